@@ -242,7 +242,7 @@ static enum status do_check(struct session *s, struct diag *diag)
 {
     struct reference_check check = {0};
     struct exec_options exec = s->wanted.exec;
-    exec.trace = false;
+    exec.trace = exec.settle = false;
     exec.notes =
         s->wanted.run ? NULL : &s->note; /* what one run has to say, the other would say again */
     enum status status = reference_check_tokens(&check, &s->ir, s->name, s->model, s->tokens,

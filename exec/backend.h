@@ -75,6 +75,12 @@ struct backend {
     /* Describes an open run: libraries, clocks, how ranks communicate. NULL: nothing to say. */
     void (*describe_run)(struct exec_run *run, backend_say *say, void *user);
 
+    /* Returns the mean clock of the device between two times of run_now(), in MHz, and describes what is known of the
+     * device then. NULL, or a clock of 0: nothing is known. */
+    double (*clock_mhz)(struct exec_run *run, double begin_s, double end_s);
+    void (*describe_step)(struct exec_run *run, double begin_s, double end_s, backend_say *say,
+                          void *user);
+
     /* Makes the memory pools (run->ir->arena_bytes each), streams and communication of the ranks in this process, and
      * stores its state in run->state. close() frees all of it, also after a failed open(). */
     enum status (*open)(struct exec_run *run, struct diag *diag);

@@ -9,6 +9,7 @@
 #include "schedule/ir/id_map.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -137,6 +138,7 @@ static enum status visit_bound(struct exec_run *run, const struct exec_io *io, u
 
 struct steps {
     double *step_s;       /* (measured) */
+    double *begin_s;      /* (measured) of run_now(), on this process */
     struct op_time *time; /* (measured, time_count) only with trace */
     size_t time_count;
     uint32_t warmup, measured;
@@ -178,6 +180,44 @@ static uint32_t median_of(const double *step_s, uint32_t count)
     return 0;
 }
 
+/* How far the clock has settled. */
+struct settling {
+    double begin_s, since_s, mhz; /* of the first step; of the window at hand; of the one before */
+    uint32_t alike;               /* windows that were like the one before */
+};
+
+/* True once the clock, a mean over all processes, has changed by less than 1 % from each of three windows to the next,
+ * after at most 30 s; at once where it is not known. A window is 0.2 s of steps or more. All processes get one
+ * answer, for which they must call together. */
+static enum status settled(struct exec_run *run, struct settling *s, bool *steady,
+                           struct diag *diag)
+{
+    const double window_s = 0.2, most_s = 30, change = 0.01;
+    enum { ALIKE = 2 };
+    double now_s = run_now(), mine[2] = {now_s - s->since_s, 0}, mhz = 0;
+    uint32_t size = run->world != NULL ? bootstrap_size(run->world) : 1;
+    double(*all)[2] = heap_zalloc(size, sizeof *all);
+    enum status status = STATUS_OK;
+    if (run->backend->clock_mhz != NULL)
+        mine[1] = run->backend->clock_mhz(run, s->since_s, now_s);
+    if (run->world != NULL)
+        status = bootstrap_gather(run->world, mine, all, sizeof mine, diag);
+    else
+        memcpy(all[0], mine, sizeof mine);
+    for (uint32_t i = 0; i < size; i++)
+        mhz += all[i][1] / size;
+    bool whole = all[0][0] >= window_s;
+    free(all);
+    *steady = mhz == 0 || now_s - s->begin_s > most_s;
+    if (status != STATUS_OK || *steady || !whole)
+        return status;
+    s->alike = s->mhz > 0 && fabs(mhz / s->mhz - 1) < change ? s->alike + 1 : 0;
+    s->mhz = mhz;
+    s->since_s = now_s;
+    *steady = s->alike >= ALIKE;
+    return status;
+}
+
 /* Gives all processes the times of all ranks' ops in the median step, which is the same on all. */
 static enum status share_times(struct exec_run *run, const struct steps *steps, struct diag *diag)
 {
@@ -200,8 +240,9 @@ static enum status failure(const struct exec_run *run, struct diag *diag)
 static enum status run_steps(struct exec_run *run, struct executor *executor,
                              const struct exec_io *io, struct steps *steps, struct diag *diag)
 {
-    uint32_t all = steps->warmup + steps->measured;
-    for (run->step = 0; run->step < all; run->step++) {
+    struct settling settling = {.begin_s = run_now(), .since_s = run_now()};
+    for (run->step = 0; run->step < steps->warmup + steps->measured; run->step++) {
+        double begin_s = run_now();
         if (run_ended(run))
             return failure(run, diag);
         uint32_t inputs = run->options->behind ? 0 : INPUTS;
@@ -218,17 +259,26 @@ static enum status run_steps(struct exec_run *run, struct executor *executor,
             return status;
         if (seconds < 0)
             return failure(run, diag);
-        uint32_t kinds = io->read_each | (run->step + 1 == all ? io->read_last : 0);
+        uint32_t kinds =
+            io->read_each | (run->step + 1 == steps->warmup + steps->measured ? io->read_last : 0);
         if (io->read != NULL)
             status = visit_bound(run, io, kinds, look, diag);
         if (status == STATUS_OK)
             status = failure(run, diag);
         if (status != STATUS_OK)
             return status;
+        if (run->step + 1 == steps->warmup && run->options->settle) {
+            bool steady;
+            status = settled(run, &settling, &steady, diag);
+            if (status != STATUS_OK)
+                return status;
+            steps->warmup += !steady;
+        }
         if (run->step < steps->warmup)
             continue;
         uint32_t i = run->step - steps->warmup;
         steps->step_s[i] = seconds;
+        steps->begin_s[i] = begin_s;
         if (steps->time != NULL)
             memcpy(steps->time + i * steps->time_count, run->time,
                    steps->time_count * sizeof *steps->time);
@@ -268,6 +318,11 @@ static void describe(struct exec_run *run, const struct steps *steps, double med
         low_s = steps->step_s[i] < low_s ? steps->step_s[i] : low_s;
         high_s = steps->step_s[i] > high_s ? steps->step_s[i] : high_s;
     }
+    uint32_t median = median_of(steps->step_s, steps->measured);
+    if (run->backend->describe_step != NULL)
+        run->backend->describe_step(run, steps->begin_s[median],
+                                    steps->begin_s[median] + steps->step_s[median], say_to_trace,
+                                    trace);
     c_snprintf(text, sizeof text, "%.9g to %.9g", low_s, high_s);
     trace_set(trace, "step_s_range", text);
     if (run->options->poison)
@@ -284,6 +339,11 @@ static void fill_result(struct exec_run *run, struct steps *steps, struct exec_r
 {
     result->ranks = run->plan.ranks;
     result->steps = steps->measured;
+    result->warmup = steps->warmup;
+    uint32_t last = steps->measured - 1;
+    if (run->backend->clock_mhz != NULL)
+        result->clock_mhz = run->backend->clock_mhz(run, steps->begin_s[0],
+                                                    steps->begin_s[last] + steps->step_s[last]);
     result->step_s = steps->step_s;
     result->median_step = median_of(result->step_s, steps->measured);
     result->median_s = result->step_s[result->median_step];
@@ -386,6 +446,7 @@ enum status exec_run(const struct ir *ir, const char *name, const struct exec_op
         goto out;
     steps.time_count = (size_t)run.plan.ranks * run.plan.op_stride;
     steps.step_s = heap_zalloc(steps.measured, sizeof *steps.step_s);
+    steps.begin_s = heap_zalloc(steps.measured, sizeof *steps.begin_s);
     if (options->trace)
         steps.time = heap_zalloc(steps.measured * steps.time_count, sizeof *steps.time);
     run.time = heap_zalloc(steps.time_count, sizeof *run.time);
@@ -408,6 +469,7 @@ enum status exec_run(const struct ir *ir, const char *name, const struct exec_op
 out:
     free(steps.time);
     free(steps.step_s);
+    free(steps.begin_s);
     free(run.time);
     free((void *)run.host);
     free(run.zeroed);

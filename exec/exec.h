@@ -121,7 +121,9 @@ struct exec_io {
 
 struct exec_result {
     uint32_t ranks, steps;
-    double *step_s;       /* (steps) seconds from the first issue to the last end, per step */
+    uint32_t warmup;  /* steps that were run before those that were measured */
+    double clock_mhz; /* mean over the measured steps, with trace or options.settle; 0: unknown */
+    double *step_s;   /* (steps) seconds from the first issue to the last end, per step */
     uint32_t median_step; /* the measured step whose time is the (lower) median */
     double median_s;
     uint64_t arena_bytes[MEMORY_COUNT]; /* allocated per rank: the plan's */

@@ -44,7 +44,7 @@ static const struct option rows[] = {
      .value = "N",
      .low = 0,
      .high = 1000,
-     .unset = "1, with --data 0",
+     .unset = "1, on a GPU until its clock is steady; with --data 0",
      .help = "number of steps that run before those that are measured"},
     {.name = "data",
      .kind = OPTION_TEXT,
@@ -160,6 +160,7 @@ enum status run_options_read(struct run_options *wanted, const struct options *o
                           .max_norm = options_number(o, "max-norm")},
                 .warmup =
                     options_given(o, "warmup") ? (uint32_t)options_count(o, "warmup") : !train,
+                .settle = !train && !options_given(o, "warmup"),
                 .steps = options_given(o, "steps") ? (uint32_t)options_count(o, "steps") : STEPS,
                 .poison = options_given(o, "poison"),
                 .trace = options_given(o, "o"),

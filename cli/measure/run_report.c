@@ -131,6 +131,12 @@ void run_report_times(struct text *out, const char *what, const char *backend, c
     }
     double rate = tokens / result->median_s;
     text_printf(out, "; %.*f tokens/s\n", rate < 100 ? 2 : 0, rate);
+    if (result->clock_mhz > 0) {
+        text_printf(out,
+                    "clock    %.0f MHz in the mean of the measured steps, after %" PRIu32
+                    " step%s of warm-up\n",
+                    result->clock_mhz, result->warmup, result->warmup == 1 ? "" : "s");
+    }
     text_puts(out, "memory   per rank: ");
     put_memory(out, result);
     text_putc(out, '\n');

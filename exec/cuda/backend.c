@@ -2,6 +2,7 @@
 #include "exec/cuda/cuda.h"
 #include "exec/cuda/cupti.h"
 #include "exec/cuda/nccl.h"
+#include "exec/cuda/nvml.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -148,6 +149,8 @@ static enum status cuda_open(struct exec_run *run, struct diag *diag)
         status = cuda_load_kernels(cuda, diag);
     if (status == STATUS_OK)
         status = sm_hog_open(cuda, diag);
+    if (status == STATUS_OK && (run->options->trace || run->options->settle))
+        cuda->sampler = sampler_new(cuda->rank[run->first].device);
     cudaError_t error = status == STATUS_OK ? cudaDeviceSynchronize() : cudaSuccess;
     return error == cudaSuccess ? status : cuda_refused(diag, "cudaDeviceSynchronize", error);
 }
@@ -157,6 +160,7 @@ static void cuda_close(struct exec_run *run)
     struct cuda *cuda = cuda_of(run);
     if (cuda == NULL)
         return;
+    sampler_free(cuda->sampler);
     select_device(&cuda->rank[run->first]);
     nccl_links_close(cuda);
     sm_hog_close(cuda);
@@ -374,8 +378,6 @@ static void cuda_end_step(struct exec_run *run)
     struct cuda *cuda = cuda_of(run);
     sm_hog_end(cuda);
     cuda_read_times(run);
-    if (run->options->trace)
-        cuda->clock_mhz = cuda_clock_mhz(cuda->rank[run->first].device);
 }
 
 /* ---- for the watcher ---- */
@@ -436,6 +438,8 @@ const struct backend cuda_backend = {
     .kernel = cuda_kernels,
     .describe = cuda_describe,
     .describe_run = cuda_describe_run,
+    .clock_mhz = cuda_clock_mhz,
+    .describe_step = cuda_describe_step,
     .open = cuda_open,
     .close = cuda_close,
     .memory = cuda_memory,

@@ -117,7 +117,7 @@ struct cuda {
     uint32_t barriers;
     struct sm_hog sm_hog;
     size_t launched_ops, recorded_ops; /* of a step that CUPTI timed; recorded: the fewest of any */
-    unsigned clock_mhz; /* of the SMs of rank 0's device after the last step; 0: unknown */
+    struct sampler *sampler;           /* of this process's device; NULL: nothing is sampled */
 };
 
 static inline struct cuda *cuda_of(const struct exec_run *run)
@@ -201,7 +201,11 @@ void cuda_environment(void);
 enum status cuda_count_devices(int *count, struct diag *diag);
 enum status cuda_describe(backend_say *say, void *user, struct diag *diag);
 void cuda_describe_run(struct exec_run *run, backend_say *say, void *user);
-unsigned cuda_clock_mhz(int device);
+/* Returns the mean of the SM clock between two times of run_now(), in MHz; 0: unknown. */
+double cuda_clock_mhz(struct exec_run *run, double begin_s, double end_s);
+/* Describes the device between two times: clock, power, temperature, what limited the clock, and all samples. */
+void cuda_describe_step(struct exec_run *run, double begin_s, double end_s, backend_say *say,
+                        void *user);
 
 /* ---- prepare.c: everything that is planned before the first step ---- */
 

@@ -1,73 +1,15 @@
 /* Describes the device and the libraries by what they report. Clocks are read by NVML; no setting is changed. */
+#include "base/text.h"
 #include "exec/cuda/cupti.h"
 #include "exec/cuda/nccl.h"
+#include "exec/cuda/nvml.h"
 #include "exec/cuda/versions.h"
 
 #include <dlfcn.h>
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { NVML_CLOCK_SM_ = 1, NVML_CLOCK_MEM_ = 2 }; /* of nvml.h, which toolkits may lack */
-
-static struct {
-    int (*init)(void);
-    int (*by_bus)(const char *bus, void **device);
-    int (*clock)(void *device, int kind, unsigned *mhz);
-    int (*max_clock)(void *device, int kind, unsigned *mhz);
-    int (*driver)(char *text, unsigned size);
-    bool tried, there;
-} nvml;
-
-static void find(void *library, const char *name, void *function)
-{
-    struct diag diag = {0};
-    void *found = library_find(library, "libnvidia-ml.so.1", name, &diag);
-    memcpy(function, &found, sizeof found);
-    diag_release(&diag);
-}
-
-static bool nvml_open(void)
-{
-    static const char *const names[] = {"libnvidia-ml.so.1"};
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    struct diag diag = {0};
-    pthread_mutex_lock(&lock);
-    void *library = nvml.tried ? NULL : library_open(names, 1, "/usr/lib/x86_64-linux-gnu", &diag);
-    nvml.tried = true;
-    if (library != NULL) {
-        find(library, "nvmlInit_v2", (void *)&nvml.init);
-        find(library, "nvmlDeviceGetHandleByPciBusId_v2", (void *)&nvml.by_bus);
-        find(library, "nvmlDeviceGetClockInfo", (void *)&nvml.clock);
-        find(library, "nvmlDeviceGetMaxClockInfo", (void *)&nvml.max_clock);
-        find(library, "nvmlSystemGetDriverVersion", (void *)&nvml.driver);
-        nvml.there = nvml.init != NULL && nvml.by_bus != NULL && nvml.clock != NULL &&
-                     nvml.max_clock != NULL && nvml.driver != NULL && nvml.init() == 0;
-    }
-    bool there = nvml.there;
-    pthread_mutex_unlock(&lock);
-    diag_release(&diag);
-    return there;
-}
-
-static void *nvml_device(int device)
-{
-    char bus[32] = "";
-    void *handle = NULL;
-    if (!nvml_open() || cudaDeviceGetPCIBusId(bus, sizeof bus, device) != cudaSuccess ||
-        nvml.by_bus(bus, &handle) != 0)
-        return NULL;
-    return handle;
-}
-
-unsigned cuda_clock_mhz(int device)
-{
-    unsigned mhz = 0;
-    void *handle = nvml_device(device);
-    return handle != NULL && nvml.clock(handle, NVML_CLOCK_SM_, &mhz) == 0 ? mhz : 0;
-}
 
 static void say_number(backend_say *say, void *user, const char *key, long long value)
 {
@@ -94,17 +36,15 @@ static void say_version(backend_say *say, void *user, const char *key, enum nvid
 
 static void say_clocks(backend_say *say, void *user, int device)
 {
-    void *handle = nvml_device(device);
-    unsigned mhz = 0;
     char text[80];
-    if (handle == NULL)
-        return;
-    if (nvml.driver(text, sizeof text) == 0)
+    if (nvml_driver(text, sizeof text))
         say(user, "driver", text);
-    if (nvml.max_clock(handle, NVML_CLOCK_SM_, &mhz) == 0)
-        say_number(say, user, "sm_clock_max_mhz", mhz);
-    if (nvml.clock(handle, NVML_CLOCK_MEM_, &mhz) == 0)
-        say_number(say, user, "memory_clock_mhz", mhz);
+    if (nvml_sm_max_mhz(device) > 0)
+        say_number(say, user, "sm_clock_max_mhz", nvml_sm_max_mhz(device));
+    if (nvml_memory_mhz(device) > 0)
+        say_number(say, user, "memory_clock_mhz", nvml_memory_mhz(device));
+    if (nvml_power_limit_w(device) > 0)
+        say_number(say, user, "power_limit_w", (long long)(nvml_power_limit_w(device) + 0.5));
 }
 
 /* Returns the newest version of CUDA that the driver supports; 0: there is no driver. If the runtime is too new for
@@ -199,6 +139,61 @@ void cuda_describe_run(struct exec_run *run, backend_say *say, void *user)
         snprintf(text, sizeof text, "%zu of %zu", cuda->recorded_ops, cuda->launched_ops);
         say(user, "cupti_ops", text);
     }
-    if (cuda->clock_mhz > 0)
-        say_number(say, user, "sm_clock_mhz", cuda->clock_mhz);
+}
+
+double cuda_clock_mhz(struct exec_run *run, double begin_s, double end_s)
+{
+    struct nvml_sample *sample = NULL;
+    if (cuda_of(run)->sampler == NULL)
+        return 0;
+    size_t count = sampler_take(cuda_of(run)->sampler, begin_s, end_s, &sample);
+    double sum = 0;
+    for (size_t i = 0; i < count; i++)
+        sum += sample[i].sm_mhz;
+    free(sample);
+    return count > 0 ? sum / (double)count : 0;
+}
+
+/* Says all samples of a step: seconds from its start, MHz, watts, degrees Celsius. */
+static void say_samples(backend_say *say, void *user, const struct nvml_sample *sample,
+                        size_t count, double begin_s)
+{
+    struct text text = {0};
+    for (size_t i = 0; i < count; i++)
+        text_printf(&text, "%s%.3f:%u:%.0f:%u", i > 0 ? " " : "", sample[i].time_s - begin_s,
+                    sample[i].sm_mhz, sample[i].power_w, sample[i].celsius);
+    say(user, "samples_s_mhz_w_c", text.data);
+    text_release(&text);
+}
+
+void cuda_describe_step(struct exec_run *run, double begin_s, double end_s, backend_say *say,
+                        void *user)
+{
+    struct nvml_sample *sample = NULL;
+    size_t count = cuda_of(run)->sampler != NULL
+                       ? sampler_take(cuda_of(run)->sampler, begin_s, end_s, &sample)
+                       : 0;
+    double power_w = 0;
+    unsigned low = 0, high = 0, celsius = 0;
+    uint64_t reasons = 0;
+    char text[160];
+    for (size_t i = 0; i < count; i++) {
+        low = i == 0 || sample[i].sm_mhz < low ? sample[i].sm_mhz : low;
+        high = sample[i].sm_mhz > high ? sample[i].sm_mhz : high;
+        celsius = sample[i].celsius > celsius ? sample[i].celsius : celsius;
+        power_w += sample[i].power_w / (double)count;
+        reasons |= sample[i].reasons;
+    }
+    if (count > 0) {
+        say_number(say, user, "sm_clock_mhz",
+                   (long long)(cuda_clock_mhz(run, begin_s, end_s) + 0.5));
+        snprintf(text, sizeof text, "%u to %u", low, high);
+        say(user, "sm_clock_mhz_range", text);
+        say_number(say, user, "power_w", (long long)(power_w + 0.5));
+        say_number(say, user, "temperature_c", celsius);
+        nvml_reasons_put(reasons, text, sizeof text);
+        say(user, "clock_limited_by", text[0] != '\0' ? text : "nothing");
+        say_samples(say, user, sample, count, begin_s);
+    }
+    free(sample);
 }

@@ -232,7 +232,39 @@ static void refused_calls_are_named(void)
     }
 }
 
+/* The clock falls from 1980 to 1500 MHz; steps are measured once it has settled, and the trace says what it was. */
+static void steps_are_measured_at_a_steady_clock(void)
+{
+    for (int settle = 0; settle < 2; settle++) {
+        struct hand h;
+        if (hand_load(&h, text)) {
+            emulator_use_nvml();
+            emulator_clock_asked = 0;
+            h.options.trace = h.options.behind = true;
+            h.options.settle = settle;
+            h.options.warmup = 1;
+            h.options.steps = 2;
+            hand_expect("settles", &h, STATUS_OK, "");
+            CHECK("a mean of the measured steps", h.result.clock_mhz > 1400);
+            if (settle) {
+                CHECK("more steps of warm-up", h.result.warmup > 3);
+                CHECK("a steady clock", h.result.clock_mhz < 1560);
+            } else {
+                CHECK_INT("as many steps as were asked for", h.result.warmup, 1);
+                CHECK("a clock that falls", h.result.clock_mhz > 1900);
+            }
+            const char *limit = trace_get(&h.result.trace, "clock_limited_by");
+            CHECK_TEXT("why", limit != NULL ? limit : "", "sw_power_cap");
+            const char *watts = trace_get(&h.result.trace, "power_limit_w");
+            CHECK_TEXT("limit", watts != NULL ? watts : "", "700");
+            CHECK("samples", trace_get(&h.result.trace, "samples_s_mhz_w_c") != NULL);
+        }
+        hand_release(&h);
+    }
+}
+
 static const struct check_case cases[] = {
+    {"steps are measured at a steady clock", steps_are_measured_at_a_steady_clock},
     {"lost records are no times", lost_records_are_no_times},
     {"records of another run are forgotten", records_of_another_run_are_forgotten},
     {"what cannot be read back is no result", what_cannot_be_read_back_is_no_result},

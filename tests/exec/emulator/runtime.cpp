@@ -4,6 +4,7 @@
 #include "tests/exec/emulator/stream.hpp"
 
 #include <atomic>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <cuda_runtime_api.h>
@@ -128,9 +129,10 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int)
     return cudaSuccess;
 }
 
-cudaError_t cudaDeviceGetPCIBusId(char *, int, int)
+cudaError_t cudaDeviceGetPCIBusId(char *bus, int size, int device)
 {
-    return cudaErrorInvalidDevice;
+    snprintf(bus, static_cast<size_t>(size), "ffff:%02x:00.0", static_cast<unsigned>(device));
+    return cudaSuccess;
 }
 
 size_t emulator_memory = (size_t)8 << 30;

@@ -1,0 +1,218 @@
+#include "exec/cuda/nvml.h"
+
+#include "base/arena.h"
+#include "exec/cuda/library.h"
+#include "exec/run.h"
+
+#include <cuda_runtime_api.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { CLOCK_SM = 1, CLOCK_MEMORY = 2, PERIOD_NS = 20000000 };
+
+static struct nvml opened;
+static const struct nvml *used; /* a test's */
+static bool tried, there;
+
+static void find(void *library, const char *name, void *function)
+{
+    struct diag diag = {0};
+    void *found = library_find(library, "libnvidia-ml.so.1", name, &diag);
+    memcpy(function, &found, sizeof found);
+    diag_release(&diag);
+}
+
+void nvml_use(const struct nvml *table)
+{
+    used = table;
+}
+
+static const struct nvml *nvml_open(void)
+{
+    static const char *const names[] = {"libnvidia-ml.so.1"};
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    struct diag diag = {0};
+    if (used != NULL)
+        return used;
+    pthread_mutex_lock(&lock);
+    void *library = tried ? NULL : library_open(names, 1, "/usr/lib/x86_64-linux-gnu", &diag);
+    tried = true;
+    if (library != NULL) {
+        find(library, "nvmlInit_v2", (void *)&opened.init);
+        find(library, "nvmlDeviceGetHandleByPciBusId_v2", (void *)&opened.by_bus);
+        find(library, "nvmlDeviceGetClockInfo", (void *)&opened.clock);
+        find(library, "nvmlDeviceGetMaxClockInfo", (void *)&opened.max_clock);
+        find(library, "nvmlSystemGetDriverVersion", (void *)&opened.driver);
+        find(library, "nvmlDeviceGetPowerUsage", (void *)&opened.power);
+        find(library, "nvmlDeviceGetEnforcedPowerLimit", (void *)&opened.power_limit);
+        find(library, "nvmlDeviceGetTemperature", (void *)&opened.temperature);
+        find(library, "nvmlDeviceGetCurrentClocksThrottleReasons", (void *)&opened.reasons);
+        there = opened.init != NULL && opened.by_bus != NULL && opened.clock != NULL &&
+                opened.max_clock != NULL && opened.driver != NULL && opened.power != NULL &&
+                opened.power_limit != NULL && opened.temperature != NULL &&
+                opened.reasons != NULL && opened.init() == 0;
+    }
+    pthread_mutex_unlock(&lock);
+    diag_release(&diag);
+    return there ? &opened : NULL;
+}
+
+static void *handle_of(const struct nvml *nvml, int device)
+{
+    char bus[32] = "";
+    void *handle = NULL;
+    if (nvml == NULL || cudaDeviceGetPCIBusId(bus, sizeof bus, device) != cudaSuccess ||
+        nvml->by_bus(bus, &handle) != 0)
+        return NULL;
+    return handle;
+}
+
+unsigned nvml_sm_mhz(int device)
+{
+    unsigned mhz = 0;
+    const struct nvml *nvml = nvml_open();
+    void *handle = handle_of(nvml, device);
+    return handle != NULL && nvml->clock(handle, CLOCK_SM, &mhz) == 0 ? mhz : 0;
+}
+
+unsigned nvml_sm_max_mhz(int device)
+{
+    unsigned mhz = 0;
+    const struct nvml *nvml = nvml_open();
+    void *handle = handle_of(nvml, device);
+    return handle != NULL && nvml->max_clock(handle, CLOCK_SM, &mhz) == 0 ? mhz : 0;
+}
+
+unsigned nvml_memory_mhz(int device)
+{
+    unsigned mhz = 0;
+    const struct nvml *nvml = nvml_open();
+    void *handle = handle_of(nvml, device);
+    return handle != NULL && nvml->clock(handle, CLOCK_MEMORY, &mhz) == 0 ? mhz : 0;
+}
+
+double nvml_power_limit_w(int device)
+{
+    unsigned milliwatts = 0;
+    const struct nvml *nvml = nvml_open();
+    void *handle = handle_of(nvml, device);
+    return handle != NULL && nvml->power_limit(handle, &milliwatts) == 0 ? 1e-3 * milliwatts : 0;
+}
+
+bool nvml_driver(char *text, unsigned size)
+{
+    const struct nvml *nvml = nvml_open();
+    return nvml != NULL && nvml->driver(text, size) == 0;
+}
+
+/* ---- samples ---- */
+
+struct sampler {
+    const struct nvml *nvml;
+    void *handle;
+    pthread_t thread;
+    atomic_bool quit;
+    pthread_mutex_t lock; /* guards the fields below */
+    struct nvml_sample *sample;
+    size_t count, capacity;
+};
+
+static void add_sample(struct sampler *s)
+{
+    struct nvml_sample now = {.time_s = run_now()};
+    unsigned milliwatts = 0;
+    unsigned long long reasons = 0;
+    if (s->nvml->clock(s->handle, CLOCK_SM, &now.sm_mhz) != 0 ||
+        s->nvml->power(s->handle, &milliwatts) != 0)
+        return;
+    (void)s->nvml->temperature(s->handle, 0, &now.celsius);
+    (void)s->nvml->reasons(s->handle, &reasons);
+    now.power_w = 1e-3 * milliwatts;
+    now.reasons = reasons;
+    pthread_mutex_lock(&s->lock);
+    if (s->count == s->capacity) {
+        s->capacity = heap_next_capacity(s->capacity, s->count + 1);
+        s->sample = heap_realloc(s->sample, s->capacity, sizeof *s->sample);
+    }
+    s->sample[s->count++] = now;
+    pthread_mutex_unlock(&s->lock);
+}
+
+static void *sample_on(void *argument)
+{
+    static const struct timespec nap = {0, PERIOD_NS};
+    struct sampler *s = argument;
+    while (!atomic_load(&s->quit)) {
+        add_sample(s);
+        nanosleep(&nap, NULL);
+    }
+    return NULL;
+}
+
+struct sampler *sampler_new(int device)
+{
+    const struct nvml *nvml = nvml_open();
+    void *handle = handle_of(nvml, device);
+    if (handle == NULL)
+        return NULL;
+    struct sampler *s = heap_zalloc(1, sizeof *s);
+    s->nvml = nvml;
+    s->handle = handle;
+    pthread_mutex_init(&s->lock, NULL);
+    if (pthread_create(&s->thread, NULL, sample_on, s) == 0)
+        return s;
+    pthread_mutex_destroy(&s->lock);
+    free(s);
+    return NULL;
+}
+
+void sampler_free(struct sampler *s)
+{
+    if (s == NULL)
+        return;
+    atomic_store(&s->quit, true);
+    pthread_join(s->thread, NULL);
+    pthread_mutex_destroy(&s->lock);
+    free(s->sample);
+    free(s);
+}
+
+size_t sampler_take(struct sampler *s, double begin_s, double end_s, struct nvml_sample **sample)
+{
+    pthread_mutex_lock(&s->lock);
+    size_t first = 0, last = 0;
+    while (first < s->count && s->sample[first].time_s < begin_s)
+        first++;
+    for (last = first; last < s->count && s->sample[last].time_s <= end_s;)
+        last++;
+    if (first == last && first > 0)
+        first--;
+    *sample = heap_alloc(last - first + 1, sizeof **sample);
+    memcpy(*sample, s->sample + first, (last - first) * sizeof **sample);
+    pthread_mutex_unlock(&s->lock);
+    return last - first;
+}
+
+/* Bits of nvmlClocksThrottleReasons that slow a busy device. */
+static const struct {
+    uint64_t bit;
+    const char *name;
+} reason_names[] = {
+    {0x2, "application_clocks"}, {0x4, "sw_power_cap"}, {0x8, "hw_slowdown"},
+    {0x10, "sync_boost"},        {0x20, "sw_thermal"},  {0x40, "hw_thermal"},
+    {0x80, "hw_power_brake"},
+};
+
+void nvml_reasons_put(uint64_t reasons, char *text, size_t size)
+{
+    size_t used_size = 0;
+    text[0] = '\0';
+    for (size_t i = 0; i < ARRAY_LEN(reason_names); i++)
+        if ((reasons & reason_names[i].bit) != 0 && used_size < size)
+            used_size += (size_t)snprintf(text + used_size, size - used_size, "%s%s",
+                                          used_size > 0 ? ", " : "", reason_names[i].name);
+}

@@ -1,0 +1,56 @@
+/* exec/cuda/nvml.h: clocks, power and temperature of a GPU, by NVML, which is opened by name. Nothing is set. */
+#ifndef EXEC_CUDA_NVML_H
+#define EXEC_CUDA_NVML_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* NVML's functions as nvml.h declares them; toolkits may lack that header. Kinds of clocks: 1 SM, 2 memory. */
+struct nvml {
+    int (*init)(void);
+    int (*by_bus)(const char *bus, void **device);
+    int (*clock)(void *device, int kind, unsigned *mhz);
+    int (*max_clock)(void *device, int kind, unsigned *mhz);
+    int (*driver)(char *text, unsigned size);
+    int (*power)(void *device, unsigned *milliwatts);
+    int (*power_limit)(void *device, unsigned *milliwatts);
+    int (*temperature)(void *device, int sensor, unsigned *celsius);
+    int (*reasons)(void *device, unsigned long long *mask);
+};
+
+/* Makes this table NVML's from now on; for tests that emulate a device. */
+void nvml_use(const struct nvml *table);
+
+/* Return the MHz of a CUDA device's SM clock, now and at most, and of its memory; the watts of its power limit; 0:
+ * unknown. */
+unsigned nvml_sm_mhz(int device);
+unsigned nvml_sm_max_mhz(int device);
+unsigned nvml_memory_mhz(int device);
+double nvml_power_limit_w(int device);
+/* Writes the driver's version; false: unknown. */
+bool nvml_driver(char *text, unsigned size);
+
+/* The state of a GPU at one time. */
+struct nvml_sample {
+    double time_s; /* of run_now() */
+    unsigned sm_mhz, celsius;
+    double power_w;
+    uint64_t reasons; /* NVML's mask of what limits the clock */
+};
+
+/* A thread that samples a GPU every 20 ms. */
+struct sampler;
+/* Returns NULL if NVML does not know the device, or the thread cannot be started: then nothing is sampled. */
+struct sampler *sampler_new(int device);
+void sampler_free(struct sampler *sampler); /* NULL: nothing to do */
+/* Copies the samples between two times into *sample, from malloc(), and returns their number. If there is none, it
+ * is the last one before. */
+size_t sampler_take(struct sampler *sampler, double begin_s, double end_s,
+                    struct nvml_sample **sample);
+
+/* Writes what a mask of reasons names as limits of the clock, "sw_power_cap, hw_thermal"; "" if there is none but
+ * an idle device. */
+void nvml_reasons_put(uint64_t reasons, char *text, size_t size);
+
+#endif

@@ -1,0 +1,87 @@
+/* NVML's functions for the emulated devices: a clock that falls from 1980 MHz, as that of a GPU does under load, by 5 %
+ * of what is left to 1500 MHz each time that it is asked, and the power limit that causes it. */
+#include "tests/exec/emulator/emulator.h"
+
+extern "C" {
+#include "exec/cuda/nvml.h"
+}
+
+#include <atomic>
+#include <cstdio>
+
+int emulator_clock_asked;
+
+namespace
+{
+
+int device; /* stands for every one */
+
+int init()
+{
+    return 0;
+}
+
+int by_bus(const char *, void **handle)
+{
+    *handle = &device;
+    return 0;
+}
+
+int clock_now(void *, int kind, unsigned *mhz)
+{
+    if (kind != 1) {
+        *mhz = 2619;
+        return 0;
+    }
+    double above = 480;
+    int asked = __atomic_fetch_add(&emulator_clock_asked, 1, __ATOMIC_RELAXED);
+    for (int i = 0; i < asked && above > 0.1; i++)
+        above *= 0.95;
+    *mhz = 1500 + static_cast<unsigned>(above);
+    return 0;
+}
+
+int clock_most(void *, int, unsigned *mhz)
+{
+    *mhz = 1980;
+    return 0;
+}
+
+int driver(char *text, unsigned size)
+{
+    snprintf(text, size, "580.00");
+    return 0;
+}
+
+int power(void *, unsigned *milliwatts)
+{
+    *milliwatts = 690000;
+    return 0;
+}
+
+int power_limit(void *, unsigned *milliwatts)
+{
+    *milliwatts = 700000;
+    return 0;
+}
+
+int temperature(void *, int, unsigned *celsius)
+{
+    *celsius = 55;
+    return 0;
+}
+
+int reasons(void *, unsigned long long *mask)
+{
+    *mask = 0x4; /* the power limit */
+    return 0;
+}
+
+} // namespace
+
+extern "C" void emulator_use_nvml(void)
+{
+    static const struct nvml table = {init,  by_bus,      clock_now,   clock_most, driver,
+                                      power, power_limit, temperature, reasons};
+    nvml_use(&table);
+}
