@@ -2,12 +2,16 @@
 """One training step in PyTorch: the one that `longhaul run --strategy local --profile neutral` takes.
 
 The same layers (layer norms, q k v of one product, RoPE, scaled_dot_product_attention, GELU; the
-embedding is the head), bf16 with fp32 masters and AdamW, every layer recomputed in backward. Prints one line of
-CSV per way of running it (eager, compiled) and per kernel called alone. Without PyTorch or a GPU: one line that
-says why, exit code 77."""
+embedding is the head), bf16 with fp32 masters and AdamW, every layer recomputed in backward. Like for like: weights
+begin as longhaul's do, tokens are random, attention is cuDNN's unless --attention says otherwise, steps are timed as
+longhaul times them (the host waits for the device after each), after warm-up of some seconds. Prints the versions,
+and one line of CSV per way of running it (eager, compiled with --compile; "queued": no waits between steps) and per
+kernel called alone. Without PyTorch or a GPU: one line that says why, exit code 77."""
 import argparse
+import contextlib
 import math
 import statistics
+import time
 
 from skip import skip
 
@@ -99,6 +103,49 @@ def timed(call, warmup, repeats):
     return [begin.elapsed_time(end) / 1e3 for begin, end in events]
 
 
+def timed_steps(call, least, warm_s, repeats):
+    """Seconds of each step as longhaul times its own: from the first call until the device is idle. Before, at least
+    `least` steps and warm_s seconds of them are run, in which the clock settles."""
+    seconds, begin = [], time.perf_counter()
+    while len(seconds) < least or time.perf_counter() - begin < warm_s:
+        call()
+        torch.cuda.synchronize()
+        seconds.append(0)
+    seconds = []
+    for _ in range(repeats):
+        begin = time.perf_counter()
+        call()
+        torch.cuda.synchronize()
+        seconds.append(time.perf_counter() - begin)
+    return seconds
+
+
+def begin_as_longhaul(model):
+    """Weights as `longhaul run` begins with: norms 1, biases 0, matrices normal with a deviation of cols^-0.5."""
+    with torch.no_grad():
+        for p in model.parameters():
+            if p.dim() == 2:
+                p.normal_(0, p.shape[1] ** -0.5)
+        for module in model.modules():
+            if isinstance(module, (nn.LayerNorm, nn.Linear)) and module.bias is not None:
+                module.bias.zero_()
+            if isinstance(module, nn.LayerNorm):
+                module.weight.fill_(1)
+
+
+def attention_by(who):
+    """What makes a context in which scaled_dot_product_attention is computed by one library, and a name of it."""
+    if who == "auto":
+        return contextlib.nullcontext, "auto"
+    try:
+        from torch.nn.attention import SDPBackend, sdpa_kernel
+        backend = {"cudnn": "CUDNN_ATTENTION", "flash": "FLASH_ATTENTION"}[who]
+        chosen = getattr(SDPBackend, backend)
+        return lambda: sdpa_kernel(chosen), who
+    except (ImportError, AttributeError):
+        return contextlib.nullcontext, f"auto: this PyTorch cannot choose {who}"
+
+
 def numbers(*shape):
     """Those of `longhaul bench`: normal, since positive numbers, constants and zeros draw less power."""
     return torch.randn(*shape, device="cuda", dtype=torch.bfloat16)
@@ -123,17 +170,24 @@ def main():
         parser.add_argument("--" + name, type=int, default=value)
     parser.add_argument("--peak", type=float, help="bf16 FLOP/s of the device; without it by the device's name")
     parser.add_argument("--compile", action="store_true", help="also by torch.compile")
+    parser.add_argument("--attention", choices=("cudnn", "flash", "auto"), default="cudnn")
+    parser.add_argument("--warm", type=float, default=5, help="seconds of steps before those that are timed")
     a = parser.parse_args()
     if not torch.cuda.is_available():
         skip("PyTorch sees no GPU")
     if a.peak is None:
         a.peak = peak_of(torch.cuda.get_device_name())
     torch.manual_seed(1)
+    attention, attention_name = attention_by(a.attention)
+    print(f"# torch={torch.__version__} cuda={torch.version.cuda} cudnn={torch.backends.cudnn.version()}"
+          f" device={torch.cuda.get_device_name()} attention={attention_name}"
+          f" compile={'default' if a.compile else 'no'}")
     print("what,median_s,least_s,most_s,tflop_per_s,percent_of_peak", flush=True)
     half = a.hidden // a.heads // 2
     angle = torch.arange(a.seq)[:, None] * 10000.0 ** (-torch.arange(half) / half)
     cos, sin = (f(angle).to("cuda", torch.bfloat16) for f in (torch.cos, torch.sin))
     model = Model(a).to("cuda", torch.bfloat16)
+    begin_as_longhaul(model)
     master = Master(model)
     tokens = torch.randint(a.vocab, (a.seq,), device="cuda")
     labels = torch.roll(tokens, -1)
@@ -142,11 +196,13 @@ def main():
         def call():
             for p in model.parameters():
                 p.grad = None
-            forward(tokens, labels, cos, sin).backward()
+            with attention():
+                forward(tokens, labels, cos, sin).backward()
             master.step()
         return call
 
-    put("step eager", timed(step(model), 2, a.steps), step_flops(a), a.peak)
+    put("step eager", timed_steps(step(model), 2, a.warm, a.steps), step_flops(a), a.peak)
+    put("step eager queued", timed(step(model), 2, a.steps), step_flops(a), a.peak)
     rows, dim = a.seq, a.hidden // a.heads
     # laid out as rows of heads, as products leave them
     q, k, v = (numbers(1, rows, a.heads, dim).transpose(1, 2) for _ in range(3))
@@ -159,7 +215,9 @@ def main():
         put(f"matmul {m} {n} {depth}", timed(lambda x=x, w=w: x @ w.t(), 3, 20), 2 * m * n * depth,
             a.peak)
     if a.compile:
-        put("step compiled", timed(step(torch.compile(model)), 3, a.steps), step_flops(a), a.peak)
+        compiled = step(torch.compile(model))
+        put("step compiled", timed_steps(compiled, 3, a.warm, a.steps), step_flops(a), a.peak)
+        put("step compiled queued", timed(compiled, 2, a.steps), step_flops(a), a.peak)
 
 
 if __name__ == "__main__":
