@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <longhaul_commit.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -58,10 +59,31 @@ static void put_record(struct text *out, const struct report *report)
     text_putc(out, '\n');
 }
 
+/* True if the file's last line has no end: an editor left it so, or a write that was cut off. */
+static bool lacks_line_end(const char *path)
+{
+    char last = '\n';
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    off_t size = file >= 0 ? lseek(file, 0, SEEK_END) : -1; /* a pipe has none */
+    if (size > 0 && pread(file, &last, 1, size - 1) != 1)
+        last = '\n';
+    if (file >= 0)
+        close(file);
+    return last != '\n';
+}
+
 /* Appends a line in one write, so that two processes do not mix their lines. */
-static enum status append(const char *path, const struct text *line, struct diag *diag)
+static enum status append(const char *path, struct text *line, struct diag *diag)
 {
     const struct loc at = {.name = path};
+    struct stat info;
+    if (stat(path, &info) == 0 && S_ISREG(info.st_mode) && lacks_line_end(path)) {
+        struct text ended = {0};
+        text_putc(&ended, '\n');
+        text_append(&ended, line->data, line->size);
+        text_release(line);
+        *line = ended;
+    }
     int file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
     if (file < 0)
         return diag_error(diag, at, STATUS_SYSTEM, "cannot open: %s", strerror(errno));

@@ -17,6 +17,11 @@ for step in 11 30; do
     echo '{"made": "2026-01-01T00:00:00Z", "version": "0.1.0", "commit": "abc", "command": "longhaul predict --by hand", "predicted": {"step_s": 10, "step_low_s": 8, "step_high_s": 12, "reserved_gib": 50}, "measured": {"step_s": '$step', "reserved_gib": 55}}'
 done >> $T/measured
 longhaul validate --records $T/measured | sed 's/made 20[3-9][0-9TZ:-]* /made NOW /; s/made 202[5-9]-[0-9TZ:-]* /made NOW /; s/commit [0-9a-f].*/commit COMMIT/'
+# a last line without an end (an editor left it so) keeps its record apart from the next
+printf %s "$(cat $T/records)" > $T/open
+$predict --record $T/open > $T/out
+grep -c . $T/open
+longhaul validate --records $T/open | tail -n 1
 # what cannot be meant
 sed '1 s/"step_s": *[0-9.e-]*/"step_s": "fast"/' $T/records > $T/wrong
 longhaul validate --records $T/wrong || echo "exit $?"
