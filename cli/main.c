@@ -49,6 +49,8 @@ int main(int argc, char **argv)
      * the signals ignored, it fails with an error that is reported like a full disk. */
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);
+    /* A parent that ignores SIGCHLD hands that on, and then no exit code of a child process can be read. */
+    signal(SIGCHLD, SIG_DFL);
     gsl_set_error_handler(gsl_failed);
     progress_show_on_terminal();
     struct diag diag = {0};

@@ -118,18 +118,25 @@ static enum status release(struct workers *w, size_t i, struct diag *diag)
     struct child ended = w->child[i];
     int code = 0;
     close(ended.fd);
-    while (waitpid(ended.pid, &code, 0) < 0 && errno == EINTR)
-        ;
+    pid_t got;
+    do
+        got = waitpid(ended.pid, &code, 0);
+    while (got < 0 && errno == EINTR);
+    bool lost =
+        got < 0; /* SIGCHLD is ignored, or another part of the program waits for every child */
     free(ended.message);
     w->child[i] = w->child[--w->children];
     size_t job = atomic_load(&w->shared->job_of[ended.place]);
-    if (w->ended_early || (WIFEXITED(code) && WEXITSTATUS(code) == 0))
+    if (w->ended_early || (lost ? job == SIZE_MAX : WIFEXITED(code) && WEXITSTATUS(code) == 0))
         return STATUS_OK;
     enum status status = start(w, ended.place, diag); /* the new child continues with the other
                                                          jobs */
     if (status != STATUS_OK || job == SIZE_MAX) /* workers_run() reports a job that is missing */
         return status;
     w->ended++;
+    if (lost)
+        return diag_error(diag, nowhere, STATUS_SYSTEM, "the process of job %zu ended early",
+                          job + 1);
     if (WIFSIGNALED(code))
         return diag_error(diag, nowhere, STATUS_SYSTEM,
                           "the process of job %zu was ended by a signal: %s%s", job + 1,

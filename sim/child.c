@@ -60,9 +60,14 @@ static enum status wait_child(pid_t child, const struct child_shared *shared, co
     do
         got = waitpid(child, &state, 0);
     while (got < 0 && errno == EINTR);
-    if (got < 0)
+    /* Where SIGCHLD is ignored, or another part of the program waits for every child, the child has ended and its
+     * exit code is lost: what it left in shared memory tells whether it had finished. */
+    if (got < 0 && errno != ECHILD)
         return diag_error(diag, at, STATUS_SYSTEM, "cannot wait for the simulation: %s",
                           strerror(errno));
+    if (got < 0 && !shared->finished)
+        return diag_error(diag, at, STATUS_SYSTEM,
+                          "the simulation ended early: memory may have run out");
     if (WIFSIGNALED(state))
         return diag_error(diag, at, STATUS_SYSTEM, "the simulation was ended by signal %d (%s)%s",
                           WTERMSIG(state), strsignal(WTERMSIG(state)),

@@ -1,8 +1,11 @@
 #include "predict/workers.h"
 
+#include "predict/longhaul.h"
 #include "tests/check.h"
 
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { JOBS = 100, LARGE = 100000 };
@@ -63,6 +66,12 @@ static void a_child_that_ends_early_is_told(void)
     diag_release(&diag);
 }
 
+static void leave_nothing_out(void *context, size_t job, void *result)
+{
+    (void)context, (void)job;
+    *(int *)result = 1;
+}
+
 static void leave_at_two(void *context, size_t job, void *result)
 {
     (void)context;
@@ -83,7 +92,53 @@ static void a_job_without_a_result_is_told(void)
     diag_release(&diag);
 }
 
+static void reap_all(int number)
+{
+    (void)number;
+    while (waitpid(-1, NULL, WNOHANG) > 0)
+        ;
+}
+
+/* A program that ignores SIGCHLD, or waits for every child in its handler, takes the exit codes of ours. */
+static void exit_codes_that_the_caller_takes_are_not_needed(void)
+{
+    static const struct {
+        const char *label;
+        void (*handler)(int);
+    } rows[] = {{"ignored", SIG_IGN}, {"reaped by the caller", reap_all}};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct sigaction action = {.sa_handler = rows[i].handler}, before;
+        int results[4];
+        struct diag diag = {0};
+        struct setup setup = {0};
+        struct prediction prediction = {0};
+        sigemptyset(&action.sa_mask);
+        sigaction(SIGCHLD, &action, &before);
+        CHECK_INT(rows[i].label,
+                  workers_run(4, sizeof results[0], leave_nothing_out, NULL, results, NULL, &diag),
+                  STATUS_OK);
+        CHECK_INT("all results", results[0] + results[1] + results[2] + results[3], 4);
+        CHECK_INT(rows[i].label,
+                  workers_run(4, sizeof results[0], die_at_two, NULL, results, NULL, &diag),
+                  STATUS_SYSTEM);
+        CHECK_TEXT(rows[i].label, diag.text, "longhaul: error: the process of job 3 ended early\n");
+        CHECK_INT("model", setup_load_model(&setup, "gpt2", NULL, "layers=2", &diag), STATUS_OK);
+        CHECK_INT("cluster", setup_load_cluster(&setup, "ideal", 1, 1, &diag), STATUS_OK);
+        setup_open_request(&setup);
+        setup.request.strategy = "local";
+        setup.request.seq = 1024;
+        CHECK_INT(rows[i].label, prediction_make(&prediction, &setup, &setup.request, false, &diag),
+                  STATUS_OK);
+        sigaction(SIGCHLD, &before, NULL);
+        prediction_release(&prediction);
+        setup_release(&setup);
+        diag_release(&diag);
+    }
+}
+
 static const struct check_case cases[] = {
+    {"exit codes that the caller takes are not needed",
+     exit_codes_that_the_caller_takes_are_not_needed},
     {"results stand in the order of jobs", results_stand_in_the_order_of_jobs},
     {"no job is no work", no_job_is_no_work},
     {"a child that ends early is told", a_child_that_ends_early_is_told},
