@@ -1,6 +1,7 @@
 #include "traces/explain.h"
 
 #include "base/text.h"
+#include "traces/compare.h"
 #include "traces/explain_tile.h"
 #include "traces/kernel_class.h"
 #include "traces/row_matches.h"
@@ -434,6 +435,24 @@ static enum status check_ranks(struct explanation *e, const char *name, struct d
     return STATUS_OK;
 }
 
+/* Sets the smallest match rate of the measured traces. */
+static enum status find_match_rate(struct explanation *e, const struct trace *predicted,
+                                   const struct trace *const *measured, const char *const *names,
+                                   size_t count, bool foreign, struct diag *diag)
+{
+    enum status status = STATUS_OK;
+    e->match_rate = 1;
+    for (size_t i = 0; i < count && status == STATUS_OK; i++) {
+        struct comparison c = {0};
+        status = foreign ? compare_foreign(&c, predicted, measured[i], names[i], diag)
+                         : compare_own(&c, predicted, measured[i], names[i], diag);
+        if (status == STATUS_OK)
+            e->match_rate = fmin(e->match_rate, c.match_rate);
+        comparison_release(&c);
+    }
+    return status;
+}
+
 enum status explain_make(struct explanation *e, const struct trace *predicted,
                          const struct trace *const *measured, const char *const *names,
                          size_t count, bool foreign, struct diag *diag)
@@ -457,6 +476,8 @@ enum status explain_make(struct explanation *e, const struct trace *predicted,
                 e->rank[i].measured_s[part] /= (double)e->steps;
         status = check_ranks(e, names[0], diag);
     }
+    if (status == STATUS_OK)
+        status = find_match_rate(e, predicted, measured, names, count, foreign, diag);
     if (status == STATUS_OK)
         find_causes(e);
     explain_rows_release(&p);

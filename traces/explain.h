@@ -61,10 +61,13 @@ enum { EXPLAIN_CAUSES_MAX = 2 * EXPLAIN_PART_COUNT };
 /* All-zero is empty. */
 struct explanation {
     struct arena arena;
-    struct explain_rank *rank;                      /* ascending */
-    size_t ranks, slowest;                          /* rank[slowest] waits least */
-    size_t steps;                                   /* measured */
-    double predicted_s, measured_s;                 /* step times of that rank */
+    struct explain_rank *rank;      /* ascending */
+    size_t ranks, slowest;          /* rank[slowest] waits least */
+    size_t steps;                   /* measured */
+    double predicted_s, measured_s; /* step times of that rank */
+    double
+        match_rate; /* as of a comparison (traces/compare.h), the smallest of the measured traces; below
+                          COMPARE_MATCH_MIN the causes may be those of unlike work */
     struct explain_cause cause[EXPLAIN_CAUSES_MAX]; /* the largest first, by their size */
     size_t causes;
 };

@@ -2,6 +2,7 @@
 
 #include "cli/common/output.h"
 #include "cli/common/screen.h"
+#include "traces/compare.h"
 
 #include <math.h>
 
@@ -100,6 +101,15 @@ void explain_report_print(struct text *out, const struct explanation *e, size_t 
     if (e->ranks > 1)
         text_printf(&line, ", on rank %u, for which the others wait", e->rank[e->slowest].rank);
     screen_wrap_labelled(out, line.data, LABEL, width);
+    line.size = 0;
+    if (e->match_rate < COMPARE_MATCH_MIN) {
+        text_printf(
+            &line,
+            "matched    %.1f %% of the time, too little for a verdict: is it the same model, "
+            "sequence and schedule? The causes below may be those of unlike work",
+            100 * e->match_rate);
+        screen_wrap_labelled(out, line.data, LABEL, width);
+    }
     text_release(&line);
     print_causes(out, e, width);
     print_ranks(out, e);
@@ -120,6 +130,7 @@ void explain_report_print_json(struct json_out *json, const struct explanation *
     command_begin_json(json, "explain");
     json_put_number(json, "predicted_s", e->predicted_s);
     json_put_number(json, "measured_s", e->measured_s);
+    json_put_number(json, "match_rate", e->match_rate);
     json_put_count(json, "steps", e->steps);
     json_put_count(json, "rank", e->rank[e->slowest].rank);
     json_begin_array(json, "causes");

@@ -43,6 +43,8 @@ static enum status put_causes(struct page *page, const struct compared *c, const
     if (status == STATUS_OK) {
         size_t shown = explain_report_shown(&e, &rest_s);
         page_heading(page, "Why");
+        if (e.match_rate < COMPARE_MATCH_MIN)
+            page_text(page, "Too little was matched: the causes may be those of unlike work.");
         page_begin_table(page, NULL, heads);
         for (size_t i = 0; i < shown; i++) {
             page_cellf(page, "%+.3f", 1e3 * e.cause[i].seconds);
