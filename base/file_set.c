@@ -61,6 +61,8 @@ static void remove_temporaries(const struct file_set *s)
             unlink(f->temporary); /* after its rename there is none */
     if (s->made != NULL)
         rmdir(s->made);
+    if (s->lock != NULL)
+        unlink(s->lock);
 }
 
 static void end_by(int number)
@@ -74,6 +76,8 @@ static void end_by(int number)
 /* Catches signals that would end the program; signals that it ignores or catches already stay so. */
 static void catch_signals(struct file_set *s)
 {
+    if (owner != getpid()) /* a child has sets of its own */
+        active = NULL;
     assert(active == NULL || active == s);
     if (active == s)
         return;
@@ -119,6 +123,18 @@ static char *name_beside(const char *path)
     return name.data;
 }
 
+static enum status cannot_make(const struct file_set *s, struct diag *diag)
+{
+    return diag_error(diag, (struct loc){.name = s->folder}, STATUS_SYSTEM,
+                      "cannot make the folder: %s", strerror(errno));
+}
+
+static enum status cannot_write_into(const struct file_set *s, struct diag *diag)
+{
+    return diag_error(diag, (struct loc){.name = s->folder}, STATUS_SYSTEM,
+                      "cannot write into the folder: %s", strerror(errno));
+}
+
 /* Makes the hidden folder that is renamed at the end. If an earlier process with the same id left a folder of that
  * name, another name is tried. */
 static enum status make_hidden_folder(struct file_set *s, struct diag *diag)
@@ -132,10 +148,7 @@ static enum status make_hidden_folder(struct file_set *s, struct diag *diag)
         s->made = name_beside(s->folder);
         made = mkdir(s->made, 0777);
     } while (made != 0 && errno == EEXIST);
-    if (made == 0)
-        return STATUS_OK;
-    return diag_error(diag, (struct loc){.name = s->folder}, STATUS_SYSTEM,
-                      "cannot make the folder: %s", strerror(errno));
+    return made == 0 ? STATUS_OK : cannot_make(s, diag);
 }
 
 static int open_temporary(const char *name)
@@ -179,7 +192,16 @@ enum status file_set_begin(struct file_set *s, struct diag *diag)
         return diag_error(diag, (struct loc){.name = s->folder}, STATUS_SYSTEM,
                           "exists and is not a folder; give a new name, or the name of a folder");
     s->fresh = stat(s->folder, &info) != 0;
+    if (s->fresh && errno != ENOENT)
+        return cannot_make(s, diag);
     return STATUS_OK;
+}
+
+enum status file_set_try(struct file_set *s, struct diag *diag)
+{
+    if (s->fresh)
+        return make_hidden_folder(s, diag);
+    return access(s->folder, W_OK | X_OK) == 0 ? STATUS_OK : cannot_write_into(s, diag);
 }
 
 /* Finds out what stands at the path, *old, and what is to be replaced, f->path. */
@@ -306,14 +328,42 @@ static enum status save_directly(const struct file_set_file *f, struct diag *dia
     return status;
 }
 
-/* Gives the new folder, which holds all its files, its final name. */
-static enum status show_folder(struct file_set *s, struct diag *diag)
+/* Waits until no other process renames files into the folder. The lock is a hidden file, which the process that holds
+ * it removes; a process that got the lock of a removed file tries again. */
+static enum status lock_folder(struct file_set *s, struct diag *diag)
 {
-    enum status status = make_hidden_folder(s, diag);
-    if (status == STATUS_OK && rename(s->made, s->folder) != 0)
-        status = diag_error(diag, (struct loc){.name = s->folder}, STATUS_SYSTEM,
-                            "cannot make the folder: %s", strerror(errno));
-    return status;
+    struct text name = {0};
+    text_printf(&name, "%s/.longhaul-lock", s->folder);
+    catch_signals(s);
+    for (;;) {
+        struct stat held, there;
+        struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+        s->lock_file = open(name.data, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+        if (s->lock_file < 0)
+            break;
+        while (fcntl(s->lock_file, F_SETLKW, &whole) != 0 && errno == EINTR)
+            ;
+        if (fstat(s->lock_file, &held) == 0 && stat(name.data, &there) == 0 &&
+            held.st_dev == there.st_dev && held.st_ino == there.st_ino) {
+            s->lock = name.data;
+            return STATUS_OK;
+        }
+        close(s->lock_file);
+    }
+    int error = errno;
+    text_release(&name);
+    errno = error;
+    return cannot_write_into(s, diag);
+}
+
+static void unlock_folder(struct file_set *s)
+{
+    if (s->lock == NULL)
+        return;
+    unlink(s->lock); /* before the lock is released, since the next process makes it anew */
+    close(s->lock_file);
+    free(s->lock);
+    s->lock = NULL;
 }
 
 static enum status show_files(struct file_set *s, struct diag *diag)
@@ -328,6 +378,31 @@ static enum status show_files(struct file_set *s, struct diag *diag)
     return STATUS_OK;
 }
 
+/* Renames the files into the folder, one after the other, while no other process does so. */
+static enum status show_in_folder(struct file_set *s, struct diag *diag)
+{
+    enum status status = lock_folder(s, diag);
+    if (status == STATUS_OK)
+        status = show_files(s, diag);
+    unlock_folder(s);
+    return status;
+}
+
+/* Gives the new folder, which holds all its files, its final name. If another process has made the folder meanwhile,
+ * the files replace those of that process, as they would have if it had come first. */
+static enum status show_folder(struct file_set *s, struct diag *diag)
+{
+    enum status status = make_hidden_folder(s, diag);
+    if (status != STATUS_OK || rename(s->made, s->folder) == 0)
+        return status;
+    struct stat info;
+    int error = errno;
+    if (stat(s->folder, &info) == 0 && S_ISDIR(info.st_mode))
+        return show_in_folder(s, diag);
+    errno = error;
+    return cannot_make(s, diag);
+}
+
 enum status file_set_end(struct file_set *s, struct diag *diag)
 {
     enum status status = STATUS_OK;
@@ -336,7 +411,9 @@ enum status file_set_end(struct file_set *s, struct diag *diag)
         if (f->path == NULL)
             status = save_directly(f, diag);
     if (status == STATUS_OK)
-        status = s->fresh ? show_folder(s, diag) : show_files(s, diag);
+        status = s->fresh            ? show_folder(s, diag)
+                 : s->folder != NULL ? show_in_folder(s, diag)
+                                     : show_files(s, diag);
     return status;
 }
 
@@ -354,6 +431,7 @@ void file_set_release(struct file_set *s)
     if (s->is_open)
         close(s->file_open);
     remove_temporaries(s);
+    unlock_folder(s);
     release_signals(s);
     for (struct file_set_file *f = s->first, *next; f != NULL; f = next) {
         next = f->next;

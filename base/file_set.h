@@ -13,8 +13,9 @@
  * renames it: after a failure (full disk, no permission), an interrupt or a request to end, all files are as they
  * were before. Only SIGKILL or a crash leaves a hidden file. A new folder appears with all its files at once. Files in
  * an existing folder, or in several, are renamed one after the other. In a folder the file that was added last is
- * removed before and renamed last, so that it is missing if the program is killed between two renames. One struct
- * file_set is in use at a time. */
+ * removed before and renamed last, so that it is missing if the program is killed between two renames. Files of two
+ * processes do not mix in a folder: the process that ends last replaces those of the other. One struct file_set is in
+ * use at a time. */
 #ifndef BASE_FILE_SET_H
 #define BASE_FILE_SET_H
 
@@ -29,7 +30,10 @@ struct file_set {
 
     struct file_set_file *first, *last; /* in the order in which they were added */
     bool fresh;                         /* the folder is not there yet */
-    char *made;    /* temporary folder that is renamed to it; NULL: not made yet */
+    char *made; /* temporary folder that is renamed to it; NULL: not made yet */
+    char *
+        lock; /* path of the hidden file that is locked while files of a folder are renamed; NULL: none */
+    int lock_file;
     int file_open; /* the last file's, while is_open */
     bool is_open;
     int error; /* errno of a failed write to the open file; 0: none */
@@ -37,6 +41,10 @@ struct file_set {
 
 /* Checks that files->folder is a folder or does not exist. Release *files even after an error. */
 enum status file_set_begin(struct file_set *files, struct diag *diag);
+
+/* Checks, before work whose results are to be in the folder, that it can be made or written into. To be called after
+ * file_set_begin(), on a set that is then released. */
+enum status file_set_try(struct file_set *files, struct diag *diag);
 
 /* Writes one file. path "-" is standard output. Standard output, devices and pipes are written by file_set_end(), and
  * their data is kept in memory until then. */

@@ -319,12 +319,14 @@ static enum status do_run(struct session *s, const struct training_options *how,
         interrupt_release(&interrupt);
     }
     bool speaks = !several_processes(s->options) || bootstrap_speaks();
+    enum status saved =
+        STATUS_OK; /* times that were measured are printed even if they cannot be saved */
     if (status == STATUS_OK && s->wanted.exec.trace && speaks) {
         if (s->model != NULL)
             trace_set(&result.trace, "model", s->model->name);
         if (s->otherwise.size > 0)
             trace_set(&result.trace, "not_honoured", s->otherwise.data);
-        status = trace_folder_save(&result.trace, options_text(s->options, "o"), &s->note, diag);
+        saved = trace_folder_save(&result.trace, options_text(s->options, "o"), &s->note, diag);
     }
     if (status == STATUS_OK) {
         open_json(s);
@@ -334,6 +336,7 @@ static enum status do_run(struct session *s, const struct training_options *how,
             run_report_times(&s->out, s->what, s->wanted.exec.backend, &s->ir, &result);
         if (s->wanted.train)
             status = report_curve(s, &training, diag);
+        status = saved != STATUS_OK ? saved : status;
     }
     exec_result_release(&result);
     training_release(&training);

@@ -4,27 +4,14 @@
 #include "traces/perfetto.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-static enum status refused(const char *folder, const char *what, struct diag *diag)
-{
-    return diag_error(diag, (struct loc){.name = folder}, STATUS_SYSTEM, "cannot %s: %s", what,
-                      strerror(errno));
-}
 
 enum status trace_folder_check(const char *folder, struct diag *diag)
 {
     struct file_set files = {.folder = folder};
     enum status status = file_set_begin(&files, diag);
-    if (status == STATUS_OK && files.fresh && mkdir(folder, 0777) != 0)
-        status = refused(folder, "make the folder", diag);
-    if (status == STATUS_OK && access(folder, W_OK | X_OK) != 0)
-        status = refused(folder, "write into the folder", diag);
-    if (status == STATUS_OK && files.fresh)
-        rmdir(folder);
+    if (status == STATUS_OK)
+        status = file_set_try(&files, diag);
     file_set_release(&files);
     return status;
 }

@@ -352,7 +352,79 @@ static void a_text_that_is_given_up_leaves_nothing(void)
     }
 }
 
+/* Writes all files of a folder with the same word; false if that fails. */
+static bool write_folder(const char *folder, const char *word)
+{
+    struct diag diag = {0};
+    struct file_set files = {.folder = folder};
+    enum status status = file_set_begin(&files, &diag);
+    for (int i = 0; i < FILES && status == STATUS_OK; i++)
+        status = file_set_add(&files, names[i], word, strlen(word), &diag);
+    if (status == STATUS_OK)
+        status = file_set_end(&files, &diag);
+    if (status != STATUS_OK)
+        fputs(diag.text, stderr);
+    file_set_release(&files);
+    diag_release(&diag);
+    return status == STATUS_OK;
+}
+
+static void a_folder_that_another_process_made_is_taken_over(void)
+{
+    const char *folder = temp_path("raced");
+    struct diag diag = {0};
+    struct file_set files = {.folder = folder};
+    CHECK_INT("begin", file_set_begin(&files, &diag), STATUS_OK);
+    for (int i = 0; i < FILES; i++)
+        CHECK_INT("add", file_set_add(&files, names[i], "mine", 4, &diag), STATUS_OK);
+    pid_t other = fork();
+    if (other == 0)
+        _exit(write_folder(folder, "its") ? 0 : 1);
+    int code = 1;
+    waitpid(other, &code, 0);
+    CHECK_INT("the other", code, 0);
+    CHECK_INT("the other's files", holding(folder, "its"), FILES);
+    CHECK_INT("end", file_set_end(&files, &diag), STATUS_OK);
+    file_set_release(&files);
+    CHECK_TEXT("no message", diag.text, "");
+    CHECK_INT("these files", holding(folder, "mine"), FILES);
+    CHECK_INT("and no hidden ones", entries(folder), FILES);
+    remove_folder(folder);
+    diag_release(&diag);
+}
+
+/* Processes write the same folder again and again; whoever was last, all files are of one of them. */
+static void files_of_two_processes_do_not_mix(void)
+{
+    enum { WRITERS = 4, ROUNDS = 40 };
+    static const char *const words[WRITERS] = {"one", "two", "three", "four"};
+    const char *folder = temp_path("shared");
+    for (int round = 0; round < ROUNDS; round++) {
+        pid_t writer[WRITERS];
+        int whole = 0;
+        for (int i = 0; i < WRITERS; i++) {
+            writer[i] = fork();
+            if (writer[i] == 0)
+                _exit(write_folder(folder, words[i]) ? 0 : 1);
+        }
+        for (int i = 0; i < WRITERS; i++) {
+            int code = 1;
+            waitpid(writer[i], &code, 0);
+            CHECK_INT(words[i], code, 0);
+        }
+        for (int i = 0; i < WRITERS; i++)
+            whole += holding(folder, words[i]) == FILES;
+        if (!CHECK_INT("one process' files", whole, 1) ||
+            !CHECK_INT("no hidden files", entries(folder), FILES))
+            break;
+        remove_folder(folder);
+    }
+}
+
 static const struct check_case cases[] = {
+    {"a folder that another process made is taken over",
+     a_folder_that_another_process_made_is_taken_over},
+    {"files of two processes do not mix", files_of_two_processes_do_not_mix},
     {"a folder is made and its files are replaced", a_folder_is_made_and_its_files_are_replaced},
     {"what is not ended leaves nothing", what_is_not_ended_leaves_nothing},
     {"many files appear together too", many_files_appear_together_too},
