@@ -207,12 +207,59 @@ static size_t distance(const char *a, size_t a_size, const char *b, size_t b_siz
     return above[b_size];
 }
 
+static const struct synonym {
+    const char *word, *meant;
+} synonyms[] = {
+#define SYNONYM(word, meant) {word, meant},
+#include "base/synonyms.def"
+#undef SYNONYM
+};
+
+/* True if a word is that of a synonym, whatever its case and whether it has '_' or '-'. */
+static bool is_synonym(const char *word, const char *synonym)
+{
+    for (; *word != '\0' && *synonym != '\0'; word++, synonym++)
+        if ((*word == '_' ? '-' : (char)lower(*word)) != *synonym)
+            return false;
+    return *word == *synonym;
+}
+
+size_t diag_synonyms(void)
+{
+    return sizeof synonyms / sizeof synonyms[0];
+}
+
+const char *diag_synonym(size_t i, const char **meant)
+{
+    *meant = synonyms[i].meant;
+    return synonyms[i].word;
+}
+
+const char *diag_other_name(const char *word, const char *const *candidates, size_t count)
+{
+    for (size_t s = 0; s < diag_synonyms(); s++)
+        for (size_t i = 0; i < count && is_synonym(word, synonyms[s].word); i++)
+            if (strcmp(candidates[i], synonyms[s].meant) == 0)
+                return candidates[i];
+    return NULL;
+}
+
+const char *diag_other_option(const char *word)
+{
+    for (size_t s = 0; s < diag_synonyms(); s++)
+        if (synonyms[s].meant[0] == '-' && is_synonym(word, synonyms[s].word))
+            return synonyms[s].meant;
+    return NULL;
+}
+
 const char *diag_nearest(const char *word, const char *const *candidates, size_t count)
 {
     size_t size = strlen(word);
     if (size == 0 || size > WORD_LIMIT)
         return NULL;
-    const char *nearest = NULL;
+    const char *nearest = diag_other_name(word, candidates, count);
+    if (nearest != NULL)
+        return nearest;
     size_t least = SIZE_MAX;
     for (size_t i = 0; i < count; i++) {
         size_t candidate_size = strlen(candidates[i]);

@@ -62,8 +62,19 @@ void diag_place(struct diag *diag, size_t from, const char *name);
  * is an option or there is no place. NULL: there is no message. */
 const char *diag_first(const struct diag *diag, size_t *size);
 
-/* Returns the candidate closest to word in edit distance if word is likely a
+/* Returns the candidate of which word is another name (base/synonyms.def); NULL: it is no name of any. */
+const char *diag_other_name(const char *word, const char *const *candidates, size_t count);
+
+/* Does the same, or else returns the candidate closest to word in edit distance if word is likely a
  * misspelling of it; otherwise NULL. For messages: "did you mean 'x'?". */
 const char *diag_nearest(const char *word, const char *const *candidates, size_t count);
+
+/* Returns an option with its value that says what is meant by a word that was given as the value of another one:
+ * "--attention fa2" for "flash". NULL: none is known. */
+const char *diag_other_option(const char *word);
+
+/* The rows of base/synonyms.def: how many, and the word of one; *meant: what it stands for. */
+size_t diag_synonyms(void);
+const char *diag_synonym(size_t i, const char **meant);
 
 #endif

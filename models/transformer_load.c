@@ -2,12 +2,14 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "models/hf_config.h"
+#include "models/hub_models.h"
 #include "models/presets.h"
 #include "models/transformer.h"
 #include "models/transformer_fields.h"
 
 #include <assert.h>
 #include <string.h>
+#include <unistd.h>
 
 #define SCHEMA_KEY "longhaul_transformer"
 #define SCHEMA_VERSION 1
@@ -274,6 +276,24 @@ void transformer_put_line(struct text *out, const struct transformer *t, bool ha
         text_printf(out, ",proxy=%s", t->proxy);
 }
 
+/* Refuses a name that is neither a preset nor a file but may be that of a model on the Hugging Face hub. STATUS_OK: it
+ * is not. */
+static enum status refuse_hub_name(const char *name, struct diag *diag)
+{
+    const char *known = hub_model_find(name), *slash = strchr(name, '/');
+    bool path = slash == name || strchr("./~", name[0]) != NULL || strstr(name, ".json") != NULL ||
+                (slash != NULL && strchr(slash + 1, '/') != NULL);
+    if (path || access(name, F_OK) == 0 || (known == NULL && slash == NULL))
+        return STATUS_OK;
+    if (known != NULL)
+        return diag_error(diag, (struct loc){0}, STATUS_BAD_INPUT,
+                          "no model '%s'; did you mean '%s'?", name, known);
+    return diag_error(diag, (struct loc){0}, STATUS_BAD_INPUT,
+                      "no model and no file '%s'; a model of the Hugging Face hub is given by its "
+                      "config.json, as a file",
+                      name);
+}
+
 static enum status load(struct transformer *t, struct arena *arena, const char *name_or_path,
                         const char *ignore, bool dense, struct diag *diag)
 {
@@ -281,6 +301,12 @@ static enum status load(struct transformer *t, struct arena *arena, const char *
     if (transformer_is_line(name_or_path))
         return read_line(t, arena, name_or_path, diag);
     const char *path = name_or_path;
+    bool preset =
+        !is_path(name_or_path) && presets_find("transformers", "model", name_or_path,
+                                               (struct loc){0}, &path, arena, NULL) == STATUS_OK;
+    enum status hub = preset ? STATUS_OK : refuse_hub_name(name_or_path, diag);
+    if (hub != STATUS_OK)
+        return hub;
     if (!is_path(name_or_path)) {
         enum status found = presets_find("transformers", "model", name_or_path, (struct loc){0},
                                          &path, arena, diag);

@@ -75,8 +75,13 @@ static enum status parse_choice(const struct option *option, const char *text, i
     struct text all = {0};
     for (size_t i = 0; i < option->name_count; i++)
         text_printf(&all, "%s%s", i == 0 ? "" : ", ", option->names[i]);
-    enum status status = diag_error(diag, at, STATUS_BAD_INPUT, "'%s' is not one of %s", text,
-                                    all.data == NULL ? "" : all.data);
+    const char *near = diag_other_name(text, option->names, option->name_count);
+    if (near == NULL)
+        near = diag_other_option(text);
+    enum status status =
+        diag_error(diag, at, STATUS_BAD_INPUT, "'%s' is not one of %s%s%s%s", text,
+                   all.data == NULL ? "" : all.data, near != NULL ? "; did you mean '" : "",
+                   near != NULL ? near : "", near != NULL ? "'?" : "");
     text_release(&all);
     return status;
 }

@@ -1,4 +1,5 @@
 /* Makes the option --model from the model of a launch file. */
+#include "models/hub_models.h"
 #include "predict/launch/launch_parts.h"
 
 #include "base/c_locale.h"
@@ -63,47 +64,19 @@ enum status launch_model_option(struct launch *launch, struct transformer *model
     return STATUS_OK;
 }
 
-/* Models on the Hugging Face hub whose sizes are known here, by name without the owner. In a launch file the name may
- * be followed by "-hf", "-Instruct" and the like. */
-static const struct hub_model {
-    const char *name, *model;
-} hub_models[] = {
-    {"Meta-Llama-3-8B", "llama3-8b"},
-    {"Meta-Llama-3.1-8B", "llama3-8b"},
-    {"Llama-3.1-8B", "llama3-8b"},
-    {"Llama-3-8B", "llama3-8b"},
-    {"Meta-Llama-3-70B", "llama3-70b"},
-    {"Meta-Llama-3.1-70B", "llama3-70b"},
-    {"Llama-3.1-70B", "llama3-70b"},
-    {"Llama-3.3-70B", "llama3-70b"},
-    {"Llama-2-7b", "llama2-7b"},
-    {"Llama-2-70b", "llama2-70b"},
-    {"Mistral-7B-v0.3", "mistral-7b"},
-    {"Mistral-7B-Instruct-v0.3", "mistral-7b"},
-    {"Mistral-7B-v0.1", "layers=32,hidden=4096,heads=32,kv_heads=8,ffn=14336,vocab=32000,"
-                        "attention_window=4096"},
-    {"Qwen2-7B", "qwen2-7b"},
-    {"Qwen2.5-7B", "qwen2-7b"},
-    {"gpt2", "gpt2"},
-};
-
 enum status launch_model_named(struct launch *launch, struct launch_given given)
 {
     const char *path = launch_text(launch, LAUNCH_MODEL);
     if (!launch_said(launch, LAUNCH_MODEL) || launch_has_option(launch, "model"))
         return STATUS_OK;
     const char *config = arena_printf(&launch->arena, "%s/config.json", path);
-    const char *slash = strrchr(path, '/'), *name = slash == NULL ? path : slash + 1;
     if (access(config, R_OK) == 0) {
         launch_option(launch, LAUNCH_MODEL, "model", config);
         return STATUS_OK;
     }
-    for (size_t i = 0; i < ARRAY_LEN(hub_models); i++) {
-        size_t size = strlen(hub_models[i].name);
-        if (!c_same_letters_n(name, hub_models[i].name, size) ||
-            (name[size] != '\0' && name[size] != '-'))
-            continue;
-        launch_option(launch, LAUNCH_MODEL, "model", hub_models[i].model);
+    const char *known = hub_model_find(path);
+    if (known != NULL) {
+        launch_option(launch, LAUNCH_MODEL, "model", known);
         return STATUS_OK;
     }
     if (given.model)

@@ -21,6 +21,8 @@ static int find_name(const char *option, const char *value, const char *const *n
         if (strcmp(names[i], value) == 0)
             return (int)i;
     const char *near = diag_nearest(value, names, count);
+    if (near == NULL)
+        near = diag_other_option(value);
     resolve_refuse(diag, option, "unknown %s '%s'%s%s%s (`longhaul list %s` names all)", option + 2,
                    value, near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "", list);
     return -1;
