@@ -188,12 +188,13 @@ enum status file_set_begin(struct file_set *s, struct diag *diag)
     struct stat info;
     if (s->folder == NULL)
         return STATUS_OK;
-    if (stat(s->folder, &info) == 0 ? !S_ISDIR(info.st_mode) : lstat(s->folder, &info) == 0)
-        return diag_error(diag, (struct loc){.name = s->folder}, STATUS_SYSTEM,
-                          "exists and is not a folder; give a new name, or the name of a folder");
-    s->fresh = stat(s->folder, &info) != 0;
+    s->fresh = lstat(s->folder, &info) != 0;
     if (s->fresh && errno != ENOENT)
         return cannot_make(s, diag);
+    if (!s->fresh && !S_ISDIR(info.st_mode) &&
+        (stat(s->folder, &info) != 0 || !S_ISDIR(info.st_mode)))
+        return diag_error(diag, (struct loc){.name = s->folder}, STATUS_SYSTEM,
+                          "exists and is not a folder; give a new name, or the name of a folder");
     return STATUS_OK;
 }
 
