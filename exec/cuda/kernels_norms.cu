@@ -1,11 +1,44 @@
 /* Norms, their gradients, and sums over rows.
  *
- * A block of a norm takes a row at a time. Gradients of weights are sums over rows: each block sums its rows in shared
- * memory, or in its partial row if rows are too long for that (every thread its own columns). A block that sums columns
- * takes 256 of them, and its warps share the rows. A second kernel adds the partial rows in order. */
+ * A block of a norm takes a row at a time. It reads the row once, by 16-byte loads that are all under way together, and
+ * keeps it in registers, as it was stored, through the reductions: a thread has up to KEPT groups of eight columns
+ * forward, and up to OWNED backward, where it has the same columns of all rows of its block, so that the sums over rows
+ * for the gradients of weights stay in registers, too. Longer rows are read again for each reduction, and their sums
+ * are made in shared memory, or in the block's partial row. A block that sums columns takes 256 of them, and its warps
+ * share the rows. A second kernel adds the partial rows, in an order that does not depend on how threads run. */
 #include "exec/cuda/device.cuh"
 
-enum { ROW_THREADS = 512, PARTS_MAX = 264 };
+enum { ROW_THREADS = 512, PARTS_MAX = 264, KEPT = 4, OWNED = 2 };
+
+/* The threads of a block that share a row, `groups` groups of eight columns each; 0: the row is too long. */
+static inline unsigned threads_that_keep(int64_t cols, int groups)
+{
+    int64_t threads = ceil_div(ceil_div(cols, EIGHT * groups), WARP) * WARP;
+    return threads > ROW_THREADS ? 0 : (unsigned)threads;
+}
+
+/* The first column of group k of this thread, and how many of its columns the row has. */
+static __device__ __forceinline__ int64_t kept_column(int k)
+{
+    return ((int64_t)k * blockDim.x + threadIdx.x) * EIGHT;
+}
+static __device__ __forceinline__ int kept_count(int k, int64_t cols)
+{
+    int64_t left = cols - kept_column(k);
+    return left <= 0 ? 0 : up_to_eight(left);
+}
+
+/* Tells the compiler that the elements of an array are bf16, so that eight of them take four registers and not
+ * eight. */
+template <bool BF16> static __device__ __forceinline__ void assume_bf16(struct array *a)
+{
+    if (BF16)
+        a->dtype = CUDA_BF16;
+}
+static inline bool is_bf16(struct cuda_array a)
+{
+    return a.dtype == CUDA_BF16;
+}
 
 /* ---- forward ---- */
 
@@ -67,14 +100,79 @@ static __global__ void norm_kernel(struct array y, float *stats, struct array x,
     }
 }
 
+template <bool CENTRED, bool BF16>
+static __global__ void __launch_bounds__(ROW_THREADS, BF16 && !CENTRED ? 2 : 1)
+    norm_kept_kernel(struct array y, float *stats, struct array x, struct array weight,
+                     struct array bias, int64_t rows, int64_t cols, float eps)
+{
+    assume_bf16<BF16>(&x);
+    assume_bf16<BF16>(&y);
+    assume_bf16<BF16>(&weight);
+    assume_bf16<BF16>(&bias);
+    for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
+        struct stored8 kept[KEPT];
+        float sum = 0, square = 0, mean = 0;
+#pragma unroll
+        for (int k = 0; k < KEPT; k++)
+            kept[k] = fetch(x, row * cols + kept_column(k), kept_count(k, cols));
+        if (CENTRED) {
+#pragma unroll
+            for (int k = 0; k < KEPT; k++) {
+                struct eight e = unpack(kept[k], x.dtype); /* 0 past the row's end */
+#pragma unroll
+                for (int j = 0; j < EIGHT; j++)
+                    sum += e.x[j];
+            }
+            mean = block_sum(sum) / (float)cols;
+        }
+#pragma unroll
+        for (int k = 0; k < KEPT; k++) {
+            struct eight e = unpack(kept[k], x.dtype);
+            int n = kept_count(k, cols);
+#pragma unroll
+            for (int j = 0; j < EIGHT; j++)
+                square += j < n ? (e.x[j] - mean) * (e.x[j] - mean) : 0;
+        }
+        const struct statistics<CENTRED> s = {
+            mean, 1 / sqrtf(block_sum(square) / (float)cols + eps)
+        };
+        if (threadIdx.x == 0)
+            s.put(stats, row);
+#pragma unroll
+        for (int k = 0; k < KEPT; k++) {
+            int64_t c = kept_column(k);
+            int n = kept_count(k, cols);
+            if (n == 0)
+                continue;
+            struct eight e = unpack(kept[k], x.dtype), w = load8(weight, c, n), b = {};
+            if (CENTRED)
+                b = load8(bias, c, n);
+#pragma unroll
+            for (int j = 0; j < EIGHT; j++)
+                e.x[j] = (e.x[j] - s.mean) * s.rstd * w.x[j] + b.x[j];
+            store8(y, row * cols + c, n, e);
+        }
+    }
+}
+
 template <bool CENTRED>
 static int norm(struct cuda_array y, float *stats, struct cuda_array x, struct cuda_array weight,
                 struct cuda_array bias, int64_t rows, int64_t cols, double eps, cudaStream_t stream)
 {
-    return LAUNCH(norm_kernel<CENTRED>, (unsigned)(rows < 65536 ? rows : 65536),
-                  threads_for(cols, ROW_THREADS), 0, stream, rows_of(y, cols), stats,
-                  rows_of(x, cols), rows_of(weight, cols), rows_of(bias, cols), rows, cols,
-                  (float)eps);
+    unsigned blocks = (unsigned)(rows < 65536 ? rows : 65536),
+             threads = threads_that_keep(cols, KEPT);
+    bool bf16 = is_bf16(x) && is_bf16(y) && is_bf16(weight) && is_bf16(bias);
+    if (threads > 0 && bf16)
+        return LAUNCH((norm_kept_kernel<CENTRED, true>), blocks, threads, 0, stream,
+                      rows_of(y, cols), stats, rows_of(x, cols), rows_of(weight, cols),
+                      rows_of(bias, cols), rows, cols, (float)eps);
+    if (threads > 0)
+        return LAUNCH((norm_kept_kernel<CENTRED, false>), blocks, threads, 0, stream,
+                      rows_of(y, cols), stats, rows_of(x, cols), rows_of(weight, cols),
+                      rows_of(bias, cols), rows, cols, (float)eps);
+    return LAUNCH(norm_kernel<CENTRED>, blocks, threads_for(cols, ROW_THREADS), 0, stream,
+                  rows_of(y, cols), stats, rows_of(x, cols), rows_of(weight, cols),
+                  rows_of(bias, cols), rows, cols, (float)eps);
 }
 
 int cuda_rmsnorm(struct cuda_array y, float *rstd, struct cuda_array x, struct cuda_array weight,
@@ -102,26 +200,35 @@ size_t cuda_column_scratch(int64_t rows, int64_t cols, int sums)
     return (size_t)(parts_of(rows) * cols * sums) * sizeof(float);
 }
 
-/* y[c] = before[c] + sum of the parts' [c]; parts are `step` floats apart. */
+enum { ADDERS = 16 }; /* warps that share the parts of a column */
+
+/* y[c] = before[c] + sum of the parts' [c]; parts are `step` floats apart. A block takes as many columns as a warp has
+ * lanes; warp w adds the parts w, w + ADDERS ..., and the first warp adds these sums. */
 static __global__ void add_parts_kernel(struct array y, struct array before, const float *part,
                                         int64_t parts, int64_t step, int64_t cols)
 {
-    FOR_EACH(c, cols)
-    {
-        float sum = 0;
-        for (int64_t p = 0; p < parts; p++)
-            sum += part[p * step + c];
-        struct eight e = {};
-        e.x[0] = sum + (before.data ? load1(before, c) : 0.f);
-        store8(y, c, 1, e);
-    }
+    __shared__ float sum[ADDERS][WARP];
+    int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+    int64_t c = (int64_t)blockIdx.x * WARP + lane;
+    float own = 0;
+    for (int64_t p = warp; p < parts && c < cols; p += ADDERS)
+        own += part[p * step + c];
+    sum[warp][lane] = own;
+    __syncthreads();
+    if (warp > 0 || c >= cols)
+        return;
+    for (int w = 1; w < ADDERS; w++)
+        own += sum[w][lane];
+    struct eight e = {};
+    e.x[0] = own + (before.data ? load1(before, c) : 0.f);
+    store8(y, c, 1, e);
 }
 
 static int add_parts(struct cuda_array y, struct cuda_array before, const float *part,
                      int64_t parts, int64_t step, int64_t cols, cudaStream_t stream)
 {
-    return LAUNCH_APART(add_parts_kernel, blocks_for(cols, 128), 128, stream, array_of(y),
-                        array_of(before), part, parts, step, cols);
+    return LAUNCH(add_parts_kernel, (unsigned)ceil_div(cols, WARP), ADDERS * WARP, 0, stream,
+                  array_of(y), array_of(before), part, parts, step, cols);
 }
 
 /* Returns how much shared memory the sums of a block need, in addition to that of block_sum(). For very long rows it
@@ -204,12 +311,95 @@ static __global__ void norm_backward_kernel(struct array dx, float *part, struct
     }
 }
 
+/* The same in bf16 for rows of which a thread owns at most OWNED groups (in fp32 registers would not suffice). The next row is fetched while this one waits for its
+ * reductions. */
+template <bool CENTRED>
+static __global__ void __launch_bounds__(ROW_THREADS)
+    norm_backward_owned_kernel(struct array dx, float *part, struct array dy, struct array x,
+                               struct array weight, const float *stats, int64_t rows, int64_t cols)
+{
+    assume_bf16<true>(&dx);
+    assume_bf16<true>(&dy);
+    assume_bf16<true>(&x);
+    assume_bf16<true>(&weight);
+    struct eight weight_sum[OWNED] = {}, bias_sum[OWNED] = {};
+    struct stored8 sd[OWNED], sx[OWNED], sw[OWNED];
+#pragma unroll
+    for (int k = 0; k < OWNED; k++) {
+        int64_t c = kept_column(k);
+        int n = kept_count(k, cols);
+        sw[k] = fetch(weight, c, n);
+        sd[k] = fetch(dy, blockIdx.x * cols + c, n);
+        sx[k] = fetch(x, blockIdx.x * cols + c, n);
+    }
+    for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
+        const struct statistics<CENTRED> s = statistics<CENTRED>::of(stats, row);
+        int64_t next = row + gridDim.x;
+        struct stored8 next_d[OWNED], next_x[OWNED];
+        float g_sum = 0, dot = 0;
+#pragma unroll
+        for (int k = 0; k < OWNED; k++) {
+            int n = next < rows ? kept_count(k, cols) : 0;
+            next_d[k] = fetch(dy, next * cols + kept_column(k), n);
+            next_x[k] = fetch(x, next * cols + kept_column(k), n);
+        }
+#pragma unroll
+        for (int k = 0; k < OWNED; k++) {
+            struct eight d = unpack(sd[k], dy.dtype), e = unpack(sx[k], x.dtype),
+                         w = unpack(sw[k], weight.dtype);
+#pragma unroll
+            for (int j = 0; j < EIGHT; j++) {
+                float g = d.x[j] * w.x[j]; /* 0 past the row's end */
+                g_sum += g;
+                dot += g * (e.x[j] - s.mean) * s.rstd;
+            }
+        }
+        float g_mean = CENTRED ? block_sum(g_sum) / (float)cols : 0;
+        float d_mean = block_sum(dot) / (float)cols;
+#pragma unroll
+        for (int k = 0; k < OWNED; k++) {
+            int n = kept_count(k, cols);
+            struct eight d = unpack(sd[k], dy.dtype), e = unpack(sx[k], x.dtype),
+                         w = unpack(sw[k], weight.dtype);
+#pragma unroll
+            for (int j = 0; j < EIGHT; j++) {
+                float xhat = (e.x[j] - s.mean) * s.rstd;
+                weight_sum[k].x[j] += d.x[j] * xhat;
+                if (CENTRED)
+                    bias_sum[k].x[j] += d.x[j];
+                e.x[j] = s.rstd * (d.x[j] * w.x[j] - g_mean - xhat * d_mean);
+            }
+            if (n > 0)
+                store8(dx, row * cols + kept_column(k), n, e);
+            sd[k] = next_d[k];
+            sx[k] = next_x[k];
+        }
+    }
+    float *own = part + blockIdx.x * (CENTRED ? 2 : 1) * cols;
+#pragma unroll
+    for (int k = 0; k < OWNED; k++) {
+        int n = kept_count(k, cols);
+#pragma unroll
+        for (int j = 0; j < EIGHT; j++) {
+            if (j < n)
+                own[kept_column(k) + j] = weight_sum[k].x[j];
+            if (j < n && CENTRED)
+                own[cols + kept_column(k) + j] = bias_sum[k].x[j];
+        }
+    }
+}
+
 /* Launches `parts` blocks, each of which writes partial sums. */
 template <bool CENTRED>
 static int norm_backward(struct cuda_array dx, float *part, int64_t parts, struct cuda_array dy,
                          struct cuda_array x, struct cuda_array weight, const float *stats,
                          int64_t rows, int64_t cols, cudaStream_t stream)
 {
+    unsigned threads = threads_that_keep(cols, OWNED);
+    if (threads > 0 && is_bf16(dx) && is_bf16(dy) && is_bf16(x) && is_bf16(weight))
+        return LAUNCH(norm_backward_owned_kernel<CENTRED>, (unsigned)parts, threads, 0, stream,
+                      rows_of(dx, cols), part, rows_of(dy, cols), rows_of(x, cols),
+                      rows_of(weight, cols), stats, rows, cols);
     size_t shared = shared_for((CENTRED ? 2 : 1) * cols);
     if (shared + REDUCE_SHARED > SHARED_FREE) {
         int error = ALLOW_SHARED(norm_backward_kernel<CENTRED>, shared);

@@ -29,7 +29,7 @@ static float draw_float(void)
 }
 
 /* Returns a random value for a parameter of this name, 0 if the name is not listed. Numbers of columns are small, odd,
- * multiples of eight, or larger than a block. */
+ * multiples of eight, or larger than a block; some are larger than what a block keeps. */
 static int64_t draw_parameter(const char *name)
 {
     static const struct {
@@ -40,6 +40,8 @@ static int64_t draw_parameter(const char *name)
         {"w0", 1, 40},    {"w1", 0, 24},        {"w2", 0, 24},      {"copies", 1, 4},
         {"first", 0, 60}, {"accumulate", 0, 1}, {"count", 1, 9000},
     };
+    if (strcmp(name, "cols") == 0 && draw(0, 11) == 0)
+        return draw(8000, 17000); /* more than a block of a norm keeps in registers, or not */
     if (strcmp(name, "cols") == 0)
         return draw(0, 3) == 0 ? draw(1, 5000) : draw(0, 1) ? 8 * draw(1, 80) : draw(1, 400);
     if (strcmp(name, "dim") == 0)
