@@ -21,7 +21,7 @@ static const struct launch_format formats[] = {
      "ZeRO-3, --weights zero3"},
     {"verl", NOT_READ,
      "actor_rollout_ref. data.micro_batch_size_per_gpu data.train_batch_size data.train_files data.max_token_len_per_gpu "
-     "model.partial_pretrain ulysses_sequence_parallel_size engine.ulysses_sequence_parallel_size algorithm.adv_estimator",
+     "model.partial_pretrain engine.ulysses_sequence_parallel_size algorithm.adv_estimator",
      NULL, "verl",
      "give its settings as options: the model's config.json as --model, data.max_length as --seq, "
      "data.micro_batch_size_per_gpu as --micro-batch, data.train_batch_size as --batch, ulysses_sequence_parallel_size as "
