@@ -132,6 +132,13 @@ static enum status load(struct session *s, struct diag *diag)
     return status;
 }
 
+/* If a launcher started this program once per rank, only one of the processes prints. */
+static bool several_processes(const struct options *options)
+{
+    const struct backend *backend = backend_find(options_text(options, "backend"));
+    return backend != NULL && backend->processes;
+}
+
 /* ---- does it fit this machine? ---- */
 
 /* Returns the bytes that the system can give; 0: unknown. */
@@ -153,15 +160,20 @@ static double memory_there(void)
 static enum status check_memory(const struct session *s, const struct training_options *how,
                                 struct diag *diag)
 {
-    double ranks = mesh_ranks(&s->ir.mesh), arenas = 0, there = memory_there();
+    double ranks = mesh_ranks(&s->ir.mesh), here = ranks, arenas = 0, there = memory_there();
+    double processes = 1; /* of this machine, a rank each; without a launcher one has all ranks */
+    struct bootstrap_place place;
+    if (several_processes(s->options) && bootstrap_place_read(&place, NULL) == STATUS_OK &&
+        place.size > 1)
+        here = processes = place.local_size;
     bool host =
         backend_find(s->wanted.exec.backend)->host_memory; /* or has memory of its own for hbm */
     for (int m = 0; m < MEMORY_COUNT; m++)
-        arenas += (m == MEMORY_HBM && !host ? 0 : 1) * ranks * (double)s->ir.arena_bytes[m];
+        arenas += (m == MEMORY_HBM && !host ? 0 : 1) * here * (double)s->ir.arena_bytes[m];
     double need =
         arenas * (s->wanted.exec.poison && host ? 3 : 1); /* the shadow is twice the arena */
     if (s->model != NULL)
-        need += training_bytes(s->model, how);
+        need += processes * training_bytes(s->model, how);
     if (ranks > PLAN_RANKS_MAX)
         return diag_error(diag, (struct loc){.name = s->name}, STATUS_BAD_INPUT,
                           "%.0f ranks are more than the %d that run as threads of one process",
@@ -174,8 +186,8 @@ static enum status check_memory(const struct session *s, const struct training_o
     units_put_gib(&text, there);
     enum status status = diag_error(
         diag, (struct loc){.name = s->name}, STATUS_BAD_INPUT,
-        "%.0f rank%s %s; a small model such as longhaul-3m, or a shorter --seq, would do", ranks,
-        ranks == 1 ? " needs" : "s need", text.data);
+        "%.0f rank%s %s; a small model such as longhaul-3m, or a shorter --seq, would do", here,
+        here == 1 ? " needs" : "s need", text.data);
     text_release(&text);
     return status;
 }
@@ -288,13 +300,6 @@ static enum status report_curve(struct session *s, struct training *training, st
     }
     free(reference);
     return status;
-}
-
-/* If a launcher started this program once per rank, only one of the processes prints. */
-static bool several_processes(const struct options *options)
-{
-    const struct backend *backend = backend_find(options_text(options, "backend"));
-    return backend != NULL && backend->processes;
 }
 
 static const char *ended_by(void)

@@ -21,10 +21,10 @@
 
 struct bootstrap_place {
     uint32_t rank, size;
-    uint32_t
-        local; /* index among the processes of its machine; BOOTSTRAP_UNKNOWN: found when they connect */
+    uint32_t local; /* index on its machine; BOOTSTRAP_UNKNOWN: found when they connect */
     char host[256]; /* of rank 0 */
     uint16_t port;
+    uint32_t local_size; /* processes of its machine; size, if the launcher does not say it */
 };
 
 /* Reads the place from the environment; size 1 if no launcher has set its variables. */

@@ -17,17 +17,18 @@ enum { PORT = 29555, BESIDE = 1000, SLURM_PORTS = 20000, SLURM_PORT_COUNT = 1000
  * SLURM_NTASKS and SLURM_PROCID without being one of several processes. */
 static const struct launcher {
     const char *mark, *size, *rank, *local;
-    const char *local_size; /* NULL: not asked */
+    const char *local_size; /* of Slurm a list, "8(x2),4", of which the first number is taken */
 } launchers[] = {
     /* torchrun, or by hand */
-    {"WORLD_SIZE", "WORLD_SIZE", "RANK", "LOCAL_RANK", NULL},
+    {"WORLD_SIZE", "WORLD_SIZE", "RANK", "LOCAL_RANK", "LOCAL_WORLD_SIZE"},
     /* mpirun of Open MPI */
     {"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK",
      "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"},
     /* mpirun of MPICH and Intel MPI */
     {"MPI_LOCALNRANKS", "PMI_SIZE", "PMI_RANK", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"},
     /* srun */
-    {"SLURM_STEP_NUM_TASKS", "SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "SLURM_LOCALID", NULL},
+    {"SLURM_STEP_NUM_TASKS", "SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "SLURM_LOCALID",
+     "SLURM_STEP_TASKS_PER_NODE"},
 };
 
 static const struct launcher *find_launcher(void)
@@ -74,11 +75,17 @@ static bool is_slurm(const struct launcher *launcher)
     return launcher != NULL && strncmp(launcher->size, "SLURM", 5) == 0;
 }
 
+static void read_local_size(struct bootstrap_place *place, const struct launcher *launcher)
+{
+    const char *text = launcher != NULL ? getenv(launcher->local_size) : NULL;
+    unsigned long value = text != NULL ? strtoul(text, NULL, 10) : 0;
+    place->local_size = value > 0 && value < place->size ? (uint32_t)value : place->size;
+}
+
 static enum status read_host(struct bootstrap_place *place, const struct launcher *launcher,
                              struct diag *diag)
 {
     const char *host = getenv("MASTER_ADDR"), *nodes = getenv("SLURM_STEP_NODELIST");
-    uint32_t local_size = place->size;
     snprintf(place->host, sizeof place->host, "%s", host != NULL ? host : "127.0.0.1");
     if (host != NULL || launcher == NULL)
         return STATUS_OK;
@@ -86,14 +93,11 @@ static enum status read_host(struct bootstrap_place *place, const struct launche
         first_host(nodes, place->host, sizeof place->host);
         return STATUS_OK;
     }
-    enum status status = launcher->local_size != NULL
-                             ? read_number(launcher->local_size, place->size, &local_size, diag)
-                             : STATUS_OK;
-    if (status == STATUS_OK && local_size < place->size)
-        status = diag_error(diag, (struct loc){.name = "MASTER_ADDR"}, STATUS_BAD_INPUT,
-                            "is not set; with processes on several machines it must name the "
-                            "machine of rank 0, in the environment of all");
-    return status;
+    if (place->local_size < place->size)
+        return diag_error(diag, (struct loc){.name = "MASTER_ADDR"}, STATUS_BAD_INPUT,
+                          "is not set; with processes on several machines it must name the "
+                          "machine of rank 0, in the environment of all");
+    return STATUS_OK;
 }
 
 /* The port is one that nothing else is likely to have: torchrun's agent listens on MASTER_PORT itself, and jobs of Slurm
@@ -138,6 +142,7 @@ enum status bootstrap_place_read(struct bootstrap_place *place, struct diag *dia
         status = diag_error(diag, (struct loc){.name = launcher->size}, STATUS_BAD_INPUT,
                             "rank %" PRIu32 " of %" PRIu32 " processes; ranks count from 0",
                             place->rank, place->size);
+    read_local_size(place, launcher);
     if (status == STATUS_OK)
         status = read_host(place, launcher, diag);
     return status == STATUS_OK ? read_port(place, launcher, diag) : status;

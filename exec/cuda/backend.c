@@ -387,6 +387,7 @@ static void cuda_watch(struct exec_run *run)
 {
     for (uint32_t r = run->first; r < run->first + run->count; r++)
         cuda_look(&cuda_of(run)->rank[r]);
+    nccl_links_look(cuda_of(run));
 }
 
 /* Host threads that wait check whether the run was stopped; kernels that wait for other GPUs must be aborted. */

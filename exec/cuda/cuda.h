@@ -6,6 +6,11 @@
  * thread that arrives last (loopback.c); between GPUs each rank launches its own part (nccl.c). Threads block only
  * where the schedule says so.
  *
+ * Locks, in the order in which a thread may take them: a rank's `lock` (own_lock, or that of the first rank if all share a
+ * GPU), which is held while ops are launched; a rank's look_lock, which is held while ends of ops are looked for, and
+ * never together with a `lock`; the run's lock, which run_failed() takes and gives back before it calls the backend's
+ * stop(); look_lock of NCCL's links, which stop() takes. So a thread that holds any of the first two may end the run.
+ *
  * Nothing is allocated during a step: device memory is one block per rank, the planned arena followed by the scratch
  * memory of every stream; events, plans and calls are made by open().
  *

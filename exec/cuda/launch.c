@@ -110,6 +110,25 @@ static bool has_attention(const struct cuda_rank *rank, const struct cuda_stream
     return false;
 }
 
+/* Makes a stream. Blocks of NCCL's kernels go before those of others that wait for a multiprocessor: they are few, and
+ * other GPUs wait for them. */
+static enum status new_stream(struct cuda_rank *rank, struct cuda_stream *stream, struct diag *diag)
+{
+    const char *call = "cudaStreamCreateWithFlags";
+    int least = 0, greatest = 0;
+    cudaError_t error;
+    if (cuda_of(rank->run)->links == NULL ||
+        rank->run->ir->stream[stream->stream].stream_class != STREAM_COMM) {
+        error = cudaStreamCreateWithFlags(&stream->handle, cudaStreamNonBlocking);
+    } else {
+        call = "cudaStreamCreateWithPriority";
+        error = cudaDeviceGetStreamPriorityRange(&least, &greatest);
+        if (error == cudaSuccess)
+            error = cudaStreamCreateWithPriority(&stream->handle, cudaStreamNonBlocking, greatest);
+    }
+    return error == cudaSuccess ? STATUS_OK : cuda_refused(diag, call, error);
+}
+
 enum status cuda_open_streams(struct cuda_rank *rank, struct diag *diag)
 {
     const struct ir *ir = rank->run->ir;
@@ -121,9 +140,9 @@ enum status cuda_open_streams(struct cuda_rank *rank, struct diag *diag)
         struct cuda_stream *stream = &rank->stream[s];
         if (stream->list.op_count == 0)
             continue;
-        cudaError_t error = cudaStreamCreateWithFlags(&stream->handle, cudaStreamNonBlocking);
-        if (error != cudaSuccess)
-            return cuda_refused(diag, "cudaStreamCreateWithFlags", error);
+        status = new_stream(rank, stream, diag);
+        if (status != STATUS_OK)
+            return status;
         if (ir->stream[s].stream_class == STREAM_HOST)
             open_host_stream(rank, stream);
         else if (has_attention(rank, stream))

@@ -105,8 +105,29 @@ void nccl_abort(struct nccl_links *l)
 
 void nccl_links_abort(struct cuda *cuda)
 {
-    if (cuda->links != NULL)
-        nccl_abort(cuda->links);
+    if (cuda->links == NULL)
+        return;
+    pthread_mutex_lock(&cuda->links->look_lock);
+    nccl_abort(cuda->links);
+    pthread_mutex_unlock(&cuda->links->look_lock);
+}
+
+void nccl_links_look(struct cuda *cuda)
+{
+    struct nccl_links *l = cuda->links;
+    ncclResult_t result = ncclSuccess;
+    uint32_t at = 0;
+    if (l == NULL || pthread_mutex_trylock(&l->look_lock) != 0)
+        return;
+    for (; at < l->count && !l->aborted && result == ncclSuccess; at++)
+        if (l->link[at].comm != NULL &&
+            l->nccl->ncclCommGetAsyncError(l->link[at].comm, &result) != ncclSuccess)
+            result = ncclSuccess; /* the call itself failed: nothing is known */
+    pthread_mutex_unlock(&l->look_lock);
+    if (result != ncclSuccess && result != ncclInProgress)
+        run_failed(cuda->run, cuda->run->first, IR_NONE, "NCCL, in group %s: %s: %s",
+                   cuda->run->ir->group[l->link[at - 1].group].name,
+                   l->nccl->ncclGetErrorString(result), l->nccl->ncclGetLastError(NULL));
 }
 
 /* ---- opening and closing ---- */
@@ -144,9 +165,20 @@ static enum status share_ids(struct nccl_links *l, const struct exec_run *run, n
     return bootstrap_broadcast(run->world, 0, id, l->count * sizeof *id, diag);
 }
 
+/* Waits until all processes have come so far: their plans take different times to build, which must not count against
+ * the time in which a link is to be connected. */
+static enum status await_others(const struct exec_run *run, struct diag *diag)
+{
+    char here = 1, *all = heap_zalloc(bootstrap_size(run->world), 1);
+    enum status status = bootstrap_gather(run->world, &here, all, 1, diag);
+    free(all);
+    return status;
+}
+
 enum status nccl_links_open(struct cuda *cuda, struct diag *diag)
 {
     struct nccl_links *l = heap_zalloc(1, sizeof *l);
+    pthread_mutex_init(&l->look_lock, NULL);
     cuda->links = l;
     l->nccl = nccl_open(diag);
     if (l->nccl == NULL)
@@ -156,6 +188,8 @@ enum status nccl_links_open(struct cuda *cuda, struct diag *diag)
     enum status status = open_stream(l, diag);
     if (status == STATUS_OK)
         status = share_ids(l, cuda->run, id, diag);
+    if (status == STATUS_OK)
+        status = await_others(cuda->run, diag);
     if (status == STATUS_OK && l->count > 0)
         status = nccl_connect(cuda, id, diag);
     if (!l->lost)
@@ -182,6 +216,7 @@ void nccl_links_close(struct cuda *cuda)
     if (l->number != NULL)
         cudaFree(l->number);
     free(l->link);
+    pthread_mutex_destroy(&l->look_lock);
     free(l);
     cuda->links = NULL;
 }
@@ -270,6 +305,11 @@ void nccl_links_close(struct cuda *cuda)
 }
 
 void nccl_links_abort(struct cuda *cuda)
+{
+    (void)cuda;
+}
+
+void nccl_links_look(struct cuda *cuda)
 {
     (void)cuda;
 }

@@ -25,8 +25,9 @@ struct nccl_links {
     struct nccl_link *link;
     uint32_t count, capacity;
     _Atomic(struct nccl_link *) inside;
-    atomic_bool aborted; /* no communicator may be used any more */
-    bool lost;           /* a thread is still in a call that cannot be ended */
+    atomic_bool aborted;       /* no communicator may be used any more */
+    pthread_mutex_t look_lock; /* held while communicators are looked at, or aborted */
+    bool lost;                 /* a thread is still in a call that cannot be ended */
     cudaStream_t
         stream; /* of what connects links, and of barriers: the number that they sum, and an event */
     cudaEvent_t event;

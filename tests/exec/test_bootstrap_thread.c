@@ -70,7 +70,8 @@ static void run(struct process *process, bool leaves)
 {
     uint16_t port = new_port();
     for (uint32_t i = SIZE; i-- > 0;) { /* rank 0 starts last */
-        process[i] = (struct process){.place = {i, SIZE, i, "127.0.0.1", port}, .leaves = leaves};
+        process[i] =
+            (struct process){.place = {i, SIZE, i, "127.0.0.1", port, 0}, .leaves = leaves};
         pthread_create(&process[i].thread, NULL, process_main, &process[i]);
     }
     for (uint32_t i = 0; i < SIZE; i++)
@@ -126,6 +127,13 @@ static const struct {
      1,
      "gpu007-a",
      20000 + (12345 * 7 + 2) % 10000},
+    {"torchrun on two nodes",
+     {"RANK=5", "WORLD_SIZE=16", "LOCAL_RANK=5", "LOCAL_WORLD_SIZE=8", "MASTER_ADDR=a"},
+     5,
+     16,
+     5,
+     "a",
+     29555},
     {"srun on one node",
      {"SLURM_PROCID=0", "SLURM_STEP_NUM_TASKS=2", "SLURM_LOCALID=0",
       "SLURM_STEP_NODELIST=node-a,node-b", "SLURM_JOB_ID=1"},
@@ -205,6 +213,8 @@ static void launchers_say_who_we_are(void)
         CHECK_INT(launched[i].label, place.local, launched[i].local);
         CHECK_TEXT(launched[i].label, place.host, launched[i].host);
         CHECK_INT(launched[i].label, place.port, launched[i].port);
+        bool half = strcmp(launched[i].label, "torchrun on two nodes") == 0;
+        CHECK_INT(launched[i].label, place.local_size, half ? 8 : place.size);
         diag_release(&diag);
     }
     for (size_t i = 0; i < ARRAY_LEN(wrongly_launched); i++) {
@@ -333,8 +343,8 @@ static void another_program_on_the_port_is_named_on_both_sides(void)
         struct store store;
         uint16_t port = new_port();
         char first[256], second[256];
-        struct caller caller[2] = {{.place = {0, 2, 0, "127.0.0.1", port}, .timeout_s = 3},
-                                   {.place = {1, 2, 1, "127.0.0.1", port}, .timeout_s = 3}};
+        struct caller caller[2] = {{.place = {0, 2, 0, "127.0.0.1", port, 0}, .timeout_s = 3},
+                                   {.place = {1, 2, 1, "127.0.0.1", port, 0}, .timeout_s = 3}};
         if (!CHECK("the store has the port", store_open(&store, port, says[k])))
             return;
         call_all(caller, 2);
@@ -373,8 +383,8 @@ static void processes_that_differ_are_refused_on_both_sides(void)
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         uint16_t port = new_port();
         struct caller caller[2] = {
-            {.place = {0, 2, 0, "127.0.0.1", port}, .schedule = 7, .timeout_s = 10},
-            {.place = {rows[i].rank, rows[i].size, 1, "127.0.0.1", port},
+            {.place = {0, 2, 0, "127.0.0.1", port, 0}, .schedule = 7, .timeout_s = 10},
+            {.place = {rows[i].rank, rows[i].size, 1, "127.0.0.1", port, 0},
              .schedule = rows[i].schedule,
              .timeout_s = 10}};
         call_all(caller, 2);
@@ -391,8 +401,8 @@ static void those_who_have_come_hear_who_has_not(void)
 {
     uint16_t port = new_port();
     char message[256];
-    struct caller caller[2] = {{.place = {0, 4, 0, "127.0.0.1", port}, .timeout_s = 1},
-                               {.place = {2, 4, 1, "127.0.0.1", port}, .timeout_s = 1}};
+    struct caller caller[2] = {{.place = {0, 4, 0, "127.0.0.1", port, 0}, .timeout_s = 1},
+                               {.place = {2, 4, 1, "127.0.0.1", port, 0}, .timeout_s = 1}};
     call_all(caller, 2);
     snprintf(message, sizeof message,
              "rank 0: error: of 4 processes not all have connected to port %d within 1 s; missing: "
@@ -425,7 +435,7 @@ static void progress_reaches_all_processes(void)
     struct caller caller[COUNT] = {0};
     uint16_t port = new_port();
     for (uint32_t i = 0; i < COUNT; i++)
-        caller[i] = (struct caller){.place = {i, COUNT, i, "127.0.0.1", port}, .timeout_s = 10};
+        caller[i] = (struct caller){.place = {i, COUNT, i, "127.0.0.1", port, 0}, .timeout_s = 10};
     call_all(caller, COUNT);
     bool all = true;
     for (uint32_t i = 0; i < COUNT; i++)
