@@ -384,6 +384,6 @@ void command_print_help(struct text *out, const struct command *command)
 {
     text_printf(out, "usage: longhaul %s%s%s [OPTIONS]\n\n", command->name,
                 command->arguments[0] == '\0' ? "" : " ", command->arguments);
-    screen_wrap(out, command->about, 0, 0, screen_width(STDOUT_FILENO));
+    screen_wrap(out, command->about, 0, 0, screen_help_width());
     options_print_help(out, command->sets, refused(command));
 }

@@ -456,8 +456,27 @@ bool options_in_command(const char *command, const char *name, struct text *valu
     return value->size > 0;
 }
 
+/* Appends an option and its value; choices that would pass the width go on in another line. */
+static void put_head(struct text *out, const char *head, size_t width)
+{
+    enum { INDENT_CHOICES = 6 };
+    size_t column = 0;
+    while (*head != '\0') {
+        size_t size = strcspn(head, "|");
+        size += head[size] == '|';
+        if (column > 0 && column + size > width) {
+            text_printf(out, "\n%*s", INDENT_CHOICES, "");
+            column = INDENT_CHOICES;
+        }
+        text_append(out, head, size);
+        column += size;
+        head += size;
+    }
+}
+
 static void print_option(struct text *out, const struct option *option)
 {
+    size_t width = screen_help_width();
     struct text head = {0}, body = {0};
     text_printf(&head, "  %s", show(option->name).text);
     if (option->kind == OPTION_CHOICE && option->value == NULL) {
@@ -472,12 +491,12 @@ static void print_option(struct text *out, const struct option *option)
         text_printf(&body, " [%s]", option->fallback);
     else if (option->unset != NULL)
         text_printf(&body, " [%s]", option->unset);
-    text_append(out, head.data, head.size);
+    put_head(out, head.data, width);
     if (head.size + 2 > HELP_COLUMN)
         text_printf(out, "\n%*s", HELP_COLUMN, "");
     else
         text_printf(out, "%*s", (int)(HELP_COLUMN - head.size), "");
-    screen_wrap(out, body.data, HELP_COLUMN, HELP_COLUMN, screen_width(STDOUT_FILENO));
+    screen_wrap(out, body.data, HELP_COLUMN, HELP_COLUMN, width);
     text_release(&head);
     text_release(&body);
 }

@@ -34,6 +34,12 @@ size_t screen_width(int file)
                                       : size.ws_col;
 }
 
+size_t screen_help_width(void)
+{
+    size_t width = screen_width(STDOUT_FILENO);
+    return width > 0 ? width : WIDTH_USUAL;
+}
+
 struct screen screen_make(struct text *out)
 {
     struct screen screen = {.out = out, .width = screen_width(STDOUT_FILENO)};

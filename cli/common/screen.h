@@ -2,7 +2,7 @@
  *
  * On a terminal, text is wrapped at its width, a command is continued with a backslash at the end of a line so
  * that it can still be pasted, and the verdict and headings are in colour unless NO_COLOR is set. In a pipe or a
- * file nothing is wrapped: a sentence or a command is one line, and there is no colour. Bars are at most 80
+ * file nothing but help is wrapped: a sentence or a command is one line, and there is no colour. Bars are at most 80
  * columns wide. */
 #ifndef CLI_COMMON_SCREEN_H
 #define CLI_COMMON_SCREEN_H
@@ -20,6 +20,9 @@ struct screen {
 
 /* Returns the columns of the terminal of a file descriptor, limited to 40..100; 0: it is no terminal. */
 size_t screen_width(int file);
+
+/* Returns the width at which help is wrapped: that of the terminal, or the usual one in a pipe or file. */
+size_t screen_help_width(void);
 
 /* Returns a screen that appends to `out` text laid out for standard output. */
 struct screen screen_make(struct text *out);
