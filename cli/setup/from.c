@@ -268,10 +268,31 @@ static void print(const struct from *from, struct text *out)
     put_remarks(out, &from->launch);
 }
 
+/* A recipe in Python (NeMo, torchtune) is a program, whose settings are known once it runs. */
+static enum status refuse_programs(const struct options *options, struct diag *diag)
+{
+    size_t files, arguments = options->argument_count;
+    const char *const *file = options_list(options, "from", &files);
+    for (size_t i = 0; i < arguments + files; i++) {
+        const char *path = i < arguments ? options->argument[i] : file[i - arguments];
+        size_t size = strlen(path);
+        if (size > 3 && strcmp(path + size - 3, ".py") == 0)
+            return diag_error(diag, (struct loc){.name = path}, STATUS_BAD_INPUT,
+                              "is a Python program, which would have to run before its settings "
+                              "are known: give them as options (--model, --cluster, --seq, ...), "
+                              "or give the script or settings file that starts it "
+                              "(docs/launching.md)");
+    }
+    return STATUS_OK;
+}
+
 enum status from_apply(struct options *options, bool search, struct diag *diag)
 {
     struct from from = {0};
     struct text out = {0};
+    enum status refused = refuse_programs(options, diag);
+    if (refused != STATUS_OK)
+        return refused;
     bool arguments = options->argument_count > 0;
     for (size_t i = 0; i < options->argument_count; i++)
         arguments = arguments && launch_is_path(options->argument[i]);

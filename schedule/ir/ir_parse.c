@@ -272,9 +272,11 @@ static bool parse_header(struct parser *p)
         word = parse_word(p);
     struct word second = parse_word(p);
     if (!word_is(word, "longhaul") || !word_is(second, "schedule"))
-        return parse_error(p, word.at,
-                           "not a schedule: its first line must be 'longhaul schedule %d'",
-                           IR_TEXT_FLAT);
+        return parse_error(
+            p, word.at,
+            "not a schedule, which `longhaul schedule` writes: after empty lines and "
+            "comments it begins with 'longhaul schedule %d', or %d if it has loops",
+            IR_TEXT_FLAT, IR_TEXT_LOOPS);
     struct word version;
     if (!parse_expect(p, &version, "the version of the schedule format"))
         return false;

@@ -38,6 +38,10 @@ cluster '{"name": "x"' cutcluster
 # schedules and tables
 printf 'not a schedule\n' > $T/bad.ir
 bad check $T/bad.ir
+printf 'import torch\n' > $T/recipe.py
+bad predict $T/recipe.py --cluster ideal
+bad plan --from $T/recipe.py --cluster ideal
+bad check $T/recipe.py
 printf 'longhaul schedule 1\nmesh dp=1\nop 0 frobnicate\n' > $T/bad2.ir
 bad predict $T/bad2.ir --cluster ideal
 longhaul schedule --model gpt2 --cluster ideal --gpus 1 --seq 1K | grep -E '^(longhaul|mesh|tokens) ' > $T/empty.ir
