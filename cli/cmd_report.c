@@ -5,6 +5,7 @@
 #include "cli/page/pages.h"
 
 #include <stdint.h>
+#include <string.h>
 #include <sys/stat.h>
 
 static const struct option rows[] = {
@@ -59,6 +60,11 @@ static enum status page_of_rows(struct page *page, const char *path, const char 
                                 struct diag *diag)
 {
     struct table table = {0};
+    size_t size = strlen(path);
+    if (size > 5 && strcmp(path + size - 5, ".json") == 0)
+        return diag_error(diag, (struct loc){.name = path}, STATUS_BAD_INPUT,
+                          "is JSON; a page is made of a folder of predict -o (give the folder), or "
+                          "of the CSV rows of sweep or validate -o");
     enum status status = table_load(&table, path, diag);
     if (status == STATUS_OK && table_find(&table, "predicted") != SIZE_MAX)
         status = page_of_validation(page, &table, title, diag);

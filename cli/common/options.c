@@ -436,24 +436,28 @@ void options_put_command(struct text *out, const struct options *options,
 
 bool options_in_command(const char *command, const char *name, struct text *value)
 {
-    struct text wanted = {0};
+    struct arena arena = {0};
+    char **word = NULL;
+    int count = 0;
+    size_t size = strlen(name);
+    bool found = false;
     value->size = 0;
-    static const struct {
-        const char *before, *after, *ends; /* of the value */
-    } forms[] = {{" --", "='", "'"},
-                 {" --", "=", " "},
-                 {" '--", "=", "'"},
-                 {" --", " '", "'"},
-                 {" --", " ", " "}};
-    for (size_t i = 0; i < ARRAY_LEN(forms) && command != NULL && value->size == 0; i++) {
-        wanted.size = 0;
-        text_printf(&wanted, "%s%s%s", forms[i].before, name, forms[i].after);
-        const char *at = strstr(command, wanted.data);
-        if (at != NULL)
-            text_append(value, at + wanted.size, strcspn(at + wanted.size, forms[i].ends));
+    if (command != NULL &&
+        options_split_words(&word, &count, &arena, command, (struct loc){0}, NULL) != STATUS_OK)
+        count = 0;
+    for (int i = 0; i < count && !found; i++) {
+        if (strncmp(word[i], "--", 2) != 0 || strncmp(word[i] + 2, name, size) != 0)
+            continue;
+        const char *after = word[i] + 2 + size;
+        const char *given = *after == '='                     ? after + 1
+                            : *after == '\0' && i + 1 < count ? word[i + 1]
+                                                              : NULL;
+        found = given != NULL && *given != '\0';
+        if (found)
+            text_puts(value, given);
     }
-    text_release(&wanted);
-    return value->size > 0;
+    arena_release(&arena);
+    return found;
 }
 
 /* Appends an option and its value; choices that would pass the width go on in another line. */

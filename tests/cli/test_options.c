@@ -255,7 +255,34 @@ static void what_is_put_as_a_word_is_read_back(void)
     arena_release(&arena);
 }
 
+static void values_are_found_in_a_command(void)
+{
+    static const struct {
+        const char *command, *value; /* NULL: none */
+    } rows[] = {
+        {"longhaul sweep --model=gpt2 --cluster=ideal", "gpt2"},
+        {"longhaul predict --cluster ideal --model gpt2", "gpt2"},
+        {"longhaul sweep '--model=it'\\''s.json' --cluster=ideal", "it's.json"},
+        {"longhaul predict --model 'it'\\''s.json' --cluster ideal", "it's.json"},
+        {"longhaul predict --model 'a b.json'", "a b.json"},
+        {"longhaul predict --model-x gpt2 --cluster ideal", NULL},
+        {"longhaul predict --title 'no --model gpt2 here'", NULL},
+        {"longhaul predict --model", NULL},
+        {"longhaul predict 'open", NULL},
+        {NULL, NULL},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct text value = {0};
+        const char *label = rows[i].command != NULL ? rows[i].command : "no command";
+        bool found = options_in_command(rows[i].command, "model", &value);
+        CHECK_INT(label, found, rows[i].value != NULL);
+        CHECK_TEXT(label, found ? value.data : NULL, rows[i].value);
+        text_release(&value);
+    }
+}
+
 static const struct check_case cases[] = {
+    {"values are found in a command", values_are_found_in_a_command},
     {"words are split as a shell splits them", words_are_split_as_a_shell_splits_them},
     {"what is put as a word is read back", what_is_put_as_a_word_is_read_back},
     {"values are read in both forms", values_are_read_in_both_forms},

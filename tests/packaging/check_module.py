@@ -58,6 +58,23 @@ class Module(unittest.TestCase):
         with self.assertRaisesRegex(longhaul.Error, "/no/such"):
             longhaul.predict(cluster="dgx-h100", from_="/no/such")
 
+    def test_fields_of_a_dict_may_be_bools(self):
+        tied = longhaul.predict(model="gpt2", set={"layers": 2, "tied_head": True}, cluster="1x1xh100", seq=1024)
+        apart = longhaul.predict(model="gpt2", set={"layers": 2, "tied_head": False}, cluster="1x1xh100", seq=1024)
+        self.assertLess(tied.memory.peak_bytes, apart.memory.peak_bytes)
+
+    def test_bytes_that_are_no_utf8_stay_in_paths(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.fsdecode(os.path.join(os.fsencode(folder), b"m\xe9.json"))
+            with self.assertRaisesRegex(longhaul.Error, "cannot open"):
+                longhaul.predict(model=path, cluster="dgx-h100", seq="64K")
+            with open(path, "w") as file:
+                json.dump({"model_type": "llama", "num_hidden_layers": 2, "hidden_size": 512, "vocab_size": 1000,
+                           "num_attention_heads": 4, "intermediate_size": 1024}, file)
+            rows = longhaul.sweep({"model": [path]}, cluster="1x1xh100", seq="4K")
+        rows = rows if isinstance(rows, list) else rows.to_dict("records")
+        self.assertEqual([(row["model"], row["status"]) for row in rows], [(path, "fits")])
+
     def test_an_error_has_the_programs_message(self):
         with self.assertRaisesRegex(longhaul.Error, "^--model: error: no model 'nope' in "):
             longhaul.predict(model="nope", cluster="dgx-h100", seq="64K")
@@ -71,8 +88,8 @@ class Module(unittest.TestCase):
         with no_pandas():
             rows = longhaul.sweep(vary, **STEP)
         self.assertEqual([(row["seq"], row["micro-batch"], row["nic.latency"], row["status"]) for row in rows],
-                         [("64K", 1, "5us", "fits"), ("64K", 1, "10us", "fits"),
-                          ("8M", 1, "5us", "does not fit"), ("8M", 1, "10us", "does not fit")])
+                         [(65536, 1, "5us", "fits"), (65536, 1, "10us", "fits"),
+                          (8388608, 1, "5us", "does not fit"), (8388608, 1, "10us", "does not fit")])
         step = longhaul.predict(**STEP, seq="64K", micro_batch=1)
         self.assertEqual(rows[0]["step_s"], step.step_s)
         self.assertIsNone(rows[2]["step_s"])
@@ -84,13 +101,13 @@ class Module(unittest.TestCase):
             first = longhaul.sweep({"seq": ["8M", "16M"]}, **STEP, o=path)
             again = longhaul.sweep({"seq": ["8M", "16M"]}, **STEP, o=path)
             self.assertTrue(path.read_text().startswith("# command="))
-        self.assertEqual([row["seq"] for row in first], ["8M", "16M"])
+        self.assertEqual([row["seq"] for row in first], [8388608, 16777216])
         self.assertEqual(first, again)
 
     def test_sweep_hands_its_rows_to_pandas(self):
         with mock.patch.dict(sys.modules, pandas=types.SimpleNamespace(DataFrame=lambda rows: ("frame", rows))):
             kind, rows = longhaul.sweep({"seq": ["8M"]}, **STEP)
-        self.assertEqual((kind, rows[0]["seq"]), ("frame", "8M"))
+        self.assertEqual((kind, rows[0]["seq"]), ("frame", 8388608))
 
     def test_sweep_returns_a_frame_with_pandas(self):
         try:
@@ -99,7 +116,7 @@ class Module(unittest.TestCase):
             self.skipTest("pandas is not installed")
         frame = longhaul.sweep({"seq": ["64K", "128K"]}, **STEP)
         self.assertIsInstance(frame, pandas.DataFrame)
-        self.assertEqual(list(frame["seq"]), ["64K", "128K"])
+        self.assertEqual(list(frame["seq"]), [65536, 131072])
         self.assertGreater(frame["step_s"][1], frame["step_s"][0])
 
     def test_call_runs_other_commands(self):

@@ -56,7 +56,7 @@ def predict(*arguments, model=None, cluster=None, seq=None, **options):
 
 def sweep(vary, **options):
     """Predicts every combination of the values of `vary`, such as {"seq": "64K..1M:x2", "zero": [1, 2, 3]}. Returns
-    its rows as a pandas DataFrame where pandas is installed, else as a list of dicts. With o="rows.csv" the rows are
+    its rows as a pandas DataFrame where pandas is installed, else as a list of dicts; tokens ("64K") are numbers. With o="rows.csv" the rows are
     kept in that file, and the same call goes on where an earlier one ended."""
     varied = []
     for key, values in vary.items():
@@ -65,13 +65,14 @@ def sweep(vary, **options):
         varied += ["--vary", f"{key if '.' in key else _name(key)}={_value(key, values)}"]
     text = _run(["sweep", *varied, *_options(options)])
     if options.get("o") is not None:
-        text = pathlib.Path(options["o"]).read_text(encoding="utf-8")
+        text = pathlib.Path(options["o"]).read_text(encoding="utf-8", errors="surrogateescape")
     lines = io.StringIO(text, newline="")
     start = 0
     while lines.readline().startswith("#"):  # comments come before the names of the columns only
         start = lines.tell()
     lines.seek(start)
-    rows = [{key: _cell(cell) for key, cell in row.items()} for row in csv.DictReader(lines)]
+    rows = [{key: _tokens(cell) if key in ("seq", "chunk") else _cell(cell) for key, cell in row.items()}
+            for row in csv.DictReader(lines)]
     try:
         import pandas
     except ImportError:
@@ -100,15 +101,16 @@ def main():
 def _run(arguments):
     path = program()
     try:
+        # Paths are bytes, and the program repeats them: they are text as os.fsdecode() makes it.
         done = subprocess.run([path, *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                              stderr=subprocess.PIPE, encoding="utf-8")
+                              stderr=subprocess.PIPE, encoding="utf-8", errors="surrogateescape")
     except OSError as error:
         raise Error(f"cannot run {path}: {error.strerror}") from error
     if done.returncode < 0:
         raise Error(f"longhaul {arguments[0]} was ended by {signal.Signals(-done.returncode).name}\n{done.stderr}")
     if done.returncode > 1:  # 1 is an answer: it does not fit
         raise Error(done.stderr.strip())
-    sys.stderr.write(done.stderr)
+    sys.stderr.write(done.stderr.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace"))
     return done.stdout
 
 
@@ -131,10 +133,20 @@ def _value(key, value):
     if isinstance(value, bool):
         raise Error(f"{key}={value}: give None to leave a flag out, or the word that the option takes, such as 'off'")
     if isinstance(value, dict):
-        return ",".join(f"{field}={_value(field, item)}" for field, item in value.items())
+        return ",".join(f"{field}={str(item).lower() if isinstance(item, bool) else _value(field, item)}"
+                        for field, item in value.items())
     if isinstance(value, (list, tuple)):
         return ",".join(_value(key, item) for item in value)
     return os.fspath(value) if isinstance(value, os.PathLike) else str(value)
+
+
+def _tokens(text):
+    """A count of tokens ("64K", "1.5M") as an int; other text as a cell."""
+    unit = {"K": 2**10, "M": 2**20, "G": 2**30}.get(text[-1:].upper()) if text else None
+    try:
+        return int(float(text[:-1]) * unit) if unit else _cell(text)
+    except ValueError:
+        return text
 
 
 def _cell(text):
