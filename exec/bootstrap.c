@@ -83,7 +83,8 @@ static double now(void)
 
 static void set_timeout(int fd, double timeout_s)
 {
-    struct timeval t = {(time_t)timeout_s, (suseconds_t)(1e6 * (timeout_s - (time_t)timeout_s))};
+    const time_t whole_s = (time_t)timeout_s;
+    struct timeval t = {whole_s, (suseconds_t)(1e6 * (timeout_s - (double)whole_s))};
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &t, sizeof t);
     setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &t, sizeof t);
 }
