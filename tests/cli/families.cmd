@@ -19,4 +19,4 @@ done
 # norms over all heads have no tensor ranks
 longhaul predict --model olmo3-7b --cluster dgx-h100 --nodes 1 --seq 8K --tp 2 || echo "exit $?"
 longhaul predict --model olmo3-7b --cluster dgx-h100 --nodes 1 --seq 8K --strategy upipe || echo "exit $?"
-for framework in megatron torchtitan deepspeed; do longhaul plan --model gemma3-27b --set layers=6 --cluster dgx-h100 --gpus 8 --seq 8K --strategy ulysses --emit $framework | grep -E 'branches|llama3 has' | head -2; done
+for framework in megatron torchtitan deepspeed; do longhaul plan --model gemma3-27b --set layers=6 --cluster dgx-h100 --gpus 8 --seq 8K --strategy ulysses --emit $framework | grep 'branches' | head -2; done
