@@ -70,7 +70,7 @@ struct backend {
     /* One function for each kind; NULL only for SYNC kinds, which the functions below run. */
     backend_kernel *const *kernel; /* [WORK_KIND_COUNT] */
 
-    /* Describes the device, independently of a run; NULL: exec/microbench_describe.c describes it. */
+    /* Describes the device: the one that the calling thread's run uses, or the first; NULL: exec/microbench_describe.c describes it. */
     enum status (*describe)(backend_say *say, void *user, struct diag *diag);
     /* Describes an open run: libraries, clocks, how ranks communicate. NULL: nothing to say. */
     void (*describe_run)(struct exec_run *run, backend_say *say, void *user);

@@ -93,28 +93,29 @@ enum status cuda_count_devices(int *count, struct diag *diag)
 
 enum status cuda_describe(backend_say *say, void *user, struct diag *diag)
 {
-    int count = 0, major = 0, minor = 0, sms = 0, driver = 0, runtime = 0;
+    int count = 0, major = 0, minor = 0, sms = 0, driver = 0, runtime = 0, device = 0;
     struct cudaDeviceProp properties;
     cuda_environment();
     enum status status = cuda_count_devices(&count, diag);
     if (status != STATUS_OK)
         return status;
-    cudaError_t error = cudaGetDeviceProperties(&properties, 0);
+    cudaGetDevice(&device); /* a run has made its rank's device the current one of this thread */
+    cudaError_t error = cudaGetDeviceProperties(&properties, device);
     if (error != cudaSuccess)
         return cuda_refused(diag, "cudaGetDeviceProperties", error);
-    cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0);
-    cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, 0);
-    cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, 0);
+    cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
+    cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device);
+    cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, device);
     cudaDriverGetVersion(&driver);
     cudaRuntimeGetVersion(&runtime);
     say(user, "device", properties.name);
     say_number(say, user, "devices", count);
     say_number(say, user, "device.sm_count", sms);
     say_number(say, user, "compute_capability", 10LL * major + minor);
-    say_number(say, user, "numa_node", cuda_numa_node(0));
+    say_number(say, user, "numa_node", cuda_numa_node(device));
     say_cuda(say, user, "driver_cuda", driver);
     say_cuda(say, user, "cuda_runtime", runtime);
-    say_clocks(say, user, 0);
+    say_clocks(say, user, device);
     return STATUS_OK;
 }
 

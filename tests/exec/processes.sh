@@ -8,6 +8,7 @@ trap 'rm -rf "$out"' EXIT
 export EMULATED_NCCL_FILES=$out # a rank that is killed leaves its file
 port=$((20000 + $$ % 20000))
 wrong=0
+first_last=0 # 1: rank 0 has the last device
 
 # processes COUNT ARGUMENTS...: what rank R prints goes to $out/R.txt; false when one failed. The limit is longer than the
 # 60 s after which the program itself says what it waits for.
@@ -18,7 +19,7 @@ processes()
     rm -f "$out"/*.txt
     port=$((port + 1))
     for ((rank = count - 1; rank >= 0; rank--)); do
-        RANK=$rank WORLD_SIZE=$count LOCAL_RANK=$rank MASTER_ADDR=127.0.0.1 MASTER_PORT=$port \
+        RANK=$rank WORLD_SIZE=$count LOCAL_RANK=$((first_last ? count - 1 - rank : rank)) MASTER_ADDR=127.0.0.1 MASTER_PORT=$port \
             EMULATED_DEVICES=$count \
             timeout 90 "$program" run --backend cuda "$@" >"$out/$rank.txt" 2>&1 &
         pids+=($!)
@@ -105,6 +106,10 @@ processes 2 "$out/crossing.ir" --timeout 30 || fails "wrong: messages that cross
 # Every op of the compute and communication streams has records of CUPTI.
 ranks 2 --strategy ulysses --profile ideal --weights zero3 --steps 1 --cupti -o "$out/trace" ||
     fails "wrong: a trace of two processes"
+grep -q '^# device=emulated device 0$' "$out/trace/ops.csv" || fails "the trace has another device"
+first_last=1 ranks 2 --strategy ulysses --profile ideal --weights zero3 --steps 1 -o "$out/last" ||
+    fails "wrong: a trace of the last device"
+grep -q '^# device=emulated device 1$' "$out/last/ops.csv" || fails "the trace has not the device of its rank"
 grep -qE '^# nccl=2\.[0-9]+\.[0-9]+$' "$out/trace/ops.csv" || fails "the trace has no version of NCCL"
 grep -hoE 'cupti_ops=[0-9]+ of [0-9]+' "$out/trace/ops.csv" |
     awk -F'[= ]' '{ ok = $2 == $4 && $2 > 0 } END { exit !ok }' ||

@@ -121,10 +121,10 @@ cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, in
     return cudaSuccess;
 }
 
-cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int)
+cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int device)
 {
     memset(properties, 0, sizeof *properties);
-    strcpy(properties->name, "an emulated device");
+    snprintf(properties->name, sizeof properties->name, "emulated device %d", device);
     properties->multiProcessorCount = 1;
     return cudaSuccess;
 }
