@@ -28,34 +28,60 @@ static const struct pickle_item *items(const struct pickle_value *list)
 
 /* ---- where blocks come from ---- */
 
-/* True for files of PyTorch, DeepSpeed and C++: the site of a block is the innermost frame in any other file. */
+/* True for a source in Python: "train.py", a script without an ending, or "<string>". Other frames are native: their
+ * files are sources, objects and libraries in C++ ("thread48.o", "libc.so.6", "??"). */
+static bool is_python(const char *file)
+{
+    static const char *const endings[] = {".py", ".pyx", ".pyc", ".ipynb"};
+    const char *slash = strrchr(file, '/'), *name = slash == NULL ? file : slash + 1;
+    const char *dot = strrchr(name, '.');
+    for (size_t i = 0; i < ARRAY_LEN(endings) && dot != NULL; i++)
+        if (strcmp(dot, endings[i]) == 0)
+            return true;
+    return name[0] == '<' || (dot == NULL && name[0] != '\0' && strcmp(name, "??") != 0);
+}
+
 static bool is_of_framework(const char *file)
 {
-    static const char *const parts[] = {"/torch/", "/deepspeed/", "/c10/", "/aten/", "??"};
-    static const char *const endings[] = {".cpp", ".h", ".cc", ".cu", ".c", ".so"};
-    size_t size = strlen(file);
+    static const char *const parts[] = {"/torch/", "/deepspeed/"};
     for (size_t i = 0; i < ARRAY_LEN(parts); i++)
         if (strstr(file, parts[i]) != NULL)
             return true;
-    for (size_t i = 0; i < ARRAY_LEN(endings); i++) {
-        size_t length = strlen(endings[i]);
-        if (size >= length && strcmp(file + size - length, endings[i]) == 0)
-            return true;
-    }
-    return size == 0;
+    return false;
 }
 
-/* Appends the innermost frame of the model, or the innermost of all. */
+static const char *file_of(const struct pickle_item *frame)
+{
+    return pickle_text(pickle_find(frame->value, "filename"), "");
+}
+
+/* Appends the innermost frame of the model; else the innermost one in Python; else, of a thread of autograd, that it
+ * is one; else the innermost of all. */
 static void put_site(struct text *out, const struct pickle_value *block)
 {
     const struct pickle_value *frames = pickle_find(block, "frames");
     if (items(frames) == NULL && items(pickle_find(block, "history")) != NULL)
         frames = pickle_find(items(pickle_find(block, "history"))->value, "frames");
-    const struct pickle_item *first = items(frames), *chosen = NULL;
-    for (const struct pickle_item *i = first; i != NULL && chosen == NULL; i = i->next)
-        if (!is_of_framework(pickle_text(pickle_find(i->value, "filename"), "")))
+    const struct pickle_item *first = items(frames), *chosen = NULL, *python = NULL;
+    bool autograd = false;
+    for (const struct pickle_item *i = first; i != NULL && chosen == NULL; i = i->next) {
+        autograd |= strstr(pickle_text(pickle_find(i->value, "name"), ""), "autograd::") != NULL;
+        if (!is_python(file_of(i)))
+            continue;
+        python = python == NULL ? i : python;
+        if (!is_of_framework(file_of(i)))
             chosen = i;
-    chosen = chosen != NULL ? chosen : first;
+    }
+    /* what libstdc++ starts a thread with; frames before it would say more */
+    bool bare = first != NULL && strcmp(pickle_text(pickle_find(first->value, "name"), ""),
+                                        "execute_native_thread_routine") == 0;
+    if (python == NULL && (autograd || bare)) {
+        out->size = 0;
+        text_puts(out, autograd ? "(backward: a thread of autograd, without Python)"
+                                : "(a native thread, without Python)");
+        return;
+    }
+    chosen = chosen != NULL ? chosen : python != NULL ? python : first;
     out->size = 0;
     if (chosen == NULL) {
         text_puts(out, "(no stack was recorded)");

@@ -4,6 +4,8 @@ longhaul why $snapshot
 # what PyTorch itself wrote, beside what its message said: 256 MiB asked for, 44 free, 671.24 allocated, 244.76 unallocated
 longhaul why $S/tests/data/snapshots/recorded.pickle
 longhaul why $S/tests/data/snapshots/recorded.pickle --json | head -11
+# places are lines of Python where a stack has any: the model's first, then the framework's
+longhaul why $S/tests/data/snapshots/sites.pickle | sed -n '/^allocated at/,/^$/p'
 run="--profile published --model llama3-8b --cluster dgx-a100 --gpus 8 --seq 256K --zero 1"
 longhaul why $snapshot $run --top 100 > $T/ranked
 sed -n 's/^\(needed\|step\|would have fitted\) .*/\1/p' $T/ranked
