@@ -28,6 +28,19 @@ void interrupt_release(const struct interrupt *interrupt)
         sigaction(numbers[i], &interrupt->before[i], NULL);
 }
 
+int interrupt_set_aside(void)
+{
+    int number = caught;
+    caught = 0;
+    return number;
+}
+
+void interrupt_put_back(int number)
+{
+    if (number != 0)
+        caught = number;
+}
+
 int interrupted(void)
 {
     return caught;

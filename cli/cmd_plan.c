@@ -149,10 +149,10 @@ static enum status plan_longest(const struct setup *setup, const struct options 
     enum status status = longest_certificate_make(&report, setup, diag);
     struct request request = report.request;
     request.seq = report.longest.tokens;
-    if (interrupted() != 0 && options_given(options, "emit"))
-        status = STATUS_SYSTEM; /* the settings of a length that is not yet known to be the longest
-                                   are of no use */
-    else if (status == STATUS_OK && options_given(options, "emit"))
+    if (report.longest.ended && status == STATUS_OK && options_given(options, "emit"))
+        text_printf(&out, "# the search was ended by %s: longer sequences may fit\n",
+                    interrupt_name());
+    if (status == STATUS_OK && options_given(options, "emit"))
         status = plan_settings_print(&out, emitted(options), &request, diag);
     else if (options_given(options, "json"))
         longest_report_print_json(&out, &report);
@@ -217,9 +217,10 @@ static void winner_batches_release(struct winner_batches *b)
     arena_release(&b->arena);
 }
 
-/* Predicts the winner again, for its traces and its page. */
+/* Predicts the winner again, for its traces and its page; `brief`: without what to try next. */
 static enum status write_winner(const struct options *options, struct setup *setup,
-                                const struct best *best, const char *given, struct diag *diag)
+                                const struct best *best, const char *given, bool brief,
+                                struct diag *diag)
 {
     const struct outcome *winner = &best->row[0];
     const char *folder = options_text(options, "o");
@@ -242,7 +243,7 @@ static enum status write_winner(const struct options *options, struct setup *set
     request_put_options(&command, request);
     struct report report = {.prediction = &p,
                             .profile = request->profile,
-                            .best = &other,
+                            .best = brief ? NULL : &other,
                             .command = command.data,
                             .model = options_text(options, "model"),
                             .cluster = options_text(options, "cluster"),
@@ -255,7 +256,7 @@ static enum status write_winner(const struct options *options, struct setup *set
         status = prediction_make(&p, setup, request, false, diag);
     if (status == STATUS_OK)
         status = time_batches(&batches, &report, winner->sample, diag);
-    if (status == STATUS_OK)
+    if (status == STATUS_OK && !brief)
         status = alternatives_find(&other, &p, request, false, diag);
     if (status == STATUS_OK)
         status = traces_write(&report, folder, (struct traces_emit){0}, &note, diag);
@@ -302,9 +303,10 @@ static enum status plan_best(struct setup *setup, const struct options *options,
     struct interrupt interrupt;
     interrupt_catch(&interrupt);
     enum status status = best_find(&best, goal, setup, open, diag);
-    if (interrupted() != 0 && options_given(options, "emit")) {
-        status = STATUS_SYSTEM; /* the settings of a configuration that is not yet known to be the
-                                   best are of no use */
+    if (interrupted() != 0 && options_given(options, "emit") &&
+        (status == STATUS_OK || status == STATUS_NO)) {
+        status = plan_settings_so_far(&out, emitted(options), &best, open,
+                                      options_given(options, "emit-winner"), diag);
     } else if (status == STATUS_OK && options_given(options, "emit")) {
         status = options_given(options, "emit-winner")
                      ? plan_settings_of_winner(&out, emitted(options), &best, diag)
@@ -319,12 +321,17 @@ static enum status plan_best(struct setup *setup, const struct options *options,
     }
     status = print(&out, status, diag);
     interrupt_release(&interrupt);
-    if (status == STATUS_OK && interrupted() == 0 && options_given(options, "o"))
-        status = write_winner(options, setup, &best, given.data, diag);
+    int ended = interrupt_set_aside();
+    bool writes = status == STATUS_OK && options_given(options, "o");
+    if (writes)
+        status = write_winner(options, setup, &best, given.data, ended != 0, diag);
+    interrupt_put_back(ended);
     if (interrupted() != 0)
         status = diag_error(diag, (struct loc){.name = "plan"}, STATUS_SYSTEM,
-                            "ended by %s; %zu of %zu configurations were not searched",
-                            interrupt_name(), best.kinds[OUTCOME_LEFT], best.count);
+                            "ended by %s; %zu of %zu configurations were not searched%s%s",
+                            interrupt_name(), best.kinds[OUTCOME_LEFT], best.count,
+                            writes && status == STATUS_OK ? "; the best of the others is in " : "",
+                            writes && status == STATUS_OK ? options_text(options, "o") : "");
     if (status == STATUS_OK || status == STATUS_NO)
         note_idle(options, &best);
     note_dropped(&samples);

@@ -1,5 +1,6 @@
 #include "cli/plan/winner_settings.h"
 
+#include "base/interrupt.h"
 #include "base/units.h"
 #include "cli/plan/settings.h"
 #include "predict/setup/choice_rows.h"
@@ -92,7 +93,8 @@ enum status plan_settings_of_best(struct text *out, enum framework framework,
     if (status == STATUS_OK) {
         const struct request *request = &own.row[0].request;
         put_head(out, request->ranks);
-        text_printf(&name, "the best that %s expresses", framework_names[framework]);
+        text_printf(&name, "the best %sthat %s expresses", interrupted() != 0 ? "so far " : "",
+                    framework_names[framework]);
         put_named(out, name.data, &own);
         text_puts(out, "# ");
         put_distance(out, &own, all);
@@ -108,4 +110,29 @@ enum status plan_settings_of_best(struct text *out, enum framework framework,
     text_release(&name);
     best_release(&own);
     return status;
+}
+
+enum status plan_settings_so_far(struct text *out, enum framework framework, const struct best *all,
+                                 struct space_open open, bool winner, struct diag *diag)
+{
+    text_printf(
+        out,
+        "# the search was ended by %s: %zu of %zu configurations were not searched, and one "
+        "of them may be better\n",
+        interrupt_name(), all->kinds[OUTCOME_LEFT], all->count);
+    open.only = &framework;
+    for (size_t i = 0; i < all->count && all->row[i].kind == OUTCOME_TIMED; i++) {
+        struct best one = *all;
+        one.row = &all->row[i];
+        if (!winner && !space_allows(&open, &one.row->request))
+            continue;
+        put_head(out, one.row->request.ranks);
+        put_named(out, "the best so far", &one);
+        return put_settings(out, framework, &one.row->request, diag);
+    }
+    text_printf(out, "# nothing that was searched fits and is what %s expresses\n",
+                framework_names[framework]);
+    if (all->count > 0 && all->row[0].kind == OUTCOME_TIMED)
+        put_named(out, "the best so far, for which see --emit-winner", all);
+    return STATUS_NO;
 }

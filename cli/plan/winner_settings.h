@@ -21,4 +21,9 @@ enum status plan_settings_of_best(struct text *out, enum framework framework,
 enum status plan_settings_of_winner(struct text *out, enum framework framework,
                                     const struct best *all, struct diag *diag);
 
+/* Prints the settings of the best configuration that a search had found when a signal ended it, with a line that says
+ * so: of those that the framework can express, or (winner) of all. STATUS_NO: none fitted so far. */
+enum status plan_settings_so_far(struct text *out, enum framework framework, const struct best *all,
+                                 struct space_open open, bool winner, struct diag *diag);
+
 #endif

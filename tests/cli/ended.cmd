@@ -35,7 +35,8 @@ end() { # WHAT SIGNAL PROCESS
     kill -$2 $3
     wait $pid 2> $T/note || code=$?
     echo "$1, $2: exit $code"
-    cat $T/out $T/err | sed 's/[0-9]* of [0-9]* configurations/N of M configurations/'
+    # settings of a plan, if any were found by then
+    cat $T/out $T/err | sed '/^# the search/!{/^#\|^--[a-z]/d}; s/[0-9]* of [0-9]* configurations/N of M configurations/'
     gone $child
     as_before
 }
@@ -59,6 +60,26 @@ for signal in INT TERM; do
     sed 's/[0-9]* of [0-9]* configurations/N of M configurations/' $T/err
     gone $child
 done
+# once something fits, its folder and its settings are kept: the wait grows until something was found
+what_fits="longhaul plan --model llama3-8b --cluster dgx-h100 --nodes 4 --seq 256K"
+kept() { # WORDS FILE OPTIONS: interrupts a plan, once the file has the words
+    for wait in 1 2 3 5 8 13 21; do
+        env --default-signal=INT $what_fits $3 $4 $5 > $T/out 2> $T/err &
+        pid=$!
+        sleep $wait
+        kill -INT $pid 2> $T/note || true
+        code=0
+        wait $pid 2> $T/note || code=$?
+        grep -qs "$1" "$2" && break
+    done
+    echo "plan $3, INT: exit $code"
+    sed 's/[0-9]* of [0-9]* configurations/N of M configurations/' $T/err
+}
+kept step_s $T/kept/prediction.json -o $T/kept
+ls $T/kept
+kept 'best so far:' $T/out --emit megatron --emit-winner
+sed -n 's/[0-9]* of [0-9]* conf/N of M conf/p; s/so far: .*/so far: ./p' $T/out
+grep -q '^--' $T/out && echo settings
 # one configuration has the longest sequence, without what the other options would give
 begin longhaul plan --longest --model llama3-70b --cluster dgx-h100 --nodes 64 --strategy 2d --cp 4 --hp 8
 code=0
