@@ -63,27 +63,52 @@ static double layers_s(const struct choices *c, const struct rates *rates, int64
             seen * rates->attention_s);
 }
 
-double bound_step_s(const struct setup *setup, const struct choices *c)
+static double head_s(const struct choices *c, const struct rates *rates)
 {
-    struct rates rates = rates_of(setup, c);
-    double sequences = (double)c->global_batch, ranks = (double)c->ranks;
-    double head = 3 * sequences * (double)c->seq *
-                  (double)transformer_head_flops_per_token(c->model) * rates.product_s;
-    double all = sequences *
-                 layers_s(c, &rates, c->seq, document_seen_flops(c->documents, c->model, c->seq));
+    return 3 * (double)c->global_batch * (double)c->seq *
+           (double)transformer_head_flops_per_token(c->model) * rates->product_s;
+}
+
+/* Returns the bound of a step whose layers and head take all_s and head seconds of all devices together. first_s: those
+ * that the first unit's forward and last backward take without recomputation, which a stage may do before its gradients
+ * arrive. */
+static double bound_of_layers_s(const struct choices *c, double all_s, double head, double first_s)
+{
+    double ranks = (double)c->ranks;
     if (!pipeline_is_plain(c))
-        return (all + head) / ranks;
+        return (all_s + head) / ranks;
     /* The last stage has the most layers and the head. It starts after the first unit's forward has passed the stages
      * before it, and after its end those stages still run that unit's backward: the first subsequence of every
      * micro-batch is first forward and last backward. With packed documents no attention of that subsequence counts,
      * since it may have hardly any. */
     struct layer_range last = pipeline_layers(c, c->pp - 1);
     double share = (double)(last.end - last.first) / (double)c->model->layers;
-    double stage_ranks = ranks / c->pp, unit = (double)c->micro_batch * (double)c->dp;
+    return (all_s * share + head + first_s * (1 - share)) * c->pp / ranks;
+}
+
+static double first_s(const struct choices *c, const struct rates *rates)
+{
     int64_t end = pipeline_prefix(c, 1);
     double seen = c->documents == NULL ? transformer_seen_flops(c->model, end) : 0;
-    double first = unit * layers_s(c, &rates, end, seen);
-    return (all * share + head + first * (1 - share)) / stage_ranks;
+    return (double)c->micro_batch * (double)c->dp * layers_s(c, rates, end, seen);
+}
+
+double bound_step_s(const struct setup *setup, const struct choices *c)
+{
+    struct rates rates = rates_of(setup, c);
+    double seen = document_seen_flops(c->documents, c->model, c->seq);
+    double all_s = (double)c->global_batch * layers_s(c, &rates, c->seq, seen);
+    return bound_of_layers_s(c, all_s, head_s(c, &rates), first_s(c, &rates));
+}
+
+double bound_step_from_layer_s(const struct setup *setup, const struct choices *c,
+                               const struct bound_layer *layer)
+{
+    struct rates rates = rates_of(setup, c);
+    double unit = (double)c->model->layers * (double)c->ranks / (double)c->pp;
+    double head = 2 * layer->issue_s < layer->step_s ? head_s(c, &rates) : 0;
+    return bound_of_layers_s(c, (double)c->accumulation * unit * layer->step_s, head,
+                             c->subsequences == 1 ? unit * layer->kernels_s : first_s(c, &rates));
 }
 
 /* ---- memory ---- */

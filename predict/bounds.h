@@ -11,6 +11,18 @@
  * must be set. */
 double bound_step_s(const struct setup *setup, const struct choices *choices);
 
+/* The seconds of one layer, forward and backward of one micro-batch on the ranks of one sequence: of a rank's kernels
+ * where nothing is recomputed, of its host to issue all ops, and of all together. */
+struct bound_layer {
+    double kernels_s, issue_s, step_s;
+};
+
+/* Does the same as bound_step_s() with the time of a layer (predict/plan/layer_time.h) instead of the least that its
+ * flops take. All layers must be alike. The head counts only if the host is well ahead of the device, since otherwise
+ * the head's kernels may run while layers are issued. */
+double bound_step_from_layer_s(const struct setup *setup, const struct choices *choices,
+                               const struct bound_layer *layer);
+
 /* bound_state_bytes() returns the bytes of a GPU's share of the parameters, plus those of the process' context;
  * bound_optimizer_bytes() returns those of its share of the optimizer's states, 0 if they are on the host. */
 double bound_state_bytes(const struct setup *setup, const struct choices *choices);

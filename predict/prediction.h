@@ -96,6 +96,13 @@ enum status prediction_without_kernels(struct sim_result *sim, const struct pred
  * last unit's backward there. The bound is the largest of all these. */
 double prediction_bound_s(const struct prediction *prediction);
 
+/* Returns, for the first rank of the first role, the sum of its kernels, and the sum of its host's time to issue all
+ * ops. */
+struct prediction_sums {
+    double kernels_s, issue_s;
+};
+struct prediction_sums prediction_sums(const struct prediction *prediction);
+
 /* Does prediction_memory() and prediction_time(), without notes. */
 enum status prediction_make(struct prediction *prediction, const struct setup *setup,
                             const struct request *request, bool exact, struct diag *diag);

@@ -82,12 +82,7 @@ static void put_gain(struct text *out, const struct report *r)
         text_puts(out, " of ");
         units_put_gib(out, (double)v->available[v->limit]);
     }
-    struct text odds = {0};
-    verdict_put_odds(&odds, v->fits_probability);
-    if (v->fits && odds.size > 0)
-        text_printf(out, ", which fits %s", odds.data);
-    text_release(&odds);
-    text_putc(out, ':');
+    text_puts(out, v->fits && verdict_close(v) ? ", which is too close to call:" : ":");
 }
 
 /* Prints the option that gains most, or that none gains. */

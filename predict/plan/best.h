@@ -1,10 +1,7 @@
 /* predict/plan/best.h: the best of a space of configurations, by branch and bound.
  *
- * Candidates are taken in the order of their bounds (predict/plan/space.h), in rounds of a fixed size, so that the
- * same question gives the same answer on any number of cores. Each candidate is built, and prediction_bound_s() is a
- * second bound of its step. Only if this bound is below the best step so far is its memory judged, and only if it fits
- * is it simulated. Candidates whose first bound is no better than the best step are not built. For GOAL_LONGEST the
- * bounds are bytes, and each candidate is asked only whether it fits a longer sequence than the best one so far.
+ * The fastest one is searched for as predict/plan/fastest.h says. For GOAL_LONGEST the bounds are bytes, and each
+ * candidate is asked only whether it fits a longer sequence than the best one so far.
  *
  * Over packed documents the search compares the typical batch of each sample, and keeps every outcome within
  * DOCUMENTS_MARGIN of the best; predict/plan/all_batches.h then compares these on the other batches. */
@@ -61,8 +58,15 @@ struct outcome {
                  length that it tries or at the length that is to be beaten */
 };
 
+/* When a search for the fastest configuration ends before its end. All-zero: never. */
+struct plan_limits {
+    double within_s; /* after that many seconds; 0: no limit */
+    double gap;      /* when no configuration can be faster by more than that share */
+};
+
 struct best {
     enum goal goal;
+    struct plan_limits limits; /* set by the caller */
     struct space space;
     struct outcome *row; /* one per candidate, best first; of the winning number of GPUs */
     size_t count;
@@ -73,7 +77,7 @@ struct best {
 /* Makes an outcome TIMED with the figures of a simulated prediction. */
 void outcome_take_times(struct outcome *outcome, const struct prediction *prediction);
 
-/* Searches the space and fills *best, which must be all-zero; release it in either case. STATUS_NO: nothing fits.
+/* Searches the space, of GOAL_LONGEST without limits, and fills *best, which must be all-zero but for its limits; release it in either case. STATUS_NO: nothing fits.
  * After a signal that base/interrupt.h has noted, the search ends with the outcomes known so far. */
 enum status best_find(struct best *best, enum goal goal, struct setup *setup,
                       struct space_open open, struct diag *diag);

@@ -1,22 +1,77 @@
 #include "predict/plan/shortened.h"
 
+#include "predict/plan/room.h"
 #include "predict/prediction.h"
 #include "schedule/config/resolve_config.h"
+#include "schedule/step/build.h"
 
-/* Returns the number of micro-batches of the longer of two short steps, both of which fill the pipeline. */
-static int64_t enough(const struct choices *c)
+#include <math.h>
+
+enum { FEW_PERIODS = 3 }; /* periods of layers of each stage in the shorter of two steps */
+
+/* The layers and micro-batches of shorter steps, the shorter step first. Both numbers are the same, those of the step
+ * itself, where it is not shortened. */
+struct shape {
+    int64_t layers[2], micro[2];
+};
+
+static bool has_fewer(const int64_t of[2])
 {
-    return 2 + (c->pp + c->subsequences - 1) / c->subsequences;
+    return of[0] < of[1];
 }
 
-/* Returns the number of micro-batches of the shorter step; 0 if the request is refused, if its step has less than 1.5
- * times the micro-batches of the two shorter steps together, or if micro-batches have different documents. */
-static int64_t few_of(struct choices *c, const struct request *request)
+/* Layers that are left over by the stages stay left over. */
+static void shorten_layers(struct shape *shape, const struct choices *c, int64_t few)
 {
-    if (compose_resolve(c, request, NULL, NULL) != STATUS_OK || c->documents != NULL)
-        return 0;
-    int64_t few = enough(c);
-    return 3 * (2 * few - 1) <= 2 * (int64_t)c->accumulation ? few : 0;
+    int64_t all = c->model->layers;
+    int64_t period = compose_layers_of_period(c) * c->pp * c->virtual_stages;
+    if (period == 0 || all % period + (few + 1) * period >= all)
+        return;
+    shape->layers[0] = all % period + few * period;
+    shape->layers[1] = shape->layers[0] + period;
+}
+
+/* The longer of the two steps of few micro-batches, and the shorter one, fill the pipeline. Without stages, the
+ * reductions of gradients after the last micro-batch no longer reach into the first ones. */
+static void shorten_micro(struct shape *shape, const struct choices *c)
+{
+    int64_t few = c->pp == 1 && c->subsequences == 1
+                      ? 4
+                      : 2 + (c->pp + c->subsequences - 1) / c->subsequences;
+    if (c->documents != NULL || few >= (int64_t)c->accumulation)
+        return;
+    shape->micro[0] = few - 1;
+    shape->micro[1] = few;
+}
+
+/* Returns layers times micro-batches of all shorter steps. */
+static double size_of(const struct shape *s)
+{
+    double layers = (double)(has_fewer(s->layers) ? s->layers[0] + s->layers[1] : s->layers[0]);
+    return layers * (double)(has_fewer(s->micro) ? s->micro[0] + s->micro[1] : s->micro[0]);
+}
+
+/* Shortens layers, micro-batches or both, whichever is least work. Returns false if the request is refused, or if
+ * nothing would be saved. */
+static bool shape_of(struct shape *shape, struct choices *c, const struct request *request)
+{
+    if (compose_resolve(c, request, NULL, NULL) != STATUS_OK || c->scope != SCOPE_STEP)
+        return false;
+    const struct shape whole = {{c->model->layers, c->model->layers},
+                                {c->accumulation, c->accumulation}};
+    struct shape tries[3] = {whole, whole, whole};
+    shorten_micro(&tries[1], c);
+    shorten_micro(&tries[2], c);
+    /* how much of a unit's activations its computation hides does not grow evenly with its layers */
+    if (c->activations != CHOICE_ACTIVATIONS_RATIO || c->subsequences == 1) {
+        shorten_layers(&tries[0], c, FEW_PERIODS);
+        shorten_layers(&tries[2], c, FEW_PERIODS);
+    }
+    *shape = whole;
+    for (int i = 0; i < 3; i++)
+        if (size_of(&tries[i]) < size_of(shape))
+            *shape = tries[i];
+    return 3 * size_of(shape) <= 2 * size_of(&whole);
 }
 
 static struct request of_micro_batches(const struct request *asked, const struct choices *c,
@@ -29,43 +84,121 @@ static struct request of_micro_batches(const struct request *asked, const struct
     return request;
 }
 
+/* Returns the seconds of a step without its jitter, which grows less than the step does. */
 static double step_s(const struct setup *setup, const struct request *asked,
-                     const struct choices *c, int64_t micro_batches)
+                     const struct choices *c, int64_t layers, int64_t micro_batches)
 {
     struct request request = of_micro_batches(asked, c, micro_batches);
-    struct prediction p = {.skip_arenas = true};
-    double seconds =
-        prediction_make(&p, setup, &request, false, NULL) == STATUS_OK ? p.sim.step_s : 0;
+    struct prediction p = {.step_only = true, .layers = layers};
+    double seconds = prediction_make(&p, setup, &request, false, NULL) == STATUS_OK
+                         ? p.sim.step_s - p.jitter_s
+                         : 0;
     prediction_release(&p);
     return seconds;
+}
+
+/* Returns the seconds of a step of so many layers with all micro-batches; 0: not known. */
+static double of_layers_s(const struct setup *setup, const struct request *asked,
+                          const struct choices *c, const struct shape *shape, int64_t layers)
+{
+    double few_s = step_s(setup, asked, c, layers, shape->micro[1]);
+    if (!has_fewer(shape->micro) || few_s <= 0)
+        return few_s;
+    double less_s = step_s(setup, asked, c, layers, shape->micro[0]);
+    double more = (double)((int64_t)c->accumulation - shape->micro[1]);
+    return less_s > 0 && few_s > less_s ? few_s + more * (few_s - less_s) : 0;
+}
+
+/* Returns what a step of all layers has, if shorter steps have less and few. */
+static double extrapolate(const struct shape *shape, const struct choices *c, double less,
+                          double few)
+{
+    double more = (double)(c->model->layers - shape->layers[1]);
+    return few + more * (few - less) / (double)(shape->layers[1] - shape->layers[0]);
 }
 
 double shortened_step_s(const struct setup *setup, const struct request *request)
 {
     struct choices c;
-    int64_t few = few_of(&c, request);
-    if (few == 0)
+    struct shape shape;
+    if (!shape_of(&shape, &c, request))
         return 0;
-    int64_t all = c.accumulation;
-    double less_s = step_s(setup, request, &c, few - 1), few_s = step_s(setup, request, &c, few);
-    return less_s > 0 && few_s > less_s ? few_s + (double)(all - few) * (few_s - less_s) : 0;
+    double few_s = of_layers_s(setup, request, &c, &shape, shape.layers[1]);
+    if (!has_fewer(shape.layers) || few_s <= 0)
+        return few_s;
+    double less_s = of_layers_s(setup, request, &c, &shape, shape.layers[0]);
+    return less_s > 0 && few_s > less_s ? extrapolate(&shape, &c, less_s, few_s) : 0;
 }
 
+/* ---- memory ---- */
+
+static bool verdict_of(struct verdict *verdict, const struct setup *setup,
+                       const struct request *asked, const struct choices *c, int64_t layers,
+                       int64_t micro_batches)
+{
+    struct request request = of_micro_batches(asked, c, micro_batches);
+    struct prediction p = {.skip_arenas = true, .layers = layers};
+    bool made = prediction_memory(&p, setup, &request, NULL, NULL) == STATUS_OK;
+    *verdict = p.verdict;
+    prediction_release(&p);
+    return made;
+}
+
+/* True if a step of few micro-batches, which has the same activations in flight, lacks memory. */
+static bool few_lack(struct verdict *verdict, const struct setup *setup,
+                     const struct request *request, const struct choices *c, int64_t micro)
+{
+    return verdict_of(verdict, setup, request, c, 0, micro) && room_lacks(verdict, RESERVED_ERROR);
+}
+
+/* True if the bytes of two steps of few layers, extrapolated, exceed the memory. A device's are those without cache,
+ * since how much of it an allocator keeps does not grow evenly. */
+static bool layers_lack(struct verdict *verdict, const struct setup *setup,
+                        const struct request *request, const struct choices *c,
+                        const struct shape *shape)
+{
+    struct verdict of[2];
+    for (int i = 0; i < 2; i++)
+        if (!verdict_of(&of[i], setup, request, c, shape->layers[i], shape->micro[1]))
+            return false;
+    *verdict = of[1];
+    verdict->cache = 0;
+    for (int limit = 0; limit < LIMIT_COUNT; limit++) {
+        uint64_t cache[2] = {limit == LIMIT_DEVICE ? of[0].cache : 0,
+                             limit == LIMIT_DEVICE ? of[1].cache : 0};
+        double bytes = extrapolate(shape, c, (double)(of[0].needed[limit] - cache[0]),
+                                   (double)(of[1].needed[limit] - cache[1]));
+        verdict->needed[limit] = (uint64_t)fmax(0, bytes);
+    }
+    verdict->fits = !room_lacks(verdict, c->subsequences > 1 ? RESERVED_ERROR : SHORTENED_ERROR);
+    verdict->limit = verdict_share(verdict, LIMIT_HOST) > verdict_share(verdict, LIMIT_DEVICE)
+                         ? LIMIT_HOST
+                         : LIMIT_DEVICE;
+    return !verdict->fits;
+}
+
+/* Of a step of stages without subsequences only micro-batches are left out: the fullest stage is another one where
+ * layers are few. */
 bool shortened_lacks(struct verdict *verdict, const struct setup *setup,
                      const struct request *request)
 {
     struct choices c;
-    int64_t few = few_of(&c, request);
-    bool lacks = false;
-    if (few == 0)
+    struct shape shape;
+    if (!shape_of(&shape, &c, request))
         return false;
-    struct request shorter = of_micro_batches(request, &c, few);
-    struct prediction p = {.skip_arenas = true};
-    if (prediction_memory(&p, setup, &shorter, NULL, NULL) == STATUS_OK)
-        for (int limit = 0; limit < LIMIT_COUNT; limit++)
-            lacks |= verdict_margin(&p.verdict, (enum prediction_limit)limit) <
-                     -RESERVED_ERROR * (double)p.verdict.available[limit];
-    *verdict = p.verdict;
-    prediction_release(&p);
-    return lacks;
+    struct shape of_layers = shape;
+    if (c.subsequences >
+        1) { /* their lists are long, and bytes grow evenly from the first layers */
+        of_layers =
+            (struct shape){{c.model->layers, c.model->layers}, {c.accumulation, c.accumulation}};
+        shorten_layers(&of_layers, &c, 1);
+        shorten_micro(&of_layers, &c);
+        of_layers.micro[1] = of_layers.micro[has_fewer(of_layers.micro) ? 0 : 1];
+    }
+    if ((c.pp == 1 || c.subsequences > 1) && has_fewer(of_layers.layers))
+        return layers_lack(verdict, setup, request, &c, &of_layers);
+    shape.micro[1] = c.accumulation;
+    shorten_micro(&shape, &c);
+    return 2 * shape.micro[1] <= (int64_t)c.accumulation &&
+           few_lack(verdict, setup, request, &c, shape.micro[1]);
 }

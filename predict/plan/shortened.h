@@ -1,8 +1,13 @@
-/* predict/plan/shortened.h: the time and the memory of a step of many micro-batches, extrapolated from steps of a
- * few.
+/* predict/plan/shortened.h: the time and the memory of a long step, extrapolated from steps of few layers and few
+ * micro-batches, so that only short schedules are built.
  *
- * Once a pipeline is full, every further micro-batch takes as long as the one before. So if m micro-batches fill it,
- * a step of M takes T(m) + (M - m) (T(m) - T(m - 1)), and only schedules of m and m - 1 micro-batches are built. */
+ * Once a pipeline is full, every further micro-batch takes as long as the one before; and every further period of
+ * layers in each stage takes as long as the one before. So from steps T(l, m) of l layers and m micro-batches
+ *
+ *     T(l) = T(l, m) + (M - m) (T(l, m) - T(l, m - 1)),    T = T(l) + (L - l) / p (T(l) - T(l - p))
+ *
+ * for M micro-batches and L layers, p layers a period of all stages, and without jitter. Memory grows with layers likewise, and does not
+ * depend on the micro-batches once the pipeline is full. */
 #ifndef PREDICT_PLAN_SHORTENED_H
 #define PREDICT_PLAN_SHORTENED_H
 
@@ -10,18 +15,20 @@
 
 #include <stdbool.h>
 
-/* The largest error of such a time, as a share of the step (tests/cli/test_space.c). */
-#define SHORTENED_ERROR 0.01
+/* The most by which such a time exceeds that of the step, and the most by which the two differ without jitter, as shares
+ * of the step (tests/cli/test_space.c). */
+#define SHORTENED_ERROR 0.02
+#define SHORTENED_DIFFERENCE 0.05
 
-/* Returns the seconds of the request's step, extrapolated from two shorter steps; 0: the request is refused, has packed
- * documents, or its step has less than 1.5 times the micro-batches of the two shorter steps together; or these could
- * not be predicted. */
+/* Returns the seconds of the request's step, extrapolated from shorter steps; 0: the request is refused, or the shorter
+ * steps together have more than 2/3 of its layers times micro-batches, or they could not be predicted. Micro-batches
+ * with documents are not left out, since they differ. */
 double shortened_step_s(const struct setup *setup, const struct request *request);
 
-/* True if the request's step cannot fit because a step of few micro-batches, enough to fill the pipeline, does not
- * fit: the longer step has the same activations in flight. The shorter one must exceed the memory by more than
- * RESERVED_ERROR, since allocator caches differ. *verdict is then that of the shorter step. False also if no shorter
- * step can be judged. */
+/* True if the request's step cannot fit because shorter steps show that it needs more memory than there is. *verdict
+ * then has the bytes extrapolated from them, without an allocator's cache. A step of full layers and few micro-batches
+ * must exceed the memory by more than RESERVED_ERROR, since caches differ. False also if no shorter step can be
+ * judged. */
 bool shortened_lacks(struct verdict *verdict, const struct setup *setup,
                      const struct request *request);
 

@@ -9,7 +9,6 @@
 #include "base/diag.h"
 #include "models/cluster.h"
 #include "models/cost.h"
-#include "models/interval.h"
 #include "models/transformer.h"
 #include "schedule/choices/choices.h"
 
@@ -23,8 +22,6 @@ struct setup {
     struct transformer model; /* name NULL: none, for schedules read from a file */
     struct cluster cluster;
     struct device_cost cost;
-    struct evidence
-        evidence; /* measured runs, which say how sure a prediction is; with the cluster */
     struct request request;
     struct shared_units shared; /* request.shared, where it was given */
     double *hidden;             /* heap: request.offload_hidden_of, where setup_fill() made it */

@@ -361,9 +361,7 @@ enum status compose_build_planned(struct ir *out, const struct choices *choices,
 
 /* ---- samples ---- */
 
-/* Returns the number of layers after which the schedules of layers repeat: the layers of a bundle or the distance
- * between layers without a window, whichever is a multiple of the other. 0: they do not repeat. */
-static int64_t layers_of_period(const struct choices *choices)
+int64_t compose_layers_of_period(const struct choices *choices)
 {
     struct transformer share;
     struct choices c = *choices;
@@ -382,7 +380,7 @@ static int64_t layers_of_period(const struct choices *choices)
 static bool sample_layers(struct choices *c, struct transformer *model, struct repeats *r,
                           uint32_t length)
 {
-    int64_t period = layers_of_period(c), all = c->model->layers;
+    int64_t period = compose_layers_of_period(c), all = c->model->layers;
     if (c->pp > 1 || period == 0 || all / period <= length)
         return false;
     *model = *c->model;

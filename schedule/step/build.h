@@ -46,6 +46,10 @@ enum status compose_build_planned(struct ir *ir, const struct choices *choices, 
 /* Returns an upper bound of the ops of each rank. */
 double compose_ops_at_most(const struct choices *choices);
 
+/* Returns the number of layers after which the schedules of layers repeat: the layers of a bundle or the distance
+ * between layers without a window, whichever is a multiple of the other. 0: they do not repeat. */
+int64_t compose_layers_of_period(const struct choices *choices);
+
 /* Builds a sample of `length` periods of layers, or of 2 pp + `length` + 4 units, that represents the whole schedule
  * (ir->repeats): its arenas are those of the whole schedule, and so are all sizes that depend on the number of
  * units. Returns false, and leaves ir empty, if the schedule is too short, too large or not of a whole step, if it

@@ -1,0 +1,100 @@
+#include "predict/plan/layer_time.h"
+
+#include "predict/prediction.h"
+
+#include <math.h>
+#include <string.h>
+
+bool layer_key_make(struct layer_key *key, const struct choices *c, const struct request *request,
+                    bool least)
+{
+    bool kept = least || c->activations == CHOICE_ACTIVATIONS_RATIO;
+    memset(key, 0, sizeof *key);
+    if (c->documents != NULL || transformer_windowed_layers(c->model) > 0 ||
+        c->scope != SCOPE_STEP || c->activations == CHOICE_ACTIVATIONS_SELECTIVE_LAYER)
+        return false;
+    key->profile = c->profile;
+    key->micro_batch = c->micro_batch;
+    key->chunk = c->chunks > 1 ? c->chunk : 0;
+    key->cp = c->cp;
+    key->hp = c->hp;
+    key->tp = c->tp;
+    key->window = c->window;
+    key->interleaved = c->interleaved;
+    key->subsequences = c->subsequences;
+    key->ffn_chunks = c->ffn_chunks;
+    key->partition = c->subsequences > 1 ? request->partition : 0;
+    key->strategy = c->strategy;
+    key->attention = c->attention;
+    key->placement = c->cp > 1 && c->hp > 1 ? c->placement : 0;
+    key->ring_layout = c->cp > 1 ? c->ring_layout : 0;
+    key->activations = kept ? CHOICE_ACTIVATIONS_KEEP : c->activations;
+    key->attention_impl = c->attention_impl;
+    key->dtype = c->dtype;
+    return true;
+}
+
+bool layer_keys_equal(const struct layer_key *a, const struct layer_key *b)
+{
+    return memcmp(a, b, sizeof *a) == 0;
+}
+
+/* Returns a request of layers only, on the ranks of one sequence. */
+static struct request of_one_sequence(const struct request *asked, const struct layer_key *key)
+{
+    struct request r = *asked;
+    r.scope = SCOPE_LAYERS;
+    r.tp = key->tp;
+    r.cp = key->cp;
+    r.hp = key->hp;
+    r.dp = r.pp = 1;
+    r.ranks = r.tp * r.cp * r.hp;
+    r.global_batch = r.micro_batch = key->micro_batch;
+    r.activations = key->activations;
+    r.weights = CHOICE_WEIGHTS_REPLICATED;
+    r.optimizer = CHOICE_OPTIMIZER_DEVICE;
+    r.shard = r.virtual_stages = 0;
+    r.pipeline = r.stage_placement = 0;
+    r.shared = NULL;
+    r.shared_open = r.offload_adaptive = false;
+    r.offload_ratio = r.offload_hidden = 0;
+    r.offload_hidden_of = NULL;
+    if (r.gpus_per_node > r.ranks)
+        r.gpus_per_node = r.ranks;
+    return r;
+}
+
+struct bound_layer layer_sums(const struct setup *setup, const struct request *asked,
+                              const struct layer_key *key)
+{
+    struct request request = of_one_sequence(asked, key);
+    struct prediction_sums of[2] = {{0}};
+    struct bound_layer layer = {0};
+    for (int i = 0; i < 2; i++) {
+        struct prediction p = {.step_only = true, .layers = 2 + i};
+        bool made = prediction_memory(&p, setup, &request, NULL, NULL) == STATUS_OK;
+        if (made)
+            of[i] = prediction_sums(&p);
+        prediction_release(&p);
+        if (!made)
+            return layer;
+    }
+    layer.kernels_s = of[1].kernels_s - of[0].kernels_s;
+    layer.issue_s = of[1].issue_s - of[0].issue_s;
+    layer.step_s = fmax(layer.kernels_s, layer.issue_s);
+    return layer;
+}
+
+double layer_step_s(const struct setup *setup, const struct request *asked,
+                    const struct layer_key *key)
+{
+    struct request request = of_one_sequence(asked, key);
+    double of[2] = {0};
+    for (int i = 0; i < 2; i++) {
+        struct prediction p = {.step_only = true, .layers = 2 + i};
+        if (prediction_make(&p, setup, &request, false, NULL) == STATUS_OK)
+            of[i] = p.sim.step_s;
+        prediction_release(&p);
+    }
+    return of[0] > 0 && of[1] > of[0] ? of[1] - of[0] : 0;
+}

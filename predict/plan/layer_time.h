@@ -1,0 +1,40 @@
+/* predict/plan/layer_time.h: how long one layer of a layout takes, simulated once for all configurations that share it.
+ *
+ * A layer's forward and backward depend on the degrees within a sequence, the attention and what is recomputed, but
+ * neither on how weights are shared nor on the number of stages, micro-batches and data ranks. So a step of layers
+ * only (SCOPE_LAYERS) is built with one layer more and one less on the ranks of one sequence. A step of the whole
+ * configuration takes at least its layers' time (predict/bounds.h), since exchanges of weights only add to it. */
+#ifndef PREDICT_PLAN_LAYER_TIME_H
+#define PREDICT_PLAN_LAYER_TIME_H
+
+#include "predict/bounds.h"
+#include "predict/setup/setup.h"
+
+#include <stdbool.h>
+
+/* The choices on which a layer's time depends. Members without an effect are 0, so that equal layers have equal
+ * bytes. */
+struct layer_key {
+    const struct profile *profile;
+    int64_t micro_batch, chunk;
+    uint32_t cp, hp, tp, window, interleaved, subsequences, ffn_chunks;
+    int partition;
+    uint8_t strategy, attention, placement, ring_layout, activations, attention_impl, dtype;
+};
+
+/* Fills *key. Activations that are offloaded by ratio count as `keep`, and so do all with `least`: no layer takes less
+ * time than one that recomputes nothing and copies nothing to the host. Returns false if layers are not alike, or have
+ * documents: then no time of one layer stands for all. */
+bool layer_key_make(struct layer_key *key, const struct choices *choices,
+                    const struct request *request, bool least);
+bool layer_keys_equal(const struct layer_key *a, const struct layer_key *b);
+
+/* layer_sums() fills the kernels and the host of one layer, and as its step the longer of the two, without a
+ * simulation; layer_step_s() returns its simulated time. Members, and the result, are 0 where they cannot be found. The
+ * request has the key's choices; the setup's cluster has at least its ranks. */
+struct bound_layer layer_sums(const struct setup *setup, const struct request *request,
+                              const struct layer_key *key);
+double layer_step_s(const struct setup *setup, const struct request *request,
+                    const struct layer_key *key);
+
+#endif

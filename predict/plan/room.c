@@ -1,0 +1,54 @@
+#include "predict/plan/room.h"
+
+#include "predict/bounds.h"
+#include "predict/setup/subsequences.h"
+#include "schedule/config/resolve_config.h"
+
+#include <math.h>
+
+bool room_fits(const struct verdict *verdict)
+{
+    return verdict->fits;
+}
+
+bool room_lacks(const struct verdict *verdict, double share)
+{
+    for (int limit = 0; limit < LIMIT_COUNT; limit++)
+        if (verdict_margin(verdict, (enum prediction_limit)limit) <
+            -share * (double)verdict->available[limit])
+            return true;
+    return false;
+}
+
+static uint64_t bytes_of(double bytes)
+{
+    return isfinite(bytes) ? (bytes > 0 ? (uint64_t)bytes : 0) : UINT64_MAX;
+}
+
+static void fill_bound(struct verdict *v, const struct setup *setup, const struct choices *c)
+{
+    const struct cluster *cluster = &setup->cluster;
+    double on_node = fmin((double)c->ranks, (double)cluster->gpus_per_node);
+    double device = bound_state_bytes(setup, c) + bound_optimizer_bytes(c) + bound_kept_bytes(c);
+    v->needed[LIMIT_DEVICE] = bytes_of(device);
+    v->needed[LIMIT_HOST] = bytes_of(on_node * bound_host_bytes(c));
+    v->available[LIMIT_DEVICE] =
+        bytes_of(cluster->device.memory_bytes - cluster->device.driver_bytes);
+    v->available[LIMIT_HOST] = bytes_of(cluster->host.memory_bytes - cluster->host.reserved_bytes);
+    v->limit =
+        verdict_share(v, LIMIT_HOST) > verdict_share(v, LIMIT_DEVICE) ? LIMIT_HOST : LIMIT_DEVICE;
+    v->fits = !room_lacks(v, 0);
+}
+
+bool room_bound(struct verdict *verdict, const struct setup *setup, const struct request *request)
+{
+    struct choices c;
+    struct filled_request filled;
+    bool filled_in = subsequences_fill(&filled, setup, request, NULL) == STATUS_OK &&
+                     compose_resolve(&c, &filled.request, NULL, NULL) == STATUS_OK;
+    *verdict = (struct verdict){0};
+    if (filled_in)
+        fill_bound(verdict, setup, &c);
+    filled_request_release(&filled);
+    return filled_in;
+}
