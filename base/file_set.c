@@ -205,32 +205,41 @@ enum status file_set_try(struct file_set *s, struct diag *diag)
     return access(s->folder, W_OK | X_OK) == 0 ? STATUS_OK : cannot_write_into(s, diag);
 }
 
-/* Finds out what stands at the path, *old, and what is to be replaced, f->path. */
+/* Finds out what stands at the path, *old, and what is to be replaced, f->path. A file that another process makes or
+ * removes between two calls is looked at again. */
 static enum status look(const struct file_set *s, struct file_set_file *f, struct stat *old,
                         bool *exists, struct diag *diag)
 {
-    struct stat link;
-    *exists = !s->fresh && stat(f->shown, old) == 0;
-    if (!*exists && !s->fresh && errno != ENOENT)
-        return cannot_write(diag, f->shown);
-    if (!*exists && !s->fresh && lstat(f->shown, &link) == 0)
-        return diag_error(diag, (struct loc){.name = f->shown}, STATUS_SYSTEM,
-                          "cannot write: this is a symbolic link whose target does not exist");
-    if (*exists && S_ISDIR(old->st_mode)) {
-        errno = EISDIR;
-        return cannot_write(diag, f->shown);
+    for (;;) {
+        struct stat link;
+        *exists = !s->fresh && stat(f->shown, old) == 0;
+        if (!*exists && !s->fresh && errno != ENOENT)
+            return cannot_write(diag, f->shown);
+        if (!*exists && !s->fresh && lstat(f->shown, &link) == 0) {
+            if (!S_ISLNK(link.st_mode))
+                continue;
+            return diag_error(diag, (struct loc){.name = f->shown}, STATUS_SYSTEM,
+                              "cannot write: this is a symbolic link whose target does not exist");
+        }
+        if (*exists && S_ISDIR(old->st_mode)) {
+            errno = EISDIR;
+            return cannot_write(diag, f->shown);
+        }
+        if (*exists && !S_ISREG(old->st_mode))
+            return STATUS_OK;
+        if (!*exists) {
+            struct text path = {0};
+            text_puts(&path, f->shown);
+            f->path = path.data;
+            return STATUS_OK;
+        }
+        /* rename() asks only for the folder; a file marked read-only is to stay. A link stays a link: its target is
+         * replaced. */
+        if (access(f->shown, W_OK) == 0 && (f->path = realpath(f->shown, NULL)) != NULL)
+            return STATUS_OK;
+        if (errno != ENOENT)
+            return cannot_write(diag, f->shown);
     }
-    if (*exists && !S_ISREG(old->st_mode))
-        return STATUS_OK;
-    /* rename() asks only for the folder; a file marked read-only is to stay. */
-    if (*exists && access(f->shown, W_OK) != 0)
-        return cannot_write(diag, f->shown);
-    /* A link stays a link: its target is replaced. */
-    struct text path = {0};
-    if (!*exists)
-        text_puts(&path, f->shown);
-    f->path = *exists ? realpath(f->shown, NULL) : path.data;
-    return f->path != NULL ? STATUS_OK : cannot_write(diag, f->shown);
 }
 
 /* Adds a file to the set and, unless it is written directly, opens it for its contents. */

@@ -6,6 +6,7 @@
 #include "cli/common/output.h"
 #include "cli/folder/trace_folder.h"
 #include "cli/validate/check_rows.h"
+#include "cli/validate/coverage.h"
 #include "cli/validate/external_setup.h"
 #include "cli/validate/open_table.h"
 #include "cli/validate/pages.h"
@@ -271,26 +272,32 @@ static enum status save(const struct validation *v, const struct external_valida
 }
 
 /* Errors of whole steps of both kinds, with the intervals that the program would have given. */
-static enum status print_steps(struct text *out, const struct residuals *runs, struct diag *diag)
+static enum status print_steps(struct text *out, const struct validation *v,
+                               const struct external_validation *steps,
+                               const struct residuals *runs, struct diag *diag)
 {
-    struct residuals shipped = {0};
-    enum status status = residuals_load_shipped(&shipped, diag);
+    struct evidence shipped = {0};
+    enum status status = evidence_load_shipped(&shipped, diag);
     if (status == STATUS_OK)
         run_residuals_print(out, runs, &shipped);
     if (status == STATUS_OK)
         open_table_print(out, runs, &shipped, false);
-    residuals_release(&shipped);
+    if (status == STATUS_OK)
+        coverage_print(out, runs, &shipped);
+    if (status == STATUS_OK)
+        coverage_print_fits(out, v, steps);
+    evidence_release(&shipped);
     return status;
 }
 
 static enum status write_pages(const struct validation *v, const struct external_validation *steps,
                                const struct residuals *runs, const char *folder, struct diag *diag)
 {
-    struct residuals shipped = {0};
-    enum status status = residuals_load_shipped(&shipped, diag);
+    struct evidence shipped = {0};
+    enum status status = evidence_load_shipped(&shipped, diag);
     if (status == STATUS_OK)
         status = validation_write_pages(folder, v, steps, runs, &shipped, diag);
-    residuals_release(&shipped);
+    evidence_release(&shipped);
     return status;
 }
 
@@ -316,7 +323,7 @@ static enum status print(const struct validation *v, const struct external_valid
         external_validation_print(out, steps, options_given(options, "all"));
     }
     if (status == STATUS_OK)
-        status = print_steps(out, runs, diag);
+        status = print_steps(out, v, steps, runs, diag);
     return status;
 }
 

@@ -1,201 +1,402 @@
 #include "models/interval.h"
 
+#include "base/arena.h"
+
 #include <gsl/gsl_cdf.h>
+#include <gsl/gsl_linalg.h>
+#include <gsl/gsl_vector.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* The wider class counts as this many sources of the narrower one. */
-#define WIDER 2
+/* A source with a root mean square above this is not explained by the model. */
+static const double EXPLAINED = 0.15;
 
-/* Returns a trait of a run as a word. */
-static const char *trait_of(const struct residual *row, enum interval_trait trait)
+/* Runs are about as large as each other if no size differs by more than this factor. */
+static const double NEAR = 8;
+
+/* Seconds of a layer's forward products below which kernels are short. */
+static const double SHORT_LAYER_S = 1e-3;
+
+/* Degrees of freedom of the distribution of r / s, and the part of it above an end of the interval. */
+static const double FREEDOM = 5, TAIL = 0.05;
+
+/* Features that two runs share are taken as equally wrong in both by this correlation. */
+static const double SHARED = 0.5;
+
+enum status evidence_load_shipped(struct evidence *evidence, struct diag *diag)
 {
-    return trait == TRAIT_DEVICE      ? row->device
-           : trait == TRAIT_FRAMEWORK ? row->framework
-           : row->several             ? "several nodes"
-                                      : "one node";
+    enum status status = residuals_load_shipped(&evidence->runs, diag);
+    if (status == STATUS_OK)
+        status = deviations_load_shipped(&evidence->deviations, diag);
+    if (status == STATUS_OK)
+        evidence_prepare(evidence);
+    return status;
 }
 
-/* The rows of one kind of residual, without those of one source. */
-struct rows {
-    const struct residuals *all;
-    enum residual_of of;
-    const char *without;
-    struct residual like;
+void evidence_release(struct evidence *evidence)
+{
+    for (int of = 0; of < RESIDUAL_COUNT; of++)
+        free(evidence->explained[of]);
+    residuals_release(&evidence->runs);
+    residuals_release(&evidence->own);
+    *evidence = (struct evidence){0};
+}
+
+/* ---- what was measured ---- */
+
+/* True if the rows of a row's source are off by at most EXPLAINED, as a root mean square. */
+static bool is_explained(const struct residuals *runs, enum residual_of of, const char *source)
+{
+    double squares = 0;
+    size_t rows = 0;
+    for (size_t i = 0; i < runs->count; i++) {
+        const double value = runs->row[i].value[of];
+        if (isnan(value) || strcmp(runs->row[i].source, source) != 0)
+            continue;
+        squares += value * value;
+        rows++;
+    }
+    return squares <= EXPLAINED * EXPLAINED * (double)rows;
+}
+
+void evidence_prepare(struct evidence *evidence)
+{
+    const struct residuals *runs = &evidence->runs;
+    for (int of = 0; of < RESIDUAL_COUNT; of++) {
+        free(evidence->explained[of]);
+        evidence->explained[of] = heap_zalloc(runs->count + 1, sizeof *evidence->explained[of]);
+        for (size_t i = 0; i < runs->count; i++)
+            evidence->explained[of][i] =
+                !isnan(runs->row[i].value[of]) &&
+                is_explained(runs, (enum residual_of)of, runs->row[i].source);
+    }
+}
+
+/* The rows that measure a figure. */
+struct measured {
+    const struct residuals *runs;
+    const bool *explained; /* of each row */
+    const char *without;   /* a laboratory that is left out, or NULL */
 };
 
-static bool is_row(const struct rows *rows, size_t i)
+static bool same_device(const struct residual *a, const struct residual *b)
 {
-    const struct residual *row = &rows->all->row[i];
-    return row->set[0] == '\0' && !isnan(row->value[rows->of]) &&
-           (rows->without == NULL || strcmp(row->source, rows->without) != 0);
+    return strcmp(a->device, b->device) == 0;
 }
 
-static bool has_trait(const struct rows *rows, size_t i, enum interval_trait trait)
+static bool same_profile(const struct residual *a, const struct residual *b)
 {
-    return strcmp(trait_of(&rows->all->row[i], trait), trait_of(&rows->like, trait)) == 0;
+    return strcmp(a->framework, b->framework) == 0;
 }
 
-static bool in_class(const struct rows *rows, size_t i, const bool *like)
+static bool is_neutral(const struct residual *run)
 {
-    for (int t = 0; t < TRAIT_COUNT; t++)
-        if (like[t] && !has_trait(rows, i, (enum interval_trait)t))
-            return false;
-    return is_row(rows, i);
+    return strcmp(run->framework, "neutral") == 0;
 }
 
-/* Runs and sources of a class, and the sum over sources of the mean squares of their residuals. */
-struct class
+/* True if the layouts of two runs have the mechanism, and of contexts the same kind. */
+static bool has_mechanism(const struct residual *row, enum mechanism mechanism,
+                          const struct residual *run)
 {
-    size_t runs, sources;
-    double squares;
+    switch (mechanism) {
+    case MECHANISM_TENSOR:
+        return row->tp > 1 && run->tp > 1;
+    case MECHANISM_PIPELINE:
+        return row->pp > 1 && run->pp > 1;
+    case MECHANISM_CONTEXT:
+        return strcmp(run->context, "none") != 0 && strcmp(row->context, run->context) == 0;
+    case MECHANISM_HOST_OPTIMIZER:
+        return row->host_optimizer && run->host_optimizer;
+    default:
+        for (int m = 0; m < MECHANISM_PLAIN; m++)
+            if (has_mechanism(row, (enum mechanism)m, row) ||
+                has_mechanism(run, (enum mechanism)m, run))
+                return false;
+        return true;
+    }
+}
+
+/* True if two layouts consist of the same mechanisms. */
+static bool same_layout(const struct residual *a, const struct residual *b)
+{
+    return (a->tp > 1) == (b->tp > 1) && (a->pp > 1) == (b->pp > 1) &&
+           strcmp(a->context, b->context) == 0 && a->host_optimizer == b->host_optimizer;
+}
+
+static bool is_offloaded(const struct residual *run)
+{
+    return strstr(run->activations, "offload") != NULL;
+}
+
+static bool is_within(double a, double b)
+{
+    return a <= NEAR * b && b <= NEAR * a;
+}
+
+static bool same_size(const struct residual *a, const struct residual *b)
+{
+    return is_offloaded(a) == is_offloaded(b) &&
+           is_within((double)a->parameters, (double)b->parameters) &&
+           is_within((double)a->gpus, (double)b->gpus) &&
+           is_within((double)a->seq_len * (double)a->sequences,
+                     (double)b->seq_len * (double)b->sequences) &&
+           is_within(a->layer_s, b->layer_s);
+}
+
+/* What a row must share with a run. */
+enum shared {
+    SHARE_DEVICE = 1,
+    SHARE_PROFILE = 2,
+    SHARE_KERNEL = 4,
+    SHARE_LAYOUT = 8,
+    SHARE_SIZE = 16
 };
 
-static struct class class_of(const struct rows *rows, const bool *like)
+/* True if a measured row shares all of `shared` with the run, and the mechanism; MECHANISM_COUNT: any. */
+static bool is_measured(const struct measured *measured, const struct residual *run,
+                        unsigned shared, enum mechanism mechanism)
 {
-    struct class class = {0};
-    size_t count = rows->all->count;
-    bool *done = heap_zalloc(count + 1, sizeof *done);
-    for (size_t i = 0; i < count; i++) {
-        double squares = 0;
-        size_t runs = 0;
-        if (done[i] || !in_class(rows, i, like))
-            continue;
-        for (size_t k = i; k < count; k++) {
-            const struct residual *row = &rows->all->row[k];
-            if (strcmp(row->source, rows->all->row[i].source) != 0 || !in_class(rows, k, like))
-                continue;
-            done[k] = true;
-            squares += row->value[rows->of] * row->value[rows->of];
-            runs++;
-        }
-        class.runs += runs;
-        class.sources++;
-        class.squares += squares / (double)runs;
+    for (size_t i = 0; i < measured->runs->count; i++) {
+        const struct residual *row = &measured->runs->row[i];
+        if (measured->explained[i] &&
+            (measured->without == NULL || strcmp(row->laboratory, measured->without) != 0) &&
+            ((shared & SHARE_DEVICE) == 0 || same_device(row, run)) &&
+            ((shared & SHARE_PROFILE) == 0 || same_profile(row, run)) &&
+            ((shared & SHARE_KERNEL) == 0 || strcmp(row->attention, run->attention) == 0) &&
+            ((shared & SHARE_LAYOUT) == 0 || same_layout(row, run)) &&
+            ((shared & SHARE_SIZE) == 0 || same_size(row, run)) &&
+            (mechanism == MECHANISM_COUNT || has_mechanism(row, mechanism, run)))
+            return true;
     }
-    free(done);
-    return class;
+    return false;
 }
 
-/* Returns the mean over sources of their mean residual in the rows that share a trait with row i. */
-static double mean_of(const struct rows *rows, size_t i, enum interval_trait trait, bool *done)
+/* ---- variances ---- */
+
+static void add(struct interval *interval, const double *deviation, enum interval_feature feature,
+                enum mechanism mechanism, double share)
 {
-    const char *word = trait_of(&rows->all->row[i], trait);
-    size_t count = rows->all->count, sources = 0;
-    double sum = 0;
-    bool *seen = heap_zalloc(count + 1, sizeof *seen);
-    for (size_t a = i; a < count; a++) {
-        double of_source = 0;
-        size_t runs = 0;
-        if (seen[a] || !is_row(rows, a) || strcmp(trait_of(&rows->all->row[a], trait), word) != 0)
-            continue;
-        for (size_t b = a; b < count; b++) {
-            const struct residual *row = &rows->all->row[b];
-            if (!is_row(rows, b) || strcmp(row->source, rows->all->row[a].source) != 0 ||
-                strcmp(trait_of(row, trait), word) != 0)
-                continue;
-            seen[b] = done[b] = true;
-            of_source += row->value[rows->of];
-            runs++;
-        }
-        sum += of_source / (double)runs;
-        sources++;
-    }
-    free(seen);
-    return sum / (double)sources;
+    double variance = deviation[feature] * deviation[feature] * share * share;
+    uint32_t at = interval->count;
+    if (!(variance > 0) || interval->count == UNMEASURED_MAX)
+        return;
+    for (; at > 0 && interval->unmeasured[at - 1].variance < variance; at--)
+        interval->unmeasured[at] = interval->unmeasured[at - 1];
+    interval->unmeasured[at] = (struct unmeasured){(uint8_t)feature, (uint8_t)mechanism, variance};
+    interval->count++;
 }
 
-/* Returns the variance of the means between devices, frameworks or scales; 0 where there are not two. */
-static double between(const struct rows *rows, enum interval_trait trait)
+/* Adds what no row has of the layout. Of profile neutral, which is nobody's framework, a mechanism was measured if any
+ * profile has rows of it on the device. */
+static void add_layout(struct interval *interval, const struct measured *measured,
+                       const struct residual *run, const double *deviation)
 {
-    size_t count = rows->all->count, classes = 0;
-    double sum = 0, squares = 0;
-    bool *done = heap_zalloc(count + 1, sizeof *done);
-    for (size_t i = 0; i < count; i++) {
-        if (done[i] || !is_row(rows, i))
+    const unsigned pool = is_neutral(run) ? SHARE_DEVICE : SHARE_PROFILE;
+    bool all = true;
+    if (run->context[0] == '\0') /* a schedule from a file: its layout is not known */
+        return;
+    for (int m = 0; m < MECHANISM_COUNT; m++) {
+        const enum mechanism mechanism = (enum mechanism)m;
+        if (!has_mechanism(run, mechanism, run) || is_measured(measured, run, pool, mechanism))
             continue;
-        double mean = mean_of(rows, i, trait, done);
-        sum += mean;
-        squares += mean * mean;
-        classes++;
+        bool elsewhere = is_neutral(run) && is_measured(measured, run, 0, mechanism);
+        add(interval, deviation,
+            elsewhere && deviation[FEATURE_ELSEWHERE] > 0 ? FEATURE_ELSEWHERE : FEATURE_MECHANISM,
+            mechanism, elsewhere && !(deviation[FEATURE_ELSEWHERE] > 0) ? 0 : 1);
+        all = false;
     }
-    free(done);
-    return classes < 2 ? 0 : fmax(squares - sum * sum / (double)classes, 0) / (double)(classes - 1);
+    if (all && !is_measured(measured, run, pool | SHARE_LAYOUT, MECHANISM_COUNT))
+        add(interval, deviation, FEATURE_TOGETHER, MECHANISM_COUNT, 1);
+    else if (all && !is_measured(measured, run, pool | SHARE_LAYOUT | SHARE_SIZE, MECHANISM_COUNT))
+        add(interval, deviation, FEATURE_FAR, MECHANISM_COUNT, 1);
 }
 
-struct interval interval_make(const struct residuals *residuals, enum residual_of of,
-                              struct interval_run run, const char *without)
+static void find_unmeasured(struct interval *interval, const struct evidence *evidence,
+                            enum residual_of of, const struct residual *run, const char *without)
 {
-    struct rows rows = {residuals,
-                        of,
-                        without,
-                        {.device = run.device, .framework = run.framework, .several = run.several}};
-    struct interval interval = {.spread = NAN};
-    struct class all = class_of(&rows, interval.is_like);
-    if (all.sources < 2)
+    const double *deviation = evidence->deviations.of[of];
+    const struct measured measured = {&evidence->runs, evidence->explained[of], without};
+    interval->count = 0;
+    interval->device = is_measured(&measured, run, SHARE_DEVICE, MECHANISM_COUNT);
+    if (is_neutral(run) && deviation[FEATURE_NEUTRAL] > 0)
+        add(interval, deviation, FEATURE_NEUTRAL, MECHANISM_COUNT, 1);
+    else if (is_neutral(run) || !is_measured(&measured, run, SHARE_PROFILE, MECHANISM_COUNT))
+        add(interval, deviation, FEATURE_PROFILE, MECHANISM_COUNT, 1);
+    add_layout(interval, &measured, run, deviation);
+    const unsigned kernel = run->attention[0] != '\0' ? SHARE_KERNEL : 0;
+    if (!is_measured(&measured, run, SHARE_DEVICE | kernel, MECHANISM_COUNT))
+        add(interval, deviation, FEATURE_KERNEL, MECHANISM_COUNT, 1);
+    if (run->layer_s > 0)
+        add(interval, deviation, FEATURE_SMALL, MECHANISM_COUNT,
+            fmin(1, SHORT_LAYER_S / run->layer_s));
+}
+
+static double variance_of(const struct interval *interval, double base)
+{
+    double sum = base * base;
+    for (uint32_t i = 0; i < interval->count; i++)
+        sum += interval->unmeasured[i].variance;
+    return sum;
+}
+
+/* ---- the user's own runs ---- */
+
+/* Returns the covariance of the errors of two runs by the features that both lack: 0.5 sum of sqrt(v(k, i) v(k, j)), the
+ * base's among them. */
+static double covariance(const struct interval *a, const struct interval *b, double base)
+{
+    double sum = base * base;
+    for (uint32_t i = 0; i < a->count; i++)
+        for (uint32_t k = 0; k < b->count; k++)
+            if (a->unmeasured[i].feature == b->unmeasured[k].feature &&
+                a->unmeasured[i].mechanism == b->unmeasured[k].mechanism)
+                sum += sqrt(a->unmeasured[i].variance * b->unmeasured[k].variance);
+    return SHARED * sum;
+}
+
+/* Solves K a = C for n own runs, K = C(i, j) + 0.5 diag(s(i)^2), and changes shift and variance of the interval. */
+static void condition(struct interval *interval, double *variance, const struct interval *own,
+                      const double *residual, size_t n, double base)
+{
+    gsl_matrix *k = gsl_matrix_alloc(n, n);
+    gsl_vector *with_new = gsl_vector_alloc(n), *a = gsl_vector_alloc(n);
+    for (size_t i = 0; i < n; i++) {
+        gsl_vector_set(with_new, i, covariance(&own[i], interval, base));
+        for (size_t j = 0; j < n; j++)
+            gsl_matrix_set(k, i, j,
+                           covariance(&own[i], &own[j], base) +
+                               (i == j ? (1 - SHARED) * variance_of(&own[i], base) : 0));
+    }
+    gsl_linalg_cholesky_decomp1(k);
+    gsl_linalg_cholesky_solve(k, with_new, a);
+    for (size_t i = 0; i < n; i++) {
+        interval->shift += gsl_vector_get(a, i) * residual[i];
+        *variance -= gsl_vector_get(a, i) * gsl_vector_get(with_new, i);
+    }
+    gsl_matrix_free(k);
+    gsl_vector_free(with_new);
+    gsl_vector_free(a);
+}
+
+/* ---- intervals ---- */
+
+/* Takes the user's own runs into account. */
+static void take_own(struct interval *interval, double *variance, const struct evidence *evidence,
+                     enum residual_of of, const char *without)
+{
+    const struct residuals *rows = &evidence->own;
+    struct interval *own = heap_zalloc(rows->count + 1, sizeof *own);
+    double *residual = heap_zalloc(rows->count + 1, sizeof *residual);
+    size_t n = 0;
+    for (size_t i = 0; i < rows->count; i++) {
+        if (isnan(rows->row[i].value[of]))
+            continue;
+        find_unmeasured(&own[n], evidence, of, &rows->row[i], without);
+        residual[n++] = rows->row[i].value[of];
+    }
+    if (n > 0)
+        condition(interval, variance, own, residual, n, evidence->deviations.of[of][FEATURE_BASE]);
+    interval->own = (uint32_t)n;
+    free(own);
+    free(residual);
+}
+
+struct interval interval_make(const struct evidence *evidence, enum residual_of of,
+                              const struct residual *run, const char *without)
+{
+    struct interval interval = {.low = NAN, .high = NAN, .deviation = NAN};
+    const double base = evidence->deviations.of[of][FEATURE_BASE];
+    if (!(base > 0))
         return interval;
-    double variance = all.squares / (double)all.sources, added = 0;
-    interval.runs = all.runs;
-    interval.sources = all.sources;
-    for (int t = 0; t < TRAIT_COUNT; t++) {
-        bool alone[TRAIT_COUNT] = {false};
-        interval.is_like[t] = alone[t] = true;
-        struct class class = class_of(&rows, interval.is_like);
-        if (class.sources == 0) {
-            interval.is_like[t] = false;
-            interval.is_new[t] = class_of(&rows, alone).sources == 0;
-            added += interval.is_new[t] ? between(&rows, (enum interval_trait)t) : 0;
-            continue;
-        }
-        variance = (class.squares + WIDER * variance) / (double)(class.sources + WIDER);
-        interval.runs = class.runs;
-        interval.sources = class.sources;
-    }
-    interval.spread = gsl_cdf_tdist_Pinv(0.95, (double)all.sources) * sqrt(variance + added);
+    find_unmeasured(&interval, evidence, of, run, without);
+    double variance = variance_of(&interval, base);
+    const double slower = of == RESIDUAL_TIME ? 2 - base * base / variance : 1;
+    take_own(&interval, &variance, evidence, of, without);
+    interval.deviation = sqrt(variance);
+    const double q = gsl_cdf_tdist_Qinv(TAIL, FREEDOM);
+    interval.low = interval.shift - q * interval.deviation;
+    interval.high = interval.shift + q * interval.deviation * slower;
     return interval;
+}
+
+bool interval_known(const struct interval *interval)
+{
+    return !isnan(interval->low);
 }
 
 double interval_low(const struct interval *interval, double predicted)
 {
-    return predicted * exp(-interval->spread);
+    return predicted * exp(interval->low);
 }
 
 double interval_high(const struct interval *interval, double predicted)
 {
-    return predicted * exp(interval->spread);
+    return predicted * exp(interval->high);
 }
 
-/* Appends "on a100", "with profile deepspeed" or "on one node". */
-static void put_trait(struct text *out, const struct residual *like, enum interval_trait trait)
+struct interval interval_inverse(const struct interval *interval)
 {
-    text_printf(out, "%s %s", trait == TRAIT_FRAMEWORK ? "with profile" : "on",
-                trait_of(like, trait));
+    struct interval inverse = *interval;
+    inverse.low = -interval->high;
+    inverse.high = -interval->low;
+    inverse.shift = -interval->shift;
+    return inverse;
 }
 
-void interval_put_from(struct text *out, const struct interval *interval, struct interval_run run)
+double interval_fits(const struct interval *interval, double needed, double limit)
 {
-    const struct residual like = {
-        .device = run.device, .framework = run.framework, .several = run.several};
-    size_t alike = 0, others = 0, new = 0;
-    text_printf(out, "%zu run%s of %zu source%s", interval->runs, interval->runs == 1 ? "" : "s",
-                interval->sources, interval->sources == 1 ? "" : "s");
-    for (int t = 0; t < TRAIT_COUNT; t++) {
-        if (!interval->is_like[t])
-            continue;
-        text_puts(out, alike++ == 0 ? " " : ", ");
-        put_trait(out, &like, (enum interval_trait)t);
-    }
-    for (int t = 0; t < TRAIT_COUNT; t++) {
-        if (interval->is_like[t] || interval->is_new[t])
-            continue;
-        text_puts(out, others++ == 0 ? ", none of them " : " or ");
-        put_trait(out, &like, (enum interval_trait)t);
-    }
-    for (int t = 0; t < TRAIT_COUNT; t++) {
-        if (!interval->is_new[t])
-            continue;
-        text_puts(out, new ++ == 0 ? ", and nothing was measured " : " or ");
-        put_trait(out, &like, (enum interval_trait)t);
+    if (!(needed > 0) || isinf(limit))
+        return 1;
+    if (!interval_known(interval))
+        return needed <= limit;
+    return limit > 0 ? gsl_cdf_tdist_P(
+                           (log(limit / needed) - interval->shift) / interval->deviation, FREEDOM)
+                     : 0;
+}
+
+static void put_mechanism(struct text *out, enum mechanism mechanism, const struct residual *run)
+{
+    static const char *const names[MECHANISM_COUNT] = {
+        [MECHANISM_TENSOR] = "tensor parallelism",
+        [MECHANISM_PIPELINE] = "pipelines",
+        [MECHANISM_HOST_OPTIMIZER] = "the optimizer on the host",
+        [MECHANISM_PLAIN] = "plain data parallelism",
+    };
+    text_puts(out, mechanism == MECHANISM_CONTEXT ? run->context : names[mechanism]);
+}
+
+void interval_put_unmeasured(struct text *out, const struct unmeasured *unmeasured,
+                             const struct residual *run)
+{
+    switch ((enum interval_feature)unmeasured->feature) {
+    case FEATURE_PROFILE:
+    case FEATURE_NEUTRAL:
+        text_printf(out, "profile %s", run->framework);
+        break;
+    case FEATURE_MECHANISM:
+        put_mechanism(out, (enum mechanism)unmeasured->mechanism, run);
+        if (!is_neutral(run))
+            text_printf(out, " with %s", run->framework);
+        break;
+    case FEATURE_ELSEWHERE:
+        put_mechanism(out, (enum mechanism)unmeasured->mechanism, run);
+        text_printf(out, " on %s", run->device);
+        break;
+    case FEATURE_TOGETHER:
+        text_puts(out, "these parallelisms together");
+        break;
+    case FEATURE_KERNEL:
+        text_printf(out, "%s%son %s", run->attention, run->attention[0] != '\0' ? " " : "",
+                    run->device);
+        break;
+    case FEATURE_FAR:
+        text_puts(out, "a run of about this size");
+        break;
+    case FEATURE_SMALL:
+        text_puts(out, "layers as short as these");
+        break;
+    default:
+        break;
     }
 }

@@ -1,54 +1,97 @@
-/* models/interval.h: the 90 % interval of a prediction, from the residuals of measured runs of the same class.
+/* models/interval.h: the 90 % interval of a prediction, by what was ever measured of a run like it.
  *
- * Rows of one source share one bias, so sources are counted and not rows. m(s) is the mean of the squares of the
- * residuals of source s; it estimates bias^2 + scatter^2 of a run that another source would measure. The variance of
- * a class of runs is
+ * A step whose features were all measured is off by a standard deviation s0 of r = log(measured / predicted). Each
+ * feature that no measured run has adds its variance v(k) (traces/deviations.h):
  *
- *     v(class) = (sum of m(s) over the n sources with rows in it + 2 v(wider class)) / (n + 2)
+ *     s^2  = s0^2 + sum of v(k)
+ *     low  = predicted x exp(-q s)                             q: Student's t, 5 degrees of freedom, 95 %
+ *     high = predicted x exp(+q s (2 - s0^2 / s^2))            of times; of memory exp(+q s)
  *
- * Classes narrow in steps: all runs, those on the device, those of the framework among these, and those of the scale
- * among these; a class with few sources keeps most of the wider class's variance. If no source measured a device,
- * framework or scale, its class is the wider one, with the variance of the mean residual between the measured
- * devices, frameworks or scales added. The interval is exp(-spread) to exp(+spread) times the prediction, spread =
- * t(0.95, sources) sqrt(v). Squares are taken about zero, because the prediction is not corrected for the mean
- * residual. */
+ * What is unmeasured mostly slows a step, so that part of s counts double on the slow side. A measured run is one of
+ * traces/published/residuals.csv whose source is off by at most 15 % (root mean square) today: a source that the model does
+ * not explain measures nothing. docs/accuracy/intervals.md has the rules, their derivation and how they hold. */
 #ifndef MODELS_INTERVAL_H
 #define MODELS_INTERVAL_H
 
+#include "base/diag.h"
 #include "base/text.h"
+#include "traces/deviations.h"
 #include "traces/residuals.h"
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
-/* The traits by which runs are grouped. */
-enum interval_trait { TRAIT_DEVICE, TRAIT_FRAMEWORK, TRAIT_SCALE, TRAIT_COUNT };
-
-/* The run that is predicted; texts as in struct residual. */
-struct interval_run {
-    const char *device, *framework;
-    bool several;
+/* What a layout may consist of. Without any of these it is plain data parallelism. */
+enum mechanism {
+    MECHANISM_TENSOR,
+    MECHANISM_PIPELINE,
+    MECHANISM_CONTEXT, /* of the run's kind: rings, Ulysses, ... */
+    MECHANISM_HOST_OPTIMIZER,
+    MECHANISM_PLAIN,
+    MECHANISM_COUNT
 };
 
+/* What intervals rest on: measured runs, the variances, and the user's own runs. All-zero: there are no intervals. */
+struct evidence {
+    struct residuals runs;
+    bool *explained
+        [RESIDUAL_COUNT]; /* of each run: it measures the figure; evidence_prepare() makes it */
+    struct deviations deviations;
+    struct residuals own;
+};
+
+/* Loads what ships with the program. If the data folder lacks it, there are no intervals. */
+enum status evidence_load_shipped(struct evidence *evidence, struct diag *diag);
+/* Finds the runs that measure each figure, after `runs` has changed. */
+void evidence_prepare(struct evidence *evidence);
+void evidence_release(struct evidence *evidence);
+
+/* A feature of a run that no measured run has, with its variance. */
+struct unmeasured {
+    uint8_t feature;   /* enum interval_feature */
+    uint8_t mechanism; /* enum mechanism; of FEATURE_MECHANISM and FEATURE_ELSEWHERE */
+    double variance;
+};
+
+enum { UNMEASURED_MAX = 12 };
+
+/* A deviation below this is not worth a word: layers that are not so short add a little to many intervals. */
+#define INTERVAL_NOTABLE 0.05
+
+/* Plain bytes: the struct can be copied between processes. */
 struct interval {
-    double spread;             /* of the logarithm; NAN: there is no interval */
-    size_t runs, sources;      /* of the narrowest class that has any */
-    bool is_like[TRAIT_COUNT]; /* traits that the runs of this class share with the predicted run */
-    bool is_new[TRAIT_COUNT];  /* traits that no run has */
+    double low,
+        high; /* logarithms of the ends over the predicted value; NAN: there is no interval */
+    double deviation; /* s, of the logarithm */
+    double shift;     /* by which the user's own runs move the middle */
+    uint32_t own;     /* of these runs */
+    bool device;      /* some run was measured on the device */
+    uint32_t count;
+    struct unmeasured unmeasured[UNMEASURED_MAX]; /* largest first */
 };
 
-/* Returns the interval of a run from the residuals of the set ""; without: a source whose rows are left out, or NULL.
- * There is no interval where fewer than two sources are left. */
-struct interval interval_make(const struct residuals *residuals, enum residual_of of,
-                              struct interval_run run, const char *without);
+/* Returns the interval of a run, which needs its features only. without: a laboratory whose rows are left out, or
+ * NULL. */
+struct interval interval_make(const struct evidence *evidence, enum residual_of of,
+                              const struct residual *run, const char *without);
+
+/* True if there is an interval. */
+bool interval_known(const struct interval *interval);
 
 /* Return the ends of the interval of a predicted value; NAN: there is none. */
 double interval_low(const struct interval *interval, double predicted);
 double interval_high(const struct interval *interval, double predicted);
 
-/* Appends a description of the runs on which an interval rests: "22 runs of 1 source on a100, with profile deepspeed,
- * on several nodes", "150 runs of 8 sources on several nodes, none of them with profile megatron, and nothing was
- * measured on h200". */
-void interval_put_from(struct text *out, const struct interval *interval, struct interval_run run);
+/* Returns the interval of a figure that goes with the inverse of the value, as tokens per second go with a step. */
+struct interval interval_inverse(const struct interval *interval);
+
+/* Returns the probability that a need is at most a limit: the interval's distribution at log(limit / needed). It is 0.5
+ * where the two are equal; 1 or 0 where there is no interval. */
+double interval_fits(const struct interval *interval, double needed, double limit);
+
+/* Appends what an unmeasured feature of a run is: "tensor parallelism with torchtitan", "fa3 on h200". */
+void interval_put_unmeasured(struct text *out, const struct unmeasured *unmeasured,
+                             const struct residual *run);
 
 #endif

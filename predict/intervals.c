@@ -7,70 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Fills the features that follow from choices. */
-static void add_choices(struct similarity *like, const struct prediction *p)
-{
-    const struct choices *c = &p->choices;
-    const bool alone = c->attention == CHOICE_ATTENTION_LOCAL;
-    double tokens = (double)c->micro_batch * (double)c->seq, split = (double)c->cp * c->hp * c->tp;
-    like->tp = c->tp;
-    like->pp = c->pp;
-    like->gpus = c->ranks;
-    like->seq_len = c->seq;
-    like->sequences = c->global_batch;
-    like->parameters = transformer_parameters(c->model);
-    like->host_optimizer = c->optimizer == CHOICE_OPTIMIZER_HOST;
-    like->layer_s = 2 * (double)like->parameters / (double)c->model->layers * tokens / split /
-                    p->setup->cluster.device.peak_flop_per_s;
-    snprintf(like->attention, sizeof like->attention, "%s",
-             attention_impl_name((enum attention_impl)c->attention_impl));
-    snprintf(like->context, sizeof like->context, "%s",
-             alone ? "none" : attention_names[c->attention]);
-    snprintf(like->activations, sizeof like->activations, "%s", activations_names[c->activations]);
-}
-
-struct similarity similarity_of(const struct prediction *p)
-{
-    struct similarity like = {.several = p->setup->cluster.nodes > 1};
-    const char *device = p->setup->cluster.device.name;
-    const char *framework = p->profile != NULL ? p->profile->name : "none";
-    bool ideal = p->setup->cost.ideal || p->setup->cluster.ideal || strcmp(framework, "ideal") == 0;
-    if (ideal || p->choices.scope != SCOPE_STEP || device == NULL)
-        return like;
-    snprintf(like.device, sizeof like.device, "%.*s", (int)strcspn(device, "-_ "), device);
-    snprintf(like.framework, sizeof like.framework, "%s", framework);
-    if (p->has_choices)
-        add_choices(&like, p);
-    return like;
-}
-
-struct interval_run similarity_run(const struct similarity *like)
-{
-    return (struct interval_run){like->device, like->framework, like->several};
-}
-
-struct residual similarity_residual(const struct similarity *like)
-{
-    return (struct residual){.laboratory = "",
-                             .set = "",
-                             .device = like->device,
-                             .framework = like->framework,
-                             .attention = like->attention,
-                             .context = like->context,
-                             .activations = like->activations,
-                             .host_optimizer = like->host_optimizer,
-                             .several = like->several,
-                             .tp = like->tp,
-                             .pp = like->pp,
-                             .gpus = like->gpus,
-                             .seq_len = like->seq_len,
-                             .sequences = like->sequences,
-                             .parameters = like->parameters,
-                             .layer_s = like->layer_s,
-                             .value = {NAN, NAN},
-                             .first = NAN};
-}
-
 /* The error of a step that is predicted from numbers measured on its own machine, as a standard deviation of the
  * logarithm: docs/accuracy/intervals.md, "Machines that were measured"; tests/cli/recorded_steps.cmd checks it. */
 static const double OF_MODEL = 0.1;
@@ -94,41 +30,40 @@ static double spread_of_machine(const struct spreads *spreads, double published)
 
 struct intervals intervals_of(const struct prediction *p)
 {
-    struct intervals intervals = {.like = similarity_of(p),
-                                  .of = {{.spread = NAN}, {.spread = NAN}}};
-    struct residuals residuals = {0};
-    struct diag unread = {0};
-    if (intervals.like.device[0] != '\0' &&
-        residuals_load_shipped(&residuals, &unread) == STATUS_OK)
-        for (int i = 0; i < RESIDUAL_COUNT; i++)
-            intervals.of[i] = interval_make(&residuals, (enum residual_of)i,
-                                            similarity_run(&intervals.like), NULL);
+    const struct interval none = {.low = NAN, .high = NAN, .deviation = NAN};
+    struct intervals intervals = {
+        .like = similarity_of(p->setup, p->has_choices ? &p->choices : NULL, p->profile),
+        .of = {none, none}};
+    const struct residual run = similarity_residual(&intervals.like);
     struct interval *time = &intervals.of[RESIDUAL_TIME];
-    bool judged = !time->is_new[TRAIT_DEVICE]; /* published steps judge estimates too */
+    if (intervals.like.device[0] == '\0')
+        return intervals;
+    for (int i = 0; i < RESIDUAL_COUNT; i++)
+        intervals.of[i] = interval_make(&p->setup->evidence, (enum residual_of)i, &run, NULL);
+    bool judged = time->device; /* published steps judge estimates too */
     bool own = spread_is_known(&p->setup->cost, &p->setup->cluster) ||
                (!judged && spreads_matter(p->setup));
     if (own && !p->spreads.known)
-        time->spread = NAN;
-    if (own && !isnan(time->spread)) {
+        *time = none;
+    if (own && interval_known(time)) {
         intervals.spreads = p->spreads;
         for (int part = 0; part < SPREAD_PART_COUNT && judged; part++)
             intervals.spreads.estimated[part] = 0;
-        time->spread = spread_of_machine(&intervals.spreads, time->spread);
+        time->low = -spread_of_machine(&intervals.spreads, -time->low);
+        time->high = spread_of_machine(&intervals.spreads, time->high);
     }
-    diag_release(&unread);
-    residuals_release(&residuals);
     return intervals;
 }
 
 bool intervals_known(const struct intervals *intervals, enum residual_of of)
 {
-    return !isnan(intervals->of[of].spread);
+    return interval_known(&intervals->of[of]);
 }
 
 void intervals_put_beside(struct text *out, const char *before, const struct interval *interval,
                           double value, double unit)
 {
-    if (isnan(interval->spread))
+    if (!interval_known(interval))
         return;
     text_puts(out, before);
     intervals_put(out, interval, value, unit);
@@ -192,19 +127,54 @@ static void put_estimates(struct text *out, const struct spreads *spreads)
                     100 * most);
 }
 
+/* At most so many features are named. */
+enum { NAMED_FEATURES = 3 };
+
+void intervals_put_unmeasured(struct text *out, const struct intervals *intervals,
+                              enum residual_of of, bool adds)
+{
+    const struct interval *interval = &intervals->of[of];
+    const struct residual run = similarity_residual(&intervals->like);
+    for (uint32_t i = 0; i < interval->count && i < NAMED_FEATURES; i++) {
+        const double deviation = sqrt(interval->unmeasured[i].variance);
+        if (deviation < INTERVAL_NOTABLE)
+            break;
+        text_puts(out, i > 0 ? ", " : "");
+        interval_put_unmeasured(out, &interval->unmeasured[i], &run);
+        if (adds)
+            text_printf(out, " (%.2g %%)", 100 * deviation);
+    }
+}
+
+/* Appends how the user's own runs changed an interval. */
+static void put_own(struct text *out, const struct interval *interval)
+{
+    if (interval->own > 0)
+        text_printf(out, "; your %u measured run%s like it move%s the middle by %+.1f %%",
+                    interval->own, interval->own == 1 ? "" : "s", interval->own == 1 ? "s" : "",
+                    100 * expm1(interval->shift));
+}
+
 void intervals_put_evidence(struct text *out, const struct intervals *intervals,
                             enum residual_of of)
 {
     const struct spreads *spreads = &intervals->spreads;
-    bool measured = of == RESIDUAL_TIME && spreads_measured(spreads);
-    if (measured) {
+    const struct interval *interval = &intervals->of[of];
+    if (of == RESIDUAL_TIME && spreads_measured(spreads)) {
         put_measured(out, spreads);
         if (spreads_unmeasured(spreads) < NAMED)
             return;
         put_others(out, spreads);
-        text_puts(out, ", which are judged by ");
+        text_puts(out, "; ");
     }
-    interval_put_from(out, &intervals->of[of], similarity_run(&intervals->like));
+    if (interval->count > 0 &&
+        interval->unmeasured[0].variance >= INTERVAL_NOTABLE * INTERVAL_NOTABLE) {
+        text_puts(out, "never measured: ");
+        intervals_put_unmeasured(out, intervals, of, true);
+    } else {
+        text_puts(out, "all that it consists of was measured");
+    }
+    put_own(out, interval);
     if (of == RESIDUAL_TIME)
         put_estimates(out, spreads);
 }

@@ -82,18 +82,18 @@ static double elapsed(const struct prediction *p, const struct sim_result *sim)
     return end - begin;
 }
 
-struct interval {
+struct busy_span {
     double start_s, end_s;
 };
 
 static int by_start(const void *a, const void *b)
 {
-    const struct interval *x = a, *y = b;
+    const struct busy_span *x = a, *y = b;
     return (x->start_s > y->start_s) - (x->start_s < y->start_s);
 }
 
 /* Returns the seconds in which at least one of the intervals runs. */
-static double covered(struct interval *interval, size_t count)
+static double covered(struct busy_span *interval, size_t count)
 {
     double sum = 0, until = 0;
     qsort(interval, count, sizeof *interval, by_start);
@@ -111,7 +111,7 @@ struct operator_times operator_times_of(const struct prediction *p)
     const double *start = sim_start_s(&p->sim, 0), *end = sim_end_s(&p->sim, 0);
     const struct sim_class *class = &p->sim.classes[p->sim.class_of_rank[0]];
     struct operator_times times = {.elapsed_s = elapsed(p, &p->sim)};
-    struct interval *exchange = heap_alloc((size_t) class->op_count + 1, sizeof *exchange);
+    struct busy_span *exchange = heap_alloc((size_t) class->op_count + 1, sizeof *exchange);
     double ring[IR_STREAMS_MAX] = {0};
     size_t exchanges = 0, rotations = 0;
     for (uint32_t k = 0; k < class->op_count; k++) {
@@ -127,7 +127,7 @@ struct operator_times operator_times_of(const struct prediction *p)
         }
         times.all_to_all |= kind == WORK_ALL_TO_ALL;
         if (is_exchange(kind)) {
-            exchange[exchanges++] = (struct interval){start[k], end[k]};
+            exchange[exchanges++] = (struct busy_span){start[k], end[k]};
             times.packing_s += kind != WORK_ALL_TO_ALL ? seconds : 0;
         } else if (is_ring(p, op))
             ring[stream] += seconds;

@@ -3,6 +3,7 @@
 #include "base/units.h"
 #include "predict/setup/subsequences.h"
 #include "predict/shape_costs.h"
+#include "predict/similarity.h"
 #include "schedule/choices/profile.h"
 #include "schedule/choices/strategies.h"
 #include "schedule/config/resolve_config.h"
@@ -48,6 +49,29 @@ static bool is_judged_by_reserved(const struct prediction *p)
     return p->has_choices && strcmp(p->choices.profile->name, "ideal") != 0;
 }
 
+/* Returns the probability that what is needed is available. Planned arenas need what they need. Of a device the allocator's
+ * cache is not needed: it is given back before an allocation fails. */
+static double probability_of(const struct prediction *p)
+{
+    const struct verdict *v = &p->verdict;
+    if (!v->by_reserved)
+        return v->fits;
+    const struct similarity like = similarity_of(p->setup, &p->choices, p->choices.profile);
+    const struct residual run = similarity_residual(&like);
+    struct interval interval = {.low = NAN};
+    double probability = 1;
+    if (like.device[0] != '\0')
+        interval = interval_make(&p->setup->evidence, RESIDUAL_MEMORY, &run, NULL);
+    for (int l = 0; l < LIMIT_COUNT; l++) {
+        double available = v->available[l] == UINT64_MAX ? INFINITY : (double)v->available[l];
+        double needed = (double)v->needed[l];
+        if (l == LIMIT_DEVICE && v->needed[l] <= v->available[l])
+            needed -= (double)v->cache;
+        probability = fmin(probability, interval_fits(&interval, needed, available));
+    }
+    return probability;
+}
+
 static void judge(struct prediction *p)
 {
     const struct cluster *cluster = &p->setup->cluster;
@@ -71,6 +95,7 @@ static void judge(struct prediction *p)
         verdict_share(v, LIMIT_HOST) > verdict_share(v, LIMIT_DEVICE) ? LIMIT_HOST : LIMIT_DEVICE;
     v->fits = v->needed[LIMIT_DEVICE] <= v->available[LIMIT_DEVICE] &&
               v->needed[LIMIT_HOST] <= v->available[LIMIT_HOST];
+    v->fits_probability = probability_of(p);
 }
 
 static enum status check_size(const struct prediction *p, const char *name, struct diag *diag)

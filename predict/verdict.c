@@ -33,15 +33,30 @@ static bool is_near(const struct verdict *v, enum prediction_limit limit)
            fabs(verdict_margin(v, limit)) < RESERVED_ERROR * (double)v->available[limit];
 }
 
-bool verdict_close(const struct verdict *v)
+const char *const verdict_words[VERDICT_WORD_COUNT] = {"Fits", "Probably fits",
+                                                       "Probably does not fit", "Does not fit"};
+
+enum verdict_word verdict_word(double p)
 {
-    if (v->fits)
-        return is_near(v, LIMIT_HOST) || (v->by_reserved ? v->tight : is_near(v, LIMIT_DEVICE));
-    for (int limit = 0; limit < LIMIT_COUNT; limit++)
-        if (verdict_margin(v, (enum prediction_limit)limit) < 0 &&
-            !is_near(v, (enum prediction_limit)limit))
-            return false;
-    return true;
+    return p >= VERDICT_SURE       ? VERDICT_FITS
+           : p >= 0.5              ? VERDICT_PROBABLY
+           : p >= 1 - VERDICT_SURE ? VERDICT_HARDLY
+                                   : VERDICT_FAILS;
+}
+
+void verdict_put_odds(struct text *out, double probability)
+{
+    const int tenths = (int)lround(10 * probability);
+    if (probability >= VERDICT_SURE || probability < 1 - VERDICT_SURE)
+        return;
+    if (fabs(probability - 0.75) < 0.025)
+        text_puts(out, "in 3 of 4 cases");
+    else if (fabs(probability - 0.25) < 0.025)
+        text_puts(out, "in 1 of 4 cases");
+    else if (tenths == 5)
+        text_puts(out, "in 1 of 2 cases");
+    else
+        text_printf(out, "in %d of 10 cases", tenths < 1 ? 1 : tenths > 9 ? 9 : tenths);
 }
 
 bool verdict_is_cached(const struct verdict *v)
@@ -49,15 +64,18 @@ bool verdict_is_cached(const struct verdict *v)
     return v->fits && v->by_reserved && !v->tight && is_near(v, LIMIT_DEVICE);
 }
 
-void verdict_put_close(struct text *out, const struct verdict *v)
+void verdict_put_odds_or_cache(struct text *out, const struct verdict *v)
 {
-    if (verdict_close(v)) {
-        text_puts(out, "; too close to call");
+    struct text odds = {0};
+    verdict_put_odds(&odds, v->fits_probability);
+    if (odds.size > 0) {
+        text_printf(out, "; it fits %s", odds.data);
     } else if (verdict_is_cached(v) && v->limit == LIMIT_DEVICE) {
         text_puts(out, "; ");
         units_put_gib(out, (double)v->cache);
         text_puts(out, " of it are cache, which the allocator gives back when it must");
     }
+    text_release(&odds);
 }
 
 double verdict_share(const struct verdict *verdict, enum prediction_limit limit)

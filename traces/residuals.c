@@ -246,6 +246,50 @@ void residuals_print(const struct residuals *residuals, struct text *out)
     }
 }
 
+/* ---- features as JSON ---- */
+
+/* The first and the last column that is a feature. */
+enum { FEATURES_BEGIN = 4, FEATURES_END = COLUMN_COUNT - 3 };
+
+void residual_put_json(struct json_out *json, const struct residual *row)
+{
+    struct residual copy = *row;
+    for (size_t i = FEATURES_BEGIN; i < FEATURES_END; i++) {
+        if (table[i].kind == SWITCH)
+            json_put_text(json, names[i], table[i].words[*switch_of(&copy, i)]);
+        else if (table[i].kind == COUNT)
+            json_put_count(json, names[i], (uint64_t)*count_of(&copy, i));
+        else if (table[i].kind == SECONDS)
+            json_put_number(json, names[i], *number_of(&copy, i));
+        else
+            json_put_text(json, names[i], *text_of(&copy, i));
+    }
+}
+
+enum status residual_read_json(struct residual *row, struct json_node object, struct diag *diag)
+{
+    enum status status = STATUS_OK;
+    for (size_t i = FEATURES_BEGIN; i < FEATURES_END && status == STATUS_OK; i++) {
+        const char *word;
+        switch (table[i].kind) {
+        case SWITCH:
+            status = json_get_string(object, names[i], &word, diag);
+            if (status == STATUS_OK)
+                *switch_of(row, i) = strcmp(word, table[i].words[true]) == 0;
+            break;
+        case COUNT:
+            status = json_get_i64(object, names[i], 0, INT64_MAX, count_of(row, i), diag);
+            break;
+        case SECONDS:
+            status = json_get_double(object, names[i], 0, 1e9, number_of(row, i), diag);
+            break;
+        default:
+            status = json_get_string(object, names[i], text_of(row, i), diag);
+        }
+    }
+    return status;
+}
+
 enum status residuals_save(const struct residuals *residuals, const char *path, struct diag *diag)
 {
     struct text out = {0};

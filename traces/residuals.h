@@ -8,6 +8,8 @@
 
 #include "base/arena.h"
 #include "base/diag.h"
+#include "base/json.h"
+#include "base/json_write.h"
 #include "base/text.h"
 
 #include <stdbool.h>
@@ -71,6 +73,11 @@ enum status residuals_set_first(struct residuals *residuals, const char *name, c
 
 /* Does residuals_set_first() with the file that ships; does nothing if the data folder lacks it. */
 enum status residuals_set_shipped_first(struct residuals *residuals, struct diag *diag);
+
+/* Write the features of a run as members of the open object, and read them; names are those of the columns. Texts that are
+ * read live as long as the JSON does. */
+void residual_put_json(struct json_out *json, const struct residual *row);
+enum status residual_read_json(struct residual *row, struct json_node object, struct diag *diag);
 
 /* Appends all rows as CSV, residuals with four decimals. */
 void residuals_print(const struct residuals *residuals, struct text *out);

@@ -7,7 +7,7 @@
 #include "base/text.h"
 
 /* The version of what --json prints: raised when a name changes, disappears or gets another meaning. */
-enum { JSON_SCHEMA_VERSION = 2 };
+enum { JSON_SCHEMA_VERSION = 3 };
 
 /* Begins the object of a whole answer with the name of its schema, docs/schema/NAME.json, and the version. */
 void command_begin_json(struct json_out *json, const char *schema);

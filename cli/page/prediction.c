@@ -64,14 +64,23 @@ static void put_need(struct text *out, struct json_node verdict)
 static void put_verdict(struct page *page, struct json_node root)
 {
     struct json_node verdict = json_find(root, "verdict");
-    bool fits = false, close = false;
-    struct text text = {0};
-    json_get_bool(verdict, "fits", &fits, NULL);
-    json_get_bool(verdict, "too_close_to_call", &close, NULL);
-    text_printf(&text, "%s: ", fits ? "It fits" : "It does not fit");
+    const double probability = number(verdict, "fits_probability");
+    const enum verdict_word word = verdict_word(probability);
+    struct text text = {0}, odds = {0};
+    verdict_put_odds(&odds, probability);
+    text_printf(&text, "%s%s%s: ", verdict_words[word],
+                odds.size == 0           ? ""
+                : word == VERDICT_HARDLY ? ", only "
+                                         : ", ",
+                odds.size == 0 ? "" : odds.data);
     put_need(&text, verdict);
-    text_puts(&text, close ? "; too close to call." : ".");
-    page_verdict(page, close ? PAGE_CLOSE : fits ? PAGE_GOOD : PAGE_BAD, text.data);
+    text_putc(&text, '.');
+    page_verdict(page,
+                 word == VERDICT_FITS       ? PAGE_GOOD
+                 : word == VERDICT_PROBABLY ? PAGE_CLOSE
+                                            : PAGE_BAD,
+                 text.data);
+    text_release(&odds);
     text_release(&text);
 }
 

@@ -122,7 +122,7 @@ static void print_fit(const struct screen *screen, const struct verdict *v)
     struct text line = {0};
     text_printf(&line, "%s ", prediction_limit_name(v->limit));
     verdict_print(&line, v, v->limit);
-    verdict_put_close(&line, v);
+    verdict_put_odds_or_cache(&line, v);
     screen_put_line(screen, "fits", line.data);
     text_release(&line);
 }

@@ -71,8 +71,10 @@ void plan_put_loss(struct text *out, const struct outcome *o, const struct outco
 void plan_put_device(struct text *out, const struct verdict *v)
 {
     units_put_gib(out, (double)v->needed[LIMIT_DEVICE]);
-    if (verdict_close(v)) {
-        text_puts(out, " (too close to call)");
+    if (v->fits_probability < VERDICT_SURE) {
+        text_puts(out, " (fits ");
+        verdict_put_odds(out, v->fits_probability);
+        text_putc(out, ')');
     } else if (verdict_is_cached(v)) {
         text_puts(out, " (");
         units_put_gib(out, (double)v->cache);

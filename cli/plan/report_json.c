@@ -75,7 +75,7 @@ static void json_outcome(struct json_out *w, const char *key, const struct plan_
         json_put_number(w, "waiting_for_copies", o->exposed);
         json_put_count(w, "device_needed_bytes", o->verdict.needed[LIMIT_DEVICE]);
         json_put_count(w, "device_cache_bytes", o->verdict.cache);
-        json_put_bool(w, "too_close_to_call", verdict_close(&o->verdict));
+        json_put_number(w, "fits_probability", o->verdict.fits_probability);
         json_put_count(w, "host_needed_bytes", o->verdict.needed[LIMIT_HOST]);
     } else if (o->kind == OUTCOME_SLOWER || o->kind == OUTCOME_LEFT) {
         json_put_number(w, "most_tokens_per_s_gpu", o->most);

@@ -32,7 +32,7 @@ static void print_found(const struct screen *screen, const struct plan_report *r
     static const char *const answers[GOAL_COUNT] = {"Fastest", "Fewest GPUs", "Longest"};
     const struct best *best = r->best;
     const struct outcome *o = &best->row[0];
-    bool open = best->kinds[OUTCOME_LEFT] > 0 || verdict_close(&o->verdict);
+    bool open = best->kinds[OUTCOME_LEFT] > 0 || o->verdict.fits_probability < VERDICT_SURE;
     struct text rest = {0};
     text_puts(&rest, best->kinds[OUTCOME_LEFT] > 0 ? " so far: " : ": ");
     if (best->goal == GOAL_GPUS)

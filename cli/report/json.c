@@ -18,19 +18,19 @@ void report_json_verdict(struct json_out *w, const struct verdict *v)
 {
     static const char *const names[LIMIT_COUNT] = {"device", "host"};
     json_put_bool(w, "fits", v->fits);
+    json_put_number(w, "fits_probability", v->fits_probability);
     json_put_text(w, "limit", names[v->limit]);
     json_put_count(w, "device_needed_bytes", v->needed[LIMIT_DEVICE]);
     json_put_count(w, "device_available_bytes", v->available[LIMIT_DEVICE]);
     json_put_count(w, "device_cache_bytes", v->cache);
     json_put_count(w, "host_needed_bytes", v->needed[LIMIT_HOST]);
     json_put_count(w, "host_available_bytes", v->available[LIMIT_HOST]);
-    json_put_bool(w, "too_close_to_call", verdict_close(v));
 }
 
 void report_json_step_ends(struct json_out *w, const struct intervals *intervals, double step_s)
 {
     const struct interval *time = &intervals->of[RESIDUAL_TIME];
-    if (isnan(time->spread))
+    if (!interval_known(time))
         return;
     json_put_number(w, "step_low_s", interval_low(time, step_s));
     json_put_number(w, "step_high_s", interval_high(time, step_s));
@@ -121,11 +121,38 @@ static void put_spreads(struct json_out *w, const struct spreads *spreads)
     json_end_array(w);
 }
 
+/* What was never measured of each figure, largest first, and what the user's own runs change. */
+static void put_never_measured(struct json_out *w, const struct intervals *intervals)
+{
+    static const char *const figures[RESIDUAL_COUNT] = {"time", "memory"};
+    const struct residual run = similarity_residual(&intervals->like);
+    json_begin_array(w, "never_measured");
+    for (int of = 0; of < RESIDUAL_COUNT; of++) {
+        for (uint32_t i = 0; i < intervals->of[of].count; i++) {
+            const struct unmeasured *unmeasured = &intervals->of[of].unmeasured[i];
+            struct text what = {0};
+            interval_put_unmeasured(&what, unmeasured, &run);
+            json_begin_row(w, NULL);
+            json_put_text(w, "figure", figures[of]);
+            json_put_text(w, "feature", interval_feature_names[unmeasured->feature]);
+            json_put_text(w, "what", what.data);
+            json_put_number(w, "adds", sqrt(unmeasured->variance));
+            json_end_row(w);
+            text_release(&what);
+        }
+    }
+    json_end_array(w);
+    if (intervals->of[RESIDUAL_TIME].own > 0) {
+        json_put_count(w, "own_runs", intervals->of[RESIDUAL_TIME].own);
+        json_put_number(w, "shift", intervals->of[RESIDUAL_TIME].shift);
+    }
+}
+
 /* Low and high ends of each figure. */
 static void put_intervals(struct json_out *w, const struct prediction *p)
 {
     const struct intervals intervals = intervals_of(p);
-    const struct interval *time = &intervals.of[RESIDUAL_TIME];
+    const struct interval rate = interval_inverse(&intervals.of[RESIDUAL_TIME]);
     const struct interval *memory = &intervals.of[RESIDUAL_MEMORY];
     const double needed = (double)p->verdict.needed[LIMIT_DEVICE];
     struct text from = {0};
@@ -134,13 +161,14 @@ static void put_intervals(struct json_out *w, const struct prediction *p)
         json_begin_object(w, "interval_90");
     report_json_step_ends(w, &intervals, p->sim.step_s);
     if (intervals_known(&intervals, RESIDUAL_TIME)) {
-        json_put_number(w, "tokens_per_s_gpu_low", interval_low(time, p->tokens_per_s_gpu));
-        json_put_number(w, "tokens_per_s_gpu_high", interval_high(time, p->tokens_per_s_gpu));
+        json_put_number(w, "tokens_per_s_gpu_low", interval_low(&rate, p->tokens_per_s_gpu));
+        json_put_number(w, "tokens_per_s_gpu_high", interval_high(&rate, p->tokens_per_s_gpu));
     }
     if (intervals_known(&intervals, RESIDUAL_TIME) && p->has_choices) {
-        json_put_number(w, "mfu_longhaul_low", interval_low(time, prediction_mfu(p, MFU_LONGHAUL)));
+        json_put_number(w, "mfu_longhaul_low",
+                        interval_low(&rate, prediction_mfu(p, MFU_LONGHAUL)));
         json_put_number(w, "mfu_longhaul_high",
-                        interval_high(time, prediction_mfu(p, MFU_LONGHAUL)));
+                        interval_high(&rate, prediction_mfu(p, MFU_LONGHAUL)));
     }
     if (intervals_known(&intervals, RESIDUAL_MEMORY)) {
         json_put_number(w, "device_needed_low_bytes", interval_low(memory, needed));
@@ -148,6 +176,7 @@ static void put_intervals(struct json_out *w, const struct prediction *p)
     }
     if (from.size > 0) {
         json_put_text(w, "from", from.data);
+        put_never_measured(w, &intervals);
         put_spreads(w, &intervals.spreads);
         json_end_object(w);
     }
@@ -336,8 +365,19 @@ void report_print_json(struct text *out, const struct report *r)
         json_put_number(&w, "steps", training.steps);
         json_put_number(&w, "days", training.seconds / 86400);
         json_put_number(&w, "gpu_hours", training.gpu_hours);
+        const struct intervals intervals = intervals_of(p);
+        const struct interval *time = &intervals.of[RESIDUAL_TIME];
+        const double days = training.seconds / 86400, cost = training.gpu_hours * r->price;
+        if (interval_known(time)) {
+            json_put_number(&w, "days_low", interval_low(time, days));
+            json_put_number(&w, "days_high", interval_high(time, days));
+        }
         if (r->price > 0)
-            json_put_number(&w, "cost", training.gpu_hours * r->price);
+            json_put_number(&w, "cost", cost);
+        if (r->price > 0 && interval_known(time)) {
+            json_put_number(&w, "cost_low", interval_low(time, cost));
+            json_put_number(&w, "cost_high", interval_high(time, cost));
+        }
         json_end_object(&w);
     }
     if (r->warning != NULL)

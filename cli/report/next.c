@@ -82,7 +82,12 @@ static void put_gain(struct text *out, const struct report *r)
         text_puts(out, " of ");
         units_put_gib(out, (double)v->available[v->limit]);
     }
-    text_puts(out, v->fits && verdict_close(v) ? ", which is too close to call:" : ":");
+    struct text odds = {0};
+    verdict_put_odds(&odds, v->fits_probability);
+    if (v->fits && odds.size > 0)
+        text_printf(out, ", which fits %s", odds.data);
+    text_release(&odds);
+    text_putc(out, ':');
 }
 
 /* Prints the option that gains most, or that none gains. */

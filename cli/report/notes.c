@@ -17,24 +17,6 @@
 /* If the peaks of costs and of the cluster differ by this factor, they are of different devices. */
 #define OTHER_DEVICE 1.25
 
-/* Appends that no measured step on this many ranks was compared, and what is known of the slowest ranks. */
-static void print_scale(struct text *out, const struct prediction *p)
-{
-    text_printf(out, "%sextrapolated to %u ranks: its steps were compared on ",
-                out->size > 0 ? "; " : "", p->sim.rank_count);
-    if (p->compared_ranks > 0)
-        text_printf(out, "%lld at most", (long long)p->compared_ranks);
-    else
-        text_puts(out, "none");
-    double relative = p->setup->cost.device_jitter;
-    if (relative > 0) {
-        text_printf(out, ", and jitter of %.2g %% a kernel adds ", 100 * relative);
-        units_put(out, UNIT_SECONDS, p->jitter_s);
-    } else {
-        text_puts(out, ", and jitter between ranks was not measured");
-    }
-}
-
 /* Appends that costs are of a device that is much faster or slower than the cluster's. */
 static void print_other_device(struct text *out, const struct setup *setup)
 {
@@ -118,8 +100,7 @@ void report_put_beware(struct text *out, const struct report *r)
     print_other_device(out, p->setup);
     print_wide_heads(out, p->setup, (enum attention_impl)p->choices.attention_impl);
     /* Where steps were measured on the device, their errors say what its costs are worth. */
-    if (p->extrapolated_share >= EXTRAPOLATED_SHOWN &&
-        (isnan(time->spread) || time->is_new[TRAIT_DEVICE])) {
+    if (p->extrapolated_share >= EXTRAPOLATED_SHOWN && !time->device) {
         text_printf(out, "%s%.0f %% of compute time lies outside calibration",
                     out->size > 0 ? "; " : "", 100 * p->extrapolated_share);
         if (p->extrapolated.size > 0)
@@ -133,8 +114,6 @@ void report_put_beware(struct text *out, const struct report *r)
     }
     if (p->sim.even_ranks > 0)
         print_even(out, p);
-    if (p->beyond_compared)
-        print_scale(out, p);
 }
 
 /* Tokens of a training, in the units that --tokens takes. */
@@ -171,11 +150,17 @@ void report_print_training(const struct screen *screen, const struct report *r)
     const struct report_training training = report_training_of(r);
     struct text line = {0};
     put_total(&line, r->total_tokens);
-    text_printf(&line, " tokens in %.0f steps%s: %.2f days, %.0f GPU-hours", training.steps,
-                r->batches != NULL ? " (as the mean of the batches)" : "", training.seconds / 86400,
-                training.gpu_hours);
-    if (r->price > 0)
+    const struct intervals intervals = intervals_of(r->prediction);
+    const struct interval *time = &intervals.of[RESIDUAL_TIME];
+    text_printf(&line, " tokens in %.0f steps%s: %.2f days", training.steps,
+                r->batches != NULL ? " (as the mean of the batches)" : "",
+                training.seconds / 86400);
+    intervals_put_beside(&line, " (90 %: ", time, training.seconds, 86400);
+    text_printf(&line, ", %.0f GPU-hours", training.gpu_hours);
+    if (r->price > 0) {
         text_printf(&line, ", %.0f at %g an hour", training.gpu_hours * r->price, r->price);
+        intervals_put_beside(&line, " (90 %: ", time, training.gpu_hours * r->price, 1);
+    }
     screen_put_line(screen, "training", line.data);
     text_release(&line);
 }

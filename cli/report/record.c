@@ -40,6 +40,17 @@ static void put_measured(struct json_out *json)
     json_end_object(json);
 }
 
+/* The features by which a measured run is compared with others. */
+static void put_run(struct json_out *json, const struct prediction *p)
+{
+    const struct similarity like =
+        similarity_of(p->setup, p->has_choices ? &p->choices : NULL, p->profile);
+    const struct residual run = similarity_residual(&like);
+    json_begin_object(json, "run");
+    residual_put_json(json, &run);
+    json_end_object(json);
+}
+
 static void put_record(struct text *out, const struct report *report)
 {
     struct json_out json = {.out = out, .flat = true};
@@ -55,6 +66,7 @@ static void put_record(struct text *out, const struct report *report)
     json_put_text(&json, "command", report->command);
     put_predicted(&json, report->prediction);
     put_measured(&json);
+    put_run(&json, report->prediction);
     json_end_object(&json);
     text_putc(out, '\n');
 }

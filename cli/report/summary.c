@@ -32,9 +32,15 @@ static void put_need(struct text *out, const struct verdict *v, enum prediction_
 static void print_verdict(const struct screen *screen, const struct report *r)
 {
     const struct verdict *v = &r->prediction->verdict;
-    bool close = verdict_close(v);
-    struct text rest = {0};
-    text_puts(&rest, close ? ", but too close to call: " : ": ");
+    const enum verdict_word word = verdict_word(v->fits_probability);
+    struct text rest = {0}, odds = {0};
+    verdict_put_odds(&odds, v->fits_probability);
+    text_printf(&rest, "%s%s: ",
+                odds.size == 0           ? ""
+                : word == VERDICT_HARDLY ? ", only "
+                                         : ", ",
+                odds.size == 0 ? "" : odds.data);
+    text_release(&odds);
     put_need(&rest, v, v->limit);
     for (int limit = 0; limit < LIMIT_COUNT; limit++) {
         if (limit == (int)v->limit || v->needed[limit] <= v->available[limit])
@@ -43,17 +49,17 @@ static void print_verdict(const struct screen *screen, const struct report *r)
         put_need(&rest, v, (enum prediction_limit)limit);
     }
     text_putc(&rest, '.');
-    if (!close && verdict_is_cached(v) && v->limit == LIMIT_DEVICE) {
+    if (word == VERDICT_FITS && verdict_is_cached(v) && v->limit == LIMIT_DEVICE) {
         text_putc(&rest, ' ');
         units_put_gib(&rest, (double)v->cache);
         text_puts(&rest, " of it is unused cache of PyTorch's allocator, which gives it back when "
                          "memory runs out.");
     }
     screen_put_verdict(screen,
-                       close     ? SCREEN_DOUBT
-                       : v->fits ? SCREEN_GOOD
-                                 : SCREEN_BAD,
-                       v->fits ? "Fits" : "Does not fit", rest.data);
+                       word == VERDICT_FITS       ? SCREEN_GOOD
+                       : word == VERDICT_PROBABLY ? SCREEN_DOUBT
+                                                  : SCREEN_BAD,
+                       verdict_words[word], rest.data);
     text_release(&rest);
 }
 
@@ -76,6 +82,7 @@ static void print_figures(const struct screen *screen, const struct report *r)
     const struct prediction *p = r->prediction;
     const struct intervals intervals = intervals_of(p);
     const struct interval *interval = &intervals.of[RESIDUAL_TIME];
+    const struct interval rate = interval_inverse(interval);
     double fraction[MFU_CONVENTION_COUNT] = {0};
     struct text line = {0}, excess = {0};
     report_put_time(&line, p->sim.step_s, p->sim.step_s);
@@ -84,7 +91,7 @@ static void print_figures(const struct screen *screen, const struct report *r)
     screen_put_line(screen, "step", line.data);
     line.size = 0;
     text_printf(&line, "%.1f", p->tokens_per_s_gpu);
-    intervals_put_beside(&line, " (90 %: ", interval, p->tokens_per_s_gpu, 1);
+    intervals_put_beside(&line, " (90 %: ", &rate, p->tokens_per_s_gpu, 1);
     if (r->documents != NULL)
         text_puts(&line, ", padding not counted");
     screen_put_line(screen, "tokens/s/GPU", line.data);
@@ -92,7 +99,7 @@ static void print_figures(const struct screen *screen, const struct report *r)
         double percent = 100 * prediction_mfu(p, r->mfu);
         line.size = 0;
         text_printf(&line, "%.1f %%", percent);
-        intervals_put_beside(&line, " (90 %: ", interval, percent, 1);
+        intervals_put_beside(&line, " (90 %: ", &rate, percent, 1);
         text_printf(&line, ", convention %s", mfu_table[r->mfu].name);
         fraction[r->mfu] = percent / 100;
         mfu_put_excess(&excess, fraction);
@@ -170,9 +177,7 @@ void report_print_sure_of(const struct screen *screen, const struct intervals *i
         return;
     text_puts(&text, of == RESIDUAL_TIME ? "A measured step takes " : "A GPU needs ");
     intervals_put(&text, interval, value, of == RESIDUAL_TIME ? time.unit_s : 0x1p30);
-    text_printf(&text, " %s in 9 of 10 cases%s", of == RESIDUAL_TIME ? time.name : "GiB",
-                of == RESIDUAL_TIME && spreads_measured(&intervals->spreads) ? ": "
-                                                                             : ", to judge by ");
+    text_printf(&text, " %s in 9 of 10 cases; ", of == RESIDUAL_TIME ? time.name : "GiB");
     intervals_put_evidence(&text, intervals, of);
     text_putc(&text, '.');
     screen_put_text(screen, text.data);

@@ -70,6 +70,11 @@ static const struct option cluster_rows[] = {
      .unset = "those the cluster names",
      .help = "the device file with the time of each kind of work: a preset, or a file written by "
              "`longhaul calibrate`"},
+    {.name = "measured",
+     .kind = OPTION_TEXT,
+     .value = "FILE",
+     .help = "your own measured runs, by which intervals shift and narrow: lines of `predict "
+             "--record` with the measured values filled in, or a table of `validate --residuals`"},
 };
 const struct option_set setup_cluster_options = {"cluster", cluster_rows, ARRAY_LEN(cluster_rows)};
 

@@ -2,6 +2,7 @@
 
 #include "base/text.h"
 #include "cli/setup/options.h"
+#include "predict/own_runs.h"
 #include "predict/setup/choice_rows.h"
 #include "predict/setup/partition_option.h"
 #include "predict/setup/subsequences.h"
@@ -152,8 +153,11 @@ static enum status load_machine(struct setup *setup, const struct options *optio
     enum status status =
         setup_load_cluster(setup, options_text(options, "cluster"), options_count(options, "nodes"),
                            options_count(options, "gpus"), diag);
-    return status == STATUS_OK ? setup_load_costs(setup, options_text(options, "costs"), diag)
-                               : status;
+    if (status == STATUS_OK)
+        status = setup_load_costs(setup, options_text(options, "costs"), diag);
+    if (status == STATUS_OK && options_given(options, "measured"))
+        status = own_runs_load(&setup->evidence.own, options_text(options, "measured"), diag);
+    return status;
 }
 
 static const char needed_model[] = "a preset or file; `longhaul list models`";
@@ -211,6 +215,9 @@ static enum status load_ranks(struct setup *setup, const struct options *options
     if (options_given(options, "costs"))
         return diag_error(diag, (struct loc){.name = "--costs"}, STATUS_BAD_INPUT,
                           "a run measures times and uses no costs; leave it out");
+    if (options_given(options, "measured"))
+        return diag_error(diag, (struct loc){.name = "--measured"}, STATUS_BAD_INPUT,
+                          "a run is measured and has no interval; leave it out");
     if (options_given(options, "cluster")) {
         enum status status = setup_load_cluster(setup, options_text(options, "cluster"),
                                                 options_count(options, "nodes"),

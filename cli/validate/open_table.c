@@ -14,21 +14,21 @@ static bool is_like(const struct residual *a, const struct residual *b)
            strcmp(a->framework, b->framework) == 0 && a->several == b->several;
 }
 
-static void add_run(struct open_row *row, const struct residual *run, const struct residuals *from)
+static void add_run(struct open_row *row, const struct residual *run,
+                    const struct evidence *evidence)
 {
-    const struct interval_run like = {run->device, run->framework, run->several};
     double value = run->value[RESIDUAL_TIME], error = expm1(value);
-    double spread = interval_make(from, RESIDUAL_TIME, like, run->source).spread;
+    const struct interval interval = interval_make(evidence, RESIDUAL_TIME, run, run->laboratory);
     row->runs++;
     row->mean += fabs(error); /* sums, until all are there */
     row->bias += error;
     row->worst = fabs(error) > fabs(row->worst) ? error : row->worst;
-    row->with_interval += !isnan(spread);
-    row->held += !isnan(spread) && fabs(value) <= spread;
+    row->with_interval += interval_known(&interval);
+    row->held += value >= interval.low && value <= interval.high;
 }
 
 size_t open_table_make(struct open_row *rows, const struct residuals *runs,
-                       const struct residuals *from)
+                       const struct evidence *evidence)
 {
     size_t count = 0;
     for (size_t i = 0; i < runs->count; i++) {
@@ -40,7 +40,7 @@ size_t open_table_make(struct open_row *rows, const struct residuals *runs,
             k++;
         if (k == count)
             rows[count++] = (struct open_row){.like = run};
-        add_run(&rows[k], run, from);
+        add_run(&rows[k], run, evidence);
     }
     for (size_t k = 0; k < count; k++) {
         rows[k].mean /= (double)rows[k].runs;
@@ -63,11 +63,11 @@ static void put_row(struct text *out, const struct open_row *row, bool markdown)
                 100 * row->mean, 100 * row->worst, 100 * row->bias, held);
 }
 
-void open_table_print(struct text *out, const struct residuals *runs, const struct residuals *from,
-                      bool markdown)
+void open_table_print(struct text *out, const struct residuals *runs,
+                      const struct evidence *evidence, bool markdown)
 {
     struct open_row *rows = heap_zalloc(runs->count + 1, sizeof *rows);
-    size_t count = open_table_make(rows, runs, from);
+    size_t count = open_table_make(rows, runs, evidence);
     if (count > 0 && markdown)
         text_puts(out, "| source | device | profile | scale | runs | mean | worst | bias | "
                        "inside 90 % |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n");

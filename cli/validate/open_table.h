@@ -3,7 +3,7 @@
 #define CLI_VALIDATE_OPEN_TABLE_H
 
 #include "base/text.h"
-#include "traces/residuals.h"
+#include "models/interval.h"
 
 /* A row of the table: runs of one source on one device by one framework at one scale. Errors are measured / predicted
  * - 1, of seconds. */
@@ -12,16 +12,16 @@ struct open_row {
     size_t runs;
     double mean, worst, bias;
     size_t with_interval,
-        held; /* runs that have a 90 % interval by the residuals of other sources, and lie in it */
+        held; /* runs that have a 90 % interval by the rows of other laboratories, and lie in it */
 };
 
-/* Fills rows, which has room for runs->count rows, and returns their number. from: the residuals from which the
- * intervals are made. */
+/* Fills rows, which has room for runs->count rows, and returns their number. evidence: what
+ * intervals are made from. */
 size_t open_table_make(struct open_row *rows, const struct residuals *runs,
-                       const struct residuals *from);
+                       const struct evidence *evidence);
 
 /* Appends the table, aligned, or as Markdown. */
-void open_table_print(struct text *out, const struct residuals *runs, const struct residuals *from,
-                      bool markdown);
+void open_table_print(struct text *out, const struct residuals *runs,
+                      const struct evidence *evidence, bool markdown);
 
 #endif

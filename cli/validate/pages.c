@@ -14,7 +14,8 @@
 struct pages {
     const struct validation *figures;
     const struct external_validation *steps;
-    const struct residuals *runs, *from;
+    const struct residuals *runs;
+    const struct evidence *from;
 };
 
 /* Appends a text to a cell of a table, with '|' escaped, which would end the cell. */
@@ -355,7 +356,7 @@ static enum status add_overview(struct file_set *files, const char *folder, cons
 
 enum status validation_write_pages(const char *folder, const struct validation *validation,
                                    const struct external_validation *external,
-                                   const struct residuals *runs, const struct residuals *from,
+                                   const struct residuals *runs, const struct evidence *from,
                                    struct diag *diag)
 {
     const struct pages pages = {validation, external, runs, from};

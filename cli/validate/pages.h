@@ -7,14 +7,14 @@
 #define CLI_VALIDATE_PAGES_H
 
 #include "base/diag.h"
+#include "models/interval.h"
 #include "predict/validate/external_validation.h"
 #include "predict/validate/validation.h"
-#include "traces/residuals.h"
 
-/* runs: the whole steps of both; from: residuals that intervals are made of. All files appear together, or none. */
+/* runs: the whole steps of both; from: what intervals are made from. All files appear together, or none. */
 enum status validation_write_pages(const char *folder, const struct validation *validation,
                                    const struct external_validation *external,
-                                   const struct residuals *runs, const struct residuals *from,
+                                   const struct residuals *runs, const struct evidence *from,
                                    struct diag *diag);
 
 #endif

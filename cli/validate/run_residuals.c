@@ -141,9 +141,9 @@ static bool same_set(const struct residual *a, const struct residual *b)
     return strcmp(a->set, b->set) == 0;
 }
 
-/* Runs of the set and with the key of run i. spread[]: of each run's interval; NAN: there is none. */
+/* Runs of the set and with the key of run i, beside their intervals. */
 static void put_group(struct text *out, const struct residuals *runs, enum residual_of of,
-                      const double *spread, key_function *key, size_t i, bool *done)
+                      const struct interval *interval, key_function *key, size_t i, bool *done)
 {
     size_t n = 0, held = 0, known = 0;
     double absolute = 0, sum = 0, worst = 0;
@@ -158,10 +158,10 @@ static void put_group(struct text *out, const struct residuals *runs, enum resid
         absolute += fabs(error);
         sum += error;
         worst = fabs(error) > fabs(worst) ? error : worst;
-        if (isnan(spread[k]))
+        if (!interval_known(&interval[k]))
             continue;
-        held += fabs(value) <= spread[k];
-        half[known++] = expm1(spread[k]);
+        held += value >= interval[k].low && value <= interval[k].high;
+        half[known++] = (exp(interval[k].high) - exp(interval[k].low)) / 2;
     }
     text_printf(out, "  %-16s %4zu %7.1f %% %+7.1f %% %+7.1f %%", key(&runs->row[i]), n,
                 100 * absolute / (double)n, 100 * sum / (double)n, 100 * worst);
@@ -175,7 +175,7 @@ static void put_group(struct text *out, const struct residuals *runs, enum resid
 
 /* Appends the tables of the set of run `first`. */
 static void put_tables(struct text *out, const struct residuals *runs, enum residual_of of,
-                       const double *spread, size_t first)
+                       const struct interval *interval, size_t first)
 {
     static const struct {
         const char *title;
@@ -194,7 +194,7 @@ static void put_tables(struct text *out, const struct residuals *runs, enum resi
         for (size_t i = 0; i < runs->count; i++)
             if (!done[i] && !isnan(runs->row[i].value[of]) &&
                 same_set(&runs->row[i], &runs->row[first]))
-                put_group(out, runs, of, spread, tables[t].key, i, done);
+                put_group(out, runs, of, interval, tables[t].key, i, done);
     }
     free(done);
 }
@@ -209,25 +209,24 @@ static bool is_first_of_set(const struct residuals *runs, enum residual_of of, s
 }
 
 void run_residuals_print(struct text *out, const struct residuals *runs,
-                         const struct residuals *from)
+                         const struct evidence *evidence)
 {
     static const struct {
         const char *what, *columns;
     } titles[RESIDUAL_COUNT] = {
         {"whole steps, of both kinds of file, each run once",
          ": number, mean of absolute errors, mean, worst (measured / predicted seconds - 1), share "
-         "inside the 90 % intervals that residuals of other sources give, median upper half of "
+         "inside the 90 % intervals that rows of other laboratories give, median half-width of "
          "these\n"},
         {"memory of whole steps, of runs whose options are those of the source",
          ": the same, of measured / predicted bytes - 1\n"},
     };
-    double *spread = heap_zalloc(runs->count + 1, sizeof *spread);
+    struct interval *interval = heap_zalloc(runs->count + 1, sizeof *interval);
     for (int of = 0; of < RESIDUAL_COUNT; of++) {
         for (size_t i = 0; i < runs->count; i++) {
             const struct residual *row = &runs->row[i];
-            const struct interval_run run = {row->device, row->framework, row->several};
             if (!isnan(row->value[of]))
-                spread[i] = interval_make(from, (enum residual_of)of, run, row->source).spread;
+                interval[i] = interval_make(evidence, (enum residual_of)of, row, row->laboratory);
         }
         for (size_t i = 0; i < runs->count; i++) {
             const char *set = runs->row[i].set;
@@ -235,8 +234,8 @@ void run_residuals_print(struct text *out, const struct residuals *runs,
                 continue;
             text_printf(out, "\n%s%s%s%s", titles[of].what, set[0] == '\0' ? "" : ", of set ", set,
                         titles[of].columns);
-            put_tables(out, runs, (enum residual_of)of, spread, i);
+            put_tables(out, runs, (enum residual_of)of, interval, i);
         }
     }
-    free(spread);
+    free(interval);
 }

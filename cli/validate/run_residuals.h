@@ -7,6 +7,7 @@
 #ifndef CLI_VALIDATE_RUN_RESIDUALS_H
 #define CLI_VALIDATE_RUN_RESIDUALS_H
 
+#include "models/interval.h"
 #include "predict/validate/external_validation.h"
 #include "predict/validate/validation.h"
 #include "traces/residuals.h"
@@ -16,8 +17,8 @@ enum status run_residuals_add(struct residuals *residuals, const struct validati
                               const struct external_validation *external, struct diag *diag);
 
 /* Appends the errors of the runs by source, device, framework and scale, with the coverage and the median half-width
- * of their intervals. The interval of a run is made from the residuals of `from` without those of the run's source. */
+ * of their intervals. The interval of a run is made without the rows of the run's laboratory. */
 void run_residuals_print(struct text *out, const struct residuals *runs,
-                         const struct residuals *from);
+                         const struct evidence *evidence);
 
 #endif

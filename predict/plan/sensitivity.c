@@ -139,7 +139,7 @@ enum status sensitivity_intervals(struct intervals *intervals, struct setup *set
     if (!spreads_matter(setup))
         return STATUS_OK; /* the search has found them */
     enum status status = workers_run(1, sizeof found, find_intervals, &trial, &found, NULL, diag);
-    if (status == STATUS_OK && found.of[RESIDUAL_TIME].runs > 0)
+    if (status == STATUS_OK && found.like.device[0] != '\0')
         *intervals = found;
     return status;
 }

@@ -8,6 +8,7 @@
 
 void setup_release(struct setup *setup)
 {
+    evidence_release(&setup->evidence);
     arena_release(&setup->arena);
     free(setup->hidden);
     *setup = (struct setup){0};
@@ -82,6 +83,9 @@ enum status setup_load_cluster(struct setup *setup, const char *name, int64_t no
     }
     if (status == STATUS_OK)
         status = cost_load(&setup->cost, &setup->arena, setup->cluster.device.cost, diag);
+    evidence_release(&setup->evidence); /* a setup may load another cluster */
+    if (status == STATUS_OK)
+        status = evidence_load_shipped(&setup->evidence, diag);
     return status;
 }
 

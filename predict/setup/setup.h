@@ -9,6 +9,7 @@
 #include "base/diag.h"
 #include "models/cluster.h"
 #include "models/cost.h"
+#include "models/interval.h"
 #include "models/transformer.h"
 #include "schedule/choices/choices.h"
 
@@ -22,6 +23,8 @@ struct setup {
     struct transformer model; /* name NULL: none, for schedules read from a file */
     struct cluster cluster;
     struct device_cost cost;
+    struct evidence
+        evidence; /* measured runs, which say how sure a prediction is; with the cluster */
     struct request request;
     struct shared_units shared; /* request.shared, where it was given */
     double *hidden;             /* heap: request.offload_hidden_of, where setup_fill() made it */

@@ -96,6 +96,7 @@ static void put_memory(struct cells *cells, const struct prediction_result *r, b
     put_bytes(cells, "device_available_bytes", known, v->available[LIMIT_DEVICE]);
     put_bytes(cells, "host_needed_bytes", known, v->needed[LIMIT_HOST]);
     put_bytes(cells, "host_available_bytes", known, v->available[LIMIT_HOST]);
+    put_number(cells, "fits_probability", known, v->fits_probability);
     put_bytes(cells, "arena_bytes", known, r->arena_bytes);
     put_bytes(cells, "reserved_bytes", known, r->reserved_bytes);
     put_bytes(cells, "peak_bytes", r->timed, r->peak_bytes);

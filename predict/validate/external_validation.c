@@ -77,7 +77,7 @@ static enum status predict(struct external_answer *answer, const struct external
     if (status == STATUS_OK)
         status = prediction_time(&p, false, diag);
     if (status == STATUS_OK) {
-        answer->like = similarity_of(&p);
+        answer->like = similarity_of(p.setup, &p.choices, p.profile);
         answer->step_s = p.sim.step_s;
         answer->peak_bytes = (double)prediction_peak(&p)->bytes;
         answer->reserved = p.reserved;

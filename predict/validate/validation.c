@@ -75,7 +75,7 @@ static enum status predict(const struct setup *setup, const struct external_run 
     }
     if (status == STATUS_OK && timed) {
         double peak = setup->cluster.device.peak_flop_per_s;
-        answer->like = similarity_of(&p);
+        answer->like = similarity_of(p.setup, &p.choices, p.profile);
         answer->step_s = p.sim.step_s;
         answer->has_baseline = baseline_knows(&p.choices);
         if (answer->has_baseline)

@@ -4,6 +4,7 @@
 #include "tests/check.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -421,10 +422,39 @@ static void files_of_two_processes_do_not_mix(void)
     }
 }
 
+/* Another process makes and removes a file again and again, as one does that renames its files into the folder. */
+static void a_file_that_comes_and_goes_is_replaced(void)
+{
+    enum { ROUNDS = 10000 };
+    const char *path = temp_path("comes-and-goes");
+    pid_t other = fork();
+    while (other == 0) {
+        close(open(path, O_WRONLY | O_CREAT, 0666));
+        unlink(path);
+    }
+    for (int round = 0; round < ROUNDS; round++) {
+        struct diag diag = {0};
+        struct text out = {0};
+        struct file_set files = {0};
+        enum status status = file_set_open(&files, path, &out, &diag);
+        text_release(&out);
+        file_set_release(&files);
+        bool right =
+            CHECK_INT("open", status, STATUS_OK) && CHECK_TEXT("no message", diag.text, "");
+        diag_release(&diag);
+        if (!right)
+            break;
+    }
+    kill(other, SIGKILL);
+    waitpid(other, NULL, 0);
+    unlink(path);
+}
+
 static const struct check_case cases[] = {
     {"a folder that another process made is taken over",
      a_folder_that_another_process_made_is_taken_over},
     {"files of two processes do not mix", files_of_two_processes_do_not_mix},
+    {"a file that comes and goes is replaced", a_file_that_comes_and_goes_is_replaced},
     {"a folder is made and its files are replaced", a_folder_is_made_and_its_files_are_replaced},
     {"what is not ended leaves nothing", what_is_not_ended_leaves_nothing},
     {"many files appear together too", many_files_appear_together_too},

@@ -1,12 +1,12 @@
-# Too close to call is what would not fit with a little less. A device that the allocator's cache fills is not: what is cache is said.
+# What fits with little to spare fits in some cases only. A device that the allocator's cache fills is not such a case: what is cache is said.
 cached="--model gpt-7b --set layers=8 --cluster sppo-a100 --gpus 4 --strategy sppo --profile published --tp 1 --pp 4 --batch 1 --subsequences 32 --seq 256K"
 said() { sed -E 's/ \(90 %: [^)]*\)//; s/[0-9.]+ ([GM]iB)/x \1/g'; }
 longhaul predict $cached --quick -o $T/p 2> $T/notes | head -1 | said
-grep -E '"(fits|too_close_to_call)"' $T/p/prediction.json
+grep -E '"(fits|fits_probability)"' $T/p/prediction.json
 test $(sed -n 's/.*"device_cache_bytes": \([0-9]*\).*/\1/p' $T/p/prediction.json) -gt 10000000000 && echo "more than 10 GB are cache"
 longhaul report $T/p -o $T/page.html
 sed -n 's/<p class="verdict \([a-z]*\)">\([^:]*\).*/\1: \2/p' $T/page.html
 longhaul plan $cached --top 1 --all 2> $T/notes | grep '^1 ' | said | grep -o 'x GiB (.*cache)'
 # the last length that fits is
 longhaul plan --longest --model llama3-8b --set layers=2 --cluster dgx-h100 --gpus 2 --strategy ulysses --checkpoint none | grep -E '^(fits|next)' | said | sed 's/next .*: dev/next dev/; s/, [0-9]* bytes//'
-longhaul plan --longest --model llama3-8b --set layers=2 --cluster dgx-h100 --gpus 2 --strategy ulysses --checkpoint none --json | grep too_close
+longhaul plan --longest --model llama3-8b --set layers=2 --cluster dgx-h100 --gpus 2 --strategy ulysses --checkpoint none --json | grep fits_probability

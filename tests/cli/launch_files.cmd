@@ -6,7 +6,7 @@ read_it() { # FILE OPTIONS
     echo "== $*" | sed "s|$D/||g"
     longhaul predict "$D/$@" --quick > $T/out 2> $T/err || true
     sed '/^note: /d' $T/err
-    sed -n 's/^\(Fits\|Does not fit\)[: ].*/\1/p; s/^step  *\([0-9.]* m*s\) .*/step \1/p' $T/out
+    sed -n 's/^\(Fits\|Probably fits\|Probably does not fit\|Does not fit\)[:, ].*/\1/p; s/^step  *\([0-9.]* m*s\) .*/step \1/p' $T/out
 }
 # Megatron-LM
 read_it megatron-gpt3-175b.sh $h100

@@ -71,6 +71,7 @@ static const struct {
     {NULL, "cluster", "2x4xh101"},
     {NULL, "cluster", FOLDER "c.json"},
     {NULL, "costs", "no-such-device"},
+    {NULL, "measured", FOLDER "x.toml"},
     {NULL, "strategy", "no-such-strategy"},
     {NULL, "profile", "no-such-profile"},
     {NULL, "offload-ratio", "1.5"},

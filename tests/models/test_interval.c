@@ -1,95 +1,228 @@
-/* tests/models/test_interval.c: intervals from residuals, computed by hand. */
+/* tests/models/test_interval.c: intervals by what was measured, computed by hand. */
 #include "models/interval.h"
 #include "tests/check.h"
 
+#include <gsl/gsl_cdf.h>
 #include <math.h>
 #include <string.h>
 
-#define REST "1,1,8,2048,1,1000000,0.01,"
+#define HEAD                                                                                       \
+    "source,laboratory,run,set,device,framework,attention,context,activations,optimizer,nodes,tp," \
+    "pp,gpus,seq_len,sequences,parameters,layer_s,time,memory,first\n"
 
-/* Returns residuals of three runs: source A measured two, B one; and one of another set, which is no part of any
- * class. */
-static struct residuals two_sources(void)
+/* Laboratory A runs profile x on a100 with tensor parallelism and with rings, B profile y on h100; C is off by a factor
+ * of two and measures nothing. */
+static const char rows[] =
+    HEAD "A,A,1,,a100,x,fa2,none,full,device,one,2,1,8,4096,8,1000000,1,0.1,0.1,\n"
+         "A,A,2,,a100,x,fa2,ring,full,device,one,1,1,8,4096,8,1000000,1,-0.1,,\n"
+         "B,B,1,,h100,y,fa3,none,full,device,several,1,1,8,4096,8,1000000,1,0.1,,\n"
+         "C,C,1,,b200,z,fa2,none,full,host,one,1,1,8,4096,8,1000000,1,0.7,0.7,\n";
+
+static const char table[] = "figure,feature,deviation,rows,reason\n"
+                            "time,base,0.05,1,t\ntime,profile,0.1,1,t\ntime,neutral,0.09,1,t\n"
+                            "time,mechanism,0.12,1,t\ntime,elsewhere,0.06,1,t\n"
+                            "time,together,0.11,1,t\ntime,kernel,0.07,1,t\ntime,far,0.08,1,t\n"
+                            "time,small,0.2,1,t\nmemory,base,0.12,1,t\nmemory,profile,0.09,1,t\n"
+                            "memory,mechanism,0.14,1,t\n";
+
+static struct evidence evidence_make(void)
 {
-    static const char rows[] =
-        "source,laboratory,run,set,device,framework,attention,context,activations,optimizer,nodes,"
-        "tp,pp,gpus,seq_len,sequences,parameters,layer_s,time,memory,first\n"
-        "A,A,1,,a100,x,fa2,none,full,device,one," REST "0.1,,\n"
-        "A,A,2,,a100,x,fa2,none,full,device,one," REST "-0.1,0.2,\n"
-        "B,B,1,,h100,y,fa2,none,full,device,several," REST "0.3,,\n"
-        "C,C,1,later,a100,x,fa2,none,full,device,one," REST "2,2,2\n";
-    struct residuals residuals = {0};
-    CHECK_INT("rows", residuals_parse(&residuals, "rows", rows, sizeof rows - 1, NULL), STATUS_OK);
-    return residuals;
+    struct evidence e = {0};
+    CHECK_INT("rows", residuals_parse(&e.runs, "rows", rows, sizeof rows - 1, NULL), STATUS_OK);
+    CHECK_INT("table", deviations_parse(&e.deviations, "table", table, sizeof table - 1, NULL),
+              STATUS_OK);
+    evidence_prepare(&e);
+    return e;
 }
 
-/* t(0.95, 2) = 2.919986. Mean squares: A 0.01, B 0.09, so all runs have v = 0.05. */
-static void of_a_class(void)
+/* The run of row 1, which changes make another one. */
+static struct residual run_make(void)
 {
-    struct residuals residuals = two_sources();
-    struct interval_run run = {"a100", "x", false};
-    struct interval i = interval_make(&residuals, RESIDUAL_TIME, run, NULL);
-    /* on a100 (0.01 + 2 x 0.05) / 3 = 0.036667, by x 0.027778, on one node 0.021852 */
-    CHECK_CLOSE("spread", i.spread, 2.919986 * sqrt(0.0218519), 1e-5);
-    CHECK_INT("runs", (int64_t)i.runs, 2);
-    CHECK_INT("sources", (int64_t)i.sources, 1);
-    CHECK_CLOSE("centre", interval_low(&i, 10) * interval_high(&i, 10), 100, 1e-9);
-    CHECK_CLOSE("high", interval_high(&i, 10), 10 * exp(i.spread), 1e-9);
-    residuals_release(&residuals);
+    return (struct residual){.source = "",
+                             .laboratory = "",
+                             .run = "",
+                             .set = "",
+                             .device = "a100",
+                             .framework = "x",
+                             .attention = "fa2",
+                             .context = "none",
+                             .activations = "full",
+                             .tp = 2,
+                             .pp = 1,
+                             .gpus = 8,
+                             .seq_len = 4096,
+                             .sequences = 8,
+                             .parameters = 1000000,
+                             .layer_s = 1,
+                             .value = {NAN, NAN},
+                             .first = NAN};
 }
 
-/* Means of 0 on a100 and 0.3 on h100 have a variance of 0.045 between them. */
-static void of_a_new_device(void)
-{
-    struct residuals residuals = two_sources();
-    struct interval_run run = {"b200", "x", true};
-    struct interval i = interval_make(&residuals, RESIDUAL_TIME, run, NULL);
-    struct text from = {0};
-    /* by x (0.01 + 2 x 0.05) / 3; none of x was on several nodes, but others were */
-    CHECK_CLOSE("spread", i.spread, 2.919986 * sqrt(0.0366667 + 0.045), 1e-5);
-    interval_put_from(&from, &i, run);
-    CHECK_TEXT("from", from.data,
-               "2 runs of 1 source with profile x, none of them on several nodes, and nothing was "
-               "measured on b200");
-    text_release(&from);
-    residuals_release(&residuals);
-}
+static const struct {
+    const char *label;
+    const char *device, *framework, *attention, *context;
+    int64_t tp, pp, gpus;
+    bool host;
+    double layer_s;
+    double variance;   /* what is added to base^2 */
+    const char *named; /* the largest */
+} runs[] = {
+    {"all measured", "a100", "x", "fa2", "none", 2, 1, 8, false, 1, 0, ""},
+    {"another size", "a100", "x", "fa2", "none", 2, 1, 72, false, 1, .08 * .08,
+     "a run of about this size"},
+    {"just as large", "a100", "x", "fa2", "none", 2, 1, 64, false, 1, 0, ""},
+    {"a mechanism", "a100", "x", "fa2", "none", 2, 2, 8, false, 1, .12 * .12, "pipelines with x"},
+    {"two mechanisms", "a100", "x", "fa2", "ulysses", 2, 2, 8, false, 1, 2 * .12 * .12,
+     "pipelines with x"},
+    {"not together", "a100", "x", "fa2", "ring", 2, 1, 8, false, 1, .11 * .11,
+     "these parallelisms together"},
+    {"plain", "a100", "x", "fa2", "none", 1, 1, 8, false, 1, .12 * .12,
+     "plain data parallelism with x"},
+    {"a kernel", "a100", "x", "fa3", "none", 2, 1, 8, false, 1, .07 * .07, "fa3 on a100"},
+    {"a device", "gb200", "x", "fa2", "none", 2, 1, 8, false, 1, .07 * .07, "fa2 on gb200"},
+    {"a profile and its mechanism", "a100", "w", "fa2", "none", 2, 1, 8, false, 1,
+     .1 * .1 + .12 * .12, "tensor parallelism with w"},
+    {"neutral on its device", "a100", "neutral", "fa2", "ring", 1, 1, 8, false, 1, .09 * .09,
+     "profile neutral"},
+    {"neutral elsewhere", "h100", "neutral", "fa3", "ring", 1, 1, 8, false, 1,
+     .09 * .09 + .06 * .06, "profile neutral"},
+    {"neutral nowhere", "a100", "neutral", "fa2", "fpdt", 1, 1, 8, false, 1, .09 * .09 + .12 * .12,
+     "fpdt"},
+    {"what C measured counts for nothing", "a100", "z", "fa2", "none", 1, 1, 8, true, 1,
+     .1 * .1 + .12 * .12, "the optimizer on the host with z"},
+    {"short layers", "a100", "x", "fa2", "none", 2, 1, 8, false, .125, .2 * .2 * .008 * .008, ""},
+    {"layers of half a millisecond", "a100", "x", "fa2", "none", 2, 1, 8, false, .0005,
+     .2 * .2 + .08 * .08, "layers as short as these"},
+};
 
-/* One source is not enough for an interval: time without A has only B, and only A measured memory. */
-static void of_one_source(void)
+static void of_what_was_not_measured(void)
 {
-    struct residuals residuals = two_sources();
-    struct interval_run run = {"a100", "x", false};
-    CHECK("without A", isnan(interval_make(&residuals, RESIDUAL_TIME, run, "A").spread));
-    CHECK("memory", isnan(interval_make(&residuals, RESIDUAL_MEMORY, run, NULL).spread));
-    CHECK("no rows", isnan(interval_make(&(struct residuals){0}, RESIDUAL_TIME, run, NULL).spread));
-    residuals_release(&residuals);
-}
-
-/* The shipped residuals: an interval made without a row's source contains the row in at least 85 of 100 runs. */
-static void of_what_ships(void)
-{
-    struct residuals residuals = {0};
-    size_t held = 0, count = 0;
-    CHECK_INT("load", residuals_load_shipped(&residuals, NULL), STATUS_OK);
-    for (size_t i = 0; i < residuals.count; i++) {
-        const struct residual *row = &residuals.row[i];
-        struct interval_run run = {row->device, row->framework, row->several};
-        if (row->set[0] != '\0')
-            continue;
-        struct interval without = interval_make(&residuals, RESIDUAL_TIME, run, row->source);
-        count++;
-        held += fabs(row->value[RESIDUAL_TIME]) <= without.spread;
+    struct evidence e = evidence_make();
+    const double q = 2.015048;
+    for (size_t i = 0; i < ARRAY_LEN(runs); i++) {
+        struct residual run = run_make();
+        struct text named = {0};
+        run.device = runs[i].device;
+        run.framework = runs[i].framework;
+        run.attention = runs[i].attention;
+        run.context = runs[i].context;
+        run.tp = runs[i].tp;
+        run.pp = runs[i].pp;
+        run.gpus = runs[i].gpus;
+        run.host_optimizer = runs[i].host;
+        run.layer_s = runs[i].layer_s;
+        const struct interval t = interval_make(&e, RESIDUAL_TIME, &run, NULL);
+        const double s2 = .05 * .05 + runs[i].variance + (run.layer_s >= 1 ? .2e-3 * .2e-3 : 0);
+        CHECK_CLOSE(runs[i].label, t.deviation, sqrt(s2), 1e-9);
+        CHECK_CLOSE(runs[i].label, interval_low(&t, 10), 10 * exp(-q * sqrt(s2)), 1e-6);
+        CHECK_CLOSE(runs[i].label, interval_high(&t, 10),
+                    10 * exp(q * sqrt(s2) * (2 - .05 * .05 / s2)), 1e-6);
+        if (t.count > 0 && t.unmeasured[0].variance >= INTERVAL_NOTABLE * INTERVAL_NOTABLE)
+            interval_put_unmeasured(&named, &t.unmeasured[0], &run);
+        CHECK_TEXT(runs[i].label, named.data != NULL ? named.data : "", runs[i].named);
+        text_release(&named);
     }
-    CHECK("runs", count > 200);
-    CHECK("held", (double)held >= 0.85 * (double)count);
-    residuals_release(&residuals);
+    evidence_release(&e);
+}
+
+static void a_laboratory_is_left_out(void)
+{
+    struct evidence e = evidence_make();
+    const struct residual run = run_make();
+    const struct interval t = interval_make(&e, RESIDUAL_TIME, &run, "A");
+    /* profile, tensor parallelism and fa2 on a100 are A's alone */
+    CHECK_CLOSE("without A", t.deviation * t.deviation,
+                .05 * .05 + .1 * .1 + .12 * .12 + .07 * .07 + .2e-3 * .2e-3, 1e-9);
+    CHECK("no row is left of the device", !t.device);
+    struct evidence empty = {0};
+    const struct interval none = interval_make(&empty, RESIDUAL_TIME, &run, NULL);
+    CHECK("no table, no interval", !interval_known(&none));
+    evidence_release(&e);
+}
+
+static void of_memory(void)
+{
+    struct evidence e = evidence_make();
+    struct residual run = run_make();
+    struct interval m = interval_make(&e, RESIDUAL_MEMORY, &run, NULL);
+    CHECK_CLOSE("all measured", m.deviation, .12, 1e-9);
+    CHECK_CLOSE("it is even", interval_low(&m, 1) * interval_high(&m, 1), 1, 1e-9);
+    CHECK_CLOSE("at the limit", interval_fits(&m, 77, 77), 0.5, 1e-9);
+    CHECK_CLOSE("77.0 of 79.1 GiB", interval_fits(&m, 77.0, 79.1),
+                gsl_cdf_tdist_P(log(79.1 / 77.0) / .12, 5), 1e-9);
+    CHECK("that is about 6 in 10", fabs(interval_fits(&m, 77.0, 79.1) - 0.58) < 0.01);
+    CHECK_CLOSE("nothing is needed", interval_fits(&m, 0, 79.1), 1, 0);
+    CHECK_CLOSE("infinite", interval_fits(&m, 77, INFINITY), 1, 0);
+    run.framework = "neutral";
+    run.host_optimizer = true;
+    m = interval_make(&e, RESIDUAL_MEMORY, &run, NULL);
+    CHECK_CLOSE("neutral, a new mechanism", m.deviation * m.deviation,
+                .12 * .12 + .09 * .09 + .14 * .14, 1e-9);
+    m.low = NAN;
+    CHECK_CLOSE("no interval: by the figures", interval_fits(&m, 77, 76), 0, 0);
+    evidence_release(&e);
+}
+
+/* One own run of the same features, 20 % slower than predicted. K = v / 2 + v / 2, C = v / 2: a = 1 / 2, so the middle
+ * moves by half of log 1.2 and the variance falls by a quarter. */
+static void own_runs_shift_and_narrow(void)
+{
+    struct evidence e = evidence_make();
+    struct residual run = run_make();
+    run.pp = 2;
+    const struct interval before = interval_make(&e, RESIDUAL_TIME, &run, NULL);
+    run.value[RESIDUAL_TIME] = log(1.2);
+    residuals_add(&e.own, &run);
+    struct interval after = interval_make(&e, RESIDUAL_TIME, &run, NULL);
+    CHECK_INT("runs", after.own, 1);
+    CHECK_CLOSE("shift", after.shift, log(1.2) / 2, 1e-9);
+    CHECK_CLOSE("variance", after.deviation * after.deviation,
+                0.75 * before.deviation * before.deviation, 1e-9);
+    CHECK_CLOSE("an end", log(interval_low(&after, 1)), after.shift - 2.015048 * after.deviation,
+                1e-6);
+    struct residual other = run_make(); /* shares only the base, and a little of short layers */
+    other.framework = "w";
+    other.device = "gb200";
+    const struct interval far = interval_make(&e, RESIDUAL_TIME, &other, NULL);
+    CHECK("a run that is unlike hardly counts", far.shift < 0.2 * after.shift && far.shift > 0);
+    evidence_release(&e);
+}
+
+static const struct {
+    const char *label, *text, *message;
+} wrong[] = {
+    {"a figure", "figure,feature,deviation,rows,reason\nspeed,base,0.1,1,t\n",
+     "t:2: error: column 'figure': expected time or memory, not 'speed'\n"},
+    {"a feature", "figure,feature,deviation,rows,reason\ntime,luck,0.1,1,t\n",
+     "t:2: error: column 'feature': no feature has the name 'luck'\n"},
+    {"a deviation", "figure,feature,deviation,rows,reason\ntime,base,1.5,1,t\n",
+     "t:2: error: column 'deviation': expected a number between 0 and 1, not '1.5'\n"},
+    {"twice", "figure,feature,deviation,rows,reason\ntime,base,0.1,1,t\ntime,base,0.1,1,t\n",
+     "t:3: error: column 'feature': 'base' has a row already\n"},
+    {"no reason", "figure,feature,deviation,rows,reason\ntime,base,0.1,1,\n",
+     "t:2: error: column 'reason': is empty: say why the deviation has this value\n"},
+    {"no base", "figure,feature,deviation,rows,reason\ntime,base,0.1,1,t\n",
+     "t: error: memory has no row of the feature base\n"},
+};
+
+static void wrong_tables_are_refused(void)
+{
+    for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
+        struct deviations d;
+        struct diag diag = {0};
+        CHECK_INT(wrong[i].label,
+                  deviations_parse(&d, "t", wrong[i].text, strlen(wrong[i].text), &diag),
+                  STATUS_BAD_INPUT);
+        CHECK_TEXT(wrong[i].label, diag.text != NULL ? diag.text : "", wrong[i].message);
+        diag_release(&diag);
+    }
 }
 
 static const struct check_case cases[] = {
-    {"a class keeps part of the wider one", of_a_class},
-    {"a new device adds what devices differ by", of_a_new_device},
-    {"one source has no interval", of_one_source},
-    {"shipped residuals are inside intervals without their source", of_what_ships},
+    {"of what was not measured", of_what_was_not_measured},
+    {"a laboratory is left out", a_laboratory_is_left_out},
+    {"of memory", of_memory},
+    {"own runs shift and narrow", own_runs_shift_and_narrow},
+    {"wrong tables are refused", wrong_tables_are_refused},
 };
 CHECK_MAIN("interval", cases)

@@ -1,0 +1,273 @@
+#include "cli/validate/coverage.h"
+
+#include "base/arena.h"
+
+#include <gsl/gsl_sort.h>
+#include <gsl/gsl_statistics_double.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* One run beside its interval. */
+struct judged {
+    const struct residual *run;
+    struct interval interval;
+    bool inside;
+};
+
+/* Judges the times of runs; abroad: without the rows of their laboratories. Returns how many. */
+static size_t judge(struct judged *judged, const struct residuals *runs,
+                    const struct evidence *evidence, bool first)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < runs->count; i++) {
+        const struct residual *run = &runs->row[i];
+        const double value = first && !isnan(run->first) ? run->first : run->value[RESIDUAL_TIME];
+        if (isnan(value))
+            continue;
+        struct judged *j = &judged[count++];
+        j->run = run;
+        j->interval = interval_make(evidence, RESIDUAL_TIME, run, first ? run->laboratory : NULL);
+        j->inside = value >= j->interval.low && value <= j->interval.high;
+    }
+    return count;
+}
+
+typedef bool in_class(const struct judged *judged, int class);
+
+static struct coverage sum(const struct judged *judged, size_t count, in_class *is_in, int class)
+{
+    struct coverage c = {0};
+    double *half = heap_zalloc(count + 1, sizeof *half);
+    bool *done = heap_zalloc(count + 1, sizeof *done);
+    for (size_t i = 0; i < count; i++) {
+        size_t runs = 0, inside = 0;
+        if (done[i] || !is_in(&judged[i], class))
+            continue;
+        for (size_t k = i; k < count; k++) {
+            const struct interval *interval = &judged[k].interval;
+            if (strcmp(judged[k].run->laboratory, judged[i].run->laboratory) != 0 ||
+                !is_in(&judged[k], class))
+                continue;
+            done[k] = true;
+            half[c.runs + runs++] = (exp(interval->high) - exp(interval->low)) / 2;
+            inside += judged[k].inside;
+        }
+        c.runs += runs;
+        c.inside += inside;
+        c.by_laboratory += (double)inside / (double)runs;
+        c.laboratories++;
+    }
+    gsl_sort(half, 1, c.runs);
+    if (c.runs > 0)
+        c.half_width = gsl_stats_median_from_sorted_data(half, 1, c.runs);
+    if (c.laboratories > 0)
+        c.by_laboratory /= (double)c.laboratories;
+    free(half);
+    free(done);
+    return c;
+}
+
+static bool is_any(const struct judged *judged, int class)
+{
+    (void)judged;
+    (void)class;
+    return true;
+}
+
+/* The number of notable unmeasured features; two or more are one class. */
+static int unmeasured_of(const struct judged *judged)
+{
+    int count = 0;
+    for (uint32_t i = 0; i < judged->interval.count; i++)
+        count += judged->interval.unmeasured[i].variance >= INTERVAL_NOTABLE * INTERVAL_NOTABLE;
+    return count < 2 ? count : 2;
+}
+
+static bool has_count(const struct judged *judged, int class)
+{
+    return unmeasured_of(judged) == class;
+}
+
+static bool has_feature(const struct judged *judged, int class)
+{
+    for (uint32_t i = 0; i < judged->interval.count; i++)
+        if (judged->interval.unmeasured[i].feature == class &&
+            judged->interval.unmeasured[i].variance >= INTERVAL_NOTABLE * INTERVAL_NOTABLE)
+            return true;
+    return false;
+}
+
+static bool has_mechanism(const struct judged *judged, int class)
+{
+    for (uint32_t i = 0; i < judged->interval.count; i++)
+        if (judged->interval.unmeasured[i].feature == FEATURE_MECHANISM &&
+            judged->interval.unmeasured[i].mechanism == class)
+            return true;
+    return false;
+}
+
+/* The classes of runs, in the order of the table. */
+static const struct {
+    const char *name;
+    in_class *is_in;
+    int class;
+} classes[] = {
+    {"all", is_any, 0},
+    {"everything measured", has_count, 0},
+    {"one feature unmeasured", has_count, 1},
+    {"two or more unmeasured", has_count, 2},
+    {"profile unmeasured", has_feature, FEATURE_PROFILE},
+    {"profile neutral", has_feature, FEATURE_NEUTRAL},
+    {"tensor parallelism", has_mechanism, MECHANISM_TENSOR},
+    {"pipelines", has_mechanism, MECHANISM_PIPELINE},
+    {"context parallelism", has_mechanism, MECHANISM_CONTEXT},
+    {"optimizer on the host", has_mechanism, MECHANISM_HOST_OPTIMIZER},
+    {"plain data parallelism", has_mechanism, MECHANISM_PLAIN},
+    {"measured elsewhere", has_feature, FEATURE_ELSEWHERE},
+    {"not together", has_feature, FEATURE_TOGETHER},
+    {"device or kernel", has_feature, FEATURE_KERNEL},
+    {"another size", has_feature, FEATURE_FAR},
+    {"short layers", has_feature, FEATURE_SMALL},
+};
+
+static size_t add(struct coverage *out, const char *name, struct coverage c)
+{
+    if (c.runs == 0)
+        return 0;
+    *out = c;
+    out->name = name;
+    return 1;
+}
+
+/* Adds a class for each laboratory. */
+static size_t add_laboratories(struct coverage *out, const struct judged *judged, size_t count)
+{
+    bool *done = heap_zalloc(count + 1, sizeof *done);
+    struct judged *own = heap_zalloc(count + 1, sizeof *own);
+    size_t added = 0;
+    for (size_t i = 0; i < count; i++) {
+        size_t n = 0;
+        for (size_t k = i; k < count && !done[i]; k++) {
+            if (strcmp(judged[k].run->laboratory, judged[i].run->laboratory) != 0)
+                continue;
+            own[n++] = judged[k];
+            done[k] = k != i;
+        }
+        added += add(&out[added], judged[i].run->laboratory, sum(own, n, is_any, 0));
+    }
+    free(own);
+    free(done);
+    return added;
+}
+
+size_t coverage_make(struct coverage *out, const struct residuals *runs,
+                     const struct evidence *evidence, bool first)
+{
+    struct judged *judged = heap_zalloc(runs->count + 1, sizeof *judged);
+    const size_t count = judge(judged, runs, evidence, first);
+    size_t made = 0;
+    for (size_t i = 0; i < ARRAY_LEN(classes); i++)
+        made += add(&out[made], classes[i].name,
+                    sum(judged, count, classes[i].is_in, classes[i].class));
+    made += add_laboratories(&out[made], judged, count);
+    free(judged);
+    return made;
+}
+
+size_t coverage_most(const struct residuals *runs)
+{
+    return ARRAY_LEN(classes) + runs->count;
+}
+
+void coverage_print(struct text *out, const struct residuals *runs, const struct evidence *evidence)
+{
+    static const char *const titles[] = {
+        "of today's errors, by all rows",
+        "at first sight (today's errors where there are none), by rows of other laboratories"};
+    struct coverage *rows = heap_zalloc(coverage_most(runs), sizeof *rows);
+    for (int first = 0; first < 2; first++) {
+        const size_t count = coverage_make(rows, runs, evidence, first == 1);
+        if (count == 0)
+            continue;
+        text_printf(out, "\nwhether 90 %% intervals hold, %s\n  %-28s %4s %4s %8s %8s %8s\n",
+                    titles[first], "", "runs", "labs", "inside", "by lab", "half");
+        for (size_t i = 0; i < count; i++)
+            text_printf(out, "  %-28s %4zu %4zu %6.0f %% %6.0f %% %6.0f %%\n", rows[i].name,
+                        rows[i].runs, rows[i].laboratories,
+                        100 * (double)rows[i].inside / (double)rows[i].runs,
+                        100 * rows[i].by_laboratory, 100 * rows[i].half_width);
+    }
+    free(rows);
+}
+
+/* ---- P(fits) ---- */
+
+static const double bins[] = {0.1, 0.3, 0.5, 0.7, 0.9, 0.97, 1.01};
+
+struct calibration {
+    size_t cases[ARRAY_LEN(bins)], ran[ARRAY_LEN(bins)], all;
+    double expected[ARRAY_LEN(bins)], brier, brier_of_verdict;
+};
+
+static void add_case(struct calibration *c, const struct verdict *verdict, bool ran)
+{
+    const double p = verdict->fits_probability, miss = p - (ran ? 1 : 0);
+    size_t bin = 0;
+    while (p >= bins[bin] && bin + 1 < ARRAY_LEN(bins))
+        bin++;
+    c->cases[bin]++;
+    c->ran[bin] += ran;
+    c->expected[bin] += p;
+    c->brier += miss * miss;
+    c->brier_of_verdict += (p >= 0.5) != ran;
+    c->all++;
+}
+
+/* Adds what a figure says: that a run ran, or ran out of memory; of a longest length, both. */
+static void add_figure(struct calibration *c, const struct validation *v, size_t i)
+{
+    const struct external_run *row = &v->rows->row[i];
+    if (v->row[i].run == SIZE_MAX || !v->answer[v->row[i].run].ok)
+        return;
+    const struct run_answer *answer = &v->answer[v->row[i].run];
+    if (row->metric == METRIC_VERDICT) {
+        add_case(c, &answer->verdict, row->is_number);
+    } else if (row->metric == METRIC_MAX_SEQ_LEN && row->is_number) {
+        const double measured = row->value * row->scale;
+        if (answer->longest > 0)
+            add_case(c, &answer->verdict, (double)answer->longest <= measured);
+        if (answer->beyond.available[LIMIT_DEVICE] > 0 &&
+            !(row->is_least && (double)answer->longest >= measured))
+            add_case(c, &answer->beyond, (double)answer->longest < measured);
+    } else if (v->first_row[v->row[i].run] == i &&
+               (row->metric == METRIC_TGS || row->metric == METRIC_MFU ||
+                row->metric == METRIC_STEP_MS)) {
+        add_case(c, &answer->verdict, true);
+    }
+}
+
+void coverage_print_fits(struct text *out, const struct validation *figures,
+                         const struct external_validation *steps)
+{
+    struct calibration c = {0};
+    double low = 0;
+    for (size_t i = 0; i < figures->rows->count; i++)
+        add_figure(&c, figures, i);
+    for (size_t i = 0; i < steps->runs->count; i++)
+        if (steps->answer[steps->answer_of[i]].ok)
+            add_case(&c, &steps->answer[steps->answer_of[i]].verdict, true);
+    if (c.all == 0)
+        return;
+    text_puts(out, "\nwhether P(fits) holds: runs that ran, and that ran out of memory\n"
+                   "  P(fits)        cases   mean P      ran\n");
+    for (size_t bin = 0; bin < ARRAY_LEN(bins); low = bins[bin++]) {
+        if (c.cases[bin] > 0)
+            text_printf(out, "  %4.2f to %4.2f  %7zu  %5.0f %%  %5.0f %%\n", low,
+                        fmin(bins[bin], 1), c.cases[bin],
+                        100 * c.expected[bin] / (double)c.cases[bin],
+                        100 * (double)c.ran[bin] / (double)c.cases[bin]);
+    }
+    text_printf(out, "  Brier score %.3f (of a bare \"fits\" %.3f), %zu cases\n",
+                c.brier / (double)c.all, c.brier_of_verdict / (double)c.all, c.all);
+}

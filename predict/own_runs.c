@@ -1,0 +1,101 @@
+#include "predict/own_runs.h"
+
+#include "base/json.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+/* Returns log(measured / predicted) of a figure that both objects have; NAN where one lacks it. */
+static enum status ratio(struct json_node predicted, struct json_node measured, const char *key,
+                         double *value, struct diag *diag)
+{
+    const struct json_node nodes[] = {json_find(predicted, key), json_find(measured, key)};
+    double number[ARRAY_LEN(nodes)];
+    *value = NAN;
+    for (size_t i = 0; i < ARRAY_LEN(nodes); i++) {
+        if (nodes[i].value == NULL)
+            return STATUS_OK;
+        enum status status = json_as_double(nodes[i], DBL_MIN, DBL_MAX, &number[i], diag);
+        if (status != STATUS_OK)
+            return status;
+    }
+    *value = log(number[1] / number[0]);
+    return STATUS_OK;
+}
+
+static enum status add_record(struct residuals *own, struct json_node record, struct diag *diag)
+{
+    struct json_node predicted, measured, run;
+    struct residual residual = {.source = "own", .laboratory = "own", .run = "", .set = ""};
+    residual.first = NAN;
+    enum status status = json_get_object(record, "predicted", &predicted, diag);
+    if (status == STATUS_OK)
+        status = json_get_object(record, "measured", &measured, diag);
+    if (status == STATUS_OK)
+        status = ratio(predicted, measured, "step_s", &residual.value[RESIDUAL_TIME], diag);
+    if (status == STATUS_OK)
+        status = ratio(predicted, measured, "reserved_gib", &residual.value[RESIDUAL_MEMORY], diag);
+    if (status != STATUS_OK ||
+        (isnan(residual.value[RESIDUAL_TIME]) && isnan(residual.value[RESIDUAL_MEMORY])))
+        return status;
+    if (json_find(record, "run").value == NULL)
+        return json_error(record, diag,
+                          "has no member 'run', which says what the run consists of: an older "
+                          "version wrote the record; predict with --record again");
+    status = json_get_object(record, "run", &run, diag);
+    if (status == STATUS_OK)
+        status = residual_read_json(&residual, run, diag);
+    if (status == STATUS_OK)
+        residuals_add(own, &residual);
+    return status;
+}
+
+/* Reads the record that starts on line `line`. It is given line ends in front, so that messages name its place. */
+static enum status add_line(struct residuals *own, const char *path, size_t line, const char *data,
+                            size_t size, struct diag *diag)
+{
+    struct text text = {0};
+    struct json json = {0};
+    for (size_t i = 1; i < line; i++)
+        text_putc(&text, '\n');
+    text_append(&text, data, size);
+    enum status status = json_parse(&json, path, text.data, text.size, diag);
+    if (status == STATUS_OK)
+        status = add_record(own, json_root(&json), diag);
+    json_release(&json);
+    text_release(&text);
+    return status;
+}
+
+static enum status add_records(struct residuals *own, const char *path, const struct text *file,
+                               struct diag *diag)
+{
+    enum status status = STATUS_OK;
+    size_t line = 1;
+    for (size_t at = 0; status == STATUS_OK && at < file->size; line++) {
+        const char *start = file->data + at, *end = memchr(start, '\n', file->size - at);
+        size_t size = end == NULL ? file->size - at : (size_t)(end - start);
+        if (strspn(start, " \t\r") < size)
+            status = add_line(own, path, line, start, size, diag);
+        at += size + 1;
+    }
+    return status;
+}
+
+enum status own_runs_load(struct residuals *own, const char *path, struct diag *diag)
+{
+    struct text file = {0};
+    const size_t before = own->count;
+    enum status status = text_read(&file, path, diag);
+    if (status == STATUS_OK && file.size > 0 && file.data[strspn(file.data, " \t\r\n")] == '{')
+        status = add_records(own, path, &file, diag);
+    else if (status == STATUS_OK)
+        status = residuals_parse(own, path, file.data != NULL ? file.data : "", file.size, diag);
+    if (status == STATUS_OK && own->count == before)
+        status = diag_error(diag, (struct loc){.name = path}, STATUS_BAD_INPUT,
+                            "holds no measured run: fill in the members of 'measured' in lines "
+                            "that `longhaul predict --record FILE` wrote");
+    text_release(&file);
+    return status;
+}

@@ -1,0 +1,69 @@
+#include "predict/similarity.h"
+
+#include "base/c_locale.h"
+#include "models/work.h"
+#include "schedule/choices/profile.h"
+#include "schedule/choices/strategies.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Fills the features that follow from choices. */
+static void add_choices(struct similarity *like, const struct setup *setup, const struct choices *c)
+{
+    const bool alone = c->attention == CHOICE_ATTENTION_LOCAL;
+    double tokens = (double)c->micro_batch * (double)c->seq, split = (double)c->cp * c->hp * c->tp;
+    like->tp = c->tp;
+    like->pp = c->pp;
+    like->gpus = c->ranks;
+    like->seq_len = c->seq;
+    like->sequences = c->global_batch;
+    like->parameters = transformer_parameters(c->model);
+    like->host_optimizer = c->optimizer == CHOICE_OPTIMIZER_HOST;
+    like->layer_s = 2 * (double)like->parameters / (double)c->model->layers * tokens / split /
+                    setup->cluster.device.peak_flop_per_s;
+    snprintf(like->attention, sizeof like->attention, "%s",
+             attention_impl_name((enum attention_impl)c->attention_impl));
+    snprintf(like->context, sizeof like->context, "%s",
+             alone ? "none" : attention_names[c->attention]);
+    snprintf(like->activations, sizeof like->activations, "%s", activations_names[c->activations]);
+}
+
+struct similarity similarity_of(const struct setup *setup, const struct choices *choices,
+                                const struct profile *profile)
+{
+    struct similarity like = {.several = setup->cluster.nodes > 1};
+    const char *device = setup->cluster.device.name;
+    const char *framework = profile != NULL ? profile->name : "none";
+    bool ideal = setup->cost.ideal || setup->cluster.ideal || strcmp(framework, "ideal") == 0;
+    if (ideal || device == NULL || (choices != NULL && choices->scope != SCOPE_STEP))
+        return like;
+    snprintf(like.device, sizeof like.device, "%.*s", (int)strcspn(device, "-_ "), device);
+    snprintf(like.framework, sizeof like.framework, "%s", framework);
+    if (choices != NULL)
+        add_choices(&like, setup, choices);
+    return like;
+}
+
+struct residual similarity_residual(const struct similarity *like)
+{
+    return (struct residual){.laboratory = "",
+                             .set = "",
+                             .device = like->device,
+                             .framework = like->framework,
+                             .attention = like->attention,
+                             .context = like->context,
+                             .activations = like->activations,
+                             .host_optimizer = like->host_optimizer,
+                             .several = like->several,
+                             .tp = like->tp,
+                             .pp = like->pp,
+                             .gpus = like->gpus,
+                             .seq_len = like->seq_len,
+                             .sequences = like->sequences,
+                             .parameters = like->parameters,
+                             .layer_s = like->layer_s,
+                             .value = {NAN, NAN},
+                             .first = NAN};
+}

@@ -1,0 +1,35 @@
+/* predict/similarity.h: the features of a configuration by which measured runs are compared with it. */
+#ifndef PREDICT_SIMILARITY_H
+#define PREDICT_SIMILARITY_H
+
+#include "predict/setup/setup.h"
+#include "traces/residuals.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { SIMILARITY_NAME = 32 };
+
+/* The features of struct residual (traces/residuals.h), which has their units. It holds no pointers, because it crosses
+ * processes. */
+struct similarity {
+    char device
+        [SIMILARITY_NAME]; /* the kind: "a100" of "a100-80g"; "": nothing to compare, as on ideal hardware */
+    char framework[SIMILARITY_NAME]; /* the profile; "none": a schedule from a file without one */
+    bool several;                    /* nodes */
+    /* The members below are empty for a schedule from a file, whose choices are not known. */
+    char attention[SIMILARITY_NAME], context[SIMILARITY_NAME], activations[SIMILARITY_NAME];
+    bool host_optimizer;
+    int64_t tp, pp, gpus, seq_len, sequences, parameters;
+    double layer_s;
+};
+
+/* Returns the features of a configuration. choices NULL: a schedule from a file; profile NULL: it has none. */
+struct similarity similarity_of(const struct setup *setup, const struct choices *choices,
+                                const struct profile *profile);
+
+/* Returns a residual with these features, which borrows their texts, and with no values; the caller sets what names the
+ * run. */
+struct residual similarity_residual(const struct similarity *similarity);
+
+#endif

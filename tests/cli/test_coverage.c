@@ -1,0 +1,37 @@
+/* tests/cli/test_coverage.c: intervals hold on the measured runs that ship, each judged without its laboratory. */
+#include "cli/validate/coverage.h"
+#include "tests/check.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* At first sight, abroad: at least 85 % inside, by runs and by laboratories, at a median half-width of at most 60 %; and 75 %
+ * of every class of ten runs or more. At home: a half-width of at most 25 %. */
+static void intervals_hold(void)
+{
+    static const struct {
+        bool first;
+        double half_width;
+    } sights[] = {{false, 0.25}, {true, 0.60}};
+    struct evidence evidence = {0};
+    CHECK_INT("loads", evidence_load_shipped(&evidence, NULL), STATUS_OK);
+    const struct residuals *runs = &evidence.runs;
+    struct coverage *c = heap_zalloc(coverage_most(runs), sizeof *c);
+    for (size_t s = 0; s < ARRAY_LEN(sights); s++) {
+        const size_t count = coverage_make(c, runs, &evidence, sights[s].first);
+        CHECK("there are classes", count > 10 && strcmp(c[0].name, "all") == 0);
+        CHECK("85 % of the runs", (double)c[0].inside >= 0.85 * (double)c[0].runs);
+        CHECK("85 % of laboratories", c[0].by_laboratory >= 0.85);
+        CHECK("the width", c[0].half_width <= sights[s].half_width);
+        for (size_t i = 1; i < count; i++)
+            if (c[i].runs >= 10)
+                CHECK(c[i].name, (double)c[i].inside >= 0.75 * (double)c[i].runs);
+    }
+    free(c);
+    evidence_release(&evidence);
+}
+
+static const struct check_case cases[] = {
+    {"intervals hold", intervals_hold},
+};
+CHECK_MAIN("coverage", cases)

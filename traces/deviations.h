@@ -1,0 +1,43 @@
+/* traces/deviations.h: how far predictions are off where something was never measured: the table
+ * traces/published/intervals.csv, from which models/interval.h makes intervals.
+ *
+ * A deviation is a standard deviation of log(measured / predicted). Each row says how many measured rows it rests on, and
+ * why it has its value. */
+#ifndef TRACES_DEVIATIONS_H
+#define TRACES_DEVIATIONS_H
+
+#include "base/diag.h"
+#include "traces/residuals.h"
+
+/* What measured runs may lack. FEATURE(symbol, name) */
+#define INTERVAL_FEATURES(FEATURE)                                                                 \
+    FEATURE(BASE, "base")           /* nothing */                                                  \
+    FEATURE(PROFILE, "profile")     /* the profile */                                              \
+    FEATURE(NEUTRAL, "neutral")     /* the profile is nobody's framework */                        \
+    FEATURE(MECHANISM, "mechanism") /* a mechanism with the profile: enum mechanism */             \
+    FEATURE(ELSEWHERE, "elsewhere") /* the mechanism on the device */                              \
+    FEATURE(TOGETHER, "together")   /* these mechanisms together */                                \
+    FEATURE(KERNEL, "kernel")       /* the device, or the attention kernel on it */                \
+    FEATURE(FAR, "far")             /* a run of about this size */                                 \
+    FEATURE(SMALL, "small")         /* layers as short as these */
+
+enum interval_feature {
+#define FEATURE(symbol, name) FEATURE_##symbol,
+    INTERVAL_FEATURES(FEATURE)
+#undef FEATURE
+        FEATURE_COUNT
+};
+extern const char *const interval_feature_names[FEATURE_COUNT];
+
+struct deviations {
+    double of[RESIDUAL_COUNT][FEATURE_COUNT]; /* 0: the figure has no such feature */
+};
+
+/* Reads data[0..size); name stands for the text in messages. Every figure needs the feature "base". */
+enum status deviations_parse(struct deviations *deviations, const char *name, const char *data,
+                             size_t size, struct diag *diag);
+
+/* Reads the table that ships with the program. If the data folder lacks it, all deviations are 0. */
+enum status deviations_load_shipped(struct deviations *deviations, struct diag *diag);
+
+#endif
