@@ -50,6 +50,19 @@ static const struct option rows[] = {
      .kind = OPTION_FLAG,
      .help = "print the longest sequence of this configuration that fits, what the next longer one "
              "lacks, and which other options, one at a time, make a longer one fit"},
+    {.name = "within",
+     .kind = OPTION_NUMBER,
+     .value = "SECONDS",
+     .unset = "until the best is known",
+     .help = "end the search for the fastest configuration after that many seconds, and print the "
+             "best so "
+             "far and by how much another one may be faster"},
+    {.name = "gap",
+     .kind = OPTION_NUMBER,
+     .value = "PERCENT",
+     .unset = "until none can be faster",
+     .help = "end the search for the fastest configuration once no other one can be faster by more "
+             "than that"},
     {.name = "emit",
      .kind = OPTION_CHOICE,
      .names = framework_names,
@@ -278,7 +291,8 @@ static enum status write_winner(const struct options *options, struct setup *set
 
 static enum status plan_best(struct setup *setup, const struct options *options, struct diag *diag)
 {
-    struct best best = {0};
+    struct best best = {.limits = {.within_s = options_number(options, "within"),
+                                   .gap = options_number(options, "gap") / 100}};
     struct text out = {0}, given = {0};
     const struct screen screen = screen_make(&out);
     struct samples samples = {.asked = documents_samples(options)};
@@ -303,7 +317,7 @@ static enum status plan_best(struct setup *setup, const struct options *options,
     struct interrupt interrupt;
     interrupt_catch(&interrupt);
     enum status status = best_find(&best, goal, setup, open, diag);
-    if (interrupted() != 0 && options_given(options, "emit") &&
+    if (best_ended_by(&best) != NULL && options_given(options, "emit") &&
         (status == STATUS_OK || status == STATUS_NO)) {
         status = plan_settings_so_far(&out, emitted(options), &best, open,
                                       options_given(options, "emit-winner"), diag);

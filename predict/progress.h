@@ -7,7 +7,8 @@
 
 struct progress {
     size_t total, first;
-    size_t base; /* done before the jobs of workers_run() */
+    size_t base;      /* done before the jobs of workers_run() */
+    const char *note; /* what workers_run() reports with each; NULL: "" */
 };
 
 /* Functions that are called at the beginning, at each step and at the end of a search. Searches do not overlap, so a

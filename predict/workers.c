@@ -222,7 +222,8 @@ enum status workers_run(size_t count, size_t result_size, workers_function *func
             continue;
         }
         if (progress != NULL)
-            progress_update(progress, progress->base + w->ended, "");
+            progress_update(progress, progress->base + w->ended,
+                            progress->note != NULL ? progress->note : "");
         enum status one = wait_some(w, diag);
         status = one != STATUS_OK ? one : status;
     }

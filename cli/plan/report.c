@@ -270,7 +270,7 @@ static void put_question(struct text *out, const struct plan_report *r)
                 best->kinds[OUTCOME_REFUSED]);
     if (best->kinds[OUTCOME_LEFT] > 0)
         text_printf(out, "%-11s%zu of them were not searched: %s ended the search\n", "left",
-                    best->kinds[OUTCOME_LEFT], interrupt_name());
+                    best->kinds[OUTCOME_LEFT], best_ended_by(best));
 }
 
 /* Appends an upper bound on the speed of all configurations that were not simulated, or that there is none. */

@@ -101,6 +101,8 @@ void plan_report_print_json(struct text *out, const struct plan_report *r)
     json_put_count(&w, "configurations", best->count);
     json_put_count(&w, "simulated", best->kinds[OUTCOME_TIMED]);
     json_put_count(&w, "not_searched", best->kinds[OUTCOME_LEFT]);
+    if (best->count > 0 && best->row[0].kind == OUTCOME_TIMED && best->goal != GOAL_LONGEST)
+        json_put_number(&w, "proved_gap", best_gap(best));
     json_begin_array(&w, "ranking");
     for (size_t i = 0; i < best->count && i < r->shown && best->row[i].kind == OUTCOME_TIMED; i++)
         json_outcome(&w, NULL, r, &best->row[i]);

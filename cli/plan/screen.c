@@ -83,6 +83,18 @@ static void print_none(const struct screen *screen, const struct plan_report *r)
     text_release(&rest);
 }
 
+/* Appends by how much what was not simulated may be faster than the best. */
+static void put_proved(struct text *out, double gap)
+{
+    if (gap < 0.0005)
+        text_puts(out, "no configuration that was not simulated can be faster than the best");
+    else
+        text_printf(out,
+                    "no configuration that was not simulated can be more than %.1f %% faster than "
+                    "the best",
+                    100 * gap);
+}
+
 static void print_question(const struct screen *screen, const struct plan_report *r)
 {
     const struct best *best = r->best;
@@ -113,8 +125,13 @@ static void print_question(const struct screen *screen, const struct plan_report
                 best->kinds[OUTCOME_REFUSED]);
     if (best->kinds[OUTCOME_LEFT] > 0)
         text_printf(&line, ", %zu not searched: %s ended the search", best->kinds[OUTCOME_LEFT],
-                    interrupt_name());
+                    best_ended_by(best));
     screen_put_line(screen, "searched", line.data);
+    line.size = 0;
+    if (best->count > 0 && best->row[0].kind == OUTCOME_TIMED && best->goal != GOAL_LONGEST) {
+        put_proved(&line, best_gap(best));
+        screen_put_line(screen, "proved", line.data);
+    }
     text_release(&line);
 }
 

@@ -84,7 +84,7 @@ enum status plan_settings_of_best(struct text *out, enum framework framework,
                                   const struct best *all, struct setup *setup,
                                   struct space_open open, struct diag *diag)
 {
-    struct best own = {0};
+    struct best own = {.limits = all->limits};
     struct text name = {0};
     open.only = &framework;
     if (space_allows(&open, &all->row[0].request))
@@ -119,7 +119,7 @@ enum status plan_settings_so_far(struct text *out, enum framework framework, con
         out,
         "# the search was ended by %s: %zu of %zu configurations were not searched, and one "
         "of them may be better\n",
-        interrupt_name(), all->kinds[OUTCOME_LEFT], all->count);
+        best_ended_by(all), all->kinds[OUTCOME_LEFT], all->count);
     open.only = &framework;
     for (size_t i = 0; i < all->count && all->row[i].kind == OUTCOME_TIMED; i++) {
         struct best one = *all;

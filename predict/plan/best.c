@@ -169,6 +169,20 @@ bool best_is_better(enum goal goal, const struct outcome *a, const struct outcom
                                               : a->most > b->most;
 }
 
+const char *best_ended_by(const struct best *best)
+{
+    return interrupted() != 0 ? interrupt_name() : best->late ? "--within" : NULL;
+}
+
+double best_gap(const struct best *best)
+{
+    double most = best->row[0].most;
+    for (size_t i = 0; i < best->count; i++)
+        if (best->row[i].kind == OUTCOME_SLOWER || best->row[i].kind == OUTCOME_LEFT)
+            most = fmax(most, best->row[i].most);
+    return most / best->row[0].most - 1;
+}
+
 void best_rank(struct best *best)
 {
     for (size_t i = 1; i < best->count; i++)

@@ -27,7 +27,7 @@ enum outcome_kind {
     OUTCOME_UNFIT,   /* built: does not fit */
     OUTCOME_SLOWER,  /* bounded: cannot be better than another, whether or not it fits */
     OUTCOME_TIMED,
-    OUTCOME_LEFT, /* not searched: an interrupt came before */
+    OUTCOME_LEFT, /* not searched: an interrupt or the time that was set came before */
     OUTCOME_KIND_COUNT
 };
 
@@ -71,6 +71,7 @@ struct best {
     struct outcome *row; /* one per candidate, best first; of the winning number of GPUs */
     size_t count;
     size_t kinds[OUTCOME_KIND_COUNT];
+    bool late;   /* limits.within_s ended the search */
     size_t gpus; /* GPUs of the rows; GOAL_GPUS: the fewest on which some configuration fits */
 };
 
@@ -82,6 +83,13 @@ void outcome_take_times(struct outcome *outcome, const struct prediction *predic
 enum status best_find(struct best *best, enum goal goal, struct setup *setup,
                       struct space_open open, struct diag *diag);
 void best_release(struct best *best);
+
+/* Returns what ended the search early, for messages: "--within", "an interrupt"; NULL: nothing did. */
+const char *best_ended_by(const struct best *best);
+
+/* Returns by which share a configuration that was not simulated may be faster than the best row, at least 0. The best
+ * row must be TIMED. */
+double best_gap(const struct best *best);
 
 /* Sorts the rows, best first; of equal ones the one that was tried first. */
 void best_rank(struct best *best);

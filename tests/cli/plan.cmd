@@ -113,3 +113,10 @@ for profile in published neutral; do
             if (d * d > 1e-12 * all * all + 1e-24) print "adds up to", layout + kernels + $2, "of", all }
         END { print profile ": " (n > 2 ? "losers add up" : n), differ ? "kernels differ" : "kernels are the same" }' $T/split.json
 done
+# the search ends in time, or once nothing can be faster by more than the gap
+longhaul plan $few --within 1e-9 | grep -oE '^Nothing.*so far|[0-9]+ not searched: --within.*' || true
+longhaul plan $few --within 1e-9 --emit megatron | grep -oE '^# the search was ended by --within' || true
+longhaul plan $few --gap 40 --json > $T/gap.json
+awk -F '[:,]+' '/"proved_gap"/ { print "gap", $2 <= 0.4 ? "at most 40 %" : $2 } /"not_searched"/ { print "not searched:", $2 }' $T/gap.json
+longhaul plan $few --json | awk -F '[:,]+' '/"proved_gap"/ { print "gap", $2 + 0 }'
+longhaul plan $few --gap 0 || echo "exit $?"
