@@ -70,6 +70,16 @@ static bool load_sum(struct cuda_stream *stream, const struct call *call)
            cuda_failed(stream->rank, call->op, "launching a reduction", error);
 }
 
+/* Waits until an op has ended. The next one may be on another stream and read what this one writes: ops share the
+ * arena, and their waits are not in force here. */
+static bool wait_for(struct cuda_stream *stream, const struct call *call)
+{
+    cudaError_t error = cudaDeviceSynchronize();
+    return error == cudaSuccess ||
+           cuda_failed(stream->rank, call->op, "cudaDeviceSynchronize (after its first launch)",
+                       error);
+}
+
 static bool load_op(struct loaded *loaded, struct cuda_rank *rank, uint32_t op)
 {
     struct exec_run *run = rank->run;
@@ -81,41 +91,45 @@ static bool load_op(struct loaded *loaded, struct cuda_rank *rank, uint32_t op)
             return true;
         run_call(run, rank->rank, op, &call);
         return !is_new(loaded, key_of(run, &call)) ||
-               (clear_indices(stream, &call) && cuda_kernels[run->ir->op.kind[op]](stream, &call));
+               (clear_indices(stream, &call) && cuda_kernels[run->ir->op.kind[op]](stream, &call) &&
+                wait_for(stream, &call));
     case STREAM_COMM:
         run_call(run, rank->rank, op, &call);
-        return !is_new(loaded, key_of(run, &call)) || load_sum(stream, &call);
+        return !is_new(loaded, key_of(run, &call)) ||
+               (load_sum(stream, &call) && wait_for(stream, &call));
     default: /* copies have no kernels */
         return true;
     }
 }
 
-/* Waits until the device is idle and makes its arena zero again. */
-static enum status clear_arena(struct cuda_rank *rank, struct diag *diag)
+/* Makes the arenas of all ranks zero, and waits for it: streams of the ranks do not wait for the legacy stream. */
+static enum status clear_arenas(struct cuda *cuda, struct diag *diag)
 {
-    cudaError_t error = cudaDeviceSynchronize();
+    const struct exec_run *run = cuda->run;
+    cudaError_t error = cudaSuccess;
+    for (uint32_t r = run->first; r < run->first + run->count && error == cudaSuccess; r++)
+        error = cudaMemset(cuda->rank[r].memory[MEMORY_HBM], 0, run->ir->arena_bytes[MEMORY_HBM]);
     if (error != cudaSuccess)
-        return cuda_refused(diag, "cudaDeviceSynchronize (after a first launch of all operations)",
-                            error);
-    error = cudaMemset(rank->memory[MEMORY_HBM], 0, rank->run->ir->arena_bytes[MEMORY_HBM]);
-    return error == cudaSuccess ? STATUS_OK : cuda_refused(diag, "cudaMemset", error);
+        return cuda_refused(diag, "cudaMemset", error);
+    error = cudaDeviceSynchronize();
+    return error == cudaSuccess ? STATUS_OK : cuda_refused(diag, "cudaDeviceSynchronize", error);
 }
 
 enum status cuda_load_kernels(struct cuda *cuda, struct diag *diag)
 {
     struct exec_run *run = cuda->run;
     struct loaded loaded = {.count = 0};
-    bool going = true;
+    enum status status = clear_arenas(cuda, diag);
+    bool going = status == STATUS_OK;
     for (uint32_t r = run->first; r < run->first + run->count && going; r++)
         for (uint32_t k = 0; k < plan_ops(&run->plan, r) && going; k++)
             if (plan_works(&run->plan, r, plan_first(&run->plan, r) + k))
                 going = load_op(&loaded, &cuda->rank[r], plan_first(&run->plan, r) + k);
     id_map_release(&loaded.map);
     free(loaded.key);
+    if (status != STATUS_OK)
+        return status;
     if (!going)
         return diag_error(diag, (struct loc){run->name, 0, 0}, run->status, "%s", run->failure);
-    enum status status = STATUS_OK;
-    for (uint32_t r = run->first; r < run->first + run->count && status == STATUS_OK; r++)
-        status = clear_arena(&cuda->rank[r], diag);
-    return status;
+    return clear_arenas(cuda, diag);
 }

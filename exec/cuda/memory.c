@@ -72,8 +72,7 @@ static enum status open_device(struct cuda_rank *rank, struct diag *diag)
         rank->stream[s].scratch = next;
         next += rank->stream[s].scratch_bytes;
     }
-    error = cudaMemset(rank->memory[MEMORY_HBM], 0, arena);
-    return error == cudaSuccess ? STATUS_OK : cuda_refused(diag, "cudaMemset", error);
+    return STATUS_OK;
 }
 
 int cuda_numa_node(int device)

@@ -157,10 +157,12 @@ static const struct {
     enum status status;
     int after; /* number of calls that succeed before */
 } refusals[] = {
+    {"cudaDeviceSynchronize", "cudaDeviceSynchronize: error: ", STATUS_SYSTEM, 0},
     {"cudaDeviceSynchronize",
-     "cudaDeviceSynchronize (after a first launch of all operations): error: ", STATUS_SYSTEM, 0},
-    {"cudaDeviceSynchronize", "cudaDeviceSynchronize: error: ", STATUS_SYSTEM, 2},
-    {"cudaDeviceSynchronize", "rank 0: cudaDeviceSynchronize: ", STATUS_NO, 3},
+     "op 1 (fill, stream compute) cudaDeviceSynchronize (after its first launch): ", STATUS_NO, 1},
+    {"cudaDeviceSynchronize", "cudaDeviceSynchronize: error: ", STATUS_SYSTEM, 5},
+    {"cudaDeviceSynchronize", "cudaDeviceSynchronize: error: ", STATUS_SYSTEM, 6},
+    {"cudaDeviceSynchronize", "rank 0: cudaDeviceSynchronize: ", STATUS_NO, 7},
     {"cudaHostAlloc", "cudaHostAlloc: error: ", STATUS_SYSTEM, 0},
     {"cudaHostAlloc", "cudaHostAlloc (of the kernel beside the step): error: ", STATUS_SYSTEM, 2},
     {"cudaStreamCreateWithFlags", "cudaStreamCreateWithFlags: error: ", STATUS_SYSTEM, 0},
