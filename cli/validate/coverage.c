@@ -251,7 +251,6 @@ void coverage_print_fits(struct text *out, const struct validation *figures,
                          const struct external_validation *steps)
 {
     struct calibration c = {0};
-    double low = 0;
     for (size_t i = 0; i < figures->rows->count; i++)
         add_figure(&c, figures, i);
     for (size_t i = 0; i < steps->runs->count; i++)
@@ -261,13 +260,12 @@ void coverage_print_fits(struct text *out, const struct validation *figures,
         return;
     text_puts(out, "\nwhether P(fits) holds: runs that ran, and that ran out of memory\n"
                    "  P(fits)        cases   mean P      ran\n");
-    for (size_t bin = 0; bin < ARRAY_LEN(bins); low = bins[bin++]) {
+    for (size_t bin = 0; bin < ARRAY_LEN(bins); bin++)
         if (c.cases[bin] > 0)
-            text_printf(out, "  %4.2f to %4.2f  %7zu  %5.0f %%  %5.0f %%\n", low,
-                        fmin(bins[bin], 1), c.cases[bin],
+            text_printf(out, "  %4.2f to %4.2f  %7zu  %5.0f %%  %5.0f %%\n",
+                        bin > 0 ? bins[bin - 1] : 0, fmin(bins[bin], 1), c.cases[bin],
                         100 * c.expected[bin] / (double)c.cases[bin],
                         100 * (double)c.ran[bin] / (double)c.cases[bin]);
-    }
     text_printf(out, "  Brier score %.3f (of a bare \"fits\" %.3f), %zu cases\n",
                 c.brier / (double)c.all, c.brier_of_verdict / (double)c.all, c.all);
 }
