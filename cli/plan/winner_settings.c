@@ -2,10 +2,13 @@
 
 #include "base/interrupt.h"
 #include "base/units.h"
+#include "cli/plan/ranking.h"
 #include "cli/plan/settings.h"
+#include "cli/report/report.h"
 #include "predict/setup/choice_rows.h"
 #include "schedule/config/resolve_config.h"
 
+#include <float.h>
 #include <math.h>
 
 static enum status put_settings(struct text *out, enum framework framework,
@@ -52,6 +55,24 @@ static void put_named(struct text *out, const char *what, const struct best *bes
     put_outcome(out, best);
 }
 
+/* Appends the line "# predicted: a step of 5.60 s (90 %: 4.37 to 8.82); a GPU needs 32.1 GiB (90 %: ...) of its 79.1 GiB". */
+static void put_predicted(struct text *out, const struct outcome *o)
+{
+    const double step_s = plan_step_s(o), needed = (double)o->verdict.needed[LIMIT_DEVICE];
+    text_puts(out, "# predicted: a step of ");
+    report_put_time(out, step_s, step_s);
+    intervals_put_beside(out, " (90 %: ", &o->intervals.of[RESIDUAL_TIME], step_s,
+                         report_time_for(step_s).unit_s);
+    text_puts(out, "; a GPU needs ");
+    units_put_gib(out, needed);
+    intervals_put_beside(out, " (90 %: ", &o->intervals.of[RESIDUAL_MEMORY], needed, 0x1p30);
+    if (verdict_margin(&o->verdict, LIMIT_DEVICE) < DBL_MAX) {
+        text_puts(out, " of its ");
+        units_put_gib(out, (double)o->verdict.available[LIMIT_DEVICE]);
+    }
+    text_printf(out, ", P(fits) %.2f\n", o->verdict.fits_probability);
+}
+
 /* Appends "12.3 % slower than": by the measure of the goal. */
 static void put_distance(struct text *out, const struct best *own, const struct best *all)
 {
@@ -77,6 +98,7 @@ enum status plan_settings_of_winner(struct text *out, enum framework framework,
 {
     put_head(out, all->row[0].request.ranks);
     put_named(out, "the winner of all strategies", all);
+    put_predicted(out, &all->row[0]);
     return put_settings(out, framework, &all->row[0].request, diag);
 }
 
@@ -96,6 +118,7 @@ enum status plan_settings_of_best(struct text *out, enum framework framework,
         text_printf(&name, "the best %sthat %s expresses", interrupted() != 0 ? "so far " : "",
                     framework_names[framework]);
         put_named(out, name.data, &own);
+        put_predicted(out, &own.row[0]);
         text_puts(out, "# ");
         put_distance(out, &own, all);
         text_printf(out,
@@ -128,6 +151,7 @@ enum status plan_settings_so_far(struct text *out, enum framework framework, con
             continue;
         put_head(out, one.row->request.ranks);
         put_named(out, "the best so far", &one);
+        put_predicted(out, &one.row[0]);
         return put_settings(out, framework, &one.row->request, diag);
     }
     text_printf(out, "# nothing that was searched fits and is what %s expresses\n",
