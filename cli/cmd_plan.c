@@ -63,6 +63,12 @@ static const struct option rows[] = {
      .unset = "until none can be faster",
      .help = "end the search for the fastest configuration once no other one can be faster by more "
              "than that"},
+    {.name = "fits-probability",
+     .kind = OPTION_NUMBER,
+     .value = "P",
+     .fallback = "0.9",
+     .help = "take what fits with this probability, from 0.5 to 0.99; a faster configuration that "
+             "fits with less is shown beside it, with its odds"},
     {.name = "emit",
      .kind = OPTION_CHOICE,
      .names = framework_names,
@@ -151,9 +157,10 @@ static void note_idle_of(const struct options *options, const struct request *re
     diag_release(&note);
 }
 
-static enum status plan_longest(const struct setup *setup, const struct options *options,
+static enum status plan_longest(struct setup *setup, const struct options *options,
                                 struct diag *diag)
 {
+    setup->fits_probability = options_number(options, "fits-probability");
     struct longest_certificate report = {.brief = options_given(options, "emit")};
     struct text out = {0};
     const struct screen screen = screen_make(&out);
@@ -293,6 +300,7 @@ static enum status plan_best(struct setup *setup, const struct options *options,
 {
     struct best best = {.limits = {.within_s = options_number(options, "within"),
                                    .gap = options_number(options, "gap") / 100}};
+    struct safe safe;
     struct text out = {0}, given = {0};
     const struct screen screen = screen_make(&out);
     struct samples samples = {.asked = documents_samples(options)};
@@ -309,6 +317,7 @@ static enum status plan_best(struct setup *setup, const struct options *options,
         options_given(options, "goal") ? (enum goal)options_choice(options, "goal") : GOAL_SPEED;
     put_given(&given, options, goal);
     struct plan_report report = {.best = &best,
+                                 .safe = &safe,
                                  .setup = setup,
                                  .given = given.data,
                                  .shown = (size_t)options_count(options, "top"),
@@ -316,7 +325,8 @@ static enum status plan_best(struct setup *setup, const struct options *options,
                                  .only = open.only != NULL ? framework_names[only] : NULL};
     struct interrupt interrupt;
     interrupt_catch(&interrupt);
-    enum status status = best_find(&best, goal, setup, open, diag);
+    enum status status = safe_find(&safe, &best, goal, setup, open,
+                                   options_number(options, "fits-probability"), diag);
     if (best_ended_by(&best) != NULL && options_given(options, "emit") &&
         (status == STATUS_OK || status == STATUS_NO)) {
         status = plan_settings_so_far(&out, emitted(options), &best, open,
@@ -383,6 +393,17 @@ static enum status check_length(const struct options *options, struct diag *diag
     return status == STATUS_OK ? options_exclude(options, "emit", "json", diag) : status;
 }
 
+static enum status check_probability(const struct options *options, struct diag *diag)
+{
+    const double probability = options_number(options, "fits-probability");
+    if (probability >= 0.5 && probability <= 0.99)
+        return STATUS_OK;
+    return diag_error(diag, (struct loc){.name = "--fits-probability"}, STATUS_BAD_INPUT,
+                      "%g is not from 0.5 to 0.99: 0.5 takes what is predicted to fit, 0.9 what "
+                      "fits in 9 of 10 cases",
+                      probability);
+}
+
 /* Which framework the search and the settings are about. */
 static enum status check_frameworks(const struct options *options, struct diag *diag)
 {
@@ -436,6 +457,8 @@ enum status cmd_plan(const struct options *options, struct diag *diag)
 {
     struct setup setup = {0};
     enum status status = check_question(options, diag);
+    if (status == STATUS_OK)
+        status = check_probability(options, diag);
     if (status == STATUS_OK)
         status = check_frameworks(options, diag);
     if (status == STATUS_OK)

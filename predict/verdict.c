@@ -56,7 +56,7 @@ void verdict_put_odds(struct text *out, double probability)
     else if (tenths == 5)
         text_puts(out, "in 1 of 2 cases");
     else
-        text_printf(out, "in %d of 10 cases", tenths < 1 ? 1 : tenths > 9 ? 9 : tenths);
+        text_printf(out, "in %d of 10 cases", tenths < 2 ? 2 : tenths > 8 ? 8 : tenths);
 }
 
 bool verdict_is_cached(const struct verdict *v)

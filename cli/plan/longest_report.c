@@ -78,6 +78,18 @@ static void put_next(struct text *out, const struct longest_certificate *r)
         text_printf(out, ", %.0f bytes", -verdict_margin(&l->beyond, (enum prediction_limit)limit));
         between = "; ";
     }
+    if (l->beyond.fits) {
+        text_puts(out, ": fits only ");
+        verdict_put_odds(out, l->beyond.fits_probability);
+    }
+}
+
+/* Appends "728K tokens fit in 6 of 10 cases": the longest that fits less surely than was asked. */
+static void put_gamble(struct text *out, const struct longest_certificate *r)
+{
+    put_tokens(out, r->gamble.tokens);
+    text_puts(out, " fit ");
+    verdict_put_odds(out, r->gamble.at.fits_probability);
 }
 
 /* Appends the options that make a longer sequence fit. */
@@ -157,7 +169,11 @@ void longest_report_print(const struct screen *screen, const struct longest_cert
     print_line(screen, "longest", put_longest, r);
     if (l->tokens > 0)
         print_fit(screen, &l->at);
+    if (r->unsafe)
+        screen_put_line(screen, "safe", "no length fits as surely as was asked");
     print_line(screen, "next", put_next, r);
+    if (r->gamble.tokens > 0)
+        print_line(screen, "gamble", put_gamble, r);
     if (r->flips_asked)
         print_line(screen, "with", put_flips, r);
     if (all && r->beyond.simulated)
@@ -217,6 +233,7 @@ void longest_report_print_json(struct text *out, const struct longest_certificat
     json_put_count(&w, "next_tokens", (uint64_t)l->next);
     json_put_text(&w, "next_refused", l->refused[0] != '\0' ? l->refused : NULL);
     json_put_bool(&w, "search_ended_early", l->ended);
+    json_put_count(&w, "gamble_tokens", (uint64_t)r->gamble.tokens);
     if (l->tokens > 0)
         json_verdict(&w, "at_longest", &l->at);
     if (r->at.simulated) {

@@ -82,6 +82,17 @@ void plan_put_device(struct text *out, const struct verdict *v)
     }
 }
 
+void plan_put_unfit(struct text *out, const struct outcome *o)
+{
+    if (o->missing_bytes <= 0 && o->verdict.fits) {
+        text_puts(out, "fits only ");
+        verdict_put_odds(out, o->verdict.fits_probability);
+        return;
+    }
+    units_put_gib(out, o->missing_bytes);
+    text_puts(out, " too much");
+}
+
 double plan_step_s(const struct outcome *o)
 {
     return o->spread.steps > 0 ? o->spread.median_s : o->step_s;

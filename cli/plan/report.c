@@ -143,10 +143,9 @@ static void put_stages(struct text *out, const struct plan_report *r, const stru
         break;
     case OUTCOME_UNFIT:
     case OUTCOME_NO_ROOM:
-        units_put_gib(out, o->missing_bytes);
-        text_puts(out, o->kind == OUTCOME_UNFIT
-                           ? " too much"
-                           : " too much of states and what cannot leave alone");
+        plan_put_unfit(out, o);
+        if (o->kind == OUTCOME_NO_ROOM)
+            text_puts(out, " of states and what cannot leave alone");
         break;
     default:
         text_puts(out, "cannot be built");
@@ -218,8 +217,8 @@ static void put_family(struct text *out, const struct plan_report *r, uint8_t st
         text_printf(out, "no member exceeds %.1f tokens/s/GPU", f.most);
     } else if (f.nearest != NULL) {
         text_puts(out, "does not fit: ");
-        units_put_gib(out, f.nearest->missing_bytes);
-        text_puts(out, " too much with ");
+        plan_put_unfit(out, f.nearest);
+        text_puts(out, " with ");
         request_put_options(out, &f.nearest->request);
     } else {
         text_puts(out, "cannot be built here");

@@ -6,17 +6,19 @@
 #include "base/text.h"
 #include "cli/common/screen.h"
 #include "predict/plan/best.h"
+#include "predict/plan/safe.h"
 #include "predict/plan/sensitivity.h"
 #include "predict/plan/split.h"
 
 #define PLAN_FAMILIES 16 /* at least as many as strategies */
 
 struct plan_report {
-    struct best *best;   /* plan_report_make() completes the intervals of its first row */
-    struct setup *setup; /* the setup of the search */
-    size_t shown;        /* number of rows of the ranking that are printed */
-    bool all;            /* print every detail */
-    const char *only;    /* the framework that the search was restricted to; NULL: none */
+    struct best *best;       /* plan_report_make() completes the intervals of its first row */
+    const struct safe *safe; /* the probability with which it fits, and a gamble */
+    struct setup *setup;     /* the setup of the search */
+    size_t shown;            /* number of rows of the ranking that are printed */
+    bool all;                /* print every detail */
+    const char *only;        /* the framework that the search was restricted to; NULL: none */
     /* a command with the options of the model, the cluster, the length and the batch; with the options of a row
      * appended, it predicts that row */
     const char *given;

@@ -103,6 +103,10 @@ void plan_report_print_json(struct text *out, const struct plan_report *r)
     json_put_count(&w, "not_searched", best->kinds[OUTCOME_LEFT]);
     if (best->count > 0 && best->row[0].kind == OUTCOME_TIMED && best->goal != GOAL_LONGEST)
         json_put_number(&w, "proved_gap", best_gap(best));
+    json_put_number(&w, "asked_probability", r->safe->asked);
+    json_put_number(&w, "taken_probability", r->safe->taken);
+    if (r->safe->gamble.kind == OUTCOME_TIMED)
+        json_outcome(&w, "gamble", r, &r->safe->gamble);
     json_begin_array(&w, "ranking");
     for (size_t i = 0; i < best->count && i < r->shown && best->row[i].kind == OUTCOME_TIMED; i++)
         json_outcome(&w, NULL, r, &best->row[i]);

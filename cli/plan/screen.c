@@ -52,6 +52,34 @@ static void print_found(const struct screen *screen, const struct plan_report *r
     text_release(&rest);
 }
 
+/* Prints what is better but may not fit, or that nothing fits as surely as was asked. */
+static void print_odds(const struct screen *screen, const struct plan_report *r)
+{
+    const struct best *best = r->best;
+    const struct outcome *o = &r->safe->gamble, *winner = &best->row[0];
+    struct text text = {0};
+    if (r->safe->taken < r->safe->asked) {
+        text_printf(&text, "No configuration fits with a probability of %g; this is the safest.",
+                    r->safe->asked);
+    } else if (o->kind == OUTCOME_TIMED) {
+        text_puts(&text, "A gamble: ");
+        if (best->goal == GOAL_GPUS)
+            text_printf(&text, "%zu GPU%s", r->safe->gamble_gpus,
+                        r->safe->gamble_gpus == 1 ? "" : "s");
+        else if (best->goal == GOAL_LONGEST)
+            units_put_tokens(&text, o->tokens);
+        else
+            text_printf(&text, "%.1f %% faster", 100 * (o->most / winner->most - 1));
+        text_puts(&text, best->goal == GOAL_LONGEST ? " tokens fit " : ", but fits only ");
+        verdict_put_odds(&text, o->verdict.fits_probability);
+        text_puts(&text, ": ");
+        plan_put_options(&text, r, o);
+    }
+    if (text.size > 0)
+        screen_put_text(screen, text.data);
+    text_release(&text);
+}
+
 /* Prints that nothing fits, and the configuration that comes nearest to fitting. */
 static void print_none(const struct screen *screen, const struct plan_report *r)
 {
@@ -213,8 +241,7 @@ static void put_family(struct text *out, const struct plan_report *r, const stru
         text_printf(out, "at most %.1f tokens/s/GPU", f->most);
     } else if (f->nearest != NULL) {
         text_puts(out, "does not fit: ");
-        units_put_gib(out, f->nearest->missing_bytes);
-        text_puts(out, " too much");
+        plan_put_unfit(out, f->nearest);
     } else {
         text_puts(out, "cannot be built here");
     }
@@ -248,6 +275,8 @@ void plan_report_print(const struct screen *screen, const struct plan_report *r)
         print_found(screen, r);
     else
         print_none(screen, r);
+    if (found)
+        print_odds(screen, r);
     text_putc(screen->out, '\n');
     print_question(screen, r);
     if (found)

@@ -5,6 +5,7 @@
 #include "cli/plan/ranking.h"
 #include "cli/plan/settings.h"
 #include "cli/report/report.h"
+#include "predict/plan/safe.h"
 #include "predict/setup/choice_rows.h"
 #include "schedule/config/resolve_config.h"
 
@@ -111,7 +112,9 @@ enum status plan_settings_of_best(struct text *out, enum framework framework,
     open.only = &framework;
     if (space_allows(&open, &all->row[0].request))
         return plan_settings_of_winner(out, framework, all, diag);
-    enum status status = best_find(&own, all->goal, setup, open, diag);
+    struct safe safe;
+    enum status status =
+        safe_find(&safe, &own, all->goal, setup, open, setup->fits_probability, diag);
     if (status == STATUS_OK) {
         const struct request *request = &own.row[0].request;
         put_head(out, request->ranks);

@@ -75,7 +75,7 @@ static struct reach reach_of(const struct round *round, const struct request *re
     if (room_bound(&least, round->setup, &asked) && room_lacks(&least, 0))
         return reach;
     if (prediction_memory(&p, round->setup, &asked, NULL, NULL) == STATUS_OK)
-        reach = (struct reach){.fits = room_fits(&p.verdict),
+        reach = (struct reach){.fits = room_fits(round->setup, &p.verdict),
                                .never = p.choices.activations != CHOICE_ACTIVATIONS_RATIO &&
                                         verdict_margin(&p.verdict, LIMIT_HOST) < 0};
     prediction_release(&p);
@@ -216,6 +216,10 @@ static enum status find_longest(struct best *best, struct setup *setup,
     struct progress progress;
     enum status status = STATUS_OK;
     size_t next = 0;
+    if (best->limits.beaten != NULL) {
+        incumbent = *best->limits.beaten;
+        round.incumbent = &incumbent;
+    }
     qsort(row, best->count, sizeof *row, roomier_first);
     progress_begin(&progress, best->count, 0);
     while (next < best->count && status == STATUS_OK && interrupted() == 0) {
@@ -298,6 +302,8 @@ enum status best_find(struct best *best, enum goal goal, struct setup *setup,
         return status == STATUS_OK ? search(best, setup, &open, diag) : status;
     }
     for (int64_t gpus = 1; gpus <= setup->cluster.gpus; gpus = more_gpus(&setup->cluster, gpus)) {
+        if (best->limits.gpus_below > 0 && gpus >= best->limits.gpus_below)
+            return STATUS_NO;
         struct diag unread = {0};
         struct plan_limits limits = best->limits;
         best_release(best);

@@ -58,10 +58,13 @@ struct outcome {
                  length that it tries or at the length that is to be beaten */
 };
 
-/* When a search for the fastest configuration ends before its end. All-zero: never. */
+/* When a search ends before its end, and what it leaves out. All-zero: never, and nothing. */
 struct plan_limits {
     double within_s; /* after that many seconds; 0: no limit */
     double gap;      /* when no configuration can be faster by more than that share */
+    const struct outcome
+        *beaten;        /* what is no better than it is not searched; NULL: none. Borrowed. */
+    int64_t gpus_below; /* GOAL_GPUS: fewer GPUs than these are tried; 0: all */
 };
 
 struct best {

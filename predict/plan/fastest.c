@@ -178,7 +178,7 @@ static void predict_it(const struct search *s, const struct node *node, struct a
         a->repair = node->repair;
         a->next = STAGE_WHOLE;
         a->most = p.tokens_per_s_gpu;
-    } else if (room_fits(&p.verdict)) {
+    } else if (room_fits(s->setup, &p.verdict)) {
         o->request = request;
         o->verdict = p.verdict;
         if (prediction_time(&p, false, NULL) == STATUS_OK)
@@ -620,10 +620,13 @@ enum status fastest_find(struct best *best, struct setup *setup, const struct sp
                        .node = heap_zalloc(best->space.count + 1, sizeof *s.node)};
     struct progress progress;
     double above = 0;
+    if (best->limits.beaten != NULL)
+        s.to_exceed = best->limits.beaten->most;
     begin(&s);
     progress_begin(&progress, best->space.count, 0);
     enum status status = search(&s, &above, &progress, diag);
-    if (status == STATUS_OK && has_answer(&s) && s.incumbent.sample == NULL)
+    if (status == STATUS_OK && has_answer(&s) && s.incumbent.sample == NULL &&
+        best->limits.beaten == NULL)
         status = find_runners_up(&s, &progress, diag);
     progress_end();
     for (size_t i = 0; i < best->space.count; i++)

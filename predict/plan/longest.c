@@ -2,6 +2,7 @@
 
 #include "base/interrupt.h"
 #include "base/units.h"
+#include "predict/plan/room.h"
 #include "schedule/config/resolve_config.h"
 
 #include <stdio.h>
@@ -149,7 +150,7 @@ static bool fits(struct search *s, uint32_t rung, struct diag *diag)
     if (request.chunk > request.seq) /* then it is one chunk */
         request.chunk = 0;
     enum status status = prediction_memory(&p, s->setup, &request, NULL, &own);
-    bool fits = status == STATUS_OK && p.verdict.fits;
+    bool fits = status == STATUS_OK && room_fits(s->setup, &p.verdict);
     l->asked++;
     if (fits) {
         l->tokens = request.seq;

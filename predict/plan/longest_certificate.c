@@ -75,7 +75,27 @@ static enum status predict_at(struct prediction *p, const struct setup *setup,
     return status == STATUS_OK ? spreads_find(&p->spreads, p, false, diag) : status;
 }
 
-enum status longest_certificate_make(struct longest_certificate *r, const struct setup *setup,
+/* Finds the longest length that fits in half of the cases. Where none fits as surely as was asked, it is the answer. */
+static enum status find_gamble(struct longest_certificate *r, struct setup *setup,
+                               struct progress *progress, struct diag *diag)
+{
+    const double asked = setup->fits_probability;
+    if (asked <= 0.5 || interrupted() != 0 || r->longest.next == 0)
+        return STATUS_OK;
+    setup->fits_probability = 0.5;
+    enum status status =
+        longest_find(&r->gamble, setup, &r->request, &r->ladder, r->longest.next, progress, diag);
+    setup->fits_probability = asked;
+    if (status == STATUS_OK && r->longest.tokens == 0 && r->gamble.tokens > 0) {
+        r->longest = r->gamble;
+        r->unsafe = true;
+    }
+    if (status != STATUS_OK || r->gamble.tokens <= r->longest.tokens)
+        r->gamble = (struct longest){0};
+    return status;
+}
+
+enum status longest_certificate_make(struct longest_certificate *r, struct setup *setup,
                                      struct diag *diag)
 {
     r->request = setup->request;
@@ -85,6 +105,8 @@ enum status longest_certificate_make(struct longest_certificate *r, const struct
     if (status == STATUS_OK)
         status = longest_find(&r->longest, setup, &r->request, &r->ladder, r->request.seq,
                               &progress, diag);
+    if (status == STATUS_OK)
+        status = find_gamble(r, setup, &progress, diag);
     progress_end();
     if (status == STATUS_OK && r->brief)
         return r->longest.tokens > 0 ? STATUS_OK : STATUS_NO;

@@ -20,6 +20,9 @@ struct longest_certificate {
     bool
         brief; /* set by the caller: find only the length, with no simulation and no other options */
     struct longest longest;
+    struct longest
+        gamble; /* the longest that fits in half of the cases, where that is longer; else tokens 0 */
+    bool unsafe; /* nothing fits as surely as the setup asks: `longest` fits in half of the cases */
     struct ladder ladder;
     struct request request;             /* degrees filled in */
     struct prediction at, beyond;       /* simulated; empty where there is none */
@@ -29,9 +32,9 @@ struct longest_certificate {
 };
 
 /* Searches and simulates. STATUS_NO: nothing fits. *certificate must be all-zero except `brief`; release it in either
- * case. After a signal that base/interrupt.h has noted, the certificate holds what was known by then. */
-enum status longest_certificate_make(struct longest_certificate *certificate,
-                                     const struct setup *setup, struct diag *diag);
+ * case. Lengths are taken that fit with the setup's fits_probability, which is as before afterwards. After a signal that base/interrupt.h has noted, the certificate holds what was known by then. */
+enum status longest_certificate_make(struct longest_certificate *certificate, struct setup *setup,
+                                     struct diag *diag);
 void longest_certificate_release(struct longest_certificate *certificate);
 
 #endif

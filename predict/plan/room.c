@@ -6,9 +6,9 @@
 
 #include <math.h>
 
-bool room_fits(const struct verdict *verdict)
+bool room_fits(const struct setup *setup, const struct verdict *verdict)
 {
-    return verdict->fits;
+    return verdict->fits && verdict->fits_probability >= setup->fits_probability;
 }
 
 bool room_lacks(const struct verdict *verdict, double share)

@@ -8,8 +8,8 @@
 #include "predict/setup/setup.h"
 #include "predict/verdict.h"
 
-/* True if a plan takes a configuration with this verdict. */
-bool room_fits(const struct verdict *verdict);
+/* True if a plan takes a configuration with this verdict: it fits with the probability that the setup asks for. */
+bool room_fits(const struct setup *setup, const struct verdict *verdict);
 
 /* Fills *verdict with the bytes that a request needs at least by closed forms (predict/bounds.h), without a schedule.
  * Returns false if the request is refused. */

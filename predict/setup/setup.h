@@ -23,6 +23,7 @@ struct setup {
     struct transformer model; /* name NULL: none, for schedules read from a file */
     struct cluster cluster;
     struct device_cost cost;
+    double fits_probability; /* least P(fits) of what a search takes; 0: one half */
     struct evidence
         evidence; /* measured runs, which say how sure a prediction is; with the cluster */
     struct request request;

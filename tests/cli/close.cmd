@@ -8,5 +8,5 @@ longhaul report $T/p -o $T/page.html
 sed -n 's/<p class="verdict \([a-z]*\)">\([^:]*\).*/\1: \2/p' $T/page.html
 longhaul plan $cached --top 1 --all 2> $T/notes | grep '^1 ' | said | grep -o 'x GiB (.*cache)'
 # the last length that fits is
-longhaul plan --longest --model llama3-8b --set layers=2 --cluster dgx-h100 --gpus 2 --strategy ulysses --checkpoint none | grep -E '^(fits|next)' | said | sed 's/next .*: dev/next dev/; s/, [0-9]* bytes//'
-longhaul plan --longest --model llama3-8b --set layers=2 --cluster dgx-h100 --gpus 2 --strategy ulysses --checkpoint none --json | grep fits_probability
+longhaul plan --longest --model llama3-8b --set layers=2 --cluster dgx-h100 --gpus 2 --strategy ulysses --checkpoint none --fits-probability 0.5 | grep -E '^(fits|next)' | said | sed 's/next .*: dev/next dev/; s/, [0-9]* bytes//'
+longhaul plan --longest --model llama3-8b --set layers=2 --cluster dgx-h100 --gpus 2 --strategy ulysses --checkpoint none --fits-probability 0.5 --json | grep fits_probability

@@ -85,17 +85,17 @@ for f in torchtitan megatron deepspeed; do
     small="$model $(test $f = torchtitan || echo --set layers=4) --gpus 8 --seq 32K --batch 8"
     longhaul plan $small --emit $f > $T/$f
     echo "$f, gaps $(grep -cE '^# (not expressed|no settings)' $T/$f)"
-    sed -n '2s/: .*//p; 3s/^\(# [0-9.]* % .*\): .*/\1/p' $T/$f | sed 's/[0-9.]* %/x %/'
+    sed -n '2s/: .*//p; 4s/^\(# [0-9.]* % .*\): .*/\1/p' $T/$f | sed 's/[0-9.]* %/x %/'
     sed -n '2s/.*GPU: //p' $T/$f > $T/options
     sed -n '2s/.*: \([0-9.]* tokens\/s\/GPU\): .*/\1/p' $T/$f > $T/found
     longhaul predict $small $(cat $T/options) --quick 2> $T/notes | sed -nE 's|^(tokens/s/GPU) *([0-9.]+).*|\2 \1|p' | cmp - $T/found && echo "predicted alike"
 done
 small="$model --gpus 8 --seq 32K --batch 8"
 # the winner on request, and where it is what the framework expresses
-longhaul plan $small --strategy 2d --emit torchtitan --emit-winner | sed -n '2s/: .*//p; 3,4p'
-longhaul plan $small --strategy local --profile torchtitan --weights zero3 --emit torchtitan | sed -n '2,3s/: .*//p'
-longhaul plan --goal gpus $model --seq 32K --strategy ring --emit torchtitan | sed -n '2,3s/: .*//p'
-longhaul plan --goal longest --model llama3-8b --cluster dgx-h100 --gpus 8 --strategy ring --weights zero3 --emit torchtitan | sed -n '2,3s/: .*//p'
+longhaul plan $small --strategy 2d --emit torchtitan --emit-winner | sed -n '2s/: .*//p; 4,5p'
+longhaul plan $small --strategy local --profile torchtitan --weights zero3 --emit torchtitan | sed -n '2s/: .*//p; 4s/: .*//p'
+longhaul plan --goal gpus $model --seq 32K --strategy ring --emit torchtitan | sed -n '2s/: .*//p; 4s/: .*//p'
+longhaul plan --goal longest --model llama3-8b --cluster dgx-h100 --gpus 8 --strategy ring --weights zero3 --emit torchtitan | sed -n '2s/: .*//p; 4s/: .*//p'
 # what it does not express alone is left, and that it does not
 longhaul plan $small --hp 2 --strategy ulysses --emit torchtitan > $T/none || echo "exit $?"
 sed 's/: .*//' $T/none

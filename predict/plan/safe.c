@@ -1,0 +1,77 @@
+#include "predict/plan/safe.h"
+
+#include "base/interrupt.h"
+
+/* Begins a search anew with another probability. Messages of a search that finds nothing are not kept. */
+static enum status search_again(struct best *best, enum goal goal, struct setup *setup,
+                                struct space_open open, double probability)
+{
+    const struct plan_limits limits = best->limits;
+    struct diag unread = {0};
+    best_release(best);
+    *best = (struct best){.limits = limits};
+    setup->fits_probability = probability;
+    enum status status = best_find(best, goal, setup, open, &unread);
+    diag_release(&unread);
+    return status;
+}
+
+/* Nothing fits with the probability that was asked: finds the safest that fits in half of the cases. */
+static enum status find_safest(struct safe *safe, struct best *best, enum goal goal,
+                               struct setup *setup, struct space_open open)
+{
+    static const double less[] = {0.8, 0.7, 0.6};
+    enum status status = search_again(best, goal, setup, open, 0.5);
+    safe->taken = 0.5;
+    for (size_t i = 0; i < ARRAY_LEN(less) && status == STATUS_OK && interrupted() == 0; i++) {
+        struct best other = {.limits = best->limits};
+        if (less[i] >= safe->asked)
+            continue;
+        if (search_again(&other, goal, setup, open, less[i]) == STATUS_OK) {
+            best_release(best);
+            *best = other;
+            safe->taken = less[i];
+            break;
+        }
+        best_release(&other);
+    }
+    setup->fits_probability = safe->taken;
+    return status;
+}
+
+/* Finds what is better than the winner, and fits in half of the cases. */
+static void find_gamble(struct safe *safe, const struct best *best, enum goal goal,
+                        struct setup *setup, struct space_open open)
+{
+    const struct outcome winner = best->row[0];
+    struct best other = {.limits = best->limits};
+    if (goal != GOAL_GPUS)
+        other.limits.beaten = &winner;
+    other.limits.gpus_below = goal == GOAL_GPUS ? (int64_t)best->gpus : 0;
+    if (goal == GOAL_GPUS && best->gpus <= 1)
+        return;
+    if (search_again(&other, goal, setup, open, 0.5) == STATUS_OK &&
+        other.row[0].verdict.fits_probability < safe->asked) {
+        safe->gamble = other.row[0];
+        safe->gamble_gpus = other.gpus;
+    }
+    best_release(&other);
+    setup->fits_probability = safe->asked;
+}
+
+enum status safe_find(struct safe *safe, struct best *best, enum goal goal, struct setup *setup,
+                      struct space_open open, double probability, struct diag *diag)
+{
+    *safe = (struct safe){.asked = probability, .taken = probability};
+    const struct request given = setup->request;
+    setup->fits_probability = probability;
+    enum status status = best_find(best, goal, setup, open, diag);
+    if (probability <= 0.5 || best_ended_by(best) != NULL || open.samples != NULL)
+        return status;
+    setup->request = given;
+    if (status == STATUS_NO)
+        status = find_safest(safe, best, goal, setup, open);
+    else if (status == STATUS_OK)
+        find_gamble(safe, best, goal, setup, open);
+    return status;
+}
