@@ -96,6 +96,7 @@ static const struct column remedies[] = {
     {"step_s", NULL, NULL, COLUMN_SECONDS, 0, NULL},
     {"time_lost", "time lost", NULL, COLUMN_ERROR, 10, "Share of the step as it was configured."},
     {"bytes", "GiB", NULL, COLUMN_GIB, 10, "Needed inside the allocator."},
+    {"fits_probability", "P(fits)", NULL, COLUMN_SHARE, 9, "Probability that it fits, by the interval of memory."},
 };
 /* clang-format on */
 
@@ -132,6 +133,7 @@ static void put_remedies(struct rows *rows, const struct answer *a, size_t top)
         rows_number(rows, r->step_s);
         rows_number(rows, r->step_s / a->step_s - 1);
         rows_number(rows, (double)(r->inside_bytes + a->unseen_bytes));
+        rows_number(rows, r->fits_probability);
         text_release(&step);
     }
     rows_end(rows);

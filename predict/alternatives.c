@@ -315,6 +315,7 @@ enum status alternatives_find(struct alternative *best, const struct prediction 
 /* ---- remedies ---- */
 
 struct remedy_trial {
+    double fits_probability;
     bool fits;
     uint64_t inside_bytes;
     double step_s;
@@ -347,6 +348,8 @@ static void try_remedy(void *context, size_t job, void *result)
         apply(&request, pair->second);
     if (prediction_memory(&p, trials->setup, &request, NULL, NULL) == STATUS_OK) {
         trial->inside_bytes = alternatives_inside(&p);
+        trial->fits_probability =
+            prediction_fits(&p, (double)trial->inside_bytes, (double)trials->most_bytes);
         trial->fits = trial->inside_bytes <= trials->most_bytes &&
                       p.verdict.needed[LIMIT_HOST] <= p.verdict.available[LIMIT_HOST];
         if (trial->fits && prediction_time(&p, false, NULL) == STATUS_OK)
@@ -395,7 +398,9 @@ enum status alternatives_rank(struct remedy *remedy, size_t *count, size_t *trie
         if (!better)
             continue;
         struct remedy *r = &remedy[(*count)++];
-        *r = (struct remedy){.inside_bytes = trial[i].inside_bytes, .step_s = trial[i].step_s};
+        *r = (struct remedy){.inside_bytes = trial[i].inside_bytes,
+                             .fits_probability = trial[i].fits_probability,
+                             .step_s = trial[i].step_s};
         snprintf(r->options, sizeof r->options, "%s%s%s", pair->first->option,
                  pair->second != NULL ? " " : "", pair->second != NULL ? pair->second->option : "");
     }

@@ -35,6 +35,7 @@ enum status alternatives_find(struct alternative *best, const struct prediction 
 struct remedy {
     char options[96];
     uint64_t inside_bytes; /* what the framework's allocator would hold, its cache given back */
+    double fits_probability; /* that this is at most what the allocator may hold */
     double step_s;
 };
 

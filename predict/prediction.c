@@ -49,25 +49,30 @@ static bool is_judged_by_reserved(const struct prediction *p)
     return p->has_choices && strcmp(p->choices.profile->name, "ideal") != 0;
 }
 
+double prediction_fits(const struct prediction *p, double needed, double available)
+{
+    const struct similarity like = similarity_of(p->setup, &p->choices, p->choices.profile);
+    const struct residual run = similarity_residual(&like);
+    struct interval interval = {.low = NAN};
+    if (like.device[0] != '\0')
+        interval = interval_make(&p->setup->evidence, RESIDUAL_MEMORY, &run, NULL);
+    return interval_fits(&interval, needed, available);
+}
+
 /* Returns the probability that what is needed is available. Planned arenas need what they need. Of a device the allocator's
  * cache is not needed: it is given back before an allocation fails. */
 static double probability_of(const struct prediction *p)
 {
     const struct verdict *v = &p->verdict;
+    double probability = 1;
     if (!v->by_reserved)
         return v->fits;
-    const struct similarity like = similarity_of(p->setup, &p->choices, p->choices.profile);
-    const struct residual run = similarity_residual(&like);
-    struct interval interval = {.low = NAN};
-    double probability = 1;
-    if (like.device[0] != '\0')
-        interval = interval_make(&p->setup->evidence, RESIDUAL_MEMORY, &run, NULL);
     for (int l = 0; l < LIMIT_COUNT; l++) {
         double available = v->available[l] == UINT64_MAX ? INFINITY : (double)v->available[l];
         double needed = (double)v->needed[l];
         if (l == LIMIT_DEVICE && v->needed[l] <= v->available[l])
             needed -= (double)v->cache;
-        probability = fmin(probability, interval_fits(&interval, needed, available));
+        probability = fmin(probability, prediction_fits(p, needed, available));
     }
     return probability;
 }
