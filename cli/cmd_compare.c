@@ -1,9 +1,11 @@
 #include "cli/command.h"
 #include "cli/common/output.h"
 #include "cli/common/screen.h"
+#include "cli/folder/stored.h"
 #include "cli/measure/compare_report.h"
 #include "cli/measure/compared.h"
 #include "cli/measure/explain_report.h"
+#include "cli/report/record.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -31,6 +33,11 @@ static const struct option compare_rows[] = {
      .low = 0,
      .high = 1000000,
      .help = "how many ops are listed; those with the largest errors come first"},
+    {.name = "record",
+     .kind = OPTION_TEXT,
+     .value = "FILE",
+     .help = "append the predicted and the measured step to a file that `predict --measured FILE` "
+             "reads"},
     {.name = "explain",
      .kind = OPTION_FLAG,
      .help = "print why the measured step is longer or shorter than predicted: the causes, the "
@@ -68,10 +75,28 @@ static enum status judge(const struct compare_report *report, struct diag *diag)
                       100 * c->match_rate);
 }
 
+/* Appends the comparison to a file of measured runs, if most of the time was matched. */
+static enum status record(const struct options *options, const struct comparison *c,
+                          struct diag *diag)
+{
+    struct stored stored = {0};
+    if (c->match_rate < COMPARE_MATCH_MIN)
+        return diag_error(diag, (struct loc){.name = "--record"}, STATUS_BAD_INPUT,
+                          "%.1f %% of the time was matched, and %.0f %% must be for the two to be "
+                          "the same step",
+                          100 * c->match_rate, 100 * COMPARE_MATCH_MIN);
+    enum status status = stored_load(&stored, options->argument[0], diag);
+    if (status == STATUS_OK)
+        status = record_append_compared(options_text(options, "record"), json_root(&stored.json),
+                                        c->measured.step_s, diag);
+    stored_release(&stored);
+    return status;
+}
+
 /* Refuses options of the tables that --explain does not print. */
 static enum status check_explain(const struct options *options, struct diag *diag)
 {
-    static const char *const tables[] = {"tolerance", "by", "top"};
+    static const char *const tables[] = {"tolerance", "by", "top", "record"};
     bool explain = options_given(options, "explain");
     if (!explain && options->argument_count > 2)
         return diag_error(diag, (struct loc){.name = options->argument[2]}, STATUS_BAD_INPUT,
@@ -138,6 +163,8 @@ enum status cmd_compare(const struct options *options, struct diag *diag)
     else
         compare_report_print(&out, &report);
     status = command_print(&out, diag);
+    if (status == STATUS_OK && options_given(options, "record"))
+        status = record(options, &compared.comparison, diag);
     if (status == STATUS_OK)
         status = judge(&report, diag);
 out:

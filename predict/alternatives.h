@@ -34,7 +34,7 @@ enum status alternatives_find(struct alternative *best, const struct prediction 
 /* Options that would make what failed fit: one, or two together. */
 struct remedy {
     char options[96];
-    uint64_t inside_bytes; /* what the framework's allocator would hold, its cache given back */
+    uint64_t inside_bytes;   /* what the framework's allocator would hold, its cache given back */
     double fits_probability; /* that this is at most what the allocator may hold */
     double step_s;
 };

@@ -121,6 +121,18 @@ static void put_spreads(struct json_out *w, const struct spreads *spreads)
     json_end_array(w);
 }
 
+void report_json_run(struct json_out *w, const struct prediction *p)
+{
+    const struct similarity like =
+        similarity_of(p->setup, p->has_choices ? &p->choices : NULL, p->profile);
+    const struct residual run = similarity_residual(&like);
+    if (!p->has_choices || like.device[0] == '\0')
+        return;
+    json_begin_object(w, "run");
+    residual_put_json(w, &run);
+    json_end_object(w);
+}
+
 /* What was never measured of each figure, largest first, and what the user's own runs change. */
 static void put_never_measured(struct json_out *w, const struct intervals *intervals)
 {
@@ -380,6 +392,7 @@ void report_print_json(struct text *out, const struct report *r)
         }
         json_end_object(&w);
     }
+    report_json_run(&w, p);
     if (r->warning != NULL)
         json_put_text(&w, "warning", r->warning);
     struct text beware = {0};

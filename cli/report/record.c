@@ -4,7 +4,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <float.h>
 #include <longhaul_commit.h>
+#include <math.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -30,43 +32,38 @@ static void put_predicted(struct json_out *json, const struct prediction *p)
     json_end_object(json);
 }
 
-static void put_measured(struct json_out *json)
+/* step_s NAN: not measured yet. */
+static void put_measured(struct json_out *json, double step_s)
 {
     json_begin_object(json, "measured");
-    json_put_text(json, "step_s", NULL);
+    json_put_number(json, "step_s", step_s);
     json_put_text(json, "reserved_gib", NULL);
     json_put_text(json, "tensors_gib", NULL);
     json_put_text(json, "note", NULL);
     json_end_object(json);
 }
 
-/* The features by which a measured run is compared with others. */
-static void put_run(struct json_out *json, const struct prediction *p)
+static void begin_record(struct json_out *json, const char *command)
 {
-    const struct similarity like =
-        similarity_of(p->setup, p->has_choices ? &p->choices : NULL, p->profile);
-    const struct residual run = similarity_residual(&like);
-    json_begin_object(json, "run");
-    residual_put_json(json, &run);
-    json_end_object(json);
-}
-
-static void put_record(struct text *out, const struct report *report)
-{
-    struct json_out json = {.out = out, .flat = true};
     char made[32] = "";
     time_t now = time(NULL);
     struct tm utc;
     if (gmtime_r(&now, &utc) != NULL)
         strftime(made, sizeof made, "%Y-%m-%dT%H:%M:%SZ", &utc);
-    json_begin_object(&json, NULL);
-    json_put_text(&json, "made", made);
-    json_put_text(&json, "version", LONGHAUL_VERSION);
-    json_put_text(&json, "commit", LONGHAUL_COMMIT);
-    json_put_text(&json, "command", report->command);
+    json_begin_object(json, NULL);
+    json_put_text(json, "made", made);
+    json_put_text(json, "version", LONGHAUL_VERSION);
+    json_put_text(json, "commit", LONGHAUL_COMMIT);
+    json_put_text(json, "command", command);
+}
+
+static void put_record(struct text *out, const struct report *report)
+{
+    struct json_out json = {.out = out, .flat = true};
+    begin_record(&json, report->command);
     put_predicted(&json, report->prediction);
-    put_measured(&json);
-    put_run(&json, report->prediction);
+    put_measured(&json, NAN);
+    report_json_run(&json, report->prediction);
     json_end_object(&json);
     text_putc(out, '\n');
 }
@@ -114,6 +111,54 @@ enum status record_append(const char *path, const struct report *report, struct 
     struct text line = {0};
     put_record(&line, report);
     enum status status = append(path, &line, diag);
+    text_release(&line);
+    return status;
+}
+
+/* Appends the record of a stored prediction whose step was measured. */
+static enum status put_compared(struct text *out, struct json_node prediction, double measured_s,
+                                struct diag *diag)
+{
+    struct json_out json = {.out = out, .flat = true};
+    struct json_node run, made_by;
+    struct residual residual = {.value = {NAN, NAN}, .first = NAN};
+    const char *command = "";
+    double step_s;
+    if (json_find(prediction, "run").value == NULL)
+        return json_error(prediction, diag,
+                          "has no member 'run', which says what the run consists of: only the step "
+                          "of a whole model with a framework's profile is recorded");
+    enum status status = json_get_object(prediction, "run", &run, diag);
+    if (status == STATUS_OK)
+        status = residual_read_json(&residual, run, diag);
+    if (status == STATUS_OK)
+        status = json_get_double(prediction, "step_s", 0, DBL_MAX, &step_s, diag);
+    if (status == STATUS_OK)
+        status = json_get_object(prediction, "made_by", &made_by, diag);
+    if (status == STATUS_OK)
+        status = json_get_string(made_by, "command", &command, diag);
+    if (status != STATUS_OK)
+        return status;
+    begin_record(&json, command);
+    json_begin_object(&json, "predicted");
+    json_put_number(&json, "step_s", step_s);
+    json_end_object(&json);
+    put_measured(&json, measured_s);
+    json_begin_object(&json, "run");
+    residual_put_json(&json, &residual);
+    json_end_object(&json);
+    json_end_object(&json);
+    text_putc(out, '\n');
+    return STATUS_OK;
+}
+
+enum status record_append_compared(const char *path, struct json_node prediction, double measured_s,
+                                   struct diag *diag)
+{
+    struct text line = {0};
+    enum status status = put_compared(&line, prediction, measured_s, diag);
+    if (status == STATUS_OK)
+        status = append(path, &line, diag);
     text_release(&line);
     return status;
 }

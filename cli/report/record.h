@@ -7,9 +7,14 @@
 #define CLI_REPORT_RECORD_H
 
 #include "base/diag.h"
+#include "base/json.h"
 #include "cli/report/report.h"
 
 /* Appends the line to a file, which is created if it does not exist. The report must be of a whole step. */
 enum status record_append(const char *path, const struct report *report, struct diag *diag);
+
+/* Appends the record of a prediction.json whose step took measured_s seconds. */
+enum status record_append_compared(const char *path, struct json_node prediction, double measured_s,
+                                   struct diag *diag);
 
 #endif

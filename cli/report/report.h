@@ -73,6 +73,9 @@ void report_put_command_with(struct text *out, const char *command, const char *
 /* Appends to an empty text a warning about how the figures could be misread; leaves it empty if there is none. */
 void report_put_beware(struct text *out, const struct report *report);
 void report_print_json(struct text *out, const struct report *report);
+/* Writes the object "run", the features by which a measured run is compared with others, if the prediction has them. */
+void report_json_run(struct json_out *json, const struct prediction *prediction);
+
 /* Writes the members step_low_s and step_high_s into the open object, if there is an interval. */
 void report_json_step_ends(struct json_out *json, const struct intervals *intervals, double step_s);
 /* Writes the members of a verdict into the open object. */

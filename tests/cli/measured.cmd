@@ -20,3 +20,13 @@ sed 's/"run": *{[^}]*}/"old": 1/' $T/measured.jsonl > $T/old.jsonl
 bad predict $what --measured $T/old.jsonl | sed "s|$T|T|"
 bad predict $what --measured $T/none | sed "s|$T|T|"
 bad run --model longhaul-3m --seq 64 --measured $T/measured.jsonl
+# a comparison can be kept, and read again
+here="--model longhaul-3m --cluster cpu-node --gpus 1 --seq 512 --dtype f32 --attention cpu"
+longhaul predict $here --exact --quick -o $T/p > $T/out
+longhaul run --model longhaul-3m --gpus 1 --seq 512 -o $T/m > $T/out
+longhaul compare $T/p $T/m --record $T/kept.jsonl > $T/out
+longhaul validate --records $T/kept.jsonl | grep -o '1 recorded, 1 measured'
+longhaul predict $here --exact --quick --measured $T/kept.jsonl | grep -o 'your 1 measured run like it'
+longhaul compare $T/p $T/m --explain --record $T/kept.jsonl 2>&1 || echo "  exit $?"
+sed 's/"run": *{/"none": {/' $T/p/prediction.json > $T/out && cp $T/out $T/p/prediction.json
+longhaul compare $T/p $T/m --record $T/kept.jsonl 2>&1 > $T/out | sed "s|$T|T|; s/json:[0-9:]*/json/"

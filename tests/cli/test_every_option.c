@@ -106,7 +106,7 @@ static const struct {
     {NULL, "late-rank", "x:20%"},
     {NULL, "late-rank", "4:20%"},
     {NULL, "late-rank", "1:-20%"},
-    {NULL, "record", FOLDER "records"},
+    {"predict", "record", FOLDER "records"},
     {NULL, "records", FOLDER "records"},
     {NULL, "check-rows", FOLDER "rows"},
     {NULL, "pages", FOLDER "docs"},
@@ -130,8 +130,8 @@ static const struct {
 };
 
 /* Options whose text can only be wrong by being empty, or whose valid values depend on the data that is read. */
-static const char *const anything[] = {"ignore", "name", "title",  "o",
-                                       "x",      "y",    "window", "residuals"};
+static const char *const anything[] = {"ignore", "name",   "title",     "o",     "x",
+                                       "y",      "window", "residuals", "record"};
 
 static const char *const counts[] = {"x", "1.5", "-1", "99999999999999999999", "1 ", "1e3"};
 static const char *const tokens[] = {"x", "0", "-1", "1.3", "1KK", "99999999999999999999"};
