@@ -5,22 +5,14 @@
  * A command is run until its median is stable (bench/repeat.h). Processor seconds are those of the program and of its
  * children, user and system; memory is that of the largest process. Wall-clock time means little where other programs
  * run, so it only limits how long a command may take. */
-#define _DEFAULT_SOURCE /* wait4() */
+#include "base/arena.h"
+#include "bench/command.h"
 #include "bench/repeat.h"
 
-#include "base/arena.h"
-
-#include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-enum { LIMIT_S = 60, WORDS_MAX = 64 };
+enum { LIMIT_S = 60 };
 
 #define SHORT_S 0.15 /* of every prediction that no other target stands beside */
 #define QUICK_8B "predict --quick --model llama3-8b --cluster dgx-h100 "
@@ -72,71 +64,6 @@ static const struct row {
     /* clang-format on */
 };
 
-/* ---- one run ---- */
-
-struct bench_case {
-    double cpu_s, peak_mib;
-    bool ended;
-    int code; /* where it has ended; -1: by a signal */
-};
-
-static volatile sig_atomic_t running, out_of_time;
-
-/* Ends the command and the processes it has forked, which are one process group, on a signal. */
-static void end_command(int signal)
-{
-    out_of_time = signal == SIGALRM;
-    kill(-(pid_t)running, SIGKILL);
-    if (signal != SIGALRM)
-        _exit(128 + signal);
-}
-
-static void be_command(const char *command)
-{
-    char *words[WORDS_MAX + 2] = {"longhaul"}, *text = heap_alloc(strlen(command) + 1, 1);
-    size_t count = 1;
-    strcpy(text, command);
-    for (char *word = strtok(text, " "); word && count <= WORDS_MAX; word = strtok(NULL, " "))
-        words[count++] = word;
-    const int nowhere = open("/dev/null", O_RDWR);
-    setpgid(0, 0);
-    dup2(nowhere, STDIN_FILENO);
-    dup2(nowhere, STDOUT_FILENO);
-    dup2(nowhere, STDERR_FILENO);
-    execv(LONGHAUL_PROGRAM, words);
-    _exit(127);
-}
-
-static double seconds(struct timeval t)
-{
-    return (double)t.tv_sec + 1e-6 * (double)t.tv_usec;
-}
-
-/* Runs a command and measures it; false if no process can be made. */
-static bool run_command(const char *command, struct bench_case *run)
-{
-    struct rusage usage;
-    int state;
-    fflush(stdout);
-    const pid_t child = fork();
-    if (child < 0)
-        return false;
-    if (child == 0)
-        be_command(command);
-    setpgid(child, child); /* whoever is first */
-    running = (sig_atomic_t)child;
-    out_of_time = 0;
-    alarm(LIMIT_S);
-    while (wait4(child, &state, 0, &usage) < 0 && errno == EINTR)
-        ;
-    alarm(0);
-    *run = (struct bench_case){.ended = !out_of_time,
-                               .code = WIFEXITED(state) ? WEXITSTATUS(state) : -1,
-                               .cpu_s = seconds(usage.ru_utime) + seconds(usage.ru_stime),
-                               .peak_mib = (double)usage.ru_maxrss / 1024};
-    return true;
-}
-
 /* ---- the table ---- */
 
 static const char *verdict(double got, double target)
@@ -145,7 +72,7 @@ static const char *verdict(double got, double target)
 }
 
 static void print_row(const struct row *row, const struct repeat *repeat,
-                      const struct bench_case *last, double peak_mib)
+                      const struct command_run *last, double peak_mib)
 {
     if (!last->ended)
         printf("%8s %7.2f %-4s %6s %4s", ">60 wall", row->target_s, "over", "", "");
@@ -165,10 +92,10 @@ static void print_row(const struct row *row, const struct repeat *repeat,
 static int report(const struct row *row)
 {
     struct repeat repeat = {0};
-    struct bench_case last = {.ended = true};
+    struct command_run last = {.ended = true};
     double peak_mib = 0;
     while (last.ended && repeat_goes_on(&repeat)) {
-        if (!run_command(row->command, &last)) {
+        if (!command_run(LONGHAUL_PROGRAM, row->command, LIMIT_S, &last)) {
             perror("bench_predict: error: cannot start a process");
             return 2;
         }
@@ -187,12 +114,10 @@ static int report(const struct row *row)
 
 int main(int argc, char **argv)
 {
-    static const int ending[] = {SIGALRM, SIGINT, SIGTERM, SIGHUP};
     const char *only = argc > 1 ? argv[1] : "";
     size_t matching = 0;
     int code = 0;
-    for (size_t i = 0; i < ARRAY_LEN(ending); i++)
-        sigaction(ending[i], &(struct sigaction){.sa_handler = end_command}, NULL);
+    command_catch_signals();
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         if (strstr(rows[i].command, only) == NULL)
             continue;

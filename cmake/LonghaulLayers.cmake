@@ -63,7 +63,8 @@ endfunction()
 function(longhaul_benchmarks)
     file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/bench/bench_*.c
         ${PROJECT_SOURCE_DIR}/bench/bench_*.cpp)
-    add_library(bench_repeat STATIC EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/bench/repeat.c)
+    add_library(bench_repeat STATIC EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/bench/repeat.c
+        ${PROJECT_SOURCE_DIR}/bench/command.c)
     target_include_directories(bench_repeat PUBLIC ${PROJECT_SOURCE_DIR})
     target_link_libraries(bench_repeat PUBLIC m)
     add_custom_target(bench)
@@ -75,8 +76,10 @@ function(longhaul_benchmarks)
         target_link_libraries(${program} PRIVATE predict exec bench_repeat)
         add_dependencies(bench ${program})
     endforeach()
-    target_compile_definitions(bench_predict PRIVATE LONGHAUL_PROGRAM="$<TARGET_FILE:longhaul>")
-    add_dependencies(bench_predict longhaul)
+    foreach(program bench_predict bench_plan)
+        target_compile_definitions(${program} PRIVATE LONGHAUL_PROGRAM="$<TARGET_FILE:longhaul>")
+        add_dependencies(${program} longhaul)
+    endforeach()
     if(LONGHAUL_HAVE_CUDA) # of ./dev gpu
         add_executable(attention_alone EXCLUDE_FROM_ALL
             ${PROJECT_SOURCE_DIR}/bench/gpu/attention_alone.c)

@@ -61,7 +61,9 @@ struct outcome {
 /* When a search ends before its end, and what it leaves out. All-zero: never, and nothing. */
 struct plan_limits {
     double within_s; /* after that many seconds; 0: no limit */
-    double gap;      /* when no configuration can be faster by more than that share */
+    /* when no configuration can be faster by more than that share; from 1 on, the best of the other strategies is not
+     * looked for either */
+    double gap;
     const struct outcome
         *beaten;        /* what is no better than it is not searched; NULL: none. Borrowed. */
     int64_t gpus_below; /* GOAL_GPUS: fewer GPUs than these are tried; 0: all */

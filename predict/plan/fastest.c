@@ -75,6 +75,7 @@ struct search {
     uint32_t layers, capacity;
     struct job job[ROUND];
     size_t jobs;
+    size_t turn;  /* whose it is in choose_roomy() */
     int strategy; /* only candidates of this row of compose_strategies(); -1: all */
     struct outcome incumbent;
     double began_s;
@@ -401,12 +402,29 @@ static bool roomiest_first(const struct search *s, size_t a, size_t b)
                                             : highest_first(s, a, b);
 }
 
+/* True if a candidate is not done, and may be better than `above`. */
+static bool is_open(const struct search *s, size_t i, double above)
+{
+    return s->node[i].stage != STAGE_DONE && s->node[i].most > above &&
+           (s->strategy < 0 ||
+            (s->best->space.row[i].strategy == s->strategy && s->node[i].ops <= RUNNER_UP_OPS));
+}
+
+/* Returns how many candidates are not done and may be better than `above`. */
+static size_t open_above(const struct search *s, double above)
+{
+    size_t open = 0;
+    for (size_t i = 0; i < s->best->space.count; i++)
+        open += is_open(s, i, above);
+    return open;
+}
+
 /* Finds out what little memory is: a quarter more than the least of all open candidates. */
-static void find_little(struct search *s)
+static void find_little(struct search *s, double above)
 {
     double least = HUGE_VAL;
     for (size_t i = 0; i < s->best->space.count; i++)
-        if (s->node[i].stage != STAGE_DONE)
+        if (is_open(s, i, above))
             least = fmin(least, s->best->space.row[i].least_bytes);
     s->little_bytes = 1.25 * least;
 }
@@ -439,14 +457,6 @@ static void put_first(struct firsts *f, const struct search *s, order_fn *before
     f->node[last] = i;
 }
 
-/* True if a candidate is not done, and may be better than `above`. */
-static bool is_open(const struct search *s, size_t i, double above)
-{
-    return s->node[i].stage != STAGE_DONE && s->node[i].most > above &&
-           (s->strategy < 0 ||
-            (s->best->space.row[i].strategy == s->strategy && s->node[i].ops <= RUNNER_UP_OPS));
-}
-
 /* Adds the first candidates of an order to the round, at most `most` of them, of those from a stage on that may be
  * better than `above`. Unless `layers`, they take short steps without waiting for the time of their layers. */
 static void choose(struct search *s, order_fn *before, size_t most, enum stage from, bool layers,
@@ -461,6 +471,23 @@ static void choose(struct search *s, order_fn *before, size_t most, enum stage f
         added += add_job(s, firsts.node[k], layers);
 }
 
+/* Adds the candidates of one strategy that most likely fit. Strategies take turns, since all layouts of one may need too
+ * much. */
+static void choose_roomy(struct search *s, size_t most, double above)
+{
+    size_t strategies;
+    int all = s->strategy;
+    compose_strategies(&strategies);
+    for (size_t i = 0; i < strategies; i++) {
+        s->strategy = (int)(s->turn++ % strategies);
+        if (open_above(s, above) > 0)
+            break;
+    }
+    find_little(s, above);
+    choose(s, roomiest_first, most, STAGE_LAYER, false, above);
+    s->strategy = all;
+}
+
 /* Chooses the jobs of a round: the candidates with the highest bounds; but without an answer some that most likely fit,
  * and later some of those that may soon be a better answer. */
 static void choose_jobs(struct search *s, double above)
@@ -471,8 +498,8 @@ static void choose_jobs(struct search *s, double above)
         choose(s, highest_first, 2, STAGE_SHORT, true, above);
         choose(s, highest_first, ROUND, STAGE_LAYER, true, above);
     } else {
-        find_little(s);
-        choose(s, roomiest_first, ROUND / 2, STAGE_LAYER, false, above);
+        choose_roomy(s, ROUND / 4, above);
+        choose_roomy(s, ROUND / 4, above);
         choose(s, s->best->goal == GOAL_GPUS ? roomiest_first : highest_first, ROUND, STAGE_LAYER,
                s->best->goal != GOAL_GPUS, above);
     }
@@ -502,15 +529,6 @@ static void take_answer(struct search *s, const struct job *job, const struct an
     s->best->row[job->node] = a->outcome;
     if (a->outcome.kind == OUTCOME_TIMED)
         note_timed(s, &a->outcome);
-}
-
-/* Returns how many candidates are not done and may be better than `above`. */
-static size_t open_above(const struct search *s, double above)
-{
-    size_t open = 0;
-    for (size_t i = 0; i < s->best->space.count; i++)
-        open += is_open(s, i, above);
-    return open;
 }
 
 static double now_s(void)
@@ -588,17 +606,18 @@ static void take_strategy(struct search *s, int strategy)
 }
 
 /* Searches for the best of each strategy, for a few rounds at most, or until no other candidate of the strategy may be
- * faster by more than RUNNER_UP_GAP. */
+ * faster by more than RUNNER_UP_GAP, or than the gap that was asked for. */
 static enum status find_runners_up(struct search *s, struct progress *progress, struct diag *diag)
 {
     enum { ROUNDS_MAX = 12 };
     size_t strategies;
     enum status status = STATUS_OK;
+    double gap = fmax(RUNNER_UP_GAP, s->best->limits.gap);
     compose_strategies(&strategies);
     for (int strategy = 0; strategy < (int)strategies; strategy++) {
         take_strategy(s, strategy);
         for (int round = 0; round < ROUNDS_MAX && status == STATUS_OK; round++) {
-            double above = s->to_exceed * (1 + RUNNER_UP_GAP);
+            double above = s->to_exceed * (1 + gap);
             if (open_above(s, above) == 0 || is_late(s))
                 break;
             status = take_round(s, above, progress, diag);
@@ -625,7 +644,8 @@ enum status fastest_find(struct best *best, struct setup *setup, const struct sp
     begin(&s);
     progress_begin(&progress, best->space.count, 0);
     enum status status = search(&s, &above, &progress, diag);
-    if (status == STATUS_OK && has_answer(&s) && s.incumbent.sample == NULL &&
+    bool any = best->limits.gap >= 1; /* any answer will do */
+    if (status == STATUS_OK && has_answer(&s) && s.incumbent.sample == NULL && !any &&
         best->limits.beaten == NULL)
         status = find_runners_up(&s, &progress, diag);
     progress_end();

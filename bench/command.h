@@ -1,0 +1,24 @@
+/* bench/command.h: runs `longhaul` with a command line, and measures processor seconds and memory.
+ *
+ * Processor seconds are those of the program and of its children, user and system; memory is that of the largest
+ * process. Wall-clock time only limits how long a command may take. */
+#ifndef BENCH_COMMAND_H
+#define BENCH_COMMAND_H
+
+#include <stdbool.h>
+
+struct command_run {
+    double cpu_s, peak_mib;
+    bool ended; /* false: the time limit ended it */
+    int code;   /* where it has ended; -1: by a signal */
+};
+
+/* Makes signals that end this program end its commands, too. Call it once, before command_run(). */
+void command_catch_signals(void);
+
+/* Runs a command ("predict --model ...", words without quotes) for at most limit_s seconds, with nothing to read and
+ * without its output. Returns false if no process can be made. */
+bool command_run(const char *program, const char *command, unsigned limit_s,
+                 struct command_run *run);
+
+#endif
