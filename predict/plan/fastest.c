@@ -1,5 +1,6 @@
 #include "predict/plan/fastest.h"
 
+#include "base/c_locale.h"
 #include "base/interrupt.h"
 #include "predict/bounds.h"
 #include "predict/plan/all_batches.h"
@@ -565,8 +566,8 @@ static void note_best(const struct search *s, char *note, size_t size)
         if (is_open(s, i, most))
             most = s->node[i].most;
     if (has_answer(s))
-        snprintf(note, size, "%.1f tokens/s/GPU, at most %.1f %% more", s->incumbent.most,
-                 100 * fmax(0, most / s->incumbent.most - 1));
+        c_snprintf(note, size, "%.1f tokens/s/GPU, at most %.1f %% more", s->incumbent.most,
+                   100 * fmax(0, most / s->incumbent.most - 1));
 }
 
 /* Lets rounds take steps until no candidate may be better by more than the gap, or a limit ends the search. Sets *above

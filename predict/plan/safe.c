@@ -66,12 +66,13 @@ enum status safe_find(struct safe *safe, struct best *best, enum goal goal, stru
     const struct request given = setup->request;
     setup->fits_probability = probability;
     enum status status = best_find(best, goal, setup, open, diag);
+    const bool any = best->limits.gap >= 1; /* any answer will do */
     if (probability <= 0.5 || best_ended_by(best) != NULL || open.samples != NULL)
         return status;
     setup->request = given;
     if (status == STATUS_NO)
         status = find_safest(safe, best, goal, setup, open);
-    else if (status == STATUS_OK)
+    else if (status == STATUS_OK && !any)
         find_gamble(safe, best, goal, setup, open);
     return status;
 }
