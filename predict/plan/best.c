@@ -302,17 +302,21 @@ enum status best_find(struct best *best, enum goal goal, struct setup *setup,
         return status == STATUS_OK ? search(best, setup, &open, diag) : status;
     }
     for (int64_t gpus = 1; gpus <= setup->cluster.gpus; gpus = more_gpus(&setup->cluster, gpus)) {
-        if (best->limits.gpus_below > 0 && gpus >= best->limits.gpus_below)
-            return STATUS_NO;
         struct diag unread = {0};
-        struct plan_limits limits = best->limits;
+        const struct best last = *best;
         best_release(best);
-        *best = (struct best){.goal = goal, .gpus = (size_t)gpus, .limits = limits};
+        *best = (struct best){.goal = goal,
+                              .gpus = (size_t)gpus,
+                              .limits = last.limits,
+                              .gamble = last.gamble,
+                              .gamble_gpus = last.gamble_gpus};
         enum status status = space_add(&best->space, setup, gpus, open,
                                        gpus == setup->cluster.gpus ? diag : &unread);
         diag_release(&unread);
         if (status == STATUS_OK)
             status = search(best, setup, &open, diag);
+        if (best->gamble_gpus == 0 && best->gamble.kind == OUTCOME_TIMED)
+            best->gamble_gpus = (size_t)gpus;
         if (status == STATUS_OK || status == STATUS_SYSTEM || gpus == setup->cluster.gpus ||
             interrupted() != 0)
             return status;

@@ -65,8 +65,7 @@ struct plan_limits {
      * looked for either */
     double gap;
     const struct outcome
-        *beaten;        /* what is no better than it is not searched; NULL: none. Borrowed. */
-    int64_t gpus_below; /* GOAL_GPUS: fewer GPUs than these are tried; 0: all */
+        *beaten; /* GOAL_LONGEST: what is no longer is not searched; NULL: none. Borrowed. */
 };
 
 struct best {
@@ -76,7 +75,11 @@ struct best {
     struct outcome *row; /* one per candidate, best first; of the winning number of GPUs */
     size_t count;
     size_t kinds[OUTCOME_KIND_COUNT];
-    bool late;   /* limits.within_s ended the search */
+    bool late; /* limits.within_s ended the search */
+    /* TIMED: the best of what fits less surely than the setup asks, but in half of the cases; of GOAL_GPUS on the fewest
+     * GPUs, which gamble_gpus counts. Not of GOAL_LONGEST, nor over packed documents. */
+    struct outcome gamble;
+    size_t gamble_gpus;
     size_t gpus; /* GPUs of the rows; GOAL_GPUS: the fewest on which some configuration fits */
 };
 

@@ -39,24 +39,30 @@ static enum status find_safest(struct safe *safe, struct best *best, enum goal g
     return status;
 }
 
-/* Finds what is better than the winner, and fits in half of the cases. */
-static void find_gamble(struct safe *safe, const struct best *best, enum goal goal,
-                        struct setup *setup, struct space_open open)
+/* Finds what is longer than the winner, and fits in half of the cases. */
+static void find_longer(struct safe *safe, const struct best *best, struct setup *setup,
+                        struct space_open open)
 {
     const struct outcome winner = best->row[0];
     struct best other = {.limits = best->limits};
-    if (goal != GOAL_GPUS)
-        other.limits.beaten = &winner;
-    other.limits.gpus_below = goal == GOAL_GPUS ? (int64_t)best->gpus : 0;
-    if (goal == GOAL_GPUS && best->gpus <= 1)
-        return;
-    if (search_again(&other, goal, setup, open, 0.5) == STATUS_OK &&
-        other.row[0].verdict.fits_probability < safe->asked) {
+    other.limits.beaten = &winner;
+    if (search_again(&other, GOAL_LONGEST, setup, open, 0.5) == STATUS_OK &&
+        other.row[0].verdict.fits_probability < safe->asked)
         safe->gamble = other.row[0];
-        safe->gamble_gpus = other.gpus;
-    }
     best_release(&other);
     setup->fits_probability = safe->asked;
+}
+
+/* Takes the gamble that the search met, if it is better than the winner. */
+static void take_gamble(struct safe *safe, const struct best *best)
+{
+    bool better = best->goal == GOAL_GPUS
+                      ? best->gamble_gpus > 0 && best->gamble_gpus < best->gpus
+                      : best_is_better(best->goal, &best->gamble, &best->row[0]);
+    if (better) {
+        safe->gamble = best->gamble;
+        safe->gamble_gpus = best->gamble_gpus;
+    }
 }
 
 enum status safe_find(struct safe *safe, struct best *best, enum goal goal, struct setup *setup,
@@ -66,13 +72,14 @@ enum status safe_find(struct safe *safe, struct best *best, enum goal goal, stru
     const struct request given = setup->request;
     setup->fits_probability = probability;
     enum status status = best_find(best, goal, setup, open, diag);
-    const bool any = best->limits.gap >= 1; /* any answer will do */
     if (probability <= 0.5 || best_ended_by(best) != NULL || open.samples != NULL)
         return status;
     setup->request = given;
     if (status == STATUS_NO)
         status = find_safest(safe, best, goal, setup, open);
-    else if (status == STATUS_OK && !any)
-        find_gamble(safe, best, goal, setup, open);
+    else if (status == STATUS_OK && goal == GOAL_LONGEST)
+        find_longer(safe, best, setup, open);
+    else if (status == STATUS_OK)
+        take_gamble(safe, best);
     return status;
 }
