@@ -86,7 +86,7 @@ code=0
 kill -INT $pid
 wait $pid 2> $T/note || code=$?
 echo "plan --longest: exit $code"
-grep -cE '^longest *[0-9]+K tokens|^next *[0-9]+K tokens: device memory' $T/out
+grep -cE '^longest *[0-9]+K tokens|^next *[0-9]+K tokens: fits only' $T/out
 sed 's/ended by an interrupt; .*/ended by an interrupt; .../' $T/err
 gone $child
 
