@@ -35,7 +35,7 @@ struct call {
     int64_t part; /* the rank's index in work_part()'s group; 0 where there is none */
     bool softmax; /* CROSS_ENTROPY_BACKWARD: the first read is the softmax, not the logits */
     /* SQUARE_SUM: the parts of its first read that count, and how many ranks count each; NULL: all of it, one rank */
-    const struct share *share;
+    const struct copied_run *share;
     uint32_t share_count;
     /* Attention with mask DOCUMENTS: the pieces of keys that the rank sees; NULL: another mask, or no keys. */
     const struct attention_piece *piece;

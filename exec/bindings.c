@@ -169,9 +169,9 @@ struct sharing {
     const struct ir *ir;
     uint32_t
         axes; /* along which ranks of the group hold the same of a tensor that is not cut there */
-    struct share *share;
+    struct copied_run *share;
     uint32_t count;
-    struct share last;
+    struct copied_run last;
 };
 
 static void add_stretch(void *context, const struct stretch *stretch)
@@ -186,7 +186,7 @@ static void add_stretch(void *context, const struct stretch *stretch)
     if (goes_on)
         s->last.count += stretch->count;
     else
-        s->last = (struct share){stretch->in_buffer, stretch->count, copies};
+        s->last = (struct copied_run){stretch->in_buffer, stretch->count, copies};
     s->count += !goes_on;
     if (s->share != NULL)
         s->share[s->count - 1] = s->last;
@@ -202,7 +202,7 @@ static uint32_t role_axes(const struct ir *ir, uint32_t role)
 }
 
 uint32_t bindings_shares(const struct ir *ir, uint32_t rank, uint32_t buffer, uint16_t group,
-                         struct share *share)
+                         struct copied_run *share)
 {
     uint16_t row = ir->buffer.binding[buffer];
     const struct binding *binding = row != IR_NONE16 ? &ir->binding[row] : NULL;
@@ -214,7 +214,7 @@ uint32_t bindings_shares(const struct ir *ir, uint32_t rank, uint32_t buffer, ui
     struct sharing s = {.ir = ir, .share = share};
     if (binding == NULL || binding->bundle == IR_NONE16) {
         if (share != NULL)
-            *share = (struct share){0, bound.elements, 1};
+            *share = (struct copied_run){0, bound.elements, 1};
         return 1;
     }
     s.axes = group_axes(ir, group) & ~group_axes(ir, binding->shard) &
@@ -223,7 +223,7 @@ uint32_t bindings_shares(const struct ir *ir, uint32_t rank, uint32_t buffer, ui
     return s.count;
 }
 
-struct transfer {
+struct binding_copy {
     struct bindings *b;
     const struct exec_buffer *buffer;
     const double *const *from;
@@ -233,7 +233,7 @@ struct transfer {
 
 static void fill_stretch(void *context, const struct stretch *s)
 {
-    const struct transfer *t = context;
+    const struct binding_copy *t = context;
     for (uint64_t i = 0; i < s->count; i++)
         number_set(t->buffer->data, t->buffer->dtype, s->in_buffer + i,
                    t->from[s->tensor][s->in_tensor + i]);
@@ -244,7 +244,7 @@ static void fill_stretch(void *context, const struct stretch *s)
  * summed. */
 static void read_stretch(void *context, const struct stretch *s)
 {
-    struct transfer *t = context;
+    struct binding_copy *t = context;
     const struct ir *ir = t->b->ir;
     const struct tensor *tensor = &ir->tensor[s->tensor];
     uint32_t cut = tensor->slice_axes[0] | tensor->slice_axes[1];
@@ -265,7 +265,7 @@ static void read_stretch(void *context, const struct stretch *s)
 
 static enum status fill_tensors(struct bindings *b, const struct exec_buffer *buffer)
 {
-    struct transfer transfer = {.b = b, .buffer = buffer};
+    struct binding_copy transfer = {.b = b, .buffer = buffer};
     switch ((enum binding_kind)buffer->binding->kind) {
     case BINDING_PARAM:
     case BINDING_MASTER:
@@ -459,10 +459,10 @@ static void read_tensors(struct bindings *b, const struct exec_buffer *buffer)
 {
     const struct ir *ir = b->ir;
     const struct binding *binding = buffer->binding;
-    struct transfer transfer = {.b = b,
-                                .buffer = buffer,
-                                .to = b->got[binding->kind],
-                                .partial = partial_axes(ir, binding)};
+    struct binding_copy transfer = {.b = b,
+                                    .buffer = buffer,
+                                    .to = b->got[binding->kind],
+                                    .partial = partial_axes(ir, binding)};
     if (transfer.to != NULL && is_result(ir, binding))
         for_stretches(buffer, read_stretch, &transfer);
 }

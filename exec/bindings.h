@@ -20,7 +20,7 @@
 #include <stdint.h>
 
 /* A run of elements of a buffer of which `copies` ranks of a group hold the same elements. */
-struct share {
+struct copied_run {
     uint64_t begin, count;
     uint32_t copies;
 };
@@ -30,7 +30,7 @@ struct share {
  * parts with equal copies are joined. A buffer that is bound to no tensors is one part with copies 1. Returns the
  * number of parts; share may be NULL. */
 uint32_t bindings_shares(const struct ir *ir, uint32_t rank, uint32_t buffer, uint16_t group,
-                         struct share *share);
+                         struct copied_run *share);
 
 /* Arrays of (ir.tensor_count) pointers, each to rows * cols elements, row after row. */
 struct bindings {

@@ -32,7 +32,7 @@ enum { BACKLOG = 4096, WORDS = 400 };
 static const char magic[8] = "longhaul";
 
 /* The connections that every process makes to rank 0. */
-enum channel { MESSAGES, PROGRESS, CHANNELS };
+enum connection_kind { MESSAGES, PROGRESS, CHANNELS };
 
 /* The first message of a process on a connection. */
 struct greeting {
@@ -363,8 +363,8 @@ static enum status hear(struct bootstrap *b, int fd, bool known, double wait_s, 
                       b->place.rank, b->place.host, b->place.port);
 }
 
-static enum status greet(struct bootstrap *b, const struct addrinfo *to, enum channel channel,
-                         struct diag *diag)
+static enum status greet(struct bootstrap *b, const struct addrinfo *to,
+                         enum connection_kind channel, struct diag *diag)
 {
     struct greeting greeting = {.version = LONGHAUL_VERSION,
                                 .rank = b->place.rank,
@@ -394,7 +394,7 @@ static enum status connect_to_first(struct bootstrap *b, struct diag *diag)
                           b->place.host, gai_strerror(error));
     enum status status = STATUS_OK;
     for (int c = 0; c < CHANNELS && status == STATUS_OK; c++)
-        status = greet(b, found, (enum channel)c, diag);
+        status = greet(b, found, (enum connection_kind)c, diag);
     freeaddrinfo(found);
     return status == STATUS_OK
                ? hear(b, b->peer[MESSAGES][0], true, b->timeout_s + 2 * GREETING_S, diag)

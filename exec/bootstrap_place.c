@@ -15,7 +15,7 @@ enum { PORT = 29555, BESIDE = 1000, SLURM_PORTS = 20000, SLURM_PORT_COUNT = 1000
 /* The first row whose mark is set says how this process was started. mpirun starts its daemons by srun where it can, so
  * its processes may have Slurm's variables, too. Of Slurm only a step's count is read: the shell of sbatch has
  * SLURM_NTASKS and SLURM_PROCID without being one of several processes. */
-static const struct launcher {
+static const struct launch_variables {
     const char *mark, *size, *rank, *local;
     const char *local_size; /* of Slurm a list, "8(x2),4", of which the first number is taken */
 } launchers[] = {
@@ -31,7 +31,7 @@ static const struct launcher {
      "SLURM_STEP_TASKS_PER_NODE"},
 };
 
-static const struct launcher *find_launcher(void)
+static const struct launch_variables *find_launcher(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(launchers); i++)
         if (getenv(launchers[i].mark) != NULL)
@@ -70,19 +70,19 @@ static void first_host(const char *list, char *host, size_t size)
              (int)strcspn(after, "[,"), after);
 }
 
-static bool is_slurm(const struct launcher *launcher)
+static bool is_slurm(const struct launch_variables *launcher)
 {
     return launcher != NULL && strncmp(launcher->size, "SLURM", 5) == 0;
 }
 
-static void read_local_size(struct bootstrap_place *place, const struct launcher *launcher)
+static void read_local_size(struct bootstrap_place *place, const struct launch_variables *launcher)
 {
     const char *text = launcher != NULL ? getenv(launcher->local_size) : NULL;
     unsigned long value = text != NULL ? strtoul(text, NULL, 10) : 0;
     place->local_size = value > 0 && value < place->size ? (uint32_t)value : place->size;
 }
 
-static enum status read_host(struct bootstrap_place *place, const struct launcher *launcher,
+static enum status read_host(struct bootstrap_place *place, const struct launch_variables *launcher,
                              struct diag *diag)
 {
     const char *host = getenv("MASTER_ADDR"), *nodes = getenv("SLURM_STEP_NODELIST");
@@ -102,7 +102,7 @@ static enum status read_host(struct bootstrap_place *place, const struct launche
 
 /* The port is one that nothing else is likely to have: torchrun's agent listens on MASTER_PORT itself, and jobs of Slurm
  * may share a machine. */
-static enum status read_port(struct bootstrap_place *place, const struct launcher *launcher,
+static enum status read_port(struct bootstrap_place *place, const struct launch_variables *launcher,
                              struct diag *diag)
 {
     const char *job = getenv("SLURM_JOB_ID"), *step = getenv("SLURM_STEP_ID");
@@ -124,7 +124,7 @@ static enum status read_port(struct bootstrap_place *place, const struct launche
 
 enum status bootstrap_place_read(struct bootstrap_place *place, struct diag *diag)
 {
-    const struct launcher *launcher = find_launcher();
+    const struct launch_variables *launcher = find_launcher();
     enum status status = STATUS_OK;
     *place = (struct bootstrap_place){.size = 1};
     if (launcher != NULL) {

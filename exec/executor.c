@@ -16,7 +16,7 @@
  * that nobody sees progress. */
 enum { STALL_S = 10, STALL_TOGETHER_S = 60 };
 
-struct host {
+struct rank_thread {
     struct executor *executor;
     uint32_t rank;
     pthread_t thread;
@@ -24,7 +24,7 @@ struct host {
 
 struct executor {
     struct exec_run *run;
-    struct host *host;
+    struct rank_thread *host;
     uint32_t started; /* threads */
 };
 
@@ -221,7 +221,7 @@ static void walk(struct exec_run *run, uint32_t rank)
 
 static void *host_main(void *argument)
 {
-    const struct host *host = argument;
+    const struct rank_thread *host = argument;
     struct exec_run *run = host->executor->run;
     for (uint32_t step = 0;; step++) {
         pthread_mutex_lock(&run->lock);
@@ -247,7 +247,7 @@ struct executor *executor_new(struct exec_run *run, struct diag *diag)
     executor->run = run;
     executor->host = heap_zalloc(run->count, sizeof *executor->host);
     for (uint32_t rank = run->first; rank < run->first + run->count; rank++) {
-        struct host *host = &executor->host[rank - run->first];
+        struct rank_thread *host = &executor->host[rank - run->first];
         host->executor = executor;
         host->rank = rank;
         int error = pthread_create(&host->thread, NULL, host_main, host);

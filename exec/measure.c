@@ -93,7 +93,7 @@ static void add_ops(const struct exec_run *run, const struct op_time *time, stru
 
 /* ---- memory ---- */
 
-struct change {
+struct buffer_event {
     double time_s;
     uint8_t memory, category;
     int64_t bytes;
@@ -102,7 +102,7 @@ struct change {
 /* Frees before first uses of the same moment, as a stream-ordered allocator reuses memory. */
 static int by_time(const void *a, const void *b)
 {
-    const struct change *x = a, *y = b;
+    const struct buffer_event *x = a, *y = b;
     if (x->time_s != y->time_s)
         return x->time_s < y->time_s ? -1 : 1;
     if (x->bytes != y->bytes)
@@ -147,7 +147,7 @@ static double death_of(const struct exec_run *run, const struct op_time *time, u
 }
 
 static size_t find_changes(const struct exec_run *run, const struct op_time *time, uint32_t rank,
-                           const double *first_use_s, struct change *change)
+                           const double *first_use_s, struct buffer_event *change)
 {
     const struct ir *ir = run->ir;
     size_t count = 0;
@@ -156,8 +156,9 @@ static size_t find_changes(const struct exec_run *run, const struct op_time *tim
         if (ir->buffer.role[b] != run->plan.role[rank] ||
             (persistent ? !lifetimes_held(ir, b) : first_use_s[b] < 0))
             continue;
-        struct change born = {persistent ? 0 : first_use_s[b], ir->buffer.memory[b],
-                              ir->buffer.category[b], (int64_t)ir_buffer_bytes(ir, (buffer_id){b})};
+        struct buffer_event born = {persistent ? 0 : first_use_s[b], ir->buffer.memory[b],
+                                    ir->buffer.category[b],
+                                    (int64_t)ir_buffer_bytes(ir, (buffer_id){b})};
         double death_s = persistent ? INFINITY : death_of(run, time, rank, b);
         if (death_s <= born.time_s) /* only guarded-out ops of this rank touch it */
             continue;
@@ -173,13 +174,13 @@ static size_t find_changes(const struct exec_run *run, const struct op_time *tim
     return count;
 }
 
-static void add_memory(const struct exec_run *run, uint32_t rank, const struct change *change,
+static void add_memory(const struct exec_run *run, uint32_t rank, const struct buffer_event *change,
                        size_t count, struct trace *trace, uint64_t peak[MEMORY_COUNT])
 {
     int64_t live[MEMORY_COUNT][CATEGORY_COUNT] = {{0}}, all[MEMORY_COUNT] = {0};
     (void)run;
     for (size_t i = 0; i < count; i++) {
-        const struct change *c = &change[i];
+        const struct buffer_event *c = &change[i];
         live[c->memory][c->category] += c->bytes;
         all[c->memory] += c->bytes;
         if ((uint64_t)all[c->memory] > peak[c->memory])
@@ -198,7 +199,7 @@ void measure_trace(const struct exec_run *run, const struct op_time *time, struc
 {
     uint32_t buffers = run->ir->buffer.count;
     double *first_use_s = heap_alloc((size_t)buffers + 1, sizeof *first_use_s);
-    struct change *change = heap_alloc(2 * (size_t)buffers + 1, sizeof *change);
+    struct buffer_event *change = heap_alloc(2 * (size_t)buffers + 1, sizeof *change);
     memset(peak, 0, MEMORY_COUNT * sizeof *peak);
     add_ops(run, time, trace);
     for (uint32_t rank = 0; rank < run->plan.ranks; rank++) {

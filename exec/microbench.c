@@ -174,22 +174,22 @@ static void add_barrier(struct bench *b)
 }
 
 /* A copy of its own buffers, for what runs beside the op that is timed. */
-struct beside {
+struct background_copy {
     enum work_kind kind;
     int64_t bytes;
     struct view read, write;
 };
 
-static struct beside add_beside(struct bench *b, enum work_kind kind, int64_t bytes)
+static struct background_copy add_beside(struct bench *b, enum work_kind kind, int64_t bytes)
 {
     struct bench_operand all = {(uint64_t)bytes, DTYPE_U8, -1};
     bool in = kind == WORK_H2D;
-    return (struct beside){kind, bytes,
-                           add_buffer(b, all, in ? MEMORY_PINNED : MEMORY_HBM, IR_NONE16),
-                           add_buffer(b, all, in ? MEMORY_HBM : MEMORY_PINNED, IR_NONE16)};
+    return (struct background_copy){kind, bytes,
+                                    add_buffer(b, all, in ? MEMORY_PINNED : MEMORY_HBM, IR_NONE16),
+                                    add_buffer(b, all, in ? MEMORY_HBM : MEMORY_PINNED, IR_NONE16)};
 }
 
-static void emit_beside(struct bench *b, const struct beside *beside)
+static void emit_beside(struct bench *b, const struct background_copy *beside)
 {
     struct op_desc desc = {
         .work = {.kind = (uint8_t)beside->kind, .copy = {beside->bytes, 0}},
@@ -206,7 +206,7 @@ static void emit_beside(struct bench *b, const struct beside *beside)
 
 /* Chooses the copies that run at the same time as the op: one copy of the same size in the other direction, or copies
  * in both directions, each somewhat longer than the op, so that one always runs. */
-static uint32_t choose_beside(struct bench *b, struct beside beside[2])
+static uint32_t choose_beside(struct bench *b, struct background_copy beside[2])
 {
     enum work_kind kind = (enum work_kind)b->work.kind;
     if (b->wanted->role == POINT_BOTH_WAYS) {
@@ -240,7 +240,7 @@ uint32_t microbench_warmup(uint32_t repeats)
 /* Emits the op repeatedly, each time on another set of operands. */
 static void emit_repeats(struct bench *b)
 {
-    struct beside beside[2];
+    struct background_copy beside[2];
     uint32_t repeats = repeats_of(b);
     uint32_t warm =
         b->wanted->role == POINT_SUSTAINED ? repeats * 3 / 4 : microbench_warmup(repeats);
@@ -333,18 +333,18 @@ static enum status fill(void *user, const struct exec_buffer *buffer, struct dia
 
 /* ---- reading the trace ---- */
 
-struct samples {
+struct timings {
     double *s;
     size_t count, capacity;
 };
 
-static void add_sample(struct samples *samples, double seconds)
+static void add_timing(struct timings *timings, double seconds)
 {
-    if (samples->count == samples->capacity) {
-        samples->capacity = heap_next_capacity(samples->capacity, samples->count + 1);
-        samples->s = heap_realloc(samples->s, samples->capacity, sizeof *samples->s);
+    if (timings->count == timings->capacity) {
+        timings->capacity = heap_next_capacity(timings->capacity, timings->count + 1);
+        timings->s = heap_realloc(timings->s, timings->capacity, sizeof *timings->s);
     }
-    samples->s[samples->count++] = seconds > 1e-9 ? seconds : 1e-9; /* the clock's step */
+    timings->s[timings->count++] = seconds > 1e-9 ? seconds : 1e-9; /* the clock's step */
 }
 
 struct times { /* of one op over all ranks */
@@ -365,22 +365,22 @@ static struct times *times_of(const struct bench *b, const struct trace *trace)
     return times;
 }
 
-static void add_samples(const struct bench *b, const struct trace *trace, struct samples *samples)
+static void add_timings(const struct bench *b, const struct trace *trace, struct timings *timings)
 {
     struct times *times = times_of(b, trace);
     uint32_t first = b->first.i, end = first + b->timed;
     if (b->wanted->work.kind == WORK_HOST_SYNC) {
         for (uint32_t op = first; op < end; op += 2)
-            add_sample(samples, times[op + 1].end_s - times[op].end_s);
+            add_timing(timings, times[op + 1].end_s - times[op].end_s);
     } else if (b->wanted->role == POINT_ISSUE) {
-        add_sample(samples, (times[end].start_s - times[first - 1].end_s) / b->timed);
+        add_timing(timings, (times[end].start_s - times[first - 1].end_s) / b->timed);
     } else if (b->wanted->role == POINT_START) {
         for (uint32_t op = first + 1; op < end; op++)
-            add_sample(samples, times[op].end_s - times[op - 1].end_s);
+            add_timing(timings, times[op].end_s - times[op - 1].end_s);
     } else {
         for (uint32_t i = 0; i < b->timed; i++) {
             const struct times *t = &times[first + i * b->stride];
-            add_sample(samples, t->end_s - t->start_s);
+            add_timing(timings, t->end_s - t->start_s);
         }
     }
     free(times);
@@ -392,13 +392,13 @@ static int by_size(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Returns the value that a share of the sorted samples does not exceed. */
-static double quantile(const struct samples *samples, double share)
+/* Returns the value that a share of the sorted timings does not exceed. */
+static double quantile(const struct timings *timings, double share)
 {
-    return samples->s[(size_t)((double)(samples->count - 1) * share + 0.5)];
+    return timings->s[(size_t)((double)(timings->count - 1) * share + 0.5)];
 }
 
-static enum status run_rounds(struct bench *b, struct samples *samples, struct diag *diag)
+static enum status run_rounds(struct bench *b, struct timings *timings, struct diag *diag)
 {
     const struct microbench_options *o = b->options;
     /* A point that is called cuDNN's is measured by it or not at all; cuDNN takes no fp32. */
@@ -427,13 +427,13 @@ static enum status run_rounds(struct bench *b, struct samples *samples, struct d
         struct exec_result result = {0};
         enum status status = exec_run(&b->ir, "bench", &options, &io, &result, diag);
         if (status == STATUS_OK)
-            add_samples(b, &result.trace, samples);
+            add_timings(b, &result.trace, timings);
         spent_s += result.median_s;
         exec_result_release(&result);
         if (status != STATUS_OK)
             return status;
-        qsort(samples->s, samples->count, sizeof *samples->s, by_size);
-        double median_s = quantile(samples, 0.5);
+        qsort(timings->s, timings->count, sizeof *timings->s, by_size);
+        double median_s = quantile(timings, 0.5);
         bool stable = before_s > 0 && median_s < before_s * (1 + STABLE) &&
                       median_s > before_s * (1 - STABLE);
         if (!few && (stable || spent_s > enough_s))
@@ -497,7 +497,7 @@ enum status microbench_run(const struct microbench_case *wanted,
                            struct diag *diag)
 {
     struct bench b = {.wanted = wanted, .options = options, .work = wanted->work, .members = 1};
-    struct samples samples = {0};
+    struct timings timings = {0};
     enum status status = check(wanted, diag);
     if (status == STATUS_OK &&
         !bench_operands(&wanted->work, (enum dtype)options->dtype, &b.operands))
@@ -518,22 +518,22 @@ enum status microbench_run(const struct microbench_case *wanted,
     b.read = heap_zalloc(b.sets, sizeof *b.read);
     b.write = heap_zalloc(b.sets, sizeof *b.write);
     build(&b);
-    status = run_rounds(&b, &samples, diag);
+    status = run_rounds(&b, &timings, diag);
     if (status == STATUS_OK) {
         *point = (struct point){
             .role = wanted->role,
             .impl = wanted->impl,
             .nodes = 1,
             .work = wanted->work.kind == WORK_HOST_SYNC ? wanted->work : *ir_work(&b.ir, b.first.i),
-            .median_s = quantile(&samples, 0.5),
-            .p10_s = quantile(&samples, 0.1),
-            .p90_s = quantile(&samples, 0.9),
-            .repeats = (int64_t)samples.count,
+            .median_s = quantile(&timings, 0.5),
+            .p10_s = quantile(&timings, 0.1),
+            .p90_s = quantile(&timings, 0.9),
+            .repeats = (int64_t)timings.count,
         };
         if (is_communication(&wanted->work))
             point->work.p[0] = b.members;
     }
-    free(samples.s);
+    free(timings.s);
     release(&b);
     return status;
 }

@@ -10,7 +10,7 @@ _Static_assert((int)CALL_OPERANDS_MAX >= (int)WORK_OPERANDS_MAX,
                "a call has room for all operands of a kind");
 
 /* One side of an op: the operands that its kind needs (models/work_operands.h), and those that the schedule gives. */
-struct side {
+struct operand_side {
     const char *name; /* "read" or "write" */
     struct work_operand want[WORK_OPERANDS_MAX];
     uint32_t least, most; /* operands that are wanted */
@@ -59,7 +59,7 @@ static const char *size_fault(const struct work *work, enum dtype dtype, uint32_
     return NULL;
 }
 
-static bool counts_fit(const struct side *side)
+static bool counts_fit(const struct operand_side *side)
 {
     for (uint32_t k = 0; k < side->most; k++) {
         const struct work_operand *want = &side->want[k];
@@ -70,7 +70,7 @@ static bool counts_fit(const struct side *side)
     return true;
 }
 
-static void side_of(struct side *side, enum work_side which, const struct work *work,
+static void side_of(struct operand_side *side, enum work_side which, const struct work *work,
                     uint32_t members)
 {
     side->name = which == WORK_READS ? "read" : "write";
@@ -90,7 +90,7 @@ static bool type_fits(const struct work_operand *want, enum dtype dtype)
                                  checked */
 }
 
-static enum status check_side(const struct ir *ir, uint32_t op, const struct side *side,
+static enum status check_side(const struct ir *ir, uint32_t op, const struct operand_side *side,
                               const char *name, struct diag *diag)
 {
     for (uint32_t k = 0; k < side->count; k++) {
@@ -115,12 +115,12 @@ static enum status check_side(const struct ir *ir, uint32_t op, const struct sid
 }
 
 /* Checks that data which ranks move or sum keeps its dtype. */
-static enum status check_moved(const struct ir *ir, uint32_t op, const struct side *sides,
+static enum status check_moved(const struct ir *ir, uint32_t op, const struct operand_side *sides,
                                const char *name, struct diag *diag)
 {
     const struct view *first = NULL;
     for (uint32_t k = 0; k < sides[0].count + sides[1].count; k++) {
-        const struct side *side = &sides[k < sides[0].count ? 0 : 1];
+        const struct operand_side *side = &sides[k < sides[0].count ? 0 : 1];
         uint32_t i = k < sides[0].count ? k : k - sides[0].count;
         if (side->want[i].type != WORK_TYPE_MOVED && !side->want[i].in_bytes)
             continue;
@@ -138,7 +138,7 @@ static enum status check_moved(const struct ir *ir, uint32_t op, const struct si
 }
 
 /* Returns the range of an operand count as text: "2", or "1 to 2". */
-static const char *range_text(char *text, size_t size, const struct side *side)
+static const char *range_text(char *text, size_t size, const struct operand_side *side)
 {
     if (side->least == side->most)
         snprintf(text, size, "%" PRIu32, side->most);
@@ -153,7 +153,7 @@ enum status operands_check(const struct ir *ir, uint32_t op, uint32_t members, c
     const struct work *work = ir_work(ir, op);
     const char *kind = work_kind_info(work->kind)->name;
     const struct loc at = {name, 0, 0};
-    struct side side[2] = {{.count = ir->op.reads[op]}, {.count = ir->op.writes[op]}};
+    struct operand_side side[2] = {{.count = ir->op.reads[op]}, {.count = ir->op.writes[op]}};
     char reads[32], writes[32];
     members = members ? members : 1;
     for (int s = 0; s < 2; s++)

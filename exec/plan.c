@@ -238,7 +238,7 @@ static void find_shares(struct exec_plan *plan)
                 continue;
             to->count = whole ? bindings_shares(ir, rank, view.buffer.i, group, NULL) : 1;
             to->share = arena_array(&plan->arena, (size_t)to->count + 1, sizeof *to->share);
-            to->share[0] = (struct share){0, view.count, 1};
+            to->share[0] = (struct copied_run){0, view.count, 1};
             if (whole)
                 bindings_shares(ir, rank, view.buffer.i, group, to->share);
         }

@@ -23,7 +23,7 @@ struct plan_message {
 
 /* The elements of a rank's operand that count in a sum over ranks. */
 struct plan_shares {
-    struct share *share;
+    struct copied_run *share;
     uint32_t count;
 };
 

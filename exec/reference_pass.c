@@ -69,13 +69,13 @@ static double *stored(struct storage *storage, double *x, size_t count)
 }
 
 /* The properties of a sequence that a layer needs. */
-struct sequence {
+struct pass_sequence {
     size_t tokens;
     const int64_t *document_begin; /* as of struct reference_heads */
 };
 
 static struct sizes sizes_of(const struct transformer *t, size_t layer,
-                             const struct sequence *sequence)
+                             const struct pass_sequence *sequence)
 {
     return (struct sizes){
         .hidden = t->hidden,
@@ -223,7 +223,7 @@ static double *unnormed(struct arena *arena, struct storage *to, const struct tr
 static struct layer_values layer_forward(struct arena *arena, struct storage to,
                                          const struct transformer *t,
                                          const struct layer_parameters *p, size_t layer, double *x,
-                                         const struct sequence *sequence)
+                                         const struct pass_sequence *sequence)
 {
     const size_t s = sequence->tokens;
     const struct sizes n = sizes_of(t, layer, sequence);
@@ -265,7 +265,8 @@ static void add_branch(struct storage *to, double *d, const double *branch, size
  * the gradient through the residual is already in it, and each branch adds its own. */
 static void layer_backward(struct arena *arena, struct storage to, const struct transformer *t,
                            const struct layer_parameters *p, size_t layer,
-                           const struct layer_values *l, double *d, const struct sequence *sequence)
+                           const struct layer_values *l, double *d,
+                           const struct pass_sequence *sequence)
 {
     const size_t s = sequence->tokens;
     const struct sizes n = sizes_of(t, layer, sequence);
@@ -370,7 +371,7 @@ double reference_sequence(struct reference *r, const int32_t *tokens, const int3
     const struct reference_affine out = t->tied_head ? table : affine(r, "", "head");
     struct arena arena = {0};
     struct storage ends = storage_of(r, number, 2 * layers);
-    const struct sequence sequence = {s, document_begins(&arena, documents, s)};
+    const struct pass_sequence sequence = {s, document_begins(&arena, documents, s)};
 
     /* Only the input of every layer is kept; the backward goes through the layer again. */
     double **x = arena_array(&arena, layers + 1, sizeof *x);

@@ -27,7 +27,7 @@ struct instance {
 };
 
 /* One message between two ranks. */
-struct message {
+struct comm_message {
     struct collective_part end[2]; /* of the sender, of the receiver */
     uint32_t passed;
 };
@@ -39,7 +39,7 @@ struct comm {
     struct instance *instance;
     pthread_mutex_t lock; /* of the messages */
     pthread_cond_t changed;
-    struct message *message;
+    struct comm_message *message;
     struct arena arena;
 };
 
@@ -396,7 +396,7 @@ bool cpu_collective(void *context, struct call *call)
 
 /* ---- sends and receives ---- */
 
-static bool pass_message(struct comm *comm, struct message *message, uint32_t phase)
+static bool pass_message(struct comm *comm, struct comm_message *message, uint32_t phase)
 {
     uint32_t want = 2 * phase;
     atomic_fetch_sub(&comm->run->busy, 1);
@@ -415,7 +415,7 @@ static bool carry(struct cpu_worker *worker, const struct call *call, bool recei
 {
     struct exec_run *run = worker->run;
     struct comm *comm = cpu_of(run)->comm;
-    struct message *message = &comm->message[plan_message(&run->plan, call->rank, call->op)];
+    struct comm_message *message = &comm->message[plan_message(&run->plan, call->rank, call->op)];
     pthread_mutex_lock(&comm->lock);
     part_of(call, &message->end[receives]);
     pthread_mutex_unlock(&comm->lock);

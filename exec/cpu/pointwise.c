@@ -160,8 +160,8 @@ const char *cpu_fill(const struct call *call, float *scratch)
 const char *cpu_square_sum(const struct call *call, float *scratch)
 {
     (void)scratch;
-    const struct share all = {0, (uint64_t)call->work->square_sum.count, 1};
-    const struct share *share = call->share != NULL ? call->share : &all;
+    const struct copied_run all = {0, (uint64_t)call->work->square_sum.count, 1};
+    const struct copied_run *share = call->share != NULL ? call->share : &all;
     const uint32_t shares = call->share != NULL ? call->share_count : 1;
     const float *x = call->read[0].data;
     float *y = call->write[0].data;

@@ -172,10 +172,10 @@ static size_t square_sum_scratch(const struct work *work)
 /* Share by share, each on top of those before. */
 static int square_sum(const struct call *call, const struct cuda_place *place)
 {
-    const struct share all = {0, (uint64_t)call->work->square_sum.count, 1}, none = {0, 0, 1};
-    const struct share *share = call->share == NULL      ? &all
-                                : call->share_count == 0 ? &none
-                                                         : call->share;
+    const struct copied_run all = {0, (uint64_t)call->work->square_sum.count, 1}, none = {0, 0, 1};
+    const struct copied_run *share = call->share == NULL      ? &all
+                                     : call->share_count == 0 ? &none
+                                                              : call->share;
     const float *before = call->reads > 1 ? call->read[1].data : NULL;
     uint32_t shares = call->share_count > 0 ? call->share_count : 1;
     int error = 0;

@@ -94,7 +94,7 @@ struct cuda_prepared {
     size_t scratch;
 };
 
-struct loopback;
+struct loopback_meetings;
 struct nccl_links;
 
 /* The kernel that occupies multiprocessors during every measured step (sm_hog.c). All NULL: none. */
@@ -113,9 +113,9 @@ struct cuda {
     const struct cublaslt *cublaslt;
     struct products *products;
     struct attentions *attentions;
-    bool shared;               /* all ranks are on one GPU */
-    struct nccl_links *links;  /* NULL: shared, or one rank */
-    struct loopback *loopback; /* NULL: not shared */
+    bool shared;                        /* all ranks are on one GPU */
+    struct nccl_links *links;           /* NULL: shared, or one rank */
+    struct loopback_meetings *loopback; /* NULL: not shared */
     bool others_moved; /* under the shared lock: a rendezvous has launched ops of other ranks */
     uint32_t *barrier_begin; /* (groups) */
     atomic_uint *barrier;    /* (barriers of all group instances) members that have come */

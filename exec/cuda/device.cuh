@@ -255,19 +255,19 @@ static inline unsigned threads_for(int64_t cols, int most)
  * are counted along a row, row by row, and each step of a thread skips as many groups as the grid has threads. Row
  * and group are counted separately, so that a division is needed only at the start, and there in 32 bits: a grid has
  * less than 2^32 threads. */
-struct walk {
+struct group_walk {
     int64_t row;
     uint32_t group, step_rows, step_groups;
 };
 
-static __device__ __forceinline__ struct walk walk_begin(uint32_t groups)
+static __device__ __forceinline__ struct group_walk walk_begin(uint32_t groups)
 {
     uint32_t first = blockIdx.x * blockDim.x + threadIdx.x, threads = gridDim.x * blockDim.x;
-    struct walk walk = {first / groups, first % groups, threads / groups, threads % groups};
+    struct group_walk walk = {first / groups, first % groups, threads / groups, threads % groups};
     return walk;
 }
 
-static __device__ __forceinline__ void walk_on(struct walk &walk, uint32_t groups)
+static __device__ __forceinline__ void walk_on(struct group_walk &walk, uint32_t groups)
 {
     walk.row += walk.step_rows;
     walk.group += walk.step_groups;
@@ -284,7 +284,7 @@ static __device__ __forceinline__ uint32_t groups_of(int64_t cols)
 
 /* For rows of `groups` groups, w.row and w.group. */
 #define FOR_GROUPS(w, rows, groups)                                                                \
-    for (struct walk w = walk_begin(groups); w.row < (rows); walk_on(w, groups))
+    for (struct group_walk w = walk_begin(groups); w.row < (rows); walk_on(w, groups))
 
 /* Each thread's columns of a row, eight at a time: c, and n of them. */
 #define FOR_COLUMNS(c, n, cols)                                                                    \

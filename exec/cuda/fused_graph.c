@@ -68,30 +68,31 @@ void fused_finalize(struct fused *g, descriptor d)
 
 /* ---- tensors: (batch = 1, heads, rows, columns) ---- */
 
-struct dims {
+struct strided_dims {
     int64_t size[4], step[4];
 };
 
 /* Returns the dimensions of a tensor that is packed in the order of its sizes. */
-static struct dims packed(int64_t heads, int64_t rows, int64_t cols)
+static struct strided_dims packed(int64_t heads, int64_t rows, int64_t cols)
 {
-    return (struct dims){{1, heads, rows, cols}, {heads * rows * cols, rows * cols, cols, 1}};
+    return (struct strided_dims){{1, heads, rows, cols},
+                                 {heads * rows * cols, rows * cols, cols, 1}};
 }
 
 /* Returns a tensor (rows, heads, dim) in memory. */
-static struct dims tokens(int64_t rows, int64_t heads, int64_t dim)
+static struct strided_dims tokens(int64_t rows, int64_t heads, int64_t dim)
 {
-    return (struct dims){{1, heads, rows, dim}, {rows * heads * dim, dim, heads * dim, 1}};
+    return (struct strided_dims){{1, heads, rows, dim}, {rows * heads * dim, dim, heads * dim, 1}};
 }
 
-static struct dims turned(struct dims d)
+static struct strided_dims turned(struct strided_dims d)
 {
-    return (struct dims){{d.size[0], d.size[1], d.size[3], d.size[2]},
-                         {d.step[0], d.step[1], d.step[3], d.step[2]}};
+    return (struct strided_dims){{d.size[0], d.size[1], d.size[3], d.size[2]},
+                                 {d.step[0], d.step[1], d.step[3], d.step[2]}};
 }
 
-static descriptor tensor(struct fused *g, int64_t uid, cudnnDataType_t type, struct dims dims,
-                         cudnnBackendAttributeName_t flag)
+static descriptor tensor(struct fused *g, int64_t uid, cudnnDataType_t type,
+                         struct strided_dims dims, cudnnBackendAttributeName_t flag)
 {
     const int64_t alignment = 16;
     const bool yes = true;
@@ -107,12 +108,13 @@ static descriptor tensor(struct fused *g, int64_t uid, cudnnDataType_t type, str
     return d;
 }
 
-static descriptor in_memory(struct fused *g, enum uid uid, cudnnDataType_t type, struct dims dims)
+static descriptor in_memory(struct fused *g, enum uid uid, cudnnDataType_t type,
+                            struct strided_dims dims)
 {
     return tensor(g, uid, type, dims, CUDNN_ATTR_TENSOR_DATA_TYPE);
 }
 
-static descriptor inner(struct fused *g, cudnnDataType_t type, struct dims dims)
+static descriptor inner(struct fused *g, cudnnDataType_t type, struct strided_dims dims)
 {
     return tensor(g, UID_INNER + g->inner++, type, dims, CUDNN_ATTR_TENSOR_IS_VIRTUAL);
 }
@@ -165,7 +167,7 @@ static void pointwise(struct fused *g, cudnnPointwiseMode_t mode, cudnnDataType_
 
 /* Returns a new inner value in fp32. */
 static descriptor apply(struct fused *g, cudnnPointwiseMode_t mode, descriptor x, descriptor b,
-                        struct dims dims)
+                        struct strided_dims dims)
 {
     descriptor y = inner(g, CUDNN_DATA_FLOAT, dims);
     pointwise(g, mode, CUDNN_DATA_FLOAT, 0, x, b, NULL, y);
@@ -210,7 +212,7 @@ static void reshape(struct fused *g, descriptor x, descriptor y)
 static descriptor masked(struct fused *g, descriptor x)
 {
     const struct fused_shape *s = &g->shape;
-    const struct dims scores = packed(s->heads, s->q, s->kv);
+    const struct strided_dims scores = packed(s->heads, s->q, s->kv);
     if (s->mask == FUSED_ALL)
         return x;
     descriptor row = inner(g, CUDNN_DATA_INT32, scores), col = inner(g, CUDNN_DATA_INT32, scores);
@@ -247,8 +249,10 @@ static void forward(struct fused *g)
 {
     const struct fused_shape *s = &g->shape;
     const cudnnDataType_t T = type_of(s), F = CUDNN_DATA_FLOAT;
-    const struct dims q = tokens(s->q, s->heads, s->dim), kv = tokens(s->kv, s->kv_heads, s->dim);
-    const struct dims scores = packed(s->heads, s->q, s->kv), rows = packed(s->heads, s->q, 1);
+    const struct strided_dims q = tokens(s->q, s->heads, s->dim),
+                              kv = tokens(s->kv, s->kv_heads, s->dim);
+    const struct strided_dims scores = packed(s->heads, s->q, s->kv),
+                              rows = packed(s->heads, s->q, 1);
     descriptor Q = in_memory(g, UID_Q, T, q), KT = in_memory(g, UID_K, T, turned(kv));
     descriptor V = in_memory(g, UID_V, T, kv), O = in_memory(g, UID_O, T, q);
     descriptor stats = in_memory(g, UID_STATS, F, rows);
@@ -287,8 +291,10 @@ static void backward(struct fused *g)
 {
     const struct fused_shape *s = &g->shape;
     const cudnnDataType_t T = type_of(s), F = CUDNN_DATA_FLOAT;
-    const struct dims q = tokens(s->q, s->heads, s->dim), kv = tokens(s->kv, s->kv_heads, s->dim);
-    const struct dims scores = packed(s->heads, s->q, s->kv), rows = packed(s->heads, s->q, 1);
+    const struct strided_dims q = tokens(s->q, s->heads, s->dim),
+                              kv = tokens(s->kv, s->kv_heads, s->dim);
+    const struct strided_dims scores = packed(s->heads, s->q, s->kv),
+                              rows = packed(s->heads, s->q, 1);
     descriptor Q = in_memory(g, UID_Q, T, q), KT = in_memory(g, UID_K, T, turned(kv));
     descriptor VT = in_memory(g, UID_V, T, turned(kv)), O = in_memory(g, UID_O, T, q);
     descriptor dO = in_memory(g, UID_D_O, T, q), stats = in_memory(g, UID_STATS, F, rows);

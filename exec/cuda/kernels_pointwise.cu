@@ -399,12 +399,12 @@ int cuda_draw(struct cuda_array to, const struct draw *draw, cudaStream_t stream
 
 /* ---- sums of several arrays, for ranks that share a device ---- */
 
-struct members {
+struct reduce_operands {
     const void *from[CUDA_REDUCE_MEMBERS];
 };
 
-static __global__ void reduce_kernel(struct array to, struct members members, int count_members,
-                                     bool maximum, bool wide, int64_t count)
+static __global__ void reduce_kernel(struct array to, struct reduce_operands members,
+                                     int count_members, bool maximum, bool wide, int64_t count)
 {
     FOR_EACH(k, (count + EIGHT - 1) / EIGHT)
     {
@@ -427,7 +427,7 @@ static __global__ void reduce_kernel(struct array to, struct members members, in
 int cuda_reduce(struct cuda_array to, const void *const *from, int members, bool maximum,
                 int64_t count, cudaStream_t stream)
 {
-    struct members list = {};
+    struct reduce_operands list = {};
     bool wide = true;
     for (int i = 0; i < members; i++) {
         list.from[i] = from[i];

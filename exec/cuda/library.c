@@ -93,7 +93,7 @@ void *library_find(void *library, const char *library_name, const char *function
 }
 
 /* A table of functions: names, and where their addresses go. */
-struct table {
+struct function_table {
     const char *const *library;
     size_t libraries;
     const char *folder;
@@ -102,7 +102,7 @@ struct table {
     void *table;
 };
 
-static bool fill(const struct table *t, struct diag *diag)
+static bool fill(const struct function_table *t, struct diag *diag)
 {
     void *library = library_open(t->library, t->libraries, t->folder, diag);
     if (library == NULL)
@@ -118,7 +118,7 @@ static bool fill(const struct table *t, struct diag *diag)
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-static bool fill_once(const struct table *t, bool *filled, struct diag *diag)
+static bool fill_once(const struct function_table *t, bool *filled, struct diag *diag)
 {
     pthread_mutex_lock(&lock);
     if (!*filled)
@@ -149,8 +149,8 @@ const struct cublaslt *cublaslt_open(struct diag *diag)
     static const char *const functions[] = {CUBLASLT_FUNCTIONS(NAME_OF)};
     static struct cublaslt cublaslt;
     static bool filled;
-    const struct table t = {libraries, ARRAY_LEN(libraries), CUDA_LIBRARY_DIR,
-                            functions, ARRAY_LEN(functions), &cublaslt};
+    const struct function_table t = {libraries, ARRAY_LEN(libraries), CUDA_LIBRARY_DIR,
+                                     functions, ARRAY_LEN(functions), &cublaslt};
     const struct cublaslt *table = cublaslt_given;
     if (table == NULL && fill_once(&t, &filled, diag))
         table = &cublaslt;
@@ -204,8 +204,8 @@ const struct cudnn *cudnn_open(struct diag *diag)
     static const char *const functions[] = {CUDNN_FUNCTIONS(NAME_OF)};
     static struct cudnn cudnn;
     static bool filled;
-    const struct table t = {libraries, ARRAY_LEN(libraries), CUDA_LIBRARY_DIR,
-                            functions, ARRAY_LEN(functions), &cudnn};
+    const struct function_table t = {libraries, ARRAY_LEN(libraries), CUDA_LIBRARY_DIR,
+                                     functions, ARRAY_LEN(functions), &cudnn};
     const struct cudnn *table = cudnn_given;
     if (table == NULL && fill_once(&t, &filled, diag))
         table = &cudnn;
@@ -231,8 +231,8 @@ const struct nccl *nccl_open(struct diag *diag)
     static const char *const functions[] = {NCCL_FUNCTIONS(NAME_OF)};
     static struct nccl nccl;
     static bool filled;
-    const struct table t = {libraries, ARRAY_LEN(libraries), CUDA_LIBRARY_DIR,
-                            functions, ARRAY_LEN(functions), &nccl};
+    const struct function_table t = {libraries, ARRAY_LEN(libraries), CUDA_LIBRARY_DIR,
+                                     functions, ARRAY_LEN(functions), &nccl};
     const struct nccl *table = nccl_given;
     int version = 0;
     if (table == NULL && fill_once(&t, &filled, diag))
@@ -257,8 +257,8 @@ const struct cupti *cupti_library(struct diag *diag)
     static const char *const functions[] = {CUPTI_FUNCTIONS(NAME_OF)};
     static struct cupti cupti;
     static bool filled;
-    const struct table t = {libraries, ARRAY_LEN(libraries), CUDA_LIBRARY_DIR,
-                            functions, ARRAY_LEN(functions), &cupti};
+    const struct function_table t = {libraries, ARRAY_LEN(libraries), CUDA_LIBRARY_DIR,
+                                     functions, ARRAY_LEN(functions), &cupti};
     const struct cupti *table = cupti_given;
     uint32_t version = 0;
     if (table == NULL && fill_once(&t, &filled, diag))

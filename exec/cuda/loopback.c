@@ -27,7 +27,7 @@ struct rendezvous {
 };
 
 /* All calls of one group instance are together: (groups, instances, calls). */
-struct loopback {
+struct loopback_meetings {
     struct arena arena;
     uint32_t *begin; /* (groups) the first rendezvous of the group */
     struct rendezvous *rendezvous;
@@ -36,7 +36,7 @@ struct loopback {
     const void **from;          /* (most members) */
 };
 
-static struct rendezvous *meetings_new(struct loopback *l, uint32_t count, uint32_t size)
+static struct rendezvous *meetings_new(struct loopback_meetings *l, uint32_t count, uint32_t size)
 {
     struct rendezvous *rendezvous = arena_array(&l->arena, count, sizeof *rendezvous);
     for (uint32_t i = 0; i < count; i++)
@@ -49,7 +49,7 @@ enum status loopback_open(struct cuda *cuda, struct diag *diag)
 {
     const struct ir *ir = cuda->run->ir;
     const struct exec_plan *plan = &cuda->run->plan;
-    struct loopback *l = heap_zalloc(1, sizeof *l);
+    struct loopback_meetings *l = heap_zalloc(1, sizeof *l);
     cuda->loopback = l;
     l->begin = arena_array(&l->arena, ir->group_count, sizeof *l->begin);
     for (uint32_t g = 0; g < ir->group_count; g++) {
@@ -153,7 +153,7 @@ static uint64_t slice_begin(const struct rendezvous *m, const struct collective_
 }
 
 /* Enqueues to = sum or maximum over members of their slices of `count` elements. */
-static bool reduce(struct loopback *l, const struct rendezvous *m,
+static bool reduce(struct loopback_meetings *l, const struct rendezvous *m,
                    const struct collective_part *part, void *to, uint64_t begin, uint64_t count,
                    enum reduce_op reduction)
 {
@@ -171,7 +171,7 @@ static bool reduce(struct loopback *l, const struct rendezvous *m,
            cuda_failed(part->stream->rank, part->op, "launching a reduction", error);
 }
 
-static bool gather(struct loopback *l, const struct rendezvous *m, uint32_t own)
+static bool gather(struct loopback_meetings *l, const struct rendezvous *m, uint32_t own)
 {
     const struct collective_part *part = &m->part[own];
     const struct work *work = part->call.work;
@@ -212,7 +212,7 @@ static bool gather(struct loopback *l, const struct rendezvous *m, uint32_t own)
 
 /* Computes an all-reduce: each member reduces its slice into its own result, and then all fetch the other slices. In
  * place this is safe: only its owner touches a slice before all members have read theirs. */
-static bool all_reduce(struct loopback *l, const struct rendezvous *m)
+static bool all_reduce(struct loopback_meetings *l, const struct rendezvous *m)
 {
     uint64_t count = m->part[0].call.write[0].count, each = (count + m->size - 1) / m->size;
     enum reduce_op reduction = (enum reduce_op)m->part[0].call.work->all_reduce.op;
@@ -242,7 +242,7 @@ static bool all_reduce(struct loopback *l, const struct rendezvous *m)
     return going;
 }
 
-static bool collective(struct loopback *l, const struct rendezvous *m)
+static bool collective(struct loopback_meetings *l, const struct rendezvous *m)
 {
     bool going = true;
     if (m->part[0].call.work->kind == WORK_ALL_REDUCE) {
@@ -300,7 +300,7 @@ bool loopback_arrive(struct cuda_stream *stream, uint32_t op)
 {
     struct exec_run *run = stream->rank->run;
     const struct exec_plan *plan = &run->plan;
-    struct loopback *l = cuda_of(run)->loopback;
+    struct loopback_meetings *l = cuda_of(run)->loopback;
     uint32_t rank = stream->rank->rank, index;
     enum work_kind kind = (enum work_kind)run->ir->op.kind[op];
     struct rendezvous *m;

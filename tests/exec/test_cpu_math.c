@@ -284,7 +284,7 @@ static void adamw_takes_the_steps_of_its_definition(void)
 static void norms_are_those_of_what_counts(void)
 {
     struct check_random random = check_random_make();
-    static const struct share share[] = {{0, 2, 1}, {3, 1, 2}};
+    static const struct copied_run share[] = {{0, 2, 1}, {3, 1, 2}};
     struct trial t =
         trial_new((struct work){.kind = WORK_SQUARE_SUM, .square_sum = {4, 1, 0}}, &random);
     float *x = trial_read(&t, 4), *before = trial_read(&t, 1), *y = trial_write(&t, 1);
