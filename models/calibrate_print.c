@@ -67,20 +67,20 @@ void calibrate_put_field(struct json_out *json, const char *name, enum unit_kind
  * path by path: between two paths only the objects that they do not share are closed and opened. */
 enum { DEPTH_MAX = 6 };
 
-struct writer {
+struct record_writer {
     struct json_out json;
     char open[DEPTH_MAX][32]; /* names of the objects that are open */
     size_t depth;
 };
 
-static void close_to(struct writer *w, size_t depth)
+static void close_to(struct record_writer *w, size_t depth)
 {
     for (; w->depth > depth; w->depth--)
         json_end_object(&w->json);
 }
 
 /* Opens the objects of path[0..size), which does not include the number's own name. */
-static void open_path(struct writer *w, const char *path, size_t size)
+static void open_path(struct record_writer *w, const char *path, size_t size)
 {
     bool shared = true;
     size_t depth = 0, part;
@@ -120,7 +120,7 @@ double calibration_spread(const struct calibration *c, const struct calibrate_nu
     return fmin(spread, CALIBRATE_SPREAD_MOST);
 }
 
-static void write_number(struct writer *w, const struct calibration *c,
+static void write_number(struct record_writer *w, const struct calibration *c,
                          const struct calibrate_number *number)
 {
     const char *leaf = strrchr(number->name, '.');
@@ -129,7 +129,7 @@ static void write_number(struct writer *w, const struct calibration *c,
                         calibration_spread(c, number));
 }
 
-static void write_calibration(struct writer *w, const struct calibrate_family *family)
+static void write_calibration(struct record_writer *w, const struct calibrate_family *family)
 {
     const struct cost_calibration *calibration = &family->calibration;
     open_path(w, family->name, strlen(family->name));
@@ -150,7 +150,7 @@ static void write_calibration(struct writer *w, const struct calibrate_family *f
 }
 
 /* Families of a file in its order; numbers of one stand together. */
-static void write_under(struct writer *w, const struct calibration *c, const char *prefix)
+static void write_under(struct record_writer *w, const struct calibration *c, const char *prefix)
 {
     size_t size = strlen(prefix);
     for (int deeper = 0; deeper < 2; deeper++) /* "memory.kinds.gelu": after all of "memory" */
@@ -169,7 +169,7 @@ void calibration_print_device(const struct calibration *calibration, const char 
                               const char *base, const char *note, struct text *out)
 {
     static const char *const prefixes_of_file[] = {"device", "matmul", "memory", "host", "cpu"};
-    struct writer w = {.json = {.out = out}};
+    struct record_writer w = {.json = {.out = out}};
     json_begin_object(&w.json, NULL);
     json_put_count(&w.json, "longhaul_device_cost", 1);
     json_put_text(&w.json, "name", name);

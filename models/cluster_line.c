@@ -31,7 +31,7 @@ const char *cluster_line_preset(const char *device)
 static const char form[] = "expected NODESxGPUSxDEVICE, such as 2x4xh100";
 static const char from_line[] = "the one-line form";
 
-struct line {
+struct cluster_line {
     struct cluster *cluster;
     struct arena *arena;
     struct cursor cursor; /* all of it is one line */
@@ -40,7 +40,7 @@ struct line {
 };
 
 /* Takes everything up to one of `stops` or the end. */
-static const char *take(struct line *line, const char *stops, size_t *size)
+static const char *take(struct cluster_line *line, const char *stops, size_t *size)
 {
     const char *from = line->cursor.at;
     while (line->cursor.at < line->cursor.end && !strchr(stops, *line->cursor.at))
@@ -49,7 +49,7 @@ static const char *take(struct line *line, const char *stops, size_t *size)
     return from;
 }
 
-static bool skip(struct line *line, char c)
+static bool skip(struct cluster_line *line, char c)
 {
     if (line->cursor.at == line->cursor.end || *line->cursor.at != c)
         return false;
@@ -57,7 +57,8 @@ static bool skip(struct line *line, char c)
     return true;
 }
 
-static enum status take_count(struct line *line, const char *what, int64_t limit, int64_t *count)
+static enum status take_count(struct cluster_line *line, const char *what, int64_t limit,
+                              int64_t *count)
 {
     struct loc at = cursor_loc(&line->cursor);
     size_t size;
@@ -72,8 +73,8 @@ static enum status take_count(struct line *line, const char *what, int64_t limit
 }
 
 /* Devices that begin with the name ("a100"), else the nearest one, else all. */
-static enum status unknown_base(struct line *line, const char *name, const char *const *presets,
-                                size_t preset_count, struct loc at)
+static enum status unknown_base(struct cluster_line *line, const char *name,
+                                const char *const *presets, size_t preset_count, struct loc at)
 {
     const char *devices[ARRAY_LEN(bases)];
     struct text begin = {0}, all = {0};
@@ -99,7 +100,7 @@ static enum status unknown_base(struct line *line, const char *name, const char 
     return status;
 }
 
-static enum status take_base(struct line *line)
+static enum status take_base(struct cluster_line *line)
 {
     struct loc at = cursor_loc(&line->cursor);
     size_t size;
@@ -119,7 +120,7 @@ static enum status take_base(struct line *line)
     return unknown_base(line, name, presets, count, at);
 }
 
-static void set_count(struct line *line, const char *path, int64_t value)
+static void set_count(struct cluster_line *line, const char *path, int64_t value)
 {
     char *text = arena_printf(line->arena, "%lld", (long long)value);
     enum status status =
@@ -129,14 +130,15 @@ static void set_count(struct line *line, const char *path, int64_t value)
     (void)status;
 }
 
-static void set_table(struct line *line, const char *path, const int64_t *entries, int64_t count)
+static void set_table(struct cluster_line *line, const char *path, const int64_t *entries,
+                      int64_t count)
 {
     cluster_field_set_table(line->cluster, line->arena, cluster_field_find(path), entries,
                             (size_t)count, from_line, cursor_loc(&line->cursor));
 }
 
 /* Keeps the first `gpus` GPUs of the node, its whole host, and the NICs that serve those GPUs. */
-static void cut_node(struct line *line, int64_t gpus)
+static void cut_node(struct cluster_line *line, int64_t gpus)
 {
     struct cluster *c = line->cluster;
     struct arena *arena = line->arena;
@@ -167,7 +169,7 @@ static void cut_node(struct line *line, int64_t gpus)
 }
 
 /* nics=N: cluster_adapt() says which GPUs each serves. */
-static enum status set_nics(struct line *line, const char *word, size_t size, struct loc at)
+static enum status set_nics(struct cluster_line *line, const char *word, size_t size, struct loc at)
 {
     const struct cluster *c = line->cluster;
     int64_t count, gpus = c->gpus_per_node;
@@ -200,7 +202,7 @@ bool cluster_line_has(const char *path)
     return strcmp(path, "nics") == 0 || (field != NULL && settable(field));
 }
 
-static enum status unknown_option(struct line *line, const char *name, struct loc at)
+static enum status unknown_option(struct cluster_line *line, const char *name, struct loc at)
 {
     const char *known[CLUSTER_FIELD_COUNT + 1] = {"nics"};
     size_t count = 1;
@@ -220,7 +222,7 @@ static enum status unknown_option(struct line *line, const char *name, struct lo
 
 /* Refuses to change a number of the data sheet that affects no time, since kernel times come from the device's costs.
  * The ideal device has no such costs: its peak may be changed. */
-static enum status check_changes_times(struct line *line, const char *name, struct loc at)
+static enum status check_changes_times(struct cluster_line *line, const char *name, struct loc at)
 {
     if ((strcmp(name, "device.peak_bf16") != 0 && strcmp(name, "device.memory_bandwidth") != 0) ||
         strcmp(line->cluster->device.name, "ideal") == 0)
@@ -234,7 +236,7 @@ static enum status check_changes_times(struct line *line, const char *name, stru
         name);
 }
 
-static enum status take_option(struct line *line)
+static enum status take_option(struct cluster_line *line)
 {
     struct loc at = cursor_loc(&line->cursor);
     size_t size;
@@ -266,7 +268,7 @@ static bool starts_with_digit(const char *text)
 }
 
 /* NODESxGPUSxDEVICE */
-static enum status take_shape(struct line *line)
+static enum status take_shape(struct cluster_line *line)
 {
     int64_t nodes, gpus;
     enum status status = take_count(line, "nodes", CLUSTER_MAX_NODES, &nodes);
@@ -287,7 +289,7 @@ static enum status take_shape(struct line *line)
     return STATUS_OK;
 }
 
-static enum status take_name(struct line *line)
+static enum status take_name(struct cluster_line *line)
 {
     size_t size;
     const char *word = take(line, ":", &size);
@@ -295,7 +297,7 @@ static enum status take_name(struct line *line)
                         line->diag);
 }
 
-static enum status parse(struct line *line)
+static enum status parse(struct cluster_line *line)
 {
     bool named = !starts_with_digit(line->cursor.at) && strchr(line->cursor.at, ':') != NULL;
     enum status status = named ? take_name(line) : take_shape(line);
@@ -316,10 +318,10 @@ enum status cluster_parse_line(struct cluster *cluster, struct arena *arena, con
 {
     *cluster = (struct cluster){0};
     const char *name = arena_text(arena, text, size);
-    struct line line = {.cluster = cluster,
-                        .arena = arena,
-                        .cursor = cursor_make(name, name, strlen(name)),
-                        .diag = diag};
+    struct cluster_line line = {.cluster = cluster,
+                                .arena = arena,
+                                .cursor = cursor_make(name, name, strlen(name)),
+                                .diag = diag};
     if (strlen(name) != size || strpbrk(name, "\r\n"))
         return diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT, "%s", form);
     enum status status = parse(&line);

@@ -145,7 +145,7 @@ static bool same_size(const struct residual *a, const struct residual *b)
 }
 
 /* What a row must share with a run. */
-enum shared {
+enum likeness {
     SHARE_DEVICE = 1,
     SHARE_PROFILE = 2,
     SHARE_KERNEL = 4,

@@ -25,19 +25,19 @@ static const struct {
     {"reduce_perf", WORK_REDUCE, false},
 };
 
-struct word {
+struct tests_word {
     const char *text;
     size_t size;
 };
 
-struct table {
+struct tests_table {
     struct points *points;
     struct diag *diag;
     int64_t min_bytes;
     int test;      /* row of tests; -1: not known yet */
     int64_t ranks; /* listed so far in this header */
     size_t hosts;
-    struct word host[HOSTS_MAX];
+    struct tests_word host[HOSTS_MAX];
     /* Places of columns; -1: no header line yet. */
     int size, type, time;
     size_t columns;
@@ -47,12 +47,12 @@ struct table {
         last_bytes; /* sizes of the first and the last row below the names of columns; -1: none yet */
 };
 
-static bool is(struct word word, const char *text)
+static bool is(struct tests_word word, const char *text)
 {
     return strlen(text) == word.size && memcmp(word.text, text, word.size) == 0;
 }
 
-static size_t split(const char *line, size_t size, struct word *words)
+static size_t split(const char *line, size_t size, struct tests_word *words)
 {
     size_t count = 0, at = 0;
     while (at < size && count < WORDS_MAX) {
@@ -62,12 +62,12 @@ static size_t split(const char *line, size_t size, struct word *words)
         while (at < size && line[at] != ' ' && line[at] != '\t' && line[at] != '\r')
             at++;
         if (at > begin)
-            words[count++] = (struct word){line + begin, at - begin};
+            words[count++] = (struct tests_word){line + begin, at - begin};
     }
     return count;
 }
 
-static int find_test(struct word word)
+static int find_test(struct tests_word word)
 {
     for (size_t i = 0; i < ARRAY_LEN(tests); i++)
         if (is(word, tests[i].test))
@@ -77,7 +77,7 @@ static int find_test(struct word word)
 
 /* The lines of two runs stand between each other: which run a row belongs to, and so how many ranks it had, is not
  * known. */
-static enum status refuse_mixed(const struct table *table, struct loc at, const char *why)
+static enum status refuse_mixed(const struct tests_table *table, struct loc at, const char *why)
 {
     return diag_error(table->diag, at, STATUS_BAD_INPUT,
                       "%s: the lines of two runs are mixed here; write the output of each run to a "
@@ -87,8 +87,8 @@ static enum status refuse_mixed(const struct table *table, struct loc at, const 
 
 /* "Rank  0 Group  0 Pid  1234 on  node1 device  0 [0x07] NVIDIA H100": the host follows "on". A run lists its ranks in
  * order, from 0. */
-static enum status read_rank(struct table *table, struct loc at, const struct word *words,
-                             size_t count)
+static enum status read_rank(struct tests_table *table, struct loc at,
+                             const struct tests_word *words, size_t count)
 {
     int64_t rank;
     if (table->in_rows) { /* another run of a program begins */
@@ -115,7 +115,7 @@ static enum status read_rank(struct table *table, struct loc at, const struct wo
     if (++table->ranks > RANKS_MAX)
         return diag_error(table->diag, at, STATUS_BAD_INPUT,
                           "the output lists more than %d ranks, the most that are read", RANKS_MAX);
-    struct word host = words[on + 1];
+    struct tests_word host = words[on + 1];
     for (size_t i = 0; i < table->hosts; i++)
         if (table->host[i].size == host.size &&
             memcmp(table->host[i].text, host.text, host.size) == 0)
@@ -128,7 +128,7 @@ static enum status read_rank(struct table *table, struct loc at, const struct wo
 }
 
 /* "size count type redop root time algbw busbw #wrong time ...": the first time is out of place. */
-static void read_columns(struct table *table, const struct word *words, size_t count)
+static void read_columns(struct tests_table *table, const struct tests_word *words, size_t count)
 {
     table->columns = count;
     table->size = table->type = table->time = -1;
@@ -143,8 +143,8 @@ static void read_columns(struct table *table, const struct word *words, size_t c
     }
 }
 
-static enum status read_comment(struct table *table, struct loc at, const struct word *words,
-                                size_t count)
+static enum status read_comment(struct tests_table *table, struct loc at,
+                                const struct tests_word *words, size_t count)
 {
     if (count == 0)
         return STATUS_OK;
@@ -168,7 +168,7 @@ static enum status read_comment(struct table *table, struct loc at, const struct
 }
 
 /* Types of nccl-tests whose numbers a device computes with; others are moved all the same. */
-static enum dtype dtype_of(struct word word)
+static enum dtype dtype_of(struct tests_word word)
 {
     static const struct {
         const char *name;
@@ -183,8 +183,8 @@ static enum dtype dtype_of(struct word word)
     return DTYPE_U8;
 }
 
-static enum status read_row(struct table *table, struct loc at, const struct word *words,
-                            size_t count)
+static enum status read_row(struct tests_table *table, struct loc at,
+                            const struct tests_word *words, size_t count)
 {
     int64_t size;
     double time_us;
@@ -218,7 +218,7 @@ static enum status read_row(struct table *table, struct loc at, const struct wor
     if (table->first_bytes < 0)
         table->first_bytes = size;
     table->last_bytes = size;
-    struct word time = words[table->time];
+    struct tests_word time = words[table->time];
     if (!parse_double(time.text, time.size, &time_us) || !(time_us >= 0 && time_us < 1e12))
         return diag_error(table->diag, at, STATUS_BAD_INPUT, "'%.*s' is no time in us",
                           (int)(time.size < 60 ? time.size : 60), time.text);
@@ -276,9 +276,10 @@ static size_t tag_size(const char *line, size_t size)
 
 /* Reads one line of the output. A row of the table starts with a whole number; other lines between rows, which mpirun
  * or NCCL_DEBUG print, are skipped. */
-static enum status read_line(struct table *table, struct loc at, const char *line, size_t size)
+static enum status read_line(struct tests_table *table, struct loc at, const char *line,
+                             size_t size)
 {
-    struct word words[WORDS_MAX];
+    struct tests_word words[WORDS_MAX];
     for (int tagged = 0; tagged < 2; tagged++) {
         while (size > 0 && (*line == ' ' || *line == '\t')) {
             line++;
@@ -313,17 +314,18 @@ bool nccl_tests_recognise(const char *data, size_t size)
 enum status nccl_tests_parse(struct points *points, const char *name, const char *data, size_t size,
                              const char *test, int64_t min_bytes, struct diag *diag)
 {
-    struct table *table = heap_zalloc(1, sizeof *table);
+    struct tests_table *table = heap_zalloc(1, sizeof *table);
     struct loc at = {.name = arena_text(&points->arena, name, strlen(name)), .line = 1};
-    *table = (struct table){.points = points,
-                            .diag = diag,
-                            .min_bytes = min_bytes,
-                            .test = test ? find_test((struct word){test, strlen(test)}) : -1,
-                            .size = -1,
-                            .type = -1,
-                            .time = -1,
-                            .first_bytes = -1,
-                            .last_bytes = -1};
+    *table =
+        (struct tests_table){.points = points,
+                             .diag = diag,
+                             .min_bytes = min_bytes,
+                             .test = test ? find_test((struct tests_word){test, strlen(test)}) : -1,
+                             .size = -1,
+                             .type = -1,
+                             .time = -1,
+                             .first_bytes = -1,
+                             .last_bytes = -1};
     enum status status = STATUS_OK;
     if (test && table->test < 0)
         status = diag_error(diag, at, STATUS_BAD_INPUT,

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum column {
+enum points_column {
     COLUMN_MEASURED,
     COLUMN_KIND,
     COLUMN_PARAMS,
@@ -140,8 +140,8 @@ static enum status read_comment(void *context, struct loc at, const char *text, 
     return STATUS_OK;
 }
 
-static enum status field_error(const struct record *record, enum column column, struct diag *diag,
-                               const char *wanted)
+static enum status field_error(const struct record *record, enum points_column column,
+                               struct diag *diag, const char *wanted)
 {
     return records_field_error(record, column_names[column], diag, "'%s' is not %s",
                                record->field[column], wanted);
@@ -236,7 +236,7 @@ static enum status read_operands(const struct record *record, struct work *work,
 static enum status read_times(const struct record *record, struct point *point, struct diag *diag)
 {
     const struct {
-        enum column column;
+        enum points_column column;
         double *value;
     } times[] = {
         {COLUMN_MEDIAN, &point->median_s},

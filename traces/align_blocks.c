@@ -21,7 +21,7 @@
 
 enum { MOVE_SKIP_A, MOVE_SKIP_B, MOVE_BLOCK };
 
-struct program {
+struct alignment {
     const struct align_item *a, *b;
     size_t a_count, b_count;
     size_t band;             /* cells of a row on either side of the diagonal */
@@ -39,14 +39,14 @@ static uint8_t block_code(size_t a, size_t b)
 }
 
 /* Returns the first j of row i. */
-static size_t row_begin(const struct program *p, size_t i)
+static size_t row_begin(const struct alignment *p, size_t i)
 {
     size_t middle =
         p->a_count == 0 ? 0 : (size_t)((double)i / (double)p->a_count * (double)p->b_count);
     return middle > p->band ? middle - p->band : 0;
 }
 
-static float *score_at(const struct program *p, size_t i, size_t j)
+static float *score_at(const struct alignment *p, size_t i, size_t j)
 {
     size_t begin = row_begin(p, i);
     if (j < begin || j - begin >= p->width)
@@ -54,7 +54,7 @@ static float *score_at(const struct program *p, size_t i, size_t j)
     return &p->score[(i % (ALIGN_MANY + 1)) * p->width + (j - begin)];
 }
 
-static uint8_t *move_at(const struct program *p, size_t i, size_t j)
+static uint8_t *move_at(const struct alignment *p, size_t i, size_t j)
 {
     return &p->move[i * p->width + (j - row_begin(p, i))];
 }
@@ -80,7 +80,7 @@ static float bonus(const struct align_item *a, const struct align_item *b)
     return score;
 }
 
-static void consider(const struct program *p, size_t i, size_t j, size_t a, size_t b, float worth,
+static void consider(const struct alignment *p, size_t i, size_t j, size_t a, size_t b, float worth,
                      float *best, uint8_t *move)
 {
     const float *before = score_at(p, i - a, j - b);
@@ -110,7 +110,8 @@ static bool block_allowed(const struct align_item *a, size_t a_count, const stru
 }
 
 /* Blocks that end with items i - 1 and j - 1 and whose amounts are known. */
-static void consider_blocks(const struct program *p, size_t i, size_t j, float *best, uint8_t *move)
+static void consider_blocks(const struct alignment *p, size_t i, size_t j, float *best,
+                            uint8_t *move)
 {
     size_t first = 1; /* smaller b fall short of this a, and so of larger ones */
     for (size_t a = 1; a <= ALIGN_MANY && a <= p->a_run[i]; a++) {
@@ -130,7 +131,7 @@ static void consider_blocks(const struct program *p, size_t i, size_t j, float *
     }
 }
 
-static void fill_cell(const struct program *p, size_t i, size_t j)
+static void fill_cell(const struct alignment *p, size_t i, size_t j)
 {
     float best = -INFINITY;
     uint8_t move = MOVE_SKIP_A;
@@ -156,7 +157,7 @@ static void fill_cell(const struct program *p, size_t i, size_t j)
     *move_at(p, i, j) = move;
 }
 
-static size_t walk_back(const struct program *p, struct align_block **blocks)
+static size_t walk_back(const struct alignment *p, struct align_block **blocks)
 {
     struct align_block *block = heap_alloc(p->a_count + 1, sizeof *block);
     size_t count = 0, i = p->a_count, j = p->b_count;
@@ -189,7 +190,7 @@ size_t align_blocks(const struct align_sequence *a, const struct align_sequence 
                     struct align_block **blocks)
 {
     assert(a->count <= ALIGN_ITEMS_MAX && b->count <= ALIGN_ITEMS_MAX);
-    struct program p = {.a = a->item, .b = b->item, .a_count = a->count, .b_count = b->count};
+    struct alignment p = {.a = a->item, .b = b->item, .a_count = a->count, .b_count = b->count};
     /* If the whole table would be too large, only a band around the diagonal is filled. The band must be wider than
      * the diagonal's step from row to row. */
     size_t step = b->count / (a->count + 1) + 1;

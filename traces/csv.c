@@ -12,7 +12,7 @@ enum column_type { COLUMN_U32, COLUMN_I32, COLUMN_LABEL, COLUMN_TIME, COLUMN_AMO
 enum { COLUMN_LIMIT = 16 };
 
 /* The properties in which the two files differ. */
-struct table {
+struct csv_columns {
     const char *const *names;
     const enum column_type *types;
     size_t columns;
@@ -61,10 +61,10 @@ static void memory_arrays(const struct trace *trace, void *column[])
 #undef ARRAY
 }
 
-static const struct table op_table = {
+static const struct csv_columns op_table = {
     op_names, op_types, ARRAY_LEN(op_names), OP_start_s, OP_end_s, trace_add_op, op_rows, op_arrays,
 };
-static const struct table memory_table = {
+static const struct csv_columns memory_table = {
     memory_names,     memory_types, ARRAY_LEN(memory_names), 0, 0,
     trace_add_memory, memory_rows,  memory_arrays,
 };
@@ -121,7 +121,8 @@ static struct text *quote_labels(const struct trace *trace)
     return quoted;
 }
 
-static void print_table(const struct trace *trace, const struct table *table, struct text *out)
+static void print_table(const struct trace *trace, const struct csv_columns *table,
+                        struct text *out)
 {
     void *column[COLUMN_LIMIT];
     assert(table->columns <= COLUMN_LIMIT);
@@ -184,7 +185,7 @@ void trace_print_memory(const struct trace *trace, struct text *out)
 
 struct reader {
     struct trace *trace;
-    const struct table *table;
+    const struct csv_columns *table;
     bool in_rows;                /* the line of column names has been read */
     uint16_t last[COLUMN_LIMIT]; /* the label of the row before: labels come in runs */
 };
@@ -251,8 +252,9 @@ static enum status read_label(struct reader *reader, const struct record *record
 }
 
 /* Reads one number; the row is not in the table yet. */
-static enum status read_number(const struct record *record, size_t c, const struct table *table,
-                               int64_t *whole, double *real, struct diag *diag)
+static enum status read_number(const struct record *record, size_t c,
+                               const struct csv_columns *table, int64_t *whole, double *real,
+                               struct diag *diag)
 {
     static const struct {
         int64_t low, high;
@@ -280,7 +282,7 @@ static enum status read_number(const struct record *record, size_t c, const stru
 
 static enum status read_row(struct reader *reader, const struct record *record, struct diag *diag)
 {
-    const struct table *table = reader->table;
+    const struct csv_columns *table = reader->table;
     union {
         int64_t whole;
         double real;
@@ -334,8 +336,8 @@ static enum status read_record(void *context, const struct record *record, struc
     return records_check_columns(record, reader->table->names, reader->table->columns, 0, diag);
 }
 
-static enum status parse_table(struct trace *trace, const struct table *table, const char *name,
-                               const char *data, size_t size, struct diag *diag)
+static enum status parse_table(struct trace *trace, const struct csv_columns *table,
+                               const char *name, const char *data, size_t size, struct diag *diag)
 {
     assert(table->columns <= COLUMN_LIMIT);
     trace_label(trace, ""); /* label 0, with which reader.last[] begins */
@@ -369,8 +371,8 @@ enum status trace_parse_memory(struct trace *trace, const char *name, const char
 
 /* ---- files ---- */
 
-static enum status load_table(struct trace *trace, const struct table *table, const char *path,
-                              struct diag *diag)
+static enum status load_table(struct trace *trace, const struct csv_columns *table,
+                              const char *path, struct diag *diag)
 {
     struct text text = {0};
     enum status status = text_read(&text, path, diag);

@@ -85,7 +85,7 @@ static enum kernel_class class_by_name(const char *name)
     return CLASS_OTHER;
 }
 
-struct timed_row {
+struct started_row {
     int32_t step;
     double start_s;
     uint32_t row;
@@ -93,7 +93,7 @@ struct timed_row {
 
 static int compare_timed(const void *left, const void *right)
 {
-    const struct timed_row *a = left, *b = right;
+    const struct started_row *a = left, *b = right;
     if (a->step != b->step)
         return a->step < b->step ? -1 : 1;
     if (a->start_s != b->start_s)
@@ -106,10 +106,10 @@ static void add_foreign_rows(struct explain_rows *rows, const struct trace *trac
                              const bool *stray)
 {
     const struct trace_ops *ops = &trace->ops;
-    struct timed_row *order = heap_alloc(ops->count + 1, sizeof *order);
+    struct started_row *order = heap_alloc(ops->count + 1, sizeof *order);
     uint32_t messages = 0;
     for (size_t i = 0; i < ops->count; i++)
-        order[i] = (struct timed_row){ops->step[i], ops->start_s[i], (uint32_t)i};
+        order[i] = (struct started_row){ops->step[i], ops->start_s[i], (uint32_t)i};
     qsort(order, ops->count, sizeof *order, compare_timed);
     for (size_t k = 0; k < ops->count; k++) {
         uint32_t i = order[k].row;

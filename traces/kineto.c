@@ -110,7 +110,7 @@ static void nest(struct builder *b)
 /* --- which step an instant belongs to --- */
 
 struct steps {
-    struct step {
+    struct profiler_step {
         double start_us, end_us;
         int32_t number;
     } * step;
@@ -119,7 +119,7 @@ struct steps {
 
 static int compare_steps(const void *left, const void *right)
 {
-    const struct step *a = left, *b = right;
+    const struct profiler_step *a = left, *b = right;
     return a->start_us < b->start_us ? -1 : a->start_us > b->start_us;
 }
 
@@ -133,7 +133,8 @@ static struct steps find_steps(const struct builder *b)
         if (event->type == KINETO_ANNOTATION && starts_with(name, prefix)) {
             long number = strtol(name + sizeof prefix - 1, NULL, 10);
             int32_t kept = number >= 0 && number < INT32_MAX ? (int32_t)number : INT32_MAX;
-            steps.step[steps.count++] = (struct step){event->start_us, event->end_us, kept};
+            steps.step[steps.count++] =
+                (struct profiler_step){event->start_us, event->end_us, kept};
         }
     }
     if (steps.count > 0)
@@ -159,14 +160,14 @@ static int32_t step_at(const struct steps *steps, double time_us)
 
 /* --- the operator that launched a kernel --- */
 
-struct launcher {
+struct kineto_launch {
     uint64_t id; /* "External id" or "correlation" */
     uint32_t event;
 };
 
 static int compare_launchers(const void *left, const void *right)
 {
-    const struct launcher *a = left, *b = right;
+    const struct kineto_launch *a = left, *b = right;
     if (a->id != b->id)
         return a->id < b->id ? -1 : 1;
     return a->event < b->event ? -1 : a->event > b->event;
@@ -174,7 +175,7 @@ static int compare_launchers(const void *left, const void *right)
 
 /* Operators by the identifiers that kernels name: of their own, and of the calls that they made. */
 struct launchers {
-    struct launcher *operator_of, *call_of;
+    struct kineto_launch *operator_of, *call_of;
     size_t operators, calls;
 };
 
@@ -186,9 +187,9 @@ static struct launchers find_launchers(const struct builder *b)
     for (uint32_t i = 0; i < b->events->count; i++) {
         const struct kineto_event *event = event_at(b, i);
         if (event->type == KINETO_OPERATOR && event->external != 0)
-            l.operator_of[l.operators++] = (struct launcher){event->external, i};
+            l.operator_of[l.operators++] = (struct kineto_launch){event->external, i};
         if (event->type == KINETO_CALL && event->correlation != 0 && b->context[i].inner != NONE)
-            l.call_of[l.calls++] = (struct launcher){event->correlation, b->context[i].inner};
+            l.call_of[l.calls++] = (struct kineto_launch){event->correlation, b->context[i].inner};
     }
     qsort(l.operator_of, l.operators, sizeof *l.operator_of, compare_launchers);
     qsort(l.call_of, l.calls, sizeof *l.call_of, compare_launchers);
@@ -201,7 +202,7 @@ static void launchers_release(struct launchers *l)
     free(l->call_of);
 }
 
-static uint32_t find_launcher(const struct launcher *launcher, size_t count, uint64_t id)
+static uint32_t find_launcher(const struct kineto_launch *launcher, size_t count, uint64_t id)
 {
     size_t low = 0, high = count;
     while (low < high) {

@@ -27,7 +27,7 @@ static void put_us(struct text *out, int64_t ns)
 
 enum { FIRST_THREAD = 1 }; /* viewers treat thread 0 as the idle one */
 
-struct writer {
+struct perfetto_writer {
     const struct trace *trace;
     struct text *out;
     struct text *label; /* the labels, escaped */
@@ -37,7 +37,7 @@ struct writer {
     struct diag *diag;
 };
 
-static enum status to_ns(const struct writer *writer, double time_s, int64_t *ns)
+static enum status to_ns(const struct perfetto_writer *writer, double time_s, int64_t *ns)
 {
     if (fabs(time_s) <= 4e9) { /* so that a difference, too, fits 63 bits of nanoseconds */
         *ns = (int64_t)llround(time_s * 1e9);
@@ -48,21 +48,22 @@ static enum status to_ns(const struct writer *writer, double time_s, int64_t *ns
 }
 
 /* Each event is a line of its own. */
-static void begin_event(struct writer *writer)
+static void begin_event(struct perfetto_writer *writer)
 {
     text_pass_on(writer->out);
     text_puts(writer->out, writer->any ? ",\n" : "\n");
     writer->any = true;
 }
 
-static void put_metadata(struct writer *writer, const char *what, uint32_t rank, uint32_t thread)
+static void put_metadata(struct perfetto_writer *writer, const char *what, uint32_t rank,
+                         uint32_t thread)
 {
     begin_event(writer);
     text_printf(writer->out, "{\"ph\":\"M\",\"name\":\"%s\",\"pid\":%u,\"tid\":%u,\"args\":", what,
                 (unsigned)rank, (unsigned)thread);
 }
 
-static void put_process(struct writer *writer, uint32_t rank)
+static void put_process(struct perfetto_writer *writer, uint32_t rank)
 {
     put_metadata(writer, "process_name", rank, 0);
     text_printf(writer->out, "{\"name\":\"rank %u\"}}", (unsigned)rank);
@@ -70,7 +71,7 @@ static void put_process(struct writer *writer, uint32_t rank)
     text_printf(writer->out, "{\"sort_index\":%u}}", (unsigned)rank);
 }
 
-static void put_thread(struct writer *writer, uint32_t rank, uint16_t stream)
+static void put_thread(struct perfetto_writer *writer, uint32_t rank, uint16_t stream)
 {
     uint32_t thread = writer->thread[stream];
     put_metadata(writer, "thread_name", rank, thread);
@@ -80,7 +81,7 @@ static void put_thread(struct writer *writer, uint32_t rank, uint16_t stream)
 }
 
 /* Numbers the streams by role, then by label, so that the tracks of all ranks are in the same order. */
-static void number_threads(struct writer *writer)
+static void number_threads(struct perfetto_writer *writer)
 {
     const struct trace *trace = writer->trace;
     uint32_t next = FIRST_THREAD;
@@ -100,7 +101,7 @@ static void put_arg(struct text *out, const char *key, bool *any)
     *any = true;
 }
 
-static void put_args(struct writer *writer, size_t row)
+static void put_args(struct perfetto_writer *writer, size_t row)
 {
     const struct trace_ops *ops = &writer->trace->ops;
     const struct {
@@ -141,7 +142,7 @@ static void put_args(struct writer *writer, size_t row)
         }
 }
 
-static enum status put_op(struct writer *writer, size_t row)
+static enum status put_op(struct perfetto_writer *writer, size_t row)
 {
     const struct trace_ops *ops = &writer->trace->ops;
     struct text *out = writer->out;
@@ -168,7 +169,7 @@ static enum status put_op(struct writer *writer, size_t row)
     return STATUS_OK;
 }
 
-static enum status put_ops(struct writer *writer, const struct row_order *order)
+static enum status put_ops(struct perfetto_writer *writer, const struct row_order *order)
 {
     const struct trace_ops *ops = &writer->trace->ops;
     enum status status = STATUS_OK;
@@ -183,8 +184,8 @@ static enum status put_ops(struct writer *writer, const struct row_order *order)
 }
 
 /* Appends a counter event of a memory's category; category NULL: of the memory's sum. */
-static void put_counter(struct writer *writer, size_t row, int64_t ns, const struct text *category,
-                        double bytes)
+static void put_counter(struct perfetto_writer *writer, size_t row, int64_t ns,
+                        const struct text *category, double bytes)
 {
     const struct trace_memory *memory = &writer->trace->memory;
     struct text *out = writer->out;
@@ -208,7 +209,7 @@ static void put_counter(struct writer *writer, size_t row, int64_t ns, const str
 }
 
 /* Appends the counters of one memory of one rank. live[] is zero before and after. */
-static enum status put_memory(struct writer *writer, const uint32_t *row, size_t count,
+static enum status put_memory(struct perfetto_writer *writer, const uint32_t *row, size_t count,
                               double *live)
 {
     const struct trace_memory *memory = &writer->trace->memory;
@@ -232,7 +233,7 @@ static enum status put_memory(struct writer *writer, const uint32_t *row, size_t
     return status;
 }
 
-static enum status put_memories(struct writer *writer, const struct row_order *order)
+static enum status put_memories(struct perfetto_writer *writer, const struct row_order *order)
 {
     double *live = heap_zalloc(writer->trace->label_count + 1, sizeof *live);
     enum status status = STATUS_OK;
@@ -245,7 +246,7 @@ static enum status put_memories(struct writer *writer, const struct row_order *o
 }
 
 /* Names every rank that has ops or memory rows. */
-static void put_processes(struct writer *writer, const struct row_order *a,
+static void put_processes(struct perfetto_writer *writer, const struct row_order *a,
                           const struct row_order *b)
 {
     for (size_t i = 0, j = 0; i < a->count || j < b->count;) {
@@ -260,7 +261,7 @@ static void put_processes(struct writer *writer, const struct row_order *a,
     }
 }
 
-static void put_header(struct writer *writer)
+static void put_header(struct perfetto_writer *writer)
 {
     const struct trace *trace = writer->trace;
     text_puts(writer->out, "{\"displayTimeUnit\":\"ns\",\n\"otherData\":{");
@@ -277,7 +278,7 @@ static void put_header(struct writer *writer)
 enum status perfetto_print(const struct trace *trace, struct text *out, const char *name,
                            struct diag *diag)
 {
-    struct writer writer = {.trace = trace, .out = out, .name = name, .diag = diag};
+    struct perfetto_writer writer = {.trace = trace, .out = out, .name = name, .diag = diag};
     writer.label = heap_zalloc(trace->label_count + 1, sizeof *writer.label);
     writer.thread = heap_zalloc(trace->label_count + 1, sizeof *writer.thread);
     for (size_t i = 0; i < trace->label_count; i++) {

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum column_kind { WORD, OPTIONAL_WORD, SWITCH, COUNT, SECONDS, LOGARITHM };
+enum residual_kind { WORD, OPTIONAL_WORD, SWITCH, COUNT, SECONDS, LOGARITHM };
 
 /* The columns, in order. COLUMN(name, member, kind, words of false and true) */
 /* clang-format off */
@@ -39,7 +39,7 @@ enum column_kind { WORD, OPTIONAL_WORD, SWITCH, COUNT, SECONDS, LOGARITHM };
 
 static const struct {
     size_t offset; /* of the member */
-    enum column_kind kind;
+    enum residual_kind kind;
     const char *words[2];
 } table[] = {
 #define COLUMN(name, member, kind, no, yes) {offsetof(struct residual, member), kind, {no, yes}},

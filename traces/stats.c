@@ -41,17 +41,17 @@ static size_t count_groups(const struct row_order *order, unsigned shift)
 /* ---- busy time ---- */
 
 /* Times at which something is busy: disjoint, in order, none of them empty. */
-struct intervals {
-    struct interval {
+struct busy_intervals {
+    struct busy_interval {
         double start_s, end_s;
     } * at;
     size_t count, capacity;
 };
 
 /* Adds an interval that starts no earlier than any before it. */
-static void add_interval(struct intervals *list, double start_s, double end_s)
+static void add_interval(struct busy_intervals *list, double start_s, double end_s)
 {
-    struct interval *last = list->count > 0 ? &list->at[list->count - 1] : NULL;
+    struct busy_interval *last = list->count > 0 ? &list->at[list->count - 1] : NULL;
     if (end_s <= start_s)
         return;
     if (last && start_s <= last->end_s) {
@@ -63,25 +63,25 @@ static void add_interval(struct intervals *list, double start_s, double end_s)
         list->capacity = heap_next_capacity(list->capacity, list->count + 1);
         list->at = heap_realloc(list->at, list->capacity, sizeof *list->at);
     }
-    list->at[list->count++] = (struct interval){start_s, end_s};
+    list->at[list->count++] = (struct busy_interval){start_s, end_s};
 }
 
 /* Adds all of other to *list. */
-static void unite(struct intervals *list, const struct intervals *other)
+static void unite(struct busy_intervals *list, const struct busy_intervals *other)
 {
-    struct intervals sum = {0};
+    struct busy_intervals sum = {0};
     size_t i = 0, j = 0;
     while (i < list->count || j < other->count) {
         bool first =
             j == other->count || (i < list->count && list->at[i].start_s <= other->at[j].start_s);
-        const struct interval *next = first ? &list->at[i++] : &other->at[j++];
+        const struct busy_interval *next = first ? &list->at[i++] : &other->at[j++];
         add_interval(&sum, next->start_s, next->end_s);
     }
     free(list->at);
     *list = sum;
 }
 
-static double length(const struct intervals *list)
+static double length(const struct busy_intervals *list)
 {
     double sum = 0;
     for (size_t i = 0; i < list->count; i++)
@@ -90,11 +90,11 @@ static double length(const struct intervals *list)
 }
 
 /* Returns the time during which both are busy. */
-static double common(const struct intervals *a, const struct intervals *b)
+static double common(const struct busy_intervals *a, const struct busy_intervals *b)
 {
     double sum = 0;
     for (size_t i = 0, j = 0; i < a->count && j < b->count;) {
-        const struct interval *x = &a->at[i], *y = &b->at[j];
+        const struct busy_interval *x = &a->at[i], *y = &b->at[j];
         double start = x->start_s > y->start_s ? x->start_s : y->start_s;
         double end = x->end_s < y->end_s ? x->end_s : y->end_s;
         if (end > start)
@@ -109,7 +109,7 @@ static double common(const struct intervals *a, const struct intervals *b)
 
 /* Computes the statistics of one stream of one rank from rows row[0..count) in order of start. waits[label]: the
  * label is a kind that only waits and does no work. */
-static void measure_stream(struct stats_stream *stream, struct intervals *busy,
+static void measure_stream(struct stats_stream *stream, struct busy_intervals *busy,
                            const struct trace *trace, const bool *waits, const uint32_t *row,
                            size_t count)
 {
@@ -136,9 +136,9 @@ static void measure_stream(struct stats_stream *stream, struct intervals *busy,
 }
 
 /* Computes exposed and idle times of a rank. Call once busy[] holds the times of all its streams, by role. */
-static void measure_rank(struct stats_rank *rank, struct intervals *busy)
+static void measure_rank(struct stats_rank *rank, struct busy_intervals *busy)
 {
-    struct intervals any = {0};
+    struct busy_intervals any = {0};
     for (int role = 0; role < ROLE_COUNT; role++) {
         rank->busy_s[role] = length(&busy[role]);
         if (role != ROLE_COMPUTE)
@@ -164,7 +164,7 @@ static void measure_ops(struct trace_stats *stats, const struct trace *trace)
     row_order_init(&order, ops->count, ops->rank, ops->stream, ops->start_s);
     stats->rank = arena_array(&stats->arena, count_groups(&order, 16), sizeof *stats->rank);
     stats->stream = arena_array(&stats->arena, count_groups(&order, 0), sizeof *stats->stream);
-    struct intervals one = {0}, busy[ROLE_COUNT] = {{0}};
+    struct busy_intervals one = {0}, busy[ROLE_COUNT] = {{0}};
     for (size_t begin = 0, end; begin < order.count; begin = end) {
         end = row_order_end(&order, begin);
         struct stats_stream *stream = &stats->stream[stats->stream_count];

@@ -176,7 +176,7 @@ static int64_t find_device(const struct pickle_value *segments)
 struct since {
     const struct pickle_item *begin; /* of the trace: the last failure; NULL: none */
     const struct pickle_item *trace;
-    struct change {
+    struct snapshot_change {
         uint64_t address, bytes;
         const struct pickle_value *event;
         const struct pickle_value *took; /* of freed: the event that allocated it; NULL: unknown */
@@ -186,7 +186,7 @@ struct since {
 
 enum { ROUNDING = 512 }; /* of blocks: kMinBlockSize of the allocator */
 
-static void add_change(struct change **list, size_t *count, size_t *capacity,
+static void add_change(struct snapshot_change **list, size_t *count, size_t *capacity,
                        const struct pickle_value *event)
 {
     uint64_t asked = bytes_of(event, "size");
@@ -194,14 +194,15 @@ static void add_change(struct change **list, size_t *count, size_t *capacity,
         *capacity = heap_next_capacity(*capacity, *count + 1);
         *list = heap_realloc(*list, *capacity, sizeof **list);
     }
-    (*list)[(*count)++] = (struct change){.address = bytes_of(event, "addr"),
-                                          .bytes = (asked + ROUNDING - 1) / ROUNDING * ROUNDING,
-                                          .event = event};
+    (*list)[(*count)++] =
+        (struct snapshot_change){.address = bytes_of(event, "addr"),
+                                 .bytes = (asked + ROUNDING - 1) / ROUNDING * ROUNDING,
+                                 .event = event};
 }
 
 static int compare_changes(const void *left, const void *right)
 {
-    const struct change *a = left, *b = right;
+    const struct snapshot_change *a = left, *b = right;
     return a->address < b->address ? -1 : a->address > b->address;
 }
 
@@ -219,7 +220,8 @@ static size_t first_freed(const struct since *since, uint64_t address)
     return low;
 }
 
-static const struct change *find_change(const struct change *list, size_t count, uint64_t address)
+static const struct snapshot_change *find_change(const struct snapshot_change *list, size_t count,
+                                                 uint64_t address)
 {
     for (size_t i = 0; i < count; i++)
         if (list[i].address == address)
@@ -231,7 +233,7 @@ static const struct change *find_change(const struct change *list, size_t count,
  * dropped. */
 static void note_free(struct since *since, const struct pickle_value *event)
 {
-    const struct change *taken =
+    const struct snapshot_change *taken =
         find_change(since->taken, since->taken_count, bytes_of(event, "addr"));
     if (taken != NULL)
         since->taken[taken - since->taken] = since->taken[--since->taken_count];
@@ -279,7 +281,7 @@ static void add_free(struct torch_snapshot *s, const struct since *since, uint64
 {
     uint64_t at = address, end = address + bytes;
     for (size_t i = first_freed(since, address); i <= since->freed_count && at < end; i++) {
-        const struct change *freed = i < since->freed_count ? &since->freed[i] : NULL;
+        const struct snapshot_change *freed = i < since->freed_count ? &since->freed[i] : NULL;
         uint64_t until = freed != NULL && freed->address < end ? freed->address : end;
         if (until > at && until - at > s->largest_free)
             s->largest_free = until - at;
@@ -328,7 +330,7 @@ static void add_freed(struct torch_snapshot *s, struct sites *sites, const struc
             since->freed[k].took = i->value;
     }
     for (size_t k = 0; k < since->freed_count; k++) {
-        const struct change *freed = &since->freed[k];
+        const struct snapshot_change *freed = &since->freed[k];
         add_active(s, sites, freed->bytes, bytes_of(freed->event, "size"),
                    freed->took != NULL ? freed->took : freed->event);
     }
