@@ -106,21 +106,22 @@ static void find_runs(struct ratio *r, const struct op_list *in)
 
 /* ---- what leaves ---- */
 
-struct candidate {
+struct offload_candidate {
     uint32_t buffer;
     uint64_t bytes;
 };
 
 static int by_size(const void *a, const void *b)
 {
-    const struct candidate *x = a, *y = b;
+    const struct offload_candidate *x = a, *y = b;
     if (x->bytes != y->bytes)
         return x->bytes > y->bytes ? -1 : 1;
     return x->buffer < y->buffer ? -1 : x->buffer > y->buffer;
 }
 
 static uint32_t candidates(const struct ratio *r, const struct op_list *in,
-                           const struct unit_run *run, uint8_t *class, struct candidate *out)
+                           const struct unit_run *run, uint8_t *class,
+                           struct offload_candidate *out)
 {
     const struct ir *ir = r->ir;
     uint64_t least = (uint64_t)r->e->choices->profile->offload_grain;
@@ -133,7 +134,7 @@ static uint32_t candidates(const struct ratio *r, const struct op_list *in,
             if (class[b] != ACTIVATION_ONCE || bytes < least)
                 continue;
             class[b] = ACTIVATION_NONE; /* it is one only once */
-            out[count++] = (struct candidate){b, bytes};
+            out[count++] = (struct offload_candidate){b, bytes};
         }
     }
     qsort(out, count, sizeof *out, by_size);
@@ -195,7 +196,7 @@ static void choose(struct ratio *r, const struct op_list *in)
 {
     struct ir *ir = r->ir;
     uint8_t *class = heap_zalloc((size_t)ir->buffer.count + 1, 1);
-    struct candidate *list = heap_alloc((size_t)ir->buffer.count + 1, sizeof *list);
+    struct offload_candidate *list = heap_alloc((size_t)ir->buffer.count + 1, sizeof *list);
     activations_classify(ir, in->op, in->count, class);
     /* a stage that helps with one subsequence reads its cache once, and has not written all of it */
     for (uint32_t i = 0; i < r->e->caches.count; i++)

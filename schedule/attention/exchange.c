@@ -1,12 +1,12 @@
 #include "schedule/attention/exchange.h"
 #include "schedule/choices/profile.h"
 
-struct exchange exchange_of(const struct emit *e)
+struct head_exchange exchange_of(const struct emit *e)
 {
     const struct choices *c = e->choices;
     const struct transformer *m = c->model;
     bool rotary = m->positions == POSITIONS_ROPE;
-    struct exchange z = {
+    struct head_exchange z = {
         .n = e->unit.n,
         .s = e->unit.n * (int64_t)c->hp,
         .dim = m->head_dim,
@@ -60,7 +60,7 @@ struct view pack_one(struct emit *e, struct view x, int64_t rows, int64_t parts,
 
 /* Sends x[P * n, w] over the head group and returns what is received, of the same shape, after `after` copies; the last
  * of these tensors has the stem and the category, or lies in `to`. */
-static struct view all_to_all(struct emit *e, const struct exchange *z, struct view x,
+static struct view all_to_all(struct emit *e, const struct head_exchange *z, struct view x,
                               const char *stem, enum category category, int64_t width, bool sync,
                               int after, struct view to)
 {
@@ -80,7 +80,7 @@ static struct view all_to_all(struct emit *e, const struct exchange *z, struct v
 }
 
 /* Scatters heads: packed[P, n, w] becomes [s, w]. */
-struct view scatter_heads(struct emit *e, const struct exchange *z, struct view packed,
+struct view scatter_heads(struct emit *e, const struct head_exchange *z, struct view packed,
                           const char *stem, enum category category, int64_t width, bool sync,
                           struct view to)
 {
@@ -89,8 +89,8 @@ struct view scatter_heads(struct emit *e, const struct exchange *z, struct view 
 }
 
 /* Gathers heads: x[s, w] becomes [P, n, w], still to be unpacked. */
-struct view gather_heads(struct emit *e, const struct exchange *z, struct view x, int64_t width,
-                         bool sync)
+struct view gather_heads(struct emit *e, const struct head_exchange *z, struct view x,
+                         int64_t width, bool sync)
 {
     int after = e->choices->profile->copies_after - 1;
     if (z->ranks == 1)
@@ -101,7 +101,7 @@ struct view gather_heads(struct emit *e, const struct exchange *z, struct view x
 /* ---- q, k and v ---- */
 
 static struct view change_heads(struct emit *e, enum work_kind kind, struct view x,
-                                const struct exchange *z, struct view to)
+                                const struct head_exchange *z, struct view to)
 {
     int64_t factor = z->kv_sent / z->kv_heads;
     int64_t heads = kind == WORK_HEAD_EXPAND ? z->kv_sent : z->kv_heads;
@@ -115,7 +115,7 @@ static struct view change_heads(struct emit *e, enum work_kind kind, struct view
 }
 
 /* Rotates the heads of q and k in place among the columns of x[n, W], into y, which it returns. */
-static struct view rotate_joined(struct emit *e, const struct exchange *z, enum work_kind kind,
+static struct view rotate_joined(struct emit *e, const struct head_exchange *z, enum work_kind kind,
                                  struct view x, struct view y)
 {
     struct work work = {.kind = (uint8_t)kind,
@@ -125,7 +125,7 @@ static struct view rotate_joined(struct emit *e, const struct exchange *z, enum 
 }
 
 /* Returns q, k and v of qkv[n, W], each packed as [P, n, w]. With P = 1 they may lie in `to`. */
-static struct qkv pack_parts(struct emit *e, uint32_t layer, const struct exchange *z,
+static struct qkv pack_parts(struct emit *e, uint32_t layer, const struct head_exchange *z,
                              struct view qkv, struct qkv to, struct attention_saved *saved)
 {
     struct view none = view_none(), positions = z->positions;
@@ -156,8 +156,8 @@ static struct qkv pack_parts(struct emit *e, uint32_t layer, const struct exchan
     return parts;
 }
 
-struct qkv exchange_in(struct emit *e, uint32_t layer, const struct exchange *z, struct view qkv,
-                       struct qkv to, struct attention_saved *saved)
+struct qkv exchange_in(struct emit *e, uint32_t layer, const struct head_exchange *z,
+                       struct view qkv, struct qkv to, struct attention_saved *saved)
 {
     bool sync = e->choices->profile->sync_forward;
     int64_t q = z->q_width / z->ranks, width = z->kv_width / z->ranks;
@@ -181,14 +181,14 @@ struct qkv exchange_in(struct emit *e, uint32_t layer, const struct exchange *z,
     return parts;
 }
 
-struct view exchange_output(struct emit *e, const struct exchange *z, struct view out)
+struct view exchange_output(struct emit *e, const struct head_exchange *z, struct view out)
 {
     if (z->ranks == 1)
         return out;
     return emit_computed(e, "o", CATEGORY_ACTIVATION, z->s, z->q_width / z->ranks);
 }
 
-void exchange_out(struct emit *e, const struct exchange *z, struct view o, struct view out)
+void exchange_out(struct emit *e, const struct head_exchange *z, struct view o, struct view out)
 {
     int64_t q = z->q_width / z->ranks;
     if (z->ranks == 1)
@@ -199,7 +199,7 @@ void exchange_out(struct emit *e, const struct exchange *z, struct view o, struc
 
 /* ---- gradients ---- */
 
-struct view exchange_out_backward(struct emit *e, const struct exchange *z, struct view d_out)
+struct view exchange_out_backward(struct emit *e, const struct head_exchange *z, struct view d_out)
 {
     int64_t q = z->q_width / z->ranks;
     if (z->ranks == 1)
@@ -210,7 +210,7 @@ struct view exchange_out_backward(struct emit *e, const struct exchange *z, stru
 }
 
 /* Returns the gradient of q, k or v on this rank's rows, [n, P * width]; `reduce`: copies of heads are summed. */
-static struct view unpack_part(struct emit *e, const struct exchange *z, struct view recv,
+static struct view unpack_part(struct emit *e, const struct head_exchange *z, struct view recv,
                                int64_t width, bool reduce)
 {
     struct view y = recv;
@@ -222,7 +222,7 @@ static struct view unpack_part(struct emit *e, const struct exchange *z, struct 
 }
 
 /* Writes dqkv[n, W] from the received gradients of q, k and v. */
-static void unpack_parts(struct emit *e, uint32_t layer, const struct exchange *z,
+static void unpack_parts(struct emit *e, uint32_t layer, const struct head_exchange *z,
                          const struct qkv *recv, struct view dqkv,
                          const struct attention_saved *saved)
 {
@@ -251,7 +251,7 @@ static void unpack_parts(struct emit *e, uint32_t layer, const struct exchange *
     join_qkv(e, &parts, dqkv, z->n, 1);
 }
 
-void exchange_in_backward(struct emit *e, uint32_t layer, const struct exchange *z,
+void exchange_in_backward(struct emit *e, uint32_t layer, const struct head_exchange *z,
                           struct qkv grads, struct view dqkv, const struct attention_saved *saved)
 {
     bool sync = e->choices->profile->sync_backward;

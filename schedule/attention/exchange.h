@@ -11,7 +11,7 @@
 
 #include "schedule/attention/project.h"
 
-struct exchange {
+struct head_exchange {
     int64_t begin;                    /* of a chunk (FPDT): its first row among the rank's rows */
     int64_t n, s, dim;                /* tokens of a rank, and of its head group, of a sequence */
     int64_t ranks;                    /* P */
@@ -23,21 +23,21 @@ struct exchange {
     bool apart;                           /* q, k and v are taken apart before they are packed */
 };
 
-struct exchange exchange_of(const struct emit *e);
+struct head_exchange exchange_of(const struct emit *e);
 
 /* Returns q[s, q_width / P] and k, v[s, kv_width / P], made from qkv[n, W]. k and v lie in the views of `to`; where
  * these are empty, in buffers of their own. */
-struct qkv exchange_in(struct emit *e, uint32_t layer, const struct exchange *z, struct view qkv,
-                       struct qkv to, struct attention_saved *saved);
+struct qkv exchange_in(struct emit *e, uint32_t layer, const struct head_exchange *z,
+                       struct view qkv, struct qkv to, struct attention_saved *saved);
 /* Returns where the core writes o[s, q_width / P]: a new tensor, or, with P = 1, `out` itself. */
-struct view exchange_output(struct emit *e, const struct exchange *z, struct view out);
+struct view exchange_output(struct emit *e, const struct head_exchange *z, struct view out);
 /* Writes out[n, q_width] from o[s, q_width / P]; with P = 1 the core has done that. */
-void exchange_out(struct emit *e, const struct exchange *z, struct view o, struct view out);
+void exchange_out(struct emit *e, const struct head_exchange *z, struct view o, struct view out);
 
 /* Returns d_o[s, q_width / P], made from d_out[n, q_width]. */
-struct view exchange_out_backward(struct emit *e, const struct exchange *z, struct view d_out);
+struct view exchange_out_backward(struct emit *e, const struct head_exchange *z, struct view d_out);
 /* Writes dqkv[n, W] from the gradients of the q, k and v that exchange_in() returned. */
-void exchange_in_backward(struct emit *e, uint32_t layer, const struct exchange *z,
+void exchange_in_backward(struct emit *e, uint32_t layer, const struct head_exchange *z,
                           struct qkv grads, struct view dqkv, const struct attention_saved *saved);
 
 /* ---- the steps of these functions ---- */
@@ -46,12 +46,12 @@ void exchange_in_backward(struct emit *e, uint32_t layer, const struct exchange 
 struct view pack_one(struct emit *e, struct view x, int64_t rows, int64_t parts, int64_t width);
 /* Sends packed[P, n, width] and returns [s, width] of this rank's heads, in `to` or a new buffer. sync: the next
  * compute op waits for the exchange. */
-struct view scatter_heads(struct emit *e, const struct exchange *z, struct view packed,
+struct view scatter_heads(struct emit *e, const struct head_exchange *z, struct view packed,
                           const char *stem, enum category category, int64_t width, bool sync,
                           struct view to);
 /* Sends x[s, width] and returns [P, n, width], which an UNPACK puts in order. */
-struct view gather_heads(struct emit *e, const struct exchange *z, struct view x, int64_t width,
-                         bool sync);
+struct view gather_heads(struct emit *e, const struct head_exchange *z, struct view x,
+                         int64_t width, bool sync);
 
 /* Emits a wait of the host, before and after the core in the forward, if the profile has it (core_sync). */
 void core_sync(struct emit *e);

@@ -6,7 +6,7 @@
 
 struct fpdt fpdt_of(struct emit *e, uint32_t layer, int64_t sequence)
 {
-    struct exchange z = exchange_of(e);
+    struct head_exchange z = exchange_of(e);
     struct fpdt f = {
         .e = e,
         .layer = layer,
@@ -43,9 +43,9 @@ static int64_t own_tokens(const struct fpdt *f, int64_t i)
     return left < size ? left : size;
 }
 
-struct exchange fpdt_exchange(const struct fpdt *f, int64_t i)
+struct head_exchange fpdt_exchange(const struct fpdt *f, int64_t i)
 {
-    struct exchange z = exchange_of(f->e);
+    struct head_exchange z = exchange_of(f->e);
     int64_t first = first_token(f, i);
     z.n = own_tokens(f, i);
     z.s = z.n * z.ranks;

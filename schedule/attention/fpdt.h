@@ -53,7 +53,7 @@ struct fpdt {
 struct fpdt fpdt_of(struct emit *e, uint32_t layer, int64_t sequence);
 
 /* Returns the exchange of chunk i, whose n and s are c and C. */
-struct exchange fpdt_exchange(const struct fpdt *f, int64_t i);
+struct head_exchange fpdt_exchange(const struct fpdt *f, int64_t i);
 int64_t fpdt_tokens(const struct fpdt *f, int64_t i); /* C */
 
 /* fpdt_keys() returns the number of keys of chunk k that the queries of chunk q attend to: all if q = k or attention

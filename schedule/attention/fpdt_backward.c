@@ -10,7 +10,7 @@
 
 struct view fpdt_d_o(const struct gradients *g, int64_t q)
 {
-    struct exchange z = fpdt_exchange(g->f, q);
+    struct head_exchange z = fpdt_exchange(g->f, q);
     return exchange_out_backward(g->f->e, &z, view_rows(g->d_out, z.begin, z.n, z.q_width));
 }
 
@@ -62,7 +62,7 @@ void fpdt_finish_chunk(const struct fpdt *f, int64_t i, struct qkv grads, struct
     struct emit *e = f->e;
     enum dtype dtype = (enum dtype)e->choices->dtype;
     int64_t h = e->choices->model->hidden;
-    struct exchange z = fpdt_exchange(f, i);
+    struct head_exchange z = fpdt_exchange(f, i);
     e->tags.chunk = (uint16_t)i;
     grads.q = fpdt_cast(f, grads.q, dtype, "dq");
     grads.k = fpdt_cast(f, grads.k, dtype, "dk");

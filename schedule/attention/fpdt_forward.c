@@ -90,7 +90,7 @@ static void chunk_forward(const struct fpdt *f, int64_t i, buffer_id x, bool pro
     struct emit *e = f->e;
     const struct profile *profile = e->choices->profile;
     struct fpdt_chunk *chunk = &f->chunk[i];
-    struct exchange z = fpdt_exchange(f, i);
+    struct head_exchange z = fpdt_exchange(f, i);
     struct view qkv = view_rows(x, z.begin, z.n, z.width);
     *chunk = (struct fpdt_chunk){0};
     if (projects) {
@@ -120,7 +120,7 @@ static void concatenate(const struct fpdt *f, const struct view *part, buffer_id
 {
     struct emit *e = f->e;
     for (int64_t i = 0; i < f->u; i++) {
-        struct exchange z = fpdt_exchange(f, i);
+        struct head_exchange z = fpdt_exchange(f, i);
         struct view rows = view_rows(out, z.begin, z.n, z.q_width);
         emit_pack(e, WORK_PACK, part[i], rows, z.n, 1, z.q_width);
     }
@@ -134,7 +134,7 @@ static void forward(struct emit *e, uint32_t layer, int64_t sequence, buffer_id 
     struct fpdt_pair ahead = {0};
     struct view *part = arena_array(&e->arena, (size_t)f.u, sizeof *part);
     for (int64_t i = 0; i < f.u; i++) {
-        struct exchange z = fpdt_exchange(&f, i);
+        struct head_exchange z = fpdt_exchange(&f, i);
         e->tags.chunk = (uint16_t)i;
         part[i] = view_rows(out, z.begin, z.n, z.q_width);
         if (cat)

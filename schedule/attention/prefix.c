@@ -56,7 +56,7 @@ static struct view new_cache(struct emit *e, const char *stem, int64_t width)
 
 struct prefix *prefix_open(struct emit *e, uint32_t row, int64_t *width)
 {
-    struct exchange z = exchange_of(e);
+    struct head_exchange z = exchange_of(e);
     struct prefix *prefix = &e->prefix[row];
     *width = z.kv_width / z.ranks;
     if (prefix->k.count == 0)
@@ -95,7 +95,7 @@ static struct view copied(struct emit *e, struct view x, const char *stem, int64
 }
 
 static struct work tile_work(const struct emit *e, uint32_t layer, int64_t sequence,
-                             const struct exchange *z, enum work_kind kind, struct reach reach)
+                             const struct head_exchange *z, enum work_kind kind, struct reach reach)
 {
     struct work work = attention_work(e, kind, z->s, z->heads / z->ranks, z->kv_sent / z->ranks);
     work.attention.kv = reach.to;
@@ -112,7 +112,7 @@ static uint32_t row_of(const struct emit *e, uint32_t layer, int64_t sequence)
 void prefix_forward(struct emit *e, uint32_t layer, int64_t sequence, struct view qkv,
                     struct view out)
 {
-    struct exchange z = exchange_of(e);
+    struct head_exchange z = exchange_of(e);
     struct reach reach = reach_of(e);
     int64_t width;
     struct prefix *prefix = prefix_open(e, row_of(e, layer, sequence), &width);
@@ -200,7 +200,7 @@ static struct view complete(struct emit *e, struct view sum, struct view given, 
 void prefix_backward(struct emit *e, uint32_t layer, int64_t sequence, struct view d_out,
                      struct view dqkv)
 {
-    struct exchange z = exchange_of(e);
+    struct head_exchange z = exchange_of(e);
     struct reach reach = reach_of(e);
     struct prefix *prefix = &e->prefix[row_of(e, layer, sequence)];
     const struct attention_saved *saved = &e->saved[layer].attention[sequence];

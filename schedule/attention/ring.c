@@ -5,7 +5,7 @@
 /* The tiles of a block that comes from a rank before this one (in the order of the tokens' first slices), and of a
  * block from a rank after it. Each tile is given by first query, number of queries and number of keys, in units of half
  * a rank's tokens; 0 queries: nothing is visible. */
-static const struct rule {
+static const struct tile_rule {
     int8_t begin, rows, keys;
     uint8_t mask;
     int8_t offset;
@@ -41,7 +41,7 @@ static uint32_t tiles_of_rules(struct emit *e, int64_t rows, uint32_t step,
         return 1;
     }
     for (int behind = 0; behind < 2; behind++) {
-        const struct rule *rule = &rules[e->choices->ring_layout][behind];
+        const struct tile_rule *rule = &rules[e->choices->ring_layout][behind];
         struct guard guard = {group, (uint8_t)(behind ? GUARD_LT : GUARD_GE), away};
         if (rule->rows > 0)
             tile[count++] = (struct ring_tile){.begin = rule->begin * rows / 2,

@@ -6,7 +6,7 @@
 #include "schedule/attention/ring.h"
 #include "schedule/choices/profile.h"
 
-static struct ring_shape shape_of(const struct exchange *z, uint32_t layer, int64_t sequence)
+static struct ring_shape shape_of(const struct head_exchange *z, uint32_t layer, int64_t sequence)
 {
     return (struct ring_shape){
         .layer = layer,
@@ -28,7 +28,7 @@ void two_d_forward(struct emit *e, uint32_t layer, int64_t sequence, struct view
                    struct view out)
 {
     e->unit.positions_of = sequence;
-    struct exchange z = exchange_of(e);
+    struct head_exchange z = exchange_of(e);
     struct ring_shape shape = shape_of(&z, layer, sequence);
     struct attention_saved *saved = &e->saved[layer].attention[sequence];
     int64_t half = z.s * shape.kv_width;
@@ -49,7 +49,7 @@ void two_d_backward(struct emit *e, uint32_t layer, int64_t sequence, struct vie
                     struct view dqkv)
 {
     e->unit.positions_of = sequence;
-    struct exchange z = exchange_of(e);
+    struct head_exchange z = exchange_of(e);
     struct ring_shape shape = shape_of(&z, layer, sequence);
     const struct attention_saved *saved = &e->saved[layer].attention[sequence];
     struct view d_o = exchange_out_backward(e, &z, d_out);

@@ -4,9 +4,9 @@
 #include "schedule/attention/attention.h"
 #include "schedule/attention/exchange.h"
 
-static struct exchange shape_of(const struct emit *e)
+static struct head_exchange shape_of(const struct emit *e)
 {
-    struct exchange z = exchange_of(e);
+    struct head_exchange z = exchange_of(e);
     if (z.ranks > 1)
         return z;
     z.rope_after = z.rope_after || z.rope_before;
@@ -20,7 +20,7 @@ static struct exchange shape_of(const struct emit *e)
 
 /* Returns the work of the causal core on a whole sequence of the micro-batch. */
 static struct work core_work(const struct emit *e, uint32_t layer, int64_t sequence,
-                             const struct exchange *z, enum work_kind kind)
+                             const struct head_exchange *z, enum work_kind kind)
 {
     struct work work = attention_work(e, kind, z->s, z->heads / z->ranks, z->kv_sent / z->ranks);
     return attention_masked(e, layer, sequence, work, 0);
@@ -29,7 +29,7 @@ static struct work core_work(const struct emit *e, uint32_t layer, int64_t seque
 void ulysses_forward(struct emit *e, uint32_t layer, int64_t sequence, struct view qkv,
                      struct view out)
 {
-    struct exchange z = shape_of(e);
+    struct head_exchange z = shape_of(e);
     struct attention_saved *saved = &e->saved[layer].attention[sequence];
     saved->in = exchange_in(e, layer, &z, qkv, (struct qkv){0}, saved);
     struct view o = exchange_output(e, &z, out);
@@ -45,7 +45,7 @@ void ulysses_forward(struct emit *e, uint32_t layer, int64_t sequence, struct vi
 void ulysses_backward(struct emit *e, uint32_t layer, int64_t sequence, struct view d_out,
                       struct view dqkv)
 {
-    struct exchange z = shape_of(e);
+    struct head_exchange z = shape_of(e);
     const struct attention_saved *saved = &e->saved[layer].attention[sequence];
     struct view d_o = exchange_out_backward(e, &z, d_out);
     struct qkv grads = new_gradients(e, z.s, z.q_width / z.ranks, z.s, z.kv_width / z.ranks);

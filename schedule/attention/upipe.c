@@ -21,7 +21,7 @@ struct heads {
 struct upipe {
     struct emit *e;
     uint32_t layer;
-    struct exchange z;
+    struct head_exchange z;
     int64_t width;    /* P head_dim: columns of one stage on all ranks together */
     int64_t sequence; /* of the micro-batch, that is at hand */
     struct heads heads[PARTS];
@@ -47,7 +47,7 @@ static struct view outermost(struct emit *e, struct view x, const char *stem, in
 static struct upipe upipe_of(struct emit *e, uint32_t layer)
 {
     struct upipe u = {.e = e, .layer = layer, .z = exchange_of(e)};
-    const struct exchange *z = &u.z;
+    const struct head_exchange *z = &u.z;
     struct view weight = weight_view(e, layer, WEIGHT_QKV);
     struct view bias = optional_weight(e, layer, WEIGHT_QKV_BIAS);
     int64_t h = e->choices->model->hidden, row = 0;
@@ -71,7 +71,7 @@ static struct scattered scatter_part(const struct upipe *u, struct view x, enum 
                                      int64_t g)
 {
     struct emit *e = u->e;
-    const struct exchange *z = &u->z;
+    const struct head_exchange *z = &u->z;
     const struct heads *heads = &u->heads[p];
     int64_t h = e->choices->model->hidden;
     struct view bias = view_none(), none = view_none();
@@ -120,7 +120,7 @@ static void gather_part(const struct upipe *u, const struct scattered *part, str
                         enum projection p, struct view d_part)
 {
     struct emit *e = u->e;
-    const struct exchange *z = &u->z;
+    const struct head_exchange *z = &u->z;
     bool rotates = p != V && z->rope_before, norms = p != V && e->choices->model->qk_norm;
     if (p != V && z->rope_after)
         grad = rotate(e, grad, z->positions_all, z->s, 1, true, view_none());
@@ -152,7 +152,7 @@ static void sequence_forward(const struct upipe *u, struct view x, struct view o
                              struct attention_saved *saved)
 {
     struct emit *e = u->e;
-    const struct exchange *z = &u->z;
+    const struct head_exchange *z = &u->z;
     int64_t stages = u->heads[Q].count;
     struct scattered part[PARTS] = {0};
     attention_save(e, saved, emit_computed(e, "o", CATEGORY_ACTIVATION, stages * z->s, z->dim),
@@ -196,7 +196,7 @@ static void stage_backward(const struct upipe *u, int64_t g, const struct attent
                            struct view d_staged, const struct qkv *in, struct qkv *sum)
 {
     struct emit *e = u->e;
-    const struct exchange *z = &u->z;
+    const struct head_exchange *z = &u->z;
     int64_t count = z->s * z->dim;
     struct view packed =
         pack_one(e, stage_of(d_staged, g, z->n * u->width), z->n, z->ranks, z->dim);
@@ -220,7 +220,7 @@ static void sequence_backward(const struct upipe *u, struct view x, struct view 
                               const struct attention_saved *saved, struct view staged[PARTS])
 {
     struct emit *e = u->e;
-    const struct exchange *z = &u->z;
+    const struct head_exchange *z = &u->z;
     int64_t stages = u->heads[Q].count, shared = stages / u->heads[K].count, n = z->n * u->width;
     struct view d_staged = outermost(e, d_out, "d_staged", z->n * z->ranks, stages, z->dim);
     struct scattered part[PARTS] = {0};
@@ -248,7 +248,7 @@ static void sequence_backward(const struct upipe *u, struct view x, struct view 
 static void join_stages(const struct upipe *u, struct view part[PARTS], struct view dqkv)
 {
     struct emit *e = u->e;
-    const struct exchange *z = &u->z;
+    const struct head_exchange *z = &u->z;
     for (enum projection p = Q; p < PARTS; p++) {
         int64_t count = u->heads[p].count;
         if (count > 1)
@@ -267,7 +267,7 @@ void upipe_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id d
     e->tags.phase = PHASE_RECOMPUTE;
     e->tags.region = REGION_LINEAR;
     struct upipe u = upipe_of(e, layer);
-    const struct exchange *z = &u.z;
+    const struct head_exchange *z = &u.z;
     e->tags.phase = PHASE_BACKWARD;
     e->tags.region = REGION_ATTENTION;
     struct view dqkv = emit_computed(e, "dqkv", CATEGORY_ACTIVATION, e->unit.rows, z->width);

@@ -102,20 +102,20 @@ static bool split_fits(const struct request *r, int64_t cp, int64_t hp)
     return heads_fit(r->model, hp) && pair_fits(r, cp, hp) && r->seq % token_unit(r, cp, hp) == 0;
 }
 
-struct split {
+struct degree_split {
     int64_t cp, hp;
 };
 
 /* Fills the splits of `ranks` that fit, those with most head ranks first; returns how many. */
 static int find_splits(const struct request *r, struct attention_axes axes, int64_t ranks,
-                       struct split split[SPLITS_MAX])
+                       struct degree_split split[SPLITS_MAX])
 {
     int count = 0;
     for (int64_t hp = axes.hp ? ranks : 1; hp >= 1 && count < SPLITS_MAX; hp--) {
         if (ranks % hp != 0 || (!axes.cp && hp != ranks) || hp > r->model->heads)
             continue;
         if (split_fits(r, ranks / hp, hp))
-            split[count++] = (struct split){ranks / hp, hp};
+            split[count++] = (struct degree_split){ranks / hp, hp};
     }
     return count;
 }
@@ -124,7 +124,7 @@ static int find_splits(const struct request *r, struct attention_axes axes, int6
 static void put_splits(struct text *out, const struct request *r, struct attention_axes axes,
                        int64_t ranks)
 {
-    struct split split[SPLITS_MAX];
+    struct degree_split split[SPLITS_MAX];
     if (!axes.cp) {
         text_puts(out, "hp ");
         resolve_put_divisors(out, r->ranks, axes.hp ? r->model->heads : 1);
@@ -143,9 +143,9 @@ static void put_splits(struct text *out, const struct request *r, struct attenti
  * takes the one with most head ranks; if both degrees are open, with most that fit in a node, so that their all-to-alls
  * stay there (LoongTrain, section 4.4), or, if none fits, with fewest. */
 static bool choose_split(const struct request *r, struct attention_axes axes, int64_t ranks,
-                         struct split *s)
+                         struct degree_split *s)
 {
-    struct split split[SPLITS_MAX];
+    struct degree_split split[SPLITS_MAX];
     int count = find_splits(r, axes, ranks, split), last = -1;
     for (int i = 0; i < count; i++) {
         bool given = (s->cp <= 0 || s->cp == split[i].cp) && (s->hp <= 0 || s->hp == split[i].hp);
@@ -166,7 +166,7 @@ static bool choose_split(const struct request *r, struct attention_axes axes, in
 /* Fills the open degrees with the legal split over most ranks. If there is none, it fills them so that a message can
  * say what is wrong; a degree that cannot be filled stays 0. */
 static void fill_degrees(const struct request *r, struct attention_axes axes, int64_t *dp,
-                         struct split *s)
+                         struct degree_split *s)
 {
     int64_t ranks = r->ranks;
     if (*dp > 0)
@@ -218,8 +218,8 @@ static enum status check_axes(const struct request *r, const struct strategy *st
     return STATUS_BAD_INPUT;
 }
 
-static enum status check_split(const struct request *r, struct attention_axes axes, struct split s,
-                               struct diag *diag)
+static enum status check_split(const struct request *r, struct attention_axes axes,
+                               struct degree_split s, struct diag *diag)
 {
     struct text would = {0};
     int64_t ranks = s.cp * s.hp, unit = token_unit(r, s.cp, s.hp);
@@ -247,7 +247,7 @@ static enum status check_split(const struct request *r, struct attention_axes ax
         return STATUS_OK;
     resolve_put_multiples(&would, r->seq, unit);
     text_puts(&would, " tokens");
-    if (axes.cp && find_splits(r, axes, ranks, (struct split[SPLITS_MAX]){{0}}) > 0) {
+    if (axes.cp && find_splits(r, axes, ranks, (struct degree_split[SPLITS_MAX]){{0}}) > 0) {
         text_puts(&would, ", or ");
         put_splits(&would, r, axes, ranks);
     }
@@ -344,7 +344,7 @@ static enum status bad_degrees(const struct request *r, struct attention_axes ax
 /* Appends why fewer ranks share a sequence than there are, for reasons other than its length: ": 12 heads (12 kv) do
  * not divide over 8 or 16". Appends nothing if the user asked for fewer. */
 static void put_why_fewer(struct text *out, const struct request *r, struct attention_axes axes,
-                          struct split s)
+                          struct degree_split s)
 {
     int64_t ranks[SPLITS_MAX];
     int count = 0;
@@ -363,7 +363,7 @@ static void put_why_fewer(struct text *out, const struct request *r, struct atte
 }
 
 /* Appends "2 context x 4 head ranks"; with one rank nothing is shared. */
-static void put_sharers(struct text *out, const struct request *r, struct split s)
+static void put_sharers(struct text *out, const struct request *r, struct degree_split s)
 {
     const struct {
         const char *what;
@@ -377,8 +377,8 @@ static void put_sharers(struct text *out, const struct request *r, struct split 
               out->size > 0 ? " ranks share a sequence" : "every rank has sequences of its own");
 }
 
-static void note_dp(const struct request *r, struct attention_axes axes, struct split s, int64_t dp,
-                    struct diag *note)
+static void note_dp(const struct request *r, struct attention_axes axes, struct degree_split s,
+                    int64_t dp, struct diag *note)
 {
     struct text sharers = {0}, why = {0};
     put_sharers(&sharers, r, s);
@@ -404,7 +404,8 @@ static int64_t unit_over(const struct request *r, struct attention_axes axes, in
 }
 
 /* Returns the most ranks over which the sequence would be shared if its length divided; 0: no more than now. */
-static int64_t more_by_length(const struct request *r, struct attention_axes axes, struct split s)
+static int64_t more_by_length(const struct request *r, struct attention_axes axes,
+                              struct degree_split s)
 {
     bool asked = (!axes.cp || r->cp > 0) && (!axes.hp || r->hp > 0);
     for (int64_t n = asked ? 0 : r->ranks; n > s.cp * s.hp; n--)
@@ -501,7 +502,7 @@ enum status resolve_degrees(struct choices *c, const struct request *r,
                             const struct strategy *strategy, struct diag *note, struct diag *diag)
 {
     struct attention_axes axes = attention_axes[strategy->attention];
-    struct split s = {r->cp, r->hp};
+    struct degree_split s = {r->cp, r->hp};
     int64_t dp = r->dp;
     if (check_axes(r, strategy, diag) != STATUS_OK)
         return STATUS_BAD_INPUT;

@@ -18,7 +18,7 @@ uint32_t ir_grown_capacity(uint32_t capacity, uint64_t needed)
     return next < ROWS_MAX ? (uint32_t)next : (uint32_t)ROWS_MAX;
 }
 
-struct column {
+struct table_column {
     size_t at, size; /* of the pointer in its table; of one element */
 };
 
@@ -27,7 +27,7 @@ struct column {
         offsetof(struct table, name), sizeof *((struct table *)0)->name                            \
     }
 
-static const struct column buffer_columns[] = {
+static const struct table_column buffer_columns[] = {
     COLUMN(buffer_table, memory),  COLUMN(buffer_table, dtype),   COLUMN(buffer_table, category),
     COLUMN(buffer_table, flags),   COLUMN(buffer_table, role),    COLUMN(buffer_table, layer),
     COLUMN(buffer_table, binding), COLUMN(buffer_table, dims),    COLUMN(buffer_table, stem),
@@ -35,7 +35,7 @@ static const struct column buffer_columns[] = {
     COLUMN(buffer_table, offset),
 };
 
-static const struct column op_columns[] = {
+static const struct table_column op_columns[] = {
     COLUMN(op_table, kind),   COLUMN(op_table, stream),        COLUMN(op_table, phase),
     COLUMN(op_table, region), COLUMN(op_table, reads),         COLUMN(op_table, writes),
     COLUMN(op_table, layer),  COLUMN(op_table, chunk),         COLUMN(op_table, step),
@@ -44,21 +44,21 @@ static const struct column op_columns[] = {
 };
 
 /* Reads a column's pointer, which is of its own type, so it is moved as bytes. */
-static void *column_get(const void *table, struct column column)
+static void *column_get(const void *table, struct table_column column)
 {
     void *data;
     memcpy(&data, (const char *)table + column.at, sizeof data);
     return data;
 }
 
-static void column_set(void *table, struct column column, void *data)
+static void column_set(void *table, struct table_column column, void *data)
 {
     memcpy((char *)table + column.at, &data, sizeof data);
 }
 
 /* Makes room for `more` rows in a table. */
 static void grow(void *table, uint32_t count, uint32_t *capacity, uint64_t more,
-                 const struct column *column, size_t columns)
+                 const struct table_column *column, size_t columns)
 {
     if (count + more <= *capacity)
         return;
@@ -88,14 +88,14 @@ void ir_copy_ops(struct op_table *out, uint32_t to, const struct op_table *in, u
     }
 }
 
-static void free_columns(void *table, const struct column *column, size_t count)
+static void free_columns(void *table, const struct table_column *column, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         free(column_get(table, column[i]));
 }
 
 /* Every plain array of an ir. */
-static const struct column arrays[] = {
+static const struct table_column arrays[] = {
     COLUMN(ir, group),  COLUMN(ir, guard),   COLUMN(ir, role),    COLUMN(ir, stream),
     COLUMN(ir, tensor), COLUMN(ir, bundle),  COLUMN(ir, binding), COLUMN(ir, shape),
     COLUMN(ir, dims),   COLUMN(ir, extent),  COLUMN(ir, range),   COLUMN(ir, operand),

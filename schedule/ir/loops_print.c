@@ -276,7 +276,7 @@ static void put_number(struct printer *p, const struct around *a, int64_t first,
 /* A reference from inside loops to an op that is inside loops, too. In the first iterations of the loops around the
  * reference it names the op at `place`. Each further iteration of loop d around the reference moves the op that it
  * names by by[m][d] iterations of loop m around that op. */
-struct reference {
+struct strided_reference {
     struct place place;
     int64_t by[DEPTH_MAX][DEPTH_MAX];
 };
@@ -284,14 +284,14 @@ struct reference {
 /* Finds how a reference moves, given the op that it names in one iteration of all loops around it (the first of each,
  * or the last). Returns false if it does not move by whole iterations of loops. */
 static bool follow(const struct printer *p, const struct around *a, int64_t first,
-                   const int64_t *stride, bool last, struct reference *r)
+                   const int64_t *stride, bool last, struct strided_reference *r)
 {
     int64_t op = first;
     for (uint32_t d = 0; d < a->depth; d++)
         op += last ? stride[d] * (p->named[a->loop[d]].trips - 1) : 0;
     if (op < 0 || (uint64_t)op >= p->op_begin[p->loops.count])
         return false; /* a wait for an op that never comes: the verifier says so */
-    *r = (struct reference){.place = find_op(p, (uint64_t)op)};
+    *r = (struct strided_reference){.place = find_op(p, (uint64_t)op)};
     for (uint32_t d = 0; d < a->depth; d++) {
         uint32_t m = 0;
         while (stride[d] != 0 && m < r->place.depth &&
@@ -328,8 +328,8 @@ static void find_around(const struct printer *p, const struct place *place, uint
  * its target. Returns false if an alias is not possible: the reference also goes beyond an outer loop of the target, or
  * beyond the innermost one by more than one loop variable, or it reaches an op outside the current iteration of the
  * loop around the innermost one. */
-static bool note_outside(struct printer *p, const struct around *a, const struct reference *r,
-                         int64_t first, const int64_t *stride)
+static bool note_outside(struct printer *p, const struct around *a,
+                         const struct strided_reference *r, int64_t first, const int64_t *stride)
 {
     for (uint32_t m = 0; m < r->place.depth; m++) {
         const struct named *named = &p->named[r->place.loop[m]];
@@ -366,7 +366,7 @@ static bool note_outside(struct printer *p, const struct around *a, const struct
     return true;
 }
 
-static bool is_here(const struct around *a, const struct reference *r)
+static bool is_here(const struct around *a, const struct strided_reference *r)
 {
     if (r->place.depth != a->depth)
         return false;
@@ -388,7 +388,7 @@ static void put_row(struct text *out, uint32_t row)
 
 static void put_reference(struct printer *p, const struct around *a, int64_t first, uint32_t at)
 {
-    struct reference r;
+    struct strided_reference r;
     int64_t stride[DEPTH_MAX] = {0}, factor[DEPTH_MAX];
     for (uint32_t d = 0; d < a->depth; d++)
         stride[d] = a->stride[d][at];

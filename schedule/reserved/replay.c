@@ -134,7 +134,7 @@ enum { STATES = 16 };
 
 /* Lists of rows by the op after which they give their memory back: dying[op] is 1 + the first such row, next[row] is
  * 1 + the next one, and 0 ends the list. block[row]: the allocator's block of the row, whose owner is 1 + the row. */
-struct pass {
+struct replay_pass {
     const struct replay *r;
     struct caching_allocator *a;
     bool gathers_apart;
@@ -148,14 +148,14 @@ struct pass {
 /* ---- iterations that repeat ---- */
 
 /* Returns the op after which a block in use is given back. IR_NONE: it stays. */
-static uint32_t last_of_block(const struct pass *pass, const struct caching_block *b)
+static uint32_t last_of_block(const struct replay_pass *pass, const struct caching_block *b)
 {
     return b->owner > 0 ? pass->r->row[b->owner - 1].last : IR_NONE;
 }
 
 /* Hashes what the allocator will do from op `op` on: its blocks, and when those in use are given back, relative to the
  * op if that is before `end`. */
-static uint64_t state_at(const struct pass *pass, uint32_t op, uint32_t end)
+static uint64_t state_at(const struct replay_pass *pass, uint32_t op, uint32_t end)
 {
     const struct caching_allocator *a = pass->a;
     uint64_t state = hash_word(a->reserved, a->used);
@@ -177,7 +177,7 @@ static uint64_t state_at(const struct pass *pass, uint32_t op, uint32_t end)
 }
 
 /* Moves the dates at which blocks are given back, if they are before `end`, by a number of ops. */
-static void move_dates(struct pass *pass, uint32_t op, uint32_t end, uint32_t ops)
+static void move_dates(struct replay_pass *pass, uint32_t op, uint32_t end, uint32_t ops)
 {
     for (int moves = 0; moves < 2; moves++)
         for (uint32_t i = 0; i < pass->a->count; i++) {
@@ -195,7 +195,7 @@ static void move_dates(struct pass *pass, uint32_t op, uint32_t end, uint32_t op
 }
 
 /* Goes to the first run of the role from number `run` on. */
-static void go_to_run(struct pass *pass, uint32_t run)
+static void go_to_run(struct replay_pass *pass, uint32_t run)
 {
     const struct repeats *repeats = &pass->r->ir->repeats;
     while (run < repeats->run_count && repeats->run[run].role != pass->r->role)
@@ -215,7 +215,7 @@ static void go_to_run(struct pass *pass, uint32_t run)
  * before, except buffers that other runs give back, of which each copy leaves one more. So where the allocator is in
  * the state of an earlier boundary, the copies since then repeat to the end. Returns the op that comes next, after
  * those that repeat. */
-static uint32_t leave_out(struct pass *pass, uint32_t op)
+static uint32_t leave_out(struct replay_pass *pass, uint32_t op)
 {
     const struct copies *run = &pass->copies;
     uint32_t number = (op - run->begin) / run->ops, left = run->count - number;
@@ -237,7 +237,7 @@ static uint32_t leave_out(struct pass *pass, uint32_t op)
 
 /* ---- steps ---- */
 
-static void pass_step(struct pass *pass, enum memory memory, bool first_step)
+static void pass_step(struct replay_pass *pass, enum memory memory, bool first_step)
 {
     const struct replay *r = pass->r;
     go_to_run(pass, 0);
@@ -273,12 +273,12 @@ static void pass_step(struct pass *pass, enum memory memory, bool first_step)
 void replay_run(const struct replay *r, enum memory memory, bool gathers_apart,
                 struct caching_allocator *a)
 {
-    struct pass pass = {.r = r,
-                        .a = a,
-                        .gathers_apart = gathers_apart,
-                        .dying = heap_alloc((size_t)r->ops + 1, sizeof *pass.dying),
-                        .next = heap_alloc((size_t)r->count + 1, sizeof *pass.next),
-                        .block = heap_alloc((size_t)r->count + 1, sizeof *pass.block)};
+    struct replay_pass pass = {.r = r,
+                               .a = a,
+                               .gathers_apart = gathers_apart,
+                               .dying = heap_alloc((size_t)r->ops + 1, sizeof *pass.dying),
+                               .next = heap_alloc((size_t)r->count + 1, sizeof *pass.next),
+                               .block = heap_alloc((size_t)r->count + 1, sizeof *pass.block)};
     for (int step = 0; step < REPLAY_STEPS && !a->exceeded; step++)
         pass_step(&pass, memory, step == 0);
     free(pass.dying);

@@ -25,7 +25,7 @@
 #include <stdio.h>
 
 /* Rows of a unit, counted on each tensor rank of a stage. */
-struct rows {
+struct row_range {
     int64_t begin, end;
 };
 
@@ -34,7 +34,8 @@ static struct share share_of(const struct stage *s, uint32_t chunk, uint32_t uni
     return multiplex_share(s->c, chunk, unit % s->c->subsequences);
 }
 
-static struct rows rows_of(const struct stage *s, uint32_t chunk, uint32_t unit, uint32_t stage)
+static struct row_range rows_of(const struct stage *s, uint32_t chunk, uint32_t unit,
+                                uint32_t stage)
 {
     struct share share = share_of(s, chunk, unit);
     const struct choices *c = s->c;
@@ -43,15 +44,15 @@ static struct rows rows_of(const struct stage *s, uint32_t chunk, uint32_t unit,
     int64_t rows = tokens / c->cp / c->hp / c->tp * c->micro_batch;
     int64_t k = share.count, i = (int64_t)stage - share.first;
     if (i < 0 || i >= k)
-        return (struct rows){0, 0};
+        return (struct row_range){0, 0};
     struct piece piece = emit_piece(rows, k, i);
-    return (struct rows){piece.begin, piece.begin + piece.rows};
+    return (struct row_range){piece.begin, piece.begin + piece.rows};
 }
 
-static struct rows overlap(struct rows a, struct rows b)
+static struct row_range overlap(struct row_range a, struct row_range b)
 {
-    struct rows both = {a.begin > b.begin ? a.begin : b.begin, a.end < b.end ? a.end : b.end};
-    return both.begin < both.end ? both : (struct rows){0, 0};
+    struct row_range both = {a.begin > b.begin ? a.begin : b.begin, a.end < b.end ? a.end : b.end};
+    return both.begin < both.end ? both : (struct row_range){0, 0};
 }
 
 /* Returns the chunk that a pass comes from (given the other pass, the one it goes to); -1: none. */
@@ -112,7 +113,7 @@ void stage_set_unit(struct stage *s, uint32_t chunk, uint32_t unit, enum phase p
     struct share share = share_of(s, chunk, unit);
     e->unit.shared = remote_shared(e, chunk, unit);
     if (share.count > 1) { /* rows of one sequence, cut only over tensor ranks */
-        struct rows mine = rows_of(s, chunk, unit, e->stage);
+        struct row_range mine = rows_of(s, chunk, unit, e->stage);
         end = begin + mine.end * c->tp;
         begin += mine.begin * c->tp;
         e->unit.shared.group = multiplex_group(e, "stages", share);
@@ -143,9 +144,9 @@ static void add_inbound(struct stage *s, enum pass pass, const struct task *task
     uint32_t unit = micro * s->c->subsequences + task->subsequence;
     if (chunk < 0)
         return;
-    struct rows mine = rows_of(s, (uint32_t)chunk, unit, s->e->stage);
+    struct row_range mine = rows_of(s, (uint32_t)chunk, unit, s->e->stage);
     for (uint32_t from = 0; from < s->c->pp; from++) {
-        struct rows both = overlap(mine, rows_of(s, task->chunk, unit, from));
+        struct row_range both = overlap(mine, rows_of(s, task->chunk, unit, from));
         if (from == s->e->stage || both.begin == both.end)
             continue;
         s->inbound =
@@ -235,9 +236,9 @@ static op_id message(struct stage *s, enum work_kind kind, enum pass pass, uint3
 
 /* Returns rows of what a passage starts from, in a buffer made for it. */
 static struct view input_rows(struct stage *s, enum pass pass, uint32_t chunk, uint32_t unit,
-                              struct rows part)
+                              struct row_range part)
 {
-    struct rows mine = rows_of(s, chunk, unit, s->e->stage);
+    struct row_range mine = rows_of(s, chunk, unit, s->e->stage);
     int64_t h = s->c->model->hidden;
     buffer_id *in = &passage_through(s, chunk, unit)->in[pass];
     if (in->i == IR_NONE)
@@ -251,7 +252,8 @@ static void post(struct stage *s, enum pass pass, uint32_t chunk, uint32_t unit,
 {
     struct emit *e = s->e;
     uint32_t before = (uint32_t)chunk_before(s, chunk, pass);
-    struct rows part = overlap(rows_of(s, chunk, unit, e->stage), rows_of(s, before, unit, from));
+    struct row_range part =
+        overlap(rows_of(s, chunk, unit, e->stage), rows_of(s, before, unit, from));
     stage_set_unit(s, chunk, unit, pass == PASS_FORWARD ? PHASE_FORWARD : PHASE_BACKWARD);
     struct view x;
     if (is_seam(s, chunk, before, unit)) {
@@ -290,10 +292,10 @@ void stage_receive(struct stage *s, const struct action *action)
     int64_t before = chunk_before(s, chunk, pass);
     if ((action->kind != ACTION_FORWARD && action->kind != ACTION_BACKWARD) || before < 0)
         return;
-    struct rows mine = rows_of(s, chunk, action->unit, s->e->stage);
+    struct row_range mine = rows_of(s, chunk, action->unit, s->e->stage);
     struct share share = share_of(s, (uint32_t)before, action->unit);
     for (uint32_t from = share.first; from < share.first + share.count; from++) {
-        struct rows both = overlap(mine, rows_of(s, (uint32_t)before, action->unit, from));
+        struct row_range both = overlap(mine, rows_of(s, (uint32_t)before, action->unit, from));
         if (from == s->e->stage || both.begin == both.end)
             continue;
         if (s->pipeline->multiplexed)
@@ -315,8 +317,8 @@ static buffer_id seam_input(struct stage *s, enum pass pass, uint32_t chunk, uin
 {
     struct emit *e = s->e;
     int64_t h = s->c->model->hidden * s->c->tp; /* of a row of each tensor rank */
-    struct rows mine = rows_of(s, chunk, unit, e->stage);
-    struct rows theirs = rows_of(s, before, unit, e->stage), both = overlap(mine, theirs);
+    struct row_range mine = rows_of(s, chunk, unit, e->stage);
+    struct row_range theirs = rows_of(s, before, unit, e->stage), both = overlap(mine, theirs);
     int64_t rows = mine.end - mine.begin;
     buffer_id all = emit_buffer(e, "seam", CATEGORY_COMMUNICATION, e->choices->dtype, rows, h);
     if (both.begin < both.end) {
@@ -328,7 +330,7 @@ static buffer_id seam_input(struct stage *s, enum pass pass, uint32_t chunk, uin
         const struct inbound *m = &s->inbound[i];
         if (m->pass != pass || m->chunk != chunk || m->unit != unit)
             continue;
-        struct rows part = overlap(mine, rows_of(s, before, unit, m->from));
+        struct row_range part = overlap(mine, rows_of(s, before, unit, m->from));
         tensor_gather_to(e, view_all(e, m->part),
                          view_rows(all, part.begin - mine.begin, part.end - part.begin, h));
     }
@@ -347,9 +349,9 @@ buffer_id stage_input(struct stage *s, const struct action *action)
         return here->out[PASS_FORWARD]; /* of the forward pass, for the backward's begin */
     if (is_seam(s, chunk, (uint32_t)before, action->unit))
         return seam_input(s, pass, chunk, (uint32_t)before, action->unit);
-    struct rows mine = rows_of(s, chunk, action->unit, s->e->stage);
-    struct rows theirs = rows_of(s, (uint32_t)before, action->unit, s->e->stage);
-    struct rows both = overlap(mine, theirs);
+    struct row_range mine = rows_of(s, chunk, action->unit, s->e->stage);
+    struct row_range theirs = rows_of(s, (uint32_t)before, action->unit, s->e->stage);
+    struct row_range both = overlap(mine, theirs);
     if (both.begin == both.end)
         return here->in[pass];
     buffer_id made = passage_through(s, (uint32_t)before, action->unit)->out[pass];
@@ -363,7 +365,7 @@ buffer_id stage_input(struct stage *s, const struct action *action)
 
 /* Returns the rows of what the pass made that the next stage continues with; at a seam, this rank's part of them. */
 static struct view outbound(struct stage *s, const struct passage *made, enum pass pass, bool seam,
-                            struct rows part, struct rows mine)
+                            struct row_range part, struct row_range mine)
 {
     int64_t h = s->c->model->hidden, begin = part.begin - mine.begin, rows = part.end - part.begin;
     if (!seam)
@@ -382,14 +384,14 @@ void stage_pass_on(struct stage *s, enum pass pass, const struct action *action,
     if (to < 0)
         return;
     bool seam = is_seam(s, chunk, (uint32_t)to, action->unit);
-    struct rows mine = rows_of(s, chunk, action->unit, e->stage);
+    struct row_range mine = rows_of(s, chunk, action->unit, e->stage);
     struct share share = share_of(s, (uint32_t)to, action->unit);
     e->tags.region = REGION_NONE;
     if (seam)
         made->whole[pass] = tensor_gather(e, view_all(e, x), s->c->model->hidden, TENSOR_SEQUENCES,
                                           "seam_all", false);
     for (uint32_t peer = share.first; peer < share.first + share.count; peer++) {
-        struct rows both = overlap(mine, rows_of(s, (uint32_t)to, action->unit, peer));
+        struct row_range both = overlap(mine, rows_of(s, (uint32_t)to, action->unit, peer));
         if (peer == e->stage || both.begin == both.end)
             continue;
         s->sent = message(s, WORK_SEND, pass, chunk < to ? chunk : (uint32_t)to, peer,

@@ -32,13 +32,13 @@ void check_waits(struct verifier *v)
 
 /* --- the counterexample --- */
 
-struct step {
+struct deadlock_step {
     uint32_t actor, op;
     const char *why; /* of the step to the next */
 };
 
 /* Returns the member that has not arrived at the rendezvous of a collective. */
-static struct step who_is_missing(const struct untimed_run *r, uint32_t actor, uint32_t op)
+static struct deadlock_step who_is_missing(const struct untimed_run *r, uint32_t actor, uint32_t op)
 {
     uint32_t group = (uint32_t)work_group(ir_work(r->ir, op)), k = r->ops->ordinal[op];
     const uint64_t *party = r->party + (size_t)group * r->actors->count;
@@ -49,19 +49,20 @@ static struct step who_is_missing(const struct untimed_run *r, uint32_t actor, u
         uint32_t other = sequence.op[k], place = run_place_of(r->ir, other);
         if (run_head_op(r, i, place) != other ||
             !r->at_head[(size_t)i * (r->ir->stream_count + 1) + place])
-            return (struct step){.actor = i, .op = other};
+            return (struct deadlock_step){.actor = i, .op = other};
     }
     assert(!"somebody is missing");
-    return (struct step){.actor = actor, .op = op};
+    return (struct deadlock_step){.actor = actor, .op = op};
 }
 
 /* Returns what holds an op that has not ended: an op that has not ended either, with *why in words. */
-static struct step held_by(const struct untimed_run *r, struct step at, const char **why)
+static struct deadlock_step held_by(const struct untimed_run *r, struct deadlock_step at,
+                                    const char **why)
 {
     const struct ir *ir = r->ir;
     uint32_t host = run_host_op(r, at.actor), stream = ir->op.stream[at.op];
     bool on_host = run_place_of(ir, at.op) == ir->stream_count;
-    struct step next = {.actor = at.actor};
+    struct deadlock_step next = {.actor = at.actor};
     if (at.op > host) {
         *why = "is issued after";
         next.op = host;
@@ -84,24 +85,24 @@ static struct step held_by(const struct untimed_run *r, struct step at, const ch
     if (is_message(ir->op.kind[at.op])) {
         const struct message *m = &r->actors->message[run_message_of(r, at.actor, at.op)];
         const struct message *partner = &r->actors->message[m->partner];
-        return (struct step){.actor = partner->actor, .op = partner->op};
+        return (struct deadlock_step){.actor = partner->actor, .op = partner->op};
     }
     return who_is_missing(r, at.actor, at.op);
 }
 
-static bool same_step(struct step a, struct step b)
+static bool same_step(struct deadlock_step a, struct deadlock_step b)
 {
     return a.actor == b.actor && a.op == b.op;
 }
 
 static void report_cycle(struct untimed_run *r, uint32_t actor)
 {
-    struct step at = {.actor = actor, .op = run_host_op(r, actor)};
+    struct deadlock_step at = {.actor = actor, .op = run_host_op(r, actor)};
     for (uint32_t s = 0; at.op == IR_NONE; s++)
         at.op = run_head_op(r, actor, s);
     /* Two walkers, one twice as fast, meet on the cycle. */
     const char *why;
-    struct step slow = at, fast = at;
+    struct deadlock_step slow = at, fast = at;
     do {
         slow = held_by(r, slow, &why);
         fast = held_by(r, held_by(r, fast, &why), &why);
@@ -111,7 +112,7 @@ static void report_cycle(struct untimed_run *r, uint32_t actor)
     struct arena *arena = &r->v->arena;
     const char *text = arena_printf(arena, "%s of %s", op_text(r->v, slow.op),
                                     rank_text(r->v, r->actors->rank[slow.actor]));
-    struct step step = slow;
+    struct deadlock_step step = slow;
     for (int shown = 1;; shown++) {
         step = held_by(r, step, &why);
         if (same_step(step, slow)) {

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static const struct rule {
+static const struct verifier_rule {
     const char *name;
     void (*check)(struct verifier *v);
     const char *guarantee;
