@@ -29,7 +29,7 @@ enum field {
     FIELD_ATTENTION, /* those without costs for the device are refused */
 };
 
-static const struct perturbation {
+static const struct alternative_option {
     const char *option;
     enum field field;
     int value;
@@ -57,7 +57,7 @@ static const struct perturbation {
 _Static_assert(ARRAY_LEN(perturbations) + 1 <= PERTURBATIONS_MAX, "PERTURBATIONS_MAX");
 
 /* True if the choices already have what the perturbation would set; for numbers of pieces, as many or more. */
-static bool has(const struct choices *c, const struct perturbation *perturbation)
+static bool has(const struct choices *c, const struct alternative_option *perturbation)
 {
     switch (perturbation->field) {
     case FIELD_ACTIVATIONS:
@@ -76,7 +76,7 @@ static bool has(const struct choices *c, const struct perturbation *perturbation
     return true;
 }
 
-static void apply(struct request *r, const struct perturbation *perturbation)
+static void apply(struct request *r, const struct alternative_option *perturbation)
 {
     switch (perturbation->field) {
     case FIELD_ACTIVATIONS:
@@ -116,7 +116,7 @@ void alternatives_apply(struct request *request, size_t i)
     apply(request, &perturbations[i]);
 }
 
-struct trial {
+struct alternative_trial {
     bool ok; /* the request is legal, and was predicted */
     struct verdict verdict;
     double step_s;
@@ -125,14 +125,14 @@ struct trial {
 struct trials {
     const struct setup *setup;
     const struct request *request; /* what perturbations are applied to */
-    const struct perturbation *perturbation[PERTURBATIONS_MAX]; /* NULL: profile ideal */
+    const struct alternative_option *perturbation[PERTURBATIONS_MAX]; /* NULL: profile ideal */
     bool exact, unfit_too; /* unfit_too: no times, and verdicts of those that do not fit */
 };
 
 static void try_one(void *context, size_t job, void *result)
 {
     const struct trials *trials = context;
-    struct trial *trial = result;
+    struct alternative_trial *trial = result;
     struct request request = *trials->request;
     struct prediction p = {.skip_arenas = true, .skip_documents = true};
     bool ideal = trials->perturbation[job] == NULL;
@@ -159,12 +159,12 @@ static size_t tries_of(const struct prediction *base)
 
 /* A legal perturbation and its lower bound, by which perturbations are ordered. */
 struct bounded {
-    const struct perturbation *perturbation;
+    const struct alternative_option *perturbation;
     double bound;
 };
 
 /* Returns a lower bound of a perturbed request: seconds of its step, or bytes of a GPU; negative: it is refused. */
-static double bound_of(const struct trials *trials, const struct perturbation *perturbation)
+static double bound_of(const struct trials *trials, const struct alternative_option *perturbation)
 {
     struct request request = *trials->request;
     struct choices c;
@@ -205,7 +205,7 @@ static size_t keep_lowest(struct trials *trials, size_t first, size_t count, siz
 }
 
 /* True if a is faster, or as fast up to rounding and needs less memory of a GPU. */
-static bool is_better(const struct trial *a, const struct trial *b)
+static bool is_better(const struct alternative_trial *a, const struct alternative_trial *b)
 {
     if (fabs(a->step_s - b->step_s) > 1e-9 * b->step_s)
         return a->step_s < b->step_s;
@@ -215,7 +215,7 @@ static bool is_better(const struct trial *a, const struct trial *b)
 static enum status find_faster(struct alternative *best, const struct prediction *base,
                                struct trials *trials, struct diag *diag)
 {
-    struct trial trial[PERTURBATIONS_MAX];
+    struct alternative_trial trial[PERTURBATIONS_MAX];
     size_t count = 0, fastest = SIZE_MAX;
     trials->perturbation[count++] = NULL;
     for (size_t i = 0; base->verdict.fits && i < ARRAY_LEN(perturbations); i++)
@@ -248,7 +248,7 @@ static enum status add_perturbation(struct alternative *best, struct request *re
                                     struct diag *diag)
 {
     struct trials trials = {.setup = base->setup, .request = request, .unfit_too = true};
-    struct trial trial[PERTURBATIONS_MAX];
+    struct alternative_trial trial[PERTURBATIONS_MAX];
     struct choices choices;
     size_t count = 0, least = SIZE_MAX;
     enum status status = compose_resolve(&choices, request, NULL, diag);
@@ -326,7 +326,7 @@ struct remedy_trials {
     const struct request *request;
     uint64_t most_bytes;
     struct remedy_pair {
-        const struct perturbation *first, *second; /* second NULL: a single option */
+        const struct alternative_option *first, *second; /* second NULL: a single option */
     } pair[REMEDIES_MAX];
 };
 
@@ -374,7 +374,7 @@ enum status alternatives_rank(struct remedy *remedy, size_t *count, size_t *trie
     struct remedy_trials trials = {
         .setup = base->setup, .request = request, .most_bytes = most_bytes};
     struct remedy_trial trial[REMEDIES_MAX];
-    const struct perturbation *open[PERTURBATIONS_MAX];
+    const struct alternative_option *open[PERTURBATIONS_MAX];
     size_t opens = 0, jobs = 0;
     for (size_t i = 0; i < ARRAY_LEN(perturbations); i++)
         if (!has(&base->choices, &perturbations[i]) && perturbations[i].field != FIELD_ATTENTION)

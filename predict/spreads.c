@@ -27,7 +27,7 @@ bool spreads_matter(const struct setup *setup)
            spread_is_known(&setup->cost, &setup->cluster);
 }
 
-struct trial {
+struct spread_trial {
     const struct prediction *prediction;
     bool exact;
     uint32_t even_above;
@@ -35,7 +35,8 @@ struct trial {
 };
 
 /* Simulates the schedule of a prediction on a machine whose numbers are other ones. */
-static enum status step_on(double *step_s, const struct trial *trial, const struct setup *setup)
+static enum status step_on(double *step_s, const struct spread_trial *trial,
+                           const struct setup *setup)
 {
     const struct prediction *p = trial->prediction;
     struct prediction other = *p;
@@ -58,7 +59,7 @@ static enum status step_on(double *step_s, const struct trial *trial, const stru
         return status;
     other.ir = (struct ir){0}; /* the sample does not represent the whole list on this machine */
     status = compose_build(&other.ir, &p->choices, NULL);
-    struct trial whole = *trial;
+    struct spread_trial whole = *trial;
     whole.prediction = &other;
     if (status == STATUS_OK)
         status = step_on(step_s, &whole, setup);
@@ -69,9 +70,10 @@ static enum status step_on(double *step_s, const struct trial *trial, const stru
 /* Chooses how trials are simulated: ranks of long rings run the same work (sim/even/even.h), which suffices since
  * only ratios of steps are wanted. If the prediction was simulated in another way, its unchanged machine is simulated
  * again in this way. If a rank is slowed, or there are no long rings, trials are simulated like the prediction. */
-static enum status choose_simulation(struct trial *trial, const struct prediction *p, bool exact)
+static enum status choose_simulation(struct spread_trial *trial, const struct prediction *p,
+                                     bool exact)
 {
-    *trial = (struct trial){.prediction = p, .exact = exact, .step_s = p->sim.step_s};
+    *trial = (struct spread_trial){.prediction = p, .exact = exact, .step_s = p->sim.step_s};
     trial->even_above = p->setup->even_above;
     if (p->slow_factor != 0) /* every rank is simulated */
         return STATUS_OK;
@@ -144,7 +146,7 @@ static bool is_unused(const struct prediction *p, const struct setup *moved, enu
 }
 
 /* The result of a job: log(step / step on the unchanged machine); failed: the step could not be simulated. */
-struct change {
+struct step_change {
     double log_step;
     bool failed;
 };
@@ -152,10 +154,10 @@ struct change {
 /* Job 2 part slows the measured numbers of a part, and job 2 part + 1 its others. */
 static void try_part(void *context, size_t job, void *result)
 {
-    const struct trial *trial = context;
+    const struct spread_trial *trial = context;
     const struct prediction *p = trial->prediction;
     enum spread_part part = (enum spread_part)(job / 2);
-    struct change *change = result;
+    struct step_change *change = result;
     double step_s = trial->step_s;
     /* a copy may be simulated on: its pointers into the setup are read only */
     struct setup moved = *p->setup;
@@ -174,8 +176,8 @@ static void try_part(void *context, size_t job, void *result)
 enum status spreads_find(struct spreads *spreads, const struct prediction *p, bool exact,
                          struct diag *diag)
 {
-    struct change change[2 * SPREAD_PART_COUNT] = {{0}};
-    struct trial trial;
+    struct step_change change[2 * SPREAD_PART_COUNT] = {{0}};
+    struct spread_trial trial;
     *spreads = (struct spreads){0};
     if (p->setup->cost.ideal || p->setup->cluster.ideal || !(p->sim.step_s > 0) ||
         !spreads_matter(p->setup))

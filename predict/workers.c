@@ -21,7 +21,7 @@
 enum { CHILDREN_MAX = 256 };
 
 /* A page that the children and the parent share. */
-struct shared {
+struct shared_page {
     _Atomic size_t next;                 /* the first job that no child has taken */
     _Atomic size_t job_of[CHILDREN_MAX]; /* what the child in each place works on */
 };
@@ -41,7 +41,7 @@ struct workers {
     workers_function *function;
     void *context;
     char *results;
-    struct shared *shared;
+    struct shared_page *shared;
     bool ended_early; /* by an interrupt: children are killed */
 };
 

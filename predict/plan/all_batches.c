@@ -19,7 +19,7 @@ struct job {
     size_t batch;
 };
 
-struct comparison {
+struct batch_comparison {
     struct setup *setup;
     struct contender contender[COMPARED_ROWS];
     size_t contenders;
@@ -29,7 +29,7 @@ struct comparison {
 
 static void predict_one(void *context, size_t job, void *result)
 {
-    struct comparison *c = context;
+    struct batch_comparison *c = context;
     const struct outcome *row = c->job[job].contender->row;
     struct setup *setup = c->setup; /* this process' own */
     struct request request = row->request;
@@ -48,7 +48,7 @@ static void predict_one(void *context, size_t job, void *result)
 }
 
 /* Predicts each contender on those of its first `count` batches on which it was not predicted yet. */
-static enum status predict_all(struct comparison *c, struct diag *diag)
+static enum status predict_all(struct batch_comparison *c, struct diag *diag)
 {
     size_t most = 0;
     c->jobs = 0;
@@ -79,7 +79,7 @@ static double median_rate(const struct contender *c)
     return sample_mean_tokens(c->row->sample, c->count) / median_s / (double)c->row->request.ranks;
 }
 
-static const struct contender *fastest(const struct comparison *c)
+static const struct contender *fastest(const struct batch_comparison *c)
 {
     const struct contender *first = &c->contender[0];
     for (size_t i = 1; i < c->contenders; i++)
@@ -105,7 +105,7 @@ static size_t won_against(const struct contender *c, const struct contender *oth
 }
 
 /* Takes the rows that are near the best one; the steps of their typical batches are known. */
-static void begin(struct comparison *c, struct best *best)
+static void begin(struct batch_comparison *c, struct best *best)
 {
     double least = best->row[0].most / (1 + DOCUMENTS_MARGIN);
     for (size_t i = 0; i < best->count && c->contenders < COMPARED_ROWS; i++) {
@@ -122,7 +122,7 @@ static void begin(struct comparison *c, struct best *best)
 }
 
 /* Takes all batches of the fastest contender, and of those that are faster in any. */
-static void take_all(struct comparison *c)
+static void take_all(struct batch_comparison *c)
 {
     const struct contender *first = fastest(c);
     bool stays[COMPARED_ROWS];
@@ -135,7 +135,7 @@ static void take_all(struct comparison *c)
 
 /* Makes the rates of rows that were predicted on fewer batches comparable with the best row's: each becomes the best
  * row's rate, times the ratio of the two on those fewer batches. */
-static void scale(struct comparison *c, struct best *best, const struct contender *first)
+static void scale(struct batch_comparison *c, struct best *best, const struct contender *first)
 {
     double all = median_rate(first), typical = first->row->most;
     for (size_t i = 0; i < best->count; i++)
@@ -148,7 +148,7 @@ static void scale(struct comparison *c, struct best *best, const struct contende
 }
 
 /* True if every step that is asked for was predicted: neither interrupted nor refused. */
-static bool is_complete(const struct comparison *c)
+static bool is_complete(const struct batch_comparison *c)
 {
     for (size_t i = 0; i < c->contenders; i++)
         for (size_t b = 0; b < c->contender[i].count; b++)
@@ -159,14 +159,14 @@ static bool is_complete(const struct comparison *c)
 
 /* ---- causes ---- */
 
-struct explanation {
+struct batch_explanation {
     struct setup *setup;
     struct outcome **row;
 };
 
 static void explain_one(void *context, size_t job, void *result)
 {
-    const struct explanation *e = context;
+    const struct batch_explanation *e = context;
     const struct sample *sample = e->row[job]->sample;
     struct setup *setup = e->setup; /* this process' own */
     struct outcome *out = result;
@@ -183,7 +183,7 @@ static void explain_one(void *context, size_t job, void *result)
 /* Simulates the first COMPARED_ROWS rows, and the best of each strategy, for the causes of their times. */
 static enum status explain(struct best *best, struct setup *setup, struct diag *diag)
 {
-    struct explanation e = {setup, heap_alloc(best->count + 1, sizeof(struct outcome *))};
+    struct batch_explanation e = {setup, heap_alloc(best->count + 1, sizeof(struct outcome *))};
     bool seen[UINT8_MAX + 1] = {false};
     size_t count = 0;
     for (size_t i = 0; i < best->count && best->row[i].kind == OUTCOME_TIMED; i++) {
@@ -209,7 +209,7 @@ static enum status explain(struct best *best, struct setup *setup, struct diag *
 
 enum status all_batches_rank(struct best *best, struct setup *setup, struct diag *diag)
 {
-    struct comparison c = {.setup = setup};
+    struct batch_comparison c = {.setup = setup};
     begin(&c, best);
     enum status status = predict_all(&c, diag);
     bool complete = status == STATUS_OK && is_complete(&c);

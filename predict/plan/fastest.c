@@ -34,7 +34,7 @@ enum { NO_LAYER = UINT32_MAX };
 #define RUNNER_UP_OPS 3e6
 
 /* What a candidate does next. */
-enum stage { STAGE_LAYER, STAGE_SHORT, STAGE_WHOLE, STAGE_DONE };
+enum search_stage { STAGE_LAYER, STAGE_SHORT, STAGE_WHOLE, STAGE_DONE };
 
 struct node {
     double most;         /* tokens/s/GPU that it cannot exceed, as far as is known */
@@ -51,7 +51,7 @@ struct layer {
 };
 
 struct job {
-    enum stage stage;
+    enum search_stage stage;
     size_t node;
     uint32_t layer; /* STAGE_LAYER: its sums if these are not known, else its step */
 };
@@ -59,7 +59,7 @@ struct job {
 /* What a child finds. All-zero: a signal ended it. */
 struct answer {
     bool answered;
-    enum stage next;
+    enum search_stage next;
     uint8_t repair;
     struct bound_layer layer;
     double bound_s, most; /* seconds, tokens/s/GPU; 0: not known */
@@ -374,7 +374,7 @@ static uint32_t next_layer(const struct search *s, const struct node *node)
 static bool add_job(struct search *s, size_t i, bool layers)
 {
     const struct node *node = &s->node[i];
-    struct job job = {(enum stage)node->stage, i, layers ? next_layer(s, node) : NO_LAYER};
+    struct job job = {(enum search_stage)node->stage, i, layers ? next_layer(s, node) : NO_LAYER};
     size_t whole = 0;
     if (job.stage == STAGE_LAYER && !layers)
         job.stage = STAGE_SHORT;
@@ -475,8 +475,8 @@ static void put_first(struct firsts *f, const struct search *s, order_fn *before
 
 /* Adds the first candidates of an order to the round, at most `most` of them, of those from a stage on that may be
  * better than `above`. Unless `layers`, they take short steps without waiting for the time of their layers. */
-static void choose(struct search *s, order_fn *before, size_t most, enum stage from, bool layers,
-                   double above)
+static void choose(struct search *s, order_fn *before, size_t most, enum search_stage from,
+                   bool layers, double above)
 {
     struct firsts firsts = {.count = 0};
     size_t added = 0;

@@ -69,13 +69,13 @@ static const struct {
     {"host issue twice as fast", "issue_2x", faster_host},
 };
 
-struct trial {
+struct sensitivity_trial {
     struct setup *setup;
     const struct request *request;
 };
 
 /* Resizes the child's own copy of the cluster to the ranks of the request. */
-static bool resize(const struct trial *trial)
+static bool resize(const struct sensitivity_trial *trial)
 {
     struct setup *setup = trial->setup;
     return setup->cluster.gpus == trial->request->ranks ||
@@ -85,7 +85,7 @@ static bool resize(const struct trial *trial)
 
 static void try_machine(void *context, size_t job, void *result)
 {
-    struct trial *trial = context;
+    struct sensitivity_trial *trial = context;
     struct sensitivity *out = result;
     struct prediction p = {.skip_arenas = true, .skip_documents = true};
     if (!resize(trial))
@@ -110,7 +110,7 @@ const char *sensitivity_key(int i)
 enum status sensitivities_find(struct sensitivity sensitivity[SENSITIVITIES], struct setup *setup,
                                const struct request *request, struct diag *diag)
 {
-    struct trial trial = {setup, request};
+    struct sensitivity_trial trial = {setup, request};
     struct progress progress;
     progress_begin(&progress, SENSITIVITIES, 0);
     enum status status = workers_run(SENSITIVITIES, sizeof sensitivity[0], try_machine, &trial,
@@ -121,7 +121,7 @@ enum status sensitivities_find(struct sensitivity sensitivity[SENSITIVITIES], st
 
 static void find_intervals(void *context, size_t job, void *result)
 {
-    struct trial *trial = context;
+    struct sensitivity_trial *trial = context;
     struct prediction p = {0};
     (void)job;
     if (resize(trial) &&
@@ -134,7 +134,7 @@ static void find_intervals(void *context, size_t job, void *result)
 enum status sensitivity_intervals(struct intervals *intervals, struct setup *setup,
                                   const struct request *request, struct diag *diag)
 {
-    struct trial trial = {setup, request};
+    struct sensitivity_trial trial = {setup, request};
     struct intervals found = {0};
     if (!spreads_matter(setup))
         return STATUS_OK; /* the search has found them */

@@ -68,7 +68,7 @@ static void identity_make(struct identity *id, const struct setup *setup, const 
 
 /* ---- the walk ---- */
 
-struct walk {
+struct space_walk {
     struct space *space;
     const struct setup *setup;
     struct space_open open;
@@ -82,7 +82,7 @@ struct walk {
 };
 
 /* True if an equal configuration was noted under another name; otherwise notes this one. */
-static bool is_seen(struct walk *w, const struct choices *c, const struct request *request)
+static bool is_seen(struct space_walk *w, const struct choices *c, const struct request *request)
 {
     struct identity id;
     identity_make(&id, w->setup, c, request, w->row);
@@ -97,7 +97,7 @@ static bool is_seen(struct walk *w, const struct choices *c, const struct reques
     return false;
 }
 
-static void keep(struct walk *w, const struct request *request, const struct choices *c,
+static void keep(struct space_walk *w, const struct request *request, const struct choices *c,
                  const struct sample *sample)
 {
     int64_t padding = sample != NULL ? sample->batch[sample->typical].padding : 0;
@@ -139,7 +139,7 @@ static bool is_corner(const struct strategy *row, const struct choices *c)
 
 /* True if degrees of 1 reduce the strategy to a simpler schedule, for which the framework has another
  * implementation. */
-static bool is_run_otherwise(const struct walk *w, const struct choices *c)
+static bool is_run_otherwise(const struct space_walk *w, const struct choices *c)
 {
     struct strategy left = *w->row;
     left.attention = c->attention;
@@ -148,7 +148,7 @@ static bool is_run_otherwise(const struct walk *w, const struct choices *c)
 }
 
 /* Gives the request the documents of its sample's typical batch. False: they do not fit into its steps. */
-static bool add_documents(const struct walk *w, struct request *request, struct choices *c,
+static bool add_documents(const struct space_walk *w, struct request *request, struct choices *c,
                           const struct sample **sample)
 {
     *sample = NULL;
@@ -160,7 +160,7 @@ static bool add_documents(const struct walk *w, struct request *request, struct 
     return compose_resolve(c, request, NULL, NULL) == STATUS_OK;
 }
 
-static void add(struct walk *w, const struct request *asked)
+static void add(struct space_walk *w, const struct request *asked)
 {
     struct choices c;
     struct request request = *asked;
@@ -197,7 +197,7 @@ static bool has_own_policies(const struct request *given, int weights)
            (given->activations < 0 || given->activations == CHOICE_ACTIVATIONS_RATIO);
 }
 
-static void walk_pieces(struct walk *w, struct request request)
+static void walk_pieces(struct space_walk *w, struct request request)
 {
     /* PIECES: the number of subsequences of a sequence whose length is searched for, unless the user gives it.
      * UNITS_*: the most units of a step: 32 for each stage, with which the bubble is 3 %, but from 64 to 256; more only
@@ -238,7 +238,7 @@ static bool is_asked_for(int activations)
            activations == CHOICE_ACTIVATIONS_SELECTIVE_CORE;
 }
 
-static void walk_policies(struct walk *w, struct request request)
+static void walk_policies(struct space_walk *w, struct request request)
 {
     if (w->row->subsequences) {
         walk_pieces(w, request);
@@ -257,7 +257,7 @@ static void walk_policies(struct walk *w, struct request request)
 /* Tries the chunk lengths of FPDT: the user's, if there is one; 512K tokens, if the length of the sequence is searched
  * for; otherwise the powers of two from 32K to 512K that cut the sequence into 2 to 32 chunks, and the strategy's
  * default. Other strategies have no chunks. */
-static void walk_chunks(struct walk *w, struct request request)
+static void walk_chunks(struct space_walk *w, struct request request)
 {
     enum { CHUNKS_MAX = 32 };
     if (w->row->attention != CHOICE_ATTENTION_FPDT || w->setup->request.chunk > 0) {
@@ -276,7 +276,7 @@ static void walk_chunks(struct walk *w, struct request request)
     walk_policies(w, request);
 }
 
-static void walk_windows(struct walk *w, struct request request)
+static void walk_windows(struct space_walk *w, struct request request)
 {
     int64_t windows = request.cp < request.gpus_per_node ? request.cp : request.gpus_per_node;
     bool places = w->open.placement && request.cp > 1;
@@ -295,7 +295,7 @@ static void walk_windows(struct walk *w, struct request request)
 }
 
 /* Tries both layouts of packed documents on a ring: one cuts sequences, the other each document. */
-static void walk_rings(struct walk *w, struct request request)
+static void walk_rings(struct space_walk *w, struct request request)
 {
     bool layouts = w->open.layout && w->open.samples != NULL && request.cp > 1;
     walk_windows(w, request);
@@ -305,7 +305,7 @@ static void walk_rings(struct walk *w, struct request request)
 }
 
 /* Tries both placements of stages, unless one node holds all or only memory matters. */
-static void walk_places(struct walk *w, struct request request)
+static void walk_places(struct space_walk *w, struct request request)
 {
     bool places = w->open.stage_placement && !w->open.length && request.pp > 1 && request.dp > 1 &&
                   request.ranks > request.gpus_per_node;
@@ -321,7 +321,7 @@ static bool is_open(int64_t given, int64_t value)
     return given <= 0 || given == value;
 }
 
-static void walk_degrees(struct walk *w, struct request request)
+static void walk_degrees(struct space_walk *w, struct request request)
 {
     const struct request *given = &w->setup->request;
     struct attention_axes axes = attention_axes[w->row->attention];
@@ -349,7 +349,7 @@ static void walk_degrees(struct walk *w, struct request request)
             }
 }
 
-static void walk_strategies(struct walk *w, int64_t gpus)
+static void walk_strategies(struct space_walk *w, int64_t gpus)
 {
     size_t strategies;
     const struct strategy *table = compose_strategies(&strategies);
@@ -377,7 +377,7 @@ static void walk_strategies(struct walk *w, int64_t gpus)
 }
 
 /* Walks all configurations. One that two strategies share is listed under the simpler strategy. */
-static void walk_all(struct walk *w, int64_t gpus)
+static void walk_all(struct space_walk *w, int64_t gpus)
 {
     w->corners = false;
     walk_strategies(w, gpus);
@@ -389,7 +389,7 @@ enum status space_add(struct space *space, const struct setup *setup, int64_t gp
                       struct space_open open, struct diag *diag)
 {
     size_t before = space->count;
-    struct walk w = {.space = space, .setup = setup, .open = open, .beyond = !open.strategy};
+    struct space_walk w = {.space = space, .setup = setup, .open = open, .beyond = !open.strategy};
     walk_all(&w, gpus);
     if (space->count == before &&
         open.strategy) { /* no strategy of the search has both of --tp 8 --cp 4 */

@@ -12,7 +12,7 @@ struct ideal_times {
     double same_s, own_s; /* with the kernels that all have, and with those of its own profile */
 };
 
-struct trial {
+struct split_trial {
     struct setup *setup;
     const struct outcome *const *outcome;
 };
@@ -32,7 +32,7 @@ static double ideal_s(struct setup *setup, const struct outcome *o, int attentio
 
 static void try_outcome(void *context, size_t job, void *result)
 {
-    struct trial *trial = context;
+    struct split_trial *trial = context;
     struct ideal_times *out = result;
     struct setup *setup = trial->setup; /* this process' own */
     const struct outcome *o = trial->outcome[job];
@@ -70,7 +70,7 @@ enum status splits_find(struct split *split, const struct outcome *const *loser,
 {
     const struct outcome **outcome = heap_zalloc(count + 1, sizeof(const struct outcome *));
     struct ideal_times *times = heap_zalloc(count + 1, sizeof *times);
-    struct trial trial = {setup, outcome};
+    struct split_trial trial = {setup, outcome};
     struct progress progress;
     for (size_t i = 0; i < count; i++)
         outcome[i] = loser[i];

@@ -81,7 +81,7 @@ static bool same_group(const struct point_selector *of, const struct reproductio
            ((of->xs > 0 && !of->each) || strcmp(a->x, b->x) == 0);
 }
 
-struct side {
+struct claim_side {
     double predicted, published;
     const struct reproduction_point *at; /* NULL: no point */
 };
@@ -95,10 +95,11 @@ static double better(double one, double other, bool lowest)
 
 /* Returns the highest predicted and the highest published value (of->lowest: the lowest ones) of the selected points
  * that agree with `like` in every coordinate that the selection leaves free; of->each leaves series and x free. */
-static struct side side_of(const struct reproduction *r, size_t entry,
-                           const struct point_selector *of, const struct reproduction_point *like)
+static struct claim_side side_of(const struct reproduction *r, size_t entry,
+                                 const struct point_selector *of,
+                                 const struct reproduction_point *like)
 {
-    struct side side = {NAN, NAN, NULL};
+    struct claim_side side = {NAN, NAN, NULL};
     for (size_t i = 0; i < r->points; i++) {
         const struct reproduction_point *point = &r->point[i];
         if (!selects(of, entry, point) || !same_group(of, point, like))
@@ -203,8 +204,8 @@ static enum claim_verdict judge_ratio(struct text *out, const struct reproductio
         const struct reproduction_point *point = &r->point[i];
         if (!selects(&claim->left, left_entry, point) || seen(r, left_entry, &claim->left, i))
             continue;
-        struct side left = side_of(r, left_entry, &claim->left, point);
-        struct side right = {claim->number, claim->number, point};
+        struct claim_side left = side_of(r, left_entry, &claim->left, point);
+        struct claim_side right = {claim->number, claim->number, point};
         if (!claim->right_is_number)
             right = side_of(r, right_entry, &claim->right, point);
         double ratio = left.predicted / right.predicted, paper = left.published / right.published;
@@ -334,16 +335,16 @@ static enum claim_verdict judge_crossover(struct text *out, const struct reprodu
 
 /* ---- the best series ---- */
 
-struct best {
+struct best_series {
     size_t series, published; /* of the distinct series; SIZE_MAX: not known */
     double value;
 };
 
-static struct best best_at(const struct reproduction *r, size_t e,
-                           const struct catalogue_claim *claim, const struct distinct *series,
-                           const char *panel, const char *x)
+static struct best_series best_at(const struct reproduction *r, size_t e,
+                                  const struct catalogue_claim *claim,
+                                  const struct distinct *series, const char *panel, const char *x)
 {
-    struct best best = {SIZE_MAX, SIZE_MAX, NAN};
+    struct best_series best = {SIZE_MAX, SIZE_MAX, NAN};
     double published = NAN;
     for (size_t s = 0; s < series->count; s++) {
         const struct reproduction_point *point =
@@ -396,7 +397,7 @@ static enum claim_verdict judge_best(struct text *out, const struct reproduction
         text_printf(out, "%s%s%s", out->size > 0 ? "; " : "", panels.text[p],
                     panels.text[p][0] != '\0' ? ": " : "");
         for (size_t i = 0; i < xs.count; i++) {
-            struct best best = best_at(r, e, claim, &series, panels.text[p], xs.text[i]);
+            struct best_series best = best_at(r, e, claim, &series, panels.text[p], xs.text[i]);
             if (best.series == SIZE_MAX)
                 continue;
             enum claim_verdict here = CLAIM_HOLDS;

@@ -116,7 +116,7 @@ static double task_s(const struct choices *c, const struct costs *costs, const s
 
 /* ---- the stages, one after the other task ---- */
 
-struct replay {
+struct unit_replay {
     const struct choices *c;
     const struct costs *costs;
     double *free_at, *net_at; /* per stage: when it is done computing, and sending beside that */
@@ -139,27 +139,28 @@ static void set(double *at, struct share of, double value)
 }
 
 /* Sends on all of the stages beside the computation, from `begin` on; returns the end. */
-static double send(struct replay *r, struct share of, double begin, double seconds)
+static double send(struct unit_replay *r, struct share of, double begin, double seconds)
 {
     double end = fmax(begin, latest(r->net_at, of)) + seconds;
     set(r->net_at, of, end);
     return end;
 }
 
-static double *cell(const struct replay *r, double *table, uint32_t chunk, uint32_t subsequence)
+static double *cell(const struct unit_replay *r, double *table, uint32_t chunk,
+                    uint32_t subsequence)
 {
     return &table[chunk * r->c->subsequences + subsequence];
 }
 
 /* Delays the computation of a stage by messages, if tensor ranks use the NICs too. */
-static void slow_down(struct replay *r, uint32_t stage, double seconds)
+static void slow_down(struct unit_replay *r, uint32_t stage, double seconds)
 {
     if (r->costs->tensor_nics)
         r->free_at[stage] += seconds;
 }
 
 /* Passes keys and values of a unit down from its owner, stage by stage. */
-static void pass_keys(struct replay *r, const struct task *task, double end)
+static void pass_keys(struct unit_replay *r, const struct task *task, double end)
 {
     double seconds =
         layers_of(r->c, task->chunk) * tokens_of(r->c, task->subsequence) * r->costs->keys_s;
@@ -173,7 +174,7 @@ static void pass_keys(struct replay *r, const struct task *task, double end)
 /* Replays how key and value gradients go back. After the backward of subsequence s, stages 0 to `chunk` sum the
  * gradients of subsequence s - 2 along a chain that ends at their owner, stage `chunk`. After the first subsequence
  * of the last group (s == begin) they also sum those of s - 1. */
-static void pass_keys_back(struct replay *r, const struct task *task, double end)
+static void pass_keys_back(struct unit_replay *r, const struct task *task, double end)
 {
     enum { AHEAD = 2 };
     struct share all = {0, task->chunk + 1};
@@ -187,7 +188,7 @@ static void pass_keys_back(struct replay *r, const struct task *task, double end
     }
 }
 
-static void forward(struct replay *r, const struct task *task)
+static void forward(struct unit_replay *r, const struct task *task)
 {
     const struct choices *c = r->c;
     struct share share = multiplex_share(c, task->chunk, task->subsequence);
@@ -206,7 +207,7 @@ static void forward(struct replay *r, const struct task *task)
         pass_keys(r, task, end);
 }
 
-static void backward(struct replay *r, const struct task *task)
+static void backward(struct unit_replay *r, const struct task *task)
 {
     const struct choices *c = r->c;
     struct share share = multiplex_share(c, task->chunk, task->subsequence);
@@ -237,12 +238,12 @@ static double replay_s(const struct choices *c, const struct costs *costs)
     uint32_t all = c->pp * c->subsequences;
     struct share stages = {0, c->pp};
     struct task *task = heap_alloc(all, sizeof *task);
-    struct replay r = {.c = c,
-                       .costs = costs,
-                       .free_at = heap_zalloc(c->pp, sizeof(double)),
-                       .net_at = heap_zalloc(c->pp, sizeof(double)),
-                       .end = heap_zalloc(all, sizeof(double)),
-                       .there = heap_zalloc(all, sizeof(double))};
+    struct unit_replay r = {.c = c,
+                            .costs = costs,
+                            .free_at = heap_zalloc(c->pp, sizeof(double)),
+                            .net_at = heap_zalloc(c->pp, sizeof(double)),
+                            .end = heap_zalloc(all, sizeof(double)),
+                            .there = heap_zalloc(all, sizeof(double))};
     multiplex_order(c, task);
     for (uint32_t i = 0; i < all; i++)
         forward(&r, &task[i]);

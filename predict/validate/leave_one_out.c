@@ -15,7 +15,7 @@
  * deviations without looking at the tables: small if data sheets or message formats limit the number, large if it is
  * NCCL's or a framework's choice. docs/accuracy.md has the sources of the numbers themselves. The eleventh fitted
  * number, the profile's host_per_list_s, does not belong to a machine and keeps its value. */
-static const struct fitted {
+static const struct fitted_number {
     const char *number, *what;
     double deviation;
 } fitted[] = {
