@@ -222,22 +222,22 @@ static struct cluster make_cluster(uint32_t ranks)
 
 /* ---- the baseline ---- */
 
-struct step {
+struct flow_start {
     double date_s;
     uint32_t transfer;
 };
 
-struct replay {
+struct flow_replay {
     const struct sim_plan *plan;
     const struct fold *fold;
-    struct step *step;
+    struct flow_start *step;
     size_t count, next;
 };
 
 /* Starts what is due, all of one date at once, and has itself called at the next date. */
 static void replay_done(void *context, int64_t tag)
 {
-    struct replay *r = context;
+    struct flow_replay *r = context;
     if (tag != 0)
         return;
     for (; r->next < r->count && r->step[r->next].date_s <= engine_now_s(); r->next++) {
@@ -254,7 +254,7 @@ static void replay_done(void *context, int64_t tag)
 
 static int compare_steps(const void *left, const void *right)
 {
-    const struct step *a = left, *b = right;
+    const struct flow_start *a = left, *b = right;
     if (a->date_s != b->date_s)
         return a->date_s < b->date_s ? -1 : 1;
     return a->transfer < b->transfer ? -1 : a->transfer > b->transfer;
@@ -262,7 +262,7 @@ static int compare_steps(const void *left, const void *right)
 
 /* Collects the start times of flows, sorted. Every op of a channel is one transfer: its flows start one latency of the
  * transfer after its last participant starts the op. */
-static void collect_steps(struct replay *r, const struct sim_result *result)
+static void collect_steps(struct flow_replay *r, const struct sim_result *result)
 {
     const struct sim_plan *plan = r->plan;
     r->step = heap_alloc((size_t)plan->rank_count * plan->ir->op.count + 1, sizeof *r->step);
@@ -277,7 +277,7 @@ static void collect_steps(struct replay *r, const struct sim_result *result)
                 uint32_t rank = plan->participant[channel->participant_begin + p];
                 date_s = fmax(date_s, sim_start_s(result, rank)[op]);
             }
-            r->step[r->count++] = (struct step){date_s + plan->transfer[t].latency_s, t};
+            r->step[r->count++] = (struct flow_start){date_s + plan->transfer[t].latency_s, t};
         }
     }
     qsort(r->step, r->count, sizeof *r->step, compare_steps);
@@ -302,7 +302,7 @@ static double replay_s(const struct ir *ir, const struct cluster *cluster,
             _exit(1);
         prune_make(&pruned, &plan.platform, &plan.flows);
         fold_make(&fold, &plan, &pruned, true);
-        struct replay r = {.plan = &plan, .fold = &fold};
+        struct flow_replay r = {.plan = &plan, .fold = &fold};
         collect_steps(&r, result);
         engine_init(replay_done, NULL, &r, fold.bytes_per_s, plan.platform.link_count);
         double began_s = own_processor_s();

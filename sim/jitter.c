@@ -40,7 +40,7 @@ static double *first_waiters(const struct ir *ir, const struct sim_class *class,
     return first;
 }
 
-struct walk {
+struct jitter_walk {
     const struct ir *ir;
     const struct sim_class *class;
     const double *start_s, *end_s;
@@ -49,7 +49,7 @@ struct walk {
 };
 
 /* Walks the ops begin .. end - 1 in list order, and adds the delays of their rendezvous. */
-static void walk(struct walk *w, uint32_t begin, uint32_t end)
+static void walk(struct jitter_walk *w, uint32_t begin, uint32_t end)
 {
     const struct ir *ir = w->ir;
     for (uint32_t op = begin; op < end; op++) {
@@ -77,7 +77,8 @@ double jitter_s(const struct ir *ir, const struct sim_result *result, uint32_t r
         return 0;
     const struct sim_class *class = &result->classes[result->class_of_rank[rank]];
     const double *start_s = sim_start_s(result, rank), *end_s = sim_end_s(result, rank);
-    struct walk w = {ir, class, start_s, end_s, first_waiters(ir, class, start_s), relative, 0, 0};
+    struct jitter_walk w = {ir,       class, start_s, end_s, first_waiters(ir, class, start_s),
+                            relative, 0,     0};
     const struct repeats *r = &ir->repeats;
     uint32_t done = class->op_begin, end = class->op_begin + class->op_count;
     for (uint32_t i = 0; i < r->run_count; i++) {

@@ -111,7 +111,7 @@ static enum status put_program(struct text *out, const struct figure *figure,
 
 /* The files through which data pass to and from gnuplot. They have no names and disappear when no process has them
  * open any more, so an interrupt leaves no files. gnuplot opens them by descriptor. */
-enum channel { CHANNEL_PROGRAM, CHANNEL_PICTURE, CHANNEL_WORDS, CHANNEL_DATA, CHANNEL_COUNT };
+enum gnuplot_file { CHANNEL_PROGRAM, CHANNEL_PICTURE, CHANNEL_WORDS, CHANNEL_DATA, CHANNEL_COUNT };
 #define DATA_PATH "/dev/fd/3"
 #define PICTURE_PATH "/dev/fd/1"
 

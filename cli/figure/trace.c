@@ -180,14 +180,14 @@ static enum status no_rows(const struct figure_options *wanted, const char *what
 /* ---- since when a message moves ---- */
 
 /* A row of a message. The rows of its ranks end together and have its bytes. */
-struct message {
+struct message_rows {
     double end_s, bytes, start_s;
     enum { MESSAGE_OF_TWO, MESSAGE_OF_GROUP } kind;
 };
 
 static int compare_messages(const void *left, const void *right)
 {
-    const struct message *a = left, *b = right;
+    const struct message_rows *a = left, *b = right;
     if (a->end_s != b->end_s)
         return a->end_s < b->end_s ? -1 : 1;
     if (a->bytes != b->bytes)
@@ -202,19 +202,19 @@ static bool is_message(const struct trace *trace, size_t row)
     return colour == COLOUR_EXCHANGE && trace->ops.bytes[row] > 0;
 }
 
-static struct message message_of(const struct trace *trace, size_t row)
+static struct message_rows message_of(const struct trace *trace, size_t row)
 {
     const char *kind = trace->label[trace->ops.kind[row]];
     const bool two = strcmp(kind, "send") == 0 || strcmp(kind, "recv") == 0;
-    return (struct message){trace->ops.end_s[row], trace->ops.bytes[row], trace->ops.start_s[row],
-                            two ? MESSAGE_OF_TWO : MESSAGE_OF_GROUP};
+    return (struct message_rows){trace->ops.end_s[row], trace->ops.bytes[row],
+                                 trace->ops.start_s[row], two ? MESSAGE_OF_TWO : MESSAGE_OF_GROUP};
 }
 
 /* Returns a row for each message, on the heap, in an order for message_moves_s(): the start is that of the rank which
  * came last. Before it the other ranks wait. */
-static struct message *find_messages(const struct trace *trace, size_t *count)
+static struct message_rows *find_messages(const struct trace *trace, size_t *count)
 {
-    struct message *message = heap_alloc(trace->ops.count + 1, sizeof *message);
+    struct message_rows *message = heap_alloc(trace->ops.count + 1, sizeof *message);
     size_t rows = 0;
     for (size_t i = 0; i < trace->ops.count; i++)
         if (is_message(trace, i))
@@ -223,7 +223,7 @@ static struct message *find_messages(const struct trace *trace, size_t *count)
         qsort(message, rows, sizeof *message, compare_messages);
     *count = 0;
     for (size_t i = 0; i < rows; i++) {
-        struct message *last = *count > 0 ? &message[*count - 1] : NULL;
+        struct message_rows *last = *count > 0 ? &message[*count - 1] : NULL;
         if (last != NULL && compare_messages(last, &message[i]) == 0)
             last->start_s = fmax(last->start_s, message[i].start_s);
         else
@@ -234,13 +234,14 @@ static struct message *find_messages(const struct trace *trace, size_t *count)
 
 /* Returns when the message of a row begins to move: when the last of its ranks has come. A trace that was measured has
  * rows that end at different times, and waits cannot be told from messages. */
-static double moves_s(const struct trace *trace, size_t row, const struct message *message,
+static double moves_s(const struct trace *trace, size_t row, const struct message_rows *message,
                       size_t count)
 {
     if (!is_message(trace, row))
         return trace->ops.start_s[row];
-    const struct message key = message_of(trace, row);
-    const struct message *found = bsearch(&key, message, count, sizeof *message, compare_messages);
+    const struct message_rows key = message_of(trace, row);
+    const struct message_rows *found =
+        bsearch(&key, message, count, sizeof *message, compare_messages);
     return found != NULL ? found->start_s : key.start_s;
 }
 
@@ -261,7 +262,7 @@ enum status figure_timeline(struct figure *figure, const struct trace *trace,
     if (status != STATUS_OK)
         return status;
     size_t messages;
-    struct message *message = find_messages(trace, &messages);
+    struct message_rows *message = find_messages(trace, &messages);
     struct bin *bin = heap_zalloc(lanes * BINS, sizeof *bin);
     struct box *box = heap_alloc(BINS, sizeof *box);
     for (size_t i = 0; i < trace->ops.count; i++) {

@@ -132,7 +132,7 @@ static enum collective collective_of(enum work_kind kind)
                                               : COLLECTIVE_NONE;
 }
 
-struct writer {
+struct chakra_writer {
     const struct prediction *p;
     const struct sim_class *class;
     uint32_t rank;
@@ -155,7 +155,7 @@ static void put_dependency(struct text *out, unsigned field, const struct ir *ir
 
 /* Returns the rank that is `by` places further in the group, which is counted as a ring; UINT32_MAX: this rank is in
  * no instance. */
-static uint32_t peer_of(const struct writer *w, const struct work *work, int64_t by)
+static uint32_t peer_of(const struct chakra_writer *w, const struct work *work, int64_t by)
 {
     const struct ir *ir = &w->p->ir;
     const struct group *group = &ir->group[work->p2p.group];
@@ -166,7 +166,7 @@ static uint32_t peer_of(const struct writer *w, const struct work *work, int64_t
     return group_member(&ir->mesh, group, instance, (uint32_t)(to < 0 ? to + size : to));
 }
 
-static void put_communication(struct text *node, const struct writer *w, enum work_kind kind,
+static void put_communication(struct text *node, const struct chakra_writer *w, enum work_kind kind,
                               const struct work *work, bool receives)
 {
     const struct ir *ir = &w->p->ir;
@@ -184,8 +184,8 @@ static void put_communication(struct text *node, const struct writer *w, enum wo
     put_attr(node, "comm_tag", ATTR_INT64, (uint64_t)work->p2p.channel);
 }
 
-static void put_node(struct text *out, struct text *node, const struct writer *w, uint32_t op,
-                     bool second)
+static void put_node(struct text *out, struct text *node, const struct chakra_writer *w,
+                     uint32_t op, bool second)
 {
     const struct ir *ir = &w->p->ir;
     const struct work *work = ir_work(ir, op);
@@ -228,7 +228,7 @@ void chakra_print(struct text *out, const struct prediction *p, uint32_t rank)
 {
     const struct ir *ir = &p->ir;
     const struct sim_class *class = &p->sim.classes[p->sim.class_of_rank[rank]];
-    struct writer w = {.p = p, .class = class, .rank = rank};
+    struct chakra_writer w = {.p = p, .class = class, .rank = rank};
     struct text message = {0};
     put_text(&message, METADATA_VERSION, "0.0.4");
     put_text_attr(&message, METADATA_ATTR, "made_by", "longhaul " LONGHAUL_VERSION);

@@ -22,14 +22,14 @@ static int better(enum measurement_metric metric)
     }
 }
 
-struct tally {
+struct choice_tally {
     size_t groups, same, close; /* of these, within 2 % of the best */
     double worst; /* the largest fraction by which a choice predicted to be best is slower */
 };
 
 /* Tallies the group of rows from i on that differ from row i only in the choice, and marks them as done. */
 static void count_group(const struct validation *v, const char *choice, size_t i, bool *done,
-                        struct tally *tally)
+                        struct choice_tally *tally)
 {
     const struct external_run *row = v->rows->row;
     size_t members = 0, best = i, ours = i;
@@ -61,7 +61,7 @@ void validation_print_choices(struct text *out, const struct validation *v)
         bool *done = heap_zalloc(v->rows->count + 1, sizeof *done);
         for (size_t i = 0; i < v->rows->count; i++) {
             const struct external_run *row = &v->rows->row[i];
-            struct tally tally = {0};
+            struct choice_tally tally = {0};
             for (size_t k = i; k < v->rows->count; k++)
                 if (!done[k] && v->row[k].result.outcome == OUTCOME_OK &&
                     better(v->rows->row[k].metric) != 0 && validation_same_table(v, i, k))

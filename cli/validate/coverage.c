@@ -205,12 +205,12 @@ void coverage_print(struct text *out, const struct residuals *runs, const struct
 
 static const double bins[] = {0.1, 0.3, 0.5, 0.7, 0.9, 0.97, 1.01};
 
-struct calibration {
+struct verdict_reliability {
     size_t cases[ARRAY_LEN(bins)], ran[ARRAY_LEN(bins)], all;
     double expected[ARRAY_LEN(bins)], brier, brier_of_verdict;
 };
 
-static void add_case(struct calibration *c, const struct verdict *verdict, bool ran)
+static void add_case(struct verdict_reliability *c, const struct verdict *verdict, bool ran)
 {
     const double p = verdict->fits_probability, miss = p - (ran ? 1 : 0);
     size_t bin = 0;
@@ -225,7 +225,7 @@ static void add_case(struct calibration *c, const struct verdict *verdict, bool 
 }
 
 /* Adds what a figure says: that a run ran, or ran out of memory; of a longest length, both. */
-static void add_figure(struct calibration *c, const struct validation *v, size_t i)
+static void add_figure(struct verdict_reliability *c, const struct validation *v, size_t i)
 {
     const struct external_run *row = &v->rows->row[i];
     if (v->row[i].run == SIZE_MAX || !v->answer[v->row[i].run].ok)
@@ -250,7 +250,7 @@ static void add_figure(struct calibration *c, const struct validation *v, size_t
 void coverage_print_fits(struct text *out, const struct validation *figures,
                          const struct external_validation *steps)
 {
-    struct calibration c = {0};
+    struct verdict_reliability c = {0};
     for (size_t i = 0; i < figures->rows->count; i++)
         add_figure(&c, figures, i);
     for (size_t i = 0; i < steps->runs->count; i++)
