@@ -32,14 +32,14 @@ static const struct shared_units shares[15] = {
 /* By configuration, true if the step fits into device memory when no activations are offloaded. */
 static const bool none_fits[15] = {[5] = true};
 
-struct step {
+struct variant_step {
     double step_s;
     struct verdict verdict;
     struct shared_units shared;
 };
 
 /* Predicts a layout, whose args offload adaptively, in another variant. */
-static enum status predict_variant(struct step *step, const struct external_run *layout,
+static enum status predict_variant(struct variant_step *step, const struct external_run *layout,
                                    int variant, struct diag *diag)
 {
     const char *args = layout->text[EXTERNAL_ARGS], *adaptive = variants[ADAPTIVE].options;
@@ -55,7 +55,7 @@ static enum status predict_variant(struct step *step, const struct external_run 
     enum status status = external_setup(&setup, &unused, text.data, "", diag);
     if (status == STATUS_OK)
         status = prediction_make(&p, &setup, &setup.request, false, diag);
-    *step = (struct step){p.sim.step_s, p.verdict, p.choices.shared};
+    *step = (struct variant_step){p.sim.step_s, p.verdict, p.choices.shared};
     prediction_release(&p);
     setup_release(&setup);
     text_release(&text);
@@ -76,7 +76,7 @@ static const struct external_run *layout_of(const struct external_runs *rows, si
 static inline void check_orderings(size_t i)
 {
     struct external_runs rows = {0};
-    struct step t[VARIANT_COUNT] = {0};
+    struct variant_step t[VARIANT_COUNT] = {0};
     char label[96];
     CHECK_INT("rows",
               external_load(&rows, check_path("../traces/published/measurements.csv"), NULL),

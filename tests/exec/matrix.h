@@ -113,7 +113,7 @@ static const struct shared_units factor_shared[] = {
 
 enum { LEVELS_MAX = 32 };
 
-struct product {
+struct matrix_row {
     uint8_t level[FACTOR_COUNT];
 };
 
@@ -160,7 +160,7 @@ static inline struct factors factors_all(void)
     }};
 }
 
-static inline struct request product_request(const struct product *product)
+static inline struct request product_request(const struct matrix_row *product)
 {
     size_t count;
     const uint8_t *l = product->level;
@@ -206,7 +206,7 @@ static inline struct request product_request(const struct product *product)
 }
 
 /* Fills *choices and returns true if the product is legal; else *why gets the reason. */
-static inline bool product_legal(const struct product *product, struct choices *choices,
+static inline bool product_legal(const struct matrix_row *product, struct choices *choices,
                                  struct diag *why)
 {
     struct request request = product_request(product);
@@ -241,8 +241,8 @@ static inline const char *choices_label(const struct choices *c, char *text, siz
 
 /* ---- rows that cover all pairs ---- */
 
-struct rows {
-    struct product *row;
+struct matrix_rows {
+    struct matrix_row *row;
     size_t count;
     uint8_t covered[FACTOR_COUNT * LEVELS_MAX][FACTOR_COUNT * LEVELS_MAX];
     size_t pairs, refused; /* legal pairs that rows cover; pairs never drawn legal */
@@ -257,10 +257,10 @@ static inline size_t level_index(int factor, uint8_t level)
     return (size_t)factor * LEVELS_MAX + level;
 }
 
-static inline struct product draw_product(const struct factors *factors,
-                                          struct check_random *random)
+static inline struct matrix_row draw_product(const struct factors *factors,
+                                             struct check_random *random)
 {
-    struct product product;
+    struct matrix_row product;
     for (int f = 0; f < FACTOR_COUNT; f++) {
         product.level[f] = (uint8_t)check_random_i64(random, 0, factors->levels[f] - 1);
         bool leave_open = f == FACTOR_HP || f == FACTOR_CP || f == FACTOR_TP || f == FACTOR_SHARD ||
@@ -273,7 +273,7 @@ static inline struct product draw_product(const struct factors *factors,
     return product;
 }
 
-static inline size_t new_pairs(const struct rows *rows, const struct product *product)
+static inline size_t new_pairs(const struct matrix_rows *rows, const struct matrix_row *product)
 {
     size_t count = 0;
     for (int f = 0; f < FACTOR_COUNT; f++)
@@ -283,7 +283,7 @@ static inline size_t new_pairs(const struct rows *rows, const struct product *pr
     return count;
 }
 
-static inline void add_row(struct rows *rows, const struct product *product)
+static inline void add_row(struct matrix_rows *rows, const struct matrix_row *product)
 {
     rows->row = heap_realloc(rows->row, rows->count + 1, sizeof *rows->row);
     rows->row[rows->count++] = *product;
@@ -298,14 +298,14 @@ static inline void add_row(struct rows *rows, const struct product *product)
 
 /* Adds the row that covers the most uncovered pairs, of the legal products drawn with the pair (f: i, g: j). If no
  * drawn product is legal, it marks the pair as refused. */
-static inline void cover_pair(struct rows *rows, const struct factors *factors,
+static inline void cover_pair(struct matrix_rows *rows, const struct factors *factors,
                               struct check_random *random, int f, uint8_t i, int g, uint8_t j)
 {
     struct diag why = {0};
-    struct product best;
+    struct matrix_row best;
     size_t most = 0, found = 0;
     for (int draw = 0; draw < DRAWS && found < CANDIDATES; draw++) {
-        struct product product = draw_product(factors, random);
+        struct matrix_row product = draw_product(factors, random);
         struct choices choices;
         product.level[f] = i;
         product.level[g] = j;
@@ -329,9 +329,9 @@ static inline void cover_pair(struct rows *rows, const struct factors *factors,
     diag_release(&why);
 }
 
-static inline struct rows *rows_covering_pairs(const struct factors *factors, uint64_t seed)
+static inline struct matrix_rows *rows_covering_pairs(const struct factors *factors, uint64_t seed)
 {
-    struct rows *rows = heap_zalloc(1, sizeof *rows);
+    struct matrix_rows *rows = heap_zalloc(1, sizeof *rows);
     struct check_random random = {seed};
     for (int f = 0; f < FACTOR_COUNT; f++)
         for (int g = f + 1; g < FACTOR_COUNT; g++)
@@ -342,14 +342,14 @@ static inline struct rows *rows_covering_pairs(const struct factors *factors, ui
     return rows;
 }
 
-static inline void rows_free(struct rows *rows)
+static inline void rows_free(struct matrix_rows *rows)
 {
     free(rows->row);
     free(rows);
 }
 
 /* Checks that every pair was covered or refused, and that every level of every factor is in some row. */
-static inline void rows_check(const struct rows *rows, const struct factors *factors)
+static inline void rows_check(const struct matrix_rows *rows, const struct factors *factors)
 {
     char label[64];
     for (int f = 0; f < FACTOR_COUNT; f++)
@@ -404,7 +404,7 @@ static inline bool check_choices(const struct choices *choices, bool poison)
 }
 
 /* Checks every `every`-th row (1: all rows) and prints how many pairs of levels the rows cover. */
-static inline void check_rows(const struct rows *rows, bool poison, size_t every)
+static inline void check_rows(const struct matrix_rows *rows, bool poison, size_t every)
 {
     struct diag why = {0};
     if (every > 1)

@@ -52,7 +52,7 @@ static inline void copy_tables(struct ir *to, const struct ir *from)
     }
 }
 
-struct writer {
+struct mutant_writer {
     const struct ir *from;
     struct ir *to;
     struct order order;
@@ -61,7 +61,7 @@ struct writer {
     bool renew;
 };
 
-static inline void write_op(struct writer *w, uint32_t op)
+static inline void write_op(struct mutant_writer *w, uint32_t op)
 {
     const struct op_table *t = &w->from->op;
     struct view view[16];
@@ -108,7 +108,7 @@ static inline void write_op(struct writer *w, uint32_t op)
     w->row[op] = ir_add_op(w->to, &desc).i;
 }
 
-static inline void copy_memory(struct writer *w)
+static inline void copy_memory(struct mutant_writer *w)
 {
     const struct buffer_table *t = &w->from->buffer;
     for (uint32_t b = 0; b < t->count; b++) {
@@ -127,7 +127,7 @@ static inline void copy_memory(struct writer *w)
 /* Writes the ops of the mutant's list as a schedule into *to, which must be empty. */
 static inline void write_mutant(const struct mutant *m, struct ir *to)
 {
-    struct writer w = {.from = m->ir, .to = to, .renew = m->renew};
+    struct mutant_writer w = {.from = m->ir, .to = to, .renew = m->renew};
     w.row = heap_alloc(m->ir->op.count + 1, sizeof *w.row);
     memset(w.row, 0xff, m->ir->op.count * sizeof *w.row);
     copy_tables(to, m->ir);

@@ -15,7 +15,7 @@
 static const char *mutation_backend; /* NULL: the CPU */
 static enum dtype mutation_dtype = DTYPE_F32;
 
-struct tally {
+struct mutant_tally {
     uint32_t made, refused; /* refused: by the executor, before it ran the mutant */
     uint32_t by_verifier, by_check, by_both, equivalent, survived;
 };
@@ -77,11 +77,11 @@ static inline bool any_order_is_open(const struct ir *ir)
 }
 
 /* The result of a run; OUTCOME_RIGHT is 0. */
-enum outcome { OUTCOME_RIGHT, OUTCOME_WRONG, OUTCOME_REFUSED };
+enum mutant_outcome { OUTCOME_RIGHT, OUTCOME_WRONG, OUTCOME_REFUSED };
 
-static inline enum outcome run_mutant(struct reference_check *check, const struct ir *ir,
-                                      const struct transformer *model, uint64_t seed,
-                                      double stall_s)
+static inline enum mutant_outcome run_mutant(struct reference_check *check, const struct ir *ir,
+                                             const struct transformer *model, uint64_t seed,
+                                             double stall_s)
 {
     /* Ranks that share a GPU may wait for each other on the device, and the watcher takes such a wait for work, not
      * for a stall. So limit_s ends the run: a step of these small schedules takes well below a second. */
@@ -114,12 +114,13 @@ static inline bool same_outputs(const struct ir *a, const struct ir *b,
     return same;
 }
 
-static inline void judge(struct tally *tally, const char *name, const struct mutant *m,
+static inline void judge(struct mutant_tally *tally, const char *name, const struct mutant *m,
                          const struct ir *mutant, const struct choices *choices, bool list)
 {
     struct reference_check check = {0};
     bool verifier = verify(mutant, NULL, "mutant", NULL, NULL) != STATUS_OK;
-    enum outcome outcome = run_mutant(&check, mutant, choices->model, 21, verifier ? 0.5 : 60);
+    enum mutant_outcome outcome =
+        run_mutant(&check, mutant, choices->model, 21, verifier ? 0.5 : 60);
     bool caught = outcome != OUTCOME_RIGHT;
     reference_check_release(&check);
     tally->made++;
@@ -148,7 +149,7 @@ static inline struct choices draw_choices(struct check_random *random)
     struct factors factors = factors_all();
     struct choices choices;
     struct diag why = {0};
-    struct product product;
+    struct matrix_row product;
     factors.levels[FACTOR_RANKS] = 4;
     factors.levels[FACTOR_SEQ] = 2;
     factors.levels[FACTOR_ACCUMULATION] = 2;
@@ -164,7 +165,8 @@ static inline struct choices draw_choices(struct check_random *random)
 }
 
 /* Makes and judges one mutant of the kind. Returns false when none of 200 random schedules has a place for one. */
-static inline bool one_mutant(struct tally *tally, int kind, struct check_random *random, bool list)
+static inline bool one_mutant(struct mutant_tally *tally, int kind, struct check_random *random,
+                              bool list)
 {
     for (int draw = 0; draw < 200; draw++) {
         struct choices choices = draw_choices(random);
@@ -193,7 +195,7 @@ static inline bool one_mutant(struct tally *tally, int kind, struct check_random
 static inline void check_mutants(uint32_t count, uint64_t seed, bool list)
 {
     struct check_random random = {seed};
-    struct tally tally[MUTATIONS] = {{0}}, all = {0};
+    struct mutant_tally tally[MUTATIONS] = {{0}}, all = {0};
     bool possible[MUTATIONS];
     for (int k = 0; k < MUTATIONS; k++)
         possible[k] = true;
@@ -206,7 +208,7 @@ static inline void check_mutants(uint32_t count, uint64_t seed, bool list)
     printf("\n  %-18s%6s%10s%10s%10s%12s%10s\n", "mutation", "made", "verifier", "check", "both",
            "equivalent", "survived");
     for (int k = 0; k < MUTATIONS; k++) {
-        const struct tally *t = &tally[k];
+        const struct mutant_tally *t = &tally[k];
         printf("  %-18s%6u%10u%10u%10u%12u%10u\n", mutations[k].name, t->made, t->by_verifier,
                t->by_check, t->by_both, t->equivalent, t->survived);
         all.made += t->made;

@@ -17,16 +17,16 @@
 static const struct exec_model plain_model = {1e-5, 10000};
 
 /* A kernel call that owns its operands. */
-struct trial {
+struct kernel_call {
     struct work work;
     struct call call;
     float *scratch;
     struct check_random *random;
 };
 
-static inline struct trial trial_new(struct work work, struct check_random *random)
+static inline struct kernel_call trial_new(struct work work, struct check_random *random)
 {
-    struct trial t = {.work = work, .random = random};
+    struct kernel_call t = {.work = work, .random = random};
     t.call.model = plain_model;
     return t;
 }
@@ -38,7 +38,7 @@ static inline void *trial_memory(struct operand *operand, uint64_t count, enum d
 }
 
 /* Adds a read of random numbers in [-1, 1). */
-static inline float *trial_read(struct trial *t, int64_t count)
+static inline float *trial_read(struct kernel_call *t, int64_t count)
 {
     float *data = trial_memory(&t->call.read[t->call.reads++], (uint64_t)count, DTYPE_F32);
     for (int64_t i = 0; i < count; i++)
@@ -47,7 +47,7 @@ static inline float *trial_read(struct trial *t, int64_t count)
 }
 
 /* Adds a read of random integers in low..high. */
-static inline int32_t *trial_index(struct trial *t, int64_t count, int64_t low, int64_t high)
+static inline int32_t *trial_index(struct kernel_call *t, int64_t count, int64_t low, int64_t high)
 {
     int32_t *data = trial_memory(&t->call.read[t->call.reads++], (uint64_t)count, DTYPE_I32);
     for (int64_t i = 0; i < count; i++)
@@ -56,7 +56,7 @@ static inline int32_t *trial_index(struct trial *t, int64_t count, int64_t low, 
 }
 
 /* Adds a write, filled with NaN so that an element that the kernel skips is noticed. */
-static inline float *trial_write(struct trial *t, int64_t count)
+static inline float *trial_write(struct kernel_call *t, int64_t count)
 {
     float *data = trial_memory(&t->call.write[t->call.writes++], (uint64_t)count, DTYPE_F32);
     for (int64_t i = 0; i < count; i++)
@@ -65,13 +65,13 @@ static inline float *trial_write(struct trial *t, int64_t count)
 }
 
 /* Adds a write that is in place of read k. */
-static inline float *trial_in_place(struct trial *t, uint32_t k)
+static inline float *trial_in_place(struct kernel_call *t, uint32_t k)
 {
     t->call.write[t->call.writes++] = t->call.read[k];
     return t->call.read[k].data;
 }
 
-static inline const char *trial_run(struct trial *t)
+static inline const char *trial_run(struct kernel_call *t)
 {
     const struct cpu_math_row *row = &cpu_math_rows[t->work.kind];
     t->call.work = &t->work;
@@ -83,7 +83,7 @@ static inline const char *trial_run(struct trial *t)
     return row->run(&t->call, t->scratch);
 }
 
-static inline void trial_release(struct trial *t)
+static inline void trial_release(struct kernel_call *t)
 {
     for (uint32_t k = 0; k < t->call.writes; k++) {
         bool shared = false;

@@ -74,7 +74,7 @@ static inline struct request step_request(const struct transformer *model, int64
                             .sm = 80};
 }
 
-struct step {
+struct executed_step {
     struct ir ir;
     struct reference *reference;
     struct bindings bindings;
@@ -87,7 +87,7 @@ struct step {
     double reference_loss;
 };
 
-static inline void step_release(struct step *step)
+static inline void step_release(struct executed_step *step)
 {
     for (int kind = 0; kind < BINDING_KIND_COUNT; kind++) {
         for (uint32_t t = 0; step->got[kind] != NULL && t < step->ir.tensor_count; t++)
@@ -124,10 +124,11 @@ static inline struct reference_tensor *step_tensor(const struct reference *refer
 
 /* Builds the schedule, the reference's weights, the tokens and the bindings. Returns false, with a failed
  * check, when one of these fails. */
-static inline bool step_build(struct step *step, const char *label, const struct request *request)
+static inline bool step_build(struct executed_step *step, const char *label,
+                              const struct request *request)
 {
     struct choices choices;
-    *step = (struct step){0};
+    *step = (struct executed_step){0};
     enum status status = compose_resolve(&choices, request, NULL, &step->diag);
     if (status == STATUS_OK)
         status = compose_build(&step->ir, &choices, &step->diag);
@@ -168,7 +169,7 @@ static inline bool step_build(struct step *step, const char *label, const struct
     return CHECK_INT(label, bindings_check(&step->bindings, label, &step->diag), STATUS_OK);
 }
 
-static inline enum status step_run(struct step *step, const char *label)
+static inline enum status step_run(struct executed_step *step, const char *label)
 {
     struct exec_io io = {.user = &step->bindings,
                          .fill = bindings_fill,
@@ -180,7 +181,7 @@ static inline enum status step_run(struct step *step, const char *label)
 
 /* True if a buffer of the schedule is bound to the kind. There is no master copy, for example, when the
  * optimizer updates the parameters themselves. */
-static inline bool step_binds(const struct step *step, int kind)
+static inline bool step_binds(const struct executed_step *step, int kind)
 {
     const struct ir *ir = &step->ir;
     for (uint32_t b = 0; b < ir->buffer.count; b++)
@@ -190,8 +191,8 @@ static inline bool step_binds(const struct step *step, int kind)
 }
 
 /* Checks for every tensor that max |got - want| <= tolerance max(max |want|, 1e-3 max |want| over all tensors). */
-static inline void step_compare(struct step *step, const char *label, const char *what, int kind,
-                                double tolerance)
+static inline void step_compare(struct executed_step *step, const char *label, const char *what,
+                                int kind, double tolerance)
 {
     const struct reference *r = step->reference;
     double overall = 0;
@@ -222,7 +223,7 @@ static inline void step_compare(struct step *step, const char *label, const char
 }
 
 /* Checks that loss, every gradient and every parameter after one AdamW step agree with the reference. */
-static inline void step_check(struct step *step, const char *label, double tolerance)
+static inline void step_check(struct executed_step *step, const char *label, double tolerance)
 {
     struct reference_batch batch = {step->tokens, NULL, step->ir.global_batch,
                                     step->ir.layout.tokens, &step->ir.documents};

@@ -25,7 +25,7 @@ enum { MUTANTS = 16, EVERY = 40 };
 static void schedules_compute_the_reference(void)
 {
     const struct factors factors = factors_all();
-    struct rows *rows = rows_covering_pairs(&factors, 1);
+    struct matrix_rows *rows = rows_covering_pairs(&factors, 1);
     check_rows(rows, true, EVERY);
     rows_free(rows);
 }

@@ -8,7 +8,7 @@
 static void every_pair_of_choices_computes_the_reference(void)
 {
     const struct factors factors = factors_all();
-    struct rows *rows = rows_covering_pairs(&factors, 1);
+    struct matrix_rows *rows = rows_covering_pairs(&factors, 1);
     check_rows(rows, true, 1);
     rows_free(rows);
 }

@@ -195,7 +195,7 @@ static double difference(const struct buffer *got, const struct buffer *want)
     return worst;
 }
 
-struct side {
+struct device_side {
     struct buffer read[CALL_OPERANDS_MAX], write[CALL_OPERANDS_MAX];
     struct call call;
 };
@@ -210,7 +210,8 @@ static void fill(const struct work *work, uint32_t read, const struct operand *o
     }
 }
 
-static void make_call(struct side *side, const struct work *work, const struct bench_operands *o)
+static void make_call(struct device_side *side, const struct work *work,
+                      const struct bench_operands *o)
 {
     side->call = (struct call){
         .work = work,
@@ -256,7 +257,7 @@ static void compare(enum work_kind kind, enum dtype dtype)
         return;
     adapt(&work, &o);
 
-    struct side cpu = {0}, cuda = {0};
+    struct device_side cpu = {0}, cuda = {0};
     for (uint32_t k = 0; k < o.writes; k++)
         cpu.write[k] = new_buffer(o.write[k]);
     for (uint32_t k = 0; k < o.reads; k++) {

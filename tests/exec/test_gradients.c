@@ -15,7 +15,7 @@ enum { EVERY = 1 };
 static void every_pair_of_choices_computes_the_reference(void)
 {
     const struct factors factors = factors_all();
-    struct rows *rows = rows_covering_pairs(&factors, 1);
+    struct matrix_rows *rows = rows_covering_pairs(&factors, 1);
     rows_check(rows, &factors);
     check_rows(rows, true, EVERY);
     rows_free(rows);

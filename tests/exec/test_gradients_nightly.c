@@ -4,7 +4,7 @@
 #include "tests/exec/matrix.h"
 
 /* Advances to the next product of the factors from strategy to subsequences. Returns false after the last. */
-static bool next_product(struct product *product, const struct factors *factors)
+static bool next_product(struct matrix_row *product, const struct factors *factors)
 {
     for (int f = FACTOR_STRATEGY; f < FACTOR_SHARD; f++) {
         if (++product->level[f] < factors->levels[f])
@@ -16,13 +16,13 @@ static bool next_product(struct product *product, const struct factors *factors)
 
 /* Draws the other factors of a product until it is legal, up to 40 times: some draws do not fit (a shard that
  * does not divide, a shard without HSDP). Returns false when none is legal. */
-static bool turn(struct choices *choices, const struct product *product,
+static bool turn(struct choices *choices, const struct matrix_row *product,
                  const struct factors *factors, struct check_random *random)
 {
     struct diag why = {0};
     bool legal = false;
     for (int draws = 0; draws < 40 && !legal; draws++) {
-        struct product row = draw_product(factors, random);
+        struct matrix_row row = draw_product(factors, random);
         memcpy(&row.level[FACTOR_STRATEGY], &product->level[FACTOR_STRATEGY],
                FACTOR_SHARD - FACTOR_STRATEGY);
         legal = product_legal(&row, choices, &why);
@@ -41,7 +41,7 @@ static bool has_level(int factor, uint32_t value)
 
 /* True if hp or cp was left open and the value that it was given is one of the factor's other levels: then the
  * product with that level covers this one. */
-static bool named_elsewhere(const struct product *product, const struct choices *choices)
+static bool named_elsewhere(const struct matrix_row *product, const struct choices *choices)
 {
     return (product->level[FACTOR_HP] == 0 && has_level(FACTOR_HP, choices->hp)) ||
            (product->level[FACTOR_CP] == 0 && has_level(FACTOR_CP, choices->cp));
@@ -51,7 +51,7 @@ static void every_product_of_choices_computes_the_reference(void)
 {
     const struct factors factors = factors_all();
     struct check_random random = check_random_make();
-    struct product product = {{0}};
+    struct matrix_row product = {{0}};
     size_t exact = 0, refused = 0;
     do {
         struct choices choices;

@@ -84,7 +84,7 @@ static void products_compute_what_the_reference_computes(void)
     for (int64_t i = 0; i < count;) {
         struct transformer model = draw_model(&random);
         struct request request = draw_request(&random, &model);
-        struct step step;
+        struct executed_step step;
         char label[200];
         if (!settle(&request, &random))
             continue;

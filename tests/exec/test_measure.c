@@ -69,7 +69,7 @@ static void without_limits_nothing_sleeps(void)
 static void traces_hold_the_whole_step(void)
 {
     struct request request = step_request(&small_llama, 2, 24);
-    struct step step;
+    struct executed_step step;
     request.activations = CHOICE_ACTIVATIONS_OFFLOAD;
     if (step_build(&step, "trace", &request)) {
         step.options.trace = true;
@@ -121,7 +121,7 @@ static void traces_hold_the_whole_step(void)
 static void waits_are_kept(void)
 {
     struct request request = step_request(&small_gpt, 4, 16);
-    struct step step;
+    struct executed_step step;
     request.profile = "ideal";
     request.activations = CHOICE_ACTIVATIONS_OFFLOAD;
     request.optimizer = CHOICE_OPTIMIZER_HOST;

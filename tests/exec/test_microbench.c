@@ -238,7 +238,7 @@ static void what_cannot_be_timed_is_refused(void)
 
 /* ---- sets that are stopped ---- */
 
-static const struct set {
+static const struct case_set {
     const char *label, *device;
     size_t (*make)(const struct microbench_case **cases, struct arena *arena, bool quick,
                    uint32_t ranks, const bool *kinds);

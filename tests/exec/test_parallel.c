@@ -76,13 +76,13 @@ static void every_rank_has_a_share(void)
 }
 
 /* Operands of an AdamW op. */
-struct states {
+struct adamw_operands {
     enum dtype grad, param;
     size_t count;
     void *data[6]; /* gradient, master, m, v, parameters, squares */
 };
 
-static void states_init(struct states *s)
+static void states_init(struct adamw_operands *s)
 {
     for (int k = 0; k < 6; k++) {
         enum dtype dtype = k == 0 ? s->grad : k == 4 ? s->param : DTYPE_F32;
@@ -92,13 +92,13 @@ static void states_init(struct states *s)
     }
 }
 
-static void states_release(struct states *s)
+static void states_release(struct adamw_operands *s)
 {
     for (int k = 0; k < 6; k++)
         free(s->data[k]);
 }
 
-static struct call adamw_of(const struct states *s, const struct work *work)
+static struct call adamw_of(const struct adamw_operands *s, const struct work *work)
 {
     struct operand f32[4];
     for (int k = 0; k < 4; k++)
@@ -118,7 +118,7 @@ static void adamw_is_the_same_on_any_number_of_threads(void)
     for (size_t n = 0; n < ARRAY_LEN(counts); n++)
         for (uint32_t threads = 1; threads <= 5; threads += 2) {
             const struct work work = {.kind = WORK_ADAMW, .elements.count = (int64_t)counts[n]};
-            struct states whole = {DTYPE_BF16, DTYPE_BF16, counts[n], {0}}, parts = whole;
+            struct adamw_operands whole = {DTYPE_BF16, DTYPE_BF16, counts[n], {0}}, parts = whole;
             states_init(&whole);
             states_init(&parts);
             struct call a = adamw_of(&whole, &work), b = adamw_of(&parts, &work);

@@ -103,7 +103,7 @@ static void rings_compute_what_the_reference_computes(void)
     for (size_t i = 0; i < ARRAY_LEN(rings); i++) {
         const struct ring_row *row = &rings[i];
         struct request request = step_request(row->model, row->dp * row->cp * row->hp, row->seq);
-        struct step step;
+        struct executed_step step;
         request.strategy = row->strategy;
         request.profile = row->profile;
         request.dp = row->dp;
@@ -126,7 +126,7 @@ static void steps_compute_what_the_reference_computes(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct request request = request_of(&rows[i]);
-        struct step step;
+        struct executed_step step;
         if (step_build(&step, rows[i].label, &request)) {
             step.options.poison = true;
             step_check(&step, rows[i].label, 1e-4);
@@ -142,7 +142,7 @@ static void sixteen_bits_come_close(void)
     static const double tolerance[] = {0.1, 0.02};
     for (size_t i = 0; i < ARRAY_LEN(types); i++) {
         struct request request = step_request(&small_llama, 4, 24);
-        struct step step;
+        struct executed_step step;
         request.dtype = (int)types[i];
         request.dp = 2;
         if (step_build(&step, dtype_name(types[i]), &request)) {
@@ -156,7 +156,7 @@ static void sixteen_bits_come_close(void)
 static void sixty_four_tiny_ranks(void)
 {
     struct request request = step_request(&small_llama, 64, 48);
-    struct step step;
+    struct executed_step step;
     request.hp = 4;
     request.weights = CHOICE_WEIGHTS_HSDP;
     request.shard = 16;
@@ -174,7 +174,7 @@ static void results_do_not_depend_on_timing(void)
     double loss = 0;
     request.dp = 2;
     for (int i = 0; i < 4; i++) {
-        struct step step;
+        struct executed_step step;
         if (step_build(&step, "timing", &request)) {
             step.options.messages.latency_s = i * 1e-4;
             CHECK_INT("runs", step_run(&step, "timing"), STATUS_OK);
@@ -189,7 +189,7 @@ static void results_do_not_depend_on_timing(void)
 static void losses_follow_the_reference(void)
 {
     struct request request = step_request(&small_llama, 2, 24);
-    struct step step;
+    struct executed_step step;
     if (step_build(&step, "training", &request)) {
         struct reference_batch batch = {step.tokens, NULL, step.ir.global_batch,
                                         step.ir.layout.tokens, NULL};

@@ -19,7 +19,7 @@ static void steps_have_no_races(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct request request = step_request(rows[i].model, rows[i].ranks, rows[i].seq);
-        struct step step;
+        struct executed_step step;
         request.profile = rows[i].profile;
         request.dp = rows[i].dp;
         request.global_batch = rows[i].batch;

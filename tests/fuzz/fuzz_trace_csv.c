@@ -10,13 +10,13 @@
 #include <assert.h>
 #include <string.h>
 
-struct table {
+struct csv_table {
     enum status (*parse)(struct trace *trace, const char *name, const char *data, size_t size,
                          struct diag *diag);
     void (*print)(const struct trace *trace, struct text *out);
 };
 
-static void hold_round_trip(const struct trace *trace, const struct table *table)
+static void hold_round_trip(const struct trace *trace, const struct csv_table *table)
 {
     struct trace again = {0};
     struct text first = {0}, second = {0};
@@ -62,7 +62,7 @@ static void hold_stats(const struct trace *trace)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const struct table tables[] = {
+    static const struct csv_table tables[] = {
         {trace_parse_ops, trace_print_ops},
         {trace_parse_memory, trace_print_memory},
     };

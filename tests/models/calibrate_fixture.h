@@ -9,7 +9,7 @@
 #include <gsl/gsl_randist.h>
 #include <gsl/gsl_rng.h>
 
-struct fixture {
+struct calibrate_fixture {
     struct arena arena;
     struct diag diag;
     struct device_cost base, truth;
@@ -19,16 +19,16 @@ struct fixture {
     double noise; /* relative standard deviation */
 };
 
-static inline void fixture_init(struct fixture *f, const char *base, double noise)
+static inline void fixture_init(struct calibrate_fixture *f, const char *base, double noise)
 {
-    *f = (struct fixture){.noise = noise, .rng = gsl_rng_alloc(gsl_rng_mt19937)};
+    *f = (struct calibrate_fixture){.noise = noise, .rng = gsl_rng_alloc(gsl_rng_mt19937)};
     gsl_rng_set(f->rng, 7);
     enum status status = cost_load(&f->base, &f->arena, base, &f->diag);
     CHECK_INT("the base loads", status, STATUS_OK);
     f->truth = f->base;
 }
 
-static inline void fixture_release(struct fixture *f)
+static inline void fixture_release(struct calibrate_fixture *f)
 {
     gsl_rng_free(f->rng);
     calibration_release(&f->result);
@@ -37,8 +37,8 @@ static inline void fixture_release(struct fixture *f)
     arena_release(&f->arena);
 }
 
-static inline void add(struct fixture *f, enum point_role role, int impl, struct work work,
-                       double seconds)
+static inline void add(struct calibrate_fixture *f, enum point_role role, int impl,
+                       struct work work, double seconds)
 {
     double s = seconds * (1 + gsl_ran_gaussian(f->rng, f->noise));
     struct point point = {.role = (uint8_t)role,
@@ -53,13 +53,13 @@ static inline void add(struct fixture *f, enum point_role role, int impl, struct
 }
 
 /* Adds a point of `work` whose seconds are those of the true device, with the fixture's noise. */
-static inline void add_true(struct fixture *f, int impl, struct work work)
+static inline void add_true(struct calibrate_fixture *f, int impl, struct work work)
 {
     enum attention_impl used = impl == POINT_NO_IMPL ? ATTENTION_FA2 : (enum attention_impl)impl;
     add(f, POINT_WORK, impl, work, cost_burst_s(&f->truth, used, &work)); /* in a short run */
 }
 
-static inline void add_products(struct fixture *f)
+static inline void add_products(struct calibrate_fixture *f)
 {
     static const int64_t m[] = {256, 1024, 4096, 16384};
     static const int64_t nk[][2] = {
@@ -81,7 +81,7 @@ static inline void add_products(struct fixture *f)
     }
 }
 
-static inline void add_memory_bound(struct fixture *f)
+static inline void add_memory_bound(struct calibrate_fixture *f)
 {
     for (int64_t rows = 64; rows <= 65536; rows *= 4) {
         const struct work works[] = {

@@ -10,13 +10,13 @@
 #include <ctype.h>
 #include <string.h>
 
-struct fixture {
+struct cluster_fixture {
     struct arena arena;
     struct diag diag;
     struct cluster cluster;
 };
 
-static inline void release(struct fixture *f)
+static inline void release(struct cluster_fixture *f)
 {
     diag_release(&f->diag);
     arena_release(&f->arena);
@@ -24,7 +24,7 @@ static inline void release(struct fixture *f)
 
 /* Returns the messages with the folder of presets written as PRESETS and line numbers in presets as #, since
  * the folder depends on the machine and lines of a preset may move. */
-static inline const char *shorten(struct fixture *f)
+static inline const char *shorten(struct cluster_fixture *f)
 {
     const char *folder = presets_folder(&f->arena, "clusters");
     struct text out = {0};
@@ -48,7 +48,7 @@ static inline const char *shorten(struct fixture *f)
     return kept;
 }
 
-static inline bool load(struct fixture *f, const char *line)
+static inline bool load(struct cluster_fixture *f, const char *line)
 {
     enum status status = cluster_load(&f->cluster, &f->arena, line, &f->diag);
     return CHECK_TEXT(line, f->diag.text ? f->diag.text : "", "") &&

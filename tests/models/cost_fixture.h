@@ -41,28 +41,28 @@
     " \"forward\": " TOY_PASS ", \"backward\": " TOY_PASS "}}}"
 /* clang-format on */
 
-struct fixture {
+struct cost_fixture {
     struct arena arena;
     struct diag diag;
     struct device_cost cost;
 };
 
-static inline void fixture_release(struct fixture *f)
+static inline void fixture_release(struct cost_fixture *f)
 {
     diag_release(&f->diag);
     arena_release(&f->arena);
 }
 
-static inline bool fixture_parse(struct fixture *f, const char *text)
+static inline bool fixture_parse(struct cost_fixture *f, const char *text)
 {
-    *f = (struct fixture){0};
+    *f = (struct cost_fixture){0};
     enum status status = cost_parse(&f->cost, &f->arena, "toy.json", text, strlen(text), &f->diag);
     return CHECK(f->diag.text ? f->diag.text : "parses", status == STATUS_OK);
 }
 
-static inline bool fixture_load(struct fixture *f, const char *name)
+static inline bool fixture_load(struct cost_fixture *f, const char *name)
 {
-    *f = (struct fixture){0};
+    *f = (struct cost_fixture){0};
     enum status status = cost_load(&f->cost, &f->arena, name, &f->diag);
     return CHECK(f->diag.text ? f->diag.text : name, status == STATUS_OK);
 }

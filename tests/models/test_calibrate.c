@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void add_attention(struct fixture *f)
+static void add_attention(struct calibrate_fixture *f)
 {
     for (int64_t q = 1024; q <= 16384; q *= 2)
         for (int dim = 64; dim <= 128; dim *= 2)
@@ -20,7 +20,7 @@ static void add_attention(struct fixture *f)
                 }
 }
 
-static void add_threads(struct fixture *f)
+static void add_threads(struct calibrate_fixture *f)
 {
     static const enum work_kind kinds[] = {
         WORK_MATMUL,     WORK_ADD, WORK_MERGE,    WORK_RMSNORM_BACKWARD, WORK_ATTENTION_BACKWARD,
@@ -85,7 +85,7 @@ static void the_numbers_that_made_the_points_come_back(void)
 {
     static const double noises[] = {0, 0.01, 0.03};
     for (size_t n = 0; n < ARRAY_LEN(noises); n++) {
-        struct fixture f;
+        struct calibrate_fixture f;
         fixture_init(&f, "a100-80g", noises[n]);
         make_truth(&f.truth);
         add_products(&f);
@@ -146,7 +146,7 @@ static void the_numbers_that_made_the_points_come_back(void)
 
 static void the_file_is_read_back(void)
 {
-    struct fixture f;
+    struct calibrate_fixture f;
     fixture_init(&f, "a100-80g", 0.01);
     make_truth(&f.truth);
     f.truth.kind_fraction[WORK_FILL] = 0.1; /* much slower than its class of kinds */
@@ -184,13 +184,13 @@ static void the_file_is_read_back(void)
 
 /* ---- refusals ---- */
 
-static void one_product(struct fixture *f)
+static void one_product(struct calibrate_fixture *f)
 {
     struct work work = {.kind = WORK_MATMUL, .matmul = {4096, 4096, 4096, 0, 0, 0}};
     add_true(f, POINT_NO_IMPL, work);
 }
 
-static void one_depth(struct fixture *f)
+static void one_depth(struct calibrate_fixture *f)
 {
     for (int64_t m = 512; m <= 8192; m *= 2) {
         struct work work = {.kind = WORK_MATMUL, .matmul = {m, m / 2, 4096, 0, 0, 0}};
@@ -198,7 +198,7 @@ static void one_depth(struct fixture *f)
     }
 }
 
-static void two_products(struct fixture *f)
+static void two_products(struct calibrate_fixture *f)
 {
     for (int64_t m = 1024; m <= 2048; m *= 2) {
         struct work work = {.kind = WORK_MATMUL, .in = DTYPE_F32, .matmul = {m, m, m, 0, 0, 0}};
@@ -207,7 +207,7 @@ static void two_products(struct fixture *f)
     }
 }
 
-static void one_size(struct fixture *f)
+static void one_size(struct calibrate_fixture *f)
 {
     for (int i = 0; i < 5; i++) {
         struct work work = {.kind = WORK_ADD, .elements = {1 << 20}};
@@ -215,7 +215,7 @@ static void one_size(struct fixture *f)
     }
 }
 
-static void no_pattern(struct fixture *f)
+static void no_pattern(struct calibrate_fixture *f)
 {
     for (int64_t m = 512; m <= 8192; m *= 2) {
         struct work work = {.kind = WORK_MATMUL, .matmul = {m, 2 * m, m, 0, 0, 0}};
@@ -223,21 +223,21 @@ static void no_pattern(struct fixture *f)
     }
 }
 
-static void no_such_attention(struct fixture *f)
+static void no_such_attention(struct calibrate_fixture *f)
 {
     struct work work = {.kind = WORK_ATTENTION,
                         .attention = {1024, 1024, 8, 8, 128, MASK_FULL, 0, 0}};
     add(f, POINT_WORK, ATTENTION_FA3, work, 1e-3);
 }
 
-static void too_wide_heads(struct fixture *f)
+static void too_wide_heads(struct calibrate_fixture *f)
 {
     struct work work = {.kind = WORK_ATTENTION,
                         .attention = {1024, 1024, 8, 8, 1024, MASK_FULL, 0, 0}};
     add(f, POINT_WORK, ATTENTION_FA2, work, 1e-3);
 }
 
-static void no_host_bandwidth(struct fixture *f)
+static void no_host_bandwidth(struct calibrate_fixture *f)
 {
     for (int64_t count = 1000; count <= 1000000; count *= 10) {
         struct work work = {.kind = WORK_ADAMW, .elements = {count}};
@@ -245,41 +245,41 @@ static void no_host_bandwidth(struct fixture *f)
     }
 }
 
-static void nothing_of_a_device(struct fixture *f)
+static void nothing_of_a_device(struct calibrate_fixture *f)
 {
     struct work work = {.kind = WORK_BARRIER};
     add(f, POINT_WORK, POINT_NO_IMPL, work, 1e-3);
 }
 
-static void two_devices(struct fixture *f)
+static void two_devices(struct calibrate_fixture *f)
 {
     points_set(&f->points, (struct loc){"a.csv", 1, 0}, "device", "this");
     points_set(&f->points, (struct loc){"b.csv", 1, 0}, "device", "that");
 }
 
-static void a_wrong_statement(struct fixture *f)
+static void a_wrong_statement(struct calibrate_fixture *f)
 {
     points_set(&f->points, (struct loc){"a.csv", 3, 0}, "device.memory_bytes_per_s", "12");
 }
 
-static void a_statement_beyond_the_range(struct fixture *f)
+static void a_statement_beyond_the_range(struct calibrate_fixture *f)
 {
     points_set(&f->points, (struct loc){"a.csv", 4, 0}, "device.sm_count", "99999");
 }
 
-static void a_tile_beyond_the_range(struct fixture *f)
+static void a_tile_beyond_the_range(struct calibrate_fixture *f)
 {
     points_set(&f->points, (struct loc){"a.csv", 5, 0}, "attention.fa2.forward.tile", "1e9");
 }
 
-static void a_time_beyond_the_range(struct fixture *f)
+static void a_time_beyond_the_range(struct calibrate_fixture *f)
 {
     points_set(&f->points, (struct loc){"a.csv", 6, 0}, "device.kernel_start_s", "1 s");
 }
 
 static const struct {
     const char *label;
-    void (*make)(struct fixture *f);
+    void (*make)(struct calibrate_fixture *f);
     enum status status;
     const char *message; /* the beginning of the message */
 } refusals[] = {
@@ -316,7 +316,7 @@ static const struct {
 static void what_points_cannot_tell_is_refused(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(refusals); i++) {
-        struct fixture f;
+        struct calibrate_fixture f;
         fixture_init(&f, "a100-80g", 0);
         refusals[i].make(&f);
         struct calibrate_options options = {0};
@@ -335,7 +335,7 @@ static void what_points_cannot_tell_is_refused(void)
 /* Products can be fitted; adds of one size cannot, and one direction of attention has no points. */
 static void what_can_be_fitted_is_beside_what_is_refused(void)
 {
-    struct fixture f;
+    struct calibrate_fixture f;
     struct text out = {0};
     struct device_cost again;
     fixture_init(&f, "a100-80g", 0);
@@ -378,7 +378,7 @@ static void what_can_be_fitted_is_beside_what_is_refused(void)
 /* Even points with times that no device has are fitted to a file that can be read. */
 static void numbers_stay_in_their_range(void)
 {
-    struct fixture f;
+    struct calibrate_fixture f;
     struct text out = {0};
     struct device_cost again;
     fixture_init(&f, "a100-80g", 0);
@@ -416,7 +416,7 @@ static void numbers_stay_in_their_range(void)
 /* A file name may have any bytes; a JSON file must be UTF-8. */
 static void names_that_are_no_utf8_are_written_all_the_same(void)
 {
-    struct fixture f;
+    struct calibrate_fixture f;
     struct text out = {0};
     struct device_cost again;
     fixture_init(&f, "a100-80g", 0);
@@ -438,7 +438,7 @@ static void names_that_are_no_utf8_are_written_all_the_same(void)
 
 static void a_number_that_two_effects_share_is_left_alone(void)
 {
-    struct fixture f;
+    struct calibrate_fixture f;
     fixture_init(&f, "a100-80g", 0);
     static const enum work_kind kinds[] = {WORK_MATMUL, WORK_ADD};
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++) { /* one op and one kernel each */
@@ -458,7 +458,7 @@ static void a_number_that_two_effects_share_is_left_alone(void)
  * value, and are named. */
 static void launches_tell_a_kernel_from_an_op(void)
 {
-    struct fixture f;
+    struct calibrate_fixture f;
     fixture_init(&f, "a100-80g", 0);
     struct work fill = {.kind = WORK_FILL, .elements = {1}};
     for (int step = 0; step < 3; step++) {
@@ -480,7 +480,7 @@ static void launches_tell_a_kernel_from_an_op(void)
 /* A product in a step takes what the power limit leaves, so a rate is found from it that a short run would have. */
 static void points_of_steps_are_at_the_clock_of_steps(void)
 {
-    struct fixture f;
+    struct calibrate_fixture f;
     fixture_init(&f, "h100", 0);
     f.truth.matmul_flop_per_s *= 0.9;
     for (int i = 0; i < 12; i++) {
@@ -505,7 +505,7 @@ static void points_of_steps_are_at_the_clock_of_steps(void)
 
 static void the_example_is_fitted_as_it_was(void)
 {
-    struct fixture f;
+    struct calibrate_fixture f;
     fixture_init(&f, "cpu-generic", 0);
     struct device_cost wanted;
     CHECK_INT(

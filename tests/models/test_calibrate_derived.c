@@ -16,7 +16,7 @@ static const struct {
 static void a_product_of_seconds_gives_the_power(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(powers); i++) {
-        struct fixture f;
+        struct calibrate_fixture f;
         fixture_init(&f, "a100-80g", 0);
         f.truth.matmul_flop_per_s = 200e12;
         const struct work cube = {.kind = WORK_MATMUL, .matmul = {4096, 4096, 4096, 0, 0, 0}};
@@ -41,7 +41,7 @@ static void a_product_of_seconds_gives_the_power(void)
 /* Points of single kernels do not include the base's time per op of an eager step, so the fit sets it to 0. */
 static void memory_points_leave_no_start_beside_the_kernels(void)
 {
-    struct fixture f;
+    struct calibrate_fixture f;
     fixture_init(&f, "a100-80g", 0);
     f.truth.memory_stream_fraction = 0.7;
     f.truth.memory_start_s = 0;

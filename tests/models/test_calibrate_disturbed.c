@@ -7,7 +7,7 @@
 /* Adds points of products and adds that other programs disturbed. A third of the medians are five times the op's time.
  * The 10th percentile is the op's time, but ten times that for every second add. The 90th percentile is
  * `spread` times the 10th. */
-static void add_disturbed(struct fixture *f, double spread)
+static void add_disturbed(struct calibrate_fixture *f, double spread)
 {
     for (int i = 0; i < 30; i++) {
         int64_t m = 256 << (i % 6), k = 256 << (i * 5 % 7);
@@ -41,7 +41,7 @@ static void fits_that_others_disturb_are_said_to_be(void)
         {"others ran, and it goes on", 4, true, STATUS_OK, NULL, true},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        struct fixture f;
+        struct calibrate_fixture f;
         fixture_init(&f, "a100-80g", 0);
         add_disturbed(&f, rows[i].spread);
         struct calibrate_options options = {.despite_noise = rows[i].go_on};
@@ -61,7 +61,7 @@ static void fits_that_others_disturb_are_said_to_be(void)
 static void what_more_points_would_mend_is_not_put_down_to_others(void)
 {
     for (int go_on = 0; go_on < 2; go_on++) {
-        struct fixture f;
+        struct calibrate_fixture f;
         fixture_init(&f, "a100-80g", 0);
         for (int i = 0; i < 8; i++) {
             struct work adds = {.kind = WORK_ADD, .elements = {100000}};
@@ -87,7 +87,7 @@ static void jitter_is_not_taken_from_what_others_disturbed(void)
         bool kept;
     } rows[] = {{"quiet", 1.2, false}, {"disturbed", 4, true}};
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        struct fixture f;
+        struct calibrate_fixture f;
         fixture_init(&f, "a100-80g", 0);
         for (int k = 0; k < 12; k++) {
             struct work adds = {.kind = WORK_ADD, .elements = {1000 << k}};
@@ -106,7 +106,7 @@ static void jitter_is_not_taken_from_what_others_disturbed(void)
 
 static void what_disturbed_points_refuse_falls_to_p10_or_to_the_base(void)
 {
-    struct fixture f;
+    struct calibrate_fixture f;
     struct text out = {0};
     fixture_init(&f, "a100-80g", 0);
     f.truth.matmul_flop_per_s *= 0.7;

@@ -7,7 +7,8 @@
 #include <string.h>
 
 /* Returns a DGX A100 with the calibrated links, printed and read back. */
-static struct cluster written_and_read(struct fixture *f, const struct link_calibration *links)
+static struct cluster written_and_read(struct calibrate_fixture *f,
+                                       const struct link_calibration *links)
 {
     struct cluster cluster, again;
     struct text out = {0};
@@ -26,7 +27,7 @@ static struct cluster written_and_read(struct fixture *f, const struct link_cali
 
 static void latency_and_bandwidth_of_links_come_back(void)
 {
-    struct fixture f;
+    struct calibrate_fixture f;
     fixture_init(&f, "a100-80g", 0.02);
     const double latency_s = 4e-6, bytes_per_s = 200e9;
     for (int64_t bytes = 1 << 16; bytes <= 1 << 28; bytes *= 4) {
@@ -64,7 +65,7 @@ static void latency_and_bandwidth_of_links_come_back(void)
  * at once, and from and to pageable memory. */
 static void links_of_one_gpu_come_back(void)
 {
-    struct fixture f;
+    struct calibrate_fixture f;
     fixture_init(&f, "a100-80g", 0.02);
     static const enum work_kind kinds[] = {WORK_ALL_GATHER, WORK_ALL_TO_ALL, WORK_SHIFT};
     for (int64_t bytes = 1 << 16; bytes <= 1 << 28; bytes *= 4) {
@@ -103,7 +104,7 @@ static void links_of_one_gpu_come_back(void)
 static void links_that_others_disturb_fall_as_fits_do(void)
 {
     for (int go_on = 0; go_on < 2; go_on++) {
-        struct fixture f;
+        struct calibrate_fixture f;
         struct link_calibration links = {0};
         struct text out = {0};
         fixture_init(&f, "a100-80g", 0);
@@ -138,7 +139,7 @@ static void links_that_others_disturb_fall_as_fits_do(void)
 
 static void links_of_one_size_are_refused(void)
 {
-    struct fixture f;
+    struct calibrate_fixture f;
     fixture_init(&f, "a100-80g", 0);
     for (int i = 0; i < 3; i++) {
         struct work work = {.kind = WORK_H2D, .copy = {1 << 20, 0}};
@@ -157,7 +158,7 @@ static void links_of_one_size_are_refused(void)
 
 static void one_size_is_not_put_down_to_others(void)
 {
-    struct fixture f;
+    struct calibrate_fixture f;
     fixture_init(&f, "a100-80g", 0);
     for (int i = 0; i < 3; i++) {
         struct work work = {.kind = WORK_H2D, .copy = {1 << 20, 0}};

@@ -24,13 +24,13 @@ static void the_field_table_has_no_holes(void)
 
 static void every_preset_loads_and_gives_a_source_for_every_number(void)
 {
-    struct fixture all = {0};
+    struct cluster_fixture all = {0};
     const char *const *names;
     size_t count;
     CHECK_INT("list", cluster_presets(&names, &count, &all.arena, &all.diag), STATUS_OK);
     CHECK_INT("presets", (int64_t)count, 15);
     for (size_t i = 0; i < count; i++) {
-        struct fixture f = {0};
+        struct cluster_fixture f = {0};
         if (load(&f, names[i])) {
             const struct cluster *c = &f.cluster;
             CHECK_TEXT("a preset is named as its file", c->name, names[i]);
@@ -57,12 +57,12 @@ static void every_preset_loads_and_gives_a_source_for_every_number(void)
 
 static void every_device_has_a_cost_file(void)
 {
-    struct fixture all = {0};
+    struct cluster_fixture all = {0};
     const char *const *names, *path;
     size_t count;
     CHECK_INT("list", cluster_presets(&names, &count, &all.arena, &all.diag), STATUS_OK);
     for (size_t i = 0; i < count; i++) {
-        struct fixture f = {0};
+        struct cluster_fixture f = {0};
         if (load(&f, names[i]))
             CHECK_INT(names[i],
                       presets_find("devices", "device", f.cluster.device.cost, (struct loc){0},
@@ -109,7 +109,7 @@ static void the_published_test_beds_are_as_published(void)
         {"gb200", "gb200", 18, 4, 4, FABRIC_SWITCH, 186, 900e9, 50e9},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        struct fixture f = {0};
+        struct cluster_fixture f = {0};
         if (load(&f, rows[i].name)) {
             const struct cluster *c = &f.cluster;
             CHECK_TEXT(rows[i].name, c->device.name, rows[i].device);
@@ -130,7 +130,7 @@ static void the_published_test_beds_are_as_published(void)
 
 static void loongtrain_shares_each_nic_between_two_gpus(void)
 {
-    struct fixture f = {0};
+    struct cluster_fixture f = {0};
     if (load(&f, "loongtrain-a100")) {
         for (int64_t gpu = 0; gpu < 8; gpu++) {
             CHECK_INT("NIC", f.cluster.nic_of_gpu[gpu], gpu / 2);
@@ -142,7 +142,7 @@ static void loongtrain_shares_each_nic_between_two_gpus(void)
 
 static void the_ideal_cluster_has_no_limits(void)
 {
-    struct fixture f = {0};
+    struct cluster_fixture f = {0};
     if (load(&f, "ideal")) {
         struct cluster *c = &f.cluster;
         CHECK("ideal", c->ideal);
@@ -162,7 +162,7 @@ static void the_ideal_cluster_has_no_limits(void)
 
 static void ranks_fill_node_after_node(void)
 {
-    struct fixture f = {0};
+    struct cluster_fixture f = {0};
     if (load(&f, "gb200")) {
         struct cluster *c = &f.cluster;
         CHECK_INT("resize", cluster_resize(c, &f.arena, 36, 0, &f.diag), STATUS_OK);
@@ -194,7 +194,7 @@ static void resizing_takes_part_of_a_node_or_whole_nodes(void)
         {"ideal, GPUs", "ideal", 0, 13, 1, 13},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        struct fixture f = {0};
+        struct cluster_fixture f = {0};
         if (load(&f, rows[i].cluster)) {
             int64_t nics = f.cluster.nic.count;
             CHECK_INT(rows[i].label,
@@ -231,7 +231,7 @@ static void resizing_says_what_would_fit(void)
          "error: 9223372036854775807 nodes: the number must be from 1 to 65536\n"},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        struct fixture f = {0};
+        struct cluster_fixture f = {0};
         if (load(&f, rows[i].cluster)) {
             int64_t nodes = f.cluster.nodes;
             CHECK_INT(rows[i].label,
@@ -246,7 +246,7 @@ static void resizing_says_what_would_fit(void)
 
 static void a_cluster_without_nics_stays_one_domain(void)
 {
-    struct fixture f = {0};
+    struct cluster_fixture f = {0};
     if (load(&f, check_path("data/clusters/pcie.json"))) {
         CHECK("no table", f.cluster.nic_of_gpu == NULL && f.cluster.switch_of_nic == NULL);
         CHECK_INT("grow", cluster_resize(&f.cluster, &f.arena, 2, 0, &f.diag), STATUS_BAD_INPUT);
@@ -261,7 +261,7 @@ static void a_cluster_without_nics_stays_one_domain(void)
 
 static void a_file_overrides_what_its_base_says(void)
 {
-    struct fixture f = {0};
+    struct cluster_fixture f = {0};
     if (load(&f, check_path("data/clusters/ours.json"))) {
         const struct cluster *c = &f.cluster;
         CHECK_TEXT("name", c->name, "ours");
@@ -282,7 +282,7 @@ static void a_file_overrides_what_its_base_says(void)
 
 static void a_listing_gives_value_source_and_line(void)
 {
-    struct fixture f = {0};
+    struct cluster_fixture f = {0};
     struct text text = {0};
     if (load(&f, check_path("data/clusters/ours.json"))) {
         cluster_print(&text, &f.cluster);

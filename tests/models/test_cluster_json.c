@@ -239,7 +239,7 @@ static const struct {
 static void a_wrong_file_is_refused_with_its_line(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
-        struct fixture f = {0};
+        struct cluster_fixture f = {0};
         enum status status = cluster_parse(&f.cluster, &f.arena, "t.json", wrong[i].text,
                                            strlen(wrong[i].text), &f.diag);
         CHECK_INT(wrong[i].label, status, STATUS_BAD_INPUT);
@@ -248,7 +248,7 @@ static void a_wrong_file_is_refused_with_its_line(void)
     }
 }
 
-static bool parse(struct fixture *f, const char *text)
+static bool parse(struct cluster_fixture *f, const char *text)
 {
     enum status status =
         cluster_parse(&f->cluster, &f->arena, "t.json", text, strlen(text), &f->diag);
@@ -258,7 +258,7 @@ static bool parse(struct fixture *f, const char *text)
 
 static void a_value_without_a_source_is_given(void)
 {
-    struct fixture f = {0};
+    struct cluster_fixture f = {0};
     if (parse(&f, "{\"name\": \"t\", \"base\": \"dgx-a100\", \"nodes\": 12,\n"
                   "\"nic\": {\"latency\": {\"value\": \"2 us\"}, \"gpudirect\": false,\n"
                   "\"of_gpu\": [7, 6, 5, 4, 3, 2, 1, 0]},\n"
@@ -282,7 +282,7 @@ static void a_value_without_a_source_is_given(void)
  * 300 GB/s (derived 38, 60 and 140), PCIe of 31.5 GB/s (25) and NICs of 25 GB/s (21.4). */
 static void what_a_base_gave_is_adapted(void)
 {
-    struct fixture f = {0};
+    struct cluster_fixture f = {0};
     const struct cluster *c = &f.cluster;
     if (parse(&f, "{\"name\": \"t\", \"base\": \"dgx-a100\",\n"
                   "\"fabric\": {\"bandwidth\": \"150 GB/s\"},\n"
@@ -313,7 +313,7 @@ static void what_a_base_gave_is_adapted(void)
 
 static void a_nic_hangs_on_the_switch_of_a_gpu_it_serves(void)
 {
-    struct fixture f = {0};
+    struct cluster_fixture f = {0};
     if (parse(&f, "{\"name\": \"t\", \"base\": \"dgx-a100\", \"nic\": {\"count\": 4,\n"
                   "\"of_gpu\": [2, 2, 2, 2, 0, 0, 0, 3]}}")) {
         static const int64_t switch_of_nic[] = {2, 1, 0, 3}; /* no GPU uses NIC 1 */
@@ -335,13 +335,13 @@ static char *line_of(char *text, uint32_t line)
 static void a_missing_number_is_named(void)
 {
     static const char absent[] = {'n', 'u', 'l', 'l'}; /* a null member counts as absent */
-    struct fixture whole = {0};
+    struct cluster_fixture whole = {0};
     struct text text = {0};
     const char *path = check_path("data/clusters/pcie.json");
     CHECK_INT("read", text_read(&text, path, &whole.diag), STATUS_OK);
     CHECK_INT("load", cluster_load(&whole.cluster, &whole.arena, path, &whole.diag), STATUS_OK);
     for (size_t i = 0; i < whole.cluster.facts.count; i++) {
-        struct fixture f = {0};
+        struct cluster_fixture f = {0};
         const struct cluster_fact *fact = &whole.cluster.facts.row[i];
         char *copy = arena_text(&f.arena, text.data, text.size);
         char *from = strchr(line_of(copy, fact->at.line), '{'), *to = strchr(from, '}');
@@ -367,7 +367,7 @@ static void a_cut_file_never_passes(void)
     while (end > 0 && text.data[end - 1] != '}')
         end--;
     for (size_t size = 0; size < end; size += 7) {
-        struct fixture f = {0};
+        struct cluster_fixture f = {0};
         enum status status =
             cluster_parse(&f.cluster, &f.arena, "t.json", text.data, size, &f.diag);
         CHECK_INT("cut", status, STATUS_BAD_INPUT);
@@ -380,7 +380,7 @@ static void a_cut_file_never_passes(void)
 
 static void a_file_that_is_not_there_is_named(void)
 {
-    struct fixture f = {0};
+    struct cluster_fixture f = {0};
     CHECK_INT("status", cluster_load(&f.cluster, &f.arena, "no/such.json", &f.diag), STATUS_SYSTEM);
     CHECK_TEXT("message", f.diag.text,
                "no/such.json: error: cannot open: No such file or directory\n");
@@ -389,7 +389,7 @@ static void a_file_that_is_not_there_is_named(void)
 
 static void an_unknown_preset_gets_the_nearest_name(void)
 {
-    struct fixture f = {0};
+    struct cluster_fixture f = {0};
     CHECK_INT("status", cluster_load(&f.cluster, &f.arena, "loongtrain-a10", &f.diag),
               STATUS_BAD_INPUT);
     CHECK_TEXT("message", f.diag.text,

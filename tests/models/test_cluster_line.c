@@ -20,7 +20,7 @@ static void a_line_cuts_a_node_from_a_preset(void)
         {"2x3xideal", "ideal", 2, 3, 1, 0},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        struct fixture f = {0};
+        struct cluster_fixture f = {0};
         const char *line = rows[i].line;
         if (load(&f, line)) {
             const struct cluster *c = &f.cluster;
@@ -39,7 +39,7 @@ static void a_line_cuts_a_node_from_a_preset(void)
 
 static void options_set_any_number(void)
 {
-    struct fixture f = {0};
+    struct cluster_fixture f = {0};
     if (load(&f, "2x4xh100:nics=2,nic.bandwidth=200 Gb/s,nic.peer_bandwidth=20 GB/s,"
                  "host.memory=1 TB,nic.gpudirect=false")) {
         const struct cluster *c = &f.cluster;
@@ -65,10 +65,10 @@ static void numbers_follow_any_name(void)
         {"dgx-h100:nics=4,nic.latency=7 us,host.memory=1 TB", 0},
         {"2x8xdgx-h100:nics=4,nic.latency=7 us,host.memory=1 TB", 2},
     };
-    struct fixture preset = {0};
+    struct cluster_fixture preset = {0};
     load(&preset, "dgx-h100");
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        struct fixture f = {0};
+        struct cluster_fixture f = {0};
         const struct cluster *c = &f.cluster;
         if (load(&f, rows[i].line)) {
             CHECK_TEXT(rows[i].line, c->name, rows[i].line);
@@ -109,7 +109,7 @@ static void rates_that_are_not_given_are_scaled(void)
         {"ideal:nic.bandwidth=infinite", "nic.peer_bandwidth", "infinite", "by definition"},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        struct fixture f = {0};
+        struct cluster_fixture f = {0};
         if (load(&f, rows[i].line)) {
             const struct cluster_fact *fact = cluster_find_fact(&f.cluster, rows[i].path);
             CHECK_TEXT(rows[i].line, fact->value, rows[i].value);
@@ -117,7 +117,7 @@ static void rates_that_are_not_given_are_scaled(void)
         }
         release(&f);
     }
-    struct fixture f = {0};
+    struct cluster_fixture f = {0};
     if (load(&f, "gh200:pcie.bandwidth=77.7 GB/s")) /* equal rates stay equal to the last bit */
         CHECK("all of the lanes", f.cluster.fabric.peer_bytes_per_s == 77.7e9);
     release(&f);
@@ -187,7 +187,7 @@ static const struct {
 static void a_wrong_line_is_refused(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
-        struct fixture f = {0};
+        struct cluster_fixture f = {0};
         enum status status =
             cluster_parse_line(&f.cluster, &f.arena, wrong[i].line, strlen(wrong[i].line), &f.diag);
         CHECK_INT(wrong[i].line, status, STATUS_BAD_INPUT);
@@ -198,7 +198,7 @@ static void a_wrong_line_is_refused(void)
 
 static void a_line_with_a_nul_is_refused(void)
 {
-    struct fixture f = {0};
+    struct cluster_fixture f = {0};
     CHECK_INT("status", cluster_parse_line(&f.cluster, &f.arena, "2x4xh100\0x", 10, &f.diag),
               STATUS_BAD_INPUT);
     release(&f);

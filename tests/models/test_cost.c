@@ -17,7 +17,7 @@ static const char slow_start[] = TOY_HEAD TOY_DEVICE("4", "\"1 ms\"")
 
 static void two_gflop_take_two_seconds(void)
 {
-    struct fixture f;
+    struct cost_fixture f;
     if (fixture_parse(&f, one_core)) {
         struct work cube = product(1000, 1000, 1000);
         CHECK_CLOSE("2 Gflop at 1 Gflop/s", seconds(&f.cost, cube), 2, 1e-12);
@@ -38,7 +38,7 @@ static void two_gflop_take_two_seconds(void)
 
 static void products_go_in_waves_of_tiles(void)
 {
-    struct fixture f;
+    struct cost_fixture f;
     if (fixture_parse(&f, four_cores)) {
         /* 5 tiles of 100 x 100 on 4 multiprocessors: 2 waves of 2 * 100 * 100 * 1 flop and 1 ms */
         CHECK_CLOSE("2 waves", seconds(&f.cost, product(500, 100, 1)), 2 * (20e-6 + 1e-3), 1e-12);
@@ -52,7 +52,7 @@ static void products_go_in_waves_of_tiles(void)
 
 static void a_thin_product_waits_for_memory(void)
 {
-    struct fixture f;
+    struct cost_fixture f;
     if (fixture_parse(&f, slow_start)) {
         /* 2 (100 * 1 + 1 * 10^5 + 100 * 10^5) bytes and 1 MB of ramp at 1 GB/s; 1 ms to start */
         CHECK_CLOSE("bytes", seconds(&f.cost, product(100, 100000, 1)), 21.2002e-3 + 1e-3, 1e-12);
@@ -62,7 +62,7 @@ static void a_thin_product_waits_for_memory(void)
 
 static void full_tiles_of_attention_go_in_waves(void)
 {
-    struct fixture f;
+    struct cost_fixture f;
     if (fixture_parse(&f, four_cores)) {
         /* 5 blocks of 10 queries on 4: 2 waves; a block is 4 * 10 * 100 keys * 100 flop = 0.4 ms */
         CHECK_CLOSE("full",
@@ -90,7 +90,7 @@ static void full_tiles_of_attention_go_in_waves(void)
 
 static void causal_tiles_lose_half_of_the_longest_block(void)
 {
-    struct fixture f;
+    struct cost_fixture f;
     if (fixture_parse(&f, four_cores)) {
         /* 40 blocks. Those of a head loop over 10, 20 .. 100 columns, of which 10 are cut by the mask and take half
          * as long again: 60 columns on average, of 4 us each, and 1 ms to start and end. They run on 4
@@ -130,7 +130,7 @@ static const struct {
  * that the chain moves. An op whose kernels the schedule itself counts (touches) ignores the chain. */
 static void chains_take_their_own_bytes_and_kernels(void)
 {
-    struct fixture f;
+    struct cost_fixture f;
     const struct work norm = flat(WORK_RMSNORM, 100, 100, 0, 0),
                       rope = flat(WORK_ROPE, 10, 4, 50, 0), own = flat(WORK_SWIGLU, 100, 100, 4, 0);
     if (fixture_parse(&f, four_cores)) {
@@ -161,7 +161,7 @@ static void chains_take_their_own_bytes_and_kernels(void)
 /* 10^4 elements: 24 bytes that stream at 1 GB/s, and two passes at 10^8 elements a second. */
 static void slow_kernels_of_a_chain_go_by_their_elements(void)
 {
-    struct fixture f;
+    struct cost_fixture f;
     const struct work norm = flat(WORK_RMSNORM, 100, 100, 0, 0),
                       loss = flat(WORK_CROSS_ENTROPY, 100, 100, 100, 0),
                       sum = flat(WORK_ADD, 10000, 0, 0, 0);
@@ -183,7 +183,7 @@ static void slow_kernels_of_a_chain_go_by_their_elements(void)
  * of these for each second of products 2000 share^2 - 250 x 1.8 share = 500, which 0.625 solves. */
 static void the_power_limit_holds_for_the_mean(void)
 {
-    struct fixture f;
+    struct cost_fixture f;
     if (fixture_parse(&f, four_cores)) {
         f.cost.memory_share = 1.8;
         CHECK_CLOSE("not measured", cost_power_share(&f.cost, 2000), 0.5, 1e-12);
@@ -204,7 +204,7 @@ static void the_power_limit_holds_for_the_mean(void)
 
 static void an_eager_op_takes_its_start_too(void)
 {
-    struct fixture f;
+    struct cost_fixture f;
     if (fixture_parse(&f, one_core)) {
         struct work add = flat(WORK_ADD, 1000000, 0, 0, 0); /* 6 MB at 1 GB/s */
         CHECK_CLOSE("its bytes", seconds(&f.cost, add), 6e-3, 1e-9);
@@ -218,7 +218,7 @@ static void an_eager_op_takes_its_start_too(void)
 
 static void memory_bound_work_takes_its_bytes(void)
 {
-    struct fixture f;
+    struct cost_fixture f;
     if (fixture_parse(&f, four_cores)) {
         for (size_t i = 0; i < ARRAY_LEN(memory_cases); i++) {
             const int64_t *p = memory_cases[i].p;
@@ -236,7 +236,7 @@ static void memory_bound_work_takes_its_bytes(void)
 
 static void the_host_takes_its_time(void)
 {
-    struct fixture f;
+    struct cost_fixture f;
     if (fixture_parse(&f, one_core)) {
         struct work work = product(8, 8, 8);
         CHECK_CLOSE("an op and a kernel", cost_issue_s(&f.cost, &work), 10e-6, 1e-12);
@@ -264,7 +264,7 @@ static bool is_attention(int kind)
 
 static void every_kind_has_its_functions(void)
 {
-    struct fixture f, ideal;
+    struct cost_fixture f, ideal;
     if (fixture_load(&f, "a100-80g") && fixture_load(&ideal, "ideal")) {
         for (int kind = 0; kind < WORK_KIND_COUNT; kind++) {
             const char *name = work_kind_info((enum work_kind)kind)->name;
@@ -290,7 +290,7 @@ static void every_kind_has_its_functions(void)
 static void time_grows_with_every_size(void)
 {
     struct check_random random = check_random_make();
-    struct fixture f;
+    struct cost_fixture f;
     if (fixture_load(&f, "a100-80g")) {
         for (int i = 0; i < 3000; i++) {
             struct work work;
@@ -320,11 +320,11 @@ static void no_product_or_attention_beats_the_peak(void)
     struct check_random random = check_random_make();
     const char *const *names;
     size_t count;
-    struct fixture list = {0};
+    struct cost_fixture list = {0};
     CHECK("presets",
           cost_presets(&names, &count, &list.arena, &list.diag) == STATUS_OK && count == 11);
     for (size_t i = 0; i < count; i++) {
-        struct fixture f;
+        struct cost_fixture f;
         if (!fixture_load(&f, names[i])) {
             fixture_release(&f);
             continue;
@@ -354,7 +354,7 @@ static void no_product_or_attention_beats_the_peak(void)
 
 static void every_number_has_a_source(void)
 {
-    struct fixture f;
+    struct cost_fixture f;
     if (fixture_load(&f, "h100-96g")) {
         for (size_t i = 0; i < f.cost.facts.count; i++) {
             const struct cost_fact *fact = &f.cost.facts.row[i];
@@ -376,7 +376,7 @@ static void every_number_has_a_source(void)
 
 static void a_prediction_says_when_it_is_extrapolated(void)
 {
-    struct fixture f;
+    struct cost_fixture f;
     struct text reason = {0};
     if (fixture_parse(&f, four_cores)) {
         struct work work = product(8, 8, 512);
@@ -413,7 +413,7 @@ static void a_prediction_says_when_it_is_extrapolated(void)
 
 static void attention_must_be_known_to_the_device(void)
 {
-    struct fixture f;
+    struct cost_fixture f;
     if (fixture_load(&f, "a100-80g")) {
         struct loc at = {.name = "x"};
         CHECK_INT("80", cost_check_attention(&f.cost, ATTENTION_FA2, 80, at, &f.diag), STATUS_OK);
@@ -482,7 +482,7 @@ static void a_number_may_have_an_interval(void)
         "{\"longhaul_device_cost\": 1, \"name\": \"h\", \"base\": \"h100\","
         " \"device\": {\"power\": {\"value\": \"700 W\", \"source\": \"two boards\","
         " \"interval\": [\"650 W\", \"700 W\"]}}}";
-    struct fixture f;
+    struct cost_fixture f;
     struct text out = {0};
     if (fixture_parse(&f, file)) {
         cost_print(&out, &f.cost);
@@ -497,7 +497,7 @@ static void a_number_may_have_an_interval(void)
 static void a_wrong_file_gets_one_message(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
-        struct fixture f = {0};
+        struct cost_fixture f = {0};
         enum status status = cost_parse(&f.cost, &f.arena, "toy.json", wrong[i].text,
                                         strlen(wrong[i].text), &f.diag);
         CHECK_INT(wrong[i].label, status, STATUS_BAD_INPUT);
@@ -507,7 +507,7 @@ static void a_wrong_file_gets_one_message(void)
             CHECK_TEXT(wrong[i].label, text, wrong[i].message);
         fixture_release(&f);
     }
-    struct fixture f = {0};
+    struct cost_fixture f = {0};
     CHECK_INT("no such device", cost_load(&f.cost, &f.arena, "a100-80", &f.diag), STATUS_BAD_INPUT);
     CHECK("did you mean", f.diag.text && strstr(f.diag.text, "a100-80g"));
     fixture_release(&f);

@@ -12,7 +12,7 @@ static double of_cube(const struct device_cost *cost)
 
 static void a_measured_shape_takes_what_was_measured(void)
 {
-    struct fixture f;
+    struct cost_fixture f;
     struct work cube = product(1000, 1000, 1000);
     struct cost_point point = {cube, 3, 0, false};
     if (!fixture_parse(&f, toy))
@@ -59,7 +59,7 @@ static const struct {
 static void shapes_near_measured_ones_are_corrected(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(nearby); i++) {
-        struct fixture f;
+        struct cost_fixture f;
         struct cost_point row[4];
         int64_t s = nearby[i].sides;
         const struct work shapes[] = {product(1000 * s, 1000, 1000), product(1000, 1000 * s, 1000),
@@ -81,7 +81,7 @@ static void shapes_near_measured_ones_are_corrected(void)
  * 100 times. */
 static void the_eight_nearest_count(void)
 {
-    struct fixture f;
+    struct cost_fixture f;
     struct cost_point row[10];
     if (!fixture_parse(&f, toy))
         return;
@@ -97,7 +97,7 @@ static void the_eight_nearest_count(void)
 
 static void attention_has_points_by_implementation_and_mask(void)
 {
-    struct fixture f;
+    struct cost_fixture f;
     struct work tile = attention(WORK_ATTENTION, 1000, 1000, 4, 4, 100, MASK_CAUSAL);
     struct cost_point point = {tile, 7, ATTENTION_FA2, false};
     if (!fixture_parse(&f, toy))
@@ -198,7 +198,7 @@ static bool has_point(const struct device_cost *cost, const struct work *work)
  * more than one with these sides, was measured too. */
 static void a_twin_takes_what_the_formula_charges(void)
 {
-    struct fixture f;
+    struct cost_fixture f;
     int checked = 0;
     if (!fixture_load(&f, "b200"))
         return;
@@ -231,7 +231,7 @@ static void a_twin_takes_what_the_formula_charges(void)
 
 static void a_preset_has_points_that_its_base_keeps_to_itself(void)
 {
-    struct fixture f;
+    struct cost_fixture f;
     if (fixture_load(&f, "b200")) {
         /* b200-points.csv: 4096 x 8192, k = 7168, dx: 481.7 us, at 1000 TFLOP/s */
         struct work dx = product(4096, 8192, 7168);
@@ -263,7 +263,7 @@ static const struct {
 static void wrong_points_are_refused(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
-        struct fixture f = {0};
+        struct cost_fixture f = {0};
         struct text text = {0};
         text_printf(&text, "%s \"points\": %s, %s", TOY_HEAD, wrong[i].points,
                     toy + sizeof TOY_HEAD - 1);

@@ -6,13 +6,13 @@
 
 /* The ring that one rank computes in LoongTrain's 2D attention, as schedules model it: one causal square, then half
  * tiles. In each step every rank waits for the slowest (arXiv 2406.18485, section 4). */
-struct ring {
+struct loongtrain_ring {
     const struct device_cost *cost;
     int64_t rows, heads, kv_heads; /* tokens and heads of one rank */
     int64_t steps;
 };
 
-static double tile_s(const struct ring *ring, enum work_kind kind, int64_t q, int64_t kv,
+static double tile_s(const struct loongtrain_ring *ring, enum work_kind kind, int64_t q, int64_t kv,
                      enum mask mask)
 {
     double total =
@@ -27,7 +27,7 @@ static double tile_s(const struct ring *ring, enum work_kind kind, int64_t q, in
     return total + 2 * seconds(ring->cost, add);
 }
 
-static double ring_s(const struct ring *ring, enum work_kind kind)
+static double ring_s(const struct loongtrain_ring *ring, enum work_kind kind)
 {
     int64_t c = ring->rows;
     double half_queries = tile_s(ring, kind, c / 2, c, MASK_FULL);
@@ -51,11 +51,11 @@ static const struct {
 
 static void loongtrain_operators_are_reproduced(void)
 {
-    struct fixture f;
+    struct cost_fixture f;
     if (fixture_load(&f, "a100-80g")) {
         double forward = 0, backward = 0, both = 0;
         for (size_t i = 0; i < ARRAY_LEN(loongtrain); i++) {
-            struct ring ring = {&f.cost, loongtrain[i].tokens / 8, 4, 1, 8};
+            struct loongtrain_ring ring = {&f.cost, loongtrain[i].tokens / 8, 4, 1, 8};
             double a = ring_s(&ring, WORK_ATTENTION), b = ring_s(&ring, WORK_ATTENTION_BACKWARD);
             double published = loongtrain[i].both_s - loongtrain[i].forward_s;
             CHECK_CLOSE("forward", a, loongtrain[i].forward_s, 0.09);
@@ -88,12 +88,12 @@ static const struct {
 
 static void other_rings_follow(void)
 {
-    struct fixture f;
+    struct cost_fixture f;
     if (fixture_load(&f, "a100-80g")) {
         for (size_t i = 0; i < ARRAY_LEN(other_rings); i++) {
             int64_t kv_heads = other_rings[i].hp < 8 ? 8 / other_rings[i].hp : 1;
-            struct ring ring = {&f.cost, other_rings[i].tokens / other_rings[i].cp,
-                                32 / other_rings[i].hp, kv_heads, other_rings[i].cp};
+            struct loongtrain_ring ring = {&f.cost, other_rings[i].tokens / other_rings[i].cp,
+                                           32 / other_rings[i].hp, kv_heads, other_rings[i].cp};
             CHECK_CLOSE(other_rings[i].label,
                         ring_s(&ring, WORK_ATTENTION) + ring_s(&ring, WORK_ATTENTION_BACKWARD),
                         other_rings[i].both_s, 0.05);
@@ -114,7 +114,7 @@ static const struct {
 
 static void cudnn_rates_are_reproduced(void)
 {
-    struct fixture f;
+    struct cost_fixture f;
     double square[2] = {0, 0};
     if (fixture_load(&f, "h200")) {
         f.cost.device_power = 0; /* short runs */
@@ -158,7 +158,7 @@ enum { HOPPER_ROWS = ARRAY_LEN(hopper) };
 
 static void hopper_rates_are_reproduced(void)
 {
-    struct fixture f;
+    struct cost_fixture f;
     if (fixture_load(&f, "h100")) {
         f.cost.device_power = 0; /* short runs */
         for (int impl = 0; impl < 2; impl++)
@@ -191,7 +191,7 @@ static void heads_of_256_are_reproduced(void)
         int64_t tokens;
         double fa2, fa3, cudnn;
     } rows[] = {{4096, 323, 736, 581}, {8192, 324, 746, 580}, {16384, 326, 756, 581}};
-    struct fixture f;
+    struct cost_fixture f;
     if (fixture_load(&f, "h100")) {
         f.cost.device_power = 0; /* short runs */
         for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
@@ -215,7 +215,7 @@ static void triton_is_slower_as_published(void)
 {
     static const char *const devices[] = {"a100-80g", "h100"};
     for (size_t i = 0; i < 2 * ARRAY_LEN(devices); i++) {
-        struct fixture f;
+        struct cost_fixture f;
         if (fixture_load(&f, devices[i / 2])) {
             int64_t s = i % 2 ? 2048 : 16384, heads = 16 * 16384 / s;
             struct work work = attention(WORK_ATTENTION, s, s, heads, heads, 128, MASK_CAUSAL);
@@ -235,7 +235,7 @@ static void triton_is_slower_as_published(void)
  * 4.1), and reaches 30 to 50 % of an A100's 312 TFLOP/s forward and 25 to 35 % backward (section 1). */
 static void the_first_flash_attention_is_slower_as_published(void)
 {
-    struct fixture f;
+    struct cost_fixture f;
     if (fixture_load(&f, "a100-80g")) {
         for (int64_t s = 2048; s <= 16384; s *= 8) {
             int64_t heads = 16 * 16384 / s;
@@ -259,7 +259,7 @@ static void the_first_flash_attention_is_slower_as_published(void)
  * 128. */
 static void head_dim_80_pays_for_96(void)
 {
-    struct fixture f;
+    struct cost_fixture f;
     if (fixture_load(&f, "a100-80g")) {
         double rate[2];
         for (int i = 0; i < 2; i++) {

@@ -40,12 +40,13 @@ static inline void check_same_ranks(const char *label, const struct sim_result *
 
 /* Compares predictions with folded ranks and without over `worlds` random worlds. Returns in how many only one
  * replica was simulated (sim/plan/replicas.h). */
-static inline int check_folded(int worlds, bool make(struct world *, struct check_random *))
+static inline int check_folded(int worlds,
+                               bool make(struct property_world *, struct check_random *))
 {
     struct check_random random = check_random_make();
     int replicated = 0;
     for (int i = 0; i < worlds; i++) {
-        struct world w;
+        struct property_world w;
         struct sim_result folded = {0}, plain = {0};
         if (make(&w, &random) && simulate(&w, false, &folded) && simulate(&w, true, &plain)) {
             check_same_ranks(w.label, &folded, &plain);

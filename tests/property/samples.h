@@ -53,7 +53,7 @@ static inline bool same_list(const struct ir *sample, const struct ir *whole)
     return repeats_ops(&sample->repeats, IR_NONE, sample->op.count) == whole->op.count;
 }
 
-static inline void check_memory_of_sample(const struct world *w, const struct ir *sample)
+static inline void check_memory_of_sample(const struct property_world *w, const struct ir *sample)
 {
     struct reserved a, b;
     struct reserved_held held = {0};
@@ -68,7 +68,7 @@ static inline void check_memory_of_sample(const struct world *w, const struct ir
 }
 
 /* Computes the costs of the list's own shapes: kernels take `factor` times as long as on an A100. */
-static inline void cost_list(struct world *w, double factor)
+static inline void cost_list(struct property_world *w, double factor)
 {
     w->work_s = heap_alloc(w->ir.shape_count, sizeof *w->work_s);
     w->issue_s = heap_alloc(w->ir.shape_count, sizeof *w->issue_s);
@@ -87,7 +87,7 @@ static inline double all_loads(const struct sim_result *result)
     return sum;
 }
 
-static inline void check_peaks(const struct world *w, const struct repeats *r,
+static inline void check_peaks(const struct property_world *w, const struct repeats *r,
                                const struct sim_result *a, const struct sim_result *b)
 {
     for (uint32_t rank = 0; rank < b->rank_count; rank++)
@@ -109,7 +109,7 @@ static inline void check_peaks(const struct world *w, const struct repeats *r,
 
 /* Checks that both waterfalls agree. Returns false when the sample's waterfall does not add up, which means
  * that its times do not represent those of the whole list. */
-static inline bool check_waterfalls(const struct world *w, const struct ir *sample,
+static inline bool check_waterfalls(const struct property_world *w, const struct ir *sample,
                                     const struct sim_result *a, const struct sim_result *b)
 {
     const struct waterfall_peak peak = {.flop_per_s = 312e12};
@@ -127,9 +127,10 @@ static inline bool check_waterfalls(const struct world *w, const struct ir *samp
 
 /* Simulates both lists and compares them. Returns false when the sample's times do not represent those of the
  * whole list. */
-static inline bool check_times_of_sample(struct world *w, const struct ir *sample, double factor)
+static inline bool check_times_of_sample(struct property_world *w, const struct ir *sample,
+                                         double factor)
 {
-    struct world of_sample = *w;
+    struct property_world of_sample = *w;
     struct sim_result a, b;
     of_sample.ir = *sample;
     free(w->work_s);
@@ -176,14 +177,14 @@ static inline const struct profile *with_small_buckets(struct profile *profile, 
 
 /* Makes a world with many layers, many micro-batches or both, on two or four pipeline stages or without a
  * pipeline. */
-static inline bool make_long_world(struct world *w, struct check_random *random)
+static inline bool make_long_world(struct property_world *w, struct check_random *random)
 {
     static struct profile profile;
     bool stages = check_random_i64(random, 0, 2) == 0;
     struct request request = shapes_request(random, stages ? 2 : 8, false);
     while (stages && request.chunk > 0)
         request = shapes_request(random, 2, false);
-    *w = (struct world){.model = *request.model};
+    *w = (struct property_world){.model = *request.model};
     w->model.layers = check_random_i64(random, 8, 40);
     if (stages) {
         request.pp = (int64_t)2 << check_random_i64(random, 0, 1);
@@ -217,7 +218,7 @@ static inline void check_samples(int worlds)
     struct check_random random = check_random_make();
     int samples = 0, steady = 0;
     for (int i = 0; i < worlds; i++) {
-        struct world w;
+        struct property_world w;
         struct ir sample = {0};
         uint32_t length = (uint32_t)check_random_i64(&random, 7, 16);
         double factor = pow(10, (double)check_random_i64(&random, -1, 3));

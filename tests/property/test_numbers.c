@@ -80,14 +80,14 @@ static enum status load(struct setup *setup, const char *args, const char *more,
 }
 
 /* A change of one number of a loaded machine; NULL: none. */
-struct change {
+struct number_change {
     void (*apply)(struct setup *setup, size_t number, double factor);
     size_t number;
     double factor;
 };
 
 static bool predict(struct figures *figures, size_t i, const char *more,
-                    const struct change *change, struct diag *diag)
+                    const struct number_change *change, struct diag *diag)
 {
     struct setup setup = {0};
     struct prediction p = {0};
@@ -142,7 +142,7 @@ static const double factors[2] = {0.03, 3};
 
 /* Checks that one of the predictions differs when a number is changed by a factor, or that every prediction refuses the
  * change. `more` for each factor, or a change, applies it. */
-static void check_matters(const char *name, const char *const more[2], struct change *change)
+static void check_matters(const char *name, const char *const more[2], struct number_change *change)
 {
     bool taken = false;
     for (size_t i = 0; i < ARRAY_LEN(predictions); i++) {
@@ -236,7 +236,7 @@ static void every_number_of_a_device_matters(void)
     for (size_t i = 0; i < cost_param_count; i++) {
         char name[96];
         snprintf(name, sizeof name, "%s.%s", cost_params[i].family, cost_params[i].field);
-        check_matters(name, NULL, &(struct change){change_cost, i, 0});
+        check_matters(name, NULL, &(struct number_change){change_cost, i, 0});
     }
 }
 
@@ -280,7 +280,7 @@ static void every_number_of_attention_matters(void)
         enum attention_impl impl = (enum attention_impl)(i / ATTENTION_NUMBERS);
         snprintf(name, sizeof name, "attention.%s.%s", attention_impl_name(impl),
                  names[i % ATTENTION_NUMBERS]);
-        check_matters(name, NULL, &(struct change){change_attention, i, 0});
+        check_matters(name, NULL, &(struct number_change){change_attention, i, 0});
     }
 }
 

@@ -33,7 +33,7 @@ static void replicas_equal_all_ranks(void)
 
 /* Returns the longest chain of durations through streams, waits and host order, in seconds: no machine is
  * faster. */
-static double critical_path(const struct world *w)
+static double critical_path(const struct property_world *w)
 {
     const struct ir *ir = &w->ir;
     double *end = heap_zalloc(ir->op.count, sizeof *end), longest = 0, host = 0;
@@ -57,7 +57,7 @@ static void no_step_is_shorter_than_it_can_be(void)
 {
     struct check_random random = check_random_make();
     for (int i = 0; i < 40; i++) {
-        struct world w;
+        struct property_world w;
         struct sim_result result;
         if (world_make(&w, &random) && simulate(&w, false, &result)) {
             double busy[64] = {0}, busiest = 0;
@@ -78,7 +78,7 @@ static void every_order_is_kept(void)
 {
     struct check_random random = check_random_make();
     for (int i = 0; i < 30; i++) {
-        struct world w;
+        struct property_world w;
         struct sim_result result;
         if (world_make(&w, &random) && simulate(&w, false, &result)) {
             struct order order = {0};
@@ -104,7 +104,7 @@ static void peaks_never_exceed_the_arena(void)
 {
     struct check_random random = check_random_make();
     for (int i = 0; i < 40; i++) {
-        struct world w;
+        struct property_world w;
         struct sim_result result;
         if (world_make(&w, &random) && simulate(&w, false, &result)) {
             for (uint32_t c = 0; c < result.class_count; c++)
@@ -122,7 +122,7 @@ static void memory_returns_to_its_start(void)
     enum { LABELS = 96 };
     struct check_random random = check_random_make();
     for (int i = 0; i < 30; i++) {
-        struct world w;
+        struct property_world w;
         struct sim_result result;
         if (world_make(&w, &random) && simulate(&w, false, &result)) {
             struct trace trace = {0};
@@ -151,7 +151,7 @@ static void what_is_sent_is_received(void)
 {
     struct check_random random = check_random_make();
     for (int i = 0; i < 40; i++) {
-        struct world w;
+        struct property_world w;
         struct sim_result result;
         if (world_make(&w, &random) && simulate(&w, true, &result)) {
             double out = 0, in = 0;
@@ -173,7 +173,7 @@ static void causes_add_up_to_the_step(void)
 {
     struct check_random random = check_random_make();
     for (int i = 0; i < 40; i++) {
-        struct world w;
+        struct property_world w;
         struct sim_result result;
         if (world_make(&w, &random) && simulate(&w, false, &result)) {
             for (uint32_t c = 0; c < result.class_count; c++) {
@@ -197,7 +197,7 @@ static void causes_add_up_to_the_step(void)
 /* Checks that the useful seconds of all ranks, times the peak, are the model flops that the MFU counts, and that the
  * executed flops are no fewer. The convention of the MFU counts s^2 / 2 pairs, where the mask has s (s + 1) / 2:
  * `diagonal` is the difference. */
-static void check_flops(const struct world *w, const struct sim_result *result)
+static void check_flops(const struct property_world *w, const struct sim_result *result)
 {
     const struct choices *c = &w->choices;
     double model = mfu_model_flops(MFU_LONGHAUL, c->model, c->seq, c->global_batch, false);
@@ -219,7 +219,7 @@ static void model_flops_at_peak_are_mfu(void)
 {
     struct check_random random = check_random_make();
     for (int i = 0; i < 60; i++) {
-        struct world w;
+        struct property_world w;
         struct sim_result result;
         bool stages = i % 3 == 0;
         if ((stages ? world_make_stages(&w, &random) : world_make(&w, &random)) &&
@@ -282,7 +282,8 @@ struct priced {
     char label[320];
 };
 
-static double updates_of_rank(const struct world *w, const struct sim_result *result, uint32_t rank)
+static double updates_of_rank(const struct property_world *w, const struct sim_result *result,
+                              uint32_t rank)
 {
     const struct sim_class *class = &result->classes[result->class_of_rank[rank]];
     const double *start = sim_start_s(result, rank), *end = sim_end_s(result, rank);
@@ -300,7 +301,7 @@ static double updates_of_rank(const struct world *w, const struct sim_result *re
 static bool price(struct priced *priced, const struct request *request, const char *cluster,
                   const struct profile *as)
 {
-    struct world w = {0};
+    struct property_world w = {0};
     struct sim_result result;
     bool ok = world_build(&w, cluster, request, as) && simulate(&w, false, &result);
     *priced = (struct priced){0};
@@ -363,7 +364,7 @@ static void the_same_input_gives_the_same_bytes(void)
 {
     struct check_random random = check_random_make();
     for (int i = 0; i < 10; i++) {
-        struct world w;
+        struct property_world w;
         struct sim_result a, b;
         if (world_make(&w, &random) && simulate(&w, false, &a) && simulate(&w, false, &b)) {
             CHECK(w.label, a.row_count == b.row_count);

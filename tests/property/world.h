@@ -25,7 +25,7 @@ static const char *const wide_clusters[] = {
     "4x4xa100-80g:network.leaf_nodes=2,network.oversubscription=3,network.rails=true",
     "gb200:domain_nodes=2"};
 
-struct world {
+struct property_world {
     struct arena arena;
     struct diag diag;
     struct cluster cluster;
@@ -38,21 +38,21 @@ struct world {
     char label[320];
 };
 
-static inline void world_release(struct world *w)
+static inline void world_release(struct property_world *w)
 {
     free(w->work_s);
     free(w->issue_s);
     ir_release(&w->ir);
     arena_release(&w->arena);
     diag_release(&w->diag);
-    *w = (struct world){0};
+    *w = (struct property_world){0};
 }
 
 /* Builds the schedule of `request` on a cluster of 8 GPUs, or of as many as its ranks if these are more, with the
  * costs of an A100. as: the profile to use instead of the request's; NULL: the request's. Returns false, with a failed
  * check, when it cannot be built. */
-static inline bool world_build(struct world *w, const char *cluster, const struct request *request,
-                               const struct profile *as)
+static inline bool world_build(struct property_world *w, const char *cluster,
+                               const struct request *request, const struct profile *as)
 {
     char label[256];
     snprintf(w->label, sizeof w->label, "%s: %s", cluster,
@@ -84,10 +84,10 @@ static inline const char *any_cluster(struct check_random *random)
 }
 
 /* Builds a schedule of `request` on a random cluster, with `layers` layers; 0: as many as the model has. */
-static inline bool world_of(struct world *w, struct check_random *random, struct request request,
-                            int64_t layers)
+static inline bool world_of(struct property_world *w, struct check_random *random,
+                            struct request request, int64_t layers)
 {
-    *w = (struct world){0};
+    *w = (struct property_world){0};
     const char *cluster = any_cluster(random);
     if (layers > 0) {
         w->model = *request.model;
@@ -116,7 +116,7 @@ static inline void add_stages(struct request *request, struct check_random *rand
 }
 
 /* Makes a world with two or four stages of two layers or more, each of one or two ranks. */
-static inline bool world_make_stages(struct world *w, struct check_random *random)
+static inline bool world_make_stages(struct property_world *w, struct check_random *random)
 {
     struct request request = shapes_request(random, 2, false);
     while (request.chunk > 0) /* fpdt cuts sequences itself */
@@ -128,9 +128,9 @@ static inline bool world_make_stages(struct world *w, struct check_random *rando
 /* Makes a world of 8 to 128 ranks, whose data-parallel degree is at least four times that of a small request; up to a
  * third of the worlds have pipeline stages. Shards of HSDP may span several copies of the small request's
  * ranks. */
-static inline bool world_make_replicas(struct world *w, struct check_random *random)
+static inline bool world_make_replicas(struct property_world *w, struct check_random *random)
 {
-    *w = (struct world){0};
+    *w = (struct property_world){0};
     struct request request = shapes_request(random, 4, false);
     int64_t copies = (int64_t)4 << check_random_i64(random, 0, 1);
     copies = copies * request.ranks < 8 ? 8 : copies;
@@ -153,12 +153,12 @@ static inline bool world_make_replicas(struct world *w, struct check_random *ran
     return world_build(w, wide_clusters[cluster], &request, NULL);
 }
 
-static inline bool world_make(struct world *w, struct check_random *random)
+static inline bool world_make(struct property_world *w, struct check_random *random)
 {
     return world_of(w, random, shapes_request(random, 8, false), 0);
 }
 
-static inline bool simulate(struct world *w, bool exact, struct sim_result *result)
+static inline bool simulate(struct property_world *w, bool exact, struct sim_result *result)
 {
     *result = (struct sim_result){0};
     struct sim_options options = {.exact = exact};

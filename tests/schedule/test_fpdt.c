@@ -155,15 +155,15 @@ static void a_chunk_is_its_share(void)
 
 /* ---- counts ---- */
 
-struct tally {
+struct fpdt_tally {
     int64_t tiles[2], causal[2];     /* forward, backward */
     int64_t load_bytes, store_bytes; /* between device and host */
     int64_t loads, stores, syncs, barriers, merges;
 };
 
-static struct tally tally_of(const struct ir *ir, enum phase phase)
+static struct fpdt_tally tally_of(const struct ir *ir, enum phase phase)
 {
-    struct tally t = {{0}, {0}, 0, 0, 0, 0, 0, 0, 0};
+    struct fpdt_tally t = {{0}, {0}, 0, 0, 0, 0, 0, 0, 0};
     for (uint32_t op = 0; op < ir->op.count; op++) {
         const struct work *work = ir_work(ir, op);
         bool back = work->kind == WORK_ATTENTION_BACKWARD;
@@ -196,7 +196,7 @@ static void the_public_code_copies_what_it_says(void)
         int64_t lse = 4 * chunk * block.heads / RANKS, tiles = u * (u + 1) / 2;
         snprintf(label, sizeof label, "u %lld", (long long)u);
         make(&ir, &c, "fpdt", "deepspeed", CHOICE_ACTIVATIONS_KEEP, chunk, u * chunk);
-        struct tally f = tally_of(&ir, PHASE_FORWARD), b = tally_of(&ir, PHASE_BACKWARD);
+        struct fpdt_tally f = tally_of(&ir, PHASE_FORWARD), b = tally_of(&ir, PHASE_BACKWARD);
         CHECK_INT(label, f.tiles[0], tiles);
         CHECK_INT(label, f.causal[0], u);
         CHECK_INT(label, f.merges, tiles - u);
@@ -230,7 +230,7 @@ static void the_ideal_copies_less(void)
         int64_t lse = 4 * chunk * block.heads / RANKS, tiles = u * (u + 1) / 2;
         snprintf(label, sizeof label, "u %lld", (long long)u);
         make(&ir, &c, "fpdt", "ideal", CHOICE_ACTIVATIONS_KEEP, chunk, u * chunk);
-        struct tally f = tally_of(&ir, PHASE_FORWARD), b = tally_of(&ir, PHASE_BACKWARD);
+        struct fpdt_tally f = tally_of(&ir, PHASE_FORWARD), b = tally_of(&ir, PHASE_BACKWARD);
         CHECK_INT(label, f.load_bytes, (u * (u - 1) - 2) * n);
         /* sets are fetched for all tiles but the last, which uses that of the previous tile; dO of the first round
          * does not come from the host, and dq of the first round does not exist yet; a pair of every chunk is
@@ -273,7 +273,7 @@ static void grouped_queries_move_less_with_queries_outside(void)
                                         .gpus_per_node = 4};
         CHECK("build", compose_resolve(&c, &request, NULL, &diag) == STATUS_OK &&
                            compose_build(&ir, &c, &diag) == STATUS_OK);
-        struct tally b = tally_of(&ir, PHASE_BACKWARD);
+        struct fpdt_tally b = tally_of(&ir, PHASE_BACKWARD);
         bytes[order] = b.load_bytes + b.store_bytes;
         ir_release(&ir);
         diag_release(&diag);

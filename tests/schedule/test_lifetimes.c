@@ -18,14 +18,14 @@ static bool *touch_table(const struct ir *ir, uint32_t role)
     return touched;
 }
 
-struct table {
+struct touch_table {
     const struct ir *ir;
     uint32_t begin, ops;
     bool *before, *touched;
 };
 
 /* True if every op of a's free set comes before every op that accesses b. */
-static bool ends_before(const struct table *t, uint32_t a, uint32_t b)
+static bool ends_before(const struct touch_table *t, uint32_t a, uint32_t b)
 {
     const struct ir *ir = t->ir;
     if (lifetimes_persistent(ir, a) || ir->buffer.free_count[a] == 0)
@@ -39,7 +39,7 @@ static bool ends_before(const struct table *t, uint32_t a, uint32_t b)
     return true;
 }
 
-static bool is_touched(const struct table *t, uint32_t buffer)
+static bool is_touched(const struct touch_table *t, uint32_t buffer)
 {
     for (uint32_t op = 0; op < t->ops; op++)
         if (t->touched[(size_t)buffer * t->ops + op])
@@ -47,7 +47,7 @@ static bool is_touched(const struct table *t, uint32_t buffer)
     return false;
 }
 
-static void check_free_sets(const struct table *t, uint16_t role)
+static void check_free_sets(const struct touch_table *t, uint16_t role)
 {
     const struct ir *ir = t->ir;
     uint32_t not_minimal = 0, not_covered = 0, of_persistent = 0, empty = 0;
@@ -77,7 +77,7 @@ static void check_free_sets(const struct table *t, uint16_t role)
     CHECK_INT("free sets empty for no reason", empty, 0);
 }
 
-static void check_plan(const struct table *t, uint16_t role)
+static void check_plan(const struct touch_table *t, uint16_t role)
 {
     const struct ir *ir = t->ir;
     uint32_t overlaps = 0, outside = 0, unaligned = 0, unplanned = 0;
@@ -126,11 +126,11 @@ static void live_buffers_never_overlap(void)
             CHECK_INT("arena", (int64_t)ir.arena_bytes[m], (int64_t)figures.arena[m]);
         }
         for (uint16_t role = 0; role < 2; role++) {
-            struct table t = {.ir = &ir,
-                              .begin = ir.role[role].op_begin,
-                              .ops = ir.role[role].op_count,
-                              .before = slow_order(&ir, role),
-                              .touched = touch_table(&ir, role)};
+            struct touch_table t = {.ir = &ir,
+                                    .begin = ir.role[role].op_begin,
+                                    .ops = ir.role[role].op_count,
+                                    .before = slow_order(&ir, role),
+                                    .touched = touch_table(&ir, role)};
             check_free_sets(&t, role);
             check_plan(&t, role);
             free(t.before);
