@@ -348,8 +348,8 @@ static void try_remedy(void *context, size_t job, void *result)
         apply(&request, pair->second);
     if (prediction_memory(&p, trials->setup, &request, NULL, NULL) == STATUS_OK) {
         trial->inside_bytes = alternatives_inside(&p);
-        trial->fits_probability =
-            prediction_fits(&p, (double)trial->inside_bytes, (double)trials->most_bytes);
+        trial->fits_probability = prediction_fits(p.setup, &p.choices, (double)trial->inside_bytes,
+                                                  (double)trials->most_bytes);
         trial->fits = trial->inside_bytes <= trials->most_bytes &&
                       p.verdict.needed[LIMIT_HOST] <= p.verdict.available[LIMIT_HOST];
         if (trial->fits && prediction_time(&p, false, NULL) == STATUS_OK)

@@ -49,13 +49,14 @@ static bool is_judged_by_reserved(const struct prediction *p)
     return p->has_choices && strcmp(p->choices.profile->name, "ideal") != 0;
 }
 
-double prediction_fits(const struct prediction *p, double needed, double available)
+double prediction_fits(const struct setup *setup, const struct choices *choices, double needed,
+                       double available)
 {
-    const struct similarity like = similarity_of(p->setup, &p->choices, p->choices.profile);
+    const struct similarity like = similarity_of(setup, choices, choices->profile);
     const struct residual run = similarity_residual(&like);
     struct interval interval = {.low = NAN};
     if (like.device[0] != '\0')
-        interval = interval_make(&p->setup->evidence, RESIDUAL_MEMORY, &run, NULL);
+        interval = interval_make(&setup->evidence, RESIDUAL_MEMORY, &run, NULL);
     return interval_fits(&interval, needed, available);
 }
 
@@ -72,7 +73,7 @@ static double probability_of(const struct prediction *p)
         double needed = (double)v->needed[l];
         if (l == LIMIT_DEVICE && v->needed[l] <= v->available[l])
             needed -= (double)v->cache;
-        probability = fmin(probability, prediction_fits(p, needed, available));
+        probability = fmin(probability, prediction_fits(p->setup, &p->choices, needed, available));
     }
     return probability;
 }

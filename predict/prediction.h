@@ -79,9 +79,10 @@ void prediction_release(struct prediction *prediction);
 enum status prediction_memory(struct prediction *prediction, const struct setup *setup,
                               const struct request *request, struct diag *note, struct diag *diag);
 
-/* Returns the probability that a need of device memory of a prediction that has choices is at most what is available, in
- * bytes, by the interval of its memory. */
-double prediction_fits(const struct prediction *prediction, double needed, double available);
+/* Returns the probability that a need of memory of a configuration is at most what is available, in bytes, by the
+ * interval of its memory. */
+double prediction_fits(const struct setup *setup, const struct choices *choices, double needed,
+                       double available);
 
 /* Predicts the memory of a schedule from a file ("-": standard input). */
 enum status prediction_memory_of_file(struct prediction *prediction, const struct setup *setup,

@@ -72,7 +72,7 @@ static struct reach reach_of(const struct round *round, const struct request *re
     struct reach reach = {0};
     asked.seq = tokens;
     struct verdict least;
-    if (room_bound(&least, round->setup, &asked) && room_lacks(&least, 0))
+    if (room_bound_lacks(&least, round->setup, &asked, round->setup->fits_probability))
         return reach;
     if (prediction_memory(&p, round->setup, &asked, NULL, NULL) == STATUS_OK)
         reach = (struct reach){.fits = room_fits(round->setup, &p.verdict),

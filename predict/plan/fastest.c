@@ -22,8 +22,10 @@
 #include <string.h>
 #include <time.h>
 
-/* Jobs of a round, and whole steps among them at most: what one of them finds spares others. */
-enum { ROUND = 16, ROUND_WHOLE = 4 };
+/* Jobs of a round, and at most how many of them are whole steps, or are of candidates with more than LONG_OPS ops: what
+ * one of these finds spares others. */
+enum { ROUND = 16, ROUND_WHOLE = 4, ROUND_LONG = 2 };
+#define LONG_OPS 1e6
 
 enum { NO_LAYER = UINT32_MAX };
 
@@ -103,17 +105,19 @@ static void note_unfit(struct outcome *o, const struct verdict *verdict)
  * (tests/cli/test_space.c). */
 #define RATIO_ERROR 0.1
 
-/* True if a node's host lacks memory, which no repair reduces. */
-static bool is_beyond_host(const struct choices *c, const struct verdict *v)
+/* Returns the probability with which a candidate must fit to be of use: what the setup asks, or 0.5 as long as it may be
+ * a better gamble. */
+static double odds_asked(const struct search *s, const struct node *node, const struct outcome *o)
 {
-    double share = c->activations == CHOICE_ACTIVATIONS_RATIO ? RATIO_ERROR : RESERVED_ERROR;
-    return verdict_margin(v, LIMIT_HOST) < -share * (double)v->available[LIMIT_HOST];
+    bool gambles = o->sample == NULL && s->best->gamble_gpus == 0;
+    return gambles && node->most > s->best->gamble.most ? 0.5 : s->setup->fits_probability;
 }
 
-/* True if memory lacks with every repair; the outcome has the verdict without any. Of the device's, only the last
- * repair is tried: if it exceeds the memory by more than RESERVED_ERROR, so do the others, since they need the same
- * memory up to an allocator's cache, or more. They need no more host memory, which must suffice. */
-static bool is_beyond_repair(const struct setup *setup, const struct repairs *repairs,
+/* True if memory lacks with every repair; the outcome has the verdict without any. No repair reduces what a node's host
+ * needs. Of the device's memory, only the last repair is tried: if it lacks more than RESERVED_ERROR, so do the others,
+ * since they need the same memory up to an allocator's cache, or more. They need no more host memory, which must
+ * suffice. */
+static bool is_beyond_repair(const struct setup *setup, const struct repairs *repairs, double odds,
                              struct outcome *o)
 {
     struct request request;
@@ -121,9 +125,10 @@ static bool is_beyond_repair(const struct setup *setup, const struct repairs *re
     struct verdict verdict;
     if (!repairs_last(&request, repairs) || compose_resolve(&c, &request, NULL, NULL) != STATUS_OK)
         return false;
-    if (is_beyond_host(&c, &o->verdict))
+    double share = c.activations == CHOICE_ACTIVATIONS_RATIO ? RATIO_ERROR : RESERVED_ERROR;
+    if (room_lacks_in(LIMIT_HOST, setup, &c, &o->verdict, share, odds))
         return true;
-    if (!shortened_lacks(&verdict, setup, &request)) {
+    if (!shortened_lacks(&verdict, setup, &request, odds)) {
         struct prediction p = {.skip_arenas = true};
         bool made = prediction_memory(&p, setup, &request, NULL, NULL) == STATUS_OK;
         verdict = p.verdict;
@@ -131,8 +136,8 @@ static bool is_beyond_repair(const struct setup *setup, const struct repairs *re
         if (!made)
             return false;
     }
-    double share = c.activations == CHOICE_ACTIVATIONS_RATIO ? RATIO_ERROR : RESERVED_ERROR;
-    if (verdict_margin(&verdict, LIMIT_HOST) < 0 || !room_lacks(&verdict, share))
+    if (room_lacks_in(LIMIT_HOST, setup, &c, &verdict, 0, odds) ||
+        !room_lacks_in(LIMIT_DEVICE, setup, &c, &verdict, share, odds))
         return false;
     note_unfit(o, &verdict);
     return true;
@@ -144,15 +149,16 @@ static void shorten_it(const struct search *s, const struct node *node, struct a
     struct outcome *o = &a->outcome;
     struct repairs repairs = repairs_make(s->given, s->open, &o->request);
     struct request request;
+    double odds = odds_asked(s, node, o);
     a->next = STAGE_DONE;
     for (a->repair = 0; repairs_next(&request, &repairs); a->repair++) {
         struct verdict verdict;
         if (a->repair < node->repair)
             continue;
-        bool lacks = room_bound(&verdict, s->setup, &request) && room_lacks(&verdict, 0);
-        if (lacks || shortened_lacks(&verdict, s->setup, &request)) {
+        if (room_bound_lacks(&verdict, s->setup, &request, odds) ||
+            shortened_lacks(&verdict, s->setup, &request, odds)) {
             note_unfit(o, &verdict);
-            if (a->repair == 0 && is_beyond_repair(s->setup, &repairs, o))
+            if (a->repair == 0 && is_beyond_repair(s->setup, &repairs, odds, o))
                 return;
             continue;
         }
@@ -199,10 +205,10 @@ static void predict_it(const struct search *s, const struct node *node, struct a
             outcome_take_times(o, &p);
     } else {
         note_unfit(o, &p.verdict);
-        if (p.verdict.fits && o->sample == NULL && s->best->gamble_gpus == 0 &&
-            node->most > s->best->gamble.most)
+        double odds = odds_asked(s, node, o);
+        if (p.verdict.fits && odds < s->setup->fits_probability)
             take_gamble(o, &request, &p, &a->gamble);
-        bool beyond = node->repair == 0 && is_beyond_repair(s->setup, &repairs, o);
+        bool beyond = node->repair == 0 && is_beyond_repair(s->setup, &repairs, odds, o);
         a->next = beyond ? STAGE_DONE : STAGE_SHORT;
     }
     prediction_release(&p);
@@ -370,21 +376,28 @@ static uint32_t next_layer(const struct search *s, const struct node *node)
     return s->layer[node->least].has_sums ? node->own : node->least;
 }
 
+static bool is_long(const struct search *s, const struct job *job)
+{
+    return job->stage != STAGE_LAYER && s->node[job->node].ops > LONG_OPS;
+}
+
 /* Adds the next step of a candidate to the round, unless another one takes it already. */
 static bool add_job(struct search *s, size_t i, bool layers)
 {
     const struct node *node = &s->node[i];
     struct job job = {(enum search_stage)node->stage, i, layers ? next_layer(s, node) : NO_LAYER};
-    size_t whole = 0;
+    size_t whole = 0, many = 0;
     if (job.stage == STAGE_LAYER && !layers)
         job.stage = STAGE_SHORT;
     for (size_t k = 0; k < s->jobs; k++) {
         whole += s->job[k].stage == STAGE_WHOLE;
+        many += is_long(s, &s->job[k]);
         if (s->job[k].node == i || (job.layer != NO_LAYER && s->job[k].layer == job.layer))
             return false;
     }
     if (s->jobs == ROUND ||
-        (job.stage == STAGE_WHOLE && whole == (has_answer(s) ? ROUND_WHOLE : 1)))
+        (job.stage == STAGE_WHOLE && whole == (has_answer(s) ? ROUND_WHOLE : 1)) ||
+        (is_long(s, &job) && many == ROUND_LONG))
         return false;
     s->job[s->jobs++] = job;
     return true;

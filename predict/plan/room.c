@@ -1,6 +1,7 @@
 #include "predict/plan/room.h"
 
 #include "predict/bounds.h"
+#include "predict/prediction.h"
 #include "predict/setup/subsequences.h"
 #include "schedule/config/resolve_config.h"
 
@@ -11,11 +12,26 @@ bool room_fits(const struct setup *setup, const struct verdict *verdict)
     return verdict->fits && verdict->fits_probability >= setup->fits_probability;
 }
 
-bool room_lacks(const struct verdict *verdict, double share)
+bool room_lacks_in(enum prediction_limit limit, const struct setup *setup,
+                   const struct choices *choices, const struct verdict *verdict, double share,
+                   double odds)
+{
+    double needed = (double)verdict->needed[limit];
+    double available = (1 + share) * (double)verdict->available[limit];
+    if (verdict->available[limit] == UINT64_MAX)
+        return false;
+    if (needed > available || odds <= 0.5)
+        return needed > available;
+    if (limit == LIMIT_DEVICE)
+        needed -= (double)verdict->cache;
+    return prediction_fits(setup, choices, needed, available) < odds;
+}
+
+bool room_lacks(const struct setup *setup, const struct choices *choices,
+                const struct verdict *verdict, double share, double odds)
 {
     for (int limit = 0; limit < LIMIT_COUNT; limit++)
-        if (verdict_margin(verdict, (enum prediction_limit)limit) <
-            -share * (double)verdict->available[limit])
+        if (room_lacks_in((enum prediction_limit)limit, setup, choices, verdict, share, odds))
             return true;
     return false;
 }
@@ -37,10 +53,11 @@ static void fill_bound(struct verdict *v, const struct setup *setup, const struc
     v->available[LIMIT_HOST] = bytes_of(cluster->host.memory_bytes - cluster->host.reserved_bytes);
     v->limit =
         verdict_share(v, LIMIT_HOST) > verdict_share(v, LIMIT_DEVICE) ? LIMIT_HOST : LIMIT_DEVICE;
-    v->fits = !room_lacks(v, 0);
+    v->fits = !room_lacks(setup, c, v, 0, 0.5);
 }
 
-bool room_bound(struct verdict *verdict, const struct setup *setup, const struct request *request)
+bool room_bound_lacks(struct verdict *verdict, const struct setup *setup,
+                      const struct request *request, double odds)
 {
     struct choices c;
     struct filled_request filled;
@@ -49,6 +66,7 @@ bool room_bound(struct verdict *verdict, const struct setup *setup, const struct
     *verdict = (struct verdict){0};
     if (filled_in)
         fill_bound(verdict, setup, &c);
+    bool lacks = filled_in && room_lacks(setup, &c, verdict, 0, odds);
     filled_request_release(&filled);
-    return filled_in;
+    return lacks;
 }

@@ -11,11 +11,19 @@
 /* True if a plan takes a configuration with this verdict: it fits with the probability that the setup asks for. */
 bool room_fits(const struct setup *setup, const struct verdict *verdict);
 
-/* Fills *verdict with the bytes that a request needs at least by closed forms (predict/bounds.h), without a schedule.
- * Returns false if the request is refused. */
-bool room_bound(struct verdict *verdict, const struct setup *setup, const struct request *request);
+/* room_lacks_in() returns true if a memory would suffice with a probability below `odds` even if it were larger by
+ * `share`, by the bytes of a verdict, which may be those of a bound or of another schedule of the same choices. An
+ * allocator's cache is not needed. With odds of 0.5, the bytes alone decide, with the cache. room_lacks() asks about both
+ * memories. */
+bool room_lacks_in(enum prediction_limit limit, const struct setup *setup,
+                   const struct choices *choices, const struct verdict *verdict, double share,
+                   double odds);
+bool room_lacks(const struct setup *setup, const struct choices *choices,
+                const struct verdict *verdict, double share, double odds);
 
-/* True if a memory is exceeded by more than that share of it. */
-bool room_lacks(const struct verdict *verdict, double share);
+/* True if room_lacks() by the bytes that a request needs at least by closed forms (predict/bounds.h), without a
+ * schedule: *verdict has them. False if the request is refused. */
+bool room_bound_lacks(struct verdict *verdict, const struct setup *setup,
+                      const struct request *request, double odds);
 
 #endif

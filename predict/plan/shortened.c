@@ -146,17 +146,20 @@ static bool verdict_of(struct verdict *verdict, const struct setup *setup,
 
 /* True if a step of few micro-batches, which has the same activations in flight, lacks memory. */
 static bool few_lack(struct verdict *verdict, const struct setup *setup,
-                     const struct request *request, const struct choices *c, int64_t micro)
+                     const struct request *request, const struct choices *c, int64_t micro,
+                     double odds)
 {
-    return verdict_of(verdict, setup, request, c, 0, micro) && room_lacks(verdict, RESERVED_ERROR);
+    return verdict_of(verdict, setup, request, c, 0, micro) &&
+           room_lacks(setup, c, verdict, RESERVED_ERROR, odds);
 }
 
 /* True if the bytes of two steps of few layers, extrapolated, exceed the memory. A device's are those without cache,
  * since how much of it an allocator keeps does not grow evenly. */
 static bool layers_lack(struct verdict *verdict, const struct setup *setup,
                         const struct request *request, const struct choices *c,
-                        const struct shape *shape)
+                        const struct shape *shape, double odds)
 {
+    double share = c->subsequences > 1 ? RESERVED_ERROR : SHORTENED_ERROR;
     struct verdict of[2];
     for (int i = 0; i < 2; i++)
         if (!verdict_of(&of[i], setup, request, c, shape->layers[i], shape->micro[1]))
@@ -170,17 +173,17 @@ static bool layers_lack(struct verdict *verdict, const struct setup *setup,
                                    (double)(of[1].needed[limit] - cache[1]));
         verdict->needed[limit] = (uint64_t)fmax(0, bytes);
     }
-    verdict->fits = !room_lacks(verdict, c->subsequences > 1 ? RESERVED_ERROR : SHORTENED_ERROR);
+    verdict->fits = !room_lacks(setup, c, verdict, share, 0.5);
     verdict->limit = verdict_share(verdict, LIMIT_HOST) > verdict_share(verdict, LIMIT_DEVICE)
                          ? LIMIT_HOST
                          : LIMIT_DEVICE;
-    return !verdict->fits;
+    return room_lacks(setup, c, verdict, share, odds);
 }
 
 /* Of a step of stages without subsequences only micro-batches are left out: the fullest stage is another one where
  * layers are few. */
 bool shortened_lacks(struct verdict *verdict, const struct setup *setup,
-                     const struct request *request)
+                     const struct request *request, double odds)
 {
     struct choices c;
     struct shape shape;
@@ -196,9 +199,9 @@ bool shortened_lacks(struct verdict *verdict, const struct setup *setup,
         of_layers.micro[1] = of_layers.micro[has_fewer(of_layers.micro) ? 0 : 1];
     }
     if ((c.pp == 1 || c.subsequences > 1) && has_fewer(of_layers.layers))
-        return layers_lack(verdict, setup, request, &c, &of_layers);
+        return layers_lack(verdict, setup, request, &c, &of_layers, odds);
     shape.micro[1] = c.accumulation;
     shorten_micro(&shape, &c);
     return 2 * shape.micro[1] <= (int64_t)c.accumulation &&
-           few_lack(verdict, setup, request, &c, shape.micro[1]);
+           few_lack(verdict, setup, request, &c, shape.micro[1], odds);
 }

@@ -25,11 +25,10 @@
  * with documents are not left out, since they differ. */
 double shortened_step_s(const struct setup *setup, const struct request *request);
 
-/* True if the request's step cannot fit because shorter steps show that it needs more memory than there is. *verdict
- * then has the bytes extrapolated from them, without an allocator's cache. A step of full layers and few micro-batches
- * must exceed the memory by more than RESERVED_ERROR, since caches differ. False also if no shorter step can be
- * judged. */
+/* True if shorter steps show that the request's step fits with a probability below `odds`, from 0.5 on. *verdict then
+ * has the bytes extrapolated from them, without an allocator's cache. A step of full layers and few micro-batches must
+ * exceed the memory by more than RESERVED_ERROR, since caches differ. False also if no shorter step can be judged. */
 bool shortened_lacks(struct verdict *verdict, const struct setup *setup,
-                     const struct request *request);
+                     const struct request *request, double odds);
 
 #endif

@@ -218,11 +218,13 @@ static void check_shortened(struct shortened_checks *checks, const struct setup 
     text_printf(&label, "%s: ", setup->model.name);
     request_put_options(&label, r);
     double short_s = shortened_step_s(setup, r);
-    bool lacks = shortened_lacks(&early, setup, r);
-    if ((short_s > 0 || lacks) && prediction_make(&p, setup, r, false, &diag) == STATUS_OK) {
+    bool lacks = shortened_lacks(&early, setup, r, 0.5);
+    bool is_risky = shortened_lacks(&early, setup, r, 0.9);
+    if ((short_s > 0 || is_risky) && prediction_make(&p, setup, r, false, &diag) == STATUS_OK) {
         double error = short_s > 0 ? short_s / (p.sim.step_s - p.jitter_s) - 1 : 0;
         CHECK(label.data, error <= SHORTENED_ERROR && error >= -SHORTENED_DIFFERENCE);
         CHECK(label.data, !lacks || !p.verdict.fits);
+        CHECK(label.data, !is_risky || p.verdict.fits_probability < 0.9);
         checks->told += short_s > 0;
         checks->lacking += lacks;
         checks->unfit += !p.verdict.fits;
