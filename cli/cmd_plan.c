@@ -321,7 +321,8 @@ static enum status plan_best(struct setup *setup, const struct options *options,
                                  .setup = setup,
                                  .given = given.data,
                                  .shown = (size_t)options_count(options, "top"),
-                                 .all = options_given(options, "all"),
+                                 .all = options_given(options, "all") ||
+                                        options_given(options, "json"),
                                  .only = open.only != NULL ? framework_names[only] : NULL};
     struct interrupt interrupt;
     interrupt_catch(&interrupt);

@@ -33,13 +33,14 @@ enum status plan_report_make(struct plan_report *r, struct diag *diag)
 {
     if (r->best->count == 0 || r->best->row[0].kind != OUTCOME_TIMED)
         return STATUS_OK;
-    enum status status =
-        sensitivities_find(r->sensitivity, r->setup, &r->best->row[0].request, diag);
+    enum status status = STATUS_OK;
+    if (r->all)
+        status = sensitivities_find(r->sensitivity, r->setup, &r->best->row[0].request, diag);
     for (size_t i = 0; i < r->best->count && i < r->shown && status == STATUS_OK; i++)
         if (r->best->row[i].kind == OUTCOME_TIMED)
             status = sensitivity_intervals(&r->best->row[i].intervals, r->setup,
                                            &r->best->row[i].request, diag);
-    return status == STATUS_OK ? find_splits(r, diag) : status;
+    return status == STATUS_OK && r->all ? find_splits(r, diag) : status;
 }
 
 /* ---- details ---- */

@@ -17,17 +17,17 @@ struct plan_report {
     const struct safe *safe; /* the probability with which it fits, and a gamble */
     struct setup *setup;     /* the setup of the search */
     size_t shown;            /* number of rows of the ranking that are printed */
-    bool all;                /* print every detail */
+    bool all;                /* every detail is found and printed, as JSON always has it */
     const char *only;        /* the framework that the search was restricted to; NULL: none */
     /* a command with the options of the model, the cluster, the length and the batch; with the options of a row
      * appended, it predicts that row */
     const char *given;
-    struct sensitivity sensitivity[SENSITIVITIES];
-    struct split split[PLAN_FAMILIES]; /* of the best of each strategy that lost */
+    struct sensitivity sensitivity[SENSITIVITIES]; /* with `all` */
+    struct split split[PLAN_FAMILIES]; /* with `all`: of the best of each strategy that lost */
 };
 
-/* Simulates the winner on machines each of which differs from the given one in one property, and the best
- * configuration of each strategy with profile ideal. */
+/* With report->all, simulates the winner on machines each of which differs from the given one in one property, and the
+ * best configuration of each strategy with profile ideal. */
 enum status plan_report_make(struct plan_report *report, struct diag *diag);
 
 /* One screen: the answer first (screen.c); with report->all every detail after it (report.c). */

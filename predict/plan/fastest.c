@@ -87,6 +87,11 @@ struct search {
     double top[COMPARED_ROWS]; /* of the fastest, over packed documents; 0: none yet */
 };
 
+static bool has_answer(const struct search *s)
+{
+    return s->incumbent.kind == OUTCOME_TIMED;
+}
+
 /* ---- one step of a candidate, in a child ---- */
 
 /* Notes the verdict that came nearest to fitting. */
@@ -105,6 +110,11 @@ static void note_unfit(struct outcome *o, const struct verdict *verdict)
  * (tests/cli/test_space.c). */
 #define RATIO_ERROR 0.1
 
+static double repaired_error(const struct choices *c)
+{
+    return c->activations == CHOICE_ACTIVATIONS_RATIO ? RATIO_ERROR : RESERVED_ERROR;
+}
+
 /* Returns the probability with which a candidate must fit to be of use: what the setup asks, or 0.5 as long as it may be
  * a better gamble. */
 static double odds_asked(const struct search *s, const struct node *node, const struct outcome *o)
@@ -113,22 +123,19 @@ static double odds_asked(const struct search *s, const struct node *node, const 
     return gambles && node->most > s->best->gamble.most ? 0.5 : s->setup->fits_probability;
 }
 
-/* True if memory lacks with every repair; the outcome has the verdict without any. No repair reduces what a node's host
- * needs. Of the device's memory, only the last repair is tried: if it lacks more than RESERVED_ERROR, so do the others,
- * since they need the same memory up to an allocator's cache, or more. They need no more host memory, which must
- * suffice. */
-static bool is_beyond_repair(const struct setup *setup, const struct repairs *repairs, double odds,
-                             struct outcome *o)
+/* True if memory lacks with every repair, by the last one only: if it lacks more than RESERVED_ERROR of the device's
+ * memory, so do the others, since they need the same memory up to an allocator's cache, or more. They need no more host
+ * memory, which must suffice. */
+static bool is_beyond_last(const struct setup *setup, const struct repairs *repairs, double odds,
+                           struct outcome *o)
 {
     struct request request;
     struct choices c;
     struct verdict verdict;
     if (!repairs_last(&request, repairs) || compose_resolve(&c, &request, NULL, NULL) != STATUS_OK)
         return false;
-    double share = c.activations == CHOICE_ACTIVATIONS_RATIO ? RATIO_ERROR : RESERVED_ERROR;
-    if (room_lacks_in(LIMIT_HOST, setup, &c, &o->verdict, share, odds))
-        return true;
-    if (!shortened_lacks(&verdict, setup, &request, odds)) {
+    if (!room_bound_lacks(&verdict, setup, &request, odds) &&
+        !shortened_lacks(&verdict, setup, &request, odds)) {
         struct prediction p = {.skip_arenas = true};
         bool made = prediction_memory(&p, setup, &request, NULL, NULL) == STATUS_OK;
         verdict = p.verdict;
@@ -137,10 +144,22 @@ static bool is_beyond_repair(const struct setup *setup, const struct repairs *re
             return false;
     }
     if (room_lacks_in(LIMIT_HOST, setup, &c, &verdict, 0, odds) ||
-        !room_lacks_in(LIMIT_DEVICE, setup, &c, &verdict, share, odds))
+        !room_lacks_in(LIMIT_DEVICE, setup, &c, &verdict, repaired_error(&c), odds))
         return false;
     note_unfit(o, &verdict);
     return true;
+}
+
+/* True if memory lacks with every repair; the outcome has the verdict without any. No repair reduces what a node's host
+ * needs. */
+static bool is_beyond_repair(const struct setup *setup, const struct repairs *repairs, double odds,
+                             struct outcome *o)
+{
+    struct choices c;
+    if (compose_resolve(&c, &o->request, NULL, NULL) == STATUS_OK &&
+        room_lacks_in(LIMIT_HOST, setup, &c, &o->verdict, repaired_error(&c), odds))
+        return true;
+    return is_beyond_last(setup, repairs, odds, o);
 }
 
 /* Takes the next repair with which short steps do not show that memory lacks, and estimates its time. */
@@ -361,11 +380,6 @@ static void note_timed(struct search *s, const struct outcome *o)
     s->to_exceed = s->incumbent.most;
     if (o->sample != NULL)
         s->to_exceed = fmax(s->incumbent.most / (1 + DOCUMENTS_MARGIN), s->top[COMPARED_ROWS - 1]);
-}
-
-static bool has_answer(const struct search *s)
-{
-    return s->incumbent.kind == OUTCOME_TIMED;
 }
 
 /* Returns the layer that a candidate's next step looks at; NO_LAYER: that step is another one. */
