@@ -93,8 +93,10 @@ static bool check_read(struct exec_run *run, const struct call *call, struct vie
     uint64_t size = dtype_bytes(table->dtype[buffer]);
     const uint32_t *owner = owner_of(run->poison, call->rank, table->memory[buffer]);
     uint64_t first = (table->offset[buffer] + view.begin * size) / GRANULE;
-    uint64_t count = granules(view.count * size);
-    for (uint64_t i = 0; i < count; i++) {
+    uint64_t count = granules(view.count * size), other_owners = 0;
+    for (uint64_t i = 0; i < count; i++) /* vector code, unlike a loop that ends early */
+        other_owners += owner[first + i] != buffer + 1;
+    for (uint64_t i = 0; i < count && other_owners > 0; i++) {
         uint32_t found = owner[first + i];
         if (found == buffer + 1)
             continue;

@@ -11,12 +11,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 static struct arena kept; /* paths that were returned; released at the end */
 static char *temp_dir;
-static bool random_used;
-static uint64_t random_seed;
+static bool random_used, day_used;
+static uint64_t random_seed, day;
 
 static int remove_entry(const char *path, const struct stat *info, int type, struct FTW *walk)
 {
@@ -54,6 +55,8 @@ int check_run(const char *suite, const struct check_case *cases, size_t count, i
     unsigned failed = CU_get_number_of_tests_failed();
     if (failed > 0 && random_used)
         printf("\nseed %llu (set CHECK_SEED to repeat it)\n", (unsigned long long)random_seed);
+    if (failed > 0 && day_used)
+        printf("\nday %llu (set CHECK_DAY to repeat it)\n", (unsigned long long)day);
     printf("\n%u cases, %u failed\n", run, failed);
     CU_cleanup_registry();
     if (temp_dir)
@@ -166,15 +169,29 @@ const char *check_temp_dir(void)
     return temp_dir;
 }
 
-struct check_random check_random_make(void)
+/* Sets *number to the number that the environment variable holds. Leaves it as it is where there is none. */
+static void number_of_environment(const char *name, uint64_t *number)
 {
-    const char *seed = getenv("CHECK_SEED");
-    random_used = true;
-    random_seed = 1;
-    if (seed && !parse_u64(seed, strlen(seed), &random_seed)) {
-        fprintf(stderr, "CHECK_SEED: error: '%s' is no number\n", seed);
+    const char *text = getenv(name);
+    if (text && !parse_u64(text, strlen(text), number)) {
+        fprintf(stderr, "%s: error: '%s' is no number\n", name, text);
         exit(2);
     }
+}
+
+uint64_t check_day(void)
+{
+    day_used = true;
+    day = (uint64_t)time(NULL) / 86400;
+    number_of_environment("CHECK_DAY", &day);
+    return day;
+}
+
+struct check_random check_random_make(void)
+{
+    random_used = true;
+    random_seed = 1;
+    number_of_environment("CHECK_SEED", &random_seed);
     return (struct check_random){.state = random_seed};
 }
 

@@ -65,6 +65,10 @@ const char *check_path(const char *relative);
  * all its files at the end. */
 const char *check_temp_dir(void);
 
+/* Returns the number of the day (days since 1970, UTC), by which an everyday test picks its sample of a set that the
+ * nightly tests check whole. CHECK_DAY of the environment replaces it. It is printed at the end if a case failed. */
+uint64_t check_day(void);
+
 /* A small seeded generator (splitmix64) for property tests. Its seed is CHECK_SEED of the environment, or 1;
  * the seed is printed at the end if a case failed and a generator was made. */
 struct check_random {

@@ -403,15 +403,17 @@ static inline bool check_choices(const struct choices *choices, bool poison)
     return holds;
 }
 
-/* Checks every `every`-th row (1: all rows) and prints how many pairs of levels the rows cover. */
+/* Checks every `every`-th row (1: all rows), from the row of the day on, and prints how many pairs of levels the rows
+ * cover. */
 static inline void check_rows(const struct matrix_rows *rows, bool poison, size_t every)
 {
     struct diag why = {0};
+    const size_t first = every > 1 ? check_day() % every : 0;
     if (every > 1)
-        printf("each %zu-th of ", every);
-    for (size_t r = 0; r < rows->count; r += every) {
+        printf("each %zu-th from %zu on of ", every, first);
+    for (size_t r = first; r < rows->count; r += every) {
         struct choices choices;
-        if (r > 0 && r % 25 == 0) /* so that a run that is ended early says how far it came */
+        if (r != first && (r - first) % 25 == 0) /* for a run that is ended early */
             printf("%zu of %zu schedules checked\n", r, rows->count);
         if (CHECK("legal", product_legal(&rows->row[r], &choices, &why)))
             check_choices(&choices, poison);
