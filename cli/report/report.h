@@ -41,10 +41,11 @@ struct report {
 void report_print(const struct screen *screen, const struct report *report);
 
 /* The parts of a screen. */
-/* Prints the sentence "A measured step takes 5.82 to 7.65 s in 9 of 10 cases, to judge by 10 runs of ..."; nothing if
- * there is no interval. */
-void report_print_sure_of(const struct screen *screen, const struct intervals *intervals,
-                          enum residual_of of, double value);
+/* Prints the sentences "A measured step takes 5.82 to 7.65 s in 9 of 10 cases; never measured: ..." and "A GPU needs
+ * ...", and for a configuration that fits, though the interval exceeds the device's memory, how much of it is cache.
+ * Prints nothing if there is no interval. */
+void report_print_sure(const struct screen *screen, const struct intervals *intervals,
+                       double step_s, const struct verdict *verdict);
 /* Prints how the documents were packed, and the times of all batches. */
 void report_print_documents(const struct screen *screen, const struct report *report);
 void report_json_documents(struct json_out *json, const struct report *report);

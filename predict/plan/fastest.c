@@ -172,7 +172,9 @@ static void shorten_it(const struct search *s, const struct node *node, struct a
     a->next = STAGE_DONE;
     for (a->repair = 0; repairs_next(&request, &repairs); a->repair++) {
         struct verdict verdict;
-        if (a->repair < node->repair)
+        struct choices refused;
+        if (a->repair < node->repair ||
+            compose_resolve(&refused, &request, NULL, NULL) != STATUS_OK)
             continue;
         if (room_bound_lacks(&verdict, s->setup, &request, odds) ||
             shortened_lacks(&verdict, s->setup, &request, odds)) {
