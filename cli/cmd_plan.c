@@ -227,8 +227,7 @@ static enum status time_batches(struct winner_batches *b, struct report *report,
         return STATUS_OK;
     report->batches = &b->times;
     report->packed = sample->batch;
-    return batch_times_make(&b->times, report->prediction, sample->batch, sample->count, false,
-                            diag);
+    return batch_times_make(&b->times, report->prediction, sample->batch, sample->count, diag);
 }
 
 static void winner_batches_release(struct winner_batches *b)
@@ -245,6 +244,7 @@ static enum status write_winner(const struct options *options, struct setup *set
     const struct outcome *winner = &best->row[0];
     const char *folder = options_text(options, "o");
     struct request *request = &setup->request;
+    const struct prediction_question question = {.setup = setup};
     struct prediction p = {0};
     struct alternative other = {0};
     struct winner_batches batches = {0};
@@ -273,11 +273,11 @@ static enum status write_winner(const struct options *options, struct setup *set
     if (setup->cluster.gpus != request->ranks)
         status = cluster_resize(&setup->cluster, &setup->arena, 0, request->ranks, diag);
     if (status == STATUS_OK)
-        status = prediction_make(&p, setup, request, false, diag);
+        status = prediction_make(&p, &question, diag);
     if (status == STATUS_OK)
         status = time_batches(&batches, &report, winner->sample, diag);
     if (status == STATUS_OK && !brief)
-        status = alternatives_find(&other, &p, request, false, diag);
+        status = alternatives_find(&other, &p, diag);
     if (status == STATUS_OK)
         status = traces_write(&report, folder, (struct traces_emit){0}, &note, diag);
     if (status == STATUS_OK)

@@ -139,8 +139,8 @@ static bool asks_for_arenas(const struct options *options)
 }
 
 /* Parses "1:20%" as rank 1 and a factor of 1.2. */
-static enum status read_late_rank(const struct options *options, struct prediction *p,
-                                  struct diag *diag)
+static enum status read_late_rank(struct prediction_question *question,
+                                  const struct options *options, struct diag *diag)
 {
     const char *text = options_text(options, "late-rank");
     const char *colon = text != NULL ? strchr(text, ':') : NULL;
@@ -154,13 +154,18 @@ static enum status read_late_rank(const struct options *options, struct predicti
         !parse_double(colon + 1, size - 1, &percent) || !(percent > 0 && percent <= 10000))
         return diag_error(diag, at, STATUS_BAD_INPUT,
                           "'%s' is not a rank and a percentage above 0, such as 1:20%%", text);
-    if (rank >= mesh_ranks(&p->ir.mesh))
-        return diag_error(diag, at, STATUS_BAD_INPUT,
-                          "rank %llu is not among the %u ranks of the schedule",
-                          (unsigned long long)rank, mesh_ranks(&p->ir.mesh));
-    p->slow_rank = (uint32_t)rank;
-    p->slow_factor = 1 + percent / 100;
+    question->slow_rank = rank < UINT32_MAX ? (uint32_t)rank : UINT32_MAX;
+    question->slow_factor = 1 + percent / 100;
     return STATUS_OK;
+}
+
+static enum status check_late_rank(const struct prediction *p, struct diag *diag)
+{
+    uint32_t ranks = mesh_ranks(&p->ir.mesh), rank = p->question.slow_rank;
+    if (rank < ranks)
+        return STATUS_OK;
+    return diag_error(diag, (struct loc){.name = "--late-rank"}, STATUS_BAD_INPUT,
+                      "rank %u is not among the %u ranks of the schedule", rank, ranks);
 }
 
 static enum status verify_it(const struct prediction *p, const char *name, struct diag *diag)
@@ -228,8 +233,13 @@ enum status cmd_predict(const struct options *options, struct diag *diag)
     const char *file = options->argument_count > 0 ? options->argument[0] : NULL;
     bool exact = options_given(options, "exact") || options_given(options, "late-rank");
     struct setup setup = {0};
-    struct prediction prediction = {.whole = exact || options_given(options, "o") ||
-                                             options_given(options, "verify")};
+    struct prediction_question question = {
+        .setup = &setup,
+        .exact = exact,
+        .whole = exact || options_given(options, "o") || options_given(options, "verify"),
+        .skip_arenas = !asks_for_arenas(options),
+    };
+    struct prediction prediction = {0};
     struct alternative best = {0};
     struct operator_times part = {0};
     struct packed_documents packed = {0};
@@ -252,6 +262,8 @@ enum status cmd_predict(const struct options *options, struct diag *diag)
     report.command = command.data;
     report.plan_command = plan.data;
     enum status status = check_options_fit(options, diag);
+    if (status == STATUS_OK)
+        status = read_late_rank(&question, options, diag);
     if (status == STATUS_OK && options_given(options, "o"))
         status = trace_folder_check(options_text(options, "o"), diag);
     if (status == STATUS_OK)
@@ -260,12 +272,11 @@ enum status cmd_predict(const struct options *options, struct diag *diag)
         status = documents_load(&packed, &setup, options, file != NULL,
                                 (size_t)options_count(options, "batches"), diag);
     report.documents = packed.count > 0 ? packed.batch : NULL;
-    prediction.skip_arenas = !asks_for_arenas(options);
     setup.even_above = (uint32_t)options_count(options, "even-above");
     progress_part(file != NULL ? "reading the schedule" : "building the schedule");
     if (status == STATUS_OK)
-        status = file != NULL ? prediction_memory_of_file(&prediction, &setup, file, diag)
-                              : prediction_memory(&prediction, &setup, &setup.request, &note, diag);
+        status = file != NULL ? prediction_memory_of_file(&prediction, &question, file, diag)
+                              : prediction_memory(&prediction, &question, &note, diag);
     if (status == STATUS_OK && file == NULL)
         idle_options_note_of(options, &setup.request, &prediction.choices, &note);
     struct text warning = {0};
@@ -275,18 +286,18 @@ enum status cmd_predict(const struct options *options, struct diag *diag)
     if (status == STATUS_OK)
         status = check_part(options, &prediction, diag);
     if (status == STATUS_OK)
-        status = read_late_rank(options, &prediction, diag);
+        status = check_late_rank(&prediction, diag);
     progress_part("verifying the schedule");
     if (status == STATUS_OK && (file != NULL || options_given(options, "verify")))
         status = verify_it(&prediction, file != NULL ? file : "schedule", diag);
     progress_part("simulating the step");
     if (status == STATUS_OK)
-        status = prediction_time(&prediction, exact, diag);
+        status = prediction_time(&prediction, diag);
     if (status == STATUS_OK && step)
-        status = spreads_find(&prediction.spreads, &prediction, exact, diag);
+        status = spreads_find(&prediction.spreads, &prediction, diag);
     if (status == STATUS_OK && packed.count > 1) {
         progress_part(NULL);
-        status = batch_times_make(&batches, &prediction, packed.batch, packed.count, exact, diag);
+        status = batch_times_make(&batches, &prediction, packed.batch, packed.count, diag);
         report.batches = &batches;
         report.packed = packed.batch;
     }
@@ -294,10 +305,10 @@ enum status cmd_predict(const struct options *options, struct diag *diag)
     if (status == STATUS_OK && !step) {
         part = operator_times_of(&prediction);
         report.part = &part;
-        status = operator_times_alone(&part, &prediction, exact, diag);
+        status = operator_times_alone(&part, &prediction, diag);
     }
     if (status == STATUS_OK && step && file == NULL && !options_given(options, "quick")) {
-        status = alternatives_find(&best, &prediction, &setup.request, exact, diag);
+        status = alternatives_find(&best, &prediction, diag);
         report.best = &best;
     }
     if (status == STATUS_OK)

@@ -5,8 +5,8 @@
 #include "cli/common/idle_options.h"
 #include "cli/common/output.h"
 #include "cli/setup/read_setup.h"
+#include "predict/setup/resolved.h"
 #include "schedule/activations/classes.h"
-#include "schedule/config/resolve_config.h"
 #include "schedule/ir/ir_text.h"
 #include "schedule/schedule_file.h"
 #include "schedule/step/build.h"
@@ -41,20 +41,16 @@ const struct option_set check_options = {"output", check_rows, ARRAY_LEN(check_r
 static enum status build(struct ir *ir, struct setup *setup, const struct options *options,
                          struct diag *diag)
 {
-    struct choices choices;
+    struct resolved resolved;
     struct diag note = {0};
-    struct request asked = setup->request;
-    enum status status = setup_fill(setup, diag);
+    enum status status = resolved_make(&resolved, setup, &setup->request, &note, diag);
     if (status == STATUS_OK)
-        status = compose_resolve(&choices, &setup->request, NULL, diag);
-    if (status == STATUS_OK)
-        status = compose_build(ir, &choices, diag);
-    if (status == STATUS_OK)
-        status = compose_resolve(&choices, &asked, &note, diag); /* notes on open choices */
+        status = compose_build(ir, &resolved.choices, diag);
     if (status == STATUS_OK) {
-        idle_options_note_of(options, &asked, &choices, &note);
+        idle_options_note_of(options, &setup->request, &resolved.choices, &note);
         command_note(&note);
     }
+    resolved_release(&resolved);
     diag_release(&note);
     return status;
 }

@@ -54,9 +54,10 @@ static enum status find_answer(struct answer *a, const struct torch_snapshot *s,
 {
     struct setup setup = {0};
     struct prediction base = {0};
+    const struct prediction_question question = {.setup = &setup};
     enum status status = setup_load(&setup, options, false, diag);
     if (status == STATUS_OK)
-        status = prediction_make(&base, &setup, &setup.request, false, diag);
+        status = prediction_make(&base, &question, diag);
     if (status == STATUS_OK) {
         a->known = true;
         a->predicted_bytes = alternatives_inside(&base);
@@ -66,8 +67,7 @@ static enum status find_answer(struct answer *a, const struct torch_snapshot *s,
             a->seen_bytes > a->predicted_bytes ? a->seen_bytes - a->predicted_bytes : 0;
         a->step_s = base.sim.step_s;
         uint64_t most = a->most_bytes > a->unseen_bytes ? a->most_bytes - a->unseen_bytes : 0;
-        status =
-            alternatives_rank(a->remedy, &a->count, &a->tried, &base, &setup.request, most, diag);
+        status = alternatives_rank(a->remedy, &a->count, &a->tried, &base, most, diag);
     }
     prediction_release(&base);
     setup_release(&setup);

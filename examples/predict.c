@@ -34,7 +34,8 @@ int main(void)
         setup.request.profile = "neutral";
         setup.request.seq = 128 * 1024;
         setup.request.activations = CHOICE_ACTIVATIONS_SELECTIVE;
-        status = prediction_make(&prediction, &setup, &setup.request, false, &diag);
+        const struct prediction_question question = {.setup = &setup};
+        status = prediction_make(&prediction, &question, &diag);
     }
     if (status == STATUS_OK) {
         prediction_read(&result, &prediction);

@@ -129,20 +129,31 @@ struct trials {
     bool exact, unfit_too; /* unfit_too: no times, and verdicts of those that do not fit */
 };
 
+static struct prediction_question question_of(const struct setup *setup,
+                                              const struct request *request, bool exact)
+{
+    return (struct prediction_question){.setup = setup,
+                                        .request = request,
+                                        .exact = exact,
+                                        .skip_arenas = true,
+                                        .skip_causes = true};
+}
+
 static void try_one(void *context, size_t job, void *result)
 {
     const struct trials *trials = context;
     struct alternative_trial *trial = result;
     struct request request = *trials->request;
-    struct prediction p = {.skip_arenas = true, .skip_documents = true};
+    struct prediction p = {0};
     bool ideal = trials->perturbation[job] == NULL;
     if (ideal)
         request.profile = "ideal";
     else
         apply(&request, trials->perturbation[job]);
-    enum status status = prediction_memory(&p, trials->setup, &request, NULL, NULL);
+    const struct prediction_question question = question_of(trials->setup, &request, trials->exact);
+    enum status status = prediction_memory(&p, &question, NULL, NULL);
     if (status == STATUS_OK && (ideal || (p.verdict.fits && !trials->unfit_too)))
-        status = prediction_time(&p, trials->exact, NULL);
+        status = prediction_time(&p, NULL);
     trial->ok = status == STATUS_OK;
     trial->verdict = p.verdict;
     trial->step_s = p.sim.step_s;
@@ -282,9 +293,9 @@ static enum status add_perturbation(struct alternative *best, struct request *re
 }
 
 static enum status find_fitting(struct alternative *best, const struct prediction *base,
-                                const struct request *request, bool exact, struct diag *diag)
+                                struct diag *diag)
 {
-    struct request perturbed = *request;
+    struct request perturbed = *base->question.request;
     unsigned used = 1u << FIELD_ATTENTION; /* a matter of time */
     enum status status = STATUS_OK;
     best->verdict = base->verdict;
@@ -294,21 +305,24 @@ static enum status find_fitting(struct alternative *best, const struct predictio
         return status;
     if (!best->verdict.fits)
         return STATUS_OK;
-    struct prediction p = {.skip_arenas = true, .skip_documents = true};
-    status = prediction_make(&p, base->setup, &perturbed, exact, diag);
+    struct prediction p = {0};
+    const struct prediction_question question =
+        question_of(base->setup, &perturbed, base->question.exact);
+    status = prediction_make(&p, &question, diag);
     best->step_s = p.sim.step_s;
     prediction_release(&p);
     return status;
 }
 
 enum status alternatives_find(struct alternative *best, const struct prediction *base,
-                              const struct request *request, bool exact, struct diag *diag)
+                              struct diag *diag)
 {
     *best = (struct alternative){0};
-    struct trials trials = {.setup = base->setup, .request = request, .exact = exact};
+    struct trials trials = {
+        .setup = base->setup, .request = base->question.request, .exact = base->question.exact};
     enum status status = find_faster(best, base, &trials, diag);
     if (status == STATUS_OK && !base->verdict.fits)
-        status = find_fitting(best, base, request, exact, diag);
+        status = find_fitting(best, base, diag);
     return status;
 }
 
@@ -342,17 +356,18 @@ static void try_remedy(void *context, size_t job, void *result)
     const struct remedy_pair *pair = &trials->pair[job];
     struct remedy_trial *trial = result;
     struct request request = *trials->request;
-    struct prediction p = {.skip_arenas = true, .skip_documents = true};
+    struct prediction p = {0};
+    const struct prediction_question question = question_of(trials->setup, &request, false);
     apply(&request, pair->first);
     if (pair->second != NULL)
         apply(&request, pair->second);
-    if (prediction_memory(&p, trials->setup, &request, NULL, NULL) == STATUS_OK) {
+    if (prediction_memory(&p, &question, NULL, NULL) == STATUS_OK) {
         trial->inside_bytes = alternatives_inside(&p);
         trial->fits_probability = prediction_fits(p.setup, &p.choices, (double)trial->inside_bytes,
                                                   (double)trials->most_bytes);
         trial->fits = trial->inside_bytes <= trials->most_bytes &&
                       p.verdict.needed[LIMIT_HOST] <= p.verdict.available[LIMIT_HOST];
-        if (trial->fits && prediction_time(&p, false, NULL) == STATUS_OK)
+        if (trial->fits && prediction_time(&p, NULL) == STATUS_OK)
             trial->step_s = p.sim.step_s;
         trial->fits = trial->fits && p.simulated;
     }
@@ -368,11 +383,10 @@ static int compare_remedies(const void *left, const void *right)
 }
 
 enum status alternatives_rank(struct remedy *remedy, size_t *count, size_t *tried,
-                              const struct prediction *base, const struct request *request,
-                              uint64_t most_bytes, struct diag *diag)
+                              const struct prediction *base, uint64_t most_bytes, struct diag *diag)
 {
     struct remedy_trials trials = {
-        .setup = base->setup, .request = request, .most_bytes = most_bytes};
+        .setup = base->setup, .request = base->question.request, .most_bytes = most_bytes};
     struct remedy_trial trial[REMEDIES_MAX];
     const struct alternative_option *open[PERTURBATIONS_MAX];
     size_t opens = 0, jobs = 0;

@@ -27,9 +27,9 @@ struct alternative {
     double ideal_step_s;    /* the request itself with profile ideal; 0: not known */
 };
 
-/* Finds the option of the table that helps most. base was made from request, and simulated. */
+/* Finds the option of the table that helps most. base was simulated, and is of a request. */
 enum status alternatives_find(struct alternative *best, const struct prediction *base,
-                              const struct request *request, bool exact, struct diag *diag);
+                              struct diag *diag);
 
 /* Options that would make what failed fit: one, or two together. */
 struct remedy {
@@ -50,8 +50,8 @@ uint64_t alternatives_inside(const struct prediction *prediction);
  * together are a remedy only if they are faster by 0.5 % than each of them that suffices by itself. remedy[] has room
  * for REMEDIES_MAX. */
 enum status alternatives_rank(struct remedy *remedy, size_t *count, size_t *tried,
-                              const struct prediction *base, const struct request *request,
-                              uint64_t most_bytes, struct diag *diag);
+                              const struct prediction *base, uint64_t most_bytes,
+                              struct diag *diag);
 
 /* The options that are tried, by number: their count, one as text, and one put into a request. */
 enum { ALTERNATIVES_MAX = 20 };

@@ -11,7 +11,8 @@
  *              A member that stays open is resolved; prediction.choices says how. A profile that stays NULL is the
  *              one of the strategy's paper; `longhaul predict` takes "neutral". subsequences_open() makes the
  *              further defaults of strategy "sppo".
- *  3. Predict: prediction_make(&prediction, &setup, &setup.request, false, &diag)
+ *  3. Ask:     struct prediction_question question = {.setup = &setup}
+ *              prediction_make(&prediction, &question, &diag)
  *  4. Read:    prediction_read(&result, &prediction)
  *  5. Release: prediction_release(&prediction), setup_release(&setup), diag_release(&diag)
  *

@@ -1,7 +1,7 @@
 /* predict/observe.h: derives measured points of a schedule's work from recorded steps of the program that it
  * describes.
  *
- * The caller predicts the configuration that was recorded (every rank, prediction_time(p, true, ...)) and adds the
+ * The caller predicts the configuration that was recorded (every rank, an exact question) and adds the
  * recordings one by one: recordings of the PyTorch profiler, one file per rank, or folders of `run -o`. A recorded
  * step gives seconds to each op of the schedule: a trace of ours names its ops; any other is aligned with the
  * prediction (traces/row_matches.h), and time that several ops share is divided among them in proportion to their

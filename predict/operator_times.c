@@ -165,7 +165,7 @@ static bool communicates(const struct prediction *p)
 }
 
 enum status operator_times_alone(struct operator_times *times, const struct prediction *p,
-                                 bool exact, struct diag *diag)
+                                 struct diag *diag)
 {
     struct sim_result sim = {0};
     if (p->choices.scope == SCOPE_FETCH) { /* there are no kernels */
@@ -176,7 +176,7 @@ enum status operator_times_alone(struct operator_times *times, const struct pred
         times->communication_s = 0;
         return STATUS_OK;
     }
-    enum status status = prediction_without_kernels(&sim, p, exact, diag);
+    enum status status = prediction_without_kernels(&sim, p, diag);
     if (status == STATUS_OK)
         times->communication_s = p->choices.scope == SCOPE_EXCHANGE
                                      ? between_waits(p, &sim, false, PHASE_FORWARD)

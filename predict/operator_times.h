@@ -34,6 +34,6 @@ static inline double operator_times_kernels(const struct operator_times *times)
 
 /* Simulates the prediction once more without kernels and sets communication_s. */
 enum status operator_times_alone(struct operator_times *times, const struct prediction *prediction,
-                                 bool exact, struct diag *diag);
+                                 struct diag *diag);
 
 #endif

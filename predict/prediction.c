@@ -1,12 +1,10 @@
 #include "predict/prediction.h"
 
 #include "base/units.h"
-#include "predict/setup/subsequences.h"
 #include "predict/shape_costs.h"
 #include "predict/similarity.h"
 #include "schedule/choices/profile.h"
 #include "schedule/choices/strategies.h"
-#include "schedule/config/resolve_config.h"
 #include "schedule/ir/ir_text.h"
 #include "schedule/ir/visible.h"
 #include "schedule/memory_plan/plan_offsets.h"
@@ -30,8 +28,7 @@ void prediction_release(struct prediction *p)
     sim_result_release(&p->sim);
     stages_release(&p->stages);
     text_release(&p->extrapolated);
-    free(p->lengths);
-    free(p->hidden);
+    resolved_release(&p->resolved);
     *p = (struct prediction){0};
 }
 
@@ -130,9 +127,10 @@ static void replay(struct prediction *p)
 /* Returns a bit mask of the memories whose arenas are planned. */
 static unsigned memories_of(const struct prediction *p)
 {
-    if (p->step_only)
+    if (p->question.step_only)
         return 0;
-    return p->skip_arenas && is_judged_by_reserved(p) ? 1u << MEMORY_PAGEABLE : PLAN_ALL_MEMORIES;
+    return p->question.skip_arenas && is_judged_by_reserved(p) ? 1u << MEMORY_PAGEABLE
+                                                               : PLAN_ALL_MEMORIES;
 }
 
 /* The lengths of samples, in layers or units, which are tried from the shortest to the longest. A step is sampled if
@@ -145,7 +143,7 @@ enum { LONG_LIST = 10000, LONG_TO_SIMULATE = 200000 };
  * one. Returns false if the list is short, if the caller wants the whole list, or if it has no such sample. */
 static bool make_sample(struct prediction *p, size_t length)
 {
-    if (p->whole || compose_ops_at_most(&p->choices) < LONG_LIST)
+    if (p->question.whole || compose_ops_at_most(&p->choices) < LONG_LIST)
         return false;
     for (p->sample = length; p->sample < ARRAY_LEN(sample_lengths); p->sample++)
         if (compose_sample(&p->ir, &p->choices, sample_lengths[p->sample], memories_of(p)))
@@ -153,22 +151,22 @@ static bool make_sample(struct prediction *p, size_t length)
     return false;
 }
 
-/* judged: whether memory is judged. */
-static enum status build(struct prediction *p, const struct request *request, bool judged,
-                         struct diag *diag)
+/* Builds the schedule of the resolved request. judged: whether memory is judged. */
+static enum status build(struct prediction *p, bool judged, struct diag *diag)
 {
-    enum status status = compose_resolve(&p->choices, request, NULL, diag);
+    enum status status = STATUS_OK;
     ir_release(&p->ir);
-    if (status == STATUS_OK && p->layers > 0) {
+    p->choices = p->resolved.choices;
+    if (p->question.layers > 0) {
         p->fewer = *p->choices.model;
-        p->fewer.layers = p->layers;
+        p->fewer.layers = p->question.layers;
         p->choices.model = &p->fewer;
     }
-    if (status == STATUS_OK && !make_sample(p, p->sample))
+    if (!make_sample(p, p->sample))
         status = compose_build_planned(&p->ir, &p->choices, memories_of(p), diag);
-    if (status == STATUS_OK && p->to_exceed > 0) {
+    if (status == STATUS_OK && p->question.to_exceed > 0) {
         p->tokens_per_s_gpu = prediction_tokens(p) / prediction_bound_s(p) / prediction_gpus(p);
-        p->slower = p->tokens_per_s_gpu <= p->to_exceed;
+        p->slower = p->tokens_per_s_gpu <= p->question.to_exceed;
     }
     if (status == STATUS_OK && !p->slower && judged) {
         replay(p);
@@ -177,34 +175,42 @@ static enum status build(struct prediction *p, const struct request *request, bo
     return status;
 }
 
-/* If stages may share subsequences, they share as many as are predicted to be fastest and to fit. */
-enum status prediction_memory(struct prediction *p, const struct setup *setup,
-                              const struct request *request, struct diag *note, struct diag *diag)
+static void begin(struct prediction *p, const struct prediction_question *question)
 {
-    p->setup = setup;
+    p->question = *question;
+    p->setup = question->setup;
+    p->sample = question->sample;
+    if (question->request == NULL)
+        p->question.request = &question->setup->request;
+}
+
+/* If stages may share subsequences, they share as many as are predicted to be fastest and to fit. */
+enum status prediction_memory(struct prediction *p, const struct prediction_question *question,
+                              struct diag *note, struct diag *diag)
+{
+    const struct setup *setup = question->setup;
+    const struct shared_ranking *shared = &p->resolved.shared;
+    begin(p, question);
     p->has_choices = true;
-    struct filled_request filled = {0};
-    enum status status = compose_resolve(&p->choices, request, note, diag);
+    enum status status = resolved_make(&p->resolved, setup, p->question.request, note, diag);
+    p->choices = p->resolved.choices;
     p->profile = p->choices.profile;
     if (status == STATUS_OK)
         status =
             cost_check_attention(&setup->cost, (enum attention_impl)p->choices.attention_impl,
                                  setup->model.head_dim, (struct loc){.name = "--attention"}, diag);
     if (status == STATUS_OK)
-        status = subsequences_fill(&filled, setup, request, diag);
-    p->lengths = filled.length; /* now the prediction's */
-    p->hidden = filled.hidden;
-    if (status == STATUS_OK)
-        status = build(p, &filled.request, !p->step_only || filled.shared.count > 1, diag);
-    for (uint32_t i = 1;
-         status == STATUS_OK && i < filled.shared.count && !p->slower && !p->verdict.fits; i++) {
-        filled.request.shared = &filled.shared.best[i];
-        status = build(p, &filled.request, true, diag);
+        status = build(p, !question->step_only || shared->count > 1, diag);
+    for (uint32_t i = 1; status == STATUS_OK && i < shared->count && !p->slower && !p->verdict.fits;
+         i++) {
+        status = resolved_share(&p->resolved, i, diag);
+        if (status == STATUS_OK)
+            status = build(p, true, diag);
     }
-    if (status == STATUS_OK && note != NULL && filled.shared.count > 0 &&
+    if (status == STATUS_OK && note != NULL && shared->count > 0 &&
         !pipeline_of(&p->choices)->multiplexed)
         diag_note(note, (struct loc){0},
-                  filled.shared.count > 1
+                  shared->count > 1
                       ? "pipeline stages share no subsequence: the faster splits do not fit in "
                         "memory; --share-units 1 shares the first one"
                       : "pipeline stages share no subsequence: no split is predicted to be faster; "
@@ -240,10 +246,12 @@ static enum status find_profile(const struct profile **profile, const char *name
                       nearest != NULL ? nearest : "", nearest != NULL ? "'?" : "");
 }
 
-enum status prediction_memory_of_file(struct prediction *p, const struct setup *setup,
-                                      const char *path, struct diag *diag)
+enum status prediction_memory_of_file(struct prediction *p,
+                                      const struct prediction_question *question, const char *path,
+                                      struct diag *diag)
 {
-    p->setup = setup;
+    const struct setup *setup = question->setup;
+    begin(p, question);
     p->choices.attention_impl = (uint8_t)request_attention(&setup->request, ATTENTION_FA2);
     enum status status = find_profile(&p->profile, setup->request.profile, diag);
     if (status == STATUS_OK)
@@ -440,16 +448,22 @@ static enum status take_documents(struct prediction *p, const struct shape_costs
     return status;
 }
 
-/* Simulates the present list. *stands: its times are those of the whole list, or these follow from them. */
-static enum status simulate(struct prediction *p, bool exact, struct shape_costs *costs,
-                            bool *stands, struct diag *diag)
+static struct sim_options sim_options_of(const struct prediction *p)
 {
-    struct sim_options options = {.exact = exact,
-                                  .no_memory = p->step_only,
-                                  .even_above = p->setup->even_above,
-                                  .slow_factor = p->slow_factor,
-                                  .slow_rank = p->slow_rank};
-    assert(exact || p->slow_factor == 0);
+    const struct prediction_question *question = &p->question;
+    assert(question->exact || question->slow_factor == 0);
+    return (struct sim_options){.exact = question->exact,
+                                .even_above = p->setup->even_above,
+                                .slow_factor = question->slow_factor,
+                                .slow_rank = question->slow_rank};
+}
+
+/* Simulates the present list. *stands: its times are those of the whole list, or these follow from them. */
+static enum status simulate(struct prediction *p, struct shape_costs *costs, bool *stands,
+                            struct diag *diag)
+{
+    struct sim_options options = sim_options_of(p);
+    options.no_memory = p->question.step_only;
     shape_costs_make(costs, p);
     enum status status =
         sim_run(&p->ir, &p->setup->cluster, &costs->sim, &options, "schedule", &p->sim, diag);
@@ -459,7 +473,7 @@ static enum status simulate(struct prediction *p, bool exact, struct shape_costs
     p->simulated = true;
     if (costs->place_work_s != NULL)
         p->lateness = document_lateness(&p->ir, costs->sim.place_work_s);
-    if (p->step_only)
+    if (p->question.step_only)
         return status;
     p->checkpoints_cost_host = costs->checkpoints;
     struct waterfall_peak peak = {.flop_per_s = p->setup->cluster.device.peak_flop_per_s};
@@ -470,7 +484,7 @@ static enum status simulate(struct prediction *p, bool exact, struct shape_costs
         stages_make(&p->stages, &p->ir, &p->sim, peak);
     if (p->ir.repeats.copies > 0)
         *stands = waterfall_adds_up(&p->waterfall) && stages_add_up(&p->stages);
-    if (*stands && !p->skip_documents && costs->place_work_s != NULL &&
+    if (*stands && !p->question.skip_causes && costs->place_work_s != NULL &&
         p->ir.documents.sequences > 0)
         status = take_documents(p, costs, &options, peak, stands, diag);
     return status;
@@ -487,16 +501,16 @@ static enum status build_longer(struct prediction *p, bool whole, struct diag *d
     return compose_build_planned(&p->ir, &p->choices, memories_of(p), diag);
 }
 
-enum status prediction_time(struct prediction *p, bool exact, struct diag *diag)
+enum status prediction_time(struct prediction *p, struct diag *diag)
 {
     struct shape_costs costs = {0};
     bool stands = p->ir.repeats.copies == 0 ||
-                  (!exact && compose_ops_at_most(&p->choices) >= LONG_TO_SIMULATE);
+                  (!p->question.exact && compose_ops_at_most(&p->choices) >= LONG_TO_SIMULATE);
     enum status status = stands ? STATUS_OK : build_longer(p, true, diag);
     for (stands = false; status == STATUS_OK && !stands;) {
         shape_costs_release(&costs);
         costs = (struct shape_costs){0};
-        status = simulate(p, exact, &costs, &stands, diag);
+        status = simulate(p, &costs, &stands, diag);
         if (status == STATUS_OK && !stands)
             status = build_longer(p, false, diag);
     }
@@ -504,7 +518,7 @@ enum status prediction_time(struct prediction *p, bool exact, struct diag *diag)
         add_jitter(p);
         if (p->sim.step_s > 0)
             p->tokens_per_s_gpu = prediction_tokens(p) / p->sim.step_s / prediction_gpus(p);
-        if (!p->setup->cost.ideal && !p->step_only)
+        if (!p->setup->cost.ideal && !p->question.step_only)
             find_extrapolated(p, &costs);
     }
     shape_costs_release(&costs);
@@ -512,14 +526,10 @@ enum status prediction_time(struct prediction *p, bool exact, struct diag *diag)
 }
 
 enum status prediction_without_kernels(struct sim_result *sim, const struct prediction *p,
-                                       bool exact, struct diag *diag)
+                                       struct diag *diag)
 {
     struct shape_costs costs = {0};
-    struct sim_options options = {.exact = exact,
-                                  .even_above = p->setup->even_above,
-                                  .slow_factor = p->slow_factor,
-                                  .slow_rank = p->slow_rank};
-    assert(exact || p->slow_factor == 0);
+    struct sim_options options = sim_options_of(p);
     shape_costs_make(&costs, p);
     for (uint32_t i = 0; i < p->ir.shape_count; i++)
         if (work_kind_info((enum work_kind)p->ir.shape[i].kind)->stream == STREAM_COMPUTE)
@@ -535,7 +545,7 @@ enum status prediction_without_kernels(struct sim_result *sim, const struct pred
     sim_result_release(sim);
     status = compose_build_planned(&whole.ir, &p->choices, 0, diag);
     if (status == STATUS_OK)
-        status = prediction_without_kernels(sim, &whole, exact, diag);
+        status = prediction_without_kernels(sim, &whole, diag);
     ir_release(&whole.ir);
     return status;
 }
@@ -625,11 +635,11 @@ struct prediction_sums prediction_sums(const struct prediction *p)
     return (struct prediction_sums){bound.kernels_s, bound.issue_s};
 }
 
-enum status prediction_make(struct prediction *p, const struct setup *setup,
-                            const struct request *request, bool exact, struct diag *diag)
+enum status prediction_make(struct prediction *p, const struct prediction_question *question,
+                            struct diag *diag)
 {
-    enum status status = prediction_memory(p, setup, request, NULL, diag);
+    enum status status = prediction_memory(p, question, NULL, diag);
     if (status == STATUS_OK)
-        status = prediction_time(p, exact, diag);
+        status = prediction_time(p, diag);
     return status;
 }

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "models/mfu.h"
 #include "predict/document_costs.h"
+#include "predict/setup/resolved.h"
 #include "predict/setup/setup.h"
 #include "predict/spreads.h"
 #include "predict/verdict.h"
@@ -22,39 +23,40 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* All-zero is empty. Borrows the setup it was made with. */
-struct prediction {
+/* What is asked of a prediction. All-zero but for the setup asks for every figure of the whole step. */
+struct prediction_question {
     const struct setup *setup;
-    bool has_choices; /* false: the schedule came from a file */
-    struct choices choices;
-    int64_t
-        *lengths; /* of subsequences, and bytes that each hides: the choices borrow them; heap */
-    double *hidden;
-    const struct profile *profile; /* whose times count; NULL: a file's, and none was given */
-    int64_t
-        layers; /* set by the caller: how many layers the model has instead of its own; 0: its own */
-    struct transformer fewer; /* the model with that many layers, which the choices borrow */
-    bool whole; /* set by the caller: build the whole list, not a sample that represents it */
-    /* number of the sample length that ir has; set by the caller: of the shortest that is tried */
-    size_t sample;
-    /* set by a caller that shows no arenas: arenas that do not affect the verdict are not planned, which saves half
-     * of the time, and have 0 bytes */
+    const struct request *request; /* NULL: the setup's */
+    bool exact; /* simulate every rank and every flow (struct sim_options), and the whole list */
+    bool whole; /* build the whole list, not a sample that represents it */
+    bool step_only;   /* only the seconds of the step: memory, arenas and causes are left out */
+    bool skip_causes; /* CAUSE_DOCUMENTS is not separated, which saves a second simulation */
+    /* Arenas that do not affect the verdict are not planned, which saves half of the time, and have 0 bytes. */
     bool skip_arenas;
-    /* set by a caller that shows no causes: CAUSE_DOCUMENTS is not separated, which saves a second simulation */
-    bool skip_documents;
-    /* set by a caller that wants only faster steps: a rate in tokens/s/GPU. If even a step as short as its bound
-     * has no higher rate, its memory is not judged: `slower` is set, and tokens_per_s_gpu is the rate at the bound. */
+    int64_t layers; /* that many layers instead of the model's; 0: its own */
+    size_t
+        sample; /* number of the shortest sample length that is tried: prediction.sample of a like step */
+    /* A rate in tokens/s/GPU. If even a step as short as its bound has no higher rate, its memory is not judged:
+     * prediction.slower is set, and tokens_per_s_gpu is the rate at the bound. 0: memory is judged in any case. */
     double to_exceed;
-    bool slower;
-    /* set by a caller that reads only the seconds of the step: memory, arenas and causes are left out */
-    bool step_only;
+    double slow_factor; /* as in struct sim_options; the question has to be exact */
+    uint32_t slow_rank;
+};
+
+/* All-zero is empty. Borrows the setup and the request of its question. */
+struct prediction {
+    struct prediction_question question; /* what was asked; its setup stands below, too */
+    const struct setup *setup;
+    bool has_choices;              /* false: the schedule came from a file */
+    struct resolved resolved;      /* the question's request; empty for a file's schedule */
+    struct choices choices;        /* of the step that is predicted: of `layers` layers */
+    const struct profile *profile; /* whose times count; NULL: a file's, and none was given */
+    struct transformer fewer; /* the model with the question's layers, which the choices borrow */
+    size_t sample;            /* number of the sample length that ir has */
+    bool slower;              /* see to_exceed */
     struct ir ir;
     struct reserved reserved;
     struct verdict verdict;
-
-    /* As in struct sim_options; the caller sets them before prediction_time(), which then has to be exact. */
-    double slow_factor;
-    uint32_t slow_rank;
 
     bool simulated;
     struct sim_result sim;
@@ -75,9 +77,9 @@ struct prediction {
 
 void prediction_release(struct prediction *prediction);
 
-/* Resolves the request, builds the schedule and judges its memory. note may be NULL. */
-enum status prediction_memory(struct prediction *prediction, const struct setup *setup,
-                              const struct request *request, struct diag *note, struct diag *diag);
+/* Resolves the question's request, builds the schedule and judges its memory. note may be NULL. */
+enum status prediction_memory(struct prediction *answer, const struct prediction_question *question,
+                              struct diag *note, struct diag *diag);
 
 /* Returns the probability that a need of memory of a configuration is at most what is available, in bytes, by the
  * interval of its memory. */
@@ -85,15 +87,16 @@ double prediction_fits(const struct setup *setup, const struct choices *choices,
                        double available);
 
 /* Predicts the memory of a schedule from a file ("-": standard input). */
-enum status prediction_memory_of_file(struct prediction *prediction, const struct setup *setup,
-                                      const char *path, struct diag *diag);
+enum status prediction_memory_of_file(struct prediction *answer,
+                                      const struct prediction_question *question, const char *path,
+                                      struct diag *diag);
 
 /* Simulates the schedule that prediction_memory() built. */
-enum status prediction_time(struct prediction *prediction, bool exact, struct diag *diag);
+enum status prediction_time(struct prediction *answer, struct diag *diag);
 
 /* Simulates into *sim as if kernels took no time, which leaves communication and the host. Release *sim. */
 enum status prediction_without_kernels(struct sim_result *sim, const struct prediction *prediction,
-                                       bool exact, struct diag *diag);
+                                       struct diag *diag);
 
 /* Returns a lower bound, in seconds, of the step that prediction_memory() built. For the first rank of each role it
  * takes the sum of the rank's kernels, and the sum of its host's time to issue all ops. In a pipeline of one chunk per
@@ -109,8 +112,8 @@ struct prediction_sums {
 struct prediction_sums prediction_sums(const struct prediction *prediction);
 
 /* Does prediction_memory() and prediction_time(), without notes. */
-enum status prediction_make(struct prediction *prediction, const struct setup *setup,
-                            const struct request *request, bool exact, struct diag *diag);
+enum status prediction_make(struct prediction *answer, const struct prediction_question *question,
+                            struct diag *diag);
 
 /* prediction_fullest_rank() returns the first of the ranks whose device memory has the highest peak;
  * prediction_peak() returns that peak. */

@@ -45,8 +45,8 @@ static enum status step_on(double *step_s, const struct spread_trial *trial,
     struct sim_options options = {.exact = trial->exact,
                                   .even_above = trial->even_above,
                                   .no_memory = true,
-                                  .slow_factor = p->slow_factor,
-                                  .slow_rank = p->slow_rank};
+                                  .slow_factor = p->question.slow_factor,
+                                  .slow_rank = p->question.slow_rank};
     other.setup = setup;
     shape_costs_make(&costs, &other);
     enum status status =
@@ -70,12 +70,12 @@ static enum status step_on(double *step_s, const struct spread_trial *trial,
 /* Chooses how trials are simulated: ranks of long rings run the same work (sim/even/even.h), which suffices since
  * only ratios of steps are wanted. If the prediction was simulated in another way, its unchanged machine is simulated
  * again in this way. If a rank is slowed, or there are no long rings, trials are simulated like the prediction. */
-static enum status choose_simulation(struct spread_trial *trial, const struct prediction *p,
-                                     bool exact)
+static enum status choose_simulation(struct spread_trial *trial, const struct prediction *p)
 {
-    *trial = (struct spread_trial){.prediction = p, .exact = exact, .step_s = p->sim.step_s};
+    *trial =
+        (struct spread_trial){.prediction = p, .exact = p->question.exact, .step_s = p->sim.step_s};
     trial->even_above = p->setup->even_above;
-    if (p->slow_factor != 0) /* every rank is simulated */
+    if (p->question.slow_factor != 0) /* every rank is simulated */
         return STATUS_OK;
     uint8_t *even = even_guards(&p->ir, EVEN_ABOVE_MIN);
     bool makes_even = even_ranks(&p->ir, even) > 0 && p->sim.even_ranks == 0;
@@ -173,8 +173,7 @@ static void try_part(void *context, size_t job, void *result)
     arena_release(&arena);
 }
 
-enum status spreads_find(struct spreads *spreads, const struct prediction *p, bool exact,
-                         struct diag *diag)
+enum status spreads_find(struct spreads *spreads, const struct prediction *p, struct diag *diag)
 {
     struct step_change change[2 * SPREAD_PART_COUNT] = {{0}};
     struct spread_trial trial;
@@ -182,7 +181,7 @@ enum status spreads_find(struct spreads *spreads, const struct prediction *p, bo
     if (p->setup->cost.ideal || p->setup->cluster.ideal || !(p->sim.step_s > 0) ||
         !spreads_matter(p->setup))
         return STATUS_OK;
-    enum status status = choose_simulation(&trial, p, exact);
+    enum status status = choose_simulation(&trial, p);
     if (status == STATUS_OK)
         status =
             workers_run(ARRAY_LEN(change), sizeof change[0], try_part, &trial, change, NULL, diag);

@@ -38,7 +38,7 @@ bool spreads_matter(const struct setup *setup);
 /* Simulates the step again, in child processes, with each part of the machine's numbers changed. Makes *spreads
  * all-zero, without a simulation, on ideal hardware and unless spreads_matter(). STATUS_NO: with some numbers changed
  * the step cannot be simulated. The prediction must have been simulated. */
-enum status spreads_find(struct spreads *spreads, const struct prediction *prediction, bool exact,
+enum status spreads_find(struct spreads *spreads, const struct prediction *prediction,
                          struct diag *diag);
 
 #endif

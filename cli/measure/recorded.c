@@ -61,14 +61,15 @@ enum status recorded_points(struct recorded *r, const struct options *options,
                             struct points *points, struct diag *diag)
 {
     struct diag note = {0};
+    const struct prediction_question question = {.setup = &r->setup, .exact = true};
     enum status status = setup_load(&r->setup, options, false, diag);
     if (status == STATUS_OK)
-        status = prediction_memory(&r->prediction, &r->setup, &r->setup.request, &note, diag);
+        status = prediction_memory(&r->prediction, &question, &note, diag);
     if (status == STATUS_OK)
         command_note(&note);
     diag_release(&note);
     if (status == STATUS_OK)
-        status = prediction_time(&r->prediction, true, diag);
+        status = prediction_time(&r->prediction, diag);
     for (size_t i = 0; i < r->count && status == STATUS_OK; i++)
         status = add_one(r, r->path[i], points, diag);
     if (status != STATUS_OK)

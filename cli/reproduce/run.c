@@ -58,13 +58,15 @@ static void do_trace(const struct run *run, size_t job, struct text *answer)
 {
     const char *args = run->r->job[job].args;
     struct setup setup = {0};
-    struct prediction prediction = {.whole = true}; /* all ops are drawn */
+    struct prediction prediction = {0};
+    const struct prediction_question question = {.setup = &setup,
+                                                 .whole = true}; /* all ops are drawn */
     struct diag diag = {0};
     struct text folder = {0};
     enum mfu_convention unused;
     enum status status = external_setup(&setup, &unused, args, "reproduce", &diag);
     if (status == STATUS_OK)
-        status = prediction_make(&prediction, &setup, &setup.request, false, &diag);
+        status = prediction_make(&prediction, &question, &diag);
     reproduce_put_trace_folder(&folder, run->r, job, run->folder);
     if (status == STATUS_OK)
         status = write_trace(&prediction, args, folder.data, &diag);

@@ -16,7 +16,6 @@ struct job {
     const struct prediction *first;
     const struct packed_batch *batch; /* that of the first job */
     int64_t layers;                   /* 0: all */
-    bool exact;
 };
 
 struct answer {
@@ -29,21 +28,26 @@ struct answer {
 static void predict_one(void *context, size_t i, void *result)
 {
     const struct job *job = context;
+    const struct prediction *first = job->first;
     struct answer *answer = result;
-    struct request request = job->first->setup->request;
+    struct request request = *first->question.request;
     struct documents documents;
     struct arena arena = {0};
     /* the list that stands for the first batch most likely stands for this one */
-    struct prediction p = {.step_only = true,
-                           .layers = job->layers,
-                           .whole = job->first->ir.repeats.copies == 0,
-                           .sample = job->first->sample,
-                           .slow_rank = job->first->slow_rank,
-                           .slow_factor = job->first->slow_factor};
+    const struct prediction_question question = {.setup = first->setup,
+                                                 .request = &request,
+                                                 .exact = first->question.exact,
+                                                 .step_only = true,
+                                                 .layers = job->layers,
+                                                 .whole = first->ir.repeats.copies == 0,
+                                                 .sample = first->sample,
+                                                 .slow_rank = first->question.slow_rank,
+                                                 .slow_factor = first->question.slow_factor};
+    struct prediction p = {0};
     struct diag diag = {0};
     packed_batch_documents(&job->batch[i], request.seq, &documents, &arena);
     request.documents = &documents;
-    answer->status = prediction_make(&p, job->first->setup, &request, job->exact, &diag);
+    answer->status = prediction_make(&p, &question, &diag);
     answer->step_s = p.sim.step_s;
     answer->lateness = p.lateness;
     snprintf(answer->message, sizeof answer->message, "%s", diag.text != NULL ? diag.text : "");
@@ -137,13 +141,12 @@ static enum status predict_all(struct batch_times *times, struct job *job, size_
 }
 
 enum status batch_times_make(struct batch_times *times, const struct prediction *first,
-                             const struct packed_batch *batch, size_t count, bool exact,
-                             struct diag *diag)
+                             const struct packed_batch *batch, size_t count, struct diag *diag)
 {
     const struct transformer *model = first->choices.model;
-    int64_t layers = exact || count == 1 ? 0 : layers_of_batches(first);
+    int64_t layers = first->question.exact || count == 1 ? 0 : layers_of_batches(first);
     size_t from = layers > 0 ? 0 : 1; /* the first batch has to be predicted with few layers, too */
-    struct job job = {first, batch + from, layers, exact};
+    struct job job = {first, batch + from, layers};
     times->count = count;
     times->layers = layers;
     times->step_s = heap_zalloc(count, sizeof *times->step_s);

@@ -26,16 +26,14 @@ struct batch_times {
 };
 
 /* Predicts the request of `first`, with the documents of each batch, in as many processes as there are cores. `first`
- * must have been simulated; it is the step of batch 0, and if it has a slow rank, so have the others. `exact` as for
- * prediction_time(). count is 1 or more.
+ * must have been simulated; it is the step of batch 0, and if it has a slow rank, so have the others. count is 1 or more.
  *
  * If very many ops of the first step were simulated, each other step is estimated from two steps of few layers, of its
  * own batch and of batch 0: T_i = T_0 + L / l (t_i - t_0). L and l are the numbers of layers without a window in the
- * model and in the shorter steps; if no layer or every layer has one, all layers count. With `exact` no step is
- * estimated. */
+ * model and in the shorter steps; if no layer or every layer has one, all layers count. No step of an exact
+ * prediction is estimated. */
 enum status batch_times_make(struct batch_times *times, const struct prediction *first,
-                             const struct packed_batch *batch, size_t count, bool exact,
-                             struct diag *diag);
+                             const struct packed_batch *batch, size_t count, struct diag *diag);
 void batch_times_release(struct batch_times *times);
 
 /* Summarises the seconds of `count` steps, 1 or more. */

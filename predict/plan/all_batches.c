@@ -35,13 +35,15 @@ static void predict_one(void *context, size_t job, void *result)
     struct request request = row->request;
     struct documents documents;
     struct arena arena = {0};
-    struct prediction p = {.step_only = true};
+    const struct prediction_question question = {
+        .setup = setup, .request = &request, .step_only = true};
+    struct prediction p = {0};
     double *step_s = result;
     packed_batch_documents(&row->sample->batch[c->job[job].batch], request.seq, &documents, &arena);
     request.documents = &documents;
     if (setup->cluster.gpus == request.ranks ||
         cluster_resize(&setup->cluster, &setup->arena, 0, request.ranks, NULL) == STATUS_OK)
-        if (prediction_make(&p, setup, &request, false, NULL) == STATUS_OK)
+        if (prediction_make(&p, &question, NULL) == STATUS_OK)
             *step_s = p.sim.step_s;
     prediction_release(&p);
     arena_release(&arena);
@@ -170,12 +172,14 @@ static void explain_one(void *context, size_t job, void *result)
     const struct sample *sample = e->row[job]->sample;
     struct setup *setup = e->setup; /* this process' own */
     struct outcome *out = result;
-    struct prediction p = {.skip_arenas = true};
+    const struct prediction_question question = {
+        .setup = setup, .request = &out->request, .skip_arenas = true};
+    struct prediction p = {0};
     *out = *e->row[job];
     setup->padding = sample->batch[sample->typical].padding;
     if (setup->cluster.gpus == out->request.ranks ||
         cluster_resize(&setup->cluster, &setup->arena, 0, out->request.ranks, NULL) == STATUS_OK)
-        if (prediction_make(&p, setup, &out->request, false, NULL) == STATUS_OK)
+        if (prediction_make(&p, &question, NULL) == STATUS_OK)
             outcome_take_times(out, &p);
     prediction_release(&p);
 }

@@ -44,7 +44,7 @@ void outcome_take_times(struct outcome *o, const struct prediction *p)
     o->step_s = p->sim.step_s;
     o->intervals = intervals_of(p);
     o->sequences = (double)prediction_sequences(p);
-    o->explained = o->sample == NULL || !p->skip_documents;
+    o->explained = o->sample == NULL || !p->question.skip_causes;
     memcpy(o->cause_s, p->waterfall.cause_s, sizeof o->cause_s);
     for (int cause = 0; cause < CAUSE_COUNT && stages->count > 1; cause++) {
         o->cause_s[cause] = 0;
@@ -67,14 +67,16 @@ struct reach {
 static struct reach reach_of(const struct round *round, const struct request *request,
                              int64_t tokens)
 {
-    struct prediction p = {.skip_arenas = true};
     struct request asked = *request;
+    const struct prediction_question question = {
+        .setup = round->setup, .request = &asked, .skip_arenas = true};
+    struct prediction p = {0};
     struct reach reach = {0};
     asked.seq = tokens;
     struct verdict least;
     if (room_bound_lacks(&least, round->setup, &asked, round->setup->fits_probability))
         return reach;
-    if (prediction_memory(&p, round->setup, &asked, NULL, NULL) == STATUS_OK)
+    if (prediction_memory(&p, &question, NULL, NULL) == STATUS_OK)
         reach = (struct reach){.fits = room_fits(round->setup, &p.verdict),
                                .never = p.choices.activations != CHOICE_ACTIVATIONS_RATIO &&
                                         verdict_margin(&p.verdict, LIMIT_HOST) < 0};
@@ -128,9 +130,10 @@ static void lengthen_it(struct round *round, struct outcome *o)
         o->verdict = longest.at;
         o->request = request;
     }
-    struct prediction p = {.skip_arenas = true};
-    if (o->tokens > beaten &&
-        prediction_make(&p, round->setup, &o->request, false, NULL) == STATUS_OK)
+    const struct prediction_question question = {
+        .setup = round->setup, .request = &o->request, .skip_arenas = true};
+    struct prediction p = {0};
+    if (o->tokens > beaten && prediction_make(&p, &question, NULL) == STATUS_OK)
         outcome_take_times(o, &p);
     prediction_release(&p);
 }

@@ -9,7 +9,7 @@
 #include "predict/plan/room.h"
 #include "predict/plan/shortened.h"
 #include "predict/progress.h"
-#include "predict/setup/subsequences.h"
+#include "predict/setup/resolved.h"
 #include "predict/workers.h"
 #include "schedule/choices/strategies.h"
 #include "schedule/config/resolve_config.h"
@@ -136,8 +136,10 @@ static bool is_beyond_last(const struct setup *setup, const struct repairs *repa
         return false;
     if (!room_bound_lacks(&verdict, setup, &request, odds) &&
         !shortened_lacks(&verdict, setup, &request, odds)) {
-        struct prediction p = {.skip_arenas = true};
-        bool made = prediction_memory(&p, setup, &request, NULL, NULL) == STATUS_OK;
+        const struct prediction_question question = {
+            .setup = setup, .request = &request, .skip_arenas = true};
+        struct prediction p = {0};
+        bool made = prediction_memory(&p, &question, NULL, NULL) == STATUS_OK;
         verdict = p.verdict;
         prediction_release(&p);
         if (!made)
@@ -193,7 +195,7 @@ static void shorten_it(const struct search *s, const struct node *node, struct a
 static void take_gamble(const struct outcome *o, const struct request *request,
                         struct prediction *p, struct outcome *gamble)
 {
-    if (prediction_time(p, false, NULL) != STATUS_OK)
+    if (prediction_time(p, NULL) != STATUS_OK)
         return;
     *gamble = *o;
     gamble->request = *request;
@@ -207,13 +209,18 @@ static void predict_it(const struct search *s, const struct node *node, struct a
     struct outcome *o = &a->outcome;
     struct repairs repairs = repairs_make(s->given, s->open, &o->request);
     struct request request;
-    struct prediction p = {.skip_arenas = true, .skip_documents = true, .to_exceed = s->to_exceed};
+    const struct prediction_question question = {.setup = s->setup,
+                                                 .request = &request,
+                                                 .skip_arenas = true,
+                                                 .skip_causes = true,
+                                                 .to_exceed = s->to_exceed};
+    struct prediction p = {0};
     a->next = STAGE_DONE;
     for (unsigned i = 0; i <= node->repair; i++)
         if (!repairs_next(&request, &repairs))
             return;
     a->repair = (uint8_t)(node->repair + 1);
-    if (prediction_memory(&p, s->setup, &request, NULL, NULL) != STATUS_OK) {
+    if (prediction_memory(&p, &question, NULL, NULL) != STATUS_OK) {
         a->next = STAGE_SHORT;
     } else if (p.slower) { /* it is simulated later, if its strategy has no better one */
         a->repair = node->repair;
@@ -222,7 +229,7 @@ static void predict_it(const struct search *s, const struct node *node, struct a
     } else if (room_fits(s->setup, &p.verdict)) {
         o->request = request;
         o->verdict = p.verdict;
-        if (prediction_time(&p, false, NULL) == STATUS_OK)
+        if (prediction_time(&p, NULL) == STATUS_OK)
             outcome_take_times(o, &p);
     } else {
         note_unfit(o, &p.verdict);
@@ -320,13 +327,13 @@ static void take_layers(struct search *s, size_t i)
     const struct layer *least = &s->layer[node->least], *own = &s->layer[node->own];
     struct bound_layer layer = {least->time.kernels_s, own->time.issue_s,
                                 fmax(least->time.step_s, own->time.step_s)};
-    struct choices c;
-    struct filled_request filled;
-    if (subsequences_fill(&filled, s->setup, &candidate->request, NULL) == STATUS_OK &&
-        compose_resolve(&c, &filled.request, NULL, NULL) == STATUS_OK && layer.step_s > 0)
+    struct resolved resolved;
+    if (resolved_make(&resolved, s->setup, &candidate->request, NULL, NULL) == STATUS_OK &&
+        layer.step_s > 0)
         node->most =
-            fmin(node->most, rate_of(candidate, bound_step_from_layer_s(s->setup, &c, &layer)));
-    filled_request_release(&filled);
+            fmin(node->most,
+                 rate_of(candidate, bound_step_from_layer_s(s->setup, &resolved.choices, &layer)));
+    resolved_release(&resolved);
     if (own->has_step)
         node->stage = STAGE_SHORT;
 }

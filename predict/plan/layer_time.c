@@ -71,8 +71,10 @@ struct bound_layer layer_sums(const struct setup *setup, const struct request *a
     struct prediction_sums of[2] = {{0}};
     struct bound_layer layer = {0};
     for (int i = 0; i < 2; i++) {
-        struct prediction p = {.step_only = true, .layers = 2 + i};
-        bool made = prediction_memory(&p, setup, &request, NULL, NULL) == STATUS_OK;
+        const struct prediction_question question = {
+            .setup = setup, .request = &request, .step_only = true, .layers = 2 + i};
+        struct prediction p = {0};
+        bool made = prediction_memory(&p, &question, NULL, NULL) == STATUS_OK;
         if (made)
             of[i] = prediction_sums(&p);
         prediction_release(&p);
@@ -91,8 +93,10 @@ double layer_step_s(const struct setup *setup, const struct request *asked,
     struct request request = of_one_sequence(asked, key);
     double of[2] = {0};
     for (int i = 0; i < 2; i++) {
-        struct prediction p = {.step_only = true, .layers = 2 + i};
-        if (prediction_make(&p, setup, &request, false, NULL) == STATUS_OK)
+        const struct prediction_question question = {
+            .setup = setup, .request = &request, .step_only = true, .layers = 2 + i};
+        struct prediction p = {0};
+        if (prediction_make(&p, &question, NULL) == STATUS_OK)
             of[i] = p.sim.step_s;
         prediction_release(&p);
     }

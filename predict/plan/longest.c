@@ -143,13 +143,15 @@ static void put_refusal(struct longest *longest, const struct diag *diag)
 static bool fits(struct search *s, uint32_t rung, struct diag *diag)
 {
     struct longest *l = s->longest;
-    struct prediction p = {.skip_arenas = true};
     struct request request = *s->request;
+    const struct prediction_question question = {
+        .setup = s->setup, .request = &request, .skip_arenas = true};
+    struct prediction p = {0};
     struct diag own = {0};
     request.seq = ladder_length(s->ladder, rung);
     if (request.chunk > request.seq) /* then it is one chunk */
         request.chunk = 0;
-    enum status status = prediction_memory(&p, s->setup, &request, NULL, &own);
+    enum status status = prediction_memory(&p, &question, NULL, &own);
     bool fits = status == STATUS_OK && room_fits(s->setup, &p.verdict);
     l->asked++;
     if (fits) {

@@ -71,8 +71,10 @@ static enum status predict_at(struct prediction *p, const struct setup *setup,
 {
     struct request at = *request;
     at.seq = tokens;
-    enum status status = prediction_make(p, setup, &at, false, diag);
-    return status == STATUS_OK ? spreads_find(&p->spreads, p, false, diag) : status;
+    const struct prediction_question question = {.setup = setup, .request = &at};
+    enum status status = prediction_make(p, &question, diag);
+    p->question.request = request; /* but for its length; `at` ends here */
+    return status == STATUS_OK ? spreads_find(&p->spreads, p, diag) : status;
 }
 
 /* Finds the longest length that fits in half of the cases. Where none fits as surely as was asked, it is the answer. */

@@ -2,8 +2,6 @@
 
 #include "predict/bounds.h"
 #include "predict/prediction.h"
-#include "predict/setup/subsequences.h"
-#include "schedule/config/resolve_config.h"
 
 #include <math.h>
 
@@ -59,14 +57,12 @@ static void fill_bound(struct verdict *v, const struct setup *setup, const struc
 bool room_bound_lacks(struct verdict *verdict, const struct setup *setup,
                       const struct request *request, double odds)
 {
-    struct choices c;
-    struct filled_request filled;
-    bool filled_in = subsequences_fill(&filled, setup, request, NULL) == STATUS_OK &&
-                     compose_resolve(&c, &filled.request, NULL, NULL) == STATUS_OK;
+    struct resolved resolved;
+    bool made = resolved_make(&resolved, setup, request, NULL, NULL) == STATUS_OK;
     *verdict = (struct verdict){0};
-    if (filled_in)
-        fill_bound(verdict, setup, &c);
-    bool lacks = filled_in && room_lacks(setup, &c, verdict, 0, odds);
-    filled_request_release(&filled);
+    if (made)
+        fill_bound(verdict, setup, &resolved.choices);
+    bool lacks = made && room_lacks(setup, &resolved.choices, verdict, 0, odds);
+    resolved_release(&resolved);
     return lacks;
 }

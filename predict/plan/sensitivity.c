@@ -87,12 +87,14 @@ static void try_machine(void *context, size_t job, void *result)
 {
     struct sensitivity_trial *trial = context;
     struct sensitivity *out = result;
-    struct prediction p = {.skip_arenas = true, .skip_documents = true};
+    struct prediction p = {0};
     if (!resize(trial))
         return;
     struct setup changed = *trial->setup;
+    const struct prediction_question question = {
+        .setup = &changed, .request = trial->request, .skip_arenas = true, .skip_causes = true};
     machines[job].change(&changed);
-    if (prediction_make(&p, &changed, trial->request, false, NULL) == STATUS_OK)
+    if (prediction_make(&p, &question, NULL) == STATUS_OK)
         out->step_s = p.sim.step_s;
     prediction_release(&p);
 }
@@ -122,11 +124,11 @@ enum status sensitivities_find(struct sensitivity sensitivity[SENSITIVITIES], st
 static void find_intervals(void *context, size_t job, void *result)
 {
     struct sensitivity_trial *trial = context;
+    const struct prediction_question question = {.setup = trial->setup, .request = trial->request};
     struct prediction p = {0};
     (void)job;
-    if (resize(trial) &&
-        prediction_make(&p, trial->setup, trial->request, false, NULL) == STATUS_OK &&
-        spreads_find(&p.spreads, &p, false, NULL) == STATUS_OK)
+    if (resize(trial) && prediction_make(&p, &question, NULL) == STATUS_OK &&
+        spreads_find(&p.spreads, &p, NULL) == STATUS_OK)
         *(struct intervals *)result = intervals_of(&p);
     prediction_release(&p);
 }

@@ -89,10 +89,11 @@ static double step_s(const struct setup *setup, const struct request *asked,
                      const struct choices *c, int64_t layers, int64_t micro_batches)
 {
     struct request request = of_micro_batches(asked, c, micro_batches);
-    struct prediction p = {.step_only = true, .layers = layers};
-    double seconds = prediction_make(&p, setup, &request, false, NULL) == STATUS_OK
-                         ? p.sim.step_s - p.jitter_s
-                         : 0;
+    const struct prediction_question question = {
+        .setup = setup, .request = &request, .step_only = true, .layers = layers};
+    struct prediction p = {0};
+    double seconds =
+        prediction_make(&p, &question, NULL) == STATUS_OK ? p.sim.step_s - p.jitter_s : 0;
     prediction_release(&p);
     return seconds;
 }
@@ -137,8 +138,10 @@ static bool verdict_of(struct verdict *verdict, const struct setup *setup,
                        int64_t micro_batches)
 {
     struct request request = of_micro_batches(asked, c, micro_batches);
-    struct prediction p = {.skip_arenas = true, .layers = layers};
-    bool made = prediction_memory(&p, setup, &request, NULL, NULL) == STATUS_OK;
+    const struct prediction_question question = {
+        .setup = setup, .request = &request, .skip_arenas = true, .layers = layers};
+    struct prediction p = {0};
+    bool made = prediction_memory(&p, &question, NULL, NULL) == STATUS_OK;
     *verdict = p.verdict;
     prediction_release(&p);
     return made;

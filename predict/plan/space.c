@@ -2,6 +2,7 @@
 
 #include "predict/bounds.h"
 #include "predict/setup/choice_rows.h"
+#include "predict/setup/resolved.h"
 #include "predict/setup/subsequences.h"
 #include "schedule/choices/profile.h"
 #include "schedule/choices/strategies.h"
@@ -165,17 +166,16 @@ static void add(struct space_walk *w, const struct request *asked)
     struct choices c;
     struct request request = *asked;
     const struct sample *sample;
-    struct filled_request filled;
+    struct resolved resolved;
     if (compose_resolve(&c, &request, NULL, NULL) != STATUS_OK)
         return;
     if (is_corner(w->row, &c) != w->corners || !is_expressed(&w->open, &c) ||
         is_run_otherwise(w, &c) || !add_documents(w, &request, &c, &sample) ||
         is_seen(w, &c, &request))
         return;
-    if (subsequences_fill(&filled, w->setup, &request, NULL) == STATUS_OK &&
-        compose_resolve(&c, &filled.request, NULL, NULL) == STATUS_OK)
-        keep(w, &request, &c, sample);
-    filled_request_release(&filled);
+    if (resolved_make(&resolved, w->setup, &request, NULL, NULL) == STATUS_OK)
+        keep(w, &request, &resolved.choices, sample);
+    resolved_release(&resolved);
 }
 
 /* The values of a field: the given one, or all from low to high (both included). */

@@ -20,11 +20,13 @@ struct split_trial {
 static double ideal_s(struct setup *setup, const struct outcome *o, int attention_impl)
 {
     struct request request = o->request;
-    struct prediction p = {.skip_arenas = true, .skip_documents = true};
+    const struct prediction_question question = {
+        .setup = setup, .request = &request, .skip_arenas = true, .skip_causes = true};
+    struct prediction p = {0};
     double seconds = 0;
     request.profile = "ideal";
     request.attention_impl = attention_impl;
-    if (prediction_make(&p, setup, &request, false, NULL) == STATUS_OK)
+    if (prediction_make(&p, &question, NULL) == STATUS_OK)
         seconds = p.sim.step_s / o->sequences;
     prediction_release(&p);
     return seconds;

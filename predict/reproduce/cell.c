@@ -170,7 +170,7 @@ static enum status put_batches(struct cell_answer *answer, const struct predicti
                                const struct sample *sample, struct diag *diag)
 {
     struct batch_times times = {0};
-    enum status status = batch_times_make(&times, p, sample->batch, sample->count, false, diag);
+    enum status status = batch_times_make(&times, p, sample->batch, sample->count, diag);
     double all_s = 0;
     for (size_t i = 0; i < sample->count && status == STATUS_OK; i++)
         all_s += times.step_s[i];
@@ -196,19 +196,20 @@ static enum status ask_step(struct cell_answer *answer, const struct setup *setu
     const struct sample *sample = NULL;
     struct documents first;
     struct request request = setup->request;
+    const struct prediction_question question = {.setup = setup, .request = &request};
     enum status status = STATUS_OK;
     if (setup->sampled != NULL) {
         samples.asked = *setup->sampled;
         status = pack(&sample, &samples, &first, &request, diag);
     }
     if (status == STATUS_OK)
-        status = prediction_memory(&p, setup, &request, NULL, diag);
+        status = prediction_memory(&p, &question, NULL, diag);
     if (status == STATUS_OK)
         put_memory(answer, &p.verdict, p.ir.arena_bytes[MEMORY_HBM]);
     if (status == STATUS_OK && p.choices.scope == SCOPE_LAYER)
         put_block(answer, &p.ir);
     if (status == STATUS_OK && timed && (p.verdict.fits || unfit_too)) {
-        status = prediction_time(&p, false, diag);
+        status = prediction_time(&p, diag);
         if (status == STATUS_OK && p.choices.scope == SCOPE_STEP)
             put_step(answer, &p);
         else if (status == STATUS_OK)

@@ -66,32 +66,25 @@ static double shorten(struct request *request, struct transformer *bare,
     return layers / pipeline_chunks_at(choices);
 }
 
-enum status offload_hidden_bytes(double **bytes, struct request *asked, const struct setup *setup,
+enum status offload_hidden_bytes(double **bytes, struct request *asked,
+                                 const struct choices *degrees, const struct setup *setup,
                                  struct diag *diag)
 {
     struct request request = *asked;
     struct transformer bare;
     struct choices choices;
     struct ir ir = {0};
-    double layers = 1;
     *bytes = NULL;
     /* The share is one for all steps, whatever their documents are: that of sequences of one document. */
     request.documents = NULL;
     if (pipeline_row((enum pipeline_choice)request.pipeline)->multiplexed)
         request.pipeline =
             CHOICE_PIPELINE_TERAPIPE; /* whole units; stages that share one divide it */
+    double layers = shorten(&request, &bare, degrees);
+    request.tp = degrees->tp;
+    request.pp = degrees->pp;
+    request.subsequences = degrees->subsequences;
     enum status status = compose_resolve(&choices, &request, NULL, diag);
-    if (status == STATUS_OK) {
-        layers = shorten(&request, &bare, &choices);
-        request.tp = choices.tp;
-        request.pp = choices.pp;
-        request.subsequences = choices.subsequences;
-        status = compose_resolve(&choices, &request, NULL, diag);
-    }
-    if (status == STATUS_OK)
-        status =
-            cost_check_attention(&setup->cost, (enum attention_impl)choices.attention_impl,
-                                 setup->model.head_dim, (struct loc){.name = "--attention"}, diag);
     if (status == STATUS_OK)
         status = compose_build_planned(&ir, &choices, 0, diag);
     if (status == STATUS_OK) {

@@ -10,9 +10,10 @@ double offload_bytes_per_s(const struct cluster *cluster);
 
 /* Sets the request's offload_hidden_of: for each subsequence, the bytes that can be copied to the host while one of
  * its units runs forward. That is the time of its kernels on the first stage, times the rate of a GPU's pinned copies
- * when all GPUs of its node copy at once. Sets offload_hidden to their mean. The request must have its lengths. The
- * caller frees *bytes, also on failure. */
-enum status offload_hidden_bytes(double **bytes, struct request *request, const struct setup *setup,
+ * when all GPUs of its node copy at once. Sets offload_hidden to their mean. The request must have its lengths; degrees:
+ * its choices, before it had them. The cluster must have costs of its attention kernels. The caller frees *bytes, also on failure. */
+enum status offload_hidden_bytes(double **bytes, struct request *request,
+                                 const struct choices *degrees, const struct setup *setup,
                                  struct diag *diag);
 
 #endif

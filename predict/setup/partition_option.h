@@ -1,4 +1,4 @@
-/* predict/setup/partition_option.h: --partition: the lengths of subsequences (predict/setup/subsequences.h). */
+/* predict/setup/partition_option.h: --partition: the lengths of subsequences (predict/setup/resolved.h). */
 #ifndef PREDICT_SETUP_PARTITION_OPTION_H
 #define PREDICT_SETUP_PARTITION_OPTION_H
 

@@ -1,6 +1,6 @@
 #include "predict/setup/setup.h"
 
-#include "predict/setup/subsequences.h"
+#include "predict/setup/resolved.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -139,18 +139,20 @@ void setup_sparsity(struct setup *setup, int64_t chunk, double share)
 
 enum status setup_fill(struct setup *setup, struct diag *diag)
 {
-    struct filled_request filled;
-    enum status status = subsequences_fill(&filled, setup, &setup->request, diag);
+    struct resolved filled;
+    if (!resolved_needs_costs(&setup->request))
+        return STATUS_OK;
+    enum status status = resolved_make(&filled, setup, &setup->request, NULL, diag);
     if (status == STATUS_OK) {
         setup->request = filled.request;
         if (filled.shared.count > 0) {
             setup->shared = *filled.request.shared;
             setup->request.shared = &setup->shared;
         }
-        if (filled.length != NULL) {
+        if (filled.lengths != NULL) {
             size_t count = (size_t)filled.request.subsequences;
             int64_t *length = arena_array(&setup->arena, count, sizeof *length);
-            memcpy(length, filled.length, count * sizeof *length);
+            memcpy(length, filled.lengths, count * sizeof *length);
             setup->request.lengths = length;
         }
         if (filled.hidden != NULL) {
@@ -159,6 +161,6 @@ enum status setup_fill(struct setup *setup, struct diag *diag)
             filled.hidden = NULL;
         }
     }
-    filled_request_release(&filled);
+    resolved_release(&filled);
     return status;
 }

@@ -42,7 +42,7 @@ struct setup {
 
 void setup_release(struct setup *setup);
 
-/* Fills the fields of the request that follow from costs (predict/setup/subsequences.h). Call it before building a
+/* Fills the fields of the request that follow from costs (predict/setup/resolved.h). Call it before building a
  * schedule of the request. */
 enum status setup_fill(struct setup *setup, struct diag *diag);
 

@@ -175,16 +175,17 @@ enum sweep_status sweep_status_of(enum status status)
 enum sweep_status sweep_point_predict(struct text *row, const struct grid_axes *axes, size_t point,
                                       const struct setup *setup, struct point_options options)
 {
+    const struct prediction_question question = {.setup = setup, .exact = options.exact};
     struct prediction p = {0};
     struct diag diag = {0};
     struct text reason = {0};
     enum sweep_status outcome = SWEEP_FITS;
-    enum status status = prediction_memory(&p, setup, &setup->request, NULL, &diag);
+    enum status status = prediction_memory(&p, &question, NULL, &diag);
     bool resolved = status == STATUS_OK;
     if (status == STATUS_OK && (p.verdict.fits || options.unfit_too))
-        status = prediction_time(&p, options.exact, &diag);
+        status = prediction_time(&p, &diag);
     if (status == STATUS_OK && p.simulated)
-        status = spreads_find(&p.spreads, &p, options.exact, &diag);
+        status = spreads_find(&p.spreads, &p, &diag);
     if (status != STATUS_OK) {
         outcome = sweep_status_of(status);
         put_reason(&reason, &diag);

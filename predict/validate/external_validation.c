@@ -63,10 +63,11 @@ static enum status predict(struct external_answer *answer, const struct external
 {
     struct setup setup = {0};
     struct prediction p = {0};
+    const struct prediction_question question = {.setup = &setup};
     enum mfu_convention unused;
     enum status status = load(&setup, &unused, row->text[EXTERNAL_ARGS], row->at.name, diag);
     if (status == STATUS_OK)
-        status = prediction_memory(&p, &setup, &setup.request, NULL, diag);
+        status = prediction_memory(&p, &question, NULL, diag);
     if (status == STATUS_OK)
         status = check_columns(row, &p, diag);
     if (status == STATUS_OK && p.choices.scope != SCOPE_STEP)
@@ -75,7 +76,7 @@ static enum status predict(struct external_answer *answer, const struct external
             "the options in column args include --scope %s, but a whole step was measured",
             scope_names[p.choices.scope]);
     if (status == STATUS_OK)
-        status = prediction_time(&p, false, diag);
+        status = prediction_time(&p, diag);
     if (status == STATUS_OK) {
         answer->like = similarity_of(p.setup, &p.choices, p.profile);
         answer->step_s = p.sim.step_s;

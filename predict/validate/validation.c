@@ -64,11 +64,12 @@ static enum status predict(const struct setup *setup, const struct external_run 
                            struct diag *diag)
 {
     struct prediction p = {0};
-    enum status status = prediction_memory(&p, setup, &setup->request, NULL, diag);
+    const struct prediction_question question = {.setup = setup};
+    enum status status = prediction_memory(&p, &question, NULL, diag);
     if (status == STATUS_OK)
         status = check_columns(row, &p, diag);
     if (status == STATUS_OK && timed)
-        status = prediction_time(&p, false, diag);
+        status = prediction_time(&p, diag);
     if (status == STATUS_OK) {
         answer->verdict = p.verdict;
         answer->reserved = p.reserved;

@@ -54,7 +54,7 @@ static enum status predict_variant(struct variant_step *step, const struct exter
                 at + strlen(adaptive));
     enum status status = external_setup(&setup, &unused, text.data, "", diag);
     if (status == STATUS_OK)
-        status = prediction_make(&p, &setup, &setup.request, false, diag);
+        status = prediction_make(&p, &(struct prediction_question){.setup = &setup}, diag);
     *step = (struct variant_step){p.sim.step_s, p.verdict, p.choices.shared};
     prediction_release(&p);
     setup_release(&setup);

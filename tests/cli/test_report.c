@@ -81,9 +81,9 @@ static void check_lines(const char *label, const char *cluster, int weights, int
     setup.request.loss_chunks = 2;
     setup.request.micro_batch = 2;
     if (status == STATUS_OK)
-        status = prediction_make(&p, &setup, &setup.request, false, &diag);
+        status = prediction_make(&p, &(struct prediction_question){.setup = &setup}, &diag);
     if (status == STATUS_OK)
-        status = alternatives_find(&best, &p, &setup.request, false, &diag);
+        status = alternatives_find(&best, &p, &diag);
     if (CHECK_INT(label, status, STATUS_OK)) {
         struct report report = {.prediction = &p,
                                 .profile = "published",

@@ -60,7 +60,7 @@ static void the_history_ends_where_the_segments_are(void)
     setup_open_request(&setup);
     setup.request.seq = 8192;
     if (status == STATUS_OK)
-        status = prediction_make(&p, &setup, &setup.request, false, &diag);
+        status = prediction_make(&p, &(struct prediction_question){.setup = &setup}, &diag);
     if (status == STATUS_OK) {
         snapshot_print(&out, &p, 0);
         status = pickle_parse(&root, &arena, "snapshot", out.data, out.size, &diag);

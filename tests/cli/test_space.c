@@ -78,13 +78,14 @@ static void check_repairs(const char *label, const struct setup *setup,
     for (size_t i = 0; i < ARRAY_LEN(tries); i++) {
         struct prediction p = {0};
         struct request repaired = *request;
+        const struct prediction_question question = {.setup = setup, .request = &repaired};
         if (c->loss_chunks < tries[i].loss_chunks)
             repaired.loss_chunks = tries[i].loss_chunks;
         if (c->ffn_chunks < tries[i].ffn_chunks)
             repaired.ffn_chunks = tries[i].ffn_chunks;
         if (tries[i].host_optimizer)
             repaired.optimizer = CHOICE_OPTIMIZER_HOST;
-        if (prediction_memory(&p, setup, &repaired, NULL, NULL) == STATUS_OK) {
+        if (prediction_memory(&p, &question, NULL, NULL) == STATUS_OK) {
             uint64_t needed = p.verdict.needed[LIMIT_DEVICE];
             CHECK(label, p.verdict.needed[LIMIT_HOST] >= host_bytes);
             if (i + 1 == ARRAY_LEN(tries))
@@ -119,6 +120,7 @@ static void check_layer_bound(const char *label, const struct setup *setup,
 
 static void check_candidate(struct setup *setup, const struct candidate *c)
 {
+    const struct prediction_question question = {.setup = setup, .request = &c->request};
     struct prediction p = {0};
     struct diag diag = {0};
     char label[160];
@@ -129,7 +131,7 @@ static void check_candidate(struct setup *setup, const struct candidate *c)
         c->request.strategy, (long long)c->request.subsequences, (long long)c->request.pp,
         (long long)c->request.tp, (long long)c->request.cp, (long long)c->request.hp,
         (long long)c->request.dp, c->request.weights, c->request.activations);
-    if (prediction_make(&p, setup, &c->request, false, &diag) == STATUS_OK) {
+    if (prediction_make(&p, &question, &diag) == STATUS_OK) {
         double bound_s = prediction_bound_s(&p);
         CHECK(label, c->bound_s <= p.sim.step_s);
         CHECK(label, bound_s <= p.sim.step_s * (1 + 1e-9));
@@ -214,6 +216,7 @@ struct shortened_checks {
 static void check_shortened(struct shortened_checks *checks, const struct setup *setup,
                             const struct request *r)
 {
+    const struct prediction_question question = {.setup = setup, .request = r};
     struct prediction p = {0};
     struct verdict early;
     struct diag diag = {0};
@@ -223,7 +226,7 @@ static void check_shortened(struct shortened_checks *checks, const struct setup 
     double short_s = shortened_step_s(setup, r);
     bool lacks = shortened_lacks(&early, setup, r, 0.5);
     bool is_risky = shortened_lacks(&early, setup, r, 0.9);
-    if ((short_s > 0 || is_risky) && prediction_make(&p, setup, r, false, &diag) == STATUS_OK) {
+    if ((short_s > 0 || is_risky) && prediction_make(&p, &question, &diag) == STATUS_OK) {
         double error = short_s > 0 ? short_s / (p.sim.step_s - p.jitter_s) - 1 : 0;
         CHECK(label.data, error <= SHORTENED_ERROR && error >= -SHORTENED_DIFFERENCE);
         CHECK(label.data, !lacks || !p.verdict.fits);

@@ -78,10 +78,12 @@ static void close_run(struct run *r)
 static enum status predict(struct batch_times *times, const struct run *r, bool exact,
                            struct diag *diag)
 {
-    struct prediction first = {.whole = exact};
-    enum status status = prediction_make(&first, &r->setup, &r->setup.request, exact, diag);
+    const struct prediction_question question = {
+        .setup = &r->setup, .exact = exact, .whole = exact};
+    struct prediction first = {0};
+    enum status status = prediction_make(&first, &question, diag);
     if (status == STATUS_OK)
-        status = batch_times_make(times, &first, r->batch, BATCHES, exact, diag);
+        status = batch_times_make(times, &first, r->batch, BATCHES, diag);
     prediction_release(&first);
     return status;
 }

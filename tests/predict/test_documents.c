@@ -45,7 +45,8 @@ static struct prediction_result predict(const char *fields, const char *strategy
         setup.request.activations = CHOICE_ACTIVATIONS_FULL;
         if (length != NULL)
             setup.request.documents = &documents;
-        status = prediction_make(&prediction, &setup, &setup.request, exact, &diag);
+        const struct prediction_question question = {.setup = &setup, .exact = exact};
+        status = prediction_make(&prediction, &question, &diag);
     }
     if (CHECK_INT(strategy, status, STATUS_OK)) {
         prediction_read(&result, &prediction);

@@ -72,8 +72,8 @@ static void put_all(struct text *out)
     setup.request.strategy = "ulysses";
     setup.request.profile = "neutral";
     setup.request.seq = 1024;
-    if (CHECK_INT("prediction", prediction_make(&prediction, &setup, &setup.request, false, &diag),
-                  STATUS_OK)) {
+    const struct prediction_question question = {.setup = &setup};
+    if (CHECK_INT("prediction", prediction_make(&prediction, &question, &diag), STATUS_OK)) {
         struct ir again = {0};
         struct text text = {0};
         prediction_read(&r, &prediction);

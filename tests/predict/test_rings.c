@@ -24,7 +24,7 @@ static struct setup *load(const char *model, const char *fields, const char *clu
 static bool predict(struct prediction *p, const struct setup *setup, const char *label)
 {
     struct diag diag = {0};
-    enum status status = prediction_make(p, setup, &setup->request, false, &diag);
+    enum status status = prediction_make(p, &(struct prediction_question){.setup = setup}, &diag);
     CHECK_TEXT(label, diag.errors > 0 ? diag.text : "", "");
     diag_release(&diag);
     return CHECK_INT(label, status, STATUS_OK);

@@ -128,8 +128,8 @@ static void exit_codes_that_the_caller_takes_are_not_needed(void)
         setup_open_request(&setup);
         setup.request.strategy = "local";
         setup.request.seq = 1024;
-        CHECK_INT(rows[i].label, prediction_make(&prediction, &setup, &setup.request, false, &diag),
-                  STATUS_OK);
+        const struct prediction_question question = {.setup = &setup};
+        CHECK_INT(rows[i].label, prediction_make(&prediction, &question, &diag), STATUS_OK);
         sigaction(SIGCHLD, &before, NULL);
         prediction_release(&prediction);
         setup_release(&setup);

@@ -160,8 +160,9 @@ static inline void plan_row_can_be_pasted(const struct plan_world *w, const stru
     int count = 0;
     struct options options = {0};
     struct diag diag = {0};
-    struct prediction p = {0};
     struct setup setup = w->setup;
+    const struct prediction_question question = {.setup = &setup};
+    struct prediction p = {0};
     text_printf(&line, "--seq %lld", (long long)o->request.seq);
     if (o->request.global_batch > 0)
         text_printf(&line, " --batch %lld", (long long)o->request.global_batch);
@@ -174,7 +175,7 @@ static inline void plan_row_can_be_pasted(const struct plan_world *w, const stru
         words[count++] = word;
     CHECK_INT(label.data, options_parse(&options, sets, count, words, &diag), STATUS_OK);
     CHECK_INT(label.data, setup_choose(&setup, &options, &diag), STATUS_OK);
-    CHECK_INT(label.data, prediction_make(&p, &setup, &setup.request, false, &diag), STATUS_OK);
+    CHECK_INT(label.data, prediction_make(&p, &question, &diag), STATUS_OK);
     CHECK(label.data, p.sim.step_s == o->step_s && p.tokens_per_s_gpu == o->most);
     CHECK_TEXT(label.data, diag.text ? diag.text : "", "");
     prediction_release(&p);
@@ -228,6 +229,7 @@ static inline void plan_predict(void *context, size_t job, void *result)
     bool fits = false;
     for (size_t i = 0; i < 2 * ARRAY_LEN(tries) && !fits; i++) {
         struct request r = all->request[job * all->every];
+        const struct prediction_question question = {.setup = all->setup, .request = &r};
         struct prediction p = {0};
         const int64_t *pieces = tries[i % ARRAY_LEN(tries)];
         if (r.loss_chunks <= 0)
@@ -236,7 +238,7 @@ static inline void plan_predict(void *context, size_t job, void *result)
             r.ffn_chunks = pieces[1];
         if (r.optimizer < 0 && i >= ARRAY_LEN(tries))
             r.optimizer = CHOICE_OPTIMIZER_HOST;
-        fits = prediction_make(&p, all->setup, &r, false, NULL) == STATUS_OK && p.verdict.fits;
+        fits = prediction_make(&p, &question, NULL) == STATUS_OK && p.verdict.fits;
         if (fits && p.tokens_per_s_gpu > best->most)
             *best = (struct plan_try){p.tokens_per_s_gpu, r};
         prediction_release(&p);

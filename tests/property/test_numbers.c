@@ -97,7 +97,7 @@ static bool predict(struct figures *figures, size_t i, const char *more,
     if (status == STATUS_OK)
         status = setup_fill(&setup, diag);
     if (status == STATUS_OK)
-        status = prediction_make(&p, &setup, &setup.request, false, diag);
+        status = prediction_make(&p, &(struct prediction_question){.setup = &setup}, diag);
     if (status == STATUS_OK) {
         *figures =
             (struct figures){.step_s = p.sim.step_s, .mfu = prediction_mfu(&p, MFU_LONGHAUL)};

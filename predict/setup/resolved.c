@@ -1,0 +1,105 @@
+#include "predict/setup/resolved.h"
+
+#include "models/cost.h"
+#include "predict/setup/offload_estimate.h"
+#include "predict/setup/partition_option.h"
+#include "predict/setup/unit_rates.h"
+#include "schedule/config/resolve_config.h"
+#include "schedule/pipeline/partition.h"
+#include "schedule/pipeline/pipeline.h"
+
+#include <stdlib.h>
+
+void resolved_release(struct resolved *resolved)
+{
+    free(resolved->lengths);
+    free(resolved->hidden);
+    *resolved = (struct resolved){0};
+}
+
+/* Which parts of a request costs decide. */
+static bool cuts(const struct request *r)
+{
+    return r->partition != PARTITION_OPTION_LENGTH && r->lengths == NULL;
+}
+
+static bool hides(const struct request *r)
+{
+    return r->offload_adaptive && r->offload_hidden <= 0;
+}
+
+static bool shares(const struct request *r)
+{
+    return r->shared_open && pipeline_row((enum pipeline_choice)r->pipeline)->multiplexed;
+}
+
+bool resolved_needs_costs(const struct request *request)
+{
+    return cuts(request) || hides(request) || shares(request);
+}
+
+static double seconds(const void *context, double begin, double end)
+{
+    const struct unit_rates *rates = context;
+    return rates->token_s * (end - begin) + rates->pair_s * (end * end - begin * begin) / 2;
+}
+
+static enum status make_lengths(struct resolved *resolved, const struct setup *setup,
+                                struct diag *diag)
+{
+    const struct choices *c = &resolved->choices;
+    enum partition_option option = (enum partition_option)resolved->request.partition;
+    struct unit_rates rates = {0};
+    if (option == PARTITION_OPTION_TIME)
+        rates = unit_rates_of(setup, c);
+    const struct partition partition = {
+        .rule = option == PARTITION_OPTION_TIME ? PARTITION_TIME : PARTITION_FLOPS,
+        .tokens = c->seq,
+        .pieces = c->subsequences,
+        .unit = (int64_t)c->tp * c->hp,
+        .model = resolved->request.model,
+        .full_attention = option == PARTITION_OPTION_FLOPS_FULL,
+        .seconds = seconds,
+        .context = &rates,
+    };
+    resolved->lengths = heap_alloc(c->subsequences, sizeof *resolved->lengths);
+    resolved->request.subsequences = c->subsequences;
+    resolved->request.lengths = resolved->lengths;
+    return partition_make(resolved->lengths, &partition, diag);
+}
+
+enum status resolved_share(struct resolved *resolved, uint32_t rank, struct diag *diag)
+{
+    resolved->request.shared = &resolved->shared.best[rank];
+    resolved->request.shared_open = false;
+    return compose_resolve(&resolved->choices, &resolved->request, NULL, diag);
+}
+
+enum status resolved_make(struct resolved *resolved, const struct setup *setup,
+                          const struct request *request, struct diag *note, struct diag *diag)
+{
+    *resolved = (struct resolved){.request = *request};
+    struct request *r = &resolved->request;
+    struct choices *c = &resolved->choices;
+    enum status status = compose_resolve(c, r, note, diag); /* degrees, by which costs are priced */
+    if (status != STATUS_OK || !resolved_needs_costs(request))
+        return status;
+    bool cut = cuts(request) && c->subsequences > 1;
+    bool hide = hides(request) && c->activations == CHOICE_ACTIVATIONS_RATIO;
+    bool time = cut && r->partition == PARTITION_OPTION_TIME;
+    if (time || hide || shares(request)) /* a run has no costs, and asks for none */
+        status =
+            cost_check_attention(&setup->cost, (enum attention_impl)c->attention_impl,
+                                 setup->model.head_dim, (struct loc){.name = "--attention"}, diag);
+    if (status == STATUS_OK && cut)
+        status = make_lengths(resolved, setup, diag);
+    if (status == STATUS_OK && hide)
+        status = offload_hidden_bytes(&resolved->hidden, r, c, setup, diag);
+    if (status == STATUS_OK)
+        status = compose_resolve(c, r, NULL, diag);
+    if (status == STATUS_OK && shares(request)) {
+        resolved->shared = shared_units_rank(setup, c);
+        status = resolved_share(resolved, 0, diag);
+    }
+    return status;
+}
