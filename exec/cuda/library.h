@@ -59,6 +59,7 @@
     F(ncclGetErrorString)                                                                          \
     F(ncclGetLastError)                                                                            \
     F(ncclCommInitRankConfig)                                                                      \
+    F(ncclCommSplit)                                                                               \
     F(ncclCommDestroy)                                                                             \
     F(ncclCommAbort)                                                                               \
     F(ncclCommGetAsyncError)                                                                       \

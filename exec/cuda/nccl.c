@@ -11,13 +11,11 @@ enum { LEAVE_S = 1 };
 
 /* ---- which there are ---- */
 
-static struct nccl_link *find(struct nccl_links *l, uint32_t group, uint32_t instance,
-                              uint32_t channel, int64_t flow)
+static struct nccl_link *find(struct nccl_links *l, uint32_t group, uint32_t channel, int64_t flow)
 {
     for (uint32_t i = 0; i < l->count; i++) {
         struct nccl_link *link = &l->link[i];
-        if (link->group == group && link->instance == instance && link->channel == channel &&
-            link->flow == flow)
+        if (link->group == group && link->channel == channel && link->flow == flow)
             return link;
     }
     return NULL;
@@ -36,7 +34,7 @@ static uint32_t channel_of(const struct work *work)
 
 static void add(struct nccl_links *l, struct nccl_link link)
 {
-    if (find(l, link.group, link.instance, link.channel, link.flow) != NULL)
+    if (find(l, link.group, link.channel, link.flow) != NULL)
         return;
     if (l->count == l->capacity) {
         l->capacity = (uint32_t)heap_next_capacity(l->capacity, l->count + 1);
@@ -54,10 +52,8 @@ static void list_links(struct nccl_links *l, const struct exec_run *run)
         bool barrier = work->kind == WORK_BARRIER;
         if (work_kind_info((enum work_kind)work->kind)->stream != STREAM_COMM && !barrier)
             continue;
-        uint32_t group = (uint32_t)work_group(work);
-        for (uint32_t i = 0; i < run->plan.instances[group]; i++)
-            add(l, (struct nccl_link){group, i, channel_of(work),
-                                      barrier ? NCCL_BARRIERS : flow_of(work), NULL});
+        add(l, (struct nccl_link){(uint32_t)work_group(work), channel_of(work),
+                                  barrier ? NCCL_BARRIERS : flow_of(work), NULL});
     }
 }
 
@@ -101,6 +97,8 @@ void nccl_abort(struct nccl_links *l)
     for (uint32_t i = 0; i < l->count && !l->lost; i++)
         if (l->link[i].comm != NULL && &l->link[i] != held)
             l->nccl->ncclCommAbort(l->link[i].comm);
+    if (l->world.comm != NULL && &l->world != held && !l->lost)
+        l->nccl->ncclCommAbort(l->world.comm);
 }
 
 void nccl_links_abort(struct cuda *cuda)
@@ -151,18 +149,16 @@ static enum status open_stream(struct nccl_links *l, struct diag *diag)
     return error == cudaSuccess ? STATUS_OK : cuda_refused(diag, call, error);
 }
 
-/* Makes the links' ids on rank 0 and sends them to all ranks. */
-static enum status share_ids(struct nccl_links *l, const struct exec_run *run, ncclUniqueId *id,
-                             struct diag *diag)
+/* Makes the id on rank 0 and sends it to all ranks. */
+static enum status share_id(struct nccl_links *l, const struct exec_run *run, ncclUniqueId *id,
+                            struct diag *diag)
 {
-    for (uint32_t i = 0; i < l->count && bootstrap_rank(run->world) == 0; i++) {
-        ncclResult_t result = l->nccl->ncclGetUniqueId(&id[i]);
-        if (result != ncclSuccess)
-            return diag_error(diag, (struct loc){.name = "ncclGetUniqueId"}, STATUS_SYSTEM,
-                              "%s: %s", l->nccl->ncclGetErrorString(result),
-                              l->nccl->ncclGetLastError(NULL));
-    }
-    return bootstrap_broadcast(run->world, 0, id, l->count * sizeof *id, diag);
+    ncclResult_t result =
+        bootstrap_rank(run->world) == 0 ? l->nccl->ncclGetUniqueId(id) : ncclSuccess;
+    if (result != ncclSuccess)
+        return diag_error(diag, (struct loc){.name = "ncclGetUniqueId"}, STATUS_SYSTEM, "%s: %s",
+                          l->nccl->ncclGetErrorString(result), l->nccl->ncclGetLastError(NULL));
+    return bootstrap_broadcast(run->world, 0, id, sizeof *id, diag);
 }
 
 /* Waits until all processes have come so far: their plans take different times to build, which must not count against
@@ -184,16 +180,14 @@ enum status nccl_links_open(struct cuda *cuda, struct diag *diag)
     if (l->nccl == NULL)
         return STATUS_SYSTEM;
     list_links(l, cuda->run);
-    ncclUniqueId *id = heap_zalloc((size_t)l->count + 1, sizeof *id);
+    ncclUniqueId id = {0};
     enum status status = open_stream(l, diag);
     if (status == STATUS_OK)
-        status = share_ids(l, cuda->run, id, diag);
+        status = share_id(l, cuda->run, &id, diag);
     if (status == STATUS_OK)
         status = await_others(cuda->run, diag);
     if (status == STATUS_OK && l->count > 0)
-        status = nccl_connect(cuda, id, diag);
-    if (!l->lost)
-        free(id);
+        status = nccl_connect(cuda, &id, diag);
     return status;
 }
 
@@ -207,6 +201,8 @@ void nccl_links_close(struct cuda *cuda)
     for (uint32_t i = 0; i < l->count && !l->aborted; i++)
         if (l->link[i].comm != NULL)
             l->nccl->ncclCommDestroy(l->link[i].comm);
+    if (l->world.comm != NULL && !l->aborted)
+        l->nccl->ncclCommDestroy(l->world.comm);
     if (l->lost) /* all this is still used */
         return;
     if (l->event != NULL)
@@ -244,8 +240,7 @@ bool nccl_launch(struct cuda_stream *stream, struct call *call)
     struct exec_run *run = stream->rank->run;
     struct nccl_links *l = cuda_of(run)->links;
     uint32_t group = (uint32_t)work_group(call->work), rank = stream->rank->rank;
-    struct nccl_link *link = find(l, group, plan_instance(&run->plan, rank, group),
-                                  channel_of(call->work), flow_of(call->work));
+    struct nccl_link *link = find(l, group, channel_of(call->work), flow_of(call->work));
     const struct nccl_part p = nccl_part_of(
         l, link, run->plan.size[group], plan_index(&run->plan, rank, group), call, stream->handle);
     if (!nccl_enter(l, link))
@@ -266,8 +261,7 @@ bool nccl_barrier(struct cuda_rank *rank, uint32_t op)
     double since_s = run_now();
     struct nccl_links *l = cuda_of(run)->links;
     uint32_t group = (uint32_t)work_group(ir_work(run->ir, op));
-    struct nccl_link *link =
-        find(l, group, plan_instance(&run->plan, rank->rank, group), 0, NCCL_BARRIERS);
+    struct nccl_link *link = find(l, group, 0, NCCL_BARRIERS);
     if (!nccl_enter(l, link))
         return false;
     ncclResult_t result = l->nccl->ncclAllReduce(l->number, l->number, 1, ncclFloat32, ncclSum,

@@ -3,9 +3,9 @@
  * Each group has a communicator for its collectives, and one for each channel and direction of its messages: a send
  * and a receive of one rank in different directions must not wait for each other. Barriers have a communicator of
  * their own, because the host, not a stream, orders them among the collectives of their group. All communicators are
- * made before the first step, in the same order on every rank, and each is used at once: at the first use of each
- * kind NCCL connects the members and allocates buffers, which blocks the host until its peers reach the same use.
- * During a step hosts reach first uses in different orders, and this would deadlock. */
+ * split from one of all ranks before the first step, in the same order on every rank, and each is used at once: at the
+ * first use of each kind NCCL connects the members and allocates buffers, which blocks the host until its peers reach
+ * the same use. During a step hosts reach first uses in different orders, and this would deadlock. */
 #ifndef EXEC_CUDA_NCCL_H
 #define EXEC_CUDA_NCCL_H
 

@@ -8,11 +8,12 @@
 #ifdef HAVE_NCCL
 #include <stdatomic.h>
 
-/* The communicator of a group instance's collectives, or of its messages by `flow` ranks on one channel. */
+/* A group's communicator for collectives, or for messages by `flow` ranks on one channel; the members are those of the
+ * group's instance in which this process's rank is. */
 struct nccl_link {
-    uint32_t group, instance, channel;
+    uint32_t group, channel;
     int64_t flow;    /* 0: collectives; NCCL_BARRIERS */
-    ncclComm_t comm; /* NULL: this rank is not in that instance */
+    ncclComm_t comm; /* NULL: not made yet */
 };
 
 #define NCCL_BARRIERS INT64_MAX
@@ -22,12 +23,15 @@ struct nccl_link {
  * thread that ends the run does not abort that communicator during the call. */
 struct nccl_links {
     const struct nccl *nccl;
+    struct nccl_link world; /* all ranks: what the links are split from; it carries nothing */
     struct nccl_link *link;
     uint32_t count, capacity;
     _Atomic(struct nccl_link *) inside;
-    atomic_bool aborted;       /* no communicator may be used any more */
-    pthread_mutex_t look_lock; /* held while communicators are looked at, or aborted */
-    bool lost;                 /* a thread is still in a call that cannot be ended */
+    atomic_bool aborted; /* no communicator may be used any more */
+    /* held while communicators are looked at, or aborted; the last of the backend's locks (exec/cuda/cuda.h): a
+     * thread that holds it takes no other */
+    pthread_mutex_t look_lock;
+    bool lost; /* a thread is still in a call that cannot be ended */
     cudaStream_t
         stream; /* of what connects links, and of barriers: the number that they sum, and an event */
     cudaEvent_t event;
@@ -42,7 +46,8 @@ void nccl_leave(struct nccl_links *links);
 /* Aborts every communicator, once, even if a thread waits in a call on one, unless the thread stays there (`lost`). */
 void nccl_abort(struct nccl_links *links);
 
-/* Connects all links of this process's rank: id[i] is that of link i. Must be called by all processes. */
+/* Makes the communicator of all ranks from the id, splits all links from it and connects them. Must be called by all
+ * processes, with links in the same order. */
 enum status nccl_connect(struct cuda *cuda, const ncclUniqueId *id, struct diag *diag);
 
 /* One communication op of one rank. */

@@ -1,5 +1,7 @@
 #include "exec/cuda/nccl_links.h"
 
+#include "exec/bootstrap.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,11 +15,11 @@ enum { CONNECT_S = 60 };
 struct opening {
     struct nccl_links *links;
     struct exec_run *run;
-    const ncclUniqueId *id;
+    ncclUniqueId id;
     int device;
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    uint32_t next; /* the link that it is at */
+    uint32_t next; /* 0: it makes the communicator of all ranks; i + 1: it is at link i */
     bool over;
     const char *call; /* that was refused; NULL: none */
     char words[512];
@@ -141,7 +143,8 @@ static bool try_collectives(struct opening *o, struct nccl_link *link)
 {
     struct exec_run *run = o->run;
     const struct ir *ir = run->ir;
-    uint32_t first = group_member(&ir->mesh, &ir->group[link->group], link->instance, 0);
+    uint32_t first = group_member(&ir->mesh, &ir->group[link->group],
+                                  plan_instance(&run->plan, run->first, link->group), 0);
     bool *tried = heap_zalloc((size_t)ir->shape_count + 1, sizeof *tried);
     bool going = true;
     for (uint32_t k = 0; k < plan_ops(&run->plan, first) && going; k++) {
@@ -170,24 +173,42 @@ static bool try_barrier(struct opening *o, struct nccl_link *link)
     return nccl_taken(o, "ncclAllReduce (a first barrier)", result) && await_exchange(o, link);
 }
 
+/* Makes the communicator of all ranks. It is known to others when it is whole: it cannot be aborted before. */
+static bool open_world(struct opening *o)
+{
+    struct nccl_links *l = o->links;
+    const struct exec_run *run = o->run;
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.blocking = 1;
+    ncclComm_t comm = NULL;
+    if (!nccl_enter(l, &l->world))
+        return false;
+    ncclResult_t result = l->nccl->ncclCommInitRankConfig(
+        &comm, (int)bootstrap_size(run->world), o->id, (int)bootstrap_rank(run->world), &config);
+    if (result == ncclSuccess)
+        l->world.comm = comm;
+    nccl_leave(l);
+    return nccl_taken(o, "ncclCommInitRankConfig", result) && !atomic_load(&l->aborted);
+}
+
+/* Splits the link from the communicator of all ranks, in one call for all instances of its group, and connects its
+ * members. A link has NCCL's resources to itself (config.splitShare is 0), since links are in use at the same time. */
 static bool open_link(struct opening *o, struct nccl_link *link)
 {
     struct nccl_links *l = o->links;
     const struct exec_plan *plan = &o->run->plan;
-    if (plan_instance(plan, o->run->first, link->group) != link->instance)
-        return true;
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = 1;
-    ncclComm_t comm = NULL; /* known to others when it is whole: it cannot be aborted before */
-    if (!nccl_enter(l, link))
+    ncclComm_t comm = NULL;
+    if (!nccl_enter(l, &l->world))
         return false;
     ncclResult_t result =
-        l->nccl->ncclCommInitRankConfig(&comm, (int)plan->size[link->group], *o->id,
-                                        (int)plan_index(plan, o->run->first, link->group), &config);
+        l->nccl->ncclCommSplit(l->world.comm, (int)plan_instance(plan, o->run->first, link->group),
+                               (int)plan_index(plan, o->run->first, link->group), &comm, &config);
     if (result == ncclSuccess)
         link->comm = comm;
     nccl_leave(l);
-    if (!nccl_taken(o, "ncclCommInitRankConfig", result) || atomic_load(&l->aborted))
+    if (!nccl_taken(o, "ncclCommSplit", result) || atomic_load(&l->aborted))
         return false;
     return link->flow == 0               ? try_collectives(o, link)
            : link->flow == NCCL_BARRIERS ? try_barrier(o, link)
@@ -200,10 +221,10 @@ static bool open_link(struct opening *o, struct nccl_link *link)
 static void *open_in_order(void *argument)
 {
     struct opening *o = argument;
-    bool going = cuda_taken(o, "cudaSetDevice", cudaSetDevice(o->device));
-    for (uint32_t i = 0; i < o->links->count && going; i++, o->id++) {
+    bool going = cuda_taken(o, "cudaSetDevice", cudaSetDevice(o->device)) && open_world(o);
+    for (uint32_t i = 0; i < o->links->count && going; i++) {
         pthread_mutex_lock(&o->lock);
-        o->next = i;
+        o->next = i + 1;
         pthread_cond_broadcast(&o->changed);
         pthread_mutex_unlock(&o->lock);
         going = open_link(o, &o->links->link[i]);
@@ -255,15 +276,17 @@ static enum status run_opening(struct opening *o, struct diag *diag)
     } else {
         pthread_join(thread, NULL);
     }
-    const char *group = run->ir->group[l->link[o->next].group].name;
+    const bool world = o->next == 0;
+    const char *group = world ? "" : run->ir->group[l->link[o->next - 1].group].name;
+    const char *what = world ? "all ranks" : "group ";
     if (late)
         return diag_error(diag, (struct loc){.name = "NCCL"}, STATUS_SYSTEM,
                           "rank %" PRIu32
-                          " cannot connect group %s: its members have not all arrived within %g s",
-                          run->first, group, limit_s);
+                          " cannot connect %s%s: not all members have arrived within %g s",
+                          run->first, what, group, limit_s);
     return o->call == NULL ? STATUS_OK
                            : diag_error(diag, (struct loc){.name = o->call}, STATUS_SYSTEM,
-                                        "group %s: %s", group, o->words);
+                                        "%s%s: %s", what, group, o->words);
 }
 
 enum status nccl_connect(struct cuda *cuda, const ncclUniqueId *id, struct diag *diag)
@@ -273,7 +296,7 @@ enum status nccl_connect(struct cuda *cuda, const ncclUniqueId *id, struct diag 
     struct opening *o = heap_zalloc(1, sizeof *o);
     o->links = cuda->links;
     o->run = cuda->run;
-    o->id = id;
+    o->id = *id;
     o->device = cuda->rank[cuda->run->first].device;
     pthread_mutex_init(&o->lock, NULL);
     pthread_condattr_init(&monotonic);

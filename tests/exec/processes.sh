@@ -126,11 +126,10 @@ unset EMULATED_CUDNN
 short=(2 --strategy ulysses --profile ideal --weights replicated --timeout 3)
 EMULATED_NCCL_STOPS=device says "(all_reduce, stream" "${short[@]}"
 EMULATED_NCCL_STOPS=host says "(all_reduce, stream" "${short[@]}"
-for group in replica hp; do
-    [[ $group == replica ]] && export EMULATED_NCCL_STOPS=open || export EMULATED_NCCL_ABSENT=1
-    says "NCCL: error: rank 0 cannot connect group $group: its members have not all arrived within 3 s" "${short[@]}"
-    unset EMULATED_NCCL_STOPS EMULATED_NCCL_ABSENT
-done
+missing="not all members have arrived within 3 s"
+EMULATED_NCCL_ABSENT=1 says "NCCL: error: rank 0 cannot connect all ranks: $missing" "${short[@]}"
+EMULATED_NCCL_LATE=1 says "NCCL: error: rank 0 cannot connect group hp: $missing" "${short[@]}"
+EMULATED_NCCL_STOPS=open says "NCCL: error: rank 0 cannot connect group replica: $missing" "${short[@]}"
 
 # Rank 1 has nothing to do until rank 0 has made twelve slow copies: the run moves on while any rank does.
 cat >"$out/late.ir" <<'END'
@@ -166,5 +165,7 @@ export EMULATED_NCCL_FAILS=ncclAllReduce
 says "NCCL: unhandled system error of the emulated library: the words of the emulated library" \
     2 --strategy ulysses --profile ideal --weights replicated
 export EMULATED_NCCL_FAILS=ncclCommInitRankConfig
-says "ncclCommInitRankConfig: error: group" 2 --strategy ulysses --profile ideal
+says "ncclCommInitRankConfig: error: all ranks: " 2 --strategy ulysses --profile ideal
+export EMULATED_NCCL_FAILS=ncclCommSplit
+says "ncclCommSplit: error: group " 2 --strategy ulysses --profile ideal
 exit $((wrong > 0))

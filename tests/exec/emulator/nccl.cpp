@@ -68,7 +68,7 @@ struct ncclComm {
     std::atomic<bool> aborted{false};
     bool connected = false,
          connected_to[2][RANKS_MAX] = {}; /* for collectives; by receiving, by sending */
-    uint64_t issued = 0;
+    uint64_t issued = 0, splits = 0;
     std::atomic<uint64_t> done{0};
     std::vector<Part> group;
     cudaStream_t stream = nullptr;
@@ -384,15 +384,10 @@ const char *last_error(ncclComm_t)
     return "the words of the emulated library";
 }
 
-ncclResult_t comm_init(ncclComm_t *comm, int size, ncclUniqueId id, int rank, ncclConfig_t *config)
+/* Maps the file at `path`, which all `size` members name, and waits until all of them have. */
+ncclResult_t join(ncclComm_t *comm, const std::string &path, int size, int rank, bool blocking)
 {
-    const char *absent =
-        getenv("EMULATED_NCCL_ABSENT"); /* EMULATED_NCCL_ABSENT=1: that member never comes */
-    while (absent != nullptr && strtol(absent, nullptr, 10) == rank)
-        std::this_thread::sleep_for(std::chrono::seconds(1));
-    if (refused("ncclCommInitRankConfig") != ncclSuccess)
-        return ncclSystemError;
-    int file = open(id.internal, O_RDWR | O_CREAT, 0600);
+    int file = open(path.c_str(), O_RDWR | O_CREAT, 0600);
     if (file < 0 || size > RANKS_MAX || ftruncate(file, sizeof(Shared)) != 0)
         return ncclSystemError;
     void *memory = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
@@ -401,11 +396,11 @@ ncclResult_t comm_init(ncclComm_t *comm, int size, ncclUniqueId id, int rank, nc
         return ncclSystemError;
     ncclComm *c = new ncclComm;
     c->shared = static_cast<Shared *>(memory);
-    c->path = id.internal;
+    c->path = path;
     c->size = size;
     c->rank = rank;
     c->device = emulator::current_device();
-    c->blocking = config->blocking != 0;
+    c->blocking = blocking;
     emulator::touch();
     if (!c->blocking)
         *comm = c;
@@ -418,6 +413,47 @@ ncclResult_t comm_init(ncclComm_t *comm, int size, ncclUniqueId id, int rank, nc
     if (result == ncclSuccess)
         *comm = c;
     return result;
+}
+
+/* EMULATED_NCCL_ABSENT=1: that rank of all never comes. */
+ncclResult_t comm_init(ncclComm_t *comm, int size, ncclUniqueId id, int rank, ncclConfig_t *config)
+{
+    const char *absent = getenv("EMULATED_NCCL_ABSENT");
+    while (absent != nullptr && strtol(absent, nullptr, 10) == rank)
+        std::this_thread::sleep_for(std::chrono::seconds(1));
+    if (refused("ncclCommInitRankConfig") != ncclSuccess)
+        return ncclSystemError;
+    return join(comm, id.internal, size, rank, config->blocking != 0);
+}
+
+/* All members of the parent call it: each says its colour and key, and joins those of its colour, in order of keys.
+ * EMULATED_NCCL_LATE=1: that rank of the parent never comes to a split. */
+ncclResult_t comm_split(ncclComm_t parent, int color, int key, ncclComm_t *comm,
+                        ncclConfig_t *config)
+{
+    const char *late = getenv("EMULATED_NCCL_LATE");
+    while (late != nullptr && strtol(late, nullptr, 10) == parent->rank)
+        std::this_thread::sleep_for(std::chrono::seconds(1));
+    check_alive(parent);
+    if (refused("ncclCommSplit") != ncclSuccess)
+        return ncclSystemError;
+    const int own[2] = {color, key};
+    std::vector<char> said = exchange(parent, reinterpret_cast<const char *>(own), 0, sizeof own);
+    if (parent->aborted)
+        return ncclInternalError;
+    int size = 0, rank = 0;
+    for (int r = 0; r < parent->size; r++) {
+        int other[2];
+        memcpy(other, said.data() + sizeof other * (size_t)r, sizeof other);
+        size += other[0] == color;
+        rank += other[0] == color && (other[1] < key || (other[1] == key && r < parent->rank));
+    }
+    *comm = nullptr;
+    if (color == NCCL_SPLIT_NOCOLOR)
+        return ncclSuccess;
+    return join(comm,
+                parent->path + "-" + std::to_string(parent->splits++) + "-" + std::to_string(color),
+                size, rank, config->blocking != 0);
 }
 
 ncclResult_t comm_abort(ncclComm_t comm)
@@ -579,6 +615,7 @@ extern "C" void emulator_use_nccl(void)
     table.ncclGetErrorString = error_string;
     table.ncclGetLastError = last_error;
     table.ncclCommInitRankConfig = comm_init;
+    table.ncclCommSplit = comm_split;
     table.ncclCommDestroy = comm_destroy;
     table.ncclCommAbort = comm_abort;
     table.ncclCommGetAsyncError = async_error;
