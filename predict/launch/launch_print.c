@@ -1,6 +1,9 @@
 /* Prints the settings that choices mean, in the order of the rows of a framework's table. */
 #include "predict/launch/launch_parts.h"
 
+#include "base/json_write.h"
+
+#include <stdio.h>
 #include <string.h>
 
 static bool writes(const struct launch *launch, const struct launch_row *row)
@@ -23,16 +26,19 @@ static void print_arguments(struct text *out, const struct launch *launch,
     }
 }
 
-/* Appends a value of TOML or JSON; a text that begins with a bracket is an array. */
+/* Appends a value of TOML, which has JSON's strings; a text that begins with a bracket is an array. */
 static void print_value(struct text *out, const struct launch *launch, const struct launch_row *row)
 {
     const char *text = launch_text(launch, row->field);
     if (row->kind == LAUNCH_SWITCH)
-        text_puts(out, launch_on(launch, row->field) ? "true" : "false");
-    else if (row->kind == LAUNCH_TEXT && text[0] != '[')
-        text_printf(out, "\"%s\"", text);
-    else
+        text = launch_on(launch, row->field) ? "true" : "false";
+    if (row->kind != LAUNCH_TEXT || text[0] == '[') {
         text_puts(out, text);
+        return;
+    }
+    text_putc(out, '"');
+    json_put_escaped(out, text);
+    text_putc(out, '"');
 }
 
 static void print_toml(struct text *out, const struct launch *launch,
@@ -67,34 +73,48 @@ static unsigned shared_parts(const char *a, const char *b)
     }
 }
 
+static void put_json_value(struct json_out *json, const char *key, const struct launch *launch,
+                           const struct launch_row *row)
+{
+    if (row->kind == LAUNCH_SWITCH)
+        json_put_bool(json, key, launch_on(launch, row->field));
+    else if (row->kind == LAUNCH_COUNT)
+        json_put_count(json, key, (uint64_t)launch_count(launch, row->field, 0));
+    else
+        json_put_text(json, key, launch_text(launch, row->field));
+}
+
 static void print_json(struct text *out, const struct launch *launch,
                        const struct launch_table *table)
 {
+    struct json_out json = {.out = out};
     const char *last = "";
     unsigned depth = 0;
-    text_puts(out, "{");
+    json_begin_object(&json, NULL);
     for (size_t i = 0; i < table->count; i++) {
         const struct launch_row *row = &table->row[i];
         if (!writes(launch, row))
             continue;
         unsigned shared = shared_parts(last, row->name);
         for (; depth > shared; depth--)
-            text_printf(out, "\n%*s}", (int)(2 * depth), "");
-        text_puts(out, last[0] == '\0' ? "\n" : ",\n");
+            json_end_object(&json);
         const char *name = row->name;
         for (unsigned part = 0; part < shared; part++)
             name += strcspn(name, ".") + 1;
         for (size_t size = strcspn(name, "."); name[size] != '\0'; size = strcspn(name, ".")) {
-            text_printf(out, "%*s\"%.*s\": {\n", (int)(2 * ++depth), "", (int)size, name);
+            char key[64];
+            snprintf(key, sizeof key, "%.*s", (int)size, name);
+            json_begin_object(&json, key);
+            depth++;
             name += size + 1;
         }
-        text_printf(out, "%*s\"%s\": ", (int)(2 * depth + 2), "", name);
-        print_value(out, launch, row);
+        put_json_value(&json, name, launch, row);
         last = row->name;
     }
     for (; depth > 0; depth--)
-        text_printf(out, "\n%*s}", (int)(2 * depth), "");
-    text_puts(out, "\n}\n");
+        json_end_object(&json);
+    json_end_object(&json);
+    text_putc(out, '\n');
 }
 
 enum status launch_check_model(enum framework framework, const struct transformer *model,
