@@ -1,6 +1,6 @@
 /* models/states.h: the precision of the parameters and moments that AdamW keeps and updates.
  *
- * docs/strategies.md, "Optimizer states", has the sources and the bytes of a parameter. */
+ * docs/strategies/weights.md, "Optimizer states", has the sources and the bytes of a parameter. */
 #ifndef MODELS_STATES_H
 #define MODELS_STATES_H
 

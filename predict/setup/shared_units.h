@@ -4,7 +4,7 @@
  * in every layer, stages need each other's weights and return gradient sums, and sharing the last units needs the
  * keys and values of all others. So for every number of shared first and last units the step is replayed, task by
  * task over all stages in their order, at the rates of large work and of the links, without an op list and without
- * contention beyond the costs named here. docs/strategies.md, "Multiplexed sequence partitioning". */
+ * contention beyond the costs named here. docs/strategies/pipelines.md, "Multiplexed sequence partitioning". */
 #ifndef PREDICT_SETUP_SHARED_UNITS_H
 #define PREDICT_SETUP_SHARED_UNITS_H
 

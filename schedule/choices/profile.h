@@ -1,7 +1,7 @@
 /* schedule/choices/profile.h: the differences between implementations of the same schedule.
  *
  * A profile is a row of switches, each read by the emitter or the pass that it concerns. The rows are in
- * schedule/choices/strategies.c; docs/strategies.md has the source of every value. */
+ * schedule/choices/strategies.c; docs/strategies/profiles.md has the source of every value. */
 #ifndef SCHEDULE_CHOICES_PROFILE_H
 #define SCHEDULE_CHOICES_PROFILE_H
 
@@ -34,7 +34,7 @@ enum chains {
     CHAINS_COUNT
 };
 
-/* The switches in which implementations of a schedule differ. docs/strategies.md has the source of every value. */
+/* The switches in which implementations of a schedule differ. docs/strategies/profiles.md has the source of every value. */
 struct profile {
     const char *name, *summary;
     uint8_t attention_impl;    /* enum attention_impl on A100-class devices */

@@ -1,4 +1,4 @@
-/* The registries of strategies and profiles, and the names of choices. docs/strategies.md gives the source of every
+/* The registries of strategies and profiles, and the names of choices. docs/strategies/ gives the source of every
  * value. */
 #include "schedule/choices/strategies.h"
 #include "schedule/choices/choices.h"
@@ -67,7 +67,7 @@ static const struct strategy strategies[] = {
 };
 
 /* The switches that profiles neutral and ideal share. A switch that is not named here is off: the copy, wait, pass or
- * buffer that it adds occurs in one framework only. docs/strategies.md, "Profile neutral", has the reason for every
+ * buffer that it adds occurs in one framework only. docs/strategies/profiles.md, "Profile neutral", has the reason for every
  * value. */
 #define WELL_MADE                                                                                                     \
      .attention_impl = ATTENTION_FA2, .attention_impl_90 = ATTENTION_CUDNN, /* the fastest in each device's file */    \

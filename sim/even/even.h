@@ -1,7 +1,7 @@
 /* sim/even/even.h: long rings, in which every rank is taken to run the same work.
  *
  * In each step of a causal ring a rank runs one of two variants of the same work, and guards on its index in the ring
- * choose which (docs/strategies.md, "ring"). No two ranks make the same choice in every step, so ranks of a ring
+ * choose which (docs/strategies/rings.md). No two ranks make the same choice in every step, so ranks of a ring
  * cannot be folded, and the time of its simulation grows with the square of its ranks. If guards distinguish more
  * than `above` ranks, their groups are made "even" instead: every rank runs the variants that the last rank of its
  * group runs. The last rank of a zigzag ring always runs the variant with all queries, which is the longer one and

@@ -1,6 +1,6 @@
 # The documents hold together: links and paths lead somewhere, options are those that the program has and all of them are
 # written about, tables of accuracy are those of accuracy_nightly.out, and nothing is blank twice.
-D=$(echo $S/README.md $S/docs/*.md $S/docs/accuracy/*.md)
+D=$(echo $S/README.md $S/CONTRIBUTING.md $S/docs/*.md $S/docs/accuracy/*.md $S/docs/strategies/*.md)
 cd $S
 names() { sed "s#$S/##g"; }
 

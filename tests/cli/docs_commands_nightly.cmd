@@ -17,7 +17,7 @@ longhaul schedule --model longhaul-3m --cluster ideal --gpus 2 --seq 1K --dtype 
 longhaul predict --model longhaul-3m --cluster cpu-node --gpus 2 --seq 1K --dtype f32 --attention cpu --exact --quick -o predicted > note
 longhaul predict --model longhaul-3m --cluster cpu-node --gpus 2 --seq 1K --dtype f32 --attention cpu --exact --quick -o out > note
 longhaul run --model longhaul-3m --gpus 2 --seq 1K -o measured > note
-for f in $S/README.md $S/docs/*.md; do
+for f in $S/README.md $S/docs/*.md $S/docs/strategies/*.md; do
     awk -v to=$T/blocks/$(basename $f .md) -f $S/tests/cli/blocks.awk $f
 done
 ran=0

@@ -38,7 +38,7 @@ for tp in 1 8; do
 done
 paste -d'|' $T/units-1.rows $T/units-8.rows | awk -F'|' '{ tokens = 131072 / $1
     printf "| %d | %s | %s | %s | %.3f | %s | %s |\n", $1, tokens < 1024 ? tokens : tokens / 1024 "K", $2, $5, 3 / $1, $3, $6 }' | stands $S/docs/planning.md
-# docs/strategies.md: what a chunk's fetch takes, beside a tile
+# docs/strategies/fpdt.md: what a chunk's fetch takes, beside a tile
 fpdt="longhaul predict --model gpt-6.7b --cluster fpdt-a100-80g --gpus 4 --strategy fpdt --profile neutral --seq 256K"
 figures() { sed -n 's/.*"fetch_\(pair\|set\)_s": *\([^,]*\),*/\2/p'; }
 for chunk in 2K 8K 16K 64K 128K; do
@@ -47,8 +47,8 @@ for chunk in 2K 8K 16K 64K 128K; do
         awk -F, -v kind=$kind '$4 == kind && $8 != $9 { sum += $11 - $10; tiles++ } END { print sum / tiles }' $T/ops/ops.csv; done)
     echo $chunk $tiles $($fpdt --chunk $chunk --fetch each --scope attention:fetch --json | figures) $($fpdt --chunk $chunk --fetch one --scope attention:fetch --json | figures)
 done | awk 'function ms(s) { s *= 1000; return sprintf(s < 10 ? "%.2f" : s < 100 ? "%.1f" : "%.0f", s) }
-    { print "| " $1 " | " ms($2) " | " ms($4) " | " ms($6) " | " ms($3) " | " ms($5) " | " ms($7) " |" }' | stands $S/docs/strategies.md
-# docs/strategies.md: idle time of pipelines on whole micro-batches
+    { print "| " $1 " | " ms($2) " | " ms($4) " | " ms($6) " | " ms($3) " | " ms($5) " | " ms($7) " |" }' | stands $S/docs/strategies/fpdt.md
+# docs/strategies/pipelines.md: idle time of pipelines on whole micro-batches
 for row in "128K 32" "256K 16" "512K 8" "1M 4"; do
     set -- $row
     printf '%s|%d' $1 $(($2 / 4))
@@ -58,7 +58,7 @@ for row in "128K 32" "256K 16" "512K 8" "1M 4"; do
     done
     echo
 done | awk -F'|' '{ printf "| %s (%d) | %s %% (%s) | %s %% (%.2f) | %s %% (%.2f) |\n", $1, $2, $3, $4 == 300 ? 3 : $4 / 37.5 * 3 "/8", $5, $6 / 100, $7, $8 / 100 }' |
-    sed 's#(6/8)#(3/4)#; s#(12/8)#(3/2)#' | stands $S/docs/strategies.md
+    sed 's#(6/8)#(3/4)#; s#(12/8)#(3/2)#' | stands $S/docs/strategies/pipelines.md
 both() { sed -n 's/^ *"step_s": \([^,]*\),*/\1/p; s/^ *"tokens_per_s_gpu": \([^,]*\),*/\1/p' | paste -sd' '; } # of a step, all digits
 cat $S/docs/accuracy.md $S/docs/accuracy/*.md > $T/accuracy-pages.md # the pages of accuracy, together
 # docs/accuracy.md: rotations on several hosts, placements on 2,048 GPUs, numbers fitted without a table

@@ -6,7 +6,7 @@ mkdir $T/blocks $T/work
 cd $T/work
 for f in docs/plotting.md docs/planning.md docs/sweeping.md; do awk -v to=$T/blocks/$(basename $f .md) -f $S/tests/cli/blocks.awk $S/$f; done
 for f in $pictures/*.svg $pictures/*.png; do
-    grep -qF "pictures/$(basename $f))" $S/README.md $S/docs/*.md || echo "$(basename $f) is in no document"
+    grep -qF "pictures/$(basename $f))" $S/README.md $S/docs/*.md $S/docs/strategies/*.md || echo "$(basename $f) is in no document"
 done
 
 words() { sed -n 's/.*<text>\(.*\)<\/text>.*/\1/p' $1; }
