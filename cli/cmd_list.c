@@ -122,6 +122,11 @@ static enum status list_models(struct listing *l, struct diag *diag)
                     (long long)transformer_parameters(&t), (long long)t.layers, (long long)t.hidden,
                     (long long)t.heads, (long long)t.kv_heads, (long long)t.head_dim,
                     (long long)t.ffn, activation_names[t.activation], (long long)t.vocab);
+        if (t.experts > 0)
+            text_printf(&summary, "; %lld experts of %lld, %lld a token: %lld active",
+                        (long long)t.experts, (long long)t.expert_ffn,
+                        (long long)t.experts_per_token,
+                        (long long)transformer_active_parameters(&t));
         put_row(l, names[i], summary.data);
         text_release(&summary);
     }
@@ -339,6 +344,18 @@ static enum status show_model(struct listing *l, const char *name, struct diag *
         {"kv_heads", t.kv_heads}, {"head_dim", t.head_dim}, {"ffn", t.ffn},
         {"vocab", t.vocab},
     };
+    const struct { /* of a mixture of experts */
+        const char *key;
+        int64_t value;
+    } experts[] = {
+        {"active_parameters", transformer_active_parameters(&t)},
+        {"experts", t.experts},
+        {"experts_per_token", t.experts_per_token},
+        {"expert_ffn", t.expert_ffn},
+        {"shared_ffn", t.shared_ffn},
+        {"expert_layers", transformer_expert_layers(&t)},
+    };
+    const size_t expert_rows = t.experts > 0 ? ARRAY_LEN(experts) : 0;
     const struct list_section texts[] = {
         {"activation", activation_names[t.activation]},
         {"norm", norm_names[t.norm]},
@@ -350,6 +367,8 @@ static enum status show_model(struct listing *l, const char *name, struct diag *
         json_put_count(&l->json, "parameters", (uint64_t)transformer_parameters(&t));
         for (size_t i = 0; i < ARRAY_LEN(sizes); i++)
             json_put_count(&l->json, sizes[i].key, (uint64_t)sizes[i].value);
+        for (size_t i = 0; i < expert_rows; i++)
+            json_put_count(&l->json, experts[i].key, (uint64_t)experts[i].value);
         for (size_t i = 0; i < ARRAY_LEN(texts); i++)
             json_put_text(&l->json, texts[i].key, texts[i].value);
         json_put_bool(&l->json, "tied_head", t.tied_head);
@@ -360,6 +379,8 @@ static enum status show_model(struct listing *l, const char *name, struct diag *
     text_printf(l->out, "%s: %lld parameters\n", t.name, (long long)transformer_parameters(&t));
     for (size_t i = 0; i < ARRAY_LEN(sizes); i++)
         text_printf(l->out, "%s %lld\n", sizes[i].key, (long long)sizes[i].value);
+    for (size_t i = 0; i < expert_rows; i++)
+        text_printf(l->out, "%s %lld\n", experts[i].key, (long long)experts[i].value);
     for (size_t i = 0; i < ARRAY_LEN(texts); i++)
         text_printf(l->out, "%s %s\n", texts[i].key, texts[i].value);
     text_printf(l->out, "tied_head %s\n", t.tied_head ? "true" : "false");

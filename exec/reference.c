@@ -32,7 +32,7 @@ struct reference *reference_new(const struct transformer *t)
     struct tensor_spec first[TRANSFORMER_MAX_TENSORS], layer[TRANSFORMER_MAX_TENSORS];
     struct tensor_spec last[TRANSFORMER_MAX_TENSORS];
     const size_t firsts = transformer_embedding_tensors(t, first, ARRAY_LEN(first));
-    const size_t per_layer = transformer_layer_tensors(t, layer, ARRAY_LEN(layer));
+    const size_t per_layer = transformer_layer_tensors(t, 0, layer, ARRAY_LEN(layer));
     const size_t lasts = transformer_head_tensors(t, last, ARRAY_LEN(last));
 
     struct reference *r = heap_zalloc(1, sizeof *r);

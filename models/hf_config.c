@@ -364,6 +364,8 @@ static enum status read_rotary(const struct hf_reader *r)
         status = readers[i](r);
     if (status == STATUS_OK && hf_has(r, "max_position_embeddings"))
         status = hf_get_size(r, "max_position_embeddings", "max_positions");
+    if (status == STATUS_OK && r->family->bit == HF_EXPERTS)
+        status = hf_read_experts(r);
     return status;
 }
 
@@ -428,7 +430,7 @@ static struct json_node text_model(struct json_node root)
     const char *outer_type, *type;
     if (json_get_string(root, "model_type", &outer_type, NULL) != STATUS_OK ||
         !json_is_object(inner) || json_get_string(inner, "model_type", &type, NULL) != STATUS_OK ||
-        family_of(outer_type) != NULL || hf_proxy_has(outer_type) || family_of(type) == NULL)
+        family_of(outer_type) != NULL || family_of(type) == NULL)
         return root;
     return inner;
 }
@@ -522,6 +524,11 @@ enum status hf_config_read(struct transformer *t, struct arena *arena, const cha
         return status;
     t->source = arena_printf(arena, "Hugging Face config (%s)", name);
     const unsigned parts = parts_of(&r, r.root.value != root.value);
+    if (r.family->bit ==
+        HF_EXPERTS) { /* counted with all their parts; a setup refuses what is not modelled */
+        t->lacks = hf_proxy_describe(arena, parts);
+        return STATUS_OK;
+    }
     if (parts != 0)
         hf_proxy_name(t, arena, name, parts);
     if (parts != 0 && !dense)

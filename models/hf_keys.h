@@ -28,8 +28,9 @@ enum hf_family_bit {
     HF_COHERE2 = 1 << 14,
     HF_EXAONE4 = 1 << 15,
     HF_SMOLLM3 = 1 << 16,
-    HF_PROXY = 1 << 17, /* the families of models/hf_proxy.c */
-    HF_ALL = (1 << 18) - 1,
+    HF_PROXY = 1 << 17,   /* the families of models/hf_proxy.c */
+    HF_EXPERTS = 1 << 18, /* mixtures of experts (models/hf_experts.c) */
+    HF_ALL = (1 << 19) - 1,
     HF_ROPE = HF_ALL & ~HF_GPT2, /* all but GPT-2 name their sizes in one way and rotate */
 };
 
@@ -73,7 +74,7 @@ struct hf_family {
     const char *act_key, *eps_key, *window_key; /* NULL: hidden_act, rms_norm_eps, sliding_window */
 };
 
-#define HF_FAMILIES 21
+#define HF_FAMILIES 30
 
 extern const struct hf_family hf_families[HF_FAMILIES];
 

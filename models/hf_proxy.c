@@ -199,7 +199,16 @@ static int64_t sparse_layers(struct reader *r, const struct proxy_family *f, int
     return count;
 }
 
-/* Returns the feed-forward width that one token passes, on average over the layers. */
+/* Returns the mean over the layers of the feed-forward widths that one token passes: `sparse` of the layers have
+ * experts. */
+static int64_t mean_width(int64_t layers, int64_t sparse, int64_t sparse_width, int64_t dense_width)
+{
+    double sum =
+        (double)sparse * (double)sparse_width + (double)(layers - sparse) * (double)dense_width;
+    int64_t active = layers > 0 ? (int64_t)(sum / (double)layers + 0.5) : 0;
+    return (active + 63) / 64 * 64; /* as any published width */
+}
+
 static int64_t active_width(struct reader *r, const struct proxy_family *f, int64_t layers,
                             int64_t whole)
 {
@@ -211,34 +220,43 @@ static int64_t active_width(struct reader *r, const struct proxy_family *f, int6
         r, "shared_expert_intermediate_size|shared_intermediate_size",
         f->shared_width > 0 ? f->shared_width : size_of(r, "n_shared_experts", f->shared) * width);
     int64_t dense_width = size_of(r, "intermediate_size_mlp", whole);
-    int64_t sparse = sparse_layers(r, f, layers);
-    double sum = (double)sparse * (double)(routed * width + shared) +
-                 (double)(layers - sparse) * (double)dense_width;
-    int64_t active = layers > 0 ? (int64_t)(sum / (double)layers + 0.5) : 0;
-    return (active + 63) / 64 * 64; /* as any published width */
+    return mean_width(layers, sparse_layers(r, f, layers), routed * width + shared, dense_width);
 }
+
+/* Sizes of latent attention; q_rank 0: q is projected at once. */
+struct latent {
+    int64_t q_rank, kv_rank, nope, rope, v;
+};
 
 /* Replaces latent attention by heads as wide as its values, with the number of K/V heads whose parameters come
  * nearest to the model's. */
-static void fit_latent(struct reader *r, struct transformer *t)
+static void fit_latent(struct transformer *t, const struct latent *latent)
 {
     double h = (double)t->hidden, heads = (double)t->heads;
-    double q = (double)size_of(r, "q_lora_rank", 0), kv = (double)size_of(r, "kv_lora_rank", -1);
-    double nope = (double)size_of(r, "qk_nope_head_dim", -1);
-    double rope = (double)size_of(r, "qk_rope_head_dim", -1);
-    double v = (double)size_of(r, "v_head_dim", (int64_t)nope);
+    double q = (double)latent->q_rank, kv = (double)latent->kv_rank, v = (double)latent->v;
+    double nope = (double)latent->nope, rope = (double)latent->rope;
     double query = q > 0 ? h * q + q * heads * (nope + rope) : h * heads * (nope + rope);
-    double latent = query + h * (kv + rope) + kv * heads * (nope + v) + heads * v * h;
+    double whole = query + h * (kv + rope) + kv * heads * (nope + v) + heads * v * h;
     double nearest = -1;
-    t->head_dim = (int64_t)v;
+    t->head_dim = latent->v;
     for (int64_t n = 1; n <= t->heads && n <= 1 << 14 && v > 0; n++) {
-        double distance = 2 * h * v * (heads + (double)n) - latent;
+        double distance = 2 * h * v * (heads + (double)n) - whole;
         distance = distance < 0 ? -distance : distance;
         if (t->heads % n == 0 && (nearest < 0 || distance < nearest)) {
             nearest = distance;
             t->kv_heads = n;
         }
     }
+}
+
+static void read_latent(struct reader *r, struct transformer *t)
+{
+    const int64_t nope = size_of(r, "qk_nope_head_dim", -1);
+    fit_latent(t, &(struct latent){.q_rank = size_of(r, "q_lora_rank", 0),
+                                   .kv_rank = size_of(r, "kv_lora_rank", -1),
+                                   .nope = nope,
+                                   .rope = size_of(r, "qk_rope_head_dim", -1),
+                                   .v = size_of(r, "v_head_dim", nope)});
 }
 
 static void read_sizes(struct reader *r, const struct proxy_family *f, struct transformer *t)
@@ -259,7 +277,7 @@ static void read_sizes(struct reader *r, const struct proxy_family *f, struct tr
                             size_of(r, "expansion_ratio", 4) * t->hidden);
     t->ffn = (f->base.parts & PART_EXPERTS) != 0 ? active_width(r, f, t->layers, whole) : whole;
     if ((f->base.parts & PART_LATENT) != 0)
-        fit_latent(r, t);
+        read_latent(r, t);
 }
 
 static void read_switches(struct reader *r, const struct proxy_family *f, struct transformer *t)
@@ -297,6 +315,14 @@ static void note_unread(const struct hf_reader *r)
     text_release(&names);
 }
 
+static void put_parts(struct text *out, unsigned missing)
+{
+    for (size_t i = 0; i < ARRAY_LEN(parts); i++)
+        if ((missing & parts[i].part) != 0)
+            text_printf(out, "%s%s (%s)", out->size > 0 ? " and " : "", parts[i].name,
+                        parts[i].what);
+}
+
 /* Returns the names of the missing parts: "experts+latent-attention". */
 static const char *name_parts(struct arena *arena, unsigned missing)
 {
@@ -313,6 +339,31 @@ void hf_proxy_name(struct transformer *t, struct arena *arena, const char *name,
     t->proxy = name_parts(arena, missing);
     t->name = arena_printf(arena, "%s (dense proxy)", name);
     t->source = arena_printf(arena, "Hugging Face config (%s), without %s", name, t->proxy);
+}
+
+void hf_proxy_from_fields(struct transformer *t, struct arena *arena)
+{
+    unsigned missing = 0;
+    if (t->kv_latent > 0) {
+        missing |= PART_LATENT;
+        fit_latent(t, &(struct latent){t->q_latent, t->kv_latent, t->head_dim - t->rope_dim,
+                                       t->rope_dim, t->v_dim});
+        t->q_latent = t->kv_latent = t->rope_dim = t->v_dim = 0;
+    }
+    if (t->experts > 0) {
+        missing |= PART_EXPERTS;
+        t->ffn = mean_width(t->layers, transformer_expert_layers(t),
+                            t->experts_per_token * t->expert_ffn + t->shared_ffn, t->ffn);
+        t->experts = t->experts_per_token = t->expert_ffn = t->shared_ffn = 0;
+        t->dense_layers = t->experts_every = t->router_groups = t->router_groups_kept = 0;
+        t->router = ROUTER_SOFTMAX;
+        t->router_norm = t->router_bias = t->router_correction = t->router_on_input = false;
+        t->router_scale = 0;
+    }
+    if (t->attention_sinks)
+        missing |= PART_SINKS;
+    t->attention_sinks = false;
+    hf_proxy_name(t, arena, t->name, missing);
 }
 
 /* Returns what this file has that is not modelled: the parts of its family, and those of its keys. */
@@ -361,15 +412,21 @@ enum status hf_proxy_read(struct transformer *t, struct arena *arena, const char
     return r.status;
 }
 
+const char *hf_proxy_describe(struct arena *arena, unsigned missing)
+{
+    struct text what = {0};
+    put_parts(&what, missing);
+    const char *described = what.size > 0 ? arena_text(arena, what.data, what.size) : NULL;
+    text_release(&what);
+    return described;
+}
+
 /* Reports parts that are missing; t: the nearest dense model, or NULL. */
 static enum status refuse(struct json_node at, const char *model_type, unsigned missing,
                           const struct transformer *t, bool none_is_near, struct diag *diag)
 {
     struct text what = {0}, line = {0};
-    for (size_t i = 0; i < ARRAY_LEN(parts); i++)
-        if ((missing & parts[i].part) != 0)
-            text_printf(&what, "%s%s (%s)", what.size > 0 ? " and " : "", parts[i].name,
-                        parts[i].what);
+    put_parts(&what, missing);
     if (t != NULL) {
         transformer_put_line(&line, t, true);
         json_error(at, diag,

@@ -24,6 +24,12 @@ enum status hf_proxy_read(struct transformer *t, struct arena *arena, const char
 /* Makes *t, which was read without these parts (enum hf_part), a dense proxy: its name, source and missing parts. */
 void hf_proxy_name(struct transformer *t, struct arena *arena, const char *name, unsigned missing);
 
+/* Describes parts (enum hf_part) that are not modelled, in arena: "experts (which rank has ...) and ..."; NULL: none. */
+const char *hf_proxy_describe(struct arena *arena, unsigned missing);
+
+/* Makes a model with experts, latent attention or attention sinks the nearest dense one, as hf_proxy_read() does. */
+void hf_proxy_from_fields(struct transformer *t, struct arena *arena);
+
 /* Reports, at the file's model_type, that its model has parts that are not modelled; *t is the nearest dense model,
  * which hf_proxy_name() names. */
 enum status hf_proxy_refuse_parts(struct json_node at, unsigned missing,

@@ -42,4 +42,8 @@ enum status hf_read_rope_theta(const struct hf_reader *r);
 /* Reads the windows of the layers (models/hf_windows.c); a window that no layer has is dropped. */
 enum status hf_read_windows(const struct hf_reader *r);
 
+/* Reads the experts, and the latent attention, of a family of mixtures of experts, after its other sizes
+ * (models/hf_experts.c). */
+enum status hf_read_experts(const struct hf_reader *r);
+
 #endif

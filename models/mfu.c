@@ -47,14 +47,17 @@ typedef double linear_function(const struct transformer *t);
 
 static double linear_exact(const struct transformer *t)
 {
-    return (double)t->layers * (double)transformer_linear_flops_per_token(t) +
+    return 2 * (double)transformer_matmul_parameters(t) +
            (double)transformer_head_flops_per_token(t);
 }
 
+/* Returns a layer's flops in its feed-forward part; the mean over the layers, where only some have experts. */
 static double ffn_flops(const struct transformer *t)
 {
     const double matrices = t->activation == ACTIVATION_SWIGLU ? 3 : 2;
-    return 2 * matrices * (double)t->hidden * (double)t->ffn;
+    const double share = (double)transformer_expert_layers(t) / (double)t->layers;
+    const double passed = (double)(t->experts_per_token * t->expert_ffn + t->shared_ffn);
+    return 2 * matrices * (double)t->hidden * ((1 - share) * (double)t->ffn + share * passed);
 }
 
 static double linear_loongtrain(const struct transformer *t)
@@ -65,10 +68,10 @@ static double linear_loongtrain(const struct transformer *t)
 }
 
 /* Returns 2 (N - N_embedding), the forward's third of 6 (N - N_embedding) flops per token and step. As in torchtitan, a
- * tied head is part of the embedding, and so not counted. */
+ * tied head is part of the embedding, and so not counted; of routed experts those of a token count. */
 static double linear_torchtitan(const struct transformer *t)
 {
-    return 2 * (double)(transformer_parameters(t) - transformer_embedding_parameters(t));
+    return 2 * (double)(transformer_active_parameters(t) - transformer_embedding_parameters(t));
 }
 
 static double linear_deepspeed(const struct transformer *t)

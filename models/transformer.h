@@ -30,6 +30,22 @@
  *     "bias_qkv": false, "bias_o": false, "bias_ffn": false, "qk_norm": false,
  *     "qk_norm_wide": false,                 // with qk_norm: one norm over all heads of q, one over those of k
  *     "tied_head": false,                    // these six may be left out and are then false
+ *     "experts": 128,                        // optional: a mixture of experts; 0 = none. All of what follows is, too
+ *     "experts_per_token": 8, "expert_ffn": 768, // required with experts
+ *     "shared_ffn": 768,                     // width of the experts that every token passes, together
+ *     "dense_layers": 3,                     // the first layers have a feed-forward part of width "ffn" and no experts
+ *     "experts_every": 2,                    // of the others layers 1, 3, ... (from 0) have experts; 0, 1 = all of them
+ *     "router": "softmax",                   // scores: or "chosen" (softmax over the chosen ones), "sigmoid"
+ *     "router_norm": false,                  // the weights of a token's experts are divided by their sum, ...
+ *     "router_scale": 2.5,                   // ... and multiplied by this; 0 = 1
+ *     "router_bias": false,                  // a trained bias of the logits
+ *     "router_correction": false,            // a bias of the choice, which the optimizer does not train
+ *     "router_on_input": false,              // a weight multiplies what its expert reads, not what it writes
+ *     "router_groups": 8, "router_groups_kept": 4, // experts are chosen from the best groups; 0 = no groups
+ *     "q_latent": 1536, "kv_latent": 512,    // latent attention (MLA): ranks of the projections; kv_latent 0 = none,
+ *                                            // q_latent 0 = q is projected at once
+ *     "rope_dim": 64, "v_dim": 128,          // required with it: of head_dim columns, the rotated last ones; width of v
+ *     "attention_sinks": false,              // each head has a learned score in the sum of its softmax
  *     "sources": {"vocab": "...", "*": "..."} // where each value is from; "*" is for all the rest
  *   } */
 #ifndef MODELS_TRANSFORMER_H
@@ -72,16 +88,26 @@ enum positions {
     POSITIONS_COUNT
 };
 
+/* How a router makes scores of its logits. */
+enum router {
+    ROUTER_SOFTMAX, /* over all experts */
+    ROUTER_CHOSEN,  /* softmax over the logits of a token's experts only (gpt-oss, Mixtral) */
+    ROUTER_SIGMOID, /* of each logit by itself (DeepSeek-V3) */
+    ROUTER_COUNT
+};
+
 extern const char *const activation_names[ACTIVATION_COUNT];
 extern const char *const norm_names[NORM_COUNT];
 extern const char *const norm_place_names[NORM_PLACE_COUNT];
 extern const char *const positions_names[POSITIONS_COUNT];
+extern const char *const router_names[ROUTER_COUNT];
 
 struct transformer {
     const char *name;   /* "name" of a file in our schema; else made of the path or sizes */
     const char *source; /* where the values are from, for people; may be NULL */
     const char *note;   /* what is odd about it; may be NULL */
     const char *proxy;  /* parts of the real model that a dense proxy lacks; NULL: no proxy */
+    const char *lacks;  /* parts of the real model of which there are no fields below; NULL: none */
     int64_t layers, hidden;
     int64_t heads, kv_heads, head_dim; /* hidden need not be heads * head_dim */
     int64_t ffn;                       /* width of one up projection */
@@ -106,6 +132,17 @@ struct transformer {
     /* Block-sparse attention: the first attention_kept tokens of every attention_chunk tokens are keys for later
      * chunks; within a chunk, queries attend to all earlier keys. 0: dense. Set by options, not in files. */
     int64_t attention_chunk, attention_kept;
+    /* Mixtures of experts. experts 0: none, and all other sizes are 0. Experts and the shared one are gated. */
+    int64_t experts, experts_per_token, expert_ffn, shared_ffn;
+    int64_t dense_layers, experts_every; /* transformer_has_experts() says which layers have them */
+    int64_t router_groups, router_groups_kept;
+    enum router router;
+    bool router_norm, router_bias, router_correction, router_on_input;
+    double router_scale; /* 0: 1 */
+    /* Latent attention. kv_latent 0: none, and the others are 0. The last rope_dim of the head_dim columns of q and k
+     * are rotated; those of k are the same in all heads. */
+    int64_t q_latent, kv_latent, rope_dim, v_dim;
+    bool attention_sinks;
 };
 
 /* ---- loading ---- */
@@ -159,9 +196,9 @@ struct tensor_spec {
     int64_t rows, cols;
 };
 
-#define TRANSFORMER_MAX_TENSORS 20 /* room for any of the three lists below */
+#define TRANSFORMER_MAX_TENSORS 28 /* room for any of the three lists below */
 
-/* Lists the tensors of one layer in this order. Biases, q_norm and k_norm are present only if the model has them:
+/* Lists the tensors of a layer (counted from 0) in this order. Biases, q_norm and k_norm are present only if the model has them:
  *   norm1.weight norm1.bias            [hidden]    where a branch begins with a norm
  *   wqkv.weight                        [(heads + 2 kv_heads) head_dim, hidden]  q rows, k rows, v rows
  *   wqkv.bias                          [(heads + 2 kv_heads) head_dim]
@@ -173,8 +210,20 @@ struct tensor_spec {
  *   w1.weight w1.bias                  [ffn, hidden], [ffn]       GELU, squared ReLU
  *   w2.weight w2.bias                  [hidden, ffn], [hidden]
  *   norm2_after.weight norm2_after.bias  [hidden]
- * Writes at most max tensors to out[] and returns how many there are. */
-size_t transformer_layer_tensors(const struct transformer *t, struct tensor_spec out[], size_t max);
+ * Latent attention has in the place of wqkv
+ *   q_a.weight q_a_norm.weight         [q_latent, hidden], [q_latent]
+ *   q_b.weight                         [heads head_dim, q_latent]; without q_latent q.weight [heads head_dim, hidden]
+ *   kv_a.weight kv_a_norm.weight       [kv_latent + rope_dim, hidden], [kv_latent]
+ *   kv_b.weight                        [heads (head_dim - rope_dim + v_dim), kv_latent]
+ * and wo.weight [hidden, heads v_dim]; attention_sinks have sinks [heads] before wo. A layer with experts has in the
+ * place of w13 and w2
+ *   router.weight router.bias          [experts, hidden], [experts]
+ *   experts.w13.weight experts.w13.bias  [experts 2 expert_ffn, hidden], [experts 2 expert_ffn]: expert by expert
+ *   experts.w2.weight experts.w2.bias  [experts hidden, expert_ffn], [experts hidden]
+ *   shared.w13.weight shared.w2.weight [2 shared_ffn, hidden], [hidden, shared_ffn]
+ * router_correction is no tensor: it has no gradient. Writes at most max tensors to out[] and returns how many there are. */
+size_t transformer_layer_tensors(const struct transformer *t, int64_t layer,
+                                 struct tensor_spec out[], size_t max);
 
 /* The tensors before the layers: embedding.weight [vocab, hidden]; positions.weight [max_positions, hidden]. */
 size_t transformer_embedding_tensors(const struct transformer *t, struct tensor_spec out[],
@@ -183,15 +232,27 @@ size_t transformer_embedding_tensors(const struct transformer *t, struct tensor_
 /* The tensors after the layers: norm.weight norm.bias [hidden]; head.weight [vocab, hidden] unless tied. */
 size_t transformer_head_tensors(const struct transformer *t, struct tensor_spec out[], size_t max);
 
-/* Exact counts of parameters (elements): all of the model; one layer; before; after the layers. A
- * tied matrix counts once, with the embedding. */
+/* Exact counts of parameters (elements): all of the model; one layer (the largest kind of layer, where only some have
+ * experts); before; after the layers. A tied matrix counts once, with the embedding. router_correction counts in the
+ * first only. */
 int64_t transformer_parameters(const struct transformer *t);
 int64_t transformer_layer_parameters(const struct transformer *t);
 int64_t transformer_embedding_parameters(const struct transformer *t);
 int64_t transformer_head_parameters(const struct transformer *t);
 
-/* Elements of the matrices that one layer multiplies by: no biases, no norms. */
-int64_t transformer_layer_matmul_parameters(const struct transformer *t);
+/* Counts the parameters that one token passes: of routed experts experts_per_token; no router_correction. */
+int64_t transformer_active_parameters(const struct transformer *t);
+
+/* True if a layer, counted from 0, has experts. transformer_expert_layers() counts these layers. */
+bool transformer_has_experts(const struct transformer *t, int64_t layer);
+int64_t transformer_expert_layers(const struct transformer *t);
+
+/* Appends what of the model no schedule can express: "experts (...) and latent-attention (...)"; false: nothing. */
+bool transformer_put_unmodelled(struct text *out, const struct transformer *t);
+
+/* Elements of the matrices by which all layers multiply one token: no biases, no norms, of experts those that the
+ * token is routed to. */
+int64_t transformer_matmul_parameters(const struct transformer *t);
 
 /* True if the feed-forward part has a gate: three matrices. */
 bool transformer_gated(const struct transformer *t);
@@ -202,7 +263,8 @@ bool transformer_gated(const struct transformer *t);
 int64_t transformer_q_width(const struct transformer *t);
 int64_t transformer_kv_width(const struct transformer *t);
 
-/* Flops of one token in one layer's matrix products, forward; the backward takes twice as many. */
+/* Flops of one token in one layer's matrix products, forward; the backward takes twice as many. Where only some
+ * layers have experts, the mean over the layers, rounded down. */
 int64_t transformer_linear_flops_per_token(const struct transformer *t);
 
 /* Flops of one token in the head's product, forward. */

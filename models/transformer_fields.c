@@ -8,12 +8,14 @@ const char *const activation_names[ACTIVATION_COUNT] = {"swiglu", "gelu", "geglu
 const char *const norm_names[NORM_COUNT] = {"rmsnorm", "layernorm"};
 const char *const norm_place_names[NORM_PLACE_COUNT] = {"before", "after", "both"};
 const char *const positions_names[POSITIONS_COUNT] = {"rope", "learned", "none"};
+const char *const router_names[ROUTER_COUNT] = {"softmax", "chosen", "sigmoid"};
 
 #define AT(member) offsetof(struct transformer, member)
 
 /* The upper limits are far above any published model, and low enough that no product of them
  * that this module forms overflows an int64_t: the largest is layers (4 heads head_dim hidden +
- * 3 ffn hidden) < 2^62.4, to which a table of positions adds at most 2^60. */
+ * 3 ffn hidden) < 2^62.4, to which a table of positions adds at most 2^60. Of experts, transformer_check() limits the
+ * product with their width to that of ffn. */
 const struct transformer_field transformer_fields[TRANSFORMER_FIELDS] = {
     {"layers", FIELD_SIZE, AT(layers), 1, 1 << 14, NULL, 0},
     {"hidden", FIELD_SIZE, AT(hidden), 1, 1 << 20, NULL, 0},
@@ -39,6 +41,25 @@ const struct transformer_field transformer_fields[TRANSFORMER_FIELDS] = {
     {"rope_theta", FIELD_REAL, AT(rope_theta), 0, 1e15, NULL, 0},
     {"norm_eps", FIELD_REAL, AT(norm_eps), 0, 1, NULL, 0},
     {"attention_dropout", FIELD_REAL, AT(attention_dropout), 0, 1, NULL, 0},
+    {"experts", FIELD_SIZE, AT(experts), 0, 1 << 12, NULL, 0},
+    {"experts_per_token", FIELD_SIZE, AT(experts_per_token), 0, 1 << 12, NULL, 0},
+    {"expert_ffn", FIELD_SIZE, AT(expert_ffn), 0, 1 << 24, NULL, 0},
+    {"shared_ffn", FIELD_SIZE, AT(shared_ffn), 0, 1 << 24, NULL, 0},
+    {"dense_layers", FIELD_SIZE, AT(dense_layers), 0, 1 << 14, NULL, 0},
+    {"experts_every", FIELD_SIZE, AT(experts_every), 0, 1 << 14, NULL, 0},
+    {"router", FIELD_CHOICE, AT(router), 0, 0, router_names, ROUTER_COUNT},
+    {"router_norm", FIELD_SWITCH, AT(router_norm), 0, 0, NULL, 0},
+    {"router_scale", FIELD_REAL, AT(router_scale), 0, 1e6, NULL, 0},
+    {"router_bias", FIELD_SWITCH, AT(router_bias), 0, 0, NULL, 0},
+    {"router_correction", FIELD_SWITCH, AT(router_correction), 0, 0, NULL, 0},
+    {"router_on_input", FIELD_SWITCH, AT(router_on_input), 0, 0, NULL, 0},
+    {"router_groups", FIELD_SIZE, AT(router_groups), 0, 1 << 12, NULL, 0},
+    {"router_groups_kept", FIELD_SIZE, AT(router_groups_kept), 0, 1 << 12, NULL, 0},
+    {"q_latent", FIELD_SIZE, AT(q_latent), 0, 1 << 16, NULL, 0},
+    {"kv_latent", FIELD_SIZE, AT(kv_latent), 0, 1 << 16, NULL, 0},
+    {"rope_dim", FIELD_SIZE, AT(rope_dim), 0, 1 << 12, NULL, 0},
+    {"v_dim", FIELD_SIZE, AT(v_dim), 0, 1 << 12, NULL, 0},
+    {"attention_sinks", FIELD_SWITCH, AT(attention_sinks), 0, 0, NULL, 0},
 };
 
 const struct transformer_field *transformer_field_find(const char *name)
@@ -86,6 +107,8 @@ bool transformer_field_choose(struct transformer *t, const struct transformer_fi
             t->norm = (enum norm)i;
         else if (field->names == norm_place_names)
             t->norm_place = (enum norm_place)i;
+        else if (field->names == router_names)
+            t->router = (enum router)i;
         else
             t->positions = (enum positions)i;
         return true;
@@ -100,6 +123,8 @@ int transformer_field_choice(const struct transformer *t, const struct transform
         return (int)t->activation;
     if (field->names == norm_place_names)
         return (int)t->norm_place;
+    if (field->names == router_names)
+        return (int)t->router;
     return field->names == norm_names ? (int)t->norm : (int)t->positions;
 }
 

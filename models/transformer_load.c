@@ -2,6 +2,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "models/hf_config.h"
+#include "models/hf_proxy.h"
 #include "models/hub_models.h"
 #include "models/presets.h"
 #include "models/transformer.h"
@@ -34,6 +35,7 @@ static enum status read_field(struct transformer *t, struct json_node root,
     }
     case FIELD_REAL:
         if (absent && (strcmp(field->name, "attention_dropout") == 0 ||
+                       strcmp(field->name, "router_scale") == 0 ||
                        (strcmp(field->name, "rope_theta") == 0 && t->positions != POSITIONS_ROPE)))
             return STATUS_OK;
         return json_get_double(root, field->name, field->low, field->high,
@@ -41,7 +43,8 @@ static enum status read_field(struct transformer *t, struct json_node root,
     case FIELD_CHOICE: {
         const char *word;
         char choices[64];
-        if (absent && strcmp(field->name, "norm_place") == 0)
+        if (absent &&
+            (strcmp(field->name, "norm_place") == 0 || strcmp(field->name, "router") == 0))
             return STATUS_OK;
         enum status status = json_get_string(root, field->name, &word, diag);
         if (status == STATUS_OK && !transformer_field_choose(t, field, word))
@@ -167,6 +170,10 @@ static enum status parse(struct transformer *t, struct arena *arena, const char 
             goto out;
         }
         status = read_schema(t, arena, root, diag);
+        struct text unmodelled = {0};
+        if (status == STATUS_OK && dense && transformer_put_unmodelled(&unmodelled, t))
+            hf_proxy_from_fields(t, arena);
+        text_release(&unmodelled);
     } else if (hugging_face && json_find(root, "model_type").value != NULL) {
         status = hf_config_read(t, arena, name, root, ignore, dense, diag);
     } else {

@@ -22,7 +22,8 @@ static bool is_same(const struct transformer *a, const struct transformer *b)
            (a->positions != POSITIONS_LEARNED || a->max_positions == b->max_positions) &&
            a->attention_window == b->attention_window &&
            a->window_from_layer == b->window_from_layer &&
-           a->full_attention_every == b->full_attention_every;
+           a->full_attention_every == b->full_attention_every && a->experts == b->experts &&
+           a->kv_latent == b->kv_latent && a->attention_sinks == b->attention_sinks;
 }
 
 static enum status find_preset(struct launch *launch, const struct transformer *model,

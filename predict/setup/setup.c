@@ -53,6 +53,31 @@ static enum status set_fields(struct setup *setup, const char *all, struct diag 
     return transformer_check(&setup->model, at, diag);
 }
 
+/* Fails if no schedule can express the model, and proposes the nearest dense one. */
+static enum status refuse_unmodelled(struct setup *setup, const char *name, const char *ignore,
+                                     struct diag *diag)
+{
+    struct text what = {0}, line = {0};
+    struct transformer dense;
+    if (!transformer_put_unmodelled(&what, &setup->model)) {
+        text_release(&what);
+        return STATUS_OK;
+    }
+    if (transformer_load_dense(&dense, &setup->arena, name, ignore, NULL) == STATUS_OK)
+        transformer_put_line(&line, &dense, true);
+    enum status status = diag_error(
+        diag, (struct loc){.name = setup->model.name}, STATUS_BAD_INPUT,
+        "the model has parts that are not modelled: %s%s", what.data,
+        line.size == 0 ? ""
+                       : arena_printf(&setup->arena,
+                                      ". --as-dense takes the nearest dense model, of %.3g B "
+                                      "parameters, as a proxy: %s",
+                                      (double)transformer_parameters(&dense) / 1e9, line.data));
+    text_release(&what);
+    text_release(&line);
+    return status;
+}
+
 enum status setup_load_model(struct setup *setup, const char *name, const char *ignore,
                              const char *fields, struct diag *diag)
 {
@@ -68,7 +93,7 @@ enum status setup_load_model(struct setup *setup, const char *name, const char *
     diag_place(diag, before, "--model");
     if (status == STATUS_OK && fields != NULL)
         status = set_fields(setup, fields, diag);
-    return status;
+    return status == STATUS_OK ? refuse_unmodelled(setup, name, ignore, diag) : status;
 }
 
 enum status setup_load_cluster(struct setup *setup, const char *name, int64_t nodes, int64_t gpus,

@@ -52,7 +52,7 @@ static void a_layer_lists_its_tensors_in_order(void)
 {
     struct tensor_spec tensors[TRANSFORMER_MAX_TENSORS];
     char text[1024];
-    size_t count = transformer_layer_tensors(&llama2_7b, tensors, ARRAY_LEN(tensors));
+    size_t count = transformer_layer_tensors(&llama2_7b, 0, tensors, ARRAY_LEN(tensors));
     print_tensors(text, sizeof text, tensors, count);
     CHECK_TEXT("llama", text,
                "norm1.weight 4096x1\nwqkv.weight 12288x4096\nwo.weight 4096x4096\n"
@@ -61,7 +61,7 @@ static void a_layer_lists_its_tensors_in_order(void)
     olmo.norm_place = NORM_AFTER;
     olmo.qk_norm = olmo.qk_norm_wide = true;
     olmo.kv_heads = 8;
-    count = transformer_layer_tensors(&olmo, tensors, ARRAY_LEN(tensors));
+    count = transformer_layer_tensors(&olmo, 0, tensors, ARRAY_LEN(tensors));
     print_tensors(text, sizeof text, tensors, count);
     CHECK_TEXT("olmo", text,
                "wqkv.weight 6144x4096\nq_norm.weight 4096x1\nk_norm.weight 1024x1\n"
@@ -70,13 +70,13 @@ static void a_layer_lists_its_tensors_in_order(void)
     struct transformer gemma = llama2_7b;
     gemma.norm_place = NORM_BOTH;
     gemma.activation = ACTIVATION_GEGLU;
-    count = transformer_layer_tensors(&gemma, tensors, ARRAY_LEN(tensors));
+    count = transformer_layer_tensors(&gemma, 0, tensors, ARRAY_LEN(tensors));
     print_tensors(text, sizeof text, tensors, count);
     CHECK_TEXT("gemma", text,
                "norm1.weight 4096x1\nwqkv.weight 12288x4096\nwo.weight 4096x4096\n"
                "norm1_after.weight 4096x1\nnorm2.weight 4096x1\nw13.weight 22016x4096\n"
                "w2.weight 4096x11008\nnorm2_after.weight 4096x1\n");
-    count = transformer_layer_tensors(&gpt, tensors, ARRAY_LEN(tensors));
+    count = transformer_layer_tensors(&gpt, 0, tensors, ARRAY_LEN(tensors));
     print_tensors(text, sizeof text, tensors, count);
     CHECK_TEXT("gpt", text,
                "norm1.weight 6x1\nnorm1.bias 6x1\nwqkv.weight 16x6\nwqkv.bias 16x1\n"
@@ -108,7 +108,7 @@ static void ends_list_their_tensors(void)
 static void a_short_array_is_not_overrun(void)
 {
     struct tensor_spec tensors[2] = {{"kept", 1, 1}, {"kept", 1, 1}};
-    CHECK_INT("count", (int64_t)transformer_layer_tensors(&gpt, tensors, 1), 14);
+    CHECK_INT("count", (int64_t)transformer_layer_tensors(&gpt, 0, tensors, 1), 14);
     CHECK_TEXT("second", tensors[1].name, "kept");
 }
 
@@ -168,7 +168,10 @@ static const struct {
      "m: error: a model has no field 'vocabulary'; its fields are layers, hidden, heads, kv_heads, "
      "head_dim, ffn, vocab, max_positions, attention_window, window_from_layer, "
      "full_attention_every, activation, norm, norm_place, positions, bias_qkv, bias_o, bias_ffn, "
-     "qk_norm, qk_norm_wide, tied_head, rope_theta, norm_eps, attention_dropout\n"},
+     "qk_norm, qk_norm_wide, tied_head, rope_theta, norm_eps, attention_dropout, experts, "
+     "experts_per_token, expert_ffn, shared_ffn, dense_layers, experts_every, router, router_norm, "
+     "router_scale, router_bias, router_correction, router_on_input, router_groups, "
+     "router_groups_kept, q_latent, kv_latent, rope_dim, v_dim, attention_sinks\n"},
     {"misspelt", "head", "5", "m: error: a model has no field 'head': did you mean 'heads'?\n"},
     {"no number", "vocab", "50257x",
      "m: error: vocab cannot be '50257x': it is a whole number from 1 to 67108864\n"},

@@ -1,0 +1,280 @@
+/* Mixtures of experts, and latent attention, in a Hugging Face config.json. */
+#include "models/hf_reader.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* What Transformers' classes have, or take where a file says nothing. */
+static const struct expert_family {
+    const char *model_type;
+    int64_t per_token;
+    bool own_width; /* intermediate_size is the width of an expert, and not that of dense layers */
+    bool shared;    /* one shared expert, of which no key speaks */
+    int64_t shared_count, dense_first;
+    enum router router;
+    bool norm, bias, correction, on_input, latent, qk_norm_wide;
+    double scale;
+} families[] = {
+    /* clang-format off */
+    {"qwen3_moe", 8, .router = ROUTER_SOFTMAX},
+    {"mixtral", 2, .own_width = true, .norm = true},
+    {"gpt_oss", 4, .own_width = true, .router = ROUTER_CHOSEN, .bias = true},
+    {"llama4_text", 1, .own_width = true, .shared = true, .router = ROUTER_SIGMOID, .on_input = true},
+    {"minimax_m2", 8, .own_width = true, .router = ROUTER_SIGMOID, .norm = true, .qk_norm_wide = true},
+    {"glm4_moe", 8, .shared_count = 1, .dense_first = 1, .router = ROUTER_SIGMOID, .norm = true, .correction = true},
+    {"deepseek_v2", 0, .shared_count = 2, .latent = true},
+    {"deepseek_v3", 8, .shared_count = 1, .dense_first = 3, .router = ROUTER_SIGMOID, .norm = true, .latent = true,
+     .scale = 2.5},
+    {"kimi_k2", 8, .shared_count = 1, .dense_first = 3, .router = ROUTER_SIGMOID, .norm = true, .latent = true,
+     .scale = 2.5},
+    /* clang-format on */
+};
+
+/* ---- keys ---- */
+
+/* Reads the whole number at the first of several keys that is present; if none is, *out stays as it is. */
+static enum status read_first(const struct hf_reader *r, const char *const *keys, size_t count,
+                              int64_t *out)
+{
+    for (size_t i = 0; i < count; i++)
+        if (hf_has(r, keys[i]))
+            return json_get_i64(r->root, keys[i], 0, 1 << 24, out, r->diag);
+    return STATUS_OK;
+}
+
+static enum status read_size(const struct hf_reader *r, const char *key, int64_t *out)
+{
+    return read_first(r, &key, 1, out);
+}
+
+static enum status read_switch(const struct hf_reader *r, const char *key, bool *out)
+{
+    return hf_has(r, key) ? json_get_bool(r->root, key, out, r->diag) : STATUS_OK;
+}
+
+/* ---- sizes ---- */
+
+static enum status read_counts(const struct hf_reader *r, const struct expert_family *f)
+{
+    static const char *const counts[] = {"num_experts", "n_routed_experts", "num_local_experts"};
+    static const char *const chosen[] = {"num_experts_per_tok", "experts_per_token"};
+    struct transformer *t = r->t;
+    t->experts_per_token = f->per_token;
+    enum status status = read_first(r, counts, ARRAY_LEN(counts), &t->experts);
+    if (status == STATUS_OK)
+        status = read_first(r, chosen, ARRAY_LEN(chosen), &t->experts_per_token);
+    if (status == STATUS_OK && (t->experts == 0 || t->experts_per_token == 0))
+        return json_error(r->root, r->diag, "%s is missing: a '%s' model has experts",
+                          t->experts == 0 ? "the number of experts (num_experts, n_routed_experts "
+                                            "or num_local_experts)"
+                                          : "num_experts_per_tok",
+                          f->model_type);
+    return status;
+}
+
+static enum status read_widths(const struct hf_reader *r, const struct expert_family *f)
+{
+    static const char *const shared_widths[] = {"shared_expert_intermediate_size",
+                                                "shared_intermediate_size"};
+    struct transformer *t = r->t;
+    enum status status = STATUS_OK;
+    int64_t count = f->shared_count;
+    if (f->own_width)
+        t->expert_ffn = t->ffn;
+    else
+        status = hf_get_size(r, "moe_intermediate_size", "expert_ffn");
+    if (status == STATUS_OK)
+        status = read_size(r, "n_shared_experts", &count);
+    t->shared_ffn = f->shared ? t->expert_ffn : count * t->expert_ffn;
+    if (status == STATUS_OK)
+        status = read_first(r, shared_widths, ARRAY_LEN(shared_widths), &t->shared_ffn);
+    if (status == STATUS_OK)
+        status = read_size(r, "intermediate_size_mlp", &t->ffn);
+    return status;
+}
+
+/* ---- layers ---- */
+
+/* Fails unless a list names the layers that have experts, or if `dense` those that have none. */
+static enum status check_list(const struct hf_reader *r, const char *key, bool dense)
+{
+    struct json_node list;
+    if (!hf_has(r, key))
+        return STATUS_OK;
+    enum status status = json_get_array(r->root, key, &list, r->diag);
+    if (status != STATUS_OK || (json_count(list) == 0))
+        return status;
+    int64_t sparse = transformer_expert_layers(r->t), of = dense ? r->t->layers - sparse : sparse;
+    bool same = (int64_t)json_count(list) == of;
+    for (size_t i = 0; i < json_count(list) && status == STATUS_OK; i++) {
+        int64_t layer = 0;
+        status = json_as_i64(json_at(list, i), 0, INT32_MAX, &layer, r->diag);
+        same = same && layer < r->t->layers && transformer_has_experts(r->t, layer) != dense;
+    }
+    if (status == STATUS_OK && !same)
+        return json_error(list, r->diag,
+                          "this choice of layers is not modelled: from some layer on every N-th "
+                          "layer has experts");
+    return status;
+}
+
+static enum status read_layers(const struct hf_reader *r, const struct expert_family *f)
+{
+    static const char *const periods[] = {"decoder_sparse_step", "interleave_moe_layer_step"};
+    struct transformer *t = r->t;
+    int64_t frequency = 1;
+    t->dense_layers = f->dense_first;
+    enum status status = read_size(r, "first_k_dense_replace", &t->dense_layers);
+    if (status == STATUS_OK)
+        status = read_first(r, periods, ARRAY_LEN(periods), &t->experts_every);
+    if (status == STATUS_OK)
+        status = read_size(r, "moe_layer_freq", &frequency);
+    if (status == STATUS_OK && frequency != 1)
+        return json_error(json_find(r->root, "moe_layer_freq"), r->diag,
+                          "%" PRId64 " is not modelled: 1 is, experts in every layer after the "
+                          "first dense ones",
+                          frequency);
+    t->experts_every = t->experts_every == 1 ? 0 : t->experts_every;
+    if (status == STATUS_OK)
+        status = check_list(r, "moe_layers", false);
+    return status == STATUS_OK ? check_list(r, "mlp_only_layers", true) : status;
+}
+
+/* ---- the router ---- */
+
+static enum status read_scores(const struct hf_reader *r)
+{
+    const char *word;
+    if (!hf_counts(r, "scoring_func"))
+        return STATUS_OK;
+    enum status status = json_get_string(r->root, "scoring_func", &word, r->diag);
+    if (status != STATUS_OK)
+        return status;
+    if (strcmp(word, "sigmoid") != 0 && strcmp(word, "softmax") != 0)
+        return json_error(json_find(r->root, "scoring_func"), r->diag,
+                          "scores by '%s' are not modelled: softmax and sigmoid are", word);
+    r->t->router = word[1] == 'i' ? ROUTER_SIGMOID : ROUTER_SOFTMAX;
+    return STATUS_OK;
+}
+
+static enum status read_choice(const struct hf_reader *r)
+{
+    static const char *const known[] = {"greedy", "group_limited_greedy", "noaux_tc"};
+    const char *word;
+    if (!hf_counts(r, "topk_method"))
+        return STATUS_OK;
+    enum status status = json_get_string(r->root, "topk_method", &word, r->diag);
+    size_t i = 0;
+    while (status == STATUS_OK && i < ARRAY_LEN(known) && strcmp(word, known[i]) != 0)
+        i++;
+    if (status == STATUS_OK && i == ARRAY_LEN(known))
+        return json_error(json_find(r->root, "topk_method"), r->diag,
+                          "a choice by '%s' is not modelled: greedy, group_limited_greedy and "
+                          "noaux_tc are",
+                          word);
+    if (status == STATUS_OK)
+        r->t->router_correction = i == 2;
+    return status;
+}
+
+static enum status read_groups(const struct hf_reader *r)
+{
+    struct transformer *t = r->t;
+    enum status status = read_size(r, "n_group", &t->router_groups);
+    if (status == STATUS_OK)
+        status = read_size(r, "topk_group", &t->router_groups_kept);
+    if (t->router_groups <= 1) /* one group is as good as none */
+        t->router_groups = t->router_groups_kept = 0;
+    return status;
+}
+
+static enum status read_router(const struct hf_reader *r, const struct expert_family *f)
+{
+    struct transformer *t = r->t;
+    t->router = f->router;
+    t->router_norm = f->norm;
+    t->router_bias = f->bias;
+    t->router_correction = f->correction;
+    t->router_on_input = f->on_input;
+    t->router_scale = f->scale;
+    enum status status = read_scores(r);
+    if (status == STATUS_OK)
+        status = read_choice(r);
+    if (status == STATUS_OK)
+        status = read_groups(r);
+    if (status == STATUS_OK)
+        status = read_switch(r, "norm_topk_prob", &t->router_norm);
+    if (status == STATUS_OK)
+        status = read_switch(r, "use_routing_bias", &t->router_correction);
+    if (status == STATUS_OK && hf_has(r, "routed_scaling_factor"))
+        status =
+            json_get_double(r->root, "routed_scaling_factor", 0, 1e6, &t->router_scale, r->diag);
+    return status;
+}
+
+/* ---- attention ---- */
+
+static enum status read_latent(const struct hf_reader *r)
+{
+    struct transformer *t = r->t;
+    int64_t nope = 0;
+    enum status status = read_size(r, "q_lora_rank", &t->q_latent);
+    if (status == STATUS_OK)
+        status = hf_get_size(r, "kv_lora_rank", "kv_latent");
+    if (status == STATUS_OK)
+        status = json_get_i64(r->root, "qk_nope_head_dim", 1, 1 << 11, &nope, r->diag);
+    if (status == STATUS_OK)
+        status = hf_get_size(r, "qk_rope_head_dim", "rope_dim");
+    if (status == STATUS_OK)
+        status = hf_get_size(r, "v_head_dim", "v_dim");
+    t->head_dim = nope + t->rope_dim;
+    return status;
+}
+
+/* use_qk_norm is of GLM (each head has its norm), MiniMax (one over all heads), and Llama 4, whose norm has no weights
+ * and is not counted. */
+static enum status read_head_norms(const struct hf_reader *r, const struct expert_family *f)
+{
+    bool on = f->qk_norm_wide;
+    if (strcmp(f->model_type, "llama4_text") == 0)
+        return STATUS_OK;
+    enum status status = read_switch(r, "use_qk_norm", &on);
+    r->t->qk_norm = r->t->qk_norm || on;
+    r->t->qk_norm_wide = on && f->qk_norm_wide;
+    return status;
+}
+
+/* Layers that predict tokens after the next one belong to no class of Transformers. */
+static void note_further_tokens(const struct hf_reader *r)
+{
+    static const char *const keys[] = {"num_nextn_predict_layers", "num_mtp_modules"};
+    for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+        int64_t count = 0;
+        if (hf_counts(r, keys[i]) && read_size(r, keys[i], &count) == STATUS_OK && count > 0)
+            diag_note(r->diag, json_loc(json_find(r->root, keys[i])),
+                      "%s: the %" PRId64 " layers that predict tokens after the next one are left "
+                      "out, as Transformers leaves them out",
+                      keys[i], count);
+    }
+}
+
+enum status hf_read_experts(const struct hf_reader *r)
+{
+    static enum status (*const readers[])(const struct hf_reader *,
+                                          const struct expert_family *) = {
+        read_counts, read_widths, read_layers, read_router, read_head_norms,
+    };
+    const struct expert_family *f = families;
+    while (strcmp(f->model_type, r->family->model_type) != 0)
+        f++;
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < ARRAY_LEN(readers) && status == STATUS_OK; i++)
+        status = readers[i](r, f);
+    if (f->bias) /* gpt-oss: experts have biases */
+        r->t->bias_ffn = r->t->attention_sinks = true;
+    if (status == STATUS_OK && f->latent)
+        status = read_latent(r);
+    if (status == STATUS_OK)
+        note_further_tokens(r);
+    return status;
+}
