@@ -187,6 +187,14 @@ uint64_t check_day(void)
     return day;
 }
 
+bool check_today(size_t i, size_t days)
+{
+#ifdef __SANITIZE_ADDRESS__
+    days *= 4;
+#endif
+    return (i + check_day()) % days == 0;
+}
+
 struct check_random check_random_make(void)
 {
     random_used = true;

@@ -69,6 +69,10 @@ const char *check_temp_dir(void);
  * nightly tests check whole. CHECK_DAY of the environment replaces it. It is printed at the end if a case failed. */
 uint64_t check_day(void);
 
+/* True if case i of a list is in the sample of the day: one of `days`, or of four times as many under the address
+ * sanitizer, which makes runs some five times slower and is there for memory faults rather than numbers. */
+bool check_today(size_t i, size_t days);
+
 /* A small seeded generator (splitmix64) for property tests. Its seed is CHECK_SEED of the environment, or 1;
  * the seed is printed at the end if a case failed and a generator was made. */
 struct check_random {

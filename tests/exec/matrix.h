@@ -403,21 +403,29 @@ static inline bool check_choices(const struct choices *choices, bool poison)
     return holds;
 }
 
-/* Checks every `every`-th row (1: all rows), from the row of the day on, and prints how many pairs of levels the rows
- * cover. */
-static inline void check_rows(const struct matrix_rows *rows, bool poison, size_t every)
+/* Checks the choices, or under the address sanitizer one in four of those that a program passes to this function. */
+static inline bool check_choices_today(const struct choices *choices, bool poison)
+{
+    static size_t calls;
+    return !check_today(calls++, 1) || check_choices(choices, poison);
+}
+
+/* Checks the rows of the day, one of `days` (0: all rows), and prints how many pairs of levels the rows cover. */
+static inline void check_rows(const struct matrix_rows *rows, bool poison, size_t days)
 {
     struct diag why = {0};
-    const size_t first = every > 1 ? check_day() % every : 0;
-    if (every > 1)
-        printf("each %zu-th from %zu on of ", every, first);
-    for (size_t r = first; r < rows->count; r += every) {
+    size_t checked = 0;
+    for (size_t r = 0; r < rows->count; r++) {
         struct choices choices;
-        if (r != first && (r - first) % 25 == 0) /* for a run that is ended early */
-            printf("%zu of %zu schedules checked\n", r, rows->count);
+        if (days > 0 && !check_today(r, days))
+            continue;
+        if (checked > 0 && checked % 25 == 0) /* for a run that is ended early */
+            printf("%zu schedules checked\n", checked);
         if (CHECK("legal", product_legal(&rows->row[r], &choices, &why)))
             check_choices(&choices, poison);
+        checked++;
     }
+    printf("%zu of ", checked);
     diag_release(&why);
     printf("%zu schedules hold all %zu pairs of choices that are legal; %zu pairs are not, such as "
            "%s",

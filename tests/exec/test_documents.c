@@ -146,7 +146,7 @@ static void documents_compute_the_reference(void)
         if (!CHECK_INT(use->strategy, compose_resolve(&choices, &request, NULL, &diag), STATUS_OK))
             fputs(diag.text, stderr);
         else if (CHECK(use->strategy, choices.documents != NULL))
-            check_choices(&choices, true);
+            check_choices_today(&choices, true);
         diag_release(&diag);
         arena_release(&arena);
     }
@@ -168,7 +168,7 @@ static void windows_in_tiles_compute_the_reference(void)
         struct request request = request_of(&uses[i], &model, i);
         if (CHECK_INT(uses[i].strategy, compose_resolve(&choices, &request, NULL, &diag),
                       STATUS_OK))
-            check_choices(&choices, true);
+            check_choices_today(&choices, true);
         else
             fputs(diag.text, stderr);
         diag_release(&diag);
