@@ -1,7 +1,7 @@
 /* cli/command.h: the subcommands, one row each.
  *
  * A command is a name, a function, a summary and its option sets; `longhaul help` and
- * docs/commands.md are printed from the rows. A command prints its result with
+ * docs/longhaul.1 are printed from the rows. A command prints its result with
  * command_print() and reports faults through diag; cli/main.c prints those and picks the exit
  * code.
  *

@@ -1,5 +1,5 @@
-# The documents hold together: links and paths lead somewhere, options are those that the program has and all of them are
-# written about, tables of accuracy are those of accuracy_nightly.out, and nothing is blank twice.
+# The documents hold together: links and paths lead somewhere, options are those that the program has,
+# tables of accuracy are those of accuracy_nightly.out, and nothing is blank twice.
 D=$(echo $S/README.md $S/CONTRIBUTING.md $S/docs/*.md $S/docs/accuracy/*.md $S/docs/strategies/*.md)
 cd $S
 names() { sed "s#$S/##g"; }
@@ -29,13 +29,9 @@ for f in $D $S/CHANGELOG.md; do
 done | names
 echo "paths: looked at"
 
-# Every option is in a document; every option on a line with a command is one of that command's.
+# Every option on a line with a command is one of that command's.
 all=$(longhaul help | sed -n 's/^  \([a-z]*\) .*/\1/p')
 for c in $all; do longhaul help $c | sed -n 's/^  \(--[a-z-]*\).*/\1/p; s/^  \(-[a-z]\) .*/\1/p' | sort -u > $T/$c; done
-for c in $all; do cat $T/$c; done | sort -u > $T/options
-while read -r option; do
-    grep -qE -e "(^|[^a-z-])$option([^a-z-]|\$)" $D || echo "no document has $option"
-done < $T/options
 # lines that go on are joined; what stands behind a pipe or a semicolon is another command
 for f in $D; do
     sed -e ':a' -e '/\\$/N; s/\\\n */ /; ta' $f | grep -oE '(^|[ `(/])longhaul [a-z]+ [^`|;#]*' | sed 's/^[^l]*//' > $T/lines

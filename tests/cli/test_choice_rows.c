@@ -79,20 +79,6 @@ static void the_schema_describes_every_value(void)
     text_release(&out);
 }
 
-static void the_table_of_options_in_the_documents_has_every_option(void)
-{
-    struct text page = {0};
-    struct diag diag = {0};
-    CHECK_INT("page", text_read(&page, check_path("../docs/commands.md"), &diag), STATUS_OK);
-    for (size_t i = 0; i < CHOICE_OPTION_COUNT; i++) {
-        char name[48];
-        snprintf(name, sizeof name, "`--%s`", choice_options[i].name);
-        CHECK(name, page.data != NULL && strstr(page.data, name) != NULL);
-    }
-    text_release(&page);
-    diag_release(&diag);
-}
-
 /* ---- structs ---- */
 
 /* Members that are no choices of a user. */
@@ -287,8 +273,6 @@ static void identities_differ_where_choices_matter(void)
 
 static const struct check_case cases[] = {
     {"the schema describes every value", the_schema_describes_every_value},
-    {"the table of options in the documents has every option",
-     the_table_of_options_in_the_documents_has_every_option},
     {"every member is in a row", every_member_is_in_a_row},
     {"options are printed as they are read", options_are_printed_as_they_are_read},
     {"identities differ where choices matter", identities_differ_where_choices_matter},
