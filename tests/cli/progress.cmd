@@ -6,7 +6,7 @@ lines() { # COMMAND: how many came and went
 }
 small="--model gpt2 --set layers=2 --cluster dgx-a100 --gpus 2"
 echo "the longest, and what other options would give: $(lines plan --longest $small)"
-echo "the search, other machines, losers: $(lines plan $small --strategy sppo --subsequences 2 --seq 1K --batch 64)"
+echo "the search, other machines, losers: $(lines plan $small --strategy sppo --subsequences 2 --seq 1K --batch 64 --all)"
 # a prediction that takes more than two seconds says what it does, here that it waits for the schedule
 longhaul schedule $small --seq 1K > $T/a.ir
 mkfifo $T/pipe.ir
