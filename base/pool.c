@@ -1,6 +1,6 @@
 #define _GNU_SOURCE /* sched_getaffinity: a launcher may have bound us to a few of the cores */
 
-#include "cli/sweep/pool.h"
+#include "base/pool.h"
 
 #include "base/arena.h"
 #include "base/process.h"
@@ -122,16 +122,27 @@ static enum status start(struct pool *pool, struct pool_worker *worker, struct d
     return STATUS_OK;
 }
 
-/* Ends a worker and its children; its exit state. */
-static int end(struct pool_worker *worker)
+/* Waits for a worker that has ended, or was killed. Appends how it ended, unless how is NULL. */
+static void end(struct pool_worker *worker, struct text *how)
 {
     int state = 0;
+    pid_t got;
     close(worker->to);
     close(worker->from);
-    while (waitpid(worker->pid, &state, 0) < 0 && errno == EINTR)
-        ;
+    do
+        got = waitpid(worker->pid, &state, 0);
+    while (got < 0 && errno == EINTR);
     worker->pid = 0;
-    return state;
+    if (how == NULL)
+        return;
+    if (got < 0) /* SIGCHLD is ignored, or another part of the program waits for every child */
+        text_puts(how, "its process ended early");
+    else if (WIFSIGNALED(state))
+        text_printf(how, "its process was ended by a signal: %s%s", strsignal(WTERMSIG(state)),
+                    WTERMSIG(state) == SIGKILL ? "; memory may have run out" : "");
+    else
+        text_printf(how, "its process ended with code %d",
+                    WIFEXITED(state) ? WEXITSTATUS(state) : -1);
 }
 
 enum status pool_start(struct pool *pool, size_t workers, pool_function *function, void *context,
@@ -152,7 +163,7 @@ void pool_release(struct pool *pool)
     for (size_t i = 0; i < pool->count; i++)
         if (pool->worker[i].pid > 0) {
             kill(-pool->worker[i].pid, SIGKILL);
-            end(&pool->worker[i]);
+            end(&pool->worker[i], NULL);
         }
     for (size_t i = 0; i < pool->count; i++)
         text_release(&pool->worker[i].answer);
@@ -168,7 +179,7 @@ enum status pool_give(struct pool *pool, uint64_t job, struct diag *diag)
         worker++;
     /* one that died idle has no job to lose */
     if (!write_all(worker->to, &job, sizeof job)) {
-        end(worker);
+        end(worker, NULL);
         enum status status = start(pool, worker, diag);
         if (status != STATUS_OK)
             return status;
@@ -205,12 +216,8 @@ static enum status receive(struct pool *pool, struct pool_worker *worker, struct
         return STATUS_OK;
     event->kind = POOL_DEATH;
     kill(-worker->pid, SIGKILL); /* ends the processes that the worker left running */
-    int state = end(worker);
     answer->size = 0;
-    if (WIFSIGNALED(state))
-        text_printf(answer, "its process died: %s", strsignal(WTERMSIG(state)));
-    else
-        text_printf(answer, "its process ended with code %d", WEXITSTATUS(state));
+    end(worker, answer);
     return start(pool, worker, diag);
 }
 

@@ -1,10 +1,10 @@
-/* cli/sweep/pool.h: worker processes that each run one job after another.
+/* base/pool.h: worker processes that each run one job after another.
  *
  * A worker is forked once, takes jobs by number and answers with bytes. If a worker dies, its job is lost, the death
  * is reported with its reason, and the worker is replaced. Workers end when the pool is released or its process ends,
  * in whatever way. */
-#ifndef CLI_SWEEP_POOL_H
-#define CLI_SWEEP_POOL_H
+#ifndef BASE_POOL_H
+#define BASE_POOL_H
 
 #include "base/diag.h"
 #include "base/text.h"
@@ -28,7 +28,8 @@ enum pool_event_kind { POOL_NOTHING, POOL_ANSWER, POOL_DEATH };
 struct pool_event {
     enum pool_event_kind kind;
     uint64_t job;
-    struct text *answer; /* ANSWER: the bytes; DEATH: the reason. Valid until the next call. */
+    /* ANSWER: the bytes; DEATH: how, such as "its process ended with code 3". Valid until the next call. */
+    struct text *answer;
 };
 
 /* Returns the number of cores that this process may use. */

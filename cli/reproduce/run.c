@@ -1,8 +1,8 @@
 #include "cli/reproduce/run.h"
 
 #include "base/interrupt.h"
+#include "base/pool.h"
 #include "cli/folder/traces_out.h"
-#include "cli/sweep/pool.h"
 #include "cli/validate/external_setup.h"
 #include "predict/operator_times.h"
 #include "predict/progress.h"

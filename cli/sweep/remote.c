@@ -1,6 +1,6 @@
 #include "cli/sweep/remote.h"
 
-#include "cli/sweep/pool.h"
+#include "base/pool.h"
 
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 #include "cli/sweep/sweep.h"
 
 #include "base/interrupt.h"
-#include "cli/sweep/pool.h"
+#include "base/pool.h"
 #include "cli/sweep/predictor.h"
 #include "cli/sweep/remote.h"
 #include "predict/progress.h"

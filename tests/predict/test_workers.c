@@ -61,7 +61,7 @@ static void a_child_that_ends_early_is_told(void)
     struct diag diag = {0};
     CHECK_INT("status", workers_run(4, sizeof results[0], die_at_two, NULL, results, NULL, &diag),
               STATUS_SYSTEM);
-    CHECK_TEXT("message", diag.text, "longhaul: error: the process of job 3 ended with code 7\n");
+    CHECK_TEXT("message", diag.text, "longhaul: error: job 3: its process ended with code 7\n");
     CHECK_INT("others", results[0] + results[1] + results[3], 3);
     CHECK_INT("its result", results[2], 0);
     diag_release(&diag);
@@ -87,8 +87,7 @@ static void a_job_without_a_result_is_told(void)
     struct diag diag = {0};
     CHECK_INT("status", workers_run(4, sizeof results[0], leave_at_two, NULL, results, NULL, &diag),
               STATUS_SYSTEM);
-    CHECK_TEXT("message", diag.text,
-               "longhaul: error: 1 of 4 jobs were not done: their processes ended early\n");
+    CHECK_TEXT("message", diag.text, "longhaul: error: job 3: its process ended with code 0\n");
     CHECK_INT("its result", results[2], 0);
     diag_release(&diag);
 }
@@ -122,7 +121,7 @@ static void exit_codes_that_the_caller_takes_are_not_needed(void)
         CHECK_INT(rows[i].label,
                   workers_run(4, sizeof results[0], die_at_two, NULL, results, NULL, &diag),
                   STATUS_SYSTEM);
-        CHECK(rows[i].label, strstr(diag.text, "error: the process of job 3 ended ") != NULL);
+        CHECK(rows[i].label, strstr(diag.text, "error: job 3: its process ended ") != NULL);
         CHECK_INT("model", setup_load_model(&setup, "gpt2", NULL, "layers=2", &diag), STATUS_OK);
         CHECK_INT("cluster", setup_load_cluster(&setup, "ideal", 1, 1, &diag), STATUS_OK);
         setup_open_request(&setup);
