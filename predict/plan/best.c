@@ -58,78 +58,102 @@ void outcome_take_times(struct outcome *o, const struct prediction *p)
     o->exposed = o->step_s > 0 ? o->cause_s[CAUSE_OFFLOAD] / o->step_s : 0;
 }
 
-/* The answer for a length: it fits; or it never fits, since it needs too much host memory, which repairs do not reduce
- * (unless shares of activations are offloaded: tests/cli/test_space.c); or, with neither set, a repair may help. */
-struct reach {
-    bool fits, never;
+/* What a candidate reaches with the repairs that were tried so far. */
+struct reached {
+    bool is_built;          /* a repair allows some length */
+    bool is_skipped;        /* a repair was not searched: it reaches no longer length than known */
+    bool ends;              /* the ladder ends at known lengths: other repairs are not tried */
+    int64_t tokens;         /* the longest sequence that fits; 0: none */
+    struct request request; /* of that sequence */
+    struct verdict at;      /* of that sequence */
+    bool open_ended;        /* longer sequences may fit than that */
+    struct verdict beyond;  /* of the shortest length with the last repair, if it does not fit */
+    struct ladder ladder;   /* of the last repair */
+    int64_t never;          /* no repair makes this length fit, nor a longer one */
 };
 
-static struct reach reach_of(const struct round *round, const struct request *request,
-                             int64_t tokens)
+/* True if a length fits. If the host lacks memory for it, *never becomes that length: no repair reduces what the host
+ * needs, unless shares of activations are offloaded (tests/cli/test_space.c). */
+static bool fits_at(const struct round *round, const struct request *request, int64_t tokens,
+                    int64_t *never)
 {
     struct request asked = *request;
     const struct prediction_question question = {
         .setup = round->setup, .request = &asked, .skip_arenas = true};
     struct prediction p = {0};
-    struct reach reach = {0};
-    asked.seq = tokens;
     struct verdict least;
-    if (room_bound_lacks(&least, round->setup, &asked, round->setup->fits_probability))
-        return reach;
-    if (prediction_memory(&p, &question, NULL, NULL) == STATUS_OK)
-        reach = (struct reach){.fits = room_fits(round->setup, &p.verdict),
-                               .never = p.choices.activations != CHOICE_ACTIVATIONS_RATIO &&
-                                        verdict_margin(&p.verdict, LIMIT_HOST) < 0};
+    bool fits = false;
+    asked.seq = tokens;
+    if (tokens >= *never ||
+        room_bound_lacks(&least, round->setup, &asked, round->setup->fits_probability))
+        return false;
+    if (prediction_memory(&p, &question, NULL, NULL) == STATUS_OK) {
+        fits = room_fits(round->setup, &p.verdict);
+        if (p.choices.activations != CHOICE_ACTIVATIONS_RATIO &&
+            verdict_margin(&p.verdict, LIMIT_HOST) < 0)
+            *never = tokens;
+    }
     prediction_release(&p);
-    return reach;
+    return fits;
 }
 
-static void lengthen_it(struct round *round, struct outcome *o)
+/* Looks for a sequence that is longer than `known` tokens and fits with one repair, which the request has. The length
+ * just above `known` is asked about first, since most repairs do not reach it. */
+static void lengthen_with(const struct round *round, struct request *request, int64_t known,
+                          struct reached *r)
 {
-    int64_t beaten = round->incumbent != NULL ? round->incumbent->tokens : 0;
-    int64_t never = INT64_MAX; /* a length that no repair makes fit */
-    struct repairs repairs = repairs_make(round->given, round->open, &o->request);
-    struct request request;
-    while (repairs_next(&request, &repairs)) {
-        struct ladder ladder;
-        struct longest longest;
-        if (ladder_of(&ladder, &request, NULL) != STATUS_OK)
-            continue;
-        int64_t hurdle = beaten > o->tokens ? beaten : o->tokens;
-        int64_t next = (hurdle / ladder.first + 1) * ladder.first;
-        if (o->kind == OUTCOME_REFUSED)
-            o->kind = OUTCOME_UNFIT;
-        o->ladder = ladder;
-        if (next > ladder_end(&ladder)) { /* lists of more chunks are not made to learn so much */
-            o->kind = OUTCOME_SLOWER;
-            o->open_ended = true;
-            break;
-        }
-        struct reach reach = {.fits = hurdle == 0};
-        if (hurdle > 0 && next < never)
-            reach = reach_of(round, &request, next);
-        if (reach.never)
-            never = next;
-        if (!reach.fits) {
-            if (beaten > 0 && o->kind == OUTCOME_UNFIT)
-                o->kind = OUTCOME_SLOWER; /* it may fit, but is no longer than another */
-            continue;
-        }
-        if (longest_find(&longest, round->setup, &request, &ladder, next, NULL, NULL) != STATUS_OK)
-            continue;
-        if (longest.tokens == 0 && o->kind == OUTCOME_UNFIT) {
-            o->missing_bytes = verdict_missing(&longest.beyond);
-            o->verdict = longest.beyond;
-        }
-        if (longest.tokens <= o->tokens)
-            continue;
-        request.seq = longest.tokens;
-        o->kind = OUTCOME_SLOWER;
-        o->tokens = longest.tokens;
-        o->open_ended = longest.next == 0;
-        o->verdict = longest.at;
-        o->request = request;
+    struct ladder ladder;
+    struct longest longest;
+    if (ladder_of(&ladder, request, NULL) != STATUS_OK)
+        return;
+    const int64_t next = (known / ladder.first + 1) * ladder.first;
+    r->is_built = true;
+    r->ladder = ladder;
+    r->ends = next > ladder_end(&ladder);
+    if (r->ends || (known > 0 && !fits_at(round, request, next, &r->never))) {
+        r->is_skipped = true;
+        return;
     }
+    if (longest_find(&longest, round->setup, request, &ladder, next, NULL, NULL) != STATUS_OK)
+        return;
+    if (longest.tokens == 0)
+        r->beyond = longest.beyond;
+    if (longest.tokens <= r->tokens)
+        return;
+    request->seq = longest.tokens;
+    r->tokens = longest.tokens;
+    r->request = *request;
+    r->at = longest.at;
+    r->open_ended = longest.next == 0;
+}
+
+/* Fills the outcome of a candidate that was not simulated. */
+static void take_reached(struct outcome *o, const struct reached *r)
+{
+    o->kind = !r->is_built                     ? OUTCOME_REFUSED
+              : r->tokens > 0 || r->is_skipped ? OUTCOME_SLOWER
+                                               : OUTCOME_UNFIT;
+    o->ladder = r->ladder;
+    o->tokens = r->tokens;
+    o->open_ended = r->open_ended || r->ends;
+    o->verdict = r->tokens > 0 ? r->at : r->beyond;
+    if (r->tokens > 0)
+        o->request = r->request;
+    if (o->kind == OUTCOME_UNFIT)
+        o->missing_bytes = verdict_missing(&r->beyond);
+}
+
+/* Finds the longest sequence of a candidate over its repairs, and simulates it if it is longer than that of the best
+ * candidate so far. */
+static void lengthen_it(const struct round *round, struct outcome *o)
+{
+    const int64_t beaten = round->incumbent != NULL ? round->incumbent->tokens : 0;
+    struct repairs repairs = repairs_make(round->given, round->open, &o->request);
+    struct reached reached = {.never = INT64_MAX};
+    struct request request;
+    while (!reached.ends && repairs_next(&request, &repairs))
+        lengthen_with(round, &request, reached.tokens > beaten ? reached.tokens : beaten, &reached);
+    take_reached(o, &reached);
     const struct prediction_question question = {
         .setup = round->setup, .request = &o->request, .skip_arenas = true};
     struct prediction p = {0};
@@ -145,7 +169,6 @@ static void try_candidate(void *context, size_t job, void *result)
     struct outcome *o = result;
     o->request = c->request;
     o->strategy = c->strategy;
-    o->kind = OUTCOME_REFUSED;
     lengthen_it(round, o);
 }
 
