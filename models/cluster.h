@@ -153,6 +153,8 @@ struct cluster_facts {
 
 struct cluster {
     const char *name, *summary;
+    /* the one-line form that takes the other wiring of such nodes; NULL: the wiring is known */
+    const char *other_wiring;
     bool ideal; /* infinite links and memory (INFINITY), zero latency, work takes flops / peak */
 
     int64_t nodes;         /* in use */

@@ -7,17 +7,18 @@
 #include <assert.h>
 #include <string.h>
 
-/* The preset whose node a device's one-line clusters are cut from. A preset's own name works too. */
+/* The preset whose node a device's one-line clusters are cut from, and that of the device's board without a switch,
+ * where there is one (board=mesh). A preset's own name works too. */
 static const struct {
-    const char *device, *preset;
+    const char *device, *preset, *mesh;
 } bases[] = {
-    {"a100-40g", "dgx-a100-40g"},
-    {"a100-80g", "dgx-a100"},
-    {"h100", "dgx-h100"},
-    {"h200", "h200"},
-    {"b200", "b200"},
-    {"gh200", "gh200"},
-    {"gb200", "gb200"},
+    {"a100-40g", "dgx-a100-40g", NULL},
+    {"a100-80g", "dgx-a100", "hgx4-a100"},
+    {"h100", "dgx-h100", "hgx4-h100"},
+    {"h200", "h200", "hgx4-h200"},
+    {"b200", "b200", NULL},
+    {"gh200", "gh200", NULL},
+    {"gb200", "gb200", NULL},
 };
 
 const char *cluster_line_preset(const char *device)
@@ -28,6 +29,8 @@ const char *cluster_line_preset(const char *device)
     return NULL;
 }
 
+enum { MESH_BOARD_GPUS = 4 };
+
 static const char form[] = "expected NODESxGPUSxDEVICE, such as 2x4xh100";
 static const char from_line[] = "the one-line form";
 
@@ -35,7 +38,9 @@ struct cluster_line {
     struct cluster *cluster;
     struct arena *arena;
     struct cursor cursor; /* all of it is one line */
-    bool set[CLUSTER_FIELD_COUNT], nics_set;
+    bool set[CLUSTER_FIELD_COUNT], nics_set, board_set;
+    bool shape;       /* NODESxGPUSxDEVICE, not a name */
+    bool may_be_mesh; /* boards of this device without a switch have room for the node's GPUs */
     struct diag *diag;
 };
 
@@ -100,6 +105,25 @@ static enum status unknown_base(struct cluster_line *line, const char *name,
     return status;
 }
 
+static const char *mesh_preset(const char *device)
+{
+    for (size_t i = 0; i < ARRAY_LEN(bases); i++)
+        if (strcmp(bases[i].device, device) == 0)
+            return bases[i].mesh;
+    return NULL;
+}
+
+/* True if an option of the line asks for a board without a switch. The base follows from it, so it is looked for before
+ * the options are read. */
+static bool asks_for_mesh(const struct cluster_line *line)
+{
+    static const char option[] = "board=mesh";
+    for (const char *at = strstr(line->cursor.at, option); at; at = strstr(at + 1, option))
+        if ((at[-1] == ':' || at[-1] == ',') && strchr(",", at[sizeof option - 1]))
+            return true;
+    return false;
+}
+
 static enum status take_base(struct cluster_line *line)
 {
     struct loc at = cursor_loc(&line->cursor);
@@ -107,6 +131,15 @@ static enum status take_base(struct cluster_line *line)
     const char *word = take(line, ":", &size);
     const char *name = arena_text(line->arena, word, size);
     const char *preset = cluster_line_preset(name);
+    if (asks_for_mesh(line)) {
+        preset = mesh_preset(name);
+        if (preset == NULL)
+            return diag_error(
+                line->diag, at, STATUS_BAD_INPUT,
+                "board=mesh: no board of four '%s' is known whose pairs are wired directly; those "
+                "of a100-80g, h100 and h200 are; or give fabric.kind=mesh with fabric.bandwidth",
+                name);
+    }
     if (preset != NULL)
         return cluster_load(line->cluster, line->arena, preset, line->diag);
     const char *const *presets;
@@ -186,6 +219,23 @@ static enum status set_nics(struct cluster_line *line, const char *word, size_t 
     return STATUS_OK;
 }
 
+/* board=mesh has chosen the base already; board=switch is what a line means without it. */
+static enum status check_board(struct cluster_line *line, const char *word, size_t size,
+                               struct loc at)
+{
+    if (!line->shape)
+        return diag_error(line->diag, at, STATUS_BAD_INPUT,
+                          "board: a named cluster has its own wiring; give "
+                          "NODESxGPUSxDEVICE:board=mesh, or a cluster file");
+    if ((size == 4 && memcmp(word, "mesh", 4) == 0) ||
+        (size == 6 && memcmp(word, "switch", 6) == 0))
+        return STATUS_OK;
+    return diag_error(line->diag, at, STATUS_BAD_INPUT,
+                      "board: no wiring '%.*s'; there are switch (GPUs of a node of eight, behind "
+                      "its NVSwitch) and mesh (a board of four whose pairs are wired directly)",
+                      (int)size, word);
+}
+
 /* Counts on which the lengths of tables depend, and the options that the line has set so far. */
 static bool settable(const struct cluster_field *field)
 {
@@ -199,13 +249,14 @@ static bool settable(const struct cluster_field *field)
 bool cluster_line_has(const char *path)
 {
     const struct cluster_field *field = cluster_field_find(path);
-    return strcmp(path, "nics") == 0 || (field != NULL && settable(field));
+    return strcmp(path, "nics") == 0 || strcmp(path, "board") == 0 ||
+           (field != NULL && settable(field));
 }
 
 static enum status unknown_option(struct cluster_line *line, const char *name, struct loc at)
 {
-    const char *known[CLUSTER_FIELD_COUNT + 1] = {"nics"};
-    size_t count = 1;
+    const char *known[CLUSTER_FIELD_COUNT + 2] = {"nics", "board"};
+    size_t count = 2;
     for (size_t i = 0; i < CLUSTER_FIELD_COUNT; i++)
         if (settable(&cluster_fields[i]))
             known[count++] = cluster_fields[i].path;
@@ -243,7 +294,7 @@ static enum status take_option(struct cluster_line *line)
     const char *word = take(line, "=,", &size);
     const char *name = arena_text(line->arena, word, size);
     const struct cluster_field *field = cluster_field_find(name);
-    bool nics = strcmp(name, "nics") == 0;
+    bool nics = strcmp(name, "nics") == 0, board = strcmp(name, "board") == 0;
     if (!cluster_line_has(name))
         return unknown_option(line, name, at);
     if (check_changes_times(line, name, at) != STATUS_OK)
@@ -251,12 +302,16 @@ static enum status take_option(struct cluster_line *line)
     if (!skip(line, '='))
         return diag_error(line->diag, cursor_loc(&line->cursor), STATUS_BAD_INPUT,
                           "expected %s=VALUE", name);
-    bool *set = nics ? &line->nics_set : &line->set[field - cluster_fields];
+    bool *set = nics    ? &line->nics_set
+                : board ? &line->board_set
+                        : &line->set[field - cluster_fields];
     if (*set)
         return diag_error(line->diag, at, STATUS_BAD_INPUT, "%s is given twice", name);
     *set = true;
     at = cursor_loc(&line->cursor);
     word = take(line, ",", &size);
+    if (board)
+        return check_board(line, word, size, at);
     return nics ? set_nics(line, word, size, at)
                 : cluster_field_set(line->cluster, line->arena, field, word, size, from_line, at,
                                     line->diag);
@@ -284,6 +339,8 @@ static enum status take_shape(struct cluster_line *line)
                           "a node of %s cannot have %lld GPUs; it has %lld at most",
                           line->cluster->name, (long long)gpus,
                           (long long)line->cluster->gpus_per_node);
+    line->may_be_mesh =
+        gpus > 1 && gpus <= MESH_BOARD_GPUS && mesh_preset(line->cluster->device.name);
     cut_node(line, gpus);
     set_count(line, "nodes", nodes);
     return STATUS_OK;
@@ -300,6 +357,7 @@ static enum status take_name(struct cluster_line *line)
 static enum status parse(struct cluster_line *line)
 {
     bool named = !starts_with_digit(line->cursor.at) && strchr(line->cursor.at, ':') != NULL;
+    line->shape = !named;
     enum status status = named ? take_name(line) : take_shape(line);
     if (status != STATUS_OK)
         return status;
@@ -331,6 +389,9 @@ enum status cluster_parse_line(struct cluster *cluster, struct arena *arena, con
     cluster->summary = arena_printf(arena, "%s, %s %s", name, cut ? "cut from" : "which is",
                                     cut ? cluster->name : cluster->summary);
     cluster->name = name;
+    if (line.may_be_mesh && !line.board_set)
+        cluster->other_wiring =
+            arena_printf(arena, "%s%sboard=mesh", name, strchr(name, ':') ? "," : ":");
     cluster_derive(cluster);
     return cluster_check(cluster, diag);
 }

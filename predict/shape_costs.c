@@ -27,7 +27,7 @@ static double ranks_of_node(const struct prediction *p)
 }
 
 /* Returns the seconds of an op on a rank's part of the host, when all ranks of its node work at once. A cluster may give
- * the rate of AdamW itself. */
+ * the rate of AdamW itself; the profile's passes around it go at the rate of memory. */
 static double host_work_s(const struct prediction *p, const struct work *work)
 {
     const struct host *host = &p->setup->cluster.host;
@@ -35,7 +35,12 @@ static double host_work_s(const struct prediction *p, const struct work *work)
     double bytes_per_s = host->memory_bytes_per_s * (double)host->sockets;
     if (work->kind == WORK_ADAMW && host->adam_bytes_per_s > 0)
         bytes_per_s = host->adam_bytes_per_s / cost->cpu_stream_fraction;
-    return cost_host_work_s(cost, bytes_per_s / ranks_of_node(p), work);
+    double seconds = cost_host_work_s(cost, bytes_per_s / ranks_of_node(p), work);
+    if (work->kind == WORK_ADAMW && p->profile != NULL && !cost->ideal)
+        seconds += (double)p->profile->host_pass_bytes * (double)work->adamw.count *
+                   ranks_of_node(p) /
+                   (host->memory_bytes_per_s * (double)host->sockets * cost->cpu_stream_fraction);
+    return seconds;
 }
 
 /* Adds the framework's time after each checkpoint's copy that the host has waited for, to host memory or back. */

@@ -26,6 +26,11 @@ _Static_assert(CHOICE_WEIGHTS_REPLICATED == 0 && CHOICE_WEIGHTS_ZERO3 == 3, "--z
 
 /* ---- what a choice depends on ---- */
 
+static bool has_tensor_ranks(const struct choices *c)
+{
+    return c->tp > 1;
+}
+
 static bool has_ring(const struct choices *c)
 {
     return c->cp > 1;
@@ -103,6 +108,7 @@ static bool cuts_documents(const struct request *r, const struct choices *c)
 }
 
 #define NOTHING "changes nothing: "
+static const char no_tensor_ranks[] = NOTHING "it is about tensor ranks, and tp is 1";
 static const char no_ring[] = NOTHING "it is about rings, and cp is 1",
                   no_chunks[] = NOTHING "it is about chunks of a sequence, and there is one",
                   no_shared[] = NOTHING "--pipeline msp alone shares subsequences",

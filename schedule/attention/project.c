@@ -31,11 +31,13 @@ void project_qkv_backward(struct emit *e, uint32_t layer, struct view dqkv, stru
 {
     int64_t width = qkv_width(e), h = e->choices->model->hidden;
     e->tags.region = REGION_LINEAR;
-    struct view whole = tensor_gather(e, x, h, TENSOR_SEQUENCES, "norm_all", true);
+    struct view whole = tensor_keeps_gathered(e)
+                            ? e->saved[layer].norm1_all
+                            : tensor_gather(e, x, h, TENSOR_SEQUENCES, "norm_all", true);
     struct view product = tensor_product(e, dx, h, "dx_all");
     emit_matmul(e, MATMUL_NN, dqkv, weight_view(e, layer, WEIGHT_QKV), view_none(), product, rows,
                 h, width);
-    tensor_scatter(e, product, dx, TENSOR_SEQUENCES);
+    tensor_scatter_input(e, product, dx, TENSOR_SEQUENCES, 3);
     emit_weight_grad(e, layer, WEIGHT_QKV, dqkv, whole, width, h, rows);
     emit_bias_grad(e, layer, WEIGHT_QKV_BIAS, dqkv, rows, width);
 }

@@ -71,6 +71,23 @@ enum kv_offload { KV_OFFLOAD_ON, KV_OFFLOAD_OFF, KV_OFFLOAD_COUNT };
  * all ranks, which it then scatters. That rank is the chunk's number modulo the number of head ranks. */
 enum chunk_fetch { FETCH_EACH, FETCH_ONE, FETCH_COUNT };
 
+/* How tensor ranks share tokens outside the products, and how products get their input.
+ *
+ * megatron: tokens are cut. One gather serves all products that read it, and the backward gathers it again.
+ * module: PyTorch's DTensor with PrepareModuleInput. Tokens are cut, one gather serves a module's products, and the
+ * gathered input is kept for the backward. A gather or reduction on another dimension than the first copies its tensor
+ * (torch/distributed/tensor/_collective_utils.py, torch/distributed/_functional_collectives.py: torch.cat).
+ * linear: as module, but each ColwiseParallel product redistributes its own input, and reduces its own input gradient.
+ * replicated: every tensor rank has all tokens. Results are all-reduced, and so is each product's input gradient. */
+enum tensor_plan {
+    TENSOR_PLAN_PROFILE,
+    TENSOR_PLAN_MEGATRON,
+    TENSOR_PLAN_MODULE,
+    TENSOR_PLAN_LINEAR,
+    TENSOR_PLAN_REPLICATED,
+    TENSOR_PLAN_COUNT
+};
+
 enum weights_choice {
     CHOICE_WEIGHTS_REPLICATED, /* gradients all-reduced */
     CHOICE_WEIGHTS_ZERO1,      /* optimizer states sharded */
@@ -163,6 +180,8 @@ struct choices {
     int64_t gpus_per_node; /* of the cluster; 0: not known */
     uint32_t dp, pp, cp, hp;
     uint32_t tp;             /* ranks that share heads, feed-forward width and vocabulary */
+    uint32_t row_ranks;      /* tensor ranks that cut the tokens outside the products: tp, or 1 */
+    uint8_t tensor_plan;     /* enum tensor_plan, not TENSOR_PLAN_PROFILE */
     uint32_t virtual_stages; /* chunks of layers on each stage of the pipeline */
     uint32_t subsequences;   /* pieces of every sequence that go through the layers in turn */
     const int64_t *lengths;  /* their tokens; NULL: equal pieces. Memory of the caller. */
@@ -221,8 +240,9 @@ struct request {
     int placement, ring_layout;        /* enum placement, enum ring_layout */
     int stage_placement;               /* enum stage_placement */
     int64_t window;
-    int windows; /* enum windows */
-    int rotate;  /* enum rotation */
+    int windows;     /* enum windows */
+    int rotate;      /* enum rotation */
+    int tensor_plan; /* enum tensor_plan */
     bool compile;
     int scope; /* enum scope */
     int64_t seq, global_batch, micro_batch;

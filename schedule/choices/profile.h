@@ -63,6 +63,7 @@ struct profile {
     bool prefix_copied;       /* keys and values of earlier subsequences are copied for each one */
     bool prefix_grad_f32;     /* gradients of such keys and values are summed in fp32 */
     bool interleaves_windows; /* context-first, where a node holds two windows or more */
+    uint8_t tensor_plan;      /* enum tensor_plan; 0: as Megatron */
     bool tensor_after;        /* a collective of tensor ranks starts after all compute before it */
     bool tensor_buffer;       /* what tensor ranks gather goes to one buffer, kept throughout */
     /* the number of vocabulary rows on a tensor rank is padded to a multiple of it; 0: no padding */
@@ -131,6 +132,13 @@ struct profile {
     uint8_t chains;      /* enum chains: norms, rotations, activations that are not one kernel */
     bool fused_merge;    /* partial outputs of rings and chunks are merged by one kernel */
     bool hostless;       /* the host takes no time to issue work */
+    /* with the optimizer on the host: gradients are cast to fp32 on the device, before they are copied to the host */
+    bool host_grads_f32;
+    /* with the optimizer on the host: new parameters are cast into pageable memory, and a blocking copy takes them to the
+     * device before the next part is updated */
+    bool host_params_pageable;
+    /* bytes of host memory that passes of their own around AdamW on the host read and write per parameter */
+    uint8_t host_pass_bytes;
     double host_per_step_s; /* framework time of every rank between backward and optimizer */
     /* seconds that the framework takes on the host after each blocking copy of a checkpoint to the host or back */
     double host_per_checkpoint_s;

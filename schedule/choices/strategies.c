@@ -28,6 +28,8 @@ const char *const ring_layout_names[RING_LAYOUT_COUNT] = {"zigzag", "contiguous"
                                                           "zigzag-documents"};
 const char *const windows_names[WINDOWS_COUNT] = {"profile", "contiguous", "interleaved"};
 const char *const rotation_names[ROTATION_COUNT] = {"profile", "p2p", "all-to-all", "all-gather"};
+const char *const tensor_plan_names[TENSOR_PLAN_COUNT] = {"profile", "megatron", "module", "linear",
+                                                          "replicated"};
 const char *const scope_names[SCOPE_COUNT] = {
     "model",           "layer",         "attention",
     "attention:fwd",   "attention:bwd", "attention:exchange",
@@ -92,6 +94,7 @@ static const struct strategy strategies[] = {
      .ring_packs = true,                /* torch.cat of keys and values, and of their gradients */                    \
      .gathered_shift = true,            /* gradients always go round by all_to_all */                                 \
      .ring_grad_f32 = true,             /* convert_to_f32 */                                                          \
+     .tensor_plan = TENSOR_PLAN_MODULE, /* parallelize_module() with PrepareModuleInput, as torchtitan */              \
      .prefetch = 1,                     /* FSDP1: BACKWARD_POST is issued after a unit's backward, by a host that runs ahead */ \
      .waits_for_reductions = true       /* FSDP1: _post_backward_final_callback() */
 
@@ -126,6 +129,9 @@ static const struct profile profiles[] = {
      .chunk_grad_f32 = true,            /* grad_w1.add_(torch.matmul(...)) into fp32 zeros */
      .clipping = CLIPPING_IN_PLACE,     /* step(): scaled_global_norm(), and unscale_and_clip_grads() multiplies always */
      .clipping_sync = true,             /* total_norm.item() */
+     .host_grads_f32 = true,            /* stage3.py: _offload_grad_partition_at_boundary(): grad_buffer.float() */
+     .host_pass_bytes = 8 + 4,          /* unscale_and_clip_grads(): mul_() 8; fp32 read again for the cast to 16 bits 4 */
+     .host_params_pageable = true,      /* _reassign_or_swap_out_partitioned_parameters(): copy_() of another type; Copy.cu */
      .host_per_checkpoint_s = 44e-3},   /* of a fresh pageable tensor, and with what surrounds it; docs/accuracy.md */
     {.name = "megatron", .summary = "Megatron-LM core 0.7 with TransformerEngine 1.6",
      .attention_impl = ATTENTION_FA2, .attention_impl_90 = ATTENTION_CUDNN,

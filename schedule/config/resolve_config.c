@@ -254,6 +254,9 @@ static enum status check_products(const struct choices *c, struct diag *diag)
         {c->subsequences > 1 && c->tp > 1 && c->hp > 1, "--subsequences",
          "head ranks that take a sequence in pieces hold them in an order of their own, which tensor ranks do not gather; "
          "choose --hp 1 or --tp 1"},
+        {c->tensor_plan == TENSOR_PLAN_REPLICATED && c->tp > 1 && c->subsequences > 1, "--tensor-plan",
+         "subsequences of a pipeline are cut over tensor ranks, which under plan replicated have all tokens; choose "
+         "--tensor-plan megatron, or --subsequences 1"},
         {m->positions == POSITIONS_LEARNED && c->seq > m->max_positions, "--seq",
          "the sequence is longer than the model's table of learned positions; choose a shorter --seq, or raise "
          "max_positions with --set"},

@@ -524,6 +524,11 @@ enum status resolve_degrees(struct choices *c, const struct request *r,
     c->stage_placement = (uint8_t)r->stage_placement;
     c->ring_layout = (uint8_t)r->ring_layout;
     c->compile = r->compile;
+    c->tensor_plan =
+        (uint8_t)(r->tensor_plan != TENSOR_PLAN_PROFILE            ? r->tensor_plan
+                  : c->profile->tensor_plan != TENSOR_PLAN_PROFILE ? c->profile->tensor_plan
+                                                                   : TENSOR_PLAN_MEGATRON);
+    c->row_ranks = c->tensor_plan == TENSOR_PLAN_REPLICATED ? 1 : c->tp;
     c->rotation = (uint8_t)(r->rotate != ROTATE_PROFILE ? r->rotate : c->profile->rotation);
     /* what a degree of 1 leaves of it */
     static const uint8_t left[2][2] = {

@@ -312,7 +312,7 @@ struct view emit_positions_gathered(const struct emit *e)
 
 struct view emit_positions_own(const struct emit *e)
 {
-    int64_t tp = (int64_t)e->tensor.size;
+    int64_t tp = (int64_t)e->choices->row_ranks;
     return view_rows(e->positions_own, first_position(e) / tp, e->unit.own_n, 1);
 }
 

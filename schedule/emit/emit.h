@@ -91,6 +91,7 @@ struct layer_saved {
     buffer_id attention_out;           /* [N, heads head_dim] */
     buffer_id projected;               /* what the output projection made; as ffn */
     buffer_id x2, norm2, norm2_stats;
+    struct view norm1_all, *norm2_all; /* of all tensor ranks; norm2_all: per chunk */
     buffer_id norm1_after_stats, norm2_after_stats;
     buffer_id (*up)[FFN_PARTS]; /* per chunk of rows, in parts of its rows: [rows, 2 ffn or ffn] */
     buffer_id *act;             /* per chunk: [rows, ffn] */

@@ -156,9 +156,9 @@ void emit_mesh(struct emit *e)
     if (weights_clip_gradients(c))
         e->group.norm =
             add_group(ir, "norm", &plain, sharded | tp | (stages > 1 ? along(&axes, ALONG_PP) : 0));
-    e->group.position = c->hp == 1   ? e->tensor.group
-                        : c->tp == 1 ? e->group.hp
-                                     : add_group(ir, "hp_tp", &plain, hp | tp);
+    e->group.position = c->hp == 1          ? c->row_ranks > 1 ? e->tensor.group : IR_NONE16
+                        : c->row_ranks == 1 ? e->group.hp
+                                            : add_group(ir, "hp_tp", &plain, hp | tp);
     e->group.shard_size = shard;
     e->group.replica_size = c->ranks / stages / c->tp / shard;
     struct axis_set ends = stages_from(e, 0, 2, c->pp - 1);

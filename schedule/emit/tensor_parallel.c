@@ -16,17 +16,40 @@ static int64_t most_rows(const struct choices *c)
     return most / c->cp / c->hp * c->micro_batch;
 }
 
+static bool is_torch(const struct emit *e)
+{
+    return e->choices->tensor_plan != TENSOR_PLAN_MEGATRON;
+}
+
+static bool is_replicated(const struct emit *e)
+{
+    return e->choices->tensor_plan == TENSOR_PLAN_REPLICATED;
+}
+
 void tensor_setup(struct emit *e, bool layers)
 {
     e->tensor.held.i = IR_NONE;
     if (e->tensor.size == 1)
         return;
     e->tensor.comm = ir_add_stream(e->ir, "comm.tp", STREAM_COMM);
-    if (!layers || !e->choices->profile->tensor_buffer)
+    if (!layers || !e->choices->profile->tensor_buffer || is_torch(e))
         return;
     e->tensor.held = emit_buffer(e, "gathered_rows", CATEGORY_COMMUNICATION, e->choices->dtype,
                                  most_rows(e->choices), e->choices->model->hidden);
     e->ir->buffer.flags[e->tensor.held.i] |= BUFFER_PERSISTENT;
+}
+
+bool tensor_keeps_gathered(const struct emit *e)
+{
+    return e->tensor.size > 1 && is_torch(e);
+}
+
+static op_id collective_of(struct emit *e, enum work_kind kind, struct view x, struct view y)
+{
+    struct work work = {.kind = (uint8_t)kind,
+                        .collective = {e->tensor.group, bytes_of(e, x), ALGORITHM_AUTO, 0}};
+    op_id after = e->choices->profile->tensor_after ? e->last_compute : (op_id){IR_NONE};
+    return emit_op_after(e, after, e->tensor.comm, &work, &x, 1, &y, 1);
 }
 
 /* Emits a collective of the tensor group: one for each sequence of a micro-batch, or one for all rows. In an
@@ -36,21 +59,40 @@ static void collective(struct emit *e, enum work_kind kind, struct view x, struc
 {
     int64_t pieces = order == TENSOR_SEQUENCES ? e->choices->micro_batch : 1;
     int64_t from = (int64_t)x.count / pieces, to = (int64_t)y.count / pieces;
-    int64_t each = (int64_t)dtype_bytes(dtype_of(e, x));
-    struct work work = {.kind = (uint8_t)kind,
-                        .collective = {e->tensor.group, from * each, ALGORITHM_AUTO, 0}};
-    op_id after = e->choices->profile->tensor_after ? e->last_compute : (op_id){IR_NONE};
-    for (int64_t i = 0; i < pieces; i++) {
-        struct view read = view_part(x, i * from, from), write = view_part(y, i * to, to);
-        emit_op_after(e, after, e->tensor.comm, &work, &read, 1, &write, 1);
-    }
+    for (int64_t i = 0; i < pieces; i++)
+        collective_of(e, kind, view_part(x, i * from, from), view_part(y, i * to, to));
+}
+
+/* Moves a tensor between the order of its sequences, [B, ranks, part], and that of tensor ranks, [ranks, B, part];
+ * a tensor in which products may have rows in any order keeps its own, at the cost of the same copy. */
+static struct view reordered(struct emit *e, struct view x, enum work_kind kind,
+                             enum tensor_rows order, int64_t cols)
+{
+    int64_t ranks = (int64_t)e->tensor.size, count = (int64_t)x.count;
+    int64_t sequences = order == TENSOR_SEQUENCES ? e->choices->micro_batch : 1;
+    struct view y = emit_computed(e, "moved", CATEGORY_COMMUNICATION, count / cols, cols);
+    return emit_pack(e, kind, x, y, sequences, ranks, count / sequences / ranks);
+}
+
+/* PyTorch gathers along the first dimension; of several sequences the parts are then concatenated along the second
+ * (torch.cat; of one sequence they are a view). */
+static struct view torch_gather(struct emit *e, struct view x, int64_t cols, enum tensor_rows order,
+                                const char *stem)
+{
+    int64_t rows = (int64_t)x.count / cols * (int64_t)e->tensor.size;
+    bool copied = e->choices->micro_batch > 1;
+    struct view y = emit_computed(e, copied ? "arrived" : stem, CATEGORY_COMMUNICATION, rows, cols);
+    e->sync = collective_of(e, WORK_ALL_GATHER, x, y);
+    return copied ? reordered(e, y, WORK_UNPACK, order, cols) : y;
 }
 
 struct view tensor_gather(struct emit *e, struct view x, int64_t cols, enum tensor_rows order,
                           const char *stem, bool held)
 {
-    if (e->tensor.size == 1)
+    if (e->tensor.size == 1 || is_replicated(e))
         return x;
+    if (is_torch(e))
+        return torch_gather(e, x, cols, order, stem);
     int64_t rows = (int64_t)x.count / cols * (int64_t)e->tensor.size;
     struct view y;
     /* gradients of weights that are put off read it when others have been gathered since */
@@ -59,6 +101,17 @@ struct view tensor_gather(struct emit *e, struct view x, int64_t cols, enum tens
     else
         y = emit_computed(e, stem, CATEGORY_COMMUNICATION, rows, cols);
     collective(e, WORK_ALL_GATHER, x, y, order);
+    return y;
+}
+
+/* A compiled graph has equal gathers once (torch/_functorch/compile_utils.py, fx_graph_cse()). */
+struct view tensor_gather_input(struct emit *e, struct view x, int64_t cols, enum tensor_rows order,
+                                int products)
+{
+    bool each = e->choices->tensor_plan == TENSOR_PLAN_LINEAR && !e->choices->compile;
+    struct view y = tensor_gather(e, x, cols, order, "norm_all", true);
+    for (int i = 1; each && e->tensor.size > 1 && i < products; i++)
+        tensor_gather(e, x, cols, order, "norm_again", false);
     return y;
 }
 
@@ -79,7 +132,7 @@ struct view tensor_own(struct emit *e, struct view x, const char *stem)
 
 struct view tensor_product(struct emit *e, struct view y, int64_t cols, const char *stem)
 {
-    if (e->tensor.size == 1)
+    if (e->tensor.size == 1 || is_replicated(e))
         return y;
     return emit_computed(e, stem, CATEGORY_COMMUNICATION,
                          (int64_t)y.count / cols * (int64_t)e->tensor.size, cols);
@@ -87,8 +140,32 @@ struct view tensor_product(struct emit *e, struct view y, int64_t cols, const ch
 
 void tensor_scatter(struct emit *e, struct view x, struct view y, enum tensor_rows order)
 {
-    if (e->tensor.size > 1)
-        collective(e, WORK_REDUCE_SCATTER, x, y, order);
+    if (e->tensor.size == 1 || is_replicated(e))
+        assert(x.buffer.i == y.buffer.i && "a product that is not cut writes its result");
+    if (e->tensor.size == 1)
+        return;
+    if (is_replicated(e))
+        e->sync = collective_of(e, WORK_ALL_REDUCE, x, y);
+    else if (is_torch(
+                 e)) /* reduce_scatter_tensor() on dimension 1: chunks are concatenated first */
+        e->sync = collective_of(e, WORK_REDUCE_SCATTER,
+                                reordered(e, x, WORK_PACK, order, e->choices->model->hidden), y);
     else
-        assert(x.buffer.i == y.buffer.i && "with one tensor rank a product writes its result");
+        collective(e, WORK_REDUCE_SCATTER, x, y, order);
+}
+
+void tensor_scatter_input(struct emit *e, struct view x, struct view y, enum tensor_rows order,
+                          int products)
+{
+    bool each = e->choices->tensor_plan == TENSOR_PLAN_LINEAR || is_replicated(e);
+    for (int i = 1; each && e->tensor.size > 1 && i < products; i++) {
+        struct view dropped =
+            emit_computed(e, "dx_part", CATEGORY_COMMUNICATION,
+                          (int64_t)y.count / e->choices->model->hidden, e->choices->model->hidden);
+        if (is_replicated(e))
+            e->sync = collective_of(e, WORK_ALL_REDUCE, x, dropped);
+        else
+            tensor_scatter(e, x, dropped, order);
+    }
+    tensor_scatter(e, x, y, order);
 }

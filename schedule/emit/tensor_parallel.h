@@ -5,7 +5,8 @@
  * each sequence. A gather collects all tokens before wqkv and w13, and a reduce-scatter sums and cuts them after wo
  * and w2. Backward it is the other way round, and the saved local input of wqkv and w13 is gathered once more for
  * their weight gradients. Everything in between, attention included, sees a transformer of 1/tp the width on all
- * tokens of the tensor ranks.
+ * tokens of the tensor ranks. PyTorch's DTensor does the same with copies around collectives, or with all tokens on
+ * every tensor rank (enum tensor_plan); there a collective's result is waited for at once.
  *
  * Rows: e->unit.rows of whole tokens inside the pairs, e->unit.own_rows = e->unit.rows / tp outside. With tp = 1
  * nothing is sent and views are returned unchanged. */
@@ -26,6 +27,16 @@ enum tensor_rows { TENSOR_SEQUENCES, TENSOR_ANY };
  * the implementation keeps for such gathers throughout the step, if it keeps one and no weight gradient is deferred. */
 struct view tensor_gather(struct emit *e, struct view x, int64_t cols, enum tensor_rows order,
                           const char *stem, bool held);
+/* True if gathered inputs of products are kept for the backward; else it gathers them again. */
+bool tensor_keeps_gathered(const struct emit *e);
+/* As tensor_gather() of an input that `products` products of the framework read. By the plan it is gathered once, or
+ * once for each of them. */
+struct view tensor_gather_input(struct emit *e, struct view x, int64_t cols, enum tensor_rows order,
+                                int products);
+/* As tensor_scatter() of the gradient of such an input, which by the plan is reduced once, or once for each product.
+ * The products are one here, so each further reduction repeats the first one and its result is dropped. */
+void tensor_scatter_input(struct emit *e, struct view x, struct view y, enum tensor_rows order,
+                          int products);
 /* As tensor_gather(), into y, which has room for all. */
 void tensor_gather_to(struct emit *e, struct view x, struct view y);
 /* Returns this rank's equal part of x, where x is the same on all tensor ranks. An op names the same operand on every

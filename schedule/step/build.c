@@ -43,7 +43,7 @@ static void make_inputs(struct emit *e)
     int64_t local = n * c->micro_batch * units;
     bool all = pipeline_of(c)->multiplexed, first = all || e->stage == pipeline_stage(c, 0);
     bool last = all || e->stage == pipeline_stage(c, pipeline_chunks(c) - 1);
-    uint16_t tensor = e->tensor.group;
+    uint16_t tensor = c->row_ranks > 1 ? e->tensor.group : IR_NONE16;
     int64_t places = n; /* of one sequence, or of all where each is cut in its own way */
     if (c->ring_layout == RING_ZIGZAG_DOCUMENTS)
         places = local;
@@ -56,9 +56,9 @@ static void make_inputs(struct emit *e)
     if (e->group.hp != IR_NONE16)
         e->positions_gathered = input(e, "all_positions", BINDING_POSITIONS, e->group.position,
                                       DTYPE_I32, places * c->hp);
-    if (e->tensor.size > 1)
-        e->positions_own =
-            input(e, "own_positions", BINDING_POSITIONS, IR_NONE16, DTYPE_I32, places / c->tp);
+    if (c->row_ranks > 1)
+        e->positions_own = input(e, "own_positions", BINDING_POSITIONS, IR_NONE16, DTYPE_I32,
+                                 places / c->row_ranks);
     if (last)
         e->loss = input(e, "loss", BINDING_LOSS, IR_NONE16, DTYPE_F32, 1);
 }
@@ -107,7 +107,7 @@ static struct token_layout layout_of(const struct choices *c)
     if (c->subsequences > 1)
         return (struct token_layout){.kind = LAYOUT_RANK_ORDINAL,
                                      .cp = 1,
-                                     .hp = c->hp * c->tp,
+                                     .hp = c->hp * c->row_ranks,
                                      .chunks = c->subsequences,
                                      .tokens = c->seq,
                                      .length = c->lengths};
@@ -118,7 +118,7 @@ static struct token_layout layout_of(const struct choices *c)
                                      .chunks = c->chunks,
                                      .tokens = c->seq,
                                      .chunk = c->seq % c->chunk == 0 ? 0 : c->chunk};
-    return (struct token_layout){kind, c->cp, c->hp * c->tp, 1, c->seq, 0, NULL};
+    return (struct token_layout){kind, c->cp, c->hp * c->row_ranks, 1, c->seq, 0, NULL};
 }
 
 /* An upper bound of the ops that emission and passes make, per layer and micro-batch. */
@@ -292,8 +292,8 @@ static bool build(struct ir *out, const struct choices *c, const struct transfor
         .whole = whole,
         .unit = {.n = c->seq / c->hp / c->cp,
                  .rows = c->seq / c->hp / c->cp * c->micro_batch,
-                 .own_n = c->seq / c->hp / c->cp / c->tp,
-                 .own_rows = c->seq / c->hp / c->cp / c->tp * c->micro_batch},
+                 .own_n = c->seq / c->hp / c->cp / c->row_ranks,
+                 .own_rows = c->seq / c->hp / c->cp / c->row_ranks * c->micro_batch},
         .guard = IR_NONE16,
         .repeats = repeats,
         .weights.grad_dtype =

@@ -39,6 +39,14 @@ static struct view product_bias(const struct emit *e, uint32_t part, enum weight
     return e->tensor.size > 1 ? view_none() : optional_weight(e, part, weight);
 }
 
+enum { QKV_PRODUCTS = 3 };
+
+/* The number of products that read the normed input of the feed-forward part. */
+static int mlp_products(const struct emit *e)
+{
+    return gated(e) ? 2 : 1;
+}
+
 /* True if pieces of the feed-forward part save only their input, as in FPDT and in the tiled MLP that UPipe uses
  * (ALST, arXiv 2506.13996, section 3.1). Otherwise cutting into pieces would save no memory in the backward. */
 static bool computed_again(const struct emit *e)
@@ -122,12 +130,13 @@ static void mlp_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id y
         struct piece piece = emit_piece(e->unit.own_rows, e->choices->ffn_chunks, i);
         if (piece.rows == 0) /* of a short subsequence */
             break;
-        int64_t rows = piece.rows * (int64_t)e->tensor.size;
+        int64_t rows = piece.rows * (int64_t)e->choices->row_ranks;
         buffer_id act = saved->act[i] = emit_activation(e, "act", rows, f);
         struct view y_rows = view_rows(y, piece.begin, piece.rows, h);
         e->tags.chunk = e->choices->ffn_chunks > 1 ? (uint16_t)i : IR_NONE16;
-        struct view x_rows = tensor_gather(e, view_rows(x, piece.begin, piece.rows, h), h,
-                                           TENSOR_ANY, "norm_all", true);
+        struct view x_rows = tensor_gather_input(e, view_rows(x, piece.begin, piece.rows, h), h,
+                                                 TENSOR_ANY, mlp_products(e));
+        saved->norm2_all[i] = x_rows;
         mlp_wide(e, layer, x_rows, saved->up[i], act, rows, CHAIN_FORWARD);
         struct view product = tensor_product(e, y_rows, h, "ffn_all");
         emit_matmul(e, MATMUL_NT, view_all(e, act), weight_view(e, layer, WEIGHT_DOWN),
@@ -148,7 +157,7 @@ static void mlp_backward(struct emit *e, uint32_t layer, buffer_id dy, buffer_id
         struct piece piece = emit_piece(e->unit.own_rows, e->choices->ffn_chunks, i);
         if (piece.rows == 0) /* of a short subsequence */
             break;
-        int64_t rows = piece.rows * (int64_t)e->tensor.size;
+        int64_t rows = piece.rows * (int64_t)e->choices->row_ranks;
         struct view own = view_rows(dy, piece.begin, piece.rows, h);
         struct view dx_rows = view_rows(dx, piece.begin, piece.rows, h);
         buffer_id d_act = emit_activation(e, "d_act", rows, f);
@@ -169,12 +178,14 @@ static void mlp_backward(struct emit *e, uint32_t layer, buffer_id dy, buffer_id
         mlp_wide_backward(e, saved->up[i], d_act, d_up, rows);
         /* the gather of the second product's input is issued after the first product, and the scatter of the first
          * product's result after the second product */
-        struct view x_rows = tensor_gather(e, view_rows(saved->norm2, piece.begin, piece.rows, h),
-                                           h, TENSOR_ANY, "norm_all", true);
+        struct view x_rows = saved->norm2_all[i];
+        if (!tensor_keeps_gathered(e))
+            x_rows = tensor_gather(e, view_rows(saved->norm2, piece.begin, piece.rows, h), h,
+                                   TENSOR_ANY, "norm_all", true);
         struct view product = tensor_product(e, dx_rows, h, "dx_all");
         emit_matmul(e, MATMUL_NN, view_all(e, d_up), weight_view(e, layer, WEIGHT_UP), view_none(),
                     product, rows, h, up);
-        tensor_scatter(e, product, dx_rows, TENSOR_ANY);
+        tensor_scatter_input(e, product, dx_rows, TENSOR_ANY, mlp_products(e));
         emit_weight_grad(e, layer, WEIGHT_UP, view_all(e, d_up), x_rows, up, h, rows);
         emit_bias_grad(e, layer, WEIGHT_UP_BIAS, view_all(e, d_up), rows, up);
     }
@@ -267,7 +278,8 @@ buffer_id layer_forward(struct emit *e, uint32_t layer, buffer_id x)
     saved->attention_out = emit_activation(e, "attention", e->unit.rows, q);
     e->tags.region = REGION_LINEAR;
     struct view normed =
-        tensor_gather(e, view_all(e, saved->norm1), h, TENSOR_SEQUENCES, "norm_all", true);
+        tensor_gather_input(e, view_all(e, saved->norm1), h, TENSOR_SEQUENCES, QKV_PRODUCTS);
+    saved->norm1_all = normed;
     attention_emitters[e->choices->attention].forward(e, layer, normed.buffer,
                                                       saved->attention_out);
 

@@ -41,7 +41,7 @@ static struct row_range rows_of(const struct stage *s, uint32_t chunk, uint32_t 
     const struct choices *c = s->c;
     uint32_t part = unit % c->subsequences;
     int64_t tokens = pipeline_prefix(c, part + 1) - pipeline_prefix(c, part);
-    int64_t rows = tokens / c->cp / c->hp / c->tp * c->micro_batch;
+    int64_t rows = tokens / c->cp / c->hp / c->row_ranks * c->micro_batch;
     int64_t k = share.count, i = (int64_t)stage - share.first;
     if (i < 0 || i >= k)
         return (struct row_range){0, 0};
@@ -94,13 +94,14 @@ static int64_t most_keys(const struct stage *s, uint32_t chunk)
     bool shares = s->pipeline->multiplexed;
     uint32_t last =
         (shares && s->e->stage > chunk ? multiplex_end_of_first(c, chunk) : c->subsequences) - 1;
-    int64_t begin = pipeline_prefix(c, last), rows = (pipeline_prefix(c, last + 1) - begin) / c->tp;
+    int64_t begin = pipeline_prefix(c, last),
+            rows = (pipeline_prefix(c, last + 1) - begin) / c->row_ranks;
     int64_t most = rows;
     for (uint32_t k = 2; shares && k <= c->pp; k++) {
         int64_t all = emit_piece(rows, k, 0).rows * k;
         most = all > most ? all : most;
     }
-    return begin + most * c->tp;
+    return begin + most * c->row_ranks;
 }
 
 void stage_set_unit(struct stage *s, uint32_t chunk, uint32_t unit, enum phase phase)
@@ -114,8 +115,8 @@ void stage_set_unit(struct stage *s, uint32_t chunk, uint32_t unit, enum phase p
     e->unit.shared = remote_shared(e, chunk, unit);
     if (share.count > 1) { /* rows of one sequence, cut only over tensor ranks */
         struct row_range mine = rows_of(s, chunk, unit, e->stage);
-        end = begin + mine.end * c->tp;
-        begin += mine.begin * c->tp;
+        end = begin + mine.end * c->row_ranks;
+        begin += mine.begin * c->row_ranks;
         e->unit.shared.group = multiplex_group(e, "stages", share);
     }
     e->unit.subsequence = part;
@@ -127,7 +128,7 @@ void stage_set_unit(struct stage *s, uint32_t chunk, uint32_t unit, enum phase p
     e->prefix = s->prefix != NULL ? s->prefix[unit / k] : NULL;
     e->unit.n = end - begin;
     e->unit.rows = e->unit.n * c->micro_batch;
-    e->unit.own_n = e->unit.n / c->tp;
+    e->unit.own_n = e->unit.n / c->row_ranks;
     e->unit.own_rows = e->unit.own_n * c->micro_batch;
     e->unit.first_token = begin;
     e->unit.first_row = (int64_t)(unit / k) * n * c->micro_batch + begin;

@@ -22,6 +22,7 @@ struct layer_saved *saved_new(struct emit *e)
                 arena_array(&e->arena, c->chunks, sizeof *row->attention->chunk);
         row[l].up = arena_array(&e->arena, c->ffn_chunks, sizeof *row->up);
         row[l].act = arena_array(&e->arena, c->ffn_chunks, sizeof *row->act);
+        row[l].norm2_all = arena_array(&e->arena, c->ffn_chunks, sizeof *row->norm2_all);
     }
     return row;
 }

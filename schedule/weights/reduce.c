@@ -57,7 +57,7 @@ static void sum_over_tensor_ranks(struct shard *s, uint32_t row, uint16_t group,
 }
 
 /* Sums over tensor ranks the gradients of weights that each of them holds whole. Before that, a rank's gradient
- * covers only its own tokens (norms, biases after a scatter), its own heads (norms of heads), or, if key and value
+ * covers only its own tokens (norms, biases after a scatter; not where each rank has all tokens), its own heads (norms of heads), or, if key and value
  * heads are copied, the queries of its own ones. */
 static void reduce_tensor(struct shard *s, uint32_t row, buffer_id grad)
 {
@@ -76,8 +76,16 @@ static void reduce_tensor(struct shard *s, uint32_t row, buffer_id grad)
                                       part->base + slot->offset + (uint64_t)(q * slot->cols),
                                       (uint64_t)((slot->rows - q) * slot->cols));
         }
-        sum_over_tensor_ranks(s, row, e->tensor.group, grad, part->base + part->whole_begin,
-                              part->whole_count);
+        static const enum weight of_heads[] = {WEIGHT_Q_NORM, WEIGHT_K_NORM};
+        bool all_tokens = e->choices->row_ranks == 1;
+        for (size_t i = 0; all_tokens && p < layers && i < ARRAY_LEN(of_heads); i++) {
+            const struct weight_slot *slot = &e->weights.slot[of_heads[i]];
+            sum_over_tensor_ranks(s, row, e->tensor.group, grad, part->base + slot->offset,
+                                  (uint64_t)(slot->rows * (slot->cols > 0 ? slot->cols : 1)));
+        }
+        if (!all_tokens)
+            sum_over_tensor_ranks(s, row, e->tensor.group, grad, part->base + part->whole_begin,
+                                  part->whole_count);
     }
 }
 

@@ -1,14 +1,15 @@
 /* The optimizer's step on a stage's part of its bundles: clipping, then AdamW on each bundle, on the device or on the
  * host, and copies of the new parameters to the buffers from which they are read. */
+#include "schedule/choices/profile.h"
 #include "schedule/emit/emit.h"
 #include "schedule/weights/bundles.h"
 #include "schedule/weights/weights.h"
 
 /* Returns a buffer of the same shape on the host, for one use. */
-static buffer_id on_host(struct emit *e, buffer_id buffer)
+static buffer_id on_host(struct emit *e, buffer_id buffer, enum memory memory)
 {
     buffer_id host = ir_add_buffer_like(e->ir, buffer);
-    e->ir->buffer.memory[host.i] = MEMORY_PINNED;
+    e->ir->buffer.memory[host.i] = (uint8_t)memory;
     e->ir->buffer.flags[host.i] = 0;
     return host;
 }
@@ -18,6 +19,8 @@ static buffer_id on_host(struct emit *e, buffer_id buffer)
 static void update(struct emit *e, uint32_t b, buffer_id norm)
 {
     struct bundle_state *bundle = &e->weights.bundle[b];
+    const struct profile *profile = e->choices->profile;
+    bool pageable = profile->host_params_pageable;
     bool host = e->choices->optimizer == CHOICE_OPTIMIZER_HOST;
     bool sharded = bundle->grad_shard.i != IR_NONE;
     buffer_id grad = weights_final_grad(e, b);
@@ -32,9 +35,12 @@ static void update(struct emit *e, uint32_t b, buffer_id norm)
 
     buffer_id written = param, read = grad;
     if (host) {
-        read = on_host(e, grad);
-        written = on_host(e, param);
-        emit_copy(e, WORK_D2H, false, view_all(e, grad), view_all(e, read));
+        struct view sent = view_all(e, grad);
+        if (profile->host_grads_f32)
+            sent = emit_as(e, sent, DTYPE_F32, "grad_wide", CATEGORY_GRADIENT);
+        read = on_host(e, sent.buffer, MEMORY_PINNED);
+        written = on_host(e, param, pageable ? MEMORY_PAGEABLE : MEMORY_PINNED);
+        emit_copy(e, WORK_D2H, false, sent, view_all(e, read));
     }
     bool copies = bundle->master.i != param.i; /* parameters beside the optimizer's own */
     struct view state[4] = {ir_whole(e->ir, bundle->master), ir_whole(e->ir, bundle->moment1),
@@ -46,7 +52,7 @@ static void update(struct emit *e, uint32_t b, buffer_id norm)
     emit_op(e, host ? e->stream.host : e->stream.compute, &work, reads, norm.i != IR_NONE ? 5 : 4,
             state, copies ? 4 : 3);
     if (host)
-        emit_copy(e, WORK_H2D, false, view_all(e, written), view_all(e, param));
+        emit_copy(e, WORK_H2D, pageable, view_all(e, written), view_all(e, param));
     if (gather_after) {
         e->tags.region = REGION_WEIGHTS;
         weights_collective(e, e->stream.gather, WORK_ALL_GATHER, e->group.shard, param,

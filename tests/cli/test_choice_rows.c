@@ -89,7 +89,7 @@ static const char *const others[] = {
     "ranks", "only_attention", "impl", "shared_open", "offload_adaptive",
     /* struct choices: parts of a strategy, a row by a function, or what follows from choices */
     "attention", "strategy", "profile", "uneven", "shared", "interleaved", "chunks",
-    "offload_ratio"};
+    "offload_ratio", "row_ranks"};
 
 static bool is_word(char c)
 {
@@ -250,7 +250,7 @@ static void identities_differ_where_choices_matter(void)
         int64_t one[CHOICE_NAME_COUNT], other[CHOICE_NAME_COUNT];
         if (row->chosen.size == 0)
             continue;
-        small.cp = small.hp = small.pp = small.dp = small.window = 2;
+        small.cp = small.hp = small.tp = small.pp = small.dp = small.window = 2;
         small.chunks = small.subsequences = 2;
         small.pipeline = CHOICE_PIPELINE_MSP;
         large = small;
@@ -260,7 +260,7 @@ static void identities_differ_where_choices_matter(void)
         CHECK(row->key, one[i] != other[i]);
         if (row->matters == NULL || row->matters == choice_rows[CHOICE_NAME_compile].matters)
             continue;
-        small.cp = small.hp = small.pp = small.dp = small.window = 1;
+        small.cp = small.hp = small.tp = small.pp = small.dp = small.window = 1;
         small.chunks = small.subsequences = 1;
         small.pipeline = CHOICE_PIPELINE_NONE;
         large = small;

@@ -28,7 +28,7 @@ static void every_preset_loads_and_gives_a_source_for_every_number(void)
     const char *const *names;
     size_t count;
     CHECK_INT("list", cluster_presets(&names, &count, &all.arena, &all.diag), STATUS_OK);
-    CHECK_INT("presets", (int64_t)count, 15);
+    CHECK_INT("presets", (int64_t)count, 18);
     for (size_t i = 0; i < count; i++) {
         struct cluster_fixture f = {0};
         if (load(&f, names[i])) {

@@ -84,6 +84,35 @@ static void numbers_follow_any_name(void)
     release(&preset);
 }
 
+static void a_board_without_a_switch(void)
+{
+    static const struct {
+        const char *line;
+        int kind;
+        double bandwidth;
+        const char *other;
+    } rows[] = {
+        {"1x4xh200:board=mesh", FABRIC_MESH, 150e9, NULL},
+        {"2x2xh100:nics=1,board=mesh", FABRIC_MESH, 150e9, NULL},
+        {"1x4xa100-80g:board=mesh,nics=2", FABRIC_MESH, 100e9, NULL},
+        {"1x4xh200:board=switch", FABRIC_SWITCH, 450e9, NULL},
+        {"2x4xh100", FABRIC_SWITCH, 450e9, "2x4xh100:board=mesh"},
+        {"1x2xh200:nics=1", FABRIC_SWITCH, 450e9, "1x2xh200:nics=1,board=mesh"},
+        {"2x8xh100", FABRIC_SWITCH, 450e9, NULL},
+        {"1x4xb200", FABRIC_SWITCH, 900e9, NULL},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct cluster_fixture f = {0};
+        if (load(&f, rows[i].line)) {
+            CHECK_INT(rows[i].line, f.cluster.fabric.kind, rows[i].kind);
+            CHECK_CLOSE(rows[i].line, f.cluster.fabric.bytes_per_s, rows[i].bandwidth, 0);
+            CHECK_TEXT(rows[i].line, f.cluster.other_wiring ? f.cluster.other_wiring : "",
+                       rows[i].other ? rows[i].other : "");
+        }
+        release(&f);
+    }
+}
+
 /* The achievable rate scales with the nominal one, unless it is given too. */
 static void rates_that_are_not_given_are_scaled(void)
 {
@@ -152,6 +181,16 @@ static const struct {
     {"2x4xh100:", "2x4xh100::1:10: error: no option ''; give nics=N, or a number of a cluster "
                   "file, such as nic.bandwidth=200 Gb/s (not nodes, gpus_per_node, nic.count, "
                   "pcie.switches or a list)\n"},
+    {"1x4xb200:board=mesh",
+     "1x4xb200:board=mesh:1:5: error: board=mesh: no board of four 'b200' is "
+     "known whose pairs are wired directly; those of a100-80g, h100 and h200 "
+     "are; or give fabric.kind=mesh with fabric.bandwidth\n"},
+    {"1x4xh200:board=ring",
+     "1x4xh200:board=ring:1:16: error: board: no wiring 'ring'; there are "
+     "switch (GPUs of a node of eight, behind its NVSwitch) and mesh (a board "
+     "of four whose pairs are wired directly)\n"},
+    {"dgx-h100:board=mesh", "dgx-h100:board=mesh:1:16: error: board: a named cluster has its own "
+                            "wiring; give NODESxGPUSxDEVICE:board=mesh, or a cluster file\n"},
     {"2x4xh100:nics", "2x4xh100:nics:1:14: error: expected nics=VALUE\n"},
     {"2x4xh100:nics=", "2x4xh100:nics=:1:15: error: nics: '': the number must be from 1 to 4, at "
                        "most one for each GPU\n"},
@@ -208,6 +247,7 @@ static const struct check_case cases[] = {
     {"a line cuts a node from a preset", a_line_cuts_a_node_from_a_preset},
     {"options set any number", options_set_any_number},
     {"numbers follow any name", numbers_follow_any_name},
+    {"a board without a switch", a_board_without_a_switch},
     {"rates that are not given are scaled", rates_that_are_not_given_are_scaled},
     {"a wrong line is refused", a_wrong_line_is_refused},
     {"a line with a NUL is refused", a_line_with_a_nul_is_refused},
