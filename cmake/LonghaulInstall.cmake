@@ -4,7 +4,7 @@ include(GNUInstallDirs)
 
 function(longhaul_install)
     set(data ${CMAKE_INSTALL_DATADIR}/longhaul)
-    foreach(folder models/presets traces/documents traces/published plots docs/schema)
+    foreach(folder launch models/presets traces/documents traces/published plots docs/schema)
         cmake_path(GET folder PARENT_PATH parent)
         if(EXISTS ${PROJECT_SOURCE_DIR}/${folder})
             install(DIRECTORY ${folder} DESTINATION ${data}/${parent})

@@ -3,6 +3,7 @@
 #include "base/units.h"
 #include "models/cluster.h"
 #include "predict/launch/launch.h"
+#include "predict/launch/table_file.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -183,6 +184,7 @@ static void put_option(struct text *out, const struct launch_option *option)
 }
 
 struct from {
+    struct launch_tables tables;
     struct launch launch;
     struct text taken, replaced, left; /* options, as a command has them */
 };
@@ -232,26 +234,40 @@ static enum status count_gpus(const struct options *options, const struct launch
     return status;
 }
 
-static enum status read_files(struct launch *launch, struct options *options, struct diag *diag)
+/* True for a table file of a framework of the user's own. */
+static bool is_table(const char *path)
+{
+    size_t size = strlen(path);
+    return size > 4 && strcmp(path + size - 4, ".csv") == 0;
+}
+
+static enum status read_files(struct launch *launch, struct launch_tables *tables,
+                              struct options *options, struct diag *diag)
 {
     size_t count;
     const char *const *files = options_list(options, "from", &count);
-    enum status status = STATUS_OK;
+    enum status status = launch_tables_load(tables, diag);
+    launch->tables = tables;
+    for (size_t i = 0; i < count && status == STATUS_OK; i++)
+        if (is_table(files[i]))
+            status = launch_tables_add(tables, files[i], diag);
     for (size_t i = 0; i < options->argument_count && status == STATUS_OK; i++)
         status = launch_read(launch, options->argument[i], diag);
     for (size_t i = 0; i < count && status == STATUS_OK; i++)
-        status = launch_read(launch, files[i], diag);
+        if (!is_table(files[i]))
+            status = launch_read(launch, files[i], diag);
     return status;
 }
 
 /* "x.sh: arguments of Megatron-LM; as options:" and the rest. */
-static void print(const struct from *from, struct text *out)
+static void print(struct from *from, struct text *out)
 {
     const char *between = "";
     text_puts(out, "from ");
     for (int i = 0; i < LAUNCH_FRAMEWORKS; i++)
         if (from->launch.has[i] && i != LAUNCH_LAUNCHER) {
-            text_printf(out, "%s%s", between, launch_framework_names[i]);
+            text_printf(out, "%s%s", between,
+                        launch_framework_name(&from->launch, (enum launch_framework)i));
             between = " and ";
         }
     text_puts(out, *between == '\0' ? "a model's file, as options:\n" : ", as options:\n");
@@ -310,7 +326,7 @@ enum status from_apply(struct options *options, bool search, struct diag *diag)
                                  .length = options_given(options, "seq") ||
                                            is_varied(options, "seq") || looks_for_length(options),
                                  .vocab = set != NULL && strstr(set, "vocab=") != NULL};
-    enum status status = read_files(&from.launch, options, diag);
+    enum status status = read_files(&from.launch, &from.tables, options, diag);
     if (status == STATUS_OK)
         status = count_gpus(options, &from.launch, &given.gpus, diag);
     if (status == STATUS_OK)
@@ -328,5 +344,6 @@ enum status from_apply(struct options *options, bool search, struct diag *diag)
     text_release(&from.replaced);
     text_release(&from.left);
     launch_release(&from.launch);
+    launch_tables_release(&from.tables);
     return status;
 }

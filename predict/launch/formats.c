@@ -1,6 +1,7 @@
 #include "predict/launch/formats.h"
 
 #include "base/arena.h"
+#include "predict/launch/table_file.h"
 
 #include <string.h>
 
@@ -13,35 +14,6 @@
  * levanter/main/train_lm.py, examples/configs of prime-rl. */
 /* clang-format off */
 static const struct launch_format formats[] = {
-    {"Axolotl", NOT_READ,
-     "base_model base_model_config sequence_len sample_packing dataset_prepared_path val_set_size pad_to_sequence_len",
-     NULL, "axolotl",
-     "give its settings as options: base_model's config.json as --model, sequence_len as --seq, micro_batch_size as "
-     "--micro-batch, context_parallel_size as --cp, tensor_parallel_size as --tp, with --profile hf and, under FSDP or "
-     "ZeRO-3, --weights zero3"},
-    {"verl", NOT_READ,
-     "actor_rollout_ref. data.micro_batch_size_per_gpu data.train_batch_size data.train_files data.max_token_len_per_gpu "
-     "model.partial_pretrain engine.ulysses_sequence_parallel_size algorithm.adv_estimator",
-     NULL, "verl",
-     "give its settings as options: the model's config.json as --model, data.max_length as --seq, "
-     "data.micro_batch_size_per_gpu as --micro-batch, data.train_batch_size as --batch, ulysses_sequence_parallel_size as "
-     "--hp, with --profile hf --weights zero3"},
-    {"LLaMA-Factory", NOT_READ,
-     "finetuning_type cutoff_len dataset_dir neat_packing",
-     "--finetuning_type --cutoff_len --dataset_dir --neat_packing", "llamafactory llamafactory-cli LLaMA-Factory",
-     "give its settings as options: the config.json of model_name_or_path as --model, cutoff_len as --seq, "
-     "per_device_train_batch_size as --micro-batch, with --profile hf and, with ZeRO-3 or FSDP, --weights zero3"},
-    {"ms-swift", NOT_READ,
-     "tuner_type train_type sft_type tuner_backend",
-     "--tuner_type --train_type --sft_type --tensor_model_parallel_size", "swift",
-     "give its settings as options: the model's config.json as --model, max_length as --seq, "
-     "per_device_train_batch_size or micro_batch_size as --micro-batch, tensor_model_parallel_size as --tp, "
-     "sequence_parallel_size as --hp, with --profile hf, or megatron for `megatron sft`"},
-    {"OpenRLHF", NOT_READ,
-     NULL, "--pretrain --micro_train_batch_size --ring_attn_size --train.micro_batch_size --ds.ring_attn_size --ds.zero_stage",
-     "openrlhf",
-     "give its settings as options: the model's config.json as --model, max_len as --seq, the micro-batch as "
-     "--micro-batch, ring_attn_size as --cp, zero_stage as --zero, with --profile deepspeed"},
     {"torchtune", NOT_READ,
      "tokenizer._component_ model._component_ optimizer._component_", NULL, "tune torchtune",
      "give its settings as options: the model's config.json as --model, tokenizer.max_seq_len as --seq, batch_size as "
@@ -53,7 +25,7 @@ static const struct launch_format formats[] = {
     {"NeMo", NOT_READ,
      "trainer.devices trainer.num_nodes model.micro_batch_size model.tensor_model_parallel_size policy.train_micro_batch_size "
      "cluster.gpus_per_node",
-     NULL, "nemo nemo_rl nemo_automodel",
+     NULL, "nemo_rl nemo_automodel",
      "give its settings as options: the model as --model, the length as --seq, micro_batch_size as --micro-batch, "
      "global_batch_size as --batch, tensor_model_parallel_size as --tp, pipeline_model_parallel_size as --pp, "
      "context_parallel_size as --cp, with --profile megatron"},
@@ -62,10 +34,6 @@ static const struct launch_format formats[] = {
      "give its settings as options: num_layers, hidden_size and the like as --model layers=...,hidden=..., seq_length as "
      "--seq, train_micro_batch_size_per_gpu as --micro-batch, pipe_parallel_size as --pp, model_parallel_size as --tp, "
      "with --profile deepspeed"},
-    {"nanotron", NOT_READ,
-     "parallelism.dp tokens.micro_batch_size tokens.sequence_length model.model_config.", NULL, "nanotron",
-     "give its settings as options: model.model_config as --model layers=...,hidden=..., tokens.sequence_length as --seq, "
-     "tokens.micro_batch_size as --micro-batch, parallelism.tp, pp and dp as --tp, --pp and --dp"},
     {"MaxText", NOT_READ,
      "base_emb_dim base_num_decoder_layers ici_fsdp_parallelism dcn_data_parallelism max_target_length", NULL, "MaxText maxtext",
      "give its settings as options: base_emb_dim and the like as --model layers=...,hidden=..., max_target_length as "
@@ -130,17 +98,33 @@ static bool is_listed(const char *list, const char *name)
     return false;
 }
 
-const struct launch_format *launch_format_of(const struct settings *settings)
+static bool has_key_of(const struct launch_format *format, const struct settings *settings)
 {
-    for (size_t f = 0; f < ARRAY_LEN(formats); f++)
-        for (size_t i = 0; i < settings->count; i++) {
-            const struct setting *setting = &settings->row[i];
-            if (setting->kind == SETTING_PROGRAM &&
-                is_listed(setting->name[0] == '-' ? formats[f].arguments : formats[f].keys,
-                          setting->name))
-                return &formats[f];
-        }
-    return NULL;
+    for (size_t i = 0; i < settings->count; i++) {
+        const struct setting *setting = &settings->row[i];
+        if (setting->kind == SETTING_PROGRAM &&
+            is_listed(setting->name[0] == '-' ? format->arguments : format->keys, setting->name))
+            return true;
+    }
+    return false;
+}
+
+/* Returns the i-th format in the order in which they are tried; NULL: there are fewer. */
+static const struct launch_format *format_at(const struct launch *launch, size_t i)
+{
+    size_t tables = launch->tables == NULL ? 0 : launch->tables->count;
+    if (i < tables)
+        return &launch->tables->file[tables - 1 - i]->format;
+    return i - tables < ARRAY_LEN(formats) ? &formats[i - tables] : NULL;
+}
+
+const struct launch_format *launch_format_of(const struct launch *launch,
+                                             const struct settings *settings)
+{
+    const struct launch_format *format = format_at(launch, 0);
+    for (size_t f = 1; format != NULL && !has_key_of(format, settings); f++)
+        format = format_at(launch, f);
+    return format;
 }
 
 /* True if the word names a program of the list: a command, the last part of a path, or the first of a module's name. */
@@ -158,16 +142,19 @@ static bool is_program(const char *list, const char *word)
     return is_listed(list, module);
 }
 
-const struct launch_format *launch_format_of_command(const struct shell_command *command,
+const struct launch_format *launch_format_of_command(const struct launch *launch,
+                                                     const struct shell_command *command,
                                                      size_t words)
 {
     for (size_t i = 0; i < command->count && (i < words || i == 0); i++) {
         const char *before = i > 0 ? command->word[i - 1].text : "";
         bool module = strcmp(before, "-m") == 0 || strcmp(before, "--module") == 0;
-        for (size_t f = 0; f < ARRAY_LEN(formats) && (i == 0 || i + 1 == words || module); f++)
-            if (formats[f].programs != NULL &&
-                is_program(formats[f].programs, command->word[i].text))
-                return &formats[f];
+        if (i > 0 && i + 1 != words && !module)
+            continue;
+        const struct launch_format *format = format_at(launch, 0);
+        for (size_t f = 0; format != NULL; format = format_at(launch, ++f))
+            if (format->programs != NULL && is_program(format->programs, command->word[i].text))
+                return format;
     }
     return NULL;
 }

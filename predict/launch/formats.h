@@ -9,8 +9,10 @@
 #include "predict/launch/shell.h"
 
 struct launch_format {
-    const char *name;                /* "Axolotl" */
-    enum launch_framework framework; /* whose table reads it; LAUNCH_FRAMEWORKS: it is not read */
+    const char *name; /* "Axolotl" */
+    enum launch_framework
+        framework; /* whose table reads it; LAUNCH_TABLE: the format is the first member of a struct
+                                      * launch_table_file; LAUNCH_FRAMEWORKS: it is not read */
     /* Lists, separated by blanks; NULL: none. A '.' or '*' at the end of an entry stands for anything after it. */
     const char *keys;      /* of files, and of arguments "key=value" */
     const char *arguments; /* of commands, with their dashes */
@@ -18,15 +20,17 @@ struct launch_format {
     const char *right;     /* what to give instead of a file that is not read */
 };
 
-/* Returns all rows, in the order in which they are tried; *count: how many. */
+/* Returns all rows in C, in the order in which they are tried, after the table files; *count: how many. */
 const struct launch_format *launch_formats(size_t *count);
 
 /* Returns the format of which the settings have a key or an argument; NULL: of none that is known. */
-const struct launch_format *launch_format_of(const struct settings *settings);
+const struct launch_format *launch_format_of(const struct launch *launch,
+                                             const struct settings *settings);
 
 /* Returns the format of the program that a command starts: its first word, a module, or the last of `words` words.
  * NULL: it is another program. */
-const struct launch_format *launch_format_of_command(const struct shell_command *command,
+const struct launch_format *launch_format_of_command(const struct launch *launch,
+                                                     const struct shell_command *command,
                                                      size_t words);
 
 /* Reports that a file is of a format that is not read; NULL: of none that is known. */

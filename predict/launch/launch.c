@@ -1,4 +1,5 @@
 #include "predict/launch/launch_parts.h"
+#include "predict/launch/table_file.h"
 
 #include "base/c_locale.h"
 
@@ -8,15 +9,34 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const launch_framework_names[LAUNCH_FRAMEWORKS] = {
-    "a torchtitan configuration",   "arguments of Megatron-LM",
-    "a DeepSpeed configuration",    "arguments of Megatron-DeepSpeed",
-    "an Accelerate configuration",  "arguments of TRL or Hugging Face's Trainer",
-    "an llm-foundry configuration", "arguments of a program under DeepSpeed"};
+static const char *const program_names[LAUNCH_FRAMEWORKS] = {
+    "a torchtitan configuration",
+    "arguments of Megatron-LM",
+    "a DeepSpeed configuration",
+    "arguments of Megatron-DeepSpeed",
+    "an Accelerate configuration",
+    "arguments of TRL or Hugging Face's Trainer",
+    "an llm-foundry configuration",
+    "a configuration of a table file",
+    "arguments of a program under DeepSpeed"};
+
+const char *launch_framework_name(struct launch *launch, enum launch_framework framework)
+{
+    if (framework == LAUNCH_TABLE && launch->table != NULL)
+        return arena_printf(&launch->arena, "settings of %s", launch->table->format.name);
+    return program_names[framework];
+}
+
+bool launch_of_family(const struct launch *launch, enum launch_framework framework)
+{
+    return launch->has[framework] ||
+           (launch->has[LAUNCH_TABLE] && launch->table->family == framework);
+}
 
 void launch_release(struct launch *launch)
 {
     free(launch->remark);
+    launch_tables_release(launch->own);
     text_release(&launch->comments);
     arena_release(&launch->arena);
     *launch = (struct launch){0};
@@ -165,6 +185,20 @@ static bool matches(const char *pattern, const char *name)
     return strcmp(pattern, name) == 0;
 }
 
+/* Returns the row of the framework from which a table file inherits; Megatron's names have dashes there. */
+static const struct launch_row *inherited_row(struct launch *launch, const char *name)
+{
+    if (!launch->table->inherits)
+        return NULL;
+    if (launch->table->family != LAUNCH_MEGATRON)
+        return launch_row_find(launch->table->family, name);
+    char *dashed = arena_printf(&launch->arena, "--%s", name);
+    for (char *c = dashed; *c != '\0'; c++)
+        if (*c == '_')
+            *c = '-';
+    return launch_row_find(LAUNCH_MEGATRON, dashed);
+}
+
 const struct launch_row *launch_row_find(enum launch_framework framework, const char *name)
 {
     for (const struct launch_table *table = launch_table(framework); table != NULL;
@@ -185,8 +219,7 @@ static bool is_off(const char *value)
     return false;
 }
 
-/* True if the prediction holds for a value: one of the row's usual ones, or without these one that switches off. */
-static bool is_usual(const char *usual, const char *value)
+bool launch_is_usual(const char *usual, const char *value)
 {
     size_t size = value == NULL ? 0 : strlen(value);
     if (usual == NULL)
@@ -244,7 +277,7 @@ static bool parse_value(enum launch_kind kind, const char *text, struct launch_v
 static const char *const kind_names[] = {"a whole number", "true or false", "any value", "a number",
                                          "a text"};
 
-static enum status set_field(struct launch *launch, const struct launch_row *row,
+enum status launch_set_field(struct launch *launch, const struct launch_row *row,
                              const struct setting *setting, struct diag *diag)
 {
     struct launch_value *value = &launch->value[row->field], before = *value;
@@ -273,7 +306,10 @@ static enum status set_field(struct launch *launch, const struct launch_row *row
                     ? ""
                     : arena_text(&launch->arena, setting->value, strlen(setting->value));
     read.name = arena_text(&launch->arena, setting->name, strlen(setting->name));
-    if (before.said && strcmp(before.at.name, read.at.name) != 0 &&
+    /* of one argument that is given twice the last one counts, and is said (launch_take()) */
+    bool again = before.said && strcmp(before.at.name, read.at.name) == 0 &&
+                 strcmp(before.name, read.name) == 0;
+    if (before.said && !before.implied && !again &&
         (before.count != read.count || before.number != read.number ||
          (row->kind == LAUNCH_TEXT && strcmp(before.text, read.text) != 0)))
         return diag_error(diag, setting->at, STATUS_BAD_INPUT,
@@ -284,19 +320,63 @@ static enum status set_field(struct launch *launch, const struct launch_row *row
 }
 
 /* Fails if files were read that do not go together. */
-static enum status check_kinds(const struct launch *launch, struct diag *diag)
+static enum status check_kinds(struct launch *launch, struct diag *diag)
 {
     static const enum launch_framework alone[] = {LAUNCH_TORCHTITAN, LAUNCH_MEGATRON,
-                                                  LAUNCH_MEGATRON_DEEPSPEED, LAUNCH_FOUNDRY};
+                                                  LAUNCH_MEGATRON_DEEPSPEED, LAUNCH_FOUNDRY,
+                                                  LAUNCH_TABLE};
     for (size_t i = 0; i < ARRAY_LEN(alone); i++)
         for (int other = 0; other < LAUNCH_FRAMEWORKS; other++) {
             bool pair = alone[i] == LAUNCH_MEGATRON_DEEPSPEED && other == LAUNCH_DEEPSPEED_JSON;
+            pair = pair || (alone[i] == LAUNCH_TABLE && launch->has[alone[i]] &&
+                            launch->table->family == LAUNCH_TRAINER &&
+                            (other == LAUNCH_DEEPSPEED_JSON || other == LAUNCH_ACCELERATE));
             if (launch->has[alone[i]] && launch->has[other] && other != (int)alone[i] && !pair)
                 return diag_error(diag, (struct loc){.name = "--from"}, STATUS_BAD_INPUT,
                                   "%s and %s cannot be combined, as they start "
                                   "different programs; leave one of them out",
-                                  launch_framework_names[alone[i]], launch_framework_names[other]);
+                                  launch_framework_name(launch, alone[i]),
+                                  launch_framework_name(launch, (enum launch_framework)other));
         }
+    return STATUS_OK;
+}
+
+static int by_setting(const void *a, const void *b)
+{
+    const struct setting *x = *(const struct setting *const *)a;
+    const struct setting *y = *(const struct setting *const *)b;
+    int order = strcmp(x->name, y->name);
+    return order != 0 ? order : (x > y) - (x < y);
+}
+
+/* Adds a remark on each argument that is given twice with different values: programs take the last one. */
+static void remark_repeated(struct launch *launch, const struct settings *settings)
+{
+    const struct setting **sorted = heap_alloc(settings->count + 1, sizeof(const struct setting *));
+    for (size_t i = 0; i < settings->count; i++)
+        sorted[i] = &settings->row[i];
+    qsort(sorted, settings->count, sizeof(const struct setting *), by_setting);
+    for (size_t i = 1; i < settings->count; i++) {
+        const char *before = sorted[i - 1]->value, *value = sorted[i]->value;
+        bool same = before == value || (before != NULL && value != NULL && !strcmp(before, value));
+        if (strcmp(sorted[i - 1]->name, sorted[i]->name) == 0 && !same)
+            launch_remark(launch, REMARK_ASSUMED, sorted[i]->name, sorted[i]->at,
+                          "it is given twice, and the last one counts");
+    }
+    free(sorted);
+}
+
+enum status launch_use_table(struct launch *launch, const struct launch_format *format,
+                             struct loc at, struct diag *diag)
+{
+    if (format->framework != LAUNCH_TABLE)
+        return STATUS_OK;
+    const struct launch_table_file *table = (const struct launch_table_file *)(const void *)format;
+    if (launch->table != NULL && launch->table != table)
+        return diag_error(diag, at, STATUS_BAD_INPUT,
+                          "this is of %s, and another file is of %s; leave one of them out",
+                          format->name, launch->table->format.name);
+    launch->table = table;
     return STATUS_OK;
 }
 
@@ -305,12 +385,27 @@ enum status launch_take(struct launch *launch, enum launch_framework framework,
 {
     launch->has[framework] = true;
     enum status status = check_kinds(launch, diag);
+    remark_repeated(launch, settings);
     for (size_t i = 0; i < settings->count && status == STATUS_OK; i++) {
         const struct setting *setting = &settings->row[i];
         bool launcher = setting->kind == SETTING_LAUNCHER;
+        bool known = false;
+        if (framework == LAUNCH_TABLE && !launcher)
+            status = launch_table_take(launch, setting, &known, diag);
+        if (known)
+            continue;
         const struct launch_row *row =
-            launch_row_find(launcher ? LAUNCH_LAUNCHER : framework, setting->name);
+            framework == LAUNCH_TABLE && !launcher
+                ? inherited_row(launch, setting->name)
+                : launch_row_find(launcher ? LAUNCH_LAUNCHER : framework, setting->name);
         const char *open = settings_open_part(setting->value, &launch->arena);
+        struct setting named = *setting;
+        if (open != NULL && row != NULL && row->field == LAUNCH_MODEL &&
+            settings_known_name(setting->value) != NULL) {
+            named.value = settings_known_name(setting->value);
+            setting = &named;
+            open = NULL;
+        }
         struct launch_remark remark = {
             .name = arena_text(&launch->arena, setting->name, strlen(setting->name)),
             .at = setting->at};
@@ -318,7 +413,7 @@ enum status launch_take(struct launch *launch, enum launch_framework framework,
         if (sets && (open == NULL || row->kind == LAUNCH_SWITCH || row->kind == LAUNCH_PRESENCE)) {
             struct setting flag = *setting; /* further arguments may follow a flag */
             flag.value = open == NULL ? setting->value : NULL;
-            status = set_field(launch, row, &flag, diag);
+            status = launch_set_field(launch, row, &flag, diag);
             if (open == NULL || row->kind == LAUNCH_PRESENCE)
                 continue;
             remark.name = "further arguments";
@@ -328,7 +423,7 @@ enum status launch_take(struct launch *launch, enum launch_framework framework,
             remark.text = open;
         } else if (row == NULL) {
             remark.kind = REMARK_UNKNOWN;
-        } else if (row->use == LAUNCH_UNMODELLED && !is_usual(row->usual, setting->value)) {
+        } else if (row->use == LAUNCH_UNMODELLED && !launch_is_usual(row->usual, setting->value)) {
             remark.kind = REMARK_UNMODELLED;
             remark.text = row->note;
             if (setting->value != NULL && strlen(setting->value) < 40)

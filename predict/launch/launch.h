@@ -22,121 +22,15 @@
 
 /* The fields. A field has one value: a count, a switch (0 or 1), a number or a text. */
 enum launch_field {
-    /* the model */
-    LAUNCH_LAYERS,
-    LAUNCH_HIDDEN,
-    LAUNCH_FFN,
-    LAUNCH_HEADS,
-    LAUNCH_GROUPED, /* a switch: LAUNCH_KV_HEADS counts */
-    LAUNCH_KV_HEADS,
-    LAUNCH_HEAD_DIM,
-    LAUNCH_VOCAB,
-    LAUNCH_POSITIONS_MAX,
-    LAUNCH_SWIGLU,
-    LAUNCH_NO_BIAS,
-    LAUNCH_QKV_BIAS,
-    LAUNCH_UNTIED,
-    LAUNCH_QK_NORM,
-    LAUNCH_NORM,
-    LAUNCH_NORM_EPS,
-    LAUNCH_POSITIONS,
-    LAUNCH_ROPE, /* a switch */
-    LAUNCH_ROPE_THETA,
-    LAUNCH_WINDOW,
-    LAUNCH_WINDOW_SKIP,
-    LAUNCH_ALIBI,
-    LAUNCH_TOKENIZER,
-    LAUNCH_MERGES, /* the file of a byte-pair tokenizer */
-    LAUNCH_MODEL,  /* a name or a path */
-    LAUNCH_FLAVOR,
-    LAUNCH_EXPERTS,
-    LAUNCH_EXPERTS_A_TOKEN,
-    LAUNCH_EXPERT_FFN,
-    LAUNCH_SHARED_FFN,
-    /* the batch */
-    LAUNCH_SEQ,
-    LAUNCH_MICRO_BATCH,
-    LAUNCH_LOCAL_BATCH, /* of a data rank, all its micro-batches */
-    LAUNCH_GLOBAL_BATCH,
-    LAUNCH_ACCUMULATION,
-    LAUNCH_STAGE_BATCH, /* micro-batch of a pipeline, of the local batch */
-    LAUNCH_PACKING,
-    /* the ranks */
-    LAUNCH_TP,
-    LAUNCH_TOKENS_SPLIT, /* tensor ranks share tokens too: a switch */
-    LAUNCH_PP,
-    LAUNCH_VIRTUAL,
-    LAUNCH_VIRTUAL_LAYERS, /* layers of a virtual stage */
-    LAUNCH_SCHEDULE,
-    LAUNCH_PARTS, /* layers of each stage, as torchtitan lists them */
-    LAUNCH_CP,
-    LAUNCH_CP_COMM,
-    LAUNCH_CP_SIZES,
-    LAUNCH_ROTATE,
-    LAUNCH_SP, /* head ranks */
-    LAUNCH_STAGES_INNER,
-    LAUNCH_DP_REPLICATE,
-    LAUNCH_DP_SHARD,
-    LAUNCH_NODES,
-    LAUNCH_GPUS_A_NODE,
-    LAUNCH_PROCESSES,
-    LAUNCH_TASKS,   /* of srun or mpirun: ranks, unless each starts a launcher */
-    LAUNCH_DEVICES, /* "host:0,1@host" of deepspeed --include */
-    LAUNCH_VISIBLE, /* "0,1" of CUDA_VISIBLE_DEVICES */
-    /* weights */
-    LAUNCH_FSDP,
-    LAUNCH_SHARDING,
-    LAUNCH_FSDP_VERSION,
-    LAUNCH_RESHARD,
-    LAUNCH_INSTANCES,
-    LAUNCH_OUTER_SHARDING,
-    LAUNCH_SHARDED_OPTIMIZER,
-    LAUNCH_ZERO,
-    LAUNCH_SHARD_RANKS,
-    LAUNCH_OPTIMIZER_OFFLOAD,
-    LAUNCH_OPTIMIZER_DEVICE,
-    LAUNCH_PINNED,
-    LAUNCH_OPTIMIZER,
-    LAUNCH_LOADED_DTYPE, /* of the parameters, as they are read from a checkpoint */
-    LAUNCH_NO_PIPELINE,
-    LAUNCH_OVERLAP_GRADS,
-    LAUNCH_OVERLAP_PARAMS,
-    LAUNCH_NO_FUSION,
-    LAUNCH_CHECKPOINT_FORMAT,
-    LAUNCH_PRECISION_AWARE,
-    /* activations */
-    LAUNCH_GRANULARITY,
-    LAUNCH_METHOD,
-    LAUNCH_RECOMPUTED_LAYERS,
-    LAUNCH_MODULES,
-    LAUNCH_CHECKPOINTS,      /* a switch: whole layers */
-    LAUNCH_CHECKPOINTS_HOST, /* and their inputs on the host */
-    LAUNCH_DEEPSPEED_CHECKPOINTS,
-    LAUNCH_SELECTIVE,
-    LAUNCH_CHUNKED, /* FPDT */
-    LAUNCH_CHUNK,
-    LAUNCH_CHUNKS_HOST,
-    /* numbers and kernels */
-    LAUNCH_BF16,
-    LAUNCH_FP16,
-    LAUNCH_DTYPE,
-    LAUNCH_PARAM_DTYPE,
-    LAUNCH_NO_MASK, /* a switch: the loader makes no mask of seq x seq */
-    LAUNCH_ATTENTION,
-    LAUNCH_FLASH,
-    LAUNCH_DROPOUT,
-    LAUNCH_HIDDEN_DROPOUT,
-    LAUNCH_COMPILE,
-    LAUNCH_COMPILED, /* parts of the program that are compiled */
-    LAUNCH_TF32,
-    LAUNCH_DEEPSPEED,        /* a switch */
-    LAUNCH_DEEPSPEED_CONFIG, /* a path */
-    LAUNCH_DISTRIBUTED,      /* Accelerate's distributed_type */
+#define LAUNCH_FIELD(id, name, kind) LAUNCH_##id,
+#include "predict/launch/launch_fields.def"
+#undef LAUNCH_FIELD
     LAUNCH_FIELDS
 };
 
 struct launch_value {
     bool said;        /* a file gives the field */
+    bool implied;     /* only another setting implies it, or the framework's default */
     int64_t count;    /* also switches: 0 or 1 */
     double number;    /* also counts */
     const char *text; /* as it was written */
@@ -152,10 +46,10 @@ enum launch_framework {
     LAUNCH_ACCELERATE,
     LAUNCH_TRAINER, /* TRL's scripts, and others of Hugging Face's Trainer */
     LAUNCH_FOUNDRY,
+    LAUNCH_TABLE, /* a framework of a table file (launch/NAME.csv) */
     LAUNCH_LAUNCHER, /* torchrun, deepspeed, accelerate launch, srun; DeepSpeed's arguments of any program */
     LAUNCH_FRAMEWORKS
 };
-extern const char *const launch_framework_names[LAUNCH_FRAMEWORKS];
 
 enum launch_kind {
     LAUNCH_COUNT,
@@ -213,19 +107,36 @@ struct launch_option {
 
 enum { LAUNCH_OPTIONS_MAX = 64 };
 
+struct launch_tables; /* table files (predict/launch/table_file.h) */
+struct launch_table_file;
+struct table_row;
+
 /* All-zero is empty. Texts live in the arena. */
 struct launch {
     struct arena arena;
+    const struct launch_tables
+        *tables; /* table files; the caller's, or those of the shipped data if it sets none */
+    struct launch_tables *own; /* NULL: the caller set them */
+    const struct launch_table_file
+        *table; /* of the framework of a file that was read; NULL: none */
     struct launch_value value[LAUNCH_FIELDS];
     bool has[LAUNCH_FRAMEWORKS];  /* which kinds of files were read */
     struct launch_remark *remark; /* heap */
     size_t remarks, remark_capacity;
     struct launch_option option[LAUNCH_OPTIONS_MAX];
     size_t options;
+    const struct table_row *newest,
+        *oldest; /* rows of settings that the framework has since the latest, and until the
+                                              * earliest of its versions; NULL: no row says one */
+    struct launch_option direct[LAUNCH_OPTIONS_MAX]; /* that rows of a table file name themselves */
+    size_t directs;
     struct text comments; /* of launch_print(): lines before the settings */
 };
 
 void launch_release(struct launch *launch);
+
+/* Returns "a torchtitan configuration", or of a table file "a configuration of Axolotl". */
+const char *launch_framework_name(struct launch *launch, enum launch_framework framework);
 
 /* ---- reading ---- */
 
@@ -235,7 +146,7 @@ enum status launch_read(struct launch *launch, const char *path, struct diag *di
 enum status launch_read_text(struct launch *launch, const char *name, const char *text, size_t size,
                              struct diag *diag);
 
-/* True if a path looks like a file that launch_read() reads: .toml, .sh, .json, .yaml, .yml. */
+/* True if a path looks like a file that launch_read() reads (.toml, .sh, .json, .yaml, .yml), or is a command. */
 bool launch_is_path(const char *path);
 
 /* Returns the number of GPUs on which the launcher starts ranks; 0: it does not say. */

@@ -89,7 +89,7 @@ static enum status read_document(struct launch *launch, const char *name,
     put_json(&lines, document->text);
     enum status status = settings_read_json(&settings, name, lines.data, lines.size,
                                             named == NAMED_THIS ? diag : NULL);
-    const struct launch_format *format = launch_format_of(&settings);
+    const struct launch_format *format = launch_format_of(launch, &settings);
     if (status == STATUS_OK && format != NULL && format->framework == LAUNCH_DEEPSPEED_JSON) {
         *taken = true;
         status = launch_take(launch, LAUNCH_DEEPSPEED_JSON, &settings, diag);

@@ -1,5 +1,9 @@
 /* Makes the options of the settings that were read, by the framework that they are of. */
 #include "predict/launch/launch_parts.h"
+#include "predict/launch/table_file.h"
+
+#include "base/units.h"
+#include "models/transformer.h"
 
 #include <string.h>
 
@@ -26,8 +30,9 @@ void launch_degree_options(struct launch *launch, struct launch_degrees d)
 
 void launch_remark_config(struct launch *launch)
 {
+    bool implied = launch->value[LAUNCH_ZERO].implied; /* by the file's name, which is said */
     if (launch_said(launch, LAUNCH_DEEPSPEED_CONFIG) && !launch->has[LAUNCH_DEEPSPEED_JSON] &&
-        launch_text(launch, LAUNCH_DEEPSPEED_CONFIG)[0] != '\0')
+        !implied && launch_text(launch, LAUNCH_DEEPSPEED_CONFIG)[0] != '\0')
         launch_remark_on(launch, REMARK_OPEN, LAUNCH_DEEPSPEED_CONFIG,
                          "this file is not read by itself: give it with --from");
 }
@@ -44,10 +49,97 @@ static void remark_missing(struct launch *launch, struct launch_given given)
                       "no file says it: give the tokens of a sequence with --seq");
 }
 
+/* A sequence of reinforcement learning is a prompt and its answer. */
+static void sum_length(struct launch *launch)
+{
+    int64_t prompt = launch_count(launch, LAUNCH_PROMPT, 0);
+    int64_t answer = launch_count(launch, LAUNCH_ANSWER, 0);
+    const struct launch_value *last = &launch->value[LAUNCH_ANSWER];
+    if (launch_said(launch, LAUNCH_SEQ) || prompt <= 0 || answer <= 0)
+        return;
+    struct loc at = last->at;
+    const char *name = last->name;
+    launch_say_count(launch, LAUNCH_SEQ, prompt + answer);
+    launch->value[LAUNCH_SEQ].at = at;
+    launch->value[LAUNCH_SEQ].name = name;
+}
+
+/* Adds the options that rows of a table file name themselves, in place of the family's. */
+static void add_directs(struct launch *launch)
+{
+    for (size_t i = 0; i < launch->directs; i++) {
+        size_t at = 0;
+        while (at < launch->options && strcmp(launch->option[at].name, launch->direct[i].name) != 0)
+            at++;
+        if (at == launch->options && launch->options < LAUNCH_OPTIONS_MAX)
+            launch->options++;
+        if (at < launch->options)
+            launch->option[at] = launch->direct[i];
+    }
+}
+
+/* A table's framework of Megatron's family may say its data ranks: of these follow the GPUs and the global batch. */
+static void count_replicas(struct launch *launch)
+{
+    static const enum launch_field degrees[] = {LAUNCH_DP_SHARD, LAUNCH_TP, LAUNCH_PP, LAUNCH_CP};
+    int64_t ranks = 1, dp = launch_count(launch, LAUNCH_DP_SHARD, 0);
+    if (!launch->has[LAUNCH_TABLE] || launch->table->family != LAUNCH_MEGATRON || dp < 1)
+        return;
+    for (size_t i = 0; i < ARRAY_LEN(degrees); i++) {
+        int64_t degree = launch_count(launch, degrees[i], 1);
+        ranks *= degree < 1 ? 1 : degree;
+        if (ranks > 1 << 20)
+            return; /* more than any cluster: the degrees are refused later */
+    }
+    int64_t micro = launch_count(launch, LAUNCH_MICRO_BATCH, 1);
+    int64_t accumulation = launch_count(launch, LAUNCH_ACCUMULATION, 1);
+    struct launch_value from = launch->value[LAUNCH_DP_SHARD];
+    if (!launch_said(launch, LAUNCH_PROCESSES)) {
+        launch_say_count(launch, LAUNCH_PROCESSES, ranks);
+        launch->value[LAUNCH_PROCESSES].at = from.at;
+    }
+    if (!launch_said(launch, LAUNCH_GLOBAL_BATCH) && micro > 0 && micro < 1 << 20 &&
+        accumulation > 0 && accumulation < 1 << 20) {
+        launch_say_count(launch, LAUNCH_GLOBAL_BATCH, micro * accumulation * dp);
+        launch->value[LAUNCH_GLOBAL_BATCH].at = from.at;
+        launch->value[LAUNCH_GLOBAL_BATCH].name = from.name;
+    }
+}
+
+/* Adds a remark on adapters, with the bytes of the parameters, gradients and states of all weights, which are
+ * predicted. */
+static void remark_adapter(struct launch *launch)
+{
+    if (!launch_said(launch, LAUNCH_ADAPTER) ||
+        launch_is_usual(NULL, launch_text(launch, LAUNCH_ADAPTER)) ||
+        launch_is(launch, LAUNCH_ADAPTER, "full"))
+        return;
+    struct arena arena = {0};
+    struct transformer model;
+    struct text bytes = {0};
+    for (size_t i = 0; i < launch->options && bytes.size == 0; i++)
+        if (strcmp(launch->option[i].name, "model") == 0 &&
+            transformer_load(&model, &arena, launch->option[i].value, NULL, NULL) == STATUS_OK)
+            units_put_gib(&bytes, 16 * (double)transformer_parameters(&model));
+    launch_remark_on(launch, REMARK_UNMODELLED, LAUNCH_ADAPTER,
+                     "adapters: all weights are trained here, which takes 16 bytes a parameter "
+                     "for weights, gradients and states%s%s%s; an adapter keeps gradients and "
+                     "states of its own weights only, and 2 bytes a frozen parameter (bf16) or "
+                     "half a byte (4 bits): not alike",
+                     bytes.size > 0 ? ", " : "", bytes.size > 0 ? bytes.data : "",
+                     bytes.size > 0 ? " over all ranks that share them" : "");
+    text_release(&bytes);
+    arena_release(&arena);
+}
+
 enum status launch_options(struct launch *launch, struct launch_given given, struct diag *diag)
 {
-    enum status status = STATUS_OK;
+    enum status status = launch_table_finish(launch, diag);
+    if (status != STATUS_OK)
+        return status;
+    count_replicas(launch);
     int64_t gpus = launch_gpus(launch);
+    sum_length(launch);
     if (given.gpus <= 0)
         given.gpus = gpus;
     if (launch->has[LAUNCH_TORCHTITAN])
@@ -56,11 +148,17 @@ enum status launch_options(struct launch *launch, struct launch_given given, str
         status = launch_megatron_options(launch, given, diag);
     else if (launch->has[LAUNCH_FOUNDRY])
         status = launch_foundry_options(launch, given, diag);
-    else if (launch->has[LAUNCH_TRAINER] || launch->has[LAUNCH_ACCELERATE])
+    else if (launch_of_family(launch, LAUNCH_MEGATRON))
+        status = launch_megatron_options(launch, given, diag);
+    else if (launch_of_family(launch, LAUNCH_TRAINER) || launch->has[LAUNCH_ACCELERATE])
         status = launch_trainer_options(launch, given, diag);
     else if (launch->has[LAUNCH_MEGATRON_DEEPSPEED] || launch->has[LAUNCH_DEEPSPEED_JSON] ||
              launch->has[LAUNCH_LAUNCHER])
         status = launch_deepspeed_options(launch, given, diag);
+    if (status == STATUS_OK)
+        add_directs(launch);
+    if (status == STATUS_OK)
+        remark_adapter(launch);
     if (status == STATUS_OK)
         remark_missing(launch, given);
     if (status == STATUS_OK && gpus == 0 && launch_said(launch, LAUNCH_DEVICES))

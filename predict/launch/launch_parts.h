@@ -39,10 +39,22 @@ bool launch_has_option(const struct launch *launch, const char *name);
 
 /* ---- settings into fields ---- */
 
+/* Fails if files of two frameworks with table files are read together. */
+struct launch_format;
+enum status launch_use_table(struct launch *launch, const struct launch_format *format,
+                             struct loc at, struct diag *diag);
 /* Sets the fields that settings name, by a framework's table, and adds remarks on the other settings. */
 enum status launch_take(struct launch *launch, enum launch_framework framework,
                         const struct settings *settings, struct diag *diag);
+/* Sets the field of a row from a setting. Two settings that say different things of one field are an error. */
+enum status launch_set_field(struct launch *launch, const struct launch_row *row,
+                             const struct setting *setting, struct diag *diag);
+/* True if the prediction holds for a value: one of those in `usual`, separated by blanks; NULL: one that switches off. */
+bool launch_is_usual(const char *usual, const char *value);
 const struct launch_row *launch_row_find(enum launch_framework framework, const char *name);
+
+/* True if files of a framework were read, or of one of its family. */
+bool launch_of_family(const struct launch *launch, enum launch_framework framework);
 
 /* ---- the model ---- */
 

@@ -1,6 +1,7 @@
 /* Recognises the kind of a launch file, and reads its settings by the tables of that kind. */
 #include "predict/launch/formats.h"
 #include "predict/launch/launch_reader.h"
+#include "predict/launch/table_file.h"
 
 #include "base/c_locale.h"
 #include "base/json.h"
@@ -14,22 +15,32 @@ static bool ends_with(const char *path, const char *end)
     return size > end_size && strcmp(path + size - end_size, end) == 0;
 }
 
+/* True if a text is a line of arguments or a command, and no file: it has a blank, or begins with dashes. */
+static bool is_line(const char *path)
+{
+    bool line = strchr(path, ' ') != NULL || (path[0] == '-' && path[1] == '-');
+    return line && access(path, F_OK) != 0;
+}
+
 bool launch_is_path(const char *path)
 {
     static const char *const ends[] = {".toml", ".sh", ".json", ".yaml", ".yml"};
     for (size_t i = 0; i < ARRAY_LEN(ends); i++)
         if (ends_with(path, ends[i]))
             return true;
-    return false;
+    return is_line(path);
 }
 
 /* Reads the settings of a file by the table of the format that its keys show. */
 static enum status take_file(struct launch *launch, const char *name,
                              const struct settings *settings, struct diag *diag)
 {
-    const struct launch_format *format = launch_format_of(settings);
+    const struct launch_format *format = launch_format_of(launch, settings);
     if (format == NULL || format->framework == LAUNCH_FRAMEWORKS)
         return launch_format_refuse(format, (struct loc){.name = name}, diag);
+    enum status status = launch_use_table(launch, format, (struct loc){.name = name}, diag);
+    if (status != STATUS_OK)
+        return status;
     return launch_take(launch, format->framework, settings, diag);
 }
 
@@ -145,7 +156,7 @@ static void add_arguments(struct launch *launch, struct settings *settings, cons
     text_release(&option);
 }
 
-/* Returns the index at which a program's arguments begin: after the first "x.py", the subcommand of `trl`, or the
+/* Returns the index at which a program's arguments begin: after the first "x.py", the subcommand of `trl` and the like, or the
  * module after -m that is no launcher, whichever comes first. 0: there is no program, or the command is a test,
  * `echo`, `cp` or the like. */
 static size_t find_arguments(const struct shell_command *command)
@@ -155,6 +166,12 @@ static size_t find_arguments(const struct shell_command *command)
                                             "deepspeed.launcher.runner"};
     static const char *const others[] = {"[",  "[[", "test", "echo", "printf",
                                          "cp", "ls", "cd",   "rm"};
+    static const struct {
+        const char *name;
+        size_t words; /* of its subcommand */
+    } programs[] = {
+        {"trl", 1}, {"swift", 1}, {"megatron", 1}, {"axolotl", 1}, {"llamafactory-cli", 1},
+        {"nemo", 2}};
     for (size_t k = 0; k < ARRAY_LEN(others); k++)
         if (command->count == 0 || strcmp(command->word[0].text, others[k]) == 0)
             return 0;
@@ -162,8 +179,10 @@ static size_t find_arguments(const struct shell_command *command)
         const char *word = command->word[i].text;
         if (ends_with(word, ".py"))
             return i + 1;
-        if (strcmp(word, "trl") == 0 && i + 1 < command->count)
-            return i + 2;
+        for (size_t k = 0; k < ARRAY_LEN(programs); k++)
+            if (i == 0 && strcmp(word, programs[k].name) == 0 &&
+                i + programs[k].words < command->count)
+                return i + programs[k].words + 1;
         const char *before = i > 0 ? command->word[i - 1].text : "";
         bool module = strcmp(before, "-m") == 0 || strcmp(before, "--module") == 0;
         for (size_t k = 0; k < ARRAY_LEN(launchers); k++)
@@ -207,12 +226,14 @@ static enum launch_framework framework_of(const struct launch_format *format,
     return format->framework;
 }
 
-/* Adds the GPUs that a command sees, if its launcher starts a rank on each of them: deepspeed and accelerate do, and
- * torchrun if it is told to. */
+/* Adds the GPUs that a command sees, if its launcher starts a rank on each of them (deepspeed, accelerate, axolotl and
+ * llamafactory-cli do, and torchrun if it is told to), and the ranks of a node where a variable says them. */
 static void add_devices(struct settings *settings, const char *name,
                         const struct shell_command *command, size_t first)
 {
-    static const char *const launchers[] = {"deepspeed", "accelerate"};
+    static const char *const launchers[] = {"deepspeed", "accelerate", "llamafactory-cli",
+                                            "axolotl"};
+    static const char *const starters[] = {"swift", "megatron", "llamafactory-cli"};
     bool each = false;
     const struct setting *count = settings_find(settings, "--nproc_per_node");
     if (count != NULL && count->value != NULL)
@@ -220,10 +241,17 @@ static void add_devices(struct settings *settings, const char *name,
     for (size_t i = 0; i < first; i++)
         for (size_t k = 0; k < ARRAY_LEN(launchers); k++)
             each = each || strcmp(command->word[i].text, launchers[k]) == 0;
+    struct loc at = {.name = name, .line = command->line};
+    bool starts = false; /* as many ranks as NPROC_PER_NODE says */
+    for (size_t k = 0; k < ARRAY_LEN(starters); k++)
+        starts = starts || strcmp(command->word[0].text, starters[k]) == 0;
+    if (starts && command->processes != NULL)
+        settings_add(settings, "--nproc_per_node", command->processes, at)->kind = SETTING_LAUNCHER;
+    if (starts && command->processes != NULL && command->nodes != NULL)
+        settings_add(settings, "--nnodes", command->nodes, at)->kind = SETTING_LAUNCHER;
     if (command->devices != NULL && (each || strchr(command->devices, ',') == NULL))
-        settings_add(settings, "CUDA_VISIBLE_DEVICES", command->devices,
-                     (struct loc){.name = name, .line = command->line})
-            ->kind = SETTING_LAUNCHER;
+        settings_add(settings, "CUDA_VISIBLE_DEVICES", command->devices, at)->kind =
+            SETTING_LAUNCHER;
 }
 
 /* Whether a command is only arguments, as plan --emit writes them. */
@@ -241,21 +269,23 @@ static size_t count_options(const struct shell_command *command)
 }
 
 /* True if a command starts a program with arguments, or one of the programs that are known by name. */
-static bool is_launch(const struct shell_command *command)
+static bool is_launch(const struct launch *launch, const struct shell_command *command)
 {
     size_t first = find_arguments(command);
     if (first > 0 && count_options(command) > 0)
         return true;
-    return command->count > 0 && launch_format_of_command(command, first) != NULL;
+    return command->count > 0 && launch_format_of_command(launch, command, first) != NULL;
 }
 
 /* Returns the command that launches a training: of those that start a program, the one with most arguments. */
-static const struct shell_command *find_launch(const struct shell_script *script)
+static const struct shell_command *find_launch(const struct launch *launch,
+                                               const struct shell_script *script)
 {
     const struct shell_command *best = NULL;
     for (size_t i = 0; i < script->count; i++) {
         const struct shell_command *command = &script->command[i];
-        if (is_launch(command) && (best == NULL || count_options(command) > count_options(best)))
+        if (is_launch(launch, command) &&
+            (best == NULL || count_options(command) > count_options(best)))
             best = command;
     }
     return best;
@@ -266,7 +296,7 @@ static void remark_others(struct launch *launch, const char *name,
 {
     for (size_t i = 0; i < script->count; i++) {
         const struct shell_command *command = &script->command[i];
-        if (command == launched || !is_launch(command))
+        if (command == launched || !is_launch(launch, command))
             continue;
         launch_remark(launch, REMARK_IGNORED, "another command",
                       (struct loc){.name = name, .line = command->line}, "%s", "");
@@ -279,11 +309,11 @@ static enum status read_script(struct launch *launch, const char *name, const ch
     struct shell_script script = {0};
     struct settings settings = {0};
     enum status status = shell_read(&script, name, text, size, diag);
-    const struct shell_command *launched = find_launch(&script);
+    const struct shell_command *launched = find_launch(launch, &script);
     const struct launch_format *format = NULL;
     if (status == STATUS_OK && launched != NULL) {
         size_t first = find_arguments(launched);
-        format = launch_format_of_command(launched, first);
+        format = launch_format_of_command(launch, launched, first);
         if (first > 0)
             add_arguments(launch, &settings, name, launched, 1, first - 1, SETTING_LAUNCHER);
         add_devices(&settings, name, launched, first);
@@ -300,11 +330,13 @@ static enum status read_script(struct launch *launch, const char *name, const ch
             "no command that starts a training run is found: expected a program (x.py, or -m "
             "module) with arguments, or only arguments");
     if (format == NULL)
-        format = launch_format_of(&settings);
+        format = launch_format_of(launch, &settings);
     if (status == STATUS_OK && (format == NULL || format->framework == LAUNCH_FRAMEWORKS))
         status = launch_format_refuse(
             format, (struct loc){.name = name, .line = launched == NULL ? 0 : launched->line},
             diag);
+    if (status == STATUS_OK)
+        status = launch_use_table(launch, format, (struct loc){.name = name}, diag);
     if (status == STATUS_OK)
         status = launch_take(launch, framework_of(format, &settings), &settings, diag);
     if (status == STATUS_OK)
@@ -357,6 +389,14 @@ enum status launch_read_text(struct launch *launch, const char *name, const char
                              struct diag *diag)
 {
     name = arena_text(&launch->arena, name, strlen(name));
+    enum status status = STATUS_OK;
+    if (launch->tables == NULL) {
+        launch->own = arena_array(&launch->arena, 1, sizeof *launch->own);
+        launch->tables = launch->own;
+        status = launch_tables_load(launch->own, diag);
+    }
+    if (status != STATUS_OK)
+        return status;
     if (size > TEXT_CONFIGURATION_MAX)
         return diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
                           "a launch file has at most 16 MiB");
@@ -377,8 +417,7 @@ enum status launch_read(struct launch *launch, const char *path, struct diag *di
 {
     struct text text = {0};
     enum status status = STATUS_OK;
-    bool line = strstr(path, " --") != NULL || (path[0] == '-' && path[1] == '-');
-    if (line && access(path, F_OK) != 0)
+    if (is_line(path))
         return launch_read_text(launch, "the line", path, strlen(path), diag);
     status = text_read_within(&text, path, TEXT_CONFIGURATION_MAX, diag);
     if (status == STATUS_OK && text.size > 0)

@@ -463,7 +463,11 @@ enum status launch_megatron_options(struct launch *l, struct launch_given given,
 {
     struct launch_degrees d = {.tp = launch_count(l, LAUNCH_TP, 1),
                                .pp = launch_count(l, LAUNCH_PP, 1)};
-    enum status status = megatron_model_options(l, given, diag);
+    enum status status = STATUS_OK;
+    if (l->has[LAUNCH_TABLE] && !launch_said(l, LAUNCH_LAYERS))
+        status = launch_model_named(l, given);
+    if (status == STATUS_OK)
+        status = megatron_model_options(l, given, diag);
     if (status == STATUS_OK)
         status = context_options(l, &d, diag);
     if (status == STATUS_OK)

@@ -63,6 +63,10 @@ enum status settings_refuse_more(struct loc at, struct diag *diag);
 /* Returns the part of a value that only a run of the script knows ("$1"), copied into arena; NULL: there is none. */
 const char *settings_open_part(const char *value, struct arena *arena);
 
+/* Returns the last part of a path whose beginning only a run of the script knows ("$HOME/x/Qwen3-8B"); NULL: that part
+ * is not known either. */
+const char *settings_known_name(const char *value);
+
 /* The readers of formats. Each reads text[0..size) to its end or to the first fault; name stands for the text in
  * messages and is borrowed. */
 

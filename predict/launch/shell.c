@@ -255,6 +255,13 @@ static bool is_named(const char *path, const char *name)
     return strcmp(slash == NULL ? path : slash + 1, name) == 0;
 }
 
+/* Returns the value of a variable; NULL: the script does not set it. */
+static const char *variable_text(const struct shell_reader *s, const char *name)
+{
+    const struct shell_variable *variable = shell_find(s->shell, name, strlen(name));
+    return variable != NULL && variable->value.count > 0 ? variable->value.word[0].text : NULL;
+}
+
 /* Keeps a command, or runs the script that it is about. */
 static enum status record(struct shell_reader *s, struct shell_words *words)
 {
@@ -268,14 +275,14 @@ static enum status record(struct shell_reader *s, struct shell_words *words)
             words->word[i + 1].text[0] == '-' && strchr(words->word[i + 1].text, 'c') != NULL &&
             words->word[i + 1].text[1] != '-')
             return run_inner(s, words, i + 2, false);
-    static const char visible[] = "CUDA_VISIBLE_DEVICES";
-    const struct shell_variable *devices = shell_find(s->shell, visible, sizeof visible - 1);
     script->command =
         heap_grow(script->command, &script->capacity, script->count + 1, sizeof *script->command);
     script->command[script->count++] = (struct shell_command){
         .word = words->word,
         .count = words->count,
-        .devices = devices != NULL && devices->value.count > 0 ? devices->value.word[0].text : NULL,
+        .devices = variable_text(s, "CUDA_VISIBLE_DEVICES"),
+        .processes = variable_text(s, "NPROC_PER_NODE"),
+        .nodes = variable_text(s, "NNODES"),
         .line = words->word[0].line,
         .unsure = s->runs == ANSWER_OPEN,
     };

@@ -27,7 +27,8 @@ struct shell_word {
 struct shell_command {
     struct shell_word *word;
     size_t count;
-    const char *devices; /* CUDA_VISIBLE_DEVICES; NULL: the script does not set it */
+    const char *devices;           /* CUDA_VISIBLE_DEVICES; NULL: the script does not set it */
+    const char *processes, *nodes; /* NPROC_PER_NODE and NNODES, the same */
     uint32_t line;
     bool unsure; /* whether it runs depends on something open */
 };

@@ -268,7 +268,10 @@ static bool stays_narrow(const struct launch *l, const struct launch_degrees *d)
 static void profile_option(struct launch *l, const struct launch_degrees *d)
 {
     bool autocast = is_ddp(l, d) && !stays_narrow(l, d);
-    launch_option(l, LAUNCH_FIELDS, "profile", autocast ? "hf-ddp" : "hf");
+    launch_option(l, LAUNCH_FIELDS, "profile",
+                  launch_said(l, LAUNCH_PROFILE) ? launch_text(l, LAUNCH_PROFILE)
+                  : autocast                     ? "hf-ddp"
+                                                 : "hf");
 }
 
 static enum status weight_options(struct launch *l, struct launch_given given,
@@ -317,12 +320,19 @@ static void batch_options(struct launch *l, struct launch_given given,
     bool sane = micro > 0 && micro < 1 << 20 && accumulation > 0 && accumulation < 1 << 20;
     if (launch_said(l, LAUNCH_SEQ))
         launch_option_count(l, LAUNCH_SEQ, "seq", launch_count(l, LAUNCH_SEQ, 0));
-    if (!l->has[LAUNCH_TRAINER] && !launch_said(l, LAUNCH_MICRO_BATCH))
+    if (!launch_of_family(l, LAUNCH_TRAINER) && !launch_said(l, LAUNCH_MICRO_BATCH))
         return; /* Accelerate's file has no batch */
     if (!launch_said(l, LAUNCH_MICRO_BATCH))
         launch_remark(l, REMARK_ASSUMED, "--micro-batch 8", (struct loc){0},
                       "per_device_train_batch_size is not given, and 8 by default");
-    if (given.gpus >= ranks && sane)
+    if (launch_on(l, LAUNCH_PAIRS) && sane)
+        micro *= 2;
+    if (launch_said(l, LAUNCH_GLOBAL_BATCH))
+        launch_option_count(l, LAUNCH_GLOBAL_BATCH, "batch",
+                            launch_count(l, LAUNCH_GLOBAL_BATCH, 1) *
+                                launch_count(l, LAUNCH_ANSWERS, 1) *
+                                (launch_on(l, LAUNCH_PAIRS) ? 2 : 1));
+    else if (given.gpus >= ranks && sane)
         launch_option_count(l, LAUNCH_ACCUMULATION, "batch",
                             micro * accumulation * (given.gpus / ranks));
     if (micro > 1)
@@ -366,14 +376,17 @@ static void recompute_options(struct launch *l)
 {
     bool said = launch_said(l, LAUNCH_CHECKPOINTS) || launch_said(l, LAUNCH_DEEPSPEED_CHECKPOINTS);
     bool full = launch_on(l, LAUNCH_CHECKPOINTS) || launch_on(l, LAUNCH_DEEPSPEED_CHECKPOINTS);
-    if (l->has[LAUNCH_TRAINER] && !launch_said(l, LAUNCH_CHECKPOINTS) && !full) {
+    if (launch_of_family(l, LAUNCH_TRAINER) && !launch_said(l, LAUNCH_CHECKPOINTS) && !full) {
         full = true;
         launch_remark(l, REMARK_ASSUMED, "--activations full", (struct loc){0},
                       "gradient_checkpointing is not given: on in TRL, off in Trainer, where "
                       "--activations keep says so");
     }
-    if (said || l->has[LAUNCH_TRAINER])
-        launch_option(l, LAUNCH_CHECKPOINTS, "activations", full ? "full" : "keep");
+    if (said || launch_of_family(l, LAUNCH_TRAINER))
+        launch_option(l, LAUNCH_CHECKPOINTS, "activations",
+                      full && launch_on(l, LAUNCH_CHECKPOINTS_HOST) ? "offload"
+                      : full                                        ? "full"
+                                                                    : "keep");
 }
 
 enum status launch_trainer_options(struct launch *l, struct launch_given given, struct diag *diag)

@@ -1,4 +1,4 @@
-# Files of other programs are refused by name; here-documents; how many GPUs launchers start; what FSDP and recomputation
+# Files of programs that are not read are refused by name; here-documents; how many GPUs launchers start; what FSDP and recomputation
 # of Trainer and Megatron leave unsaid
 small="--cluster dgx-h100 --nodes 1 --model llama2-7b --quick"
 file() { cat > $T/$1; }
@@ -6,16 +6,9 @@ bad() { longhaul predict "$@" $small --seq 4K 2>&1 >/dev/null | sed -n 's/; give
 of() { longhaul predict "$@" $small 2>&1 >/dev/null | sed "s|$T/||g; /^note: /d"; }
 gpus() { longhaul predict --from "$1" --cluster 4x8xh100 --model llama2-7b --seq 4K --batch 768 --strategy local --quick 2>&1 >/dev/null | grep -o -e '--gpus [0-9]*\|error.*' || echo "all GPUs"; }
 
-# Axolotl: shares learning_rate, bf16, gradient_checkpointing and fsdp_config with Trainer
-printf 'base_model: x/y\nmicro_batch_size: 1\nsequence_len: 16384\nsample_packing: true\nlearning_rate: 0.0002\nbf16: auto\nfsdp_config:\n  offload_params: false\n' | file recipe.yaml
+# torchtune: refused with what to give instead
+printf 'tokenizer:\n  _component_: torchtune.models.llama3.llama3_tokenizer\n  max_seq_len: 8192\nbatch_size: 2\n' | file recipe.yaml
 longhaul predict $T/recipe.yaml $small 2>&1 >/dev/null | sed "s|$T/||g"
-# LLaMA-Factory: shares nearly all
-printf 'model_name_or_path: x/y\nstage: sft\nfinetuning_type: full\ncutoff_len: 8192\nper_device_train_batch_size: 1\nlearning_rate: 1.0e-5\n' | file recipe.yaml; bad $T/recipe.yaml
-# verl: arguments without dashes
-printf '#!/bin/bash\nset -x\ntorchrun --nnodes=1 --nproc_per_node=8 \\\n  -m verl.trainer.fsdp_sft_trainer \\\n  data.max_length=16384 data.micro_batch_size_per_gpu=4 \\\n  model.partial_pretrain=$HOME/m optim.lr=1e-6 $@ ulysses_sequence_parallel_size=8\n' | file recipe.sh; bad $T/recipe.sh
-printf 'deepspeed --module openrlhf.cli.train_sft --max_len 2048 --pretrain x/y --zero_stage 3\n' | file recipe.sh; bad $T/recipe.sh
-printf 'NPROC_PER_NODE=8 swift sft --model x/y --train_type full --max_length 8192\n' | file recipe.sh; bad $T/recipe.sh
-printf 'llamafactory-cli train recipe.yaml\n' | file recipe.sh; bad $T/recipe.sh
 printf 'composer train/train.py train/yamls/pretrain/mpt-125m.yaml\n' | file recipe.sh; bad $T/recipe.sh
 printf 'torchrun --nproc_per_node 8 my_own.py --batch 8 lr=1e-4 notes.yaml\n' | file recipe.sh; bad $T/recipe.sh | cut -c 1-55
 # what is read of a recognised program, and a word of which nothing is known

@@ -1,13 +1,17 @@
 /* tests/fuzz/fuzz_launch.c: whatever the text, and whichever kind of launch file it is taken for, it is
  * converted to options, or there is exactly one message. */
 #include "predict/launch/launch.h"
+#include "predict/launch/table_file.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <assert.h>
 
 static void hold(const char *name, const char *text, size_t size, struct launch_given given)
 {
-    struct launch launch = {0};
+    static struct launch_tables tables; /* read once */
+    if (tables.count == 0)
+        assert(launch_tables_load(&tables, NULL) == STATUS_OK);
+    struct launch launch = {.tables = &tables};
     struct diag diag = {0};
     enum status status = launch_read_text(&launch, name, text, size, &diag);
     if (status == STATUS_OK)

@@ -4,6 +4,7 @@
 #include "cli/setup/options.h"
 #include "cli/setup/read_setup.h"
 #include "predict/launch/launch.h"
+#include "predict/launch/table_file.h"
 #include "predict/plan/expressible.h"
 #include "schedule/config/resolve_config.h"
 #include "tests/check.h"
@@ -177,12 +178,13 @@ static void put_differences(struct text *out, const struct choices *a, const str
 
 /* Writes the settings of one random request, reads them back and compares. Returns false if the framework
  * cannot express the request. */
-static bool round_trip(struct check_random *random, enum framework framework, struct setup *setup)
+static bool round_trip(struct check_random *random, enum framework framework, struct setup *setup,
+                       const struct launch_tables *tables)
 {
     struct diag diag = {0};
     struct choices written, read;
     struct text text = {0}, differences = {0};
-    struct launch launch = {0};
+    struct launch launch = {.tables = tables};
     struct setup again = {0};
     char vocab[32];
     struct request *r = &setup->request;
@@ -220,6 +222,8 @@ static bool round_trip(struct check_random *random, enum framework framework, st
 static void what_is_emitted_is_read_back(void)
 {
     struct check_random random = check_random_make();
+    struct launch_tables tables = {0};
+    CHECK_INT("the tables are read", launch_tables_load(&tables, NULL), STATUS_OK);
     for (int framework = 0; framework < FRAMEWORK_COUNT; framework++) {
         int expressed = 0;
         for (int i = 0; i < TRIES; i++) {
@@ -231,7 +235,7 @@ static void what_is_emitted_is_read_back(void)
                       setup_load_model(&setup, model, NULL, NULL, &diag) == STATUS_OK &&
                       setup_load_cluster(&setup, "dgx-h100", 0, gpus, &diag) == STATUS_OK;
             if (ok)
-                expressed += round_trip(&random, (enum framework)framework, &setup);
+                expressed += round_trip(&random, (enum framework)framework, &setup, &tables);
             CHECK_TEXT(model, diag.text != NULL ? diag.text : "", "");
             setup_release(&setup);
             diag_release(&diag);
@@ -240,6 +244,7 @@ static void what_is_emitted_is_read_back(void)
         }
         CHECK(framework_names[framework], expressed >= FEWEST);
     }
+    launch_tables_release(&tables);
 }
 
 static const struct check_case cases[] = {

@@ -1,0 +1,80 @@
+/* predict/launch/table_file.h: a training framework described by a table file, launch/NAME.csv.
+ *
+ * A table file has the columns setting, use, to, words, note, since, until. A row of use
+ *
+ *     is          describes the framework: `setting` is one of name, family, inherits, keys, arguments, programs,
+ *                 `words` its value. The family (trainer or megatron) says which functions make options of fields;
+ *                 `inherits` with the same value adds the family's settings that the file does not name
+ *     sets        fills the field `to`, or with `to` "--NAME" is the option of that name
+ *     implies     the same, unless a file says the field itself
+ *     unset       is the value `words` of the field `to` if no file says it; `note` is then said as assumed
+ *     ignored     has no effect on a step
+ *     unmodelled  says by `note` what it does; `words` lists the values that are what is predicted, none: those that
+ *                 switch it off
+ *
+ * `setting` is a name as the framework's file has it (an argument without its dashes); '*' at its end stands for
+ * anything. `words` translates values, "adamw_8bit=8bit paged_*=8bit *=-": the first pattern that matches decides; a
+ * result '-' says nothing, '?' says `note` as not modelled. A value that no pattern matches stays as it is. Several rows
+ * may name one setting; all of them apply. `since` and `until` are the framework's versions that know the setting.
+ *
+ * All files of the folder launch/ of the shipped data are read once, before a launch file; a user's own are named with
+ * --from. */
+#ifndef PREDICT_LAUNCH_TABLE_FILE_H
+#define PREDICT_LAUNCH_TABLE_FILE_H
+
+#include "predict/launch/formats.h"
+#include "predict/launch/launch.h"
+
+enum table_use {
+    TABLE_IS,
+    TABLE_SETS,
+    TABLE_IMPLIES,
+    TABLE_UNSET,
+    TABLE_IGNORED,
+    TABLE_UNMODELLED,
+    TABLE_USES
+};
+
+struct table_row {
+    const char *setting;
+    enum table_use use;
+    enum launch_field field;                  /* LAUNCH_FIELDS: none */
+    const char *option;                       /* without its dashes; NULL: none */
+    const char *words, *note, *since, *until; /* "": none */
+    uint32_t line;
+};
+
+struct launch_table_file {
+    struct launch_format format; /* the first member, by which a format finds its file */
+    const char *path;
+    enum launch_framework family;
+    bool inherits;         /* the family's rows in C name the settings that the file does not */
+    struct table_row *row; /* heap */
+    size_t rows, capacity;
+};
+
+/* All-zero is empty. Texts live in the arena. */
+struct launch_tables {
+    struct arena arena;
+    struct launch_table_file **file; /* heap, each in the arena; the last one is tried first */
+    size_t count, capacity;
+};
+
+/* Reads the table files of the shipped data. */
+enum status launch_tables_load(struct launch_tables *tables, struct diag *diag);
+/* Reads one more table file, which is tried before all others. */
+enum status launch_tables_add(struct launch_tables *tables, const char *path, struct diag *diag);
+void launch_tables_release(struct launch_tables *tables);
+
+/* Returns the first row that names a setting, or else the first whose name stands for many. after: the next row of the
+ * same name. NULL: there is none. */
+const struct table_row *launch_table_row(const struct launch_table_file *file, const char *setting,
+                                         const struct table_row *after);
+
+/* Sets what a setting of the framework launch->table means, and adds remarks. *known: a row names it. */
+enum status launch_table_take(struct launch *launch, const struct setting *setting, bool *known,
+                              struct diag *diag);
+/* Adds what rows say of fields that no file gives, after all files were read. */
+enum status launch_table_finish(struct launch *launch, struct diag *diag);
+
+#endif

@@ -1,0 +1,35 @@
+# Frameworks of table files (launch/NAME.csv): what is understood of each kind of file, of commands between quotes, of a
+# user's own framework, and what adapters and reinforcement learning say
+small="--cluster dgx-h100 --nodes 1 --quick"
+file() { cat > $T/$1; }
+of() { longhaul predict "$@" $small 2>&1 >/dev/null | sed "s|$T/||g; /^note: /d"; }
+line() { longhaul predict --from "$@" $small 2>&1 >/dev/null | sed "s|$T/||g; /^note: /d"; }
+
+# Axolotl shares learning_rate, bf16, gradient_checkpointing and fsdp_config with Trainer
+printf 'base_model: Qwen/Qwen3-8B\nmicro_batch_size: 1\nsequence_len: 16384\nsample_packing: true\nlearning_rate: 0.0002\nbf16: auto\nfsdp_config:\n  offload_params: false\ncontext_parallel_size: 2\noptimizer: paged_adamw_8bit\ngradient_checkpointing: offload\n' | file recipe.yaml; of $T/recipe.yaml
+printf 'base_model: x/y\nadapter: qlora\nload_in_4bit: true\nlora_r: 8\nmicro_batch_size: 2\nsequence_len: 4096\n' | file recipe.yaml; of $T/recipe.yaml --model llama3-8b
+# a key of 0.12 beside the name that it replaced: both say the same field
+printf 'base_model: Qwen/Qwen3-8B\nsequence_len: 8192\ncontext_parallel_size: 2\nsequence_parallel_degree: 4\n' | file recipe.yaml; of $T/recipe.yaml
+# LLaMA-Factory shares nearly all
+printf 'model_name_or_path: Qwen/Qwen3-4B\nstage: sft\nfinetuning_type: full\ndeepspeed: examples/deepspeed/ds_z3_offload_config.json\ncutoff_len: 8192\nper_device_train_batch_size: 1\nlearning_rate: 1.0e-5\nbf16: true\nflash_attn: fa2\n' | file recipe.yaml; of $T/recipe.yaml
+printf 'model_name_or_path: Qwen/Qwen3-4B\nstage: dpo\ncutoff_len: 8192\nper_device_train_batch_size: 1\n' | file recipe.yaml; of $T/recipe.yaml
+line "NNODES=1 NPROC_PER_NODE=4 llamafactory-cli train --model_name_or_path Qwen/Qwen3-4B --finetuning_type full --cutoff_len 4096 --deepspeed ds_z2_config.json --bf16 true --per_device_train_batch_size 2"
+# ms-swift, both trainers
+line "NPROC_PER_NODE=8 swift sft --model Qwen/Qwen3-8B --train_type full --deepspeed zero3_offload --max_length 8192 --sequence_parallel_size 4 --attn_impl flash_attn"
+line "NPROC_PER_NODE=8 megatron sft --model Qwen/Qwen3-8B --train_type full --tensor_model_parallel_size 4 --sequence_parallel true --micro_batch_size 1 --global_batch_size 16 --max_length 8192 --recompute_granularity full --recompute_method uniform --recompute_num_layers 1"
+# verl: supervised fine-tuning, whose model is known by the end of its path, and the policy's update of GRPO
+printf '#!/bin/bash\nset -x\ntorchrun --nnodes=1 --nproc_per_node=8 \\\n  -m verl.trainer.fsdp_sft_trainer \\\n  data.max_length=16384 data.micro_batch_size_per_gpu=4 \\\n  model.partial_pretrain=$HOME/m/Qwen3-8B optim.lr=1e-6 $@ ulysses_sequence_parallel_size=8\n' | file recipe.sh; of $T/recipe.sh
+line "python3 -m verl.trainer.main_ppo algorithm.adv_estimator=grpo data.train_batch_size=1024 data.max_prompt_length=512 data.max_response_length=7680 actor_rollout_ref.model.path=Qwen/Qwen3-8B actor_rollout_ref.actor.ppo_mini_batch_size=256 actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=2 actor_rollout_ref.actor.use_kl_loss=True actor_rollout_ref.rollout.n=5 actor_rollout_ref.rollout.gpu_memory_utilization=0.6 trainer.n_gpus_per_node=8 trainer.nnodes=1"
+# OpenRLHF, by its names with dots and without
+line "deepspeed --module openrlhf.cli.train_sft --max_len 8192 --pretrain meta-llama/Meta-Llama-3-8B --zero_stage 3 --micro_train_batch_size 1 --train_batch_size 128 --bf16 --gradient_checkpointing --packing_samples --ring_attn_size 2 --ring_head_stride 2"
+line "deepspeed --module openrlhf.cli.train_sft --data.max_len 8192 --model.model_name_or_path meta-llama/Meta-Llama-3-8B --zero_stage 3 --ds.ring_attn_size 2"
+# Megatron-Bridge, NeMo 2, nanotron
+printf 'train:\n  train_iters: 20\n  micro_batch_size: 1\n  global_batch_size: 32\nmodel:\n  seq_length: 8192\n  tensor_model_parallel_size: 2\n  sequence_parallel: true\n  recompute_granularity: selective\n' | file recipe.yaml; of $T/recipe.yaml --model llama3-8b
+line "nemo llm pretrain --factory llama3_8b_64k trainer.num_nodes=2" --gpus 8
+line "nemo llm pretrain --factory mixtral_8x7b"
+printf 'model:\n  dtype: bfloat16\n  model_config:\n    hidden_size: 2048\n    intermediate_size: 11008\n    num_attention_heads: 16\n    num_hidden_layers: 36\n    num_key_value_heads: 4\n    rms_norm_eps: 1.0e-06\n    rope_theta: 10000.0\n    tie_word_embeddings: true\n    vocab_size: 128256\noptimizer:\n  zero_stage: 0\nparallelism:\n  dp: 2\n  pp: 1\n  tp: 2\n  tp_mode: REDUCE_SCATTER\ntokens:\n  batch_accumulation_per_replica: 4\n  micro_batch_size: 3\n  sequence_length: 4096\n' | file recipe.yaml; of $T/recipe.yaml
+# a framework of the user's own
+printf 'setting,use,to,words,note,since,until\nname,is,,our trainer,,,\nfamily,is,,trainer,,,\nkeys,is,,tokens_a_row,,,\ntokens_a_row,sets,seq,,,,\nhow,sets,--weights,sharded=zero3 whole=replicated,,,\n' | file ours.csv
+printf 'tokens_a_row: 8192\nhow: sharded\nwho: me\n' | file recipe.yaml; of $T/recipe.yaml --from $T/ours.csv --model llama3-8b
+printf 'tokens_a_row: 8192\nhow: sharded\n' | file recipe.yaml; of $T/recipe.yaml --model llama3-8b | cut -c 1-60
+sed 's/seq/sequence/' $T/ours.csv | file theirs.csv; of $T/recipe.yaml --from $T/theirs.csv --model llama3-8b
