@@ -128,8 +128,8 @@ int main(void)
                               .seq = 4096,
                               .sm = 0,
                               .gpus_per_node = 1};
-    if (compose_resolve(&choices, &request, NULL, &diag) != STATUS_OK ||
-        compose_build(&ir, &choices, &diag) != STATUS_OK ||
+    if (resolve_choices(&choices, &request, NULL, &diag) != STATUS_OK ||
+        step_build(&ir, &choices, &diag) != STATUS_OK ||
         plan_init(&plan, &ir, "bench", &diag) != STATUS_OK)
         return fail(&diag);
 

@@ -52,7 +52,7 @@ static enum status choose(size_t row, struct setup *setup, struct choices *choic
     request->hp = rows[row].hp;
     request->seq = rows[row].seq;
     request->global_batch = rows[row].batch;
-    return compose_resolve(choices, request, NULL, diag);
+    return resolve_choices(choices, request, NULL, diag);
 }
 
 struct times {
@@ -76,7 +76,7 @@ static enum status run_row(size_t row, struct diag *diag)
     while (status == STATUS_OK && goes_on(&times)) {
         ir_release(&ir);
         double begin_s = processor_s();
-        status = compose_build(&ir, &choices, diag);
+        status = step_build(&ir, &choices, diag);
         repeat_add(&times.build, processor_s() - begin_s);
         begin_s = processor_s();
         lifetimes_plan(&ir, &figures);

@@ -74,7 +74,7 @@ static enum status list_strategies(struct listing *l, struct diag *diag)
 {
     (void)diag;
     size_t count;
-    const struct strategy *table = compose_strategies(&count);
+    const struct strategy *table = strategies_list(&count);
     for (size_t i = 0; i < count; i++) {
         const struct list_section part[] = {
             {"summary", table[i].summary},
@@ -98,7 +98,7 @@ static enum status list_profiles(struct listing *l, struct diag *diag)
 {
     (void)diag;
     size_t count;
-    const struct profile *table = compose_profiles(&count);
+    const struct profile *table = profiles_list(&count);
     for (size_t i = 0; i < count; i++)
         put_row(l, table[i].name, table[i].summary);
     put_row(l, "published", "the implementation that the strategy was published with");

@@ -121,7 +121,7 @@ static void note_idle(const struct options *options, const struct best *best)
     for (size_t i = 0; i < best->count && idle_options_given(options); i++) {
         struct choices choices;
         const struct request *request = &best->row[i].request;
-        if (compose_resolve(&choices, request, NULL, NULL) == STATUS_OK)
+        if (resolve_choices(&choices, request, NULL, NULL) == STATUS_OK)
             idle_options_add(&idle, options, request, &choices);
         if (idle.given != 0 && idle_options_none(&idle))
             break;
@@ -151,7 +151,7 @@ static void note_idle_of(const struct options *options, const struct request *re
 {
     struct choices choices;
     struct diag note = {0};
-    if (compose_resolve(&choices, request, NULL, NULL) == STATUS_OK)
+    if (resolve_choices(&choices, request, NULL, NULL) == STATUS_OK)
         idle_options_note_of(options, request, &choices, &note);
     command_note(&note);
     diag_release(&note);

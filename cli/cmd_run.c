@@ -99,16 +99,16 @@ static enum status build(struct session *s, struct diag *diag)
         return diag_error(diag, (struct loc){.name = "--dropout"}, STATUS_BAD_INPUT,
                           "dropout can be predicted but not run: no backend drops scores; choose "
                           "off");
-    enum status status = compose_resolve(&choices, r, &s->note, diag);
+    enum status status = resolve_choices(&choices, r, &s->note, diag);
     if (status == STATUS_OK)
-        status = compose_build(&s->ir, &choices, diag);
+        status = step_build(&s->ir, &choices, diag);
     if (status == STATUS_OK) {
         idle_options_note_of(s->options, r, &choices, &s->note);
         note_otherwise(s, &choices, host);
         bool whole = choices.scope == SCOPE_STEP;
         snprintf(s->what, sizeof s->what, "%s%s%s, %s (%s), weights %s, activations %s",
                  whole ? "" : scope_names[choices.scope], whole ? "" : " of ", choices.model->name,
-                 compose_strategies(&count)[choices.strategy].name, choices.profile->name,
+                 strategies_list(&count)[choices.strategy].name, choices.profile->name,
                  weights_names[choices.weights], activations_names[choices.activations]);
     }
     return status;

@@ -45,7 +45,7 @@ static enum status build(struct ir *ir, struct setup *setup, const struct option
     struct diag note = {0};
     enum status status = resolved_make(&resolved, setup, &setup->request, &note, diag);
     if (status == STATUS_OK)
-        status = compose_build(ir, &resolved.choices, diag);
+        status = step_build(ir, &resolved.choices, diag);
     if (status == STATUS_OK) {
         idle_options_note_of(options, &setup->request, &resolved.choices, &note);
         command_note(&note);

@@ -20,7 +20,7 @@ static const char *dashes(const struct option *option)
 static void put_strategies(struct text *out)
 {
     size_t count;
-    const struct strategy *table = compose_strategies(&count);
+    const struct strategy *table = strategies_list(&count);
     for (size_t i = 0; i < count; i++)
         text_printf(out, "%s%s", i == 0 ? "" : " ", table[i].name);
 }
@@ -28,7 +28,7 @@ static void put_strategies(struct text *out)
 static void put_profiles(struct text *out)
 {
     size_t count;
-    const struct profile *table = compose_profiles(&count);
+    const struct profile *table = profiles_list(&count);
     text_puts(out, "published");
     for (size_t i = 0; i < count; i++)
         text_printf(out, " %s", table[i].name);

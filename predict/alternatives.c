@@ -180,7 +180,7 @@ static double bound_of(const struct trials *trials, const struct alternative_opt
     struct request request = *trials->request;
     struct choices c;
     apply(&request, perturbation);
-    if (compose_resolve(&c, &request, NULL, NULL) != STATUS_OK)
+    if (resolve_choices(&c, &request, NULL, NULL) != STATUS_OK)
         return -1;
     if (!trials->unfit_too)
         return bound_step_s(trials->setup, &c);
@@ -262,7 +262,7 @@ static enum status add_perturbation(struct alternative *best, struct request *re
     struct alternative_trial trial[PERTURBATIONS_MAX];
     struct choices choices;
     size_t count = 0, least = SIZE_MAX;
-    enum status status = compose_resolve(&choices, request, NULL, diag);
+    enum status status = resolve_choices(&choices, request, NULL, diag);
     if (status != STATUS_OK)
         return status;
     for (size_t i = 0; i < ARRAY_LEN(perturbations); i++)

@@ -168,7 +168,7 @@ static void kept_of_token(struct kept_of_token *kept, const struct choices *c)
     kept->count = 0;
     two.layers = 2; /* the second one reads what the first one leaves */
     struct request request = {.model = &two,
-                              .strategy = compose_strategies(&count)[c->strategy].name,
+                              .strategy = strategies_list(&count)[c->strategy].name,
                               .profile = c->profile->name,
                               .weights = CHOICE_WEIGHTS_REPLICATED,
                               .activations = CHOICE_ACTIVATIONS_KEEP,
@@ -183,8 +183,8 @@ static void kept_of_token(struct kept_of_token *kept, const struct choices *c)
                               .seq = 2 * TOKENS * ranks,
                               .sm = c->sm,
                               .gpus_per_node = ranks};
-    if (compose_resolve(&small, &request, NULL, NULL) == STATUS_OK &&
-        compose_build_planned(&ir, &small, 0, NULL) == STATUS_OK) {
+    if (resolve_choices(&small, &request, NULL, NULL) == STATUS_OK &&
+        step_build_planned(&ir, &small, 0, NULL) == STATUS_OK) {
         uint32_t rows;
         struct activation_row *row = activations_table(&ir, 0, &rows);
         for (uint32_t i = 0; i < rows && kept->count < ROWS_MAX; i++)

@@ -57,8 +57,8 @@ double prediction_fits(const struct setup *setup, const struct choices *choices,
     return interval_fits(&interval, needed, available);
 }
 
-/* Returns the probability that what is needed is available. Planned arenas need what they need. Of a device the allocator's
- * cache is not needed: it is given back before an allocation fails. */
+/* Returns the probability that what is needed is available. Planned arenas need what they need. Of a device the
+ * allocator's cache is not needed: it is given back before an allocation fails. */
 static double probability_of(const struct prediction *p)
 {
     const struct verdict *v = &p->verdict;
@@ -118,8 +118,8 @@ static void replay(struct prediction *p)
     if (p->has_choices) {
         held.expandable = p->choices.profile->expandable_segments;
         held.gathers_apart = p->choices.profile->gathers_apart;
-        held.buckets = (uint64_t)compose_bucket_bytes(&p->choices);
-        compose_tables(&p->choices, held.table);
+        held.buckets = (uint64_t)step_bucket_bytes(&p->choices);
+        step_rotary_tables(&p->choices, held.table);
     }
     reserved_make(&p->reserved, &p->ir, &p->setup->cluster, p->setup->request.sm, held);
 }
@@ -143,10 +143,10 @@ enum { LONG_LIST = 10000, LONG_TO_SIMULATE = 200000 };
  * one. Returns false if the list is short, if the caller wants the whole list, or if it has no such sample. */
 static bool make_sample(struct prediction *p, size_t length)
 {
-    if (p->question.whole || compose_ops_at_most(&p->choices) < LONG_LIST)
+    if (p->question.whole || step_ops_at_most(&p->choices) < LONG_LIST)
         return false;
     for (p->sample = length; p->sample < ARRAY_LEN(sample_lengths); p->sample++)
-        if (compose_sample(&p->ir, &p->choices, sample_lengths[p->sample], memories_of(p)))
+        if (step_build_sample(&p->ir, &p->choices, sample_lengths[p->sample], memories_of(p)))
             return true;
     return false;
 }
@@ -163,7 +163,7 @@ static enum status build(struct prediction *p, bool judged, struct diag *diag)
         p->choices.model = &p->fewer;
     }
     if (!make_sample(p, p->sample))
-        status = compose_build_planned(&p->ir, &p->choices, memories_of(p), diag);
+        status = step_build_planned(&p->ir, &p->choices, memories_of(p), diag);
     if (status == STATUS_OK && p->question.to_exceed > 0) {
         p->tokens_per_s_gpu = prediction_tokens(p) / prediction_bound_s(p) / prediction_gpus(p);
         p->slower = p->tokens_per_s_gpu <= p->question.to_exceed;
@@ -223,7 +223,7 @@ enum status prediction_memory(struct prediction *p, const struct prediction_ques
 static enum status find_profile(const struct profile **profile, const char *name, struct diag *diag)
 {
     size_t count;
-    const struct profile *table = compose_profiles(&count);
+    const struct profile *table = profiles_list(&count);
     const char *names[16];
     if (name == NULL)
         return STATUS_OK;
@@ -403,7 +403,7 @@ static void add_jitter(struct prediction *p)
     size_t count;
     if (!p->has_choices || p->choices.scope != SCOPE_STEP || p->setup->cost.ideal)
         return;
-    int64_t compared = compose_strategies(&count)[p->choices.strategy].compared_ranks;
+    int64_t compared = strategies_list(&count)[p->choices.strategy].compared_ranks;
     if (p->sim.rank_count <= compared || p->sim.rank_count == 1)
         return;
     p->beyond_compared = true;
@@ -478,7 +478,7 @@ static enum status simulate(struct prediction *p, struct shape_costs *costs, boo
     p->checkpoints_cost_host = costs->checkpoints;
     struct waterfall_peak peak = {.flop_per_s = p->setup->cluster.device.peak_flop_per_s};
     if (p->has_choices) /* as MFU and HFU */
-        compose_products_again(&p->choices, &peak.layers_again, &peak.head_again);
+        step_repeated_products(&p->choices, &peak.layers_again, &peak.head_again);
     waterfall_make(&p->waterfall, &p->ir, &p->sim, peak, 0);
     if (p->ir.role_count > 1)
         stages_make(&p->stages, &p->ir, &p->sim, peak);
@@ -498,14 +498,14 @@ static enum status build_longer(struct prediction *p, bool whole, struct diag *d
     ir_release(&p->ir);
     if (!whole && make_sample(p, p->sample + 1))
         return STATUS_OK;
-    return compose_build_planned(&p->ir, &p->choices, memories_of(p), diag);
+    return step_build_planned(&p->ir, &p->choices, memories_of(p), diag);
 }
 
 enum status prediction_time(struct prediction *p, struct diag *diag)
 {
     struct shape_costs costs = {0};
     bool stands = p->ir.repeats.copies == 0 ||
-                  (!p->question.exact && compose_ops_at_most(&p->choices) >= LONG_TO_SIMULATE);
+                  (!p->question.exact && step_ops_at_most(&p->choices) >= LONG_TO_SIMULATE);
     enum status status = stands ? STATUS_OK : build_longer(p, true, diag);
     for (stands = false; status == STATUS_OK && !stands;) {
         shape_costs_release(&costs);
@@ -543,7 +543,7 @@ enum status prediction_without_kernels(struct sim_result *sim, const struct pred
     struct prediction whole = *p;
     whole.ir = (struct ir){0};
     sim_result_release(sim);
-    status = compose_build_planned(&whole.ir, &p->choices, 0, diag);
+    status = step_build_planned(&whole.ir, &p->choices, 0, diag);
     if (status == STATUS_OK)
         status = prediction_without_kernels(sim, &whole, diag);
     ir_release(&whole.ir);

@@ -26,8 +26,8 @@ static double ranks_of_node(const struct prediction *p)
     return (double)(ranks < gpus ? ranks : gpus);
 }
 
-/* Returns the seconds of an op on a rank's part of the host, when all ranks of its node work at once. A cluster may give
- * the rate of AdamW itself; the profile's passes around it go at the rate of memory. */
+/* Returns the seconds of an op on a rank's part of the host, when all ranks of its node work at once. A cluster may
+ * give the rate of AdamW itself; the profile's passes around it go at the rate of memory. */
 static double host_work_s(const struct prediction *p, const struct work *work)
 {
     const struct host *host = &p->setup->cluster.host;
@@ -147,7 +147,7 @@ void shape_costs_make(struct shape_costs *costs, const struct prediction *p)
     if (cost->device_memory_power > 0 && !cost->ideal)
         fused.memory_share = memory_share(p, cost);
     bool hostless = p->profile != NULL && p->profile->hostless;
-    double slowdown = p->has_choices ? compose_attention_slowdown(&p->choices) : 1;
+    double slowdown = p->has_choices ? step_attention_slowdown(&p->choices) : 1;
     double peak = p->setup->cluster.device.peak_flop_per_s;
     size_t count = (size_t)p->ir.shape_count + 1;
     costs->work_s = heap_zalloc(count, sizeof(double));

@@ -58,7 +58,7 @@ static enum status step_on(double *step_s, const struct spread_trial *trial,
     if (!again)
         return status;
     other.ir = (struct ir){0}; /* the sample does not represent the whole list on this machine */
-    status = compose_build(&other.ir, &p->choices, NULL);
+    status = step_build(&other.ir, &p->choices, NULL);
     struct spread_trial whole = *trial;
     whole.prediction = &other;
     if (status == STATUS_OK)

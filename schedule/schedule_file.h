@@ -9,7 +9,7 @@
 #include "schedule/ir/ir.h"
 
 /* Does the same as ir_load(). If the file gives no buffer an offset (text with loops never does), it then plans
- * offsets as compose_build() does, unless some op waits for a later op or one of another role, or a buffer is freed by
+ * offsets as step_build() does, unless some op waits for a later op or one of another role, or a buffer is freed by
  * an op of another role; the verifier reports these. */
 enum status schedule_load(struct ir *ir, const char *path, struct diag *diag);
 

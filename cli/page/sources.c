@@ -13,7 +13,7 @@
 static void put_profile(struct page *page, const char *name)
 {
     size_t count;
-    const struct profile *table = compose_profiles(&count);
+    const struct profile *table = profiles_list(&count);
     for (size_t i = 0; i < count; i++)
         if (strcmp(table[i].name, name) == 0) {
             struct text text = {0};

@@ -19,7 +19,7 @@ static enum status find_splits(struct plan_report *r, struct diag *diag)
 {
     size_t count;
     const struct outcome *winner = &r->best->row[0], *loser[PLAN_FAMILIES] = {NULL};
-    compose_strategies(&count);
+    strategies_list(&count);
     assert(count <= PLAN_FAMILIES);
     if (r->best->goal == GOAL_LONGEST)
         return STATUS_OK;
@@ -164,7 +164,7 @@ static void put_splits(struct text *out, const struct plan_report *r)
         size_t members = 0;
         bool seen = false;
         if (o->strategy != best->row[0].strategy ||
-            !compose_strategies(&count)[o->strategy].subsequences)
+            !strategies_list(&count)[o->strategy].subsequences)
             continue;
         for (size_t k = 0; k < best->count; k++) {
             if (best->row[k].strategy != o->strategy ||
@@ -195,7 +195,7 @@ static void put_family(struct text *out, const struct plan_report *r, uint8_t st
     struct family f = plan_family_of(r->best, strategy);
     if (f.members == 0 || (winner->kind == OUTCOME_TIMED && winner->strategy == strategy))
         return;
-    text_printf(out, "%-11s%s: ", "lost", compose_strategies(&count)[strategy].name);
+    text_printf(out, "%-11s%s: ", "lost", strategies_list(&count)[strategy].name);
     if (f.best != NULL && r->best->goal == GOAL_LONGEST) {
         units_put_tokens(out, f.best->tokens);
         text_puts(out, f.best->open_ended ? " tokens at least: " : " tokens at most: ");
@@ -297,7 +297,7 @@ static void put_proof(struct text *out, const struct best *best, size_t members)
 static enum attention_impl kernels_of(struct kernels *kernels, const struct best *best)
 {
     size_t strategies;
-    const struct strategy *table = compose_strategies(&strategies);
+    const struct strategy *table = strategies_list(&strategies);
     bool *seen = heap_zalloc(strategies, sizeof *seen);
     enum attention_impl winners = ATTENTION_FA2;
     for (size_t i = 0; i < best->count; i++) {
@@ -306,7 +306,7 @@ static enum attention_impl kernels_of(struct kernels *kernels, const struct best
         struct diag diag = {0};
         bool has_speed = o->kind == OUTCOME_TIMED || o->kind == OUTCOME_SLOWER;
         if (has_speed && !seen[o->strategy] &&
-            compose_resolve(&c, &o->request, NULL, &diag) == STATUS_OK) {
+            resolve_choices(&c, &o->request, NULL, &diag) == STATUS_OK) {
             seen[o->strategy] = true;
             kernels_add(kernels, (enum attention_impl)c.attention_impl, table[o->strategy].name);
             winners = i == 0 ? (enum attention_impl)c.attention_impl : winners;
@@ -334,7 +334,7 @@ void plan_report_print_details(struct text *out, const struct plan_report *r)
     const struct best *best = r->best;
     bool found = best->count > 0 && best->row[0].kind == OUTCOME_TIMED;
     size_t strategies;
-    compose_strategies(&strategies);
+    strategies_list(&strategies);
     put_question(out, r);
     if (!found && best->count == 0 && r->only != NULL)
         text_printf(out,

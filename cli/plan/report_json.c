@@ -57,7 +57,7 @@ static void json_outcome(struct json_out *w, const char *key, const struct plan_
     text_printf(&command, " %s", options.data);
     json_begin_object(w, key);
     json_put_text(w, "outcome", kinds[o->kind]);
-    json_put_text(w, "strategy", compose_strategies(&count)[o->strategy].name);
+    json_put_text(w, "strategy", strategies_list(&count)[o->strategy].name);
     json_put_text(w, "options", options.data);
     json_put_text(w, "command", command.data);
     json_put_count(w, "tokens", (uint64_t)o->tokens);
@@ -93,7 +93,7 @@ void plan_report_print_json(struct text *out, const struct plan_report *r)
     const struct best *best = r->best;
     struct json_out w = {.out = out};
     size_t strategies;
-    const struct strategy *table = compose_strategies(&strategies);
+    const struct strategy *table = strategies_list(&strategies);
     command_begin_json(&w, "plan");
     json_put_text(&w, "goal", goals[best->goal]);
     json_put_count(&w, "gpus", best->gpus);

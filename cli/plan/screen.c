@@ -250,7 +250,7 @@ static void put_family(struct text *out, const struct plan_report *r, const stru
 static void print_families(const struct screen *screen, const struct plan_report *r)
 {
     size_t count;
-    const struct strategy *table = compose_strategies(&count);
+    const struct strategy *table = strategies_list(&count);
     const struct outcome *winner = &r->best->row[0];
     bool found = winner->kind == OUTCOME_TIMED, first = true;
     for (size_t s = 0; s < count; s++) {

@@ -16,7 +16,7 @@ static enum status put_settings(struct text *out, enum framework framework,
                                 const struct request *request, struct diag *diag)
 {
     struct choices choices;
-    enum status status = compose_resolve(&choices, request, NULL, diag);
+    enum status status = resolve_choices(&choices, request, NULL, diag);
     if (status == STATUS_OK)
         settings_print(out, framework, &choices);
     return status;
@@ -56,7 +56,8 @@ static void put_named(struct text *out, const char *what, const struct best *bes
     put_outcome(out, best);
 }
 
-/* Appends the line "# predicted: a step of 5.60 s (90 %: 4.37 to 8.82); a GPU needs 32.1 GiB (90 %: ...) of its 79.1 GiB". */
+/* Appends the line "# predicted: a step of 5.60 s (90 %: 4.37 to 8.82); a GPU needs 32.1 GiB (90 %: ...) of its 79.1
+ * GiB". */
 static void put_predicted(struct text *out, const struct outcome *o)
 {
     const double step_s = plan_step_s(o), needed = (double)o->verdict.needed[LIMIT_DEVICE];

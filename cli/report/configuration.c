@@ -50,7 +50,7 @@ static void put_strategy(struct text *line, const struct prediction *p)
     const struct choices *c = &p->choices;
     struct text piece = {0};
     size_t count;
-    text_printf(&piece, "%s", compose_strategies(&count)[c->strategy].name);
+    text_printf(&piece, "%s", strategies_list(&count)[c->strategy].name);
     if (c->cp > 1)
         text_printf(&piece, " cp=%u", c->cp);
     if (c->window > 1)

@@ -94,7 +94,7 @@ static enum status find_sizes(struct packing_options *sizes, const struct setup 
                               const struct options *options, struct diag *diag)
 {
     struct choices choices;
-    enum status status = compose_resolve(&choices, &setup->request, NULL, diag);
+    enum status status = resolve_choices(&choices, &setup->request, NULL, diag);
     *sizes = (struct packing_options){
         .policy = (enum packing_policy)options_choice(options, "packing"),
         .balance = (enum packing_balance)options_choice(options, "balance"),

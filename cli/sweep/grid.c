@@ -71,13 +71,13 @@ static enum status add_axis(struct sweep_grid *grid, const struct options *optio
 static enum status check_strategy(const char *value, struct arena *arena, struct diag *diag)
 {
     (void)arena;
-    return compose_check_names(value, NULL, diag);
+    return strategies_check_names(value, NULL, diag);
 }
 
 static enum status check_profile(const char *value, struct arena *arena, struct diag *diag)
 {
     (void)arena;
-    return compose_check_names(NULL, value, diag);
+    return strategies_check_names(NULL, value, diag);
 }
 
 static enum status check_model(const char *value, struct arena *arena, struct diag *diag)

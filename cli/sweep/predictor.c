@@ -104,7 +104,7 @@ static bool add_idle(struct idle_options *idle, struct sweep_predictor *predicto
     if (sweep_grid_options(predictor->grid, point, &arena, &options, &unread) == STATUS_OK) {
         given = idle_options_given(&options);
         if (given && load(predictor, &options, &unread) == STATUS_OK &&
-            compose_resolve(&choices, &predictor->setup.request, NULL, &unread) == STATUS_OK)
+            resolve_choices(&choices, &predictor->setup.request, NULL, &unread) == STATUS_OK)
             idle_options_add(idle, &options, &predictor->setup.request, &choices);
     }
     diag_release(&unread);
@@ -136,8 +136,8 @@ enum status sweep_check_setup(const struct sweep_grid *grid, struct diag *diag)
     struct setup setup = {0};
     enum status status = sweep_grid_options(grid, 0, &arena, &options, diag);
     if (status == STATUS_OK)
-        status = compose_check_names(options_text(&options, "strategy"),
-                                     options_text(&options, "profile"), diag);
+        status = strategies_check_names(options_text(&options, "strategy"),
+                                        options_text(&options, "profile"), diag);
     if (status == STATUS_OK && !varies)
         status = setup_load(&setup, &options, false, diag);
     if (status == STATUS_OK)

@@ -144,7 +144,7 @@ static void check_args(struct checker *c, const struct external_run *row,
     enum status status =
         external_setup(&setup, &convention, row->text[column], row->at.name, &diag);
     if (status == STATUS_OK)
-        status = compose_resolve(&choices, &setup.request, NULL, &diag);
+        status = resolve_choices(&choices, &setup.request, NULL, &diag);
     if (status != STATUS_OK) {
         take_faults(c, row->at, &diag);
     } else if (column == EXTERNAL_ARGS) {

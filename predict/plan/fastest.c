@@ -31,7 +31,7 @@ enum { NO_LAYER = UINT32_MAX };
 
 /* The best of a strategy is searched for until no other one may be faster by more than this share. */
 #define RUNNER_UP_GAP 0.01
-/* Candidates with more ops on the ranks of all stages together, by the upper bound of compose_ops_at_most(), are left
+/* Candidates with more ops on the ranks of all stages together, by the upper bound of step_ops_at_most(), are left
  * out of that. */
 #define RUNNER_UP_OPS 3e6
 
@@ -79,7 +79,7 @@ struct search {
     struct job job[ROUND];
     size_t jobs;
     size_t turn;  /* whose it is in choose_roomy() */
-    int strategy; /* only candidates of this row of compose_strategies(); -1: all */
+    int strategy; /* only candidates of this row of strategies_list(); -1: all */
     struct outcome incumbent;
     double began_s;
     double little_bytes;       /* roomiest_first() */
@@ -115,8 +115,8 @@ static double repaired_error(const struct choices *c)
     return c->activations == CHOICE_ACTIVATIONS_RATIO ? RATIO_ERROR : RESERVED_ERROR;
 }
 
-/* Returns the probability with which a candidate must fit to be of use: what the setup asks, or 0.5 as long as it may be
- * a better gamble. */
+/* Returns the probability with which a candidate must fit to be of use: what the setup asks, or 0.5 as long as it may
+ * be a better gamble. */
 static double odds_asked(const struct search *s, const struct node *node, const struct outcome *o)
 {
     bool gambles = o->sample == NULL && s->best->gamble_gpus == 0;
@@ -132,7 +132,7 @@ static bool is_beyond_last(const struct setup *setup, const struct repairs *repa
     struct request request;
     struct choices c;
     struct verdict verdict;
-    if (!repairs_last(&request, repairs) || compose_resolve(&c, &request, NULL, NULL) != STATUS_OK)
+    if (!repairs_last(&request, repairs) || resolve_choices(&c, &request, NULL, NULL) != STATUS_OK)
         return false;
     if (!room_bound_lacks(&verdict, setup, &request, odds) &&
         !shortened_lacks(&verdict, setup, &request, odds)) {
@@ -158,7 +158,7 @@ static bool is_beyond_repair(const struct setup *setup, const struct repairs *re
                              struct outcome *o)
 {
     struct choices c;
-    if (compose_resolve(&c, &o->request, NULL, NULL) == STATUS_OK &&
+    if (resolve_choices(&c, &o->request, NULL, NULL) == STATUS_OK &&
         room_lacks_in(LIMIT_HOST, setup, &c, &o->verdict, repaired_error(&c), odds))
         return true;
     return is_beyond_last(setup, repairs, odds, o);
@@ -176,7 +176,7 @@ static void shorten_it(const struct search *s, const struct node *node, struct a
         struct verdict verdict;
         struct choices refused;
         if (a->repair < node->repair ||
-            compose_resolve(&refused, &request, NULL, NULL) != STATUS_OK)
+            resolve_choices(&refused, &request, NULL, NULL) != STATUS_OK)
             continue;
         if (room_bound_lacks(&verdict, s->setup, &request, odds) ||
             shortened_lacks(&verdict, s->setup, &request, odds)) {
@@ -303,9 +303,9 @@ static void find_layers(struct search *s, size_t i)
     struct choices c;
     node->least = node->own = NO_LAYER;
     node->stage = STAGE_SHORT;
-    if (compose_resolve(&c, request, NULL, NULL) != STATUS_OK)
+    if (resolve_choices(&c, request, NULL, NULL) != STATUS_OK)
         return;
-    node->ops = compose_ops_at_most(&c) * c.pp;
+    node->ops = step_ops_at_most(&c) * c.pp;
     if (!layer_key_make(&key, &c, request, true))
         return;
     node->stage = STAGE_LAYER;
@@ -523,13 +523,13 @@ static void choose(struct search *s, order_fn *before, size_t most, enum search_
         added += add_job(s, firsts.node[k], layers);
 }
 
-/* Adds the candidates of one strategy that most likely fit. Strategies take turns, since all layouts of one may need too
- * much. */
+/* Adds the candidates of one strategy that most likely fit. Strategies take turns, since all layouts of one may need
+ * too much. */
 static void choose_roomy(struct search *s, size_t most, double above)
 {
     size_t strategies;
     int all = s->strategy;
-    compose_strategies(&strategies);
+    strategies_list(&strategies);
     for (size_t i = 0; i < strategies; i++) {
         s->strategy = (int)(s->turn++ % strategies);
         if (open_above(s, above) > 0)
@@ -668,7 +668,7 @@ static enum status find_runners_up(struct search *s, struct progress *progress, 
     size_t strategies;
     enum status status = STATUS_OK;
     double gap = fmax(RUNNER_UP_GAP, s->best->limits.gap);
-    compose_strategies(&strategies);
+    strategies_list(&strategies);
     for (int strategy = 0; strategy < (int)strategies; strategy++) {
         take_strategy(s, strategy);
         for (int round = 0; round < ROUNDS_MAX && status == STATUS_OK; round++) {

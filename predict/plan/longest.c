@@ -42,7 +42,7 @@ static bool divides(const struct request *request, int64_t seq)
     model.max_positions = INT64_MAX;
     asked.model = &model;
     asked.seq = seq;
-    return compose_resolve(&choices, &asked, NULL, NULL) == STATUS_OK;
+    return resolve_choices(&choices, &asked, NULL, NULL) == STATUS_OK;
 }
 
 static void pin_degrees(struct request *request, const struct choices *c)
@@ -77,7 +77,7 @@ enum status ladder_of(struct ladder *ladder, struct request *request, struct dia
     model.max_positions = INT64_MAX;
     asked.model = &model;
     asked.seq = longest_long(request->ranks);
-    enum status status = compose_resolve(&choices, &asked, NULL, diag);
+    enum status status = resolve_choices(&choices, &asked, NULL, diag);
     if (status != STATUS_OK)
         return status;
     pin_degrees(request, &choices);

@@ -18,7 +18,7 @@ struct repairs repairs_make(const struct request *given, const struct space_open
 {
     struct repairs r = {.given = given, .open = open, .asked = *asked};
     struct choices c;
-    if (compose_resolve(&c, asked, NULL, NULL) == STATUS_OK) {
+    if (resolve_choices(&c, asked, NULL, NULL) == STATUS_OK) {
         r.loss_chunks = c.loss_chunks;
         r.ffn_chunks = c.ffn_chunks;
     }

@@ -24,7 +24,7 @@ static bool has_fewer(const int64_t of[2])
 static void shorten_layers(struct shape *shape, const struct choices *c, int64_t few)
 {
     int64_t all = c->model->layers;
-    int64_t period = compose_layers_of_period(c) * c->pp * c->virtual_stages;
+    int64_t period = step_layers_of_period(c) * c->pp * c->virtual_stages;
     if (period == 0 || all % period + (few + 1) * period >= all)
         return;
     shape->layers[0] = all % period + few * period;
@@ -55,7 +55,7 @@ static double size_of(const struct shape *s)
  * nothing would be saved. */
 static bool shape_of(struct shape *shape, struct choices *c, const struct request *request)
 {
-    if (compose_resolve(c, request, NULL, NULL) != STATUS_OK || c->scope != SCOPE_STEP)
+    if (resolve_choices(c, request, NULL, NULL) != STATUS_OK || c->scope != SCOPE_STEP)
         return false;
     const struct shape whole = {{c->model->layers, c->model->layers},
                                 {c->accumulation, c->accumulation}};

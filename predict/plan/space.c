@@ -128,7 +128,7 @@ static bool is_expressed(const struct space_open *open, const struct choices *c)
 bool space_allows(const struct space_open *open, const struct request *request)
 {
     struct choices c;
-    return compose_resolve(&c, request, NULL, NULL) == STATUS_OK && is_expressed(open, &c);
+    return resolve_choices(&c, request, NULL, NULL) == STATUS_OK && is_expressed(open, &c);
 }
 
 /* True if degrees of 1 reduce the strategy to a simpler one's schedule, in this strategy's implementation. */
@@ -158,7 +158,7 @@ static bool add_documents(const struct space_walk *w, struct request *request, s
     if (samples_find(sample, w->open.samples, request, c, NULL) != STATUS_OK)
         return false;
     request->documents = &(*sample)->documents;
-    return compose_resolve(c, request, NULL, NULL) == STATUS_OK;
+    return resolve_choices(c, request, NULL, NULL) == STATUS_OK;
 }
 
 static void add(struct space_walk *w, const struct request *asked)
@@ -167,7 +167,7 @@ static void add(struct space_walk *w, const struct request *asked)
     struct request request = *asked;
     const struct sample *sample;
     struct resolved resolved;
-    if (compose_resolve(&c, &request, NULL, NULL) != STATUS_OK)
+    if (resolve_choices(&c, &request, NULL, NULL) != STATUS_OK)
         return;
     if (is_corner(w->row, &c) != w->corners || !is_expressed(&w->open, &c) ||
         is_run_otherwise(w, &c) || !add_documents(w, &request, &c, &sample) ||
@@ -352,7 +352,7 @@ static void walk_degrees(struct space_walk *w, struct request request)
 static void walk_strategies(struct space_walk *w, int64_t gpus)
 {
     size_t strategies;
-    const struct strategy *table = compose_strategies(&strategies);
+    const struct strategy *table = strategies_list(&strategies);
     const struct setup *setup = w->setup;
     for (size_t s = 0; s < strategies; s++) {
         struct request request = setup->request;
@@ -410,7 +410,7 @@ enum status space_add(struct space *space, const struct setup *setup, int64_t gp
         struct choices choices;
         request.ranks = gpus;
         const struct sample *sample;
-        status = compose_resolve(&choices, &request, NULL, diag);
+        status = resolve_choices(&choices, &request, NULL, diag);
         if (status == STATUS_OK && open.samples != NULL)
             status = samples_find(&sample, open.samples, &request, &choices, diag);
         if (status == STATUS_OK)

@@ -18,7 +18,7 @@ struct candidate {
     struct request
         request; /* every degree given; documents are those of the sample's typical batch */
     const struct sample *sample; /* NULL: each sequence is one document */
-    uint8_t strategy;            /* row of compose_strategies() */
+    uint8_t strategy;            /* row of strategies_list() */
     double tokens;               /* of a step, without padding */
     double bound_s;              /* no step is shorter */
     double least_bytes;          /* no GPU needs less */

@@ -47,8 +47,8 @@ static void try_outcome(void *context, size_t job, void *result)
         return;
     request = o->request;
     request.profile = "ideal";
-    if (compose_resolve(&own, &o->request, NULL, NULL) != STATUS_OK ||
-        compose_resolve(&ideal, &request, NULL, NULL) != STATUS_OK)
+    if (resolve_choices(&own, &o->request, NULL, NULL) != STATUS_OK ||
+        resolve_choices(&ideal, &request, NULL, NULL) != STATUS_OK)
         return;
     out->same_s = ideal_s(setup, o, ideal.attention_impl);
     out->own_s = own.attention_impl == ideal.attention_impl ? out->same_s

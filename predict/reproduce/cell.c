@@ -142,7 +142,7 @@ static enum status pack(const struct sample **sample, struct samples *samples,
                         struct documents *first, struct request *request, struct diag *diag)
 {
     struct choices choices;
-    enum status status = compose_resolve(&choices, request, NULL, diag);
+    enum status status = resolve_choices(&choices, request, NULL, diag);
     if (status == STATUS_OK)
         status = samples_find(sample, samples, request, &choices, diag);
     if (status == STATUS_OK) {

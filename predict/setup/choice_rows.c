@@ -143,7 +143,7 @@ static bool show_strategy(struct text *out, const struct request *r)
 static size_t strategy_values(struct choice_value *value, const struct choices *c)
 {
     size_t count;
-    return name_value(value, c == NULL ? NULL : compose_strategies(&count)[c->strategy].name);
+    return name_value(value, c == NULL ? NULL : strategies_list(&count)[c->strategy].name);
 }
 
 static bool show_profile(struct text *out, const struct request *r)

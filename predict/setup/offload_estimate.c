@@ -23,7 +23,7 @@ static void add_forward_s(double *seconds, const struct ir *ir, const struct set
                        : cost_work_s(cost, (enum attention_impl)choices->attention_impl, work);
         bool attention = work->kind == WORK_ATTENTION;
         seconds[ir->op.micro[op] % choices->subsequences] +=
-            attention ? s * compose_attention_slowdown(choices) : s;
+            attention ? s * step_attention_slowdown(choices) : s;
     }
 }
 
@@ -84,9 +84,9 @@ enum status offload_hidden_bytes(double **bytes, struct request *asked,
     request.tp = degrees->tp;
     request.pp = degrees->pp;
     request.subsequences = degrees->subsequences;
-    enum status status = compose_resolve(&choices, &request, NULL, diag);
+    enum status status = resolve_choices(&choices, &request, NULL, diag);
     if (status == STATUS_OK)
-        status = compose_build_planned(&ir, &choices, 0, diag);
+        status = step_build_planned(&ir, &choices, 0, diag);
     if (status == STATUS_OK) {
         double *of = *bytes = heap_zalloc(choices.subsequences, sizeof *of);
         double units = (double)pipeline_units(&choices) / choices.subsequences, sum = 0;

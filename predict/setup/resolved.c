@@ -72,7 +72,7 @@ enum status resolved_share(struct resolved *resolved, uint32_t rank, struct diag
 {
     resolved->request.shared = &resolved->shared.best[rank];
     resolved->request.shared_open = false;
-    return compose_resolve(&resolved->choices, &resolved->request, NULL, diag);
+    return resolve_choices(&resolved->choices, &resolved->request, NULL, diag);
 }
 
 enum status resolved_make(struct resolved *resolved, const struct setup *setup,
@@ -81,7 +81,7 @@ enum status resolved_make(struct resolved *resolved, const struct setup *setup,
     *resolved = (struct resolved){.request = *request};
     struct request *r = &resolved->request;
     struct choices *c = &resolved->choices;
-    enum status status = compose_resolve(c, r, note, diag); /* degrees, by which costs are priced */
+    enum status status = resolve_choices(c, r, note, diag); /* degrees, by which costs are priced */
     if (status != STATUS_OK || !resolved_needs_costs(request))
         return status;
     bool cut = cuts(request) && c->subsequences > 1;
@@ -96,7 +96,7 @@ enum status resolved_make(struct resolved *resolved, const struct setup *setup,
     if (status == STATUS_OK && hide)
         status = offload_hidden_bytes(&resolved->hidden, r, c, setup, diag);
     if (status == STATUS_OK)
-        status = compose_resolve(c, r, NULL, diag);
+        status = resolve_choices(c, r, NULL, diag);
     if (status == STATUS_OK && shares(request)) {
         resolved->shared = shared_units_rank(setup, c);
         status = resolved_share(resolved, 0, diag);

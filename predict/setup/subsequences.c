@@ -8,7 +8,7 @@
 static bool cuts_by_itself(const char *strategy)
 {
     size_t count;
-    const struct strategy *table = compose_strategies(&count);
+    const struct strategy *table = strategies_list(&count);
     for (size_t i = 0; strategy != NULL && i < count; i++)
         if (strcmp(table[i].name, strategy) == 0)
             return table[i].subsequences;

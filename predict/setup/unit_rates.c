@@ -23,7 +23,7 @@ static double pair_of(const struct setup *setup, const struct choices *c, enum w
                         .out = c->dtype,
                         .attention = {ROWS, ROWS, m->heads / c->tp, m->heads / c->tp, m->head_dim,
                                       MASK_FULL, 0, 0}};
-    return seconds_of(setup, c, &tile) * compose_attention_slowdown(c) / ((double)ROWS * ROWS);
+    return seconds_of(setup, c, &tile) * step_attention_slowdown(c) / ((double)ROWS * ROWS);
 }
 
 struct unit_rates unit_rates_of(const struct setup *setup, const struct choices *c)

@@ -43,9 +43,9 @@ static enum status layer_bytes(double *bytes, const struct setup *setup, int64_t
                               .seq = tokens,
                               .sm = 80,
                               .gpus_per_node = 1};
-    enum status status = compose_resolve(&choices, &request, NULL, diag);
+    enum status status = resolve_choices(&choices, &request, NULL, diag);
     if (status == STATUS_OK)
-        status = compose_build_planned(&ir, &choices, 0, diag);
+        status = step_build_planned(&ir, &choices, 0, diag);
     uint32_t rows = 0;
     struct activation_row *row = status == STATUS_OK ? activations_table(&ir, 0, &rows) : NULL;
     *bytes = 0;

@@ -1,7 +1,7 @@
 /* schedule/activations/passes.h: passes over the list of ops that decide which activations are saved for the
  * backward, and in which memory.
  *
- * Each pass rewrites *list. compose_build() runs those that the choices ask for: pass_recompute() or
+ * Each pass rewrites *list. step_build() runs those that the choices ask for: pass_recompute() or
  * pass_offload_ratio() first, then the others in the order in which they stand here. */
 #ifndef SCHEDULE_ACTIVATIONS_PASSES_H
 #define SCHEDULE_ACTIVATIONS_PASSES_H

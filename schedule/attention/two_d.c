@@ -1,6 +1,6 @@
 /* 2D attention (LoongTrain, arXiv 2406.18485, section 4): head ranks exchange tokens for heads, and then ranks with
  * the same heads pass keys and values round a ring. With one head rank it is ring attention (arXiv 2310.01889). With
- * one context rank it would be Ulysses, which compose_resolve() chooses instead. */
+ * one context rank it would be Ulysses, which resolve_choices() chooses instead. */
 #include "schedule/attention/attention.h"
 #include "schedule/attention/exchange.h"
 #include "schedule/attention/ring.h"

@@ -167,7 +167,7 @@ struct profile; /* schedule/choices/profile.h */
 struct choices {
     const struct transformer *model;
     const struct profile *profile;
-    uint8_t strategy; /* row of compose_strategies() */
+    uint8_t strategy; /* row of strategies_list() */
     uint8_t scope;    /* enum scope */
     uint8_t attention, weights, pipeline, activations, optimizer;
     uint8_t states; /* enum states */
@@ -231,7 +231,7 @@ struct request {
     int64_t pp, virtual_stages, subsequences;
     const int64_t *lengths; /* tokens of each subsequence; NULL: see partition. Borrowed. */
     /* How the lengths of subsequences are chosen if none are given. 0: equal lengths; above 0: by a rule of the
-     * caller, who fills them in before building the schedule; compose_resolve() does not need them. */
+     * caller, who fills them in before building the schedule; resolve_choices() does not need them. */
     int partition;
     int pipeline;                      /* enum pipeline_choice; 0: left open */
     int helpers;                       /* enum helper_weights */

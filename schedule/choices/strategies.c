@@ -69,8 +69,8 @@ static const struct strategy strategies[] = {
 };
 
 /* The switches that profiles neutral and ideal share. A switch that is not named here is off: the copy, wait, pass or
- * buffer that it adds occurs in one framework only. docs/strategies/profiles.md, "Profile neutral", has the reason for every
- * value. */
+ * buffer that it adds occurs in one framework only. docs/strategies/profiles.md, "Profile neutral", has the reason for
+ * every value. */
 #define WELL_MADE                                                                                                     \
      .attention_impl = ATTENTION_FA2, .attention_impl_90 = ATTENTION_CUDNN, /* the fastest in each device's file */    \
      .kv_replication = KV_TO_RANKS,                                                                                    \
@@ -277,13 +277,13 @@ static const struct profile profiles[] = {
 };
 /* clang-format on */
 
-const struct strategy *compose_strategies(size_t *count)
+const struct strategy *strategies_list(size_t *count)
 {
     *count = ARRAY_LEN(strategies);
     return strategies;
 }
 
-const struct profile *compose_profiles(size_t *count)
+const struct profile *profiles_list(size_t *count)
 {
     *count = ARRAY_LEN(profiles);
     return profiles;

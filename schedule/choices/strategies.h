@@ -23,10 +23,10 @@ struct strategy {
      * (traces/published/measurements.csv); 0: none was compared */
     int64_t compared_ranks;
 };
-const struct strategy *compose_strategies(size_t *count);
-const struct profile *compose_profiles(size_t *count);
+const struct strategy *strategies_list(size_t *count);
+const struct profile *profiles_list(size_t *count);
 /* Checks that there is such a strategy and such a profile; a NULL name is not checked. */
-enum status compose_check_names(const char *strategy, const char *profile, struct diag *diag);
+enum status strategies_check_names(const char *strategy, const char *profile, struct diag *diag);
 /* Text names of the values of each choice, as many as its enum counts. */
 /* clang-format off */
 extern const char *const weights_names[], *const activations_names[], *const optimizer_names[], *const dropout_names[],

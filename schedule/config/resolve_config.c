@@ -31,7 +31,7 @@ static int find_name(const char *option, const char *value, const char *const *n
 static int find_strategy(const char *name, struct diag *diag)
 {
     size_t count;
-    const struct strategy *table = compose_strategies(&count);
+    const struct strategy *table = strategies_list(&count);
     const char *names[16];
     for (size_t i = 0; i < count; i++)
         names[i] = table[i].name;
@@ -42,7 +42,7 @@ static int find_strategy(const char *name, struct diag *diag)
 static int find_profile(const char *name, bool published, struct diag *diag)
 {
     size_t count;
-    const struct profile *table = compose_profiles(&count);
+    const struct profile *table = profiles_list(&count);
     const char *names[17];
     for (size_t i = 0; i < count; i++)
         names[i] = table[i].name;
@@ -50,7 +50,7 @@ static int find_profile(const char *name, bool published, struct diag *diag)
     return find_name("--profile", name, names, count + published, "profiles", diag);
 }
 
-enum status compose_check_names(const char *strategy, const char *profile, struct diag *diag)
+enum status strategies_check_names(const char *strategy, const char *profile, struct diag *diag)
 {
     bool known = (strategy == NULL || find_strategy(strategy, diag) >= 0) &&
                  (profile == NULL || find_profile(profile, true, diag) >= 0);
@@ -336,7 +336,7 @@ static void take_choices(struct choices *c, const struct request *r,
                                                                   : c->profile->attention_impl);
 }
 
-enum status compose_resolve(struct choices *c, const struct request *asked, struct diag *note,
+enum status resolve_choices(struct choices *c, const struct request *asked, struct diag *note,
                             struct diag *diag)
 {
     struct request filled = *asked, *r = &filled;
@@ -345,7 +345,7 @@ enum status compose_resolve(struct choices *c, const struct request *asked, stru
     int row = find_strategy(r->strategy ? r->strategy : "ulysses", diag);
     if (row < 0)
         return STATUS_BAD_INPUT;
-    const struct strategy *strategy = &compose_strategies(&count)[row];
+    const struct strategy *strategy = &strategies_list(&count)[row];
     c->strategy = (uint8_t)row;
     if (strategy->subsequences)
         sppo_fill(r);
@@ -355,7 +355,7 @@ enum status compose_resolve(struct choices *c, const struct request *asked, stru
     row = find_profile(published ? implementation : r->profile, !published, diag);
     if (row < 0)
         return STATUS_BAD_INPUT;
-    c->profile = &compose_profiles(&count)[row];
+    c->profile = &profiles_list(&count)[row];
     take_choices(c, r, strategy);
     if (positive(r->ranks, 1 << 20, "--gpus", "the number of ranks", diag) != STATUS_OK ||
         positive(r->seq, (int64_t)1 << 40, "--seq", "the sequence length", diag) != STATUS_OK ||

@@ -7,7 +7,7 @@
 
 /* Fills every open field of the request, and checks sizes and whether the choices may be combined. Messages say which
  * values would do. note (may be NULL) receives what a user should know about the values that were filled in. */
-enum status compose_resolve(struct choices *choices, const struct request *request,
+enum status resolve_choices(struct choices *choices, const struct request *request,
                             struct diag *note, struct diag *diag);
 
 #endif

@@ -188,7 +188,7 @@ static void fill_degrees(const struct request *r, struct attention_axes axes, in
 static void put_strategies_with(struct text *out, bool cp)
 {
     size_t count;
-    const struct strategy *strategy = compose_strategies(&count);
+    const struct strategy *strategy = strategies_list(&count);
     for (size_t i = 0; i < count; i++) {
         struct attention_axes axes = attention_axes[strategy[i].attention];
         if (cp ? axes.cp : axes.hp)

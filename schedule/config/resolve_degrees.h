@@ -1,4 +1,4 @@
-/* schedule/config/resolve_degrees.h: the parts of compose_resolve() that divide a sequence over ranks and make a
+/* schedule/config/resolve_degrees.h: the parts of resolve_choices() that divide a sequence over ranks and make a
  * pipeline, and the message texts that all parts share. */
 #ifndef SCHEDULE_CONFIG_RESOLVE_DEGREES_H
 #define SCHEDULE_CONFIG_RESOLVE_DEGREES_H

@@ -61,7 +61,7 @@ void sppo_fill(struct request *r)
 void sppo_note(const struct choices *c, const struct request *asked, struct diag *note)
 {
     size_t count;
-    const struct strategy *strategy = &compose_strategies(&count)[c->strategy];
+    const struct strategy *strategy = &strategies_list(&count)[c->strategy];
     bool open = asked->tp <= 0 || asked->pp <= 0 || asked->subsequences <= 0;
     if (strategy->subsequences && open && c->subsequences > 1)
         diag_note(note, (struct loc){0},

@@ -5,9 +5,9 @@
  * - 1, n = batch / D, and its micro-batch m of M sequences has those from d n + m M on. Sequences with the same
  * lengths share one list, so that equal micro-batches are known to be equal.
  *
- * A caller who asks for a schedule makes one of these (documents_init(), then documents_set_lengths() for each sequence) and
- * passes it as `documents` of struct request; compose_build() copies it into the schedule. All memory comes from the
- * arena that is passed. */
+ * A caller who asks for a schedule makes one of these (documents_init(), then documents_set_lengths() for each
+ * sequence) and passes it as `documents` of struct request; step_build() copies it into the schedule. All memory comes
+ * from the arena that is passed. */
 #ifndef SCHEDULE_DOCUMENTS_H
 #define SCHEDULE_DOCUMENTS_H
 

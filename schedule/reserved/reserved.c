@@ -206,7 +206,7 @@ static void run_device(struct caching_allocator *a, const struct replay *replay,
     }
     if (held.buckets > 0)
         caching_alloc(a, held.buckets);
-    for (int i = 0; i < COMPOSE_TABLES; i++)
+    for (int i = 0; i < STEP_ROTARY_TABLES; i++)
         if (held.table[i] > 0)
             caching_alloc(a, held.table[i]);
     replay_run(replay, MEMORY_HBM, held.gathers_apart, a);
@@ -271,7 +271,7 @@ static void of_role(struct reserved *out, const struct ir *ir, const struct clus
     out->available = bounded ? (uint64_t)cluster->device.usable_bytes + context : UINT64_MAX;
     if (!cluster->ideal)
         workspaces = (sm / 10 == 9 ? CUBLAS_WORKSPACE_90 : CUBLAS_WORKSPACE) + CUBLAS_LT_WORKSPACE;
-    for (int i = 0; i < COMPOSE_TABLES; i++)
+    for (int i = 0; i < STEP_ROTARY_TABLES; i++)
         tables += held.table[i];
 
     struct caching_allocator a = {.limit = bounded ? limit_of(out->available, outside) : 0,

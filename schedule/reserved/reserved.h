@@ -49,12 +49,12 @@ struct reserved {
 };
 
 /* How a framework's allocator is set, and the memory that the framework keeps in it besides the schedule's tensors:
- * that of compose_bucket_bytes() and compose_tables(). Zero for a schedule that no framework runs. */
+ * that of step_bucket_bytes() and step_rotary_tables(). Zero for a schedule that no framework runs. */
 struct reserved_held {
     bool expandable;    /* expandable_segments:True */
     bool gathers_apart; /* gathered parameters are allocated on a stream of their own */
     uint64_t buckets;
-    uint64_t table[COMPOSE_TABLES]; /* a block each */
+    uint64_t table[STEP_ROTARY_TABLES]; /* a block each */
 };
 
 /* Computes the reserved memory of the role that needs most; `fits`, `tight` and `pinned` consider all roles. The

@@ -1,4 +1,4 @@
-/* compose_build(): streams and inputs, emission, passes. */
+/* step_build(): streams and inputs, emission, passes. */
 #include "schedule/step/build.h"
 #include "schedule/activations/passes.h"
 #include "schedule/attention/fpdt.h"
@@ -129,7 +129,7 @@ enum {
     OPS_PER_TILE_MAX = 40
 };
 
-double compose_ops_at_most(const struct choices *c)
+double step_ops_at_most(const struct choices *c)
 {
     double tiles = (double)c->chunks * (double)c->chunks / 2 + (double)c->chunks;
     double layer = (OPS_PER_LAYER_MAX * (double)c->chunks + OPS_PER_TILE_MAX * tiles +
@@ -145,13 +145,13 @@ double compose_ops_at_most(const struct choices *c)
 static uint64_t room_of(const struct choices *c)
 {
     enum { ROOM_MAX = 1 << 21 };
-    double ops = compose_ops_at_most(c);
+    double ops = step_ops_at_most(c);
     return ops < ROOM_MAX ? (uint64_t)ops : ROOM_MAX;
 }
 
 static enum status check_size(const struct choices *c, struct diag *diag)
 {
-    double ops = compose_ops_at_most(c);
+    double ops = step_ops_at_most(c);
     if (ops < 2e8 && c->model->layers < 65000)
         return STATUS_OK;
     return diag_error(diag, (struct loc){.name = "--seq"}, STATUS_BAD_INPUT,
@@ -161,9 +161,9 @@ static enum status check_size(const struct choices *c, struct diag *diag)
                       ops);
 }
 
-double compose_attention_slowdown(const struct choices *c)
+double step_attention_slowdown(const struct choices *c)
 {
-    return c->attention_dropout ? COMPOSE_DROPOUT_SLOWDOWN : 1;
+    return c->attention_dropout ? STEP_DROPOUT_SLOWDOWN : 1;
 }
 
 /* Returns what one tensor rank sees of the model; *share has room for it. */
@@ -175,7 +175,7 @@ static const struct transformer *of_tensor_rank(const struct choices *c, struct 
     return share;
 }
 
-void compose_products_again(const struct choices *c, double *layers, double *head)
+void step_repeated_products(const struct choices *c, double *layers, double *head)
 {
     const struct transformer *model = c->model;
     struct transformer room;
@@ -186,13 +186,13 @@ void compose_products_again(const struct choices *c, double *layers, double *hea
                     ((double)transformer_head_flops_per_token(share) * c->tp);
 }
 
-int64_t compose_bucket_bytes(const struct choices *c)
+int64_t step_bucket_bytes(const struct choices *c)
 {
     bool held = c->profile->holds_bucket && weights_sharded_params(c);
     return held ? c->profile->bucket_elements * (int64_t)dtype_bytes(c->dtype) : 0;
 }
 
-void compose_tables(const struct choices *c, uint64_t block[COMPOSE_TABLES])
+void step_rotary_tables(const struct choices *c, uint64_t block[STEP_ROTARY_TABLES])
 {
     const struct transformer *model = c->model;
     bool held = c->profile->rotary_tables && model->positions == POSITIONS_ROPE;
@@ -340,13 +340,13 @@ static bool build(struct ir *out, const struct choices *c, const struct transfor
     return stands;
 }
 
-enum status compose_build(struct ir *out, const struct choices *choices, struct diag *diag)
+enum status step_build(struct ir *out, const struct choices *choices, struct diag *diag)
 {
-    return compose_build_planned(out, choices, PLAN_ALL_MEMORIES, diag);
+    return step_build_planned(out, choices, PLAN_ALL_MEMORIES, diag);
 }
 
-enum status compose_build_planned(struct ir *out, const struct choices *choices, unsigned memories,
-                                  struct diag *diag)
+enum status step_build_planned(struct ir *out, const struct choices *choices, unsigned memories,
+                               struct diag *diag)
 {
     struct transformer bare, share;
     struct choices scoped = in_scope(choices, &bare);
@@ -361,7 +361,7 @@ enum status compose_build_planned(struct ir *out, const struct choices *choices,
 
 /* ---- samples ---- */
 
-int64_t compose_layers_of_period(const struct choices *choices)
+int64_t step_layers_of_period(const struct choices *choices)
 {
     struct transformer share;
     struct choices c = *choices;
@@ -380,7 +380,7 @@ int64_t compose_layers_of_period(const struct choices *choices)
 static bool sample_layers(struct choices *c, struct transformer *model, struct repeats *r,
                           uint32_t length)
 {
-    int64_t period = compose_layers_of_period(c), all = c->model->layers;
+    int64_t period = step_layers_of_period(c), all = c->model->layers;
     if (c->pp > 1 || period == 0 || all / period <= length)
         return false;
     *model = *c->model;
@@ -419,8 +419,8 @@ static bool sample_units(struct choices *c, struct repeats *r, uint32_t length)
     return true;
 }
 
-bool compose_sample(struct ir *out, const struct choices *choices, uint32_t length,
-                    unsigned memories)
+bool step_build_sample(struct ir *out, const struct choices *choices, uint32_t length,
+                       unsigned memories)
 {
     struct transformer fewer, share;
     struct choices c = *choices, by_units = *choices;

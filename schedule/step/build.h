@@ -14,47 +14,47 @@
 
 /* Time of attention kernels with dropout relative to those without: they draw a random number per score, and keep no
  * mask. The factor is inferred from FPDT's measurements; docs/accuracy/fpdt.md. */
-#define COMPOSE_DROPOUT_SLOWDOWN 1.15
+#define STEP_DROPOUT_SLOWDOWN 1.15
 
 /* Returns the bytes of the gradient bucket that the profile's framework holds throughout the step in addition to the
  * schedule's buffers; 0 if it holds none. */
-int64_t compose_bucket_bytes(const struct choices *choices);
+int64_t step_bucket_bytes(const struct choices *choices);
 /* Fills the bytes of the rotary tables that the framework holds throughout the step, each in a block of its own:
  * angles in fp32 if it keeps them, cosine, sine. */
-enum { COMPOSE_TABLES = 3 };
-void compose_tables(const struct choices *choices, uint64_t block[COMPOSE_TABLES]);
+enum { STEP_ROTARY_TABLES = 3 };
+void step_rotary_tables(const struct choices *choices, uint64_t block[STEP_ROTARY_TABLES]);
 
 /* Returns the time of attention kernels relative to the plain kernel. */
-double compose_attention_slowdown(const struct choices *choices);
+double step_attention_slowdown(const struct choices *choices);
 
 /* Returns, as shares of the flops of matrix products in layers and in the head, the flops that tensor ranks compute
  * although the model does not need them: ranks that hold the same key and value heads all project them, and padding
  * rows of the vocabulary stand for no token. */
-void compose_products_again(const struct choices *choices, double *layers, double *head);
+void step_repeated_products(const struct choices *choices, double *layers, double *head);
 
 /* Builds the finished schedule: waits, free sets and arena offsets are in place. ir must be
  * empty. Too large a schedule is an error: 2e8 ops per rank, since ids of ops, operands and waits
  * have 32 bits, or 65000 layers, since those of layers have 16. */
-enum status compose_build(struct ir *ir, const struct choices *choices, struct diag *diag);
+enum status step_build(struct ir *ir, const struct choices *choices, struct diag *diag);
 
-/* Does the same as compose_build(), but plans the arenas of some memories only, for a prediction that does not need
+/* Does the same as step_build(), but plans the arenas of some memories only, for a prediction that does not need
  * the others. Bit m of `memories` selects memory m. Buffers in other memories have no offset, and their arenas have 0
  * bytes. */
-enum status compose_build_planned(struct ir *ir, const struct choices *choices, unsigned memories,
-                                  struct diag *diag);
+enum status step_build_planned(struct ir *ir, const struct choices *choices, unsigned memories,
+                               struct diag *diag);
 
 /* Returns an upper bound of the ops of each rank. */
-double compose_ops_at_most(const struct choices *choices);
+double step_ops_at_most(const struct choices *choices);
 
 /* Returns the number of layers after which the schedules of layers repeat: the layers of a bundle or the distance
  * between layers without a window, whichever is a multiple of the other. 0: they do not repeat. */
-int64_t compose_layers_of_period(const struct choices *choices);
+int64_t step_layers_of_period(const struct choices *choices);
 
 /* Builds a sample of `length` periods of layers, or of 2 pp + `length` + 4 units, that represents the whole schedule
  * (ir->repeats): its arenas are those of the whole schedule, and so are all sizes that depend on the number of
  * units. Returns false, and leaves ir empty, if the schedule is too short, too large or not of a whole step, if it
- * offloads activations by ratio, or if its layers or units do not repeat. memories: as in compose_build_planned(). */
-bool compose_sample(struct ir *ir, const struct choices *choices, uint32_t length,
-                    unsigned memories);
+ * offloads activations by ratio, or if its layers or units do not repeat. memories: as in step_build_planned(). */
+bool step_build_sample(struct ir *ir, const struct choices *choices, uint32_t length,
+                       unsigned memories);
 
 #endif

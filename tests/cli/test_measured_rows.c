@@ -43,7 +43,7 @@ static bool compares(const struct external_run *row, const char *strategy)
 static void a_strategy_was_compared_on_as_many_ranks_as_it_says(void)
 {
     size_t count;
-    const struct strategy *strategies = compose_strategies(&count);
+    const struct strategy *strategies = strategies_list(&count);
     struct external_runs rows = {0};
     CHECK_INT("loaded",
               external_load(&rows, check_path("../traces/published/measurements.csv"), NULL),

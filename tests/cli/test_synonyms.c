@@ -50,11 +50,11 @@ static bool is_choice(const char *word)
                              command[c].sets[s]->option[i].name_count))
                     return true;
     }
-    const struct strategy *strategy = compose_strategies(&count);
+    const struct strategy *strategy = strategies_list(&count);
     for (size_t i = 0; i < count; i++)
         if (strcmp(strategy[i].name, word) == 0)
             return true;
-    const struct profile *profile = compose_profiles(&count);
+    const struct profile *profile = profiles_list(&count);
     for (size_t i = 0; i < count; i++)
         if (strcmp(profile[i].name, word) == 0)
             return true;

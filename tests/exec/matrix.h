@@ -1,7 +1,7 @@
 /* tests/exec/matrix.h: combinations of choices, and the check that each computes exact gradients.
  *
  * A product is one level of every factor. Factors that have a registry or an enumeration (strategies, profiles,
- * weights and others) take their levels from it, so a new entry is covered without new test code. compose_resolve()
+ * weights and others) take their levels from it, so a new entry is covered without new test code. resolve_choices()
  * decides which products are legal. A greedy search over seeded draws finds rows that cover every legal pair of
  * levels. Included by test files only. */
 #ifndef TESTS_EXEC_MATRIX_H
@@ -126,8 +126,8 @@ struct factors {
 static inline struct factors factors_all(void)
 {
     size_t strategies, profiles;
-    compose_strategies(&strategies);
-    compose_profiles(&profiles);
+    strategies_list(&strategies);
+    profiles_list(&profiles);
     return (struct factors){{
         [FACTOR_MODEL] = SHAPE_COUNT,
         [FACTOR_STRATEGY] = (uint8_t)strategies,
@@ -172,8 +172,8 @@ static inline struct request product_request(const struct matrix_row *product)
         value[f] = l[f] < ARRAY_LEN(factor_values[f]) ? factor_values[f][l[f]] : 0;
     struct request request = {
         .model = &shapes[l[FACTOR_MODEL]],
-        .strategy = compose_strategies(&count)[l[FACTOR_STRATEGY]].name,
-        .profile = compose_profiles(&count)[l[FACTOR_PROFILE]].name,
+        .strategy = strategies_list(&count)[l[FACTOR_STRATEGY]].name,
+        .profile = profiles_list(&count)[l[FACTOR_PROFILE]].name,
         .weights = l[FACTOR_WEIGHTS],
         .activations = l[FACTOR_ACTIVATIONS],
         .optimizer = l[FACTOR_OPTIMIZER],
@@ -218,11 +218,11 @@ static inline bool product_legal(const struct matrix_row *product, struct choice
     struct request one = request; /* without a pipeline, to learn the degree of data parallelism */
     one.pipeline = CHOICE_PIPELINE_NONE;
     one.subsequences = 0;
-    if (compose_resolve(choices, &one, NULL, why) != STATUS_OK)
+    if (resolve_choices(choices, &one, NULL, why) != STATUS_OK)
         return false;
     request.global_batch = choices->dp * choices->micro_batch *
                            factor_values[FACTOR_ACCUMULATION][product->level[FACTOR_ACCUMULATION]];
-    return compose_resolve(choices, &request, NULL, why) == STATUS_OK;
+    return resolve_choices(choices, &request, NULL, why) == STATUS_OK;
 }
 
 static inline const char *choices_label(const struct choices *c, char *text, size_t size)
@@ -232,7 +232,7 @@ static inline const char *choices_label(const struct choices *c, char *text, siz
              "%s %s %s %s %s %s %s pp %u x %u dp %u cp %u hp %u tp %u %s window %u %s shard %u seq "
              "%" PRId64 " / %u micro %" PRId64 " x %u loss %u ffn %u "
              "chunk %" PRId64 " x %u offload %s %s fetch %s helpers %s %s shared %u %u",
-             c->model->name, compose_strategies(&count)[c->strategy].name, c->profile->name,
+             c->model->name, strategies_list(&count)[c->strategy].name, c->profile->name,
              weights_names[c->weights], activations_names[c->activations],
              optimizer_names[c->optimizer], pipeline_names[c->pipeline], c->pp, c->virtual_stages,
              c->dp, c->cp, c->hp, c->tp, tensor_plan_names[c->tensor_plan], c->window,
@@ -392,7 +392,7 @@ static inline bool check_choices(const struct choices *choices, bool poison)
     const struct exec_options options = {
         .backend = matrix_backend, .poison = poison, .stall_s = 60};
     choices_label(choices, label, sizeof label);
-    enum status status = compose_build(&ir, choices, &diag);
+    enum status status = step_build(&ir, choices, &diag);
     if (status == STATUS_OK)
         status = verify(&ir, NULL, label, NULL, &diag);
     if (status == STATUS_OK)

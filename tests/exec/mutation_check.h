@@ -131,7 +131,7 @@ static inline void judge(struct mutant_tally *tally, const char *name, const str
     if (verifier || caught)
         return;
     struct ir original = {0};
-    compose_build(&original, choices, NULL);
+    step_build(&original, choices, NULL);
     bool equivalent = !any_order_is_open(mutant) && same_outputs(mutant, &original, choices->model);
     ir_release(&original);
     tally->equivalent += equivalent;
@@ -160,7 +160,7 @@ static inline struct choices draw_choices(struct check_random *random)
     struct request request = product_request(&product);
     request.global_batch = choices.global_batch;
     request.dtype = (int)mutation_dtype;
-    CHECK_INT("resolve", compose_resolve(&choices, &request, NULL, NULL), STATUS_OK);
+    CHECK_INT("resolve", resolve_choices(&choices, &request, NULL, NULL), STATUS_OK);
     return choices;
 }
 
@@ -172,7 +172,7 @@ static inline bool one_mutant(struct mutant_tally *tally, int kind, struct check
         struct choices choices = draw_choices(random);
         struct ir ir = {0}, anew = {0};
         struct mutant m = {.ir = &ir, .random = random};
-        bool made = compose_build(&ir, &choices, NULL) == STATUS_OK && mutations[kind].make(&m);
+        bool made = step_build(&ir, &choices, NULL) == STATUS_OK && mutations[kind].make(&m);
         if (made) {
             m.renew = mutations[kind].meaning && check_random_i64(random, 0, 1) == 1;
             if (m.renew && m.list == NULL)

@@ -124,14 +124,14 @@ static inline struct reference_tensor *step_tensor(const struct reference *refer
 
 /* Builds the schedule, the reference's weights, the tokens and the bindings. Returns false, with a failed
  * check, when one of these fails. */
-static inline bool step_build(struct executed_step *step, const char *label,
-                              const struct request *request)
+static inline bool step_make(struct executed_step *step, const char *label,
+                             const struct request *request)
 {
     struct choices choices;
     *step = (struct executed_step){0};
-    enum status status = compose_resolve(&choices, request, NULL, &step->diag);
+    enum status status = resolve_choices(&choices, request, NULL, &step->diag);
     if (status == STATUS_OK)
-        status = compose_build(&step->ir, &choices, &step->diag);
+        status = step_build(&step->ir, &choices, &step->diag);
     if (!CHECK_INT(label, status, STATUS_OK)) {
         fputs(step->diag.text, stderr);
         return false;

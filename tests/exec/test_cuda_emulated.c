@@ -96,7 +96,7 @@ static void sixteen_bits_stay_within_their_tolerance(void)
                                       .sm = 90};
             struct choices choices;
             struct diag diag = {0};
-            if (CHECK_INT("resolve", compose_resolve(&choices, &request, NULL, &diag), STATUS_OK))
+            if (CHECK_INT("resolve", resolve_choices(&choices, &request, NULL, &diag), STATUS_OK))
                 check_choices(&choices, true);
             diag_release(&diag);
         }

@@ -43,9 +43,9 @@ static bool wide_schedule(struct ir *ir, const char *strategy, int64_t ranks)
                                     .sm = 90};
     struct choices choices;
     struct diag diag = {0};
-    enum status status = compose_resolve(&choices, &request, NULL, &diag);
+    enum status status = resolve_choices(&choices, &request, NULL, &diag);
     if (status == STATUS_OK)
-        status = compose_build(ir, &choices, &diag);
+        status = step_build(ir, &choices, &diag);
     if (!CHECK_INT(strategy, status, STATUS_OK))
         fputs(diag.text, stderr);
     diag_release(&diag);

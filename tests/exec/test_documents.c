@@ -143,7 +143,7 @@ static void documents_compute_the_reference(void)
         struct request request = request_of(use, &model, i);
         pack(&documents, &arena, &request, &random);
         request.documents = &documents;
-        if (!CHECK_INT(use->strategy, compose_resolve(&choices, &request, NULL, &diag), STATUS_OK))
+        if (!CHECK_INT(use->strategy, resolve_choices(&choices, &request, NULL, &diag), STATUS_OK))
             fputs(diag.text, stderr);
         else if (CHECK(use->strategy, choices.documents != NULL))
             check_choices_today(&choices, true);
@@ -166,7 +166,7 @@ static void windows_in_tiles_compute_the_reference(void)
         model.attention_window = windows[i % 3];
         model.full_attention_every = i % 3 == 2 ? 2 : 0;
         struct request request = request_of(&uses[i], &model, i);
-        if (CHECK_INT(uses[i].strategy, compose_resolve(&choices, &request, NULL, &diag),
+        if (CHECK_INT(uses[i].strategy, resolve_choices(&choices, &request, NULL, &diag),
                       STATUS_OK))
             check_choices_today(&choices, true);
         else

@@ -89,9 +89,9 @@ static bool run_init(struct run *run, size_t layout, uint64_t seed, int32_t *tok
     const struct training_options how = {.seed = seed, .fresh = true};
     struct choices choices;
     *run = (struct run){0};
-    enum status status = compose_resolve(&choices, &request, NULL, &run->diag);
+    enum status status = resolve_choices(&choices, &request, NULL, &run->diag);
     if (status == STATUS_OK)
-        status = compose_build(&run->ir, &choices, &run->diag);
+        status = step_build(&run->ir, &choices, &run->diag);
     if (status == STATUS_OK)
         status = training_init(&run->training, &run->ir, "run", NULL, &how, &run->diag);
     run->training.tokens = tokens;

@@ -17,7 +17,7 @@ static struct choices resolved(const struct request *request)
 {
     struct choices choices;
     struct diag diag = {0};
-    CHECK_INT("resolve", compose_resolve(&choices, request, NULL, &diag), STATUS_OK);
+    CHECK_INT("resolve", resolve_choices(&choices, request, NULL, &diag), STATUS_OK);
     if (diag.text != NULL)
         fputs(diag.text, stderr);
     diag_release(&diag);

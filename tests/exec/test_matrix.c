@@ -34,8 +34,8 @@ static struct transformer draw_model(struct check_random *random)
 static struct request draw_request(struct check_random *random, const struct transformer *model)
 {
     size_t strategies, profiles;
-    const struct strategy *strategy = compose_strategies(&strategies);
-    const struct profile *profile = compose_profiles(&profiles);
+    const struct strategy *strategy = strategies_list(&strategies);
+    const struct profile *profile = profiles_list(&profiles);
     static const int64_t ranks[] = {1, 2, 3, 4, 6, 8};
     struct request r = step_request(model, ranks[check_random_i64(random, 0, 5)], 0);
     r.strategy = strategy[check_random_i64(random, 0, (int64_t)strategies - 1)].name;
@@ -68,10 +68,10 @@ static struct request draw_request(struct check_random *random, const struct tra
 static bool settle(struct request *r, struct check_random *random)
 {
     struct choices c;
-    if (compose_resolve(&c, r, NULL, NULL) != STATUS_OK)
+    if (resolve_choices(&c, r, NULL, NULL) != STATUS_OK)
         return false;
     r->global_batch = c.global_batch * check_random_i64(random, 1, 3);
-    return compose_resolve(&c, r, NULL, NULL) == STATUS_OK;
+    return resolve_choices(&c, r, NULL, NULL) == STATUS_OK;
 }
 
 static void products_compute_what_the_reference_computes(void)
@@ -96,7 +96,7 @@ static void products_compute_what_the_reference_computes(void)
                  (int)request.seq, (int)request.global_batch, (int)request.micro_batch,
                  request.weights, request.activations, request.optimizer, (int)model.layers,
                  (int)model.heads, (int)model.kv_heads);
-        if (step_build(&step, label, &request)) {
+        if (step_make(&step, label, &request)) {
             step.options.poison = true;
             step_check(&step, label, 1e-4);
         }

@@ -71,7 +71,7 @@ static void traces_hold_the_whole_step(void)
     struct request request = step_request(&small_llama, 2, 24);
     struct executed_step step;
     request.activations = CHOICE_ACTIVATIONS_OFFLOAD;
-    if (step_build(&step, "trace", &request)) {
+    if (step_make(&step, "trace", &request)) {
         step.options.trace = true;
         step.options.warmup = 1;
         step.options.steps = 3;
@@ -125,7 +125,7 @@ static void waits_are_kept(void)
     request.profile = "ideal";
     request.activations = CHOICE_ACTIVATIONS_OFFLOAD;
     request.optimizer = CHOICE_OPTIMIZER_HOST;
-    if (step_build(&step, "waits", &request)) {
+    if (step_make(&step, "waits", &request)) {
         step.options.trace = true;
         CHECK_INT("runs", step_run(&step, "waits"), STATUS_OK);
         const struct trace_ops *ops = &step.result.trace.ops;

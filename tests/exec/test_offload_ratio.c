@@ -32,7 +32,7 @@ static uint64_t copied_out(const struct choices *choices)
     struct ir ir = {0};
     struct diag diag = {0};
     uint64_t bytes = 0;
-    compose_build(&ir, choices, &diag);
+    step_build(&ir, choices, &diag);
     for (uint32_t op = 0; op < ir.op.count; op++)
         if (ir.op.kind[op] == WORK_D2H)
             bytes += (uint64_t)ir_work(&ir, op)->copy.bytes;
@@ -68,7 +68,7 @@ static void what_leaves_comes_back(void)
             .sm = 80,
             .gpus_per_node = 8,
         };
-        CHECK_INT("resolve", compose_resolve(&choices, &request, NULL, &diag), STATUS_OK);
+        CHECK_INT("resolve", resolve_choices(&choices, &request, NULL, &diag), STATUS_OK);
         if (diag.text != NULL)
             fputs(diag.text, stderr);
         profile = *choices.profile;
@@ -101,7 +101,7 @@ static void bytes_follow_the_ratio(void)
                               .global_batch = 3,
                               .sm = 80,
                               .gpus_per_node = 8};
-    CHECK_INT("resolve", compose_resolve(&choices, &request, NULL, &diag), STATUS_OK);
+    CHECK_INT("resolve", resolve_choices(&choices, &request, NULL, &diag), STATUS_OK);
     double all = (double)copied_out(&choices);
     for (int quarters = 1; quarters < 4; quarters++) {
         double ratio = quarters / 4.0;

@@ -74,7 +74,7 @@ static void check(const struct row *row)
     struct request request = request_of(row);
     struct choices choices;
     struct diag diag = {0};
-    CHECK_INT(pipeline_names[row->pipeline], compose_resolve(&choices, &request, NULL, &diag),
+    CHECK_INT(pipeline_names[row->pipeline], resolve_choices(&choices, &request, NULL, &diag),
               STATUS_OK);
     if (diag.text != NULL)
         fputs(diag.text, stderr);
@@ -145,7 +145,7 @@ static void sequences_of_a_micro_batch_are_cut_alike(void)
             struct diag diag = {0};
             request.micro_batch = 2;
             request.loss_chunks = 1 + (int64_t)i;
-            CHECK_INT("resolve", compose_resolve(&choices, &request, NULL, &diag), STATUS_OK);
+            CHECK_INT("resolve", resolve_choices(&choices, &request, NULL, &diag), STATUS_OK);
             CHECK_INT("micro-batches", choices.accumulation, 3);
             check_choices_today(&choices, true);
             diag_release(&diag);
@@ -174,7 +174,7 @@ static void subsequences_compute_the_reference(void)
                 request.dtype = DTYPE_BF16;
                 request.model = &shapes[1]; /* the check has a tolerance for its rounding */
             }
-            CHECK_INT("resolve", compose_resolve(&choices, &request, NULL, &diag), STATUS_OK);
+            CHECK_INT("resolve", resolve_choices(&choices, &request, NULL, &diag), STATUS_OK);
             check_choices_today(&choices, true);
             diag_release(&diag);
         }
@@ -201,7 +201,7 @@ static void stages_of_tensor_ranks_compute_the_reference(void)
         request.strategy = "megatron-sp";
         request.tp = 2;
         request.ranks *= 2;
-        CHECK_INT("resolve", compose_resolve(&choices, &request, NULL, &diag), STATUS_OK);
+        CHECK_INT("resolve", resolve_choices(&choices, &request, NULL, &diag), STATUS_OK);
         if (diag.text != NULL)
             fputs(diag.text, stderr);
         check_choices_today(&choices, true);
@@ -233,7 +233,7 @@ static void lengths_may_differ(void)
             request.hp = 1;
             request.tp = 2;
         }
-        CHECK_INT("resolve", compose_resolve(&choices, &request, NULL, &diag), STATUS_OK);
+        CHECK_INT("resolve", resolve_choices(&choices, &request, NULL, &diag), STATUS_OK);
         if (diag.text != NULL)
             fputs(diag.text, stderr);
         check_choices_today(&choices, true);
@@ -271,7 +271,7 @@ static void shared_subsequences_compute_the_reference(void)
         request.seq = (rows[i].pp == 2 ? 4 : 12) * rows[i].subsequences;
         request.helpers = helpers;
         request.shared = &extents[j / HELPERS_COUNT];
-        CHECK_INT("resolve", compose_resolve(&choices, &request, NULL, &diag), STATUS_OK);
+        CHECK_INT("resolve", resolve_choices(&choices, &request, NULL, &diag), STATUS_OK);
         if (diag.text != NULL)
             fputs(diag.text, stderr);
         check_choices_today(&choices, true);
@@ -318,7 +318,7 @@ static void stages_of_tensor_ranks_share_subsequences(void)
         request.lengths = rows[i].lengths;
         request.helpers = (int)(j % HELPERS_COUNT);
         request.shared = &extents[j / HELPERS_COUNT];
-        CHECK_INT("resolve", compose_resolve(&choices, &request, NULL, &diag), STATUS_OK);
+        CHECK_INT("resolve", resolve_choices(&choices, &request, NULL, &diag), STATUS_OK);
         if (diag.text != NULL)
             fputs(diag.text, stderr);
         check_choices_today(&choices, true);

@@ -47,9 +47,9 @@ static enum reference_check_verdict verdict(const struct drawn *d, int64_t scale
     struct reference_check check = {0};
     const struct exec_options options = {.stall_s = 60};
     enum reference_check_verdict verdict = REFERENCE_CHECK_VERDICT_COUNT;
-    enum status status = compose_resolve(&choices, &d->request, NULL, diag);
+    enum status status = resolve_choices(&choices, &d->request, NULL, diag);
     if (status == STATUS_OK)
-        status = compose_build(&ir, &choices, diag);
+        status = step_build(&ir, &choices, diag);
     for (uint32_t s = 0; s < ir.shape_count; s++)
         if (ir.shape[s].kind == WORK_CROSS_ENTROPY_BACKWARD ||
             ir.shape[s].kind == WORK_CROSS_ENTROPY_PARTIAL_BACKWARD)

@@ -114,7 +114,7 @@ static void rings_compute_what_the_reference_computes(void)
         request.ring_layout = row->layout;
         request.weights = row->weights;
         request.activations = row->activations;
-        if (step_build(&step, row->label, &request)) {
+        if (step_make(&step, row->label, &request)) {
             step.options.poison = true;
             step_check(&step, row->label, 1e-4);
         }
@@ -127,7 +127,7 @@ static void steps_compute_what_the_reference_computes(void)
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct request request = request_of(&rows[i]);
         struct executed_step step;
-        if (step_build(&step, rows[i].label, &request)) {
+        if (step_make(&step, rows[i].label, &request)) {
             step.options.poison = true;
             step_check(&step, rows[i].label, 1e-4);
         }
@@ -145,7 +145,7 @@ static void sixteen_bits_come_close(void)
         struct executed_step step;
         request.dtype = (int)types[i];
         request.dp = 2;
-        if (step_build(&step, dtype_name(types[i]), &request)) {
+        if (step_make(&step, dtype_name(types[i]), &request)) {
             step.options.poison = true;
             step_check(&step, dtype_name(types[i]), tolerance[i]);
         }
@@ -160,7 +160,7 @@ static void sixty_four_tiny_ranks(void)
     request.hp = 4;
     request.weights = CHOICE_WEIGHTS_HSDP;
     request.shard = 16;
-    if (step_build(&step, "64 ranks", &request)) {
+    if (step_make(&step, "64 ranks", &request)) {
         step.options.stall_s = 60;
         step_check(&step, "64 ranks", 1e-4);
     }
@@ -175,7 +175,7 @@ static void results_do_not_depend_on_timing(void)
     request.dp = 2;
     for (int i = 0; i < 4; i++) {
         struct executed_step step;
-        if (step_build(&step, "timing", &request)) {
+        if (step_make(&step, "timing", &request)) {
             step.options.messages.latency_s = i * 1e-4;
             CHECK_INT("runs", step_run(&step, "timing"), STATUS_OK);
             CHECK("the same loss", i == 0 || step.bindings.loss == loss);
@@ -190,7 +190,7 @@ static void losses_follow_the_reference(void)
 {
     struct request request = step_request(&small_llama, 2, 24);
     struct executed_step step;
-    if (step_build(&step, "training", &request)) {
+    if (step_make(&step, "training", &request)) {
         struct reference_batch batch = {step.tokens, NULL, step.ir.global_batch,
                                         step.ir.layout.tokens, NULL};
         double loss = 0;

@@ -26,7 +26,7 @@ static void steps_have_no_races(void)
         request.weights = rows[i].weights;
         request.activations = rows[i].activations;
         request.optimizer = rows[i].optimizer;
-        if (step_build(&step, rows[i].label, &request)) {
+        if (step_make(&step, rows[i].label, &request)) {
             step.options.stall_s = 60;
             step_check(&step, rows[i].label, 1e-4);
         }

@@ -33,7 +33,7 @@ static enum status pack(struct run *r, const struct configuration *c, uint64_t s
     struct choices choices;
     struct packing_options sizes = {.policy = PACKING_FIRST_FIT, .balance = c->balance};
     struct lengths lengths = {0};
-    enum status status = compose_resolve(&choices, &r->setup.request, NULL, diag);
+    enum status status = resolve_choices(&choices, &r->setup.request, NULL, diag);
     if (status == STATUS_OK)
         status = packing_sizes(&sizes, &r->setup.request, &choices, diag);
     if (status == STATUS_OK)

@@ -31,7 +31,7 @@ static bool load(struct world *w, const char *model, const char *cluster, int64_
     r->seq = seq;
     r->subsequences = subsequences;
     r->pipeline = CHOICE_PIPELINE_MSP;
-    ok = ok && compose_resolve(&w->choices, r, NULL, &w->diag) == STATUS_OK;
+    ok = ok && resolve_choices(&w->choices, r, NULL, &w->diag) == STATUS_OK;
     CHECK_TEXT(model, w->diag.text ? w->diag.text : "", "");
     return ok;
 }

@@ -318,7 +318,7 @@ static inline void plan_set_open(struct plan_set *set, const struct plan_world *
 static inline void plan_strategy(struct plan_world *w, size_t row)
 {
     size_t count;
-    const struct strategy *table = compose_strategies(&count);
+    const struct strategy *table = strategies_list(&count);
     w->open.strategy = false;
     w->setup.request.strategy = table[row % count].name;
     subsequences_open(&w->setup.request, &w->setup);
@@ -363,7 +363,7 @@ static inline void plan_set_parts(struct plan_set *set, const struct plan_world 
                                   struct check_random *random, int parts)
 {
     size_t strategies;
-    compose_strategies(&strategies);
+    strategies_list(&strategies);
     for (size_t s = 0; s < strategies; s++) {
         struct plan_world part = *w;
         plan_strategy(&part, s);

@@ -52,7 +52,7 @@ static void fill_request(struct request *r, struct check_random *random, enum fr
     static const char *const strategies[] = {"local", "ulysses",     "ring",
                                              "2d",    "megatron-sp", "fpdt"};
     size_t count;
-    const struct strategy *strategy = compose_strategies(&count);
+    const struct strategy *strategy = strategies_list(&count);
     r->strategy = strategies[any(random, 0, 5)];
     for (size_t i = 0; i < count; i++)
         if (strcmp(strategy[i].name, r->strategy) == 0)
@@ -114,7 +114,7 @@ static enum status choices_of(struct choices *choices, struct setup *setup, stru
     if (status == STATUS_OK)
         status = setup_load(setup, &options, false, diag);
     if (status == STATUS_OK)
-        status = compose_resolve(choices, &setup->request, NULL, diag);
+        status = resolve_choices(choices, &setup->request, NULL, diag);
     options_release(&options);
     return status;
 }
@@ -191,7 +191,7 @@ static bool round_trip(struct check_random *random, enum framework framework, st
     setup_open_request(setup);
     fill_request(r, random, framework);
     bool expressed =
-        compose_resolve(&written, r, NULL, NULL) == STATUS_OK && expressible(framework, &written);
+        resolve_choices(&written, r, NULL, NULL) == STATUS_OK && expressible(framework, &written);
     if (expressed) {
         launch_print(&text, framework, &written);
         snprintf(vocab, sizeof vocab, "vocab=%lld", (long long)setup->model.vocab);

@@ -205,7 +205,7 @@ static void check_flops(const struct property_world *w, const struct sim_result 
                       (double)(c->global_batch * c->seq) / 2;
     struct waterfall_peak peak = {.flop_per_s = 312e12};
     double useful_s = 0;
-    compose_products_again(c, &peak.layers_again, &peak.head_again);
+    step_repeated_products(c, &peak.layers_again, &peak.head_again);
     for (uint32_t rank = 0; rank < result->rank_count; rank++) {
         struct waterfall waterfall;
         waterfall_make(&waterfall, &w->ir, result, peak, rank);
@@ -326,7 +326,7 @@ static void no_profile_beats_ideal(void)
 {
     struct check_random random = check_random_make();
     size_t count;
-    const struct profile *profiles = compose_profiles(&count);
+    const struct profile *profiles = profiles_list(&count);
     const struct profile *ideal = &profiles[count - 1];
     CHECK_TEXT("the last profile", ideal->name, "ideal");
     for (int i = 0; i < 60; i++) {

@@ -61,10 +61,10 @@ static inline bool world_build(struct property_world *w, const char *cluster,
               cluster_resize(&w->cluster, &w->arena, 0, request->ranks < 8 ? 8 : request->ranks,
                              &w->diag) == STATUS_OK &&
               cost_load(&w->device, &w->arena, "a100-80g", &w->diag) == STATUS_OK &&
-              compose_resolve(&w->choices, request, NULL, &w->diag) == STATUS_OK;
+              resolve_choices(&w->choices, request, NULL, &w->diag) == STATUS_OK;
     if (ok && as)
         w->choices.profile = as;
-    ok = ok && compose_build(&w->ir, &w->choices, &w->diag) == STATUS_OK;
+    ok = ok && step_build(&w->ir, &w->choices, &w->diag) == STATUS_OK;
     CHECK_TEXT(w->label, w->diag.text ? w->diag.text : "", "");
     if (!ok)
         return false;

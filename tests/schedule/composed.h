@@ -14,8 +14,8 @@ static inline bool build(struct ir *ir, struct choices *choices, const struct re
 {
     struct diag diag = {0};
     *ir = (struct ir){0};
-    bool ok = compose_resolve(choices, request, NULL, &diag) == STATUS_OK &&
-              compose_build(ir, choices, &diag) == STATUS_OK;
+    bool ok = resolve_choices(choices, request, NULL, &diag) == STATUS_OK &&
+              step_build(ir, choices, &diag) == STATUS_OK;
     CHECK_TEXT(label, diag.errors > 0 ? diag.text : "", "");
     diag_release(&diag);
     return ok;

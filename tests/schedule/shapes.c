@@ -26,8 +26,8 @@ const struct transformer shapes[SHAPE_COUNT] = {
 struct request shapes_request(struct check_random *random, int64_t max_ranks, bool f32)
 {
     size_t strategies, profiles;
-    const struct strategy *strategy = compose_strategies(&strategies);
-    const struct profile *profile = compose_profiles(&profiles);
+    const struct strategy *strategy = strategies_list(&strategies);
+    const struct profile *profile = profiles_list(&profiles);
     const struct transformer *model = &shapes[check_random_i64(random, 0, SHAPE_COUNT - 1)];
     size_t row = (size_t)check_random_i64(random, 0, (int64_t)strategies - 1);
     uint8_t attention = strategy[row].attention;

@@ -50,8 +50,8 @@ static bool all_buffers_are_touched(const struct ir *ir)
 static void every_part_verifies(void)
 {
     size_t strategies, profiles;
-    const struct strategy *strategy = compose_strategies(&strategies);
-    const struct profile *profile = compose_profiles(&profiles);
+    const struct strategy *strategy = strategies_list(&strategies);
+    const struct profile *profile = profiles_list(&profiles);
     for (size_t i = 0; i < strategies * profiles * SCOPE_COUNT; i++) {
         struct request request = small(1, 4);
         struct ir ir;
@@ -437,7 +437,7 @@ static void wrong_requests_say_what_would_do(void)
         request.optimizer = rows[i].optimizer;
         request.strategy = rows[i].strategy;
         request.profile = rows[i].profile;
-        CHECK(rows[i].label, compose_resolve(&c, &request, NULL, &diag) == STATUS_BAD_INPUT);
+        CHECK(rows[i].label, resolve_choices(&c, &request, NULL, &diag) == STATUS_BAD_INPUT);
         CHECK_TEXT(rows[i].label, diag.text ? diag.text : "", rows[i].message);
         diag_release(&diag);
     }

@@ -75,7 +75,7 @@ static void corners_are_the_plain_strategies(void)
         int64_t cp, hp;
     } rows[] = {{"ring", 4, 1}, {"ulysses", 1, 4}};
     size_t profiles;
-    const struct profile *profile = compose_profiles(&profiles);
+    const struct profile *profile = profiles_list(&profiles);
     for (size_t p = 0; p < profiles; p++)
         for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
             struct request request = small(0, 4);
@@ -238,7 +238,7 @@ static void wrong_rings_say_what_would_do(void)
         request.hp = rows[i].hp;
         request.window = rows[i].window;
         request.seq = rows[i].seq;
-        CHECK(rows[i].label, compose_resolve(&c, &request, NULL, &diag) == STATUS_BAD_INPUT);
+        CHECK(rows[i].label, resolve_choices(&c, &request, NULL, &diag) == STATUS_BAD_INPUT);
         CHECK_TEXT(rows[i].label, diag.text ? diag.text : "", rows[i].message);
         diag_release(&diag);
     }
@@ -249,7 +249,7 @@ static void wrong_rings_say_what_would_do(void)
         request.strategy = "ring";
         request.window = 4;
         request.windows = WINDOWS_INTERLEAVED;
-        CHECK("interleaved", compose_resolve(&c, &request, NULL, &diag) == STATUS_BAD_INPUT);
+        CHECK("interleaved", resolve_choices(&c, &request, NULL, &diag) == STATUS_BAD_INPUT);
         CHECK_TEXT(
             "interleaved", diag.text ? diag.text : "",
             "--windows: error: windows of 4 do not divide the even ranks of a node of 4 with cp 4; "
@@ -266,7 +266,7 @@ static void wrong_rings_say_what_would_do(void)
     request.cp = 2;
     request.hp = 3;
     request.seq = 96;
-    CHECK("odd", compose_resolve(&c, &request, NULL, &diag) == STATUS_BAD_INPUT);
+    CHECK("odd", resolve_choices(&c, &request, NULL, &diag) == STATUS_BAD_INPUT);
     CHECK_TEXT(
         "odd", diag.text ? diag.text : "",
         "--hp: error: hp 3 is odd: half of the head ranks takes each slice of a zigzag pair; "

@@ -45,9 +45,9 @@ static void build(struct ir *ir, const struct request *request)
 {
     struct choices choices;
     struct diag diag = {0};
-    enum status status = compose_resolve(&choices, request, NULL, &diag);
+    enum status status = resolve_choices(&choices, request, NULL, &diag);
     if (status == STATUS_OK)
-        status = compose_build(ir, &choices, &diag);
+        status = step_build(ir, &choices, &diag);
     if (status == STATUS_OK)
         status = verify(ir, NULL, "documents", NULL, &diag);
     if (!CHECK_INT(request->strategy, status, STATUS_OK))
@@ -242,7 +242,7 @@ static void documents_that_do_not_fit_are_refused(void)
         request.ring_layout = rows[i].cp > 0 ? RING_ZIGZAG_DOCUMENTS : RING_ZIGZAG;
         if (rows[i].cp > 0)
             request.hp = 0;
-        CHECK_INT(rows[i].label, compose_resolve(&choices, &request, NULL, &diag),
+        CHECK_INT(rows[i].label, resolve_choices(&choices, &request, NULL, &diag),
                   STATUS_BAD_INPUT);
         CHECK_TEXT(rows[i].label, diag.text, rows[i].message);
         diag_release(&diag);

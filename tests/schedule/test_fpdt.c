@@ -46,8 +46,8 @@ static void make(struct ir *ir, struct choices *c, const char *strategy, const c
                               .loss_chunks = strcmp(strategy, "fpdt") == 0 ? 0 : 1,
                               .sm = 80,
                               .gpus_per_node = 4};
-    CHECK("resolve", compose_resolve(c, &request, NULL, &diag) == STATUS_OK);
-    CHECK("build", compose_build(ir, c, &diag) == STATUS_OK);
+    CHECK("resolve", resolve_choices(c, &request, NULL, &diag) == STATUS_OK);
+    CHECK("build", step_build(ir, c, &diag) == STATUS_OK);
     CHECK("verify", verify(ir, NULL, "fpdt", NULL, &diag) == STATUS_OK);
     if (diag.text != NULL)
         fputs(diag.text, stderr);
@@ -271,8 +271,8 @@ static void grouped_queries_move_less_with_queries_outside(void)
                                         .chunk_order = order,
                                         .sm = 80,
                                         .gpus_per_node = 4};
-        CHECK("build", compose_resolve(&c, &request, NULL, &diag) == STATUS_OK &&
-                           compose_build(&ir, &c, &diag) == STATUS_OK);
+        CHECK("build", resolve_choices(&c, &request, NULL, &diag) == STATUS_OK &&
+                           step_build(&ir, &c, &diag) == STATUS_OK);
         struct fpdt_tally b = tally_of(&ir, PHASE_BACKWARD);
         bytes[order] = b.load_bytes + b.store_bytes;
         ir_release(&ir);

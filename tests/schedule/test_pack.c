@@ -388,8 +388,8 @@ static void products_waste_little(void)
         struct diag diag = {0};
         struct ir ir = {0};
         struct lifetimes_figures figures;
-        CHECK(label, compose_resolve(&choices, &request, NULL, &diag) == STATUS_OK &&
-                         compose_build(&ir, &choices, &diag) == STATUS_OK);
+        CHECK(label, resolve_choices(&choices, &request, NULL, &diag) == STATUS_OK &&
+                         step_build(&ir, &choices, &diag) == STATUS_OK);
         lifetimes_plan(&ir, &figures);
         for (int m = 0; m < MEMORY_COUNT; m++) {
             uint64_t floor = ir.role_count == 1 ? floor_of_role(&ir, (uint8_t)m, figures.held[m])

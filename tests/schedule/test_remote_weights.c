@@ -46,9 +46,9 @@ static bool build(struct ir *ir, enum helper_weights helpers)
     request.helpers = (int)helpers;
     struct choices choices;
     struct diag diag = {0};
-    bool built = CHECK_INT("resolve", compose_resolve(&choices, &request, NULL, &diag), STATUS_OK);
+    bool built = CHECK_INT("resolve", resolve_choices(&choices, &request, NULL, &diag), STATUS_OK);
     if (built)
-        built = CHECK_INT("build", compose_build(ir, &choices, &diag), STATUS_OK);
+        built = CHECK_INT("build", step_build(ir, &choices, &diag), STATUS_OK);
     CHECK_TEXT("no message", diag.text ? diag.text : "", "");
     diag_release(&diag);
     return built;
@@ -158,8 +158,8 @@ static void as_many_stages_as_there_are_streams_for(void)
         struct choices choices;
         struct diag diag = {0};
         struct ir ir = {0};
-        bool ok = compose_resolve(&choices, &request, NULL, &diag) == STATUS_OK &&
-                  compose_build(&ir, &choices, &diag) == STATUS_OK;
+        bool ok = resolve_choices(&choices, &request, NULL, &diag) == STATUS_OK &&
+                  step_build(&ir, &choices, &diag) == STATUS_OK;
         CHECK_INT("built", ok, pp == BUILT);
         CHECK("streams",
               !ok || (ir.stream_count >= 2 * BUILT && ir.stream_count <= IR_STREAMS_MAX));

@@ -35,8 +35,8 @@ static void init(struct fixture *f, const char *cluster, int64_t gpus, int64_t s
                               .seq = seq,
                               .sm = 80,
                               .gpus_per_node = f->cluster.gpus_per_node};
-    CHECK_INT("choices", compose_resolve(&choices, &request, NULL, &diag), STATUS_OK);
-    CHECK_INT("built", compose_build(&f->ir, &choices, &diag), STATUS_OK);
+    CHECK_INT("choices", resolve_choices(&choices, &request, NULL, &diag), STATUS_OK);
+    CHECK_INT("built", step_build(&f->ir, &choices, &diag), STATUS_OK);
     diag_release(&diag);
 }
 

@@ -65,7 +65,7 @@ static void degrees_follow_the_rule(void)
         request.partition = rows[i].partition;
         struct choices c;
         struct diag diag = {0};
-        CHECK_INT(rows[i].label, compose_resolve(&c, &request, NULL, &diag), STATUS_OK);
+        CHECK_INT(rows[i].label, resolve_choices(&c, &request, NULL, &diag), STATUS_OK);
         CHECK_TEXT(rows[i].label, diag.text != NULL ? diag.text : "", "");
         CHECK_INT(rows[i].label, c.tp, rows[i].tp_is);
         CHECK_INT(rows[i].label, c.pp, rows[i].pp_is);
@@ -91,7 +91,7 @@ static void notes_say_what_a_user_should_know(void)
         struct request request = open_request(32, notes[i].seq, notes[i].subsequences);
         struct choices c;
         struct diag diag = {0}, note = {0};
-        CHECK_INT(notes[i].label, compose_resolve(&c, &request, &note, &diag), STATUS_OK);
+        CHECK_INT(notes[i].label, resolve_choices(&c, &request, &note, &diag), STATUS_OK);
         CHECK(notes[i].label, note.text != NULL && strstr(note.text, notes[i].says) != NULL);
         diag_release(&diag);
         diag_release(&note);

@@ -123,7 +123,7 @@ static void bf16_states_ask_for_bf16(void)
     struct diag diag = {0};
     request.states = STATES_BF16;
     request.dtype = DTYPE_F16;
-    CHECK("fp16", compose_resolve(&c, &request, NULL, &diag) == STATUS_BAD_INPUT);
+    CHECK("fp16", resolve_choices(&c, &request, NULL, &diag) == STATUS_BAD_INPUT);
     CHECK_TEXT("fp16", diag.text ? diag.text : "",
                "--states: error: bf16 keeps parameters, gradients and moments in bf16 and no wider "
                "copy, but the step computes in another dtype; choose --dtype bf16, or --states "

@@ -44,8 +44,8 @@ static bool make(struct ir *ir, const char *strategy, const struct transformer *
                               .loss_chunks = 1,
                               .sm = 80,
                               .gpus_per_node = 8};
-    return compose_resolve(&c, &request, NULL, diag) == STATUS_OK &&
-           compose_build(ir, &c, diag) == STATUS_OK &&
+    return resolve_choices(&c, &request, NULL, diag) == STATUS_OK &&
+           step_build(ir, &c, diag) == STATUS_OK &&
            verify(ir, NULL, strategy, NULL, diag) == STATUS_OK;
 }
 

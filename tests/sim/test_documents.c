@@ -109,8 +109,8 @@ static void build(struct ir *ir, int64_t nodes, const int64_t (*length)[4])
     documents_init(&documents, &arena, 6);
     for (uint32_t s = 0; s < 6; s++)
         documents_set_lengths(&documents, &arena, s, length[s], 4);
-    if (!CHECK_INT("resolve", compose_resolve(&choices, &request, NULL, &diag), STATUS_OK) ||
-        !CHECK_INT("build", compose_build(ir, &choices, &diag), STATUS_OK))
+    if (!CHECK_INT("resolve", resolve_choices(&choices, &request, NULL, &diag), STATUS_OK) ||
+        !CHECK_INT("build", step_build(ir, &choices, &diag), STATUS_OK))
         fputs(diag.text, stderr);
     diag_release(&diag);
     arena_release(&arena);

@@ -93,8 +93,8 @@ static bool world_make(struct world *w, const char *label, const struct request 
     bool ok = cluster_load(&w->cluster, &w->arena, "ideal", &w->diag) == STATUS_OK &&
               cluster_resize(&w->cluster, &w->arena, 0, request->ranks, &w->diag) == STATUS_OK &&
               cost_load(&w->device, &w->arena, w->cluster.device.cost, &w->diag) == STATUS_OK &&
-              compose_resolve(&w->choices, request, NULL, &w->diag) == STATUS_OK &&
-              compose_build(&w->ir, &w->choices, &w->diag) == STATUS_OK &&
+              resolve_choices(&w->choices, request, NULL, &w->diag) == STATUS_OK &&
+              step_build(&w->ir, &w->choices, &w->diag) == STATUS_OK &&
               verify(&w->ir, NULL, label, NULL, &w->diag) == STATUS_OK;
     if (ok) {
         w->work_s = times_of(w, &w->ir, free_attention);
@@ -321,7 +321,7 @@ static void a_host_that_awaits_messages_exposes_them(void)
         struct sim_result sim = {0};
         struct ir ir = {0};
         w.cluster.fabric.latency_s = part * unit;
-        bool ok = compose_build(&ir, &choices, &w.diag) == STATUS_OK &&
+        bool ok = step_build(&ir, &choices, &w.diag) == STATUS_OK &&
                   verify(&ir, NULL, label, NULL, &w.diag) == STATUS_OK;
         double *work_s = times_of(&w, &ir, false);
         struct sim_costs costs = {.work_s = work_s};
