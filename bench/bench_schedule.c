@@ -72,14 +72,14 @@ static enum status run_row(size_t row, struct diag *diag)
     struct times times = {0};
     enum status status = choose(row, &setup, &choices, diag);
     struct ir ir = {0};
-    struct lifetimes_figures figures;
+    struct offsets_figures figures;
     while (status == STATUS_OK && goes_on(&times)) {
         ir_release(&ir);
         double begin_s = processor_s();
         status = step_build(&ir, &choices, diag);
         repeat_add(&times.build, processor_s() - begin_s);
         begin_s = processor_s();
-        lifetimes_plan(&ir, &figures);
+        offsets_plan(&ir, &figures);
         repeat_add(&times.plan, processor_s() - begin_s);
         begin_s = processor_s();
         if (status == STATUS_OK)

@@ -312,8 +312,8 @@ static void build(struct bench *b)
         emit_queue(b);
     else
         emit_repeats(b);
-    lifetimes_free_sets(ir);
-    lifetimes_plan(ir, NULL);
+    liveness_free_sets(ir);
+    offsets_plan(ir, NULL);
 }
 
 /* ---- what buffers hold ---- */

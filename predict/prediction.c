@@ -130,7 +130,7 @@ static unsigned memories_of(const struct prediction *p)
     if (p->question.step_only)
         return 0;
     return p->question.skip_arenas && is_judged_by_reserved(p) ? 1u << MEMORY_PAGEABLE
-                                                               : PLAN_ALL_MEMORIES;
+                                                               : OFFSETS_ALL_MEMORIES;
 }
 
 /* The lengths of samples, in layers or units, which are tried from the shortest to the longest. A step is sampled if

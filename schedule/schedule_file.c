@@ -31,6 +31,6 @@ enum status schedule_load(struct ir *ir, const char *path, struct diag *diag)
 {
     enum status status = ir_load(ir, path, diag);
     if (status == STATUS_OK && ir->op.count > 0 && !has_offsets(ir) && is_ordered(ir))
-        lifetimes_plan(ir, NULL);
+        offsets_plan(ir, NULL);
     return status;
 }

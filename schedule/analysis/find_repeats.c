@@ -93,7 +93,7 @@ static bool alike_buffers(const struct finder *f, uint32_t op, int32_t value, ui
     if (t->memory[a] != t->memory[b] || t->dtype[a] != t->dtype[b] ||
         t->category[a] != t->category[b] || t->flags[a] != t->flags[b] || t->dims[a] != t->dims[b])
         return false;
-    if (lifetimes_persistent(ir, a))
+    if (liveness_persistent(ir, a))
         return true;
     uint32_t first_a = f->first_op[a], first_b = f->first_op[b];
     return slot_of(ir, first_a, a) == slot_of(ir, first_b, b) &&

@@ -8,12 +8,12 @@ static void touch_role(struct free_sets *sets, const struct ir *ir, const struct
     for (uint32_t op = order->begin; op < order->begin + order->count; op++)
         for (uint32_t k = 0; k < ir_operand_count(ir, op); k++) {
             uint32_t buffer = ir_touched(ir, op, k);
-            if (!lifetimes_persistent(ir, buffer))
+            if (!liveness_persistent(ir, buffer))
                 free_sets_touch(sets, order, buffer, op);
         }
 }
 
-void lifetimes_free_sets(struct ir *ir)
+void liveness_free_sets(struct ir *ir)
 {
     struct free_sets sets;
     struct order order = {0};

@@ -62,7 +62,7 @@ struct survey {
 uint64_t live_ranges_size(const struct ir *ir, uint32_t buffer)
 {
     uint64_t bytes = ir_buffer_bytes(ir, (buffer_id){buffer});
-    return (bytes + LIFETIMES_ALIGNMENT - 1) / LIFETIMES_ALIGNMENT * LIFETIMES_ALIGNMENT;
+    return (bytes + OFFSETS_ALIGNMENT - 1) / OFFSETS_ALIGNMENT * OFFSETS_ALIGNMENT;
 }
 
 static void collect(struct survey *s, uint8_t memory)
@@ -75,7 +75,7 @@ static void collect(struct survey *s, uint8_t memory)
     live_ranges_reserve(t, first_uses->used_count);
     for (uint32_t i = 0; i < first_uses->used_count; i++) {
         uint32_t buffer = first_uses->used[i], op = first_uses->first[buffer];
-        if (ir->buffer.memory[buffer] != memory || lifetimes_persistent(ir, buffer))
+        if (ir->buffer.memory[buffer] != memory || liveness_persistent(ir, buffer))
             continue;
         bool early = first_uses->early[buffer] != IR_NONE;
         uint8_t *class = &s->class_of[early ? CLASS_EARLY : s->order->stream[op - s->order->begin]];

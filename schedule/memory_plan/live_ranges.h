@@ -46,7 +46,7 @@ void live_ranges_reserve(struct live_ranges *live_ranges, uint32_t rows);
 void live_ranges_of(struct live_ranges *live_ranges, const struct ir *ir, const struct order *order,
                     const struct first_uses *first_uses, uint8_t memory);
 
-/* Returns the bytes that a buffer takes in an arena: its size, rounded up to a multiple of LIFETIMES_ALIGNMENT. */
+/* Returns the bytes that a buffer takes in an arena: its size, rounded up to a multiple of OFFSETS_ALIGNMENT. */
 uint64_t live_ranges_size(const struct ir *ir, uint32_t buffer);
 
 /* Replaces the rows of a sample's role by those of the whole list, which repeats parts of the sample. Returns false

@@ -17,7 +17,7 @@ enum way { WAY_FIRST_FIT, WAY_BEST_FIT, WAY_BY_SIZE, WAY_COUNT };
 
 /* Gives offsets to live ranges, after `base` bytes of persistent buffers. */
 static void plan_arena(struct ir *ir, struct live_ranges *t, bool tight, int memory, uint64_t base,
-                       struct lifetimes_figures *figures)
+                       struct offsets_figures *figures)
 {
     uint64_t held = t->count > 0 ? live_ranges_held(t) : 0;
     uint64_t enough = held + (base + held) / WASTE_PARTS, least = t->count > 0 ? UINT64_MAX : 0;
@@ -44,7 +44,7 @@ static void place_persistent(struct ir *ir, uint32_t role, unsigned memories,
         if (ir->buffer.role[buffer] != role)
             continue;
         ir->buffer.offset[buffer] = UINT64_MAX;
-        if (!lifetimes_persistent(ir, buffer) || !(memories >> ir->buffer.memory[buffer] & 1))
+        if (!liveness_persistent(ir, buffer) || !(memories >> ir->buffer.memory[buffer] & 1))
             continue;
         uint64_t *end = &base[ir->buffer.memory[buffer]];
         ir->buffer.offset[buffer] = *end;
@@ -52,9 +52,9 @@ static void place_persistent(struct ir *ir, uint32_t role, unsigned memories,
     }
 }
 
-bool lifetimes_plan_role(struct ir *ir, uint32_t role, const struct order *order,
-                         const struct first_uses *first_uses, struct plan_scope scope,
-                         struct lifetimes_figures *figures)
+bool offsets_plan_role(struct ir *ir, uint32_t role, const struct order *order,
+                       const struct first_uses *first_uses, struct offsets_scope scope,
+                       struct offsets_figures *figures)
 {
     struct order own_order = {0};
     struct first_uses own_first_uses = {0};
@@ -90,7 +90,7 @@ bool lifetimes_plan_role(struct ir *ir, uint32_t role, const struct order *order
 
 /* ---- one role after the other ---- */
 
-static uint32_t largest(const struct lifetimes_figures *of, uint32_t roles, int memory)
+static uint32_t largest(const struct offsets_figures *of, uint32_t roles, int memory)
 {
     uint32_t most = 0;
     for (uint32_t role = 1; role < roles; role++)
@@ -99,17 +99,18 @@ static uint32_t largest(const struct lifetimes_figures *of, uint32_t roles, int 
     return most;
 }
 
-void lifetimes_plan(struct ir *ir, struct lifetimes_figures *figures)
+void offsets_plan(struct ir *ir, struct offsets_figures *figures)
 {
     uint32_t roles = ir->role_count > 0 ? ir->role_count : 1;
-    struct lifetimes_figures *of = heap_zalloc(roles, sizeof *of);
+    struct offsets_figures *of = heap_zalloc(roles, sizeof *of);
     for (uint32_t role = 0; role < roles; role++)
-        lifetimes_plan_role(ir, role, NULL, NULL,
-                            (struct plan_scope){PLAN_ALL_MEMORIES, .tight = roles == 1}, &of[role]);
+        offsets_plan_role(ir, role, NULL, NULL,
+                          (struct offsets_scope){OFFSETS_ALL_MEMORIES, .tight = roles == 1},
+                          &of[role]);
     if (roles > 1)
-        lifetimes_tighten(ir, PLAN_ALL_MEMORIES, of);
+        offsets_tighten(ir, OFFSETS_ALL_MEMORIES, of);
     for (int m = 0; m < MEMORY_COUNT; m++) {
-        const struct lifetimes_figures *most = &of[largest(of, roles, m)];
+        const struct offsets_figures *most = &of[largest(of, roles, m)];
         ir->arena_bytes[m] = most->arena[m];
         if (figures == NULL)
             continue;
@@ -120,17 +121,17 @@ void lifetimes_plan(struct ir *ir, struct lifetimes_figures *figures)
     free(of);
 }
 
-void lifetimes_tighten(struct ir *ir, unsigned memories, struct lifetimes_figures *of)
+void offsets_tighten(struct ir *ir, unsigned memories, struct offsets_figures *of)
 {
     bool *tight = heap_zalloc(ir->role_count, sizeof *tight);
     for (int m = 0; m < MEMORY_COUNT; m++)
         for (;;) {
             uint32_t role = largest(of, ir->role_count, m);
-            const struct lifetimes_figures *most = &of[role];
+            const struct offsets_figures *most = &of[role];
             if (tight[role] || most->arena[m] <= most->held[m] + most->held[m] / WASTE_PARTS)
                 break;
-            lifetimes_plan_role(ir, role, NULL, NULL, (struct plan_scope){memories, .tight = true},
-                                &of[role]);
+            offsets_plan_role(ir, role, NULL, NULL, (struct offsets_scope){memories, .tight = true},
+                              &of[role]);
             tight[role] = true;
         }
     for (int m = 0; m < MEMORY_COUNT; m++)

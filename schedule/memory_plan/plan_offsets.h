@@ -13,10 +13,10 @@
 struct first_uses;
 struct order;
 
-#define LIFETIMES_ALIGNMENT 512u /* bytes; what cudaMalloc and caching allocators round to */
+#define OFFSETS_ALIGNMENT 512u /* bytes; what cudaMalloc and caching allocators round to */
 
 /* Bytes of each memory, for the role with the largest arena. */
-struct lifetimes_figures {
+struct offsets_figures {
     uint64_t arena[MEMORY_COUNT];
     uint64_t live[MEMORY_COUNT]; /* most bytes live at once if ops run one after the other in list
                                     order */
@@ -27,28 +27,28 @@ struct lifetimes_figures {
 };
 
 /* Plans an offset for every buffer, given the free sets, with one arena per memory and role, and sets
- * ir->arena_bytes. Sizes are rounded up to a multiple of LIFETIMES_ALIGNMENT. A buffer that is not persistent
+ * ir->arena_bytes. Sizes are rounded up to a multiple of OFFSETS_ALIGNMENT. A buffer that is not persistent
  * and that no op touches has the offset UINT64_MAX. The same ir gives the same offsets. figures may be NULL. */
-void lifetimes_plan(struct ir *ir, struct lifetimes_figures *figures);
+void offsets_plan(struct ir *ir, struct offsets_figures *figures);
 
 /* The part of a role's memories that is planned, and how well. */
-struct plan_scope {
+struct offsets_scope {
     unsigned
         memories; /* bit m: the arena of memory m; buffers of the others get no offset, and figures are 0 */
     bool tight; /* planned as well as possible; else quickly: it may not be the largest arena */
 };
-#define PLAN_ALL_MEMORIES (~0u)
+#define OFFSETS_ALL_MEMORIES (~0u)
 
-/* Does what lifetimes_plan() does, for one role. order and first_uses: those of the role, or both NULL. Offsets of
+/* Does what offsets_plan() does, for one role. order and first_uses: those of the role, or both NULL. Offsets of
  * other roles and ir->arena_bytes do not change. For a sample (ir->repeats) it plans the arena of the whole list; it
  * returns false if the sample does not represent that list. */
-bool lifetimes_plan_role(struct ir *ir, uint32_t role, const struct order *order,
-                         const struct first_uses *first_uses, struct plan_scope scope,
-                         struct lifetimes_figures *figures);
+bool offsets_plan_role(struct ir *ir, uint32_t role, const struct order *order,
+                       const struct first_uses *first_uses, struct offsets_scope scope,
+                       struct offsets_figures *figures);
 
 /* Completes a plan in which all roles were planned quickly: plans the roles with the largest arenas again,
  * carefully, until the largest arena is one that was planned carefully, or one that wastes at most 1 part in 128. Sets
  * ir->arena_bytes. of: the figures of each role. */
-void lifetimes_tighten(struct ir *ir, unsigned memories, struct lifetimes_figures *of);
+void offsets_tighten(struct ir *ir, unsigned memories, struct offsets_figures *of);
 
 #endif

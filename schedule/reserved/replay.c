@@ -45,7 +45,7 @@ static void find_coming(struct coming *c)
             if (at >= c->end - c->begin || c->first[at] != IR_NONE)
                 continue;
             c->first[at] = op;
-            if (lifetimes_held(ir, buffer))
+            if (liveness_persistent_whole(ir, buffer))
                 continue;
             c->buffer[c->count] = buffer;
             c->op[c->count++] = op;
@@ -75,7 +75,7 @@ static void add_held(struct replay *r, const struct coming *c)
             end++;
         for (uint32_t copy = 0; copy < times; copy++)
             for (uint32_t i = b; i < end; i++)
-                if (c->first[i - c->begin] != IR_NONE && lifetimes_held(c->ir, i))
+                if (c->first[i - c->begin] != IR_NONE && liveness_persistent_whole(c->ir, i))
                     r->row[r->count++] = (struct replay_stay){i, 0, IR_NONE, false};
     }
 }
@@ -95,7 +95,7 @@ void replay_init(struct replay *r, const struct ir *ir, const struct role *role)
                          .ops = repeats_ops(repeats, (uint32_t)(role - ir->role), role->op_count)};
     size_t held = 0;
     for (uint32_t b = c.begin; b < c.end; b++)
-        held += lifetimes_held(ir, b) ? repeats_of_state(ir, b) : 0;
+        held += liveness_persistent_whole(ir, b) ? repeats_of_state(ir, b) : 0;
     r->row = heap_alloc(held + rows + 1, sizeof *r->row);
     add_held(r, &c);
     for (uint32_t i = 0; i < rows; i++) {

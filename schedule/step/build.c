@@ -214,7 +214,7 @@ static struct transformer part_model(const struct transformer *model, enum scope
 }
 
 /* Emits one role, what a stage's ranks do or all ranks, and runs the passes on it. */
-static bool emit_and_rewrite(struct emit *e, struct ir *out, struct lifetimes_figures *figures)
+static bool emit_and_rewrite(struct emit *e, struct ir *out, struct offsets_figures *figures)
 {
     const struct choices *c = e->choices;
     struct op_list list;
@@ -314,7 +314,7 @@ static bool build(struct ir *out, const struct choices *c, const struct transfor
     staging.dtype = c->dtype;
     emit_mesh(&e);
     make_streams(&e);
-    struct lifetimes_figures *figures = heap_zalloc(c->pp, sizeof *figures);
+    struct offsets_figures *figures = heap_zalloc(c->pp, sizeof *figures);
     bool stands = true;
     out->repeats = repeats;
     for (uint32_t stage = 0; stands && stage < c->pp; stage++) {
@@ -325,7 +325,7 @@ static bool build(struct ir *out, const struct choices *c, const struct transfor
     }
     finalize(&e, out);
     if (c->pp > 1 && stands)
-        lifetimes_tighten(out, planned, figures);
+        offsets_tighten(out, planned, figures);
     else
         memcpy(out->arena_bytes, figures->arena, sizeof out->arena_bytes);
     free(figures);
@@ -342,7 +342,7 @@ static bool build(struct ir *out, const struct choices *c, const struct transfor
 
 enum status step_build(struct ir *out, const struct choices *choices, struct diag *diag)
 {
-    return step_build_planned(out, choices, PLAN_ALL_MEMORIES, diag);
+    return step_build_planned(out, choices, OFFSETS_ALL_MEMORIES, diag);
 }
 
 enum status step_build_planned(struct ir *out, const struct choices *choices, unsigned memories,

@@ -218,7 +218,7 @@ static void write_role(const struct emit *e, const struct op_list *list, struct 
     /* States come first, in the order of their making. A part of the model (--scope) has only those that it uses. */
     bool *touched = e->choices->scope != SCOPE_STEP ? touched_buffers(in, list) : NULL;
     for (uint32_t b = 0; b < in->buffer.count; b++)
-        if (lifetimes_persistent(in, b) && (touched == NULL || touched[b]))
+        if (liveness_persistent(in, b) && (touched == NULL || touched[b]))
             carry_buffer(&f, b);
     free(touched);
     f.states_end = out->buffer.count;
@@ -237,7 +237,7 @@ static void write_role(const struct emit *e, const struct op_list *list, struct 
 }
 
 bool finalize_role(const struct emit *e, const struct op_list *list, struct ir *out,
-                   struct lifetimes_figures *figures)
+                   struct offsets_figures *figures)
 {
     struct order order = {0};
     struct first_uses first_uses = {0};
@@ -250,9 +250,9 @@ bool finalize_role(const struct emit *e, const struct op_list *list, struct ir *
     }
     bool stands = out->repeats.copies == 0 || find_repeats(out, e->role, first_uses.first);
     if (stands)
-        stands = lifetimes_plan_role(out, e->role, &order, &first_uses,
-                                     (struct plan_scope){e->planned, .tight = e->choices->pp == 1},
-                                     figures);
+        stands = offsets_plan_role(out, e->role, &order, &first_uses,
+                                   (struct offsets_scope){e->planned, .tight = e->choices->pp == 1},
+                                   figures);
     swap_tables(e->ir, out);
     clear_rows(e->ir);
     first_uses_release(&first_uses);

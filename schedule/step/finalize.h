@@ -7,11 +7,11 @@
 
 /* Adds role e->role with its list to *out: ops in list order, buffers that are persistent or touched, waits for
  * every data dependency between streams that no other wait implies, free sets, arena offsets. If there are several
- * roles, each is packed quickly, and lifetimes_tighten() packs the largest again; *figures receives the bytes of the
+ * roles, each is packed quickly, and offsets_tighten() packs the largest again; *figures receives the bytes of the
  * arenas. Afterwards the staging tables e->ir have no ops and buffers, and keep their other rows for the next role.
  * Returns false for a sample (out->repeats) that does not represent the whole list. */
 bool finalize_role(const struct emit *e, const struct op_list *list, struct ir *out,
-                   struct lifetimes_figures *figures);
+                   struct offsets_figures *figures);
 /* Call when all roles are there: moves the other tables to *out; e->ir is of no further use. */
 void finalize(const struct emit *e, struct ir *out);
 

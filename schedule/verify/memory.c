@@ -321,7 +321,7 @@ void check_use_after_free(struct verifier *v)
             for (uint32_t k = 0; k < ir_operand_count(ir, op); k++) {
                 struct view view = ir_read(ir, op, k);
                 uint32_t buffer = view.buffer.i;
-                if (ir->buffer.free_count[buffer] == 0 || lifetimes_persistent(ir, buffer) ||
+                if (ir->buffer.free_count[buffer] == 0 || liveness_persistent(ir, buffer) ||
                     ends_in_time(ir, order, buffer, op) || touched_before(ir, op, k))
                     continue;
                 op_id last = ir_free_set(ir, buffer)[ir->buffer.free_count[buffer] - 1u];
@@ -343,7 +343,7 @@ void check_double_free(struct verifier *v)
         const op_id *set = ir_free_set(ir, b);
         uint32_t count = ir->buffer.free_count[b];
         freed += count != 0;
-        if (count != 0 && lifetimes_persistent(ir, b)) {
+        if (count != 0 && liveness_persistent(ir, b)) {
             verify_fail(v, "%s is persistent and is freed after op %" PRIu32, buffer_text(v, b),
                         set[0].i);
             continue;
@@ -376,7 +376,7 @@ void check_leaks(struct verifier *v)
             continue;
         if (!touched[b])
             verify_fail(v, "no op reads or writes %s", buffer_text(v, b));
-        else if (ir->buffer.free_count[b] == 0 && !lifetimes_persistent(ir, b))
+        else if (ir->buffer.free_count[b] == 0 && !liveness_persistent(ir, b))
             verify_fail(v, "%s is never freed and not persistent", buffer_text(v, b));
     }
     free(touched);

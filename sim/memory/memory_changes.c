@@ -31,17 +31,18 @@ void lifetimes_init(struct lifetimes *l, const struct ir *ir, uint32_t role)
     uint32_t *next = heap_zalloc(r->op_count + 2u, sizeof *next); /* of writer - 1: 0 for none */
     *l = (struct lifetimes){.row = heap_alloc(b->count + 1u, sizeof *l->row)};
     for (uint32_t i = 0; i < b->count; i++) {
-        bool persistent = lifetimes_persistent(ir, i);
+        bool persistent = liveness_persistent(ir, i);
         if (persistent || b->role[i] != role)
-            next[1] += lifetimes_held(ir, i) && b->role[i] == role;
+            next[1] += liveness_persistent_whole(ir, i) && b->role[i] == role;
         else if (writer[i] != IR_NONE)
             next[writer[i] + 2]++;
     }
     for (uint32_t i = 0; i <= r->op_count; i++)
         next[i + 1] += next[i];
     for (uint32_t i = 0; i < b->count; i++) {
-        bool persistent = lifetimes_persistent(ir, i);
-        if (b->role[i] != role || (persistent ? !lifetimes_held(ir, i) : writer[i] == IR_NONE))
+        bool persistent = liveness_persistent(ir, i);
+        if (b->role[i] != role ||
+            (persistent ? !liveness_persistent_whole(ir, i) : writer[i] == IR_NONE))
             continue;
         l->row[next[persistent ? 0 : writer[i] + 1]++] = (struct lifetime){
             .bytes = repeats_of_state(ir, i) * ir_buffer_bytes(ir, (buffer_id){i}),

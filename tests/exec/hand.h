@@ -32,8 +32,8 @@ static inline bool hand_load(struct hand *h, const char *text)
         return false;
     }
     if (h->ir.arena_bytes[MEMORY_HBM] == 0) {
-        lifetimes_free_sets(&h->ir);
-        lifetimes_plan(&h->ir, NULL);
+        liveness_free_sets(&h->ir);
+        offsets_plan(&h->ir, NULL);
     }
     return true;
 }

@@ -142,8 +142,8 @@ static inline void write_mutant(const struct mutant *m, struct ir *to)
         order_release(&w.order);
     }
     if (m->renew) {
-        lifetimes_free_sets(to);
-        lifetimes_plan(to, NULL);
+        liveness_free_sets(to);
+        offsets_plan(to, NULL);
     } else {
         copy_memory(&w);
     }

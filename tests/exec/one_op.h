@@ -93,8 +93,8 @@ static inline bool one_op_build(struct one_op *o)
     };
     desc.work.reads = desc.work.writes = 0;
     ir_add_op(ir, &desc);
-    lifetimes_free_sets(ir);
-    lifetimes_plan(ir, NULL);
+    liveness_free_sets(ir);
+    offsets_plan(ir, NULL);
     return true;
 }
 

@@ -223,7 +223,7 @@ static inline void check_samples(int worlds)
         uint32_t length = (uint32_t)check_random_i64(&random, 7, 16);
         double factor = pow(10, (double)check_random_i64(&random, -1, 3));
         if (make_long_world(&w, &random) &&
-            step_build_sample(&sample, &w.choices, length, PLAN_ALL_MEMORIES)) {
+            step_build_sample(&sample, &w.choices, length, OFFSETS_ALL_MEMORIES)) {
             samples++;
             CHECK(w.label, same_list(&sample, &w.ir));
             check_memory_of_sample(&w, &sample);

@@ -136,7 +136,7 @@ static void memory_returns_to_its_start(void)
                 for (size_t c = 0; c < LABELS; c++)
                     after += last[m][c];
             for (uint32_t b = 0; b < w.ir.buffer.count; b++)
-                if (lifetimes_held(&w.ir, b))
+                if (liveness_persistent_whole(&w.ir, b))
                     persistent += (double)ir_buffer_bytes(&w.ir, (buffer_id){b});
             CHECK_CLOSE(w.label, after, persistent, 1e-12);
             trace_release(&trace);

@@ -236,8 +236,8 @@ static void fewer_activations_take_less_memory(void)
         request.seq = 4096;
         request.activations = a;
         build(&ir, &c, &request, activations_names[a]);
-        struct lifetimes_figures figures;
-        lifetimes_plan(&ir, &figures);
+        struct offsets_figures figures;
+        offsets_plan(&ir, &figures);
         CHECK(activations_names[a], figures.live[MEMORY_HBM] < before);
         before = figures.live[MEMORY_HBM];
         CHECK(activations_names[a],
@@ -273,7 +273,7 @@ static void copies_to_the_host_make_room(void)
         for (int deep = 0; deep < 2; deep++) {
             struct transformer model = shapes[0];
             struct request request = small(0, 2);
-            struct lifetimes_figures figures;
+            struct offsets_figures figures;
             struct choices c;
             struct ir ir;
             model.layers = deep ? 24 : 6;
@@ -285,7 +285,7 @@ static void copies_to_the_host_make_room(void)
             request.seq = 6144;
             request.chunk = rows[i].chunks > 0 ? request.seq / rows[i].chunks : 0;
             build(&ir, &c, &request, label);
-            lifetimes_plan(&ir, &figures);
+            offsets_plan(&ir, &figures);
             waste[deep] = figures.arena[MEMORY_HBM] - figures.live[MEMORY_HBM];
             ir_release(&ir);
         }

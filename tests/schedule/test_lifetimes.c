@@ -28,7 +28,7 @@ struct touch_table {
 static bool ends_before(const struct touch_table *t, uint32_t a, uint32_t b)
 {
     const struct ir *ir = t->ir;
-    if (lifetimes_persistent(ir, a) || ir->buffer.free_count[a] == 0)
+    if (liveness_persistent(ir, a) || ir->buffer.free_count[a] == 0)
         return false;
     for (uint32_t k = 0; k < ir->buffer.free_count[a]; k++) {
         uint32_t f = ir_free_set(ir, a)[k].i - t->begin;
@@ -56,7 +56,7 @@ static void check_free_sets(const struct touch_table *t, uint16_t role)
         uint32_t count = ir->buffer.free_count[b];
         if (ir->buffer.role[b] != role)
             continue;
-        if (lifetimes_persistent(ir, b)) {
+        if (liveness_persistent(ir, b)) {
             of_persistent += count;
             continue;
         }
@@ -85,12 +85,12 @@ static void check_plan(const struct touch_table *t, uint16_t role)
         if (ir->buffer.role[a] != role)
             continue;
         uint64_t a_begin = ir->buffer.offset[a];
-        if (!lifetimes_persistent(ir, a) && !is_touched(t, a)) {
+        if (!liveness_persistent(ir, a) && !is_touched(t, a)) {
             unplanned += a_begin != UINT64_MAX;
             continue;
         }
         uint64_t a_end = a_begin + ir_buffer_bytes(ir, (buffer_id){a});
-        unaligned += a_begin % LIFETIMES_ALIGNMENT != 0;
+        unaligned += a_begin % OFFSETS_ALIGNMENT != 0;
         outside += a_end > ir->arena_bytes[ir->buffer.memory[a]];
         for (uint32_t b = 0; b < a; b++) {
             if (ir->buffer.role[b] != role || ir->buffer.memory[a] != ir->buffer.memory[b] ||
@@ -118,9 +118,9 @@ static void live_buffers_never_overlap(void)
         random_role(&ir, &random, (struct random_sizes){120, 60, waits, 4, 30, 0, 0});
         ir_add_role(&ir, "b", NULL, 0);
         random_role(&ir, &random, (struct random_sizes){60, 80, waits, 0, 0, 0, 0});
-        struct lifetimes_figures figures;
-        lifetimes_free_sets(&ir);
-        lifetimes_plan(&ir, &figures);
+        struct offsets_figures figures;
+        liveness_free_sets(&ir);
+        offsets_plan(&ir, &figures);
         for (int m = 0; m < MEMORY_COUNT; m++) {
             CHECK("an arena holds what is live", figures.live[m] <= figures.arena[m]);
             CHECK_INT("arena", (int64_t)ir.arena_bytes[m], (int64_t)figures.arena[m]);
@@ -169,9 +169,9 @@ static void a_chain_packs_without_loss(void)
         ir_add_op(&ir, &op);
         last = next;
     }
-    struct lifetimes_figures figures;
-    lifetimes_free_sets(&ir);
-    lifetimes_plan(&ir, &figures);
+    struct offsets_figures figures;
+    liveness_free_sets(&ir);
+    offsets_plan(&ir, &figures);
     CHECK_INT("live", (int64_t)figures.live[MEMORY_HBM], 4096 + 1024);
     CHECK_INT("arena", (int64_t)figures.arena[MEMORY_HBM], 4096 + 1024);
     ir_release(&ir);
@@ -189,8 +189,8 @@ static void a_schedule_without_ops_is_planned(void)
                                .binding = IR_NONE16,
                                .dims = {.count = 1, .size = {1000}}};
     ir_add_buffer(&ir, &desc);
-    lifetimes_free_sets(&ir);
-    lifetimes_plan(&ir, NULL);
+    liveness_free_sets(&ir);
+    offsets_plan(&ir, NULL);
     CHECK_INT("arena", (int64_t)ir.arena_bytes[MEMORY_HBM], 4096);
     ir_release(&ir);
 }

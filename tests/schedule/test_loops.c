@@ -184,7 +184,7 @@ static double round_trip(const char *label, const struct ir *ir)
     ir_print(&before, ir);
     ir_print_loops(&loops, ir);
     if (CHECK_INT(label, ir_parse(&again, "loops", loops.data, loops.size, &diag), STATUS_OK)) {
-        lifetimes_plan(&again, NULL);
+        offsets_plan(&again, NULL);
         ir_print(&after, &again);
         CHECK(label, before.size == after.size && memcmp(before.data, after.data, after.size) == 0);
     }

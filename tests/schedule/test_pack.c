@@ -81,7 +81,7 @@ static void live_ranges_that_conflict_have_bytes_of_their_own(void)
                                           .buffers = 60,
                                           .waits_percent = check_random_i64(&random, 0, 70),
                                           .host_percent = 4});
-        lifetimes_free_sets(&ir);
+        liveness_free_sets(&ir);
         order_role(&order, &ir, 0);
         first_uses_of_role(&first_uses, &ir, &order);
         for (int memory = 0; memory < MEMORY_COUNT; memory++) {
@@ -387,10 +387,10 @@ static void products_waste_little(void)
         struct choices choices;
         struct diag diag = {0};
         struct ir ir = {0};
-        struct lifetimes_figures figures;
+        struct offsets_figures figures;
         CHECK(label, resolve_choices(&choices, &request, NULL, &diag) == STATUS_OK &&
                          step_build(&ir, &choices, &diag) == STATUS_OK);
-        lifetimes_plan(&ir, &figures);
+        offsets_plan(&ir, &figures);
         for (int m = 0; m < MEMORY_COUNT; m++) {
             uint64_t floor = ir.role_count == 1 ? floor_of_role(&ir, (uint8_t)m, figures.held[m])
                                                 : figures.held[m];

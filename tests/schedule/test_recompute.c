@@ -104,9 +104,9 @@ static void exchanges_are_repeated(void)
         request.activations = CHOICE_ACTIVATIONS_SELECTIVE_CORE;
         build(&core, &c, &request, rows[i].profile);
         CHECK(rows[i].profile, count(&core, rows[i].kind, PHASE_RECOMPUTE) > 0);
-        struct lifetimes_figures a, b;
-        lifetimes_plan(&keep, &a);
-        lifetimes_plan(&core, &b);
+        struct offsets_figures a, b;
+        offsets_plan(&keep, &a);
+        offsets_plan(&core, &b);
         CHECK(rows[i].profile, (double)b.live[MEMORY_HBM] <= 1.05 * (double)a.live[MEMORY_HBM]);
         ir_release(&keep);
         ir_release(&core);
