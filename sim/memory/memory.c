@@ -26,15 +26,16 @@ static void keep_top(struct sim_peak *peak, struct sim_live live)
 }
 
 /* Finds the largest of the buffers of one memory that are live after changes [0, upto]. */
-static void find_top(const struct changes *c, const struct lifetimes *lifetimes, size_t upto,
-                     uint8_t memory, struct sim_peak *peak)
+static void find_top(const struct memory_changes *c, const struct live_buffers *live_buffers,
+                     size_t upto, uint8_t memory, struct sim_peak *peak)
 {
-    bool *live = heap_zalloc(lifetimes->count + 1u, sizeof *live);
+    bool *live = heap_zalloc(live_buffers->count + 1u, sizeof *live);
     for (size_t i = 0; i <= upto; i++)
-        live[c->row[i].row] = c->row[i].kind == CHANGE_STARTS;
-    for (uint32_t i = 0; i < lifetimes->count; i++)
-        if (live[i] && lifetimes->row[i].memory == memory)
-            keep_top(peak, (struct sim_live){lifetimes->row[i].buffer, lifetimes->row[i].bytes});
+        live[c->row[i].row] = c->row[i].kind == MEMORY_CHANGE_STARTS;
+    for (uint32_t i = 0; i < live_buffers->count; i++)
+        if (live[i] && live_buffers->row[i].memory == memory)
+            keep_top(peak,
+                     (struct sim_live){live_buffers->row[i].buffer, live_buffers->row[i].bytes});
     free(live);
 }
 
@@ -49,7 +50,7 @@ static void pass_gap(const struct memory_gap *gap, uint64_t live[MEMORY_COUNT],
         }
 }
 
-static void find_peaks(const struct changes *c, const struct lifetimes *lifetimes,
+static void find_peaks(const struct memory_changes *c, const struct live_buffers *live_buffers,
                        const struct memory_gap *gap, uint32_t gaps,
                        struct sim_peak peak[MEMORY_COUNT])
 {
@@ -61,9 +62,9 @@ static void find_peaks(const struct changes *c, const struct lifetimes *lifetime
             pass_gap(gap, live, category);
             shift_s += gap->shift_s;
         }
-        const struct change *change = &c->row[i];
-        const struct lifetime *of = &lifetimes->row[change->row];
-        int64_t bytes = change_bytes(change, lifetimes);
+        const struct memory_change *change = &c->row[i];
+        const struct live_buffer *of = &live_buffers->row[change->row];
+        int64_t bytes = memory_change_bytes(change, live_buffers);
         uint8_t m = of->memory;
         live[m] += (uint64_t)bytes;
         category[m][of->category] += (uint64_t)bytes;
@@ -77,28 +78,29 @@ static void find_peaks(const struct changes *c, const struct lifetimes *lifetime
     }
     for (int m = 0; m < MEMORY_COUNT; m++)
         if (peak[m].bytes > 0)
-            find_top(c, lifetimes, at[m], (uint8_t)m, &peak[m]);
+            find_top(c, live_buffers, at[m], (uint8_t)m, &peak[m]);
 }
 
 /* ---- host memory over the ranks of a node ---- */
 
 /* Buffers in host memory of each class and their changes, kept until the nodes are added up. */
 struct host_changes {
-    struct lifetimes *lifetimes;
-    struct changes *of_class;
+    struct live_buffers *live_buffers;
+    struct memory_changes *of_class;
 };
 
 /* Adds the changes of `times` ranks, and their buffers. */
-static void add_ranks(struct changes *sum, struct lifetimes *all, const struct changes *of,
-                      const struct lifetimes *own, uint32_t times)
+static void add_ranks(struct memory_changes *sum, struct live_buffers *all,
+                      const struct memory_changes *of, const struct live_buffers *own,
+                      uint32_t times)
 {
     uint32_t first = all->count;
-    changes_reserve(sum, sum->count + of->count);
+    memory_changes_reserve(sum, sum->count + of->count);
     all->row = heap_realloc(all->row, first + own->count + 1u, sizeof *all->row);
     for (size_t i = 0; i < of->count; i++) {
-        struct change *change = &sum->row[sum->count++];
+        struct memory_change *change = &sum->row[sum->count++];
         *change = of->row[i];
-        change->row = (change->row + first) & CHANGE_ROW_MAX;
+        change->row = (change->row + first) & MEMORY_CHANGE_ROW_MAX;
     }
     for (uint32_t i = 0; i < own->count; i++) {
         all->row[all->count] = own->row[i];
@@ -106,9 +108,9 @@ static void add_ranks(struct changes *sum, struct lifetimes *all, const struct c
     }
 }
 
-static struct lifetimes in_host_memory(const struct lifetimes *all)
+static struct live_buffers in_host_memory(const struct live_buffers *all)
 {
-    struct lifetimes own = {.row = heap_alloc(all->count + 1u, sizeof *own.row)};
+    struct live_buffers own = {.row = heap_alloc(all->count + 1u, sizeof *own.row)};
     for (uint32_t i = 0; i < all->count; i++)
         if (all->row[i].memory != MEMORY_HBM)
             own.row[own.count++] = all->row[i];
@@ -142,18 +144,18 @@ static bool add_up_node(const struct ir *ir, const struct cluster *cluster,
     const struct sim_class *any = NULL;
     uint32_t first, ranks = ranks_of_node(cluster, result, node, &first);
     uint32_t *times = heap_zalloc(result->class_count + 1u, sizeof *times);
-    struct changes sum = {0};
-    struct lifetimes all = {0};
+    struct memory_changes sum = {0};
+    struct live_buffers all = {0};
     for (uint32_t r = first; r < first + ranks; r++)
         times[result->class_of_rank[r]]++;
     for (uint32_t c = 0; c < result->class_count; c++) {
-        const struct changes *of = &host->of_class[c];
+        const struct memory_changes *of = &host->of_class[c];
         if (times[c] == 0 || of->count == 0)
             continue;
         any = &result->classes[c];
-        add_ranks(&sum, &all, of, &host->lifetimes[c], times[c]);
+        add_ranks(&sum, &all, of, &host->live_buffers[c], times[c]);
     }
-    changes_sort(&sum, result);
+    memory_changes_sort(&sum, result);
     struct memory_gap *gap = NULL;
     uint32_t gaps = 0;
     bool repeats = any == NULL || memory_gaps(&sum, &all, ir, result, any, &gap, &gaps);
@@ -171,18 +173,18 @@ static bool add_up_node(const struct ir *ir, const struct cluster *cluster,
 }
 
 static bool find_hosts(const struct ir *ir, const struct cluster *cluster,
-                       const struct lifetimes *of_role, struct sim_result *result)
+                       const struct live_buffers *of_role, struct sim_result *result)
 {
-    struct host_changes host = {heap_zalloc(result->class_count + 1u, sizeof *host.lifetimes),
+    struct host_changes host = {heap_zalloc(result->class_count + 1u, sizeof *host.live_buffers),
                                 heap_zalloc(result->class_count + 1u, sizeof *host.of_class)};
     memset(result->host, 0, sizeof result->host);
     for (uint32_t c = 0; c < result->class_count; c++) {
         const struct sim_class *class = &result->classes[c];
         if (class->role == IR_NONE)
             continue;
-        host.lifetimes[c] = in_host_memory(&of_role[class->role]);
-        if (host.lifetimes[c].count > 0)
-            changes_of_class(&host.of_class[c], ir, result, &host.lifetimes[c], class);
+        host.live_buffers[c] = in_host_memory(&of_role[class->role]);
+        if (host.live_buffers[c].count > 0)
+            memory_changes_of_class(&host.of_class[c], ir, result, &host.live_buffers[c], class);
     }
     bool repeats = true;
     for (uint32_t n = 0; repeats && n < result->node_count; n++) {
@@ -193,21 +195,21 @@ static bool find_hosts(const struct ir *ir, const struct cluster *cluster,
             repeats = add_up_node(ir, cluster, result, n, &host);
     }
     for (uint32_t c = 0; c < result->class_count; c++) {
-        free(host.lifetimes[c].row);
+        free(host.live_buffers[c].row);
         free(host.of_class[c].row);
     }
-    free(host.lifetimes);
+    free(host.live_buffers);
     free(host.of_class);
     return repeats;
 }
 
 bool memory_peaks(const struct ir *ir, const struct cluster *cluster, struct sim_result *result)
 {
-    struct lifetimes *lifetimes = heap_zalloc(ir->role_count + 1u, sizeof *lifetimes);
-    struct changes changes = {0};
+    struct live_buffers *live_buffers = heap_zalloc(ir->role_count + 1u, sizeof *live_buffers);
+    struct memory_changes changes = {0};
     bool repeats = true;
     for (uint32_t r = 0; r < ir->role_count; r++)
-        lifetimes_init(&lifetimes[r], ir, r);
+        live_buffers_init(&live_buffers[r], ir, r);
     for (uint32_t c = 0; repeats && c < result->class_count; c++) {
         const struct sim_class *class = &result->classes[c];
         struct memory_gap *gap;
@@ -216,17 +218,17 @@ bool memory_peaks(const struct ir *ir, const struct cluster *cluster, struct sim
             result->peak[c][m] = (struct sim_peak){.op = IR_NONE};
         if (class->role == IR_NONE)
             continue;
-        const struct lifetimes *of = &lifetimes[class->role];
-        changes_of_class(&changes, ir, result, of, class);
+        const struct live_buffers *of = &live_buffers[class->role];
+        memory_changes_of_class(&changes, ir, result, of, class);
         repeats = memory_gaps(&changes, of, ir, result, class, &gap, &gaps);
         if (repeats)
             find_peaks(&changes, of, gap, gaps, result->peak[c]);
         free(gap);
     }
-    repeats = repeats && find_hosts(ir, cluster, lifetimes, result);
+    repeats = repeats && find_hosts(ir, cluster, live_buffers, result);
     for (uint32_t r = 0; r < ir->role_count; r++)
-        free(lifetimes[r].row);
-    free(lifetimes);
+        free(live_buffers[r].row);
+    free(live_buffers);
     free(changes.row);
     return repeats;
 }
@@ -237,16 +239,16 @@ void memory_trace(const struct ir *ir, const struct sim_result *result, uint32_t
     const struct sim_class *class = &result->classes[result->class_of_rank[rank]];
     if (class->role == IR_NONE)
         return;
-    struct lifetimes lifetimes;
-    struct changes changes = {0};
-    lifetimes_init(&lifetimes, ir, class->role);
-    changes_of_class(&changes, ir, result, &lifetimes, class);
+    struct live_buffers live_buffers;
+    struct memory_changes changes = {0};
+    live_buffers_init(&live_buffers, ir, class->role);
+    memory_changes_of_class(&changes, ir, result, &live_buffers, class);
     uint64_t live[MEMORY_COUNT][CATEGORY_COUNT] = {{0}};
     bool touched[MEMORY_COUNT][CATEGORY_COUNT] = {{false}};
     for (size_t i = 0; i < changes.count; i++) {
-        const struct change *change = &changes.row[i];
-        const struct lifetime *of = &lifetimes.row[change->row];
-        live[of->memory][of->category] += (uint64_t)change_bytes(change, &lifetimes);
+        const struct memory_change *change = &changes.row[i];
+        const struct live_buffer *of = &live_buffers.row[change->row];
+        live[of->memory][of->category] += (uint64_t)memory_change_bytes(change, &live_buffers);
         touched[of->memory][of->category] = true;
         if (i + 1 < changes.count && changes.row[i + 1].time_s == change->time_s)
             continue; /* one row per date */
@@ -264,30 +266,30 @@ void memory_trace(const struct ir *ir, const struct sim_result *result, uint32_t
             }
     }
     free(changes.row);
-    free(lifetimes.row);
+    free(live_buffers.row);
 }
 
 size_t memory_events(const struct ir *ir, const struct sim_result *result, uint32_t rank,
                      struct memory_event **events)
 {
     const struct sim_class *class = &result->classes[result->class_of_rank[rank]];
-    struct lifetimes lifetimes = {0};
-    struct changes changes = {0};
+    struct live_buffers live_buffers = {0};
+    struct memory_changes changes = {0};
     size_t count = 0;
     *events = NULL;
     if (class->role == IR_NONE)
         return 0;
-    lifetimes_init(&lifetimes, ir, class->role);
-    changes_of_class(&changes, ir, result, &lifetimes, class);
+    live_buffers_init(&live_buffers, ir, class->role);
+    memory_changes_of_class(&changes, ir, result, &live_buffers, class);
     *events = heap_alloc(changes.count + 1, sizeof **events);
     for (size_t i = 0; i < changes.count; i++)
-        if (changes.row[i].kind != CHANGE_BRIEF)
+        if (changes.row[i].kind != MEMORY_CHANGE_BRIEF)
             (*events)[count++] = (struct memory_event){
                 .time_s = changes.row[i].time_s,
-                .buffer = lifetimes.row[changes.row[i].row].buffer,
-                .bytes = change_bytes(&changes.row[i], &lifetimes),
+                .buffer = live_buffers.row[changes.row[i].row].buffer,
+                .bytes = memory_change_bytes(&changes.row[i], &live_buffers),
             };
     free(changes.row);
-    free(lifetimes.row);
+    free(live_buffers.row);
     return count;
 }

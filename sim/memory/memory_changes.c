@@ -23,13 +23,13 @@ static uint32_t *first_writers(const struct ir *ir, const struct role *role)
 }
 
 /* Fills the rows by a counting sort over first writers, since buffers stand in the order of their first uses. */
-void lifetimes_init(struct lifetimes *l, const struct ir *ir, uint32_t role)
+void live_buffers_init(struct live_buffers *l, const struct ir *ir, uint32_t role)
 {
     const struct role *r = &ir->role[role];
     const struct buffer_table *b = &ir->buffer;
     uint32_t *writer = first_writers(ir, r);
     uint32_t *next = heap_zalloc(r->op_count + 2u, sizeof *next); /* of writer - 1: 0 for none */
-    *l = (struct lifetimes){.row = heap_alloc(b->count + 1u, sizeof *l->row)};
+    *l = (struct live_buffers){.row = heap_alloc(b->count + 1u, sizeof *l->row)};
     for (uint32_t i = 0; i < b->count; i++) {
         bool persistent = liveness_persistent(ir, i);
         if (persistent || b->role[i] != role)
@@ -44,7 +44,7 @@ void lifetimes_init(struct lifetimes *l, const struct ir *ir, uint32_t role)
         if (b->role[i] != role ||
             (persistent ? !liveness_persistent_whole(ir, i) : writer[i] == IR_NONE))
             continue;
-        l->row[next[persistent ? 0 : writer[i] + 1]++] = (struct lifetime){
+        l->row[next[persistent ? 0 : writer[i] + 1]++] = (struct live_buffer){
             .bytes = repeats_of_state(ir, i) * ir_buffer_bytes(ir, (buffer_id){i}),
             .buffer = i,
             .writer = persistent ? IR_NONE : writer[i],
@@ -59,7 +59,7 @@ void lifetimes_init(struct lifetimes *l, const struct ir *ir, uint32_t role)
 
 /* ---- the order of time ---- */
 
-void changes_reserve(struct changes *c, size_t capacity)
+void memory_changes_reserve(struct memory_changes *c, size_t capacity)
 {
     if (capacity <= c->capacity)
         return;
@@ -67,19 +67,20 @@ void changes_reserve(struct changes *c, size_t capacity)
     c->row = heap_realloc(c->row, c->capacity, sizeof *c->row);
 }
 
-static bool comes_before(const struct change *a, const struct change *b)
+static bool comes_before(const struct memory_change *a, const struct memory_change *b)
 {
     if (a->time_s != b->time_s)
         return a->time_s < b->time_s;
     if (a->op == IR_NONE || b->op == IR_NONE)
         return a->op == IR_NONE && b->op != IR_NONE;
-    if ((a->kind == CHANGE_ENDS) != (b->kind == CHANGE_ENDS))
-        return a->kind == CHANGE_ENDS;
+    if ((a->kind == MEMORY_CHANGE_ENDS) != (b->kind == MEMORY_CHANGE_ENDS))
+        return a->kind == MEMORY_CHANGE_ENDS;
     return a->op < b->op;
 }
 
-static void merge(const struct change *a, const struct change *a_end, const struct change *b,
-                  const struct change *b_end, struct change *out)
+static void merge(const struct memory_change *a, const struct memory_change *a_end,
+                  const struct memory_change *b, const struct memory_change *b_end,
+                  struct memory_change *out)
 {
     while (a < a_end && b < b_end)
         *out++ = comes_before(b, a) ? *b++ : *a++;
@@ -91,7 +92,8 @@ static void merge(const struct change *a, const struct change *a_end, const stru
 
 /* Sorts the rows by a stable merge sort that starts from the runs that are already sorted. Returns the array that
  * holds the result: `row` or `room`. */
-static struct change *merge_runs(struct change *row, struct change *room, size_t count, size_t *run)
+static struct memory_change *merge_runs(struct memory_change *row, struct memory_change *room,
+                                        size_t count, size_t *run)
 {
     size_t runs = 0;
     for (size_t i = 0; i < count; i++)
@@ -108,23 +110,23 @@ static struct change *merge_runs(struct change *row, struct change *room, size_t
         }
         runs = merged;
         run[runs] = count;
-        struct change *swap = row;
+        struct memory_change *swap = row;
         row = room;
         room = swap;
     }
     return row;
 }
 
-double changes_same_date_s(const struct sim_result *result)
+double memory_changes_same_date_s(const struct sim_result *result)
 {
     return 1e-11 + 1e-11 * result->step_s;
 }
 
-void changes_sort(struct changes *c, const struct sim_result *result)
+void memory_changes_sort(struct memory_changes *c, const struct sim_result *result)
 {
-    struct change *room = heap_alloc(c->count + 1, sizeof *room), *rows = c->row;
+    struct memory_change *room = heap_alloc(c->count + 1, sizeof *room), *rows = c->row;
     size_t *run = heap_alloc(c->count + 2, sizeof *run);
-    double same_s = changes_same_date_s(result), date_s = 0;
+    double same_s = memory_changes_same_date_s(result), date_s = 0;
     c->row = merge_runs(rows, room, c->count, run);
     if (c->row == room)
         room = rows;
@@ -137,7 +139,7 @@ void changes_sort(struct changes *c, const struct sim_result *result)
         }
         for (end = i; end < c->count && c->row[end].time_s <= later_s; end++)
             c->row[end].time_s = date_s;
-        struct change *row = c->row + i, *sorted = row;
+        struct memory_change *row = c->row + i, *sorted = row;
         if (end - i > 1)
             sorted = merge_runs(row, room + i, end - i, run);
         if (sorted != row)
@@ -172,23 +174,24 @@ struct leaving {
     uint32_t *next;  /* per lifetime */
 };
 
-static void add(struct change *row, size_t *at, uint32_t i, double time_s, uint32_t op,
-                enum change_kind kind)
+static void add(struct memory_change *row, size_t *at, uint32_t i, double time_s, uint32_t op,
+                enum memory_change_kind kind)
 {
-    row[(*at)++] =
-        (struct change){.time_s = time_s, .op = op, .row = i & CHANGE_ROW_MAX, .kind = kind};
+    row[(*at)++] = (struct memory_change){
+        .time_s = time_s, .op = op, .row = i & MEMORY_CHANGE_ROW_MAX, .kind = kind};
 }
 
 /* Ops of one stream start and end in list order. So the buffers that start with the ops of a stream, and those that
  * end with them, are listed as sorted runs, and few runs have to be merged. */
-void changes_of_class(struct changes *c, const struct ir *ir, const struct sim_result *result,
-                      const struct lifetimes *l, const struct sim_class *class)
+void memory_changes_of_class(struct memory_changes *c, const struct ir *ir,
+                             const struct sim_result *result, const struct live_buffers *l,
+                             const struct sim_class *class)
 {
-    double same_s = changes_same_date_s(result);
+    double same_s = memory_changes_same_date_s(result);
     uint32_t streams = ir->stream_count, persistent = 0;
     const double *start_s = result->start_s + class->row, *end_s = result->end_s + class->row;
     const uint8_t *stream = ir->op.stream + class->op_begin;
-    assert(l->count <= CHANGE_ROW_MAX);
+    assert(l->count <= MEMORY_CHANGE_ROW_MAX);
     struct leaving leaving = {ir_no_ids(class->op_count + 1u),
                               heap_alloc(l->count + 1u, sizeof *leaving.next)};
     while (persistent < l->count && l->row[persistent].writer == IR_NONE)
@@ -198,7 +201,7 @@ void changes_of_class(struct changes *c, const struct ir *ir, const struct sim_r
            *end = begin + streams;
     bool *brief = heap_zalloc(l->count + 1u, sizeof *brief); /* gone at the date it came */
     for (uint32_t i = l->count; i-- > persistent;) {
-        const struct lifetime *row = &l->row[i];
+        const struct live_buffer *row = &l->row[i];
         start[stream[row->writer]]++;
         uint32_t op;
         double date_s = free_date_s(ir, end_s - class->op_begin, row->buffer, same_s, &op);
@@ -219,22 +222,22 @@ void changes_of_class(struct changes *c, const struct ir *ir, const struct sim_r
         begin[k] = at;
         at += count;
     }
-    changes_reserve(c, at + 1);
+    memory_changes_reserve(c, at + 1);
     c->count = 0;
     for (uint32_t i = 0; i < persistent; i++)
-        add(c->row, &c->count, i, 0, IR_NONE, CHANGE_STARTS);
+        add(c->row, &c->count, i, 0, IR_NONE, MEMORY_CHANGE_STARTS);
     c->count = at;
     for (uint32_t i = persistent; i < l->count; i++) {
         uint32_t op = l->row[i].writer;
         add(c->row, &start[stream[op]], i, start_s[op], class->op_begin + op,
-            brief[i] ? CHANGE_BRIEF : CHANGE_STARTS);
+            brief[i] ? MEMORY_CHANGE_BRIEF : MEMORY_CHANGE_STARTS);
     }
     for (uint32_t op = 0; op < class->op_count; op++)
         for (uint32_t i = leaving.first[op]; i != IR_NONE; i = leaving.next[i])
-            add(c->row, &end[stream[op]], i, end_s[op], class->op_begin + op, CHANGE_ENDS);
+            add(c->row, &end[stream[op]], i, end_s[op], class->op_begin + op, MEMORY_CHANGE_ENDS);
     free(brief);
     free(begin);
     free(leaving.first);
     free(leaving.next);
-    changes_sort(c, result);
+    memory_changes_sort(c, result);
 }

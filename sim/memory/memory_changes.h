@@ -6,9 +6,9 @@
 #include "sim/result/sim_result.h"
 
 /* The buffers of a role, in the order of their first writers; those that live from the start come first. */
-struct lifetimes {
+struct live_buffers {
     uint32_t count;
-    struct lifetime {
+    struct live_buffer {
         uint64_t bytes;
         uint32_t buffer;
         uint32_t writer; /* row of the first writer in the role; IR_NONE: live from the start */
@@ -16,44 +16,53 @@ struct lifetimes {
     } * row;
 };
 
-void lifetimes_init(struct lifetimes *lifetimes, const struct ir *ir, uint32_t role);
+void live_buffers_init(struct live_buffers *live_buffers, const struct ir *ir, uint32_t role);
 
-enum { CHANGE_ROW_MAX = (1 << 30) - 1 };
-enum change_kind { CHANGE_STARTS, CHANGE_ENDS, CHANGE_BRIEF }; /* BRIEF: gone at the date it came */
+enum { MEMORY_CHANGE_ROW_MAX = (1 << 30) - 1 };
+enum memory_change_kind {
+    MEMORY_CHANGE_STARTS,
+    MEMORY_CHANGE_ENDS,
+    MEMORY_CHANGE_BRIEF
+}; /* BRIEF: gone at the date it came */
 
 /* One buffer that starts or stops being live. There are millions of them, so bytes stand with the lifetime. */
-struct change {
+struct memory_change {
     double time_s;
     uint32_t op; /* the op that starts, or that ended last; IR_NONE: the start of the step */
     uint32_t row : 30, kind : 2; /* row of the lifetimes */
 };
 
 /* Returns the bytes by which a change changes the live bytes. */
-static inline int64_t change_bytes(const struct change *change, const struct lifetimes *lifetimes)
+static inline int64_t memory_change_bytes(const struct memory_change *change,
+                                          const struct live_buffers *live_buffers)
 {
-    int64_t bytes = (int64_t)lifetimes->row[change->row].bytes;
-    return change->kind == CHANGE_STARTS ? bytes : change->kind == CHANGE_ENDS ? -bytes : 0;
+    int64_t bytes = (int64_t)live_buffers->row[change->row].bytes;
+    return change->kind == MEMORY_CHANGE_STARTS ? bytes
+           : change->kind == MEMORY_CHANGE_ENDS ? -bytes
+                                                : 0;
 }
 
 /* All-zero is empty; the rows are the caller's to free. */
-struct changes {
+struct memory_changes {
     size_t count, capacity;
-    struct change *row;
+    struct memory_change *row;
 };
 
 /* Makes room for `capacity` rows in all. */
-void changes_reserve(struct changes *changes, size_t capacity);
+void memory_changes_reserve(struct memory_changes *changes, size_t capacity);
 
 /* Fills *changes with the changes of a class of ranks, in the order of time. */
-void changes_of_class(struct changes *changes, const struct ir *ir, const struct sim_result *result,
-                      const struct lifetimes *lifetimes, const struct sim_class *class);
+void memory_changes_of_class(struct memory_changes *changes, const struct ir *ir,
+                             const struct sim_result *result,
+                             const struct live_buffers *live_buffers,
+                             const struct sim_class *class);
 
 /* Returns the tolerance in seconds: two dates that differ by no more are one date, apart only by rounding. */
-double changes_same_date_s(const struct sim_result *result);
+double memory_changes_same_date_s(const struct sim_result *result);
 
 /* Sorts the changes by time; at equal dates, buffers that end come before buffers that start. Dates that differ only
  * by rounding are made equal, because otherwise chance would decide whether memory is returned before it is taken.
  * Fast when the rows are a few sorted runs. */
-void changes_sort(struct changes *changes, const struct sim_result *result);
+void memory_changes_sort(struct memory_changes *changes, const struct sim_result *result);
 
 #endif

@@ -5,7 +5,7 @@
 #include <math.h>
 
 /* Returns the row of the first change at a date or later. */
-static size_t first_at(const struct changes *c, double date_s)
+static size_t first_at(const struct memory_changes *c, double date_s)
 {
     size_t low = 0, high = c->count;
     while (low < high) {
@@ -19,7 +19,7 @@ static size_t first_at(const struct changes *c, double date_s)
 }
 
 /* Returns the middle of the longest time without changes within half a period of a date. */
-static double quiet_s(const struct changes *c, double date_s, double period_s)
+static double quiet_s(const struct memory_changes *c, double date_s, double period_s)
 {
     double from_s = date_s - period_s / 2, to_s = date_s + period_s / 2, most_s = 0, at_s = date_s;
     for (size_t i = first_at(c, from_s); from_s < to_s; i++) {
@@ -34,16 +34,17 @@ static double quiet_s(const struct changes *c, double date_s, double period_s)
 }
 
 /* True if change b is the same as change a, one period later. */
-static bool repeats(const struct lifetimes *l, const struct change *a, const struct change *b,
-                    double period_s, double same_s)
+static bool repeats(const struct live_buffers *l, const struct memory_change *a,
+                    const struct memory_change *b, double period_s, double same_s)
 {
-    const struct lifetime *of_a = &l->row[a->row], *of_b = &l->row[b->row];
+    const struct live_buffer *of_a = &l->row[a->row], *of_b = &l->row[b->row];
     return a->kind == b->kind && of_a->bytes == of_b->bytes && of_a->memory == of_b->memory &&
            of_a->category == of_b->category && fabs(b->time_s - a->time_s - period_s) <= 4 * same_s;
 }
 
-static bool find_gap(struct memory_gap *gap, const struct changes *c, const struct lifetimes *l,
-                     double date_s, double period_s, double same_s, uint32_t copies)
+static bool find_gap(struct memory_gap *gap, const struct memory_changes *c,
+                     const struct live_buffers *l, double date_s, double period_s, double same_s,
+                     uint32_t copies)
 {
     double cut_s = quiet_s(c, date_s, period_s);
     size_t begin = first_at(c, cut_s - period_s), end = first_at(c, cut_s + period_s);
@@ -51,21 +52,21 @@ static bool find_gap(struct memory_gap *gap, const struct changes *c, const stru
     if (gap->at - begin != end - gap->at)
         return false;
     for (size_t i = begin; i < gap->at; i++) {
-        const struct change *change = &c->row[i];
+        const struct memory_change *change = &c->row[i];
         if (!repeats(l, change, change + (gap->at - begin), period_s, same_s))
             return false;
-        const struct lifetime *of = &l->row[change->row];
-        gap->growth[of->memory][of->category] += copies * change_bytes(change, l);
+        const struct live_buffer *of = &l->row[change->row];
+        gap->growth[of->memory][of->category] += copies * memory_change_bytes(change, l);
     }
     return true;
 }
 
-bool memory_gaps(const struct changes *c, const struct lifetimes *l, const struct ir *ir,
+bool memory_gaps(const struct memory_changes *c, const struct live_buffers *l, const struct ir *ir,
                  const struct sim_result *result, const struct sim_class *class,
                  struct memory_gap **gaps, uint32_t *count)
 {
     const struct repeats *r = &ir->repeats;
-    double same_s = changes_same_date_s(result);
+    double same_s = memory_changes_same_date_s(result);
     bool found = true;
     *gaps = heap_alloc(r->run_count + 1u, sizeof **gaps);
     *count = 0;

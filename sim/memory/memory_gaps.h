@@ -16,7 +16,7 @@ struct memory_gap {
 
 /* Finds the gaps of a class's role in its list of changes: *gaps is on the heap, *count is their number. Returns
  * false when the periods before and after a gap do not have the same changes; *gaps must then be freed unread. */
-bool memory_gaps(const struct changes *changes, const struct lifetimes *lifetimes,
+bool memory_gaps(const struct memory_changes *changes, const struct live_buffers *live_buffers,
                  const struct ir *ir, const struct sim_result *result,
                  const struct sim_class *class, struct memory_gap **gaps, uint32_t *count);
 
