@@ -132,14 +132,15 @@ static void note_idle(const struct options *options, const struct best *best)
 }
 
 /* Warns of the tokens that packing dropped. All steps of a search have sequences of one length, so that the first
- * sample says it for all. */
-static void note_dropped(const struct samples *samples)
+ * packed set says it for all. */
+static void note_dropped(const struct packed_sets *packed_sets)
 {
     struct diag note = {0};
     struct text dropped = {0};
-    if (samples->count > 0)
-        packing_put_dropped(&dropped, samples->sample[0]->batch, samples->sample[0]->count,
-                            samples->sample[0]->sizes.seq);
+    if (packed_sets->count > 0)
+        packing_put_dropped(&dropped, packed_sets->packed_set[0]->batch,
+                            packed_sets->packed_set[0]->count,
+                            packed_sets->packed_set[0]->sizes.seq);
     if (dropped.size > 0)
         diag_warning(&note, (struct loc){.name = "--documents"}, "%s", dropped.data);
     command_note(&note);
@@ -200,7 +201,8 @@ static void put_given(struct text *out, const struct options *options, enum goal
         text_printf(out, " --batches %lld", (long long)options_count(options, "batches"));
 }
 
-/* The first batch of a sample as the setup's documents, and the steps of all of its batches, as predict has them. */
+/* The first batch of a packed set as the setup's documents, and the steps of all of its batches, as predict has them.
+ * */
 struct winner_batches {
     struct documents documents;
     struct arena arena;
@@ -208,26 +210,27 @@ struct winner_batches {
 };
 
 static void take_first_batch(struct winner_batches *b, struct setup *setup,
-                             const struct sample *sample)
+                             const struct packed_set *packed_set)
 {
-    if (sample == NULL)
+    if (packed_set == NULL)
         return;
-    packed_batch_documents(&sample->batch[0], sample->sizes.seq, &b->documents, &b->arena);
+    packed_batch_documents(&packed_set->batch[0], packed_set->sizes.seq, &b->documents, &b->arena);
     setup->request.documents = &b->documents;
-    setup->padding = sample->batch[0].padding;
+    setup->padding = packed_set->batch[0].padding;
 }
 
 static enum status time_batches(struct winner_batches *b, struct report *report,
-                                const struct sample *sample, struct diag *diag)
+                                const struct packed_set *packed_set, struct diag *diag)
 {
-    if (sample == NULL)
+    if (packed_set == NULL)
         return STATUS_OK;
-    report->documents = sample->batch;
-    if (sample->count == 1)
+    report->documents = packed_set->batch;
+    if (packed_set->count == 1)
         return STATUS_OK;
     report->batches = &b->times;
-    report->packed = sample->batch;
-    return batch_times_make(&b->times, report->prediction, sample->batch, sample->count, diag);
+    report->packed = packed_set->batch;
+    return batch_times_make(&b->times, report->prediction, packed_set->batch, packed_set->count,
+                            diag);
 }
 
 static void winner_batches_release(struct winner_batches *b)
@@ -253,7 +256,7 @@ static enum status write_winner(const struct options *options, struct setup *set
     struct page page = {0};
     *request = winner->request;
     request->seq = winner->tokens;
-    take_first_batch(&batches, setup, winner->sample);
+    take_first_batch(&batches, setup, winner->packed_set);
     text_puts(&command, given);
     if (best->goal == GOAL_GPUS)
         text_printf(&command, " --gpus %zu", best->gpus);
@@ -275,7 +278,7 @@ static enum status write_winner(const struct options *options, struct setup *set
     if (status == STATUS_OK)
         status = prediction_make(&p, &question, diag);
     if (status == STATUS_OK)
-        status = time_batches(&batches, &report, winner->sample, diag);
+        status = time_batches(&batches, &report, winner->packed_set, diag);
     if (status == STATUS_OK && !brief)
         status = alternatives_find(&other, &p, diag);
     if (status == STATUS_OK)
@@ -303,14 +306,15 @@ static enum status plan_best(struct setup *setup, const struct options *options,
     struct safe safe;
     struct text out = {0}, given = {0};
     const struct screen screen = screen_make(&out);
-    struct samples samples = {.asked = documents_samples(options)};
+    struct packed_sets packed_sets = {.asked = documents_samples(options)};
     enum framework only = (enum framework)options_choice(options, "only");
     bool published = strcmp(options_text(options, "profile"), "published") == 0;
     struct space_open open = {.strategy = !options_given(options, "strategy"),
                               .placement = !options_given(options, "placement"),
                               .stage_placement = !options_given(options, "stage-placement"),
                               .layout = !options_given(options, "layout"),
-                              .samples = samples.asked.lengths != NULL ? &samples : NULL,
+                              .packed_sets =
+                                  packed_sets.asked.lengths != NULL ? &packed_sets : NULL,
                               .only = options_given(options, "only") ? &only : NULL,
                               .own_profile = published || !options_given(options, "profile")};
     enum goal goal =
@@ -359,11 +363,11 @@ static enum status plan_best(struct setup *setup, const struct options *options,
                             writes && status == STATUS_OK ? options_text(options, "o") : "");
     if (status == STATUS_OK || status == STATUS_NO)
         note_idle(options, &best);
-    note_dropped(&samples);
+    note_dropped(&packed_sets);
     text_release(&out);
     text_release(&given);
     best_release(&best);
-    samples_release(&samples);
+    packed_sets_release(&packed_sets);
     return status;
 }
 

@@ -1,6 +1,6 @@
 #include "cli/setup/documents_options.h"
 
-#include "predict/documents/samples.h"
+#include "predict/documents/packed_sets.h"
 #include "schedule/config/resolve_config.h"
 
 #include <stdlib.h>
@@ -102,9 +102,9 @@ static enum status find_sizes(struct packing_options *sizes, const struct setup 
     return status == STATUS_OK ? packing_sizes(sizes, &setup->request, &choices, diag) : status;
 }
 
-struct samples_request documents_samples(const struct options *options)
+struct packed_sets_request documents_samples(const struct options *options)
 {
-    return (struct samples_request){
+    return (struct packed_sets_request){
         .lengths = options_text(options, "documents"),
         .seed = (uint64_t)options_count(options, "seed"),
         .policy = (enum packing_policy)options_choice(options, "packing"),

@@ -6,7 +6,7 @@
 #define CLI_SETUP_DOCUMENTS_OPTIONS_H
 
 #include "cli/common/options.h"
-#include "predict/documents/samples.h"
+#include "predict/documents/packed_sets.h"
 #include "predict/setup/setup.h"
 
 extern const struct option_set setup_documents_options;
@@ -29,7 +29,7 @@ enum status documents_load(struct packed_documents *packed, struct setup *setup,
                            const struct options *options, bool from_file, size_t count,
                            struct diag *diag);
 /* Returns the batches on which a search compares configurations, from the options; --documents must be given. */
-struct samples_request documents_samples(const struct options *options);
+struct packed_sets_request documents_samples(const struct options *options);
 
 void packed_documents_release(struct packed_documents *packed);
 

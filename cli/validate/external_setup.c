@@ -4,7 +4,7 @@
 #include "cli/setup/documents_options.h"
 #include "cli/setup/options.h"
 #include "cli/setup/read_setup.h"
-#include "predict/documents/samples.h"
+#include "predict/documents/packed_sets.h"
 
 #include <string.h>
 
@@ -57,7 +57,7 @@ static enum status keep_documents(struct setup *setup, const struct options *opt
     const char *text = options_text(options, "documents");
     if (!options_given(options, "documents"))
         return documents_check(options, diag);
-    struct samples_request *sampled = arena_alloc(&setup->arena, sizeof *sampled);
+    struct packed_sets_request *sampled = arena_alloc(&setup->arena, sizeof *sampled);
     *sampled = documents_samples(options);
     const bool histogram = strncmp(text, prefix, sizeof prefix - 1) == 0;
     const char *file = histogram ? text + sizeof prefix - 1 : text;

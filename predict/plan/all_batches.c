@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One row's steps on the batches of its sample. */
+/* One row's steps on the batches of its packed set. */
 struct contender {
     struct outcome *row;
     size_t count;   /* batches that are predicted */
-    double *step_s; /* [batches of the sample], heap; 0: not predicted yet */
+    double *step_s; /* [batches of the packed set], heap; 0: not predicted yet */
 };
 
 struct job {
@@ -39,7 +39,8 @@ static void predict_one(void *context, size_t job, void *result)
         .setup = setup, .request = &request, .step_only = true};
     struct prediction p = {0};
     double *step_s = result;
-    packed_batch_documents(&row->sample->batch[c->job[job].batch], request.seq, &documents, &arena);
+    packed_batch_documents(&row->packed_set->batch[c->job[job].batch], request.seq, &documents,
+                           &arena);
     request.documents = &documents;
     if (setup->cluster.gpus == request.ranks ||
         cluster_resize(&setup->cluster, &setup->arena, 0, request.ranks, NULL) == STATUS_OK)
@@ -78,7 +79,8 @@ static enum status predict_all(struct batch_comparison *c, struct diag *diag)
 static double median_rate(const struct contender *c)
 {
     double median_s = step_spread_of(c->step_s, c->count).median_s;
-    return sample_mean_tokens(c->row->sample, c->count) / median_s / (double)c->row->request.ranks;
+    return packed_set_mean_tokens(c->row->packed_set, c->count) / median_s /
+           (double)c->row->request.ranks;
 }
 
 static const struct contender *fastest(const struct batch_comparison *c)
@@ -94,7 +96,8 @@ static const struct contender *fastest(const struct batch_comparison *c)
 
 static double rate_in(const struct contender *c, size_t batch)
 {
-    return sample_tokens(c->row->sample, batch) / c->step_s[batch] / (double)c->row->request.ranks;
+    return packed_set_tokens(c->row->packed_set, batch) / c->step_s[batch] /
+           (double)c->row->request.ranks;
 }
 
 /* Returns in how many batches a contender is faster than another one. */
@@ -114,12 +117,12 @@ static void begin(struct batch_comparison *c, struct best *best)
         struct outcome *row = &best->row[i];
         if (row->kind != OUTCOME_TIMED || row->most < least)
             break;
-        size_t all = row->sample->count;
+        size_t all = row->packed_set->count;
         struct contender *next = &c->contender[c->contenders++];
         next->row = row;
         next->count = all < COMPARED_FIRST ? all : COMPARED_FIRST;
         next->step_s = heap_zalloc(all, sizeof *next->step_s);
-        next->step_s[row->sample->typical] = row->step_s;
+        next->step_s[row->packed_set->typical] = row->step_s;
     }
 }
 
@@ -132,7 +135,7 @@ static void take_all(struct batch_comparison *c)
         stays[i] = &c->contender[i] == first || won_against(&c->contender[i], first) > 0;
     for (size_t i = 0; i < c->contenders; i++)
         if (stays[i])
-            c->contender[i].count = c->contender[i].row->sample->count;
+            c->contender[i].count = c->contender[i].row->packed_set->count;
 }
 
 /* Makes the rates of rows that were predicted on fewer batches comparable with the best row's: each becomes the best
@@ -169,14 +172,14 @@ struct batch_explanation {
 static void explain_one(void *context, size_t job, void *result)
 {
     const struct batch_explanation *e = context;
-    const struct sample *sample = e->row[job]->sample;
+    const struct packed_set *packed_set = e->row[job]->packed_set;
     struct setup *setup = e->setup; /* this process' own */
     struct outcome *out = result;
     const struct prediction_question question = {
         .setup = setup, .request = &out->request, .skip_arenas = true};
     struct prediction p = {0};
     *out = *e->row[job];
-    setup->padding = sample->batch[sample->typical].padding;
+    setup->padding = packed_set->batch[packed_set->typical].padding;
     if (setup->cluster.gpus == out->request.ranks ||
         cluster_resize(&setup->cluster, &setup->arena, 0, out->request.ranks, NULL) == STATUS_OK)
         if (prediction_make(&p, &question, NULL) == STATUS_OK)

@@ -44,7 +44,7 @@ void outcome_take_times(struct outcome *o, const struct prediction *p)
     o->step_s = p->sim.step_s;
     o->intervals = intervals_of(p);
     o->sequences = (double)prediction_sequences(p);
-    o->explained = o->sample == NULL || !p->question.skip_causes;
+    o->explained = o->packed_set == NULL || !p->question.skip_causes;
     memcpy(o->cause_s, p->waterfall.cause_s, sizeof o->cause_s);
     for (int cause = 0; cause < CAUSE_COUNT && stages->count > 1; cause++) {
         o->cause_s[cause] = 0;
@@ -52,7 +52,7 @@ void outcome_take_times(struct outcome *o, const struct prediction *p)
             o->cause_s[cause] +=
                 stages->of[i].cause_s[cause] * stages->ranks[i] / p->sim.rank_count;
     }
-    if (o->sample != NULL)
+    if (o->packed_set != NULL)
         o->spread = step_spread_of(&o->step_s, 1);
     o->bubble = stages->count > 1 ? stages->to_step : 0;
     o->exposed = o->step_s > 0 ? o->cause_s[CAUSE_OFFLOAD] / o->step_s : 0;
@@ -300,7 +300,7 @@ static enum status search(struct best *best, struct setup *setup, const struct s
     best_rank(best);
     if (best->count == 0 || best->row[0].kind != OUTCOME_TIMED)
         return STATUS_NO;
-    return best->row[0].sample != NULL ? all_batches_rank(best, setup, diag) : STATUS_OK;
+    return best->row[0].packed_set != NULL ? all_batches_rank(best, setup, diag) : STATUS_OK;
 }
 
 /* Returns the next larger number of GPUs to search: parts of a node, then nodes, each twice as many. */

@@ -3,7 +3,7 @@
  * The fastest one is searched for as predict/plan/fastest.h says. For GOAL_LONGEST the bounds are bytes, and each
  * candidate is asked only whether it fits a longer sequence than the best one so far.
  *
- * Over packed documents the search compares the typical batch of each sample, and keeps every outcome within
+ * Over packed documents the search compares the typical batch of each packed set, and keeps every outcome within
  * DOCUMENTS_MARGIN of the best; predict/plan/all_batches.h then compares these on the other batches. */
 #ifndef PREDICT_PLAN_BEST_H
 #define PREDICT_PLAN_BEST_H
@@ -37,18 +37,19 @@ struct outcome {
         request; /* with the changes that made it fit: chunks, the optimizer on the host */
     uint8_t strategy;
     struct verdict verdict;
-    double missing_bytes;        /* UNFIT: bytes by which it does not fit */
-    double most;                 /* tokens/s/GPU that it cannot exceed; TIMED: what it reaches */
-    double step_s, sequences;    /* of the step; of packed documents, the sample's typical batch */
-    const struct sample *sample; /* the packed batches; NULL: each sequence is one document */
+    double missing_bytes;     /* UNFIT: bytes by which it does not fit */
+    double most;              /* tokens/s/GPU that it cannot exceed; TIMED: what it reaches */
+    double step_s, sequences; /* of the step; of packed documents, the packed set's typical batch */
+    const struct packed_set
+        *packed_set; /* the packed batches; NULL: each sequence is one document */
     struct step_spread
-        spread; /* TIMED, with a sample of documents: the step times of the batches that were
+        spread; /* TIMED, with a packed set of documents: the step times of the batches that were
                    predicted. `most` is then the rate of their mean tokens in a median step, or the
                    best row's rate times the ratio of the two rows' rates on these batches */
     size_t won; /* in how many of these batches it is faster than the best row */
     struct intervals intervals;  /* TIMED */
     double cause_s[CAUSE_COUNT]; /* of all ranks' steps, on average */
-    bool explained; /* cause_s is final: with a sample, CAUSE_DOCUMENTS has been separated */
+    bool explained; /* cause_s is final: with a packed set, CAUSE_DOCUMENTS has been separated */
     double bubble,
         exposed;    /* shares of the step: stages idle; idle for copies to the host and back */
     int64_t tokens; /* of a sequence: the longest, or the one asked about */
@@ -76,8 +77,8 @@ struct best {
     size_t count;
     size_t kinds[OUTCOME_KIND_COUNT];
     bool late; /* limits.within_s ended the search */
-    /* TIMED: the best of what fits less surely than the setup asks, but in half of the cases; of GOAL_GPUS on the fewest
-     * GPUs, which gamble_gpus counts. Not of GOAL_LONGEST, nor over packed documents. */
+    /* TIMED: the best of what fits less surely than the setup asks, but in half of the cases; of GOAL_GPUS on the
+     * fewest GPUs, which gamble_gpus counts. Not of GOAL_LONGEST, nor over packed documents. */
     struct outcome gamble;
     size_t gamble_gpus;
     size_t gpus; /* GPUs of the rows; GOAL_GPUS: the fewest on which some configuration fits */
@@ -86,8 +87,9 @@ struct best {
 /* Makes an outcome TIMED with the figures of a simulated prediction. */
 void outcome_take_times(struct outcome *outcome, const struct prediction *prediction);
 
-/* Searches the space, of GOAL_LONGEST without limits, and fills *best, which must be all-zero but for its limits; release it in either case. STATUS_NO: nothing fits.
- * After a signal that base/interrupt.h has noted, the search ends with the outcomes known so far. */
+/* Searches the space, of GOAL_LONGEST without limits, and fills *best, which must be all-zero but for its limits;
+ * release it in either case. STATUS_NO: nothing fits. After a signal that base/interrupt.h has noted, the search ends
+ * with the outcomes known so far. */
 enum status best_find(struct best *best, enum goal goal, struct setup *setup,
                       struct space_open open, struct diag *diag);
 void best_release(struct best *best);

@@ -119,7 +119,7 @@ static double repaired_error(const struct choices *c)
  * be a better gamble. */
 static double odds_asked(const struct search *s, const struct node *node, const struct outcome *o)
 {
-    bool gambles = o->sample == NULL && s->best->gamble_gpus == 0;
+    bool gambles = o->packed_set == NULL && s->best->gamble_gpus == 0;
     return gambles && node->most > s->best->gamble.most ? 0.5 : s->setup->fits_probability;
 }
 
@@ -269,7 +269,8 @@ static void take_step(void *context, size_t number, void *result)
     a->answered = true;
     a->outcome = s->best->row[job->node];
     a->next = STAGE_DONE;
-    s->setup->padding = c->sample != NULL ? c->sample->batch[c->sample->typical].padding : 0;
+    s->setup->padding =
+        c->packed_set != NULL ? c->packed_set->batch[c->packed_set->typical].padding : 0;
     if (!resize(s->setup, c->request.ranks))
         return;
     if (job->stage == STAGE_LAYER)
@@ -361,7 +362,7 @@ static void begin(struct search *s)
         best->row[i] = (struct outcome){.kind = OUTCOME_REFUSED,
                                         .request = c->request,
                                         .strategy = c->strategy,
-                                        .sample = c->sample,
+                                        .packed_set = c->packed_set,
                                         .tokens = c->request.seq};
         s->node[i] = (struct node){.most = rate_of(c, c->bound_s)};
         if (least > available) {
@@ -387,7 +388,7 @@ static void note_timed(struct search *s, const struct outcome *o)
             rate = lower;
         }
     s->to_exceed = s->incumbent.most;
-    if (o->sample != NULL)
+    if (o->packed_set != NULL)
         s->to_exceed = fmax(s->incumbent.most / (1 + DOCUMENTS_MARGIN), s->top[COMPARED_ROWS - 1]);
 }
 
@@ -698,7 +699,7 @@ enum status fastest_find(struct best *best, struct setup *setup, const struct sp
     progress_begin(&progress, best->space.count, 0);
     enum status status = search(&s, &above, &progress, diag);
     bool any = best->limits.gap >= 1; /* any answer will do */
-    if (status == STATUS_OK && has_answer(&s) && s.incumbent.sample == NULL && !any)
+    if (status == STATUS_OK && has_answer(&s) && s.incumbent.packed_set == NULL && !any)
         status = find_runners_up(&s, &progress, diag);
     progress_end();
     for (size_t i = 0; i < best->space.count; i++)

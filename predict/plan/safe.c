@@ -72,7 +72,7 @@ enum status safe_find(struct safe *safe, struct best *best, enum goal goal, stru
     const struct request given = setup->request;
     setup->fits_probability = probability;
     enum status status = best_find(best, goal, setup, open, diag);
-    if (probability <= 0.5 || best_ended_by(best) != NULL || open.samples != NULL)
+    if (probability <= 0.5 || best_ended_by(best) != NULL || open.packed_sets != NULL)
         return status;
     setup->request = given;
     if (status == STATUS_NO)

@@ -99,9 +99,9 @@ static bool is_seen(struct space_walk *w, const struct choices *c, const struct 
 }
 
 static void keep(struct space_walk *w, const struct request *request, const struct choices *c,
-                 const struct sample *sample)
+                 const struct packed_set *packed_set)
 {
-    int64_t padding = sample != NULL ? sample->batch[sample->typical].padding : 0;
+    int64_t padding = packed_set != NULL ? packed_set->batch[packed_set->typical].padding : 0;
     struct space *space = w->space;
     double host = bound_optimizer_bytes(c), fixed = bound_state_bytes(w->setup, c) + host;
     if (space->count == space->capacity) {
@@ -110,7 +110,7 @@ static void keep(struct space_walk *w, const struct request *request, const stru
     }
     space->row[space->count++] = (struct candidate){
         .request = *request,
-        .sample = sample,
+        .packed_set = packed_set,
         .strategy = w->strategy,
         .tokens = (double)c->global_batch * (double)c->seq - (double)padding,
         .bound_s = bound_step_s(w->setup, c),
@@ -148,16 +148,16 @@ static bool is_run_otherwise(const struct space_walk *w, const struct choices *c
            strcmp(expressible_profile(*w->open.only, &left), c->profile->name) != 0;
 }
 
-/* Gives the request the documents of its sample's typical batch. False: they do not fit into its steps. */
+/* Gives the request the documents of its packed set's typical batch. False: they do not fit into its steps. */
 static bool add_documents(const struct space_walk *w, struct request *request, struct choices *c,
-                          const struct sample **sample)
+                          const struct packed_set **packed_set)
 {
-    *sample = NULL;
-    if (w->open.samples == NULL)
+    *packed_set = NULL;
+    if (w->open.packed_sets == NULL)
         return true;
-    if (samples_find(sample, w->open.samples, request, c, NULL) != STATUS_OK)
+    if (packed_sets_find(packed_set, w->open.packed_sets, request, c, NULL) != STATUS_OK)
         return false;
-    request->documents = &(*sample)->documents;
+    request->documents = &(*packed_set)->documents;
     return resolve_choices(c, request, NULL, NULL) == STATUS_OK;
 }
 
@@ -165,16 +165,16 @@ static void add(struct space_walk *w, const struct request *asked)
 {
     struct choices c;
     struct request request = *asked;
-    const struct sample *sample;
+    const struct packed_set *packed_set;
     struct resolved resolved;
     if (resolve_choices(&c, &request, NULL, NULL) != STATUS_OK)
         return;
     if (is_corner(w->row, &c) != w->corners || !is_expressed(&w->open, &c) ||
-        is_run_otherwise(w, &c) || !add_documents(w, &request, &c, &sample) ||
+        is_run_otherwise(w, &c) || !add_documents(w, &request, &c, &packed_set) ||
         is_seen(w, &c, &request))
         return;
     if (resolved_make(&resolved, w->setup, &request, NULL, NULL) == STATUS_OK)
-        keep(w, &request, &resolved.choices, sample);
+        keep(w, &request, &resolved.choices, packed_set);
     resolved_release(&resolved);
 }
 
@@ -297,7 +297,7 @@ static void walk_windows(struct space_walk *w, struct request request)
 /* Tries both layouts of packed documents on a ring: one cuts sequences, the other each document. */
 static void walk_rings(struct space_walk *w, struct request request)
 {
-    bool layouts = w->open.layout && w->open.samples != NULL && request.cp > 1;
+    bool layouts = w->open.layout && w->open.packed_sets != NULL && request.cp > 1;
     walk_windows(w, request);
     request.ring_layout = RING_ZIGZAG_DOCUMENTS;
     if (layouts)
@@ -409,10 +409,10 @@ enum status space_add(struct space *space, const struct setup *setup, int64_t gp
         struct request request = setup->request;
         struct choices choices;
         request.ranks = gpus;
-        const struct sample *sample;
+        const struct packed_set *packed_set;
         status = resolve_choices(&choices, &request, NULL, diag);
-        if (status == STATUS_OK && open.samples != NULL)
-            status = samples_find(&sample, open.samples, &request, &choices, diag);
+        if (status == STATUS_OK && open.packed_sets != NULL)
+            status = packed_sets_find(&packed_set, open.packed_sets, &request, &choices, diag);
         if (status == STATUS_OK)
             status = diag_error(diag, (struct loc){.name = "--gpus"}, STATUS_BAD_INPUT,
                                 "no product of the given degrees makes %lld GPU%s", (long long)gpus,

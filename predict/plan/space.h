@@ -7,7 +7,7 @@
 #define PREDICT_PLAN_SPACE_H
 
 #include "base/diag.h"
-#include "predict/documents/samples.h"
+#include "predict/documents/packed_sets.h"
 #include "predict/plan/expressible.h"
 #include "predict/setup/setup.h"
 
@@ -16,14 +16,14 @@
 
 struct candidate {
     struct request
-        request; /* every degree given; documents are those of the sample's typical batch */
-    const struct sample *sample; /* NULL: each sequence is one document */
-    uint8_t strategy;            /* row of strategies_list() */
-    double tokens;               /* of a step, without padding */
-    double bound_s;              /* no step is shorter */
-    double least_bytes;          /* no GPU needs less */
-    double fixed_bytes;          /* the part of least_bytes that does not grow with the length */
-    double host_bytes; /* the part of it that an optimizer on the host takes off the device */
+        request; /* every degree given; documents are those of the packed set's typical batch */
+    const struct packed_set *packed_set; /* NULL: each sequence is one document */
+    uint8_t strategy;                    /* row of strategies_list() */
+    double tokens;                       /* of a step, without padding */
+    double bound_s;                      /* no step is shorter */
+    double least_bytes;                  /* no GPU needs less */
+    double fixed_bytes; /* the part of least_bytes that does not grow with the length */
+    double host_bytes;  /* the part of it that an optimizer on the host takes off the device */
 };
 
 struct space {
@@ -35,7 +35,8 @@ struct space {
 struct space_open {
     bool strategy, placement, stage_placement, length;
     bool layout; /* of rings over packed documents: zigzag of sequences, and of each document */
-    struct samples *samples;    /* packs the documents of each size of step; NULL: there are none */
+    struct packed_sets
+        *packed_sets;           /* packs the documents of each size of step; NULL: there are none */
     const enum framework *only; /* only what this framework expresses; NULL: all */
     bool
         own_profile; /* of `only`: each strategy as the framework's own implementation; else as the request says */

@@ -1,7 +1,7 @@
 #include "predict/reproduce/cell.h"
 
 #include "predict/documents/batches.h"
-#include "predict/documents/samples.h"
+#include "predict/documents/packed_sets.h"
 #include "predict/longhaul.h"
 #include "predict/operator_times.h"
 #include "predict/plan/longest.h"
@@ -138,15 +138,16 @@ static void put_part(struct cell_answer *answer, const struct prediction *p)
 /* ---- packed documents ---- */
 
 /* Packs the steps that the setup asks for; *request becomes that of the first. */
-static enum status pack(const struct sample **sample, struct samples *samples,
+static enum status pack(const struct packed_set **packed_set, struct packed_sets *packed_sets,
                         struct documents *first, struct request *request, struct diag *diag)
 {
     struct choices choices;
     enum status status = resolve_choices(&choices, request, NULL, diag);
     if (status == STATUS_OK)
-        status = samples_find(sample, samples, request, &choices, diag);
+        status = packed_sets_find(packed_set, packed_sets, request, &choices, diag);
     if (status == STATUS_OK) {
-        packed_batch_documents(&(*sample)->batch[0], (*sample)->sizes.seq, first, &samples->arena);
+        packed_batch_documents(&(*packed_set)->batch[0], (*packed_set)->sizes.seq, first,
+                               &packed_sets->arena);
         request->documents = first;
     }
     return status;
@@ -167,18 +168,18 @@ static double slowest_of_4(const double *step_s, size_t count)
 
 /* Puts the mean over all packed steps in the place of the first one's numbers. */
 static enum status put_batches(struct cell_answer *answer, const struct prediction *p,
-                               const struct sample *sample, struct diag *diag)
+                               const struct packed_set *packed_set, struct diag *diag)
 {
     struct batch_times times = {0};
-    enum status status = batch_times_make(&times, p, sample->batch, sample->count, diag);
+    enum status status = batch_times_make(&times, p, packed_set->batch, packed_set->count, diag);
     double all_s = 0;
-    for (size_t i = 0; i < sample->count && status == STATUS_OK; i++)
+    for (size_t i = 0; i < packed_set->count && status == STATUS_OK; i++)
         all_s += times.step_s[i];
     if (status == STATUS_OK && p->choices.scope == SCOPE_STEP) {
-        answer->value[MEASURE_STEP_S] = all_s / (double)sample->count;
+        answer->value[MEASURE_STEP_S] = all_s / (double)packed_set->count;
         answer->value[MEASURE_TOKENS] = times.tokens_per_s / prediction_gpus(p);
     } else if (status == STATUS_OK) {
-        answer->value[MEASURE_ELAPSED_MS] = 1e3 * all_s / (double)sample->count;
+        answer->value[MEASURE_ELAPSED_MS] = 1e3 * all_s / (double)packed_set->count;
     }
     if (status == STATUS_OK)
         answer->value[MEASURE_SLOWEST_OF_4] = slowest_of_4(times.step_s, times.count);
@@ -192,15 +193,15 @@ static enum status ask_step(struct cell_answer *answer, const struct setup *setu
                             bool unfit_too, struct diag *diag)
 {
     struct prediction p = {0};
-    struct samples samples = {0};
-    const struct sample *sample = NULL;
+    struct packed_sets packed_sets = {0};
+    const struct packed_set *packed_set = NULL;
     struct documents first;
     struct request request = setup->request;
     const struct prediction_question question = {.setup = setup, .request = &request};
     enum status status = STATUS_OK;
     if (setup->sampled != NULL) {
-        samples.asked = *setup->sampled;
-        status = pack(&sample, &samples, &first, &request, diag);
+        packed_sets.asked = *setup->sampled;
+        status = pack(&packed_set, &packed_sets, &first, &request, diag);
     }
     if (status == STATUS_OK)
         status = prediction_memory(&p, &question, NULL, diag);
@@ -214,11 +215,11 @@ static enum status ask_step(struct cell_answer *answer, const struct setup *setu
             put_step(answer, &p);
         else if (status == STATUS_OK)
             put_part(answer, &p);
-        if (status == STATUS_OK && sample != NULL)
-            status = put_batches(answer, &p, sample, diag);
+        if (status == STATUS_OK && packed_set != NULL)
+            status = put_batches(answer, &p, packed_set, diag);
     }
     prediction_release(&p);
-    samples_release(&samples);
+    packed_sets_release(&packed_sets);
     return status;
 }
 

@@ -15,7 +15,7 @@
 
 #include <stdbool.h>
 
-struct samples_request;
+struct packed_sets_request;
 
 /* Holds pointers into itself: not to be copied. */
 struct setup {
@@ -34,9 +34,9 @@ struct setup {
     uint32_t even_above; /* of struct sim_options */
     int64_t
         padding; /* tokens of a step that are none of its documents: tokens per second leave them out */
-    /* The packed steps on which a configuration of a reproduced figure is predicted (predict/documents/samples.h);
+    /* The packed steps on which a configuration of a reproduced figure is predicted (predict/documents/packed_sets.h);
      * NULL: those of the request. */
-    const struct samples_request *sampled;
+    const struct packed_sets_request *sampled;
     bool as_dense; /* set before the model is loaded: models/hf_proxy.h */
 };
 

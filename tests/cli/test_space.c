@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { DAYS = 3 }; /* one of them has a candidate of the samples: see check_today() */
+enum { DAYS = 3 }; /* one of them has a candidate of the packed sets: see check_today() */
 
 static const struct question {
     const char *model, *cluster, *profile, *strategy; /* NULL: all */
@@ -124,7 +124,8 @@ static void check_candidate(struct setup *setup, const struct candidate *c)
     struct prediction p = {0};
     struct diag diag = {0};
     char label[160];
-    setup->padding = c->sample != NULL ? c->sample->batch[c->sample->typical].padding : 0;
+    setup->padding =
+        c->packed_set != NULL ? c->packed_set->batch[c->packed_set->typical].padding : 0;
     snprintf(
         label, sizeof label,
         "%s subsequences %lld pp %lld tp %lld cp %lld hp %lld dp %lld weights %d activations %d",
@@ -154,12 +155,12 @@ static void nothing_is_better_than_its_bounds(void)
         struct setup setup = {0};
         struct diag diag = {0};
         struct space space = {0};
-        struct samples samples = {.asked = {.lengths = questions[i].lengths, .batches = 3}};
+        struct packed_sets packed_sets = {.asked = {.lengths = questions[i].lengths, .batches = 3}};
         struct space_open all = {.strategy = questions[i].strategy == NULL,
                                  .placement = true,
                                  .stage_placement = true,
                                  .layout = true,
-                                 .samples = questions[i].lengths != NULL ? &samples : NULL};
+                                 .packed_sets = questions[i].lengths != NULL ? &packed_sets : NULL};
         if (load(&setup, i, &diag) &&
             space_add(&space, &setup, questions[i].gpus, all, &diag) == STATUS_OK)
             for (size_t n = 0, c = i % questions[i].every; c < space.count;
@@ -168,7 +169,7 @@ static void nothing_is_better_than_its_bounds(void)
                     check_candidate(&setup, &space.row[c]);
         CHECK(questions[i].model, space.count > 10);
         space_release(&space);
-        samples_release(&samples);
+        packed_sets_release(&packed_sets);
         diag_release(&diag);
         setup_release(&setup);
     }

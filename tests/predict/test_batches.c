@@ -2,7 +2,7 @@
  * and op, or are near them where they are estimated from few layers. */
 #include "predict/documents/batches.h"
 #include "predict/documents/lengths.h"
-#include "predict/documents/samples.h"
+#include "predict/documents/packed_sets.h"
 #include "predict/longhaul.h"
 #include "schedule/config/resolve_config.h"
 #include "tests/check.h"
@@ -116,7 +116,7 @@ static int64_t check(const struct configuration *c, uint64_t seed, double within
     return layers;
 }
 
-/* Steps of few ops are not estimated: their lists are samples or whole, and equal what all ranks take. */
+/* Steps of few ops are not estimated: their lists are packed sets or whole, and equal what all ranks take. */
 static void short_steps_are_exact(void)
 {
     struct check_random random = check_random_make();

@@ -1,0 +1,126 @@
+#include "predict/documents/packed_sets.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum status packing_sizes(struct packing_options *sizes, const struct request *request,
+                          const struct choices *c, struct diag *diag)
+{
+    bool cut = request->ring_layout == RING_ZIGZAG_DOCUMENTS && c->cp > 1;
+    sizes->seq = c->seq;
+    sizes->multiple = cut ? 2 * (int64_t)c->cp : 1;
+    sizes->sequences = (uint32_t)c->global_batch;
+    sizes->ranks = c->dp;
+    sizes->micro_batch = (uint32_t)c->micro_batch;
+    return c->seq % sizes->multiple == 0
+               ? STATUS_OK
+               : diag_error(diag, (struct loc){.name = "--layout"}, STATUS_BAD_INPUT,
+                            "zigzag-documents pads documents to multiples of %lld tokens, and a "
+                            "sequence has %lld",
+                            (long long)sizes->multiple, (long long)c->seq);
+}
+
+static bool same_sizes(const struct packing_options *a, const struct packing_options *b)
+{
+    return a->seq == b->seq && a->multiple == b->multiple && a->sequences == b->sequences &&
+           a->ranks == b->ranks && a->micro_batch == b->micro_batch;
+}
+
+static double largest_pairs(const struct packed_batch *batch)
+{
+    return batch->pairs * batch->latest_over_mean;
+}
+
+/* Returns the batch whose largest rank has the median of pairs: as many batches have less, or one fewer. */
+static size_t typical_of(const struct packed_set *packed_set)
+{
+    for (size_t i = 0; i < packed_set->count; i++) {
+        double own = largest_pairs(&packed_set->batch[i]);
+        size_t below = 0;
+        for (size_t k = 0; k < packed_set->count; k++) {
+            double other = largest_pairs(&packed_set->batch[k]);
+            below += other < own || (other == own && k < i);
+        }
+        if (below == (packed_set->count - 1) / 2)
+            return i;
+    }
+    return 0;
+}
+
+static void packed_set_free(struct packed_set *packed_set)
+{
+    for (size_t i = 0; i < packed_set->count; i++)
+        packed_batch_release(&packed_set->batch[i]);
+    free(packed_set->batch);
+    free(packed_set);
+}
+
+static enum status pack(struct packed_set *packed_set, struct packed_sets *packed_sets,
+                        struct diag *diag)
+{
+    const struct packed_sets_request *asked = &packed_sets->asked;
+    struct lengths lengths = {0};
+    enum status status = lengths_open(&lengths, asked->lengths, asked->seed, diag);
+    packed_set->batch = heap_zalloc(asked->batches, sizeof *packed_set->batch);
+    while (status == STATUS_OK && packed_set->count < asked->batches &&
+           (packed_set->count == 0 || !lengths_are_used_up(&lengths)))
+        status = packing_next(&packed_set->batch[packed_set->count++], &lengths, &packed_set->sizes,
+                              diag);
+    lengths_release(&lengths);
+    if (status != STATUS_OK)
+        return status;
+    packed_set->typical = typical_of(packed_set);
+    packed_batch_documents(&packed_set->batch[packed_set->typical], packed_set->sizes.seq,
+                           &packed_set->documents, &packed_sets->arena);
+    return STATUS_OK;
+}
+
+enum status packed_sets_find(const struct packed_set **found, struct packed_sets *packed_sets,
+                             const struct request *request, const struct choices *choices,
+                             struct diag *diag)
+{
+    struct packing_options sizes = {.policy = packed_sets->asked.policy,
+                                    .balance = packed_sets->asked.balance};
+    enum status status = packing_sizes(&sizes, request, choices, diag);
+    for (size_t i = 0; status == STATUS_OK && i < packed_sets->count; i++)
+        if (same_sizes(&packed_sets->packed_set[i]->sizes, &sizes)) {
+            *found = packed_sets->packed_set[i];
+            return STATUS_OK;
+        }
+    if (status != STATUS_OK)
+        return status;
+    struct packed_set *packed_set = heap_zalloc(1, sizeof *packed_set);
+    packed_set->sizes = sizes;
+    status = pack(packed_set, packed_sets, diag);
+    if (status != STATUS_OK) {
+        packed_set_free(packed_set);
+        return status;
+    }
+    packed_sets->packed_set = heap_realloc(packed_sets->packed_set, packed_sets->count + 1,
+                                           sizeof(struct packed_set *)); /* there are few */
+    packed_sets->packed_set[packed_sets->count++] = packed_set;
+    *found = packed_set;
+    return STATUS_OK;
+}
+
+void packed_sets_release(struct packed_sets *packed_sets)
+{
+    for (size_t i = 0; i < packed_sets->count; i++)
+        packed_set_free(packed_sets->packed_set[i]);
+    free((void *)packed_sets->packed_set);
+    arena_release(&packed_sets->arena);
+    *packed_sets = (struct packed_sets){0};
+}
+
+double packed_set_tokens(const struct packed_set *packed_set, size_t batch)
+{
+    return (double)packed_set->batch[batch].tokens;
+}
+
+double packed_set_mean_tokens(const struct packed_set *packed_set, size_t count)
+{
+    double tokens = 0;
+    for (size_t i = 0; i < count; i++)
+        tokens += packed_set_tokens(packed_set, i);
+    return tokens / (double)count;
+}
