@@ -133,20 +133,23 @@ static unsigned memories_of(const struct prediction *p)
                                                                : OFFSETS_ALL_MEMORIES;
 }
 
-/* The lengths of samples, in layers or units, which are tried from the shortest to the longest. A step is sampled if
- * its list is long: LONG_LIST ops or more for its memory, and LONG_TO_SIMULATE or more for its time, since shorter
+/* The lengths of short lists, in layers or units, which are tried from the shortest to the longest. A step is sampled
+ * if its list is long: LONG_LIST ops or more for its memory, and LONG_TO_SIMULATE or more for its time, since shorter
  * lists are simulated fast. */
-static const uint32_t sample_lengths[] = {7, 9, 10, 13, 16};
+static const uint32_t short_list_lengths[] = {7, 9, 10, 13, 16};
 enum { LONG_LIST = 10000, LONG_TO_SIMULATE = 200000 };
 
-/* Builds a sample that represents the whole list, of the length with index `length` in sample_lengths or a longer
- * one. Returns false if the list is short, if the caller wants the whole list, or if it has no such sample. */
-static bool make_sample(struct prediction *p, size_t length)
+/* Builds a short list that represents the whole list, of the length with index `length` in short_list_lengths or a
+ * longer one. Returns false if the list is short, if the caller wants the whole list, or if it has no such short list.
+ * */
+static bool make_short_list(struct prediction *p, size_t length)
 {
     if (p->question.whole || step_ops_at_most(&p->choices) < LONG_LIST)
         return false;
-    for (p->sample = length; p->sample < ARRAY_LEN(sample_lengths); p->sample++)
-        if (step_build_sample(&p->ir, &p->choices, sample_lengths[p->sample], memories_of(p)))
+    for (p->short_list_length = length; p->short_list_length < ARRAY_LEN(short_list_lengths);
+         p->short_list_length++)
+        if (step_build_short(&p->ir, &p->choices, short_list_lengths[p->short_list_length],
+                             memories_of(p)))
             return true;
     return false;
 }
@@ -162,7 +165,7 @@ static enum status build(struct prediction *p, bool judged, struct diag *diag)
         p->fewer.layers = p->question.layers;
         p->choices.model = &p->fewer;
     }
-    if (!make_sample(p, p->sample))
+    if (!make_short_list(p, p->short_list_length))
         status = step_build_planned(&p->ir, &p->choices, memories_of(p), diag);
     if (status == STATUS_OK && p->question.to_exceed > 0) {
         p->tokens_per_s_gpu = prediction_tokens(p) / prediction_bound_s(p) / prediction_gpus(p);
@@ -179,7 +182,7 @@ static void begin(struct prediction *p, const struct prediction_question *questi
 {
     p->question = *question;
     p->setup = question->setup;
-    p->sample = question->sample;
+    p->short_list_length = question->short_list_length;
     if (question->request == NULL)
         p->question.request = &question->setup->request;
 }
@@ -336,15 +339,15 @@ const struct sim_peak *prediction_peak(const struct prediction *p)
     return &p->sim.peak[p->sim.class_of_rank[prediction_fullest_rank(p)]][MEMORY_HBM];
 }
 
-struct prediction_sample prediction_sample(const struct prediction *p)
+struct prediction_short_list prediction_short_list(const struct prediction *p)
 {
     const struct repeats *r = &p->ir.repeats;
     if (r->copies == 0)
-        return (struct prediction_sample){0};
+        return (struct prediction_short_list){0};
     int64_t all = r->of_units ? p->choices.accumulation : p->choices.model->layers;
-    return (struct prediction_sample){.loop = r->of_units ? "micro-batches" : "layers",
-                                      .simulated = all - (int64_t)r->copies * r->layers,
-                                      .all = all};
+    return (struct prediction_short_list){.loop = r->of_units ? "micro-batches" : "layers",
+                                          .simulated = all - (int64_t)r->copies * r->layers,
+                                          .all = all};
 }
 
 struct prediction_op prediction_op(const struct prediction *p, uint32_t op)
@@ -490,13 +493,14 @@ static enum status simulate(struct prediction *p, struct shape_costs *costs, boo
     return status;
 }
 
-/* Builds a longer sample, or the whole list, after a sample that does not represent it. Arenas stay the same. */
+/* Builds a longer short list, or the whole list, after a short list that does not represent it. Arenas stay the same.
+ * */
 static enum status build_longer(struct prediction *p, bool whole, struct diag *diag)
 {
     sim_result_release(&p->sim);
     stages_release(&p->stages);
     ir_release(&p->ir);
-    if (!whole && make_sample(p, p->sample + 1))
+    if (!whole && make_short_list(p, p->short_list_length + 1))
         return STATUS_OK;
     return step_build_planned(&p->ir, &p->choices, memories_of(p), diag);
 }

@@ -28,14 +28,14 @@ struct prediction_question {
     const struct setup *setup;
     const struct request *request; /* NULL: the setup's */
     bool exact; /* simulate every rank and every flow (struct sim_options), and the whole list */
-    bool whole; /* build the whole list, not a sample that represents it */
+    bool whole; /* build the whole list, not a short list that represents it */
     bool step_only;   /* only the seconds of the step: memory, arenas and causes are left out */
     bool skip_causes; /* CAUSE_DOCUMENTS is not separated, which saves a second simulation */
     /* Arenas that do not affect the verdict are not planned, which saves half of the time, and have 0 bytes. */
     bool skip_arenas;
     int64_t layers; /* that many layers instead of the model's; 0: its own */
     size_t
-        sample; /* number of the shortest sample length that is tried: prediction.sample of a like step */
+        short_list_length; /* number of the shortest short list length that is tried: prediction.short list of a like step */
     /* A rate in tokens/s/GPU. If even a step as short as its bound has no higher rate, its memory is not judged:
      * prediction.slower is set, and tokens_per_s_gpu is the rate at the bound. 0: memory is judged in any case. */
     double to_exceed;
@@ -52,7 +52,7 @@ struct prediction {
     struct choices choices;        /* of the step that is predicted: of `layers` layers */
     const struct profile *profile; /* whose times count; NULL: a file's, and none was given */
     struct transformer fewer; /* the model with the question's layers, which the choices borrow */
-    size_t sample;            /* number of the sample length that ir has */
+    size_t short_list_length; /* number of the short list length that ir has */
     bool slower;              /* see to_exceed */
     struct ir ir;
     struct reserved reserved;
@@ -121,13 +121,13 @@ uint32_t prediction_fullest_rank(const struct prediction *prediction);
 const struct sim_peak *prediction_peak(const struct prediction *prediction);
 
 /* The loop of the step that was simulated in part, with its simulated and all iterations. */
-struct prediction_sample {
+struct prediction_short_list {
     const char *loop; /* "layers", "micro-batches"; NULL: all was */
     int64_t simulated, all;
 };
-struct prediction_sample prediction_sample(const struct prediction *prediction);
+struct prediction_short_list prediction_short_list(const struct prediction *prediction);
 
-/* The number that an op of a sample has in the whole list. */
+/* The number that an op of a short list has in the whole list. */
 struct prediction_op {
     uint32_t id;
     uint16_t layer; /* IR_NONE16: none */

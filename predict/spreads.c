@@ -57,7 +57,8 @@ static enum status step_on(double *step_s, const struct spread_trial *trial,
     sim_result_release(&sim);
     if (!again)
         return status;
-    other.ir = (struct ir){0}; /* the sample does not represent the whole list on this machine */
+    other.ir =
+        (struct ir){0}; /* the short list does not represent the whole list on this machine */
     status = step_build(&other.ir, &p->choices, NULL);
     struct spread_trial whole = *trial;
     whole.prediction = &other;

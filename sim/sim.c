@@ -53,7 +53,7 @@ static void fill_classes(struct sim_result *result, const struct ir *ir,
     }
 }
 
-/* Finds the periods and the step of the whole list from the times of a sample, or marks the result as unsteady. */
+/* Finds the periods and the step of the whole list from the times of a short list, or marks the result as unsteady. */
 static void find_periods(struct sim_result *result, const struct ir *ir,
                          const struct child_run *run)
 {

@@ -26,7 +26,7 @@ void stages_make(struct stages *stages, const struct ir *ir, const struct sim_re
 /* Does waterfall_take_documents() for every stage. `result` as given to stages_make(); `even` has the same stages. */
 void stages_take_documents(struct stages *stages, const struct stages *even,
                            const struct sim_result *result);
-/* True if every waterfall adds up to the step, which those of a sample may not. */
+/* True if every waterfall adds up to the step, which those of a short list may not. */
 bool stages_add_up(const struct stages *stages);
 void stages_release(struct stages *stages);
 

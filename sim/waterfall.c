@@ -118,7 +118,7 @@ static double model_share(const struct maker *m, uint32_t op)
 }
 
 /* Adds a kernel's seconds to their causes. Of every instant in which several kernels ran, it counts an equal part. A
- * kernel of a sample counts for its copies too. */
+ * kernel of a short list counts for its copies too. */
 static void add_busy(struct maker *m, uint32_t row, wide seconds)
 {
     uint32_t op = m->op_begin + row, times = repeats_times(&m->ir->repeats, op);

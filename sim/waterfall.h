@@ -61,7 +61,7 @@ void waterfall_make(struct waterfall *waterfall, const struct ir *ir,
  * longer than in `even`. Nothing moves if the rank waits no longer. */
 void waterfall_take_documents(struct waterfall *waterfall, const struct waterfall *even);
 
-/* True if the causes add up to the step. Those of a sample may not: then they are not those of the whole list. */
+/* True if the causes add up to the step. Those of a short list may not: then they are not those of the whole list. */
 bool waterfall_adds_up(const struct waterfall *waterfall);
 
 /* Returns the name of a cause in CSV and JSON, with blanks for underlines: "all-to-all". */

@@ -97,10 +97,10 @@ static void print_memory(const struct screen *screen, const struct report *r)
 /* Appends ", 11 of 32 layers": how much of a loop was simulated, if not all of it was. */
 static void put_sample(struct text *out, const struct prediction *p)
 {
-    struct prediction_sample sample = prediction_sample(p);
-    if (sample.loop != NULL)
-        text_printf(out, ", %lld of %lld %s", (long long)sample.simulated, (long long)sample.all,
-                    sample.loop);
+    struct prediction_short_list short_list = prediction_short_list(p);
+    if (short_list.loop != NULL)
+        text_printf(out, ", %lld of %lld %s", (long long)short_list.simulated,
+                    (long long)short_list.all, short_list.loop);
 }
 
 /* Appends "fill 3.1 %": of the step. */

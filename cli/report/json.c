@@ -236,13 +236,13 @@ static void put_memory(struct json_out *w, const struct prediction *p)
 /* Writes how much of a loop was simulated, if not all of it was. */
 static void put_sample(struct json_out *w, const struct prediction *p)
 {
-    struct prediction_sample sample = prediction_sample(p);
-    if (sample.loop == NULL)
+    struct prediction_short_list short_list = prediction_short_list(p);
+    if (short_list.loop == NULL)
         return;
     json_begin_object(w, "sample");
-    json_put_text(w, "of", sample.loop);
-    json_put_count(w, "simulated", (uint64_t)sample.simulated);
-    json_put_count(w, "all", (uint64_t)sample.all);
+    json_put_text(w, "of", short_list.loop);
+    json_put_count(w, "simulated", (uint64_t)short_list.simulated);
+    json_put_count(w, "all", (uint64_t)short_list.all);
     json_end_object(w);
 }
 

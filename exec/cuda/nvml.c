@@ -142,7 +142,7 @@ static void add_sample(struct sampler *s)
     pthread_mutex_unlock(&s->lock);
 }
 
-static void *sample_on(void *argument)
+static void *short_list_on(void *argument)
 {
     static const struct timespec nap = {0, PERIOD_NS};
     struct sampler *s = argument;
@@ -163,7 +163,7 @@ struct sampler *sampler_new(int device)
     s->nvml = nvml;
     s->handle = handle;
     pthread_mutex_init(&s->lock, NULL);
-    if (pthread_create(&s->thread, NULL, sample_on, s) == 0)
+    if (pthread_create(&s->thread, NULL, short_list_on, s) == 0)
         return s;
     pthread_mutex_destroy(&s->lock);
     free(s);

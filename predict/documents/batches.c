@@ -40,7 +40,7 @@ static void predict_one(void *context, size_t i, void *result)
                                                  .step_only = true,
                                                  .layers = job->layers,
                                                  .whole = first->ir.repeats.copies == 0,
-                                                 .sample = first->sample,
+                                                 .short_list_length = first->short_list_length,
                                                  .slow_rank = first->question.slow_rank,
                                                  .slow_factor = first->question.slow_factor};
     struct prediction p = {0};
@@ -98,9 +98,9 @@ static double unwindowed_layers(const struct transformer *model, int64_t layers)
 }
 
 /* Returns how many layers of the model the batches after the first are simulated with; 0: with all of them. All are
- * simulated if the first step was short, was a sample or was part of a model, if windows begin at a later layer, or if
- * the returned number would be more than half of the layers. All are also simulated in pipelines, whose stages wait for
- * each other, and with offload ratios: there, times do not grow in proportion to the layers. */
+ * simulated if the first step was short, was a short list or was part of a model, if windows begin at a later layer, or
+ * if the returned number would be more than half of the layers. All are also simulated in pipelines, whose stages wait
+ * for each other, and with offload ratios: there, times do not grow in proportion to the layers. */
 static int64_t layers_of_batches(const struct prediction *first)
 {
     const struct choices *c = &first->choices;

@@ -1,5 +1,5 @@
-/* schedule/analysis/find_repeats.h: finds the runs of a sample (schedule/ir/repeats.h): sequences of iterations that
- * the whole list continues.
+/* schedule/analysis/find_repeats.h: finds the runs of a short list (schedule/ir/repeats.h): sequences of iterations
+ * that the whole list continues.
  *
  * The folder schedule/analysis/ derives facts from a finished list of ops: what happens before what, waits, first
  * uses, free sets, liveness, repeats. */
@@ -12,7 +12,7 @@
  * caller has set its members turn, copies, of_units and layers. Returns true if there are runs, each has two iterations
  * before its gap and one after it, every op of the iterations at the gap belongs to a run, and the two iterations at
  * each gap are isomorphic: they refer to corresponding ops and buffers. If it returns false, the list cannot be
- * used as a sample. first_op: per buffer, the first op of the role that touches it. */
+ * used as a short list. first_op: per buffer, the first op of the role that touches it. */
 bool find_repeats(struct ir *ir, uint32_t role, const uint32_t *first_op);
 
 /* Returns how often a buffer that lives throughout is there in the whole list: once, or 1 + copies times. */

@@ -243,7 +243,7 @@ struct ir {
     /* Planned size of each memory's arena, of the largest role; 0 until planned. */
     uint64_t arena_bytes[MEMORY_COUNT];
 
-    struct repeats repeats; /* of a sample; all-zero: the list is whole */
+    struct repeats repeats; /* of a short list; all-zero: the list is whole */
 };
 
 #define IR_RANGE 0x80000000u

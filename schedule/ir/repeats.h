@@ -1,14 +1,14 @@
-/* schedule/ir/repeats.h: samples: a short list with few iterations that represents the long list with all of them.
+/* schedule/ir/repeats.h: short lists: a list with few iterations that represents the whole list with all of them.
  *
- * Layers and micro-batches repeat each other, so a sample is a schedule with only few of them. It has runs of equal
- * iterations in a row. In the whole list, each run has `copies` more iterations, which stand at the run's gap:
+ * Layers and micro-batches repeat each other, so a short list is a schedule with only a few of them. It has runs of
+ * equal iterations in a row. In the whole list, each run has `copies` more iterations, which stand at the run's gap:
  *
- *   sample   F0 F1 F2 F3 | F4 F5 F6 F7 ... B7 B6 B5 B4 | B3 B2 B1 B0
+ *   short list   F0 F1 F2 F3 | F4 F5 F6 F7 ... B7 B6 B5 B4 | B3 B2 B1 B0
  *   whole    F0 F1 F2 F3 F F F F F4 F5 F6 F7 ...       (F, copies of F3, come in the gap)
  *
  * Each iteration has a value, which grows or falls by one along the run: the layer (or period of layers), or the
- * unit. In the whole list, the copies have the values from `turn` on, and the sample's values from `turn` on are
- * greater by `copies`. An iteration of the sample refers to another by the distance of their values, if that is at
+ * unit. In the whole list, the copies have the values from `turn` on, and the short list's values from `turn` on are
+ * greater by `copies`. An iteration of the short list refers to another by the distance of their values, if that is at
  * most `near`, and otherwise by the other's place. The ids of ops in the whole list follow from that.
  *
  * schedule/analysis/find_repeats.h finds the runs and proves that iterations around each gap are isomorphic. */
@@ -37,7 +37,7 @@ struct repeats {
     struct repeat_run *run;
 };
 
-/* The place of an op of the sample. run NULL: the op is in no run. */
+/* The place of an op of the short list. run NULL: the op is in no run. */
 struct repeat_place {
     const struct repeat_run *run;
     uint32_t iteration, at; /* its row in the iteration */
@@ -49,12 +49,12 @@ const struct repeat_run *repeats_run_before(const struct repeats *repeats, uint3
 
 struct repeat_place repeats_place(const struct repeats *repeats, uint32_t op);
 
-/* Returns the id that an op of the sample has in the whole list. */
+/* Returns the id that an op of the short list has in the whole list. */
 uint32_t repeats_whole_id(const struct repeats *repeats, uint32_t op);
 
-/* Translates a reference from the sample to the whole list. In the sample, op `from` refers to op `op`; the result is
- * the place of the op to which copy number `copy` of `from` (0: `from` itself; 1: its first copy) refers in the whole
- * list. The iteration of the place is counted in the whole list; run NULL: the op is in no run. */
+/* Translates a reference from the short list to the whole list. In the short list, op `from` refers to op `op`; the
+ * result is the place of the op to which copy number `copy` of `from` (0: `from` itself; 1: its first copy) refers in
+ * the whole list. The iteration of the place is counted in the whole list; run NULL: the op is in no run. */
 struct repeat_place repeats_seen_at(const struct repeats *repeats, uint32_t from, uint32_t copy,
                                     uint32_t op);
 
@@ -66,21 +66,21 @@ uint32_t repeats_seen_from(const struct repeats *repeats, uint32_t from, uint32_
 bool repeats_correspond(const struct repeats *repeats, uint32_t op, int32_t value, uint32_t other,
                         int32_t step);
 
-/* Returns how often an op of the sample stands in the whole list: once, or once and `copies` times more. */
+/* Returns how often an op of the short list stands in the whole list: once, or once and `copies` times more. */
 uint32_t repeats_times(const struct repeats *repeats, uint32_t op);
 
-/* Returns the number of ops of the whole list, of one role (IR_NONE: of all) that has `ops` in the sample. */
+/* Returns the number of ops of the whole list, of one role (IR_NONE: of all) that has `ops` in the short list. */
 uint32_t repeats_ops(const struct repeats *repeats, uint32_t role, uint32_t ops);
 
-/* One row of a table of the whole list, which is sorted by ops. The row corresponds to row number `row` of the sample's
- * table: copy 0 is that row itself, copies from 1 on are those of iterations that the sample leaves out. */
+/* One row of a table of the whole list, which is sorted by ops. The row corresponds to row number `row` of the short
+ * list's table: copy 0 is that row itself, copies from 1 on are those of iterations that the short list leaves out. */
 struct repeat_row {
     uint32_t row, copy;
     uint32_t back; /* of copies: the copy before, or the row itself, is `back` rows before it */
 };
 
-/* Returns the rows that a role's table has in the whole list. The sample's table is sorted by its ops op[0 .. count).
- * The array is on the heap; *rows is set to its length. */
+/* Returns the rows that a role's table has in the whole list. The short list's table is sorted by its ops op[0 ..
+ * count). The array is on the heap; *rows is set to its length. */
 struct repeat_row *repeats_rows(const struct repeats *repeats, uint32_t role, const uint32_t *op,
                                 uint32_t count, uint32_t *rows);
 

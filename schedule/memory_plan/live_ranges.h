@@ -49,9 +49,9 @@ void live_ranges_of(struct live_ranges *live_ranges, const struct ir *ir, const 
 /* Returns the bytes that a buffer takes in an arena: its size, rounded up to a multiple of OFFSETS_ALIGNMENT. */
 uint64_t live_ranges_size(const struct ir *ir, uint32_t buffer);
 
-/* Replaces the rows of a sample's role by those of the whole list, which repeats parts of the sample. Returns false
- * and changes nothing if the rows of the three iterations around some gap do not correspond, or if rows are not in the
- * order of first uses. `live` becomes 0, as it is not known for the whole list. */
+/* Replaces the rows of a short list's role by those of the whole list, which repeats parts of the short list. Returns
+ * false and changes nothing if the rows of the three iterations around some gap do not correspond, or if rows are not
+ * in the order of first uses. `live` becomes 0, as it is not known for the whole list. */
 bool live_ranges_repeat(struct live_ranges *live_ranges, const struct repeats *repeats,
                         uint32_t role);
 

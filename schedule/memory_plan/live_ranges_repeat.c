@@ -1,4 +1,4 @@
-/* The live ranges of a whole list from those of a sample. */
+/* The live ranges of a whole list from those of a short list. */
 #include "schedule/memory_plan/live_ranges.h"
 
 #include <stdlib.h>

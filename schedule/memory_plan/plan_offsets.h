@@ -40,8 +40,8 @@ struct offsets_scope {
 #define OFFSETS_ALL_MEMORIES (~0u)
 
 /* Does what offsets_plan() does, for one role. order and first_uses: those of the role, or both NULL. Offsets of
- * other roles and ir->arena_bytes do not change. For a sample (ir->repeats) it plans the arena of the whole list; it
- * returns false if the sample does not represent that list. */
+ * other roles and ir->arena_bytes do not change. For a short list (ir->repeats) it plans the arena of the whole list;
+ * it returns false if the short list does not represent that list. */
 bool offsets_plan_role(struct ir *ir, uint32_t role, const struct order *order,
                        const struct first_uses *first_uses, struct offsets_scope scope,
                        struct offsets_figures *figures);

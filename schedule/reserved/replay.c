@@ -65,7 +65,7 @@ static uint32_t last_of(const struct coming *c, uint32_t buffer, uint32_t first)
 }
 
 /* Adds the persistent buffers that some op touches. If the whole list repeats a buffer's layer in copies that the
- * sample leaves out, the buffers of these copies are added too, layer by layer. */
+ * short list leaves out, the buffers of these copies are added too, layer by layer. */
 static void add_held(struct replay *r, const struct coming *c)
 {
     for (uint32_t b = c->begin, end; b < c->end; b = end) {
@@ -139,7 +139,7 @@ struct replay_pass {
     struct caching_allocator *a;
     bool gathers_apart;
     uint32_t *dying, *next, *block;
-    uint32_t run; /* of the sample; its copies, and those of later runs, are still ahead */
+    uint32_t run; /* of the short list; its copies, and those of later runs, are still ahead */
     struct copies copies;
     uint32_t boundary;      /* the op with which the next copy begins; IR_NONE: there is none */
     uint64_t state[STATES]; /* at the last boundaries of this run, by number modulo STATES */

@@ -8,7 +8,7 @@
 #include "schedule/ir/ir.h"
 #include "schedule/reserved/caching_allocator.h"
 
-/* For each buffer the ops at which it is allocated and freed, counted from the role's first op; for a sample, they
+/* For each buffer the ops at which it is allocated and freed, counted from the role's first op; for a short list, they
  * are counted in the whole list. All-zero is empty. */
 struct replay {
     const struct ir *ir;

@@ -280,7 +280,7 @@ static const struct sequence_documents *sequence_documents(struct emit *e)
 }
 
 /* Builds the finished schedule. c: its model is what one tensor rank holds; whole: the whole model. repeats: what a
- * sample leaves out (all-zero: nothing). Returns false for a sample that does not represent the whole list. */
+ * short list leaves out (all-zero: nothing). Returns false for a short list that does not represent the whole list. */
 static bool build(struct ir *out, const struct choices *c, const struct transformer *whole,
                   struct repeats repeats, unsigned planned)
 {
@@ -359,7 +359,7 @@ enum status step_build_planned(struct ir *out, const struct choices *choices, un
     return STATUS_OK;
 }
 
-/* ---- samples ---- */
+/* ---- short lists ---- */
 
 int64_t step_layers_of_period(const struct choices *choices)
 {
@@ -377,8 +377,8 @@ int64_t step_layers_of_period(const struct choices *choices)
 
 /* Shortens the model to `length` periods of layers, plus the layers that do not fill a period. Returns false if no
  * layer can be left out, or if there are several pipeline stages. */
-static bool sample_layers(struct choices *c, struct transformer *model, struct repeats *r,
-                          uint32_t length)
+static bool short_list_layers(struct choices *c, struct transformer *model, struct repeats *r,
+                              uint32_t length)
 {
     int64_t period = step_layers_of_period(c), all = c->model->layers;
     if (c->pp > 1 || period == 0 || all / period <= length)
@@ -405,7 +405,7 @@ static bool units_are_alike(const struct choices *c)
 /* Shortens the step to 2 pp + length + 4 micro-batches: enough to fill and drain the pipeline, with `length` and a
  * few more between. Returns false if the step has no more than that, uses subsequences or virtual stages, or has
  * micro-batches with different documents. */
-static bool sample_units(struct choices *c, struct repeats *r, uint32_t length)
+static bool short_list_units(struct choices *c, struct repeats *r, uint32_t length)
 {
     uint32_t all = c->accumulation, units = 2 * c->pp + length + 4;
     if (c->subsequences > 1 || c->virtual_stages > 1 || all <= units || !units_are_alike(c))
@@ -419,8 +419,8 @@ static bool sample_units(struct choices *c, struct repeats *r, uint32_t length)
     return true;
 }
 
-bool step_build_sample(struct ir *out, const struct choices *choices, uint32_t length,
-                       unsigned memories)
+bool step_build_short(struct ir *out, const struct choices *choices, uint32_t length,
+                      unsigned memories)
 {
     struct transformer fewer, share;
     struct choices c = *choices, by_units = *choices;
@@ -428,8 +428,8 @@ bool step_build_sample(struct ir *out, const struct choices *choices, uint32_t l
     if (c.scope != SCOPE_STEP || c.activations == CHOICE_ACTIVATIONS_RATIO ||
         check_size(&c, NULL) != STATUS_OK)
         return false;
-    bool of_units = sample_units(&by_units, &units, length);
-    bool of_layers = sample_layers(&c, &fewer, &r, length);
+    bool of_units = short_list_units(&by_units, &units, length);
+    bool of_layers = short_list_layers(&c, &fewer, &r, length);
     if (!of_units && !of_layers)
         return false;
     if (of_units && (!of_layers || (double)by_units.accumulation / choices->accumulation <

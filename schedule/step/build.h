@@ -50,11 +50,11 @@ double step_ops_at_most(const struct choices *choices);
  * between layers without a window, whichever is a multiple of the other. 0: they do not repeat. */
 int64_t step_layers_of_period(const struct choices *choices);
 
-/* Builds a sample of `length` periods of layers, or of 2 pp + `length` + 4 units, that represents the whole schedule
- * (ir->repeats): its arenas are those of the whole schedule, and so are all sizes that depend on the number of
+/* Builds a short list of `length` periods of layers, or of 2 pp + `length` + 4 units, that represents the whole
+ * schedule (ir->repeats): its arenas are those of the whole schedule, and so are all sizes that depend on the number of
  * units. Returns false, and leaves ir empty, if the schedule is too short, too large or not of a whole step, if it
  * offloads activations by ratio, or if its layers or units do not repeat. memories: as in step_build_planned(). */
-bool step_build_sample(struct ir *ir, const struct choices *choices, uint32_t length,
-                       unsigned memories);
+bool step_build_short(struct ir *ir, const struct choices *choices, uint32_t length,
+                      unsigned memories);
 
 #endif

@@ -1,6 +1,6 @@
-/* sim/memory/memory_gaps.h: how the periods that a sample leaves out ("copies") change the live bytes after them.
+/* sim/memory/memory_gaps.h: how the periods that a short list leaves out ("copies") change the live bytes after them.
  *
- * At a gap of a sample, memory changes periodically: each copy repeats the changes of the last period before it. So
+ * At a gap of a short list, memory changes periodically: each copy repeats the changes of the last period before it. So
  * after the gap the live bytes are higher (or lower) by the growth of all copies, and the peak within a copy is at most
  * the higher of the peaks of the period before the gap and of the period after it. */
 #ifndef SIM_MEMORY_GAPS_H

@@ -1,4 +1,4 @@
-/* Derives the times of the iterations that a sample leaves out (its copies) from those of the iterations before and
+/* Derives the times of the iterations that a short list leaves out (its copies) from those of the iterations before and
  * after the gap, under the conditions of docs/simulation.md, "Samples", and checks every start. */
 #include "sim/plan/steady.h"
 
@@ -177,7 +177,7 @@ static bool find_period(struct steady *x, uint32_t gap)
 
 /* ---- the check ---- */
 
-/* Returns the seconds by which an op of a role comes later in the whole list than in the sample. */
+/* Returns the seconds by which an op of a role comes later in the whole list than in the short list. */
 static double shift_s(const struct steady *x, uint32_t role, uint32_t op)
 {
     const struct repeat_run *run = repeats_run_before(x->repeats, op);

@@ -3,7 +3,7 @@
  * If the iterations around a gap follow each other after the same time (the period), on all ranks and streams, and no
  * other event is open meanwhile, then the left-out iterations can only do the same again, and every op after the gap
  * comes later by one period for each of them. docs/simulation.md proves it; every start is then checked against all
- * that it waits for. The gaps are those of a sample, which stands for a longer list (schedule/ir/repeats.h). */
+ * that it waits for. The gaps are those of a short list, which stands for a longer list (schedule/ir/repeats.h). */
 #ifndef SIM_STEADY_H
 #define SIM_STEADY_H
 
@@ -15,8 +15,8 @@ struct steady_times {
     double *start_s, *end_s;
 };
 
-/* Fills period_s[run] of a sample's runs: the time from one iteration to the next; and *step_s: when the whole list
- * ends. Returns false when the times of the whole list do not follow from those of the sample. */
+/* Fills period_s[run] of a short list's runs: the time from one iteration to the next; and *step_s: when the whole list
+ * ends. Returns false when the times of the whole list do not follow from those of the short list. */
 bool steady_periods(const struct sim_plan *plan, const struct fold *fold, struct steady_times times,
                     double *period_s, double *step_s);
 

@@ -61,12 +61,12 @@ struct sim_counts {
 
 struct sim_result {
     double step_s;
-    /* For a sample (ir->repeats), times are those of the sample, and step_s, loads, counts and peaks those of the
-     * whole list. unsteady: the times of the whole list cannot be derived from the sample's, and no figure here is
-     * valid. */
+    /* For a short list (ir->repeats), times are those of the short list, and step_s, loads, counts and peaks those of
+     * the whole list. unsteady: the times of the whole list cannot be derived from the short list's, and no figure here
+     * is valid. */
     bool unsteady;
     double *period_s;   /* per run of ir->repeats: the time of each copy */
-    double simulated_s; /* when the list that was simulated ends: a sample's own step */
+    double simulated_s; /* when the list that was simulated ends: a short list's own step */
     uint32_t rank_count, class_count, node_count;
     uint32_t even_ranks;     /* ranks of an even ring (sim/even/even.h); 0: there was none */
     uint8_t *even_guards;    /* [guard_count] */

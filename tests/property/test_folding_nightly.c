@@ -1,5 +1,5 @@
 #include "tests/property/folding.h"
-#include "tests/property/samples.h"
+#include "tests/property/short_lists.h"
 
 #include <stdlib.h>
 
@@ -26,15 +26,15 @@ static void replicas_equal_all_ranks(void)
     CHECK("half of them are planned in part", 2 * replicated >= all);
 }
 
-static void samples_stand_for_whole_lists(void)
+static void short_lists_represent_whole_lists(void)
 {
-    check_samples(getenv("WORLDS") != NULL ? worlds() : 500);
+    check_short_lists(getenv("WORLDS") != NULL ? worlds() : 500);
 }
 
 static const struct check_case cases[] = {
     {"folded equals unfolded", folded_equals_unfolded},
     {"folded stages equal unfolded", folded_stages_equal_unfolded},
     {"replicas equal all ranks", replicas_equal_all_ranks},
-    {"samples stand for whole lists", samples_stand_for_whole_lists},
+    {"samples stand for whole lists", short_lists_represent_whole_lists},
 };
 CHECK_MAIN("folding", cases)

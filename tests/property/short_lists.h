@@ -1,4 +1,4 @@
-/* tests/property/samples.h: checks over random schedules that a sample, expanded, is the whole list of ops and
+/* tests/property/short_lists.h: checks over random schedules that a short list, expanded, is the whole list of ops and
  * predicts the same figures. Included by test files only. */
 #ifndef TESTS_PROPERTY_SAMPLES_H
 #define TESTS_PROPERTY_SAMPLES_H
@@ -15,52 +15,54 @@
 
 #include <math.h>
 
-/* True if copy `copy` of an op of the sample equals the op that the whole list has at its place. */
-static inline bool same_op(const struct ir *sample, uint32_t op, uint32_t copy,
+/* True if copy `copy` of an op of the short list equals the op that the whole list has at its place. */
+static inline bool same_op(const struct ir *short_list, uint32_t op, uint32_t copy,
                            const struct ir *whole)
 {
-    const struct repeats *r = &sample->repeats;
+    const struct repeats *r = &short_list->repeats;
     uint32_t at = repeats_seen_from(r, op, copy, op);
-    const struct op_table *s = &sample->op, *w = &whole->op;
+    const struct op_table *s = &short_list->op, *w = &whole->op;
     if (at >= w->count || s->wait_count[op] != w->wait_count[at] ||
-        memcmp(ir_work(sample, op), ir_work(whole, at), sizeof(struct work)) != 0 ||
+        memcmp(ir_work(short_list, op), ir_work(whole, at), sizeof(struct work)) != 0 ||
         s->stream[op] != w->stream[at] || s->guard[op] != w->guard[at] ||
         s->phase[op] != w->phase[at] || s->region[op] != w->region[at] ||
         s->reads[op] != w->reads[at] || s->writes[op] != w->writes[at])
         return false;
     for (uint32_t k = 0; k < s->wait_count[op]; k++)
-        if (repeats_seen_from(r, op, copy, ir_waits(sample, op)[k].i) != ir_waits(whole, at)[k].i)
+        if (repeats_seen_from(r, op, copy, ir_waits(short_list, op)[k].i) !=
+            ir_waits(whole, at)[k].i)
             return false;
     for (uint32_t k = 0; k < (uint32_t)s->reads[op] + s->writes[op]; k++) {
-        uint32_t a = ir_touched(sample, op, k), b = ir_touched(whole, at, k);
+        uint32_t a = ir_touched(short_list, op, k), b = ir_touched(whole, at, k);
         if (!r->of_units &&
-            ir_buffer_bytes(sample, (buffer_id){a}) != ir_buffer_bytes(whole, (buffer_id){b}))
+            ir_buffer_bytes(short_list, (buffer_id){a}) != ir_buffer_bytes(whole, (buffer_id){b}))
             return false;
-        if (sample->buffer.free_count[a] != whole->buffer.free_count[b])
+        if (short_list->buffer.free_count[a] != whole->buffer.free_count[b])
             return false;
     }
     return true;
 }
 
-static inline bool same_list(const struct ir *sample, const struct ir *whole)
+static inline bool same_list(const struct ir *short_list, const struct ir *whole)
 {
-    for (uint32_t op = 0; op < sample->op.count; op++) {
-        uint32_t times = repeats_times(&sample->repeats, op);
+    for (uint32_t op = 0; op < short_list->op.count; op++) {
+        uint32_t times = repeats_times(&short_list->repeats, op);
         for (uint32_t copy = 0; copy < times; copy++)
-            if (!same_op(sample, op, copy, whole))
+            if (!same_op(short_list, op, copy, whole))
                 return false;
     }
-    return repeats_ops(&sample->repeats, IR_NONE, sample->op.count) == whole->op.count;
+    return repeats_ops(&short_list->repeats, IR_NONE, short_list->op.count) == whole->op.count;
 }
 
-static inline void check_memory_of_sample(const struct property_world *w, const struct ir *sample)
+static inline void check_memory_of_short_list(const struct property_world *w,
+                                              const struct ir *short_list)
 {
     struct reserved a, b;
     struct reserved_held held = {0};
-    reserved_make(&a, sample, &w->cluster, 80, held);
+    reserved_make(&a, short_list, &w->cluster, 80, held);
     reserved_make(&b, &w->ir, &w->cluster, 80, held);
     for (int m = 0; m < MEMORY_COUNT; m++)
-        CHECK_INT(w->label, (int64_t)sample->arena_bytes[m], (int64_t)w->ir.arena_bytes[m]);
+        CHECK_INT(w->label, (int64_t)short_list->arena_bytes[m], (int64_t)w->ir.arena_bytes[m]);
     CHECK_INT(w->label, (int64_t)a.total, (int64_t)b.total);
     CHECK_INT(w->label, (int64_t)a.pinned, (int64_t)b.pinned);
     CHECK_INT(w->label, a.fits, b.fits);
@@ -107,16 +109,16 @@ static inline void check_peaks(const struct property_world *w, const struct repe
     }
 }
 
-/* Checks that both waterfalls agree. Returns false when the sample's waterfall does not add up, which means
+/* Checks that both waterfalls agree. Returns false when the short list's waterfall does not add up, which means
  * that its times do not represent those of the whole list. */
-static inline bool check_waterfalls(const struct property_world *w, const struct ir *sample,
+static inline bool check_waterfalls(const struct property_world *w, const struct ir *short_list,
                                     const struct sim_result *a, const struct sim_result *b)
 {
     const struct waterfall_peak peak = {.flop_per_s = 312e12};
     bool add_up = true;
     for (uint32_t c = 0; add_up && c < b->class_count; c++) {
         struct waterfall x, y;
-        waterfall_make(&x, sample, a, peak, b->classes[c].rank);
+        waterfall_make(&x, short_list, a, peak, b->classes[c].rank);
         waterfall_make(&y, &w->ir, b, peak, b->classes[c].rank);
         add_up = waterfall_adds_up(&x);
         for (int k = 0; add_up && k < CAUSE_COUNT; k++)
@@ -125,32 +127,33 @@ static inline bool check_waterfalls(const struct property_world *w, const struct
     return add_up;
 }
 
-/* Simulates both lists and compares them. Returns false when the sample's times do not represent those of the
+/* Simulates both lists and compares them. Returns false when the short list's times do not represent those of the
  * whole list. */
-static inline bool check_times_of_sample(struct property_world *w, const struct ir *sample,
-                                         double factor)
+static inline bool check_times_of_short_list(struct property_world *w, const struct ir *short_list,
+                                             double factor)
 {
-    struct property_world of_sample = *w;
+    struct property_world of_short_list = *w;
     struct sim_result a, b;
-    of_sample.ir = *sample;
+    of_short_list.ir = *short_list;
     free(w->work_s);
     free(w->issue_s);
     cost_list(w, factor);
-    cost_list(&of_sample, factor);
-    bool tells = simulate(&of_sample, false, &a) && simulate(w, true, &b) && !a.unsteady &&
-                 check_waterfalls(w, sample, &a, &b);
+    cost_list(&of_short_list, factor);
+    bool tells = simulate(&of_short_list, false, &a) && simulate(w, true, &b) && !a.unsteady &&
+                 check_waterfalls(w, short_list, &a, &b);
     if (tells) {
         CHECK_CLOSE(w->label, a.step_s, b.step_s, 1e-9);
         CHECK_CLOSE(w->label, all_loads(&a), all_loads(&b), 1e-9);
-        CHECK_CLOSE(w->label, sim_flops(sample, &a), sim_flops(&w->ir, &b), 1e-9);
-        CHECK_CLOSE(w->label, jitter_s(sample, &a, 0, 0.02), jitter_s(&w->ir, &b, 0, 0.02), 1e-7);
+        CHECK_CLOSE(w->label, sim_flops(short_list, &a), sim_flops(&w->ir, &b), 1e-9);
+        CHECK_CLOSE(w->label, jitter_s(short_list, &a, 0, 0.02), jitter_s(&w->ir, &b, 0, 0.02),
+                    1e-7);
         CHECK_INT(w->label, (int64_t)a.counts.op_instances, (int64_t)b.counts.op_instances);
-        check_peaks(w, &sample->repeats, &a, &b);
+        check_peaks(w, &short_list->repeats, &a, &b);
     }
     sim_result_release(&a);
     sim_result_release(&b);
-    free(of_sample.work_s);
-    free(of_sample.issue_s);
+    free(of_short_list.work_s);
+    free(of_short_list.issue_s);
     return tells;
 }
 
@@ -213,23 +216,23 @@ static inline bool make_long_world(struct property_world *w, struct check_random
                        with_small_buckets(&profile, request.profile, request.model, random));
 }
 
-static inline void check_samples(int worlds)
+static inline void check_short_lists(int worlds)
 {
     struct check_random random = check_random_make();
     int samples = 0, steady = 0;
     for (int i = 0; i < worlds; i++) {
         struct property_world w;
-        struct ir sample = {0};
+        struct ir short_list = {0};
         uint32_t length = (uint32_t)check_random_i64(&random, 7, 16);
         double factor = pow(10, (double)check_random_i64(&random, -1, 3));
         if (make_long_world(&w, &random) &&
-            step_build_sample(&sample, &w.choices, length, OFFSETS_ALL_MEMORIES)) {
+            step_build_short(&short_list, &w.choices, length, OFFSETS_ALL_MEMORIES)) {
             samples++;
-            CHECK(w.label, same_list(&sample, &w.ir));
-            check_memory_of_sample(&w, &sample);
-            steady += check_times_of_sample(&w, &sample, factor);
+            CHECK(w.label, same_list(&short_list, &w.ir));
+            check_memory_of_short_list(&w, &short_list);
+            steady += check_times_of_short_list(&w, &short_list, factor);
         }
-        ir_release(&sample);
+        ir_release(&short_list);
         world_release(&w);
     }
     CHECK("samples are found", 2 * samples >= worlds);
