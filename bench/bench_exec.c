@@ -4,10 +4,10 @@
  * and nothing else: no host thread, no streams, no waits, no clocks. It has one rank, since with several the direct
  * loop would itself become an executor. The two are run alternately, so that a machine that slows down slows both;
  * the medians are compared. */
+#include "exec/assignment.h"
 #include "exec/bindings.h"
 #include "exec/cpu/kernels.h"
 #include "exec/exec.h"
-#include "exec/plan.h"
 #include "schedule/choices/choices.h"
 #include "schedule/config/resolve_config.h"
 #include "schedule/step/build.h"
@@ -53,7 +53,7 @@ struct direct {
     float *scratch;
 };
 
-static void direct_make(struct direct *d, const struct ir *ir, const struct exec_plan *plan)
+static void direct_make(struct direct *d, const struct ir *ir, const struct assignment *assignment)
 {
     size_t scratch = 1;
     d->arena = heap_zalloc(ir->arena_bytes[MEMORY_HBM] + 64, 1);
@@ -67,7 +67,7 @@ static void direct_make(struct direct *d, const struct ir *ir, const struct exec
         scratch = needs > scratch ? needs : scratch;
         *call = (struct call){.work = ir_work(ir, op),
                               .op = op,
-                              .softmax = plan->softmax[op],
+                              .softmax = assignment->softmax[op],
                               .model = {1e-5, 5e5},
                               .adamw = {1e-3, 0.9, 0.95, 1e-8, 0, 1, 1},
                               .reads = ir->op.reads[op],
@@ -113,7 +113,7 @@ int main(void)
     struct transformer model;
     struct choices choices;
     struct ir ir = {0};
-    struct exec_plan plan = {0};
+    struct assignment assignment = {0};
     if (transformer_load(&model, &arena, "longhaul-3m", NULL, &diag) != STATUS_OK)
         return fail(&diag);
     struct request request = {.model = &model,
@@ -130,11 +130,11 @@ int main(void)
                               .gpus_per_node = 1};
     if (resolve_choices(&choices, &request, NULL, &diag) != STATUS_OK ||
         step_build(&ir, &choices, &diag) != STATUS_OK ||
-        plan_init(&plan, &ir, "bench", &diag) != STATUS_OK)
+        assignment_init(&assignment, &ir, "bench", &diag) != STATUS_OK)
         return fail(&diag);
 
     struct direct direct = {0};
-    direct_make(&direct, &ir, &plan);
+    direct_make(&direct, &ir, &assignment);
     direct_step(&direct); /* warm-up */
     double run[TURNS], plain[TURNS];
     for (int i = 0; i < TURNS; i++) {
@@ -162,7 +162,7 @@ int main(void)
     free(direct.arena);
     free(direct.call);
     free(direct.scratch);
-    plan_release(&plan);
+    assignment_release(&assignment);
     ir_release(&ir);
     arena_release(&arena);
     diag_release(&diag);

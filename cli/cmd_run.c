@@ -10,9 +10,9 @@
 #include "cli/measure/run_options.h"
 #include "cli/measure/run_report.h"
 #include "cli/setup/read_setup.h"
+#include "exec/assignment.h"
 #include "exec/backend.h"
 #include "exec/bootstrap.h"
-#include "exec/plan.h"
 #include "exec/reference_check.h"
 #include "exec/training.h"
 #include "schedule/choices/profile.h"
@@ -174,10 +174,10 @@ static enum status check_memory(const struct session *s, const struct training_o
         arenas * (s->wanted.exec.poison && host ? 3 : 1); /* the shadow is twice the arena */
     if (s->model != NULL)
         need += processes * training_bytes(s->model, how);
-    if (ranks > PLAN_RANKS_MAX)
+    if (ranks > ASSIGNMENT_RANKS_MAX)
         return diag_error(diag, (struct loc){.name = s->name}, STATUS_BAD_INPUT,
                           "%.0f ranks are more than the %d that run as threads of one process",
-                          ranks, (int)PLAN_RANKS_MAX);
+                          ranks, (int)ASSIGNMENT_RANKS_MAX);
     if (there <= 0 || need <= there)
         return STATUS_OK;
     struct text text = {0};

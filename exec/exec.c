@@ -111,10 +111,10 @@ static enum status visit_bound(struct exec_run *run, const struct exec_io *io, u
         if (ir->buffer.binding[b] != IR_NONE16 && ir_buffer_bytes(ir, (buffer_id){b}) > largest)
             largest = ir_buffer_bytes(ir, (buffer_id){b});
     void *copy = heap_alloc(largest + 1, 1);
-    for (uint32_t rank = 0; rank < run->plan.ranks; rank++)
+    for (uint32_t rank = 0; rank < run->assignment.ranks; rank++)
         for (uint32_t b = 0; b < ir->buffer.count && status == STATUS_OK; b++) {
             if (ir->buffer.binding[b] == IR_NONE16 || ir->buffer.offset[b] == UINT64_MAX ||
-                ir->buffer.role[b] != run->plan.role[rank])
+                ir->buffer.role[b] != run->assignment.role[rank])
                 continue;
             const struct binding *binding = &ir->binding[ir->buffer.binding[b]];
             struct exec_buffer buffer = {
@@ -225,8 +225,8 @@ static enum status share_times(struct exec_run *run, const struct steps *steps, 
         return STATUS_OK;
     struct op_time *time =
         steps->time + median_of(steps->step_s, steps->measured) * steps->time_count;
-    return bootstrap_gather(run->world, time + run->first * run->plan.op_stride, time,
-                            run->plan.op_stride * sizeof *time, diag);
+    return bootstrap_gather(run->world, time + run->first * run->assignment.op_stride, time,
+                            run->assignment.op_stride * sizeof *time, diag);
 }
 
 /* Returns the failure of the run so far, in a step, before it or after it. */
@@ -299,7 +299,7 @@ static void describe(struct exec_run *run, const struct steps *steps, double med
     trace_set(trace, "schedule", run->name);
     trace_set(trace, "backend", run->backend->name);
     trace_set(trace, "dtype", dtype_name(run->ir->dtype));
-    snprintf(text, sizeof text, "%" PRIu32, run->plan.ranks);
+    snprintf(text, sizeof text, "%" PRIu32, run->assignment.ranks);
     trace_set(trace, "ranks", text);
     snprintf(text, sizeof text, "%" PRIu32, steps->warmup);
     trace_set(trace, "warmup_steps", text);
@@ -337,7 +337,7 @@ static void describe(struct exec_run *run, const struct steps *steps, double med
 
 static void fill_result(struct exec_run *run, struct steps *steps, struct exec_result *result)
 {
-    result->ranks = run->plan.ranks;
+    result->ranks = run->assignment.ranks;
     result->steps = steps->measured;
     result->warmup = steps->warmup;
     uint32_t last = steps->measured - 1;
@@ -400,7 +400,7 @@ static uint64_t schedule_number(const struct ir *ir)
  * that supports this: then each process has one rank. */
 static enum status find_ranks(struct exec_run *run, struct diag *diag)
 {
-    run->count = run->plan.ranks;
+    run->count = run->assignment.ranks;
     enum status status = run->backend->processes
                              ? bootstrap_world(&run->world, schedule_number(run->ir), diag)
                              : STATUS_OK;
@@ -410,11 +410,11 @@ static enum status find_ranks(struct exec_run *run, struct diag *diag)
     run->threads = parallel_share(1, bootstrap_local_size(run->world));
     run->first = bootstrap_rank(run->world);
     run->count = 1;
-    if (bootstrap_size(run->world) != run->plan.ranks)
+    if (bootstrap_size(run->world) != run->assignment.ranks)
         return diag_error(diag, (struct loc){run->name, 0, 0}, STATUS_BAD_INPUT,
                           "has %" PRIu32 " ranks, and %" PRIu32
                           " processes were started for it; the two numbers must be equal",
-                          run->plan.ranks, bootstrap_size(run->world));
+                          run->assignment.ranks, bootstrap_size(run->world));
     return STATUS_OK;
 }
 
@@ -439,19 +439,19 @@ enum status exec_run(const struct ir *ir, const char *name, const struct exec_op
     init_lock(&run);
     enum status status = find_backend(&run, diag);
     if (status == STATUS_OK)
-        status = plan_init(&run.plan, ir, name, diag);
+        status = assignment_init(&run.assignment, ir, name, diag);
     if (status == STATUS_OK)
         status = find_ranks(&run, diag);
     if (status != STATUS_OK)
         goto out;
-    steps.time_count = (size_t)run.plan.ranks * run.plan.op_stride;
+    steps.time_count = (size_t)run.assignment.ranks * run.assignment.op_stride;
     steps.step_s = heap_zalloc(steps.measured, sizeof *steps.step_s);
     steps.begin_s = heap_zalloc(steps.measured, sizeof *steps.begin_s);
     if (options->trace)
         steps.time = heap_zalloc(steps.measured * steps.time_count, sizeof *steps.time);
     run.time = heap_zalloc(steps.time_count, sizeof *run.time);
-    run.host = heap_zalloc(run.plan.ranks, sizeof *run.host);
-    run.zeroed = plan_reads_first(ir, ZEROED);
+    run.host = heap_zalloc(run.assignment.ranks, sizeof *run.host);
+    run.zeroed = assignment_reads_first(ir, ZEROED);
     if (options->poison && run.backend->host_memory)
         run.poison = poison_new(&run);
     status = run.backend->open(&run, diag);
@@ -473,7 +473,7 @@ out:
     free(run.time);
     free((void *)run.host);
     free(run.zeroed);
-    plan_release(&run.plan);
+    assignment_release(&run.assignment);
     pthread_mutex_destroy(&run.lock);
     pthread_cond_destroy(&run.changed);
     return status;

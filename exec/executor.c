@@ -112,23 +112,25 @@ void run_call(struct exec_run *run, uint32_t rank, uint32_t op, struct call *cal
     call->work = ir_work(ir, op);
     call->rank = rank;
     call->op = op;
-    call->softmax = run->plan.softmax[op];
+    call->softmax = run->assignment.softmax[op];
     int64_t part = work_part(call->work);
-    call->part = part < 0 ? 0 : plan_index(&run->plan, rank, (uint32_t)part);
+    call->part = part < 0 ? 0 : assignment_index(&run->assignment, rank, (uint32_t)part);
     call->share = NULL;
     call->share_count = 0;
-    if (run->plan.share_row[op] != IR_NONE) {
-        const struct plan_shares *shares =
-            &run->plan.shares[(size_t)run->plan.share_row[op] * run->plan.ranks + rank];
+    if (run->assignment.share_row[op] != IR_NONE) {
+        const struct assignment_shares *shares =
+            &run->assignment
+                 .shares[(size_t)run->assignment.share_row[op] * run->assignment.ranks + rank];
         call->share = shares->share;
         call->share_count = shares->count;
     }
     call->piece = NULL;
     call->pieces = 0;
-    if (run->plan.pieces_row[ir->op.shape[op]] != IR_NONE) {
-        const struct plan_pieces *pieces =
-            &run->plan
-                 .pieces[(size_t)run->plan.pieces_row[ir->op.shape[op]] * run->plan.ranks + rank];
+    if (run->assignment.pieces_row[ir->op.shape[op]] != IR_NONE) {
+        const struct assignment_pieces *pieces =
+            &run->assignment.pieces[(size_t)run->assignment.pieces_row[ir->op.shape[op]] *
+                                        run->assignment.ranks +
+                                    rank];
         call->piece = pieces->piece;
         call->pieces = pieces->count;
     }
@@ -178,7 +180,7 @@ static bool sync_op(struct exec_run *run, uint32_t rank, uint32_t op)
     if (!await_start(run, rank, op))
         return false;
     time->start_s = run_now() - run->epoch_s;
-    if (plan_works(&run->plan, rank, op))
+    if (assignment_works(&run->assignment, rank, op))
         going = run->ir->op.kind[op] == WORK_BARRIER
                     ? run->backend->barrier(run, rank, op)
                     : run->backend->wait_stream(run, rank, run->ir->op.stream[op]);
@@ -209,7 +211,8 @@ static bool issue(struct exec_run *run, uint32_t rank, uint32_t op)
 
 static void walk(struct exec_run *run, uint32_t rank)
 {
-    uint32_t first = plan_first(&run->plan, rank), count = plan_ops(&run->plan, rank);
+    uint32_t first = assignment_first(&run->assignment, rank),
+             count = assignment_ops(&run->assignment, rank);
     for (uint32_t k = 0; k < count; k++) {
         atomic_store_explicit(&run->host[rank], first + k, memory_order_relaxed);
         if (!issue(run, rank, first + k))
@@ -326,12 +329,12 @@ static void look(struct exec_run *run, struct watch *watch)
 double executor_step(struct executor *executor)
 {
     struct exec_run *run = executor->run;
-    uint32_t ranks = run->plan.ranks;
+    uint32_t ranks = run->assignment.ranks;
     run->backend->begin_step(run);
     if (run->poison != NULL)
         poison_begin_step(run);
     for (uint32_t rank = 0; rank < ranks; rank++)
-        atomic_store(&run->host[rank], plan_first(&run->plan, rank));
+        atomic_store(&run->host[rank], assignment_first(&run->assignment, rank));
 
     struct watch watch = {.stall_s = run->options->stall_s > 0 ? run->options->stall_s
                                      : run->world != NULL      ? STALL_TOGETHER_S

@@ -27,7 +27,8 @@ static int by_start(const void *a, const void *b)
 static struct op_time time_of(const struct exec_run *run, const struct op_time *time, uint32_t rank,
                               uint32_t op)
 {
-    return time[(size_t)rank * run->plan.op_stride + (op - plan_first(&run->plan, rank))];
+    return time[(size_t)rank * run->assignment.op_stride +
+                (op - assignment_first(&run->assignment, rank))];
 }
 
 static int32_t tag(uint16_t value)
@@ -60,14 +61,14 @@ static void add_op(const struct exec_run *run, struct trace *trace, struct insta
 
 static void add_ops(const struct exec_run *run, const struct op_time *time, struct trace *trace)
 {
-    const struct exec_plan *plan = &run->plan;
+    const struct assignment *assignment = &run->assignment;
     struct instance *instance = NULL;
     size_t count = 0, capacity = 0;
-    for (uint32_t rank = 0; rank < plan->ranks; rank++) {
+    for (uint32_t rank = 0; rank < assignment->ranks; rank++) {
         double stream_end_s[IR_STREAMS_MAX] = {0};
-        for (uint32_t k = 0; k < plan_ops(plan, rank); k++) {
-            uint32_t op = plan_first(plan, rank) + k;
-            if (!plan_works(plan, rank, op))
+        for (uint32_t k = 0; k < assignment_ops(assignment, rank); k++) {
+            uint32_t op = assignment_first(assignment, rank) + k;
+            if (!assignment_works(assignment, rank, op))
                 continue;
             struct op_time t = time_of(run, time, rank, op);
             double *before_s = &stream_end_s[run->ir->op.stream[op]];
@@ -119,8 +120,8 @@ static void find_first_uses(const struct exec_run *run, const struct op_time *ti
     const struct ir *ir = run->ir;
     for (uint32_t b = 0; b < ir->buffer.count; b++)
         first_use_s[b] = -1;
-    for (uint32_t k = 0; k < plan_ops(&run->plan, rank); k++) {
-        uint32_t op = plan_first(&run->plan, rank) + k;
+    for (uint32_t k = 0; k < assignment_ops(&run->assignment, rank); k++) {
+        uint32_t op = assignment_first(&run->assignment, rank) + k;
         double start_s = time_of(run, time, rank, op).start_s;
         if (isnan(start_s))
             continue;
@@ -153,7 +154,7 @@ static size_t find_changes(const struct exec_run *run, const struct op_time *tim
     size_t count = 0;
     for (uint32_t b = 0; b < ir->buffer.count; b++) {
         bool persistent = liveness_persistent(ir, b);
-        if (ir->buffer.role[b] != run->plan.role[rank] ||
+        if (ir->buffer.role[b] != run->assignment.role[rank] ||
             (persistent ? !liveness_persistent_whole(ir, b) : first_use_s[b] < 0))
             continue;
         struct buffer_event born = {persistent ? 0 : first_use_s[b], ir->buffer.memory[b],
@@ -202,7 +203,7 @@ void measure_trace(const struct exec_run *run, const struct op_time *time, struc
     struct buffer_event *change = heap_alloc(2 * (size_t)buffers + 1, sizeof *change);
     memset(peak, 0, MEMORY_COUNT * sizeof *peak);
     add_ops(run, time, trace);
-    for (uint32_t rank = 0; rank < run->plan.ranks; rank++) {
+    for (uint32_t rank = 0; rank < run->assignment.ranks; rank++) {
         find_first_uses(run, time, rank, first_use_s);
         size_t count = find_changes(run, time, rank, first_use_s, change);
         add_memory(run, rank, change, count, trace, peak);

@@ -25,7 +25,7 @@ static uint64_t granules(uint64_t bytes)
 struct poison *poison_new(const struct exec_run *run)
 {
     struct poison *poison = heap_zalloc(1, sizeof *poison);
-    poison->ranks = run->plan.ranks;
+    poison->ranks = run->assignment.ranks;
     poison->owner = heap_zalloc((size_t)poison->ranks * MEMORY_COUNT, sizeof *poison->owner);
     for (uint32_t i = 0; i < poison->ranks * MEMORY_COUNT; i++)
         poison->owner[i] =
@@ -63,13 +63,13 @@ static void own(const struct exec_run *run, uint32_t rank, uint32_t buffer, uint
 void poison_begin_step(struct exec_run *run)
 {
     const struct ir *ir = run->ir;
-    for (uint32_t rank = 0; rank < run->plan.ranks; rank++) {
+    for (uint32_t rank = 0; rank < run->assignment.ranks; rank++) {
         for (int m = 0; m < MEMORY_COUNT; m++)
             memset(owner_of(run->poison, rank, m), 0,
                    granules(ir->arena_bytes[m]) * sizeof(uint32_t));
         for (uint32_t b = 0; b < ir->buffer.count; b++)
             if (ir->buffer.binding[b] != IR_NONE16 && ir->buffer.offset[b] != UINT64_MAX &&
-                (ir->buffer.role[b] == plan_role_of(&run->plan, rank)))
+                (ir->buffer.role[b] == assignment_role_of(&run->assignment, rank)))
                 own(run, rank, b, 0, ir_buffer_bytes(ir, (buffer_id){b}));
         for (int m = 0; m < MEMORY_COUNT; m++) {
             const uint32_t *owner = owner_of(run->poison, rank, m);
@@ -115,7 +115,7 @@ static bool check_read(struct exec_run *run, const struct call *call, struct vie
 
 static bool is_root(const struct exec_run *run, const struct call *call)
 {
-    return plan_index(&run->plan, call->rank, (uint32_t)call->work->broadcast.group) ==
+    return assignment_index(&run->assignment, call->rank, (uint32_t)call->work->broadcast.group) ==
            (uint32_t)call->work->broadcast.root;
 }
 

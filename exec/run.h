@@ -2,9 +2,9 @@
 #ifndef EXEC_RUN_H
 #define EXEC_RUN_H
 
+#include "exec/assignment.h"
 #include "exec/backend.h"
 #include "exec/exec.h"
-#include "exec/plan.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -20,7 +20,7 @@ struct exec_run {
     const struct ir *ir;
     const char *name; /* of the schedule, for messages */
     const struct exec_options *options;
-    struct exec_plan plan;
+    struct assignment assignment;
     const struct backend *backend;
     void *state; /* the backend's */
     struct poison *poison;
@@ -68,7 +68,8 @@ static inline bool run_is_here(const struct exec_run *run, uint32_t rank)
 }
 static inline struct op_time *run_time(struct exec_run *run, uint32_t rank, uint32_t op)
 {
-    return &run->time[(size_t)rank * run->plan.op_stride + (op - plan_first(&run->plan, rank))];
+    return &run->time[(size_t)rank * run->assignment.op_stride +
+                      (op - assignment_first(&run->assignment, rank))];
 }
 /* Fills *call with an op and the addresses of its operands on a rank. */
 void run_call(struct exec_run *run, uint32_t rank, uint32_t op, struct call *call);

@@ -45,12 +45,12 @@ static bool done(struct exec_run *run, uint32_t rank, uint32_t op)
 static uint32_t find_call(const struct exec_run *run, uint32_t rank, uint32_t group, uint32_t call,
                           bool barrier)
 {
-    const struct exec_plan *plan = &run->plan;
-    for (uint32_t k = 0; k < plan_ops(plan, rank); k++) {
-        uint32_t op = plan_first(plan, rank) + k;
+    const struct assignment *assignment = &run->assignment;
+    for (uint32_t k = 0; k < assignment_ops(assignment, rank); k++) {
+        uint32_t op = assignment_first(assignment, rank) + k;
         enum work_kind kind = run->ir->op.kind[op];
-        if ((barrier ? kind == WORK_BARRIER : plan_is_collective(kind)) &&
-            work_group(ir_work(run->ir, op)) == group && plan->call[op] == call)
+        if ((barrier ? kind == WORK_BARRIER : assignment_is_collective(kind)) &&
+            work_group(ir_work(run->ir, op)) == group && assignment->call[op] == call)
             return op;
     }
     return IR_NONE;
@@ -60,12 +60,13 @@ static uint32_t find_call(const struct exec_run *run, uint32_t rank, uint32_t gr
 static struct node missing_member(struct story *story, struct node at)
 {
     struct exec_run *run = story->run;
-    const struct exec_plan *plan = &run->plan;
+    const struct assignment *assignment = &run->assignment;
     uint32_t group = (uint32_t)work_group(ir_work(run->ir, at.op));
     bool barrier = run->ir->op.kind[at.op] == WORK_BARRIER;
-    uint32_t instance = plan_instance(plan, at.rank, group), call = plan->call[at.op];
+    uint32_t instance = assignment_instance(assignment, at.rank, group),
+             call = assignment->call[at.op];
     const char *name = run->ir->group[group].name;
-    for (uint32_t i = 0; i < plan->size[group]; i++) {
+    for (uint32_t i = 0; i < assignment->size[group]; i++) {
         uint32_t peer = group_member(&run->ir->mesh, &run->ir->group[group], instance, i);
         uint32_t op = find_call(run, peer, group, call, barrier);
         if (op == IR_NONE) {
@@ -76,7 +77,7 @@ static struct node missing_member(struct story *story, struct node at)
         }
         if (run->backend->arrived(run, peer, op))
             continue;
-        if (!plan_works(plan, peer, op)) {
+        if (!assignment_works(assignment, peer, op)) {
             tell(story,
                  " waits for rank %" PRIu32 " in group %s, where op %" PRIu32 " is guarded out",
                  peer, name, op);
@@ -92,8 +93,8 @@ static struct node missing_member(struct story *story, struct node at)
 static struct node missing_end(struct story *story, struct node at)
 {
     const struct exec_run *run = story->run;
-    const struct plan_message *message =
-        &run->plan.message[plan_message(&run->plan, at.rank, at.op)];
+    const struct assignment_message *message =
+        &run->assignment.message[assignment_message(&run->assignment, at.rank, at.op)];
     bool send = run->ir->op.kind[at.op] == WORK_SEND;
     uint32_t peer = send ? message->destination : message->source;
     uint32_t op = send ? message->recv_op : message->send_op;
@@ -109,7 +110,7 @@ static struct node missing_end(struct story *story, struct node at)
 /* Returns the first op of the stream, before `before`, that has not ended. */
 static uint32_t pending_on(struct exec_run *run, uint32_t rank, uint8_t stream, uint32_t before)
 {
-    for (uint32_t op = plan_first(&run->plan, rank); op < before; op++)
+    for (uint32_t op = assignment_first(&run->assignment, rank); op < before; op++)
         if (run->ir->op.stream[op] == stream &&
             work_kind_info(run->ir->op.kind[op])->stream != STREAM_SYNC && !done(run, rank, op))
             return op;
@@ -204,8 +205,8 @@ static struct node follow(struct story *story, struct node at)
 static struct node first_pending(struct exec_run *run)
 {
     for (uint32_t rank = run->first; rank < run->first + run->count; rank++)
-        for (uint32_t k = 0; k < plan_ops(&run->plan, rank); k++) {
-            uint32_t op = plan_first(&run->plan, rank) + k;
+        for (uint32_t k = 0; k < assignment_ops(&run->assignment, rank); k++) {
+            uint32_t op = assignment_first(&run->assignment, rank) + k;
             if (!done(run, rank, op))
                 return (struct node){rank, op};
         }

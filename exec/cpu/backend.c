@@ -126,7 +126,7 @@ static struct cpu_need need_of(const struct exec_run *run, const struct cpu_rank
     bool sync = work_kind_info(run->ir->op.kind[op])->stream == STREAM_SYNC;
     return (struct cpu_need){
         sync ? (uint8_t)CPU_HOST : run->ir->op.stream[op],
-        rank->place[op - plan_first(&run->plan, rank->rank)],
+        rank->place[op - assignment_first(&run->assignment, rank->rank)],
     };
 }
 
@@ -152,7 +152,7 @@ static bool do_op(struct cpu_worker *worker, uint32_t op)
     struct op_time *time = run_time(run, rank, op);
     bool done = true;
     time->start_s = time->end_s = run_now() - run->epoch_s;
-    if (plan_works(&run->plan, rank, op)) {
+    if (assignment_works(&run->assignment, rank, op)) {
         struct call call;
         run_call(run, rank, op, &call);
         atomic_fetch_add(&run->busy, 1);
@@ -240,8 +240,8 @@ static enum status open_worker(struct cpu_worker *worker, struct diag *diag)
 
 static void list_ops(struct exec_run *run, struct cpu_rank *rank)
 {
-    struct plan_stream list[IR_STREAMS_MAX] = {0};
-    plan_list_streams(&run->plan, rank->rank, list, &rank->place);
+    struct assignment_stream list[IR_STREAMS_MAX] = {0};
+    assignment_list_streams(&run->assignment, rank->rank, list, &rank->place);
     for (uint32_t s = 0; s < run->ir->stream_count; s++)
         rank->worker[s].list = list[s];
 }
@@ -263,7 +263,7 @@ static enum status cpu_open(struct exec_run *run, struct diag *diag)
     const struct exec_options *options = run->options;
     run->state = cpu;
     cpu->run = run;
-    cpu->ranks = run->plan.ranks;
+    cpu->ranks = run->assignment.ranks;
     cpu->comm = comm_new(run);
     cpu->rank = heap_zalloc(cpu->ranks, sizeof *cpu->rank);
     openblas_set_num_threads(1);

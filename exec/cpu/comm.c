@@ -45,24 +45,24 @@ struct comm {
 
 struct comm *comm_new(struct exec_run *run)
 {
-    const struct exec_plan *plan = &run->plan;
+    const struct assignment *assignment = &run->assignment;
     uint32_t groups = run->ir->group_count;
     struct comm *comm = heap_zalloc(1, sizeof *comm);
     comm->run = run;
     comm->instance_begin = arena_array(&comm->arena, groups, sizeof *comm->instance_begin);
     for (uint32_t g = 0; g < groups; g++) {
         comm->instance_begin[g] = comm->instance_count;
-        comm->instance_count += plan->instances[g];
+        comm->instance_count += assignment->instances[g];
     }
     comm->instance = arena_array(&comm->arena, comm->instance_count, sizeof *comm->instance);
     for (uint32_t g = 0; g < groups; g++)
-        for (uint32_t i = 0; i < plan->instances[g]; i++) {
+        for (uint32_t i = 0; i < assignment->instances[g]; i++) {
             struct instance *c = &comm->instance[comm->instance_begin[g] + i];
             pthread_mutex_init(&c->lock, NULL);
             pthread_cond_init(&c->changed, NULL);
-            c->size = plan->size[g];
-            c->calls = plan->calls[g];
-            c->barriers = plan->barriers[g];
+            c->size = assignment->size[g];
+            c->calls = assignment->calls[g];
+            c->barriers = assignment->barriers[g];
             c->passed = arena_array(&comm->arena, c->calls, sizeof *c->passed);
             c->part = arena_array(&comm->arena, (size_t)c->calls * c->size, sizeof *c->part);
             c->barrier_count = arena_array(&comm->arena, c->barriers, sizeof *c->barrier_count);
@@ -71,7 +71,7 @@ struct comm *comm_new(struct exec_run *run)
         }
     pthread_mutex_init(&comm->lock, NULL);
     pthread_cond_init(&comm->changed, NULL);
-    comm->message = arena_array(&comm->arena, plan->message_count, sizeof *comm->message);
+    comm->message = arena_array(&comm->arena, assignment->message_count, sizeof *comm->message);
     return comm;
 }
 
@@ -101,7 +101,7 @@ void comm_begin_step(struct comm *comm)
         pthread_mutex_unlock(&c->lock);
     }
     pthread_mutex_lock(&comm->lock);
-    memset(comm->message, 0, comm->run->plan.message_count * sizeof *comm->message);
+    memset(comm->message, 0, comm->run->assignment.message_count * sizeof *comm->message);
     pthread_mutex_unlock(&comm->lock);
 }
 
@@ -120,25 +120,27 @@ void comm_stop(struct comm *comm)
 static struct instance *instance_of(const struct comm *comm, uint32_t rank, uint32_t group)
 {
     return &comm->instance[comm->instance_begin[group] +
-                           plan_instance(&comm->run->plan, rank, group)];
+                           assignment_instance(&comm->run->assignment, rank, group)];
 }
 
 bool comm_arrived(struct comm *comm, uint32_t rank, uint32_t op)
 {
-    const struct exec_plan *plan = &comm->run->plan;
+    const struct assignment *assignment = &comm->run->assignment;
     const struct work *work = ir_work(comm->run->ir, op);
     uint32_t group = (uint32_t)work_group(work);
     bool here;
     if (work->kind == WORK_SEND || work->kind == WORK_RECV) {
         pthread_mutex_lock(&comm->lock);
-        here = comm->message[plan_message(plan, rank, op)].end[work->kind == WORK_RECV].here;
+        here = comm->message[assignment_message(assignment, rank, op)]
+                   .end[work->kind == WORK_RECV]
+                   .here;
         pthread_mutex_unlock(&comm->lock);
         return here;
     }
-    if (plan_instance(plan, rank, group) == IR_NONE)
+    if (assignment_instance(assignment, rank, group) == IR_NONE)
         return false;
     struct instance *c = instance_of(comm, rank, group);
-    size_t at = (size_t)plan->call[op] * c->size + plan_index(plan, rank, group);
+    size_t at = (size_t)assignment->call[op] * c->size + assignment_index(assignment, rank, group);
     pthread_mutex_lock(&c->lock);
     here = work->kind == WORK_BARRIER ? c->at_barrier[at] : c->part[at].here;
     pthread_mutex_unlock(&c->lock);
@@ -147,11 +149,12 @@ bool comm_arrived(struct comm *comm, uint32_t rank, uint32_t op)
 
 bool comm_barrier(struct comm *comm, uint32_t rank, uint32_t op)
 {
-    const struct exec_plan *plan = &comm->run->plan;
-    uint32_t group = (uint32_t)ir_work(comm->run->ir, op)->barrier.group, call = plan->call[op];
+    const struct assignment *assignment = &comm->run->assignment;
+    uint32_t group = (uint32_t)ir_work(comm->run->ir, op)->barrier.group,
+             call = assignment->call[op];
     struct instance *c = instance_of(comm, rank, group);
     pthread_mutex_lock(&c->lock);
-    c->at_barrier[(size_t)call * c->size + plan_index(plan, rank, group)] = true;
+    c->at_barrier[(size_t)call * c->size + assignment_index(assignment, rank, group)] = true;
     if (++c->barrier_count[call] == c->size)
         pthread_cond_broadcast(&c->changed);
     while (c->barrier_count[call] < c->size && !run_stopped(comm->run))
@@ -361,15 +364,15 @@ bool cpu_collective(void *context, struct call *call)
 {
     struct cpu_worker *worker = context;
     struct exec_run *run = worker->run;
-    const struct exec_plan *plan = &run->plan;
+    const struct assignment *assignment = &run->assignment;
     uint32_t group = (uint32_t)work_group(call->work);
     struct member m = {
         .worker = worker,
         .run = run,
         .instance = instance_of(cpu_of(run)->comm, call->rank, group),
         .call = call,
-        .number = plan->call[call->op],
-        .index = plan_index(plan, call->rank, group),
+        .number = assignment->call[call->op],
+        .index = assignment_index(assignment, call->rank, group),
     };
     m.part = m.instance->part + (size_t)m.number * m.instance->size;
     pthread_mutex_lock(&m.instance->lock);
@@ -415,7 +418,8 @@ static bool carry(struct cpu_worker *worker, const struct call *call, bool recei
 {
     struct exec_run *run = worker->run;
     struct comm *comm = cpu_of(run)->comm;
-    struct comm_message *message = &comm->message[plan_message(&run->plan, call->rank, call->op)];
+    struct comm_message *message =
+        &comm->message[assignment_message(&run->assignment, call->rank, call->op)];
     pthread_mutex_lock(&comm->lock);
     part_of(call, &message->end[receives]);
     pthread_mutex_unlock(&comm->lock);

@@ -36,7 +36,7 @@ struct cpu_worker {
     pthread_t thread;
     bool started;
     pthread_cond_t wake;
-    struct plan_stream list;
+    struct assignment_stream list;
     uint32_t issued, ended; /* numbers of ops, in the current step */
     bool at_work;           /* op[ended] is running: all it waited for has ended */
     struct cpu_need

@@ -64,12 +64,12 @@ static void init_ranks(struct cuda *cuda)
 
 static void open_barriers(struct cuda *cuda)
 {
-    const struct exec_plan *plan = &cuda->run->plan;
+    const struct assignment *assignment = &cuda->run->assignment;
     const struct ir *ir = cuda->run->ir;
     cuda->barrier_begin = heap_zalloc((size_t)ir->group_count + 1, sizeof *cuda->barrier_begin);
     for (uint32_t g = 0; g < ir->group_count; g++) {
         cuda->barrier_begin[g] = cuda->barriers;
-        cuda->barriers += plan->instances[g] * plan->barriers[g];
+        cuda->barriers += assignment->instances[g] * assignment->barriers[g];
     }
     cuda->barrier = heap_zalloc((size_t)cuda->barriers + 1, sizeof *cuda->barrier);
 }
@@ -115,7 +115,7 @@ static enum status cuda_open(struct exec_run *run, struct diag *diag)
     run->state = cuda;
     cuda_environment();
     cuda->run = run;
-    cuda->ranks = run->plan.ranks;
+    cuda->ranks = run->assignment.ranks;
     init_ranks(cuda);
     open_barriers(cuda);
     enum status status = check_options(run, diag);
@@ -281,7 +281,7 @@ static void cuda_begin_step(struct exec_run *run)
         struct cuda_rank *rank = &cuda->rank[r];
         select_device(rank);
         *rank->fault = 0;
-        for (uint32_t k = 0; k < plan_ops(&run->plan, r); k++)
+        for (uint32_t k = 0; k < assignment_ops(&run->assignment, r); k++)
             atomic_store(&rank->at_barrier[k], false);
         for (uint32_t s = 0; s < run->ir->stream_count; s++) {
             struct cuda_stream *stream = &rank->stream[s];
@@ -338,7 +338,7 @@ static bool cuda_wait_op(struct exec_run *run, uint32_t r, uint32_t op)
 static bool cuda_barrier(struct exec_run *run, uint32_t r, uint32_t op)
 {
     struct cuda *cuda = cuda_of(run);
-    const struct exec_plan *plan = &run->plan;
+    const struct assignment *assignment = &run->assignment;
     double since_s = run_now();
     uint32_t group = (uint32_t)ir_work(run->ir, op)->barrier.group;
     select_device(&cuda->rank[r]);
@@ -348,10 +348,11 @@ static bool cuda_barrier(struct exec_run *run, uint32_t r, uint32_t op)
     }
     atomic_uint *come =
         &cuda->barrier[cuda->barrier_begin[group] +
-                       plan_instance(plan, r, group) * plan->barriers[group] + plan->call[op]];
+                       assignment_instance(assignment, r, group) * assignment->barriers[group] +
+                       assignment->call[op]];
     atomic_store(&cuda->rank[r].at_barrier[cuda_local(&cuda->rank[r], op)], true);
     atomic_fetch_add(come, 1);
-    while (atomic_load(come) < plan->size[group] && !run_stopped(run)) {
+    while (atomic_load(come) < assignment->size[group] && !run_stopped(run)) {
         cuda_look(&cuda->rank[r]);
         cuda_rest(since_s);
     }
@@ -424,7 +425,7 @@ static enum op_state cuda_state(struct exec_run *run, uint32_t r, uint32_t op)
 static bool cuda_arrived(struct exec_run *run, uint32_t r, uint32_t op)
 {
     struct cuda_rank *rank = &cuda_of(run)->rank[r];
-    if (!run_is_here(run, r) || !plan_works(&run->plan, r, op))
+    if (!run_is_here(run, r) || !assignment_works(&run->assignment, r, op))
         return false; /* it never comes, or another process knows */
     if (run->ir->op.kind[op] == WORK_BARRIER)
         return atomic_load(&rank->at_barrier[cuda_local(rank, op)]);

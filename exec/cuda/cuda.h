@@ -6,10 +6,11 @@
  * thread that arrives last (loopback.c); between GPUs each rank launches its own part (nccl.c). Threads block only
  * where the schedule says so.
  *
- * Locks, in the order in which a thread may take them: a rank's `lock` (own_lock, or that of the first rank if all share a
- * GPU), which is held while ops are launched; a rank's look_lock, which is held while ends of ops are looked for, and
- * never together with a `lock`; the run's lock, which run_failed() takes and gives back before it calls the backend's
- * stop(); look_lock of NCCL's links, which stop() takes. So a thread that holds any of the first two may end the run.
+ * Locks, in the order in which a thread may take them: a rank's `lock` (own_lock, or that of the first rank if all
+ * share a GPU), which is held while ops are launched; a rank's look_lock, which is held while ends of ops are looked
+ * for, and never together with a `lock`; the run's lock, which run_failed() takes and gives back before it calls the
+ * backend's stop(); look_lock of NCCL's links, which stop() takes. So a thread that holds any of the first two may end
+ * the run.
  *
  * Nothing is allocated during a step: device memory is one block per rank, the planned arena followed by the scratch
  * memory of every stream; events, plans and calls are made by open().
@@ -39,7 +40,7 @@ struct cuda_stream {
     struct cuda_rank *rank;
     uint8_t stream; /* row of ir.stream */
     cudaStream_t handle;
-    struct plan_stream list;
+    struct assignment_stream list;
     _Atomic uint32_t issued;   /* ops that the host has issued in the current step */
     _Atomic uint32_t launched; /* ops launched on the CUDA stream */
     _Atomic uint32_t
@@ -132,7 +133,7 @@ static inline struct cuda *cuda_of(const struct exec_run *run)
 
 static inline uint32_t cuda_local(const struct cuda_rank *rank, uint32_t op)
 {
-    return op - plan_first(&rank->run->plan, rank->rank);
+    return op - assignment_first(&rank->run->assignment, rank->rank);
 }
 static inline struct cuda_events *cuda_events(const struct cuda_rank *rank, uint32_t op)
 {
@@ -217,7 +218,7 @@ void cuda_describe_step(struct exec_run *run, double begin_s, double end_s, back
 enum status cuda_prepare(struct cuda *cuda, struct diag *diag);
 void cuda_unprepare(struct cuda *cuda);
 /* True if a communication op moves no bytes: its group has one member and it works in place. */
-bool cuda_moves_nothing(const struct exec_plan *plan, const struct call *call);
+bool cuda_moves_nothing(const struct assignment *assignment, const struct call *call);
 extern backend_kernel *const cuda_kernels[WORK_KIND_COUNT]; /* context: a struct cuda_stream */
 
 /* ---- load.c ---- */

@@ -26,8 +26,8 @@ static bool is_communication(const struct ir *ir, uint32_t op)
 
 void cuda_list_ops(struct cuda_rank *rank)
 {
-    struct plan_stream list[IR_STREAMS_MAX] = {0};
-    plan_list_streams(&rank->run->plan, rank->rank, list, &rank->place);
+    struct assignment_stream list[IR_STREAMS_MAX] = {0};
+    assignment_list_streams(&rank->run->assignment, rank->rank, list, &rank->place);
     for (uint32_t s = 0; s < rank->run->ir->stream_count; s++)
         rank->stream[s].list = list[s];
 }
@@ -38,7 +38,8 @@ static bool *ops_to_mark(const struct cuda_rank *rank)
 {
     const struct exec_run *run = rank->run;
     const struct ir *ir = run->ir;
-    uint32_t first = plan_first(&run->plan, rank->rank), count = plan_ops(&run->plan, rank->rank);
+    uint32_t first = assignment_first(&run->assignment, rank->rank),
+             count = assignment_ops(&run->assignment, rank->rank);
     bool *mark = heap_zalloc((size_t)count + 1, sizeof *mark);
     uint32_t *last = heap_alloc(ir->stream_count, sizeof *last);
     for (uint32_t s = 0; s < ir->stream_count; s++)
@@ -72,7 +73,8 @@ static enum status new_event(cudaEvent_t *event, bool timed, struct diag *diag)
 static enum status open_events(struct cuda_rank *rank, struct diag *diag)
 {
     const struct exec_run *run = rank->run;
-    uint32_t first = plan_first(&run->plan, rank->rank), count = plan_ops(&run->plan, rank->rank);
+    uint32_t first = assignment_first(&run->assignment, rank->rank),
+             count = assignment_ops(&run->assignment, rank->rank);
     bool trace = cuda_times_by_events(run), shared = cuda_of(run)->shared;
     bool *mark = ops_to_mark(rank);
     rank->events = heap_zalloc((size_t)count + 1, sizeof *rank->events);
@@ -98,8 +100,9 @@ static void open_host_stream(struct cuda_rank *rank, struct cuda_stream *stream)
     size_t floats = cpu_scratch_most(rank->run->ir, stream->list.op, stream->list.op_count);
     stream->host_scratch = heap_zalloc(floats + 1, sizeof *stream->host_scratch);
     if (rank->host_work == NULL)
-        rank->host_work = heap_zalloc((size_t)plan_ops(&rank->run->plan, rank->rank) + 1,
-                                      sizeof *rank->host_work);
+        rank->host_work =
+            heap_zalloc((size_t)assignment_ops(&rank->run->assignment, rank->rank) + 1,
+                        sizeof *rank->host_work);
 }
 
 static bool has_attention(const struct cuda_rank *rank, const struct cuda_stream *stream)
@@ -133,7 +136,7 @@ enum status cuda_open_streams(struct cuda_rank *rank, struct diag *diag)
 {
     const struct ir *ir = rank->run->ir;
     enum status status = STATUS_OK;
-    size_t ops = (size_t)plan_ops(&rank->run->plan, rank->rank) + 1;
+    size_t ops = (size_t)assignment_ops(&rank->run->assignment, rank->rank) + 1;
     rank->at_barrier = heap_zalloc(ops, sizeof *rank->at_barrier);
     rank->launches = heap_zalloc(ops, sizeof *rank->launches);
     for (uint32_t s = 0; s < ir->stream_count && status == STATUS_OK; s++) {
@@ -161,7 +164,7 @@ static void free_event(cudaEvent_t event)
 void cuda_close_streams(struct cuda_rank *rank)
 {
     const struct exec_run *run = rank->run;
-    uint32_t count = plan_ops(&run->plan, rank->rank);
+    uint32_t count = assignment_ops(&run->assignment, rank->rank);
     for (uint32_t k = 0; rank->events != NULL && k < count; k++) {
         free_event(rank->events[k].begin);
         free_event(rank->events[k].moved);
@@ -238,7 +241,7 @@ static bool put(struct cuda_stream *stream, uint32_t op)
     bool host = run->ir->stream[stream->stream].stream_class == STREAM_HOST;
     bool communication = is_communication(run->ir, op);
     bool remote = cuda_of(run)->links != NULL && communication;
-    bool owns = !host && !(communication && cuda_moves_nothing(&run->plan, &call));
+    bool owns = !host && !(communication && cuda_moves_nothing(&run->assignment, &call));
     if (owns)
         cuda_owns(rank, op);
     stream->held = remote; /* NCCL's calls may hold the host until its peers have come */
@@ -261,7 +264,7 @@ static bool launch_head(struct cuda_stream *stream)
     uint32_t op = stream->list.op[stream->launched];
     if (!waits_are_launched(rank, op) || !hold_for_waits(stream, op))
         return false;
-    bool works = plan_works(&run->plan, rank->rank, op);
+    bool works = assignment_works(&run->assignment, rank->rank, op);
     if (works && cuda->shared && is_communication(run->ir, op)) {
         stream->held = true;
         bool all = loopback_arrive(stream, op);

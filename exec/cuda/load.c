@@ -56,7 +56,7 @@ static bool load_sum(struct cuda_stream *stream, const struct call *call)
 {
     const void *from[CUDA_REDUCE_MEMBERS];
     struct exec_run *run = stream->rank->run;
-    uint32_t size = run->plan.size[work_group(call->work)];
+    uint32_t size = run->assignment.size[work_group(call->work)];
     bool sums = call->work->kind == WORK_ALL_REDUCE || call->work->kind == WORK_REDUCE_SCATTER ||
                 call->work->kind == WORK_REDUCE;
     if (!sums || call->reads == 0 || call->writes == 0 || run->world != NULL)
@@ -122,9 +122,9 @@ enum status cuda_load_kernels(struct cuda *cuda, struct diag *diag)
     enum status status = clear_arenas(cuda, diag);
     bool going = status == STATUS_OK;
     for (uint32_t r = run->first; r < run->first + run->count && going; r++)
-        for (uint32_t k = 0; k < plan_ops(&run->plan, r) && going; k++)
-            if (plan_works(&run->plan, r, plan_first(&run->plan, r) + k))
-                going = load_op(&loaded, &cuda->rank[r], plan_first(&run->plan, r) + k);
+        for (uint32_t k = 0; k < assignment_ops(&run->assignment, r) && going; k++)
+            if (assignment_works(&run->assignment, r, assignment_first(&run->assignment, r) + k))
+                going = load_op(&loaded, &cuda->rank[r], assignment_first(&run->assignment, r) + k);
     id_map_release(&loaded.map);
     free(loaded.key);
     if (status != STATUS_OK)

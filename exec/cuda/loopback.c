@@ -48,27 +48,27 @@ static struct rendezvous *meetings_new(struct loopback_meetings *l, uint32_t cou
 enum status loopback_open(struct cuda *cuda, struct diag *diag)
 {
     const struct ir *ir = cuda->run->ir;
-    const struct exec_plan *plan = &cuda->run->plan;
+    const struct assignment *assignment = &cuda->run->assignment;
     struct loopback_meetings *l = heap_zalloc(1, sizeof *l);
     cuda->loopback = l;
     l->begin = arena_array(&l->arena, ir->group_count, sizeof *l->begin);
     for (uint32_t g = 0; g < ir->group_count; g++) {
         l->begin[g] = l->rendezvous_count;
-        l->rendezvous_count += plan->instances[g] * plan->calls[g];
-        if (plan->calls[g] > 0 && plan->size[g] > CUDA_REDUCE_MEMBERS)
+        l->rendezvous_count += assignment->instances[g] * assignment->calls[g];
+        if (assignment->calls[g] > 0 && assignment->size[g] > CUDA_REDUCE_MEMBERS)
             return diag_error(diag, (struct loc){cuda->run->name, 0, 0}, STATUS_BAD_INPUT,
                               "group %s has %" PRIu32 " members; at most %d ranks of a group can "
                               "share one GPU",
-                              ir->group[g].name, plan->size[g], CUDA_REDUCE_MEMBERS);
+                              ir->group[g].name, assignment->size[g], CUDA_REDUCE_MEMBERS);
     }
     l->rendezvous = arena_array(&l->arena, l->rendezvous_count, sizeof *l->rendezvous);
     for (uint32_t g = 0; g < ir->group_count; g++) {
-        uint32_t count = plan->instances[g] * plan->calls[g];
-        struct rendezvous *made = meetings_new(l, count, plan->size[g]);
+        uint32_t count = assignment->instances[g] * assignment->calls[g];
+        struct rendezvous *made = meetings_new(l, count, assignment->size[g]);
         if (count > 0)
             memcpy(&l->rendezvous[l->begin[g]], made, count * sizeof *made);
     }
-    l->message = meetings_new(l, plan->message_count, 2);
+    l->message = meetings_new(l, assignment->message_count, 2);
     l->from = (const void **)arena_array(&l->arena, CUDA_REDUCE_MEMBERS, sizeof *l->from);
     return STATUS_OK;
 }
@@ -92,7 +92,7 @@ static void clear(struct rendezvous *rendezvous, uint32_t count)
 void loopback_begin_step(struct cuda *cuda)
 {
     clear(cuda->loopback->rendezvous, cuda->loopback->rendezvous_count);
-    clear(cuda->loopback->message, cuda->run->plan.message_count);
+    clear(cuda->loopback->message, cuda->run->assignment.message_count);
 }
 
 /* ---- one rendezvous ---- */
@@ -299,19 +299,20 @@ static bool agree(const struct rendezvous *m)
 bool loopback_arrive(struct cuda_stream *stream, uint32_t op)
 {
     struct exec_run *run = stream->rank->run;
-    const struct exec_plan *plan = &run->plan;
+    const struct assignment *assignment = &run->assignment;
     struct loopback_meetings *l = cuda_of(run)->loopback;
     uint32_t rank = stream->rank->rank, index;
     enum work_kind kind = (enum work_kind)run->ir->op.kind[op];
     struct rendezvous *m;
     if (kind == WORK_SEND || kind == WORK_RECV) {
-        m = &l->message[plan_message(plan, rank, op)];
+        m = &l->message[assignment_message(assignment, rank, op)];
         index = kind == WORK_RECV;
     } else {
         uint32_t group = (uint32_t)work_group(ir_work(run->ir, op));
-        m = &l->rendezvous[l->begin[group] + plan_instance(plan, rank, group) * plan->calls[group] +
-                           plan->call[op]];
-        index = plan_index(plan, rank, group);
+        m = &l->rendezvous[l->begin[group] +
+                           assignment_instance(assignment, rank, group) * assignment->calls[group] +
+                           assignment->call[op]];
+        index = assignment_index(assignment, rank, group);
     }
     struct collective_part *part = &m->part[index];
     part->stream = stream;

@@ -167,7 +167,7 @@ static size_t bound_ranges(const struct cuda_rank *rank, enum memory memory, str
     size_t count = 0;
     for (uint32_t b = 0; b < ir->buffer.count; b++)
         if (ir->buffer.binding[b] != IR_NONE16 && ir->buffer.memory[b] == memory &&
-            ir->buffer.role[b] == rank->run->plan.role[rank->rank] &&
+            ir->buffer.role[b] == rank->run->assignment.role[rank->rank] &&
             ir->buffer.offset[b] != UINT64_MAX)
             range[count++] = (struct range){
                 ir->buffer.offset[b], ir->buffer.offset[b] + ir_buffer_bytes(ir, (buffer_id){b})};

@@ -241,8 +241,9 @@ bool nccl_launch(struct cuda_stream *stream, struct call *call)
     struct nccl_links *l = cuda_of(run)->links;
     uint32_t group = (uint32_t)work_group(call->work), rank = stream->rank->rank;
     struct nccl_link *link = find(l, group, channel_of(call->work), flow_of(call->work));
-    const struct nccl_part p = nccl_part_of(
-        l, link, run->plan.size[group], plan_index(&run->plan, rank, group), call, stream->handle);
+    const struct nccl_part p =
+        nccl_part_of(l, link, run->assignment.size[group],
+                     assignment_index(&run->assignment, rank, group), call, stream->handle);
     if (!nccl_enter(l, link))
         return false;
     ncclResult_t result = l->nccl->ncclGroupStart();

@@ -77,8 +77,9 @@ static bool end_group(struct opening *o, struct nccl_link *link, ncclResult_t pu
 static bool exchange_messages(struct opening *o, struct nccl_link *link)
 {
     struct nccl_links *l = o->links;
-    const struct exec_plan *plan = &o->run->plan;
-    int64_t size = plan->size[link->group], own = plan_index(plan, o->run->first, link->group);
+    const struct assignment *assignment = &o->run->assignment;
+    int64_t size = assignment->size[link->group],
+            own = assignment_index(assignment, o->run->first, link->group);
     int64_t to = own + link->flow, from = own - link->flow;
     if (!nccl_enter(l, link))
         return false;
@@ -102,7 +103,7 @@ static size_t operand_bytes(const struct operand *operand)
 static bool try_collective(struct opening *o, struct nccl_link *link, const struct call *op)
 {
     struct nccl_links *l = o->links;
-    const uint32_t size = o->run->plan.size[link->group];
+    const uint32_t size = o->run->assignment.size[link->group];
     struct work work = *op->work;
     struct call call = *op;
     call.work = &work;
@@ -126,7 +127,8 @@ static bool try_collective(struct opening *o, struct nccl_link *link, const stru
         return false;
     call.write[0].data = (char *)call.read[0].data + reads;
     const struct nccl_part p = nccl_part_of(
-        l, link, size, plan_index(&o->run->plan, o->run->first, link->group), &call, l->stream);
+        l, link, size, assignment_index(&o->run->assignment, o->run->first, link->group), &call,
+        l->stream);
     bool done = false;
     if (nccl_enter(l, link)) {
         ncclResult_t result = l->nccl->ncclGroupStart();
@@ -143,15 +145,17 @@ static bool try_collectives(struct opening *o, struct nccl_link *link)
 {
     struct exec_run *run = o->run;
     const struct ir *ir = run->ir;
-    uint32_t first = group_member(&ir->mesh, &ir->group[link->group],
-                                  plan_instance(&run->plan, run->first, link->group), 0);
+    uint32_t first =
+        group_member(&ir->mesh, &ir->group[link->group],
+                     assignment_instance(&run->assignment, run->first, link->group), 0);
     bool *tried = heap_zalloc((size_t)ir->shape_count + 1, sizeof *tried);
     bool going = true;
-    for (uint32_t k = 0; k < plan_ops(&run->plan, first) && going; k++) {
-        uint32_t op = plan_first(&run->plan, first) + k;
+    for (uint32_t k = 0; k < assignment_ops(&run->assignment, first) && going; k++) {
+        uint32_t op = assignment_first(&run->assignment, first) + k;
         const struct work *work = ir_work(ir, op);
-        if (!plan_is_collective((enum work_kind)work->kind) || tried[ir->op.shape[op]] ||
-            (uint32_t)work_group(work) != link->group || !plan_works(&run->plan, first, op))
+        if (!assignment_is_collective((enum work_kind)work->kind) || tried[ir->op.shape[op]] ||
+            (uint32_t)work_group(work) != link->group ||
+            !assignment_works(&run->assignment, first, op))
             continue;
         struct call call;
         run_call(run, first, op, &call);
@@ -196,15 +200,15 @@ static bool open_world(struct opening *o)
 static bool open_link(struct opening *o, struct nccl_link *link)
 {
     struct nccl_links *l = o->links;
-    const struct exec_plan *plan = &o->run->plan;
+    const struct assignment *assignment = &o->run->assignment;
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = 1;
     ncclComm_t comm = NULL;
     if (!nccl_enter(l, &l->world))
         return false;
-    ncclResult_t result =
-        l->nccl->ncclCommSplit(l->world.comm, (int)plan_instance(plan, o->run->first, link->group),
-                               (int)plan_index(plan, o->run->first, link->group), &comm, &config);
+    ncclResult_t result = l->nccl->ncclCommSplit(
+        l->world.comm, (int)assignment_instance(assignment, o->run->first, link->group),
+        (int)assignment_index(assignment, o->run->first, link->group), &comm, &config);
     if (result == ncclSuccess)
         link->comm = comm;
     nccl_leave(l);

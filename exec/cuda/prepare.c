@@ -17,7 +17,7 @@
 static uint32_t rank_of_role(const struct cuda *cuda, uint32_t role)
 {
     for (uint32_t r = cuda->run->first; r < cuda->run->first + cuda->run->count; r++)
-        if (plan_role_of(&cuda->run->plan, r) == role)
+        if (assignment_role_of(&cuda->run->assignment, r) == role)
             return r;
     return IR_NONE;
 }
@@ -237,18 +237,18 @@ static bool copy(void *context, struct call *call)
     return error == cudaSuccess || cuda_failed(stream->rank, call->op, "cudaMemcpyAsync", error);
 }
 
-bool cuda_moves_nothing(const struct exec_plan *plan, const struct call *call)
+bool cuda_moves_nothing(const struct assignment *assignment, const struct call *call)
 {
     bool in_place =
         call->reads == 0 || call->writes == 0 || call->read[0].data == call->write[0].data;
-    return in_place && plan->size[work_group(call->work)] == 1;
+    return in_place && assignment->size[work_group(call->work)] == 1;
 }
 
 /* Communication is launched together with its peers, or by NCCL; only a group of one member is handled here. */
 static bool own_part(void *context, struct call *call)
 {
     struct cuda_stream *stream = context;
-    if (cuda_moves_nothing(&stream->rank->run->plan, call))
+    if (cuda_moves_nothing(&stream->rank->run->assignment, call))
         return true;
     cudaError_t error =
         cudaMemcpyAsync(call->write[0].data, call->read[0].data,

@@ -26,9 +26,9 @@ void cuda_owned(void)
 static void read_events(struct cuda_rank *rank)
 {
     struct exec_run *run = rank->run;
-    uint32_t first = plan_first(&run->plan, rank->rank);
+    uint32_t first = assignment_first(&run->assignment, rank->rank);
     double base_s = rank->base_s - run->epoch_s;
-    for (uint32_t k = 0; k < plan_ops(&run->plan, rank->rank); k++) {
+    for (uint32_t k = 0; k < assignment_ops(&run->assignment, rank->rank); k++) {
         const struct cuda_events *events = &rank->events[k];
         float begin_ms = 0, end_ms = 0;
         if (events->begin == NULL || events->end == NULL)
@@ -54,9 +54,10 @@ static const struct op_time unknown = {NAN, NAN};
 static struct op_time time_of_nothing(struct exec_run *run, uint32_t rank, uint32_t op,
                                       double before_s)
 {
-    const struct exec_plan *plan = &run->plan;
-    if (run->ir->op.kind[op] == WORK_SEND && plan_works(plan, rank, op)) {
-        const struct plan_message *message = &plan->message[plan_message(plan, rank, op)];
+    const struct assignment *assignment = &run->assignment;
+    if (run->ir->op.kind[op] == WORK_SEND && assignment_works(assignment, rank, op)) {
+        const struct assignment_message *message =
+            &assignment->message[assignment_message(assignment, rank, op)];
         return *run_time(run, message->destination, message->recv_op);
     }
     return (struct op_time){before_s, before_s};
@@ -75,7 +76,8 @@ static void read_stream(struct cuda_stream *stream)
         bool launches = rank->launches[cuda_local(rank, op)];
         cuda->launched_ops += launches;
         cuda->recorded_ops += launches && !isnan(time->end_s);
-        if (!launches && !(host && plan_works(&run->plan, rank->rank, op))) /* wrote it itself */
+        if (!launches &&
+            !(host && assignment_works(&run->assignment, rank->rank, op))) /* wrote it itself */
             *time = time_of_nothing(run, rank->rank, op, before_s);
         if (!isnan(time->end_s))
             before_s = time->end_s;
@@ -129,8 +131,8 @@ void cuda_forget_times(struct exec_run *run)
     (void)cupti_take(&span, &spans, why); /* of runs that have failed or were not timed */
     free(span);
     for (uint32_t r = run->first; r < run->first + run->count; r++)
-        for (uint32_t k = 0; k < plan_ops(&run->plan, r); k++) {
-            *run_time(run, r, plan_first(&run->plan, r) + k) = unknown;
+        for (uint32_t k = 0; k < assignment_ops(&run->assignment, r); k++) {
+            *run_time(run, r, assignment_first(&run->assignment, r) + k) = unknown;
             cuda_of(run)->rank[r].launches[k] = false;
         }
 }

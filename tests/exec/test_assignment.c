@@ -1,6 +1,6 @@
-/* tests/exec/test_plan.c: a schedule that cannot run is refused before anything runs, with a message that names the
- * fault; sends and receives of a channel are matched in order. */
-#include "exec/plan.h"
+/* tests/exec/test_assignment.c: a schedule that cannot run is refused before anything runs, with a message that names
+ * the fault; sends and receives of a channel are matched in order. */
+#include "exec/assignment.h"
 #include "tests/exec/hand.h"
 
 #define HEAD                                                                                       \
@@ -104,20 +104,22 @@ static void arenas_must_be_planned_and_hold_their_buffers(void)
 static void messages_match_first_in_first_out(void)
 {
     struct hand h;
-    struct exec_plan plan;
+    struct assignment assignment;
     if (hand_load(&h, HEAD "op 0 send comm group=g by=+1 bytes=16 guard g<1 reads a0[0:4]\n"
                            "op 1 send comm group=g by=+1 bytes=16 channel=7 guard g<1 "
                            "reads a0[0:4]\n"
                            "op 2 send comm group=g by=+1 bytes=16 guard g<1 reads a0[4:8]\n"
                            "op 3 recv comm group=g by=-1 bytes=16 guard g>=1 writes b0[0:4]\n"
                            "op 4 recv comm group=g by=-1 bytes=16 guard g>=1 writes b0[4:8]\n")) {
-        CHECK_INT("plan", plan_init(&plan, &h.ir, "hand.ir", &h.diag), STATUS_OK);
-        CHECK_INT("messages", plan.message_count, 3);
-        CHECK_INT("first", plan_message(&plan, 0, 0), plan_message(&plan, 1, 3));
-        CHECK_INT("second", plan_message(&plan, 0, 2), plan_message(&plan, 1, 4));
+        CHECK_INT("plan", assignment_init(&assignment, &h.ir, "hand.ir", &h.diag), STATUS_OK);
+        CHECK_INT("messages", assignment.message_count, 3);
+        CHECK_INT("first", assignment_message(&assignment, 0, 0),
+                  assignment_message(&assignment, 1, 3));
+        CHECK_INT("second", assignment_message(&assignment, 0, 2),
+                  assignment_message(&assignment, 1, 4));
         CHECK_INT("the other channel has no receiver",
-                  plan.message[plan_message(&plan, 0, 1)].recv_op, IR_NONE);
-        plan_release(&plan);
+                  assignment.message[assignment_message(&assignment, 0, 1)].recv_op, IR_NONE);
+        assignment_release(&assignment);
     }
     hand_release(&h);
 }

@@ -1,4 +1,4 @@
-#include "exec/plan.h"
+#include "exec/assignment.h"
 
 #include "exec/operands.h"
 #include "models/states.h"
@@ -11,7 +11,7 @@
 
 enum { OFFSET_ALIGNMENT = 16 };
 
-bool plan_is_collective(enum work_kind kind)
+bool assignment_is_collective(enum work_kind kind)
 {
     return kind >= WORK_ALL_TO_ALL && kind <= WORK_SHIFT;
 }
@@ -21,25 +21,29 @@ static bool is_message(enum work_kind kind)
     return kind == WORK_SEND || kind == WORK_RECV;
 }
 
-static enum status place_ranks(struct exec_plan *plan, const char *name, struct diag *diag)
+static enum status place_ranks(struct assignment *assignment, const char *name, struct diag *diag)
 {
-    const struct ir *ir = plan->ir;
-    size_t ranks = plan->ranks;
-    plan->role = arena_array(&plan->arena, ranks, sizeof *plan->role);
-    plan->passes = arena_array(&plan->arena, ranks * ir->guard_count, sizeof *plan->passes);
-    plan->instance = arena_array(&plan->arena, ranks * ir->group_count, sizeof *plan->instance);
-    plan->index = arena_array(&plan->arena, ranks * ir->group_count, sizeof *plan->index);
-    plan->size = arena_array(&plan->arena, ir->group_count, sizeof *plan->size);
-    plan->instances = arena_array(&plan->arena, ir->group_count, sizeof *plan->instances);
+    const struct ir *ir = assignment->ir;
+    size_t ranks = assignment->ranks;
+    assignment->role = arena_array(&assignment->arena, ranks, sizeof *assignment->role);
+    assignment->passes =
+        arena_array(&assignment->arena, ranks * ir->guard_count, sizeof *assignment->passes);
+    assignment->instance =
+        arena_array(&assignment->arena, ranks * ir->group_count, sizeof *assignment->instance);
+    assignment->index =
+        arena_array(&assignment->arena, ranks * ir->group_count, sizeof *assignment->index);
+    assignment->size = arena_array(&assignment->arena, ir->group_count, sizeof *assignment->size);
+    assignment->instances =
+        arena_array(&assignment->arena, ir->group_count, sizeof *assignment->instances);
     for (uint32_t g = 0; g < ir->group_count; g++) {
-        plan->size[g] = group_size(&ir->mesh, &ir->group[g]);
-        plan->instances[g] = group_instances(&ir->mesh, &ir->group[g]);
+        assignment->size[g] = group_size(&ir->mesh, &ir->group[g]);
+        assignment->instances[g] = group_instances(&ir->mesh, &ir->group[g]);
     }
-    for (uint32_t rank = 0; rank < plan->ranks; rank++) {
+    for (uint32_t rank = 0; rank < assignment->ranks; rank++) {
         uint32_t roles = 0;
         for (uint32_t r = 0; r < ir->role_count; r++)
             if (role_has(&ir->mesh, &ir->role[r], rank)) {
-                plan->role[rank] = (uint16_t)r;
+                assignment->role[rank] = (uint16_t)r;
                 roles++;
             }
         if (roles != 1)
@@ -47,13 +51,13 @@ static enum status place_ranks(struct exec_plan *plan, const char *name, struct 
                               "rank %" PRIu32 " is in %" PRIu32 " roles; every rank runs one", rank,
                               roles);
         for (uint32_t g = 0; g < ir->guard_count; g++)
-            plan->passes[(size_t)rank * ir->guard_count + g] =
+            assignment->passes[(size_t)rank * ir->guard_count + g] =
                 guard_passes(&ir->mesh, ir->group, &ir->guard[g], rank);
         for (uint32_t g = 0; g < ir->group_count; g++) {
             size_t at = (size_t)rank * ir->group_count + g;
-            if (!group_locate(&ir->mesh, &ir->group[g], rank, &plan->instance[at],
-                              &plan->index[at]))
-                plan->instance[at] = IR_NONE;
+            if (!group_locate(&ir->mesh, &ir->group[g], rank, &assignment->instance[at],
+                              &assignment->index[at]))
+                assignment->instance[at] = IR_NONE;
         }
     }
     return STATUS_OK;
@@ -125,24 +129,24 @@ static enum status check_waits(const struct ir *ir, const struct role *role, uin
     return STATUS_OK;
 }
 
-static enum status check_members(const struct exec_plan *plan, const struct role *role, uint32_t op,
-                                 uint32_t group, const char *name, struct diag *diag)
+static enum status check_members(const struct assignment *assignment, const struct role *role,
+                                 uint32_t op, uint32_t group, const char *name, struct diag *diag)
 {
-    const struct ir *ir = plan->ir;
+    const struct ir *ir = assignment->ir;
     const struct loc at = {name, 0, 0};
     const struct work *work = ir_work(ir, op);
     if (group >= ir->group_count)
         return diag_error(diag, at, STATUS_BAD_INPUT, "op %" PRIu32 " names no group", op);
     bool rooted =
         work->kind == WORK_REDUCE || work->kind == WORK_BROADCAST || work->kind == WORK_SCATTER;
-    if (rooted && work->broadcast.root >= plan->size[group])
+    if (rooted && work->broadcast.root >= assignment->size[group])
         return diag_error(diag, at, STATUS_BAD_INPUT,
                           "op %" PRIu32 " has root=%" PRId64 ", but group %s has only %" PRIu32
                           " members",
-                          op, work->broadcast.root, ir->group[group].name, plan->size[group]);
-    for (uint32_t rank = 0; rank < plan->ranks; rank++)
-        if (&ir->role[plan->role[rank]] == role && plan_works(plan, rank, op) &&
-            plan_instance(plan, rank, group) == IR_NONE)
+                          op, work->broadcast.root, ir->group[group].name, assignment->size[group]);
+    for (uint32_t rank = 0; rank < assignment->ranks; rank++)
+        if (&ir->role[assignment->role[rank]] == role && assignment_works(assignment, rank, op) &&
+            assignment_instance(assignment, rank, group) == IR_NONE)
             return diag_error(diag, at, STATUS_BAD_INPUT,
                               "op %" PRIu32 " is in group %s, in which rank %" PRIu32 " is not", op,
                               ir->group[group].name, rank);
@@ -150,10 +154,10 @@ static enum status check_members(const struct exec_plan *plan, const struct role
 }
 
 /* Numbers the calls of one role and checks its ops. */
-static enum status plan_role(struct exec_plan *plan, const struct role *role, const char *name,
-                             struct diag *diag)
+static enum status place_role(struct assignment *assignment, const struct role *role,
+                              const char *name, struct diag *diag)
 {
-    const struct ir *ir = plan->ir;
+    const struct ir *ir = assignment->ir;
     uint32_t *calls = heap_zalloc(2 * (size_t)ir->group_count + 1, sizeof *calls);
     uint32_t *barriers = calls + ir->group_count;
     enum status status = STATUS_OK;
@@ -162,14 +166,14 @@ static enum status plan_role(struct exec_plan *plan, const struct role *role, co
         const struct work *work = ir_work(ir, op);
         int64_t group = work_group(work);
         if (group >= 0) {
-            status = check_members(plan, role, op, (uint32_t)group, name, diag);
+            status = check_members(assignment, role, op, (uint32_t)group, name, diag);
             if (status != STATUS_OK)
                 break;
-            members = plan->size[group];
-            if (plan_is_collective(work->kind))
-                plan->call[op] = calls[group]++;
+            members = assignment->size[group];
+            if (assignment_is_collective(work->kind))
+                assignment->call[op] = calls[group]++;
             else if (work->kind == WORK_BARRIER)
-                plan->call[op] = barriers[group]++;
+                assignment->call[op] = barriers[group]++;
         }
         if (work->kind == WORK_ADAMW && work->adamw.states == STATES_8BIT) {
             status = diag_error(diag, (struct loc){name, 0, 0}, STATUS_BAD_INPUT,
@@ -180,7 +184,7 @@ static enum status plan_role(struct exec_plan *plan, const struct role *role, co
         }
         int64_t part = work_part(work);
         if (part >= 0)
-            status = check_members(plan, role, op, (uint32_t)part, name, diag);
+            status = check_members(assignment, role, op, (uint32_t)part, name, diag);
         if (status == STATUS_OK)
             status = check_views(ir, op, name, diag);
         if (status == STATUS_OK)
@@ -189,8 +193,9 @@ static enum status plan_role(struct exec_plan *plan, const struct role *role, co
             status = operands_check(ir, op, members, name, diag);
     }
     for (uint32_t g = 0; g < ir->group_count; g++) {
-        plan->calls[g] = calls[g] > plan->calls[g] ? calls[g] : plan->calls[g];
-        plan->barriers[g] = barriers[g] > plan->barriers[g] ? barriers[g] : plan->barriers[g];
+        assignment->calls[g] = calls[g] > assignment->calls[g] ? calls[g] : assignment->calls[g];
+        assignment->barriers[g] =
+            barriers[g] > assignment->barriers[g] ? barriers[g] : assignment->barriers[g];
     }
     free(calls);
     return status;
@@ -198,11 +203,12 @@ static enum status plan_role(struct exec_plan *plan, const struct role *role, co
 
 /* Finds the buffers that hold a softmax: a buffer that some CROSS_ENTROPY writes as its softmax is read back as one.
  * Its dtype does not distinguish it from fp32 logits. */
-static void find_softmax(struct exec_plan *plan)
+static void find_softmax(struct assignment *assignment)
 {
-    const struct ir *ir = plan->ir;
+    const struct ir *ir = assignment->ir;
     bool *is_softmax = heap_zalloc((size_t)ir->buffer.count + 1, sizeof *is_softmax);
-    plan->softmax = arena_array(&plan->arena, ir->op.count, sizeof *plan->softmax);
+    assignment->softmax =
+        arena_array(&assignment->arena, ir->op.count, sizeof *assignment->softmax);
     for (uint32_t op = 0; op < ir->op.count; op++)
         if (ir->op.kind[op] == WORK_CROSS_ENTROPY && ir->op.writes[op] > 2) {
             uint32_t buffer = ir_write(ir, op, 2).buffer.i;
@@ -210,34 +216,36 @@ static void find_softmax(struct exec_plan *plan)
         }
     for (uint32_t op = 0; op < ir->op.count; op++)
         if (ir->op.kind[op] == WORK_CROSS_ENTROPY_BACKWARD)
-            plan->softmax[op] = is_softmax[ir_read(ir, op, 0).buffer.i];
+            assignment->softmax[op] = is_softmax[ir_read(ir, op, 0).buffer.i];
     free(is_softmax);
 }
 
 /* Finds the elements that each rank's SQUARE_SUM adds: of a whole buffer that is bound to tensors those of the tensors,
  * each weighted so that elements which several ranks hold count once; of any other operand all. */
-static void find_shares(struct exec_plan *plan)
+static void find_shares(struct assignment *assignment)
 {
-    const struct ir *ir = plan->ir;
+    const struct ir *ir = assignment->ir;
     uint32_t rows = 0;
-    plan->share_row = arena_array(&plan->arena, ir->op.count, sizeof *plan->share_row);
+    assignment->share_row =
+        arena_array(&assignment->arena, ir->op.count, sizeof *assignment->share_row);
     for (uint32_t op = 0; op < ir->op.count; op++)
-        plan->share_row[op] = ir->op.kind[op] == WORK_SQUARE_SUM ? rows++ : IR_NONE;
-    plan->shares = arena_array(&plan->arena, (size_t)rows * plan->ranks, sizeof *plan->shares);
+        assignment->share_row[op] = ir->op.kind[op] == WORK_SQUARE_SUM ? rows++ : IR_NONE;
+    assignment->shares = arena_array(&assignment->arena, (size_t)rows * assignment->ranks,
+                                     sizeof *assignment->shares);
     for (uint32_t op = 0; op < ir->op.count && rows > 0; op++) {
-        if (plan->share_row[op] == IR_NONE)
+        if (assignment->share_row[op] == IR_NONE)
             continue;
         struct view view = ir_read(ir, op, 0);
         int64_t over = ir_work(ir, op)->square_sum.over;
         uint16_t group = over > 0 ? (uint16_t)(over - 1) : IR_NONE16;
         bool whole = view.begin == 0 && view.count == ir_buffer_elements(ir, view.buffer);
-        for (uint32_t rank = 0; rank < plan->ranks; rank++) {
-            struct plan_shares *to =
-                &plan->shares[(size_t)plan->share_row[op] * plan->ranks + rank];
-            if (plan->role[rank] != ir->buffer.role[view.buffer.i])
+        for (uint32_t rank = 0; rank < assignment->ranks; rank++) {
+            struct assignment_shares *to =
+                &assignment->shares[(size_t)assignment->share_row[op] * assignment->ranks + rank];
+            if (assignment->role[rank] != ir->buffer.role[view.buffer.i])
                 continue;
             to->count = whole ? bindings_shares(ir, rank, view.buffer.i, group, NULL) : 1;
-            to->share = arena_array(&plan->arena, (size_t)to->count + 1, sizeof *to->share);
+            to->share = arena_array(&assignment->arena, (size_t)to->count + 1, sizeof *to->share);
             to->share[0] = (struct copied_run){0, view.count, 1};
             if (whole)
                 bindings_shares(ir, rank, view.buffer.i, group, to->share);
@@ -247,29 +255,31 @@ static void find_shares(struct exec_plan *plan)
 
 /* ---- documents ---- */
 
-static enum status find_pieces(struct exec_plan *plan, const char *name, struct diag *diag)
+static enum status find_pieces(struct assignment *assignment, const char *name, struct diag *diag)
 {
-    const struct ir *ir = plan->ir;
+    const struct ir *ir = assignment->ir;
     struct visible_pieces pieces = {0};
     uint32_t rows = 0;
-    plan->pieces_row = arena_array(&plan->arena, ir->shape_count, sizeof *plan->pieces_row);
+    assignment->pieces_row =
+        arena_array(&assignment->arena, ir->shape_count, sizeof *assignment->pieces_row);
     for (uint32_t s = 0; s < ir->shape_count; s++)
-        plan->pieces_row[s] = work_has_documents(&ir->shape[s]) ? rows++ : IR_NONE;
-    plan->pieces = arena_array(&plan->arena, (size_t)rows * plan->ranks, sizeof *plan->pieces);
+        assignment->pieces_row[s] = work_has_documents(&ir->shape[s]) ? rows++ : IR_NONE;
+    assignment->pieces = arena_array(&assignment->arena, (size_t)rows * assignment->ranks,
+                                     sizeof *assignment->pieces);
     for (uint32_t s = 0; s < ir->shape_count; s++) {
-        if (plan->pieces_row[s] == IR_NONE)
+        if (assignment->pieces_row[s] == IR_NONE)
             continue;
         if (visible_unfit(ir) != NULL || visible_unfit_work(ir, &ir->shape[s]) != NULL)
             return diag_error(
                 diag, (struct loc){name, 0, 0}, STATUS_BAD_INPUT,
                 "an attention over documents does not fit the sequences of the schedule; "
                 "longhaul check says which");
-        for (uint32_t rank = 0; rank < plan->ranks; rank++) {
-            struct plan_pieces *to =
-                &plan->pieces[(size_t)plan->pieces_row[s] * plan->ranks + rank];
+        for (uint32_t rank = 0; rank < assignment->ranks; rank++) {
+            struct assignment_pieces *to =
+                &assignment->pieces[(size_t)assignment->pieces_row[s] * assignment->ranks + rank];
             visible_pieces(ir, &ir->shape[s], rank, &pieces);
             to->count = pieces.count;
-            to->piece = arena_array(&plan->arena, pieces.count + 1u, sizeof *to->piece);
+            to->piece = arena_array(&assignment->arena, pieces.count + 1u, sizeof *to->piece);
             if (pieces.count > 0)
                 memcpy(to->piece, pieces.piece, pieces.count * sizeof *to->piece);
         }
@@ -305,49 +315,52 @@ static bool same_channel(const struct endpoint *a, const struct endpoint *b)
 }
 
 /* The other end of a send or receive; false when the group ends before it. */
-static bool find_peer(const struct exec_plan *plan, uint32_t rank, uint32_t op, uint32_t *peer)
+static bool find_peer(const struct assignment *assignment, uint32_t rank, uint32_t op,
+                      uint32_t *peer)
 {
-    const struct work *work = ir_work(plan->ir, op);
+    const struct work *work = ir_work(assignment->ir, op);
     uint32_t group = (uint32_t)work->p2p.group;
-    int64_t index = (int64_t)plan_index(plan, rank, group) + work->p2p.by;
-    if (index < 0 || index >= plan->size[group])
+    int64_t index = (int64_t)assignment_index(assignment, rank, group) + work->p2p.by;
+    if (index < 0 || index >= assignment->size[group])
         return false;
-    *peer = group_member(&plan->ir->mesh, &plan->ir->group[group], plan_instance(plan, rank, group),
-                         (uint32_t)index);
+    *peer = group_member(&assignment->ir->mesh, &assignment->ir->group[group],
+                         assignment_instance(assignment, rank, group), (uint32_t)index);
     return true;
 }
 
 /* Gives the n-th send and the n-th receive of a channel the same number. */
-static void match(struct exec_plan *plan, const struct endpoint *end, uint32_t begin, uint32_t stop)
+static void match(struct assignment *assignment, const struct endpoint *end, uint32_t begin,
+                  uint32_t stop)
 {
-    uint32_t sends = 0, receives = 0, base = plan->message_count;
+    uint32_t sends = 0, receives = 0, base = assignment->message_count;
     for (uint32_t i = begin; i < stop; i++) {
-        bool send = plan->ir->op.kind[end[i].op] == WORK_SEND;
+        bool send = assignment->ir->op.kind[end[i].op] == WORK_SEND;
         uint32_t id = base + (send ? sends++ : receives++);
-        while (plan->message_count <= id)
-            plan->message[plan->message_count++] = (struct plan_message){
+        while (assignment->message_count <= id)
+            assignment->message[assignment->message_count++] = (struct assignment_message){
                 end[begin].source, end[begin].destination, end[begin].channel, IR_NONE, IR_NONE};
         if (send)
-            plan->message[id].send_op = end[i].op;
+            assignment->message[id].send_op = end[i].op;
         else
-            plan->message[id].recv_op = end[i].op;
-        plan->message_of[(size_t)end[i].rank * plan->op_stride +
-                         (end[i].op - plan_first(plan, end[i].rank))] = id;
+            assignment->message[id].recv_op = end[i].op;
+        assignment->message_of[(size_t)end[i].rank * assignment->op_stride +
+                               (end[i].op - assignment_first(assignment, end[i].rank))] = id;
     }
 }
 
-static enum status match_messages(struct exec_plan *plan, const char *name, struct diag *diag)
+static enum status match_messages(struct assignment *assignment, const char *name,
+                                  struct diag *diag)
 {
-    const struct ir *ir = plan->ir;
+    const struct ir *ir = assignment->ir;
     struct endpoint *end = NULL;
     size_t count = 0, capacity = 0;
     enum status status = STATUS_OK;
-    for (uint32_t rank = 0; rank < plan->ranks; rank++)
-        for (uint32_t k = 0; k < plan_ops(plan, rank); k++) {
-            uint32_t op = plan_first(plan, rank) + k, peer;
-            if (!is_message(ir->op.kind[op]) || !plan_works(plan, rank, op))
+    for (uint32_t rank = 0; rank < assignment->ranks; rank++)
+        for (uint32_t k = 0; k < assignment_ops(assignment, rank); k++) {
+            uint32_t op = assignment_first(assignment, rank) + k, peer;
+            if (!is_message(ir->op.kind[op]) || !assignment_works(assignment, rank, op))
                 continue;
-            if (!find_peer(plan, rank, op, &peer)) {
+            if (!find_peer(assignment, rank, op, &peer)) {
                 status = diag_error(diag, (struct loc){name, 0, 0}, STATUS_BAD_INPUT,
                                     "op %" PRIu32 " (%s) on rank %" PRIu32
                                     " reaches past the end of group %s",
@@ -366,12 +379,13 @@ static enum status match_messages(struct exec_plan *plan, const char *name, stru
     if (count == 0)
         goto out;
     qsort(end, count, sizeof *end, by_channel);
-    plan->message = arena_array(&plan->arena, count, sizeof *plan->message);
-    plan->message_of =
-        arena_array(&plan->arena, (size_t)plan->ranks * plan->op_stride, sizeof *plan->message_of);
+    assignment->message = arena_array(&assignment->arena, count, sizeof *assignment->message);
+    assignment->message_of =
+        arena_array(&assignment->arena, (size_t)assignment->ranks * assignment->op_stride,
+                    sizeof *assignment->message_of);
     for (uint32_t begin = 0, i = 1; i <= count; i++)
         if (i == count || !same_channel(&end[begin], &end[i])) {
-            match(plan, end, begin, i);
+            match(assignment, end, begin, i);
             begin = i;
         }
 out:
@@ -379,44 +393,47 @@ out:
     return status;
 }
 
-enum status plan_init(struct exec_plan *plan, const struct ir *ir, const char *name,
-                      struct diag *diag)
+enum status assignment_init(struct assignment *assignment, const struct ir *ir, const char *name,
+                            struct diag *diag)
 {
-    *plan = (struct exec_plan){.ir = ir, .ranks = mesh_ranks(&ir->mesh)};
-    if (plan->ranks > PLAN_RANKS_MAX)
+    *assignment = (struct assignment){.ir = ir, .ranks = mesh_ranks(&ir->mesh)};
+    if (assignment->ranks > ASSIGNMENT_RANKS_MAX)
         return diag_error(diag, (struct loc){name, 0, 0}, STATUS_BAD_INPUT,
                           "the schedule has %" PRIu32
                           " ranks, which run as threads of one process; at most %d can be run",
-                          plan->ranks, PLAN_RANKS_MAX);
+                          assignment->ranks, ASSIGNMENT_RANKS_MAX);
     if (ir->op.count == 0)
         return diag_error(diag, (struct loc){name, 0, 0}, STATUS_BAD_INPUT,
                           "the schedule has no ops: there is nothing to run");
-    enum status status = place_ranks(plan, name, diag);
+    enum status status = place_ranks(assignment, name, diag);
     if (status == STATUS_OK)
         status = check_buffers(ir, name, diag);
-    plan->call = arena_array(&plan->arena, ir->op.count, sizeof *plan->call);
-    plan->calls = arena_array(&plan->arena, ir->group_count, sizeof *plan->calls);
-    plan->barriers = arena_array(&plan->arena, ir->group_count, sizeof *plan->barriers);
+    assignment->call = arena_array(&assignment->arena, ir->op.count, sizeof *assignment->call);
+    assignment->calls = arena_array(&assignment->arena, ir->group_count, sizeof *assignment->calls);
+    assignment->barriers =
+        arena_array(&assignment->arena, ir->group_count, sizeof *assignment->barriers);
     for (uint32_t r = 0; r < ir->role_count; r++)
-        plan->op_stride =
-            ir->role[r].op_count > plan->op_stride ? ir->role[r].op_count : plan->op_stride;
+        assignment->op_stride = ir->role[r].op_count > assignment->op_stride
+                                    ? ir->role[r].op_count
+                                    : assignment->op_stride;
     for (uint32_t r = 0; r < ir->role_count && status == STATUS_OK; r++)
-        status = plan_role(plan, &ir->role[r], name, diag);
+        status = place_role(assignment, &ir->role[r], name, diag);
     if (status == STATUS_OK)
-        status = match_messages(plan, name, diag);
+        status = match_messages(assignment, name, diag);
     if (status == STATUS_OK) {
-        find_softmax(plan);
-        find_shares(plan);
-        status = find_pieces(plan, name, diag);
+        find_softmax(assignment);
+        find_shares(assignment);
+        status = find_pieces(assignment, name, diag);
     }
     return status;
 }
 
-void plan_list_streams(const struct exec_plan *plan, uint32_t rank, struct plan_stream *list,
-                       uint32_t **place)
+void assignment_list_streams(const struct assignment *assignment, uint32_t rank,
+                             struct assignment_stream *list, uint32_t **place)
 {
-    const struct ir *ir = plan->ir;
-    uint32_t first = plan_first(plan, rank), count = plan_ops(plan, rank), synced = 0;
+    const struct ir *ir = assignment->ir;
+    uint32_t first = assignment_first(assignment, rank), count = assignment_ops(assignment, rank),
+             synced = 0;
     *place = heap_alloc((size_t)count + 1, sizeof **place);
     for (uint32_t k = 0; k < count; k++) {
         bool sync = work_kind_info(ir->op.kind[first + k])->stream == STREAM_SYNC;
@@ -429,10 +446,10 @@ void plan_list_streams(const struct exec_plan *plan, uint32_t rank, struct plan_
             list[ir->op.stream[first + k]].op[(*place)[k]] = first + k;
 }
 
-void plan_release(struct exec_plan *plan)
+void assignment_release(struct assignment *assignment)
 {
-    arena_release(&plan->arena);
-    *plan = (struct exec_plan){0};
+    arena_release(&assignment->arena);
+    *assignment = (struct assignment){0};
 }
 
 /* ---- what is read before it is written ---- */
@@ -470,7 +487,7 @@ static void add_written(struct written *w, uint64_t begin, uint64_t end)
     w->part[w->count++] = (struct ir_extent){begin, end - begin};
 }
 
-bool *plan_reads_first(const struct ir *ir, uint32_t kinds)
+bool *assignment_reads_first(const struct ir *ir, uint32_t kinds)
 {
     bool *first = heap_zalloc((size_t)ir->buffer.count + 1, sizeof *first);
     struct written *written = heap_zalloc((size_t)ir->buffer.count + 1, sizeof *written);

@@ -1,0 +1,124 @@
+/* exec/assignment.h: the role, groups, messages and guards of each rank, derived from a schedule once before it runs.
+ *
+ * Roles, guards and places in groups are looked up per rank. Every communication op gets the number by which it is
+ * matched with its counterparts: members of a group match by issue order, sends and receives first-in-first-out per
+ * (source, destination, channel). */
+#ifndef EXEC_ASSIGNMENT_H
+#define EXEC_ASSIGNMENT_H
+
+#include "base/diag.h"
+#include "exec/bindings.h"
+#include "schedule/ir/ir.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { ASSIGNMENT_RANKS_MAX = 1024 }; /* each rank needs several threads */
+
+/* One op's part in a message between two ranks. */
+struct assignment_message {
+    uint32_t source, destination, channel;
+    uint32_t send_op, recv_op; /* IR_NONE: no op does */
+};
+
+/* The elements of a rank's operand that count in a sum over ranks. */
+struct assignment_shares {
+    struct copied_run *share;
+    uint32_t count;
+};
+
+/* The pieces of keys that an attention op sees on a rank. */
+struct assignment_pieces {
+    struct attention_piece *piece;
+    uint32_t count;
+};
+
+struct assignment {
+    const struct ir *ir;
+    uint32_t ranks;
+    uint16_t *role;      /* (ranks) */
+    bool *passes;        /* (ranks, guards) */
+    uint32_t *instance;  /* (ranks, groups) of the group that the rank is in; IR_NONE: in none */
+    uint32_t *index;     /* (ranks, groups) its index there */
+    uint32_t *size;      /* (groups) members of an instance */
+    uint32_t *instances; /* (groups) */
+    uint32_t *call;      /* (ops) of a collective: how many of its group the role lists before it */
+    uint32_t *calls;     /* (groups) the most collectives that a role lists */
+    uint32_t *barriers;  /* (groups) the most barriers that a role lists */
+    bool *
+        softmax; /* (ops) CROSS_ENTROPY_BACKWARD: a CROSS_ENTROPY wrote its first read as softmax */
+    struct assignment_shares *shares; /* (rows, ranks): of SQUARE_SUM ops */
+    uint32_t *share_row;              /* (ops) row of shares, or IR_NONE */
+    struct assignment_pieces *pieces; /* (rows, ranks): of shapes with mask DOCUMENTS */
+    uint32_t *pieces_row;             /* (shapes) row of pieces, or IR_NONE */
+    struct assignment_message *message;
+    uint32_t message_count;
+    /* (ranks, op_stride) the number of each SEND or RECV that no guard leaves out; NULL when there are none. Index:
+     * op minus the role's first. */
+    uint32_t *message_of;
+    uint32_t op_stride; /* ops of the largest role */
+    struct arena arena;
+};
+
+/* Checks everything that a run relies on (operand sizes and dtypes, offsets within the arenas, waits
+ * on ops of the same role, groups that hold the ranks that use them) and fills *assignment. */
+enum status assignment_init(struct assignment *assignment, const struct ir *ir, const char *name,
+                            struct diag *diag);
+void assignment_release(struct assignment *assignment);
+
+/* Returns for each buffer whether it is bound to one of `kinds` (a mask of 1u << enum binding_kind) and an op may read
+ * elements of it that no earlier op of the list has written; from malloc(). */
+bool *assignment_reads_first(const struct ir *ir, uint32_t kinds);
+
+/* The ops of a rank on one stream, in list order. */
+struct assignment_stream {
+    uint32_t *op; /* (op_count) */
+    uint32_t op_count;
+};
+
+/* Lists the ops of a rank by stream. list (one row per stream, all-zero before) gets the ops of each stream, *place
+ * each op's place on its stream; a SYNC op, which is on no stream, has its place among the host's SYNC ops. list[].op
+ * and *place are from malloc(). */
+void assignment_list_streams(const struct assignment *assignment, uint32_t rank,
+                             struct assignment_stream *list, uint32_t **place);
+
+static inline uint32_t assignment_role_of(const struct assignment *assignment, uint32_t rank)
+{
+    return assignment->role[rank];
+}
+/* True if the op does its work on the rank: it has no guard, or its guard passes there. */
+static inline bool assignment_works(const struct assignment *assignment, uint32_t rank, uint32_t op)
+{
+    uint16_t guard = assignment->ir->op.guard[op];
+    return guard == IR_NONE16 ||
+           assignment->passes[(size_t)rank * assignment->ir->guard_count + guard];
+}
+static inline uint32_t assignment_first(const struct assignment *assignment, uint32_t rank)
+{
+    return assignment->ir->role[assignment->role[rank]].op_begin;
+}
+static inline uint32_t assignment_ops(const struct assignment *assignment, uint32_t rank)
+{
+    return assignment->ir->role[assignment->role[rank]].op_count;
+}
+/* Returns the instance of a group that a rank is in; assignment_index() returns the rank's index there. */
+static inline uint32_t assignment_instance(const struct assignment *assignment, uint32_t rank,
+                                           uint32_t group)
+{
+    return assignment->instance[(size_t)rank * assignment->ir->group_count + group];
+}
+static inline uint32_t assignment_index(const struct assignment *assignment, uint32_t rank,
+                                        uint32_t group)
+{
+    return assignment->index[(size_t)rank * assignment->ir->group_count + group];
+}
+static inline uint32_t assignment_message(const struct assignment *assignment, uint32_t rank,
+                                          uint32_t op)
+{
+    return assignment->message_of[(size_t)rank * assignment->op_stride +
+                                  (op - assignment_first(assignment, rank))];
+}
+/* True for ALL_TO_ALL .. SHIFT, in which all members of a group instance take part. */
+bool assignment_is_collective(enum work_kind kind);
+
+#endif
