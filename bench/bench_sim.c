@@ -10,11 +10,11 @@
  * Rounds are repeated until the medians are stable (bench/repeat.h). `share` is the baseline's time divided by that
  * of our events: the part of a simulation that SimGrid's solver and engine take. */
 #include "bench/repeat.h"
-#include "sim/plan/fold.h"
-#include "sim/plan/plan.h"
-#include "sim/plan/prune.h"
 #include "sim/scheduler/engine.h"
 #include "sim/sim.h"
+#include "sim/traffic/fold.h"
+#include "sim/traffic/prune.h"
+#include "sim/traffic/traffic.h"
 
 #include "base/arena.h"
 
@@ -228,7 +228,7 @@ struct flow_start {
 };
 
 struct flow_replay {
-    const struct sim_plan *plan;
+    const struct traffic *traffic;
     const struct fold *fold;
     struct flow_start *step;
     size_t count, next;
@@ -245,7 +245,7 @@ static void replay_done(void *context, int64_t tag)
         for (uint32_t i = r->fold->flow_begin[t]; i < r->fold->flow_begin[t + 1]; i++) {
             const uint32_t *begin = &r->fold->link_begin[r->fold->flow[i]];
             engine_flow(r->fold->link + begin[0], begin[1] - begin[0],
-                        r->plan->flows.bytes[r->fold->flow[i]], 1);
+                        r->traffic->flows.bytes[r->fold->flow[i]], 1);
         }
     }
     if (r->next < r->count)
@@ -264,20 +264,20 @@ static int compare_steps(const void *left, const void *right)
  * transfer after its last participant starts the op. */
 static void collect_steps(struct flow_replay *r, const struct sim_result *result)
 {
-    const struct sim_plan *plan = r->plan;
-    r->step = heap_alloc((size_t)plan->rank_count * plan->ir->op.count + 1, sizeof *r->step);
-    for (uint32_t k = 0; k < plan->channel_count; k++) {
-        const struct channel *channel = &plan->channel[k];
-        const struct line *line = &plan->line[channel->line];
+    const struct traffic *traffic = r->traffic;
+    r->step = heap_alloc((size_t)traffic->rank_count * traffic->ir->op.count + 1, sizeof *r->step);
+    for (uint32_t k = 0; k < traffic->channel_count; k++) {
+        const struct channel *channel = &traffic->channel[k];
+        const struct line *line = &traffic->line[channel->line];
         for (uint32_t i = 0; i < line->op_count[0]; i++) {
-            uint32_t op = plan->line_op[line->op_begin[0] + i];
-            uint32_t t = channel->transfer_begin + plan->op_variant[op];
+            uint32_t op = traffic->line_op[line->op_begin[0] + i];
+            uint32_t t = channel->transfer_begin + traffic->op_variant[op];
             double date_s = 0;
             for (uint32_t p = 0; p < channel->participant_count; p++) {
-                uint32_t rank = plan->participant[channel->participant_begin + p];
+                uint32_t rank = traffic->participant[channel->participant_begin + p];
                 date_s = fmax(date_s, sim_start_s(result, rank)[op]);
             }
-            r->step[r->count++] = (struct flow_start){date_s + plan->transfer[t].latency_s, t};
+            r->step[r->count++] = (struct flow_start){date_s + traffic->transfer[t].latency_s, t};
         }
     }
     qsort(r->step, r->count, sizeof *r->step, compare_steps);
@@ -294,17 +294,17 @@ static double replay_s(const struct ir *ir, const struct cluster *cluster,
     fflush(stdout);
     pid_t child = fork();
     if (child == 0) {
-        struct sim_plan plan;
+        struct traffic traffic;
         struct pruned pruned;
         struct fold fold;
-        if (plan_make(&plan, ir, cluster, costs, result->even_guards,
-                      &(struct sim_options){.exact = true}, "bench", NULL) != STATUS_OK)
+        if (traffic_make(&traffic, ir, cluster, costs, result->even_guards,
+                         &(struct sim_options){.exact = true}, "bench", NULL) != STATUS_OK)
             _exit(1);
-        prune_make(&pruned, &plan.platform, &plan.flows);
-        fold_make(&fold, &plan, &pruned, true);
-        struct flow_replay r = {.plan = &plan, .fold = &fold};
+        prune_make(&pruned, &traffic.platform, &traffic.flows);
+        fold_make(&fold, &traffic, &pruned, true);
+        struct flow_replay r = {.traffic = &traffic, .fold = &fold};
         collect_steps(&r, result);
-        engine_init(replay_done, NULL, &r, fold.bytes_per_s, plan.platform.link_count);
+        engine_init(replay_done, NULL, &r, fold.bytes_per_s, traffic.platform.link_count);
         double began_s = own_processor_s();
         replay_done(&r, 0);
         const char *fault = engine_run();

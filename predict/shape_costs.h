@@ -4,7 +4,7 @@
 #define PREDICT_SHAPE_COSTS_H
 
 #include "predict/prediction.h"
-#include "sim/plan/sim_costs.h"
+#include "sim/traffic/sim_costs.h"
 
 /* Every array has an element for each shape of the schedule (struct ir, shape). All-zero is empty. */
 struct shape_costs {

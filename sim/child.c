@@ -20,7 +20,7 @@
 static enum status share_memory(struct child_run *run, const char *name, struct diag *diag)
 {
     size_t head = (sizeof *run->shared + 63) / 64 * 64, rows = run->fold.row[run->fold.class_count];
-    run->size = head + 2 * rows * sizeof(double) + run->plan.transfer_count * sizeof(uint64_t);
+    run->size = head + 2 * rows * sizeof(double) + run->traffic.transfer_count * sizeof(uint64_t);
     void *memory = mmap(NULL, run->size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED)
         return diag_error(diag, (struct loc){.name = name}, STATUS_SYSTEM,
@@ -108,7 +108,7 @@ void child_run_release(struct child_run *run)
         munmap(run->shared, run->size);
     fold_release(&run->fold);
     prune_release(&run->pruned);
-    sim_plan_release(&run->plan);
+    traffic_release(&run->traffic);
 }
 
 enum status child_run_make(struct child_run *run, const struct ir *ir,
@@ -117,12 +117,12 @@ enum status child_run_make(struct child_run *run, const struct ir *ir,
                            struct diag *diag)
 {
     *run = (struct child_run){0};
-    enum status status = plan_make(&run->plan, ir, cluster, costs, even, options, name, diag);
+    enum status status = traffic_make(&run->traffic, ir, cluster, costs, even, options, name, diag);
     if (status != STATUS_OK)
         return status;
-    prune_make(&run->pruned, &run->plan.platform, &run->plan.flows);
-    fold_make(&run->fold, &run->plan, &run->pruned, options->exact);
-    struct scheduler *scheduler = schedule_new(&run->plan, &run->fold);
+    prune_make(&run->pruned, &run->traffic.platform, &run->traffic.flows);
+    fold_make(&run->fold, &run->traffic, &run->pruned, options->exact);
+    struct scheduler *scheduler = schedule_new(&run->traffic, &run->fold);
     status = share_memory(run, name, diag);
     if (status == STATUS_OK)
         status = run_forked(scheduler, run, name, diag);

@@ -5,10 +5,10 @@
 #ifndef SIM_CHILD_H
 #define SIM_CHILD_H
 
-#include "sim/plan/fold.h"
-#include "sim/plan/plan.h"
-#include "sim/plan/prune.h"
 #include "sim/scheduler/scheduler.h"
+#include "sim/traffic/fold.h"
+#include "sim/traffic/prune.h"
+#include "sim/traffic/traffic.h"
 
 enum { CHILD_WHY_SIZE = 2048 };
 
@@ -23,7 +23,7 @@ struct child_shared {
 
 /* A list and its times. All-zero is empty. */
 struct child_run {
-    struct sim_plan plan;
+    struct traffic traffic;
     struct pruned pruned;
     struct fold fold;
     struct child_shared *shared;

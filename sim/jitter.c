@@ -1,6 +1,6 @@
 #include "sim/jitter.h"
 
-#include "sim/plan/plan.h"
+#include "sim/traffic/traffic.h"
 
 #include <gsl/gsl_cdf.h>
 #include <math.h>
@@ -30,7 +30,7 @@ static double *first_waiters(const struct ir *ir, const struct sim_class *class,
         first[k] = INFINITY;
     for (uint32_t k = 0; k < class->op_count; k++) {
         uint32_t op = class->op_begin + k;
-        if (!plan_is_kernel(ir, op))
+        if (!traffic_is_kernel(ir, op))
             continue;
         for (uint32_t w = 0; w < ir->op.wait_count[op]; w++) {
             uint32_t other = ir->wait[ir->op.wait_begin[op] + w].i - class->op_begin;
@@ -55,7 +55,7 @@ static void walk(struct jitter_walk *w, uint32_t begin, uint32_t end)
     for (uint32_t op = begin; op < end; op++) {
         uint32_t k = op - w->class->op_begin, met;
         double spread = w->relative * (w->end_s[k] - w->start_s[k]);
-        if (plan_is_kernel(ir, op)) {
+        if (traffic_is_kernel(ir, op)) {
             w->variance += spread * spread;
             continue;
         }

@@ -10,12 +10,13 @@ enum { LINK_NAME_SIZE = 96 };
 /* Returns the bytes over each link. Every channel of a class carried the same as the simulated one. */
 static double *carried_bytes(const struct child_run *run)
 {
-    const struct sim_plan *plan = &run->plan;
-    const struct flow_table *flows = &plan->flows;
-    double *bytes = heap_zalloc(plan->platform.link_count + 1u, sizeof *bytes);
-    for (uint32_t t = 0; t < plan->transfer_count; t++) {
-        const struct transfer *of = &plan->transfer[t];
-        double done = (double)run->shared->times.transfers_done[fold_transfer(&run->fold, plan, t)];
+    const struct traffic *traffic = &run->traffic;
+    const struct flow_table *flows = &traffic->flows;
+    double *bytes = heap_zalloc(traffic->platform.link_count + 1u, sizeof *bytes);
+    for (uint32_t t = 0; t < traffic->transfer_count; t++) {
+        const struct transfer *of = &traffic->transfer[t];
+        double done =
+            (double)run->shared->times.transfers_done[fold_transfer(&run->fold, traffic, t)];
         for (uint32_t f = of->flow_begin; f < of->flow_begin + of->flow_count; f++)
             for (uint32_t i = flows->link_begin[f]; i < flows->link_begin[f + 1]; i++)
                 bytes[flows->link[i]] += done * flows->bytes[f];
@@ -37,7 +38,7 @@ static bool is_named_before(const struct platform *platform, uint32_t a, uint32_
 
 void link_loads_fill(struct sim_result *result, const struct child_run *run)
 {
-    const struct platform *platform = &run->plan.platform;
+    const struct platform *platform = &run->traffic.platform;
     double *bytes = carried_bytes(run), most = 0;
     uint32_t busiest = UINT32_MAX;
     result->load = arena_array(&result->arena, platform->link_count, sizeof *result->load);

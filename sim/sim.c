@@ -4,8 +4,8 @@
 #include "sim/even/even.h"
 #include "sim/link_loads.h"
 #include "sim/memory/memory.h"
-#include "sim/plan/replicas.h"
-#include "sim/plan/steady.h"
+#include "sim/traffic/replicas.h"
+#include "sim/traffic/steady.h"
 
 /* ---- the result ---- */
 
@@ -13,16 +13,16 @@
  * each class. */
 static void fill_ranks(struct sim_result *result, const struct ir *ir, const struct child_run *run)
 {
-    const struct sim_plan *plan = &run->plan;
-    int64_t per_node = plan->cluster->gpus_per_node;
+    const struct traffic *traffic = &run->traffic;
+    int64_t per_node = traffic->cluster->gpus_per_node;
     uint32_t ranks = mesh_ranks(&ir->mesh);
     result->rank_count = ranks;
     result->node_count = (uint32_t)((ranks + per_node - 1) / per_node);
-    result->replicas = ranks / plan->rank_count;
+    result->replicas = ranks / traffic->rank_count;
     result->class_of_rank = arena_array(&result->arena, ranks, sizeof *result->class_of_rank);
     for (uint32_t rank = 0; rank < ranks; rank++) {
         result->class_of_rank[rank] =
-            run->fold.class_of_rank[replicas_row(&ir->mesh, &plan->mesh, rank)];
+            run->fold.class_of_rank[replicas_row(&ir->mesh, &traffic->mesh, rank)];
         result->classes[result->class_of_rank[rank]].ranks++;
     }
 }
@@ -30,7 +30,7 @@ static void fill_ranks(struct sim_result *result, const struct ir *ir, const str
 static void fill_classes(struct sim_result *result, const struct ir *ir,
                          const struct child_run *run)
 {
-    const struct sim_plan *plan = &run->plan;
+    const struct traffic *traffic = &run->traffic;
     const struct fold *fold = &run->fold;
     result->class_count = fold->class_count;
     result->row_count = fold->row[fold->class_count];
@@ -38,9 +38,9 @@ static void fill_classes(struct sim_result *result, const struct ir *ir,
     result->peak = arena_array(&result->arena, fold->class_count, sizeof *result->peak);
     fill_ranks(result, ir, run);
     for (uint32_t c = 0; c < fold->class_count; c++) {
-        uint32_t row = fold->rank_of_class[c], role = plan->role_of_rank[row];
+        uint32_t row = fold->rank_of_class[c], role = traffic->role_of_rank[row];
         struct sim_class *class = &result->classes[c];
-        class->rank = plan->rank[row];
+        class->rank = traffic->rank[row];
         class->role = role;
         class->row = fold->row[c];
         if (role == IR_NONE)
@@ -60,7 +60,7 @@ static void find_periods(struct sim_result *result, const struct ir *ir,
     struct steady_times times = {run->shared->times.start_s, run->shared->times.end_s};
     result->period_s = arena_array(&result->arena, ir->repeats.run_count, sizeof *result->period_s);
     result->unsteady =
-        !steady_periods(&run->plan, &run->fold, times, result->period_s, &result->step_s);
+        !steady_periods(&run->traffic, &run->fold, times, result->period_s, &result->step_s);
 }
 
 /* Fills the result from a simulation, and takes over its times. */

@@ -15,8 +15,8 @@
 #include "base/diag.h"
 #include "models/cluster.h"
 #include "schedule/ir/ir.h"
-#include "sim/plan/sim_costs.h"
 #include "sim/result/sim_result.h"
+#include "sim/traffic/sim_costs.h"
 #include "traces/trace.h"
 
 #include <stdbool.h>

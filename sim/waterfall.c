@@ -2,7 +2,7 @@
 
 #include "base/arena.h"
 #include "schedule/ir/visible.h"
-#include "sim/plan/plan.h"
+#include "sim/traffic/traffic.h"
 
 #include <assert.h>
 #include <math.h>
@@ -209,7 +209,7 @@ static void explain_gap(struct maker *m, uint32_t row, double floor_s)
             return;
         }
         add_idle(m, CAUSE_HOST, m->end_s[last], until_s, floor_s);
-        enum cause cause = plan_is_kernel(m->ir, m->op_begin + last)
+        enum cause cause = traffic_is_kernel(m->ir, m->op_begin + last)
                                ? CAUSE_OTHER
                                : cause_of(m->ir, m->op_begin + last);
         if (m->end_s[last] < until_s)
@@ -249,7 +249,7 @@ static void find_before(struct maker *m)
         uint8_t stream = ir->op.stream[op];
         m->before[row] = ir->op.kind[op] == WORK_BARRIER ? IR_NONE : tail[stream];
         m->holder[row] = holder;
-        if (!plan_is_sync(ir, op))
+        if (!traffic_is_sync(ir, op))
             tail[stream] = row;
         if (ir_blocks_host(ir, op))
             holder = row;
@@ -282,7 +282,7 @@ static struct kernel *list_kernels(struct maker *m, uint32_t *count)
     for (uint32_t row = 0; row < m->op_count; row++) {
         uint32_t op = m->op_begin + row;
         m->in_pipeline = m->in_pipeline || is_stage_message(m->ir, op);
-        if (!plan_is_kernel(m->ir, op))
+        if (!traffic_is_kernel(m->ir, op))
             continue;
         if (m->ir->op.phase[op] == PHASE_FORWARD)
             m->last_forward_s = fmax(m->last_forward_s, m->end_s[row]);

@@ -81,7 +81,8 @@ struct sim_result {
     struct sim_link_load
         *load; /* idle links left out; each row is as many links as there are replicas */
     size_t load_count, busiest; /* row of the busiest */
-    uint32_t replicas; /* parts of the machine that do the same (sim/plan/replicas.h); 1 or more */
+    uint32_t
+        replicas; /* parts of the machine that do the same (sim/traffic/replicas.h); 1 or more */
     const char *busiest_name; /* "node 0 gpu 3 fabric out"; NULL: no link carried anything */
 
     struct sim_counts counts;

@@ -2,20 +2,20 @@
 
 static const char *op_name(const struct scheduler *s, uint32_t id)
 {
-    return work_kind_info(s->plan->ir->op.kind[id])->name;
+    return work_kind_info(s->traffic->ir->op.kind[id])->name;
 }
 
 /* Returns the rank of the schedule that a rank state simulates. */
 static uint32_t rank_of(const struct scheduler *s, const struct rank_state *r)
 {
-    return s->plan->rank[r->rank];
+    return s->traffic->rank[r->rank];
 }
 
 void mismatch_explain(const struct scheduler *s, uint32_t channel, uint32_t place, struct text *why)
 {
     const struct side *side = &s->side[s->channel[channel].side_begin];
     uint32_t send = side[0].ops[place], receive = side[1].ops[place];
-    const struct ir *ir = s->plan->ir;
+    const struct ir *ir = s->traffic->ir;
     text_printf(why,
                 "op %u (%s) of rank %u sends %lld bytes and meets op %u (%s) of rank %u, which "
                 "receives %lld",
@@ -45,7 +45,7 @@ static bool find_missing(const struct scheduler *s, uint32_t rank_index, uint32_
 {
     const struct rank_state *r = &s->rank_state[rank_index];
     uint32_t id = s->program[r->role].op_begin + op;
-    uint16_t line = s->plan->op_line[id];
+    uint16_t line = s->traffic->op_line[id];
     uint32_t channel[2] = {r->send[line], r->receive[line]};
     *place = scheduler_place(s, r, op);
     for (int c = 0; c < 2; c++) {

@@ -36,9 +36,9 @@ static void finish(struct scheduler *s, uint32_t rank_index, uint32_t op, double
             push_ready(s, rank_index, after->row[i]);
     }
     if (r->held == op) {
-        const double *return_s = s->plan->costs->return_s;
-        uint32_t shape = s->plan->ir->op.shape[program->op_begin + op];
-        bool runs = plan_runs(s->plan, r->rank, program->op_begin + op);
+        const double *return_s = s->traffic->costs->return_s;
+        uint32_t shape = s->traffic->ir->op.shape[program->op_begin + op];
+        bool runs = traffic_runs(s->traffic, r->rank, program->op_begin + op);
         r->held = IR_NONE;
         r->host_s = date_s + (return_s && runs ? return_s[shape] : 0);
         issue_ops(s, rank_index);
@@ -51,16 +51,16 @@ static void finish(struct scheduler *s, uint32_t rank_index, uint32_t op, double
 static void issue_ops(struct scheduler *s, uint32_t rank_index)
 {
     struct rank_state *r = &s->rank_state[rank_index];
-    const struct ir *ir = s->plan->ir;
+    const struct ir *ir = s->traffic->ir;
     const struct program *program = &s->program[r->role];
-    const double *cost_s = s->plan->costs->issue_s;
+    const double *cost_s = s->traffic->costs->issue_s;
     double host_s = r->host_s;
     bool held = false;
     while (!held && r->issued < program->op_count) {
         uint32_t row = r->issued++, op = program->op_begin + row;
-        bool sync = plan_is_sync(ir, op);
+        bool sync = traffic_is_sync(ir, op);
         held = ir_blocks_host(ir, op);
-        if (cost_s && !sync && plan_runs(s->plan, r->rank, op))
+        if (cost_s && !sync && traffic_runs(s->traffic, r->rank, op))
             host_s += cost_s[ir->op.shape[op]];
         if (held)
             r->held = row;
@@ -87,7 +87,7 @@ static void take_for(struct scheduler *s, const struct channel_state *channel, d
 
 static const struct channel_state *channel_of(const struct scheduler *s, uint32_t transfer)
 {
-    return &s->channel[s->fold->class_of_channel[s->plan->transfer[transfer].channel]];
+    return &s->channel[s->fold->class_of_channel[s->traffic->transfer[transfer].channel]];
 }
 
 static void end_event(struct scheduler *s, size_t e, double date_s)
@@ -99,7 +99,7 @@ static void end_event(struct scheduler *s, size_t e, double date_s)
         uncontended_leave(s, e);
     }
     s->times->transfers_done[s->event[e].transfer] +=
-        repeats_times(&s->plan->ir->repeats, s->side[channel->side_begin].ops[place]);
+        repeats_times(&s->traffic->ir->repeats, s->side[channel->side_begin].ops[place]);
     for (uint32_t i = 0; i < channel->side_count; i++) {
         const struct side *side = &s->side[channel->side_begin + i];
         const struct rank_state *r = &s->rank_state[side->rank_index];
@@ -117,7 +117,7 @@ static void move(struct scheduler *s, size_t e)
     uint32_t t = s->event[e].transfer;
     const struct channel_state *channel = channel_of(s, t);
     s->event[e].moves = true;
-    take_for(s, channel, 1, channel->taken.early ? s->plan->transfer[t].latency_s : 0);
+    take_for(s, channel, 1, channel->taken.early ? s->traffic->transfer[t].latency_s : 0);
     s->times->flows += s->fold->flow_begin[t + 1] - s->fold->flow_begin[t];
 }
 
@@ -149,14 +149,14 @@ static void start_flows(struct scheduler *s, size_t e)
     uncontended_hand_over(s, e);
     s->event[e].left = end - begin;
     for (uint32_t i = begin; i < end; i++)
-        scheduler_flow(s, e, fold->flow[i], s->plan->flows.bytes[fold->flow[i]]);
+        scheduler_flow(s, e, fold->flow[i], s->traffic->flows.bytes[fold->flow[i]]);
 }
 
 /* Begins an event, all sides of which have arrived. */
 static void begin_event(struct scheduler *s, size_t e)
 {
     uint32_t t = s->event[e].transfer;
-    double date_s = s->event[e].date_s + s->plan->transfer[t].latency_s;
+    double date_s = s->event[e].date_s + s->traffic->transfer[t].latency_s;
     if (s->fold->flow_begin[t] == s->fold->flow_begin[t + 1]) {
         end_event(s, e, date_s);
     } else if (date_s > s->now_s || s->ahead) {
@@ -174,7 +174,7 @@ static void arrive(struct scheduler *s, uint32_t k, uint32_t place, uint32_t var
 {
     const struct channel_state *channel = &s->channel[k];
     struct event *event = &s->event[channel->event_begin + place];
-    uint32_t transfer = s->plan->channel[s->fold->channel_of_class[k]].transfer_begin + variant;
+    uint32_t transfer = s->traffic->channel[s->fold->channel_of_class[k]].transfer_begin + variant;
     if (event->transfer == IR_NONE) {
         event->transfer = transfer;
         event->left = channel->side_count;
@@ -192,11 +192,11 @@ static void arrive(struct scheduler *s, uint32_t k, uint32_t place, uint32_t var
 static void start_event_op(struct scheduler *s, uint32_t rank_index, uint32_t op, double date_s)
 {
     const struct rank_state *r = &s->rank_state[rank_index];
-    const struct sim_plan *plan = s->plan;
+    const struct traffic *traffic = s->traffic;
     uint32_t id = s->program[r->role].op_begin + op;
-    uint16_t line = plan->op_line[id], variant = plan->op_variant[id];
+    uint16_t line = traffic->op_line[id], variant = traffic->op_variant[id];
     uint32_t place = scheduler_place(s, r, op);
-    if (plan->line[line].kind == LINE_SHIFT) {
+    if (traffic->line[line].kind == LINE_SHIFT) {
         s->left[r->row + op] = OP_ARRIVED + 2;
         arrive(s, r->send[line], place, variant, date_s);
         arrive(s, r->receive[line], place, variant, date_s);
@@ -209,30 +209,31 @@ static void start_event_op(struct scheduler *s, uint32_t rank_index, uint32_t op
 static void start_op(struct scheduler *s, uint32_t rank_index, uint32_t op)
 {
     const struct rank_state *r = &s->rank_state[rank_index];
-    const struct sim_plan *plan = s->plan;
-    uint32_t id = s->program[r->role].op_begin + op, shape = plan->ir->op.shape[id];
+    const struct traffic *traffic = s->traffic;
+    uint32_t id = s->program[r->role].op_begin + op, shape = traffic->ir->op.shape[id];
     double date_s = s->times->start_s[r->row + op];
-    if (!plan_runs(plan, r->rank, id)) {
+    if (!traffic_runs(traffic, r->rank, id)) {
         finish(s, rank_index, op, date_s);
         return;
     }
-    switch ((enum op_class)plan->op_class[id]) {
+    switch ((enum op_class)traffic->op_class[id]) {
     case OP_NOTHING: /* HOST_SYNC: from the end of the awaited op until the host continues */
         finish(s, rank_index, op,
-               date_s + (plan->costs->issue_s ? plan->costs->issue_s[shape] : 0));
+               date_s + (traffic->costs->issue_s ? traffic->costs->issue_s[shape] : 0));
         break;
     case OP_FIXED:
-        finish(s, rank_index, op, date_s + plan_duration_s(plan, r->rank, shape));
+        finish(s, rank_index, op, date_s + traffic_duration_s(traffic, r->rank, shape));
         break;
     case OP_SLOWED:
         if (s->has_flows)
-            interference_start(s, rank_index, op, date_s, plan_duration_s(plan, r->rank, shape),
-                               !plan_computes(&plan->ir->shape[shape]));
+            interference_start(s, rank_index, op, date_s,
+                               traffic_duration_s(traffic, r->rank, shape),
+                               !traffic_computes(&traffic->ir->shape[shape]));
         else
-            finish(s, rank_index, op, date_s + plan_duration_s(plan, r->rank, shape));
+            finish(s, rank_index, op, date_s + traffic_duration_s(traffic, r->rank, shape));
         break;
     case OP_HOST:
-        finish(s, rank_index, op, date_s + plan->host_s[shape]);
+        finish(s, rank_index, op, date_s + traffic->host_s[shape]);
         break;
     case OP_EVENT:
         start_event_op(s, rank_index, op, date_s);
@@ -313,7 +314,7 @@ enum status schedule_run(struct scheduler *s, struct schedule_times *times, stru
     scheduler_begin(s);
     if (s->has_flows)
         engine_init(engine_done, engine_ahead, s, s->fold->bytes_per_s,
-                    s->plan->platform.link_count);
+                    s->traffic->platform.link_count);
     for (uint32_t r = 0; r < s->rank_state_count; r++)
         issue_ops(s, r);
     start_ready(s);

@@ -14,8 +14,8 @@
 #define SIM_SCHEDULER_H
 
 #include "base/text.h"
-#include "sim/plan/fold.h"
-#include "sim/plan/plan.h"
+#include "sim/traffic/fold.h"
+#include "sim/traffic/traffic.h"
 
 struct scheduler;
 
@@ -28,8 +28,8 @@ struct schedule_times {
     uint64_t flows, timers; /* started in the engine */
 };
 
-/* Makes the tables of one run that has not started. They refer to plan and fold. */
-struct scheduler *schedule_new(const struct sim_plan *plan, const struct fold *fold);
+/* Makes the tables of one run that has not started. They refer to traffic and fold. */
+struct scheduler *schedule_new(const struct traffic *traffic, const struct fold *fold);
 void schedule_free(struct scheduler *s);
 
 /* Runs the step, once; the arrays are the caller's. On STATUS_BAD_INPUT (the schedule cannot end)

@@ -21,7 +21,7 @@ static uint32_t stream_before(const struct ir *ir, uint32_t id, uint32_t row, ui
 
 static void build_program(struct scheduler *s, uint32_t role)
 {
-    const struct ir *ir = s->plan->ir;
+    const struct ir *ir = s->traffic->ir;
     struct program *p = &s->program[role];
     p->op_begin = ir->role[role].op_begin;
     p->op_count = ir->role[role].op_count;
@@ -56,14 +56,14 @@ static uint32_t class_or_none(const struct fold *fold, uint32_t channel)
 
 static void build_runners(struct scheduler *s)
 {
-    const struct sim_plan *plan = s->plan;
+    const struct traffic *traffic = s->traffic;
     const struct fold *fold = s->fold;
-    uint32_t lines = plan->line_count;
+    uint32_t lines = traffic->line_count;
     s->rank_state_count = fold->class_count;
     s->rank_state = arena_array(&s->arena, s->rank_state_count, sizeof *s->rank_state);
     s->ending = arena_array(&s->arena, s->rank_state_count, sizeof *s->ending);
     for (uint32_t c = 0; c < fold->class_count; c++) {
-        uint32_t rank = fold->rank_of_class[c], role = plan->role_of_rank[rank];
+        uint32_t rank = fold->rank_of_class[c], role = traffic->role_of_rank[rank];
         struct rank_state *r = &s->rank_state[c];
         *r = (struct rank_state){.rank = rank,
                                  .role = role,
@@ -73,11 +73,11 @@ static void build_runners(struct scheduler *s)
         r->send = arena_array(&s->arena, lines, sizeof *r->send);
         r->receive = arena_array(&s->arena, lines, sizeof *r->receive);
         for (uint32_t l = 0; l < lines; l++) {
-            r->send[l] = class_or_none(fold, plan->endpoint[(size_t)rank * lines + l]);
-            r->receive[l] = class_or_none(fold, plan->receive[(size_t)rank * lines + l]);
+            r->send[l] = class_or_none(fold, traffic->endpoint[(size_t)rank * lines + l]);
+            r->receive[l] = class_or_none(fold, traffic->receive[(size_t)rank * lines + l]);
         }
         if (role == IR_NONE) /* a rank outside all roles does nothing */
-            r->role = plan->ir->role_count;
+            r->role = traffic->ir->role_count;
     }
 }
 
@@ -85,12 +85,12 @@ static void build_runners(struct scheduler *s)
 
 static void add_side(struct scheduler *s, uint32_t rank_index, uint32_t line)
 {
-    const struct line *l = &s->plan->line[line];
+    const struct line *l = &s->traffic->line[line];
     uint32_t role = s->rank_state[rank_index].role;
     struct side side = {.rank_index = rank_index};
     if (l->kind != LINE_P2P) {
         side.count = l->op_count[role];
-        side.ops = s->plan->line_op + l->op_begin[role];
+        side.ops = s->traffic->line_op + l->op_begin[role];
     }
     s->side[s->side_count++] = side;
 }
@@ -100,16 +100,16 @@ static void add_side(struct scheduler *s, uint32_t rank_index, uint32_t line)
  * differently. */
 static void build_p2p(struct scheduler *s, struct rank_state *r)
 {
-    const struct sim_plan *plan = s->plan;
+    const struct traffic *traffic = s->traffic;
     const struct program *p = &s->program[r->role];
     for (int filling = 0; filling < 2; filling++) /* the first time they are counted */
         for (uint32_t row = 0; row < p->op_count; row++) {
-            uint32_t id = p->op_begin + row, line = plan->op_line[id];
-            if (line == IR_NONE16 || plan->line[line].kind != LINE_P2P ||
-                !plan_runs(plan, r->rank, id))
+            uint32_t id = p->op_begin + row, line = traffic->op_line[id];
+            if (line == IR_NONE16 || traffic->line[line].kind != LINE_P2P ||
+                !traffic_runs(traffic, r->rank, id))
                 continue;
             struct side *side = &s->side[s->channel[r->send[line]].side_begin +
-                                         (plan->line[line].work == WORK_RECV)];
+                                         (traffic->line[line].work == WORK_RECV)];
             if (!r->place)
                 r->place = arena_array(&s->arena, p->op_count, sizeof *r->place);
             if (!filling)
@@ -123,18 +123,18 @@ static void build_p2p(struct scheduler *s, struct rank_state *r)
 
 static void build_channels(struct scheduler *s)
 {
-    const struct sim_plan *plan = s->plan;
+    const struct traffic *traffic = s->traffic;
     const struct fold *fold = s->fold;
     s->channel = arena_array(&s->arena, fold->channel_class_count, sizeof *s->channel);
-    s->side = arena_array(&s->arena, plan->participant_count + 1u, sizeof *s->side);
+    s->side = arena_array(&s->arena, traffic->participant_count + 1u, sizeof *s->side);
     uint32_t *seen = heap_zalloc(s->rank_state_count + 1u, sizeof *seen); /* 1 + channel class */
     for (uint32_t k = 0; k < fold->channel_class_count; k++) {
-        const struct channel *channel = &plan->channel[fold->channel_of_class[k]];
-        const struct line *line = &plan->line[channel->line];
+        const struct channel *channel = &traffic->channel[fold->channel_of_class[k]];
+        const struct line *line = &traffic->line[channel->line];
         s->channel[k].side_begin = s->side_count;
         s->channel[k].taken = channel->taken;
         for (uint32_t i = 0; i < channel->participant_count; i++) {
-            uint32_t c = fold->class_of_rank[plan->participant[channel->participant_begin + i]];
+            uint32_t c = fold->class_of_rank[traffic->participant[channel->participant_begin + i]];
             if (line->kind == LINE_COLLECTIVE && seen[c] == k + 1)
                 continue;
             seen[c] = k + 1;
@@ -155,13 +155,13 @@ static void build_channels(struct scheduler *s)
     }
 }
 
-struct scheduler *schedule_new(const struct sim_plan *plan, const struct fold *fold)
+struct scheduler *schedule_new(const struct traffic *traffic, const struct fold *fold)
 {
     struct scheduler *s = heap_zalloc(1, sizeof *s);
-    uint32_t roles = plan->ir->role_count;
-    s->plan = plan;
+    uint32_t roles = traffic->ir->role_count;
+    s->traffic = traffic;
     s->fold = fold;
-    s->has_flows = fold->flow_begin[plan->transfer_count] > 0;
+    s->has_flows = fold->flow_begin[traffic->transfer_count] > 0;
     s->program = arena_array(&s->arena, roles + 1u, sizeof *s->program); /* the last is empty */
     for (uint32_t r = 0; r < roles; r++)
         build_program(s, r);
@@ -178,7 +178,7 @@ void schedule_free(struct scheduler *s)
         return;
     free(s->event);
     free(s->left);
-    for (uint32_t r = 0; r < s->plan->ir->role_count; r++)
+    for (uint32_t r = 0; r < s->traffic->ir->role_count; r++)
         index_release(&s->program[r].after);
     free(s->ready);
     free(s->event_queue.row);

@@ -2,8 +2,8 @@
 #ifndef SIM_SCHEDULER_STATE_H
 #define SIM_SCHEDULER_STATE_H
 
-#include "sim/plan/index.h"
 #include "sim/scheduler/scheduler.h"
+#include "sim/traffic/index.h"
 
 /* The ops of one role, and for each op the ops that depend on it. */
 struct program {
@@ -77,7 +77,7 @@ struct channel_state {
 enum { OP_ARRIVED = 0x8000, OP_ENDED = 0xffff };
 
 struct scheduler {
-    const struct sim_plan *plan;
+    const struct traffic *traffic;
     const struct fold *fold;
     struct schedule_times *times;
 
@@ -119,8 +119,8 @@ static inline uint32_t scheduler_place(const struct scheduler *s, const struct r
                                        uint32_t op)
 {
     uint32_t id = s->program[r->role].op_begin + op;
-    return s->plan->line[s->plan->op_line[id]].kind == LINE_P2P ? r->place[op]
-                                                                : s->plan->op_ordinal[id];
+    return s->traffic->line[s->traffic->op_line[id]].kind == LINE_P2P ? r->place[op]
+                                                                      : s->traffic->op_ordinal[id];
 }
 
 /* Makes events and left[] for a run; scheduler_build.c. */

@@ -7,7 +7,7 @@
 
 static double bytes_of(const struct scheduler *s, uint32_t flow)
 {
-    return s->plan->flows.bytes[flow];
+    return s->traffic->flows.bytes[flow];
 }
 
 /* ---- a transfer's flows when nothing else moves ---- */
@@ -52,16 +52,17 @@ static double uncontended_s(struct scheduler *s, uint32_t t, uint32_t *crossing,
 
 void uncontended_init(struct scheduler *s)
 {
-    const struct sim_plan *plan = s->plan;
-    uint32_t links = plan->platform.link_count;
+    const struct traffic *traffic = s->traffic;
+    uint32_t links = traffic->platform.link_count;
     s->holder = arena_array(&s->arena, links + 1u, sizeof *s->holder);
     memset(s->holder, 0xff, (links + 1u) * sizeof *s->holder);
     s->moving = arena_array(&s->arena, links + 1u, sizeof *s->moving);
-    s->uncontended_s = arena_array(&s->arena, plan->transfer_count + 1u, sizeof *s->uncontended_s);
-    s->rate = arena_array(&s->arena, plan->flows.count + 1u, sizeof *s->rate);
+    s->uncontended_s =
+        arena_array(&s->arena, traffic->transfer_count + 1u, sizeof *s->uncontended_s);
+    s->rate = arena_array(&s->arena, traffic->flows.count + 1u, sizeof *s->rate);
     uint32_t *crossing = heap_zalloc(links + 1u, sizeof *crossing);
     uint32_t *first = heap_alloc(links + 1u, sizeof *first);
-    for (uint32_t t = 0; t < plan->transfer_count; t++)
+    for (uint32_t t = 0; t < traffic->transfer_count; t++)
         if (s->fold->flow_begin[t] < s->fold->flow_begin[t + 1])
             s->uncontended_s[t] = uncontended_s(s, t, crossing, first);
     free(crossing);

@@ -39,7 +39,7 @@ static inline void check_same_ranks(const char *label, const struct sim_result *
 }
 
 /* Compares predictions with folded ranks and without over `worlds` random worlds. Returns in how many only one
- * replica was simulated (sim/plan/replicas.h). */
+ * replica was simulated (sim/traffic/replicas.h). */
 static inline int check_folded(int worlds,
                                bool make(struct property_world *, struct check_random *))
 {

@@ -1,6 +1,6 @@
 #include "tests/sim/random_plan.h"
 
-#include "sim/plan/fold.h"
+#include "sim/traffic/fold.h"
 #include "sim/waterfall.h"
 
 /* Folding may change times by rounding only. */

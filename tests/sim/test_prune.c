@@ -1,4 +1,4 @@
-#include "sim/plan/prune.h"
+#include "sim/traffic/prune.h"
 #include "tests/sim/machine.h"
 
 enum { LINKS = 4, MOST_FLOWS = 3 };

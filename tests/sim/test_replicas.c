@@ -1,7 +1,7 @@
 #include "tests/sim/machine.h"
 
 #include "schedule/ir/mesh.h"
-#include "sim/plan/replicas.h"
+#include "sim/traffic/replicas.h"
 
 #define STREAMS "stream compute compute\nstream comm comm\n"
 #define BUFFER STREAMS "buffer a hbm u8 [1000000] workspace persistent\n"

@@ -1,5 +1,5 @@
 /* Whether roles that share an instance of a group agree on what they do there. */
-#include "sim/plan/plan_parts.h"
+#include "sim/traffic/traffic_parts.h"
 
 #include "base/arena.h"
 
@@ -7,31 +7,31 @@
 #include <string.h>
 
 /* True if an op takes part in the order of issue on its group's communicator. */
-static bool on_group(const struct sim_plan *plan, uint32_t op, uint32_t group)
+static bool on_group(const struct traffic *traffic, uint32_t op, uint32_t group)
 {
-    uint16_t line = plan->op_line[op];
-    return line != IR_NONE16 && plan->line[line].group == group &&
-           plan->line[line].kind != LINE_P2P;
+    uint16_t line = traffic->op_line[op];
+    return line != IR_NONE16 && traffic->line[line].group == group &&
+           traffic->line[line].kind != LINE_P2P;
 }
 
 /* Finds the next op of a role on the group, from op *i of the role on. */
-static bool next_on_group(const struct sim_plan *plan, const struct role *role, uint32_t group,
+static bool next_on_group(const struct traffic *traffic, const struct role *role, uint32_t group,
                           uint32_t *i)
 {
-    while (*i < role->op_count && !on_group(plan, role->op_begin + *i, group))
+    while (*i < role->op_count && !on_group(traffic, role->op_begin + *i, group))
         ++*i;
     return *i < role->op_count;
 }
 
-static enum status check_pair(const struct sim_plan *plan, uint32_t group, uint32_t a, uint32_t b,
+static enum status check_pair(const struct traffic *traffic, uint32_t group, uint32_t a, uint32_t b,
                               const char *name, struct diag *diag)
 {
-    const struct ir *ir = plan->ir;
+    const struct ir *ir = traffic->ir;
     const struct role *role_a = &ir->role[a], *role_b = &ir->role[b];
     struct loc at = {.name = name};
     for (uint32_t i = 0, j = 0;; i++, j++) {
-        bool more_a = next_on_group(plan, role_a, group, &i);
-        bool more_b = next_on_group(plan, role_b, group, &j);
+        bool more_a = next_on_group(traffic, role_a, group, &i);
+        bool more_b = next_on_group(traffic, role_b, group, &j);
         if (!more_a && !more_b)
             return STATUS_OK;
         uint32_t op_a = role_a->op_begin + i, op_b = role_b->op_begin + j;
@@ -54,57 +54,57 @@ static enum status check_pair(const struct sim_plan *plan, uint32_t group, uint3
     }
 }
 
-static enum status check_instance(const struct sim_plan *plan, uint32_t group, uint32_t instance,
+static enum status check_instance(const struct traffic *traffic, uint32_t group, uint32_t instance,
                                   uint32_t size, uint8_t *checked, const char *name,
                                   struct diag *diag)
 {
-    const struct ir *ir = plan->ir;
-    uint32_t first_rank = group_member(&plan->mesh, &ir->group[group], instance, 0);
-    uint32_t first = plan->role_of_rank[first_rank];
+    const struct ir *ir = traffic->ir;
+    uint32_t first_rank = group_member(&traffic->mesh, &ir->group[group], instance, 0);
+    uint32_t first = traffic->role_of_rank[first_rank];
     for (uint32_t k = 1; k < size; k++) {
-        uint32_t rank = group_member(&plan->mesh, &ir->group[group], instance, k);
-        uint32_t role = plan->role_of_rank[rank];
+        uint32_t rank = group_member(&traffic->mesh, &ir->group[group], instance, k);
+        uint32_t role = traffic->role_of_rank[rank];
         if (role == first)
             continue;
         uint32_t outside = role == IR_NONE ? rank : first_rank;
         uint32_t other = role == IR_NONE ? first : role;
         if (role == IR_NONE || first == IR_NONE) {
             uint32_t i = 0;
-            if (next_on_group(plan, &ir->role[other], group, &i))
+            if (next_on_group(traffic, &ir->role[other], group, &i))
                 return diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
                                   "op %u (%s) of role %s needs rank %u, which is in no role",
                                   ir->role[other].op_begin + i,
                                   plan_kind_name(ir, ir->role[other].op_begin + i),
-                                  ir->role[other].name, plan->rank[outside]);
+                                  ir->role[other].name, traffic->rank[outside]);
             continue;
         }
         uint8_t *done = &checked[(size_t)first * ir->role_count + role];
         if (*done)
             continue;
         *done = 1;
-        enum status status = check_pair(plan, group, first, role, name, diag);
+        enum status status = check_pair(traffic, group, first, role, name, diag);
         if (status != STATUS_OK)
             return status;
     }
     return STATUS_OK;
 }
 
-enum status plan_check_groups(const struct sim_plan *plan, const char *name, struct diag *diag)
+enum status traffic_check_groups(const struct traffic *traffic, const char *name, struct diag *diag)
 {
-    const struct ir *ir = plan->ir;
+    const struct ir *ir = traffic->ir;
     enum status status = STATUS_OK;
     size_t pairs = (size_t)ir->role_count * ir->role_count;
     uint8_t *used = heap_zalloc(ir->group_count + 1u, 1);
     uint8_t *checked = heap_alloc(pairs + 1, 1);
-    for (uint32_t l = 0; l < plan->line_count; l++)
-        if (plan->line[l].group != IR_NONE16 && plan->line[l].kind != LINE_P2P)
-            used[plan->line[l].group] = 1;
+    for (uint32_t l = 0; l < traffic->line_count; l++)
+        if (traffic->line[l].group != IR_NONE16 && traffic->line[l].kind != LINE_P2P)
+            used[traffic->line[l].group] = 1;
     for (uint32_t g = 0; g < ir->group_count && status == STATUS_OK; g++) {
-        uint32_t size = group_size(&plan->mesh, &ir->group[g]);
-        uint32_t instances = group_instances(&plan->mesh, &ir->group[g]);
+        uint32_t size = group_size(&traffic->mesh, &ir->group[g]);
+        uint32_t instances = group_instances(&traffic->mesh, &ir->group[g]);
         memset(checked, 0, pairs + 1);
         for (uint32_t i = 0; used[g] && i < instances && status == STATUS_OK; i++)
-            status = check_instance(plan, g, i, size, checked, name, diag);
+            status = check_instance(traffic, g, i, size, checked, name, diag);
     }
     free(used);
     free(checked);

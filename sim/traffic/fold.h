@@ -1,4 +1,4 @@
-/* sim/plan/fold.h: rank folding: of ranks that do the same at the same times, one is simulated.
+/* sim/traffic/fold.h: rank folding: of ranks that do the same at the same times, one is simulated.
  *
  * Ranks, channels, flows and links form a graph: a rank takes part in channels, a channel starts flows, a flow
  * crosses links. Colour refinement finds the coarsest equitable partition of that graph that distinguishes roles,
@@ -18,8 +18,8 @@
 #ifndef SIM_FOLD_H
 #define SIM_FOLD_H
 
-#include "sim/plan/plan.h"
-#include "sim/plan/prune.h"
+#include "sim/traffic/prune.h"
+#include "sim/traffic/traffic.h"
 
 struct fold {
     bool exact; /* every rank is a class of its own, and all flows are the engine's */
@@ -48,15 +48,16 @@ struct fold {
 
 /* Fills *fold with the classes of ranks and channels, and with the flows to start for them. exact: every rank is a
  * class of its own, and all flows are started. */
-void fold_make(struct fold *fold, const struct sim_plan *plan, const struct pruned *pruned,
+void fold_make(struct fold *fold, const struct traffic *traffic, const struct pruned *pruned,
                bool exact);
 /* Returns the transfer of the lowest channel of its class that corresponds to a transfer. */
-static inline uint32_t fold_transfer(const struct fold *fold, const struct sim_plan *plan,
+static inline uint32_t fold_transfer(const struct fold *fold, const struct traffic *traffic,
                                      uint32_t transfer)
 {
-    uint32_t channel = plan->transfer[transfer].channel;
+    uint32_t channel = traffic->transfer[transfer].channel;
     uint32_t lowest = fold->channel_of_class[fold->class_of_channel[channel]];
-    return plan->channel[lowest].transfer_begin + transfer - plan->channel[channel].transfer_begin;
+    return traffic->channel[lowest].transfer_begin + transfer -
+           traffic->channel[channel].transfer_begin;
 }
 
 void fold_release(struct fold *fold);

@@ -1,5 +1,5 @@
-#include "sim/plan/fold.h"
-#include "sim/plan/fold_flows.h"
+#include "sim/traffic/fold.h"
+#include "sim/traffic/fold_flows.h"
 
 #include "schedule/ir/id_map.h"
 
@@ -54,19 +54,19 @@ static uint64_t bits(double value)
 }
 
 /* Returns a hash of all durations that depend on a rank's place. */
-static uint64_t place_colour(const struct sim_plan *plan, uint32_t rank)
+static uint64_t place_colour(const struct traffic *traffic, uint32_t rank)
 {
     uint64_t h = 0;
-    for (uint32_t s = 0; plan->place_of_rank != NULL && s < plan->ir->shape_count; s++)
-        if (plan->costs->place_work_s[s] != NULL)
-            h = mix2(h, bits(plan_duration_s(plan, rank, s)));
+    for (uint32_t s = 0; traffic->place_of_rank != NULL && s < traffic->ir->shape_count; s++)
+        if (traffic->costs->place_work_s[s] != NULL)
+            h = mix2(h, bits(traffic_duration_s(traffic, rank, s)));
     return h;
 }
 
-static void colours_init(struct colours *c, const struct sim_plan *plan)
+static void colours_init(struct colours *c, const struct traffic *traffic)
 {
-    uint32_t count[SORTS] = {plan->rank_count, plan->channel_count, plan->flows.count,
-                             plan->platform.link_count};
+    uint32_t count[SORTS] = {traffic->rank_count, traffic->channel_count, traffic->flows.count,
+                             traffic->platform.link_count};
     for (int s = 0; s < SORTS; s++) {
         c->count[s] = count[s];
         c->now[s] = heap_alloc(count[s] + 1u, sizeof *c->now[s]);
@@ -74,26 +74,26 @@ static void colours_init(struct colours *c, const struct sim_plan *plan)
         c->class_of[s] = heap_alloc(count[s] + 1u, sizeof *c->class_of[s]);
         c->first[s] = heap_alloc(count[s] + 1u, sizeof *c->first[s]);
     }
-    for (uint32_t r = 0; r < plan->rank_count; r++) {
-        uint64_t h = plan->role_of_rank[r];
-        for (uint32_t g = 0; g < plan->ir->guard_count; g++)
-            h = mix2(h, plan->passes[(size_t)r * plan->ir->guard_count + g]);
-        if (plan->place_of_rank != NULL)
-            h = mix2(h, place_colour(plan, r));
+    for (uint32_t r = 0; r < traffic->rank_count; r++) {
+        uint64_t h = traffic->role_of_rank[r];
+        for (uint32_t g = 0; g < traffic->ir->guard_count; g++)
+            h = mix2(h, traffic->passes[(size_t)r * traffic->ir->guard_count + g]);
+        if (traffic->place_of_rank != NULL)
+            h = mix2(h, place_colour(traffic, r));
         c->now[RANKS][r] = mix2(RANKS, h);
     }
-    for (uint32_t k = 0; k < plan->channel_count; k++)
-        c->now[CHANNELS][k] = mix2(CHANNELS, plan->channel[k].line);
-    for (uint32_t t = 0; t < plan->transfer_count; t++) {
-        const struct transfer *of = &plan->transfer[t];
+    for (uint32_t k = 0; k < traffic->channel_count; k++)
+        c->now[CHANNELS][k] = mix2(CHANNELS, traffic->channel[k].line);
+    for (uint32_t t = 0; t < traffic->transfer_count; t++) {
+        const struct transfer *of = &traffic->transfer[t];
         uint64_t *channel = &c->now[CHANNELS][of->channel];
         *channel = mix2(*channel, bits(of->latency_s));
         for (uint32_t f = of->flow_begin; f < of->flow_begin + of->flow_count; f++)
-            c->now[FLOWS][f] = mix2(mix2(FLOWS, t - plan->channel[of->channel].transfer_begin),
-                                    bits(plan->flows.bytes[f]));
+            c->now[FLOWS][f] = mix2(mix2(FLOWS, t - traffic->channel[of->channel].transfer_begin),
+                                    bits(traffic->flows.bytes[f]));
     }
-    for (uint32_t l = 0; l < plan->platform.link_count; l++)
-        c->now[LINKS][l] = mix2(LINKS, bits(plan->platform.bytes_per_s[l]));
+    for (uint32_t l = 0; l < traffic->platform.link_count; l++)
+        c->now[LINKS][l] = mix2(LINKS, bits(traffic->platform.bytes_per_s[l]));
 }
 
 /* Adds an edge of the graph with a label: mixes each end's colour into the sum of the other end. */
@@ -103,21 +103,21 @@ static void join(struct colours *c, int sort_a, uint32_t a, int sort_b, uint32_t
     c->sum[sort_b][b] += mix2(c->now[sort_a][a], label);
 }
 
-static void refine(struct colours *c, const struct sim_plan *plan, const struct pruned *pruned)
+static void refine(struct colours *c, const struct traffic *traffic, const struct pruned *pruned)
 {
     for (int s = 0; s < SORTS; s++)
         memset(c->sum[s], 0, c->count[s] * sizeof *c->sum[s]);
-    for (uint32_t r = 0; r < plan->rank_count; r++)
-        for (uint32_t l = 0; l < plan->line_count; l++) {
-            uint32_t send = plan->endpoint[(size_t)r * plan->line_count + l];
-            uint32_t receive = plan->receive[(size_t)r * plan->line_count + l];
+    for (uint32_t r = 0; r < traffic->rank_count; r++)
+        for (uint32_t l = 0; l < traffic->line_count; l++) {
+            uint32_t send = traffic->endpoint[(size_t)r * traffic->line_count + l];
+            uint32_t receive = traffic->receive[(size_t)r * traffic->line_count + l];
             if (send != IR_NONE)
                 join(c, RANKS, r, CHANNELS, send, 2 * l);
             if (receive != IR_NONE)
                 join(c, RANKS, r, CHANNELS, receive, 2 * l + 1);
         }
-    for (uint32_t t = 0; t < plan->transfer_count; t++) {
-        const struct transfer *of = &plan->transfer[t];
+    for (uint32_t t = 0; t < traffic->transfer_count; t++) {
+        const struct transfer *of = &traffic->transfer[t];
         for (uint32_t f = of->flow_begin; f < of->flow_begin + of->flow_count; f++) {
             join(c, CHANNELS, of->channel, FLOWS, f, 0);
             for (uint32_t i = pruned->link_begin[f]; i < pruned->link_begin[f + 1]; i++)
@@ -162,11 +162,11 @@ static uint32_t count_classes(struct colours *c)
 }
 
 /* Refines the colours until the number of classes stays the same. */
-static void fold_by_colour(struct colours *c, const struct sim_plan *plan,
+static void fold_by_colour(struct colours *c, const struct traffic *traffic,
                            const struct pruned *pruned)
 {
     for (uint32_t before = 0, after = count_classes(c); after > before;) {
-        refine(c, plan, pruned);
+        refine(c, traffic, pruned);
         before = after;
         after = count_classes(c);
     }
@@ -182,15 +182,15 @@ static void number_all(struct colours *c)
     }
 }
 
-void fold_make(struct fold *fold, const struct sim_plan *plan, const struct pruned *pruned,
+void fold_make(struct fold *fold, const struct traffic *traffic, const struct pruned *pruned,
                bool exact)
 {
     struct colours c;
-    colours_init(&c, plan);
+    colours_init(&c, traffic);
     if (exact)
         number_all(&c);
     else
-        fold_by_colour(&c, plan, pruned);
+        fold_by_colour(&c, traffic, pruned);
     *fold = (struct fold){.exact = exact,
                           .class_count = c.classes[RANKS],
                           .class_of_rank = c.class_of[RANKS],
@@ -200,7 +200,7 @@ void fold_make(struct fold *fold, const struct sim_plan *plan, const struct prun
                           .channel_of_class = c.first[CHANNELS]};
     struct fold_network network = {c.classes[FLOWS], c.classes[LINKS], c.class_of[FLOWS],
                                    c.class_of[LINKS]};
-    fold_flows(fold, plan, pruned, exact ? NULL : &network);
+    fold_flows(fold, traffic, pruned, exact ? NULL : &network);
     for (int s = 0; s < SORTS; s++) {
         free(c.now[s]);
         free(c.sum[s]);
@@ -211,7 +211,7 @@ void fold_make(struct fold *fold, const struct sim_plan *plan, const struct prun
     }
     fold->row = heap_zalloc(fold->class_count + 1u, sizeof *fold->row);
     for (uint32_t k = 0; k < fold->class_count; k++) {
-        uint32_t role = plan->role_of_rank[fold->rank_of_class[k]];
-        fold->row[k + 1] = fold->row[k] + (role == IR_NONE ? 0 : plan->ir->role[role].op_count);
+        uint32_t role = traffic->role_of_rank[fold->rank_of_class[k]];
+        fold->row[k + 1] = fold->row[k] + (role == IR_NONE ? 0 : traffic->ir->role[role].op_count);
     }
 }

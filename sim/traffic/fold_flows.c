@@ -1,5 +1,5 @@
-#include "sim/plan/fold_flows.h"
-#include "sim/plan/index.h"
+#include "sim/traffic/fold_flows.h"
+#include "sim/traffic/index.h"
 
 #include "schedule/ir/disjoint_sets.h"
 
@@ -8,11 +8,11 @@
 /* ---- components ---- */
 
 /* Returns the component of each link, named by the lowest link that it reaches through flows. */
-static uint32_t *link_components(const struct sim_plan *plan, const struct pruned *pruned)
+static uint32_t *link_components(const struct traffic *traffic, const struct pruned *pruned)
 {
-    uint32_t links = plan->platform.link_count;
+    uint32_t links = traffic->platform.link_count;
     uint32_t *parent = roots_of_all(links);
-    for (uint32_t f = 0; f < plan->flows.count; f++)
+    for (uint32_t f = 0; f < traffic->flows.count; f++)
         for (uint32_t i = pruned->link_begin[f] + 1; i < pruned->link_begin[f + 1]; i++)
             join_roots(parent, pruned->link[i - 1], pruned->link[i]);
     for (uint32_t l = 0; l < links; l++)
@@ -21,7 +21,7 @@ static uint32_t *link_components(const struct sim_plan *plan, const struct prune
 }
 
 struct folder {
-    const struct sim_plan *plan;
+    const struct traffic *traffic;
     const struct pruned *pruned;
     const struct fold_network *network;
     uint32_t *component_of_link, *component_of_flow;
@@ -35,12 +35,12 @@ struct folder {
 /* Marks components until every class of flows has a member in one. */
 static void choose_components(struct folder *f, const struct fold *fold)
 {
-    const struct sim_plan *plan = f->plan;
+    const struct traffic *traffic = f->traffic;
     bool *covered = heap_zalloc(f->network->flow_classes + 1u, sizeof *covered);
-    f->chosen = heap_zalloc(plan->platform.link_count + 1u, sizeof *f->chosen);
-    for (uint32_t t = 0; t < plan->transfer_count; t++) {
-        const struct transfer *of = &plan->transfer[t];
-        if (fold_transfer(fold, plan, t) != t)
+    f->chosen = heap_zalloc(traffic->platform.link_count + 1u, sizeof *f->chosen);
+    for (uint32_t t = 0; t < traffic->transfer_count; t++) {
+        const struct transfer *of = &traffic->transfer[t];
+        if (fold_transfer(fold, traffic, t) != t)
             continue;
         for (uint32_t i = of->flow_begin; i < of->flow_begin + of->flow_count; i++) {
             uint32_t component = f->component_of_flow[i];
@@ -219,10 +219,10 @@ static void fold_component(struct folder *f, struct fold *fold, struct quotient 
 static void choose_flows(struct folder *f, struct fold *fold)
 {
     const uint32_t *link_begin = f->pruned->link_begin;
-    uint32_t flows = f->plan->flows.count, links = f->plan->platform.link_count;
+    uint32_t flows = f->traffic->flows.count, links = f->traffic->platform.link_count;
     struct index by_component;
     struct quotient quotient;
-    f->component_of_link = link_components(f->plan, f->pruned);
+    f->component_of_link = link_components(f->traffic, f->pruned);
     f->component_of_flow = heap_alloc(flows + 1u, sizeof *f->component_of_flow);
     for (uint32_t i = 0; i < flows; i++)
         f->component_of_flow[i] = f->component_of_link[f->pruned->link[link_begin[i]]];
@@ -253,8 +253,8 @@ static void choose_flows(struct folder *f, struct fold *fold)
 /* Paths of the flows that are kept, each link once. */
 static void list_links(struct folder *f, struct fold *fold)
 {
-    uint32_t flows = f->plan->flows.count, filled = 0;
-    uint32_t *last_flow = heap_zalloc(f->plan->platform.link_count + 1u, sizeof *last_flow);
+    uint32_t flows = f->traffic->flows.count, filled = 0;
+    uint32_t *last_flow = heap_zalloc(f->traffic->platform.link_count + 1u, sizeof *last_flow);
     fold->link_begin = heap_alloc(flows + 1u, sizeof *fold->link_begin);
     fold->link = heap_alloc(f->pruned->link_begin[flows] + 1u, sizeof *fold->link);
     for (uint32_t i = 0; i < flows; i++) {
@@ -273,33 +273,33 @@ static void list_links(struct folder *f, struct fold *fold)
 
 /* Lists, by the transfer of their channel class's lowest channel, the flows that are kept, each as often as it is
  * started. */
-static void list_flows(struct fold *fold, const struct sim_plan *plan, const uint32_t *keep)
+static void list_flows(struct fold *fold, const struct traffic *traffic, const uint32_t *keep)
 {
     uint32_t total = 0, filled = 0;
-    for (uint32_t i = 0; i < plan->flows.count; i++)
+    for (uint32_t i = 0; i < traffic->flows.count; i++)
         total += keep[i];
     uint32_t *key = heap_alloc(total + 1u, sizeof *key), *id = heap_alloc(total + 1u, sizeof *id);
-    for (uint32_t t = 0; t < plan->transfer_count; t++) {
-        const struct transfer *of = &plan->transfer[t];
+    for (uint32_t t = 0; t < traffic->transfer_count; t++) {
+        const struct transfer *of = &traffic->transfer[t];
         for (uint32_t i = of->flow_begin; i < of->flow_begin + of->flow_count; i++)
             for (uint32_t copy = 0; copy < keep[i]; copy++) {
-                key[filled] = fold_transfer(fold, plan, t);
+                key[filled] = fold_transfer(fold, traffic, t);
                 id[filled++] = i;
             }
     }
     struct index index;
-    index_init(&index, key, id, filled, plan->transfer_count);
+    index_init(&index, key, id, filled, traffic->transfer_count);
     fold->flow_begin = index.begin;
     fold->flow = index.row;
     free(key);
     free(id);
 }
 
-void fold_flows(struct fold *fold, const struct sim_plan *plan, const struct pruned *pruned,
+void fold_flows(struct fold *fold, const struct traffic *traffic, const struct pruned *pruned,
                 const struct fold_network *network)
 {
-    uint32_t flows = plan->flows.count, links = plan->platform.link_count;
-    struct folder f = {.plan = plan, .pruned = pruned, .network = network};
+    uint32_t flows = traffic->flows.count, links = traffic->platform.link_count;
+    struct folder f = {.traffic = traffic, .pruned = pruned, .network = network};
     f.keep = heap_alloc(flows + 1u, sizeof *f.keep);
     f.stand_in = heap_alloc(links + 1u, sizeof *f.stand_in);
     fold->bytes_per_s = heap_alloc(links + 1u, sizeof *fold->bytes_per_s);
@@ -307,12 +307,12 @@ void fold_flows(struct fold *fold, const struct sim_plan *plan, const struct pru
         f.keep[i] = network == NULL;
     for (uint32_t l = 0; l < links; l++) {
         f.stand_in[l] = l;
-        fold->bytes_per_s[l] = plan->platform.bytes_per_s[l];
+        fold->bytes_per_s[l] = traffic->platform.bytes_per_s[l];
     }
     if (network != NULL)
         choose_flows(&f, fold);
     list_links(&f, fold);
-    list_flows(fold, plan, f.keep);
+    list_flows(fold, traffic, f.keep);
     free(f.keep);
     free(f.stand_in);
 }

@@ -1,4 +1,4 @@
-#include "sim/plan/index.h"
+#include "sim/traffic/index.h"
 
 #include "base/arena.h"
 

@@ -1,5 +1,5 @@
 /* Finds the class of each op, and makes the lines of ops that need other ranks, or links. */
-#include "sim/plan/plan_parts.h"
+#include "sim/traffic/traffic_parts.h"
 
 #include "base/arena.h"
 
@@ -16,27 +16,27 @@ struct last_of_shape {
 };
 
 struct reader {
-    struct sim_plan *plan;
+    struct traffic *traffic;
     struct last_of_shape *last; /* [shape_count] */
     bool shared_processors;     /* the role has several compute streams */
 };
 
-static uint16_t find_line(struct sim_plan *plan, const struct line *key)
+static uint16_t find_line(struct traffic *traffic, const struct line *key)
 {
-    for (uint32_t l = 0; l < plan->line_count; l++) {
-        const struct line *line = &plan->line[l];
+    for (uint32_t l = 0; l < traffic->line_count; l++) {
+        const struct line *line = &traffic->line[l];
         if (line->kind == key->kind && line->work == key->work && line->pageable == key->pageable &&
             line->group == key->group && line->by == key->by && line->number == key->number)
             return (uint16_t)l;
     }
-    assert(plan->line_count < IR_NONE16);
-    plan->line =
-        heap_grow(plan->line, &plan->line_capacity, plan->line_count + 1u, sizeof *plan->line);
-    struct line *line = &plan->line[plan->line_count];
+    assert(traffic->line_count < IR_NONE16);
+    traffic->line = heap_grow(traffic->line, &traffic->line_capacity, traffic->line_count + 1u,
+                              sizeof *traffic->line);
+    struct line *line = &traffic->line[traffic->line_count];
     *line = *key;
-    line->op_count = arena_array(&plan->arena, plan->ir->role_count, sizeof *line->op_count);
-    line->op_begin = arena_array(&plan->arena, plan->ir->role_count, sizeof *line->op_begin);
-    return (uint16_t)plan->line_count++;
+    line->op_count = arena_array(&traffic->arena, traffic->ir->role_count, sizeof *line->op_count);
+    line->op_begin = arena_array(&traffic->arena, traffic->ir->role_count, sizeof *line->op_begin);
+    return (uint16_t)traffic->line_count++;
 }
 
 /* True if the op copies from or to pageable memory. */
@@ -50,14 +50,14 @@ static bool is_pageable(const struct ir *ir, uint32_t op)
 }
 
 /* Returns the distance of a shift, modulo the size of the ring. */
-static int64_t shift_distance(const struct sim_plan *plan, const struct work *work)
+static int64_t shift_distance(const struct traffic *traffic, const struct work *work)
 {
-    const struct ir *ir = plan->ir;
+    const struct ir *ir = traffic->ir;
     int64_t size = group_size(&ir->mesh, &ir->group[work->p2p.group]);
     return (work->p2p.by % size + size) % size;
 }
 
-bool plan_computes(const struct work *work)
+bool traffic_computes(const struct work *work)
 {
     return work->kind == WORK_MATMUL || work->kind == WORK_ATTENTION ||
            work->kind == WORK_ATTENTION_BACKWARD;
@@ -67,16 +67,16 @@ bool plan_computes(const struct work *work)
  * the device's memory. Only so if the cluster says how many multiprocessors the device has and messages occupy. */
 static bool is_slowed(const struct reader *reader, uint32_t op)
 {
-    const struct device *device = &reader->plan->cluster->device;
-    const struct ir *ir = reader->plan->ir;
+    const struct device *device = &reader->traffic->cluster->device;
+    const struct ir *ir = reader->traffic->ir;
     return ir->stream[ir->op.stream[op]].stream_class == STREAM_COMPUTE && device->sm_count > 0 &&
            (device->message_sms > 0 || device->collective_sms > 0);
 }
 
 static enum op_class classify(const struct reader *reader, uint32_t op, struct line *key)
 {
-    const struct sim_plan *plan = reader->plan;
-    const struct ir *ir = plan->ir;
+    const struct traffic *traffic = reader->traffic;
+    const struct ir *ir = traffic->ir;
     const struct work *work = ir_work(ir, op);
     *key = (struct line){.group = IR_NONE16};
     if (work_group(work) >= 0)
@@ -88,7 +88,7 @@ static enum op_class classify(const struct reader *reader, uint32_t op, struct l
         if (work->p2p.together)
             return OP_EVENT; /* LINE_COLLECTIVE */
         key->kind = LINE_SHIFT;
-        key->by = shift_distance(plan, work);
+        key->by = shift_distance(traffic, work);
         return OP_EVENT;
     case WORK_SEND:
     case WORK_RECV:
@@ -114,41 +114,41 @@ static enum op_class classify(const struct reader *reader, uint32_t op, struct l
     if (ir->stream[ir->op.stream[op]].stream_class == STREAM_HOST) {
         uint32_t shape = ir->op.shape[op];
         key->kind = LINE_HOST_WORK;
-        return plan->costs->host_bytes && plan->costs->host_bytes[shape] > 0 &&
-                       plan->host_s[shape] > 0
+        return traffic->costs->host_bytes && traffic->costs->host_bytes[shape] > 0 &&
+                       traffic->host_s[shape] > 0
                    ? OP_EVENT
                    : OP_HOST;
     }
     key->kind = LINE_KERNEL;
-    if (plan->duration_s[ir->op.shape[op]] <= 0)
+    if (traffic->duration_s[ir->op.shape[op]] <= 0)
         return OP_FIXED;
     if (reader->shared_processors)
         return OP_EVENT;
     return is_slowed(reader, op) ? OP_SLOWED : OP_FIXED;
 }
 
-static int64_t shape_bytes(const struct sim_plan *plan, uint32_t shape)
+static int64_t shape_bytes(const struct traffic *traffic, uint32_t shape)
 {
-    return work_payload_bytes(&plan->ir->shape[shape]);
+    return work_payload_bytes(&traffic->ir->shape[shape]);
 }
 
 /* True if two ops may be sides of one collective although their shapes differ: only the root of a broadcast reads,
  * and only the root of a reduction writes. */
-static bool are_sides_of_one(const struct sim_plan *plan, uint32_t a, uint32_t b)
+static bool are_sides_of_one(const struct traffic *traffic, uint32_t a, uint32_t b)
 {
-    const struct work *x = &plan->ir->shape[a], *y = &plan->ir->shape[b];
+    const struct work *x = &traffic->ir->shape[a], *y = &traffic->ir->shape[b];
     return (x->kind == WORK_BROADCAST || x->kind == WORK_REDUCE) && x->kind == y->kind &&
            x->in == y->in && x->out == y->out && memcmp(x->p, y->p, sizeof x->p) == 0;
 }
 
-static uint16_t find_variant(struct sim_plan *plan, uint16_t l, uint32_t shape)
+static uint16_t find_variant(struct traffic *traffic, uint16_t l, uint32_t shape)
 {
-    bool p2p = plan->line[l].kind == LINE_P2P;
-    struct line *line = p2p ? &plan->p2p : &plan->line[l];
+    bool p2p = traffic->line[l].kind == LINE_P2P;
+    struct line *line = p2p ? &traffic->p2p : &traffic->line[l];
     for (uint32_t v = 0; v < line->variants; v++)
         if (line->variant[v] == shape ||
-            (p2p && shape_bytes(plan, line->variant[v]) == shape_bytes(plan, shape)) ||
-            are_sides_of_one(plan, line->variant[v], shape))
+            (p2p && shape_bytes(traffic, line->variant[v]) == shape_bytes(traffic, shape)) ||
+            are_sides_of_one(traffic, line->variant[v], shape))
             return (uint16_t)v;
     assert(line->variants < IR_NONE16);
     line->variant = heap_grow(line->variant, &line->variant_capacity, line->variants + 1u,
@@ -159,28 +159,28 @@ static uint16_t find_variant(struct sim_plan *plan, uint16_t l, uint32_t shape)
 
 static void read_op(struct reader *reader, uint32_t role, uint32_t op)
 {
-    struct sim_plan *plan = reader->plan;
-    uint32_t shape = plan->ir->op.shape[op];
+    struct traffic *traffic = reader->traffic;
+    uint32_t shape = traffic->ir->op.shape[op];
     struct last_of_shape *last = &reader->last[shape];
-    uint8_t stream = plan->ir->op.stream[op];
-    bool pageable = is_pageable(plan->ir, op);
+    uint8_t stream = traffic->ir->op.stream[op];
+    bool pageable = is_pageable(traffic->ir, op);
     if (!last->known || last->stream != stream || last->pageable != pageable) {
         struct line key;
         last->op_class = (uint8_t)classify(reader, op, &key);
         last->stream = stream;
         last->pageable = pageable;
         last->known = true;
-        uint16_t line = last->op_class == OP_EVENT ? find_line(plan, &key) : IR_NONE16;
+        uint16_t line = last->op_class == OP_EVENT ? find_line(traffic, &key) : IR_NONE16;
         if (line != IR_NONE16 && last->line != line)
-            last->variant = find_variant(plan, line, shape);
+            last->variant = find_variant(traffic, line, shape);
         last->line = line;
     }
-    plan->op_class[op] = last->op_class;
-    plan->op_line[op] = last->line;
+    traffic->op_class[op] = last->op_class;
+    traffic->op_line[op] = last->line;
     if (last->op_class != OP_EVENT)
         return;
-    plan->op_variant[op] = last->variant;
-    plan->op_ordinal[op] = plan->line[last->line].op_count[role]++;
+    traffic->op_variant[op] = last->variant;
+    traffic->op_ordinal[op] = traffic->line[last->line].op_count[role]++;
 }
 
 static bool shares_processors(const struct ir *ir, const struct role *role)
@@ -198,49 +198,49 @@ static bool shares_processors(const struct ir *ir, const struct role *role)
     return false;
 }
 
-static void gather_line_ops(struct sim_plan *plan)
+static void gather_line_ops(struct traffic *traffic)
 {
-    const struct ir *ir = plan->ir;
+    const struct ir *ir = traffic->ir;
     uint32_t total = 0;
-    for (uint32_t l = 0; l < plan->line_count; l++)
+    for (uint32_t l = 0; l < traffic->line_count; l++)
         for (uint32_t r = 0; r < ir->role_count; r++) {
-            plan->line[l].op_begin[r] = total;
-            total += plan->line[l].op_count[r];
+            traffic->line[l].op_begin[r] = total;
+            total += traffic->line[l].op_count[r];
         }
-    plan->line_op = arena_array(&plan->arena, total, sizeof *plan->line_op);
+    traffic->line_op = arena_array(&traffic->arena, total, sizeof *traffic->line_op);
     for (uint32_t r = 0; r < ir->role_count; r++)
         for (uint32_t i = 0; i < ir->role[r].op_count; i++) {
             uint32_t op = ir->role[r].op_begin + i;
-            if (plan->op_line[op] != IR_NONE16)
-                plan->line_op[plan->line[plan->op_line[op]].op_begin[r] + plan->op_ordinal[op]] =
-                    op;
+            if (traffic->op_line[op] != IR_NONE16)
+                traffic->line_op[traffic->line[traffic->op_line[op]].op_begin[r] +
+                                 traffic->op_ordinal[op]] = op;
         }
 }
 
-void plan_add_lines(struct sim_plan *plan)
+void traffic_add_lines(struct traffic *traffic)
 {
-    const struct ir *ir = plan->ir;
-    plan->op_class = arena_array(&plan->arena, ir->op.count, sizeof *plan->op_class);
-    plan->op_line = arena_array(&plan->arena, ir->op.count, sizeof *plan->op_line);
-    plan->op_variant = arena_array(&plan->arena, ir->op.count, sizeof *plan->op_variant);
-    plan->op_ordinal = arena_array(&plan->arena, ir->op.count, sizeof *plan->op_ordinal);
-    struct reader reader = {.plan = plan};
+    const struct ir *ir = traffic->ir;
+    traffic->op_class = arena_array(&traffic->arena, ir->op.count, sizeof *traffic->op_class);
+    traffic->op_line = arena_array(&traffic->arena, ir->op.count, sizeof *traffic->op_line);
+    traffic->op_variant = arena_array(&traffic->arena, ir->op.count, sizeof *traffic->op_variant);
+    traffic->op_ordinal = arena_array(&traffic->arena, ir->op.count, sizeof *traffic->op_ordinal);
+    struct reader reader = {.traffic = traffic};
     reader.last = heap_alloc(ir->shape_count + 1, sizeof *reader.last);
     for (uint32_t i = 0; i < ir->shape_count; i++)
         reader.last[i].line = IR_NONE16;
     for (uint32_t r = 0; r < ir->role_count; r++) {
         reader.shared_processors =
-            shares_processors(ir, &ir->role[r]) || plan->cluster->fabric.kind == FABRIC_LOOPBACK;
+            shares_processors(ir, &ir->role[r]) || traffic->cluster->fabric.kind == FABRIC_LOOPBACK;
         for (uint32_t i = 0; i < ir->shape_count; i++)
             reader.last[i].known = false;
         for (uint32_t i = 0; i < ir->role[r].op_count; i++)
             read_op(&reader, r, ir->role[r].op_begin + i);
     }
     free(reader.last);
-    for (uint32_t l = 0; l < plan->line_count; l++)
-        if (plan->line[l].kind == LINE_P2P) {
-            plan->line[l].variant = plan->p2p.variant;
-            plan->line[l].variants = plan->p2p.variants;
+    for (uint32_t l = 0; l < traffic->line_count; l++)
+        if (traffic->line[l].kind == LINE_P2P) {
+            traffic->line[l].variant = traffic->p2p.variant;
+            traffic->line[l].variants = traffic->p2p.variants;
         }
-    gather_line_ops(plan);
+    gather_line_ops(traffic);
 }

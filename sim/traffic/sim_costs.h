@@ -1,7 +1,7 @@
-/* sim/plan/sim_costs.h: the inputs of a simulation other than schedule and cluster: seconds of every shape,
+/* sim/traffic/sim_costs.h: the inputs of a simulation other than schedule and cluster: seconds of every shape,
  * and options. */
-#ifndef SIM_PLAN_SIM_COSTS_H
-#define SIM_PLAN_SIM_COSTS_H
+#ifndef SIM_TRAFFIC_SIM_COSTS_H
+#define SIM_TRAFFIC_SIM_COSTS_H
 
 #include <stdbool.h>
 #include <stdint.h>

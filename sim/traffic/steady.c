@@ -1,6 +1,6 @@
 /* Derives the times of the iterations that a short list leaves out (its copies) from those of the iterations before and
  * after the gap, under the conditions of docs/simulation.md, "Samples", and checks every start. */
-#include "sim/plan/steady.h"
+#include "sim/traffic/steady.h"
 
 #include "base/arena.h"
 
@@ -16,7 +16,7 @@
 #define SAME_SHARE_OF_PERIOD 1e-9
 
 struct steady {
-    const struct sim_plan *plan;
+    const struct traffic *traffic;
     const struct repeats *repeats;
     const struct fold *fold;
     struct steady_times times;
@@ -37,21 +37,21 @@ static inline double later(double a_s, double b_s)
 
 static uint32_t role_of(const struct steady *x, uint32_t class)
 {
-    return x->plan->role_of_rank[x->fold->rank_of_class[class]];
+    return x->traffic->role_of_rank[x->fold->rank_of_class[class]];
 }
 
 /* Returns the times of a class's ops, indexed by op id. */
 static struct steady_times times_of(const struct steady *x, uint32_t class)
 {
-    size_t row = x->fold->row[class] - x->plan->ir->role[role_of(x, class)].op_begin;
+    size_t row = x->fold->row[class] - x->traffic->ir->role[role_of(x, class)].op_begin;
     return (struct steady_times){x->times.start_s + row, x->times.end_s + row};
 }
 
 /* True if an op of a class takes part in communication. */
 static bool is_event(const struct steady *x, uint32_t class, uint32_t op)
 {
-    return x->plan->op_class[op] == OP_EVENT &&
-           plan_runs(x->plan, x->fold->rank_of_class[class], op);
+    return x->traffic->op_class[op] == OP_EVENT &&
+           traffic_runs(x->traffic, x->fold->rank_of_class[class], op);
 }
 
 /* Returns run number `gap` of a role; NULL: the role has fewer. */
@@ -124,7 +124,7 @@ static bool is_alone(const struct steady *x, uint32_t gap, double from_s, double
         if (role_of(x, c) == IR_NONE)
             continue;
         const struct repeat_run *run = run_of(x, role_of(x, c), gap);
-        const struct role *role = &x->plan->ir->role[role_of(x, c)];
+        const struct role *role = &x->traffic->ir->role[role_of(x, c)];
         struct steady_times t = times_of(x, c);
         for (uint32_t op = role->op_begin; op < role->op_begin + role->op_count; op++) {
             if (t.start_s[op] >= to_s || t.end_s[op] <= from_s + x->same_s || !is_event(x, c, op))
@@ -221,10 +221,10 @@ static uint64_t need_bit(const struct check *c, double start_s, double need_s, u
  * Afterwards the op counts as issued and, unless it is a synchronisation, as the last op of its stream. */
 static bool start_is_right(struct check *c, uint32_t op, uint32_t copy, uint64_t *needed)
 {
-    const struct ir *ir = c->x->plan->ir;
-    const struct sim_costs *costs = c->x->plan->costs;
+    const struct ir *ir = c->x->traffic->ir;
+    const struct sim_costs *costs = c->x->traffic->costs;
     uint32_t shape = ir->op.shape[op];
-    bool issues = plan_runs(c->x->plan, c->rank, op), sync = plan_is_sync(ir, op);
+    bool issues = traffic_runs(c->x->traffic, c->rank, op), sync = traffic_is_sync(ir, op);
     double end_s = end_seen_s(c, op, copy, op), start_s = end_s - c->t.end_s[op] + c->t.start_s[op];
     double *last_s = &c->last_s[ir->op.stream[op]];
     double before_s = ir->op.kind[op] == WORK_BARRIER ? 0 : *last_s;
@@ -265,11 +265,11 @@ static bool copy_is_right(struct check *c, const struct repeat_run *run, uint32_
 static void leave_out(struct check *c, const struct repeat_run *run, uint32_t left_out,
                       double host_s)
 {
-    const struct ir *ir = c->x->plan->ir;
+    const struct ir *ir = c->x->traffic->ir;
     bool touched[IR_STREAMS_MAX] = {false}, holds = false;
     uint32_t begin = run->begin + (run->gap - 1) * run->ops;
     for (uint32_t op = begin; op < begin + run->ops; op++) {
-        touched[ir->op.stream[op]] |= !plan_is_sync(ir, op);
+        touched[ir->op.stream[op]] |= !traffic_is_sync(ir, op);
         holds |= ir_blocks_host(ir, op);
     }
     c->host_s += left_out * (holds ? period_of(c->x, run) : host_s);
@@ -290,7 +290,7 @@ static bool copies_are_right(struct check *c, const struct repeat_run *run)
 
 static bool starts_are_right(struct check *c)
 {
-    const struct ir *ir = c->x->plan->ir;
+    const struct ir *ir = c->x->traffic->ir;
     const struct role *role = &ir->role[c->role];
     const struct repeat_run *run = run_of(c->x, c->role, 0);
     uint32_t next = 0;
@@ -309,7 +309,7 @@ static bool starts_are_right(struct check *c)
 
 static bool class_is_right(const struct steady *x, uint32_t class, double *step_s)
 {
-    const struct ir *ir = x->plan->ir;
+    const struct ir *ir = x->traffic->ir;
     struct check c = {.x = x,
                       .t = times_of(x, class),
                       .rank = x->fold->rank_of_class[class],
@@ -328,7 +328,7 @@ static bool class_is_right(const struct steady *x, uint32_t class, double *step_
 /* Finds the tolerance, and period_s and before_s of every run. Returns false when times do not repeat. */
 static bool find_periods(struct steady *x)
 {
-    const struct ir *ir = x->plan->ir;
+    const struct ir *ir = x->traffic->ir;
     const struct repeats *r = x->repeats;
     double until_s = 0;
     for (size_t i = 0; i < x->fold->row[x->fold->class_count]; i++)
@@ -359,11 +359,11 @@ static bool all_starts_are_right(const struct steady *x, double *step_s)
     return right;
 }
 
-bool steady_periods(const struct sim_plan *plan, const struct fold *fold, struct steady_times times,
-                    double *period_s, double *step_s)
+bool steady_periods(const struct traffic *traffic, const struct fold *fold,
+                    struct steady_times times, double *period_s, double *step_s)
 {
-    const struct repeats *r = &plan->ir->repeats;
-    struct steady x = {.plan = plan,
+    const struct repeats *r = &traffic->ir->repeats;
+    struct steady x = {.traffic = traffic,
                        .repeats = r,
                        .fold = fold,
                        .times = times,

@@ -1,4 +1,4 @@
-/* sim/plan/fold_flows.h: chooses the few flows that are simulated in place of all flows.
+/* sim/traffic/fold_flows.h: chooses the few flows that are simulated in place of all flows.
  *
  * Two exact reductions, given an equitable partition of flows and links (fold.h):
  *
@@ -15,7 +15,7 @@
 #ifndef SIM_FOLD_FLOWS_H
 #define SIM_FOLD_FLOWS_H
 
-#include "sim/plan/fold.h"
+#include "sim/traffic/fold.h"
 
 struct fold_network {
     uint32_t flow_classes, link_classes;
@@ -24,7 +24,7 @@ struct fold_network {
 
 /* Fills the flows and the network of *fold, whose channel classes must be known, with the few flows that represent
  * all; network NULL: with all flows. */
-void fold_flows(struct fold *fold, const struct sim_plan *plan, const struct pruned *pruned,
+void fold_flows(struct fold *fold, const struct traffic *traffic, const struct pruned *pruned,
                 const struct fold_network *network);
 
 #endif

@@ -1,11 +1,11 @@
-/* sim/plan/replicas.h: replicas are parts of the machine whose ranks do the same at the same times; only one of them
+/* sim/traffic/replicas.h: replicas are parts of the machine whose ranks do the same at the same times; only one of them
  * is planned.
  *
  * A rotation along an axis of the mesh is an automorphism of the simulation if three things hold: it maps whole
  * fabric domains onto whole fabric domains (and leaf switches onto leaf switches, where these limit the network);
  * nothing distinguishes the axis's coordinates (roles, guards, explicit sets, packed documents); and the only
  * communication across the axis is collectives whose flows do not depend on the order of their members. Then the
- * orbits of ranks, channels, flows and links are an equitable partition (sim/plan/fold.h), and a link of one replica
+ * orbits of ranks, channels, flows and links are an equitable partition (sim/traffic/fold.h), and a link of one replica
  * is crossed only by flows of that replica and of the collectives between replicas, so planning one replica is exact.
  *
  * The planned mesh has the same axes, shorter along those that rotate. Its groups keep their real members where

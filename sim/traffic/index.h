@@ -1,4 +1,4 @@
-/* sim/plan/index.h: an index of pairs of a key and a value: for each key, the values that it is paired with. */
+/* sim/traffic/index.h: an index of pairs of a key and a value: for each key, the values that it is paired with. */
 #ifndef SIM_INDEX_H
 #define SIM_INDEX_H
 

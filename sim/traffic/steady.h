@@ -1,4 +1,4 @@
-/* sim/plan/steady.h: derives the times of iterations that were not simulated from those that were.
+/* sim/traffic/steady.h: derives the times of iterations that were not simulated from those that were.
  *
  * If the iterations around a gap follow each other after the same time (the period), on all ranks and streams, and no
  * other event is open meanwhile, then the left-out iterations can only do the same again, and every op after the gap
@@ -7,8 +7,8 @@
 #ifndef SIM_STEADY_H
 #define SIM_STEADY_H
 
-#include "sim/plan/fold.h"
-#include "sim/plan/plan.h"
+#include "sim/traffic/fold.h"
+#include "sim/traffic/traffic.h"
 
 /* Start and end of every op, one class of ranks (struct fold) after the other. */
 struct steady_times {
@@ -17,7 +17,7 @@ struct steady_times {
 
 /* Fills period_s[run] of a short list's runs: the time from one iteration to the next; and *step_s: when the whole list
  * ends. Returns false when the times of the whole list do not follow from those of the short list. */
-bool steady_periods(const struct sim_plan *plan, const struct fold *fold, struct steady_times times,
-                    double *period_s, double *step_s);
+bool steady_periods(const struct traffic *traffic, const struct fold *fold,
+                    struct steady_times times, double *period_s, double *step_s);
 
 #endif

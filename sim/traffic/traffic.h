@@ -1,4 +1,4 @@
-/* sim/plan/plan.h: a schedule bound to a cluster: which ranks take part in which op, and the bytes that move.
+/* sim/traffic/traffic.h: a schedule bound to a cluster: which ranks take part in which op, and the bytes that move.
  *
  * Ops that need other ranks, or links, are laid out on four levels:
  *   line      ops of one sort in the schedule: collectives of a group, shifts of a group by
@@ -14,15 +14,15 @@
  *
  * Everything here is static; the scheduler adds time.
  *
- * The folder sim/plan/ binds a schedule to a cluster: ranks, messages and links, folded where ranks or layers repeat
+ * The folder sim/traffic/ binds a schedule to a cluster: ranks, messages and links, folded where ranks or layers repeat
  * each other. */
-#ifndef SIM_PLAN_H
-#define SIM_PLAN_H
+#ifndef SIM_TRAFFIC_H
+#define SIM_TRAFFIC_H
 
 #include "base/diag.h"
 #include "schedule/ir/ir.h"
-#include "sim/plan/sim_costs.h"
 #include "sim/platform/collective.h"
+#include "sim/traffic/sim_costs.h"
 
 enum line_kind {
     LINE_COLLECTIVE, /* all members of an instance */
@@ -37,9 +37,9 @@ enum line_kind {
 /* How the duration of an op is found once it may start. */
 enum op_class {
     OP_NOTHING, /* syncs of the host */
-    OP_FIXED,   /* takes the time in plan.duration_s[shape] */
-    OP_SLOWED, /* takes plan.duration_s[shape] without messages, longer while messages run on the rank */
-    OP_HOST, /* takes the time in plan.host_s[shape] */
+    OP_FIXED,   /* takes the time in traffic.duration_s[shape] */
+    OP_SLOWED, /* takes traffic.duration_s[shape] without messages, longer while messages run on the rank */
+    OP_HOST, /* takes the time in traffic.host_s[shape] */
     OP_EVENT /* waits for other ranks, or uses links */
 };
 
@@ -55,7 +55,7 @@ struct line {
         *variant; /* [variants] shapes; of all P2P lines one list, any shape with that many bytes */
     size_t variant_capacity;
     uint32_t *op_count; /* [role_count] ops of the line in each role */
-    uint32_t *op_begin; /* [role_count] their ids, ascending: plan.line_op[] */
+    uint32_t *op_begin; /* [role_count] their ids, ascending: traffic.line_op[] */
 };
 
 /* The shares of a rank's multiprocessors, and of the bandwidth of its device memory, that kernels lack while a transfer
@@ -79,11 +79,11 @@ struct channel {
     struct taken taken;
 };
 
-struct sim_plan {
+struct traffic {
     const struct ir *ir;
     const struct cluster *cluster;
     const struct sim_costs *costs;
-    struct mesh mesh;       /* the schedule's, or one replica of it (sim/plan/replicas.h) */
+    struct mesh mesh;       /* the schedule's, or one replica of it (sim/traffic/replicas.h) */
     uint32_t rank_count;    /* ranks of that mesh; below, a rank is a row of it */
     uint32_t *rank;         /* [rank_count] the schedule's rank that each is, ascending */
     uint32_t *role_of_rank; /* [rank_count]; IR_NONE: no role, no ops */
@@ -123,45 +123,48 @@ struct sim_plan {
     size_t line_capacity, channel_capacity, participant_capacity;
 };
 
-/* Binds an ir to a cluster and fills *plan. Fails, with one message, on more ranks than GPUs, on an op that waits for
- * a later one, and on communication that can never happen: members whose collectives differ, or a send to, or a
+/* Binds an ir to a cluster and fills *traffic. Fails, with one message, on more ranks than GPUs, on an op that waits
+ * for a later one, and on communication that can never happen: members whose collectives differ, or a send to, or a
  * receive from, an index that does not exist. name stands for the schedule in messages. even: [guard_count] of
  * sim/even/even.h, the caller's memory. Unless options->exact is set, only one replica of the ranks is planned.
- * Release *plan in either case. */
-enum status plan_make(struct sim_plan *plan, const struct ir *ir, const struct cluster *cluster,
-                      const struct sim_costs *costs, const uint8_t *even,
-                      const struct sim_options *options, const char *name, struct diag *diag);
-void sim_plan_release(struct sim_plan *plan);
+ * Release *traffic in either case. */
+enum status traffic_make(struct traffic *traffic, const struct ir *ir,
+                         const struct cluster *cluster, const struct sim_costs *costs,
+                         const uint8_t *even, const struct sim_options *options, const char *name,
+                         struct diag *diag);
+void traffic_release(struct traffic *traffic);
 
 /* True if the op makes the host wait, and does no work on its stream. */
-static inline bool plan_is_sync(const struct ir *ir, uint32_t op)
+static inline bool traffic_is_sync(const struct ir *ir, uint32_t op)
 {
     return ir->op.kind[op] == WORK_HOST_SYNC || ir->op.kind[op] == WORK_BARRIER;
 }
 
 /* True if the op is a kernel: it works on a compute stream. */
-static inline bool plan_is_kernel(const struct ir *ir, uint32_t op)
+static inline bool traffic_is_kernel(const struct ir *ir, uint32_t op)
 {
-    return !plan_is_sync(ir, op) && ir->stream[ir->op.stream[op]].stream_class == STREAM_COMPUTE;
+    return !traffic_is_sync(ir, op) && ir->stream[ir->op.stream[op]].stream_class == STREAM_COMPUTE;
 }
 
 /* True if multiprocessors, and not memory, limit the work. */
-bool plan_computes(const struct work *work);
+bool traffic_computes(const struct work *work);
 
 /* Returns the seconds of a kernel of a shape on a rank's device. */
-static inline double plan_duration_s(const struct sim_plan *plan, uint32_t rank, uint32_t shape)
+static inline double traffic_duration_s(const struct traffic *traffic, uint32_t rank,
+                                        uint32_t shape)
 {
-    double seconds = plan->duration_s[shape];
-    if (plan->place_of_rank != NULL && plan->costs->place_work_s[shape] != NULL)
-        seconds = plan->costs->place_work_s[shape][plan->place_of_rank[rank]];
-    return plan->slow_factor > 0 && rank == plan->slow_rank ? seconds * plan->slow_factor : seconds;
+    double seconds = traffic->duration_s[shape];
+    if (traffic->place_of_rank != NULL && traffic->costs->place_work_s[shape] != NULL)
+        seconds = traffic->costs->place_work_s[shape][traffic->place_of_rank[rank]];
+    return traffic->slow_factor > 0 && rank == traffic->slow_rank ? seconds * traffic->slow_factor
+                                                                  : seconds;
 }
 
 /* True if the guard of the op, if it has one, lets the rank run it. */
-static inline bool plan_runs(const struct sim_plan *plan, uint32_t rank, uint32_t op)
+static inline bool traffic_runs(const struct traffic *traffic, uint32_t rank, uint32_t op)
 {
-    uint16_t guard = plan->ir->op.guard[op];
-    return guard == IR_NONE16 || plan->passes[(size_t)rank * plan->ir->guard_count + guard];
+    uint16_t guard = traffic->ir->op.guard[op];
+    return guard == IR_NONE16 || traffic->passes[(size_t)rank * traffic->ir->guard_count + guard];
 }
 
 #endif

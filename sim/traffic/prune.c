@@ -1,7 +1,7 @@
-#include "sim/plan/prune.h"
+#include "sim/traffic/prune.h"
 
 #include "base/arena.h"
-#include "sim/plan/index.h"
+#include "sim/traffic/index.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* sim/plan/prune.h: omits links that can never limit a flow, so that the engine does not see them.
+/* sim/traffic/prune.h: omits links that can never limit a flow, so that the engine does not see them.
  *
  * If every flow that may cross link A also crosses link B, and B is no wider than A, then A carries at most what B
  * carries: A is never full before B is, and max-min sharing is the same without A. A ring over 16 ports that nothing

@@ -1,4 +1,4 @@
-#include "sim/plan/replicas.h"
+#include "sim/traffic/replicas.h"
 
 #include "schedule/ir/visible.h"
 

@@ -1,0 +1,121 @@
+#include "sim/traffic/traffic.h"
+#include "sim/traffic/traffic_parts.h"
+
+#include "base/arena.h"
+#include "schedule/ir/visible.h"
+#include "sim/even/even.h"
+#include "sim/traffic/replicas.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+void traffic_release(struct traffic *traffic)
+{
+    for (uint32_t l = 0; l < traffic->line_count; l++)
+        if (traffic->line[l].kind != LINE_P2P)
+            free(traffic->line[l].variant);
+    free(traffic->p2p.variant);
+    free(traffic->line);
+    free(traffic->channel);
+    free(traffic->participant);
+    platform_release(&traffic->platform);
+    flow_table_release(&traffic->flows);
+    arena_release(&traffic->arena);
+    *traffic = (struct traffic){0};
+}
+
+/* Counters of the scheduler are 16 bits wide, and their upper half has a meaning of its own. */
+enum { WAITS_MAX = 32000 };
+
+static void place_ranks(struct traffic *traffic, const uint8_t *even)
+{
+    const struct ir *ir = traffic->ir;
+    traffic->rank = arena_array(&traffic->arena, traffic->rank_count, sizeof *traffic->rank);
+    traffic->role_of_rank =
+        arena_array(&traffic->arena, traffic->rank_count, sizeof *traffic->role_of_rank);
+    traffic->passes = arena_array(&traffic->arena, traffic->rank_count, ir->guard_count);
+    for (uint32_t r = 0; r < traffic->rank_count; r++) {
+        uint32_t rank = replicas_rank(&ir->mesh, &traffic->mesh, r);
+        traffic->rank[r] = rank;
+        traffic->role_of_rank[r] = IR_NONE;
+        for (uint32_t k = 0; k < ir->role_count; k++)
+            if (role_has(&ir->mesh, &ir->role[k], rank)) {
+                traffic->role_of_rank[r] = k;
+                break;
+            }
+        for (uint32_t g = 0; g < ir->guard_count; g++)
+            traffic->passes[(size_t)r * ir->guard_count + g] = even_passes(ir, even, g, rank);
+    }
+    if (traffic->costs->place_work_s == NULL)
+        return;
+    traffic->place_of_rank =
+        arena_array(&traffic->arena, traffic->rank_count, sizeof *traffic->place_of_rank);
+    for (uint32_t r = 0; r < traffic->rank_count; r++)
+        traffic->place_of_rank[r] = ir_place_of(ir, traffic->rank[r]);
+}
+
+static void read_costs(struct traffic *traffic)
+{
+    const struct sim_costs *costs = traffic->costs;
+    traffic->duration_s = costs->work_s;
+    traffic->host_s = costs->host_work_s ? costs->host_work_s : costs->work_s;
+    for (uint32_t s = 0; s < traffic->ir->shape_count; s++)
+        assert(traffic->duration_s[s] >= 0 && traffic->host_s[s] >= 0);
+}
+
+/* Fails if an op waits for more than WAITS_MAX ops, or for an op that is not an earlier one of its role, on which the
+ * scheduler relies; the verifier's message says more. */
+static enum status check_waits(const struct traffic *traffic, const char *name, struct diag *diag)
+{
+    const struct ir *ir = traffic->ir;
+    for (uint32_t r = 0; r < ir->role_count; r++)
+        for (uint32_t i = 0; i < ir->role[r].op_count; i++) {
+            uint32_t op = ir->role[r].op_begin + i, waits = ir->op.wait_count[op];
+            if (waits > WAITS_MAX)
+                return diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
+                                  "op %u waits for %u ops; the most is %d", op, waits, WAITS_MAX);
+            for (uint32_t w = 0; w < waits; w++) {
+                uint32_t other = ir->wait[ir->op.wait_begin[op] + w].i;
+                if (other >= op || other < ir->role[r].op_begin)
+                    return diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
+                                      "op %u waits for op %u, which is not an earlier op of its "
+                                      "role",
+                                      op, other);
+            }
+        }
+    return STATUS_OK;
+}
+
+enum status traffic_make(struct traffic *traffic, const struct ir *ir,
+                         const struct cluster *cluster, const struct sim_costs *costs,
+                         const uint8_t *even, const struct sim_options *options, const char *name,
+                         struct diag *diag)
+{
+    uint32_t ranks = mesh_ranks(&ir->mesh);
+    *traffic = (struct traffic){.ir = ir,
+                                .cluster = cluster,
+                                .platform.cluster = cluster,
+                                .costs = costs,
+                                .mesh = ir->mesh,
+                                .slow_factor = options->slow_factor,
+                                .slow_rank = options->slow_rank};
+    if (ranks > cluster->gpus)
+        return diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
+                          "the mesh has %u ranks, and cluster %s has %lld GPUs", ranks,
+                          cluster->name, (long long)cluster->gpus);
+    enum status status = check_waits(traffic, name, diag);
+    if (status != STATUS_OK)
+        return status;
+    if (!options->exact)
+        traffic->mesh = replicas_mesh(ir, cluster);
+    traffic->rank_count = mesh_ranks(&traffic->mesh);
+    place_ranks(traffic, even);
+    read_costs(traffic);
+    traffic_add_lines(traffic);
+    status = traffic_check_groups(traffic, name, diag);
+    if (status == STATUS_OK)
+        status = traffic_add_channels(traffic, name, diag);
+    if (status == STATUS_OK)
+        traffic_add_transfers(traffic);
+    return status;
+}

@@ -1,0 +1,185 @@
+/* Makes the channels, one per line and place, and their participants. */
+#include "sim/traffic/traffic_parts.h"
+
+#include "base/arena.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static uint32_t add_channel(struct traffic *traffic, uint32_t line)
+{
+    traffic->channel = heap_grow(traffic->channel, &traffic->channel_capacity,
+                                 traffic->channel_count + 1u, sizeof *traffic->channel);
+    traffic->channel[traffic->channel_count] =
+        (struct channel){.line = line, .participant_begin = traffic->participant_count};
+    return traffic->channel_count++;
+}
+
+static void add_participant(struct traffic *traffic, uint32_t rank)
+{
+    traffic->participant = heap_grow(traffic->participant, &traffic->participant_capacity,
+                                     traffic->participant_count + 1u, sizeof *traffic->participant);
+    traffic->participant[traffic->participant_count++] = rank;
+    traffic->channel[traffic->channel_count - 1].participant_count++;
+}
+
+static bool has_ops(const struct traffic *traffic, uint32_t rank, uint32_t line)
+{
+    uint32_t role = traffic->role_of_rank[rank];
+    return role != IR_NONE && traffic->line[line].op_count[role] > 0;
+}
+
+static uint32_t *endpoint(struct traffic *traffic, uint32_t rank, uint32_t line)
+{
+    return &traffic->endpoint[(size_t)rank * traffic->line_count + line];
+}
+
+static void add_collective_channels(struct traffic *traffic, uint32_t l)
+{
+    const struct ir *ir = traffic->ir;
+    const struct group *group = &ir->group[traffic->line[l].group];
+    uint32_t size = group_size(&traffic->mesh, group),
+             instances = group_instances(&traffic->mesh, group);
+    for (uint32_t i = 0; i < instances; i++) {
+        if (!has_ops(traffic, group_member(&traffic->mesh, group, i, 0), l))
+            continue; /* then no member has: traffic_check_groups() */
+        uint32_t channel = add_channel(traffic, l);
+        for (uint32_t k = 0; k < size; k++) {
+            uint32_t rank = group_member(&traffic->mesh, group, i, k);
+            add_participant(traffic, rank);
+            *endpoint(traffic, rank, l) = channel;
+        }
+    }
+}
+
+static void add_shift_channels(struct traffic *traffic, uint32_t l)
+{
+    const struct ir *ir = traffic->ir;
+    const struct group *group = &ir->group[traffic->line[l].group];
+    uint32_t size = group_size(&traffic->mesh, group),
+             instances = group_instances(&traffic->mesh, group);
+    for (uint32_t i = 0; i < instances; i++)
+        for (uint32_t k = 0; k < size; k++) {
+            uint32_t from = group_member(&traffic->mesh, group, i, k);
+            if (!has_ops(traffic, from, l))
+                break;
+            uint32_t by = (uint32_t)traffic->line[l].by;
+            uint32_t to = group_member(&traffic->mesh, group, i, (k + by) % size);
+            uint32_t channel = add_channel(traffic, l);
+            add_participant(traffic, from);
+            add_participant(traffic, to);
+            *endpoint(traffic, from, l) = channel;
+            traffic->receive[(size_t)to * traffic->line_count + l] = channel;
+        }
+}
+
+static void add_rank_channels(struct traffic *traffic, uint32_t l)
+{
+    for (uint32_t r = 0; r < traffic->rank_count; r++)
+        if (has_ops(traffic, r, l)) {
+            *endpoint(traffic, r, l) = add_channel(traffic, l);
+            add_participant(traffic, r);
+        }
+}
+
+/* A rank may lack a peer where guards leave it none of the line's ops. */
+static enum status check_no_peer(const struct traffic *traffic, uint32_t l, uint32_t rank,
+                                 const char *name, struct diag *diag)
+{
+    const struct ir *ir = traffic->ir;
+    const struct line *line = &traffic->line[l];
+    uint32_t role = traffic->role_of_rank[rank];
+    for (uint32_t i = 0; i < line->op_count[role]; i++) {
+        uint32_t op = traffic->line_op[line->op_begin[role] + i];
+        if (traffic_runs(traffic, rank, op))
+            return diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
+                              "op %u (%s) on rank %u: there is no member of group %s at "
+                              "distance %lld",
+                              op, plan_kind_name(ir, op), traffic->rank[rank],
+                              ir->group[line->group].name, (long long)line->by);
+    }
+    return STATUS_OK;
+}
+
+/* Channels of sends and receives by (source, destination, number). */
+struct p2p_key {
+    uint32_t from, to;
+    int64_t number;
+    uint32_t line, rank;
+};
+
+static int compare_p2p(const void *left, const void *right)
+{
+    const struct p2p_key *a = left, *b = right;
+    if (a->from != b->from)
+        return a->from < b->from ? -1 : 1;
+    if (a->to != b->to)
+        return a->to < b->to ? -1 : 1;
+    if (a->number != b->number)
+        return a->number < b->number ? -1 : 1;
+    if (a->line != b->line)
+        return a->line < b->line ? -1 : 1;
+    return a->rank < b->rank ? -1 : a->rank > b->rank;
+}
+
+static bool same_p2p(const struct p2p_key *a, const struct p2p_key *b)
+{
+    return a->from == b->from && a->to == b->to && a->number == b->number;
+}
+
+static enum status add_p2p_channels(struct traffic *traffic, const char *name, struct diag *diag)
+{
+    enum status status = STATUS_OK;
+    struct p2p_key *key = NULL;
+    size_t count = 0, capacity = 0;
+    for (uint32_t l = 0; l < traffic->line_count; l++) {
+        const struct line *line = &traffic->line[l];
+        for (uint32_t r = 0; line->kind == LINE_P2P && r < traffic->rank_count; r++) {
+            uint32_t peer;
+            if (!has_ops(traffic, r, l))
+                continue;
+            if (!group_peer(&traffic->mesh, &traffic->ir->group[line->group], r, line->by, &peer)) {
+                status = check_no_peer(traffic, l, r, name, diag);
+                if (status != STATUS_OK)
+                    goto out;
+                continue;
+            }
+            key = heap_grow(key, &capacity, count + 1, sizeof *key);
+            bool send = line->work == WORK_SEND;
+            key[count++] = (struct p2p_key){send ? r : peer, send ? peer : r, line->number, l, r};
+        }
+    }
+    if (count > 0)
+        qsort(key, count, sizeof *key, compare_p2p);
+    for (size_t k = 0; k < count; k++) {
+        if (k == 0 || !same_p2p(&key[k], &key[k - 1])) {
+            add_channel(traffic, key[k].line);
+            add_participant(traffic, key[k].from);
+            add_participant(traffic, key[k].to);
+        }
+        *endpoint(traffic, key[k].rank, key[k].line) = traffic->channel_count - 1;
+    }
+out:
+    free(key);
+    return status;
+}
+
+enum status traffic_add_channels(struct traffic *traffic, const char *name, struct diag *diag)
+{
+    size_t count = (size_t)traffic->rank_count * traffic->line_count;
+    traffic->endpoint = arena_array(&traffic->arena, count, sizeof *traffic->endpoint);
+    traffic->receive = arena_array(&traffic->arena, count, sizeof *traffic->receive);
+    memset(traffic->endpoint, 0xff, count * sizeof *traffic->endpoint);
+    memset(traffic->receive, 0xff, count * sizeof *traffic->receive);
+    static void (*const add[LINE_KIND_COUNT])(struct traffic *, uint32_t) = {
+        [LINE_COLLECTIVE] = add_collective_channels,
+        [LINE_SHIFT] = add_shift_channels,
+        [LINE_COPY] = add_rank_channels,
+        [LINE_HOST_WORK] = add_rank_channels,
+        [LINE_KERNEL] = add_rank_channels,
+    };
+    for (uint32_t l = 0; l < traffic->line_count; l++)
+        if (add[traffic->line[l].kind])
+            add[traffic->line[l].kind](traffic, l);
+    return add_p2p_channels(traffic, name, diag);
+}

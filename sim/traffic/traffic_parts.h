@@ -1,0 +1,25 @@
+/* sim/traffic/traffic_parts.h: the parts of traffic_make(), in their order. */
+#ifndef SIM_TRAFFIC_PARTS_H
+#define SIM_TRAFFIC_PARTS_H
+
+#include "sim/traffic/traffic.h"
+
+/* plan_lines.c: fills the arrays per op, and the lines with their ops and variants. */
+void traffic_add_lines(struct traffic *traffic);
+
+/* plan_check.c: fails unless roles that share an instance of a group issue the same collectives on it. */
+enum status traffic_check_groups(const struct traffic *traffic, const char *name,
+                                 struct diag *diag);
+
+/* plan_channels.c: fills channels, participants and endpoints. Fails on a send to an index that is no rank. */
+enum status traffic_add_channels(struct traffic *traffic, const char *name, struct diag *diag);
+
+/* plan_transfers.c: fills transfers and flows. */
+void traffic_add_transfers(struct traffic *traffic);
+
+static inline const char *plan_kind_name(const struct ir *ir, uint32_t op)
+{
+    return work_kind_info(ir->op.kind[op])->name;
+}
+
+#endif

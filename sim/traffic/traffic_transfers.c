@@ -1,0 +1,161 @@
+/* Makes the transfers of each channel: a latency and flows per variant. */
+#include "sim/traffic/traffic_parts.h"
+
+#include "base/arena.h"
+#include "sim/traffic/replicas.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+/* Returns the number of ranks of the communicator that a shift, a send or a receive uses. */
+static uint32_t ranks_of(const struct traffic *traffic, const struct line *line)
+{
+    const struct mesh *mesh = &traffic->ir->mesh;
+    return line->group == IR_NONE16 ? mesh_ranks(mesh)
+                                    : group_size(mesh, &traffic->ir->group[line->group]);
+}
+
+/* True if a rank of the schedule is planned itself, and not only a replica of a planned one. */
+static bool is_planned(const struct traffic *traffic, uint32_t rank)
+{
+    const struct mesh *all = &traffic->ir->mesh;
+    return traffic->rank[replicas_row(all, &traffic->mesh, rank)] == rank;
+}
+
+/* Returns all members of a collective in the order of their index, with those of replicas that are not planned. */
+static uint32_t *find_members(const struct traffic *traffic, const struct channel *channel,
+                              struct members *members)
+{
+    const struct mesh *mesh = &traffic->ir->mesh;
+    const struct group *group = &traffic->ir->group[traffic->line[channel->line].group];
+    uint32_t size = group_size(mesh, group), instance, index;
+    uint32_t *member = heap_alloc(size, sizeof *member);
+    group_locate(mesh, group, traffic->rank[traffic->participant[channel->participant_begin]],
+                 &instance, &index);
+    for (uint32_t i = 0; i < size; i++)
+        member[i] = group_member(mesh, group, instance, i);
+    members_init(members, &traffic->platform, member, size);
+    for (uint32_t d = 0; d < members->domain_count; d++)
+        members->domain[d].planned = is_planned(traffic, members->rank[members->domain[d].begin]);
+    members_find_rings(members, &traffic->platform);
+    return member;
+}
+
+static double make_collective(struct traffic *traffic, uint32_t channel,
+                              const struct members *members, uint32_t shape)
+{
+    const struct work *work = &traffic->ir->shape[shape];
+    double latency_s = collective_make(&traffic->platform, &traffic->flows, work, members, channel);
+    if (work->kind == WORK_BARRIER) /* until the hosts go on */
+        return traffic->costs->issue_s ? traffic->costs->issue_s[shape] : 0;
+    return members->count > 1 ? latency_s + traffic->costs->collective_launch_s : latency_s;
+}
+
+/* Adds the flows of a message, copy or kernel of one rank; returns the latency. */
+static double make_transfer(struct traffic *traffic, uint32_t channel, uint32_t v)
+{
+    const struct channel *c = &traffic->channel[channel];
+    const struct line *line = &traffic->line[c->line];
+    uint32_t shape = line->variant[v];
+    const struct work *work = &traffic->ir->shape[shape];
+    const uint32_t *participant = traffic->participant + c->participant_begin;
+    uint32_t rank = traffic->rank[participant[0]], to;
+    double bytes = (double)work_payload_bytes(work);
+    double latency_s = 0;
+    switch (line->kind) {
+    case LINE_SHIFT:
+    case LINE_P2P:
+        to = traffic->rank[participant[1]];
+        latency_s = message_make(&traffic->platform, &traffic->flows, rank, to, bytes,
+                                 ranks_of(traffic, line), channel, 0);
+        if (rank != to)
+            latency_s += traffic->costs->collective_launch_s;
+        break;
+    case LINE_COPY:
+        latency_s = copy_make(&traffic->platform, &traffic->flows, rank, bytes,
+                              line->work == WORK_H2D, line->pageable);
+        break;
+    case LINE_HOST_WORK:
+        host_work_make(&traffic->platform, &traffic->flows, rank, traffic->costs->host_bytes[shape],
+                       traffic->host_s[shape], channel, v);
+        break;
+    case LINE_KERNEL:
+        kernel_make(&traffic->platform, &traffic->flows, rank,
+                    traffic_duration_s(traffic, participant[0], shape), !traffic_computes(work));
+        break;
+    default:
+        assert(!"a line of this kind");
+    }
+    return latency_s;
+}
+
+/* How often the bytes that a rank sends and receives pass through its memory. NCCL's protocol Simple moves them
+ * through a buffer of 512 KiB for each channel, which is written back to memory but read again from the L2 cache. In
+ * a step of a ring, a rank also reads its own part or writes the result; a message is also read where it comes from
+ * and written where it goes. */
+enum { RING_PASSES = 2, MESSAGE_PASSES = 3 };
+
+/* Returns what a channel's transfers take from the kernels of each rank. members: of a collective. */
+static struct taken taken_by(const struct traffic *traffic, const struct channel *channel,
+                             const struct members *members)
+{
+    const struct cluster *cluster = traffic->platform.cluster;
+    const struct line *line = &traffic->line[channel->line];
+    double sms = 0, bytes_per_s = 0;
+    bool rings = false;
+    bool shifts =
+        line->kind == LINE_COLLECTIVE && traffic->ir->shape[line->variant[0]].kind == WORK_SHIFT;
+    if (line->kind == LINE_COLLECTIVE && !shifts && line->work != WORK_BARRIER) {
+        rings = true;
+        double seconds = rings_bytes_s(&traffic->platform, members, 1);
+        sms = rings_sms(&traffic->platform, members);
+        bytes_per_s = seconds > 0 ? RING_PASSES / seconds : 0;
+    } else if (shifts || line->kind == LINE_P2P || line->kind == LINE_SHIFT) {
+        /* Shifts of a whole group advance together, at the rate of the slowest. */
+        const uint32_t *end = traffic->participant + channel->participant_begin;
+        bool near = shifts ? members->domain_count == 1
+                           : cluster_place(cluster, traffic->rank[end[0]]).domain ==
+                                 cluster_place(cluster, traffic->rank[end[1]]).domain;
+        /* One kernel of a shift sends and receives: half for each of its two channels. */
+        double half = line->kind == LINE_SHIFT ? 0.5 : 1;
+        sms = half * cluster->device.message_sms;
+        bytes_per_s = half * MESSAGE_PASSES *
+                      (near ? cluster->fabric.peer_bytes_per_s : cluster->nic.peer_bytes_per_s);
+    }
+    return (struct taken){
+        .sms = cluster->device.sm_count > 0 ? sms / (double)cluster->device.sm_count : 0,
+        .memory = sms > 0 ? bytes_per_s / cluster->device.memory_bytes_per_s : 0,
+        .early = rings};
+}
+
+static void add_channel_transfers(struct traffic *traffic, uint32_t channel)
+{
+    struct channel *c = &traffic->channel[channel];
+    const struct line *line = &traffic->line[c->line];
+    struct members members = {0};
+    uint32_t *member = NULL;
+    if (line->kind == LINE_COLLECTIVE)
+        member = find_members(traffic, c, &members);
+    c->taken = taken_by(traffic, c, &members);
+    c->transfer_begin = traffic->transfer_count;
+    for (uint32_t v = 0; v < line->variants; v++) {
+        struct transfer *transfer = &traffic->transfer[traffic->transfer_count++];
+        transfer->channel = channel;
+        transfer->flow_begin = traffic->flows.count;
+        transfer->latency_s = member ? make_collective(traffic, channel, &members, line->variant[v])
+                                     : make_transfer(traffic, channel, v);
+        transfer->flow_count = traffic->flows.count - transfer->flow_begin;
+    }
+    members_release(&members);
+    free(member);
+}
+
+void traffic_add_transfers(struct traffic *traffic)
+{
+    uint32_t count = 0;
+    for (uint32_t c = 0; c < traffic->channel_count; c++)
+        count += traffic->line[traffic->channel[c].line].variants;
+    traffic->transfer = arena_array(&traffic->arena, count, sizeof *traffic->transfer);
+    for (uint32_t c = 0; c < traffic->channel_count; c++)
+        add_channel_transfers(traffic, c);
+}
