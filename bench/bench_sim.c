@@ -268,9 +268,9 @@ static void collect_steps(struct flow_replay *r, const struct sim_result *result
     r->step = heap_alloc((size_t)traffic->rank_count * traffic->ir->op.count + 1, sizeof *r->step);
     for (uint32_t k = 0; k < traffic->channel_count; k++) {
         const struct channel *channel = &traffic->channel[k];
-        const struct line *line = &traffic->line[channel->line];
-        for (uint32_t i = 0; i < line->op_count[0]; i++) {
-            uint32_t op = traffic->line_op[line->op_begin[0] + i];
+        const struct comm_class *comm = &traffic->comm[channel->comm];
+        for (uint32_t i = 0; i < comm->op_count[0]; i++) {
+            uint32_t op = traffic->comm_op[comm->op_begin[0] + i];
             uint32_t t = channel->transfer_begin + traffic->op_variant[op];
             double date_s = 0;
             for (uint32_t p = 0; p < channel->participant_count; p++) {

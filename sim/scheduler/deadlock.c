@@ -45,8 +45,8 @@ static bool find_missing(const struct scheduler *s, uint32_t rank_index, uint32_
 {
     const struct rank_state *r = &s->rank_state[rank_index];
     uint32_t id = s->program[r->role].op_begin + op;
-    uint16_t line = s->traffic->op_line[id];
-    uint32_t channel[2] = {r->send[line], r->receive[line]};
+    uint16_t comm = s->traffic->op_comm[id];
+    uint32_t channel[2] = {r->send[comm], r->receive[comm]};
     *place = scheduler_place(s, r, op);
     for (int c = 0; c < 2; c++) {
         if (channel[c] == IR_NONE)

@@ -194,16 +194,16 @@ static void start_event_op(struct scheduler *s, uint32_t rank_index, uint32_t op
     const struct rank_state *r = &s->rank_state[rank_index];
     const struct traffic *traffic = s->traffic;
     uint32_t id = s->program[r->role].op_begin + op;
-    uint16_t line = traffic->op_line[id], variant = traffic->op_variant[id];
+    uint16_t comm = traffic->op_comm[id], variant = traffic->op_variant[id];
     uint32_t place = scheduler_place(s, r, op);
-    if (traffic->line[line].kind == LINE_SHIFT) {
+    if (traffic->comm[comm].kind == COMM_SHIFT) {
         s->left[r->row + op] = OP_ARRIVED + 2;
-        arrive(s, r->send[line], place, variant, date_s);
-        arrive(s, r->receive[line], place, variant, date_s);
+        arrive(s, r->send[comm], place, variant, date_s);
+        arrive(s, r->receive[comm], place, variant, date_s);
         return;
     }
     s->left[r->row + op] = OP_ARRIVED + 1;
-    arrive(s, r->send[line], place, variant, date_s);
+    arrive(s, r->send[comm], place, variant, date_s);
 }
 
 static void start_op(struct scheduler *s, uint32_t rank_index, uint32_t op)

@@ -33,7 +33,7 @@ struct scheduler *schedule_new(const struct traffic *traffic, const struct fold 
 void schedule_free(struct scheduler *s);
 
 /* Runs the step, once; the arrays are the caller's. On STATUS_BAD_INPUT (the schedule cannot end)
- * and STATUS_SYSTEM (the engine failed), *why holds one line without a line end. May be called once per
+ * and STATUS_SYSTEM (the engine failed), *why holds one comm class without a comm class end. May be called once per
  * process when there are flows. */
 enum status schedule_run(struct scheduler *s, struct schedule_times *times, struct text *why);
 

@@ -58,7 +58,7 @@ static void build_runners(struct scheduler *s)
 {
     const struct traffic *traffic = s->traffic;
     const struct fold *fold = s->fold;
-    uint32_t lines = traffic->line_count;
+    uint32_t lines = traffic->comm_count;
     s->rank_state_count = fold->class_count;
     s->rank_state = arena_array(&s->arena, s->rank_state_count, sizeof *s->rank_state);
     s->ending = arena_array(&s->arena, s->rank_state_count, sizeof *s->ending);
@@ -83,14 +83,14 @@ static void build_runners(struct scheduler *s)
 
 /* ---- sides of channels ---- */
 
-static void add_side(struct scheduler *s, uint32_t rank_index, uint32_t line)
+static void add_side(struct scheduler *s, uint32_t rank_index, uint32_t comm)
 {
-    const struct line *l = &s->traffic->line[line];
+    const struct comm_class *l = &s->traffic->comm[comm];
     uint32_t role = s->rank_state[rank_index].role;
     struct side side = {.rank_index = rank_index};
-    if (l->kind != LINE_P2P) {
+    if (l->kind != COMM_P2P) {
         side.count = l->op_count[role];
-        side.ops = s->traffic->line_op + l->op_begin[role];
+        side.ops = s->traffic->comm_op + l->op_begin[role];
     }
     s->side[s->side_count++] = side;
 }
@@ -104,12 +104,12 @@ static void build_p2p(struct scheduler *s, struct rank_state *r)
     const struct program *p = &s->program[r->role];
     for (int filling = 0; filling < 2; filling++) /* the first time they are counted */
         for (uint32_t row = 0; row < p->op_count; row++) {
-            uint32_t id = p->op_begin + row, line = traffic->op_line[id];
-            if (line == IR_NONE16 || traffic->line[line].kind != LINE_P2P ||
+            uint32_t id = p->op_begin + row, comm = traffic->op_comm[id];
+            if (comm == IR_NONE16 || traffic->comm[comm].kind != COMM_P2P ||
                 !traffic_runs(traffic, r->rank, id))
                 continue;
-            struct side *side = &s->side[s->channel[r->send[line]].side_begin +
-                                         (traffic->line[line].work == WORK_RECV)];
+            struct side *side = &s->side[s->channel[r->send[comm]].side_begin +
+                                         (traffic->comm[comm].work == WORK_RECV)];
             if (!r->place)
                 r->place = arena_array(&s->arena, p->op_count, sizeof *r->place);
             if (!filling)
@@ -130,15 +130,15 @@ static void build_channels(struct scheduler *s)
     uint32_t *seen = heap_zalloc(s->rank_state_count + 1u, sizeof *seen); /* 1 + channel class */
     for (uint32_t k = 0; k < fold->channel_class_count; k++) {
         const struct channel *channel = &traffic->channel[fold->channel_of_class[k]];
-        const struct line *line = &traffic->line[channel->line];
+        const struct comm_class *comm = &traffic->comm[channel->comm];
         s->channel[k].side_begin = s->side_count;
         s->channel[k].taken = channel->taken;
         for (uint32_t i = 0; i < channel->participant_count; i++) {
             uint32_t c = fold->class_of_rank[traffic->participant[channel->participant_begin + i]];
-            if (line->kind == LINE_COLLECTIVE && seen[c] == k + 1)
+            if (comm->kind == COMM_COLLECTIVE && seen[c] == k + 1)
                 continue;
             seen[c] = k + 1;
-            add_side(s, c, channel->line);
+            add_side(s, c, channel->comm);
         }
         s->channel[k].side_count = s->side_count - s->channel[k].side_begin;
     }

@@ -20,8 +20,8 @@ struct rank_state {
     uint32_t held;     /* the op that holds the host; IR_NONE: none */
     double host_s;     /* date until which the host has worked */
     uint32_t ended;    /* ops that have ended */
-    uint32_t *send;    /* [line_count] channel class, or IR_NONE */
-    uint32_t *receive; /* [line_count] of shifts */
+    uint32_t *send;    /* [comm_count] channel class, or IR_NONE */
+    uint32_t *receive; /* [comm_count] of shifts */
     struct beside {
         uint32_t op;        /* on the compute stream, and begun or about to begin; IR_NONE: none */
         bool by_memory;     /* the memory's bandwidth limits the op; else the multiprocessors do */
@@ -119,7 +119,7 @@ static inline uint32_t scheduler_place(const struct scheduler *s, const struct r
                                        uint32_t op)
 {
     uint32_t id = s->program[r->role].op_begin + op;
-    return s->traffic->line[s->traffic->op_line[id]].kind == LINE_P2P ? r->place[op]
+    return s->traffic->comm[s->traffic->op_comm[id]].kind == COMM_P2P ? r->place[op]
                                                                       : s->traffic->op_ordinal[id];
 }
 

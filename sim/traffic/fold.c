@@ -83,7 +83,7 @@ static void colours_init(struct colours *c, const struct traffic *traffic)
         c->now[RANKS][r] = mix2(RANKS, h);
     }
     for (uint32_t k = 0; k < traffic->channel_count; k++)
-        c->now[CHANNELS][k] = mix2(CHANNELS, traffic->channel[k].line);
+        c->now[CHANNELS][k] = mix2(CHANNELS, traffic->channel[k].comm);
     for (uint32_t t = 0; t < traffic->transfer_count; t++) {
         const struct transfer *of = &traffic->transfer[t];
         uint64_t *channel = &c->now[CHANNELS][of->channel];
@@ -108,9 +108,9 @@ static void refine(struct colours *c, const struct traffic *traffic, const struc
     for (int s = 0; s < SORTS; s++)
         memset(c->sum[s], 0, c->count[s] * sizeof *c->sum[s]);
     for (uint32_t r = 0; r < traffic->rank_count; r++)
-        for (uint32_t l = 0; l < traffic->line_count; l++) {
-            uint32_t send = traffic->endpoint[(size_t)r * traffic->line_count + l];
-            uint32_t receive = traffic->receive[(size_t)r * traffic->line_count + l];
+        for (uint32_t l = 0; l < traffic->comm_count; l++) {
+            uint32_t send = traffic->endpoint[(size_t)r * traffic->comm_count + l];
+            uint32_t receive = traffic->receive[(size_t)r * traffic->comm_count + l];
             if (send != IR_NONE)
                 join(c, RANKS, r, CHANNELS, send, 2 * l);
             if (receive != IR_NONE)

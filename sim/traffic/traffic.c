@@ -11,11 +11,11 @@
 
 void traffic_release(struct traffic *traffic)
 {
-    for (uint32_t l = 0; l < traffic->line_count; l++)
-        if (traffic->line[l].kind != LINE_P2P)
-            free(traffic->line[l].variant);
+    for (uint32_t l = 0; l < traffic->comm_count; l++)
+        if (traffic->comm[l].kind != COMM_P2P)
+            free(traffic->comm[l].variant);
     free(traffic->p2p.variant);
-    free(traffic->line);
+    free(traffic->comm);
     free(traffic->channel);
     free(traffic->participant);
     platform_release(&traffic->platform);
@@ -111,7 +111,7 @@ enum status traffic_make(struct traffic *traffic, const struct ir *ir,
     traffic->rank_count = mesh_ranks(&traffic->mesh);
     place_ranks(traffic, even);
     read_costs(traffic);
-    traffic_add_lines(traffic);
+    traffic_add_comms(traffic);
     status = traffic_check_groups(traffic, name, diag);
     if (status == STATUS_OK)
         status = traffic_add_channels(traffic, name, diag);

@@ -1,14 +1,14 @@
 /* sim/traffic/traffic.h: a schedule bound to a cluster: which ranks take part in which op, and the bytes that move.
  *
  * Ops that need other ranks, or links, are laid out on four levels:
- *   line      ops of one sort in the schedule: collectives of a group, shifts of a group by
+ *   comm class      ops of one sort in the schedule: collectives of a group, shifts of a group by
  *             a distance, sends (receives) of a group to (from) a distance, copies of a kind,
  *             host work that moves bytes, kernels that share the processors
- *   channel   a line at one place: an instance of the group, a message's sender and
+ *   channel   a comm class at one place: an instance of the group, a message's sender and
  *             receiver, a rank; has participants (those of its ranks that are planned)
- *   variant   one of the distinct shapes (of sends and receives: sizes) on a line
+ *   variant   one of the distinct shapes (of sends and receives: sizes) on a comm class
  *   transfer  a channel and a variant: a latency and flows
- * The n-th op of a line on one participant meets the n-th on the others: an event. Only
+ * The n-th op of a comm class on one participant meets the n-th on the others: an event. Only
  * sends and receives count per (source, destination, channel number) instead, over the
  * ops that the guards leave to a rank.
  *
@@ -24,14 +24,14 @@
 #include "sim/platform/collective.h"
 #include "sim/traffic/sim_costs.h"
 
-enum line_kind {
-    LINE_COLLECTIVE, /* all members of an instance */
-    LINE_SHIFT,      /* one channel per message: the sender is participant 0, the receiver 1 */
-    LINE_P2P,        /* one channel per (source, destination, channel number): the same */
-    LINE_COPY,       /* one rank */
-    LINE_HOST_WORK,  /* one rank: host ops whose memory traffic is known */
-    LINE_KERNEL,     /* one rank: kernels of several compute streams, which share the processors */
-    LINE_KIND_COUNT
+enum comm_kind {
+    COMM_COLLECTIVE, /* all members of an instance */
+    COMM_SHIFT,      /* one channel per message: the sender is participant 0, the receiver 1 */
+    COMM_P2P,        /* one channel per (source, destination, channel number): the same */
+    COMM_COPY,       /* one rank */
+    COMM_HOST_WORK,  /* one rank: host ops whose memory traffic is known */
+    COMM_KERNEL,     /* one rank: kernels of several compute streams, which share the processors */
+    COMM_KIND_COUNT
 };
 
 /* How the duration of an op is found once it may start. */
@@ -43,19 +43,19 @@ enum op_class {
     OP_EVENT /* waits for other ranks, or uses links */
 };
 
-struct line {
-    uint8_t kind;     /* enum line_kind */
+struct comm_class {
+    uint8_t kind;     /* enum comm_kind */
     uint8_t work;     /* enum work_kind of SEND, RECV, H2D, D2H; else 0 */
     uint8_t pageable; /* copies */
     uint16_t group;   /* IR_NONE16: none */
     int64_t by;       /* distance in the group of shifts, sends and receives */
     int64_t number;   /* channel number of sends and receives */
     uint32_t variants;
-    uint32_t
-        *variant; /* [variants] shapes; of all P2P lines one list, any shape with that many bytes */
+    uint32_t *
+        variant; /* [variants] shapes; of all P2P comm classes one list, any shape with that many bytes */
     size_t variant_capacity;
-    uint32_t *op_count; /* [role_count] ops of the line in each role */
-    uint32_t *op_begin; /* [role_count] their ids, ascending: traffic.line_op[] */
+    uint32_t *op_count; /* [role_count] ops of the comm class in each role */
+    uint32_t *op_begin; /* [role_count] their ids, ascending: traffic.comm_op[] */
 };
 
 /* The shares of a rank's multiprocessors, and of the bandwidth of its device memory, that kernels lack while a transfer
@@ -73,9 +73,9 @@ struct transfer {
 };
 
 struct channel {
-    uint32_t line; /* of P2P channels: the first line that uses it */
+    uint32_t comm; /* of P2P channels: the first comm class that uses it */
     uint32_t participant_begin, participant_count;
-    uint32_t transfer_begin; /* one per variant of the line */
+    uint32_t transfer_begin; /* one per variant of the comm class */
     struct taken taken;
 };
 
@@ -94,33 +94,33 @@ struct traffic {
     struct platform platform;
     struct flow_table flows;
 
-    uint32_t line_count;
-    struct line *line;
-    struct line
-        p2p; /* its variants are those of all P2P lines: sizes are common to all sends and receives */
-    uint32_t *line_op;
+    uint32_t comm_count;
+    struct comm_class *comm;
+    struct comm_class
+        p2p; /* its variants are those of all P2P comm classes: sizes are common to all sends and receives */
+    uint32_t *comm_op;
 
     uint32_t channel_count, participant_count, transfer_count;
     struct channel *channel;
     uint32_t *participant;
     struct transfer *transfer;
 
-    uint32_t *endpoint; /* [rank_count][line_count] the channel; of shifts the one sent on */
-    uint32_t *receive;  /* [rank_count][line_count] of shifts: the channel received on */
+    uint32_t *endpoint; /* [rank_count][comm_count] the channel; of shifts the one sent on */
+    uint32_t *receive;  /* [rank_count][comm_count] of shifts: the channel received on */
 
     /* per op of the schedule */
     uint8_t *op_class;    /* enum op_class */
-    uint16_t *op_line;    /* IR_NONE16: no event */
-    uint16_t *op_variant; /* row in the line's variants */
-    uint32_t *op_ordinal; /* row in the line's ops of the op's role */
+    uint16_t *op_comm;    /* IR_NONE16: no event */
+    uint16_t *op_variant; /* row in the comm class's variants */
+    uint32_t *op_ordinal; /* row in the comm class's ops of the op's role */
 
     const double *duration_s, *host_s; /* [shape_count], of the costs */
     double slow_factor;                /* of sim_options */
     uint32_t slow_rank;
 
     struct arena
-        arena; /* all arrays but those that grow: lines and their variants, channels, participants */
-    size_t line_capacity, channel_capacity, participant_capacity;
+        arena; /* all arrays but those that grow: comm classes and their variants, channels, participants */
+    size_t comm_capacity, channel_capacity, participant_capacity;
 };
 
 /* Binds an ir to a cluster and fills *traffic. Fails, with one message, on more ranks than GPUs, on an op that waits

@@ -1,4 +1,4 @@
-/* Makes the channels, one per line and place, and their participants. */
+/* Makes the channels, one per comm class and place, and their participants. */
 #include "sim/traffic/traffic_parts.h"
 
 #include "base/arena.h"
@@ -6,12 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-static uint32_t add_channel(struct traffic *traffic, uint32_t line)
+static uint32_t add_channel(struct traffic *traffic, uint32_t comm)
 {
     traffic->channel = heap_grow(traffic->channel, &traffic->channel_capacity,
                                  traffic->channel_count + 1u, sizeof *traffic->channel);
     traffic->channel[traffic->channel_count] =
-        (struct channel){.line = line, .participant_begin = traffic->participant_count};
+        (struct channel){.comm = comm, .participant_begin = traffic->participant_count};
     return traffic->channel_count++;
 }
 
@@ -23,21 +23,21 @@ static void add_participant(struct traffic *traffic, uint32_t rank)
     traffic->channel[traffic->channel_count - 1].participant_count++;
 }
 
-static bool has_ops(const struct traffic *traffic, uint32_t rank, uint32_t line)
+static bool has_ops(const struct traffic *traffic, uint32_t rank, uint32_t comm)
 {
     uint32_t role = traffic->role_of_rank[rank];
-    return role != IR_NONE && traffic->line[line].op_count[role] > 0;
+    return role != IR_NONE && traffic->comm[comm].op_count[role] > 0;
 }
 
-static uint32_t *endpoint(struct traffic *traffic, uint32_t rank, uint32_t line)
+static uint32_t *endpoint(struct traffic *traffic, uint32_t rank, uint32_t comm)
 {
-    return &traffic->endpoint[(size_t)rank * traffic->line_count + line];
+    return &traffic->endpoint[(size_t)rank * traffic->comm_count + comm];
 }
 
 static void add_collective_channels(struct traffic *traffic, uint32_t l)
 {
     const struct ir *ir = traffic->ir;
-    const struct group *group = &ir->group[traffic->line[l].group];
+    const struct group *group = &ir->group[traffic->comm[l].group];
     uint32_t size = group_size(&traffic->mesh, group),
              instances = group_instances(&traffic->mesh, group);
     for (uint32_t i = 0; i < instances; i++) {
@@ -55,7 +55,7 @@ static void add_collective_channels(struct traffic *traffic, uint32_t l)
 static void add_shift_channels(struct traffic *traffic, uint32_t l)
 {
     const struct ir *ir = traffic->ir;
-    const struct group *group = &ir->group[traffic->line[l].group];
+    const struct group *group = &ir->group[traffic->comm[l].group];
     uint32_t size = group_size(&traffic->mesh, group),
              instances = group_instances(&traffic->mesh, group);
     for (uint32_t i = 0; i < instances; i++)
@@ -63,13 +63,13 @@ static void add_shift_channels(struct traffic *traffic, uint32_t l)
             uint32_t from = group_member(&traffic->mesh, group, i, k);
             if (!has_ops(traffic, from, l))
                 break;
-            uint32_t by = (uint32_t)traffic->line[l].by;
+            uint32_t by = (uint32_t)traffic->comm[l].by;
             uint32_t to = group_member(&traffic->mesh, group, i, (k + by) % size);
             uint32_t channel = add_channel(traffic, l);
             add_participant(traffic, from);
             add_participant(traffic, to);
             *endpoint(traffic, from, l) = channel;
-            traffic->receive[(size_t)to * traffic->line_count + l] = channel;
+            traffic->receive[(size_t)to * traffic->comm_count + l] = channel;
         }
 }
 
@@ -82,21 +82,21 @@ static void add_rank_channels(struct traffic *traffic, uint32_t l)
         }
 }
 
-/* A rank may lack a peer where guards leave it none of the line's ops. */
+/* A rank may lack a peer where guards leave it none of the comm class's ops. */
 static enum status check_no_peer(const struct traffic *traffic, uint32_t l, uint32_t rank,
                                  const char *name, struct diag *diag)
 {
     const struct ir *ir = traffic->ir;
-    const struct line *line = &traffic->line[l];
+    const struct comm_class *comm = &traffic->comm[l];
     uint32_t role = traffic->role_of_rank[rank];
-    for (uint32_t i = 0; i < line->op_count[role]; i++) {
-        uint32_t op = traffic->line_op[line->op_begin[role] + i];
+    for (uint32_t i = 0; i < comm->op_count[role]; i++) {
+        uint32_t op = traffic->comm_op[comm->op_begin[role] + i];
         if (traffic_runs(traffic, rank, op))
             return diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
                               "op %u (%s) on rank %u: there is no member of group %s at "
                               "distance %lld",
                               op, plan_kind_name(ir, op), traffic->rank[rank],
-                              ir->group[line->group].name, (long long)line->by);
+                              ir->group[comm->group].name, (long long)comm->by);
     }
     return STATUS_OK;
 }
@@ -105,7 +105,7 @@ static enum status check_no_peer(const struct traffic *traffic, uint32_t l, uint
 struct p2p_key {
     uint32_t from, to;
     int64_t number;
-    uint32_t line, rank;
+    uint32_t comm, rank;
 };
 
 static int compare_p2p(const void *left, const void *right)
@@ -117,8 +117,8 @@ static int compare_p2p(const void *left, const void *right)
         return a->to < b->to ? -1 : 1;
     if (a->number != b->number)
         return a->number < b->number ? -1 : 1;
-    if (a->line != b->line)
-        return a->line < b->line ? -1 : 1;
+    if (a->comm != b->comm)
+        return a->comm < b->comm ? -1 : 1;
     return a->rank < b->rank ? -1 : a->rank > b->rank;
 }
 
@@ -132,32 +132,32 @@ static enum status add_p2p_channels(struct traffic *traffic, const char *name, s
     enum status status = STATUS_OK;
     struct p2p_key *key = NULL;
     size_t count = 0, capacity = 0;
-    for (uint32_t l = 0; l < traffic->line_count; l++) {
-        const struct line *line = &traffic->line[l];
-        for (uint32_t r = 0; line->kind == LINE_P2P && r < traffic->rank_count; r++) {
+    for (uint32_t l = 0; l < traffic->comm_count; l++) {
+        const struct comm_class *comm = &traffic->comm[l];
+        for (uint32_t r = 0; comm->kind == COMM_P2P && r < traffic->rank_count; r++) {
             uint32_t peer;
             if (!has_ops(traffic, r, l))
                 continue;
-            if (!group_peer(&traffic->mesh, &traffic->ir->group[line->group], r, line->by, &peer)) {
+            if (!group_peer(&traffic->mesh, &traffic->ir->group[comm->group], r, comm->by, &peer)) {
                 status = check_no_peer(traffic, l, r, name, diag);
                 if (status != STATUS_OK)
                     goto out;
                 continue;
             }
             key = heap_grow(key, &capacity, count + 1, sizeof *key);
-            bool send = line->work == WORK_SEND;
-            key[count++] = (struct p2p_key){send ? r : peer, send ? peer : r, line->number, l, r};
+            bool send = comm->work == WORK_SEND;
+            key[count++] = (struct p2p_key){send ? r : peer, send ? peer : r, comm->number, l, r};
         }
     }
     if (count > 0)
         qsort(key, count, sizeof *key, compare_p2p);
     for (size_t k = 0; k < count; k++) {
         if (k == 0 || !same_p2p(&key[k], &key[k - 1])) {
-            add_channel(traffic, key[k].line);
+            add_channel(traffic, key[k].comm);
             add_participant(traffic, key[k].from);
             add_participant(traffic, key[k].to);
         }
-        *endpoint(traffic, key[k].rank, key[k].line) = traffic->channel_count - 1;
+        *endpoint(traffic, key[k].rank, key[k].comm) = traffic->channel_count - 1;
     }
 out:
     free(key);
@@ -166,20 +166,20 @@ out:
 
 enum status traffic_add_channels(struct traffic *traffic, const char *name, struct diag *diag)
 {
-    size_t count = (size_t)traffic->rank_count * traffic->line_count;
+    size_t count = (size_t)traffic->rank_count * traffic->comm_count;
     traffic->endpoint = arena_array(&traffic->arena, count, sizeof *traffic->endpoint);
     traffic->receive = arena_array(&traffic->arena, count, sizeof *traffic->receive);
     memset(traffic->endpoint, 0xff, count * sizeof *traffic->endpoint);
     memset(traffic->receive, 0xff, count * sizeof *traffic->receive);
-    static void (*const add[LINE_KIND_COUNT])(struct traffic *, uint32_t) = {
-        [LINE_COLLECTIVE] = add_collective_channels,
-        [LINE_SHIFT] = add_shift_channels,
-        [LINE_COPY] = add_rank_channels,
-        [LINE_HOST_WORK] = add_rank_channels,
-        [LINE_KERNEL] = add_rank_channels,
+    static void (*const add[COMM_KIND_COUNT])(struct traffic *, uint32_t) = {
+        [COMM_COLLECTIVE] = add_collective_channels,
+        [COMM_SHIFT] = add_shift_channels,
+        [COMM_COPY] = add_rank_channels,
+        [COMM_HOST_WORK] = add_rank_channels,
+        [COMM_KERNEL] = add_rank_channels,
     };
-    for (uint32_t l = 0; l < traffic->line_count; l++)
-        if (add[traffic->line[l].kind])
-            add[traffic->line[l].kind](traffic, l);
+    for (uint32_t l = 0; l < traffic->comm_count; l++)
+        if (add[traffic->comm[l].kind])
+            add[traffic->comm[l].kind](traffic, l);
     return add_p2p_channels(traffic, name, diag);
 }

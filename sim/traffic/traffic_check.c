@@ -9,9 +9,9 @@
 /* True if an op takes part in the order of issue on its group's communicator. */
 static bool on_group(const struct traffic *traffic, uint32_t op, uint32_t group)
 {
-    uint16_t line = traffic->op_line[op];
-    return line != IR_NONE16 && traffic->line[line].group == group &&
-           traffic->line[line].kind != LINE_P2P;
+    uint16_t comm = traffic->op_comm[op];
+    return comm != IR_NONE16 && traffic->comm[comm].group == group &&
+           traffic->comm[comm].kind != COMM_P2P;
 }
 
 /* Finds the next op of a role on the group, from op *i of the role on. */
@@ -96,9 +96,9 @@ enum status traffic_check_groups(const struct traffic *traffic, const char *name
     size_t pairs = (size_t)ir->role_count * ir->role_count;
     uint8_t *used = heap_zalloc(ir->group_count + 1u, 1);
     uint8_t *checked = heap_alloc(pairs + 1, 1);
-    for (uint32_t l = 0; l < traffic->line_count; l++)
-        if (traffic->line[l].group != IR_NONE16 && traffic->line[l].kind != LINE_P2P)
-            used[traffic->line[l].group] = 1;
+    for (uint32_t l = 0; l < traffic->comm_count; l++)
+        if (traffic->comm[l].group != IR_NONE16 && traffic->comm[l].kind != COMM_P2P)
+            used[traffic->comm[l].group] = 1;
     for (uint32_t g = 0; g < ir->group_count && status == STATUS_OK; g++) {
         uint32_t size = group_size(&traffic->mesh, &ir->group[g]);
         uint32_t instances = group_instances(&traffic->mesh, &ir->group[g]);

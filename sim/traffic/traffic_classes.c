@@ -1,4 +1,4 @@
-/* Finds the class of each op, and makes the lines of ops that need other ranks, or links. */
+/* Finds the class of each op, and makes the comm classes of ops that need other ranks, or links. */
 #include "sim/traffic/traffic_parts.h"
 
 #include "base/arena.h"
@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The line and variant of the last op that had a given shape; the next op of that shape shares them if its stream and
- * memory are the same. */
+/* The comm class and variant of the last op that had a given shape; the next op of that shape shares them if its stream
+ * and memory are the same. */
 struct last_of_shape {
-    uint16_t line, variant; /* IR_NONE16: there was none that has a line */
+    uint16_t comm, variant; /* IR_NONE16: there was none that has a comm class */
     uint8_t op_class, stream;
     bool pageable, known; /* known: in this role */
 };
@@ -21,22 +21,22 @@ struct reader {
     bool shared_processors;     /* the role has several compute streams */
 };
 
-static uint16_t find_line(struct traffic *traffic, const struct line *key)
+static uint16_t find_comm(struct traffic *traffic, const struct comm_class *key)
 {
-    for (uint32_t l = 0; l < traffic->line_count; l++) {
-        const struct line *line = &traffic->line[l];
-        if (line->kind == key->kind && line->work == key->work && line->pageable == key->pageable &&
-            line->group == key->group && line->by == key->by && line->number == key->number)
+    for (uint32_t l = 0; l < traffic->comm_count; l++) {
+        const struct comm_class *comm = &traffic->comm[l];
+        if (comm->kind == key->kind && comm->work == key->work && comm->pageable == key->pageable &&
+            comm->group == key->group && comm->by == key->by && comm->number == key->number)
             return (uint16_t)l;
     }
-    assert(traffic->line_count < IR_NONE16);
-    traffic->line = heap_grow(traffic->line, &traffic->line_capacity, traffic->line_count + 1u,
-                              sizeof *traffic->line);
-    struct line *line = &traffic->line[traffic->line_count];
-    *line = *key;
-    line->op_count = arena_array(&traffic->arena, traffic->ir->role_count, sizeof *line->op_count);
-    line->op_begin = arena_array(&traffic->arena, traffic->ir->role_count, sizeof *line->op_begin);
-    return (uint16_t)traffic->line_count++;
+    assert(traffic->comm_count < IR_NONE16);
+    traffic->comm = heap_grow(traffic->comm, &traffic->comm_capacity, traffic->comm_count + 1u,
+                              sizeof *traffic->comm);
+    struct comm_class *comm = &traffic->comm[traffic->comm_count];
+    *comm = *key;
+    comm->op_count = arena_array(&traffic->arena, traffic->ir->role_count, sizeof *comm->op_count);
+    comm->op_begin = arena_array(&traffic->arena, traffic->ir->role_count, sizeof *comm->op_begin);
+    return (uint16_t)traffic->comm_count++;
 }
 
 /* True if the op copies from or to pageable memory. */
@@ -73,12 +73,12 @@ static bool is_slowed(const struct reader *reader, uint32_t op)
            (device->message_sms > 0 || device->collective_sms > 0);
 }
 
-static enum op_class classify(const struct reader *reader, uint32_t op, struct line *key)
+static enum op_class classify(const struct reader *reader, uint32_t op, struct comm_class *key)
 {
     const struct traffic *traffic = reader->traffic;
     const struct ir *ir = traffic->ir;
     const struct work *work = ir_work(ir, op);
-    *key = (struct line){.group = IR_NONE16};
+    *key = (struct comm_class){.group = IR_NONE16};
     if (work_group(work) >= 0)
         key->group = (uint16_t)work_group(work);
     switch (work->kind) {
@@ -86,20 +86,20 @@ static enum op_class classify(const struct reader *reader, uint32_t op, struct l
         return OP_NOTHING;
     case WORK_SHIFT:
         if (work->p2p.together)
-            return OP_EVENT; /* LINE_COLLECTIVE */
-        key->kind = LINE_SHIFT;
+            return OP_EVENT; /* COMM_COLLECTIVE */
+        key->kind = COMM_SHIFT;
         key->by = shift_distance(traffic, work);
         return OP_EVENT;
     case WORK_SEND:
     case WORK_RECV:
-        key->kind = LINE_P2P;
+        key->kind = COMM_P2P;
         key->work = work->kind;
         key->by = work->p2p.by;
         key->number = work->p2p.channel;
         return OP_EVENT;
     case WORK_H2D:
     case WORK_D2H:
-        key->kind = LINE_COPY;
+        key->kind = COMM_COPY;
         key->work = work->kind;
         key->pageable = is_pageable(ir, op);
         return OP_EVENT;
@@ -110,16 +110,16 @@ static enum op_class classify(const struct reader *reader, uint32_t op, struct l
         break;
     }
     if (key->group != IR_NONE16)
-        return OP_EVENT; /* LINE_COLLECTIVE */
+        return OP_EVENT; /* COMM_COLLECTIVE */
     if (ir->stream[ir->op.stream[op]].stream_class == STREAM_HOST) {
         uint32_t shape = ir->op.shape[op];
-        key->kind = LINE_HOST_WORK;
+        key->kind = COMM_HOST_WORK;
         return traffic->costs->host_bytes && traffic->costs->host_bytes[shape] > 0 &&
                        traffic->host_s[shape] > 0
                    ? OP_EVENT
                    : OP_HOST;
     }
-    key->kind = LINE_KERNEL;
+    key->kind = COMM_KERNEL;
     if (traffic->duration_s[ir->op.shape[op]] <= 0)
         return OP_FIXED;
     if (reader->shared_processors)
@@ -143,18 +143,18 @@ static bool are_sides_of_one(const struct traffic *traffic, uint32_t a, uint32_t
 
 static uint16_t find_variant(struct traffic *traffic, uint16_t l, uint32_t shape)
 {
-    bool p2p = traffic->line[l].kind == LINE_P2P;
-    struct line *line = p2p ? &traffic->p2p : &traffic->line[l];
-    for (uint32_t v = 0; v < line->variants; v++)
-        if (line->variant[v] == shape ||
-            (p2p && shape_bytes(traffic, line->variant[v]) == shape_bytes(traffic, shape)) ||
-            are_sides_of_one(traffic, line->variant[v], shape))
+    bool p2p = traffic->comm[l].kind == COMM_P2P;
+    struct comm_class *comm = p2p ? &traffic->p2p : &traffic->comm[l];
+    for (uint32_t v = 0; v < comm->variants; v++)
+        if (comm->variant[v] == shape ||
+            (p2p && shape_bytes(traffic, comm->variant[v]) == shape_bytes(traffic, shape)) ||
+            are_sides_of_one(traffic, comm->variant[v], shape))
             return (uint16_t)v;
-    assert(line->variants < IR_NONE16);
-    line->variant = heap_grow(line->variant, &line->variant_capacity, line->variants + 1u,
-                              sizeof *line->variant);
-    line->variant[line->variants] = shape;
-    return (uint16_t)line->variants++;
+    assert(comm->variants < IR_NONE16);
+    comm->variant = heap_grow(comm->variant, &comm->variant_capacity, comm->variants + 1u,
+                              sizeof *comm->variant);
+    comm->variant[comm->variants] = shape;
+    return (uint16_t)comm->variants++;
 }
 
 static void read_op(struct reader *reader, uint32_t role, uint32_t op)
@@ -165,22 +165,22 @@ static void read_op(struct reader *reader, uint32_t role, uint32_t op)
     uint8_t stream = traffic->ir->op.stream[op];
     bool pageable = is_pageable(traffic->ir, op);
     if (!last->known || last->stream != stream || last->pageable != pageable) {
-        struct line key;
+        struct comm_class key;
         last->op_class = (uint8_t)classify(reader, op, &key);
         last->stream = stream;
         last->pageable = pageable;
         last->known = true;
-        uint16_t line = last->op_class == OP_EVENT ? find_line(traffic, &key) : IR_NONE16;
-        if (line != IR_NONE16 && last->line != line)
-            last->variant = find_variant(traffic, line, shape);
-        last->line = line;
+        uint16_t comm = last->op_class == OP_EVENT ? find_comm(traffic, &key) : IR_NONE16;
+        if (comm != IR_NONE16 && last->comm != comm)
+            last->variant = find_variant(traffic, comm, shape);
+        last->comm = comm;
     }
     traffic->op_class[op] = last->op_class;
-    traffic->op_line[op] = last->line;
+    traffic->op_comm[op] = last->comm;
     if (last->op_class != OP_EVENT)
         return;
     traffic->op_variant[op] = last->variant;
-    traffic->op_ordinal[op] = traffic->line[last->line].op_count[role]++;
+    traffic->op_ordinal[op] = traffic->comm[last->comm].op_count[role]++;
 }
 
 static bool shares_processors(const struct ir *ir, const struct role *role)
@@ -198,36 +198,36 @@ static bool shares_processors(const struct ir *ir, const struct role *role)
     return false;
 }
 
-static void gather_line_ops(struct traffic *traffic)
+static void gather_comm_ops(struct traffic *traffic)
 {
     const struct ir *ir = traffic->ir;
     uint32_t total = 0;
-    for (uint32_t l = 0; l < traffic->line_count; l++)
+    for (uint32_t l = 0; l < traffic->comm_count; l++)
         for (uint32_t r = 0; r < ir->role_count; r++) {
-            traffic->line[l].op_begin[r] = total;
-            total += traffic->line[l].op_count[r];
+            traffic->comm[l].op_begin[r] = total;
+            total += traffic->comm[l].op_count[r];
         }
-    traffic->line_op = arena_array(&traffic->arena, total, sizeof *traffic->line_op);
+    traffic->comm_op = arena_array(&traffic->arena, total, sizeof *traffic->comm_op);
     for (uint32_t r = 0; r < ir->role_count; r++)
         for (uint32_t i = 0; i < ir->role[r].op_count; i++) {
             uint32_t op = ir->role[r].op_begin + i;
-            if (traffic->op_line[op] != IR_NONE16)
-                traffic->line_op[traffic->line[traffic->op_line[op]].op_begin[r] +
+            if (traffic->op_comm[op] != IR_NONE16)
+                traffic->comm_op[traffic->comm[traffic->op_comm[op]].op_begin[r] +
                                  traffic->op_ordinal[op]] = op;
         }
 }
 
-void traffic_add_lines(struct traffic *traffic)
+void traffic_add_comms(struct traffic *traffic)
 {
     const struct ir *ir = traffic->ir;
     traffic->op_class = arena_array(&traffic->arena, ir->op.count, sizeof *traffic->op_class);
-    traffic->op_line = arena_array(&traffic->arena, ir->op.count, sizeof *traffic->op_line);
+    traffic->op_comm = arena_array(&traffic->arena, ir->op.count, sizeof *traffic->op_comm);
     traffic->op_variant = arena_array(&traffic->arena, ir->op.count, sizeof *traffic->op_variant);
     traffic->op_ordinal = arena_array(&traffic->arena, ir->op.count, sizeof *traffic->op_ordinal);
     struct reader reader = {.traffic = traffic};
     reader.last = heap_alloc(ir->shape_count + 1, sizeof *reader.last);
     for (uint32_t i = 0; i < ir->shape_count; i++)
-        reader.last[i].line = IR_NONE16;
+        reader.last[i].comm = IR_NONE16;
     for (uint32_t r = 0; r < ir->role_count; r++) {
         reader.shared_processors =
             shares_processors(ir, &ir->role[r]) || traffic->cluster->fabric.kind == FABRIC_LOOPBACK;
@@ -237,10 +237,10 @@ void traffic_add_lines(struct traffic *traffic)
             read_op(&reader, r, ir->role[r].op_begin + i);
     }
     free(reader.last);
-    for (uint32_t l = 0; l < traffic->line_count; l++)
-        if (traffic->line[l].kind == LINE_P2P) {
-            traffic->line[l].variant = traffic->p2p.variant;
-            traffic->line[l].variants = traffic->p2p.variants;
+    for (uint32_t l = 0; l < traffic->comm_count; l++)
+        if (traffic->comm[l].kind == COMM_P2P) {
+            traffic->comm[l].variant = traffic->p2p.variant;
+            traffic->comm[l].variants = traffic->p2p.variants;
         }
-    gather_line_ops(traffic);
+    gather_comm_ops(traffic);
 }

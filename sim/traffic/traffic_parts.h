@@ -4,8 +4,8 @@
 
 #include "sim/traffic/traffic.h"
 
-/* plan_lines.c: fills the arrays per op, and the lines with their ops and variants. */
-void traffic_add_lines(struct traffic *traffic);
+/* plan_lines.c: fills the arrays per op, and the comm classes with their ops and variants. */
+void traffic_add_comms(struct traffic *traffic);
 
 /* plan_check.c: fails unless roles that share an instance of a group issue the same collectives on it. */
 enum status traffic_check_groups(const struct traffic *traffic, const char *name,

@@ -8,11 +8,11 @@
 #include <stdlib.h>
 
 /* Returns the number of ranks of the communicator that a shift, a send or a receive uses. */
-static uint32_t ranks_of(const struct traffic *traffic, const struct line *line)
+static uint32_t ranks_of(const struct traffic *traffic, const struct comm_class *comm)
 {
     const struct mesh *mesh = &traffic->ir->mesh;
-    return line->group == IR_NONE16 ? mesh_ranks(mesh)
-                                    : group_size(mesh, &traffic->ir->group[line->group]);
+    return comm->group == IR_NONE16 ? mesh_ranks(mesh)
+                                    : group_size(mesh, &traffic->ir->group[comm->group]);
 }
 
 /* True if a rank of the schedule is planned itself, and not only a replica of a planned one. */
@@ -27,7 +27,7 @@ static uint32_t *find_members(const struct traffic *traffic, const struct channe
                               struct members *members)
 {
     const struct mesh *mesh = &traffic->ir->mesh;
-    const struct group *group = &traffic->ir->group[traffic->line[channel->line].group];
+    const struct group *group = &traffic->ir->group[traffic->comm[channel->comm].group];
     uint32_t size = group_size(mesh, group), instance, index;
     uint32_t *member = heap_alloc(size, sizeof *member);
     group_locate(mesh, group, traffic->rank[traffic->participant[channel->participant_begin]],
@@ -55,31 +55,31 @@ static double make_collective(struct traffic *traffic, uint32_t channel,
 static double make_transfer(struct traffic *traffic, uint32_t channel, uint32_t v)
 {
     const struct channel *c = &traffic->channel[channel];
-    const struct line *line = &traffic->line[c->line];
-    uint32_t shape = line->variant[v];
+    const struct comm_class *comm = &traffic->comm[c->comm];
+    uint32_t shape = comm->variant[v];
     const struct work *work = &traffic->ir->shape[shape];
     const uint32_t *participant = traffic->participant + c->participant_begin;
     uint32_t rank = traffic->rank[participant[0]], to;
     double bytes = (double)work_payload_bytes(work);
     double latency_s = 0;
-    switch (line->kind) {
-    case LINE_SHIFT:
-    case LINE_P2P:
+    switch (comm->kind) {
+    case COMM_SHIFT:
+    case COMM_P2P:
         to = traffic->rank[participant[1]];
         latency_s = message_make(&traffic->platform, &traffic->flows, rank, to, bytes,
-                                 ranks_of(traffic, line), channel, 0);
+                                 ranks_of(traffic, comm), channel, 0);
         if (rank != to)
             latency_s += traffic->costs->collective_launch_s;
         break;
-    case LINE_COPY:
+    case COMM_COPY:
         latency_s = copy_make(&traffic->platform, &traffic->flows, rank, bytes,
-                              line->work == WORK_H2D, line->pageable);
+                              comm->work == WORK_H2D, comm->pageable);
         break;
-    case LINE_HOST_WORK:
+    case COMM_HOST_WORK:
         host_work_make(&traffic->platform, &traffic->flows, rank, traffic->costs->host_bytes[shape],
                        traffic->host_s[shape], channel, v);
         break;
-    case LINE_KERNEL:
+    case COMM_KERNEL:
         kernel_make(&traffic->platform, &traffic->flows, rank,
                     traffic_duration_s(traffic, participant[0], shape), !traffic_computes(work));
         break;
@@ -100,24 +100,24 @@ static struct taken taken_by(const struct traffic *traffic, const struct channel
                              const struct members *members)
 {
     const struct cluster *cluster = traffic->platform.cluster;
-    const struct line *line = &traffic->line[channel->line];
+    const struct comm_class *comm = &traffic->comm[channel->comm];
     double sms = 0, bytes_per_s = 0;
     bool rings = false;
     bool shifts =
-        line->kind == LINE_COLLECTIVE && traffic->ir->shape[line->variant[0]].kind == WORK_SHIFT;
-    if (line->kind == LINE_COLLECTIVE && !shifts && line->work != WORK_BARRIER) {
+        comm->kind == COMM_COLLECTIVE && traffic->ir->shape[comm->variant[0]].kind == WORK_SHIFT;
+    if (comm->kind == COMM_COLLECTIVE && !shifts && comm->work != WORK_BARRIER) {
         rings = true;
         double seconds = rings_bytes_s(&traffic->platform, members, 1);
         sms = rings_sms(&traffic->platform, members);
         bytes_per_s = seconds > 0 ? RING_PASSES / seconds : 0;
-    } else if (shifts || line->kind == LINE_P2P || line->kind == LINE_SHIFT) {
+    } else if (shifts || comm->kind == COMM_P2P || comm->kind == COMM_SHIFT) {
         /* Shifts of a whole group advance together, at the rate of the slowest. */
         const uint32_t *end = traffic->participant + channel->participant_begin;
         bool near = shifts ? members->domain_count == 1
                            : cluster_place(cluster, traffic->rank[end[0]]).domain ==
                                  cluster_place(cluster, traffic->rank[end[1]]).domain;
         /* One kernel of a shift sends and receives: half for each of its two channels. */
-        double half = line->kind == LINE_SHIFT ? 0.5 : 1;
+        double half = comm->kind == COMM_SHIFT ? 0.5 : 1;
         sms = half * cluster->device.message_sms;
         bytes_per_s = half * MESSAGE_PASSES *
                       (near ? cluster->fabric.peer_bytes_per_s : cluster->nic.peer_bytes_per_s);
@@ -131,18 +131,18 @@ static struct taken taken_by(const struct traffic *traffic, const struct channel
 static void add_channel_transfers(struct traffic *traffic, uint32_t channel)
 {
     struct channel *c = &traffic->channel[channel];
-    const struct line *line = &traffic->line[c->line];
+    const struct comm_class *comm = &traffic->comm[c->comm];
     struct members members = {0};
     uint32_t *member = NULL;
-    if (line->kind == LINE_COLLECTIVE)
+    if (comm->kind == COMM_COLLECTIVE)
         member = find_members(traffic, c, &members);
     c->taken = taken_by(traffic, c, &members);
     c->transfer_begin = traffic->transfer_count;
-    for (uint32_t v = 0; v < line->variants; v++) {
+    for (uint32_t v = 0; v < comm->variants; v++) {
         struct transfer *transfer = &traffic->transfer[traffic->transfer_count++];
         transfer->channel = channel;
         transfer->flow_begin = traffic->flows.count;
-        transfer->latency_s = member ? make_collective(traffic, channel, &members, line->variant[v])
+        transfer->latency_s = member ? make_collective(traffic, channel, &members, comm->variant[v])
                                      : make_transfer(traffic, channel, v);
         transfer->flow_count = traffic->flows.count - transfer->flow_begin;
     }
@@ -154,7 +154,7 @@ void traffic_add_transfers(struct traffic *traffic)
 {
     uint32_t count = 0;
     for (uint32_t c = 0; c < traffic->channel_count; c++)
-        count += traffic->line[traffic->channel[c].line].variants;
+        count += traffic->comm[traffic->channel[c].comm].variants;
     traffic->transfer = arena_array(&traffic->arena, count, sizeof *traffic->transfer);
     for (uint32_t c = 0; c < traffic->channel_count; c++)
         add_channel_transfers(traffic, c);
