@@ -297,7 +297,7 @@ static double replay_s(const struct ir *ir, const struct cluster *cluster,
         struct traffic traffic;
         struct pruned pruned;
         struct fold fold;
-        if (traffic_make(&traffic, ir, cluster, costs, result->even_guards,
+        if (traffic_make(&traffic, ir, cluster, costs, result->uniform_guards,
                          &(struct sim_options){.exact = true}, "bench", NULL) != STATUS_OK)
             _exit(1);
         prune_make(&pruned, &traffic.platform, &traffic.flows);

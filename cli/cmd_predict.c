@@ -15,7 +15,7 @@
 #include "predict/prediction.h"
 #include "schedule/choices/strategies.h"
 #include "schedule/verify/verify.h"
-#include "sim/even/even.h"
+#include "sim/uniform/uniform.h"
 
 #include <assert.h>
 #include <string.h>
@@ -33,7 +33,7 @@ static const struct option rows[] = {
      .value = "RANKS",
      .fallback = "64",
      .low = EVEN_ABOVE_MIN,
-     .high = EVEN_NEVER,
+     .high = UNIFORM_NEVER,
      .help = "in rings of more than this many ranks, treat all ranks as equally fast: quicker, and "
              "within 2 % of the exact step"},
     {.name = "late-rank",

@@ -11,8 +11,8 @@
 #include "schedule/pipeline/pipeline.h"
 #include "schedule/schedule_file.h"
 #include "schedule/step/build.h"
-#include "sim/even/even.h"
 #include "sim/jitter.h"
+#include "sim/uniform/uniform.h"
 
 #include <assert.h>
 #include <float.h>
@@ -588,7 +588,7 @@ static struct bound bound_of_role(const struct prediction *p, const struct shape
         double work_s = times * (costs->place_work_s != NULL && costs->place_work_s[shape] != NULL
                                      ? costs->place_work_s[shape][place]
                                      : costs->work_s[shape]);
-        if (guard != IR_NONE16 && !even_passes(ir, even, guard, rank))
+        if (guard != IR_NONE16 && !uniform_passes(ir, even, guard, rank))
             continue;
         bound.issue_s += times * costs->issue_s[shape];
         if (ir->stream[ir->op.stream[op]].stream_class != STREAM_COMPUTE ||
@@ -613,7 +613,7 @@ double prediction_bound_s(const struct prediction *p)
     bool waits =
         p->has_choices && pipeline_is_plain(&p->choices) && p->ir.role_count == p->choices.pp;
     /* exact steps are bounded by it too: even ranks work as the last of a ring does */
-    uint8_t *even = even_guards(&p->ir, p->setup->even_above);
+    uint8_t *even = uniform_guards(&p->ir, p->setup->even_above);
     shape_costs_make(&costs, p);
     for (uint32_t r = 0; r < p->ir.role_count; r++) {
         struct bound bound = bound_of_role(p, &costs, even, r);
@@ -631,7 +631,7 @@ double prediction_bound_s(const struct prediction *p)
 struct prediction_sums prediction_sums(const struct prediction *p)
 {
     struct shape_costs costs = {0};
-    uint8_t *even = even_guards(&p->ir, p->setup->even_above);
+    uint8_t *even = uniform_guards(&p->ir, p->setup->even_above);
     shape_costs_make(&costs, p);
     struct bound bound = bound_of_role(p, &costs, even, 0);
     shape_costs_release(&costs);

@@ -4,7 +4,7 @@
 #include "predict/shape_costs.h"
 #include "predict/workers.h"
 #include "schedule/step/build.h"
-#include "sim/even/even.h"
+#include "sim/uniform/uniform.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -68,7 +68,7 @@ static enum status step_on(double *step_s, const struct spread_trial *trial,
     return status;
 }
 
-/* Chooses how trials are simulated: ranks of long rings run the same work (sim/even/even.h), which suffices since
+/* Chooses how trials are simulated: ranks of long rings run the same work (sim/uniform/uniform.h), which suffices since
  * only ratios of steps are wanted. If the prediction was simulated in another way, its unchanged machine is simulated
  * again in this way. If a rank is slowed, or there are no long rings, trials are simulated like the prediction. */
 static enum status choose_simulation(struct spread_trial *trial, const struct prediction *p)
@@ -78,8 +78,8 @@ static enum status choose_simulation(struct spread_trial *trial, const struct pr
     trial->even_above = p->setup->even_above;
     if (p->question.slow_factor != 0) /* every rank is simulated */
         return STATUS_OK;
-    uint8_t *even = even_guards(&p->ir, EVEN_ABOVE_MIN);
-    bool makes_even = even_ranks(&p->ir, even) > 0 && p->sim.even_ranks == 0;
+    uint8_t *even = uniform_guards(&p->ir, EVEN_ABOVE_MIN);
+    bool makes_even = uniform_ranks(&p->ir, even) > 0 && p->sim.uniform_ranks == 0;
     free(even);
     if (!makes_even)
         return STATUS_OK;

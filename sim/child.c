@@ -113,11 +113,12 @@ void child_run_release(struct child_run *run)
 
 enum status child_run_make(struct child_run *run, const struct ir *ir,
                            const struct cluster *cluster, const struct sim_costs *costs,
-                           const uint8_t *even, const struct sim_options *options, const char *name,
-                           struct diag *diag)
+                           const uint8_t *uniform, const struct sim_options *options,
+                           const char *name, struct diag *diag)
 {
     *run = (struct child_run){0};
-    enum status status = traffic_make(&run->traffic, ir, cluster, costs, even, options, name, diag);
+    enum status status =
+        traffic_make(&run->traffic, ir, cluster, costs, uniform, options, name, diag);
     if (status != STATUS_OK)
         return status;
     prune_make(&run->pruned, &run->traffic.platform, &run->traffic.flows);

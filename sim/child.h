@@ -30,11 +30,12 @@ struct child_run {
     size_t size; /* bytes shared */
 };
 
-/* Simulates the list `ir` once and fills *run. even: [guard_count] of sim/even/even.h. Release *run in either case. */
+/* Simulates the list `ir` once and fills *run. even: [guard_count] of sim/uniform/uniform.h. Release *run in either
+ * case. */
 enum status child_run_make(struct child_run *run, const struct ir *ir,
                            const struct cluster *cluster, const struct sim_costs *costs,
-                           const uint8_t *even, const struct sim_options *options, const char *name,
-                           struct diag *diag);
+                           const uint8_t *uniform, const struct sim_options *options,
+                           const char *name, struct diag *diag);
 void child_run_release(struct child_run *run);
 
 #endif

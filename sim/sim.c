@@ -1,11 +1,11 @@
 #include "sim/sim.h"
 
 #include "sim/child.h"
-#include "sim/even/even.h"
 #include "sim/link_loads.h"
 #include "sim/memory/memory.h"
 #include "sim/traffic/replicas.h"
 #include "sim/traffic/steady.h"
+#include "sim/uniform/uniform.h"
 
 /* ---- the result ---- */
 
@@ -86,11 +86,12 @@ enum status sim_run(const struct ir *ir, const struct cluster *cluster,
                     const struct sim_costs *costs, const struct sim_options *options,
                     const char *name, struct sim_result *result, struct diag *diag)
 {
-    result->even_guards = even_guards(ir, options->exact ? EVEN_NEVER : options->even_above);
-    result->even_ranks = even_ranks(ir, result->even_guards);
+    result->uniform_guards =
+        uniform_guards(ir, options->exact ? UNIFORM_NEVER : options->even_above);
+    result->uniform_ranks = uniform_ranks(ir, result->uniform_guards);
     struct child_run run;
     enum status status =
-        child_run_make(&run, ir, cluster, costs, result->even_guards, options, name, diag);
+        child_run_make(&run, ir, cluster, costs, result->uniform_guards, options, name, diag);
     if (status == STATUS_OK)
         take_run(result, ir, &run);
     child_run_release(&run);

@@ -49,11 +49,11 @@ void stages_make(struct stages *s, const struct ir *ir, const struct sim_result 
     add_up(s, result);
 }
 
-void stages_take_documents(struct stages *s, const struct stages *even,
+void stages_take_documents(struct stages *s, const struct stages *uniform,
                            const struct sim_result *result)
 {
     for (uint32_t role = 0; role < s->count; role++)
-        waterfall_take_documents(&s->of[role], &even->of[role]);
+        waterfall_take_documents(&s->of[role], &uniform->of[role]);
     add_up(s, result);
 }
 

@@ -24,7 +24,7 @@ struct stages {
 void stages_make(struct stages *stages, const struct ir *ir, const struct sim_result *result,
                  struct waterfall_peak peak);
 /* Does waterfall_take_documents() for every stage. `result` as given to stages_make(); `even` has the same stages. */
-void stages_take_documents(struct stages *stages, const struct stages *even,
+void stages_take_documents(struct stages *stages, const struct stages *uniform,
                            const struct sim_result *result);
 /* True if every waterfall adds up to the step, which those of a short list may not. */
 bool stages_add_up(const struct stages *stages);

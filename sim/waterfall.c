@@ -363,18 +363,18 @@ bool waterfall_adds_up(const struct waterfall *waterfall)
     return fabs(sum - waterfall->step_s) <= 1e-9 * waterfall->step_s;
 }
 
-void waterfall_take_documents(struct waterfall *w, const struct waterfall *even)
+void waterfall_take_documents(struct waterfall *w, const struct waterfall *uniform)
 {
     double longer_s = 0, grown_s = 0; /* of all causes of waiting, and of those that are longer */
     for (int c = CAUSE_ALL_TO_ALL; c < CAUSE_COUNT; c++) {
-        double by_s = w->cause_s[c] - even->cause_s[c];
+        double by_s = w->cause_s[c] - uniform->cause_s[c];
         longer_s += by_s;
         grown_s += fmax(by_s, 0);
     }
     if (!(longer_s > 0))
         return;
     for (int c = CAUSE_ALL_TO_ALL; c < CAUSE_COUNT; c++)
-        w->cause_s[c] -= fmax(w->cause_s[c] - even->cause_s[c], 0) / grown_s * longer_s;
+        w->cause_s[c] -= fmax(w->cause_s[c] - uniform->cause_s[c], 0) / grown_s * longer_s;
     w->cause_s[CAUSE_DOCUMENTS] = longer_s;
 }
 

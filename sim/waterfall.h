@@ -59,7 +59,7 @@ void waterfall_make(struct waterfall *waterfall, const struct ir *ir,
 /* Moves to CAUSE_DOCUMENTS the time by which the rank waits longer than in `even`, the waterfall of the same rank and
  * schedule in which all ranks see equally many pairs. It is taken proportionally from each cause of waiting that is
  * longer than in `even`. Nothing moves if the rank waits no longer. */
-void waterfall_take_documents(struct waterfall *waterfall, const struct waterfall *even);
+void waterfall_take_documents(struct waterfall *waterfall, const struct waterfall *uniform);
 
 /* True if the causes add up to the step. Those of a short list may not: then they are not those of the whole list. */
 bool waterfall_adds_up(const struct waterfall *waterfall);

@@ -70,7 +70,7 @@ static void print_memory(const struct screen *screen, const struct report *r)
     for (int i = 0; i < CATEGORY_COUNT; i++) {
         if ((double)peak->category_bytes[i] <= TINY * (double)peak->bytes)
             continue;
-        if (first && prediction_fullest_rank(p) != 0 && p->sim.even_ranks == 0)
+        if (first && prediction_fullest_rank(p) != 0 && p->sim.uniform_ranks == 0)
             text_printf(&piece, "at the peak of rank %u ", prediction_fullest_rank(p));
         else if (first)
             text_puts(&piece, "at the peak ");
@@ -161,7 +161,7 @@ static void print_simulation(const struct screen *screen, const struct report *r
     struct text line = {0};
     text_printf(&line, "%u rank%s in %u %sclass%s, %llu of %llu ops", sim->rank_count,
                 sim->rank_count == 1 ? "" : "s", sim->class_count,
-                sim->even_ranks > 0 ? "even " : "", sim->class_count == 1 ? "" : "es",
+                sim->uniform_ranks > 0 ? "even " : "", sim->class_count == 1 ? "" : "es",
                 (unsigned long long)sim->counts.simulated,
                 (unsigned long long)sim->counts.op_instances);
     put_sample(&line, p);

@@ -8,7 +8,7 @@
 #include "predict/link_classes.h"
 #include "predict/result_names.h"
 #include "predict/setup/choice_rows.h"
-#include "sim/even/even.h"
+#include "sim/uniform/uniform.h"
 
 #include <float.h>
 #include <math.h>
@@ -267,8 +267,8 @@ static void put_simulation(struct json_out *w, const struct prediction *p)
     json_begin_object(w, "simulation");
     json_put_count(w, "ranks", p->sim.rank_count);
     json_put_count(w, "classes", p->sim.class_count);
-    if (p->sim.even_ranks > 0) {
-        json_put_count(w, "even_ranks", p->sim.even_ranks);
+    if (p->sim.uniform_ranks > 0) {
+        json_put_count(w, "even_ranks", p->sim.uniform_ranks);
         json_put_number(w, "even_bound", EVEN_BOUND);
     }
     json_put_count(w, "op_instances", p->sim.counts.op_instances);

@@ -4,7 +4,7 @@
 #include "base/units.h"
 #include "predict/intervals.h"
 #include "schedule/choices/profile.h"
-#include "sim/even/even.h"
+#include "sim/uniform/uniform.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -35,7 +35,7 @@ static void print_even(struct text *out, const struct prediction *p)
 {
     text_printf(
         out, "%sthe %u ranks of the ring are taken as even: the step is within %g %% of --exact's",
-        out->size > 0 ? "; " : "", p->sim.even_ranks, 100 * EVEN_BOUND);
+        out->size > 0 ? "; " : "", p->sim.uniform_ranks, 100 * EVEN_BOUND);
 }
 
 /* Returns the fact about attention's rate that a head dim uses, in a direction; NULL: not of a device file. */
@@ -112,7 +112,7 @@ void report_put_beware(struct text *out, const struct report *r)
                     "fitted to runs of >= 8K tokens a GPU: docs/accuracy.md",
                     out->size > 0 ? "; " : "", 100 * host, 1e3 * p->profile->host_per_checkpoint_s);
     }
-    if (p->sim.even_ranks > 0)
+    if (p->sim.uniform_ranks > 0)
         print_even(out, p);
 }
 

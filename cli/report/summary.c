@@ -126,7 +126,7 @@ static void print_causes(const struct screen *screen, const struct report *r)
         bar[i] = (struct screen_bar){cause_label((enum cause)i),
                                      (double)rounded[i] * time.unit_s / pow(10, time.decimals)};
     text_printf(&heading, "Where the step goes (%s)",
-                p->sim.even_ranks > 0 ? "every rank: they are taken as even" : "rank 0");
+                p->sim.uniform_ranks > 0 ? "every rank: they are taken as even" : "rank 0");
     screen_put_heading(screen, heading.data);
     screen_put_bars(screen, bar, CAUSE_COUNT, w->step_s, report_put_time, r->all);
     text_release(&heading);

@@ -5,7 +5,7 @@
 #include "cli/setup/read_setup.h"
 #include "schedule/choices/strategies.h"
 #include "schedule/config/resolve_config.h"
-#include "sim/even/even.h"
+#include "sim/uniform/uniform.h"
 
 #include <stdbool.h>
 #include <string.h>
@@ -20,7 +20,7 @@ static const struct option rows[] = {
      .value = "RANKS",
      .fallback = "64",
      .low = EVEN_ABOVE_MIN,
-     .high = EVEN_NEVER,
+     .high = UNIFORM_NEVER,
      .help = "in rings of more than this many ranks, treat all ranks as equally fast: quicker, and "
              "within 2 % of the exact step"},
     {.name = "unfit-too",

@@ -1,6 +1,6 @@
 #include "sim/result/sim_result.h"
 
-#include "sim/even/even.h"
+#include "sim/uniform/uniform.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@ void sim_result_release(struct sim_result *result)
 {
     if (result->mapping)
         munmap(result->mapping, result->mapping_size);
-    free(result->even_guards);
+    free(result->uniform_guards);
     arena_release(&result->arena);
     *result = (struct sim_result){0};
 }
@@ -18,7 +18,7 @@ void sim_result_release(struct sim_result *result)
 bool sim_runs(const struct ir *ir, const struct sim_result *result, uint32_t rank, uint32_t op)
 {
     uint16_t guard = ir->op.guard[op];
-    return guard == IR_NONE16 || even_passes(ir, result->even_guards, guard, rank);
+    return guard == IR_NONE16 || uniform_passes(ir, result->uniform_guards, guard, rank);
 }
 
 const double *sim_start_s(const struct sim_result *result, uint32_t rank)

@@ -68,8 +68,8 @@ struct sim_result {
     double *period_s;   /* per run of ir->repeats: the time of each copy */
     double simulated_s; /* when the list that was simulated ends: a short list's own step */
     uint32_t rank_count, class_count, node_count;
-    uint32_t even_ranks;     /* ranks of an even ring (sim/even/even.h); 0: there was none */
-    uint8_t *even_guards;    /* [guard_count] */
+    uint32_t uniform_ranks;  /* ranks of an even ring (sim/uniform/uniform.h); 0: there was none */
+    uint8_t *uniform_guards; /* [guard_count] */
     uint32_t *class_of_rank; /* [rank_count] */
     struct sim_class *classes;
     size_t row_count;
@@ -98,7 +98,7 @@ void sim_result_release(struct sim_result *result);
 const double *sim_start_s(const struct sim_result *result, uint32_t rank);
 const double *sim_end_s(const struct sim_result *result, uint32_t rank);
 
-/* True if a rank did the work of an op in the simulation: its guard passes, in even rings as even_passes() says. */
+/* True if a rank did the work of an op in the simulation: its guard passes, in even rings as uniform_passes() says. */
 bool sim_runs(const struct ir *ir, const struct sim_result *result, uint32_t rank, uint32_t op);
 
 /* Returns the flops that all ranks execute in the step, by their own guards, in even rings too. */

@@ -31,7 +31,7 @@ static double uncontended_s(struct scheduler *s, uint32_t t, uint32_t *crossing,
     const uint32_t *flow = fold->flow + fold->flow_begin[t];
     uint32_t count = fold->flow_begin[t + 1] - fold->flow_begin[t];
     double longest_s = 0;
-    bool even = true;
+    bool uniform = true;
     for (uint32_t k = 0; k < count; k++)
         for (uint32_t i = fold->link_begin[flow[k]]; i < fold->link_begin[flow[k] + 1]; i++)
             if (crossing[fold->link[i]]++ == 0)
@@ -43,11 +43,11 @@ static double uncontended_s(struct scheduler *s, uint32_t t, uint32_t *crossing,
     for (uint32_t k = 0; k < count; k++)
         for (uint32_t i = fold->link_begin[flow[k]]; i < fold->link_begin[flow[k] + 1]; i++) {
             uint32_t other = first[fold->link[i]];
-            even = even && s->rate[other] == s->rate[flow[k]] &&
-                   bytes_of(s, other) == bytes_of(s, flow[k]);
+            uniform = uniform && s->rate[other] == s->rate[flow[k]] &&
+                      bytes_of(s, other) == bytes_of(s, flow[k]);
             crossing[fold->link[i]] = 0;
         }
-    return even ? longest_s : -1;
+    return uniform ? longest_s : -1;
 }
 
 void uncontended_init(struct scheduler *s)

@@ -31,7 +31,7 @@ struct sim_options {
     bool exact;     /* simulate every rank and every op: no folding */
     bool no_memory; /* leave out the memory timelines: peaks stay zero */
     /* If the guards of rings distinguish more ranks than this, all ranks of a ring are taken to run the same work
-     * (sim/even/even.h); 0: 64. Not used with exact. */
+     * (sim/uniform/uniform.h); 0: 64. Not used with exact. */
     uint32_t even_above;
     /* The kernels of rank slow_rank take slow_factor times the seconds of the costs, which shows how one late rank
        delays the others. 0: no rank is slowed. Only with exact, where every rank is simulated. */

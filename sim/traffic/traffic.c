@@ -3,8 +3,8 @@
 
 #include "base/arena.h"
 #include "schedule/ir/visible.h"
-#include "sim/even/even.h"
 #include "sim/traffic/replicas.h"
+#include "sim/uniform/uniform.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -27,7 +27,7 @@ void traffic_release(struct traffic *traffic)
 /* Counters of the scheduler are 16 bits wide, and their upper half has a meaning of its own. */
 enum { WAITS_MAX = 32000 };
 
-static void place_ranks(struct traffic *traffic, const uint8_t *even)
+static void place_ranks(struct traffic *traffic, const uint8_t *uniform)
 {
     const struct ir *ir = traffic->ir;
     traffic->rank = arena_array(&traffic->arena, traffic->rank_count, sizeof *traffic->rank);
@@ -44,7 +44,7 @@ static void place_ranks(struct traffic *traffic, const uint8_t *even)
                 break;
             }
         for (uint32_t g = 0; g < ir->guard_count; g++)
-            traffic->passes[(size_t)r * ir->guard_count + g] = even_passes(ir, even, g, rank);
+            traffic->passes[(size_t)r * ir->guard_count + g] = uniform_passes(ir, uniform, g, rank);
     }
     if (traffic->costs->place_work_s == NULL)
         return;
@@ -88,8 +88,8 @@ static enum status check_waits(const struct traffic *traffic, const char *name, 
 
 enum status traffic_make(struct traffic *traffic, const struct ir *ir,
                          const struct cluster *cluster, const struct sim_costs *costs,
-                         const uint8_t *even, const struct sim_options *options, const char *name,
-                         struct diag *diag)
+                         const uint8_t *uniform, const struct sim_options *options,
+                         const char *name, struct diag *diag)
 {
     uint32_t ranks = mesh_ranks(&ir->mesh);
     *traffic = (struct traffic){.ir = ir,
@@ -109,7 +109,7 @@ enum status traffic_make(struct traffic *traffic, const struct ir *ir,
     if (!options->exact)
         traffic->mesh = replicas_mesh(ir, cluster);
     traffic->rank_count = mesh_ranks(&traffic->mesh);
-    place_ranks(traffic, even);
+    place_ranks(traffic, uniform);
     read_costs(traffic);
     traffic_add_comms(traffic);
     status = traffic_check_groups(traffic, name, diag);

@@ -126,12 +126,12 @@ struct traffic {
 /* Binds an ir to a cluster and fills *traffic. Fails, with one message, on more ranks than GPUs, on an op that waits
  * for a later one, and on communication that can never happen: members whose collectives differ, or a send to, or a
  * receive from, an index that does not exist. name stands for the schedule in messages. even: [guard_count] of
- * sim/even/even.h, the caller's memory. Unless options->exact is set, only one replica of the ranks is planned.
+ * sim/uniform/uniform.h, the caller's memory. Unless options->exact is set, only one replica of the ranks is planned.
  * Release *traffic in either case. */
 enum status traffic_make(struct traffic *traffic, const struct ir *ir,
                          const struct cluster *cluster, const struct sim_costs *costs,
-                         const uint8_t *even, const struct sim_options *options, const char *name,
-                         struct diag *diag);
+                         const uint8_t *uniform, const struct sim_options *options,
+                         const char *name, struct diag *diag);
 void traffic_release(struct traffic *traffic);
 
 /* True if the op makes the host wait, and does no work on its stream. */

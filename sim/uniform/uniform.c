@@ -1,4 +1,4 @@
-#include "sim/even/even.h"
+#include "sim/uniform/uniform.h"
 
 #include "base/arena.h"
 #include "schedule/ir/visible.h"
@@ -47,15 +47,15 @@ static bool is_paired(const struct ir *ir, const struct guarded *guarded, uint32
 }
 
 /* Returns the number of ranks that the groups of these guards distinguish. */
-static uint64_t ranks_apart(const struct ir *ir, const uint8_t *even)
+static uint64_t ranks_apart(const struct ir *ir, const uint8_t *uniform)
 {
     uint8_t *seen = heap_zalloc(ir->group_count + 1u, 1);
     uint64_t ranks = 1;
     for (uint32_t g = 0; g < ir->guard_count; g++) {
         uint16_t group = ir->guard[g].group;
-        if (even[g] && !seen[group])
+        if (uniform[g] && !seen[group])
             ranks *= group_size(&ir->mesh, &ir->group[group]);
-        seen[group] |= even[g];
+        seen[group] |= uniform[g];
     }
     free(seen);
     return ranks;
@@ -70,9 +70,9 @@ static bool has_documents(const struct ir *ir)
     return false;
 }
 
-uint8_t *even_guards(const struct ir *ir, uint32_t above)
+uint8_t *uniform_guards(const struct ir *ir, uint32_t above)
 {
-    uint8_t *even = heap_zalloc(ir->guard_count + 1u, 1);
+    uint8_t *uniform = heap_zalloc(ir->guard_count + 1u, 1);
     uint8_t *uneven = heap_zalloc(ir->group_count + 1u, 1);
     if (above == 0)
         above = EVEN_ABOVE;
@@ -82,27 +82,27 @@ uint8_t *even_guards(const struct ir *ir, uint32_t above)
             if (!uneven[ir->guard[g].group])
                 uneven[ir->guard[g].group] = !is_paired(ir, guarded, g);
         for (uint32_t g = 0; g < ir->guard_count; g++)
-            even[g] = !uneven[ir->guard[g].group];
-        if (ranks_apart(ir, even) <= above)
-            memset(even, 0, ir->guard_count);
+            uniform[g] = !uneven[ir->guard[g].group];
+        if (ranks_apart(ir, uniform) <= above)
+            memset(uniform, 0, ir->guard_count);
         free(guarded);
     }
     free(uneven);
-    return even;
+    return uniform;
 }
 
-uint32_t even_ranks(const struct ir *ir, const uint8_t *even)
+uint32_t uniform_ranks(const struct ir *ir, const uint8_t *uniform)
 {
-    uint64_t ranks = ranks_apart(ir, even);
+    uint64_t ranks = ranks_apart(ir, uniform);
     return ranks > 1 ? (uint32_t)ranks : 0;
 }
 
-bool even_passes(const struct ir *ir, const uint8_t *even, uint32_t g, uint32_t rank)
+bool uniform_passes(const struct ir *ir, const uint8_t *uniform, uint32_t g, uint32_t rank)
 {
     const struct guard *guard = &ir->guard[g];
     const struct group *group = &ir->group[guard->group];
     uint32_t instance, index;
-    if (!even[g])
+    if (!uniform[g])
         return guard_passes(&ir->mesh, ir->group, guard, rank);
     assert(guard->test != GUARD_EQ);
     if (!group_locate(&ir->mesh, group, rank, &instance, &index))

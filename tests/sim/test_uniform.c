@@ -1,6 +1,6 @@
 #include "tests/sim/machine.h"
 
-#include "sim/even/even.h"
+#include "sim/uniform/uniform.h"
 
 /* A ring of 4 ranks in one node, two steps. In step N the ranks from N on take 2 s and those below N 1 s; a
  * message of 5 GB takes 0.1 s at 50 GB/s and starts when both ends are ready. */
@@ -51,7 +51,7 @@ static void even_ranks_work_as_the_last(void)
         bool even = cases[i].even > 0;
         if (run(ring, cases[i].options, &ir, &result)) {
             CHECK_CLOSE(label, result.step_s, 4.1, 1e-12);
-            CHECK_INT(label, result.even_ranks, cases[i].even);
+            CHECK_INT(label, result.uniform_ranks, cases[i].even);
             CHECK_INT(label, result.class_count, cases[i].classes);
             CHECK_CLOSE(label, fmax(sim_end_s(&result, 0)[3], sim_end_s(&result, 0)[4]),
                         cases[i].rank0_s, 1e-12);
@@ -81,7 +81,7 @@ static void flops_are_those_of_each_rank(void)
     struct ir ir = {0};
     struct sim_result result = {0};
     if (run(ops, (struct sim_options){.even_above = 3}, &ir, &result)) {
-        CHECK_INT("even", result.even_ranks, 4);
+        CHECK_INT("even", result.uniform_ranks, 4);
         CHECK_CLOSE("flops", sim_flops(&ir, &result), 3.95e9, 1e-12);
     }
     sim_result_release(&result);
@@ -114,7 +114,7 @@ static void other_guards_tell_ranks_apart(void)
         struct ir ir = {0};
         struct sim_result result = {0};
         if (run(apart[i], (struct sim_options){.even_above = 3}, &ir, &result)) {
-            CHECK_INT(apart[i], result.even_ranks, 0);
+            CHECK_INT(apart[i], result.uniform_ranks, 0);
             CHECK(apart[i], result.class_count > 1);
         }
         sim_result_release(&result);

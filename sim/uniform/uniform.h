@@ -1,4 +1,4 @@
-/* sim/even/even.h: long rings, in which every rank is taken to run the same work.
+/* sim/uniform/uniform.h: long rings, in which every rank is taken to run the same work.
  *
  * In each step of a causal ring a rank runs one of two variants of the same work, and guards on its index in the ring
  * choose which (docs/strategies/rings.md). No two ranks make the same choice in every step, so ranks of a ring
@@ -13,7 +13,7 @@
  * sends. Only times are made even: sim_flops() counts what ranks really execute, and buffers and offsets are the
  * schedule's.
  *
- * The folder sim/even/ simulates long rings as if every rank did the work of its group's last rank, so that ranks
+ * The folder sim/uniform/ simulates long rings as if every rank did the work of its group's last rank, so that ranks
  * fold. */
 #ifndef SIM_EVEN_EVEN_H
 #define SIM_EVEN_EVEN_H
@@ -25,9 +25,9 @@
 #include <stdint.h>
 
 enum {
-    EVEN_ABOVE = 64,             /* ranks: where guards distinguish more, groups are even */
-    EVEN_ABOVE_MIN = 31,         /* the bound was measured on rings of 32 and more */
-    EVEN_NEVER = MESH_RANKS_MAX, /* ranks: no schedule has more */
+    EVEN_ABOVE = 64,                /* ranks: where guards distinguish more, groups are even */
+    EVEN_ABOVE_MIN = 31,            /* the bound was measured on rings of 32 and more */
+    UNIFORM_NEVER = MESH_RANKS_MAX, /* ranks: no schedule has more */
 };
 
 /* The share by which two variants' flops may differ. Those of a zigzag ring differ by their merges. */
@@ -38,12 +38,12 @@ enum {
 
 /* Returns an array [ir->guard_count + 1] with 1 for each guard of an even group; the caller frees it. above: the
  * number of ranks; 0 means EVEN_ABOVE. */
-uint8_t *even_guards(const struct ir *ir, uint32_t above);
+uint8_t *uniform_guards(const struct ir *ir, uint32_t above);
 
 /* Returns how many ranks the guards of even groups distinguish; 0: no group is even. */
-uint32_t even_ranks(const struct ir *ir, const uint8_t *even);
+uint32_t uniform_ranks(const struct ir *ir, const uint8_t *uniform);
 
 /* Returns guard_passes() of guard g; in an even group every rank gets the answer of the group's last rank. */
-bool even_passes(const struct ir *ir, const uint8_t *even, uint32_t g, uint32_t rank);
+bool uniform_passes(const struct ir *ir, const uint8_t *uniform, uint32_t g, uint32_t rank);
 
 #endif
