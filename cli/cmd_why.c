@@ -33,7 +33,7 @@ struct answer {
     uint64_t most_bytes;      /* the most memory that the allocator could have used */
     uint64_t unseen_bytes;    /* seen and not predicted: added to every option */
     double step_s;
-    struct remedy remedy[REMEDIES_MAX];
+    struct suggestion suggestion[SUGGESTIONS_MAX];
     size_t count, tried;
 };
 
@@ -67,7 +67,7 @@ static enum status find_answer(struct answer *a, const struct torch_snapshot *s,
             a->seen_bytes > a->predicted_bytes ? a->seen_bytes - a->predicted_bytes : 0;
         a->step_s = base.sim.step_s;
         uint64_t most = a->most_bytes > a->unseen_bytes ? a->most_bytes - a->unseen_bytes : 0;
-        status = alternatives_rank(a->remedy, &a->count, &a->tried, &base, most, diag);
+        status = alternatives_rank(a->suggestion, &a->count, &a->tried, &base, most, diag);
     }
     prediction_release(&base);
     setup_release(&setup);
@@ -90,7 +90,7 @@ static const struct column sites[] = {
     {"blocks", "blocks", NULL, COLUMN_COUNT, 7, NULL},
 };
 
-static const struct column remedies[] = {
+static const struct column suggestions[] = {
     {"options", "would have fitted", NULL, COLUMN_NAME, -50, "Options of predict, added to those given."},
     {NULL, "step", NULL, COLUMN_NAME, 12, NULL}, /* in the unit of all */
     {"step_s", NULL, NULL, COLUMN_SECONDS, 0, NULL},
@@ -102,7 +102,7 @@ static const struct column remedies[] = {
 
 const struct row_table why_tables[WHY_TABLE_COUNT] = {
     [WHY_SITES] = {"why_site", sites, ARRAY_LEN(sites)},
-    [WHY_REMEDIES] = {"why_option", remedies, ARRAY_LEN(remedies)},
+    [WHY_SUGGESTIONS] = {"why_option", suggestions, ARRAY_LEN(suggestions)},
 };
 
 static void put_sites(struct rows *rows, const struct torch_snapshot *s, size_t top)
@@ -120,12 +120,12 @@ static void put_sites(struct rows *rows, const struct torch_snapshot *s, size_t 
     rows_end(rows);
 }
 
-static void put_remedies(struct rows *rows, const struct answer *a, size_t top)
+static void put_suggestions(struct rows *rows, const struct answer *a, size_t top)
 {
     const struct report_time time = report_time_for(a->step_s);
-    rows_begin(rows, "would_have_fitted", NULL, &why_tables[WHY_REMEDIES]);
+    rows_begin(rows, "would_have_fitted", NULL, &why_tables[WHY_SUGGESTIONS]);
     for (size_t i = 0; i < a->count && i < top; i++) {
-        const struct remedy *r = &a->remedy[i];
+        const struct suggestion *r = &a->suggestion[i];
         struct text step = {0};
         text_printf(&step, "%.*f %-2s", time.decimals, r->step_s / time.unit_s, time.name);
         rows_name(rows, r->options);
@@ -179,7 +179,7 @@ static void print_answer(struct text *out, const struct answer *a, size_t top)
         return;
     }
     struct rows rows = {.out = out};
-    put_remedies(&rows, a, top);
+    put_suggestions(&rows, a, top);
 }
 
 static void print_json(struct text *out, const struct torch_snapshot *s, const struct answer *a,
@@ -204,7 +204,7 @@ static void print_json(struct text *out, const struct torch_snapshot *s, const s
         json_put_count(&json, "most_bytes", a->most_bytes);
         json_put_number(&json, "step_s", a->step_s);
         json_put_count(&json, "tried", a->tried);
-        put_remedies(&rows, a, top);
+        put_suggestions(&rows, a, top);
     }
     json_end_object(&json);
     text_putc(out, '\n');

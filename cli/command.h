@@ -78,7 +78,7 @@ extern const struct option_set compare_options, sweep_options, plot_options, rep
     why_options, list_options, help_options;
 
 /* The tables of `why`. */
-enum { WHY_SITES, WHY_REMEDIES, WHY_TABLE_COUNT };
+enum { WHY_SITES, WHY_SUGGESTIONS, WHY_TABLE_COUNT };
 extern const struct row_table why_tables[WHY_TABLE_COUNT];
 
 #endif

@@ -326,22 +326,22 @@ enum status alternatives_find(struct alternative *best, const struct prediction 
     return status;
 }
 
-/* ---- remedies ---- */
+/* ---- suggestions ---- */
 
-struct remedy_trial {
+struct suggestion_trial {
     double fits_probability;
     bool fits;
     uint64_t inside_bytes;
     double step_s;
 };
 
-struct remedy_trials {
+struct suggestion_trials {
     const struct setup *setup;
     const struct request *request;
     uint64_t most_bytes;
-    struct remedy_pair {
+    struct suggestion_pair {
         const struct alternative_option *first, *second; /* second NULL: a single option */
-    } pair[REMEDIES_MAX];
+    } pair[SUGGESTIONS_MAX];
 };
 
 uint64_t alternatives_inside(const struct prediction *p)
@@ -350,11 +350,11 @@ uint64_t alternatives_inside(const struct prediction *p)
            p->reserved.bytes[RESERVED_BUCKETS] + p->reserved.bytes[RESERVED_TABLES];
 }
 
-static void try_remedy(void *context, size_t job, void *result)
+static void try_suggestion(void *context, size_t job, void *result)
 {
-    const struct remedy_trials *trials = context;
-    const struct remedy_pair *pair = &trials->pair[job];
-    struct remedy_trial *trial = result;
+    const struct suggestion_trials *trials = context;
+    const struct suggestion_pair *pair = &trials->pair[job];
+    struct suggestion_trial *trial = result;
     struct request request = *trials->request;
     struct prediction p = {0};
     const struct prediction_question question = question_of(trials->setup, &request, false);
@@ -374,36 +374,37 @@ static void try_remedy(void *context, size_t job, void *result)
     prediction_release(&p);
 }
 
-static int compare_remedies(const void *left, const void *right)
+static int compare_suggestions(const void *left, const void *right)
 {
-    const struct remedy *a = left, *b = right;
+    const struct suggestion *a = left, *b = right;
     if (a->step_s != b->step_s)
         return a->step_s < b->step_s ? -1 : 1;
     return strcmp(a->options, b->options);
 }
 
-enum status alternatives_rank(struct remedy *remedy, size_t *count, size_t *tried,
+enum status alternatives_rank(struct suggestion *suggestion, size_t *count, size_t *tried,
                               const struct prediction *base, uint64_t most_bytes, struct diag *diag)
 {
-    struct remedy_trials trials = {
+    struct suggestion_trials trials = {
         .setup = base->setup, .request = base->question.request, .most_bytes = most_bytes};
-    struct remedy_trial trial[REMEDIES_MAX];
+    struct suggestion_trial trial[SUGGESTIONS_MAX];
     const struct alternative_option *open[PERTURBATIONS_MAX];
     size_t opens = 0, jobs = 0;
     for (size_t i = 0; i < ARRAY_LEN(perturbations); i++)
         if (!has(&base->choices, &perturbations[i]) && perturbations[i].field != FIELD_ATTENTION)
             open[opens++] = &perturbations[i];
     for (size_t i = 0; i < opens; i++)
-        trials.pair[jobs++] = (struct remedy_pair){.first = open[i]};
+        trials.pair[jobs++] = (struct suggestion_pair){.first = open[i]};
     for (size_t i = 0; i < opens; i++)
-        for (size_t k = i + 1; k < opens && jobs < REMEDIES_MAX; k++)
+        for (size_t k = i + 1; k < opens && jobs < SUGGESTIONS_MAX; k++)
             if (open[i]->field != open[k]->field)
-                trials.pair[jobs++] = (struct remedy_pair){open[i], open[k]};
-    enum status status = workers_run(jobs, sizeof trial[0], try_remedy, &trials, trial, NULL, diag);
+                trials.pair[jobs++] = (struct suggestion_pair){open[i], open[k]};
+    enum status status =
+        workers_run(jobs, sizeof trial[0], try_suggestion, &trials, trial, NULL, diag);
     *tried = jobs;
     *count = 0;
     for (size_t i = 0; i < jobs && status == STATUS_OK; i++) {
-        const struct remedy_pair *pair = &trials.pair[i];
+        const struct suggestion_pair *pair = &trials.pair[i];
         bool better = trial[i].fits;
         for (size_t k = 0; k < opens && pair->second != NULL; k++)
             if ((pair->first == open[k] || pair->second == open[k]) && trial[k].fits &&
@@ -411,14 +412,14 @@ enum status alternatives_rank(struct remedy *remedy, size_t *count, size_t *trie
                 better = false;
         if (!better)
             continue;
-        struct remedy *r = &remedy[(*count)++];
-        *r = (struct remedy){.inside_bytes = trial[i].inside_bytes,
-                             .fits_probability = trial[i].fits_probability,
-                             .step_s = trial[i].step_s};
+        struct suggestion *r = &suggestion[(*count)++];
+        *r = (struct suggestion){.inside_bytes = trial[i].inside_bytes,
+                                 .fits_probability = trial[i].fits_probability,
+                                 .step_s = trial[i].step_s};
         snprintf(r->options, sizeof r->options, "%s%s%s", pair->first->option,
                  pair->second != NULL ? " " : "", pair->second != NULL ? pair->second->option : "");
     }
     if (*count > 0)
-        qsort(remedy, *count, sizeof *remedy, compare_remedies);
+        qsort(suggestion, *count, sizeof *suggestion, compare_suggestions);
     return status;
 }

@@ -32,24 +32,24 @@ enum status alternatives_find(struct alternative *best, const struct prediction 
                               struct diag *diag);
 
 /* Options that would make what failed fit: one, or two together. */
-struct remedy {
+struct suggestion {
     char options[96];
     uint64_t inside_bytes;   /* what the framework's allocator would hold, its cache given back */
     double fits_probability; /* that this is at most what the allocator may hold */
     double step_s;
 };
 
-enum { REMEDIES_MAX = 160 };
+enum { SUGGESTIONS_MAX = 160 };
 
 /* Returns the bytes that the allocator of a prediction holds without its cache: tensors, workspaces, buckets and
  * tables. */
 uint64_t alternatives_inside(const struct prediction *prediction);
 
-/* Finds all remedies by the same short table without attention kernels, fastest first: options with which a GPU's
+/* Finds all suggestions by the same short table without attention kernels, fastest first: options with which a GPU's
  * allocator holds at most `most_bytes` (alternatives_inside()), and with which host memory suffices, too. Two options
- * together are a remedy only if they are faster by 0.5 % than each of them that suffices by itself. remedy[] has room
- * for REMEDIES_MAX. */
-enum status alternatives_rank(struct remedy *remedy, size_t *count, size_t *tried,
+ * together are a suggestion only if they are faster by 0.5 % than each of them that suffices by itself. suggestion[]
+ * has room for SUGGESTIONS_MAX. */
+enum status alternatives_rank(struct suggestion *suggestion, size_t *count, size_t *tried,
                               const struct prediction *base, uint64_t most_bytes,
                               struct diag *diag);
 
