@@ -60,7 +60,7 @@ struct outcome {
 };
 
 /* When a search ends before its end, and what it leaves out. All-zero: never, and nothing. */
-struct plan_limits {
+struct search_limits {
     double within_s; /* after that many seconds; 0: no limit */
     /* when no configuration can be faster by more than that share; from 1 on, the best of the other strategies is not
      * looked for either */
@@ -71,7 +71,7 @@ struct plan_limits {
 
 struct best {
     enum goal goal;
-    struct plan_limits limits; /* set by the caller */
+    struct search_limits limits; /* set by the caller */
     struct space space;
     struct outcome *row; /* one per candidate, best first; of the winning number of GPUs */
     size_t count;

@@ -6,7 +6,7 @@
 static enum status search_again(struct best *best, enum goal goal, struct setup *setup,
                                 struct space_open open, double probability)
 {
-    const struct plan_limits limits = best->limits;
+    const struct search_limits limits = best->limits;
     struct diag unread = {0};
     best_release(best);
     *best = (struct best){.limits = limits};
