@@ -1,5 +1,6 @@
 /* The closed form on the rows of a validation, at the share of the peak that suits it best. */
 #include "cli/validate/print.h"
+#include "predict/validate/error_means.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -33,8 +34,7 @@ static bool error_of(const struct validation *v, size_t i, double share, double 
 }
 
 struct sum {
-    double error, worst, ours;
-    size_t count;
+    struct error_means form, ours; /* of the closed form, and simulated */
 };
 
 static struct sum sum_of(const struct validation *v, size_t table, double share)
@@ -45,10 +45,8 @@ static struct sum sum_of(const struct validation *v, size_t table, double share)
         bool wanted = table == SIZE_MAX || validation_same_table(v, table, i);
         if (!wanted || !error_of(v, i, share, &error))
             continue;
-        sum.error += fabs(error);
-        sum.ours += fabs(v->row[i].result.error);
-        sum.worst = fabs(error) > fabs(sum.worst) ? error : sum.worst;
-        sum.count++;
+        error_means_add(&sum.form, error);
+        error_means_add(&sum.ours, v->row[i].result.error);
     }
     return sum;
 }
@@ -59,8 +57,8 @@ void validation_print_baseline(struct text *out, const struct validation *v)
     for (int step = 40; step < 200; step++) {
         double s = step / 200.0;
         struct sum sum = sum_of(v, SIZE_MAX, s);
-        if (sum.count > 0 && sum.error < least) {
-            least = sum.error;
+        if (sum.form.count > 0 && sum.form.absolute < least) {
+            least = sum.form.absolute;
             share = s;
         }
     }
@@ -84,8 +82,8 @@ void validation_print_baseline(struct text *out, const struct validation *v)
         const struct external_run *row = &v->rows->row[i];
         text_printf(out, "  %s %s %s: %.1f %%, %+.1f %%, of %zu; simulated %.1f %%\n",
                     row->text[EXTERNAL_SOURCE], row->text[EXTERNAL_PLACE],
-                    row->text[EXTERNAL_METRIC], 100 * sum.error / (double)sum.count,
-                    100 * sum.worst, sum.count, 100 * sum.ours / (double)sum.count);
+                    row->text[EXTERNAL_METRIC], 100 * error_means_absolute(&sum.form),
+                    100 * sum.form.worst, sum.form.count, 100 * error_means_absolute(&sum.ours));
     }
     free(done);
 }

@@ -1,6 +1,7 @@
 /* Validated rows of training steps as text. */
 #include "base/units.h"
 #include "cli/validate/print.h"
+#include "predict/validate/error_means.h"
 #include "predict/validate/external_validation.h"
 
 #include <math.h>
@@ -111,18 +112,6 @@ static void key_all(struct text *key, const struct external_validation *v, size_
 /* Which errors a table is about. NAN: the row is not in it. */
 typedef double error_function(const struct external_validation *v, size_t i);
 
-static double time_error(const struct external_validation *v, size_t i)
-{
-    return external_counted_error(v, i);
-}
-
-static double memory_error(const struct external_validation *v, size_t i)
-{
-    bool scored;
-    external_compared_memory(v->runs->row[i].second_metric, &scored);
-    return scored ? v->result[i].memory_error : (double)NAN;
-}
-
 /* Appends a line per group of rows of a set with equal keys, in the order of their first rows. */
 static void put_groups(struct text *out, const struct external_validation *v, const char *set,
                        key_function *key, error_function *error)
@@ -133,8 +122,7 @@ static void put_groups(struct text *out, const struct external_validation *v, co
     for (size_t i = 0; i < count; i++) {
         if (done[i] || !external_in_set(&v->runs->row[i], set) || isnan(error(v, i)))
             continue;
-        size_t n = 0;
-        double sum = 0, absolute = 0, worst = 0;
+        struct error_means means = {0};
         name.size = 0;
         key(&name, v, i);
         for (size_t k = i; k < count; k++) {
@@ -145,14 +133,11 @@ static void put_groups(struct text *out, const struct external_validation *v, co
             if (other.size != name.size || memcmp(other.data, name.data, name.size) != 0)
                 continue;
             done[k] = true;
-            n++;
-            sum += error(v, k);
-            absolute += fabs(error(v, k));
-            if (fabs(error(v, k)) > fabs(worst))
-                worst = error(v, k);
+            error_means_add(&means, error(v, k));
         }
-        text_printf(out, "  %-24s %3zu %7.1f %% %+7.1f %% %+7.1f %%\n", name.data, n,
-                    100 * absolute / (double)n, 100 * sum / (double)n, 100 * worst);
+        text_printf(out, "  %-24s %3zu %7.1f %% %+7.1f %% %+7.1f %%\n", name.data, means.count,
+                    100 * error_means_absolute(&means), 100 * error_means_mean(&means),
+                    100 * means.worst);
     }
     text_release(&name);
     text_release(&other);
@@ -166,13 +151,13 @@ static void put_tables(struct text *out, const struct external_validation *v, co
         key_function *key;
         error_function *error;
     } tables[] = {
-        {"by source", key_source, time_error},
-        {"by device", key_family, time_error},
-        {"by device as the source names it", key_device, time_error},
-        {"by framework", key_framework, time_error},
-        {"by scale", key_scale, time_error},
-        {"all", key_all, time_error},
-        {"memory, predicted / measured - 1", key_source, memory_error},
+        {"by source", key_source, external_counted_error},
+        {"by device", key_family, external_counted_error},
+        {"by device as the source names it", key_device, external_counted_error},
+        {"by framework", key_framework, external_counted_error},
+        {"by scale", key_scale, external_counted_error},
+        {"all", key_all, external_counted_error},
+        {"memory, predicted / measured - 1", key_source, external_scored_memory_error},
     };
     struct text rows = {0};
     for (size_t i = 0; i < ARRAY_LEN(tables); i++) {

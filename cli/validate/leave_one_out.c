@@ -1,6 +1,7 @@
 /* The errors of each table when the fitted numbers are fitted to the other tables. */
 #include "predict/validate/leave_one_out.h"
 #include "cli/validate/print.h"
+#include "predict/validate/error_means.h"
 
 #include <math.h>
 #include <string.h>
@@ -14,19 +15,15 @@ static const char *table_of(const struct leave_one_out *r, size_t row)
 static size_t put_errors(struct text *out, const struct leave_one_out *r, size_t row,
                          const double *error)
 {
-    double sum = 0, worst = 0;
-    size_t count = 0;
+    struct error_means means = {0};
     for (size_t i = 0; i < r->rows.count; i++) {
         if (!r->used[i] || r->rows.row[i].metric != r->rows.row[row].metric ||
             strcmp(table_of(r, i), table_of(r, row)) != 0)
             continue;
-        count++;
-        sum += fabs(error[i]);
-        if (fabs(error[i]) > fabs(worst))
-            worst = error[i];
+        error_means_add(&means, error[i]);
     }
-    text_printf(out, "  %5.1f %+6.1f", 100 * sum / (double)count, 100 * worst);
-    return count;
+    text_printf(out, "  %5.1f %+6.1f", 100 * error_means_absolute(&means), 100 * means.worst);
+    return means.count;
 }
 
 static bool first_of_metric(const struct leave_one_out *r, size_t row)

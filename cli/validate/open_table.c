@@ -19,10 +19,7 @@ static void add_run(struct open_row *row, const struct residual *run,
 {
     double value = run->value[RESIDUAL_TIME], error = expm1(value);
     const struct interval interval = interval_make(evidence, RESIDUAL_TIME, run, run->laboratory);
-    row->runs++;
-    row->mean += fabs(error); /* sums, until all are there */
-    row->bias += error;
-    row->worst = fabs(error) > fabs(row->worst) ? error : row->worst;
+    error_means_add(&row->errors, error);
     row->with_interval += interval_known(&interval);
     row->held += value >= interval.low && value <= interval.high;
 }
@@ -42,10 +39,6 @@ size_t open_table_make(struct open_row *rows, const struct residuals *runs,
             rows[count++] = (struct open_row){.like = run};
         add_run(&rows[k], run, evidence);
     }
-    for (size_t k = 0; k < count; k++) {
-        rows[k].mean /= (double)rows[k].runs;
-        rows[k].bias /= (double)rows[k].runs;
-    }
     return count;
 }
 
@@ -59,8 +52,9 @@ static void put_row(struct text *out, const struct open_row *row, bool markdown)
     text_printf(out,
                 markdown ? "| %s | %s | %s | %s | %zu | %.1f %% | %+.1f %% | %+.1f %% | %s |\n"
                          : "  %-16s %-6s %-12s %-13s %5zu %6.1f %% %+7.1f %% %+6.1f %% %7s\n",
-                row->like->source, row->like->device, row->like->framework, scale, row->runs,
-                100 * row->mean, 100 * row->worst, 100 * row->bias, held);
+                row->like->source, row->like->device, row->like->framework, scale,
+                row->errors.count, 100 * error_means_absolute(&row->errors),
+                100 * row->errors.worst, 100 * error_means_mean(&row->errors), held);
 }
 
 void open_table_print(struct text *out, const struct residuals *runs,

@@ -4,13 +4,13 @@
 
 #include "base/text.h"
 #include "models/interval.h"
+#include "predict/validate/error_means.h"
 
 /* A row of the table: runs of one source on one device by one framework at one scale. Errors are measured / predicted
  * - 1, of seconds. */
 struct open_row {
     const struct residual *like; /* the first run, which has the traits of all */
-    size_t runs;
-    double mean, worst, bias;
+    struct error_means errors;
     size_t with_interval,
         held; /* runs that have a 90 % interval by the rows of other laboratories, and lie in it */
 };

@@ -4,6 +4,7 @@
 #include "base/file_set.h"
 #include "base/units.h"
 #include "cli/validate/open_table.h"
+#include "predict/validate/error_means.h"
 
 #include <errno.h>
 #include <math.h>
@@ -66,22 +67,18 @@ static void put_means(struct text *out, const struct validation *v, const char *
     bool *done = heap_zalloc(v->rows->count + 1, sizeof *done);
     text_puts(out, "| place | metric | values | mean | worst |\n| --- | --- | --- | --- | --- |\n");
     for (size_t i = 0; i < v->rows->count; i++) {
-        size_t n = 0;
-        double sum = 0, worst = 0;
+        struct error_means means = {0};
         if (done[i] || !v->row[i].counted || !is_source(v, i, source))
             continue;
         for (size_t k = i; k < v->rows->count; k++) {
-            double error = v->row[k].result.error;
             if (!v->row[k].counted || !validation_same_table(v, i, k))
                 continue;
             done[k] = true;
-            n++;
-            sum += fabs(error);
-            worst = fabs(error) > fabs(worst) ? error : worst;
+            error_means_add(&means, v->row[k].result.error);
         }
         text_printf(out, "| %s | %s | %zu | %.1f %% | %+.1f %% |\n",
-                    v->rows->row[i].text[EXTERNAL_PLACE], v->rows->row[i].text[EXTERNAL_METRIC], n,
-                    100 * sum / (double)n, 100 * worst);
+                    v->rows->row[i].text[EXTERNAL_PLACE], v->rows->row[i].text[EXTERNAL_METRIC],
+                    means.count, 100 * error_means_absolute(&means), 100 * means.worst);
     }
     free(done);
 }
@@ -163,12 +160,20 @@ static void put_steps(struct text *out, const struct external_validation *v, con
             put_step(out, &v->runs->row[i], &v->result[i]);
 }
 
+static void put_errors(struct text *out, const char *by, const char *name,
+                       const struct error_means *means)
+{
+    if (means->count > 0)
+        text_printf(out, "| %s | %s | %zu | %.1f %% | %+.1f %% | %+.1f %% |\n", by, name,
+                    means->count, 100 * error_means_absolute(means), 100 * error_means_mean(means),
+                    100 * means->worst);
+}
+
 /* Appends a line for a device, a framework or all, of the training steps of a set. */
 static void put_group(struct text *out, const struct external_validation *v, const char *set,
                       const char *by, const char *name, const char *device, const char *framework)
 {
-    size_t n = 0;
-    double absolute = 0, sum = 0, worst = 0;
+    struct error_means means = {0};
     for (size_t i = 0; i < v->runs->count; i++) {
         const struct external_run *row = &v->runs->row[i];
         double error = external_counted_error(v, i);
@@ -176,36 +181,21 @@ static void put_group(struct text *out, const struct external_validation *v, con
             (device != NULL && !external_is_device(row, device)) ||
             (framework != NULL && strcmp(row->text[EXTERNAL_FRAMEWORK], framework) != 0))
             continue;
-        n++;
-        absolute += fabs(error);
-        sum += error;
-        worst = fabs(error) > fabs(worst) ? error : worst;
+        error_means_add(&means, error);
     }
-    if (n > 0)
-        text_printf(out, "| %s | %s | %zu | %.1f %% | %+.1f %% | %+.1f %% |\n", by, name, n,
-                    100 * absolute / (double)n, 100 * sum / (double)n, 100 * worst);
+    put_errors(out, by, name, &means);
 }
 
 /* Appends the errors of memory, for sources that say which memory they print. */
 static void put_memory(struct text *out, const struct external_validation *v, const char *source)
 {
-    size_t n = 0;
-    double absolute = 0, sum = 0, worst = 0;
+    struct error_means means = {0};
     for (size_t i = 0; i < v->runs->count; i++) {
-        bool scored;
-        double error = v->result[i].memory_error;
-        if (strcmp(v->runs->row[i].text[EXTERNAL_SOURCE], source) != 0 ||
-            external_compared_memory(v->runs->row[i].second_metric, &scored) == NULL || !scored ||
-            isnan(error))
-            continue;
-        n++;
-        absolute += fabs(error);
-        sum += error;
-        worst = fabs(error) > fabs(worst) ? error : worst;
+        double error = external_scored_memory_error(v, i);
+        if (strcmp(v->runs->row[i].text[EXTERNAL_SOURCE], source) == 0 && !isnan(error))
+            error_means_add(&means, error);
     }
-    if (n > 0)
-        text_printf(out, "| memory | %s | %zu | %.1f %% | %+.1f %% | %+.1f %% |\n", source, n,
-                    100 * absolute / (double)n, 100 * sum / (double)n, 100 * worst);
+    put_errors(out, "memory", source, &means);
 }
 
 /* True if an earlier row has the same text in a column. */

@@ -1,6 +1,7 @@
 /* Validated rows as text. */
 #include "cli/validate/print.h"
 #include "base/units.h"
+#include "predict/validate/error_means.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -122,27 +123,22 @@ static void put_means(struct text *out, const struct validation *v)
     double all = 0;
     size_t all_count = 0;
     for (size_t i = 0; i < v->rows->count; i++) {
-        double sum = 0, worst = 0;
-        size_t count = 0;
+        struct error_means means = {0};
         if (done[i] || !v->row[i].counted)
             continue;
         for (size_t k = i; k < v->rows->count; k++) {
             if (!v->row[k].counted || !validation_same_table(v, i, k))
                 continue;
-            double error = v->row[k].result.error;
             done[k] = true;
-            count++;
-            sum += fabs(error);
-            if (fabs(error) > fabs(worst))
-                worst = error;
+            error_means_add(&means, v->row[k].result.error);
         }
         text_printf(out, "  %s %s %s: %.1f %%, %+.1f %%, of %zu\n", column(v, i, EXTERNAL_SOURCE),
                     column(v, i, EXTERNAL_PLACE), column(v, i, EXTERNAL_METRIC),
-                    100 * sum / (double)count, 100 * worst, count);
+                    100 * error_means_absolute(&means), 100 * means.worst, means.count);
         enum measurement_metric metric = v->rows->row[i].metric;
         if (metric == METRIC_TGS || metric == METRIC_MFU || metric == METRIC_STEP_MS) {
-            all += sum;
-            all_count += count;
+            all += means.absolute;
+            all_count += means.count;
         }
     }
     if (all_count > 0)

@@ -1,14 +1,15 @@
 #include "cli/validate/records.h"
 
 #include "base/json.h"
+#include "predict/validate/error_means.h"
 
 #include <float.h>
 #include <math.h>
 #include <string.h>
 
 struct sums {
-    size_t recorded, measured, held, with_interval;
-    double absolute, sum, worst;
+    size_t recorded, held, with_interval;
+    struct error_means steps; /* measured / predicted seconds - 1 */
 };
 
 /* Reads a number; NAN if it is null or absent. */
@@ -35,11 +36,7 @@ static void put_error(struct text *out, const char *what, double predicted, doub
 static void put_step(struct text *out, struct sums *sums, double step_s, double low_s,
                      double high_s, double measured_s)
 {
-    double error = measured_s / step_s - 1;
-    sums->measured++;
-    sums->absolute += fabs(error);
-    sums->sum += error;
-    sums->worst = fabs(error) > fabs(sums->worst) ? error : sums->worst;
+    error_means_add(&sums->steps, measured_s / step_s - 1);
     put_error(out, "step", step_s, measured_s, "s");
     if (isnan(low_s) || isnan(high_s))
         return;
@@ -115,13 +112,13 @@ static enum status print_line(struct text *out, struct sums *sums, const char *p
 
 static void put_sums(struct text *out, const struct sums *s)
 {
-    text_printf(out, "%zu recorded, %zu measured", s->recorded, s->measured);
-    if (s->measured > 0)
+    text_printf(out, "%zu recorded, %zu measured", s->recorded, s->steps.count);
+    if (s->steps.count > 0)
         text_printf(out,
                     "; measured / predicted seconds - 1: mean of absolute values %.1f %%, mean "
                     "%+.1f %%, worst %+.1f %%",
-                    100 * s->absolute / (double)s->measured, 100 * s->sum / (double)s->measured,
-                    100 * s->worst);
+                    100 * error_means_absolute(&s->steps), 100 * error_means_mean(&s->steps),
+                    100 * s->steps.worst);
     if (s->with_interval > 0)
         text_printf(out, "; %zu of %zu inside their 90 %% intervals", s->held, s->with_interval);
     text_putc(out, '\n');

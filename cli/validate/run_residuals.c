@@ -1,6 +1,7 @@
 #include "cli/validate/run_residuals.h"
 
 #include "models/interval.h"
+#include "predict/validate/error_means.h"
 
 #include <gsl/gsl_sort.h>
 #include <gsl/gsl_statistics_double.h>
@@ -145,8 +146,8 @@ static bool same_set(const struct residual *a, const struct residual *b)
 static void put_group(struct text *out, const struct residuals *runs, enum residual_of of,
                       const struct interval *interval, key_function *key, size_t i, bool *done)
 {
-    size_t n = 0, held = 0, known = 0;
-    double absolute = 0, sum = 0, worst = 0;
+    size_t held = 0, known = 0;
+    struct error_means means = {0};
     double *half = heap_zalloc(runs->count + 1, sizeof *half);
     for (size_t k = i; k < runs->count; k++) {
         double value = runs->row[k].value[of], error = expm1(value);
@@ -154,17 +155,15 @@ static void put_group(struct text *out, const struct residuals *runs, enum resid
             strcmp(key(&runs->row[k]), key(&runs->row[i])) != 0)
             continue;
         done[k] = true;
-        n++;
-        absolute += fabs(error);
-        sum += error;
-        worst = fabs(error) > fabs(worst) ? error : worst;
+        error_means_add(&means, error);
         if (!interval_known(&interval[k]))
             continue;
         held += value >= interval[k].low && value <= interval[k].high;
         half[known++] = (exp(interval[k].high) - exp(interval[k].low)) / 2;
     }
-    text_printf(out, "  %-16s %4zu %7.1f %% %+7.1f %% %+7.1f %%", key(&runs->row[i]), n,
-                100 * absolute / (double)n, 100 * sum / (double)n, 100 * worst);
+    text_printf(out, "  %-16s %4zu %7.1f %% %+7.1f %% %+7.1f %%", key(&runs->row[i]), means.count,
+                100 * error_means_absolute(&means), 100 * error_means_mean(&means),
+                100 * means.worst);
     gsl_sort(half, 1, known);
     if (known > 0)
         text_printf(out, " %6.0f %% %6.0f %%", 100 * (double)held / (double)known,

@@ -179,3 +179,10 @@ double external_counted_error(const struct external_validation *v, size_t row)
 {
     return v->runs->row[row].counts ? v->result[row].error : (double)NAN;
 }
+
+double external_scored_memory_error(const struct external_validation *v, size_t row)
+{
+    bool scored;
+    bool compared = external_compared_memory(v->runs->row[row].second_metric, &scored) != NULL;
+    return compared && scored ? v->result[row].memory_error : (double)NAN;
+}

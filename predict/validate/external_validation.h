@@ -60,5 +60,7 @@ const char *external_compared_memory(enum external_metric metric, bool *scored);
 /* Returns the error of a row's predicted time, as means and intervals count it; NAN if its column `counts` says why it
  * counts nowhere. */
 double external_counted_error(const struct external_validation *validation, size_t row);
+/* Returns the error of a row's predicted memory; NAN if its source does not say which memory it prints. */
+double external_scored_memory_error(const struct external_validation *validation, size_t row);
 
 #endif

@@ -1,0 +1,22 @@
+#include "predict/validate/error_means.h"
+
+#include <math.h>
+
+void error_means_add(struct error_means *means, double error)
+{
+    means->count++;
+    means->absolute += fabs(error);
+    means->sum += error;
+    if (fabs(error) > fabs(means->worst))
+        means->worst = error;
+}
+
+double error_means_absolute(const struct error_means *means)
+{
+    return means->absolute / (double)means->count;
+}
+
+double error_means_mean(const struct error_means *means)
+{
+    return means->sum / (double)means->count;
+}
