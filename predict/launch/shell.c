@@ -390,8 +390,11 @@ static enum status read_command(struct shell_reader *s)
         if (words.count > SHELL_WORDS_MAX)
             status = shell_fault(s, "a command has too many words to be read");
     }
-    for (; documents < s->pendings; documents++)
+    for (; documents < s->pendings; documents++) {
         s->pending[documents].file = s->output;
+        if (words.count > 1 && strcmp(words.word[0].text, "read") == 0)
+            s->pending[documents].variable = words.word[words.count - 1].text;
+    }
     if (status == STATUS_OK) {
         enum shell_answer end = shell_command_answer(&words);
         end = s->inverted ? shell_not(end) : end;

@@ -1,7 +1,7 @@
 /* predict/launch/shell.h: the commands that a shell script would run, with the words that they would get, as far as
  * that can be known without running anything.
  *
- * Read: assignments of literal values, +=, arrays (A=( ... ), A+=( ... )), $A, ${A}, ${A:-default}, ${A:=default},
+ * Read: assignments of literal values, read -d '' A <<EOF, +=, arrays (A=( ... ), A+=( ... )), $A, ${A}, ${A:-default}, ${A:=default},
  * ${A:+other}, "${A[@]}", $((arithmetic)), quotes, continued lines, comments, here-documents, `if` over strings,
  * numbers and -z or -n, && and ||, bash -c '...', eval, and #SBATCH lines as far as they say how many nodes and GPUs
  * there are.

@@ -30,7 +30,9 @@ enum status shell_read_documents(struct shell_reader *s)
                 shell_expand_text(s->shell, &filled, body.data, body.data + body.size, first, true);
         const struct text *text = here->quoted ? &body : &filled;
         struct shell_script *script = s->shell->script;
-        if (status == STATUS_OK && s->runs != ANSWER_NO) {
+        if (status == STATUS_OK && here->variable != NULL && s->runs == ANSWER_YES) {
+            shell_set(s->shell, here->variable, strlen(here->variable), text->data, first);
+        } else if (status == STATUS_OK && s->runs != ANSWER_NO) {
             script->document = heap_grow(script->document, &script->document_capacity,
                                          script->documents + 1, sizeof *script->document);
             script->document[script->documents++] =

@@ -23,8 +23,10 @@ struct shell_frame {
 struct shell_here_document {
     const char *mark; /* the line that ends it */
     const char *file; /* into which its command writes; NULL: none is known */
-    bool quoted;      /* its variables are not expanded */
-    bool tabs;        /* tabs at the beginning of its lines are dropped (<<-) */
+    const char
+        *variable; /* that its command sets (read -d '' NAME <<EOF); NULL: it is no such command */
+    bool quoted;   /* its variables are not expanded */
+    bool tabs;     /* tabs at the beginning of its lines are dropped (<<-) */
 };
 
 struct shell_reader {

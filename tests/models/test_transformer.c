@@ -366,6 +366,10 @@ static void a_preset_equals_the_config_it_is_from(void)
         {"llama3-8b", "data/configs/llama-3-8b.json"},
         {"qwen2-7b", "data/configs/qwen2-7b.json"},
         {"mistral-7b", "data/configs/mistral-7b-v0.3.json"},
+        {"qwen3-0.6b", "data/configs/qwen3-0.6b.json"},
+        {"qwen3-8b", "data/configs/qwen3-8b.json"},
+        {"llama3.2-1b", "data/configs/llama-3.2-1b.json"},
+        {"olmo2-7b", "data/configs/olmo-2-7b.json"},
         {"gpt2", "data/configs/gpt2.json"},
     };
     for (size_t i = 0; i < ARRAY_LEN(pairs); i++) {
@@ -391,6 +395,49 @@ static void a_preset_equals_the_config_it_is_from(void)
     }
 }
 
+/* Presets have as many parameters as their publishers count. */
+static void presets_have_published_parameters(void)
+{
+    static const struct {
+        const char *preset;
+        int64_t parameters;
+    } rows[] = {
+        {"qwen3-0.6b", 596049920},
+        {"qwen3-1.7b", 1720574976},
+        {"qwen3-4b", 4022468096},
+        {"qwen3-8b", 8190735360},
+        {"qwen3-14b", 14768307200},
+        {"qwen3-32b", 32762123264},
+        {"qwen2.5-0.5b", 494032768},
+        {"qwen2.5-1.5b", 1543714304},
+        {"qwen2.5-3b", 3085938688},
+        {"qwen2.5-14b", 14770033664},
+        {"qwen2.5-32b", 32763876352},
+        {"qwen2.5-72b", 72706203648},
+        {"mistral-nemo-12b", 12247782400},
+        {"mistral-small-24b", 23572403200},
+        {"mistral-large-123b", 122610069504},
+        {"olmo2-1b", 1484916736},
+        {"olmo2-7b", 7298617344},
+        {"olmo2-13b", 13716198400},
+        {"olmo2-32b", 32234279936},
+        {"gemma3-1b", 999885952},
+        {"gemma3-4b", 3880263168},
+        {"llama3.1-405b", 405853388800},
+        {"llama3.2-1b", 1235814400},
+        {"llama3.2-3b", 3212749824},
+        {"smollm2-1.7b", 1711376384},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct arena arena = {0};
+        struct transformer model;
+        CHECK_INT(rows[i].preset, transformer_load(&model, &arena, rows[i].preset, NULL, NULL),
+                  STATUS_OK);
+        CHECK_INT(rows[i].preset, transformer_parameters(&model), rows[i].parameters);
+        arena_release(&arena);
+    }
+}
+
 /* Presets of families whose files have parts that are left out: the same fields as their dense proxies. */
 static void presets_equal_the_proxies_of_public_configs(void)
 {
@@ -398,6 +445,7 @@ static void presets_equal_the_proxies_of_public_configs(void)
         const char *preset, *config;
     } pairs[] = {
         {"gemma2-9b", "data/configs/gemma-2-9b.json"},
+        {"gemma3-1b", "data/configs/gemma-3-1b.json"},
         {"gemma3-12b", "data/configs/gemma-3-12b.json"},
         {"gemma3-27b", "data/configs/gemma-3-27b.json"},
         {"olmo3-7b", "data/configs/olmo-3-7b.json"},
@@ -518,6 +566,7 @@ static const struct check_case cases[] = {
     {"every preset loads and carries its name", every_preset_loads_and_carries_its_name},
     {"presets have the published parameters", presets_have_the_published_parameters},
     {"a preset equals the config it is from", a_preset_equals_the_config_it_is_from},
+    {"presets have published parameters", presets_have_published_parameters},
     {"presets equal the proxies of public configs", presets_equal_the_proxies_of_public_configs},
     {"files are read or refused with their place", files_are_read_or_refused_with_their_place},
     {"an unknown model gets the nearest name", an_unknown_model_gets_the_nearest_name},
