@@ -33,58 +33,58 @@ void link_calibration_release(struct link_calibration *links)
 /* ---- the traffic of a point over its link ---- */
 
 /* Steps and bytes over the busiest link, of n ranks of which each sends `bytes`. */
-struct traffic {
+struct link_traffic {
     double steps, bytes;
 };
 
-static struct traffic traffic_of(const struct work *work, bool sums_whole)
+static struct link_traffic traffic_of(const struct work *work, bool sums_whole)
 {
     double bytes = (double)work_payload_bytes(work);
     double n = work_group(work) > 0 ? (double)work_group(work) : 1;
     switch ((enum work_kind)work->kind) {
     case WORK_ALL_GATHER:
-        return (struct traffic){n - 1, (n - 1) * bytes};
+        return (struct link_traffic){n - 1, (n - 1) * bytes};
     case WORK_REDUCE_SCATTER: {
         double times = sums_whole ? 2 : 1;
-        return (struct traffic){times * (n - 1), times * (n - 1) / n * bytes};
+        return (struct link_traffic){times * (n - 1), times * (n - 1) / n * bytes};
     }
     case WORK_ALL_REDUCE:
-        return (struct traffic){2 * (n - 1), 2 * (n - 1) / n * bytes};
+        return (struct link_traffic){2 * (n - 1), 2 * (n - 1) / n * bytes};
     case WORK_REDUCE:
     case WORK_BROADCAST:
-        return (struct traffic){n - 1, bytes};
+        return (struct link_traffic){n - 1, bytes};
     case WORK_ALL_TO_ALL:
     case WORK_SCATTER: /* of the root */
-        return (struct traffic){1, (n - 1) / n * bytes};
+        return (struct link_traffic){1, (n - 1) / n * bytes};
     default: /* a shift, a copy */
-        return (struct traffic){1, bytes};
+        return (struct link_traffic){1, bytes};
     }
 }
 
 /* Returns the traffic of ranks that share a GPU: the copies and kernels that the busiest member starts, and the
  * payload of all members, where a kernel that sums counts half of the bytes that it reads and writes
  * (sim/platform/loopback.c). */
-static struct traffic loopback_traffic_of(const struct work *work)
+static struct link_traffic loopback_traffic_of(const struct work *work)
 {
     double bytes = (double)work_payload_bytes(work), n = (double)work_group(work);
     switch ((enum work_kind)work->kind) {
     case WORK_ALL_GATHER:
-        return (struct traffic){n, n * n * bytes};
+        return (struct link_traffic){n, n * n * bytes};
     case WORK_REDUCE_SCATTER:
-        return (struct traffic){1, (n + 1) / 2 * bytes};
+        return (struct link_traffic){1, (n + 1) / 2 * bytes};
     case WORK_ALL_REDUCE:
-        return (struct traffic){n, ((n + 1) / 2 + n - 1) * bytes};
+        return (struct link_traffic){n, ((n + 1) / 2 + n - 1) * bytes};
     case WORK_REDUCE: /* of the root only */
-        return (struct traffic){1, (n + 1) / 2 * bytes};
+        return (struct link_traffic){1, (n + 1) / 2 * bytes};
     case WORK_BROADCAST:
-        return (struct traffic){1, (n - 1) * bytes};
+        return (struct link_traffic){1, (n - 1) * bytes};
     case WORK_ALL_TO_ALL:
-        return (struct traffic){n, n * bytes};
+        return (struct link_traffic){n, n * bytes};
     case WORK_SCATTER:
-        return (struct traffic){1, bytes};
+        return (struct link_traffic){1, bytes};
     default:
         assert(work->kind == WORK_SHIFT);
-        return (struct traffic){1, n * bytes};
+        return (struct link_traffic){1, n * bytes};
     }
 }
 
@@ -142,7 +142,7 @@ static double predict(void *context, const double *value, size_t i)
     const struct point *point = points->point[i];
     double others = point->role == POINT_BOTH_WAYS ? 2 : 1; /* as much goes the other way */
     bool shared = point->loopback && work_group(&point->work) > 0;
-    struct traffic traffic =
+    struct link_traffic traffic =
         shared ? loopback_traffic_of(&point->work) : traffic_of(&point->work, points->sums_whole);
     return fmax(traffic.steps * value[0] + others * traffic.bytes / value[1], 1e-12);
 }

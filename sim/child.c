@@ -42,7 +42,7 @@ static void run_child(struct scheduler *scheduler, const struct child_run *run)
     clock_t began = clock();
     struct child_shared *shared = run->shared;
     pages_touch(shared, run->size);
-    shared->status = schedule_run(scheduler, &shared->times, &why);
+    shared->status = scheduler_run(scheduler, &shared->times, &why);
     shared->events_s = (double)(clock() - began) / CLOCKS_PER_SEC;
     snprintf(shared->why, sizeof shared->why, "%.*s", (int)why.size, why.data ? why.data : "");
     shared->finished = 1;
@@ -123,10 +123,10 @@ enum status child_run_make(struct child_run *run, const struct ir *ir,
         return status;
     prune_make(&run->pruned, &run->traffic.platform, &run->traffic.flows);
     fold_make(&run->fold, &run->traffic, &run->pruned, options->exact);
-    struct scheduler *scheduler = schedule_new(&run->traffic, &run->fold);
+    struct scheduler *scheduler = scheduler_new(&run->traffic, &run->fold);
     status = share_memory(run, name, diag);
     if (status == STATUS_OK)
         status = run_forked(scheduler, run, name, diag);
-    schedule_free(scheduler);
+    scheduler_free(scheduler);
     return status;
 }

@@ -26,7 +26,7 @@ static const struct {
     enum launch_framework framework;
 } families[] = {{"trainer", LAUNCH_TRAINER}, {"megatron", LAUNCH_MEGATRON}};
 
-enum column { SETTING, USE, TO, WORDS, NOTE, SINCE, UNTIL, COLUMNS };
+enum table_file_column { SETTING, USE, TO, WORDS, NOTE, SINCE, UNTIL, COLUMNS };
 static const char *const column_names[COLUMNS] = {"setting", "use",   "to",   "words",
                                                   "note",    "since", "until"};
 
@@ -57,7 +57,8 @@ static const char *family_name(enum launch_framework family)
     return "";
 }
 
-static const char *kept(struct table_reader *r, const struct record *record, enum column column)
+static const char *kept(struct table_reader *r, const struct record *record,
+                        enum table_file_column column)
 {
     return arena_text(r->arena, record->field[column], record->size[column]);
 }

@@ -305,7 +305,7 @@ static bool all_ended(const struct scheduler *s)
     return true;
 }
 
-enum status schedule_run(struct scheduler *s, struct schedule_times *times, struct text *why)
+enum status scheduler_run(struct scheduler *s, struct schedule_times *times, struct text *why)
 {
     const char *fault = NULL;
     enum status status = STATUS_OK;

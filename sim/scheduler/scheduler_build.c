@@ -155,7 +155,7 @@ static void build_channels(struct scheduler *s)
     }
 }
 
-struct scheduler *schedule_new(const struct traffic *traffic, const struct fold *fold)
+struct scheduler *scheduler_new(const struct traffic *traffic, const struct fold *fold)
 {
     struct scheduler *s = heap_zalloc(1, sizeof *s);
     uint32_t roles = traffic->ir->role_count;
@@ -172,7 +172,7 @@ struct scheduler *schedule_new(const struct traffic *traffic, const struct fold 
     return s;
 }
 
-void schedule_free(struct scheduler *s)
+void scheduler_free(struct scheduler *s)
 {
     if (s == NULL)
         return;

@@ -95,7 +95,7 @@ static enum status check_no_peer(const struct traffic *traffic, uint32_t l, uint
             return diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
                               "op %u (%s) on rank %u: there is no member of group %s at "
                               "distance %lld",
-                              op, plan_kind_name(ir, op), traffic->rank[rank],
+                              op, traffic_kind_name(ir, op), traffic->rank[rank],
                               ir->group[comm->group].name, (long long)comm->by);
     }
     return STATUS_OK;

@@ -39,7 +39,7 @@ static enum status check_pair(const struct traffic *traffic, uint32_t group, uin
             return diag_error(
                 diag, at, STATUS_BAD_INPUT,
                 "op %u (%s) of role %s has no counterpart in role %s, which shares group %s",
-                more_a ? op_a : op_b, plan_kind_name(ir, more_a ? op_a : op_b),
+                more_a ? op_a : op_b, traffic_kind_name(ir, more_a ? op_a : op_b),
                 more_a ? role_a->name : role_b->name, more_a ? role_b->name : role_a->name,
                 ir->group[group].name);
         const struct work *work_a = ir_work(ir, op_a), *work_b = ir_work(ir, op_b);
@@ -48,9 +48,9 @@ static enum status check_pair(const struct traffic *traffic, uint32_t group, uin
                 diag, at, STATUS_BAD_INPUT,
                 "op %u (%s, %lld bytes) of role %s meets op %u (%s, %lld bytes) of role %s on "
                 "group %s: kind and sizes must be the same",
-                op_a, plan_kind_name(ir, op_a), (long long)work_payload_bytes(work_a), role_a->name,
-                op_b, plan_kind_name(ir, op_b), (long long)work_payload_bytes(work_b), role_b->name,
-                ir->group[group].name);
+                op_a, traffic_kind_name(ir, op_a), (long long)work_payload_bytes(work_a),
+                role_a->name, op_b, traffic_kind_name(ir, op_b),
+                (long long)work_payload_bytes(work_b), role_b->name, ir->group[group].name);
     }
 }
 
@@ -74,7 +74,7 @@ static enum status check_instance(const struct traffic *traffic, uint32_t group,
                 return diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
                                   "op %u (%s) of role %s needs rank %u, which is in no role",
                                   ir->role[other].op_begin + i,
-                                  plan_kind_name(ir, ir->role[other].op_begin + i),
+                                  traffic_kind_name(ir, ir->role[other].op_begin + i),
                                   ir->role[other].name, traffic->rank[outside]);
             continue;
         }

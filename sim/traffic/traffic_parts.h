@@ -17,7 +17,7 @@ enum status traffic_add_channels(struct traffic *traffic, const char *name, stru
 /* plan_transfers.c: fills transfers and flows. */
 void traffic_add_transfers(struct traffic *traffic);
 
-static inline const char *plan_kind_name(const struct ir *ir, uint32_t op)
+static inline const char *traffic_kind_name(const struct ir *ir, uint32_t op)
 {
     return work_kind_info(ir->op.kind[op])->name;
 }
