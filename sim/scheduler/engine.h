@@ -20,9 +20,9 @@ extern "C" {
 
 typedef void (*engine_done_fn)(void *context, int64_t tag);
 
-/* Lets the caller handle events that need no flow here before the clock reaches them: before the clock advances,
- * `ahead` is called until it returns false, each time with the date to which the clock will advance (infinite: it will
- * stop). `ahead` may set timers, but must not start flows. */
+/* Is called before SimGrid's clock advances, again and again until it returns false. until_s is the date of SimGrid's
+ * next event in seconds; infinite: there is none, and the clock would stop. The scheduler finishes here the ops up to
+ * until_s that need no flow. It may set timers, but must not start flows, since SimGrid's clock is still behind. */
 typedef bool (*engine_ahead_fn)(void *context, double until_s);
 
 /* Starts the engine of this process. Link l is a link of one direction with link_bytes_per_s[l], l < links, the
