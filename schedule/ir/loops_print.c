@@ -1,4 +1,12 @@
-/* A schedule as text with loops: the lines of the flat form, rolled. */
+/* A schedule as text with loops: the lines of the flat form, rolled.
+ *
+ * A line inside loops is printed once, for all iterations. Its numbers change from iteration to iteration by fixed
+ * strides, and are printed as expressions of the loops' variables ("{2*L+1}"). An op that it waits for is printed as
+ * LOOP.ROW[ITERATION, ...] if the strides are whole iterations of the loops around that op: "B.3[L+1]" is row 3 of
+ * loop B in the iteration whose variable is L + 1. Otherwise it is "@" and the op's number in the flat list.
+ *
+ * The waited-for op may lie before the first iteration of its loop or after the last one, where other lines are. Such
+ * an op gets the loop's name for it as an alias, which is printed with it. */
 #include "schedule/ir/loops_roll.h"
 
 #include <assert.h>
@@ -242,8 +250,8 @@ static void put_expression(struct printer *p, const struct around *a, int64_t co
 
 /* Splits a number, given by its value in the first iterations and its strides, into a constant plus a sum of factors
  * times loop variables; returns the constant. */
-static int64_t by_variables(const struct printer *p, const struct around *a, int64_t first,
-                            const int64_t *stride, int64_t *factor)
+static int64_t split_constant(const struct printer *p, const struct around *a, int64_t first,
+                              const int64_t *stride, int64_t *factor)
 {
     for (uint32_t d = 0; d < a->depth; d++) {
         const struct named *named = &p->named[a->loop[d]];
@@ -265,7 +273,7 @@ static void put_number(struct printer *p, const struct around *a, int64_t first,
         text_put_i64(p->out, first);
         return;
     }
-    int64_t constant = by_variables(p, a, first, stride, factor);
+    int64_t constant = split_constant(p, a, first, stride, factor);
     text_putc(p->out, '{');
     put_expression(p, a, constant, factor);
     text_putc(p->out, '}');
@@ -273,18 +281,21 @@ static void put_number(struct printer *p, const struct around *a, int64_t first,
 
 /* ---- names of ops ---- */
 
-/* A reference from inside loops to an op that is inside loops, too. In the first iterations of the loops around the
- * reference it names the op at `place`. Each further iteration of loop d around the reference moves the op that it
- * names by by[m][d] iterations of loop m around that op. */
+/* How the op that a line waits for (the target) moves as the loops around the line run. In the first iteration of all
+ * of these it is the op at `place`. One more iteration of loop d around the line moves it by moves[m][d] iterations of
+ * loop m around the target. For "B.3[L+1]", where L is the variable of the one loop around the line and begins at 0:
+ * place is row 3 of B in iteration 1, and moves[0][0] is 1. */
 struct strided_reference {
     struct place place;
-    int64_t by[DEPTH_MAX][DEPTH_MAX];
+    int64_t moves[DEPTH_MAX][DEPTH_MAX];
 };
 
-/* Finds how a reference moves, given the op that it names in one iteration of all loops around it (the first of each,
- * or the last). Returns false if it does not move by whole iterations of loops. */
-static bool follow(const struct printer *p, const struct around *a, int64_t first,
-                   const int64_t *stride, bool last, struct strided_reference *r)
+/* Finds how the target moves. first: its number in the flat list in the first iterations; stride[d]: by how much the
+ * number grows with loop d around the line. The loops around the target are looked up in the first iterations, or in
+ * the last ones if `last` is set: the first may lie outside the loop that contains all others. Returns false if the
+ * target does not move by whole iterations of loops. */
+static bool find_moves(const struct printer *p, const struct around *a, int64_t first,
+                       const int64_t *stride, bool last, struct strided_reference *r)
 {
     int64_t op = first;
     for (uint32_t d = 0; d < a->depth; d++)
@@ -301,9 +312,9 @@ static bool follow(const struct printer *p, const struct around *a, int64_t firs
             return false;
         if (stride[d] == 0)
             continue;
-        r->by[m][d] = stride[d] / (int64_t)p->named[r->place.loop[m]].ops;
+        r->moves[m][d] = stride[d] / (int64_t)p->named[r->place.loop[m]].ops;
         if (last)
-            r->place.iteration[m] -= r->by[m][d] * (p->named[a->loop[d]].trips - 1);
+            r->place.iteration[m] -= r->moves[m][d] * (p->named[a->loop[d]].trips - 1);
     }
     return true;
 }
@@ -328,15 +339,15 @@ static void find_around(const struct printer *p, const struct place *place, uint
  * its target. Returns false if an alias is not possible: the reference also goes beyond an outer loop of the target, or
  * beyond the innermost one by more than one loop variable, or it reaches an op outside the current iteration of the
  * loop around the innermost one. */
-static bool note_outside(struct printer *p, const struct around *a,
-                         const struct strided_reference *r, int64_t first, const int64_t *stride)
+static bool add_aliases(struct printer *p, const struct around *a,
+                        const struct strided_reference *r, int64_t first, const int64_t *stride)
 {
     for (uint32_t m = 0; m < r->place.depth; m++) {
         const struct named *named = &p->named[r->place.loop[m]];
         int64_t low = r->place.iteration[m], high = low;
         uint32_t by = a->depth, moves = 0;
         for (uint32_t d = 0; d < a->depth; d++) {
-            int64_t most = r->by[m][d] * (p->named[a->loop[d]].trips - 1);
+            int64_t most = r->moves[m][d] * (p->named[a->loop[d]].trips - 1);
             low += most < 0 ? most : 0;
             high += most > 0 ? most : 0;
             by = most != 0 ? d : by;
@@ -350,7 +361,7 @@ static bool note_outside(struct printer *p, const struct around *a,
         find_around(p, &r->place, m, &begin, &end, &of_first);
         int64_t trips = by < a->depth ? p->named[a->loop[by]].trips : 1;
         for (int64_t k = 0; k < trips; k++) {
-            int64_t at = r->place.iteration[m] + (by < a->depth ? r->by[m][by] * k : 0);
+            int64_t at = r->place.iteration[m] + (by < a->depth ? r->moves[m][by] * k : 0);
             uint64_t op = (uint64_t)(first + (by < a->depth ? stride[by] * k : 0));
             if (at >= 0 && at < (int64_t)named->trips)
                 continue;
@@ -366,7 +377,8 @@ static bool note_outside(struct printer *p, const struct around *a,
     return true;
 }
 
-static bool is_here(const struct around *a, const struct strided_reference *r)
+/* True if the target is in the loops around the line and always in the iteration of the line. */
+static bool is_of_same_iteration(const struct around *a, const struct strided_reference *r)
 {
     if (r->place.depth != a->depth)
         return false;
@@ -374,7 +386,7 @@ static bool is_here(const struct around *a, const struct strided_reference *r)
         if (r->place.loop[m] != a->loop[m] || r->place.iteration[m] != 0)
             return false;
         for (uint32_t d = 0; d < a->depth; d++)
-            if (r->by[m][d] != (m == d))
+            if (r->moves[m][d] != (m == d))
                 return false;
     }
     return true;
@@ -393,8 +405,8 @@ static void put_reference(struct printer *p, const struct around *a, int64_t fir
     for (uint32_t d = 0; d < a->depth; d++)
         stride[d] = a->stride[d][at];
     bool by_place =
-        (follow(p, a, first, stride, true, &r) && note_outside(p, a, &r, first, stride)) ||
-        (follow(p, a, first, stride, false, &r) && note_outside(p, a, &r, first, stride));
+        (find_moves(p, a, first, stride, true, &r) && add_aliases(p, a, &r, first, stride)) ||
+        (find_moves(p, a, first, stride, false, &r) && add_aliases(p, a, &r, first, stride));
     if (!by_place) { /* by its number in the flat list */
         text_putc(p->out, '@');
         put_number(p, a, first, at);
@@ -404,7 +416,7 @@ static void put_reference(struct printer *p, const struct around *a, int64_t fir
         text_put_i64(p->out, first);
         return;
     }
-    if (is_here(a, &r)) {
+    if (is_of_same_iteration(a, &r)) {
         put_row(p->out, r.place.row);
         return;
     }
@@ -414,9 +426,9 @@ static void put_reference(struct printer *p, const struct around *a, int64_t fir
         const struct named *named = &p->named[r.place.loop[m]];
         int64_t of[DEPTH_MAX];
         for (uint32_t d = 0; d < a->depth; d++)
-            of[d] = r.by[m][d] * named->step;
+            of[d] = r.moves[m][d] * named->step;
         int64_t constant =
-            by_variables(p, a, named->value + named->step * r.place.iteration[m], of, factor);
+            split_constant(p, a, named->value + named->step * r.place.iteration[m], of, factor);
         text_putc(p->out, m == 0 ? '[' : ',');
         put_expression(p, a, constant, factor);
     }
