@@ -41,6 +41,8 @@ struct similarity similarity_of(const struct setup *setup, const struct choices 
         return like;
     snprintf(like.device, sizeof like.device, "%.*s", (int)strcspn(device, "-_ "), device);
     snprintf(like.framework, sizeof like.framework, "%s", framework);
+    if (setup->stands_for != NULL)
+        snprintf(like.stands_for, sizeof like.stands_for, "%s", setup->stands_for);
     if (choices != NULL)
         add_choices(&like, setup, choices);
     return like;
@@ -52,6 +54,7 @@ struct residual similarity_residual(const struct similarity *like)
                              .set = "",
                              .device = like->device,
                              .framework = like->framework,
+                             .stands_for = like->stands_for[0] != '\0' ? like->stands_for : NULL,
                              .attention = like->attention,
                              .context = like->context,
                              .activations = like->activations,

@@ -15,8 +15,9 @@ enum { SIMILARITY_NAME = 32 };
 struct similarity {
     char device
         [SIMILARITY_NAME]; /* the kind: "a100" of "a100-80g"; "": nothing to compare, as on ideal hardware */
-    char framework[SIMILARITY_NAME]; /* the profile; "none": a schedule from a file without one */
-    bool several;                    /* nodes */
+    char framework[SIMILARITY_NAME];  /* the profile; "none": a schedule from a file without one */
+    char stands_for[SIMILARITY_NAME]; /* as in struct residual; "": none */
+    bool several;                     /* nodes */
     /* The members below are empty for a schedule from a file, whose choices are not known. */
     char attention[SIMILARITY_NAME], context[SIMILARITY_NAME], activations[SIMILARITY_NAME];
     bool host_optimizer;

@@ -29,6 +29,8 @@ struct residual {
                                made of the set "" only. */
     const char *device;    /* kind of device: "a100" */
     const char *framework; /* the profile with which the run is predicted: "deepspeed" */
+    /* of a run to be predicted, the framework that really runs, if that profile only stands for it; NULL: none */
+    const char *stands_for;
     const char *attention; /* the kernel: "fa2" */
     const char
         *context; /* how ranks share a sequence: "none", "ulysses", "ring", "2d", "fpdt", "upipe" */

@@ -12,6 +12,8 @@
 
 /* The share of the host in a step above which a warning says that the profile's host costs decide the result. */
 #define HOST_DECIDES 0.3
+/* The share of launches by the host in a step from which a warning says what would hide them. */
+#define HOST_SEEN 0.1
 /* The share of compute time from which costs outside of calibration are worth a line. */
 #define EXTRAPOLATED_SHOWN 0.005
 /* If the peaks of costs and of the cluster differ by this factor, they are of different devices. */
@@ -111,7 +113,11 @@ void report_put_beware(struct text *out, const struct report *r)
                     "%sthe host decides %.0f %% of the step: %g ms per checkpoint on the host, "
                     "fitted to runs of >= 8K tokens a GPU: docs/accuracy.md",
                     out->size > 0 ? "; " : "", 100 * host, 1e3 * p->profile->host_per_checkpoint_s);
-    }
+    } else if (host > HOST_SEEN && (p->profile == NULL || p->profile->host_per_step_s <= 0))
+        text_printf(out,
+                    "%shost-bound: for %.0f %% of the step the GPU waits for the host to launch "
+                    "work; CUDA graphs or a larger --micro-batch would hide it",
+                    out->size > 0 ? "; " : "", 100 * host);
     if (p->sim.uniform_ranks > 0)
         print_even(out, p);
 }

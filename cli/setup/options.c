@@ -70,6 +70,13 @@ static const struct option cluster_rows[] = {
      .unset = "those the cluster names",
      .help = "the device file with the time of each kind of work: a preset, or a file written by "
              "`longhaul calibrate`"},
+    {.name = "framework",
+     .kind = OPTION_TEXT,
+     .value = "NAME",
+     .unset = "that of --profile",
+     .help = "the training framework that runs, if it has no profile and that of another stands "
+             "for it; its "
+             "interval counts as one of a framework that was never measured"},
     {.name = "measured",
      .kind = OPTION_TEXT,
      .value = "FILE",

@@ -6,6 +6,8 @@
 #include "predict/setup/choice_rows.h"
 #include "predict/setup/partition_option.h"
 #include "predict/setup/subsequences.h"
+#include "predict/similarity.h"
+#include "schedule/choices/strategies.h"
 
 #include <errno.h>
 #include <string.h>
@@ -147,6 +149,24 @@ static enum status load_model(struct setup *setup, const struct options *options
                             options_text(options, "set"), diag);
 }
 
+/* Takes the name of a framework that has no profile. */
+static enum status take_framework(struct setup *setup, const char *name, struct diag *diag)
+{
+    size_t count;
+    const struct profile *profiles = profiles_list(&count);
+    const struct loc at = {.name = "--framework"};
+    if (name[0] == '\0' || strlen(name) >= SIMILARITY_NAME)
+        return diag_error(diag, at, STATUS_BAD_INPUT, "'%s': expected a name of 1 to %d bytes",
+                          name, SIMILARITY_NAME - 1);
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(profiles[i].name, name) == 0)
+            return diag_error(diag, at, STATUS_BAD_INPUT,
+                              "%s has a profile of its own; give --profile %s in its place", name,
+                              name);
+    setup->stands_for = name;
+    return STATUS_OK;
+}
+
 static enum status load_machine(struct setup *setup, const struct options *options,
                                 struct diag *diag)
 {
@@ -155,6 +175,8 @@ static enum status load_machine(struct setup *setup, const struct options *optio
                            options_count(options, "gpus"), diag);
     if (status == STATUS_OK)
         status = setup_load_costs(setup, options_text(options, "costs"), diag);
+    if (status == STATUS_OK && options_given(options, "framework"))
+        status = take_framework(setup, options_text(options, "framework"), diag);
     if (status == STATUS_OK && options_given(options, "measured"))
         status = own_runs_load(&setup->evidence.own, options_text(options, "measured"), diag);
     return status;
@@ -215,6 +237,9 @@ static enum status load_ranks(struct setup *setup, const struct options *options
     if (options_given(options, "costs"))
         return diag_error(diag, (struct loc){.name = "--costs"}, STATUS_BAD_INPUT,
                           "a run measures times and uses no costs; leave it out");
+    if (options_given(options, "framework"))
+        return diag_error(diag, (struct loc){.name = "--framework"}, STATUS_BAD_INPUT,
+                          "a run is measured and has no interval; leave it out");
     if (options_given(options, "measured"))
         return diag_error(diag, (struct loc){.name = "--measured"}, STATUS_BAD_INPUT,
                           "a run is measured and has no interval; leave it out");

@@ -23,6 +23,8 @@ struct setup {
     struct transformer model; /* name NULL: none, for schedules read from a file */
     struct cluster cluster;
     struct device_cost cost;
+    /* the framework that really runs, if the request's profile only stands for it; NULL: none. Borrowed. */
+    const char *stands_for;
     double fits_probability; /* least P(fits) of what a search takes; 0: one half */
     struct evidence
         evidence; /* measured runs, which say how sure a prediction is; with the cluster */

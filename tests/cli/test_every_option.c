@@ -71,6 +71,8 @@ static const struct {
     {NULL, "cluster", "2x4xh101"},
     {NULL, "cluster", FOLDER "c.json"},
     {NULL, "costs", "no-such-device"},
+    {NULL, "framework", ""},
+    {NULL, "framework", "deepspeed"},
     {NULL, "measured", FOLDER "x.toml"},
     {NULL, "strategy", "no-such-strategy"},
     {NULL, "profile", "no-such-profile"},

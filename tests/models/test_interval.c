@@ -125,6 +125,22 @@ static void of_what_was_not_measured(void)
     evidence_release(&e);
 }
 
+/* A framework without a profile is unmeasured, though the profile that stands for it is measured. */
+static void of_a_framework_without_a_profile(void)
+{
+    struct evidence e = evidence_make();
+    struct residual run = run_make();
+    struct text named = {0};
+    run.stands_for = "lightning";
+    const struct interval t = interval_make(&e, RESIDUAL_TIME, &run, NULL);
+    CHECK_CLOSE("deviation", t.deviation, sqrt(.05 * .05 + .1 * .1 + .2e-3 * .2e-3), 1e-9);
+    if (CHECK("a feature", t.count > 0))
+        interval_put_unmeasured(&named, &t.unmeasured[0], &run);
+    CHECK_TEXT("named", named.data != NULL ? named.data : "", "lightning, described by profile x");
+    text_release(&named);
+    evidence_release(&e);
+}
+
 static void a_laboratory_is_left_out(void)
 {
     struct evidence e = evidence_make();
@@ -220,6 +236,7 @@ static void wrong_tables_are_refused(void)
 
 static const struct check_case cases[] = {
     {"of what was not measured", of_what_was_not_measured},
+    {"of a framework without a profile", of_a_framework_without_a_profile},
     {"a laboratory is left out", a_laboratory_is_left_out},
     {"of memory", of_memory},
     {"own runs shift and narrow", own_runs_shift_and_narrow},
