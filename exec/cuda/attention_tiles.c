@@ -271,7 +271,7 @@ const char *attention_tiles_run(const struct attention_tiles *tiles, const struc
         .call = call,
         .place = place,
         .mask = {w->attention.mask == MASK_FULL ? INT64_MAX : w->attention.offset,
-                 w->attention.mask == MASK_WINDOW ? w->attention.window : 0},
+                 w->attention.mask == MASK_WINDOW ? w->attention.window : 0, place->visible},
         .scale = 1 / sqrtf((float)w->attention.dim),
     };
     if (is_backward(tiles))

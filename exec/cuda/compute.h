@@ -14,6 +14,7 @@ struct cuda_place {
         scratch; /* the bytes that the row's `scratch` returns, aligned to CUDA_SCRATCH_ALIGNMENT */
     int32_t *fault; /* the rank's: a kernel that meets wrong data writes the op's mark here */
     int32_t mark;   /* op + 1 */
+    const int32_t *visible; /* of an op with mask DOCUMENTS: its cuda_mask's; else NULL */
 };
 
 /* Enqueues a call; returns a cudaError_t. */

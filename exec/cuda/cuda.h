@@ -81,10 +81,11 @@ struct cuda_rank {
     struct cuda_host_work *host_work; /* (ops of the role); NULL: the schedule has no host stream */
     void *memory[MEMORY_COUNT];
     size_t bytes[MEMORY_COUNT]; /* allocated */
-    int32_t *fault;             /* host memory that kernels write: op + 1 */
-    cudaEvent_t base;           /* recorded at the beginning of the step */
-    double base_s;              /* time of `base` on the host's clock */
-    bool at_work;               /* the rank is counted in run->busy; guarded by look_lock */
+    int32_t *visible; /* device memory: keys that rows of packed documents see, cuda_visible() */
+    int32_t *fault;   /* host memory that kernels write: op + 1 */
+    cudaEvent_t base; /* recorded at the beginning of the step */
+    double base_s;    /* time of `base` on the host's clock */
+    bool at_work;     /* the rank is counted in run->busy; guarded by look_lock */
     pthread_mutex_t own_lock, look_lock;
 };
 
@@ -172,6 +173,8 @@ bool cuda_hold(struct cuda_stream *stream, uint32_t op, cudaEvent_t event);
 
 enum status cuda_open_memory(struct cuda_rank *rank, struct diag *diag);
 void cuda_close_memory(struct cuda_rank *rank);
+/* Returns the mask of an attention op with mask DOCUMENTS on a rank (cuda_mask.visible); NULL for other ops. */
+const int32_t *cuda_visible(const struct cuda_rank *rank, uint32_t op);
 /* Fills all planned memory that is not bound with NaNs, so that a read before the first write shows in the
  * results. */
 cudaError_t cuda_poison(const struct cuda_rank *rank);

@@ -165,6 +165,8 @@ int cuda_merge(float *out, float *lse, struct cuda_array block, const float *blo
 struct cuda_mask {
     int64_t offset; /* key j only if j <= i + offset; INT64_MAX: all */
     int64_t window; /* and only if j > i + offset - window; 0: all */
+    /* (rows, 2) of packed documents: the first key that a row sees, and the end; NULL: offset and window say it. */
+    const int32_t *visible;
 };
 /* Computes p = softmax(scale s) over the keys that a row sees, and lse[row * lse_step]; a row that sees no key gets 0
  * and -inf. s is (rows, keys) fp32; p has the same shape, with its rows p_step elements apart. */

@@ -64,6 +64,8 @@ static __device__ __forceinline__ struct seen seen_by(const struct cuda_mask &ma
                                                       int64_t keys)
 {
     struct seen seen = {0, keys};
+    if (mask.visible != NULL)
+        return {mask.visible[2 * row], mask.visible[2 * row + 1]};
     if (mask.offset != INT64_MAX) {
         seen.high = row + mask.offset + 1;
         seen.low = mask.window > 0 ? seen.high - mask.window : 0;

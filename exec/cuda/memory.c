@@ -3,6 +3,7 @@
 
 #include "base/c_locale.h"
 #include "base/units.h"
+#include "exec/cpu/kernels.h"
 #include "exec/cuda/host_memory.h"
 
 #include <errno.h>
@@ -55,10 +56,57 @@ static enum status no_device_memory(const struct cuda_rank *rank, size_t scratch
     return status;
 }
 
+/* Returns where the ranges of a shape begin among those of all shapes with documents, in numbers; of shape_count: how
+ * many there are. */
+static size_t visible_at(const struct exec_run *run, uint32_t shape)
+{
+    size_t count = 0;
+    for (uint32_t s = 0; s < shape; s++)
+        if (run->assignment.pieces_row[s] != IR_NONE)
+            count += 2 * (size_t)run->ir->shape[s].attention.q;
+    return count;
+}
+
+const int32_t *cuda_visible(const struct cuda_rank *rank, uint32_t op)
+{
+    uint32_t shape = rank->run->ir->op.shape[op];
+    return rank->run->assignment.pieces_row[shape] == IR_NONE
+               ? NULL
+               : rank->visible + visible_at(rank->run, shape);
+}
+
+/* Copies to the device which keys the rank's rows see in each attention over documents. */
+static enum status put_visible(struct cuda_rank *rank, size_t count, struct diag *diag)
+{
+    const struct exec_run *run = rank->run;
+    const struct assignment *assignment = &run->assignment;
+    int32_t *visible = heap_alloc(count + 1, sizeof *visible), *next = visible;
+    for (uint32_t s = 0; s < run->ir->shape_count; s++) {
+        if (assignment->pieces_row[s] == IR_NONE)
+            continue;
+        const struct assignment_pieces *pieces =
+            &assignment->pieces[(size_t)assignment->pieces_row[s] * assignment->ranks + rank->rank];
+        const struct call call = {
+            .work = &run->ir->shape[s], .piece = pieces->piece, .pieces = pieces->count};
+        for (int64_t i = 0; i < call.work->attention.q; i++, next += 2) {
+            struct visible keys = cpu_visible(&call, i);
+            next[0] = (int32_t)keys.begin;
+            next[1] = (int32_t)keys.end;
+        }
+    }
+    cudaError_t error =
+        cudaMemcpy(rank->visible, visible, count * sizeof *visible, cudaMemcpyHostToDevice);
+    free(visible);
+    return error == cudaSuccess
+               ? STATUS_OK
+               : cuda_refused(diag, "cudaMemcpy (of the keys that rows see)", error);
+}
+
 static enum status open_device(struct cuda_rank *rank, struct diag *diag)
 {
     const struct exec_run *run = rank->run;
-    size_t arena = pages(run->ir->arena_bytes[MEMORY_HBM]), scratch = 0;
+    const size_t seen = visible_at(run, run->ir->shape_count);
+    size_t arena = pages(run->ir->arena_bytes[MEMORY_HBM]), scratch = seen * sizeof(int32_t);
     for (uint32_t s = 0; s < run->ir->stream_count; s++)
         scratch += rank->stream[s].scratch_bytes;
     cudaError_t error = cudaMalloc(&rank->memory[MEMORY_HBM], arena + scratch);
@@ -72,7 +120,8 @@ static enum status open_device(struct cuda_rank *rank, struct diag *diag)
         rank->stream[s].scratch = next;
         next += rank->stream[s].scratch_bytes;
     }
-    return STATUS_OK;
+    rank->visible = (int32_t *)(void *)next;
+    return seen > 0 ? put_visible(rank, seen, diag) : STATUS_OK;
 }
 
 int cuda_numa_node(int device)

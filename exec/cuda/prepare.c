@@ -105,12 +105,6 @@ static enum status prepare_op(struct cuda *cuda, uint32_t rank, uint32_t op, str
         return prepare_product(cuda, &call, prepared, diag);
     case WORK_ATTENTION:
     case WORK_ATTENTION_BACKWARD:
-        if (call.work->attention.mask == MASK_DOCUMENTS)
-            return diag_error(diag, (struct loc){cuda->run->name, 0, 0}, STATUS_BAD_INPUT,
-                              "op %" PRIu32
-                              " (%s) has mask=documents, which the cuda backend has no "
-                              "kernel for; --backend cpu has",
-                              op, work_kind_info((enum work_kind)call.work->kind)->name);
         prepared->attention = attention_new(cuda->attentions, &call, diag);
         return prepared->attention != NULL ? STATUS_OK : STATUS_SYSTEM;
     default:
@@ -157,8 +151,10 @@ static bool refused(const struct cuda_stream *stream, uint32_t op, const char *w
 
 static struct cuda_place place_of(const struct cuda_stream *stream, uint32_t op)
 {
-    return (struct cuda_place){stream->handle, stream->scratch, stream->rank->fault,
-                               (int32_t)op + 1};
+    return (struct cuda_place){.stream = stream->handle,
+                               .scratch = stream->scratch,
+                               .fault = stream->rank->fault,
+                               .mark = (int32_t)op + 1};
 }
 
 static bool product(void *context, struct call *call)
@@ -183,6 +179,7 @@ static bool attention(void *context, struct call *call)
     struct cuda_stream *stream = context;
     const struct cuda *cuda = cuda_of(stream->rank->run);
     struct cuda_place place = place_of(stream, call->op);
+    place.visible = cuda_visible(stream->rank, call->op);
     const char *words =
         attention_run(cuda->prepared[call->op].attention, call, &place, stream->attention);
     return words == NULL || refused(stream, call->op, words);

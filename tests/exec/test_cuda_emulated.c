@@ -200,24 +200,24 @@ static void what_cannot_be_is_said(void)
     emulator_memory = memory;
 }
 
-static void documents_are_refused(void)
+/* Tiles take them: test_cuda_emulated_documents.c. */
+static void fused_attention_refuses_documents(void)
 {
     static const char text[] =
         "longhaul schedule 1\nmesh cp=1\n"
-        "tokens layout=contiguous cp=1 hp=1 seq=8 batch=1 micro_batch=1 dtype=f32\n"
+        "tokens layout=contiguous cp=1 hp=1 seq=8 batch=1 micro_batch=1 dtype=bf16\n"
         "documents lengths=3,5\nstream compute compute\n"
-        "buffer q0 hbm f32 [64] activation persistent\n"
-        "buffer o0 hbm f32 [64] activation persistent\n"
+        "buffer q0 hbm bf16 [64] activation persistent\n"
+        "buffer o0 hbm bf16 [64] activation persistent\n"
         "buffer l0 hbm f32 [8] activation persistent\n"
         "op 0 attention compute q=8 kv=8 heads=1 kv_heads=1 dim=8 mask=documents reads q0 q0 q0 "
         "writes o0 l0\n";
     struct hand h;
     if (hand_load(&h, text)) {
-        CHECK_INT("refused", hand_run(&h), STATUS_BAD_INPUT);
-        CHECK_TEXT(
-            "refused", h.diag.text ? h.diag.text : "",
-            "hand.ir: error: op 0 (attention) has mask=documents, which the cuda backend has no "
-            "kernel for; --backend cpu has\n");
+        h.options.attention = EXEC_ATTENTION_FUSED;
+        hand_expect("refused", &h, STATUS_SYSTEM,
+                    "cuDNN: error: does not take the attention of op 0: its documents are not "
+                    "given to cuDNN; --attention-by tiles would do\n");
     }
     hand_release(&h);
 }
@@ -466,7 +466,7 @@ static const struct check_case cases[] = {
     {"products of 16 bits are added up in fp32", products_of_16_bits_are_added_up_in_fp32},
     {"parts of masks see what the masks show", parts_of_masks_see_what_the_masks_show},
     {"what cannot be is said", what_cannot_be_is_said},
-    {"documents are refused", documents_are_refused},
+    {"fused attention refuses documents", fused_attention_refuses_documents},
     {"every kind computes what the processor does", every_kind_computes_what_the_processor_does},
     {"attention computes what the processor does", attention_computes_what_the_processor_does},
     {"schedules compute the reference", schedules_compute_the_reference},

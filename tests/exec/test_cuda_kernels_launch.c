@@ -144,7 +144,7 @@ static void attention_takes_long_tiles(void)
     enum { HEADS = 64, DIM = 128, KEYS = 4096 };
     float x = 0;
     struct cuda_array a = {&x, CUDA_BF16}, f = {&x, CUDA_F32};
-    struct cuda_mask mask = {0, 0};
+    struct cuda_mask mask = {.offset = 0};
     emulator_dry = 1;
     CHECK_INT("row by row", cuda_transpose(&x, &x, TOKENS, HEADS, NULL), 0);
     CHECK_INT("head by head", cuda_transpose(&x, &x, HEADS, TOKENS, NULL), 0);
