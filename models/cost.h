@@ -168,6 +168,11 @@ enum status cost_check_attention(const struct device_cost *cost, enum attention_
  * limit leaves"). */
 double cost_power_share(const struct device_cost *cost, double watts);
 
+/* Return the MHz at which products, and attention, run in a step: device.clock_mhz less what the power limit takes; 0:
+ * the clock is not known. */
+double cost_product_mhz(const struct device_cost *cost, enum dtype dtype);
+double cost_attention_mhz(const struct device_cost *cost, enum attention_impl impl);
+
 /* Return the most flop/s that products, and attention at dim[i] of a direction, sustain. */
 double cost_product_flop_per_s(const struct device_cost *cost, enum dtype dtype);
 double cost_attention_flop_per_s(const struct device_cost *cost, enum attention_impl impl,

@@ -185,6 +185,11 @@ double cost_attention_flop_per_s(const struct device_cost *cost, enum attention_
     return cost->attention[impl][pass].flop_per_s[i] * cost_power_share(cost, watts(cost, impl));
 }
 
+double cost_attention_mhz(const struct device_cost *cost, enum attention_impl impl)
+{
+    return cost->device_clock_mhz * cost_power_share(cost, watts(cost, impl));
+}
+
 /* The facts about one attention op that are known before it is timed. */
 struct attention_op {
     const struct cost_attention *attention;

@@ -30,6 +30,11 @@ double cost_product_flop_per_s(const struct device_cost *cost, enum dtype dtype)
     return rate(cost, dtype) * cost_power_share(cost, watts(cost, dtype));
 }
 
+double cost_product_mhz(const struct device_cost *cost, enum dtype dtype)
+{
+    return cost->device_clock_mhz * cost_power_share(cost, watts(cost, dtype));
+}
+
 /* Every multiprocessor makes one tile of y after the other; the last wave is as long as any. */
 static double waves_s(const struct device_cost *cost, const struct work *work, double tile_m,
                       double tile_n, double flop_per_s, double split)

@@ -130,6 +130,19 @@ static double memory_share(const struct prediction *p, const struct device_cost 
     return least < INFINITY ? least : 0;
 }
 
+struct assumed_clock assumed_clock(const struct prediction *p)
+{
+    struct device_cost cost = p->setup->cost;
+    if (cost.ideal)
+        return (struct assumed_clock){0};
+    chains_of(p->profile, p->choices.compile, false, cost.chain);
+    if (cost.device_memory_power > 0)
+        cost.memory_share = memory_share(p, &cost);
+    return (struct assumed_clock){
+        cost.device_power, cost.device_clock_mhz, cost_product_mhz(&cost, (enum dtype)p->ir.dtype),
+        cost_attention_mhz(&cost, (enum attention_impl)p->choices.attention_impl)};
+}
+
 /* A merge in one kernel: reads the fp32 sum and the 16-bit block, writes the sum. */
 #define FUSED_MERGE_BYTES 10
 

@@ -17,6 +17,12 @@ struct shape_costs {
 
 /* Fills *costs for the schedule, the cluster and the profile of p; shape_costs_release() frees what it allocates. */
 void shape_costs_make(struct shape_costs *costs, const struct prediction *p);
+/* What the costs assume of the device's power and clock in this step; 0: not known, or nothing limits it. */
+struct assumed_clock {
+    double power_limit_w, highest_mhz, product_mhz, attention_mhz;
+};
+struct assumed_clock assumed_clock(const struct prediction *p);
+
 void shape_costs_release(struct shape_costs *costs);
 
 #endif

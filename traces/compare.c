@@ -5,6 +5,7 @@
 
 #include <assert.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,13 +40,26 @@ static int compare_doubles(const void *left, const void *right)
     return *a < *b ? -1 : *a > *b;
 }
 
+/* Returns a header key's number, if it is above 0; else `otherwise`. */
+static double stated(const struct trace *trace, const char *key, double otherwise)
+{
+    const char *text = trace_get(trace, key);
+    double number;
+    if (text != NULL && parse_double(text, strlen(text), &number) && number > 0 && isfinite(number))
+        return number;
+    return otherwise;
+}
+
 double compare_step_s(const struct trace *trace, double otherwise_s)
 {
-    const char *text = trace_get(trace, "step_s");
-    double stated;
-    if (text != NULL && parse_double(text, strlen(text), &stated) && stated > 0 && isfinite(stated))
-        return stated;
-    return otherwise_s;
+    return stated(trace, "step_s", otherwise_s);
+}
+
+double compare_clock_mhz(const struct trace *trace, const char *kind)
+{
+    char key[80];
+    snprintf(key, sizeof key, "sm_clock_mhz.%s", kind);
+    return stated(trace, key, stated(trace, "sm_clock_mhz", 0));
 }
 
 double compare_median(double *value, size_t count)
@@ -136,6 +150,8 @@ static double matched_share(const struct compare_side *side)
 void comparison_finish(struct comparison *c, const struct trace *predicted,
                        const struct trace *measured)
 {
+    c->predicted.trace = predicted;
+    c->measured.trace = measured;
     c->match_rate = fmax(0, fmin(matched_share(&c->predicted), matched_share(&c->measured)));
     if (c->count == 0)
         c->match_rate = 0;
@@ -209,6 +225,7 @@ size_t compare_groups(const struct comparison *c, enum compare_by by, struct com
             group[count++] = (struct compare_group){.name = name, .rank = name ? 0 : pair->rank};
         }
         group[g].pairs++;
+        group[g].computes |= stream_role(pair->stream) == ROLE_COMPUTE;
         group[g].predicted_s += pair->predicted_s;
         group[g].measured_s += pair->measured_s;
         group[g].off_s += fabs(pair->predicted_s - pair->measured_s);

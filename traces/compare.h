@@ -33,7 +33,8 @@ struct compare_pair {
 struct compare_side {
     size_t rows, unmatched_rows; /* of all steps */
     double busy_s, unmatched_s;  /* sums of row times, of one step (the mean over steps) */
-    double step_s;               /* of the median step */
+    const struct trace *trace;
+    double step_s; /* of the median step */
 };
 
 struct compare_memory {
@@ -88,6 +89,10 @@ enum status compare_own(struct comparison *comparison, const struct trace *predi
 enum status compare_foreign(struct comparison *comparison, const struct trace *predicted,
                             const struct trace *measured, const char *name, struct diag *diag);
 
+/* Returns the MHz of the multiprocessors at which a trace's header says that a kind of work ran: "sm_clock_mhz.KIND",
+ * else "sm_clock_mhz"; 0: it says neither. */
+double compare_clock_mhz(const struct trace *trace, const char *kind);
+
 double compare_error(double predicted, double measured); /* NAN if measured is 0 */
 
 enum compare_by { BY_KIND, BY_STREAM, BY_PHASE, BY_RANK, BY_COUNT };
@@ -99,6 +104,7 @@ struct compare_group {
     size_t pairs;
     double predicted_s, measured_s; /* sums over all ranks */
     double off_s;                   /* sum of |predicted - measured| over pairs */
+    bool computes;                  /* on a stream that computes */
 };
 
 /* Returns the number of groups and puts them into *groups, those with the most measured time first; the caller frees

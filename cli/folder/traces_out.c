@@ -3,12 +3,22 @@
 #include "cli/folder/chakra_out.h"
 #include "cli/folder/snapshot_out.h"
 #include "cli/folder/trace_folder.h"
+#include "predict/shape_costs.h"
 #include "schedule/choices/profile.h"
 #include "schedule/ir/ir_text.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+
+/* Sets a key to a rounded number; 0 is not known. */
+static void set_number(struct trace *trace, const char *key, double value)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%.0f", value);
+    if (value > 0)
+        trace_set(trace, key, text);
+}
 
 static void fill_header(struct trace *trace, const struct prediction *p)
 {
@@ -33,6 +43,12 @@ static void fill_header(struct trace *trace, const struct prediction *p)
         text_printf(&value, "%" PRIu64, p->ir.arena_bytes[m]);
         trace_set(trace, key, value.data);
     }
+    const struct assumed_clock assumed = assumed_clock(p);
+    set_number(trace, "sm_clock_max_mhz", assumed.highest_mhz);
+    set_number(trace, "sm_clock_mhz", assumed.product_mhz);
+    set_number(trace, "sm_clock_mhz.attention", assumed.attention_mhz);
+    set_number(trace, "sm_clock_mhz.attention_backward", assumed.attention_mhz);
+    set_number(trace, "power_limit_w", assumed.power_limit_w);
     if (p->verdict.available[LIMIT_DEVICE] != UINT64_MAX) {
         value.size = 0;
         text_printf(&value, "%" PRIu64, p->verdict.available[LIMIT_DEVICE]);

@@ -163,6 +163,13 @@ static const struct column ops[] = {
     {"share", "share", "share of all errors %", COLUMN_SHARE, 6, "Of the absolute differences of all pairs."},
 };
 
+static const struct column cycles[] = {
+    {"kind", "cycles of kinds", NULL, COLUMN_NAME, -24, NULL},
+    {"predicted_cycles", "predicted", NULL, COLUMN_COUNT, 15, "Seconds x the SM clock that the prediction assumes, over all ranks."},
+    {"measured_cycles", "measured", NULL, COLUMN_COUNT, 15, "Seconds x the mean of the sampled SM clock, over all ranks."},
+    {"error", "error", "error %", COLUMN_ERROR, 10, "predicted / measured - 1."},
+};
+
 static const struct column exposed[] = {
     {"stream", "exposed, of a rank", NULL, COLUMN_NAME, -24, NULL},
     {"predicted_s", "predicted ms", NULL, COLUMN_SECONDS, 13, "Time in which only these streams work."},
@@ -189,6 +196,7 @@ const struct row_table compare_tables[COMPARE_TABLE_COUNT] = {
     [BY_PHASE] = {"compare_phase", groups[BY_PHASE], GROUP_COLUMNS},
     [BY_RANK] = {"compare_rank", groups[BY_RANK], GROUP_COLUMNS},
     [COMPARE_OPS] = {"compare_op", ops, ARRAY_LEN(ops)},
+    [COMPARE_CYCLES] = {"compare_cycles", cycles, ARRAY_LEN(cycles)},
     [COMPARE_EXPOSED] = {"compare_exposed", exposed, ARRAY_LEN(exposed)},
     [COMPARE_MEMORY] = {"compare_memory", memories, ARRAY_LEN(memories)},
 };
@@ -230,6 +238,37 @@ size_t compare_report_put_groups(struct rows *rows, const struct comparison *c, 
     text_release(&key);
     free(group);
     return all < most ? 0 : all - most;
+}
+
+/* Returns the cycles that `seconds` at a clock are, whole ones; 0: the clock is not known. */
+static double cycles_of(double seconds, const struct trace *trace, const char *kind)
+{
+    return round(seconds * 1e6 * compare_clock_mhz(trace, kind));
+}
+
+void compare_report_put_cycles(struct rows *rows, const struct comparison *c)
+{
+    struct compare_group *group;
+    const size_t all = compare_groups(c, BY_KIND, &group);
+    bool begun = rows->json != NULL;
+    if (begun)
+        begin(rows, "cycles", "cycles", &compare_tables[COMPARE_CYCLES]);
+    for (size_t i = 0; i < all; i++) {
+        double predicted = cycles_of(group[i].predicted_s, c->predicted.trace, group[i].name),
+               measured = cycles_of(group[i].measured_s, c->measured.trace, group[i].name);
+        if (!group[i].computes || predicted <= 0 || measured <= 0)
+            continue;
+        if (!begun)
+            begin(rows, "cycles", "cycles", &compare_tables[COMPARE_CYCLES]);
+        begun = true;
+        rows_name(rows, group[i].name);
+        rows_number(rows, predicted);
+        rows_number(rows, measured);
+        rows_number(rows, error_of(predicted, measured));
+    }
+    if (begun)
+        rows_end(rows);
+    free(group);
 }
 
 void compare_report_put_ops(struct rows *rows, const struct comparison *c, size_t top)
@@ -326,6 +365,8 @@ void compare_report_print(struct text *out, const struct compare_report *report)
         if (left > 0)
             text_printf(out, "and %zu more, which --all prints\n", left);
     }
+    if (report->by < 0 || report->by == BY_KIND)
+        compare_report_put_cycles(&rows, report->comparison);
     compare_report_put_ops(&rows, report->comparison, report->top);
 }
 
@@ -369,6 +410,8 @@ void compare_report_print_json(struct text *out, const struct compare_report *re
     for (int by = 0; by < BY_COUNT; by++)
         if (report->by < 0 || report->by == by)
             compare_report_put_groups(&rows, c, (enum compare_by)by, SIZE_MAX);
+    if (report->by < 0 || report->by == BY_KIND)
+        compare_report_put_cycles(&rows, c);
     compare_report_put_ops(&rows, c, report->top);
     json_end_object(&json);
     text_putc(out, '\n');

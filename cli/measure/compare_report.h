@@ -28,13 +28,22 @@ void compare_report_print(struct text *out, const struct compare_report *report)
 void compare_report_print_json(struct text *out, const struct compare_report *report);
 
 /* The tables; those of enum compare_by come first. */
-enum { COMPARE_OPS = BY_COUNT, COMPARE_EXPOSED, COMPARE_MEMORY, COMPARE_TABLE_COUNT };
+enum {
+    COMPARE_OPS = BY_COUNT,
+    COMPARE_CYCLES,
+    COMPARE_EXPOSED,
+    COMPARE_MEMORY,
+    COMPARE_TABLE_COUNT
+};
 extern const struct row_table compare_tables[COMPARE_TABLE_COUNT];
 
 /* Puts at most `most` rows of a table of groups, those with the largest difference first, and returns how many are
  * left out. */
 size_t compare_report_put_groups(struct rows *rows, const struct comparison *comparison,
                                  enum compare_by by, size_t most);
+
+/* Puts cycles of the kinds that compute, if the headers of both traces say at which clock they ran. */
+void compare_report_put_cycles(struct rows *rows, const struct comparison *comparison);
 
 /* Puts the ops that carry most of the error. */
 void compare_report_put_ops(struct rows *rows, const struct comparison *comparison, size_t top);

@@ -6,6 +6,7 @@
 #include "base/units.h"
 #include "predict/link_classes.h"
 #include "predict/setup/choice_rows.h"
+#include "predict/shape_costs.h"
 #include "schedule/choices/profile.h"
 #include "schedule/choices/strategies.h"
 
@@ -201,6 +202,22 @@ static void print_utilisation(const struct screen *screen, const struct report *
     text_release(&line);
 }
 
+/* "limit 700 W; SM clock at most 1980 MHz: products at 1582 MHz, attention at 1775 MHz" */
+static void print_power(const struct screen *screen, const struct report *r)
+{
+    const struct assumed_clock assumed = assumed_clock(r->prediction);
+    struct text line = {0};
+    if (assumed.power_limit_w > 0)
+        text_printf(&line, "limit %.0f W", assumed.power_limit_w);
+    if (assumed.highest_mhz > 0)
+        text_printf(&line, "%sSM clock at most %.0f MHz: products at %.0f, attention at %.0f",
+                    line.size > 0 ? "; " : "", assumed.highest_mhz, assumed.product_mhz,
+                    assumed.attention_mhz);
+    if (line.size > 0)
+        screen_put_line(screen, "power", line.data);
+    text_release(&line);
+}
+
 static void print_interval(const struct screen *screen, const struct report *r)
 {
     const struct intervals intervals = intervals_of(r->prediction);
@@ -254,6 +271,7 @@ void report_print_details(const struct screen *screen, const struct report *repo
     if (whole || report->prediction->choices.scope >= SCOPE_LAYERS)
         print_stages(screen, report);
     print_simulation(screen, report);
+    print_power(screen, report);
     print_interval(screen, report);
     print_ideal(screen, report);
 }

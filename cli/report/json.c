@@ -8,6 +8,7 @@
 #include "predict/link_classes.h"
 #include "predict/result_names.h"
 #include "predict/setup/choice_rows.h"
+#include "predict/shape_costs.h"
 #include "sim/uniform/uniform.h"
 
 #include <float.h>
@@ -94,6 +95,13 @@ static void put_times(struct json_out *w, const struct prediction *p)
                         prediction_mfu(p, (enum mfu_convention)i));
     json_end_object(w);
     json_put_number(w, "hfu", prediction_hfu(p));
+    const struct assumed_clock assumed = assumed_clock(p);
+    json_begin_object(w, "power");
+    json_put_number(w, "limit_w", assumed.power_limit_w);
+    json_put_number(w, "sm_clock_max_mhz", assumed.highest_mhz);
+    json_put_number(w, "product_sm_clock_mhz", assumed.product_mhz);
+    json_put_number(w, "attention_sm_clock_mhz", assumed.attention_mhz);
+    json_end_object(w);
     json_begin_object(w, "waterfall");
     for (int i = 0; i < CAUSE_COUNT; i++)
         json_put_number(w, result_name_of_cause((enum cause)i).text, p->waterfall.cause_s[i]);

@@ -20,4 +20,14 @@ END
 cp $T/predicted/memory.csv $T/measured/memory.csv
 longhaul compare $T/predicted $T/measured --tolerance 30% --all
 longhaul compare $T/predicted $T/measured --by kind --top 1 --json
+# Cycles of the kinds that compute, where both sides say at which clock they ran: attention took as many as predicted,
+# at a lower clock.
+mkdir $T/clocked $T/slower
+clocks() { awk -v keys="$2" 'NR == 1 { print; print keys; next } 1' $T/$1/ops.csv; }
+clocks predicted "# sm_clock_mhz=1800
+# sm_clock_mhz.attention=1500" > $T/clocked/ops.csv
+clocks measured "# sm_clock_mhz=1000" > $T/slower/ops.csv
+longhaul compare $T/clocked $T/slower --by kind --top 0 | sed -n '/^cycles/,$p'
+longhaul compare $T/clocked $T/slower --by kind --top 0 --json | sed -n '/"cycles"/,/]/p'
+longhaul compare $T/clocked $T/measured --by kind --top 0 | awk '/^cycles/ { n++ } END { print n + 0 }'
 longhaul compare $T/predicted $T/measured --by rank --top 0 --tolerance 15%

@@ -20,7 +20,7 @@
 #define TOY_DEVICE(sm_count, start)                                                                \
     "\"device\": {\"sm_count\": " N(sm_count) ", \"peak_flop_per_s\": " N("\"8 GFLOP/s\"") ","         \
     " \"memory_bytes_per_s\": " N("\"1 GB/s\"") ", \"kernel_start_s\": " N(start) ","                \
-    " \"power\": " N("\"500 W\"") ", \"tensor_power\": " N("\"400 W\"") ", \"memory_power\": " N("\"0 W\"") ", \"jitter\": " N("0") "},"
+    " \"power\": " N("\"500 W\"") ", \"tensor_power\": " N("\"400 W\"") ", \"memory_power\": " N("\"0 W\"") ", \"clock_mhz\": " N("1000") ", \"jitter\": " N("0") "},"
 #define TOY_MATMUL(rate, side, ramp)                                                               \
     "\"matmul\": {\"flop_per_s\": " N(rate) ", \"f32_flop_per_s\": " N("\"2 GFLOP/s\"") ","            \
     " \"f64_flop_per_s\": " N("\"1 GFLOP/s\"") ","                                                   \
