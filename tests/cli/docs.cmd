@@ -27,6 +27,8 @@ for f in $D $S/CHANGELOG.md; do
         grep -qE "^##* .*$heading|^\*\*$heading" $to || echo "$f: no heading '$heading' in $to"
     done
 done | names
+# the picture of the program has paths without backticks
+grep -oE '[a-z_]+/[a-z_/]+\.[ch]' docs/architecture.md | while read -r path; do test -e $path || echo "docs/architecture.md: no $path"; done
 echo "paths: looked at"
 
 # Every option on a line with a command is one of that command's.
