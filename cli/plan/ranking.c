@@ -84,13 +84,18 @@ void plan_put_device(struct text *out, const struct verdict *v)
 
 void plan_put_unfit(struct text *out, const struct outcome *o)
 {
-    if (o->missing_bytes <= 0 && o->verdict.fits) {
-        text_puts(out, "fits only ");
-        verdict_put_odds(out, o->verdict.fits_probability);
+    struct text odds = {0};
+    if (o->missing_bytes > 0 || !o->verdict.fits) {
+        units_put_gib(out, o->missing_bytes);
+        text_puts(out, " too much");
         return;
     }
-    units_put_gib(out, o->missing_bytes);
-    text_puts(out, " too much");
+    verdict_put_odds(&odds, o->verdict.fits_probability);
+    if (odds.size > 0)
+        text_printf(out, "fits at most %s", odds.data);
+    else
+        text_printf(out, "fits with a probability of %.2g at most", o->verdict.fits_probability);
+    text_release(&odds);
 }
 
 double plan_step_s(const struct outcome *o)

@@ -32,7 +32,7 @@ void plan_put_command(struct text *out, const struct plan_report *report);
 
 /* Returns the seconds of a step; over packed documents, of the median of the steps that were predicted. */
 double plan_step_s(const struct outcome *outcome);
-/* Appends "2.31 GiB too much", or of what is only less sure to fit than was asked "fits only in 6 of 10 cases:". */
+/* Appends "2.31 GiB too much", or of what is only less sure to fit than was asked "fits at most in 6 of 10 cases". */
 void plan_put_unfit(struct text *out, const struct outcome *outcome);
 /* Appends ", 90 % at most 6.9 s, worst 7.2 s in 8 batches" if sequences are packed of documents. */
 void plan_put_spread(struct text *out, const struct outcome *outcome);

@@ -217,7 +217,7 @@ static void put_family(struct text *out, const struct plan_report *r, uint8_t st
     } else if (f.slower > 0) {
         text_printf(out, "no member exceeds %.1f tokens/s/GPU", f.most);
     } else if (f.nearest != NULL) {
-        text_puts(out, "does not fit: ");
+        text_puts(out, f.nearest->missing_bytes > 0 ? "does not fit: " : "");
         plan_put_unfit(out, f.nearest);
         text_puts(out, " with ");
         request_put_options(out, &f.nearest->request);

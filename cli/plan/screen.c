@@ -238,9 +238,10 @@ static void put_family(struct text *out, const struct plan_report *r, const stru
     } else if (f->slower > 0 && longest) {
         text_puts(out, "does not reach the winner's length");
     } else if (f->slower > 0) {
-        text_printf(out, "at most %.1f tokens/s/GPU", f->most);
+        text_printf(out, "at most %.1f tokens/s/GPU by its bounds, so that it was not simulated",
+                    f->most);
     } else if (f->nearest != NULL) {
-        text_puts(out, "does not fit: ");
+        text_puts(out, f->nearest->missing_bytes > 0 ? "does not fit: " : "");
         plan_put_unfit(out, f->nearest);
     } else {
         text_puts(out, "cannot be built here");

@@ -10,6 +10,24 @@ bool room_fits(const struct setup *setup, const struct verdict *verdict)
     return verdict->fits && verdict->fits_probability >= setup->fits_probability;
 }
 
+/* Returns the probability that a memory would suffice if it were larger by `share`. */
+static double odds_of(enum prediction_limit limit, const struct setup *setup,
+                      const struct choices *choices, const struct verdict *verdict, double share)
+{
+    double cache = limit == LIMIT_DEVICE ? (double)verdict->cache : 0;
+    if (verdict->available[limit] == UINT64_MAX)
+        return 1;
+    return prediction_fits(setup, choices, (double)verdict->needed[limit] - cache,
+                           (1 + share) * (double)verdict->available[limit]);
+}
+
+double room_odds(const struct setup *setup, const struct choices *choices,
+                 const struct verdict *verdict)
+{
+    return fmin(odds_of(LIMIT_DEVICE, setup, choices, verdict, 0),
+                odds_of(LIMIT_HOST, setup, choices, verdict, 0));
+}
+
 bool room_lacks_in(enum prediction_limit limit, const struct setup *setup,
                    const struct choices *choices, const struct verdict *verdict, double share,
                    double odds)
@@ -20,9 +38,7 @@ bool room_lacks_in(enum prediction_limit limit, const struct setup *setup,
         return false;
     if (needed > available || odds <= 0.5)
         return needed > available;
-    if (limit == LIMIT_DEVICE)
-        needed -= (double)verdict->cache;
-    return prediction_fits(setup, choices, needed, available) < odds;
+    return odds_of(limit, setup, choices, verdict, share) < odds;
 }
 
 bool room_lacks(const struct setup *setup, const struct choices *choices,
@@ -63,6 +79,8 @@ bool room_bound_lacks(struct verdict *verdict, const struct setup *setup,
     if (made)
         fill_bound(verdict, setup, &resolved.choices);
     bool lacks = made && room_lacks(setup, &resolved.choices, verdict, 0, odds);
+    if (lacks)
+        verdict->fits_probability = room_odds(setup, &resolved.choices, verdict);
     resolved_release(&resolved);
     return lacks;
 }

@@ -21,8 +21,12 @@ bool room_lacks_in(enum prediction_limit limit, const struct setup *setup,
 bool room_lacks(const struct setup *setup, const struct choices *choices,
                 const struct verdict *verdict, double share, double odds);
 
+/* Returns the probability that both memories suffice for the bytes of a verdict, without an allocator's cache. */
+double room_odds(const struct setup *setup, const struct choices *choices,
+                 const struct verdict *verdict);
+
 /* True if room_lacks() by the bytes that a request needs at least by closed forms (predict/bounds.h), without a
- * schedule: *verdict has them. False if the request is refused. */
+ * schedule: *verdict has them, and the probability that they are there. False if the request is refused. */
 bool room_bound_lacks(struct verdict *verdict, const struct setup *setup,
                       const struct request *request, double odds);
 

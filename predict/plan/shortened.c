@@ -180,6 +180,7 @@ static bool layers_lack(struct verdict *verdict, const struct setup *setup,
     verdict->limit = verdict_share(verdict, LIMIT_HOST) > verdict_share(verdict, LIMIT_DEVICE)
                          ? LIMIT_HOST
                          : LIMIT_DEVICE;
+    verdict->fits_probability = room_odds(setup, c, verdict);
     return room_lacks(setup, c, verdict, share, odds);
 }
 

@@ -1,8 +1,8 @@
 /* tests/property/plans.h: the laws of a search, checked over random small requests. Included by test files only.
  *
  * The plan found is as good as the best of all configurations that the search may choose from, each predicted with
- * the first repair (loss and FFN chunks, optimizer on the host) with which it fits: bounds, orders and margins lose
- * nothing. It is also at least as good as the result of any narrower search, in which a
+ * the first repair (loss and FFN chunks, optimizer on the host) with which it fits with the probability that is asked:
+ * bounds, orders and margins lose nothing. It is also at least as good as the result of any narrower search, in which a
  * strategy or another option is given. And the options that a row of a plan prints predict that row. */
 #ifndef TESTS_PROPERTY_PLANS_H
 #define TESTS_PROPERTY_PLANS_H
@@ -10,6 +10,7 @@
 #include "cli/setup/options.h"
 #include "cli/setup/read_setup.h"
 #include "predict/plan/best.h"
+#include "predict/plan/room.h"
 #include "predict/setup/choice_rows.h"
 #include "predict/setup/subsequences.h"
 #include "predict/workers.h"
@@ -81,6 +82,7 @@ static inline bool plan_world_make(struct plan_world *w, int number, struct chec
     s->request.seq = plan_pick(random, lengths, tiny ? 4 : ARRAY_LEN(lengths));
     s->request.global_batch = plan_pick(random, batches, ARRAY_LEN(batches));
     s->request.dtype = check_random_i64(random, 0, 7) == 0 ? DTYPE_F32 : -1;
+    s->fits_probability = number % 2 == 0 ? 0.9 : 0.5;
     double room = 1e9 * pow(10, 2 * check_random_double(random) - 0.5);
     struct device *device = &s->cluster.device;
     double taken = device->driver_bytes + device->context_bytes;
@@ -92,10 +94,10 @@ static inline bool plan_world_make(struct plan_world *w, int number, struct chec
         room = 0;
     }
     snprintf(w->label, sizeof w->label,
-             "%d: %s %s on %lld of %s, %s, %lld tokens x %lld%s, %.2f GB", number, model, fields,
-             (long long)gpus, clusters[c].name, profile, (long long)s->request.seq,
+             "%d: %s %s on %lld of %s, %s, %lld tokens x %lld%s, %.2f GB, P %.1f", number, model,
+             fields, (long long)gpus, clusters[c].name, profile, (long long)s->request.seq,
              (long long)s->request.global_batch, s->request.dtype == DTYPE_F32 ? ", f32" : "",
-             room / 1e9);
+             room / 1e9, s->fits_probability);
     CHECK_TEXT(w->label, diag.text ? diag.text : "", "");
     diag_release(&diag);
     return ok;
@@ -238,7 +240,8 @@ static inline void plan_predict(void *context, size_t job, void *result)
             r.ffn_chunks = pieces[1];
         if (r.optimizer < 0 && i >= ARRAY_LEN(tries))
             r.optimizer = CHOICE_OPTIMIZER_HOST;
-        fits = prediction_make(&p, &question, NULL) == STATUS_OK && p.verdict.fits;
+        fits =
+            prediction_make(&p, &question, NULL) == STATUS_OK && room_fits(all->setup, &p.verdict);
         if (fits && p.tokens_per_s_gpu > best->most)
             *best = (struct plan_try){p.tokens_per_s_gpu, r};
         prediction_release(&p);
@@ -378,6 +381,45 @@ static inline void plan_set_parts(struct plan_set *set, const struct plan_world 
             continue; /* a given degree makes combinations that the wide search does not try */
         plan_set_open(set, &part);
     }
+}
+
+/* Questions of real models, each answered by a sweep of all configurations, too. */
+struct plan_question {
+    const char *model, *fields, *cluster,
+        *strategy; /* fields NULL: the model as it is; strategy NULL: all */
+    int64_t gpus, seq, batch;
+};
+
+static inline void check_question(const struct plan_question *q)
+{
+    struct plan_world w = {
+        .open = {.strategy = q->strategy == NULL, .placement = true, .stage_placement = true}};
+    struct setup *s = &w.setup;
+    struct diag diag = {0};
+    struct plan_set set = {0};
+    bool ok = setup_load_model(s, q->model, NULL, q->fields, &diag) == STATUS_OK &&
+              setup_load_cluster(s, q->cluster, 0, q->gpus, &diag) == STATUS_OK;
+    CHECK_TEXT(q->model, diag.text != NULL ? diag.text : "", "");
+    setup_open_request(s);
+    s->request.profile = "neutral";
+    s->request.strategy = q->strategy;
+    s->request.seq = q->seq;
+    s->request.global_batch = q->batch;
+    s->fits_probability = 0.9;
+    if (q->strategy != NULL)
+        subsequences_open(&s->request, s);
+    snprintf(w.label, sizeof w.label, "%s on %lld GPUs, %lld tokens x %lld", q->model,
+             (long long)q->gpus, (long long)q->seq, (long long)q->batch);
+    if (ok) {
+        double found = plan_best(&w, NULL);
+        CHECK(w.label, found > 0);
+        plan_set_open(&set, &w);
+        plan_beats_all(&w, "among all", found, set.request, set.count, 1);
+        printf("%s: %.6g tokens/s/GPU among %zu\n", w.label, found, set.count);
+    }
+    plan_set_release(&set);
+    plan_world_release(&w);
+    diag_release(&diag);
 }
 
 /* Checks the laws over `worlds` random requests. tiny: one layer on one or two GPUs, and only every ninth
