@@ -207,8 +207,8 @@ enum status file_set_try(struct file_set *s, struct diag *diag)
 
 /* Finds out what stands at the path, *old, and what is to be replaced, f->path. A file that another process makes or
  * removes between two calls is looked at again. */
-static enum status look(const struct file_set *s, struct file_set_file *f, struct stat *old,
-                        bool *exists, struct diag *diag)
+static enum status find_old_file(const struct file_set *s, struct file_set_file *f,
+                                 struct stat *old, bool *exists, struct diag *diag)
 {
     for (;;) {
         struct stat link;
@@ -257,7 +257,7 @@ static enum status begin_file(struct file_set *s, const char *path, struct diag 
     bool exists = false;
     if (strcmp(f->shown, "-") == 0)
         return STATUS_OK;
-    enum status status = look(s, f, &old, &exists, diag);
+    enum status status = find_old_file(s, f, &old, &exists, diag);
     if (status == STATUS_OK && f->path != NULL)
         status = open_contents(s, f, exists ? &old : NULL, diag);
     return status;

@@ -85,8 +85,8 @@ static enum status fill(struct exec_run *run, const struct exec_io *io, struct e
     return status;
 }
 
-static enum status look(struct exec_run *run, const struct exec_io *io, struct exec_buffer *buffer,
-                        struct diag *diag)
+static enum status check_bound(struct exec_run *run, const struct exec_io *io,
+                               struct exec_buffer *buffer, struct diag *diag)
 {
     const struct buffer_table *table = &run->ir->buffer;
     uint32_t b = buffer->buffer;
@@ -262,7 +262,7 @@ static enum status run_steps(struct exec_run *run, struct executor *executor,
         uint32_t kinds =
             io->read_each | (run->step + 1 == steps->warmup + steps->measured ? io->read_last : 0);
         if (io->read != NULL)
-            status = visit_bound(run, io, kinds, look, diag);
+            status = visit_bound(run, io, kinds, check_bound, diag);
         if (status == STATUS_OK)
             status = failure(run, diag);
         if (status != STATUS_OK)

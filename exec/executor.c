@@ -294,7 +294,7 @@ struct watch {
 };
 
 /* Fails the run when nothing ends and nothing works, or when the step takes too long. */
-static void look(struct exec_run *run, struct watch *watch)
+static void check_progress(struct exec_run *run, struct watch *watch)
 {
     char why[640];
     if (run_ended(run))
@@ -341,27 +341,27 @@ double executor_step(struct executor *executor)
                                                                : STALL_S,
                           .limit_s = run->options->limit_s,
                           .progress = atomic_load(&run->progress)};
-    double look_s = watch.stall_s / 8;
-    if (watch.limit_s > 0 && watch.limit_s / 8 < look_s)
-        look_s = watch.limit_s / 8;
-    if ((run->options->ended_by != NULL || run->world != NULL) && look_s > 0.1)
-        look_s = 0.1;
+    double check_every_s = watch.stall_s / 8;
+    if (watch.limit_s > 0 && watch.limit_s / 8 < check_every_s)
+        check_every_s = watch.limit_s / 8;
+    if ((run->options->ended_by != NULL || run->world != NULL) && check_every_s > 0.1)
+        check_every_s = 0.1;
     pthread_mutex_lock(&run->lock);
     run->ranks_done = 0;
     run->epoch_s = watch.begin_s = watch.still_since_s = run_now();
     run->released++;
     pthread_cond_broadcast(&run->changed);
-    double next_s = run->epoch_s + look_s;
+    double next_s = run->epoch_s + check_every_s;
     while (run->ranks_done < run->count) {
         struct timespec until = clock_time(next_s);
         int waited = pthread_cond_timedwait(&run->changed, &run->lock, &until);
         if (waited != ETIMEDOUT)
             continue;
-        next_s = run_now() + look_s;
+        next_s = run_now() + check_every_s;
         if (run->ranks_done == run->count || run_stopped(run))
             continue;
         pthread_mutex_unlock(&run->lock);
-        look(run, &watch);
+        check_progress(run, &watch);
         pthread_mutex_lock(&run->lock);
     }
     double seconds = run_now() - run->epoch_s;

@@ -110,7 +110,7 @@ double reference_check_row_off(const struct reference_check_row *row,
 
 /* Compares a part of every tensor with the reference. moved NULL: compares the collected tensors and sets `off`;
  * otherwise compares `moved`, the reference whose results were rounded, and raises the error's `moved`. */
-static void look_at_part(struct reference_check *a, const struct training *t,
+static void compare_part(struct reference_check *a, const struct training *t,
                          enum reference_check_step step, enum reference_check_part part,
                          const struct reference *moved)
 {
@@ -136,8 +136,8 @@ static void look_at_part(struct reference_check *a, const struct training *t,
     }
 }
 
-static void look(struct reference_check *a, const struct training *t,
-                 enum reference_check_step step)
+static void compare_step(struct reference_check *a, const struct training *t,
+                         enum reference_check_step step)
 {
     a->loss[step] = t->loss[0];
     a->loss_error[step].off = relative(t->loss[0], a->reference_loss);
@@ -148,7 +148,7 @@ static void look(struct reference_check *a, const struct training *t,
     }
     a->replicas_differ += t->bindings.replicas_differ;
     for (int part = 0; part < REFERENCE_CHECK_PART_COUNT; part++)
-        look_at_part(a, t, step, (enum reference_check_part)part, NULL);
+        compare_part(a, t, step, (enum reference_check_part)part, NULL);
 }
 
 /* ---- verdicts ---- */
@@ -224,7 +224,7 @@ static enum status ask_rounding(struct reference_check *a, struct training *t,
             a->norm_error.moved =
                 fmax(a->norm_error.moved, distance(moved, t->reference) / a->reference_norm);
         for (int part = 0; part < REFERENCE_CHECK_PART_COUNT; part++)
-            look_at_part(a, t, step, (enum reference_check_part)part, moved);
+            compare_part(a, t, step, (enum reference_check_part)part, moved);
         if (k >= 3)
             visit_errors(a, step, far_off, &far);
     }
@@ -237,7 +237,7 @@ static enum status compare(struct reference_check *a, struct training *t,
                            struct diag *diag)
 {
     enum status status = STATUS_OK;
-    look(a, t, step);
+    compare_step(a, t, step);
     if (step_verdict(a, step) != REFERENCE_CHECK_RIGHT)
         status = ask_rounding(a, t, adamw, step, diag);
     enum reference_check_verdict verdict = step_verdict(a, step);

@@ -243,7 +243,7 @@ static enum status fill(void *user, const struct exec_buffer *buffer, struct dia
     return bindings_fill(&t->bindings, buffer, diag);
 }
 
-static enum status look(void *user, const struct exec_buffer *buffer, struct diag *diag)
+static enum status read_bound(void *user, const struct exec_buffer *buffer, struct diag *diag)
 {
     struct training *t = user;
     enum status status = bindings_read(&t->bindings, buffer, diag);
@@ -265,7 +265,7 @@ enum status training_run(struct training *t, const struct exec_options *options,
     struct exec_io io = {.user = t,
                          .fill = fill,
                          .draw = training_draw,
-                         .read = look,
+                         .read = read_bound,
                          .read_each = run.behind ? 0 : 1u << BINDING_LOSS,
                          .read_last = t->options.collect ? UINT32_MAX : 1u << BINDING_LOSS};
     uint32_t steps = run.warmup + (run.steps > 0 ? run.steps : 1);

@@ -10,7 +10,7 @@ size_t cpu_rope_scratch(const struct work *work)
 
 /* Turns the pairs (j, j + dim / 2) of every head by position * theta^(-2 j / dim), forwards or
  * backwards; columns after the heads are copied. */
-static void turn(const struct call *call, float *scratch, float direction)
+static void rotate_pairs(const struct call *call, float *scratch, float direction)
 {
     const struct work *work = call->work;
     const int64_t heads = work->rope.heads, dim = work->rope.dim, half = dim / 2;
@@ -42,12 +42,12 @@ static void turn(const struct call *call, float *scratch, float direction)
 
 const char *cpu_rope(const struct call *call, float *scratch)
 {
-    turn(call, scratch, 1);
+    rotate_pairs(call, scratch, 1);
     return NULL;
 }
 
 const char *cpu_rope_backward(const struct call *call, float *scratch)
 {
-    turn(call, scratch, -1);
+    rotate_pairs(call, scratch, -1);
     return NULL;
 }

@@ -76,7 +76,7 @@ static size_t two_column_scratch(const struct work *work)
 
 /* ---- element by element ---- */
 
-static int turn(const struct call *call, const struct cuda_place *place, int direction)
+static int rotate_pairs(const struct call *call, const struct cuda_place *place, int direction)
 {
     const struct work *w = call->work;
     int64_t stride = w->rope.stride ? w->rope.stride : w->rope.heads * w->rope.dim;
@@ -86,12 +86,12 @@ static int turn(const struct call *call, const struct cuda_place *place, int dir
 
 static int rope(const struct call *call, const struct cuda_place *place)
 {
-    return turn(call, place, 1);
+    return rotate_pairs(call, place, 1);
 }
 
 static int rope_backward(const struct call *call, const struct cuda_place *place)
 {
-    return turn(call, place, -1);
+    return rotate_pairs(call, place, -1);
 }
 
 static enum cuda_function function_of(const struct call *call)

@@ -32,8 +32,8 @@ static bool finalize_plan(struct fused *g, descriptor config, cudnnHandle_t hand
 }
 
 /* The first configuration of the heuristic's list whose plan can be finalized. */
-static bool choose(struct fused *g, descriptor graph, cudnnBackendHeurMode_t mode,
-                   cudnnHandle_t handle, descriptor device)
+static bool choose_engine(struct fused *g, descriptor graph, cudnnBackendHeurMode_t mode,
+                          cudnnHandle_t handle, descriptor device)
 {
     int64_t count = 0;
     descriptor config[CONFIGS], list = fused_make(g, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
@@ -80,8 +80,8 @@ bool fused_build(struct fused *fused, cudnnHandle_t handle, cudnnBackendDescript
         fused_set(g, graph, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1,
                   (const void *)&handle);
     fused_finalize(g, graph);
-    if (!choose(g, graph, CUDNN_HEUR_MODE_A, handle, device) &&
-        !choose(g, graph, CUDNN_HEUR_MODE_FALLBACK, handle, device))
+    if (!choose_engine(g, graph, CUDNN_HEUR_MODE_A, handle, device) &&
+        !choose_engine(g, graph, CUDNN_HEUR_MODE_FALLBACK, handle, device))
         fused_refuse(g, "no engine takes this attention", CUDNN_STATUS_NOT_SUPPORTED);
     if (g->plan == NULL) {
         snprintf(words, size, "%s", g->words);

@@ -143,7 +143,7 @@ static uint32_t splits_of(const struct cublaslt *lt, const struct product_shape 
                                         : CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
 }
 
-static cublasStatus_t choose(const struct products *products, struct product *p)
+static cublasStatus_t choose_algorithm(const struct products *products, struct product *p)
 {
     const struct cublaslt *lt = products->lt;
     const struct product_shape *s = &p->shape;
@@ -196,7 +196,7 @@ const struct product *products_plan(struct products *products, const struct prod
     if (status == CUBLAS_STATUS_SUCCESS)
         status = make_desc(products->lt, p);
     if (status == CUBLAS_STATUS_SUCCESS)
-        status = choose(products, p);
+        status = choose_algorithm(products, p);
     if (status != CUBLAS_STATUS_SUCCESS) {
         diag_error(
             diag, (struct loc){.name = "cublasLtMatmulAlgoGetHeuristic"}, STATUS_SYSTEM,

@@ -11,7 +11,8 @@ enum { LEAVE_S = 1 };
 
 /* ---- which there are ---- */
 
-static struct nccl_link *find(struct nccl_links *l, uint32_t group, uint32_t channel, int64_t flow)
+static struct nccl_link *find_link(struct nccl_links *l, uint32_t group, uint32_t channel,
+                                   int64_t flow)
 {
     for (uint32_t i = 0; i < l->count; i++) {
         struct nccl_link *link = &l->link[i];
@@ -34,7 +35,7 @@ static uint32_t channel_of(const struct work *work)
 
 static void add(struct nccl_links *l, struct nccl_link link)
 {
-    if (find(l, link.group, link.channel, link.flow) != NULL)
+    if (find_link(l, link.group, link.channel, link.flow) != NULL)
         return;
     if (l->count == l->capacity) {
         l->capacity = (uint32_t)heap_next_capacity(l->capacity, l->count + 1);
@@ -240,7 +241,7 @@ bool nccl_launch(struct cuda_stream *stream, struct call *call)
     struct exec_run *run = stream->rank->run;
     struct nccl_links *l = cuda_of(run)->links;
     uint32_t group = (uint32_t)work_group(call->work), rank = stream->rank->rank;
-    struct nccl_link *link = find(l, group, channel_of(call->work), flow_of(call->work));
+    struct nccl_link *link = find_link(l, group, channel_of(call->work), flow_of(call->work));
     const struct nccl_part p =
         nccl_part_of(l, link, run->assignment.size[group],
                      assignment_index(&run->assignment, rank, group), call, stream->handle);
@@ -262,7 +263,7 @@ bool nccl_barrier(struct cuda_rank *rank, uint32_t op)
     double since_s = run_now();
     struct nccl_links *l = cuda_of(run)->links;
     uint32_t group = (uint32_t)work_group(ir_work(run->ir, op));
-    struct nccl_link *link = find(l, group, 0, NCCL_BARRIERS);
+    struct nccl_link *link = find_link(l, group, 0, NCCL_BARRIERS);
     if (!nccl_enter(l, link))
         return false;
     ncclResult_t result = l->nccl->ncclAllReduce(l->number, l->number, 1, ncclFloat32, ncclSum,

@@ -18,7 +18,7 @@ static struct nvml opened;
 static const struct nvml *used; /* a test's */
 static bool tried, there;
 
-static void find(void *library, const char *name, void *function)
+static void find_function(void *library, const char *name, void *function)
 {
     struct diag diag = {0};
     void *found = library_find(library, "libnvidia-ml.so.1", name, &diag);
@@ -42,15 +42,16 @@ static const struct nvml *nvml_open(void)
     void *library = tried ? NULL : library_open(names, 1, "/usr/lib/x86_64-linux-gnu", &diag);
     tried = true;
     if (library != NULL) {
-        find(library, "nvmlInit_v2", (void *)&opened.init);
-        find(library, "nvmlDeviceGetHandleByPciBusId_v2", (void *)&opened.by_bus);
-        find(library, "nvmlDeviceGetClockInfo", (void *)&opened.clock);
-        find(library, "nvmlDeviceGetMaxClockInfo", (void *)&opened.max_clock);
-        find(library, "nvmlSystemGetDriverVersion", (void *)&opened.driver);
-        find(library, "nvmlDeviceGetPowerUsage", (void *)&opened.power);
-        find(library, "nvmlDeviceGetEnforcedPowerLimit", (void *)&opened.power_limit);
-        find(library, "nvmlDeviceGetTemperature", (void *)&opened.temperature);
-        find(library, "nvmlDeviceGetCurrentClocksThrottleReasons", (void *)&opened.reasons);
+        find_function(library, "nvmlInit_v2", (void *)&opened.init);
+        find_function(library, "nvmlDeviceGetHandleByPciBusId_v2", (void *)&opened.by_bus);
+        find_function(library, "nvmlDeviceGetClockInfo", (void *)&opened.clock);
+        find_function(library, "nvmlDeviceGetMaxClockInfo", (void *)&opened.max_clock);
+        find_function(library, "nvmlSystemGetDriverVersion", (void *)&opened.driver);
+        find_function(library, "nvmlDeviceGetPowerUsage", (void *)&opened.power);
+        find_function(library, "nvmlDeviceGetEnforcedPowerLimit", (void *)&opened.power_limit);
+        find_function(library, "nvmlDeviceGetTemperature", (void *)&opened.temperature);
+        find_function(library, "nvmlDeviceGetCurrentClocksThrottleReasons",
+                      (void *)&opened.reasons);
         there = opened.init != NULL && opened.by_bus != NULL && opened.clock != NULL &&
                 opened.max_clock != NULL && opened.driver != NULL && opened.power != NULL &&
                 opened.power_limit != NULL && opened.temperature != NULL &&
