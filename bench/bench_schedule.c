@@ -36,8 +36,8 @@ static double processor_s(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static enum status choose(size_t row, struct setup *setup, struct choices *choices,
-                          struct diag *diag)
+static enum status resolve_row(size_t row, struct setup *setup, struct choices *choices,
+                               struct diag *diag)
 {
     struct request *request = &setup->request;
     enum status status = setup_load_model(setup, rows[row].model, NULL, NULL, diag);
@@ -70,7 +70,7 @@ static enum status run_row(size_t row, struct diag *diag)
     struct setup setup = {0};
     struct choices choices;
     struct times times = {0};
-    enum status status = choose(row, &setup, &choices, diag);
+    enum status status = resolve_row(row, &setup, &choices, diag);
     struct ir ir = {0};
     struct offsets_figures figures;
     while (status == STATUS_OK && goes_on(&times)) {

@@ -116,8 +116,8 @@ static enum status print_list(const char *path, struct diag *diag)
 
 /* ---- running ---- */
 
-static enum status choose(struct reproduction *r, bool *wanted, const struct options *options,
-                          struct diag *diag)
+static enum status choose_entries(struct reproduction *r, bool *wanted,
+                                  const struct options *options, struct diag *diag)
 {
     enum status status = STATUS_OK;
     for (size_t i = 0; status == STATUS_OK && i < options->argument_count; i++) {
@@ -204,7 +204,7 @@ static enum status reproduce(const struct options *options, struct diag *diag)
         reproduction_open(&r, options_text(options, "catalogue"), external_setup, diag);
     bool *wanted = heap_zalloc(r.catalogue.count + 1, sizeof *wanted);
     if (status == STATUS_OK)
-        status = choose(&r, wanted, options, diag);
+        status = choose_entries(&r, wanted, options, diag);
     if (status == STATUS_OK)
         status = run(&r, folder, (size_t)options_count(options, "jobs"), diag);
     if (status == STATUS_OK) {

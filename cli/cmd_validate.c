@@ -216,7 +216,8 @@ static void prune_layouts(struct external_runs *figures)
     figures->count = kept;
 }
 
-/* Keeps the rows that pass every filter, and the layouts that these need. A filter that leaves no row is an error that lists the existing values. */
+/* Keeps the rows that pass every filter, and the layouts that these need. A filter that leaves no row is an error that
+ * lists the existing values. */
 static enum status filter(struct data *data, const struct options *options, struct diag *diag)
 {
     static const struct filter filters[] = {
@@ -353,7 +354,7 @@ static enum status check_fit(const struct options *options, const struct data *d
 static const char *const file_options[][2] = {{"check-rows", "--check-rows"},
                                               {"records", "--records"}};
 
-static enum status look_at_file(const struct options *options, size_t which, struct diag *diag)
+static enum status validate_file(const struct options *options, size_t which, struct diag *diag)
 {
     struct text out = {0};
     const char *path = options_text(options, file_options[which][0]);
@@ -386,7 +387,7 @@ enum status cmd_validate(const struct options *options, struct diag *diag)
 {
     for (size_t i = 0; i < ARRAY_LEN(file_options); i++)
         if (options_given(options, file_options[i][0]))
-            return look_at_file(options, i, diag);
+            return validate_file(options, i, diag);
     struct data data = {0};
     struct validation figures = {.load = external_setup};
     struct external_validation steps = {0};

@@ -85,12 +85,12 @@ static void compare_peaks(struct comparison *c, const struct trace *predicted,
                           const struct trace_stats *p, const struct trace *measured,
                           const struct trace_stats *m)
 {
-    bool stands_for_all =
+    bool represents_all =
         p->memory_count > 0 && p->memory[0].rank == p->memory[p->memory_count - 1].rank;
     for (size_t j = 0; j < m->memory_count; j++) {
         const char *name = measured->label[m->memory[j].memory];
         for (size_t i = 0; i < p->memory_count; i++) {
-            if ((!stands_for_all && p->memory[i].rank != m->memory[j].rank) ||
+            if ((!represents_all && p->memory[i].rank != m->memory[j].rank) ||
                 strcmp(predicted->label[p->memory[i].memory], name) != 0)
                 continue;
             *add_memory(&c->memory, &c->memory_count, &c->memory_capacity) =

@@ -190,14 +190,14 @@ static size_t rank_end(const struct instance *instance, size_t begin, size_t cou
 static void join_ranks(struct join *join, const struct instance *p, const struct instance *m)
 {
     size_t p_count = join->predicted->ops.count, m_count = join->measured->ops.count;
-    bool stands_for_all = rank_end(p, 0, p_count) == p_count;
+    bool represents_all = rank_end(p, 0, p_count) == p_count;
     for (size_t j = 0, i = 0; j < m_count;) {
         size_t j_end = rank_end(m, j, m_count);
-        if (!stands_for_all)
+        if (!represents_all)
             while (i < p_count && p[i].rank < m[j].rank)
                 i = rank_end(p, i, p_count);
         size_t i_end = rank_end(p, i, p_count);
-        if (stands_for_all || (i < p_count && p[i].rank == m[j].rank)) {
+        if (represents_all || (i < p_count && p[i].rank == m[j].rank)) {
             join->rank = m[j].rank;
             join->p = p + i;
             join->p_count = i_end - i;

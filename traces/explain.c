@@ -157,7 +157,7 @@ static void find_span(const struct explain_row *row, size_t count, double span_s
 /* Adds the parts of each step of each rank to the measured or the predicted seconds of the explanation, and returns the
  * number of steps. A predicted rank that represents all ranks is added to each of them. */
 static size_t tile_all(struct explanation *e, const struct explain_rows *rows, bool foreign,
-                       bool is_measured, bool stands_for_all)
+                       bool is_measured, bool represents_all)
 {
     double span_s[2];
     size_t steps = 0;
@@ -174,7 +174,7 @@ static size_t tile_all(struct explanation *e, const struct explain_rows *rows, b
         explain_tile(row, end - i, span_s[0], span_s[1], part_s);
         steps += i == 0 || rows->row[i - 1].step != row->step;
         for (size_t r = 0; r < e->ranks; r++)
-            if (stands_for_all || e->rank[r].rank == row->rank)
+            if (represents_all || e->rank[r].rank == row->rank)
                 for (int part = 0; part < EXPLAIN_PART_COUNT; part++)
                     (is_measured ? e->rank[r].measured_s : e->rank[r].predicted_s)[part] +=
                         part_s[part];

@@ -52,7 +52,7 @@ static bool fits(const char *pattern, const char *name)
     return *pattern == '\0';
 }
 
-static enum kernel_class find(const struct pattern *patterns, size_t count, const char *name)
+static enum kernel_class find_class(const struct pattern *patterns, size_t count, const char *name)
 {
     for (size_t i = 0; i < count; i++)
         if (fits(patterns[i].text, name))
@@ -98,7 +98,7 @@ enum kernel_class kernel_class_of_kind(const char *kind)
         {"head_*", CLASS_ELEMENTWISE},
         {"column_sum", CLASS_ELEMENTWISE},
     };
-    return find(patterns, ARRAY_LEN(patterns), kind);
+    return find_class(patterns, ARRAY_LEN(patterns), kind);
 }
 
 bool kernel_class_is_before_message(const char *name)
@@ -175,7 +175,7 @@ enum kernel_class kernel_class_of_operator(const char *name)
         {"Optimizer.*", CLASS_NONE},
         {"aten::*", CLASS_ELEMENTWISE},
     };
-    return find(patterns, ARRAY_LEN(patterns), name);
+    return find_class(patterns, ARRAY_LEN(patterns), name);
 }
 
 /* Kernels are named by their libraries: cuBLAS and CUTLASS ("gemm", "nvjet"), FlashAttention and
@@ -214,7 +214,7 @@ enum kernel_class kernel_class_of_kernel(const char *name)
         {"*embedding*", CLASS_ELEMENTWISE},
         {"*copy*", CLASS_ELEMENTWISE},
     };
-    return find(patterns, ARRAY_LEN(patterns), name);
+    return find_class(patterns, ARRAY_LEN(patterns), name);
 }
 
 enum flops_form operator_flops_form(const char *name)

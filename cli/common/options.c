@@ -14,8 +14,8 @@
 
 enum { HELP_COLUMN = 26 };
 
-static const struct option *find(const struct option_set *const *sets, const char *name,
-                                 size_t size, size_t *row)
+static const struct option *find_option(const struct option_set *const *sets, const char *name,
+                                        size_t size, size_t *row)
 {
     *row = 0;
     for (size_t s = 0; sets[s] != NULL; s++)
@@ -180,7 +180,7 @@ static enum status parse_option(struct options *options, int argc, char **argv, 
     size_t dashes = word[1] == '-' ? 2 : 1;
     const char *name = word + dashes, *equals = strchr(name, '=');
     size_t size = equals == NULL ? strlen(name) : (size_t)(equals - name), row;
-    const struct option *option = find(options->sets, name, size, &row);
+    const struct option *option = find_option(options->sets, name, size, &row);
     if (option == NULL || (size == 1) != (dashes == 1))
         return unknown(options->sets, word, dashes + size, diag);
 
@@ -255,7 +255,7 @@ static const struct option_value *value_of(const struct options *options, const 
                                            unsigned kinds)
 {
     size_t row;
-    const struct option *option = find(options->sets, name, strlen(name), &row);
+    const struct option *option = find_option(options->sets, name, strlen(name), &row);
     assert(option != NULL && (kinds >> option->kind & 1u) != 0);
     (void)option;
     (void)kinds;
@@ -299,7 +299,7 @@ enum status options_supply(struct options *options, const char *name, const char
                            struct diag *diag)
 {
     size_t row;
-    const struct option *option = find(options->sets, name, strlen(name), &row);
+    const struct option *option = find_option(options->sets, name, strlen(name), &row);
     assert(option != NULL && !options->value[row].given);
     options->value[row] = (struct option_value){.given = true};
     if (option->kind == OPTION_FLAG)
@@ -311,7 +311,7 @@ enum status options_supply(struct options *options, const char *name, const char
 void options_withdraw(struct options *options, const char *name)
 {
     size_t row;
-    const struct option *option = find(options->sets, name, strlen(name), &row);
+    const struct option *option = find_option(options->sets, name, strlen(name), &row);
     assert(option != NULL);
     (void)option;
     free((void *)options->value[row].list);
@@ -321,7 +321,7 @@ void options_withdraw(struct options *options, const char *name)
 const struct option *options_find(const struct option_set *const *sets, const char *name)
 {
     size_t row;
-    return find(sets, name, strlen(name), &row);
+    return find_option(sets, name, strlen(name), &row);
 }
 
 enum status options_exclude(const struct options *options, const char *one, const char *other,

@@ -306,8 +306,8 @@ static enum status open_journal(struct sweep_journal *j, struct diag *diag)
 }
 
 /* Checks whether the finished file exists (*there) and is of this grid. */
-static enum status look_at_finished(const struct sweep_grid *grid, const char *path, bool *there,
-                                    struct diag *diag)
+static enum status check_finished(const struct sweep_grid *grid, const char *path, bool *there,
+                                  struct diag *diag)
 {
     struct text text = {0};
     struct stat info;
@@ -333,7 +333,7 @@ enum status sweep_journal_open(struct sweep_journal *j, const struct sweep_grid 
     if (path == NULL)
         return STATUS_OK;
     bool there;
-    enum status status = look_at_finished(grid, path, &there, diag);
+    enum status status = check_finished(grid, path, &there, diag);
     if (status != STATUS_OK)
         return status;
     text_printf(&j->part, "%s.part", path);

@@ -146,7 +146,8 @@ static enum status find_jacobian(struct leave_one_out *r, double *jacobian, doub
 }
 
 /* Chooses the rows of the source, and among them those that count. */
-static enum status choose(struct leave_one_out *r, const struct validation *v, struct diag *diag)
+static enum status choose_rows(struct leave_one_out *r, const struct validation *v,
+                               struct diag *diag)
 {
     for (size_t i = 0; i < v->rows->count; i++) {
         const struct external_run *row = &v->rows->row[i];
@@ -186,7 +187,7 @@ enum status leave_one_out_make(struct leave_one_out *r, const struct validation 
     r->used = heap_zalloc(all, sizeof *r->used);
     r->shipped = heap_zalloc(all, sizeof *r->shipped);
     r->error = heap_zalloc(all * (LEAVE_ONE_OUT_TABLES + 1), sizeof *r->error);
-    enum status status = choose(r, v, diag);
+    enum status status = choose_rows(r, v, diag);
     if (status == STATUS_OK)
         status = find_jacobian(r, jacobian, r->error, diag);
     for (size_t t = 0; t <= r->tables && status == STATUS_OK; t++)

@@ -192,7 +192,7 @@ static void keep_handed_on(const struct ratio *r, const struct op_list *in, uint
     free(maker);
 }
 
-static void choose(struct ratio *r, const struct op_list *in)
+static void choose_buffers(struct ratio *r, const struct op_list *in)
 {
     struct ir *ir = r->ir;
     uint8_t *class = heap_zalloc((size_t)ir->buffer.count + 1, 1);
@@ -347,7 +347,7 @@ void pass_offload_ratio(struct emit *e, struct op_list *list)
                       .last_store = {IR_NONE},
                       .before_next = {IR_NONE}};
     find_runs(&r, list);
-    choose(&r, list);
+    choose_buffers(&r, list);
     uint32_t next = 0;
     for (uint32_t i = 0; i < list->count; i++) {
         while (next < r.run_count && r.run[next].end <= i)

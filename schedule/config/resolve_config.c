@@ -202,7 +202,7 @@ static enum status resolve_chunks(uint32_t *chunks, int64_t asked, int64_t rows,
     return STATUS_OK;
 }
 
-static uint8_t choose(int asked, uint8_t otherwise)
+static uint8_t asked_or(int asked, uint8_t otherwise)
 {
     return asked >= 0 ? (uint8_t)asked : otherwise;
 }
@@ -317,18 +317,18 @@ static void take_choices(struct choices *c, const struct request *r,
 {
     c->attention = strategy->attention;
     c->pipeline = strategy->pipeline;
-    c->weights = choose(r->weights, strategy->weights);
-    c->activations = choose(r->activations, strategy->activations);
+    c->weights = asked_or(r->weights, strategy->weights);
+    c->activations = asked_or(r->activations, strategy->activations);
     c->offload_ratio = r->offload_ratio > 0 ? r->offload_ratio : 1;
     c->offload_hidden = r->offload_hidden;
     c->offload_hidden_of = r->offload_hidden_of;
-    c->optimizer = choose(r->optimizer, CHOICE_OPTIMIZER_DEVICE);
+    c->optimizer = asked_or(r->optimizer, CHOICE_OPTIMIZER_DEVICE);
     c->states = (uint8_t)r->states;
     /* FPDT calls the kernel without dropout (DeepSpeed, sequence/fpdt_layer.py) */
     c->attention_dropout = r->dropout == DROPOUT_ON ||
                            (r->dropout == DROPOUT_MODEL && r->model->attention_dropout > 0 &&
                             c->attention != CHOICE_ATTENTION_FPDT);
-    c->dtype = choose(r->dtype, DTYPE_BF16);
+    c->dtype = asked_or(r->dtype, DTYPE_BF16);
     c->scope = (uint8_t)r->scope;
     c->sm = r->sm;
     c->gpus_per_node = r->gpus_per_node;

@@ -107,8 +107,8 @@ static uint32_t meet_pile(struct race_walk *w, uint32_t top, struct access new, 
         if (!ordered && (new.writes || a->writes))
             report_race(w, new, view, *a, ranks_common(w->v, a->ranks, new.ranks));
         /* The new access replaces the old one from now on; each race is reported only once. */
-        bool stands_for = new.writes || (ordered && !a->writes);
-        if (stands_for)
+        bool covers_access = new.writes || (ordered && !a->writes);
+        if (covers_access)
             a->ranks = ranks_minus(w->v, a->ranks, new.ranks);
         if (a->ranks == 0) {
             uint32_t gone = *link;
@@ -118,7 +118,7 @@ static uint32_t meet_pile(struct race_walk *w, uint32_t top, struct access new, 
         } else {
             link = &a->older;
         }
-        if (ordered && !(stands_for && new.ranks == w->everybody) && ++ordered_ones == LATEST)
+        if (ordered && !(covers_access && new.ranks == w->everybody) && ++ordered_ones == LATEST)
             break;
     }
     return top;

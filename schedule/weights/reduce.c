@@ -57,8 +57,8 @@ static void sum_over_tensor_ranks(struct shard *s, uint32_t row, uint16_t group,
 }
 
 /* Sums over tensor ranks the gradients of weights that each of them holds whole. Before that, a rank's gradient
- * covers only its own tokens (norms, biases after a scatter; not where each rank has all tokens), its own heads (norms of heads), or, if key and value
- * heads are copied, the queries of its own ones. */
+ * covers only its own tokens (norms, biases after a scatter; not where each rank has all tokens), its own heads (norms
+ * of heads), or, if key and value heads are copied, the queries of its own ones. */
 static void reduce_tensor(struct shard *s, uint32_t row, buffer_id grad)
 {
     const struct emit *e = s->e;
@@ -100,7 +100,7 @@ static void sum_over_replicas(struct shard *s, uint32_t row, buffer_id part)
 }
 
 /* Emits a pass over a whole gradient that checks it for NaN. */
-static void look_through(struct emit *e, buffer_id grad)
+static void check_for_nan(struct emit *e, buffer_id grad)
 {
     struct view all = view_all(e, grad);
     struct view sum = emit_tensor(e, "squares", CATEGORY_WORKSPACE, DTYPE_F32, 1, 0);
@@ -161,7 +161,7 @@ static void reduce(struct shard *s, uint32_t row, uint32_t op)
     gradient->is_last = --s->left[gradient->bundle] == 0;
     weights_set_tags(e, PHASE_BACKWARD, REGION_WEIGHTS, op);
     if (weights_pass_over_gradients(e->choices))
-        look_through(e, grad);
+        check_for_nan(e, grad);
     if (profile->flattens_gradients && e->group.shard_size > 1 && each)
         flatten(e, grad);
     if (profile->bucket_passes > 0 && !each && e->group.shard_size * e->group.replica_size > 1)
