@@ -52,7 +52,7 @@ static void init_ranks(struct cuda *cuda)
         rank->run = run;
         rank->rank = r;
         pthread_mutex_init(&rank->own_lock, NULL);
-        pthread_mutex_init(&rank->look_lock, NULL);
+        pthread_mutex_init(&rank->poll_lock, NULL);
         rank->lock = &rank->own_lock;
         rank->stream = heap_zalloc(run->ir->stream_count, sizeof *rank->stream);
         for (uint32_t s = 0; s < run->ir->stream_count; s++) {
@@ -173,7 +173,7 @@ static void cuda_close(struct exec_run *run)
             cuda_close_memory(rank);
         free(rank->stream);
         pthread_mutex_destroy(&rank->own_lock);
-        pthread_mutex_destroy(&rank->look_lock);
+        pthread_mutex_destroy(&rank->poll_lock);
     }
     loopback_close(cuda);
     cuda_unprepare(cuda);
@@ -314,7 +314,7 @@ static bool wait_for(struct cuda_rank *rank, uint8_t stream, uint32_t place)
 {
     double since_s = run_now();
     for (;;) {
-        cuda_look(rank);
+        cuda_poll(rank);
         if (run_stopped(rank->run))
             return false;
         if (rank->stream[stream].ended >= place)
@@ -353,7 +353,7 @@ static bool cuda_barrier(struct exec_run *run, uint32_t r, uint32_t op)
     atomic_store(&cuda->rank[r].at_barrier[cuda_local(&cuda->rank[r], op)], true);
     atomic_fetch_add(come, 1);
     while (atomic_load(come) < assignment->size[group] && !run_stopped(run)) {
-        cuda_look(&cuda->rank[r]);
+        cuda_poll(&cuda->rank[r]);
         cuda_rest(since_s);
     }
     return !run_stopped(run);
@@ -387,8 +387,8 @@ static void cuda_end_step(struct exec_run *run)
 static void cuda_watch(struct exec_run *run)
 {
     for (uint32_t r = run->first; r < run->first + run->count; r++)
-        cuda_look(&cuda_of(run)->rank[r]);
-    nccl_links_look(cuda_of(run));
+        cuda_poll(&cuda_of(run)->rank[r]);
+    nccl_links_poll(cuda_of(run));
 }
 
 /* Host threads that wait check whether the run was stopped; kernels that wait for other GPUs must be aborted. */

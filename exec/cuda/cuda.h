@@ -7,9 +7,9 @@
  * where the schedule says so.
  *
  * Locks, in the order in which a thread may take them: a rank's `lock` (own_lock, or that of the first rank if all
- * share a GPU), which is held while ops are launched; a rank's look_lock, which is held while ends of ops are looked
+ * share a GPU), which is held while ops are launched; a rank's poll_lock, which is held while ends of ops are looked
  * for, and never together with a `lock`; the run's lock, which run_failed() takes and gives back before it calls the
- * backend's stop(); look_lock of NCCL's links, which stop() takes. So a thread that holds any of the first two may end
+ * backend's stop(); poll_lock of NCCL's links, which stop() takes. So a thread that holds any of the first two may end
  * the run.
  *
  * Nothing is allocated during a step: device memory is one block per rank, the planned arena followed by the scratch
@@ -44,7 +44,7 @@ struct cuda_stream {
     _Atomic uint32_t issued;   /* ops that the host has issued in the current step */
     _Atomic uint32_t launched; /* ops launched on the CUDA stream */
     _Atomic uint32_t
-        ended;        /* ops known to have ended by the last cuda_look(); written with look_lock */
+        ended;        /* ops known to have ended by the last cuda_poll(); written with poll_lock */
     atomic_bool held; /* the head has begun to communicate; members of other ranks have not come */
     void *scratch;
     size_t scratch_bytes;
@@ -85,8 +85,8 @@ struct cuda_rank {
     int32_t *fault;   /* host memory that kernels write: op + 1 */
     cudaEvent_t base; /* recorded at the beginning of the step */
     double base_s;    /* time of `base` on the host's clock */
-    bool at_work;     /* the rank is counted in run->busy; guarded by look_lock */
-    pthread_mutex_t own_lock, look_lock;
+    bool at_work;     /* the rank is counted in run->busy; guarded by poll_lock */
+    pthread_mutex_t own_lock, poll_lock;
 };
 
 /* The plan of an op, shared by the ranks of its role. */
@@ -157,8 +157,8 @@ void cuda_close_streams(struct cuda_rank *rank);
  * waited for these. Takes the rank's lock. */
 void cuda_launch(struct cuda_rank *rank);
 /* Asks the device which ops of the rank have ended. Called by threads that wait, and by the watcher. It takes only
- * the rank's look_lock, since another thread may hold the rank's lock while it launches. */
-void cuda_look(struct cuda_rank *rank);
+ * the rank's poll_lock, since another thread may hold the rank's lock while it launches. */
+void cuda_poll(struct cuda_rank *rank);
 /* Pauses a thread that polls the device or another thread and has waited since `since_s`. It yields during the first
  * 20 us, and then sleeps for 1/500 of the time waited, but at least 5 and at most 50 us: so the thread notices an end
  * soon, and a long wait uses little processor time. */

@@ -316,7 +316,7 @@ static uint32_t next_mark(const struct cuda_stream *stream)
 }
 
 /* Sees the end of launched ops none of which has an event: a stream may stop behind an op that nobody waits for. */
-static void look_at_rest(struct cuda_stream *stream)
+static void poll_rest(struct cuda_stream *stream)
 {
     uint32_t launched = stream->launched;
     if (stream->ended == launched || next_mark(stream) != IR_NONE)
@@ -333,7 +333,7 @@ static void look_at_rest(struct cuda_stream *stream)
     stream->ended = launched;
 }
 
-static void look_at_stream(struct cuda_stream *stream)
+static void poll_stream(struct cuda_stream *stream)
 {
     struct cuda_rank *rank = stream->rank;
     for (uint32_t i = next_mark(stream); i != IR_NONE; i = next_mark(stream)) {
@@ -348,7 +348,7 @@ static void look_at_stream(struct cuda_stream *stream)
         atomic_fetch_add(&rank->run->progress, i + 1 - stream->ended);
         stream->ended = i + 1;
     }
-    look_at_rest(stream);
+    poll_rest(stream);
 }
 
 static bool waits_have_ended(const struct cuda_rank *rank, uint32_t op)
@@ -379,18 +379,18 @@ static bool works(const struct cuda_rank *rank)
     return false;
 }
 
-void cuda_look(struct cuda_rank *rank)
+void cuda_poll(struct cuda_rank *rank)
 {
     struct exec_run *run = rank->run;
-    pthread_mutex_lock(&rank->look_lock);
+    pthread_mutex_lock(&rank->poll_lock);
     for (uint32_t s = 0; s < run->ir->stream_count; s++)
-        look_at_stream(&rank->stream[s]);
+        poll_stream(&rank->stream[s]);
     bool at_work = works(rank);
     if (at_work != rank->at_work)
         atomic_fetch_add(&run->busy, at_work ? 1 : -1);
     rank->at_work = at_work;
     int32_t mark = *(volatile int32_t *)rank->fault;
-    pthread_mutex_unlock(&rank->look_lock);
+    pthread_mutex_unlock(&rank->poll_lock);
     if (mark != 0)
         run_failed(run, rank->rank, (uint32_t)mark - 1, "%s",
                    cuda_fault_text((enum work_kind)run->ir->op.kind[mark - 1]));

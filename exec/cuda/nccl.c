@@ -106,23 +106,23 @@ void nccl_links_abort(struct cuda *cuda)
 {
     if (cuda->links == NULL)
         return;
-    pthread_mutex_lock(&cuda->links->look_lock);
+    pthread_mutex_lock(&cuda->links->poll_lock);
     nccl_abort(cuda->links);
-    pthread_mutex_unlock(&cuda->links->look_lock);
+    pthread_mutex_unlock(&cuda->links->poll_lock);
 }
 
-void nccl_links_look(struct cuda *cuda)
+void nccl_links_poll(struct cuda *cuda)
 {
     struct nccl_links *l = cuda->links;
     ncclResult_t result = ncclSuccess;
     uint32_t at = 0;
-    if (l == NULL || pthread_mutex_trylock(&l->look_lock) != 0)
+    if (l == NULL || pthread_mutex_trylock(&l->poll_lock) != 0)
         return;
     for (; at < l->count && !l->aborted && result == ncclSuccess; at++)
         if (l->link[at].comm != NULL &&
             l->nccl->ncclCommGetAsyncError(l->link[at].comm, &result) != ncclSuccess)
             result = ncclSuccess; /* the call itself failed: nothing is known */
-    pthread_mutex_unlock(&l->look_lock);
+    pthread_mutex_unlock(&l->poll_lock);
     if (result != ncclSuccess && result != ncclInProgress)
         run_failed(cuda->run, cuda->run->first, IR_NONE, "NCCL, in group %s: %s: %s",
                    cuda->run->ir->group[l->link[at - 1].group].name,
@@ -175,7 +175,7 @@ static enum status await_others(const struct exec_run *run, struct diag *diag)
 enum status nccl_links_open(struct cuda *cuda, struct diag *diag)
 {
     struct nccl_links *l = heap_zalloc(1, sizeof *l);
-    pthread_mutex_init(&l->look_lock, NULL);
+    pthread_mutex_init(&l->poll_lock, NULL);
     cuda->links = l;
     l->nccl = nccl_open(diag);
     if (l->nccl == NULL)
@@ -213,7 +213,7 @@ void nccl_links_close(struct cuda *cuda)
     if (l->number != NULL)
         cudaFree(l->number);
     free(l->link);
-    pthread_mutex_destroy(&l->look_lock);
+    pthread_mutex_destroy(&l->poll_lock);
     free(l);
     cuda->links = NULL;
 }
@@ -279,7 +279,7 @@ bool nccl_barrier(struct cuda_rank *rank, uint32_t op)
         if (error != cudaErrorNotReady)
             return cuda_failed(rank, op, "cudaEventQuery (of a barrier)", error);
         error = cudaSuccess;
-        cuda_look(rank);
+        cuda_poll(rank);
         cuda_rest(since_s);
     }
     return error == cudaSuccess ? false : cuda_failed(rank, op, "cudaEventRecord", error);
@@ -305,7 +305,7 @@ void nccl_links_abort(struct cuda *cuda)
     (void)cuda;
 }
 
-void nccl_links_look(struct cuda *cuda)
+void nccl_links_poll(struct cuda *cuda)
 {
     (void)cuda;
 }

@@ -19,7 +19,7 @@ void nccl_links_close(struct cuda *cuda);
  * thread may call this. */
 void nccl_links_abort(struct cuda *cuda);
 /* Ends the run if NCCL has met an error on a communicator, such as a peer that has gone. Called by the watcher. */
-void nccl_links_look(struct cuda *cuda);
+void nccl_links_poll(struct cuda *cuda);
 /* Puts the rank's part of a communication op on its stream. */
 bool nccl_launch(struct cuda_stream *stream, struct call *call);
 /* Waits until all members of a barrier's group have arrived, by an all-reduce of one number. False: the run has been

@@ -30,7 +30,7 @@ struct nccl_links {
     atomic_bool aborted; /* no communicator may be used any more */
     /* held while communicators are looked at, or aborted; the last of the backend's locks (exec/cuda/cuda.h): a
      * thread that holds it takes no other */
-    pthread_mutex_t look_lock;
+    pthread_mutex_t poll_lock;
     bool lost; /* a thread is still in a call that cannot be ended */
     cudaStream_t
         stream; /* of what connects links, and of barriers: the number that they sum, and an event */
