@@ -84,7 +84,7 @@ struct exec_options {
     /* on a GPU: the number of multiprocessors that a kernel occupies during every measured step while it copies memory,
      * as a library's communication does; 0: there is no such kernel. There must be a warm-up step: CUDA loads a kernel
      * when it is first launched, and may wait until the device is idle before it does. */
-    uint32_t rob_sms;
+    uint32_t hog_sms;
 };
 
 /* A bound buffer of one rank as callbacks see it. */

@@ -403,18 +403,18 @@ static enum status run_rounds(struct bench *b, struct timings *timings, struct d
     const struct microbench_options *o = b->options;
     /* A point that is called cuDNN's is measured by it or not at all; cuDNN takes no fp32. */
     bool by_cudnn = b->gpu && b->wanted->impl == ATTENTION_CUDNN && o->dtype != DTYPE_F32;
-    bool robbed = b->wanted->role == POINT_ROBBED;
+    bool hogged = b->wanted->role == POINT_SM_HOG;
     const struct exec_options options = {
         .backend = o->backend,
         .model = {1e-5, 10000},
         .adamw = {1e-3, 0.9, 0.95, 1e-8, 0.1, 1, 1},
-        .warmup = robbed ? 1 : 0,
+        .warmup = hogged ? 1 : 0,
         .steps = 1,
         .trace = true,
         .copies = o->copies,
         .messages = o->messages,
         .attention = by_cudnn ? EXEC_ATTENTION_FUSED : EXEC_ATTENTION_AUTO,
-        .rob_sms = robbed ? POINT_ROBBED_SMS : 0,
+        .hog_sms = hogged ? POINT_HOG_SMS : 0,
     };
     const struct exec_io io = {.user = b, .fill = fill};
     uint32_t rounds = o->rounds > 0 ? o->rounds : b->gpu ? 1 : 2;

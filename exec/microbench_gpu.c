@@ -75,7 +75,7 @@ static void add_company(struct microbench_list *list)
                               .attention = {8192, 8192, 32, 8, 128, MASK_CAUSAL, 0, 0}};
     const struct work norm = {.kind = WORK_RMSNORM, .rows = {16384, 4096, 0}};
     const struct work *const works[] = {&product, &tile, &norm};
-    static const enum point_role roles[] = {POINT_WORK, POINT_BESIDE, POINT_ROBBED};
+    static const enum point_role roles[] = {POINT_WORK, POINT_BESIDE, POINT_SM_HOG};
     for (size_t w = 0; w < ARRAY_LEN(works); w++)
         for (size_t r = 0; r < ARRAY_LEN(roles); r++)
             microbench_add_by(list, roles[r],

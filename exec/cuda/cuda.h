@@ -197,7 +197,7 @@ void cuda_read_times(struct exec_run *run);
 /* ---- sm_hog.c ---- */
 
 enum status sm_hog_open(struct cuda *cuda, struct diag *diag);
-void sm_hog_begin(struct cuda *cuda); /* in measured steps; nothing without options.rob_sms */
+void sm_hog_begin(struct cuda *cuda); /* in measured steps; nothing without options.hog_sms */
 void sm_hog_end(struct cuda *cuda);   /* fails the run when the kernel was not there to its end */
 void sm_hog_close(struct cuda *cuda);
 

@@ -1,5 +1,5 @@
 /* A kernel that runs during every measured step, occupies multiprocessors and moves memory, as a library's
- * communication between GPUs does. It serves measurements on one GPU (options.rob_sms). */
+ * communication between GPUs does. It serves measurements on one GPU (options.hog_sms). */
 #include "exec/cuda/cuda.h"
 #include "exec/cuda/kernels.h"
 
@@ -11,7 +11,7 @@ static const uint64_t LONGEST_NS = 20000000000u;
 enum status sm_hog_open(struct cuda *cuda, struct diag *diag)
 {
     struct sm_hog *sm_hog = &cuda->sm_hog;
-    if (cuda->run->options->rob_sms == 0)
+    if (cuda->run->options->hog_sms == 0)
         return STATUS_OK;
     cudaError_t error = cudaMalloc(&sm_hog->memory, 2 * (size_t)BYTES);
     if (error != cudaSuccess)
@@ -40,7 +40,7 @@ void sm_hog_begin(struct cuda *cuda)
         return;
     tell(sm_hog, 0);
     cudaError_t error = (cudaError_t)cuda_sm_hog((char *)sm_hog->memory + BYTES, sm_hog->memory,
-                                                 BYTES, (int)cuda->run->options->rob_sms,
+                                                 BYTES, (int)cuda->run->options->hog_sms,
                                                  LONGEST_NS, sm_hog->stop, sm_hog->stream);
     if (error != cudaSuccess)
         cuda_failed(&cuda->rank[cuda->run->first], IR_NONE, "launching the kernel beside the step",

@@ -39,7 +39,7 @@ static void broken_schedules_are_found(void)
 /* These roles of points are measured only on a GPU. */
 static void work_is_timed_in_company(void)
 {
-    static const enum point_role roles[] = {POINT_BESIDE, POINT_ROBBED, POINT_SUSTAINED};
+    static const enum point_role roles[] = {POINT_BESIDE, POINT_SM_HOG, POINT_SUSTAINED};
     const struct microbench_options options = {
         .backend = "cuda", .seconds = 1e-5, .rounds = 1, .rotate_bytes = 1, .dtype = DTYPE_BF16};
     for (size_t i = 0; i < ARRAY_LEN(roles); i++) {
@@ -66,7 +66,7 @@ static void kernels_are_loaded_before_others_keep_the_device(void)
     const struct microbench_options options = {
         .backend = "cuda", .seconds = 1e-5, .rounds = 1, .rotate_bytes = 1, .dtype = DTYPE_BF16};
     const struct microbench_case wanted = {
-        POINT_ROBBED,
+        POINT_SM_HOG,
         ATTENTION_CUDNN,
         {.kind = WORK_ATTENTION, .attention = {128, 128, 1, 1, 16, MASK_CAUSAL, 0, 0}}};
     struct point point = {0};

@@ -221,7 +221,7 @@ static void refused_calls_are_named(void)
         struct hand h;
         if (hand_load(&h, text)) {
             h.options.trace = true;
-            h.options.rob_sms = 1;
+            h.options.hog_sms = 1;
             emulator_fails = refusals[i].call;
             emulator_fails_after = refusals[i].after;
             CHECK_INT(refusals[i].call, hand_run(&h), refusals[i].status);
