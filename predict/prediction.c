@@ -355,7 +355,7 @@ struct prediction_op prediction_op(const struct prediction *p, uint32_t op)
     const struct repeats *r = &p->ir.repeats;
     uint16_t layer = p->ir.op.layer[op];
     bool later =
-        r->copies > 0 && !r->of_units && layer != IR_NONE16 && layer / r->layers >= r->turn;
+        r->copies > 0 && !r->of_units && layer != IR_NONE16 && layer / r->layers >= r->first_copied;
     return (struct prediction_op){
         .id = repeats_whole_id(r, op),
         .layer = later ? (uint16_t)(layer + r->copies * (uint32_t)r->layers) : layer};

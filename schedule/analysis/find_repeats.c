@@ -32,7 +32,7 @@ static bool find_runs(struct finder *f)
     for (uint32_t i = 0; i < count; i++) {
         const struct iterations *of = &found[i];
         int32_t first = of->first / r->layers, step = of->step / r->layers,
-                gap = step > 0 ? r->turn - first : first - r->turn + 1;
+                gap = step > 0 ? r->first_copied - first : first - r->first_copied + 1;
         have_gaps &= gap >= BEFORE_MIN && gap < (int32_t)of->count;
         row[r->run_count] = (struct repeat_run){.role = f->index,
                                                 .begin = of->begin,
@@ -54,7 +54,7 @@ static bool covers(const struct finder *f)
     const struct repeats *r = &f->ir->repeats;
     for (uint32_t op = f->role->op_begin; op < f->role->op_begin + f->role->op_count; op++) {
         int32_t label = iteration_label(f->ir, op, r->of_units), value = label / r->layers;
-        if (label >= 0 && (value == r->turn || value == r->turn - 1) &&
+        if (label >= 0 && (value == r->first_copied || value == r->first_copied - 1) &&
             repeats_place(r, op).run == NULL)
             return false;
     }
@@ -171,5 +171,5 @@ uint32_t repeats_of_state(const struct ir *ir, uint32_t buffer)
         ir->binding[binding].bundle == IR_NONE16)
         return 1;
     int32_t layer = bundle_layer(ir, ir->binding[binding].bundle);
-    return layer >= 0 && layer / r->layers == r->turn - 1 ? 1 + r->copies : 1;
+    return layer >= 0 && layer / r->layers == r->first_copied - 1 ? 1 + r->copies : 1;
 }

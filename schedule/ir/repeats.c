@@ -32,7 +32,7 @@ struct repeat_place repeats_place(const struct repeats *r, uint32_t op)
 
 static int32_t whole_value(const struct repeats *r, int32_t value)
 {
-    return value >= r->turn ? value + (int32_t)r->copies : value;
+    return value >= r->first_copied ? value + (int32_t)r->copies : value;
 }
 
 uint32_t repeats_whole_id(const struct repeats *r, uint32_t op)
@@ -51,7 +51,7 @@ struct repeat_place repeats_seen_at(const struct repeats *r, uint32_t from, uint
     if (b.run == NULL)
         return b;
     int32_t away = b.value - a.value, value = whole_value(r, b.value);
-    if (a.run != NULL && away <= r->near && away >= -r->near)
+    if (a.run != NULL && away <= r->most_distance && away >= -r->most_distance)
         value = whole_value(r, a.value) + (int32_t)copy * a.run->step + away;
     int32_t iteration = (value - whole_value(r, b.run->first)) * b.run->step;
     assert(iteration >= 0 && (uint32_t)iteration < b.run->iterations + r->copies);
@@ -73,7 +73,7 @@ bool repeats_correspond(const struct repeats *r, uint32_t op, int32_t value, uin
 {
     struct repeat_place a = repeats_place(r, op), b = repeats_place(r, other);
     int32_t away = a.value - value;
-    if (a.run == NULL || away > r->near || away < -r->near)
+    if (a.run == NULL || away > r->most_distance || away < -r->most_distance)
         return op == other;
     return a.run == b.run && a.at == b.at && b.value - a.value == step;
 }

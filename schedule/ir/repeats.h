@@ -7,9 +7,10 @@
  *   whole    F0 F1 F2 F3 F F F F F4 F5 F6 F7 ...       (F, copies of F3, come in the gap)
  *
  * Each iteration has a value, which grows or falls by one along the run: the layer (or period of layers), or the
- * unit. In the whole list, the copies have the values from `turn` on, and the short list's values from `turn` on are
- * greater by `copies`. An iteration of the short list refers to another by the distance of their values, if that is at
- * most `near`, and otherwise by the other's place. The ids of ops in the whole list follow from that.
+ * unit. In the whole list, the copies have the values from `first_copied` on, and the short list's values from
+ * `first_copied` on are greater by `copies`. An iteration of the short list refers to another by the distance of their
+ * values, if that is at most `most_distance`, and otherwise by the other's place. The ids of ops in the whole list
+ * follow from that.
  *
  * schedule/analysis/find_repeats.h finds the runs and proves that iterations around each gap are isomorphic. */
 #ifndef SCHEDULE_REPEATS_H
@@ -29,10 +30,11 @@ struct repeat_run {
 
 /* All-zero stands for a list that is whole. Rows are in list order, and live in the arena of the ir. */
 struct repeats {
-    uint32_t copies; /* in each gap */
-    int32_t turn, near;
-    bool of_units;  /* else of layers: bundles then repeat too */
-    int32_t layers; /* of a period */
+    uint32_t copies;       /* in each gap */
+    int32_t first_copied;  /* the value of the first copy */
+    int32_t most_distance; /* up to which references are by distance of values */
+    bool of_units;         /* else of layers: bundles then repeat too */
+    int32_t layers;        /* of a period */
     uint32_t run_count;
     struct repeat_run *run;
 };

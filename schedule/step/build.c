@@ -387,8 +387,8 @@ static bool short_list_layers(struct choices *c, struct transformer *model, stru
     model->layers = length * period + all % period;
     c->model = model;
     *r = (struct repeats){.copies = (uint32_t)((all - model->layers) / period),
-                          .turn = (int32_t)length / 2,
-                          .near = 3,
+                          .first_copied = (int32_t)length / 2,
+                          .most_distance = 3,
                           .layers = (int32_t)period};
     return true;
 }
@@ -411,8 +411,8 @@ static bool short_list_units(struct choices *c, struct repeats *r, uint32_t leng
     if (c->subsequences > 1 || c->virtual_stages > 1 || all <= units || !units_are_alike(c))
         return false;
     *r = (struct repeats){.copies = all - units,
-                          .turn = (int32_t)(c->pp + length / 2) + 2,
-                          .near = (int32_t)c->pp + 3,
+                          .first_copied = (int32_t)(c->pp + length / 2) + 2,
+                          .most_distance = (int32_t)c->pp + 3,
                           .of_units = true,
                           .layers = 1};
     c->accumulation = units;
