@@ -1,5 +1,6 @@
 #include "cli/folder/traces_out.h"
 
+#include "base/c_locale.h"
 #include "cli/folder/chakra_out.h"
 #include "cli/folder/snapshot_out.h"
 #include "cli/folder/trace_folder.h"
@@ -15,7 +16,7 @@
 static void set_number(struct trace *trace, const char *key, double value)
 {
     char text[32];
-    snprintf(text, sizeof text, "%.0f", value);
+    c_snprintf(text, sizeof text, "%.0f", value);
     if (value > 0)
         trace_set(trace, key, text);
 }
@@ -38,7 +39,7 @@ static void fill_header(struct trace *trace, const struct prediction *p)
     trace_set(trace, "step_s", value.data);
     for (int m = 0; m < MEMORY_COUNT; m++) {
         char key[32];
-        snprintf(key, sizeof key, "arena_bytes.%s", memory_names[m]);
+        c_snprintf(key, sizeof key, "arena_bytes.%s", memory_names[m]);
         value.size = 0;
         text_printf(&value, "%" PRIu64, p->ir.arena_bytes[m]);
         trace_set(trace, key, value.data);
