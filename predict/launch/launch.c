@@ -148,6 +148,15 @@ enum status launch_bad(const struct launch *launch, enum launch_field field, str
     return diag_error(diag, value->at, STATUS_BAD_INPUT, "%s: %s", value->name, text);
 }
 
+enum status launch_one_of(const struct launch *launch, enum launch_field field, const char *words,
+                          struct diag *diag)
+{
+    if (!launch_said(launch, field) || launch_is_usual(words, launch_text(launch, field)))
+        return STATUS_OK;
+    return launch_bad(launch, field, diag, "'%.60s' is none of: %s", launch_text(launch, field),
+                      words);
+}
+
 bool launch_has_option(const struct launch *launch, const char *name)
 {
     for (size_t i = 0; i < launch->options; i++)
@@ -277,6 +286,22 @@ static bool parse_value(enum launch_kind kind, const char *text, struct launch_v
 static const char *const kind_names[] = {"a whole number", "true or false", "any value", "a number",
                                          "a text"};
 
+/* True for fields that count what there is at least one of. Others have values below 1 that say "all" or "none". */
+static bool is_amount(enum launch_field field)
+{
+    static const enum launch_field amounts[] = {
+        LAUNCH_LAYERS,   LAUNCH_HIDDEN,      LAUNCH_FFN,          LAUNCH_HEADS,
+        LAUNCH_KV_HEADS, LAUNCH_HEAD_DIM,    LAUNCH_VOCAB,        LAUNCH_SEQ,
+        LAUNCH_PROMPT,   LAUNCH_ANSWER,      LAUNCH_MICRO_BATCH,  LAUNCH_ACCUMULATION,
+        LAUNCH_ANSWERS,  LAUNCH_LOCAL_BATCH, LAUNCH_GLOBAL_BATCH, LAUNCH_POSITIONS_MAX,
+        LAUNCH_CHUNK,    LAUNCH_ROPE_THETA,  LAUNCH_PROCESSES,    LAUNCH_GPUS_A_NODE,
+        LAUNCH_NODES,    LAUNCH_TASKS,       LAUNCH_DP_REPLICATE, LAUNCH_DP_SHARD};
+    for (size_t i = 0; i < ARRAY_LEN(amounts); i++)
+        if (amounts[i] == field)
+            return true;
+    return false;
+}
+
 enum status launch_set_field(struct launch *launch, const struct launch_row *row,
                              const struct setting *setting, struct diag *diag)
 {
@@ -302,6 +327,14 @@ enum status launch_set_field(struct launch *launch, const struct launch_row *row
         return diag_error(diag, setting->at, STATUS_BAD_INPUT, "%s: '%.80s' is not %s",
                           setting->name, setting->value == NULL ? "" : setting->value,
                           kind_names[row->kind]);
+    bool any = (row->field == LAUNCH_GLOBAL_BATCH || row->field == LAUNCH_DP_SHARD) &&
+               read.count == -1; /* torchtitan's: as follows from the rest */
+    if (row->kind == LAUNCH_COUNT && is_amount(row->field) && read.count < 1 && !any)
+        return diag_error(diag, setting->at, STATUS_BAD_INPUT, "%s: %lld is below 1", setting->name,
+                          (long long)read.count);
+    if (row->kind == LAUNCH_NUMBER && read.number < 0)
+        return diag_error(diag, setting->at, STATUS_BAD_INPUT, "%s: %g is below 0", setting->name,
+                          read.number);
     read.text = setting->value == NULL
                     ? ""
                     : arena_text(&launch->arena, setting->value, strlen(setting->value));

@@ -30,6 +30,10 @@ void launch_remark_on(struct launch *launch, enum launch_remark_kind kind, enum 
 enum status launch_bad(const struct launch *launch, enum launch_field field, struct diag *diag,
                        const char *format, ...) __attribute__((format(printf, 4, 5)));
 
+/* Fails if a field is said and its text is none of the words, separated by blanks. */
+enum status launch_one_of(const struct launch *launch, enum launch_field field, const char *words,
+                          struct diag *diag);
+
 /* Adds an option that comes from a field (LAUNCH_FIELDS: from none). */
 void launch_option(struct launch *launch, enum launch_field field, const char *name,
                    const char *value);

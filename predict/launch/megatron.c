@@ -142,7 +142,8 @@ static const struct launch_row rows[] = {
     {"--data-args-path", IGNORED}, {"--num-dataset-*", IGNORED}, {"--load-main-params-from-ckpt", IGNORED}, {"--load-model-opt-format", IGNORED},
     {"--no-mmap-*", IGNORED}, {"--async-save", IGNORED}, {"--apply-query-key-*", IGNORED},
     {"--apply-layernorm-1p", IGNORED}, {"--use-mcore-models", IGNORED}, {"--calculate-per-token-loss", IGNORED},
-    {"--manual-gc*", IGNORED}, {"--attention-softmax-in-fp32", IGNORED}, {"--rotary-*", IGNORED},
+    {"--manual-gc*", IGNORED}, {"--attention-softmax-in-fp32", IGNORED}, {"--rotary-interleaved", IGNORED},
+    {"--rotary-scaling-factor", IGNORED}, {"--rotary-seq-len-interpolation-factor", IGNORED},
     {"--use-rope-scaling", IGNORED}, {"--rope-scaling-factor", IGNORED}, {"--te-rng-tracker", IGNORED},
     {"--dist-ckpt-*", IGNORED}, {"--use-dist-ckpt", IGNORED}, {"--auto-detect-ckpt-format", IGNORED},
     {"--ddp-average-in-collective", IGNORED}, {"--ddp-param-name-patterns-for-fp32-local-accumulation", IGNORED},
@@ -468,6 +469,8 @@ enum status launch_megatron_options(struct launch *l, struct launch_given given,
         status = launch_model_named(l, given);
     if (status == STATUS_OK)
         status = megatron_model_options(l, given, diag);
+    if (status == STATUS_OK)
+        status = launch_one_of(l, LAUNCH_GRANULARITY, "full selective", diag);
     if (status == STATUS_OK)
         status = context_options(l, &d, diag);
     if (status == STATUS_OK)

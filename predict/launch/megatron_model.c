@@ -199,6 +199,9 @@ enum status megatron_model_options(struct launch *l, struct launch_given given, 
         status = need(l, LAUNCH_HEADS, "--num-attention-heads", diag);
     if (status != STATUS_OK)
         return status;
+    status = launch_one_of(l, LAUNCH_NORM, "rmsnorm layernorm layernorm1p", diag);
+    if (status != STATUS_OK)
+        return status;
     m.layers = launch_count(l, LAUNCH_LAYERS, 0);
     m.hidden = launch_count(l, LAUNCH_HIDDEN, 0);
     m.heads = launch_count(l, LAUNCH_HEADS, 0);

@@ -1,6 +1,7 @@
 /* Reads YAML: flattens the events of libyaml. */
 #include "predict/launch/settings.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <yaml.h>
 
@@ -157,8 +158,57 @@ static enum status read_value(struct yaml *y, struct loc at)
     return status;
 }
 
+/* The keys of one mapping. */
+struct yaml_keys {
+    struct yaml_key {
+        const char *name;
+        struct loc at;
+    } * key; /* heap */
+    size_t count, capacity;
+};
+
+static int by_key(const void *a, const void *b)
+{
+    const struct yaml_key *x = a, *y = b;
+    int order = strcmp(x->name, y->name);
+    return order != 0 ? order : (x->at.line > y->at.line) - (x->at.line < y->at.line);
+}
+
+/* Fails if two keys are the same: readers of YAML take the last one, or refuse it. */
+static enum status check_keys(const struct yaml *y, struct yaml_keys *keys)
+{
+    if (keys->count > 1)
+        qsort(keys->key, keys->count, sizeof *keys->key, by_key);
+    for (size_t i = 1; i < keys->count; i++)
+        if (strcmp(keys->key[i - 1].name, keys->key[i].name) == 0)
+            return diag_error(y->diag, keys->key[i].at, STATUS_BAD_INPUT,
+                              "duplicate key '%s', which line %u has too", keys->key[i].name,
+                              keys->key[i - 1].at.line);
+    return STATUS_OK;
+}
+
+static void add_key(struct yaml *y, struct yaml_keys *keys, struct loc at)
+{
+    const char *name = scalar(y);
+    keys->key = heap_grow(keys->key, &keys->capacity, keys->count + 1, sizeof *keys->key);
+    keys->key[keys->count++] =
+        (struct yaml_key){arena_text(&y->settings->arena, name, strlen(name)), at};
+}
+
+static enum status read_keys(struct yaml *y, struct yaml_keys *keys);
+
 /* Reads a mapping from the event of its start to that of its end. */
 static enum status read_mapping(struct yaml *y)
+{
+    struct yaml_keys keys = {0};
+    enum status status = read_keys(y, &keys);
+    if (status == STATUS_OK)
+        status = check_keys(y, &keys);
+    free(keys.key);
+    return status;
+}
+
+static enum status read_keys(struct yaml *y, struct yaml_keys *keys)
 {
     size_t before = y->path.size;
     if (++y->depth > DEPTH_MAX)
@@ -175,6 +225,7 @@ static enum status read_mapping(struct yaml *y)
         if (y->settings->count == SETTINGS_MAX)
             return settings_refuse_more(at, y->diag);
         text_printf(&y->path, "%s%s", before > 0 ? "." : "", scalar(y));
+        add_key(y, keys, at);
         status = next(y);
         if (status == STATUS_OK)
             status = read_value(y, at);

@@ -327,8 +327,8 @@ static enum status model_options(struct launch *l, struct launch_given given, st
         return launch_model_option(l, &m, f->vocab > 0, diag);
     }
     launch_remark_on(l, REMARK_OPEN, LAUNCH_FLAVOR,
-                     "the sizes of this flavor of %s are not known here: give its config.json with "
-                     "--from or --model",
+                     "the sizes of this flavor of model.name %s are not known here: give its "
+                     "config.json with --from or --model",
                      name);
     return STATUS_OK;
 }

@@ -399,6 +399,15 @@ enum status launch_trainer_options(struct launch *l, struct launch_given given, 
     if (status == STATUS_OK)
         status = check_sharding(l, diag);
     if (status == STATUS_OK)
+        status = launch_one_of(l, LAUNCH_OPTIMIZER_DEVICE, "none cpu nvme", diag);
+    if (status == STATUS_OK)
+        status = launch_one_of(l, LAUNCH_LOADED_DTYPE,
+                               "auto bfloat16 float16 float32 bf16 fp16 fp32 half float", diag);
+    if (status == STATUS_OK)
+        status = launch_one_of(l, LAUNCH_ROTATE, "allgather alltoall all-to-all p2p", diag);
+    if (status == STATUS_OK)
+        status = launch_one_of(l, LAUNCH_DTYPE, "no fp32 fp16 bf16 fp8", diag);
+    if (status == STATUS_OK)
         status = megatron_check_degrees(l, given, &d, diag);
     if (status != STATUS_OK)
         return status;
