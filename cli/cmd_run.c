@@ -351,8 +351,10 @@ static enum status do_run(struct session *s, const struct training_options *how,
 static enum status do_all(struct session *s, struct diag *diag)
 {
     enum status status = run_options_read(&s->wanted, s->options, diag);
-    const struct training_options how = {
-        .seed = s->wanted.seed, .fresh = true, .reference = s->wanted.train && s->wanted.check};
+    const struct training_options how = {.seed = s->wanted.seed,
+                                         .flat = s->wanted.flat,
+                                         .fresh = true,
+                                         .reference = s->wanted.train && s->wanted.check};
     const struct training_options most = {.reference = s->wanted.check, .collect = s->wanted.check};
     bool speaks = !several_processes(s->options) || bootstrap_speaks();
     if (status == STATUS_OK && options_given(s->options, "o") && speaks)

@@ -210,7 +210,10 @@ static void draw_weights(void *context, const struct bindings_block *b)
 {
     const struct drawing *d = context;
     const struct tensor *tensor = &d->training->ir->tensor[b->tensor];
-    bool constant = reference_is_norm(tensor->name) || reference_is_bias(tensor->name);
+    bool flat = d->training->options.flat, norm = reference_is_norm(tensor->name);
+    double deviation = flat                                      ? TRAINING_FLAT
+                       : norm || reference_is_bias(tensor->name) ? 0
+                                                                 : 1 / sqrt((double)tensor->cols);
     const struct draw draw = {
         .seed =
             hash_word(d->training->options.seed, hash_text(tensor->name, base_size(tensor->name))),
@@ -218,8 +221,8 @@ static void draw_weights(void *context, const struct bindings_block *b)
         .cols = b->cols,
         .first = (uint64_t)(tensor->first * tensor->cols) + b->in_tensor,
         .step = b->step,
-        .centre = reference_is_norm(tensor->name) ? 1 : 0,
-        .scale = constant ? 0 : (float)(1 / (DRAW_DEVIATION * sqrt((double)tensor->cols))),
+        .centre = norm && !flat ? 1 : 0,
+        .scale = (float)(deviation / DRAW_DEVIATION),
     };
     d->block(d->context, b->in_buffer, &draw);
 }

@@ -67,6 +67,10 @@ static const struct option rows[] = {
      .high = INT64_MAX,
      .fallback = "1",
      .help = "seed of the starting weights and, without --data, of the tokens"},
+    {.name = "flat-weights",
+     .kind = OPTION_FLAG,
+     .help = "begin with all weights, those of norms too, near 0 (standard deviation 0.029): "
+             "attention is uniform, and a GPU draws less power than with a model's weights"},
     {.name = "timeout",
      .kind = OPTION_NUMBER,
      .value = "S",
@@ -148,6 +152,7 @@ enum status run_options_read(struct run_options *wanted, const struct options *o
         .train = train,
         .run = run,
         .seed = (uint64_t)options_count(o, "seed"),
+        .flat = options_given(o, "flat-weights"),
         .exec =
             {
                 .backend = options_text(o, "backend"),
@@ -169,6 +174,10 @@ enum status run_options_read(struct run_options *wanted, const struct options *o
                 .stall_s = options_number(o, "stall"),
             },
     };
+    if (wanted->flat && (check || train))
+        return diag_error(diag, (struct loc){.name = "--flat-weights"}, STATUS_BAD_INPUT,
+                          "is for steps that are only timed; leave it or --%s out",
+                          check ? "check" : "data");
     const struct backend *backend = backend_find(wanted->exec.backend);
     if (wanted->exec.profile && backend != NULL && (backend->host_memory || !wanted->exec.trace))
         return diag_error(diag, (struct loc){.name = "--cupti"}, STATUS_BAD_INPUT,

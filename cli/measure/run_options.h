@@ -15,6 +15,7 @@ extern const struct option_set run_options;
 struct run_options {
     bool check, run, train;
     uint64_t seed;
+    bool flat;      /* weights near 0, for a comparison of power */
     uint32_t steps; /* warm-up included; 0: only a check */
     struct exec_options exec;
 };

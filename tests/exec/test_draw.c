@@ -146,6 +146,7 @@ static void what_is_computed_does_not_depend_on_the_layout(void)
 
 /* Counts elements of parameters that are not as models begin. */
 struct seen {
+    bool flat; /* the weights were drawn with options.flat */
     uint32_t wrong;
     double squares
         [64]; /* by tensor: the sum of the squares of a matrix's elements, times its columns */
@@ -165,8 +166,9 @@ static void look_at_block(void *context, const struct bindings_block *b)
     for (uint64_t i = 0; i < b->rows * b->cols; i++) {
         double x =
             number_get(look->buffer->data, (enum dtype)look->buffer->dtype, b->in_buffer + i);
-        look->seen->wrong += (norm && x != 1) || (bias && x != 0);
-        look->seen->squares[b->tensor % 64] += x * x * (double)tensor->cols;
+        look->seen->wrong += !look->seen->flat && ((norm && x != 1) || (bias && x != 0));
+        look->seen->squares[b->tensor % 64] +=
+            x * x * (look->seen->flat ? 1 / (TRAINING_FLAT * TRAINING_FLAT) : (double)tensor->cols);
         look->seen->count[b->tensor % 64]++;
     }
 }
@@ -197,9 +199,10 @@ static enum status read_both(void *user, const struct exec_buffer *buffer, struc
 
 static void weights_are_those_with_which_models_begin(void)
 {
-    for (size_t i = 0; i < ARRAY_LEN(layouts); i++) {
+    for (size_t n = 0; n < 2 * ARRAY_LEN(layouts); n++) {
+        const size_t i = n / 2;
         struct run run;
-        struct seen seen = {0};
+        struct seen seen = {.flat = n % 2 == 1};
         struct exec_result result = {0};
         struct both both = {&run.training, &seen};
         const struct exec_io io = {
@@ -208,6 +211,7 @@ static void weights_are_those_with_which_models_begin(void)
         const struct exec_options options = {
             .model = {1e-5, 1e4}, .adamw = {0, 0.9, 0.95, 1e-8, 0, 0, 1}, .stall_s = 60};
         if (run_init(&run, i, 1, NULL)) {
+            run.training.options.flat = seen.flat;
             CHECK_INT(layouts[i].label, exec_run(&run.ir, "run", &options, &io, &result, &run.diag),
                       STATUS_OK);
             CHECK_INT(layouts[i].label, seen.wrong, 0);
