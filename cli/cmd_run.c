@@ -68,7 +68,7 @@ static void ask_capability(const struct backend *backend, struct request *reques
 /* Finds what the run does otherwise than the choices say, and notes it if the user chose any of it. */
 static void note_otherwise(struct session *s, const struct choices *choices, bool host)
 {
-    static const char *const options[] = {"profile", "compile", "attention", "from"};
+    static const char *const options[] = {"profile", "compile", "kernels", "attention", "from"};
     bool chosen = false;
     for (size_t i = 0; i < ARRAY_LEN(options); i++)
         chosen = chosen || options_given(s->options, options[i]);

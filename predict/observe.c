@@ -458,7 +458,7 @@ void observed_points(const struct observed *o, const struct prediction *p, const
     struct loc at = {.name = arena_text(&points->arena, name, strlen(name))};
     double each_s = middle_start_s(o);
     if (p->has_choices)
-        chains_of(p->profile, p->choices.compile, kept, chain);
+        chains_of(p->profile, &p->choices, kept, chain);
     memcpy(row, o->row, o->count * sizeof *row);
     qsort(row, o->count, sizeof *row, compare_observations);
     add_starts(o, at, points);

@@ -151,12 +151,13 @@ void shape_costs_make(struct shape_costs *costs, const struct prediction *p)
     struct device_cost fused = p->setup->cost;
     const struct device_cost *cost = &fused;
     enum attention_impl impl = (enum attention_impl)p->choices.attention_impl;
-    bool merges = p->choices.compile || (p->profile != NULL && p->profile->fused_merge);
+    bool merges =
+        p->choices.kernels == KERNELS_COMPILED || (p->profile != NULL && p->profile->fused_merge);
     if (merges && impl != ATTENTION_CPU && fused.merge_bytes[impl] > FUSED_MERGE_BYTES)
         fused.merge_bytes[impl] = FUSED_MERGE_BYTES;
     bool kept = p->has_choices && (p->choices.activations == CHOICE_ACTIVATIONS_KEEP ||
                                    p->choices.activations == CHOICE_ACTIVATIONS_RATIO);
-    chains_of(p->profile, p->choices.compile, kept, fused.chain);
+    chains_of(p->profile, &p->choices, kept, fused.chain);
     if (cost->device_memory_power > 0 && !cost->ideal)
         fused.memory_share = memory_share(p, cost);
     bool hostless = p->profile != NULL && p->profile->hostless;

@@ -2,6 +2,7 @@
 
 #include "base/arena.h"
 #include "models/work.h"
+#include "schedule/choices/chains.h"
 #include "schedule/choices/profile.h"
 
 static bool other_attention(const struct choices *c, bool host)
@@ -12,13 +13,14 @@ static bool other_attention(const struct choices *c, bool host)
 static bool chains(const struct choices *c, bool host)
 {
     (void)host;
-    return !c->compile && (c->profile->chains != CHAINS_FUSED || c->profile->chunk_eager);
+    return chains_used(c->profile, c) != CHAINS_FUSED ||
+           (c->kernels != KERNELS_COMPILED && c->profile->chunk_eager);
 }
 
 static bool compiles(const struct choices *c, bool host)
 {
     (void)host;
-    return c->compile;
+    return c->kernels == KERNELS_COMPILED;
 }
 
 static bool host_time(const struct choices *c, bool host)

@@ -8,7 +8,8 @@
 static const char config_file[] = "this file is not read by itself: give it with --from";
 static const char on_host[] = "parameters on the host: they stay on the device here, which needs "
                               "more memory; gathers from the host take PCIe's time";
-static const char compiled[] = "torch.compile: --compile says that chains of kernels are one";
+static const char compiled[] =
+    "torch.compile: --kernels compiled says that chains of kernels are one";
 
 #define UNMODELLED LAUNCH_UNMODELLED, LAUNCH_TEXT, LAUNCH_FIELDS
 #define IGNORED LAUNCH_IGNORED, LAUNCH_TEXT, LAUNCH_FIELDS, NULL, NULL

@@ -293,8 +293,11 @@ void launch_torchtitan_fields(struct launch *l, const struct choices *c)
         launch_say_text(l, LAUNCH_DTYPE, "bfloat16");
     launch_say_text(l, LAUNCH_PARAM_DTYPE, c->dtype == DTYPE_F32 ? "float32" : "bfloat16");
     rank_fields(l, c);
-    if (c->compile)
+    bool layers_compiled = c->kernels == KERNELS_COMPILED, loss = c->loss == LOSS_COMPILED;
+    if (layers_compiled || loss)
         launch_say_count(l, LAUNCH_COMPILE, 1);
+    if (layers_compiled != loss)
+        launch_say_text(l, LAUNCH_COMPILED, loss ? "[\"loss\"]" : "[\"model\"]");
     launch_say_text(l, LAUNCH_GRANULARITY,
                     selective                   ? "selective"
                     : expressible_recomputes(c) ? "full"
@@ -501,9 +504,12 @@ enum status launch_torchtitan_options(struct launch *l, struct launch_given give
         launch_option(l, LAUNCH_DTYPE, "states", "bf16");
     launch_option(l, LAUNCH_PARAM_DTYPE, "dtype",
                   launch_is(l, LAUNCH_PARAM_DTYPE, "float32") ? "f32" : "bf16");
-    bool layers = !launch_said(l, LAUNCH_COMPILED) ||
-                  strstr(launch_text(l, LAUNCH_COMPILED), "model") != NULL;
-    if (launch_on(l, LAUNCH_COMPILE) && layers)
-        launch_option(l, LAUNCH_COMPILE, "compile", NULL);
+    /* both parts are compiled unless the file lists them; the file of early 2025, without [compile], as well */
+    const char *parts =
+        launch_said(l, LAUNCH_COMPILED) ? launch_text(l, LAUNCH_COMPILED) : "model loss";
+    if (launch_on(l, LAUNCH_COMPILE) && strstr(parts, "model") != NULL)
+        launch_option(l, LAUNCH_COMPILE, "kernels", "compiled");
+    if (launch_on(l, LAUNCH_COMPILE) && strstr(parts, "loss") != NULL)
+        launch_option(l, LAUNCH_COMPILE, "loss", "compiled");
     return STATUS_OK;
 }

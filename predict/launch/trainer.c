@@ -49,7 +49,7 @@ static const struct launch_row accelerate_rows[] = {
     {"fsdp_config.fsdp_offload_params",         UNMODELLED, on_host, NULL},
     {"deepspeed_config.offload_param_device",   UNMODELLED, on_host, NULL},
     {"deepspeed_config.deepspeed_moe_layer_cls_names", UNMODELLED, "experts: a dense model is predicted", NULL},
-    {"dynamo_config.dynamo_backend",            UNMODELLED, "torch.compile: --compile says that chains of kernels are one", NULL},
+    {"dynamo_config.dynamo_backend",            UNMODELLED, "torch.compile: --kernels compiled says that chains of kernels are one", NULL},
     {"dynamo_config.*",                         IGNORED},
     {"megatron_lm_config.*",                    UNMODELLED, "Megatron-LM within Accelerate: give its arguments instead", NULL},
     {"fp8_config.*",                            UNMODELLED, "matrix products in 8 bits: bf16 is predicted, whose products take up to twice as long", NULL},
@@ -95,8 +95,8 @@ static const struct launch_row trainer_rows[] = {
     {"torch_dtype",                  ALSO, LAUNCH_TEXT,   LAUNCH_LOADED_DTYPE, NULL, NULL},
     {"dtype",                        ALSO, LAUNCH_TEXT,   LAUNCH_LOADED_DTYPE, NULL, NULL},
 
-    {"use_liger_kernel",             UNMODELLED, "fused norms, rotations and loss: chains of kernels are predicted, and fp32 logits (14 bytes a logit more)", NULL},
-    {"use_liger",                    UNMODELLED, "fused norms, rotations and loss: chains of kernels are predicted, and fp32 logits (14 bytes a logit more)", NULL},
+    {"use_liger_kernel",             ALSO, LAUNCH_SWITCH, LAUNCH_LIGER, NULL, NULL},
+    {"use_liger",                    ALSO, LAUNCH_SWITCH, LAUNCH_LIGER, NULL, NULL},
     {"use_peft",                     UNMODELLED, adapters, NULL}, {"lora_r", UNMODELLED, adapters, NULL}, {"lora_*", UNMODELLED, adapters, NULL},
     {"load_in_4bit",                 UNMODELLED, "weights in 4 bits: bf16 is predicted", NULL},
     {"load_in_8bit",                 UNMODELLED, "weights in 8 bits: bf16 is predicted", NULL},
@@ -368,8 +368,14 @@ static void number_options(struct launch *l)
     else if (launch_said(l, LAUNCH_ATTENTION) && !launch_is(l, LAUNCH_ATTENTION, "sdpa"))
         launch_remark_on(l, REMARK_UNMODELLED, LAUNCH_ATTENTION,
                          "sdpa's fused kernels are predicted: without them scores go to memory");
-    if (launch_on(l, LAUNCH_COMPILE))
-        launch_option(l, LAUNCH_COMPILE, "compile", NULL);
+    if (launch_on(l, LAUNCH_COMPILE) && !launch_on(l, LAUNCH_LIGER))
+        launch_option(l, LAUNCH_COMPILE, "kernels", "compiled");
+    if (launch_on(l, LAUNCH_LIGER)) {
+        launch_option(l, LAUNCH_LIGER, "kernels", "liger");
+        launch_option(l, LAUNCH_LIGER, "loss", "fused");
+    } else if (launch_on(l, LAUNCH_COMPILE)) {
+        launch_option(l, LAUNCH_COMPILE, "loss", "compiled");
+    }
 }
 
 static void recompute_options(struct launch *l)

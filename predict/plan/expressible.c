@@ -76,7 +76,7 @@ static bool has_copied_tensor_heads(const struct choices *c)
 
 static bool has_fused_merges(const struct choices *c)
 {
-    return has_ring(c) && c->compile;
+    return has_ring(c) && c->kernels == KERNELS_COMPILED;
 }
 
 static bool has_chunks(const struct choices *c)
@@ -128,7 +128,7 @@ static bool has_zero_bubble(const struct choices *c)
 
 static bool has_compiled_zero_bubble(const struct choices *c)
 {
-    return has_zero_bubble(c) && c->compile;
+    return has_zero_bubble(c) && c->kernels == KERNELS_COMPILED;
 }
 
 static bool has_subsequences(const struct choices *c)
@@ -270,6 +270,26 @@ static bool has_loss_chunks(const struct choices *c)
 static bool has_ffn_chunks(const struct choices *c)
 {
     return c->ffn_chunks > 1;
+}
+
+static bool has_fused_layers(const struct choices *c)
+{
+    return c->kernels == KERNELS_LIGER;
+}
+
+static bool has_chosen_kernels(const struct choices *c)
+{
+    return c->kernels != KERNELS_PROFILE;
+}
+
+static bool has_chosen_loss(const struct choices *c)
+{
+    return c->loss != c->profile->loss && c->loss != LOSS_PARALLEL;
+}
+
+static bool has_other_titan_loss(const struct choices *c)
+{
+    return has_chosen_loss(c) && c->loss != LOSS_COMPILED;
 }
 
 /* With FPDT, its code decides how many pieces the loss and the feed-forward part have. */
@@ -417,6 +437,10 @@ static const struct gap {
     {MEGATRON | SPEED, has_every_second,     "checkpoints of every second product or layer: full is set"},
     {TITAN | MEGATRON, has_offload,          "layer inputs on the host"},
     {ALL,      has_ratio,                    "part of the activations on the host (SPPO): all of them stay"},
+    {TITAN,    has_fused_layers,             "Liger-Kernel's layers"},
+    {MEGATRON | SPEED, has_chosen_kernels,   "layers by other kernels than its own (--kernels)"},
+    {TITAN,    has_other_titan_loss,         "the loss by other kernels than its own or compiled ones (--loss)"},
+    {MEGATRON | SPEED, has_chosen_loss,      "the loss by other kernels than its own (--loss)"},
     {TITAN | MEGATRON, has_loss_chunks,      "the loss in pieces"},
     {SPEED,    has_other_loss_chunks,        "the loss in pieces, but for those of FPDT's chunks"},
     {TITAN | MEGATRON, has_ffn_chunks,       "the feed-forward part in pieces"},

@@ -215,6 +215,13 @@ static size_t shared_values(struct choice_value *value, const struct choices *c)
     return 2;
 }
 
+static size_t compile_values(struct choice_value *value, const struct choices *c)
+{
+    value->form = CHOICE_TRUTH;
+    value->count = c != NULL && c->kernels == KERNELS_COMPILED;
+    return 1;
+}
+
 static bool show_partition(struct text *out, const struct request *r)
 {
     text_puts(out, partition_option_names[r->partition]);
@@ -547,7 +554,7 @@ void request_put_options(struct text *out, const struct request *r)
         CHOICE_NAME_ring_layout,
         CHOICE_NAME_placement,
         CHOICE_NAME_stage_placement,
-        CHOICE_NAME_compile,
+        CHOICE_NAME_kernels,
         CHOICE_NAME_weights,
         CHOICE_NAME_shard,
         CHOICE_NAME_activations,

@@ -180,7 +180,7 @@ static struct view gather(struct emit *e, struct view kv, struct view message)
     struct view all = emit_tensor(e, "kv_all", CATEGORY_KV, dtype_of(e, kv), e->group.outer.size,
                                   (int64_t)kv.count);
     op_id op = emit_op_after(e, e->last_compute, e->group.outer.kv, &work, &message, 1, &all, 1);
-    if (e->choices->profile->gathers_first || e->choices->compile)
+    if (e->choices->profile->gathers_first || e->choices->kernels == KERNELS_COMPILED)
         e->sync = op;
     return all;
 }

@@ -137,9 +137,37 @@ static void set_chains(enum chains chains, bool compile, bool kept,
     }
 }
 
-void chains_of(const struct profile *profile, bool compile, bool kept,
+/* Returns whose chains a layer would run if none were fused. */
+static enum chains chains_unfused(const struct profile *profile, const struct choices *choices)
+{
+    enum chains own = profile != NULL ? (enum chains)profile->chains : CHAINS_FUSED;
+    return own == CHAINS_FUSED && choices->kernels == KERNELS_EAGER ? CHAINS_TORCHTITAN : own;
+}
+
+static bool fuses(const struct choices *choices)
+{
+    return choices->kernels == KERNELS_COMPILED || choices->kernels == KERNELS_LIGER;
+}
+
+enum chains chains_used(const struct profile *profile, const struct choices *choices)
+{
+    return fuses(choices) ? CHAINS_FUSED : chains_unfused(profile, choices);
+}
+
+void chains_of(const struct profile *profile, const struct choices *choices, bool kept,
                struct cost_chain chain[WORK_KIND_COUNT])
 {
+    static const uint8_t losses[] = {WORK_CROSS_ENTROPY, WORK_CROSS_ENTROPY_BACKWARD};
+    struct cost_chain eager[WORK_KIND_COUNT];
     memset(chain, 0, WORK_KIND_COUNT * sizeof *chain);
-    set_chains(profile != NULL ? (enum chains)profile->chains : CHAINS_FUSED, compile, kept, chain);
+    memset(eager, 0, sizeof eager);
+    enum chains chains = chains_unfused(profile, choices);
+    set_chains(chains, fuses(choices), kept, chain);
+    /* the loss is a chain of its own, whatever runs the layers */
+    bool chosen = profile == NULL || choices->loss != profile->loss;
+    set_chains(chains != CHAINS_FUSED ? chains : CHAINS_TORCHTITAN, false, kept, eager);
+    for (size_t i = 0; chosen && choices->loss != LOSS_PROFILE && i < ARRAY_LEN(losses); i++)
+        chain[losses[i]] = choices->loss == LOSS_EAGER || choices->loss == LOSS_HF
+                               ? eager[losses[i]]
+                               : (struct cost_chain){0};
 }

@@ -162,6 +162,32 @@ enum scope {
     SCOPE_COUNT
 };
 
+/* How the work of a layer runs beside its matrix products and attention. */
+enum kernels_choice {
+    KERNELS_PROFILE, /* as the profile's code does */
+    KERNELS_COMPILED, /* torch.compile: a chain or a merge is one kernel, and the first tile of a ring waits for
+                         gathered blocks */
+    KERNELS_EAGER, /* an operator of PyTorch after the other */
+    KERNELS_LIGER, /* Liger-Kernel's norms, rotations and activations: one kernel each */
+    KERNELS_COUNT
+};
+
+/* How the loss of a piece of rows is computed from its logits, and so how many bytes a logit exist at once in the
+ * forward and in the backward, the head's 16-bit logits included. docs/strategies.md has the sources. */
+enum loss_choice {
+    LOSS_PROFILE,  /* as the profile's code does; not resolved */
+    LOSS_EAGER,    /* 8, 12: PyTorch's cross_entropy of fp32 logits */
+    LOSS_HF,       /* 10, 14: the same, and the caller holds the 16-bit logits */
+    LOSS_COMPILED, /* 2, 4: one kernel; the gradient has a buffer of its own */
+    LOSS_CHUNKED,  /* the profile's, in pieces; not resolved */
+    LOSS_FUSED,    /* 2, 2 in pieces of few rows: Liger's fused linear cross entropy */
+    LOSS_PARALLEL, /* 14, 16 a logit of the rank: torchtitan's loss over a divided vocabulary */
+    LOSS_TE,       /* 2, 2: the gradient is written over the logits */
+    LOSS_MEGATRON, /* 6, 6: the gradient is written over fp32 logits */
+    LOSS_SOFTMAX,  /* 14, 14: fp32 logits, softmax and its logarithm, as Megatron-DeepSpeed */
+    LOSS_COUNT
+};
+
 struct profile; /* schedule/choices/profile.h */
 
 struct choices {
@@ -212,9 +238,9 @@ struct choices {
     int64_t chunk;   /* tokens of a chunk of the sequence, over all its ranks (fpdt); else 0 */
     uint32_t chunks; /* of a sequence: the last one may be shorter; else 1 */
     uint8_t kv_offload, chunk_order,
-        fetch; /* enum kv_offload, enum chunk_order, enum chunk_fetch */
-    /* torch.compile: a chain or a merge is one kernel, and the first tile waits for gathered blocks */
-    bool compile;
+        fetch;       /* enum kv_offload, enum chunk_order, enum chunk_fetch */
+    uint8_t kernels; /* enum kernels_choice */
+    uint8_t loss;    /* enum loss_choice */
 };
 
 /* The user's request: 0 or a negative number leaves a field open. */
@@ -243,7 +269,8 @@ struct request {
     int windows;     /* enum windows */
     int rotate;      /* enum rotation */
     int tensor_plan; /* enum tensor_plan */
-    bool compile;
+    int kernels;     /* enum kernels_choice */
+    int loss;        /* enum loss_choice */
     int scope; /* enum scope */
     int64_t seq, global_batch, micro_batch;
     /* The documents that are packed into the global_batch sequences of the batch (schedule/ir/documents.h); NULL:

@@ -69,11 +69,7 @@ struct profile {
     /* the number of vocabulary rows on a tensor rank is padded to a multiple of it; 0: no padding */
     int64_t vocabulary_unit;
     bool recompute_whole; /* recompute the whole layer, also what no backward op reads */
-    bool loss_f32;        /* fp32 logits, softmax and its logarithm are materialised */
-    /* With loss_f32, the loss is PyTorch's cross_entropy: the forward keeps the logarithm of the softmax, and the
-     * backward makes two gradients of its size. */
-    bool loss_torch;
-    bool loss_apart; /* without loss_f32: the gradient of the logits has a buffer of its own */
+    uint8_t loss;         /* enum loss_choice */
     bool
         expandable_segments; /* the setting of PyTorch's allocator: schedule/reserved/caching_allocator.h */
     uint8_t grad_dtype; /* enum dtype of accumulated weight gradients */

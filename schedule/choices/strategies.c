@@ -38,6 +38,9 @@ const char *const kv_offload_names[KV_OFFLOAD_COUNT] = {"on", "off"};
 const char *const fetch_names[FETCH_COUNT] = {"each", "one"};
 const char *const chunk_order_names[ORDER_COUNT] = {"kv-outer", "query-outer"};
 const char *const dropout_names[DROPOUT_COUNT] = {"model", "off", "on"};
+const char *const kernels_names[KERNELS_COUNT] = {"profile", "compiled", "eager", "liger"};
+const char *const loss_names[LOSS_COUNT] = {"profile", "eager",    "hf", "compiled", "chunked",
+                                            "fused",   "parallel", "te", "megatron", "softmax"};
 const char *const optimizer_names[CHOICE_OPTIMIZER_COUNT] = {"device", "host"};
 
 /* clang-format off */
@@ -84,6 +87,7 @@ static const struct strategy strategies[] = {
      .bucket_elements = 40000000,       /* DistributedDataParallelConfig.bucket_size */                                \
      .reuse_elements = 1,               /* what is read next stays: the head, as torchtitan leaves it gathered */      \
      .clipping = CLIPPING_IN_STEP,      /* one pass for the norm; AdamW scales what it reads */                        \
+     .loss = LOSS_TE,                   /* one kernel, which writes the gradient over the logits */                    \
      .fused_merge = true                /* as ring-flash-attention under torch.jit, TransformerEngine */
 
 /* The switches that the profiles of PyTorch's own parallelism share. */
@@ -110,7 +114,7 @@ static const struct profile profiles[] = {
      .vocabulary_unit = 128,            /* the same */
      .prefix_copied = true,             /* and no subsequences: as Seq1F1B, torch.cat */
      .recompute_whole = true,
-     .loss_f32 = true,                  /* sequence-parallel cross entropy: 14 bytes per logit */
+     .loss = LOSS_SOFTMAX,              /* sequence-parallel cross entropy: 14 bytes per logit */
      .grad_dtype = DTYPE_BF16,
      .reduces_f32 = true,               /* seq_parallel_communication_data_type is fp32 by default: engine.py */
      .offload_blocking = true,          /* .to('cpu'), pageable */
@@ -147,7 +151,7 @@ static const struct profile profiles[] = {
      .offload_waits = true,             /* streams "offload" and "onload" of Seq1F1B's branch flexPP */
      .offload_grain = 1048576,          /* the same */
      .recompute_whole = true,           /* tensor_parallel.checkpoint() runs the layer again */
-     .loss_f32 = true,                  /* vocab_parallel_cross_entropy(logits.float()) */
+     .loss = LOSS_MEGATRON,             /* vocab_parallel_cross_entropy(logits.float()) */
      .grad_dtype = DTYPE_F32,           /* accumulate_allreduce_grads_in_fp32 */
      .bucket_elements = 40000000,       /* DistributedDataParallelConfig.bucket_size */
      .grad_passes = true,               /* zero_grad_buffer(); start_grad_sync(): check_for_nan_in_grad */
@@ -168,6 +172,7 @@ static const struct profile profiles[] = {
      .host_per_list_s = 100e-6,         /* all_to_all over lists, batch_isend_irecv; docs/accuracy.md */
      .prefix_copied = true,             /* it has no subsequences: as Seq1F1B, torch.cat */
      .recompute_whole = true,
+     .loss = LOSS_TE,                   /* a fused kernel in place */
      .grad_dtype = DTYPE_BF16,
      .bucket_elements = 268435456,      /* reduce_bucket_size of 512 MiB of bf16 */
      .prefetch = 1,
@@ -185,6 +190,7 @@ static const struct profile profiles[] = {
      .tensor_after = true,
      .prefix_copied = true,
      .recompute_whole = true,
+     .loss = LOSS_TE,                   /* a fused kernel in place */
      .grad_dtype = DTYPE_BF16,
      .bucket_elements = 536870912,      /* reduce_bucket_size, which is compared with param.numel() */
      .bucket_passes = 3,                /* bucket.flatten(), div_(world_size), unflatten_and_copy() */
@@ -199,8 +205,7 @@ static const struct profile profiles[] = {
      .attention_impl = ATTENTION_FA2, .attention_impl_90 = ATTENTION_FA2,
      .kv_replication = KV_TO_HEADS,     /* its Llama calls repeat_kv before the attention call */
      PYTORCH,
-     .loss_f32 = true,                  /* logits.float() before the loss */
-     .loss_torch = true,                /* F.cross_entropy; train.py: "del pred" before the backward */
+     .loss = LOSS_EAGER,                /* cross_entropy(pred.float()); train.py: "del pred" before the backward */
      .expandable_segments = true,       /* run_llama_train.sh: PYTORCH_CUDA_ALLOC_CONF */
      .grad_dtype = DTYPE_F32,           /* mixed_precision_reduce */
      .params_f32 = true,                /* fully_shard with mixed_precision_param = bfloat16 */
@@ -213,7 +218,7 @@ static const struct profile profiles[] = {
      .kv_replication = KV_TO_HEADS,
      PYTORCH,                           /* it has no ring: as torchtitan */
      .recompute_whole = true,           /* checkpoint_wrapper of PyTorch 1.13: the whole block */
-     .loss_apart = true,                /* mpt_causal_lm: loss_fn is fused_crossentropy unless a file says otherwise */
+     .loss = LOSS_COMPILED,              /* mpt_causal_lm: loss_fn is fused_crossentropy unless a file says otherwise */
      .grad_dtype = DTYPE_F32,           /* mixed_precision DEFAULT: reduce_dtype float32 */
      .params_f32 = true,                /* and param_dtype bfloat16: cast to be gathered */
      .flattens_gradients = true,        /* SplitBackward, _runtime_utils.py: _post_backward_hook() */
@@ -226,8 +231,7 @@ static const struct profile profiles[] = {
      .attention_impl_90 = ATTENTION_CUDNN, /* sdpa: sdp_utils.cpp, check_prefer_cudnn_attention() */
      .kv_replication = KV_TO_RANKS,     /* use_gqa_in_sdpa(): enable_gqa where there is no mask */
      PYTORCH,                           /* as torchtitan; cp_comm_strategy's default is the all-gather */
-     .loss_f32 = true,                  /* ForCausalLMLoss: logits.float() */
-     .loss_torch = true,                /* fixed_cross_entropy(): nn.functional.cross_entropy */
+     .loss = LOSS_EAGER,                /* ForCausalLMLoss: cross_entropy(logits.float()); compute_loss() drops the outputs */
      .grad_dtype = DTYPE_BF16,          /* MixedPrecisionPolicy of bf16: reduce_dtype too */
      .params_f32 = true,                /* fsdp2_prepare_model() upcasts to fp32 */
      .gather_copies = true, .gathers_apart = true, /* FSDP2, as torchtitan */
@@ -240,7 +244,7 @@ static const struct profile profiles[] = {
      .attention_impl_90 = ATTENTION_CUDNN,
      .kv_replication = KV_TO_RANKS,
      PYTORCH,                           /* it has no ring: as hf */
-     .loss_f32 = true, .loss_torch = true, /* as hf */
+     .loss = LOSS_EAGER,                /* as hf */
      .grad_dtype = DTYPE_F32,           /* .grad has the parameters' type, and DDP reduces it */
      .params_f32 = true,                /* bf16=True: torch.autocast() over fp32 parameters */
      .bucket_elements = 6553600,        /* bucket_cap_mb of DistributedDataParallel: 25 MiB */
@@ -257,6 +261,7 @@ static const struct profile profiles[] = {
      .messages_sync = true,             /* as megatron */
      .vocabulary_unit = 128,            /* make_vocab_size_divisible_by */
      .recompute_whole = true,
+     .loss = LOSS_TE,                   /* a fused kernel in place */
      .grad_dtype = DTYPE_F32,           /* main_grad */
      .bucket_elements = 40000000,       /* bucket_size of its data parallelism */
      .reduces_in_place = true,          /* start_grad_sync(): local_data_view, a slice of the bucket */

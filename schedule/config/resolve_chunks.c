@@ -138,3 +138,39 @@ enum status resolve_sequence_chunks(struct choices *c, const struct request *r,
         pieces->loss = loss_pieces(c);
     return STATUS_OK;
 }
+
+/* torchtitan's chunked loss (ChunkedCELoss) and --loss chunked cut a rank's tokens into so many pieces by default. */
+enum { CHUNKED_PIECES = 8 };
+
+/* Returns the pieces of Liger's fused linear cross entropy (Liger-Kernel, ops/fused_linear_cross_entropy.py): so many
+ * rows of logits, rounded up to a power of two, as take no more bytes than the input of the head. */
+static int64_t liger_pieces(int64_t rows, const struct transformer *model)
+{
+    int64_t wide = (model->vocab + model->hidden - 1) / model->hidden;
+    int64_t least = (rows + wide - 1) / wide, piece = 1;
+    while (piece < least)
+        piece *= 2;
+    return (rows + piece - 1) / piece;
+}
+
+enum status resolve_loss(struct choices *c, const struct request *r, int64_t rows,
+                         struct resolve_pieces *pieces, struct diag *diag)
+{
+    bool own = r->loss == LOSS_PROFILE || r->loss == LOSS_CHUNKED;
+    c->loss = own ? c->profile->loss : (uint8_t)r->loss;
+    if (own && c->tp > 1 && (c->loss == LOSS_EAGER || c->loss == LOSS_HF))
+        c->loss = LOSS_PARALLEL;
+    /* clang-format off */
+    const struct rule rules[] = {
+        {c->loss == LOSS_PARALLEL && c->tp == 1, "--loss",
+         "'parallel' is the loss of a vocabulary that tensor ranks share, and tp is 1; choose --loss eager, or --tp 2 or more"},
+        {c->tp > 1 && (c->loss == LOSS_EAGER || c->loss == LOSS_HF || c->loss == LOSS_FUSED), "--loss",
+         "reads whole rows of logits, and tensor ranks share the vocabulary; choose --loss parallel, compiled, te or megatron"},
+    };
+    /* clang-format on */
+    if (r->loss == LOSS_CHUNKED && pieces->loss <= 0)
+        pieces->loss = rows < CHUNKED_PIECES ? rows : CHUNKED_PIECES;
+    if (c->loss == LOSS_FUSED && pieces->loss <= 0)
+        pieces->loss = liger_pieces(rows, c->model);
+    return resolve_rules(rules, ARRAY_LEN(rules), diag);
+}

@@ -378,6 +378,7 @@ enum status resolve_choices(struct choices *c, const struct request *asked, stru
     int64_t rows = c->seq / c->hp / c->cp / c->subsequences * c->micro_batch;
     struct resolve_pieces pieces;
     if (resolve_sequence_chunks(c, r, &pieces, diag) != STATUS_OK ||
+        resolve_loss(c, r, rows, &pieces, diag) != STATUS_OK ||
         resolve_chunks(&c->loss_chunks, pieces.loss, rows, "--loss-chunks", diag) != STATUS_OK ||
         resolve_chunks(&c->ffn_chunks, pieces.ffn, rows / c->tp, "--ffn-chunks", diag) !=
             STATUS_OK ||

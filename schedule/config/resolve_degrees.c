@@ -523,7 +523,7 @@ enum status resolve_degrees(struct choices *c, const struct request *r,
     c->placement = (uint8_t)r->placement;
     c->stage_placement = (uint8_t)r->stage_placement;
     c->ring_layout = (uint8_t)r->ring_layout;
-    c->compile = r->compile;
+    c->kernels = (uint8_t)r->kernels;
     c->tensor_plan =
         (uint8_t)(r->tensor_plan != TENSOR_PLAN_PROFILE            ? r->tensor_plan
                   : c->profile->tensor_plan != TENSOR_PLAN_PROFILE ? c->profile->tensor_plan

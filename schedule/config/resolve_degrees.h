@@ -55,6 +55,11 @@ struct resolve_pieces resolve_usual_pieces(const struct choices *c);
 enum status resolve_sequence_chunks(struct choices *c, const struct request *r,
                                     struct resolve_pieces *pieces, struct diag *diag);
 
+/* Fills in how the loss is computed. It also sets pieces->loss for a loss that decides the number of its pieces. rows:
+ * those of a unit of a rank. */
+enum status resolve_loss(struct choices *c, const struct request *r, int64_t rows,
+                         struct resolve_pieces *pieces, struct diag *diag);
+
 /* Fills and checks what a pipeline is made of. */
 enum status pipeline_resolve(struct choices *choices, const struct request *request,
                              struct diag *diag);

@@ -143,15 +143,21 @@ static op_id loss_backward(struct emit *e, struct view from, struct view labels,
     return emit_op(e, e->stream.compute, &work, (struct view[]){from, labels}, 2, &to, 1);
 }
 
+/* Returns a gradient of the logits in the compute dtype. */
+static struct view narrow_gradient(struct emit *e, struct view gradient, struct view labels)
+{
+    return dtype_of(e, gradient) == e->choices->dtype ? gradient : narrowed(e, gradient, labels);
+}
+
 /* Emits the loss of fp32 logits as Megatron-DeepSpeed's sequence-parallel cross entropy. The softmax, its logarithm,
  * the fp32 and the 16-bit logits are alive at once, 14 bytes per element, and the softmax becomes the gradient. */
-static struct view loss_by_softmax(struct emit *e, struct view wide, struct view labels,
-                                   buffer_id logits)
+static struct view loss_by_softmax(struct emit *e, struct view logits, struct view labels)
 {
+    struct view wide = emit_cast(e, logits, like_logits(e, "logits_wide", DTYPE_F32, labels));
     struct view softmax = like_logits(e, "softmax", DTYPE_F32, labels);
     struct view logarithm =
         emit_tensor(e, "log_softmax", CATEGORY_LOGITS, DTYPE_U8, (int64_t)wide.count, 4);
-    emit_extend_lifetime(e, logits, loss_forward(e, wide, labels, softmax, logarithm));
+    emit_extend_lifetime(e, logits.buffer, loss_forward(e, wide, labels, softmax, logarithm));
     loss_backward(e, softmax, labels, softmax);
     return softmax;
 }
@@ -159,43 +165,62 @@ static struct view loss_by_softmax(struct emit *e, struct view wide, struct view
 /* Emits the loss of fp32 logits as PyTorch's cross_entropy. The forward saves the logarithm of the softmax only; our
  * kernel writes the softmax itself to that buffer. In the backward nll_loss_backward() fills a dense gradient of the
  * logarithm, and _log_softmax_backward_data() computes the gradient of the logits while both are alive, 12 bytes per
- * element. */
-static struct view loss_by_torch(struct emit *e, struct view wide, struct view labels)
+ * element; 14 if the caller holds the 16-bit logits (LOSS_HF). */
+static struct view loss_by_torch(struct emit *e, struct view logits, struct view labels)
 {
+    struct view wide = emit_cast(e, logits, like_logits(e, "logits_wide", DTYPE_F32, labels));
     struct view logarithm = like_logits(e, "log_softmax", DTYPE_F32, labels);
     loss_forward(e, wide, labels, logarithm, (struct view){0});
     e->tags.phase = PHASE_BACKWARD;
     struct view dense = emit_zeros(e, like_logits(e, "d_log_softmax", DTYPE_F32, labels));
     struct view gradient = like_logits(e, "d_logits_wide", DTYPE_F32, labels);
-    emit_extend_lifetime(e, dense.buffer, loss_backward(e, logarithm, labels, gradient));
+    op_id done = loss_backward(e, logarithm, labels, gradient);
+    emit_extend_lifetime(e, dense.buffer, done);
+    if (e->choices->loss == LOSS_HF)
+        emit_extend_lifetime(e, logits.buffer, done);
     return gradient;
 }
 
-/* Emits the cross-entropy of one piece of rows, and returns its gradient with respect to the logits, in the compute
- * dtype. With loss_f32 the loss is that of fp32 logits, by one of the two functions above. Otherwise the kernel
- * recomputes the softmax and writes the gradient over the logits, or, with loss_apart, to a buffer of their size. */
-static struct view loss_of(struct emit *e, struct view logits, struct view labels)
+/* Emits the loss by one kernel, which recomputes the softmax and writes the gradient over the logits. */
+static struct view loss_in_place(struct emit *e, struct view logits, struct view labels)
 {
-    const struct profile *profile = e->choices->profile;
-    if (profile->loss_f32) {
-        struct view wide = emit_cast(e, logits, like_logits(e, "logits_wide", DTYPE_F32, labels));
-        struct view gradient = profile->loss_torch
-                                   ? loss_by_torch(e, wide, labels)
-                                   : loss_by_softmax(e, wide, labels, logits.buffer);
-        return narrowed(e, gradient, labels);
-    }
-    struct view to = logits;
     loss_forward(e, logits, labels, (struct view){0}, (struct view){0});
-    if (profile->loss_apart)
-        to = like_logits(e, "d_logits", (enum dtype)e->choices->dtype, labels);
+    loss_backward(e, logits, labels, logits);
+    return logits;
+}
+
+/* Emits the same with a buffer of its own for the gradient: a compiled loss. */
+static struct view loss_apart(struct emit *e, struct view logits, struct view labels)
+{
+    struct view to = like_logits(e, "d_logits", (enum dtype)e->choices->dtype, labels);
+    loss_forward(e, logits, labels, (struct view){0}, (struct view){0});
     loss_backward(e, logits, labels, to);
     return to;
 }
 
+/* Emits the loss of fp32 logits over which their gradient is written: Megatron-LM's, whose softmax takes the place of
+ * the fp32 logits. The 16-bit logits live until the forward has read them, 6 bytes per element. */
+static struct view loss_wide(struct emit *e, struct view logits, struct view labels)
+{
+    return loss_in_place(e, emit_cast(e, logits, like_logits(e, "logits_wide", DTYPE_F32, labels)),
+                         labels);
+}
+
+/* Emits the cross-entropy of one piece of rows, and returns its gradient with respect to the logits, in the compute
+ * dtype. */
+static struct view loss_of(struct emit *e, struct view logits, struct view labels)
+{
+    static struct view (*const losses[LOSS_COUNT])(struct emit *, struct view, struct view) = {
+        [LOSS_EAGER] = loss_by_torch,    [LOSS_HF] = loss_by_torch, [LOSS_COMPILED] = loss_apart,
+        [LOSS_FUSED] = loss_in_place,    [LOSS_TE] = loss_in_place, [LOSS_MEGATRON] = loss_wide,
+        [LOSS_SOFTMAX] = loss_by_softmax};
+    return narrow_gradient(e, losses[e->choices->loss](e, logits, labels), labels);
+}
+
 /* Does the same as loss_of(), where each tensor rank has a part of the vocabulary (Megatron's vocabulary-parallel
  * cross entropy): the statistics of all parts are gathered, and every rank has the whole loss and the gradient of its
- * own logits. loss_f32: fp32 logits, and an fp32 buffer for the gradient, exist in addition to the 16-bit logits:
- * together 10 bytes per element. */
+ * own logits. The gradient is written over the logits (LOSS_TE), over fp32 logits (LOSS_MEGATRON: 6 bytes per element),
+ * or to a buffer of its own: of 16 bits (LOSS_COMPILED: 4 bytes), or beside fp32 logits (10 bytes). */
 static struct view loss_of_part(struct emit *e, struct view logits, struct view labels)
 {
     const struct choices *c = e->choices;
@@ -206,10 +231,12 @@ static struct view loss_of_part(struct emit *e, struct view logits, struct view 
     struct view own = emit_tensor(e, "statistics", CATEGORY_LOGITS, DTYPE_F32, rows, 3);
     struct view all = emit_tensor(e, "statistics_all", CATEGORY_LOGITS, DTYPE_F32,
                                   rows * (int64_t)e->tensor.size, 3);
-    if (c->profile->loss_f32) {
-        from = emit_cast(e, logits, like_logits(e, "logits_wide", DTYPE_F32, labels));
+    if (c->loss == LOSS_COMPILED)
+        to = like_logits(e, "d_logits", (enum dtype)c->dtype, labels);
+    else if (c->loss != LOSS_TE && c->loss != LOSS_FUSED)
+        to = from = emit_cast(e, logits, like_logits(e, "logits_wide", DTYPE_F32, labels));
+    if (c->loss == LOSS_PARALLEL || c->loss == LOSS_SOFTMAX)
         to = like_logits(e, "softmax", DTYPE_F32, labels);
-    }
     struct work partial = {.kind = WORK_CROSS_ENTROPY_PARTIAL,
                            .loss_partial = {rows, vocab, 0, total, part}};
     emit_op(e, e->stream.compute, &partial, (struct view[]){from, labels}, 2, &own, 1);
@@ -224,10 +251,9 @@ static struct view loss_of_part(struct emit *e, struct view logits, struct view 
                             .loss_backward = {rows, vocab, counted, 0, total, part}};
     op_id done =
         emit_op(e, e->stream.compute, &backward, (struct view[]){from, labels, lse}, 3, &to, 1);
-    if (to.buffer.i == logits.buffer.i)
-        return logits;
-    emit_extend_lifetime(e, logits.buffer, done);
-    return narrowed(e, to, labels);
+    if (c->loss == LOSS_SOFTMAX)
+        emit_extend_lifetime(e, logits.buffer, done);
+    return narrow_gradient(e, to, labels);
 }
 
 static struct view logits_of(struct emit *e, struct view x, struct view labels)
@@ -250,7 +276,7 @@ static bool goes_twice(const struct emit *e)
 static struct view widened_logits(struct emit *e, struct view x, struct view labels)
 {
     struct view logits = logits_of(e, x, labels);
-    if (!e->choices->profile->loss_f32 || e->choices->dtype == DTYPE_F32)
+    if (e->choices->loss != LOSS_SOFTMAX || e->choices->dtype == DTYPE_F32)
         return logits;
     return emit_cast(e, logits, like_logits(e, "logits_wide", DTYPE_F32, labels));
 }
@@ -260,7 +286,7 @@ static struct view loss_again(struct emit *e, struct view x, struct view labels)
     e->tags.phase = PHASE_RECOMPUTE;
     struct view logits = widened_logits(e, x, labels);
     loss_backward(e, logits, labels, logits);
-    return dtype_of(e, logits) == e->choices->dtype ? logits : narrowed(e, logits, labels);
+    return narrow_gradient(e, logits, labels);
 }
 
 /* Emits a copy on the current stream: it starts when that has done what it has, and the host waits. */

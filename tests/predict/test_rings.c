@@ -46,7 +46,7 @@ static double torchtitan_s(int64_t gpus, int64_t seq, int rotate)
     setup->request.strategy = "ring";
     setup->request.profile = "torchtitan";
     setup->request.rotate = rotate;
-    setup->request.compile = true;
+    setup->request.kernels = KERNELS_COMPILED;
     setup->request.seq = seq;
     double seconds = predict(&p, setup, "torchtitan") ? p.sim.step_s : 0;
     unload(&p, setup);

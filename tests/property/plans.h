@@ -127,7 +127,7 @@ static inline void plan_give_fixed(struct plan_world *w, struct check_random *ra
         break;
     case 4:
         r->rotate = ROTATE_ALL_GATHER;
-        r->compile = true;
+        r->kernels = KERNELS_COMPILED;
         break;
     case 5:
         r->ring_layout = RING_STRIPED;

@@ -81,7 +81,7 @@ static void fill_request(struct request *r, struct check_random *random, enum fr
     r->dropout = (int)any(random, 0, DROPOUT_COUNT - 1);
     r->rotate = (int)any(random, 0, ROTATION_COUNT - 1);
     r->stage_placement = (int)any(random, 0, STAGE_PLACEMENT_COUNT - 1);
-    r->compile = any(random, 0, 1);
+    r->kernels = any(random, 0, 1) ? KERNELS_COMPILED : KERNELS_PROFILE;
     if (r->pp > 1 && any(random, 0, 1))
         r->pipeline = (int)any(random, CHOICE_PIPELINE_GPIPE, CHOICE_PIPELINE_ZB_V);
     if (r->pipeline == CHOICE_PIPELINE_INTERLEAVED)
@@ -169,7 +169,7 @@ static void put_differences(struct text *out, const struct choices *a, const str
                       a->accumulation != b->accumulation},
         {"pieces", a->loss_chunks != b->loss_chunks || a->ffn_chunks != b->ffn_chunks},
         {"chunks", a->chunk != b->chunk || (a->chunks > 1 && a->kv_offload != b->kv_offload)},
-        {"compile", (ring || a->profile->chains != CHAINS_FUSED) && a->compile != b->compile},
+        {"compile", (ring || a->profile->chains != CHAINS_FUSED) && a->kernels != b->kernels},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
         if (rows[i].differs)

@@ -95,11 +95,17 @@ static void a_loss_keeps_what_its_implementation_does(void)
     static const struct {
         const char *profile;
         int64_t all, most;
-    } rows[] = {{"neutral", 2, 2},
-                {"fsdp1", 2 + 2, 4},
-                {"deepspeed", 2 + 4 + 4 + 4 + 2, 2 + 4 + 4 + 4},
-                {"torchtitan", 2 + 4 + 4 + 4 + 4 + 2, 4 + 4 + 4},
-                {"hf", 2 + 4 + 4 + 4 + 4 + 2, 4 + 4 + 4}};
+        int loss;
+    } rows[] = {{"neutral", 2, 2, LOSS_PROFILE},
+                {"fsdp1", 2 + 2, 4, LOSS_PROFILE},
+                {"deepspeed", 2 + 4 + 4 + 4 + 2, 2 + 4 + 4 + 4, LOSS_PROFILE},
+                {"megatron", 2 + 4 + 2, 2 + 4, LOSS_PROFILE},
+                {"torchtitan", 2 + 4 + 4 + 4 + 4 + 2, 4 + 4 + 4, LOSS_PROFILE},
+                {"hf", 2 + 4 + 4 + 4 + 4 + 2, 4 + 4 + 4, LOSS_PROFILE},
+                {"torchtitan", 2 + 2, 4, LOSS_COMPILED},
+                {"torchtitan", 2, 2, LOSS_TE},
+                {"neutral", 2 + 4 + 4 + 4 + 4 + 2, 4 + 4 + 4, LOSS_EAGER},
+                {"neutral", 2 + 4 + 4 + 4 + 4 + 2, 2 + 4 + 4 + 4, LOSS_HF}};
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct request request = small(0, 1);
         struct ir ir;
@@ -107,6 +113,7 @@ static void a_loss_keeps_what_its_implementation_does(void)
         int64_t all = 0, most = 0;
         request.strategy = "local";
         request.profile = rows[i].profile;
+        request.loss = rows[i].loss;
         build(&ir, &c, &request, rows[i].profile);
         for (uint32_t op = 0; op < ir.op.count; op++) {
             int64_t live = 0;
@@ -149,7 +156,7 @@ static void internlm_all_reduces_flat_buckets(void)
             if (ir.op.kind[op] == WORK_CAST)
                 bytes_of_casts[i] += work_memory_bytes(&ir.shape[ir.op.shape[op]]);
         struct cost_chain chain[WORK_KIND_COUNT];
-        chains_of(c.profile, false, true, chain);
+        chains_of(c.profile, &c, true, chain);
         CHECK_INT("AdamW is one kernel, or an operator after the other", chain[WORK_ADAMW].kernels,
                   i == 0 ? 0 : 12);
         ir_release(&ir);
