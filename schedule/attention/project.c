@@ -152,12 +152,12 @@ static int64_t norm_width(const struct emit *e, int64_t width)
 }
 
 static struct view head_norm(struct emit *e, uint32_t layer, enum weight weight, struct view x,
-                             buffer_id *rstd, int64_t rows)
+                             struct view *rstd, int64_t rows)
 {
     int64_t cols = norm_width(e, (int64_t)x.count / rows), norms = (int64_t)x.count / cols;
     struct view y = view_all(e, emit_activation(e, "head_norm", rows, (int64_t)x.count / rows));
-    *rstd = emit_buffer(e, "stats", CATEGORY_ACTIVATION, DTYPE_F32, norms, 0);
-    emit_norm(e, layer, weight, x, y, view_all(e, *rstd), norms, cols);
+    *rstd = emit_norm_stats(e, weight, norms, norms * cols * e->kept_beside.heads);
+    emit_norm(e, layer, weight, x, y, *rstd, norms, cols);
     return y;
 }
 
@@ -171,12 +171,11 @@ void head_norms(struct emit *e, uint32_t layer, struct qkv *parts, struct attent
 }
 
 static struct view head_norm_backward(struct emit *e, uint32_t layer, enum weight weight,
-                                      struct view dy, struct view x, buffer_id rstd, int64_t rows)
+                                      struct view dy, struct view x, struct view rstd, int64_t rows)
 {
     int64_t width = (int64_t)x.count / rows, cols = norm_width(e, width);
     struct view dx = view_all(e, emit_activation(e, "d_head_norm", rows, width));
-    emit_norm_backward(e, layer, weight, dy, x, view_all(e, rstd), dx, (int64_t)x.count / cols,
-                       cols);
+    emit_norm_backward(e, layer, weight, dy, x, rstd, dx, (int64_t)x.count / cols, cols);
     return dx;
 }
 

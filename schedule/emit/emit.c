@@ -257,10 +257,27 @@ static bool is_layernorm(const struct emit *e, enum weight weight)
            weight != WEIGHT_K_NORM;
 }
 
-buffer_id emit_norm_stats(struct emit *e, int64_t rows)
+struct view emit_norm_stats(struct emit *e, enum weight weight, int64_t rows, int64_t beside)
 {
-    return emit_buffer(e, "stats", CATEGORY_ACTIVATION, DTYPE_F32, rows,
-                       is_layernorm(e, WEIGHT_NORM1) ? 2 : 0);
+    int64_t each = is_layernorm(e, weight) ? 2 : 1, more = (beside + 3) / 4;
+    struct view all =
+        emit_tensor(e, "stats", CATEGORY_ACTIVATION, DTYPE_F32,
+                    more > 0 ? rows * each + more : rows, more == 0 && each > 1 ? each : 0);
+    return view_part(all, 0, rows * each);
+}
+
+struct view emit_residual(struct emit *e)
+{
+    int64_t rows = e->unit.own_rows, h = e->choices->model->hidden;
+    int64_t wide = e->choices->pp == 1 ? e->kept_beside.input / 2 : 0;
+    return view_part(view_all(e, emit_activation(e, "x", rows, h * (1 + wide))), 0, rows * h);
+}
+
+struct view residual_view(const struct emit *e, buffer_id x)
+{
+    struct view all = view_all(e, x);
+    uint64_t count = (uint64_t)(e->unit.own_rows * e->choices->model->hidden);
+    return all.count > count ? view_part(all, 0, (int64_t)count) : all;
 }
 
 void emit_norm(struct emit *e, uint32_t part, enum weight weight, struct view x, struct view y,

@@ -13,6 +13,7 @@
 #define SCHEDULE_EMIT_EMIT_H
 
 #include "schedule/choices/choices.h"
+#include "schedule/choices/kept.h"
 #include "schedule/ir/ir.h"
 
 #include <stdbool.h>
@@ -69,7 +70,7 @@ struct attention_saved {
     struct view o, lse;
     struct fpdt_chunk *chunk; /* the chunks of FPDT, each with its own attention_saved */
     struct view q_raw, k_raw; /* before the per-head norms, when there are any */
-    buffer_id q_rstd, k_rstd;
+    struct view q_rstd, k_rstd;
 };
 
 /* Buffers of one layer that all subsequences of a sequence share: keys and values so far, each in a buffer of the
@@ -86,13 +87,13 @@ enum { FFN_PARTS = 2 }; /* at most */
 
 struct layer_saved {
     buffer_id ffn; /* what the down projection made; read in the backward of a norm after it only */
-    buffer_id x, norm1, norm1_stats;
+    buffer_id x, norm1;
     struct attention_saved *attention; /* one for each sequence of the micro-batch */
     buffer_id attention_out;           /* [N, heads head_dim] */
     buffer_id projected;               /* what the output projection made; as ffn */
-    buffer_id x2, norm2, norm2_stats;
+    buffer_id x2, norm2;
     struct view norm1_all, *norm2_all; /* of all tensor ranks; norm2_all: per chunk */
-    buffer_id norm1_after_stats, norm2_after_stats;
+    struct view norm1_stats, norm2_stats, norm1_after_stats, norm2_after_stats;
     buffer_id (*up)[FFN_PARTS]; /* per chunk of rows, in parts of its rows: [rows, 2 ffn or ffn] */
     buffer_id *act;             /* per chunk: [rows, ffn] */
 };
@@ -253,6 +254,7 @@ struct emit {
     const struct transformer *whole; /* the whole model */
     struct repeats repeats;          /* the iterations that the list leaves out; all-zero: none */
     struct arena arena;
+    struct kept kept_beside; /* what layers keep beside what ops read */
 
     uint16_t role;  /* the role that is emitted: stage `stage` of the pipeline, or all ranks */
     uint32_t stage; /* 0 without a pipeline */
@@ -377,8 +379,13 @@ void emit_norm(struct emit *e, uint32_t part, enum weight weight, struct view x,
 void emit_norm_backward(struct emit *e, uint32_t part, enum weight weight, struct view dy,
                         struct view x, struct view stats, struct view dx, int64_t rows,
                         int64_t cols);
-/* Makes the statistics buffer that emit_norm() writes: rstd [rows], or mean and rstd [rows, 2]. */
-buffer_id emit_norm_stats(struct emit *e, int64_t rows);
+/* Makes the statistics that emit_norm() writes: rstd [rows], or mean and rstd [rows, 2]. Their buffer has room for
+ * `beside` more bytes, which an implementation keeps for the norm's backward (schedule/choices/kept.h). */
+struct view emit_norm_stats(struct emit *e, enum weight weight, int64_t rows, int64_t beside);
+/* Makes a residual stream [rows, hidden], with room for what a wider one takes. */
+struct view emit_residual(struct emit *e);
+/* Returns the rows of a residual stream. */
+struct view residual_view(const struct emit *e, buffer_id x);
 
 void emit_extend_lifetime(struct emit *e, buffer_id buffer, op_id until);
 void emit_add_dependency(struct emit *e, op_id op, op_id until);

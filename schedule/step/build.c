@@ -288,6 +288,7 @@ static bool build(struct ir *out, const struct choices *c, const struct transfor
     struct emit e = {
         .ir = &staging,
         .choices = c,
+        .kept_beside = kept_of(c),
         .planned = planned,
         .whole = whole,
         .unit = {.n = c->seq / c->hp / c->cp,

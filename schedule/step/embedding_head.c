@@ -53,20 +53,22 @@ buffer_id embedding_forward(struct emit *e)
 {
     int64_t n = e->unit.own_n, h = e->choices->model->hidden;
     e->tags.region = REGION_EMBEDDING;
-    buffer_id x = emit_activation(e, "x", e->unit.own_rows, h);
-    struct view found = tensor_product(e, view_all(e, x), h, "found_all");
+    bool positions = has_weight(e, WEIGHT_POSITIONS);
+    struct view x = positions ? emit_computed(e, "x", CATEGORY_ACTIVATION, e->unit.own_rows, h)
+                              : emit_residual(e);
+    struct view found = tensor_product(e, x, h, "found_all");
     table_forward(e, WEIGHT_EMBEDDING, part_of(e), unit_rows(e, e->tokens, "unit_tokens"), found,
                   e->unit.rows);
-    tensor_scatter(e, found, view_all(e, x), TENSOR_SEQUENCES);
-    if (!has_weight(e, WEIGHT_POSITIONS))
-        return x;
-    buffer_id sum = emit_activation(e, "x", e->unit.own_rows, h);
+    tensor_scatter(e, found, x, TENSOR_SEQUENCES);
+    if (!positions)
+        return x.buffer;
+    struct view sum = emit_residual(e);
     buffer_id place = emit_activation(e, "place", e->unit.own_rows, h);
     for (int64_t i = 0; i < e->choices->micro_batch; i++)
         table_forward(e, WEIGHT_POSITIONS, 0, own_positions(e, i), view_rows(place, i * n, n, h),
                       n);
-    emit_add(e, view_all(e, x), view_all(e, place), view_all(e, sum));
-    return sum;
+    emit_add(e, x, view_all(e, place), sum);
+    return sum.buffer;
 }
 
 /* Emits one table's gradient from rows of dx; index holds the table row of each. */
@@ -345,11 +347,12 @@ buffer_id head(struct emit *e, buffer_id x)
     uint32_t part = part_after_layers(e, PART_HEAD);
     buffer_id normed = emit_activation(e, "norm", e->unit.own_rows, h);
     buffer_id d_normed = emit_activation(e, "d_norm", e->unit.own_rows, h);
-    buffer_id stats = emit_norm_stats(e, e->unit.own_rows);
+    struct view stats = emit_norm_stats(e, WEIGHT_FINAL_NORM, e->unit.own_rows,
+                                        e->unit.own_rows * h * e->kept_beside.first);
     buffer_id dx = emit_activation(e, "dx", e->unit.own_rows, h);
 
     e->tags.region = REGION_NORM;
-    emit_norm(e, part, WEIGHT_FINAL_NORM, view_all(e, x), view_all(e, normed), view_all(e, stats),
+    emit_norm(e, part, WEIGHT_FINAL_NORM, residual_view(e, x), view_all(e, normed), stats,
               e->unit.own_rows, h);
     e->tags.region = REGION_LOSS;
     struct loss_rows r = {.all_labels = unit_rows(e, e->labels, "unit_labels")};
@@ -379,7 +382,7 @@ buffer_id head(struct emit *e, buffer_id x)
     e->tags.phase = PHASE_BACKWARD;
     emit_wide_sum_end(e, part, WEIGHT_HEAD);
     e->tags.region = REGION_NORM;
-    emit_norm_backward(e, part, WEIGHT_FINAL_NORM, view_all(e, d_normed), view_all(e, x),
-                       view_all(e, stats), view_all(e, dx), e->unit.own_rows, h);
+    emit_norm_backward(e, part, WEIGHT_FINAL_NORM, view_all(e, d_normed), residual_view(e, x),
+                       stats, view_all(e, dx), e->unit.own_rows, h);
     return dx;
 }

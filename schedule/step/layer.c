@@ -83,6 +83,19 @@ static uint32_t wide_parts(const struct emit *e, int64_t rows)
     return halves ? FFN_PARTS : 1;
 }
 
+/* Returns how many rows of the feed-forward width hold what is kept beside its first product. */
+static int64_t beside_rows(const struct emit *e, int64_t rows)
+{
+    return rows * e->kept_beside.act / 2;
+}
+
+/* True if selective checkpointing keeps the whole first product, so that what is kept beside it, which is recomputed,
+ * lies with the activation's result. */
+static bool keeps_product(const struct emit *e, uint32_t parts)
+{
+    return e->choices->activations == CHOICE_ACTIVATIONS_SELECTIVE_OP && parts == 1;
+}
+
 /* Emits a piece's first product and its activation. */
 static void mlp_wide(struct emit *e, uint32_t layer, struct view x, buffer_id up[FFN_PARTS],
                      buffer_id act, int64_t rows, enum chain chain)
@@ -90,16 +103,21 @@ static void mlp_wide(struct emit *e, uint32_t layer, struct view x, buffer_id up
     const struct transformer *model = e->choices->model;
     int64_t h = model->hidden, f = model->ffn, width = gated(e) ? 2 * f : f;
     uint32_t parts = wide_parts(e, rows);
+    /* what is kept beside the first product of all rows lies in its last part, which is recomputed if any is */
+    int64_t beside = keeps_product(e, parts) || computed_again(e) ? 0 : beside_rows(e, rows);
     for (uint32_t i = 0; i < parts; i++) {
         struct piece part = emit_piece(rows, parts, i);
-        up[i] = emit_activation(e, "up", part.rows, width);
+        bool last = i + 1 == parts && beside > 0;
+        up[i] = last ? emit_buffer(e, "up", CATEGORY_ACTIVATION, (enum dtype)e->choices->dtype,
+                                   part.rows * width + beside * f, 0)
+                     : emit_activation(e, "up", part.rows, width);
         emit_matmul(e, MATMUL_NT, view_part(x, part.begin * h, part.rows * h),
                     weight_view(e, layer, WEIGHT_UP), optional_weight(e, layer, WEIGHT_UP_BIAS),
-                    view_all(e, up[i]), part.rows, width, h);
+                    view_rows(up[i], 0, part.rows, width), part.rows, width, h);
         struct work work = {.kind = gated(e) ? WORK_SWIGLU : WORK_GELU,
                             .activation = {part.rows, f, touches(e, chain), function_of(e)}};
-        emit_op(e, e->stream.compute, &work, (struct view[]){view_all(e, up[i])}, 1,
-                (struct view[]){view_rows(act, part.begin, part.rows, f)}, 1);
+        emit_op(e, e->stream.compute, &work, (struct view[]){view_rows(up[i], 0, part.rows, width)},
+                1, (struct view[]){view_rows(act, part.begin, part.rows, f)}, 1);
     }
     if (!computed_again(e))
         emit_mark_saved_product(e, up[0]);
@@ -116,8 +134,9 @@ static void mlp_wide_backward(struct emit *e, const buffer_id up[FFN_PARTS], buf
             .kind = gated(e) ? WORK_SWIGLU_BACKWARD : WORK_GELU_BACKWARD,
             .activation = {part.rows, f, touches(e, CHAIN_BACKWARD), function_of(e)}};
         emit_op(e, e->stream.compute, &work,
-                (struct view[]){view_rows(d_act, part.begin, part.rows, f), view_all(e, up[i])}, 2,
-                (struct view[]){view_rows(d_up, part.begin, part.rows, width)}, 1);
+                (struct view[]){view_rows(d_act, part.begin, part.rows, f),
+                                view_rows(up[i], 0, part.rows, width)},
+                2, (struct view[]){view_rows(d_up, part.begin, part.rows, width)}, 1);
     }
 }
 
@@ -131,7 +150,8 @@ static void mlp_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id y
         if (piece.rows == 0) /* of a short subsequence */
             break;
         int64_t rows = piece.rows * (int64_t)e->choices->row_ranks;
-        buffer_id act = saved->act[i] = emit_activation(e, "act", rows, f);
+        int64_t more = keeps_product(e, wide_parts(e, rows)) ? beside_rows(e, rows) : 0;
+        buffer_id act = saved->act[i] = emit_activation(e, "act", rows + more, f);
         struct view y_rows = view_rows(y, piece.begin, piece.rows, h);
         e->tags.chunk = e->choices->ffn_chunks > 1 ? (uint16_t)i : IR_NONE16;
         struct view x_rows = tensor_gather_input(e, view_rows(x, piece.begin, piece.rows, h), h,
@@ -139,7 +159,7 @@ static void mlp_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id y
         saved->norm2_all[i] = x_rows;
         mlp_wide(e, layer, x_rows, saved->up[i], act, rows, CHAIN_FORWARD);
         struct view product = tensor_product(e, y_rows, h, "ffn_all");
-        emit_matmul(e, MATMUL_NT, view_all(e, act), weight_view(e, layer, WEIGHT_DOWN),
+        emit_matmul(e, MATMUL_NT, view_rows(act, 0, rows, f), weight_view(e, layer, WEIGHT_DOWN),
                     product_bias(e, layer, WEIGHT_DOWN_BIAS), product, rows, h, f);
         tensor_scatter(e, product, y_rows, TENSOR_ANY);
     }
@@ -160,7 +180,8 @@ static void mlp_backward(struct emit *e, uint32_t layer, buffer_id dy, buffer_id
         int64_t rows = piece.rows * (int64_t)e->choices->row_ranks;
         struct view own = view_rows(dy, piece.begin, piece.rows, h);
         struct view dx_rows = view_rows(dx, piece.begin, piece.rows, h);
-        buffer_id d_act = emit_activation(e, "d_act", rows, f);
+        int64_t more = computed_again(e) ? 0 : rows * e->kept_beside.d_act / 2;
+        buffer_id d_act = emit_activation(e, "d_act", rows + more, f);
         buffer_id d_up = emit_activation(e, "d_up", rows, up);
         e->tags.chunk = e->choices->ffn_chunks > 1 ? (uint16_t)i : IR_NONE16;
         if (computed_again(e)) {
@@ -172,8 +193,9 @@ static void mlp_backward(struct emit *e, uint32_t layer, buffer_id dy, buffer_id
         }
         struct view dy_rows = tensor_gather(e, own, h, TENSOR_ANY, "dy_all", false);
         emit_matmul(e, MATMUL_NN, dy_rows, weight_view(e, layer, WEIGHT_DOWN), view_none(),
-                    view_all(e, d_act), rows, f, h);
-        emit_weight_grad(e, layer, WEIGHT_DOWN, dy_rows, view_all(e, saved->act[i]), h, f, rows);
+                    view_rows(d_act, 0, rows, f), rows, f, h);
+        emit_weight_grad(e, layer, WEIGHT_DOWN, dy_rows, view_rows(saved->act[i], 0, rows, f), h, f,
+                         rows);
         emit_bias_grad(e, layer, WEIGHT_DOWN_BIAS, own, piece.rows, h);
         mlp_wide_backward(e, saved->up[i], d_act, d_up, rows);
         /* the gather of the second product's input is issued after the first product, and the scatter of the first
@@ -196,37 +218,47 @@ static void mlp_backward(struct emit *e, uint32_t layer, buffer_id dy, buffer_id
 
 /* ---- one layer ---- */
 
+/* Returns the bytes an element that an implementation keeps beside the input of a norm and the norm's result, which are
+ * as many. */
+static int64_t kept_beside(const struct emit *e, enum weight weight)
+{
+    const struct kept *kept = &e->kept_beside;
+    return weight == WEIGHT_NORM1   ? kept->first + kept->inputs1
+           : weight == WEIGHT_NORM2 ? kept->second + kept->inputs2
+                                    : kept->after;
+}
+
 static buffer_id norm_of(struct emit *e, uint32_t layer, enum weight weight, const char *name,
-                         buffer_id x, buffer_id *stats)
+                         buffer_id x, struct view *stats)
 {
     int64_t rows = e->unit.own_rows, h = e->choices->model->hidden;
     e->tags.region = REGION_NORM;
     buffer_id y = emit_activation(e, name, rows, h);
-    *stats = emit_norm_stats(e, rows);
-    emit_norm(e, layer, weight, view_all(e, x), view_all(e, y), view_all(e, *stats), rows, h);
+    *stats = emit_norm_stats(e, weight, rows, rows * h * kept_beside(e, weight));
+    emit_norm(e, layer, weight, residual_view(e, x), view_all(e, y), *stats, rows, h);
     return y;
 }
 
 static buffer_id norm_backward(struct emit *e, uint32_t layer, enum weight weight, const char *name,
-                               buffer_id dy, buffer_id x, buffer_id stats)
+                               buffer_id dy, buffer_id x, struct view stats)
 {
     int64_t rows = e->unit.own_rows, h = e->choices->model->hidden;
     buffer_id dx = emit_activation(e, name, rows, h);
-    emit_norm_backward(e, layer, weight, view_all(e, dy), view_all(e, x), view_all(e, stats),
+    emit_norm_backward(e, layer, weight, view_all(e, dy), residual_view(e, x), stats,
                        view_all(e, dx), rows, h);
     return dx;
 }
 
 /* Emits the norm that begins a branch, if it has one, and returns what the branch reads. */
 static buffer_id norm_before(struct emit *e, uint32_t layer, enum weight weight, buffer_id x,
-                             buffer_id *stats)
+                             struct view *stats)
 {
     return norms_before(e) ? norm_of(e, layer, weight, "norm", x, stats) : x;
 }
 
 /* Emits the gradient of norm_before(), to which the residual's, d_residual, is added. */
 static buffer_id norm_before_backward(struct emit *e, uint32_t layer, enum weight weight,
-                                      buffer_id dy, buffer_id x, buffer_id stats,
+                                      buffer_id dy, buffer_id x, struct view stats,
                                       buffer_id d_residual)
 {
     int64_t rows = e->unit.own_rows, h = e->choices->model->hidden;
@@ -242,21 +274,24 @@ static buffer_id norm_before_backward(struct emit *e, uint32_t layer, enum weigh
 /* Emits the norm that ends a branch, if it has one, and returns the residual x plus the branch, plus the bias of the
  * branch's last product where that product does not add it (product_bias()). */
 static buffer_id end_branch(struct emit *e, uint32_t layer, enum weight norm, enum weight bias,
-                            buffer_id x, buffer_id branch, buffer_id *stats)
+                            buffer_id x, buffer_id branch, struct view *stats)
 {
     if (norms_after(e)) {
         branch = norm_of(e, layer, norm, "norm_after", branch, stats);
         e->tags.region = REGION_LINEAR;
     }
-    buffer_id sum = emit_activation(e, "x", e->unit.own_rows, e->choices->model->hidden);
-    emit_add_bias(e, view_all(e, x), view_all(e, branch),
-                  e->tensor.size > 1 ? optional_weight(e, layer, bias) : view_none(),
-                  view_all(e, sum));
-    return sum;
+    /* of the sum before the feed-forward part, the norm's statistics have what is kept beside it */
+    struct view sum = bias == WEIGHT_O_BIAS
+                          ? emit_computed(e, "x", CATEGORY_ACTIVATION, e->unit.own_rows,
+                                          e->choices->model->hidden)
+                          : emit_residual(e);
+    emit_add_bias(e, residual_view(e, x), view_all(e, branch),
+                  e->tensor.size > 1 ? optional_weight(e, layer, bias) : view_none(), sum);
+    return sum.buffer;
 }
 
 static buffer_id norm_after_backward(struct emit *e, uint32_t layer, enum weight weight,
-                                     buffer_id dy, buffer_id x, buffer_id stats)
+                                     buffer_id dy, buffer_id x, struct view stats)
 {
     if (!norms_after(e))
         return dy;
@@ -290,6 +325,8 @@ buffer_id layer_forward(struct emit *e, uint32_t layer, buffer_id x)
     emit_matmul(e, MATMUL_NT, view_all(e, saved->attention_out), weight_view(e, layer, WEIGHT_O),
                 product_bias(e, layer, WEIGHT_O_BIAS), product, e->unit.rows, h, q);
     tensor_scatter(e, product, projected, TENSOR_SEQUENCES);
+    if (has_weight(e, WEIGHT_O_BIAS)) /* aten.addmm, of which selective checkpointing saves all */
+        emit_mark_saved_product(e, saved->projected);
     saved->x2 = end_branch(e, layer, WEIGHT_NORM1_AFTER, WEIGHT_O_BIAS, x, saved->projected,
                            &saved->norm1_after_stats);
 
@@ -318,6 +355,9 @@ buffer_id layer_backward(struct emit *e, uint32_t layer, buffer_id dy)
                              e->last_compute); /* a product that stays, read or not */
     buffer_id dx2 =
         norm_before_backward(e, layer, WEIGHT_NORM2, d_norm2, saved->x2, saved->norm2_stats, dy);
+
+    if (e->choices->activations == CHOICE_ACTIVATIONS_SELECTIVE_OP && has_weight(e, WEIGHT_O_BIAS))
+        emit_extend_lifetime(e, saved->projected, e->last_compute);
 
     e->tags.region = REGION_LINEAR;
     e->before_wo = e->last_compute;

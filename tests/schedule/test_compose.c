@@ -156,8 +156,8 @@ static void what_the_backward_does_not_read_is_not_repeated(void)
     ir_release(&ir);
 }
 
-/* Recomputed flops by hand. If every second product is recomputed, it is the output projection and, with SwiGLU, half
- * of the product of w1 and w3. If every second layer is recomputed, each takes the flops that it takes with full
+/* Recomputed flops by hand. If every second product is recomputed, it is the output projection, unless it has a bias,
+ * and, with SwiGLU, half of the product of w1 and w3. If every second layer is recomputed, each takes the flops that it takes with full
  * recomputation, which leaves out what no backward reads. */
 static void every_second_product_or_layer_is_repeated(void)
 {
@@ -168,7 +168,7 @@ static void every_second_product_or_layer_is_repeated(void)
         struct choices c;
         int64_t recomputed = m->layers / 2;
         double rows = 64, h = (double)m->hidden, f = (double)m->ffn;
-        double wo = 2 * rows * h * (double)transformer_q_width(m);
+        double wo = m->bias_o ? 0 : 2 * rows * h * (double)transformer_q_width(m);
         double w3 = m->activation == ACTIVATION_SWIGLU ? 2 * rows * h * f : 0;
         request.strategy = "local";
         request.profile = "torchtitan";

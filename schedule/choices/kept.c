@@ -1,0 +1,53 @@
+#include "schedule/choices/kept.h"
+
+#include "schedule/choices/chains.h"
+#include "schedule/choices/profile.h"
+
+static const struct kept rows[] = {
+#define KEPT(code, kernels, ...) {CODE_##code, KERNELS_##kernels, __VA_ARGS__},
+#include "schedule/choices/kept.def"
+#undef KEPT
+};
+
+/* Returns whose code a layer is, if its operators are PyTorch's: torchtitan's layers are alike, transformers has a
+ * module for each family. */
+static enum layer_code code_of(const struct choices *c)
+{
+    struct choices eager = *c;
+    if (eager.kernels != KERNELS_EAGER)
+        eager.kernels = KERNELS_PROFILE;
+    switch (chains_used(c->profile, &eager)) {
+    case CHAINS_TORCHTITAN:
+        return CODE_TITAN;
+    case CHAINS_HF:
+    case CHAINS_HF_AUTOCAST:
+        return !transformer_gated(c->model)        ? CODE_GPT2
+               : c->model->norm_place == NORM_BOTH ? CODE_GEMMA
+                                                   : CODE_LLAMA;
+    default:
+        return CODE_FUSED;
+    }
+}
+
+struct kept kept_of(const struct choices *c)
+{
+    const bool sharded =
+        (c->weights == CHOICE_WEIGHTS_ZERO3 || c->weights == CHOICE_WEIGHTS_HSDP) &&
+        c->ranks > c->tp * c->pp;
+    /* torchtitan: FSDP's mixed precision computes in bf16, and without FSDP maybe_enable_amp() is autocast */
+    const bool autocast = c->profile->chains == CHAINS_HF_AUTOCAST ||
+                          (c->profile->chains == CHAINS_TORCHTITAN && !sharded);
+    const uint8_t kernels = c->kernels == KERNELS_PROFILE ? (uint8_t)KERNELS_EAGER : c->kernels;
+    const enum layer_code code = code_of(c);
+    struct kept kept = {.code = CODE_FUSED};
+    /* a copy to the host is one of what an op wrote: --activations ratio copies any tensor, offload the input */
+    if (c->dtype == DTYPE_F32 || c->activations == CHOICE_ACTIVATIONS_RATIO)
+        return kept;
+    kept.code = (uint8_t)code; /* compiled layers without a row keep what ops read */
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        if (rows[i].code == code && rows[i].kernels == kernels && rows[i].autocast == autocast)
+            kept = rows[i];
+    if (c->activations == CHOICE_ACTIVATIONS_OFFLOAD)
+        kept.input = 0;
+    return kept;
+}

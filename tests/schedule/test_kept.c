@@ -1,0 +1,229 @@
+/* tests/schedule/test_kept.c: what the schedule of a layer keeps for its backward, and the most that its backward
+ * holds, beside what PyTorch does (tests/data/pytorch/kept.csv, which tests/scripts/kept_bytes.py recorded). */
+#include "base/text.h"
+#include "tests/schedule/composed.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { TOKENS = 1024, LAYER = 1, LAYERS = 3 };
+
+/* Returns a model with the recorded sizes; h, f, heads and head dim are those of kept_bytes.py. */
+static struct transformer model_of(const char *name)
+{
+    struct transformer m = {.name = "recorded",
+                            .layers = LAYERS,
+                            .hidden = 640,
+                            .heads = 8,
+                            .kv_heads = 2,
+                            .head_dim = 64,
+                            .ffn = 1792,
+                            .vocab = 64,
+                            .activation = ACTIVATION_SWIGLU,
+                            .norm = NORM_RMSNORM,
+                            .norm_eps = 1e-5,
+                            .rope_theta = 10000};
+    if (strcmp(name, "qwen3") == 0 || strcmp(name, "gemma3") == 0)
+        m.qk_norm = true;
+    if (strcmp(name, "gemma3") == 0) {
+        m.norm_place = NORM_BOTH;
+        m.activation = ACTIVATION_GEGLU;
+    }
+    if (strcmp(name, "gpt2") == 0) {
+        m.norm = NORM_LAYERNORM;
+        m.bias_qkv = m.bias_o = m.bias_ffn = true;
+        m.activation = ACTIVATION_GELU;
+        m.heads = m.kv_heads = 10;
+        m.positions = POSITIONS_LEARNED;
+        m.max_positions = TOKENS;
+    }
+    return m;
+}
+
+/* The first op that touches a buffer, and the last of its free set. */
+struct life {
+    uint32_t first, last;
+};
+
+static struct life *lives_of(const struct ir *ir)
+{
+    struct life *life = calloc(ir->buffer.count + 1, sizeof *life);
+    for (uint32_t b = 0; b < ir->buffer.count; b++)
+        life[b].first = IR_NONE;
+    for (uint32_t op = ir->op.count; op-- > 0;)
+        for (uint32_t k = 0; k < (uint32_t)ir->op.reads[op] + ir->op.writes[op]; k++)
+            life[ir_touched(ir, op, k)].first = op;
+    for (uint32_t b = 0; b < ir->buffer.count; b++)
+        for (uint32_t k = 0; k < ir->buffer.free_count[b]; k++) {
+            uint32_t at = ir_free_set(ir, b)[k].i;
+            life[b].last = at > life[b].last ? at : life[b].last;
+        }
+    return life;
+}
+
+static bool is_state(const struct ir *ir, uint32_t b)
+{
+    return ir->buffer.free_count[b] == 0 || ir->buffer.category[b] == CATEGORY_GRADIENT ||
+           ir->buffer.category[b] == CATEGORY_PARAMETER;
+}
+
+static bool in_backward(const struct ir *ir, uint32_t op)
+{
+    return ir->op.phase[op] == PHASE_BACKWARD || ir->op.phase[op] == PHASE_RECOMPUTE;
+}
+
+/* Returns the bytes a token that the middle layer's forward leaves for a backward: of equal layers, as many as the
+ * layer itself keeps, since it makes the input of the next one. */
+static double kept(const struct ir *ir, const struct life *life)
+{
+    double bytes = 0;
+    for (uint32_t b = 0; b < ir->buffer.count; b++)
+        if (!is_state(ir, b) && life[b].first != IR_NONE && ir->op.layer[life[b].first] == LAYER &&
+            ir->op.phase[life[b].first] == PHASE_FORWARD && in_backward(ir, life[b].last))
+            bytes += (double)ir_buffer_bytes(ir, (buffer_id){b});
+    return bytes / TOKENS;
+}
+
+/* Returns the most bytes a token that the middle layer's backward holds above those that live when it begins, gradients
+ * of its weights in 16 bits included. */
+static double peak(const struct ir *ir, const struct life *life)
+{
+    double before = -1, most = 0, gradients = 0;
+    for (uint32_t op = 0; op < ir->op.count; op++) {
+        double live = 0;
+        if (ir->op.layer[op] != LAYER || !in_backward(ir, op) ||
+            ir->op.region[op] == REGION_WEIGHTS)
+            continue;
+        for (uint32_t b = 0; b < ir->buffer.count; b++) {
+            bool there = life[b].first < op || (life[b].first == op && before >= 0);
+            if (!is_state(ir, b) && there && life[b].last >= op)
+                live += (double)ir_buffer_bytes(ir, (buffer_id){b});
+        }
+        before = before < 0 ? live : before;
+        const struct work *work = ir_work(ir, op);
+        if (work->kind == WORK_MATMUL && work->matmul.form == MATMUL_TN)
+            gradients += 2 * (double)work->matmul.m * (double)work->matmul.n;
+        most = fmax(most, live - before + gradients);
+    }
+    return most / TOKENS;
+}
+
+/* Where the schedule keeps other bytes a token than PyTorch, and why. */
+static const struct exception {
+    const char *row;   /* how the line of the file begins */
+    double kept, peak; /* more bytes kept; the tolerance of the peak */
+} exceptions[] = {
+    /* a schedule has one product for q, k and v, which is saved whole; PyTorch recomputes k: 2kv */
+    {"titan,bf16,eager,selective-op", 2 * 128, 0.03},
+    {"titan,autocast,eager,selective-op", 2 * 128, 0.03},
+    {"llama,bf16,eager,selective-op", 2 * 128, 0.03},
+    {"llama,autocast,eager,selective-op", 2 * 128, 0.03},
+    {"qwen3,bf16,eager,selective-op", 2 * 128, 0.03},
+    {"qwen3,autocast,eager,selective-op", 2 * 128, 0.03},
+    /* the same, and 16h of fp32 gradients inside the backward of Gemma's last norm, which a schedule lacks */
+    {"gemma3,bf16,eager,selective-op", 2 * 128, 0.12},
+    {"gemma3,autocast,eager,selective-op", 2 * 128, 0.12},
+    {"gemma3,bf16,eager", 0, 0.12},
+    {"gemma3,autocast,eager", 0, 0.12},
+    /* compiled code recomputes the residual sum after a norm at the end of a branch: 2h */
+    {"gemma3,bf16,compiled", 2 * 640, 0.03},
+    {"gemma3,autocast,compiled", 2 * 640, 0.03},
+    /* the output of attention's projection is held a little longer than PyTorch holds it: 2h */
+    {"gpt2,bf16,eager,selective-op", 0, 0.04},
+    /* of LayerNorm one statistic less for each norm */
+    {"gpt2,bf16,compiled", 8, 0.03},
+};
+
+static struct exception exception_of(const char *line)
+{
+    for (size_t i = 0; i < ARRAY_LEN(exceptions); i++)
+        if (strncmp(line, exceptions[i].row, strlen(exceptions[i].row)) == 0)
+            return exceptions[i];
+    return (struct exception){line, 0, 0.03};
+}
+
+enum { LAYER_NAME, DTYPE, KERNELS, ACTIVATIONS, KEPT, PEAK, COLUMNS };
+
+/* Fills the request of a row. torchtitan computes in bf16 where FSDP shards weights, under autocast where none does. */
+static struct request request_of(char *const column[COLUMNS], const struct transformer *model)
+{
+    const bool titan = strcmp(column[LAYER_NAME], "titan") == 0;
+    const bool autocast = strcmp(column[DTYPE], "autocast") == 0;
+    struct request r = small(0, titan && !autocast ? 2 : 1);
+    r.model = model;
+    r.strategy = "local";
+    r.seq = TOKENS;
+    r.weights = titan && !autocast ? CHOICE_WEIGHTS_ZERO3 : CHOICE_WEIGHTS_REPLICATED;
+    r.profile = titan ? "torchtitan" : autocast ? "hf-ddp" : "hf";
+    r.kernels = strcmp(column[KERNELS], "eager") == 0 ? KERNELS_PROFILE : KERNELS_COMPILED;
+    r.activations = strcmp(column[ACTIVATIONS], "keep") == 0   ? CHOICE_ACTIVATIONS_KEEP
+                    : strcmp(column[ACTIVATIONS], "full") == 0 ? CHOICE_ACTIVATIONS_FULL
+                                                               : CHOICE_ACTIVATIONS_SELECTIVE_OP;
+    return r;
+}
+
+/* The whole peak is compared, with what is kept, since a schedule may keep a part longer that it then does not make
+ * again. Rows of one layer and dtype stand together, and the first of them has what is kept without checkpointing. */
+static void layers_keep_what_pytorch_keeps(void)
+{
+    struct text csv = {0};
+    struct diag diag = {0};
+    int kept_rows = 0, peak_rows = 0;
+    double all[32] = {0}; /* kept without checkpointing, by line of the part of fake CUDA tensors */
+    const char *names[32] = {0};
+    size_t known = 0, row = 0;
+    char lines[64][96];
+    CHECK_INT("csv", text_read(&csv, check_path("data/pytorch/kept.csv"), &diag), STATUS_OK);
+    for (char *line = strchr(csv.data, '\n') + 1, *end;
+         row < ARRAY_LEN(lines) && (end = strchr(line, '\n')) != NULL; line = end + 1, row++) {
+        char text[96], *column[COLUMNS];
+        snprintf(text, sizeof text, "%.*s", (int)(end - line), line);
+        char *at = text, *whole = lines[row];
+        snprintf(whole, sizeof lines[row], "%s", text);
+        for (int i = 0; i < COLUMNS; i++) {
+            column[i] = at;
+            at += strcspn(at, ",");
+            at += *at == ',' ? (*at = '\0', 1) : 0;
+        }
+        const struct transformer model = model_of(column[LAYER_NAME]);
+        const struct request request = request_of(column, &model);
+        const struct exception exception = exception_of(whole);
+        const bool keeps = strcmp(column[ACTIVATIONS], "keep") == 0;
+        struct choices c;
+        struct ir ir;
+        if (build(&ir, &c, &request, whole)) {
+            struct life *life = lives_of(&ir);
+            const double ours = kept(&ir, life), held = peak(&ir, life);
+            double theirs = strtod(column[KEPT], NULL);
+            if (column[KEPT][0] != '\0') {
+                CHECK_CLOSE(whole, ours, theirs + exception.kept, 0.1 / theirs);
+                kept_rows++;
+            }
+            if (keeps && column[KEPT][0] != '\0' && strcmp(column[KERNELS], "eager") == 0) {
+                names[known] = whole;
+                all[known++] = theirs;
+            }
+            for (size_t i = 0; i < known && column[KEPT][0] == '\0'; i++)
+                if (strncmp(names[i], whole, (size_t)(column[KERNELS] - text)) == 0)
+                    theirs = all[i];
+            if (column[PEAK][0] != '\0') {
+                CHECK_CLOSE(whole, ours + held, theirs + strtod(column[PEAK], NULL),
+                            exception.peak);
+                peak_rows++;
+            }
+            free(life);
+            ir_release(&ir);
+        }
+    }
+    CHECK_INT("rows of kept bytes", kept_rows, 40);
+    CHECK_INT("rows of peaks", peak_rows, 30);
+    text_release(&csv);
+    diag_release(&diag);
+}
+
+static const struct check_case cases[] = {
+    {"layers keep what PyTorch keeps", layers_keep_what_pytorch_keeps},
+};
+
+CHECK_MAIN("kept", cases)
