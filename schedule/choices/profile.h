@@ -73,6 +73,9 @@ struct profile {
     bool
         expandable_segments; /* the setting of PyTorch's allocator: schedule/reserved/caching_allocator.h */
     uint8_t grad_dtype; /* enum dtype of accumulated weight gradients */
+    /* zero_grad(set_to_none=True): a gradient is allocated when the backward reaches its weight, and the step begins
+     * without any */
+    bool grads_to_none;
     /* FSDP: embedding, final norm and head are one unit, gathered once in a micro-batch for forward and backward, and
      * reduced after both have their gradients */
     bool root_unit;

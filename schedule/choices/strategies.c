@@ -208,6 +208,7 @@ static const struct profile profiles[] = {
      .loss = LOSS_EAGER,                /* cross_entropy(pred.float()); train.py: "del pred" before the backward */
      .expandable_segments = true,       /* run_llama_train.sh: PYTORCH_CUDA_ALLOC_CONF */
      .grad_dtype = DTYPE_F32,           /* mixed_precision_reduce */
+     .grads_to_none = true,             /* zero_grad(), whose set_to_none is true by default */
      .params_f32 = true,                /* fully_shard with mixed_precision_param = bfloat16 */
      .gather_copies = true, .gathers_apart = true, /* _fsdp_collectives.py: foreach_all_gather(), _copy_out() */
      .root_unit = true,                 /* fully_shard(model): tok_embeddings, norm and output; _lazy_init() keeps the root after the forward */
@@ -220,6 +221,7 @@ static const struct profile profiles[] = {
      .recompute_whole = true,           /* checkpoint_wrapper of PyTorch 1.13: the whole block */
      .loss = LOSS_COMPILED,              /* mpt_causal_lm: loss_fn is fused_crossentropy unless a file says otherwise */
      .grad_dtype = DTYPE_F32,           /* mixed_precision DEFAULT: reduce_dtype float32 */
+     .grads_to_none = true,             /* zero_grad(), whose set_to_none is true by default */
      .params_f32 = true,                /* and param_dtype bfloat16: cast to be gathered */
      .flattens_gradients = true,        /* SplitBackward, _runtime_utils.py: _post_backward_hook() */
      .gathers_apart = true,             /* _unshard(): unshard_stream */
@@ -233,6 +235,7 @@ static const struct profile profiles[] = {
      PYTORCH,                           /* as torchtitan; cp_comm_strategy's default is the all-gather */
      .loss = LOSS_EAGER,                /* ForCausalLMLoss: cross_entropy(logits.float()); compute_loss() drops the outputs */
      .grad_dtype = DTYPE_BF16,          /* MixedPrecisionPolicy of bf16: reduce_dtype too */
+     .grads_to_none = true,             /* zero_grad(), whose set_to_none is true by default */
      .params_f32 = true,                /* fsdp2_prepare_model() upcasts to fp32 */
      .gather_copies = true, .gathers_apart = true, /* FSDP2, as torchtitan */
      .root_unit = true,                 /* fully_shard of decoder layers, then of the model */
@@ -246,6 +249,7 @@ static const struct profile profiles[] = {
      PYTORCH,                           /* it has no ring: as hf */
      .loss = LOSS_EAGER,                /* as hf */
      .grad_dtype = DTYPE_F32,           /* .grad has the parameters' type, and DDP reduces it */
+     .grads_to_none = true,             /* zero_grad(), whose set_to_none is true by default */
      .params_f32 = true,                /* bf16=True: torch.autocast() over fp32 parameters */
      .bucket_elements = 6553600,        /* bucket_cap_mb of DistributedDataParallel: 25 MiB */
      .clipping = CLIPPING_IN_PLACE,     /* clip_grad_norm_() */

@@ -41,6 +41,12 @@ bool weights_root_unit(const struct choices *c)
            c->scope == SCOPE_STEP;
 }
 
+bool weights_make_gradients(const struct choices *c)
+{
+    return c->profile->grads_to_none && c->scope == SCOPE_STEP && c->pp == 1 &&
+           c->accumulation == 1 && c->subsequences == 1;
+}
+
 bool weights_clip_gradients(const struct choices *c)
 {
     return c->profile->clipping != CLIPPING_NONE && c->scope == SCOPE_STEP;

@@ -249,7 +249,8 @@ struct ir {
 #define IR_RANGE 0x80000000u
 
 /* buffer flags */
-#define BUFFER_PERSISTENT 1u /* exists during the whole step (bound buffers always do) */
+/* exists during the whole step, as bound buffers do, but for gradients that are made during the backward */
+#define BUFFER_PERSISTENT 1u
 /* A persistent buffer that the modelled implementation holds as part of another buffer. It has bytes in the arena,
  * but none in the predicted memory of the implementation. */
 #define BUFFER_PART 2u

@@ -229,6 +229,10 @@ bool parse_buffer(struct parser *p)
     if (value[PART].at)
         desc.flags |= BUFFER_PART;
     buffer_id buffer = ir_add_named_buffer(p->ir, name.at, name.size, &desc);
+    /* a gradient that is freed does not exist before its first writer */
+    if (value[FREE].at && !value[PERSISTENT].at && desc.binding != IR_NONE16 &&
+        p->ir->binding[desc.binding].kind == BINDING_GRAD)
+        p->ir->buffer.flags[buffer.i] &= (uint8_t)~BUFFER_PERSISTENT;
     if (offset >= 0)
         p->ir->buffer.offset[buffer.i] = (uint64_t)offset;
     return value[FREE].at ? parse_free(p, value[FREE], buffer) : true;

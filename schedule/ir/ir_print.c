@@ -200,7 +200,8 @@ static void put_buffer_row(struct text *out, const struct ir *ir, uint32_t b, bo
     put_label(out, " layer=", t->layer[b]);
     if (t->binding[b] != IR_NONE16)
         put_binding(out, ir, &ir->binding[t->binding[b]]);
-    else if (t->flags[b] & BUFFER_PERSISTENT)
+    if ((t->flags[b] & BUFFER_PERSISTENT) &&
+        (t->binding[b] == IR_NONE16 || t->free_count[b] > 0)) /* bound buffers are, if not freed */
         text_puts(out, " persistent");
     if (t->flags[b] & BUFFER_PART)
         text_puts(out, " part");

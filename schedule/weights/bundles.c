@@ -240,6 +240,8 @@ static buffer_id state_buffer(struct emit *e, uint32_t bundle, const char *stem,
     bool host = kind != BINDING_GRAD && kind != BINDING_PARAM &&
                 e->choices->optimizer == CHOICE_OPTIMIZER_HOST;
     e->ir->buffer.memory[buffer.i] = host ? MEMORY_PINNED : MEMORY_HBM;
+    if (kind == BINDING_GRAD && weights_make_gradients(e->choices))
+        e->ir->buffer.flags[buffer.i] &= (uint8_t)~BUFFER_PERSISTENT;
     return buffer;
 }
 

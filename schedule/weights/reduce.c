@@ -35,7 +35,7 @@ void shard_fill_padding(struct shard *s, uint32_t row, uint32_t op)
 {
     const struct bundle_state *bundle = &s->e->weights.bundle[s->gradient[row].bundle];
     /* of one micro-batch, or of one shared unit */
-    bool cut = shard_waits_for_sums(s, row) &&
+    bool cut = (shard_waits_for_sums(s, row) || weights_make_gradients(s->e->choices)) &&
                (s->gradient[row].remote_grad != IR_NONE || s->e->group.shard_size > 1);
     if (!cut || bundle->elements == bundle->used)
         return;

@@ -326,6 +326,21 @@ static void rewrite(struct shard *s, const struct op_list *list)
     }
 }
 
+/* Lets gradients that do not live throughout live until the step's last op: the next step's zero_grad() frees them. */
+static void hold_gradients(struct emit *e)
+{
+    op_id last = {e->ir->op.count - 1};
+    for (uint32_t b = 0; weights_make_gradients(e->choices) && b < e->weights.bundle_count; b++) {
+        const struct bundle_state *bundle = &e->weights.bundle[b];
+        const buffer_id grad[] = {bundle->grad_shard, weights_reduce_each_micro_batch(e->choices)
+                                                          ? (buffer_id){IR_NONE}
+                                                          : bundle->grad};
+        for (size_t i = 0; i < ARRAY_LEN(grad); i++)
+            if (grad[i].i != IR_NONE)
+                emit_extend_lifetime(e, grad[i], last);
+    }
+}
+
 void pass_weights(struct emit *e, struct op_list *list)
 {
     struct shard s;
@@ -344,6 +359,7 @@ void pass_weights(struct emit *e, struct op_list *list)
     shard_end_backward(&s);
     if (e->choices->scope == SCOPE_STEP)
         finish_step(&s);
+    hold_gradients(e);
     shard_list_emitted(&s);
     free(s.run);
     free(s.gradient);
