@@ -271,7 +271,7 @@ struct request {
     int tensor_plan; /* enum tensor_plan */
     int kernels;     /* enum kernels_choice */
     int loss;        /* enum loss_choice */
-    int scope; /* enum scope */
+    int scope;       /* enum scope */
     int64_t seq, global_batch, micro_batch;
     /* The documents that are packed into the global_batch sequences of the batch (schedule/ir/documents.h); NULL:
      * each sequence is one document. The caller's memory, to which struct choices points too. */

@@ -108,7 +108,8 @@ struct view tensor_gather(struct emit *e, struct view x, int64_t cols, enum tens
 struct view tensor_gather_input(struct emit *e, struct view x, int64_t cols, enum tensor_rows order,
                                 int products)
 {
-    bool each = e->choices->tensor_plan == TENSOR_PLAN_LINEAR && e->choices->kernels != KERNELS_COMPILED;
+    bool each =
+        e->choices->tensor_plan == TENSOR_PLAN_LINEAR && e->choices->kernels != KERNELS_COMPILED;
     struct view y = tensor_gather(e, x, cols, order, "norm_all", true);
     for (int i = 1; each && e->tensor.size > 1 && i < products; i++)
         tensor_gather(e, x, cols, order, "norm_again", false);
