@@ -135,7 +135,7 @@ struct assumed_clock assumed_clock(const struct prediction *p)
     struct device_cost cost = p->setup->cost;
     if (cost.ideal)
         return (struct assumed_clock){0};
-    chains_of(p->profile, p->choices.compile, false, cost.chain);
+    chains_of(p->profile, &p->choices, false, cost.chain);
     if (cost.device_memory_power > 0)
         cost.memory_share = memory_share(p, &cost);
     return (struct assumed_clock){
