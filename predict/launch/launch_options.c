@@ -159,6 +159,11 @@ enum status launch_options(struct launch *launch, struct launch_given given, str
         add_directs(launch);
     if (status == STATUS_OK)
         remark_adapter(launch);
+    if (status == STATUS_OK && launch_said(launch, LAUNCH_PINNED) &&
+        !launch_on(launch, LAUNCH_PINNED) && launch_has_option(launch, "optimizer"))
+        launch_remark_on(launch, REMARK_UNMODELLED, LAUNCH_PINNED,
+                         "copies to and from pinned memory of the host are predicted: those of "
+                         "pageable memory take longer and hold up the host");
     if (status == STATUS_OK)
         remark_missing(launch, given);
     if (status == STATUS_OK && gpus == 0 && launch_said(launch, LAUNCH_DEVICES))

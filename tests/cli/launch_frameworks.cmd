@@ -33,3 +33,5 @@ printf 'setting,use,to,words,note,since,until\nname,is,,our trainer,,,\nfamily,i
 printf 'tokens_a_row: 8192\nhow: sharded\nwho: me\n' | file recipe.yaml; of $T/recipe.yaml --from $T/ours.csv --model llama3-8b
 printf 'tokens_a_row: 8192\nhow: sharded\n' | file recipe.yaml; of $T/recipe.yaml --model llama3-8b | cut -c 1-60
 sed 's/seq/sequence/' $T/ours.csv | file theirs.csv; of $T/recipe.yaml --from $T/theirs.csv --model llama3-8b
+# what an optimizer on the host is copied from
+printf '{"bf16": {"enabled": true}, "train_micro_batch_size_per_gpu": 1, "zero_optimization": {"stage": 3, "offload_optimizer": {"device": "cpu", "pin_memory": false}}}' | file ds.json; of $T/ds.json --model llama3-8b --seq 4K | grep -A 2 pin_memory
