@@ -26,6 +26,13 @@ static const char *size_fault(const struct work *work, enum dtype dtype, uint32_
     case WORK_MATMUL: /* BLAS counts with 32 bits */
         if (work->matmul.m > INT32_MAX || work->matmul.n > INT32_MAX || work->matmul.k > INT32_MAX)
             return "m, n and k must be below 2^31";
+        if (work_groups(work) > 1 && work->matmul.epilogue == EPILOGUE_BIAS)
+            return "a product in groups adds no bias";
+        break;
+    case WORK_ROUTE:
+    case WORK_ROUTE_BACKWARD:
+        if (work->route.experts <= 0 || work->route.copies > work->route.experts)
+            return "a token cannot have more copies than there are experts";
         break;
     case WORK_ATTENTION:
     case WORK_ATTENTION_BACKWARD:

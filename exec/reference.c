@@ -2,6 +2,8 @@
 
 #include "base/arena.h"
 #include "exec/reference_pass.h"
+#include "models/work.h"
+#include "schedule/choices/pieces.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -32,7 +34,6 @@ struct reference *reference_new(const struct transformer *t)
     struct tensor_spec first[TRANSFORMER_MAX_TENSORS], layer[TRANSFORMER_MAX_TENSORS];
     struct tensor_spec last[TRANSFORMER_MAX_TENSORS];
     const size_t firsts = transformer_embedding_tensors(t, first, ARRAY_LEN(first));
-    const size_t per_layer = transformer_layer_tensors(t, 0, layer, ARRAY_LEN(layer));
     const size_t lasts = transformer_head_tensors(t, last, ARRAY_LEN(last));
 
     struct reference *r = heap_zalloc(1, sizeof *r);
@@ -40,14 +41,18 @@ struct reference *reference_new(const struct transformer *t)
     struct arena *arena = &r->memory->arena;
     r->transformer = *t;
     r->transformer.name = r->transformer.source = r->transformer.note = NULL;
-    r->tensors =
-        arena_array(arena, firsts + (size_t)t->layers * per_layer + lasts, sizeof *r->tensors);
+    r->tensors = arena_array(arena, firsts + (size_t)t->layers * TRANSFORMER_MAX_TENSORS + lasts,
+                             sizeof *r->tensors);
     add_tensors(r, first, firsts, "");
-    for (int64_t i = 0; i < t->layers; i++)
+    for (int64_t i = 0; i < t->layers; i++) {
+        const size_t per_layer = transformer_layer_tensors(t, i, layer, ARRAY_LEN(layer));
         add_tensors(r, layer, per_layer, arena_printf(arena, "layers.%" PRId64 ".", i));
+    }
     add_tensors(r, last, lasts, "");
 
-    const size_t parameters = (size_t)transformer_parameters(t);
+    size_t parameters = 0;
+    for (size_t i = 0; i < r->count; i++)
+        parameters += r->tensors[i].count;
     double *next = r->memory->elements = heap_zalloc(4 * parameters, sizeof *next);
     for (size_t i = 0; i < r->count; i++) {
         struct reference_tensor *tensor = &r->tensors[i];
@@ -173,6 +178,34 @@ static int32_t *labels_of(const struct reference_batch *batch)
     return labels;
 }
 
+/* Returns the expert of each copy of a sequence's tokens, (s, copies); NULL without experts. The caller frees them. */
+static int32_t *experts_of(const struct transformer *t, const struct reference_batch *batch,
+                           int64_t sequence)
+{
+    if (t->experts == 0)
+        return NULL;
+    const int64_t s = batch->seq_len, copies = t->experts_per_token;
+    const struct reference_routing *routing = batch->routing;
+    const struct token_layout whole = {.cp = 1, .hp = 1, .chunks = 1, .tokens = s};
+    const struct token_layout *layout = routing != NULL ? routing->layout : &whole;
+    const struct document_list *documents =
+        batch->documents != NULL ? documents_of(batch->documents, (uint32_t)sequence) : NULL;
+    const int64_t own = s / layout->cp / layout->hp, together = routing ? routing->micro_batch : 1;
+    const int64_t rows = own * together, before = sequence % together * own;
+    const int64_t pieces = routing != NULL ? routing->pieces : 1;
+    int32_t *expert = heap_alloc((size_t)(s * copies), sizeof *expert);
+    for (int64_t place = 0; place < s; place++) {
+        const int64_t rank = place / own, row = before + place % own;
+        const int64_t token = layout_global_in(layout, documents, (uint32_t)(rank / layout->hp),
+                                               (uint32_t)(rank % layout->hp), place % own);
+        const struct piece piece = emit_piece(rows, pieces, row / emit_piece(rows, pieces, 0).rows);
+        for (int64_t j = 0; j < copies; j++)
+            expert[token * copies + j] = (int32_t)work_group_of(piece.rows * copies, t->experts,
+                                                                j * piece.rows + row - piece.begin);
+    }
+    return expert;
+}
+
 static enum status run(struct reference *r, const struct reference_batch *batch, bool gradients,
                        double *loss, struct diag *diag)
 {
@@ -193,11 +226,14 @@ static enum status run(struct reference *r, const struct reference_batch *batch,
     for (size_t n = 0; n < r->count && gradients; n++)
         memset(r->tensors[n].grad, 0, r->tensors[n].count * sizeof(double));
     double sum = 0;
-    for (size_t i = 0; i < sequences; i++)
+    for (size_t i = 0; i < sequences; i++) {
+        int32_t *expert = experts_of(&r->transformer, batch, (int64_t)i);
         sum += reference_sequence(
-            r, &batch->tokens[i * s], &labels[i * s], s,
+            r, &batch->tokens[i * s], &labels[i * s], s, expert,
             batch->documents != NULL ? documents_of(batch->documents, (uint32_t)i) : NULL, i,
             1 / (double)counted, gradients);
+        free(expert);
+    }
     *loss = sum / (double)counted;
 out:
     free(labels);

@@ -20,6 +20,7 @@
 #include "base/diag.h"
 #include "models/transformer.h"
 #include "schedule/ir/documents.h"
+#include "schedule/ir/layout.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -71,6 +72,14 @@ bool reference_is_norm(const char *name);
  * cols), for variance 1 / cols; norms and biases have width 0.1, so that leaving one out shows in the results. */
 void reference_init_weights(struct reference *reference, uint64_t seed);
 
+/* Which rows of which pieces the tokens of a sequence are, on which even routing depends (models/work.h). A rank routes
+ * the tokens of micro_batch sequences, of the layout's places, together, cut into `pieces` pieces of rows. */
+struct reference_routing {
+    const struct token_layout *layout;
+    int64_t micro_batch;
+    uint32_t pieces;
+};
+
 struct reference_batch {
     const int32_t *tokens; /* (sequences, seq_len) */
     /* the same shape: the token to predict; -1: not counted. NULL: every sequence's tokens shifted by one, and its
@@ -79,6 +88,8 @@ struct reference_batch {
     int64_t sequences, seq_len;
     /* the documents of packed sequences: a token sees only those of its own; NULL: each sequence is one document */
     const struct documents *documents;
+    /* of a model with experts; NULL: every sequence is routed by itself, in one piece */
+    const struct reference_routing *routing;
 };
 
 /* Computes *loss of the batch; gradients are left as they are. A token or label outside the vocabulary,

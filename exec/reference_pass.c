@@ -18,6 +18,14 @@ struct sizes {
 struct layer_parameters {
     struct reference_affine norm1, qkv, q_norm, k_norm, o, norm1_after, norm2, up, down,
         norm2_after;
+    struct reference_affine router, experts_up, experts_down, shared_up, shared_down;
+};
+
+/* Of a layer with experts: raised, acted and made are of the copies of all tokens, (s, copies, *). */
+struct expert_values {
+    double *logits, *weights; /* (s, experts), (s, copies) */
+    double *raised, *acted, *made;
+    double *shared_raised, *shared_acted;
 };
 
 /* Values of a layer's forward that its backward needs. */
@@ -30,6 +38,7 @@ struct layer_values {
         *lowered; /* (s, hidden): what the branches compute, before the norms that end them */
     double *middle, *normed2;   /* (s, hidden): after attention's residual */
     double *raised, *acted, *y; /* (s, ffn or 2 ffn), (s, ffn), (s, hidden) */
+    struct expert_values experts;
 };
 
 /* The storage of results, and the random numbers that round them. */
@@ -72,6 +81,7 @@ static double *stored(struct storage *storage, double *x, size_t count)
 struct pass_sequence {
     size_t tokens;
     const int64_t *document_begin; /* as of struct reference_heads */
+    const int32_t *expert;         /* (tokens, experts_per_token); NULL: the model has none */
 };
 
 static struct sizes sizes_of(const struct transformer *t, size_t layer,
@@ -132,6 +142,11 @@ static struct layer_parameters layer_parameters(const struct reference *r, int64
         .up = affine(r, prefix, gated ? "w13" : "w1"),
         .down = affine(r, prefix, "w2"),
         .norm2_after = affine(r, prefix, "norm2_after"),
+        .router = affine(r, prefix, "router"),
+        .experts_up = affine(r, prefix, "experts.w13"),
+        .experts_down = affine(r, prefix, "experts.w2"),
+        .shared_up = affine(r, prefix, "shared.w13"),
+        .shared_down = affine(r, prefix, "shared.w2"),
     };
 }
 
@@ -220,6 +235,189 @@ static double *unnormed(struct arena *arena, struct storage *to, const struct tr
     return stored(to, dx, s * (size_t)t->hidden);
 }
 
+/* ---- experts: a loop over the copies of tokens ---- */
+
+/* Returns one expert's rows of the matrices of all. */
+static struct reference_affine expert_of(const struct reference_affine *all, size_t experts,
+                                         int32_t expert)
+{
+    struct reference_affine one = *all;
+    one.outputs = all->outputs / experts;
+    one.weight += (size_t)expert * one.outputs * one.inputs;
+    one.dweight += (size_t)expert * one.outputs * one.inputs;
+    return one;
+}
+
+static double logistic(double x)
+{
+    return 1 / (1 + exp(-x));
+}
+
+/* Returns d score(expert[j]) / d logit[e]; *score: the score itself, before it is normalised. */
+static double score_slope(const struct transformer *t, const double *logit, const int32_t *expert,
+                          size_t j, size_t e, double *score)
+{
+    const size_t own = (size_t)expert[j];
+    if (t->router == ROUTER_SIGMOID) {
+        *score = logistic(logit[own]);
+        return e == own ? *score * (1 - *score) : 0;
+    }
+    double sum = 0, other = 0;
+    for (size_t i = 0; i < (size_t)t->experts; i++) {
+        bool counts = t->router == ROUTER_SOFTMAX;
+        for (size_t k = 0; k < (size_t)t->experts_per_token; k++)
+            counts = counts || (size_t)expert[k] == i;
+        sum += counts ? exp(logit[i] - logit[own]) : 0;
+        other += counts && i == e ? exp(logit[i] - logit[own]) : 0;
+    }
+    *score = 1 / sum;
+    return *score * ((e == own) - other / sum);
+}
+
+static double route_scale(const struct transformer *t)
+{
+    return t->router_scale > 0 ? t->router_scale : 1;
+}
+
+static double *route(struct arena *arena, const struct transformer *t, const double *logits,
+                     const int32_t *expert, size_t s)
+{
+    const size_t copies = t->experts_per_token, experts = t->experts;
+    double *weights = zeros(arena, s, copies);
+    for (size_t i = 0; i < s; i++) {
+        double sum = 0;
+        for (size_t j = 0; j < copies; j++) {
+            score_slope(t, &logits[i * experts], &expert[i * copies], j, 0,
+                        &weights[i * copies + j]);
+            sum += weights[i * copies + j];
+        }
+        for (size_t j = 0; j < copies; j++)
+            weights[i * copies + j] *= route_scale(t) / (t->router_norm ? sum : 1);
+    }
+    return weights;
+}
+
+/* Adds the gradient of logits, straight from the definition: every score by every logit. */
+static void route_backward(const struct transformer *t, double *d_logits, const double *d_weights,
+                           const double *logits, const int32_t *expert, size_t s)
+{
+    const size_t copies = t->experts_per_token, experts = t->experts;
+    for (size_t i = 0; i < s; i++)
+        for (size_t e = 0; e < experts; e++) {
+            double sum = 0, dsum = 0, score, d = 0, through = 0;
+            for (size_t j = 0; j < copies; j++) {
+                dsum += score_slope(t, &logits[i * experts], &expert[i * copies], j, e, &score);
+                sum += score;
+            }
+            for (size_t j = 0; j < copies; j++) {
+                const double slope =
+                    score_slope(t, &logits[i * experts], &expert[i * copies], j, e, &score);
+                const double dw = route_scale(t) * d_weights[i * copies + j];
+                d += dw * slope / (t->router_norm ? sum : 1);
+                through += t->router_norm ? dw * score * dsum / (sum * sum) : 0;
+            }
+            d_logits[i * experts + e] += d - through;
+        }
+}
+
+/* Returns what the experts of each token and the shared ones add to it, (s, hidden). */
+static double *experts_forward(struct arena *arena, struct storage *to, const struct transformer *t,
+                               const struct layer_parameters *p, struct expert_values *v,
+                               const double *x, const struct pass_sequence *sequence)
+{
+    const size_t s = sequence->tokens, h = t->hidden, f = t->expert_ffn;
+    const size_t copies = t->experts_per_token, all = s * copies;
+    v->logits = reference_linear(arena, &p->router, x, s);
+    v->weights = route(arena, t, v->logits, sequence->expert, s);
+    v->raised = zeros(arena, all, 2 * f);
+    v->made = zeros(arena, all, h);
+    for (size_t i = 0; i < all; i++) {
+        struct arena one = {0};
+        const struct reference_affine up =
+            expert_of(&p->experts_up, t->experts, sequence->expert[i]);
+        memcpy(&v->raised[i * 2 * f], reference_linear(&one, &up, &x[i / copies * h], 1),
+               2 * f * sizeof(double));
+        arena_release(&one);
+    }
+    stored(to, v->raised, all * 2 * f);
+    v->acted = stored(to, reference_activation(arena, t->activation, v->raised, all, f), all * f);
+    for (size_t i = 0; i < all; i++) {
+        struct arena one = {0};
+        const struct reference_affine down =
+            expert_of(&p->experts_down, t->experts, sequence->expert[i]);
+        memcpy(&v->made[i * h], reference_linear(&one, &down, &v->acted[i * f], 1),
+               h * sizeof(double));
+        arena_release(&one);
+    }
+    stored(to, v->made, all * h);
+    double *y = zeros(arena, s, h);
+    for (size_t i = 0; i < all; i++)
+        for (size_t c = 0; c < h; c++)
+            y[i / copies * h + c] += v->weights[i] * v->made[i * h + c];
+    stored(to, y, s * h);
+    if (t->shared_ffn == 0)
+        return y;
+    const size_t shared = t->shared_ffn;
+    v->shared_raised = stored(to, reference_linear(arena, &p->shared_up, x, s), s * 2 * shared);
+    v->shared_acted = stored(
+        to, reference_activation(arena, t->activation, v->shared_raised, s, shared), s * shared);
+    const double *add =
+        stored(to, reference_linear(arena, &p->shared_down, v->shared_acted, s), s * h);
+    return stored(to, sum_of(arena, y, add, s * h), s * h);
+}
+
+/* Returns the gradient of x. */
+static double *experts_backward(struct arena *arena, struct storage *to,
+                                const struct transformer *t, const struct layer_parameters *p,
+                                const struct expert_values *v, const double *x, const double *dy,
+                                const struct pass_sequence *sequence)
+{
+    const size_t s = sequence->tokens, h = t->hidden, f = t->expert_ffn;
+    const size_t copies = t->experts_per_token, all = s * copies;
+    double *dmade = zeros(arena, all, h), *dweights = zeros(arena, s, copies);
+    for (size_t i = 0; i < all; i++)
+        for (size_t c = 0; c < h; c++) {
+            dmade[i * h + c] = v->weights[i] * dy[i / copies * h + c];
+            dweights[i] += v->made[i * h + c] * dy[i / copies * h + c];
+        }
+    stored(to, dmade, all * h);
+    double *dacted = zeros(arena, all, f), *draised = zeros(arena, all, 2 * f);
+    double *dcopy = zeros(arena, all, h);
+    for (size_t i = 0; i < all; i++) {
+        const struct reference_affine down =
+            expert_of(&p->experts_down, t->experts, sequence->expert[i]);
+        reference_linear_backward(&down, &dacted[i * f], &dmade[i * h], &v->acted[i * f], 1);
+    }
+    stored(to, dacted, all * f);
+    reference_activation_backward(t->activation, draised, dacted, v->raised, all, f);
+    stored(to, draised, all * 2 * f);
+    for (size_t i = 0; i < all; i++) {
+        const struct reference_affine up =
+            expert_of(&p->experts_up, t->experts, sequence->expert[i]);
+        reference_linear_backward(&up, &dcopy[i * h], &draised[i * 2 * f], &x[i / copies * h], 1);
+    }
+    stored(to, dcopy, all * h);
+    double *dx = zeros(arena, s, h), *dlogits = zeros(arena, s, t->experts);
+    for (size_t i = 0; i < all; i++)
+        for (size_t c = 0; c < h; c++)
+            dx[i / copies * h + c] += dcopy[i * h + c];
+    route_backward(t, dlogits, dweights, v->logits, sequence->expert, s);
+    stored(to, dlogits, s * (size_t)t->experts);
+    reference_linear_backward(&p->router, dx, dlogits, x, s);
+    if (t->shared_ffn > 0) {
+        const size_t shared = t->shared_ffn;
+        double *d_act = zeros(arena, s, shared), *d_up = zeros(arena, s, 2 * shared);
+        reference_linear_backward(&p->shared_down, d_act, dy, v->shared_acted, s);
+        stored(to, d_act, s * shared);
+        reference_activation_backward(t->activation, d_up, d_act, v->shared_raised, s, shared);
+        stored(to, d_up, s * 2 * shared);
+        reference_linear_backward(&p->shared_up, dx, d_up, x, s);
+    }
+    return stored(to, dx, s * h);
+}
+
+/* ---- a whole layer ---- */
+
 static struct layer_values layer_forward(struct arena *arena, struct storage to,
                                          const struct transformer *t,
                                          const struct layer_parameters *p, size_t layer, double *x,
@@ -244,10 +442,14 @@ static struct layer_values layer_forward(struct arena *arena, struct storage to,
     l.middle = stored(&to, sum_of(arena, x, branch, rows), rows);
 
     l.normed2 = normed(arena, &to, t, &p->norm2, l.middle, s);
-    l.raised = stored(&to, reference_linear(arena, &p->up, l.normed2, s), s * p->up.outputs);
-    l.acted =
-        stored(&to, reference_activation(arena, t->activation, l.raised, s, n.ffn), s * n.ffn);
-    l.lowered = stored(&to, reference_linear(arena, &p->down, l.acted, s), rows);
+    if (transformer_has_experts(t, (int64_t)layer)) {
+        l.lowered = experts_forward(arena, &to, t, p, &l.experts, l.normed2, sequence);
+    } else {
+        l.raised = stored(&to, reference_linear(arena, &p->up, l.normed2, s), s * p->up.outputs);
+        l.acted =
+            stored(&to, reference_activation(arena, t->activation, l.raised, s, n.ffn), s * n.ffn);
+        l.lowered = stored(&to, reference_linear(arena, &p->down, l.acted, s), rows);
+    }
     branch = normed(arena, &to, t, &p->norm2_after, l.lowered, s);
     l.y = stored(&to, sum_of(arena, l.middle, branch, rows), rows);
     return l;
@@ -259,6 +461,22 @@ static void add_branch(struct storage *to, double *d, const double *branch, size
     for (size_t i = 0; i < count; i++)
         d[i] += branch[i];
     stored(to, d, count);
+}
+
+/* Returns the gradient of what the feed-forward part reads. */
+static double *dense_backward(struct arena *arena, struct storage *to, const struct transformer *t,
+                              const struct layer_parameters *p, size_t ffn,
+                              const struct layer_values *l, const double *dlowered, size_t s)
+{
+    double *dacted = zeros(arena, s, ffn);
+    reference_linear_backward(&p->down, dacted, dlowered, l->acted, s);
+    stored(to, dacted, s * ffn);
+    double *draised = zeros(arena, s, p->up.outputs);
+    reference_activation_backward(t->activation, draised, dacted, l->raised, s, ffn);
+    stored(to, draised, s * p->up.outputs);
+    double *dnormed2 = zeros(arena, s, (size_t)t->hidden);
+    reference_linear_backward(&p->up, dnormed2, draised, l->normed2, s);
+    return stored(to, dnormed2, s * (size_t)t->hidden);
 }
 
 /* Adds the gradients of a layer. On entry d holds the gradient of the layer's output, on return that of its input:
@@ -273,15 +491,10 @@ static void layer_backward(struct arena *arena, struct storage to, const struct 
     const size_t stride = n.q + 2 * n.kv;
 
     const double *dlowered = unnormed(arena, &to, t, &p->norm2_after, d, l->lowered, s);
-    double *dacted = zeros(arena, s, n.ffn);
-    reference_linear_backward(&p->down, dacted, dlowered, l->acted, s);
-    stored(&to, dacted, s * n.ffn);
-    double *draised = zeros(arena, s, p->up.outputs);
-    reference_activation_backward(t->activation, draised, dacted, l->raised, s, n.ffn);
-    stored(&to, draised, s * p->up.outputs);
-    double *dnormed2 = zeros(arena, s, n.hidden);
-    reference_linear_backward(&p->up, dnormed2, draised, l->normed2, s);
-    stored(&to, dnormed2, s * n.hidden);
+    double *dnormed2 =
+        transformer_has_experts(t, (int64_t)layer)
+            ? experts_backward(arena, &to, t, p, &l->experts, l->normed2, dlowered, sequence)
+            : dense_backward(arena, &to, t, p, n.ffn, l, dlowered, s);
     add_branch(&to, d, unnormed(arena, &to, t, &p->norm2, dnormed2, l->middle, s), s * n.hidden);
 
     const double *dmixed = unnormed(arena, &to, t, &p->norm1_after, d, l->mixed, s);
@@ -360,8 +573,9 @@ static int64_t *document_begins(struct arena *arena, const struct document_list 
 }
 
 double reference_sequence(struct reference *r, const int32_t *tokens, const int32_t *labels,
-                          size_t seq_len, const struct document_list *documents, uint64_t number,
-                          double scale, bool gradients)
+                          size_t seq_len, const int32_t *expert,
+                          const struct document_list *documents, uint64_t number, double scale,
+                          bool gradients)
 {
     const struct transformer *t = &r->transformer;
     const size_t s = seq_len, hidden = t->hidden, layers = t->layers;
@@ -371,7 +585,7 @@ double reference_sequence(struct reference *r, const int32_t *tokens, const int3
     const struct reference_affine out = t->tied_head ? table : affine(r, "", "head");
     struct arena arena = {0};
     struct storage ends = storage_of(r, number, 2 * layers);
-    const struct pass_sequence sequence = {s, document_begins(&arena, documents, s)};
+    const struct pass_sequence sequence = {s, document_begins(&arena, documents, s), expert};
 
     /* Only the input of every layer is kept; the backward goes through the layer again. */
     double **x = arena_array(&arena, layers + 1, sizeof *x);

@@ -324,14 +324,33 @@ void training_update(struct reference *reference, const struct ir *ir,
         reference_scale_gradients(reference, 1 / factor);
 }
 
+/* Returns how ranks route tokens to experts: the pieces of rows are as many as the forward of a layer with experts copies
+ * for its first micro-batch. */
+static struct reference_routing routing_of(const struct ir *ir)
+{
+    struct reference_routing routing = {.layout = &ir->layout, .micro_batch = ir->micro_batch};
+    uint32_t first = IR_NONE;
+    for (uint32_t op = 0; op < ir->op.count; op++) {
+        if (ir->op.kind[op] != WORK_PERMUTE || ir->op.phase[op] != PHASE_FORWARD)
+            continue;
+        first = first == IR_NONE ? op : first;
+        routing.pieces +=
+            ir->op.layer[op] == ir->op.layer[first] && ir->op.micro[op] == ir->op.micro[first];
+    }
+    routing.pieces = routing.pieces > 0 ? routing.pieces : 1;
+    return routing;
+}
+
 enum status training_reference(struct training *t, const struct exec_adamw *adamw, uint32_t steps,
                                double *loss, struct diag *diag)
 {
     assert(t->reference != NULL);
+    const struct reference_routing routing = routing_of(t->ir);
     int64_t first = adamw_of(t, adamw).step;
     start(t, t->reference);
     for (uint32_t i = 0; i < steps; i++) {
         struct reference_batch batch = {.tokens = t->tokens + i * batch_tokens(t->ir),
+                                        .routing = &routing,
                                         .sequences = t->ir->global_batch,
                                         .seq_len = t->ir->layout.tokens,
                                         .documents = &t->ir->documents};
@@ -366,8 +385,10 @@ enum status training_rounded(const struct training *t, struct reference *r,
                              const struct exec_adamw *adamw, uint64_t seed, double *loss,
                              struct diag *diag)
 {
+    const struct reference_routing routing = routing_of(t->ir);
     const struct reference_batch batch = {
         .tokens = t->tokens,
+        .routing = &routing,
         .sequences = t->ir->global_batch,
         .seq_len = t->ir->layout.tokens,
         .documents = &t->ir->documents,

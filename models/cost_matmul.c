@@ -35,18 +35,22 @@ double cost_product_mhz(const struct device_cost *cost, enum dtype dtype)
     return cost->device_clock_mhz * cost_power_share(cost, watts(cost, dtype));
 }
 
-/* Every multiprocessor makes one tile of y after the other; the last wave is as long as any. */
+/* Every multiprocessor makes one tile of y after the other; the last wave is as long as any. The tiles of a grouped
+ * product's groups, of equal size here, share the waves. */
 static double waves_s(const struct device_cost *cost, const struct work *work, double tile_m,
                       double tile_n, double flop_per_s, double split)
 {
-    double m = (double)work->matmul.m, n = (double)work->matmul.n;
-    double depth = ceil((double)work->matmul.k / split);
-    double tiles = ceil(m / tile_m) * ceil(n / tile_n) * split;
+    double groups = (double)work_groups(work);
+    bool turned = work->matmul.form == MATMUL_TN;
+    double m = (double)work->matmul.m / (turned ? 1 : groups), n = (double)work->matmul.n;
+    double depth = ceil((double)work->matmul.k / (turned ? groups : 1) / split);
+    double tiles = groups * ceil(m / tile_m) * ceil(n / tile_n) * split;
     double waves = ceil(tiles / cost->device_sm_count);
     double tile_s = 2 * tile_m * tile_n * depth / (flop_per_s / cost->device_sm_count);
     double seconds = waves * (tile_s + cost->matmul_ramp_s);
     if (split > 1) /* partial sums in f32: written once, read once */
-        seconds += cost_stream_s(cost, cost->memory_stream_fraction, 2 * 4 * split * m * n);
+        seconds +=
+            cost_stream_s(cost, cost->memory_stream_fraction, 2 * 4 * split * groups * m * n);
     return seconds;
 }
 

@@ -39,7 +39,8 @@ static uint8_t dtype_class(uint8_t dtype)
 static bool is_comparable(const struct cost_point *point, enum attention_impl impl,
                           const struct work *work)
 {
-    return point->work.kind == work->kind && dtype_class(point->work.in) == dtype_class(work->in) &&
+    return point->work.kind == work->kind && work_groups(&point->work) == work_groups(work) &&
+           dtype_class(point->work.in) == dtype_class(work->in) &&
            (is_product(work) || point->impl == impl);
 }
 

@@ -437,7 +437,9 @@ bool transformer_put_unmodelled(struct text *out, const struct transformer *t)
         bool present;
         const char *what;
     } parts[] = {
-        {t->experts > 0, "experts (which rank has which expert, and the all-to-alls between them)"},
+        {t->experts > 0 && t->bias_ffn, "biases of experts (a row added to the products of each)"},
+        {t->router_bias, "a bias of the router (added to its logits)"},
+        {t->router_on_input, "weights of what experts read (they multiply what experts write)"},
         {t->kv_latent > 0,
          "latent-attention (keys and values that are made of a narrow common vector)"},
         {t->attention_sinks,

@@ -15,6 +15,7 @@ static const char *const form_names[] = {"nt", "nn", "tn"};
 static const char *const epilogue_names[] = {"none", "bias"};
 static const char *const mask_names[] = {"full", "causal", "window", "documents"};
 static const char *const function_names[] = {"own", "gelu", "relu2"};
+static const char *const score_names[] = {"softmax", "chosen", "sigmoid"};
 static const char *const reduce_names[] = {"sum", "max"};
 static const char *const algorithm_names[] = {"auto", "ring", "tree", "direct"};
 static const char *const stream_names[] = {"compute", "comm", "h2d", "d2h", "host", "sync"};
@@ -24,6 +25,7 @@ _Static_assert(ARRAY_LEN(form_names) == MATMUL_FORM_COUNT, "a name per form");
 _Static_assert(ARRAY_LEN(epilogue_names) == EPILOGUE_COUNT, "a name per epilogue");
 _Static_assert(ARRAY_LEN(mask_names) == MASK_COUNT, "a name per mask");
 _Static_assert(ARRAY_LEN(function_names) == FUNCTION_COUNT, "a name per function");
+_Static_assert(ARRAY_LEN(score_names) == ROUTE_SCORE_COUNT, "a name per score");
 _Static_assert(ARRAY_LEN(reduce_names) == REDUCE_COUNT, "a name per reduction");
 _Static_assert(ARRAY_LEN(algorithm_names) == ALGORITHM_COUNT, "a name per algorithm");
 _Static_assert(ARRAY_LEN(stream_names) == STREAM_CLASS_COUNT, "a name per class of stream");
@@ -38,7 +40,7 @@ static const struct {
     {"form", form_names, MATMUL_FORM_COUNT}, {"epilogue", epilogue_names, EPILOGUE_COUNT},
     {"mask", mask_names, MASK_COUNT},        {"function", function_names, FUNCTION_COUNT},
     {"reduce", reduce_names, REDUCE_COUNT},  {"algorithm", algorithm_names, ALGORITHM_COUNT},
-    {"states", states_names, STATES_COUNT},
+    {"states", states_names, STATES_COUNT},  {"score", score_names, ROUTE_SCORE_COUNT},
 };
 
 static const struct {
@@ -126,10 +128,11 @@ static const struct {
     enum work_kind kind;
     uint8_t in, out;
 } dtype_operands[] = {
-    {WORK_MERGE, 2, 0},     /* accumulators are always f32, the block may be either */
-    {WORK_EMBEDDING, 1, 0}, /* tokens are always i32 */
-    {WORK_ADD, 1, 0},       /* a is of y's dtype, b may be narrower */
-    {WORK_ADAMW, 0, 3},     /* states have the dtypes of `states`, the copy for compute another */
+    {WORK_MERGE, 2, 0},              /* accumulators are always f32, the block may be either */
+    {WORK_UNPERMUTE_BACKWARD, 1, 0}, /* the copies of rows decide */
+    {WORK_EMBEDDING, 1, 0},          /* tokens are always i32 */
+    {WORK_ADD, 1, 0},                /* a is of y's dtype, b may be narrower */
+    {WORK_ADAMW, 0, 3}, /* states have the dtypes of `states`, the copy for compute another */
 };
 
 /* Writes that may be the same elements as a read; docs/ir.md says so of each kind. */
@@ -305,6 +308,26 @@ int64_t work_payload_bytes(const struct work *work)
     }
 }
 
+/* ---- groups of rows ---- */
+
+int64_t work_groups(const struct work *work)
+{
+    return work->kind == WORK_MATMUL && work->matmul.groups > 1 ? work->matmul.groups : 1;
+}
+
+int64_t work_group_begin(int64_t total, int64_t groups, int64_t g)
+{
+    const int64_t longer = total % groups;
+    return g * (total / groups) + (g < longer ? g : longer);
+}
+
+int64_t work_group_of(int64_t total, int64_t groups, int64_t row)
+{
+    const int64_t size = total / groups, longer = total % groups;
+    const int64_t in_longer = longer * (size + 1);
+    return row < in_longer ? row / (size + 1) : longer + (row - in_longer) / size;
+}
+
 /* ---- flops ---- */
 
 /* Returns the sum of x clamped to [0, top], over all integers x <= n. */
@@ -385,7 +408,11 @@ static double matmul_bytes(const struct work *work, struct bytes_of e)
     double m = (double)work->matmul.m, n = (double)work->matmul.n, k = (double)work->matmul.k;
     double bias = work->matmul.epilogue == EPILOGUE_BIAS ? n * e.in : 0;
     double passes = work->matmul.accumulate ? 2 : 1; /* y is read too */
-    return (m * k + k * n) * e.in + bias + passes * m * n * e.out;
+    double groups =
+        (double)work_groups(work); /* matrices of b, or of the result of a weight's gradient */
+    bool turned = work->matmul.form == MATMUL_TN;
+    return (m * k + (turned ? 1 : groups) * k * n) * e.in + bias +
+           passes * (turned ? groups : 1) * m * n * e.out;
 }
 
 static double attention_bytes(const struct work *work, struct bytes_of e)
@@ -442,6 +469,27 @@ static double activation_bytes(const struct work *work, struct bytes_of e)
         return count * (e.in + e.out);
     default: /* GELU_BACKWARD */
         return count * (2 * e.in + e.out);
+    }
+}
+
+static double route_bytes(const struct work *work, struct bytes_of e)
+{
+    double rows = (double)work->route.rows, logits = rows * (double)work->route.experts;
+    double weights = rows * (double)work->route.copies * F32;
+    return work->kind == WORK_ROUTE ? logits * e.in + weights : logits * (F32 + e.out) + weights;
+}
+
+static double permute_bytes(const struct work *work, struct bytes_of e)
+{
+    double rows = (double)work->permute.rows, copies = (double)work->permute.copies;
+    double one = rows * (double)work->permute.cols, weights = rows * copies * F32;
+    switch ((enum work_kind)work->kind) {
+    case WORK_PERMUTE:
+        return one * (e.in + copies * e.out);
+    case WORK_UNPERMUTE:
+        return one * (copies * e.in + e.out) + (work->permute.weights ? weights : 0);
+    default: /* UNPERMUTE_BACKWARD: the gradient of the sum and the copies in, theirs out; weights both ways */
+        return one * (e.in + copies * (e.in + e.out)) + 2 * weights;
     }
 }
 
@@ -536,6 +584,11 @@ static memory_function *const memory_functions[WORK_KIND_COUNT] = {
     [WORK_SWIGLU_BACKWARD] = activation_bytes,
     [WORK_GELU] = activation_bytes,
     [WORK_GELU_BACKWARD] = activation_bytes,
+    [WORK_ROUTE] = route_bytes,
+    [WORK_ROUTE_BACKWARD] = route_bytes,
+    [WORK_PERMUTE] = permute_bytes,
+    [WORK_UNPERMUTE] = permute_bytes,
+    [WORK_UNPERMUTE_BACKWARD] = permute_bytes,
     [WORK_EMBEDDING] = embedding_bytes,
     [WORK_EMBEDDING_BACKWARD] = embedding_bytes,
     [WORK_CROSS_ENTROPY] = cross_entropy_bytes,

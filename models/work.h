@@ -44,6 +44,8 @@ enum mask { MASK_FULL, MASK_CAUSAL, MASK_WINDOW, MASK_DOCUMENTS, MASK_COUNT };
 /* the function that an activation applies to its input, or to its gate if it has one. OWN: silu for swiglu, gelu's
  * tanh form for gelu; GELU: gelu's tanh form, also for a gate (GEGLU); RELU2: max(x, 0)^2 */
 enum activation_function { FUNCTION_OWN, FUNCTION_GELU, FUNCTION_RELU2, FUNCTION_COUNT };
+/* how a router makes scores of logits; the values of enum router (models/transformer.h) */
+enum route_score { ROUTE_SOFTMAX, ROUTE_CHOSEN, ROUTE_SIGMOID, ROUTE_SCORE_COUNT };
 enum reduce_op { REDUCE_SUM, REDUCE_MAX, REDUCE_COUNT };
 /* how a collective moves its data: AUTO leaves it to the platform's model of the library */
 enum algorithm {
@@ -68,7 +70,8 @@ struct work {
     union {
         int64_t p[WORK_PARAMS_MAX]; /* in the order of work_kinds.def; unused ones are 0 */
         struct {
-            int64_t m, n, k, form, epilogue, accumulate;
+            /* groups: 0 or 1 for one product; else see work_group_begin() */
+            int64_t m, n, k, form, epilogue, accumulate, groups;
         } matmul;
         struct {
             int64_t q, kv, heads, kv_heads, dim, mask, offset, window;
@@ -89,6 +92,12 @@ struct work {
         struct {
             int64_t rows, heads, dim, stride;
         } rope;
+        struct {
+            int64_t rows, experts, copies, score, norm, scale; /* scale: in millionths; 0: 1 */
+        } route;                                               /* and route_backward */
+        struct {
+            int64_t rows, cols, copies, weights;
+        } permute; /* unpermute, unpermute_backward */
         struct {
             int64_t rows, cols, vocab, first, part;
         } embedding;
@@ -174,6 +183,16 @@ bool stream_class_find(const char *name, size_t size, enum stream_class *stream)
 const char *dtype_name(enum dtype dtype);
 bool dtype_find(const char *name, size_t size, enum dtype *dtype);
 size_t dtype_bytes(enum dtype dtype);
+
+/* Even routing deals the `copies` slots of each of `rows` tokens to experts: slots 0.. of all tokens are in the order
+ * of experts, slot j rows + t is copy j of token t, and experts have equal numbers of slots, the first ones one more
+ * where these do not divide. A grouped product multiplies the rows of each expert by its own matrix.
+ *
+ * work_group_begin() returns the first of `total` rows of group g, of `groups` >= 1; group `groups` begins at the
+ * end. work_group_of() returns the group of a row. work_groups() returns a product's number of groups, at least 1. */
+int64_t work_group_begin(int64_t total, int64_t groups, int64_t g);
+int64_t work_group_of(int64_t total, int64_t groups, int64_t row);
+int64_t work_groups(const struct work *work);
 
 /* Returns the group of a communication op, or -1 for other kinds. */
 int64_t work_group(const struct work *work);

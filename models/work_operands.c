@@ -18,7 +18,7 @@
  *   "?p", "?!p"            the operand exists only if parameter p is not 0; only if it is 0
  *   "?", "??"              the operand may be left out; a microbenchmark leaves out those with "??" */
 static const char *const rows[WORK_KIND_COUNT][2] = {
-    [WORK_MATMUL] = {"m*k k*n n?epilogue m*n:sum=0?accumulate", "m*n:sum"},
+    [WORK_MATMUL] = {"m*k k*n*groups n?epilogue m*n*groups:sum=0?accumulate", "m*n*groups:sum"},
     [WORK_ATTENTION] = {"q*heads*dim kv*kv_heads*dim kv*kv_heads*dim", "q*heads*dim q*heads:f32"},
     [WORK_ATTENTION_BACKWARD] = {"q*heads*dim kv*kv_heads*dim kv*kv_heads*dim q*heads*dim "
                                  "q*heads:f32 q*heads*dim",
@@ -40,6 +40,12 @@ static const char *const rows[WORK_KIND_COUNT][2] = {
     [WORK_SWIGLU_BACKWARD] = {"rows*cols rows*cols*2", "rows*cols*2"},
     [WORK_GELU] = {"rows*cols", "rows*cols"},
     [WORK_GELU_BACKWARD] = {"rows*cols rows*cols", "rows*cols"},
+    [WORK_ROUTE] = {"rows*experts:f32", "rows*copies:f32"},
+    [WORK_ROUTE_BACKWARD] = {"rows*copies:f32 rows*experts:f32", "rows*experts"},
+    [WORK_PERMUTE] = {"rows*cols", "rows*cols*copies"},
+    [WORK_UNPERMUTE] = {"rows*cols*copies rows*copies:f32?weights", "rows*cols"},
+    [WORK_UNPERMUTE_BACKWARD] = {"rows*cols rows*cols*copies rows*copies:f32",
+                                 "rows*cols*copies rows*copies:f32"},
     [WORK_EMBEDDING] = {"rows:i32 vocab*cols", "rows*cols"},
     [WORK_EMBEDDING_BACKWARD] = {"rows*cols rows:i32 vocab*cols:sum=0?", "vocab*cols:sum"},
     [WORK_CROSS_ENTROPY] = {"rows*vocab:op rows:i32 1:f32=0?accumulate",
@@ -87,7 +93,8 @@ static uint64_t times(uint64_t a, int64_t b)
 }
 
 /* Returns the value of a factor: a digit, or a parameter of the kind by its name; w012 is the sum of w0, w1 and w2,
- * `moment` the elements of a moment of AdamW. */
+ * `moment` the elements of a moment of AdamW, `groups` the matrices of an operand of a grouped product: of b (k*n), or of
+ * y (m*n) where that is a weight's gradient. */
 static int64_t factor(const struct work *work, const char *name, size_t size)
 {
     if (size == 1 && *name >= '0' && *name <= '9')
@@ -105,6 +112,8 @@ static int64_t factor(const struct work *work, const char *name, size_t size)
                    ? work->adamw.count
                    : (int64_t)states_moment_elements((enum states)work->adamw.states, count);
     }
+    if (size == 6 && memcmp(name, "groups", 6) == 0) /* after "k*n*" or "m*n*" */
+        return (work->matmul.form == MATMUL_TN) == (name[-4] == 'm') ? work_groups(work) : 1;
     const struct work_kind_info *info = work_kind_info((enum work_kind)work->kind);
     uint32_t i = 0;
     while (i < info->param_count &&
@@ -175,6 +184,9 @@ static bool read_word(const struct work *work, uint32_t members, const char *wor
     operand->formula = word + operand->any_count;
     operand->formula_size = (uint32_t)strcspn(operand->formula, ":=? ");
     const char *at = operand->formula + operand->formula_size;
+    const char *last = at - 6; /* messages do not mention groups where there is one */
+    if (operand->formula_size > 7 && memcmp(last, "groups", 6) == 0 && factor(work, last, 6) == 1)
+        operand->formula_size -= 7;
     if (at < end && *at == ':') {
         size_t letters = strcspn(at + 1, "=? ");
         read_type(work, at + 1, letters, operand);

@@ -154,6 +154,19 @@ static bool make_short_list(struct prediction *p, size_t length)
     return false;
 }
 
+enum { LONGEST_WITH_EXPERTS = 8192 }; /* tokens of the longest public training step with experts */
+
+/* Says what is assumed of a mixture of experts. */
+static void note_experts(struct diag *note, int64_t seq)
+{
+    diag_note(note, (struct loc){0},
+              "experts: every rank has all experts of its layers, and tokens are dealt to them "
+              "evenly; no measured step with experts was compared with a prediction%s",
+              seq > LONGEST_WITH_EXPERTS
+                  ? ", and none that is public has sequences of more than 8K tokens"
+                  : "");
+}
+
 /* Builds the schedule of the resolved request. judged: whether memory is judged. */
 static enum status build(struct prediction *p, bool judged, struct diag *diag)
 {
@@ -218,6 +231,8 @@ enum status prediction_memory(struct prediction *p, const struct prediction_ques
                         "memory; --share-units 1 shares the first one"
                       : "pipeline stages share no subsequence: no split is predicted to be faster; "
                         "--share-units 1 shares the first one");
+    if (status == STATUS_OK && note != NULL && setup->model.experts > 0)
+        note_experts(note, p->choices.seq);
     return status;
 }
 

@@ -25,8 +25,12 @@ static void add_choices(struct similarity *like, const struct setup *setup, cons
                     setup->cluster.device.peak_flop_per_s;
     snprintf(like->attention, sizeof like->attention, "%s",
              attention_impl_name((enum attention_impl)c->attention_impl));
-    snprintf(like->context, sizeof like->context, "%s",
-             alone ? "none" : attention_names[c->attention]);
+    const char *context = alone ? "none" : attention_names[c->attention];
+    if (c->model->experts > 0) /* no measured run with experts was compared */
+        snprintf(like->context, sizeof like->context, "%s%sexperts", alone ? "" : context,
+                 alone ? "" : " with ");
+    else
+        snprintf(like->context, sizeof like->context, "%s", context);
     snprintf(like->activations, sizeof like->activations, "%s", activations_names[c->activations]);
 }
 

@@ -64,6 +64,10 @@ cpu_math cpu_swiglu, cpu_swiglu_backward, cpu_gelu, cpu_gelu_backward, cpu_add, 
 cpu_math cpu_rope, cpu_rope_backward;
 size_t cpu_rope_scratch(const struct work *work);
 
+/* exec/cpu/experts.c */
+cpu_math cpu_route, cpu_route_backward, cpu_permute, cpu_unpermute, cpu_unpermute_backward;
+size_t cpu_route_scratch(const struct work *work);
+
 /* exec/cpu/loss.c */
 cpu_math cpu_embedding, cpu_embedding_backward, cpu_cross_entropy, cpu_cross_entropy_backward,
     cpu_cross_entropy_partial, cpu_cross_entropy_finish, cpu_cross_entropy_partial_backward;

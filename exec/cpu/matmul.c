@@ -3,6 +3,23 @@
 #include <cblas.h>
 #include <string.h>
 
+/* One product; a group of no rows is nothing, or, of a gradient, zero. */
+static void product(enum matmul_form form, blasint m, blasint n, blasint k, const float *a,
+                    const float *b, float *y, float beta)
+{
+    const bool a_turned = form == MATMUL_TN, b_turned = form == MATMUL_NT;
+    if (m == 0 || n == 0)
+        return;
+    if (k == 0) {
+        if (beta == 0)
+            memset(y, 0, (size_t)m * (size_t)n * sizeof *y);
+        return;
+    }
+    cblas_sgemm(CblasRowMajor, a_turned ? CblasTrans : CblasNoTrans,
+                b_turned ? CblasTrans : CblasNoTrans, m, n, k, 1, a, a_turned ? m : k, b,
+                b_turned ? k : n, beta, y, n);
+}
+
 const char *cpu_matmul(const struct call *call, float *scratch)
 {
     (void)scratch;
@@ -15,7 +32,7 @@ const char *cpu_matmul(const struct call *call, float *scratch)
     if (work->matmul.accumulate) {
         const float *before = call->read[bias ? 3 : 2].data;
         if (before != y)
-            memmove(y, before, (size_t)m * (size_t)n * sizeof *y);
+            memmove(y, before, call->write[0].count * sizeof *y);
     }
     if (bias) {
         const float *row = call->read[2].data; /* (n) */
@@ -24,9 +41,19 @@ const char *cpu_matmul(const struct call *call, float *scratch)
                 y[(size_t)i * (size_t)n + (size_t)j] =
                     (work->matmul.accumulate ? y[(size_t)i * (size_t)n + (size_t)j] : 0) + row[j];
     }
-    bool a_turned = work->matmul.form == MATMUL_TN, b_turned = work->matmul.form == MATMUL_NT;
-    cblas_sgemm(CblasRowMajor, a_turned ? CblasTrans : CblasNoTrans,
-                b_turned ? CblasTrans : CblasNoTrans, m, n, k, 1, a, a_turned ? m : k, b,
-                b_turned ? k : n, bias || work->matmul.accumulate ? 1 : 0, y, n);
+    const float beta = bias || work->matmul.accumulate ? 1 : 0;
+    const enum matmul_form form = (enum matmul_form)work->matmul.form;
+    const int64_t groups = work_groups(work);
+    for (int64_t g = 0; g < groups; g++) {
+        const size_t first = (size_t)work_group_begin(form == MATMUL_TN ? k : m, groups, g);
+        const size_t end = (size_t)work_group_begin(form == MATMUL_TN ? k : m, groups, g + 1);
+        const size_t matrix = (size_t)g * (size_t)n * (size_t)(form == MATMUL_TN ? m : k);
+        if (form == MATMUL_TN)
+            product(form, m, n, (blasint)(end - first), a + first * (size_t)m,
+                    b + first * (size_t)n, y + matrix, beta);
+        else
+            product(form, (blasint)(end - first), n, k, a + first * (size_t)k, b + matrix,
+                    y + first * (size_t)n, beta);
+    }
     return NULL;
 }

@@ -278,6 +278,53 @@ static int cross_entropy_finish(const struct call *call, const struct cuda_place
                                      parts, (double)p[2], place->scratch, place->stream);
 }
 
+/* ---- mixtures of experts ---- */
+
+static struct cuda_route route_of(const struct work *work)
+{
+    return (struct cuda_route){
+        .rows = work->route.rows,
+        .experts = work->route.experts,
+        .copies = work->route.copies,
+        .score = (int)work->route.score,
+        .norm = work->route.norm != 0,
+        .scale = work->route.scale > 0 ? (float)((double)work->route.scale * 1e-6) : 1,
+    };
+}
+
+static int route(const struct call *call, const struct cuda_place *place)
+{
+    return cuda_route(call->write[0].data, call->read[0].data, route_of(call->work), place->stream);
+}
+
+static int route_backward(const struct call *call, const struct cuda_place *place)
+{
+    return cuda_route_backward(out(call, 0), call->read[0].data, call->read[1].data,
+                               route_of(call->work), place->stream);
+}
+
+static int permute(const struct call *call, const struct cuda_place *place)
+{
+    const struct work *w = call->work;
+    return cuda_permute(out(call, 0), in(call, 0), w->permute.rows, w->permute.cols,
+                        w->permute.copies, place->stream);
+}
+
+static int unpermute(const struct call *call, const struct cuda_place *place)
+{
+    const struct work *w = call->work;
+    return cuda_unpermute(out(call, 0), in(call, 0), w->permute.weights ? call->read[1].data : NULL,
+                          w->permute.rows, w->permute.cols, w->permute.copies, place->stream);
+}
+
+static int unpermute_backward(const struct call *call, const struct cuda_place *place)
+{
+    const struct work *w = call->work;
+    return cuda_unpermute_backward(out(call, 0), call->write[1].data, in(call, 0), in(call, 1),
+                                   call->read[2].data, w->permute.rows, w->permute.cols,
+                                   w->permute.copies, place->stream);
+}
+
 /* ---- layout ---- */
 
 static struct cuda_pack pack_of(const struct work *work, const struct operand *whole,
@@ -340,6 +387,11 @@ const struct cuda_compute_row cuda_compute_rows[WORK_KIND_COUNT] = {
     [WORK_SWIGLU_BACKWARD] = {swiglu_backward, NULL},
     [WORK_GELU] = {gelu, NULL},
     [WORK_GELU_BACKWARD] = {gelu_backward, NULL},
+    [WORK_ROUTE] = {route, NULL},
+    [WORK_ROUTE_BACKWARD] = {route_backward, NULL},
+    [WORK_PERMUTE] = {permute, NULL},
+    [WORK_UNPERMUTE] = {unpermute, NULL},
+    [WORK_UNPERMUTE_BACKWARD] = {unpermute_backward, NULL},
     [WORK_EMBEDDING] = {embedding, NULL},
     [WORK_EMBEDDING_BACKWARD] = {embedding_backward, embedding_backward_scratch},
     [WORK_CROSS_ENTROPY] = {cross_entropy, loss_scratch},

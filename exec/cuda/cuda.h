@@ -92,6 +92,7 @@ struct cuda_rank {
 /* The plan of an op, shared by the ranks of its role. */
 struct cuda_prepared {
     const struct product *product;
+    const struct product *longer; /* of the groups with one row more; NULL: there are none */
     struct attention *attention;
     size_t scratch;
 };

@@ -99,6 +99,24 @@ int cuda_head_expand(struct cuda_array y, struct cuda_array x, int64_t groups, i
                      int64_t copies, cudaStream_t stream);
 int cuda_head_reduce(struct cuda_array y, struct cuda_array x, int64_t groups, int64_t dim,
                      int64_t copies, cudaStream_t stream);
+/* The router and the copies of rows of a mixture of experts (models/work.h: even routing). */
+struct cuda_route {
+    int64_t rows, experts, copies;
+    int score; /* enum route_score there */
+    bool norm;
+    float scale;
+};
+int cuda_route(float *weights, const float *logits, struct cuda_route route, cudaStream_t stream);
+int cuda_route_backward(struct cuda_array d_logits, const float *d_weights, const float *logits,
+                        struct cuda_route route, cudaStream_t stream);
+int cuda_permute(struct cuda_array y, struct cuda_array x, int64_t rows, int64_t cols,
+                 int64_t copies, cudaStream_t stream);
+/* weights NULL: all are 1. */
+int cuda_unpermute(struct cuda_array y, struct cuda_array x, const float *weights, int64_t rows,
+                   int64_t cols, int64_t copies, cudaStream_t stream);
+int cuda_unpermute_backward(struct cuda_array dx, float *d_weights, struct cuda_array dy,
+                            struct cuda_array x, const float *weights, int64_t rows, int64_t cols,
+                            int64_t copies, cudaStream_t stream);
 int cuda_embedding(struct cuda_array y, const int32_t *token, struct cuda_array table, int64_t rows,
                    int64_t cols, int64_t vocab, int64_t first, cudaStream_t stream);
 /* before.data NULL: the table starts at 0. */

@@ -27,10 +27,19 @@ static uint8_t flag(int64_t parameter)
     return parameter != 0;
 }
 
-static struct product_shape shape_of(const struct call *call)
+/* Returns the alignment of an operand's elements 0, step, 2 step, ... */
+static uint8_t group_alignment(const struct operand *operand, int64_t step)
+{
+    const uintptr_t bytes = (uintptr_t)step * dtype_bytes((enum dtype)operand->dtype);
+    return product_alignment((const void *)((uintptr_t)operand->data | bytes));
+}
+
+/* Returns the shape of one group of a product that has `rows` rows: of a, or of a and b where its gradient is made. */
+static struct product_shape shape_of(const struct call *call, int64_t rows)
 {
     const struct work *w = call->work;
-    int64_t m = w->matmul.m, n = w->matmul.n, k = w->matmul.k;
+    const bool turned = w->matmul.form == MATMUL_TN;
+    int64_t m = turned ? w->matmul.m : rows, n = w->matmul.n, k = turned ? rows : w->matmul.k;
     struct product_shape shape = {
         .m = m,
         .n = n,
@@ -47,7 +56,18 @@ static struct product_shape shape_of(const struct call *call)
         .b_align = product_alignment(call->read[1].data),
         .y_align = product_alignment(call->write[0].data),
     };
+    if (work_groups(w) > 1) { /* groups begin at any row, and matrices after whole ones */
+        shape.a_align = group_alignment(&call->read[0], shape.a_step);
+        shape.b_align = group_alignment(&call->read[1], turned ? n : n * k);
+        shape.y_align = group_alignment(&call->write[0], turned ? m * n : n);
+    }
     return shape;
+}
+
+/* The rows of a product that its groups divide. */
+static int64_t grouped_rows(const struct work *work)
+{
+    return work->matmul.form == MATMUL_TN ? work->matmul.k : work->matmul.m;
 }
 
 static enum status types_differ(const struct exec_run *run, const struct call *call,
@@ -61,14 +81,23 @@ static enum status types_differ(const struct exec_run *run, const struct call *c
 static enum status prepare_product(struct cuda *cuda, const struct call *call,
                                    struct cuda_prepared *prepared, struct diag *diag)
 {
-    struct product_shape shape = shape_of(call);
+    const int64_t rows = grouped_rows(call->work), groups = work_groups(call->work);
+    struct product_shape shape = shape_of(call, rows / groups);
     if (call->read[1].dtype != shape.a_type)
         return types_differ(cuda->run, call, diag, "its factors have different types");
     if (shape.bias && call->read[2].dtype != shape.y_type)
         return types_differ(cuda->run, call, diag, "its bias has another type than its result");
-    prepared->product = products_plan(cuda->products, &shape, diag);
     prepared->scratch = PRODUCT_WORKSPACE;
-    return prepared->product != NULL ? STATUS_OK : STATUS_SYSTEM;
+    if (rows >= groups) {
+        prepared->product = products_plan(cuda->products, &shape, diag);
+        if (prepared->product == NULL)
+            return STATUS_SYSTEM;
+    }
+    if (rows % groups == 0)
+        return STATUS_OK;
+    shape = shape_of(call, rows / groups + 1);
+    prepared->longer = products_plan(cuda->products, &shape, diag);
+    return prepared->longer != NULL ? STATUS_OK : STATUS_SYSTEM;
 }
 
 static bool on_host(const struct ir *ir, uint32_t op)
@@ -157,16 +186,46 @@ static struct cuda_place place_of(const struct cuda_stream *stream, uint32_t op)
                                .mark = (int32_t)op + 1};
 }
 
+/* Returns the address of an operand's element. */
+static void *element(const struct operand *operand, int64_t index)
+{
+    return (char *)operand->data + (size_t)index * dtype_bytes((enum dtype)operand->dtype);
+}
+
+/* Runs the product of group g, of `groups`; bias and c are those of the whole, which has either only where it has one
+ * group, or a c of the shape of y. */
+static int product_group(const struct cuda *cuda, const struct cuda_stream *stream,
+                         const struct call *call, int64_t g)
+{
+    const struct work *w = call->work;
+    const struct cuda_prepared *prepared = &cuda->prepared[call->op];
+    const bool turned = w->matmul.form == MATMUL_TN, bias = w->matmul.epilogue == EPILOGUE_BIAS;
+    const int64_t m = w->matmul.m, n = w->matmul.n, k = w->matmul.k;
+    const int64_t total = grouped_rows(w), groups = work_groups(w);
+    const int64_t first = work_group_begin(total, groups, g);
+    const int64_t rows = work_group_begin(total, groups, g + 1) - first;
+    const int64_t result = turned ? g * m * n : first * n;
+    const struct operand *c = w->matmul.accumulate ? &call->read[bias ? 3 : 2] : &call->write[0];
+    if (rows == 0) {
+        if (!turned || w->matmul.accumulate)
+            return 0;
+        const size_t bytes = (size_t)(m * n) * dtype_bytes((enum dtype)call->write[0].dtype);
+        return (int)cudaMemsetAsync(element(&call->write[0], result), 0, bytes, stream->handle);
+    }
+    return product_run(cuda->products, rows > total / groups ? prepared->longer : prepared->product,
+                       1, element(&call->read[0], first * (turned ? m : k)),
+                       element(&call->read[1], turned ? first * n : g * n * k),
+                       bias ? call->read[2].data : NULL, element(c, result),
+                       element(&call->write[0], result), stream->scratch, stream->handle);
+}
+
 static bool product(void *context, struct call *call)
 {
     struct cuda_stream *stream = context;
     const struct cuda *cuda = cuda_of(stream->rank->run);
-    bool bias = call->work->matmul.epilogue == EPILOGUE_BIAS;
-    const void *c =
-        call->work->matmul.accumulate ? call->read[bias ? 3 : 2].data : call->write[0].data;
-    int status = product_run(
-        cuda->products, cuda->prepared[call->op].product, 1, call->read[0].data, call->read[1].data,
-        bias ? call->read[2].data : NULL, c, call->write[0].data, stream->scratch, stream->handle);
+    int status = 0;
+    for (int64_t g = 0; g < work_groups(call->work) && status == 0; g++)
+        status = product_group(cuda, stream, call, g);
     if (status == 0)
         return true;
     char words[160];
@@ -269,6 +328,11 @@ backend_kernel *const cuda_kernels[WORK_KIND_COUNT] = {
     [WORK_SWIGLU_BACKWARD] = compute,
     [WORK_GELU] = compute,
     [WORK_GELU_BACKWARD] = compute,
+    [WORK_ROUTE] = compute,
+    [WORK_ROUTE_BACKWARD] = compute,
+    [WORK_PERMUTE] = compute,
+    [WORK_UNPERMUTE] = compute,
+    [WORK_UNPERMUTE_BACKWARD] = compute,
     [WORK_EMBEDDING] = compute,
     [WORK_EMBEDDING_BACKWARD] = compute,
     [WORK_CROSS_ENTROPY] = compute,

@@ -257,6 +257,10 @@ static enum status check_products(const struct choices *c, struct diag *diag)
         {c->tensor_plan == TENSOR_PLAN_REPLICATED && c->tp > 1 && c->subsequences > 1, "--tensor-plan",
          "subsequences of a pipeline are cut over tensor ranks, which under plan replicated have all tokens; choose "
          "--tensor-plan megatron, or --subsequences 1"},
+        {m->experts > 0 && c->tp > 1, "--tp",
+         "experts are not divided among tensor ranks; choose --tp 1"},
+        {m->experts > 0 && pipeline_of(c)->multiplexed, "--pipeline",
+         "stages that hold parts of each other's weights are not modelled with experts; choose another pipeline"},
         {m->positions == POSITIONS_LEARNED && c->seq > m->max_positions, "--seq",
          "the sequence is longer than the model's table of learned positions; choose a shorter --seq, or raise "
          "max_positions with --set"},

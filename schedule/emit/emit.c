@@ -238,6 +238,13 @@ void emit_matmul(struct emit *e, enum matmul_form form, struct view a, struct vi
     emit_op(e, e->stream.compute, &work, read, bias.count > 0 ? 3 : 2, &y, 1);
 }
 
+void emit_grouped(struct emit *e, enum matmul_form form, struct view a, struct view b,
+                  struct view y, int64_t m, int64_t n, int64_t k, int64_t groups)
+{
+    struct work work = {.kind = WORK_MATMUL, .matmul = {m, n, k, form, EPILOGUE_NONE, 0, groups}};
+    emit_op(e, e->stream.compute, &work, (struct view[]){a, b}, 2, &y, 1);
+}
+
 void emit_add(struct emit *e, struct view a, struct view b, struct view y)
 {
     emit_add_bias(e, a, b, view_none(), y);

@@ -85,6 +85,13 @@ struct prefix {
 /* The buffers that a layer's forward keeps for its backward. */
 enum { FFN_PARTS = 2 }; /* at most */
 
+/* What the backward of the experts reads of one chunk of rows. */
+struct expert_saved {
+    buffer_id logits, weights;      /* [rows, experts], [rows, copies], f32 */
+    buffer_id permuted, up, act, y; /* [copies rows, *]: what experts read, compute, and write */
+    buffer_id shared_up, shared_act;
+};
+
 struct layer_saved {
     buffer_id ffn; /* what the down projection made; read in the backward of a norm after it only */
     buffer_id x, norm1;
@@ -96,6 +103,7 @@ struct layer_saved {
     struct view norm1_stats, norm2_stats, norm1_after_stats, norm2_after_stats;
     buffer_id (*up)[FFN_PARTS]; /* per chunk of rows, in parts of its rows: [rows, 2 ffn or ffn] */
     buffer_id *act;             /* per chunk: [rows, ffn] */
+    struct expert_saved *experts; /* per chunk, of a layer with experts; NULL: the model has none */
 };
 
 /* An implementation keeps a buffer (a Python variable still names it) until an op is done. */
@@ -358,7 +366,10 @@ op_id emit_message(struct emit *e, enum work_kind kind, uint8_t stream, int64_t 
 /* Emits y[m,n] = op(a) op(b) (+ bias when its count is not 0). */
 void emit_matmul(struct emit *e, enum matmul_form form, struct view a, struct view b,
                  struct view bias, struct view y, int64_t m, int64_t n, int64_t k);
-/* Emits dw[m,n] (+)= dy^T x over k rows, into the gradient of a weight. */
+/* Emits emit_matmul() without a bias, in `groups` groups of rows, each with its own matrix (models/work.h). */
+void emit_grouped(struct emit *e, enum matmul_form form, struct view a, struct view b,
+                  struct view y, int64_t m, int64_t n, int64_t k, int64_t groups);
+/* Emits dw[m,n] (+)= dy^T x over k rows, into the gradient of a weight; of experts' weights for each expert. */
 void emit_weight_grad(struct emit *e, uint32_t part, enum weight weight, struct view dy,
                       struct view x, int64_t m, int64_t n, int64_t k);
 /* Emits db[cols] (+)= column sums of dy[rows, cols]; nothing when the model has no such bias. */

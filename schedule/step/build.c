@@ -206,6 +206,7 @@ static struct transformer part_model(const struct transformer *model, enum scope
 {
     struct transformer bare = *model;
     bare.layers = 1;
+    bare.dense_layers = bare.experts_every = 0; /* the layer has experts, if any has */
     if (scope == SCOPE_LAYER)
         return bare;
     bare.positions = POSITIONS_NONE;
@@ -373,6 +374,8 @@ int64_t step_layers_of_period(const struct choices *choices)
         every = 1;
     if (transformer_windowed_layers(model) > 0 && model->window_from_layer > 0)
         return 0;
+    if (model->experts > 0 && transformer_expert_layers(model) < model->layers)
+        return 0; /* layers of two kinds */
     return together % every == 0 ? together : every % together == 0 ? every : 0;
 }
 

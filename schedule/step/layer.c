@@ -6,6 +6,7 @@
 #include "schedule/choices/pieces.h"
 #include "schedule/choices/profile.h"
 #include "schedule/emit/tensor_parallel.h"
+#include "schedule/step/experts.h"
 
 /* ---- feed-forward ---- */
 
@@ -216,6 +217,44 @@ static void mlp_backward(struct emit *e, uint32_t layer, buffer_id dy, buffer_id
     emit_wide_sum_end(e, layer, WEIGHT_UP);
 }
 
+/* ---- a layer with experts: piece by piece, as above ---- */
+
+static void experts_forward_pieces(struct emit *e, uint32_t layer, buffer_id x, buffer_id y)
+{
+    int64_t h = e->choices->model->hidden;
+    for (uint32_t i = 0; i < e->choices->ffn_chunks; i++) {
+        struct piece piece = emit_piece(e->unit.own_rows, e->choices->ffn_chunks, i);
+        if (piece.rows == 0) /* of a short subsequence */
+            break;
+        e->tags.chunk = e->choices->ffn_chunks > 1 ? (uint16_t)i : IR_NONE16;
+        experts_forward(e, layer, view_rows(x, piece.begin, piece.rows, h),
+                        view_rows(y, piece.begin, piece.rows, h), piece.rows,
+                        &e->saved[layer].experts[i]);
+    }
+    e->tags.chunk = IR_NONE16;
+}
+
+static void experts_backward_pieces(struct emit *e, uint32_t layer, buffer_id dy, buffer_id dx)
+{
+    int64_t h = e->choices->model->hidden;
+    for (uint32_t i = 0; i < e->choices->ffn_chunks; i++) {
+        struct piece piece = emit_piece(e->unit.own_rows, e->choices->ffn_chunks, i);
+        if (piece.rows == 0) /* of a short subsequence */
+            break;
+        struct expert_saved *saved = &e->saved[layer].experts[i];
+        struct view x = view_rows(e->saved[layer].norm2, piece.begin, piece.rows, h);
+        e->tags.chunk = e->choices->ffn_chunks > 1 ? (uint16_t)i : IR_NONE16;
+        if (computed_again(e)) {
+            e->tags.phase = PHASE_RECOMPUTE;
+            experts_forward(e, layer, x, view_none(), piece.rows, saved);
+            e->tags.phase = PHASE_BACKWARD;
+        }
+        experts_backward(e, layer, x, view_rows(dy, piece.begin, piece.rows, h),
+                         view_rows(dx, piece.begin, piece.rows, h), piece.rows, saved);
+    }
+    e->tags.chunk = IR_NONE16;
+}
+
 /* ---- one layer ---- */
 
 /* Returns the bytes an element that an implementation keeps beside the input of a norm and the norm's result, which are
@@ -334,7 +373,10 @@ buffer_id layer_forward(struct emit *e, uint32_t layer, buffer_id x)
 
     e->tags.region = REGION_LINEAR;
     buffer_id ffn = saved->ffn = emit_activation(e, "ffn", rows, h);
-    mlp_forward(e, layer, saved->norm2, ffn);
+    if (transformer_has_experts(model, layer))
+        experts_forward_pieces(e, layer, saved->norm2, ffn);
+    else
+        mlp_forward(e, layer, saved->norm2, ffn);
     return end_branch(e, layer, WEIGHT_NORM2_AFTER, WEIGHT_DOWN_BIAS, saved->x2, ffn,
                       &saved->norm2_after_stats);
 }
@@ -349,7 +391,10 @@ buffer_id layer_backward(struct emit *e, uint32_t layer, buffer_id dy)
     buffer_id d_ffn =
         norm_after_backward(e, layer, WEIGHT_NORM2_AFTER, dy, saved->ffn, saved->norm2_after_stats);
     buffer_id d_norm2 = emit_activation(e, "d_norm", rows, h);
-    mlp_backward(e, layer, d_ffn, d_norm2);
+    if (transformer_has_experts(model, layer))
+        experts_backward_pieces(e, layer, d_ffn, d_norm2);
+    else
+        mlp_backward(e, layer, d_ffn, d_norm2);
     if (e->choices->activations == CHOICE_ACTIVATIONS_SELECTIVE_OP)
         emit_extend_lifetime(e, saved->ffn,
                              e->last_compute); /* a product that stays, read or not */

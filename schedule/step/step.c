@@ -21,6 +21,8 @@ struct layer_saved *saved_new(struct emit *e)
             row[l].attention[i].chunk =
                 arena_array(&e->arena, c->chunks, sizeof *row->attention->chunk);
         row[l].up = arena_array(&e->arena, c->ffn_chunks, sizeof *row->up);
+        if (c->model->experts > 0)
+            row[l].experts = arena_array(&e->arena, c->ffn_chunks, sizeof *row->experts);
         row[l].act = arena_array(&e->arena, c->ffn_chunks, sizeof *row->act);
         row[l].norm2_all = arena_array(&e->arena, c->ffn_chunks, sizeof *row->norm2_all);
     }

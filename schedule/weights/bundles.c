@@ -161,12 +161,12 @@ static void lay_out_layers(struct emit *e, uint32_t chunk)
     const struct transformer *model = e->whole;
     struct tensor_spec spec[TRANSFORMER_MAX_TENSORS];
     uint32_t together = (uint32_t)weights_layers_together(e->choices);
-    size_t count = transformer_layer_tensors(model, 0, spec, ARRAY_LEN(spec));
     char name[64];
     for (uint32_t first = layers.first; first < layers.end; first += together) {
         uint32_t end = first + together < layers.end ? first + together : layers.end;
         uint64_t used = 0;
         for (uint32_t l = first; l < end; l++) {
+            size_t count = transformer_layer_tensors(model, l, spec, ARRAY_LEN(spec));
             snprintf(name, sizeof name, "layers.%u.", l);
             add_part(e, l, name, spec, count, &used);
         }

@@ -10,10 +10,6 @@ file deepseek.json <<'END'
  "first_k_dense_replace": 3, "q_lora_rank": 1536, "kv_lora_rank": 512, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128,
  "vocab_size": 129280, "rope_theta": 10000}
 END
-file qwen3.json <<'END'
-{"model_type": "qwen3_moe", "hidden_size": 2048, "intermediate_size": 6144, "moe_intermediate_size": 768, "num_attention_heads": 32, "head_dim": 128,
- "num_hidden_layers": 48, "num_key_value_heads": 4, "num_experts_per_tok": 8, "num_experts": 128, "decoder_sparse_step": 1, "vocab_size": 151936}
-END
 file bloom.json <<'END'
 {"model_type": "bloom", "n_embed": 1024, "n_layer": 24, "num_attention_heads": 16, "vocab_size": 250880}
 END
@@ -32,7 +28,7 @@ file gpt_oss.json <<'END'
  "num_experts_per_tok": 4, "vocab_size": 201088, "layer_types": ["sliding_attention", "full_attention"], "quantization_config": {}}
 END
 what="--cluster 2x8xh100 --seq 4K --strategy local --quick"
-for m in mixtral deepseek qwen3 bloom mamba broken scout gpt_oss; do longhaul predict --model $T/$m.json $what 2>&1 | sed "s|$T/||"; done
+for m in deepseek bloom mamba broken scout gpt_oss; do longhaul predict --model $T/$m.json $what 2>&1 | sed "s|$T/||"; done
 for m in mamba broken; do longhaul predict --model $T/$m.json --as-dense $what 2>&1 | sed "s|$T/||g"; done
 # keys that nothing reads are named, unless the caller knows of them; a layer with a window and one without take less time than two without
 for ignore in "" "--ignore quantization_config" "--ignore quantization_config,layer_types,sliding_window"; do
@@ -45,9 +41,9 @@ longhaul sweep --model $T/mixtral.json --as-dense --cluster 2x8xh100 --strategy 
 longhaul plan --model $T/mixtral.json --as-dense --set layers=2 --cluster 2x8xh100 --gpus 2 --seq 4K --strategy local --top 1 2> $T/note | sed "s|$T/||" | grep -i proxy
 sed "s|$T/||g" $T/note
 # the line that the refusal names is the same model
-line=$(longhaul predict --model $T/qwen3.json $what 2>&1 | sed 's/.*proxy: //')
+line=$(longhaul predict --model $T/deepseek.json $what 2>&1 | sed 's/.*proxy: //')
 longhaul predict --model "$line" $what 2> $T/note | sed -n '/^model/p; /^step/p'
-longhaul predict --model $T/qwen3.json --as-dense $what 2> $T/note | sed -n '/^step/p'
+longhaul predict --model $T/deepseek.json --as-dense $what 2> $T/note | sed -n '/^step/p'
 # of arguments of Megatron-LM
 args="--num-layers 32 --hidden-size 4096 --num-attention-heads 32 --ffn-hidden-size 14336 --vocab-size 32000 --swiglu --num-experts 8 --moe-router-topk 2 --seq-length 4096 --bf16"
 longhaul predict --from "$args" --cluster 2x8xh100 --quick 2>&1 || echo "exit $?"

@@ -38,7 +38,8 @@ static int64_t draw_parameter(const char *name)
     } ranges[] = {
         {"rows", 1, 50},  {"heads", 1, 5},      {"vocab", 1, 700},  {"parts", 1, 4},
         {"w0", 1, 40},    {"w1", 0, 24},        {"w2", 0, 24},      {"copies", 1, 4},
-        {"first", 0, 60}, {"accumulate", 0, 1}, {"count", 1, 9000},
+        {"first", 0, 60}, {"accumulate", 0, 1}, {"count", 1, 9000}, {"experts", 4, 90},
+        {"score", 0, 2},  {"norm", 0, 1},       {"weights", 0, 1},
     };
     if (strcmp(name, "cols") == 0 && draw(0, 11) == 0)
         return draw(8000, 17000); /* more than a block of a norm keeps in registers, or not */

@@ -197,6 +197,16 @@ static const struct {
      {WORK_GELU_BACKWARD, BF, BF, 0, 0, {{2, 8, 27}}},
      0,
      864},
+    /* 4 rows of 2 logits in f32, 3 weights each */
+    {"route", {WORK_ROUTE, F4, F4, 0, 0, {{4, 2, 3}}}, 0, 80},
+    {"route_backward", {WORK_ROUTE_BACKWARD, F4, BF, 0, 0, {{4, 2, 3}}}, 0, 96},
+    {"permute", {WORK_PERMUTE, BF, BF, 0, 0, {{4, 8, 3}}}, 0, 256},
+    {"unpermute", {WORK_UNPERMUTE, BF, BF, 0, 0, {{4, 8, 3}}}, 0, 256},
+    {"weighted", {WORK_UNPERMUTE, BF, BF, 0, 0, {{4, 8, 3, 1}}}, 0, 304},
+    {"unpermute_backward", {WORK_UNPERMUTE_BACKWARD, BF, BF, 0, 0, {{4, 8, 3}}}, 0, 544},
+    /* three matrices of 5 x 2 for 7 rows; of the gradient three results */
+    {"grouped", {WORK_MATMUL, BF, BF, 0, 0, {{7, 5, 2, MATMUL_NT, 0, 0, 3}}}, 140, 158},
+    {"and its gradient", {WORK_MATMUL, BF, F4, 0, 0, {{5, 2, 7, MATMUL_TN, 0, 0, 3}}}, 140, 218},
     {"embedding", {WORK_EMBEDDING, BF, BF, 0, 0, {{2, 8, 10}}}, 0, 72},
     {"embedding_backward", {WORK_EMBEDDING_BACKWARD, BF, F4, 0, 0, {{2, 8, 10}}}, 0, 488},
     {"and accumulates", {WORK_EMBEDDING_BACKWARD, BF, F4, 3, 1, {{2, 8, 10}}}, 0, 168},

@@ -1,0 +1,158 @@
+/* Mixtures of experts: the weights of a token's experts, and the rows of its copies (models/work.h: even routing). */
+#include "exec/cpu/kernels.h"
+
+#include <math.h>
+#include <string.h>
+
+size_t cpu_route_scratch(const struct work *work)
+{
+    return (size_t)work->route.copies * 2 + (size_t)work->route.experts;
+}
+
+/* The expert of copy j of token t. */
+static int64_t expert_of(const struct work *work, int64_t t, int64_t j)
+{
+    return work_group_of(work->route.rows * work->route.copies, work->route.experts,
+                         j * work->route.rows + t);
+}
+
+static double scale_of(const struct work *work)
+{
+    return work->route.scale > 0 ? (double)work->route.scale * 1e-6 : 1;
+}
+
+/* Makes the scores of a token's experts, before they are divided by their sum. Softmax over all experts fills
+ * all[0..experts), too. */
+static void make_scores(const struct work *work, const float *logit, int64_t t, float *score,
+                        float *all)
+{
+    const int64_t copies = work->route.copies, experts = work->route.experts;
+    double top = -INFINITY, sum = 0;
+    if (work->route.score == ROUTE_SIGMOID) {
+        for (int64_t j = 0; j < copies; j++)
+            score[j] = (float)(1 / (1 + exp(-(double)logit[expert_of(work, t, j)])));
+        return;
+    }
+    const bool chosen = work->route.score == ROUTE_CHOSEN;
+    const int64_t count = chosen ? copies : experts;
+    for (int64_t i = 0; i < count; i++)
+        top = fmax(top, (double)logit[chosen ? expert_of(work, t, i) : i]);
+    for (int64_t i = 0; i < count; i++)
+        sum += exp((double)logit[chosen ? expert_of(work, t, i) : i] - top);
+    for (int64_t i = 0; !chosen && i < experts; i++)
+        all[i] = (float)(exp((double)logit[i] - top) / sum);
+    for (int64_t j = 0; j < copies; j++)
+        score[j] = (float)(exp((double)logit[expert_of(work, t, j)] - top) / sum);
+}
+
+static double sum_of(const float *x, int64_t count)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < count; i++)
+        sum += (double)x[i];
+    return sum;
+}
+
+const char *cpu_route(const struct call *call, float *scratch)
+{
+    const struct work *work = call->work;
+    const int64_t copies = work->route.copies, experts = work->route.experts;
+    const float *logits = call->read[0].data; /* (rows, experts) */
+    float *weights = call->write[0].data;     /* (rows, copies) */
+    float *score = scratch, *all = scratch + 2 * copies;
+    for (int64_t t = 0; t < work->route.rows; t++) {
+        make_scores(work, logits + t * experts, t, score, all);
+        const double factor = scale_of(work) / (work->route.norm ? sum_of(score, copies) : 1);
+        for (int64_t j = 0; j < copies; j++)
+            weights[t * copies + j] = (float)(factor * (double)score[j]);
+    }
+    return NULL;
+}
+
+const char *cpu_route_backward(const struct call *call, float *scratch)
+{
+    const struct work *work = call->work;
+    const int64_t copies = work->route.copies, experts = work->route.experts;
+    const float *d_weights = call->read[0].data, *logits = call->read[1].data;
+    float *d_logits = call->write[0].data; /* (rows, experts) */
+    float *score = scratch, *d_score = scratch + copies, *all = scratch + 2 * copies;
+    for (int64_t t = 0; t < work->route.rows; t++) {
+        const float *dw = d_weights + t * copies;
+        float *d = d_logits + t * experts;
+        make_scores(work, logits + t * experts, t, score, all);
+        const double sum = work->route.norm ? sum_of(score, copies) : 1;
+        double through = 0; /* the gradient of the sum by which scores are divided */
+        for (int64_t j = 0; work->route.norm && j < copies; j++)
+            through += (double)dw[j] * (double)score[j] / sum;
+        double all_scores = 0;
+        for (int64_t j = 0; j < copies; j++) {
+            d_score[j] = (float)(scale_of(work) * ((double)dw[j] - through) / sum);
+            all_scores += (double)d_score[j] * (double)score[j];
+        }
+        for (int64_t i = 0; i < experts; i++)
+            d[i] = work->route.score == ROUTE_SOFTMAX ? (float)(-all_scores * (double)all[i]) : 0;
+        for (int64_t j = 0; j < copies; j++) {
+            const double s = (double)score[j];
+            double ds = (double)d_score[j] * s;
+            if (work->route.score == ROUTE_SIGMOID)
+                ds *= 1 - s;
+            else if (work->route.score == ROUTE_CHOSEN)
+                ds -= all_scores * s;
+            d[expert_of(work, t, j)] += (float)ds;
+        }
+    }
+    return NULL;
+}
+
+const char *cpu_permute(const struct call *call, float *scratch)
+{
+    (void)scratch;
+    const struct work *work = call->work;
+    const size_t count = (size_t)(work->permute.rows * work->permute.cols);
+    float *y = call->write[0].data; /* (copies, rows, cols) */
+    for (int64_t j = 0; j < work->permute.copies; j++)
+        memmove(y + (size_t)j * count, call->read[0].data, count * sizeof *y);
+    return NULL;
+}
+
+const char *cpu_unpermute(const struct call *call, float *scratch)
+{
+    (void)scratch;
+    const struct work *work = call->work;
+    const int64_t rows = work->permute.rows, cols = work->permute.cols;
+    const int64_t copies = work->permute.copies;
+    const float *x = call->read[0].data; /* (copies, rows, cols) */
+    const float *weights = work->permute.weights ? call->read[1].data : NULL; /* (rows, copies) */
+    float *y = call->write[0].data;
+    for (int64_t t = 0; t < rows; t++)
+        for (int64_t c = 0; c < cols; c++) {
+            double sum = 0;
+            for (int64_t j = 0; j < copies; j++)
+                sum += (weights != NULL ? (double)weights[t * copies + j] : 1) *
+                       (double)x[(j * rows + t) * cols + c];
+            y[t * cols + c] = (float)sum;
+        }
+    return NULL;
+}
+
+const char *cpu_unpermute_backward(const struct call *call, float *scratch)
+{
+    (void)scratch;
+    const struct work *work = call->work;
+    const int64_t rows = work->permute.rows, cols = work->permute.cols;
+    const int64_t copies = work->permute.copies;
+    const float *dy = call->read[0].data, *x = call->read[1].data, *weights = call->read[2].data;
+    float *dx = call->write[0].data, *d_weights = call->write[1].data;
+    for (int64_t j = 0; j < copies; j++)
+        for (int64_t t = 0; t < rows; t++) {
+            const float *row = dy + t * cols, *copy = x + (j * rows + t) * cols;
+            float *d = dx + (j * rows + t) * cols;
+            double dot = 0;
+            for (int64_t c = 0; c < cols; c++) {
+                dot += (double)row[c] * (double)copy[c];
+                d[c] = weights[t * copies + j] * row[c];
+            }
+            d_weights[t * copies + j] = (float)dot;
+        }
+    return NULL;
+}

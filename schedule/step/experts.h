@@ -1,0 +1,15 @@
+/* schedule/step/experts.h: the feed-forward part of a layer with experts. */
+#ifndef SCHEDULE_STEP_EXPERTS_H
+#define SCHEDULE_STEP_EXPERTS_H
+
+#include "schedule/emit/emit.h"
+
+/* Emits the forward of rows x [rows, hidden] to y, which is empty where the backward computes again what it reads, and
+ * fills *saved. */
+void experts_forward(struct emit *e, uint32_t layer, struct view x, struct view y, int64_t rows,
+                     struct expert_saved *saved);
+/* Emits the gradient dx of x from that of y, and those of the weights. */
+void experts_backward(struct emit *e, uint32_t layer, struct view x, struct view dy, struct view dx,
+                      int64_t rows, const struct expert_saved *saved);
+
+#endif

@@ -1,0 +1,118 @@
+/* tests/exec/test_experts.c: layers with experts compute exact gradients, in every strategy that has them. The
+ * reference loops over the copies of tokens in double. */
+#include "tests/exec/matrix.h"
+
+#include "schedule/config/resolve_config.h"
+
+static const struct transformer base = {.name = "experts",
+                                        .layers = 2,
+                                        .hidden = 32,
+                                        .heads = 4,
+                                        .kv_heads = 4,
+                                        .head_dim = 8,
+                                        .ffn = 48,
+                                        .vocab = 61,
+                                        .rope_theta = 1e4,
+                                        .norm_eps = 1e-5,
+                                        .experts = 6,
+                                        .experts_per_token = 4,
+                                        .expert_ffn = 20};
+
+static void check_request(const struct request *asked, const struct transformer *model)
+{
+    struct request request = *asked;
+    struct choices choices;
+    struct diag diag = {0};
+    request.model = model;
+    request.optimizer = -1;
+    request.attention_impl = ATTENTION_CPU;
+    request.dtype = DTYPE_F32;
+    request.gpus_per_node = 2;
+    request.sm = 80;
+    if (CHECK_INT(request.strategy, resolve_choices(&choices, &request, NULL, &diag), STATUS_OK))
+        check_choices(&choices, true);
+    else
+        fputs(diag.text, stderr);
+    diag_release(&diag);
+}
+
+/* 63 tokens and 4 copies do not divide by 6 experts: the first ones have a row more. */
+static void every_router_computes_the_reference(void)
+{
+    for (int router = 0; router < ROUTER_COUNT; router++)
+        for (int i = 0; i < 4; i++) {
+            struct transformer model = base;
+            model.router = (enum router)router;
+            model.router_norm = i % 2 == 1;
+            model.router_scale = i / 2 * 2.5;
+            model.shared_ffn = i == 3 ? 24 : 0;
+            model.dense_layers = i == 2;
+            const struct request request = {.strategy = "local",
+                                            .weights = i % CHOICE_WEIGHTS_COUNT,
+                                            .activations =
+                                                (router * 4 + i) % CHOICE_ACTIVATIONS_COUNT,
+                                            .ranks = 1 + i % 2,
+                                            .seq = 63,
+                                            .micro_batch = 1 + i / 2,
+                                            .ffn_chunks = 1 + i % 3};
+            check_request(&request, &model);
+        }
+}
+
+/* Every rank routes the rows that it has, in whatever order its strategy leaves them. */
+static void every_strategy_computes_the_reference(void)
+{
+    static const struct request requests[] = {
+        {.strategy = "ulysses", .ranks = 4, .hp = 2, .seq = 32, .micro_batch = 2},
+        {.strategy = "ring", .ranks = 4, .seq = 32, .ring_layout = RING_STRIPED},
+        {.strategy = "ring", .ranks = 2, .seq = 32, .micro_batch = 2},
+        {.strategy = "2d", .ranks = 4, .hp = 2, .cp = 2, .seq = 32},
+        {.strategy = "fpdt", .ranks = 2, .seq = 48, .chunk = 20},
+        {.strategy = "upipe", .ranks = 2, .seq = 32, .ffn_chunks = 2},
+        {.strategy = "ulysses", .ranks = 4, .hp = 2, .pp = 2, .seq = 32, .global_batch = 4},
+        {.strategy = "local",
+         .ranks = 2,
+         .pp = 2,
+         .seq = 32,
+         .global_batch = 4,
+         .pipeline = CHOICE_PIPELINE_ZB_1P},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(requests); i++) {
+        struct transformer model = base;
+        struct request request = requests[i];
+        model.router_norm = true;
+        model.shared_ffn = i % 2 == 1 ? 24 : 0;
+        request.weights = CHOICE_WEIGHTS_ZERO1;
+        request.activations = (int)i % CHOICE_ACTIVATIONS_COUNT;
+        if (request.activations == CHOICE_ACTIVATIONS_RATIO)
+            request.activations = CHOICE_ACTIVATIONS_FULL;
+        check_request(&request, &model);
+    }
+}
+
+static void tensor_ranks_are_refused(void)
+{
+    struct choices choices;
+    struct diag diag = {0};
+    const struct request request = {.model = &base,
+                                    .strategy = "megatron-sp",
+                                    .ranks = 2,
+                                    .tp = 2,
+                                    .seq = 32,
+                                    .gpus_per_node = 2,
+                                    .sm = 80,
+                                    .dtype = -1,
+                                    .attention_impl = -1,
+                                    .optimizer = -1};
+    CHECK_INT("tp", resolve_choices(&choices, &request, NULL, &diag), STATUS_BAD_INPUT);
+    CHECK("says why", diag.text != NULL && strstr(diag.text, "choose --tp 1") != NULL);
+    diag_release(&diag);
+}
+
+static const struct check_case cases[] = {
+    {"every router computes the reference", every_router_computes_the_reference},
+    {"every strategy computes the reference", every_strategy_computes_the_reference},
+    {"tensor ranks are refused", tensor_ranks_are_refused},
+};
+
+CHECK_MAIN("experts", cases)
