@@ -51,6 +51,9 @@ static void update(struct emit *e, uint32_t b, buffer_id norm)
         reads[4] = ir_whole(e->ir, norm);
     emit_op(e, host ? e->stream.host : e->stream.compute, &work, reads, norm.i != IR_NONE ? 5 : 4,
             state, copies ? 4 : 3);
+    if (host &&
+        pageable) /* CUDA reads pageable memory when the copy is called, not when its stream comes to it */
+        emit_wait(e, e->stream.host);
     if (host)
         emit_copy(e, WORK_H2D, pageable, view_all(e, written), view_all(e, param));
     if (gather_after) {
