@@ -124,6 +124,8 @@ static bool is_usual(const struct figures *figures, size_t i)
 
 /* Numbers that change no prediction of a training step, and what they are for. */
 static const char *const exceptions[][2] = {
+    {"device.clock_mhz",
+     "the SM clock that a prediction states: it scales with the power limit's clocks, and no time"},
     {"device.peak_flop_per_s", "the data sheet's peak: calibrate refuses faster rates"},
     {"matmul.f64_flop_per_s", "products in f64, which only a schedule from a file may have"},
     {"attention.cpu.power", "processors, which have no power limit"},
