@@ -308,6 +308,14 @@ enum status options_supply(struct options *options, const char *name, const char
                        &options->value[row], diag);
 }
 
+enum status options_check(const struct option *option, const char *value, struct diag *diag)
+{
+    struct option_value parsed = {0};
+    enum status status = parse_value(option, value, &parsed, diag);
+    free((void *)parsed.list);
+    return status;
+}
+
 void options_withdraw(struct options *options, const char *name)
 {
     size_t row;

@@ -64,6 +64,9 @@ const char *const *options_list(const struct options *options, const char *name,
 enum status options_supply(struct options *options, const char *name, const char *value,
                            struct diag *diag);
 
+/* Fails if the option does not take the value, with the message that options_parse() has. */
+enum status options_check(const struct option *option, const char *value, struct diag *diag);
+
 /* Treats an option as not given and without a fallback from now on. */
 void options_withdraw(struct options *options, const char *name);
 

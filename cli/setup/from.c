@@ -1,11 +1,13 @@
 #include "cli/setup/from.h"
 
 #include "base/units.h"
+#include "cli/setup/options.h"
 #include "models/cluster.h"
 #include "predict/launch/launch.h"
 #include "predict/launch/table_file.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { WIDTH = 80, INDENT = 2 };
@@ -123,12 +125,11 @@ static void put_remarks(struct text *out, const struct launch *launch)
 
 /* ---- options ---- */
 
-/* Groups of options with the same meaning, and the options that a search varies. */
-static const char *const same[][2] = {{"ulysses", "hp"},
-                                      {"zero", "weights"},
-                                      {"checkpoint", "activations"},
-                                      {"nodes", "gpus"},
-                                      {"loopback", "gpus"}};
+/* Options that mean the same, of which the second is the one that files give. */
+static const char *const same[][2] = {
+    {"ulysses", "hp"},      {"zero", "weights"}, {"checkpoint", "activations"},
+    {"compile", "kernels"}, {"nodes", "gpus"},   {"loopback", "gpus"}};
+/* The options of a file that a search takes. */
 static const char *const workload[] = {"model", "gpus", "seq", "batch", "dtype", "states"};
 
 static bool is_given(const struct options *options, const char *name)
@@ -175,6 +176,88 @@ static bool looks_for_length(const struct options *options)
     return options_given(options, "longest") || (goal != NULL && strcmp(goal, "longest") == 0);
 }
 
+/* Fails at a place if the option does not take the value; `column` stands before the message. */
+static enum status check_value(const struct option *option, const char *value, struct loc at,
+                               const char *column, struct diag *diag)
+{
+    struct diag found = {0};
+    enum status status = options_check(option, value, &found);
+    size_t size;
+    const char *message = status == STATUS_OK ? NULL : diag_first(&found, &size);
+    if (message != NULL)
+        status =
+            diag_error(diag, at, status, "%s--%s: %.*s", column, option->name, (int)size, message);
+    diag_release(&found);
+    return status;
+}
+
+/* Checks each result of a row's words, which are "pattern=result". */
+static enum status check_words(const struct option *option, const char *words, struct loc at,
+                               struct diag *diag)
+{
+    enum status status = STATUS_OK;
+    struct text result = {0};
+    for (words += strspn(words, " "); *words != '\0' && status == STATUS_OK;
+         words += strspn(words, " ")) {
+        size_t size = strcspn(words, " "), equals = strcspn(words, "=");
+        if (equals >= size) {
+            status = diag_error(diag, at, STATUS_BAD_INPUT,
+                                "column 'words': '%.*s' is no pattern=result", (int)size, words);
+            break;
+        }
+        result.size = 0;
+        text_append(&result, words + equals + 1, size - equals - 1);
+        text_puts(&result, "");
+        if (strcmp(result.data, "-") != 0 && strcmp(result.data, "?") != 0)
+            status = check_value(option, result.data, at, "column 'words': ", diag);
+        words += size;
+    }
+    text_release(&result);
+    return status;
+}
+
+/* Checks an option that a row of a table file names itself, and the values that the row gives it. */
+static enum status check_row(const struct table_row *row, struct loc at, struct diag *diag)
+{
+    static const struct option_set *const sets[] = {&setup_choice_options, NULL};
+    for (size_t i = 0; i < ARRAY_LEN(same); i++)
+        if (strcmp(row->option, same[i][0]) == 0)
+            return diag_error(diag, at, STATUS_BAD_INPUT,
+                              "column 'to': '--%s' is another name: give '--%s' and its values",
+                              same[i][0], same[i][1]);
+    const struct option *option = options_find(sets, row->option);
+    if (option != NULL)
+        return check_words(option, row->words, at, diag);
+    const char **names = heap_alloc(setup_choice_options.count, sizeof *names);
+    for (size_t i = 0; i < setup_choice_options.count; i++)
+        names[i] = setup_choice_options.option[i].name;
+    const char *near = diag_nearest(row->option, names, setup_choice_options.count);
+    free((void *)names);
+    if (near != NULL)
+        return diag_error(diag, at, STATUS_BAD_INPUT,
+                          "column 'to': '--%.60s' is not among the choices of a step; did you mean "
+                          "'--%s'?",
+                          row->option, near);
+    return diag_error(diag, at, STATUS_BAD_INPUT,
+                      "column 'to': '--%.60s' is not among the choices of a step, which `longhaul "
+                      "help predict` lists",
+                      row->option);
+}
+
+static enum status check_tables(const struct launch_tables *tables, struct diag *diag)
+{
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < tables->count; i++) {
+        const struct launch_table_file *file = tables->file[i];
+        for (size_t k = 0; k < file->rows && status == STATUS_OK; k++)
+            if (file->row[k].option != NULL)
+                status =
+                    check_row(&file->row[k],
+                              (struct loc){.name = file->path, .line = file->row[k].line}, diag);
+    }
+    return status;
+}
+
 /* Appends "--name value". */
 static void put_option(struct text *out, const struct launch_option *option)
 {
@@ -203,7 +286,11 @@ static enum status take_options(struct from *from, struct options *options, bool
             put_option(&from->replaced, option);
         } else {
             put_option(&from->taken, option);
-            status = options_supply(options, option->name, option->value, diag);
+            if (option->value != NULL && option->at.line > 0)
+                status = check_value(options_find(options->sets, option->name), option->value,
+                                     option->at, "", diag);
+            if (status == STATUS_OK)
+                status = options_supply(options, option->name, option->value, diag);
         }
     }
     return status;
@@ -251,6 +338,8 @@ static enum status read_files(struct launch *launch, struct launch_tables *table
     for (size_t i = 0; i < count && status == STATUS_OK; i++)
         if (is_table(files[i]))
             status = launch_tables_add(tables, files[i], diag);
+    if (status == STATUS_OK)
+        status = check_tables(tables, diag);
     for (size_t i = 0; i < options->argument_count && status == STATUS_OK; i++)
         status = launch_read(launch, options->argument[i], diag);
     for (size_t i = 0; i < count && status == STATUS_OK; i++)

@@ -103,6 +103,7 @@ struct launch_remark {
 struct launch_option {
     const char *name, *value; /* of the command: "seq", "8192"; a flag: NULL */
     struct loc at;            /* where it is from */
+    bool implied;             /* a setting that says it itself counts more */
 };
 
 enum { LAUNCH_OPTIONS_MAX = 64 };

@@ -303,8 +303,8 @@ static void remark_row(struct launch *launch, enum launch_remark_kind kind,
     }
 }
 
-/* Adds an option that a row names itself; of two settings that say it, the first one counts if the second is implied.
- */
+/* Adds an option that a row names itself. A setting that says it stands above one that implies it, and of two that
+ * imply it the first one counts. */
 static enum status take_option(struct launch *launch, const struct table_row *row,
                                const struct setting *setting, const char *value, bool matched,
                                struct diag *diag)
@@ -318,6 +318,12 @@ static enum status take_option(struct launch *launch, const struct table_row *ro
             continue;
         if (row->use == TABLE_IMPLIES || strcmp(option->value, value) == 0)
             return STATUS_OK;
+        if (option->implied) {
+            option->value = value;
+            option->at = setting->at;
+            option->implied = false;
+            return STATUS_OK;
+        }
         return diag_error(diag, setting->at, STATUS_BAD_INPUT,
                           "%s means --%s %s, and line %u means --%s %s; leave one of them out",
                           setting->name, row->option, value, option->at.line, option->name,
@@ -325,7 +331,10 @@ static enum status take_option(struct launch *launch, const struct table_row *ro
     }
     if (launch->directs < LAUNCH_OPTIONS_MAX)
         launch->direct[launch->directs++] =
-            (struct launch_option){.name = row->option, .value = value, .at = setting->at};
+            (struct launch_option){.name = row->option,
+                                   .value = value,
+                                   .at = setting->at,
+                                   .implied = row->use == TABLE_IMPLIES};
     return STATUS_OK;
 }
 

@@ -33,5 +33,17 @@ printf 'setting,use,to,words,note,since,until\nname,is,,our trainer,,,\nfamily,i
 printf 'tokens_a_row: 8192\nhow: sharded\nwho: me\n' | file recipe.yaml; of $T/recipe.yaml --from $T/ours.csv --model llama3-8b
 printf 'tokens_a_row: 8192\nhow: sharded\n' | file recipe.yaml; of $T/recipe.yaml --model llama3-8b | cut -c 1-60
 sed 's/seq/sequence/' $T/ours.csv | file theirs.csv; of $T/recipe.yaml --from $T/theirs.csv --model llama3-8b
+# options that a table's rows name, and values that they give them, are checked before a file is read
+row() { (grep -v '^how' $T/ours.csv; echo "how,$1") | file theirs.csv; longhaul predict $T/recipe.yaml --from $T/theirs.csv --model llama3-8b $small > $T/out 2> $T/err && echo taken || echo "exit $?"; sed "s|$T/||g; /error/!d" $T/err; }
+row 'sets,--wieghts,sharded=zero3,,,'
+row 'implies,--frobnicate,,,,'
+row 'sets,--cluster,,,,'
+row 'sets,--zero,sharded=3,,,'
+row 'sets,--compile,sharded=true,,,'
+row 'sets,--weights,whole=replicated sharded=zero4,,,'
+row 'sets,--ffn-chunks,sharded=0 *=-,,,'
+row 'sets,--weights,sharded zero3,,,'
+row 'sets,--weights,sharded=,,,'
+row 'sets,--weights,,,,'
 # what an optimizer on the host is copied from
 printf '{"bf16": {"enabled": true}, "train_micro_batch_size_per_gpu": 1, "zero_optimization": {"stage": 3, "offload_optimizer": {"device": "cpu", "pin_memory": false}}}' | file ds.json; of $T/ds.json --model llama3-8b --seq 4K | grep -A 2 pin_memory

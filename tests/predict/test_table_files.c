@@ -102,6 +102,7 @@ static const struct {
     {"my_length: 1\npieces: 7", "error: pieces: '7' is none of: yes=8 no=-", false},
     {"my_length: 1\nalso_pieces: \"yes\"", "--ffn-chunks 4", false},
     {"my_length: 1\npieces: \"yes\"\nalso_pieces: \"yes\"", "--ffn-chunks 8", false},
+    {"my_length: 1\nalso_pieces: \"yes\"\npieces: \"yes\"", "--ffn-chunks 8", false},
     {"my_length: 1\nkind: flash-x", "--attention fa2", false},
     {"my_length: 1\nkind: odd", "not modelled: an odd kernel", false},
     {"my_length: 1\nnoise: 0.0", "ignored: noise", false},
