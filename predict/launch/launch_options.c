@@ -78,6 +78,25 @@ static void add_directs(struct launch *launch)
     }
 }
 
+/* Liger's loss reads whole rows of logits, which tensor ranks do not have here: the profile's loss stays. */
+static void leave_out_fused_loss(struct launch *launch)
+{
+    struct launch_option *loss = NULL;
+    bool shared = false;
+    for (size_t i = 0; i < launch->options; i++) {
+        struct launch_option *option = &launch->option[i];
+        if (strcmp(option->name, "loss") == 0 && strcmp(option->value, "fused") == 0)
+            loss = option;
+        shared = shared || (strcmp(option->name, "tp") == 0 && strcmp(option->value, "1") != 0);
+    }
+    if (loss == NULL || !shared)
+        return;
+    launch_remark(launch, REMARK_UNMODELLED, "--loss fused", loss->at,
+                  "a fused loss reads whole rows of logits, and tensor ranks share the vocabulary "
+                  "here: the loss of the profile is predicted, with its logits in memory");
+    *loss = launch->option[--launch->options];
+}
+
 /* A table's framework of Megatron's family may say its data ranks: of these follow the GPUs and the global batch. */
 static void count_replicas(struct launch *launch)
 {
@@ -157,6 +176,8 @@ enum status launch_options(struct launch *launch, struct launch_given given, str
         status = launch_deepspeed_options(launch, given, diag);
     if (status == STATUS_OK)
         add_directs(launch);
+    if (status == STATUS_OK)
+        leave_out_fused_loss(launch);
     if (status == STATUS_OK)
         remark_adapter(launch);
     if (status == STATUS_OK && launch_said(launch, LAUNCH_PINNED) &&

@@ -45,5 +45,10 @@ row 'sets,--ffn-chunks,sharded=0 *=-,,,'
 row 'sets,--weights,sharded zero3,,,'
 row 'sets,--weights,sharded=,,,'
 row 'sets,--weights,,,,'
+# Liger's kernels and loss: a loss of pairs has its logits, tensor ranks share theirs, and options stand above the file
+printf 'model_name_or_path: Qwen/Qwen3-4B\nenable_liger_kernel: true\nstage: sft\nfinetuning_type: full\ncutoff_len: 8192\n' | file recipe.yaml; of $T/recipe.yaml | head -4
+sed 's/sft/dpo/' $T/recipe.yaml | file pairs.yaml; of $T/pairs.yaml | head -4
+of $T/recipe.yaml --compile --loss eager | grep -A 1 instead
+printf 'base_model: Qwen/Qwen3-8B\nsequence_len: 8192\ntensor_parallel_size: 2\nmicro_batch_size: 1\nliger_rope: true\nliger_rms_norm: false\nliger_fused_linear_cross_entropy: true\n' | file recipe.yaml; of $T/recipe.yaml
 # what an optimizer on the host is copied from
 printf '{"bf16": {"enabled": true}, "train_micro_batch_size_per_gpu": 1, "zero_optimization": {"stage": 3, "offload_optimizer": {"device": "cpu", "pin_memory": false}}}' | file ds.json; of $T/ds.json --model llama3-8b --seq 4K | grep -A 2 pin_memory
