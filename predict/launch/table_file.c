@@ -312,6 +312,8 @@ static enum status take_option(struct launch *launch, const struct table_row *ro
     if (row->words[0] != '\0' && !matched)
         return diag_error(diag, setting->at, STATUS_BAD_INPUT, "%s: '%.80s' is none of: %s",
                           setting->name, setting->value == NULL ? "" : setting->value, row->words);
+    /* The settings are released before the options are used. */
+    value = arena_text(&launch->arena, value, strlen(value));
     for (size_t i = 0; i < launch->directs; i++) {
         struct launch_option *option = &launch->direct[i];
         if (strcmp(option->name, row->option) != 0)

@@ -76,6 +76,7 @@ static const char mine[] =
           "loader,implies,zero,*stage3*=3 *stage2*=2,by its name,,\n"
           "pieces,sets,--ffn-chunks,yes=8 no=-,,,\n"
           "also_pieces,implies,--ffn-chunks,yes=4,,,\n"
+          "count_of_pieces,sets,--ffn-chunks,,,,\n"
           "kind,sets,attention,flash*=flash_attention_2 odd=?,an odd kernel,,\n"
           "noise,unmodelled,,0.0 0,noise on the embeddings,,\n"
           "log*,ignored,,,,,\n"
@@ -101,6 +102,7 @@ static const struct {
     {"my_length: 1\npieces: \"no\"", "--ffn-chunks", true},
     {"my_length: 1\npieces: 7", "error: pieces: '7' is none of: yes=8 no=-", false},
     {"my_length: 1\nalso_pieces: \"yes\"", "--ffn-chunks 4", false},
+    {"my_length: 1\ncount_of_pieces: 16", "--ffn-chunks 16", false},
     {"my_length: 1\npieces: \"yes\"\nalso_pieces: \"yes\"", "--ffn-chunks 8", false},
     {"my_length: 1\nalso_pieces: \"yes\"\npieces: \"yes\"", "--ffn-chunks 8", false},
     {"my_length: 1\nkind: flash-x", "--attention fa2", false},

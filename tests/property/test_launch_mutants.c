@@ -153,7 +153,8 @@ static void change_line(struct text *out, const struct text *text, const struct 
         put(out, text, line->value_end, text->size);
     } else {
         put(out, text, line->value, line->value_end);
-        text_puts(out, text->data[line->name - 1] == '-' || text->data[line->name_end] == '='
+        text_puts(out, (line->name > 0 && text->data[line->name - 1] == '-') ||
+                               text->data[line->name_end] == '='
                            ? " "
                            : "\n");
         put(out, text, line->begin, line->value);
