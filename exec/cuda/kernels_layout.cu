@@ -139,12 +139,13 @@ int cuda_head_reduce(struct cuda_array y, struct cuda_array x, int64_t groups, i
 
 /* ---- mixtures of experts ---- */
 
-/* work_group_of() of models/work.h for copy j of token t */
+/* work_group_of() of models/work.h for copy j of token t. A device has room for far fewer than 2^32 copies, and it
+ * divides in 32 bits much faster. */
 static __device__ int64_t expert_of(struct cuda_route r, int64_t t, int64_t j)
 {
-    int64_t total = r.rows * r.copies, row = j * r.rows + t;
-    int64_t size = total / r.experts, longer = total % r.experts;
-    int64_t in_longer = longer * (size + 1);
+    uint32_t total = (uint32_t)(r.rows * r.copies), row = (uint32_t)(j * r.rows + t);
+    uint32_t size = total / (uint32_t)r.experts, longer = total % (uint32_t)r.experts;
+    uint32_t in_longer = longer * (size + 1);
     return row < in_longer ? row / (size + 1) : longer + (row - in_longer) / size;
 }
 
@@ -286,7 +287,7 @@ static __global__ void unpermute_backward_kernel(struct array dx, float *d_weigh
                                                  int64_t cols, int64_t copies)
 {
     for (int64_t at = blockIdx.x; at < rows * copies; at += gridDim.x) {
-        int64_t row = at % rows, j = at / rows;
+        int64_t row = (uint32_t)at % (uint32_t)rows, j = (uint32_t)at / (uint32_t)rows;
         float weight = weights[row * copies + j], dot = 0;
         FOR_COLUMNS(c, n, cols)
         {
