@@ -280,7 +280,7 @@ struct view emit_residual(struct emit *e)
     return view_part(view_all(e, emit_activation(e, "x", rows, h * (1 + wide))), 0, rows * h);
 }
 
-struct view residual_view(const struct emit *e, buffer_id x)
+struct view view_of_residual(const struct emit *e, buffer_id x)
 {
     struct view all = view_all(e, x);
     uint64_t count = (uint64_t)(e->unit.own_rows * e->choices->model->hidden);

@@ -396,7 +396,7 @@ struct view emit_norm_stats(struct emit *e, enum weight weight, int64_t rows, in
 /* Makes a residual stream [rows, hidden], with room for what a wider one takes. */
 struct view emit_residual(struct emit *e);
 /* Returns the rows of a residual stream. */
-struct view residual_view(const struct emit *e, buffer_id x);
+struct view view_of_residual(const struct emit *e, buffer_id x);
 
 void emit_extend_lifetime(struct emit *e, buffer_id buffer, op_id until);
 void emit_add_dependency(struct emit *e, op_id op, op_id until);

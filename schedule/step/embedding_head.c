@@ -352,7 +352,7 @@ buffer_id head(struct emit *e, buffer_id x)
     buffer_id dx = emit_activation(e, "dx", e->unit.own_rows, h);
 
     e->tags.region = REGION_NORM;
-    emit_norm(e, part, WEIGHT_FINAL_NORM, residual_view(e, x), view_all(e, normed), stats,
+    emit_norm(e, part, WEIGHT_FINAL_NORM, view_of_residual(e, x), view_all(e, normed), stats,
               e->unit.own_rows, h);
     e->tags.region = REGION_LOSS;
     struct loss_rows r = {.all_labels = unit_rows(e, e->labels, "unit_labels")};
@@ -382,7 +382,7 @@ buffer_id head(struct emit *e, buffer_id x)
     e->tags.phase = PHASE_BACKWARD;
     emit_wide_sum_end(e, part, WEIGHT_HEAD);
     e->tags.region = REGION_NORM;
-    emit_norm_backward(e, part, WEIGHT_FINAL_NORM, view_all(e, d_normed), residual_view(e, x),
+    emit_norm_backward(e, part, WEIGHT_FINAL_NORM, view_all(e, d_normed), view_of_residual(e, x),
                        stats, view_all(e, dx), e->unit.own_rows, h);
     return dx;
 }

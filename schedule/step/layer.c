@@ -274,7 +274,7 @@ static buffer_id norm_of(struct emit *e, uint32_t layer, enum weight weight, con
     e->tags.region = REGION_NORM;
     buffer_id y = emit_activation(e, name, rows, h);
     *stats = emit_norm_stats(e, weight, rows, rows * h * kept_beside(e, weight));
-    emit_norm(e, layer, weight, residual_view(e, x), view_all(e, y), *stats, rows, h);
+    emit_norm(e, layer, weight, view_of_residual(e, x), view_all(e, y), *stats, rows, h);
     return y;
 }
 
@@ -283,7 +283,7 @@ static buffer_id norm_backward(struct emit *e, uint32_t layer, enum weight weigh
 {
     int64_t rows = e->unit.own_rows, h = e->choices->model->hidden;
     buffer_id dx = emit_activation(e, name, rows, h);
-    emit_norm_backward(e, layer, weight, view_all(e, dy), residual_view(e, x), stats,
+    emit_norm_backward(e, layer, weight, view_all(e, dy), view_of_residual(e, x), stats,
                        view_all(e, dx), rows, h);
     return dx;
 }
@@ -324,7 +324,7 @@ static buffer_id end_branch(struct emit *e, uint32_t layer, enum weight norm, en
                           ? emit_computed(e, "x", CATEGORY_ACTIVATION, e->unit.own_rows,
                                           e->choices->model->hidden)
                           : emit_residual(e);
-    emit_add_bias(e, residual_view(e, x), view_all(e, branch),
+    emit_add_bias(e, view_of_residual(e, x), view_all(e, branch),
                   e->tensor.size > 1 ? optional_weight(e, layer, bias) : view_none(), sum);
     return sum.buffer;
 }

@@ -225,8 +225,10 @@ static inline void step_compare(struct executed_step *step, const char *label, c
 /* Checks that loss, every gradient and every parameter after one AdamW step agree with the reference. */
 static inline void step_check(struct executed_step *step, const char *label, double tolerance)
 {
-    struct reference_batch batch = {step->tokens, NULL, step->ir.global_batch,
-                                    step->ir.layout.tokens, &step->ir.documents};
+    struct reference_batch batch = {.tokens = step->tokens,
+                                    .sequences = step->ir.global_batch,
+                                    .seq_len = step->ir.layout.tokens,
+                                    .documents = &step->ir.documents};
     double loss;
     enum status status = step_run(step, label);
     if (!CHECK_INT(label, status, STATUS_OK)) {

@@ -128,7 +128,7 @@ static const int32_t tokens[SEQUENCES * SEQ_LEN] = {3, 1, 4, 1, 5, 9, 2, 6, 5,
                                                     8, 9, 7, 9, 3, 2, 3, 8, 4};
 static const int32_t labels[SEQUENCES * SEQ_LEN] = {1, 4,  1, 5, 9, 2, 6, 5, -1,
                                                     9, -1, 9, 3, 2, 3, 8, 4, -1};
-static const struct reference_batch batch = {tokens, labels, SEQUENCES, SEQ_LEN, NULL};
+static const struct reference_batch batch = {tokens, labels, SEQUENCES, SEQ_LEN, NULL, NULL};
 
 static double max_abs(const double *x, size_t count)
 {
@@ -203,8 +203,8 @@ static void labels_are_next_tokens_unless_given(void)
     for (size_t i = 0; i < ARRAY_LEN(tokens); i++)
         shifted[i] = i % SEQ_LEN == SEQ_LEN - 1 ? -1 : tokens[i + 1];
     struct reference *r = make(&models[0]);
-    const struct reference_batch none = {tokens, NULL, SEQUENCES, SEQ_LEN, NULL};
-    const struct reference_batch given = {tokens, shifted, SEQUENCES, SEQ_LEN, NULL};
+    const struct reference_batch none = {tokens, NULL, SEQUENCES, SEQ_LEN, NULL, NULL};
+    const struct reference_batch given = {tokens, shifted, SEQUENCES, SEQ_LEN, NULL, NULL};
     CHECK_CLOSE("loss", loss_of(r, &none), loss_of(r, &given), 0);
     reference_free(r);
 }
@@ -214,9 +214,9 @@ static void a_batch_is_the_mean_of_counted_tokens(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(models); i++) {
         struct reference *r = make(&models[i]);
-        const struct reference_batch first = {tokens, labels, 1, SEQ_LEN, NULL};
-        const struct reference_batch second = {tokens + SEQ_LEN, labels + SEQ_LEN, 1, SEQ_LEN,
-                                               NULL};
+        const struct reference_batch first = {tokens, labels, 1, SEQ_LEN, NULL, NULL};
+        const struct reference_batch second = {
+            tokens + SEQ_LEN, labels + SEQ_LEN, 1, SEQ_LEN, NULL, NULL};
         CHECK_CLOSE(models[i].label, loss_of(r, &batch),
                     (8 * loss_of(r, &first) + 7 * loss_of(r, &second)) / 15, 1e-14);
         reference_free(r);
@@ -231,8 +231,8 @@ static void a_token_sees_none_after_it(void)
         only[i] = i == 3 ? labels[i] : -1;
     for (size_t i = 0; i < ARRAY_LEN(models); i++) {
         struct reference *r = make(&models[i]);
-        const struct reference_batch before = {tokens, only, 1, SEQ_LEN, NULL};
-        const struct reference_batch after = {changed, only, 1, SEQ_LEN, NULL};
+        const struct reference_batch before = {tokens, only, 1, SEQ_LEN, NULL, NULL};
+        const struct reference_batch after = {changed, only, 1, SEQ_LEN, NULL, NULL};
         memcpy(changed, tokens, sizeof changed);
         for (size_t j = 4; j < SEQ_LEN; j++)
             changed[j] = (tokens[j] + 1) % VOCAB;
@@ -256,8 +256,8 @@ static void positions_matter_where_there_are_any(void)
         struct row row = models[i];
         row.t.layers = 1;
         struct reference *r = make(&row);
-        const struct reference_batch plain = {tokens, only, 1, SEQ_LEN, NULL};
-        const struct reference_batch other = {swapped, only, 1, SEQ_LEN, NULL};
+        const struct reference_batch plain = {tokens, only, 1, SEQ_LEN, NULL, NULL};
+        const struct reference_batch other = {swapped, only, 1, SEQ_LEN, NULL, NULL};
         const double change = fabs(loss_of(r, &other) - loss_of(r, &plain));
         if (row.t.positions == POSITIONS_NONE)
             CHECK(row.label, change < 1e-14);
@@ -274,7 +274,7 @@ static void runs_repeat_to_the_bit(void)
     int32_t ids[LONG];
     for (int i = 0; i < LONG; i++)
         ids[i] = i * i % VOCAB;
-    const struct reference_batch b = {ids, NULL, 1, LONG, NULL};
+    const struct reference_batch b = {ids, NULL, 1, LONG, NULL, NULL};
     struct reference *first = make(&models[0]), *second = make(&models[0]);
     const double once = gradients_of(first, &b), again = gradients_of(second, &b);
     gradients_of(second, &batch); /* gradients of another batch are overwritten */
@@ -361,29 +361,29 @@ static const struct {
 } wrong[] = {
     {"token too high",
      0,
-     {high, NULL, 1, 3, NULL},
+     {high, NULL, 1, 3, NULL, NULL},
      "reference: error: token 2 of sequence 0 is 11: it must be from 0 to 10\n"},
     {"negative token",
      0,
-     {negative, NULL, 3, 1, NULL},
+     {negative, NULL, 3, 1, NULL, NULL},
      "reference: error: token 0 of sequence 1 is -1: it must be from 0 to 10\n"},
     {"label too low",
      0,
-     {fine, below, 1, 3, NULL},
+     {fine, below, 1, 3, NULL, NULL},
      "reference: error: label 2 of sequence 0 is -2: it must be from -1 to 10\n"},
     {"nothing counted",
      0,
-     {fine, nothing, 1, 3, NULL},
+     {fine, nothing, 1, 3, NULL, NULL},
      "reference: error: no token of the batch is counted, so there is no loss: at least one "
      "label must not be -1\n"},
     {"nothing to predict",
      0,
-     {fine, NULL, 3, 1, NULL},
+     {fine, NULL, 3, 1, NULL, NULL},
      "reference: error: no token of the batch is counted, so there is no loss: at least one "
      "label must not be -1\n"},
     {"too long",
      2,
-     {ten, NULL, 1, 10, NULL},
+     {ten, NULL, 1, 10, NULL, NULL},
      "reference: error: a sequence of 10 tokens has more than the model's 9 learned positions\n"},
 };
 

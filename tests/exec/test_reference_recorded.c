@@ -119,8 +119,9 @@ static void check_recorded_model(struct json_node model, const struct reference_
     const struct json_node rows = json_find(model, "tensors");
     const struct json_node hugging_face = json_find(model, "hugging_face");
     int32_t *ids = recorded_ids(model, "tokens"), *wanted = recorded_ids(model, "labels");
-    struct reference_batch b = {ids, wanted, (int64_t)number(model, "sequences"),
-                                (int64_t)number(model, "seq_len"), NULL};
+    struct reference_batch b = {
+        ids,  wanted, (int64_t)number(model, "sequences"), (int64_t)number(model, "seq_len"),
+        NULL, NULL};
     struct reference *r = reference_new(&t), *start = reference_new(&t);
     reference_init_weights(r, (uint64_t)number(model, "seed"));
     reference_init_weights(start, (uint64_t)number(model, "seed"));
