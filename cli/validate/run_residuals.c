@@ -83,9 +83,9 @@ static void add_steps(struct residuals *out, const struct external_validation *v
         const struct external_run *row = &v->runs->row[i];
         const struct external_result *result = &v->result[i];
         const struct similarity *like = &v->answer[v->answer_of[i]].like;
-        bool scored;
-        bool compared =
-            external_compared_memory(row->second_metric, &scored) != NULL && external_as_run(row);
+        bool scored; /* false: the source does not say which memory its figure is of */
+        bool compared = external_compared_memory(row->second_metric, &scored) != NULL && scored &&
+                        external_as_run(row);
         if (result->outcome == OUTCOME_ERROR || like->device[0] == '\0')
             continue;
         struct residual residual = similarity_residual(like);

@@ -51,6 +51,12 @@ sed 's/--profile ideal //; s/--cluster ideal/--cluster 1x4xa100-80g/' $T/rows/fi
 sed 's/--cluster 1x4xa100-80g/& --profile published/' $T/rows/none.csv > $T/rows/published.csv
 sed 's/--cluster 1x4xa100-80g/& --profile neutral/' $T/rows/none.csv > $T/rows/neutral.csv
 test "$(only none)" = "$(only published)" && test "$(only none)" != "$(only neutral)" && echo "as published"
+# memory is in residuals, from which intervals follow, if the source says which memory it is
+for kind in memory_allocated_gib memory_gib memory_gb memory_unstated_gib; do
+  grep -E "^(id|two)," $T/rows/right.csv | sed "s/--profile ideal/--profile megatron/; s/--cluster ideal/--cluster 1x4xa100-80g/; s/memory_allocated_gib/$kind/" > $T/rows/kind.csv
+  longhaul validate --data $T/rows/kind.csv --residuals $T/kind.csv > $T/out
+  awk -F, -v kind=$kind 'NR == 1 {for (i = 1; i <= NF; i++) if ($i == "memory") c = i} $3 == "two" {print kind, $c == "" ? "is not a residual" : "is a residual"}' $T/kind.csv
+done
 # of the shipped files both are read, and --table is of published figures alone, --device of training steps
 longhaul validate --source torchtitan-cp --table text | grep '^rows'
 longhaul validate --source torchtitan-h100 -o $T/one.csv | grep '^rows'
