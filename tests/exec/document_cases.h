@@ -132,7 +132,7 @@ static void pack(struct documents *documents, struct arena *arena, const struct 
     documents->list_of[documents->sequences - 1] = documents->list_of[0];
 }
 
-static void documents_compute_the_reference(void)
+static inline void documents_compute_the_reference(void)
 {
     struct check_random random = check_random_make();
     for (size_t i = 0; i < ARRAY_LEN(uses); i++) {
@@ -158,7 +158,7 @@ static void documents_compute_the_reference(void)
 
 /* Sliding windows in rings and chunks compute the reference, too: windows that end within a slice, reach into
  * the next, and span several. Schedules skip blocks that no query sees. */
-static void windows_in_tiles_compute_the_reference(void)
+static inline void windows_in_tiles_compute_the_reference(void)
 {
     static const int64_t windows[] = {3, 8, 20};
     for (size_t i = 0; i < ARRAY_LEN(uses); i++) {
