@@ -8,12 +8,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-/* Writes a file in the folder of temporary files; *path is its name. */
-static void write_file(char path[64], const char *text)
+/* Writes a table into this program's folder and returns its path. */
+static const char *write_table(const char *text)
 {
-    snprintf(path, 64, "/tmp/longhaul-table-%ld.csv", (long)getpid());
+    static char path[256];
+    snprintf(path, sizeof path, "%s/table.csv", check_temp_dir());
     struct file_set files = {0};
     struct diag diag = {0};
     CHECK_INT(path, file_set_begin(&files, &diag), STATUS_OK);
@@ -21,6 +21,7 @@ static void write_file(char path[64], const char *text)
     CHECK_INT(path, file_set_end(&files, &diag), STATUS_OK);
     file_set_release(&files);
     diag_release(&diag);
+    return path;
 }
 
 #define COLUMNS "setting,use,to,words,note,since,until\n"
@@ -53,15 +54,13 @@ static void bad_tables_have_one_message(void)
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
         struct launch_tables tables = {0};
         struct diag diag = {0};
-        char path[64];
-        write_file(path, bad[i].text);
-        CHECK_INT(bad[i].text, launch_tables_add(&tables, path, &diag), STATUS_BAD_INPUT);
+        CHECK_INT(bad[i].text, launch_tables_add(&tables, write_table(bad[i].text), &diag),
+                  STATUS_BAD_INPUT);
         CHECK_INT(bad[i].text, (long long)diag.errors, 1);
         if (diag.text == NULL || strstr(diag.text, bad[i].message) == NULL)
             CHECK_TEXT(bad[i].text, diag.text == NULL ? "" : diag.text, bad[i].message);
         launch_tables_release(&tables);
         diag_release(&diag);
-        remove(path);
     }
 }
 
@@ -147,9 +146,7 @@ static void rows_do_what_they_say(void)
 {
     struct launch_tables tables = {0};
     struct diag diag = {0};
-    char path[64];
-    write_file(path, mine);
-    CHECK_INT("mine", launch_tables_add(&tables, path, &diag), STATUS_OK);
+    CHECK_INT("mine", launch_tables_add(&tables, write_table(mine), &diag), STATUS_OK);
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct text said = {0};
         put_said(&said, &tables, rows[i].settings);
@@ -159,7 +156,6 @@ static void rows_do_what_they_say(void)
     }
     launch_tables_release(&tables);
     diag_release(&diag);
-    remove(path);
 }
 
 /* ---- the shipped tables ---- */
