@@ -5,8 +5,8 @@
     check_schema.py FOLDER NAME#DEF FILE.csv [...]       every row of a CSV file
     check_schema.py FOLDER                               the schemas themselves
 
-The last holds their names: each is snake_case, and a figure of a sweep's CSV row has the definition that predict's JSON
-refers to by the same name."""
+Prints each fault, and ends with exit code 1 if there is one. The last holds their names: each is snake_case, and a figure
+of a sweep's CSV row has the definition that predict's JSON refers to by the same name."""
 import csv
 import json
 import pathlib
@@ -14,6 +14,14 @@ import re
 import sys
 
 import jsonschema
+
+faults = 0
+
+
+def fault(text):
+    global faults
+    faults += 1
+    print(text)
 
 
 def load(folder, name):
@@ -71,7 +79,7 @@ def check_names(folder):
         schema = load(folder, path.stem)
         for name, _ in properties(schema):
             if not re.fullmatch("[a-z][a-z0-9_]*", name):
-                print(f"{path.name}: '{name}' is not snake_case")
+                fault(f"{path.name}: '{name}' is not snake_case")
     predict = list(properties(json.loads((folder / "predict.json").read_text())))
     predict += properties(common)
     row = json.loads((folder / "sweep.json").read_text())["$defs"]["row"]["properties"]
@@ -79,7 +87,7 @@ def check_names(folder):
         if name in ("status", "reason"):
             continue
         if of != {"$ref": f"common.json#/$defs/{name}"} or (name, of) not in predict:
-            print(f"sweep.json: the column {name} is not what {name} of predict.json is")
+            fault(f"sweep.json: the column {name} is not what {name} of predict.json is")
 
 
 def main():
@@ -102,15 +110,16 @@ def main():
                            if v != "" or k in schema["required"]} for row in rows]
                 lacking = set(columns(schema, defs)) - set(rows.fieldnames)
                 if lacking:
-                    print(f"{path}: no column {', '.join(sorted(lacking))}")
+                    fault(f"{path}: no column {', '.join(sorted(lacking))}")
             else:
                 values = [json.load(file)]
         for value in values:
             for error in validator.iter_errors(value):
-                print(f"{path}: {'/'.join(map(str, error.absolute_path))}: {error.message[:200]}")
+                fault(f"{path}: {'/'.join(map(str, error.absolute_path))}: {error.message[:200]}")
             count += 1
         if count == 0:
-            print(f"{path}: nothing to validate")
+            fault(f"{path}: nothing to validate")
 
 
 main()
+sys.exit(faults > 0)

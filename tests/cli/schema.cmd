@@ -5,7 +5,7 @@ if ! $python -c 'import jsonschema' 2> $T/note; then
     echo "no python3-jsonschema: $(tail -n 1 $T/note)"
     exit 77
 fi
-check() { $python $S/tests/cli/check_schema.py $S/docs/schema "$@" && echo "${1:-names}: looked at"; }
+check() { $python $S/tests/cli/check_schema.py $S/docs/schema "$@"; echo "${1:-names}: looked at"; }
 cd $T
 check
 step="--model gpt2 --set layers=4 --cluster dgx-a100 --seq 1K"
@@ -72,4 +72,5 @@ sed 's/old[.]csv/sweep.csv/' old.html | cmp - new.html && echo "the same page"
 # and the check sees what is wrong
 sed 's/"step_s": [^,]*/"step_s": "long"/' predict-1.json > wrong.json
 sed 's/"hfu"/"HFU"/' predict-1.json > wrong2.json
-check predict wrong.json wrong2.json | sed 's/([^)]*)//'
+! $python $S/tests/cli/check_schema.py $S/docs/schema predict wrong.json wrong2.json > faults
+sed 's/([^)]*)//' faults
