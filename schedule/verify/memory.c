@@ -1,4 +1,4 @@
-/* Rules on accesses: races, reads of unwritten data, accesses outside a buffer's live range.
+/* Rules on accesses: races, reads of unwritten data, copies of pageable memory, accesses outside a buffer's live range.
  *
  * Races are found in one walk over a role's ops. For each slot of a buffer (rules.h) the walk keeps the accesses that
  * a later op could still race with. An access is dropped when a later access is ordered after it and would race with
@@ -293,6 +293,80 @@ void check_written(struct verifier *v)
     free(w.written);
     verify_checked(v, "%" PRIu32 " slots of %" PRIu32 " buffers on %" PRIu32 " ranks", slots->count,
                    ir->buffer.count, mesh_ranks(&ir->mesh));
+}
+
+/* --- pageable-copy --- */
+
+/* The ops of a role so far that write pageable memory and may not have ended when the host issues the next op. A D2H
+ * copy is none of them: CUDA returns from it when it has ended. */
+struct pending_writers {
+    uint32_t *op, count;
+    size_t capacity;
+};
+
+/* Drops the writers that have ended when `held` has, the last op that held the host (IR_NONE: there is none). */
+static void drop_ended_writers(struct pending_writers *w, const struct order *order, uint32_t held)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < w->count; i++)
+        if (held == IR_NONE || w->op[i] > held || !order_before(order, w->op[i], held))
+            w->op[kept++] = w->op[i];
+    w->count = kept;
+}
+
+/* Reports the pending writers of what a copy reads. */
+static void check_pageable_copy(struct verifier *v, uint32_t role, uint32_t copy,
+                                const struct pending_writers *pending)
+{
+    const struct ir *ir = v->ir;
+    struct view read = ir_read(ir, copy, 0);
+    for (uint32_t i = 0; i < pending->count; i++) {
+        uint32_t op = pending->op[i];
+        uint32_t ranks = ranks_common(v, ranks_of(v, role, ir->op.guard[op]),
+                                      ranks_of(v, role, ir->op.guard[copy]));
+        for (uint32_t k = ir->op.reads[op]; ranks != 0 && k < ir_operand_count(ir, op); k++)
+            if (views_meet(read, ir_read(ir, op, k)))
+                verify_fail(
+                    v,
+                    "%s reads %s in pageable memory as soon as the host issues it, and on %s "
+                    "the host has not waited for %s, which writes it",
+                    op_text(v, copy), view_text(v, views_common(read, ir_read(ir, op, k))),
+                    rank_text(v, ranks_first(v, ranks)), op_text(v, op));
+    }
+}
+
+void check_pageable_copies(struct verifier *v)
+{
+    const struct ir *ir = v->ir;
+    struct pending_writers pending = {0};
+    uint32_t copies = 0;
+    for (uint32_t role = 0; role < ir->role_count; role++) {
+        const struct order *order = verify_order_of(v, role);
+        uint32_t held = IR_NONE;
+        pending.count = 0;
+        for (uint32_t op = order->begin; op < order->begin + order->count; op++) {
+            enum work_kind kind = ir->op.kind[op];
+            if (kind == WORK_H2D && ir->op.reads[op] > 0 &&
+                ir->buffer.memory[ir_touched(ir, op, 0)] == MEMORY_PAGEABLE) {
+                drop_ended_writers(&pending, order, held);
+                check_pageable_copy(v, role, op, &pending);
+                copies++;
+            }
+            bool writes = false;
+            for (uint32_t k = ir->op.reads[op]; kind != WORK_D2H && k < ir_operand_count(ir, op);
+                 k++)
+                writes |= ir->buffer.memory[ir_touched(ir, op, k)] == MEMORY_PAGEABLE;
+            if (writes) {
+                pending.op = heap_grow(pending.op, &pending.capacity, (size_t)pending.count + 1,
+                                       sizeof *pending.op);
+                pending.op[pending.count++] = op;
+            }
+            if (order_place_of(ir, op) != ORDER_STREAM)
+                held = op;
+        }
+    }
+    free(pending.op);
+    verify_checked(v, "%" PRIu32 " copies from pageable memory", copies);
 }
 
 /* --- life and death --- */

@@ -117,6 +117,7 @@ void check_deadlock(struct verifier *v);
 /* memory.c */
 void check_races(struct verifier *v);
 void check_written(struct verifier *v);
+void check_pageable_copies(struct verifier *v);
 void check_use_after_free(struct verifier *v);
 void check_double_free(struct verifier *v);
 void check_leaks(struct verifier *v);

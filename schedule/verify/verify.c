@@ -21,6 +21,8 @@ static const struct verifier_rule {
      "starts"},
     {"read-before-write", check_written,
      "on every rank, every element has been written before it is read"},
+    {"pageable-copy", check_pageable_copies,
+     "what a copy to the device reads in pageable memory has been written when the host issues it"},
     {"use-after-free", check_use_after_free,
      "every touch of a buffer has ended when its free set has"},
     {"double-free", check_double_free, "a buffer is freed once, and only when it may be"},

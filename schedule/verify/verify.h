@@ -17,7 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define VERIFY_RULES 17
+#define VERIFY_RULES 18
 #define VERIFY_SHOWN 10 /* messages of one rule; the rest are counted */
 
 /* Bytes that each memory has for the planned arena of one rank; 0: not limited. */
