@@ -221,7 +221,8 @@ void completion_print_zsh(struct text *out)
         text_release(&first);
         text_puts(out, " \\\n            '*:file:_files'\n        ;;\n");
     }
-    /* compinit reads a file of the function's name when it is called first; `source` only defines it */
+    /* zsh autoloads this file at the first call of _longhaul, and the file must then make that call. A file that is
+     * sourced only registers the function. */
     text_puts(out, "    esac\n}\n"
                    "if [[ $funcstack[1] == _longhaul ]]; then\n"
                    "    _longhaul \"$@\"\n"

@@ -91,7 +91,8 @@ struct stretch {
 
 typedef void stretch_function(void *context, const struct stretch *stretch);
 
-/* Calls use for all elements of tensors that a bound buffer holds on a rank; padding is left out. */
+/* Calls use() once for each stretch of tensor elements that a bound buffer holds on its rank. Padding is in no
+ * stretch. */
 static void for_stretches(const struct exec_buffer *buffer, stretch_function *use, void *context)
 {
     const struct ir *ir = buffer->ir;

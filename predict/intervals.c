@@ -70,7 +70,7 @@ void intervals_put_beside(struct text *out, const char *before, const struct int
     text_putc(out, ')');
 }
 
-/* Appends a value with three digits, without an exponent. */
+/* Appends a value with three significant digits, or as a whole number from 100 on, and never with an exponent. */
 static void put_rounded(struct text *out, double value)
 {
     int digits = value > 0 ? (int)floor(log10(value)) : 0;

@@ -85,7 +85,7 @@ static void find_least_factors(const struct row_matches *m, const struct trace *
     for (int kind = 0; kind < WORK_KIND_COUNT; kind++)
         least[kind] = 0;
     for (size_t i = 0; i < m->count; i++) {
-        const struct row_match *match = &m->match[i];
+        const struct block_match *match = &m->match[i];
         for (uint32_t k = 0; match->between && k < match->row_count; k++) {
             uint32_t row = m->row[match->row_begin + k], op = predicted->ops.op[row];
             double bytes = cost_traffic_bytes(cost, (enum attention_impl)p->choices.attention_impl,
@@ -112,7 +112,7 @@ static void find_factors(const struct row_matches *m, const struct trace *predic
     for (int update = 0; update < UPDATES; update++) {
         double got[WORK_KIND_COUNT] = {0}, wanted[WORK_KIND_COUNT] = {0};
         for (size_t i = 0; i < m->count; i++) {
-            const struct row_match *match = &m->match[i];
+            const struct block_match *match = &m->match[i];
             double sum = 0;
             if (!match->between || match->measured_rows == 0)
                 continue;
@@ -134,7 +134,7 @@ static void find_factors(const struct row_matches *m, const struct trace *predic
     }
 }
 
-static void split(struct observed *o, const struct row_matches *m, const struct row_match *match,
+static void split(struct observed *o, const struct row_matches *m, const struct block_match *match,
                   const struct trace *predicted, const struct prediction *p, uint32_t rank,
                   uint32_t first_step, const double factor[WORK_KIND_COUNT])
 {

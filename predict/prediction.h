@@ -34,8 +34,8 @@ struct prediction_question {
     /* Arenas that do not affect the verdict are not planned, which saves half of the time, and have 0 bytes. */
     bool skip_arenas;
     int64_t layers; /* that many layers instead of the model's; 0: its own */
-    size_t
-        short_list_length; /* number of the shortest short list length that is tried: prediction.short list of a like step */
+    /* Index of the first short list length to try. The prediction of a similar step has it in its short_list_length. */
+    size_t short_list_length;
     /* A rate in tokens/s/GPU. If even a step as short as its bound has no higher rate, its memory is not judged:
      * prediction.slower is set, and tokens_per_s_gpu is the rate at the bound. 0: memory is judged in any case. */
     double to_exceed;
@@ -52,7 +52,7 @@ struct prediction {
     struct choices choices;        /* of the step that is predicted: of `layers` layers */
     const struct profile *profile; /* whose times count; NULL: a file's, and none was given */
     struct transformer fewer; /* the model with the question's layers, which the choices borrow */
-    size_t short_list_length; /* number of the short list length that ir has */
+    size_t short_list_length; /* index of the short list length that ir has */
     bool slower;              /* see to_exceed */
     struct ir ir;
     struct reserved reserved;

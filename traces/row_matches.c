@@ -16,18 +16,18 @@ struct maker {
     size_t *stray_rows;
 };
 
-static struct row_match *add_match(struct row_matches *m)
+static struct block_match *add_match(struct row_matches *m)
 {
     if (m->count == m->capacity) {
         m->capacity = heap_next_capacity(m->capacity, m->count + 1);
         m->match = heap_realloc(m->match, m->capacity, sizeof *m->match);
     }
-    struct row_match *match = &m->match[m->count++];
-    *match = (struct row_match){.step = (uint32_t)m->steps, .row_begin = (uint32_t)m->row_count};
+    struct block_match *match = &m->match[m->count++];
+    *match = (struct block_match){.step = (uint32_t)m->steps, .row_begin = (uint32_t)m->row_count};
     return match;
 }
 
-static void add_row(struct row_matches *m, struct row_match *match, uint32_t row)
+static void add_row(struct row_matches *m, struct block_match *match, uint32_t row)
 {
     if (m->row_count == m->row_capacity) {
         m->row_capacity = heap_next_capacity(m->row_capacity, m->row_count + 1);
@@ -48,7 +48,7 @@ static void add_stray(struct maker *maker, uint32_t row)
 static void match_block(struct maker *maker, const struct align_sequence *p,
                         const struct align_sequence *m, const struct align_block *block)
 {
-    struct row_match *match = add_match(maker->out);
+    struct block_match *match = add_match(maker->out);
     for (uint32_t i = block->a; i < block->a + block->a_count; i++)
         for (uint32_t k = 0; k < p->item[i].rows; k++)
             add_row(maker->out, match, p->row[p->item[i].place + k]);
@@ -80,7 +80,7 @@ static size_t count_sort(const struct gap *gap, int sort)
 static void match_sort(struct maker *maker, const struct gap *p, const struct gap *m, int sort,
                        bool both)
 {
-    struct row_match *match = NULL;
+    struct block_match *match = NULL;
     for (size_t i = 0; i < p->count; i++)
         if (both || is_sort(&p->filler[i], sort)) {
             if (match == NULL)

@@ -15,7 +15,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct row_match {
+/* One match: predicted rows, and the recorded time for them. */
+struct block_match {
     uint32_t step;                 /* row of row_matches.step */
     bool between;                  /* the match is of rows between blocks */
     uint32_t row_begin, row_count; /* of row_matches.row */
@@ -38,7 +39,7 @@ struct stray {
 
 /* All-zero is empty. Borrows the traces. */
 struct row_matches {
-    struct row_match *match;
+    struct block_match *match;
     size_t count, capacity;
     uint32_t *row; /* of the prediction */
     size_t row_count, row_capacity;

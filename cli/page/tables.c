@@ -1,4 +1,4 @@
-/* The pages of rows: of sweep, and of validate -o. */
+/* Makes the pages of tables: of the rows of sweep, and of those of validate -o. */
 #include "cli/page/pages.h"
 
 #include "cli/common/options.h"

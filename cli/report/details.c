@@ -136,7 +136,7 @@ static void print_stages(const struct screen *screen, const struct report *r)
     text_release(&piece);
 }
 
-/* Appends "; links measured on this machine: copies; not measured on it: rings within a node". */
+/* Appends "; links measured on this machine: copies; links not measured on this machine: rings within a node". */
 static void put_link_classes(struct text *out, const struct prediction *p)
 {
     struct link_class class[LINK_CLASSES_MAX];

@@ -211,7 +211,8 @@ enum status sweep_grid_make(struct sweep_grid *grid, const struct option_set *co
     return check_values(grid, diag);
 }
 
-/* Puts a number after the name of the cluster that words[0..count) give. */
+/* Appends "KEY=VALUE" to the word --cluster=... of words[0..count): after a ":", or after a "," if the word has numbers
+ * already. It is an error if no word is --cluster. */
 static enum status add_to_cluster(char **words, size_t count, const char *key, const char *value,
                                   struct arena *arena, struct diag *diag)
 {

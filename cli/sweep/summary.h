@@ -16,9 +16,11 @@ struct sweep_summary {
     size_t count[SWEEP_STATUS_COUNT];
     size_t axes; /* the first columns */
     size_t best; /* row with most tokens/s/GPU of those that fit; SIZE_MAX: none fits */
-    size_t *
-        best_of; /* [works], heap: the same of each work, in the order of their first points that fit */
-    size_t works; /* different values of the axes of work, of the points that fit */
+    /* (works) on the heap: the best row of each workload, in the order of their first points that fit. */
+    size_t *best_of;
+    /* Workloads among the points that fit: distinct values of the axes that change what a step computes (model, length,
+     * batch and the like). */
+    size_t works;
 };
 
 /* Returns the words for a status after a number of points: "fits" for one point, "do not fit" for several. */

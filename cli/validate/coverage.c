@@ -210,7 +210,7 @@ struct verdict_reliability {
     double expected[ARRAY_LEN(bins)], brier, brier_of_verdict;
 };
 
-static void add_case(struct verdict_reliability *c, const struct verdict *verdict, bool ran)
+static void add_verdict_case(struct verdict_reliability *c, const struct verdict *verdict, bool ran)
 {
     const double p = verdict->fits_probability, miss = p - (ran ? 1 : 0);
     size_t bin = 0;
@@ -232,18 +232,18 @@ static void add_figure(struct verdict_reliability *c, const struct validation *v
         return;
     const struct run_answer *answer = &v->answer[v->row[i].run];
     if (row->metric == METRIC_VERDICT) {
-        add_case(c, &answer->verdict, row->is_number);
+        add_verdict_case(c, &answer->verdict, row->is_number);
     } else if (row->metric == METRIC_MAX_SEQ_LEN && row->is_number) {
         const double measured = row->value * row->scale;
         if (answer->longest > 0)
-            add_case(c, &answer->verdict, (double)answer->longest <= measured);
+            add_verdict_case(c, &answer->verdict, (double)answer->longest <= measured);
         if (answer->beyond.available[LIMIT_DEVICE] > 0 &&
             !(row->is_least && (double)answer->longest >= measured))
-            add_case(c, &answer->beyond, (double)answer->longest < measured);
+            add_verdict_case(c, &answer->beyond, (double)answer->longest < measured);
     } else if (v->first_row[v->row[i].run] == i &&
                (row->metric == METRIC_TGS || row->metric == METRIC_MFU ||
                 row->metric == METRIC_STEP_MS)) {
-        add_case(c, &answer->verdict, true);
+        add_verdict_case(c, &answer->verdict, true);
     }
 }
 
@@ -255,7 +255,7 @@ void coverage_print_fits(struct text *out, const struct validation *figures,
         add_figure(&c, figures, i);
     for (size_t i = 0; i < steps->runs->count; i++)
         if (steps->answer[steps->answer_of[i]].ok)
-            add_case(&c, &steps->answer[steps->answer_of[i]].verdict, true);
+            add_verdict_case(&c, &steps->answer[steps->answer_of[i]].verdict, true);
     if (c.all == 0)
         return;
     text_puts(out, "\nwhether P(fits) holds: runs that ran, and that ran out of memory\n"

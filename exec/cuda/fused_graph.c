@@ -271,7 +271,8 @@ static void forward(struct fused *g)
     multiply(g, P, V, O);
 }
 
-/* A gradient of keys or values: of every query head, summed over the group of a key head. */
+/* Adds gradient = a b, the gradient of K or V. With grouped heads it is computed for each query head, and then summed
+ * over the query heads that share a key head. */
 static void key_gradient(struct fused *g, descriptor a, descriptor b, descriptor gradient)
 {
     const struct fused_shape *s = &g->shape;

@@ -58,7 +58,7 @@ static enum status no_device_memory(const struct cuda_rank *rank, size_t scratch
 
 /* Returns where the ranges of a shape begin among those of all shapes with documents, in numbers; of shape_count: how
  * many there are. */
-static size_t visible_at(const struct exec_run *run, uint32_t shape)
+static size_t visible_offset(const struct exec_run *run, uint32_t shape)
 {
     size_t count = 0;
     for (uint32_t s = 0; s < shape; s++)
@@ -72,7 +72,7 @@ const int32_t *cuda_visible(const struct cuda_rank *rank, uint32_t op)
     uint32_t shape = rank->run->ir->op.shape[op];
     return rank->run->assignment.pieces_row[shape] == IR_NONE
                ? NULL
-               : rank->visible + visible_at(rank->run, shape);
+               : rank->visible + visible_offset(rank->run, shape);
 }
 
 /* Copies to the device which keys the rank's rows see in each attention over documents. */
@@ -105,7 +105,7 @@ static enum status put_visible(struct cuda_rank *rank, size_t count, struct diag
 static enum status open_device(struct cuda_rank *rank, struct diag *diag)
 {
     const struct exec_run *run = rank->run;
-    const size_t seen = visible_at(run, run->ir->shape_count);
+    const size_t seen = visible_offset(run, run->ir->shape_count);
     size_t arena = pages(run->ir->arena_bytes[MEMORY_HBM]), scratch = seen * sizeof(int32_t);
     for (uint32_t s = 0; s < run->ir->stream_count; s++)
         scratch += rank->stream[s].scratch_bytes;

@@ -324,7 +324,7 @@ bool nccl_barrier(struct cuda_rank *rank, uint32_t op)
     return false;
 }
 
-size_t nccl_scratch(const struct call *call)
+size_t nccl_scratch_bytes(const struct call *call)
 {
     (void)call;
     return 0;

@@ -26,7 +26,7 @@ bool nccl_launch(struct cuda_stream *stream, struct call *call);
  * stopped, or the call failed. */
 bool nccl_barrier(struct cuda_rank *rank, uint32_t op);
 /* Returns the bytes of scratch that an op needs; 0 for most. */
-size_t nccl_scratch(const struct call *call);
+size_t nccl_scratch_bytes(const struct call *call);
 int nccl_version(const struct cuda *cuda);
 
 #endif

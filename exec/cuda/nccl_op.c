@@ -136,7 +136,7 @@ ncclResult_t nccl_put(const struct nccl_part *p, void *scratch)
     }
 }
 
-size_t nccl_scratch(const struct call *call)
+size_t nccl_scratch_bytes(const struct call *call)
 {
     bool turns = call->work->kind == WORK_REDUCE_SCATTER && call->work->collective.relative;
     return turns ? call->read[0].count * dtype_bytes((enum dtype)call->read[0].dtype) : 0;

@@ -138,7 +138,7 @@ static enum status prepare_op(struct cuda *cuda, uint32_t rank, uint32_t op, str
         return prepared->attention != NULL ? STATUS_OK : STATUS_SYSTEM;
     default:
         prepared->scratch = row->scratch != NULL       ? row->scratch(call.work)
-                            : cuda->run->world != NULL ? nccl_scratch(&call)
+                            : cuda->run->world != NULL ? nccl_scratch_bytes(&call)
                                                        : 0;
         return STATUS_OK;
     }

@@ -277,7 +277,8 @@ static void put_value(struct sink *sink, const char *value, bool quoted)
     }
 }
 
-/* Adds an open part between marks: the text of the script that is not known. */
+/* Adds an expansion whose value is unknown: its text in the script between SETTING_OPEN and SETTING_CLOSE, with control
+ * characters as blanks. */
 static void put_open(struct sink *sink, const char *text, const char *end)
 {
     struct text mark = {0};

@@ -115,8 +115,8 @@ static double repaired_error(const struct choices *c)
     return c->activations == CHOICE_ACTIVATIONS_RATIO ? RATIO_ERROR : RESERVED_ERROR;
 }
 
-/* Returns the probability with which a candidate must fit to be of use: what the setup asks, or 0.5 as long as it may
- * be a better gamble. */
+/* Returns the least probability of fitting at which a candidate is worth a simulation: what the setup asks, or 0.5 as
+ * long as it may beat best->gamble, the fastest configuration so far that fits in only half of the cases. */
 static double odds_asked(const struct search *s, const struct node *node, const struct outcome *o)
 {
     bool gambles = o->packed_set == NULL && s->best->gamble_gpus == 0;

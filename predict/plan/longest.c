@@ -84,8 +84,9 @@ enum status ladder_of(struct ladder *ladder, struct request *request, struct dia
     int64_t steps = 1;
     while (steps < STEPS_MAX && !divides(request, steps * STEP_TOKENS * prime))
         steps++;
-    int64_t step = steps * STEP_TOKENS; /* if none was found, long, and refused with the reason */
-    bool chunked = choices.chunks > 1;  /* whose ops grow with the square of their number */
+    /* If no step up to STEPS_MAX divides, the prediction of that length fails with the reason. */
+    int64_t step = steps * STEP_TOKENS;
+    bool chunked = choices.chunks > 1; /* whose ops grow with the square of their number */
     uint32_t below = chunked ? (uint32_t)((choices.chunk - 1) / step) : 0;
     int64_t least = least_tokens(request, &choices);
     if (least > step && (least - 1) / step > (int64_t)below && least < MOST_TOKENS)

@@ -89,7 +89,7 @@ static const char *key_of_run(struct reproduction *r, size_t run)
     return kept;
 }
 
-static void plan_rows(struct reproduction *r, size_t entry, const struct catalogue_rows *rows)
+static void add_rows_jobs(struct reproduction *r, size_t entry, const struct catalogue_rows *rows)
 {
     for (size_t i = 0; i < r->rows.count; i++) {
         const struct external_run *row = &r->rows.row[i];
@@ -115,8 +115,8 @@ static void plan_rows(struct reproduction *r, size_t entry, const struct catalog
     }
 }
 
-static void plan_cell(struct reproduction *r, size_t entry, const struct catalogue_grid *grid,
-                      size_t which, size_t cell)
+static void add_cell_jobs(struct reproduction *r, size_t entry, const struct catalogue_grid *grid,
+                          size_t which, size_t cell)
 {
     struct text args = {0};
     struct point_place at;
@@ -143,21 +143,21 @@ static void plan_cell(struct reproduction *r, size_t entry, const struct catalog
     text_release(&args);
 }
 
-static void plan_grid(struct reproduction *r, size_t entry, const struct catalogue_grid *grid)
+static void add_grid_jobs(struct reproduction *r, size_t entry, const struct catalogue_grid *grid)
 {
     size_t cases = grid->cases > 0 ? grid->cases : 1;
     for (size_t which = 0; which < cases; which++)
         for (size_t cell = 0; cell < grid_points(&grid->axes); cell++)
-            plan_cell(r, entry, grid, which, cell);
+            add_cell_jobs(r, entry, grid, which, cell);
 }
 
-static void plan_entry(struct reproduction *r, size_t e)
+static void add_entry_jobs(struct reproduction *r, size_t e)
 {
     const struct catalogue_entry *entry = &r->catalogue.entry[e];
     for (size_t i = 0; i < entry->rows_count; i++)
-        plan_rows(r, e, &entry->rows[i]);
+        add_rows_jobs(r, e, &entry->rows[i]);
     for (size_t i = 0; i < entry->grids; i++)
-        plan_grid(r, e, &entry->grid[i]);
+        add_grid_jobs(r, e, &entry->grid[i]);
     for (size_t i = 0; i < entry->timelines; i++) {
         const struct reproduction_job job = {.kind = JOB_TRACE,
                                              .key = arena_printf(&r->arena, "trace %s %zu %s",
@@ -189,7 +189,7 @@ enum status reproduction_open(struct reproduction *r, const char *path, run_setu
     for (size_t i = 0; i < r->validation.run_count; i++)
         r->run_job[i] = SIZE_MAX;
     for (size_t e = 0; e < r->catalogue.count; e++)
-        plan_entry(r, e);
+        add_entry_jobs(r, e);
     r->cell = heap_zalloc(r->cells + 1, sizeof *r->cell);
     return STATUS_OK;
 }

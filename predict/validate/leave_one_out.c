@@ -34,7 +34,8 @@ enum { FITTED = LEAVE_ONE_OUT_NUMBERS, STEPS = 2 };
 _Static_assert(ARRAY_LEN(fitted) == FITTED, "LEAVE_ONE_OUT_NUMBERS");
 
 static const char source[] = "LoongTrain";
-static const double difference = 0.05; /* of the Jacobian: the logarithm that a number moves by */
+/* Step of the finite differences of the Jacobian, in the logarithm of a number. */
+static const double difference_step = 0.05;
 static const double row_deviation = 0.025;       /* of an operator's time */
 static const double exchange_deviation = 0.0625; /* of an exchange between synchronisations */
 
@@ -133,12 +134,12 @@ static enum status find_jacobian(struct leave_one_out *r, double *jacobian, doub
 {
     for (size_t k = 0; k < FITTED; k++) {
         double x[FITTED] = {0};
-        x[k] = difference;
+        x[k] = difference_step;
         enum status status = errors_at(r, x, error, diag);
         if (status != STATUS_OK)
             return status;
         for (size_t i = 0; i < r->rows.count; i++) {
-            jacobian[i * FITTED + k] = (log1p(error[i]) - log1p(r->shipped[i])) / difference;
+            jacobian[i * FITTED + k] = (log1p(error[i]) - log1p(r->shipped[i])) / difference_step;
             r->used[i] = r->used[i] && isfinite(jacobian[i * FITTED + k]);
         }
     }

@@ -42,8 +42,9 @@ uint32_t ring_steps(const struct emit *e);
 uint32_t ring_tiles(struct emit *e, const struct ring_shape *shape, uint32_t step,
                     struct ring_tile tile[2]);
 
-/* Returns the next step that has tiles, or the number of steps when there is none and the blocks are back on their own
- * rank. With two rings no step is skipped, since a block of the next window may be visible from only one rank. */
+/* Returns the next step in which some rank has a tile. If there is none, it returns ring_steps(), at which every block
+ * is back on its own rank. With two rings that is always step + 1: in one step the ranks of different outer positions
+ * hold blocks of different distances, so that some of them have a tile. */
 uint32_t ring_next(struct emit *e, const struct ring_shape *shape, uint32_t step);
 
 /* Sends x to the rank `by` places further in a ring. Returns the new buffer that receives; the message starts after

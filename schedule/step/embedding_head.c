@@ -223,7 +223,7 @@ static struct view loss_of(struct emit *e, struct view logits, struct view label
  * cross entropy): the statistics of all parts are gathered, and every rank has the whole loss and the gradient of its
  * own logits. The gradient is written over the logits (LOSS_TE), over fp32 logits (LOSS_MEGATRON: 6 bytes per element),
  * or to a buffer of its own: of 16 bits (LOSS_COMPILED: 4 bytes), or beside fp32 logits (10 bytes). */
-static struct view loss_of_part(struct emit *e, struct view logits, struct view labels)
+static struct view vocab_parallel_loss(struct emit *e, struct view logits, struct view labels)
 {
     const struct choices *c = e->choices;
     int64_t rows = (int64_t)labels.count, vocab = c->model->vocab, counted = counted_tokens(e);
@@ -318,7 +318,7 @@ static struct view loss_piece(struct emit *e, struct view x, struct view labels)
     if (goes_twice(e))
         return loss_again(e, x, labels);
     struct view logits = logits_of(e, x, labels);
-    return e->tensor.size > 1 ? loss_of_part(e, logits, labels) : loss_of(e, logits, labels);
+    return e->tensor.size > 1 ? vocab_parallel_loss(e, logits, labels) : loss_of(e, logits, labels);
 }
 
 struct loss_rows {

@@ -129,7 +129,7 @@ static void walk_role(struct overlap_walk *w, uint32_t role)
     const struct ir *ir = w->v->ir;
     for (int memory = 0; memory < MEMORY_COUNT; memory++)
         w->map[memory].count = 0;
-    w->order = verify_order_of(w->v, role);
+    w->order = verifier_order(w->v, role);
     first_uses_of_role(&w->first_uses, ir, w->order);
     for (uint32_t b = 0; b < ir->buffer.count; b++)
         if (ir->buffer.role[b] == role && liveness_persistent(ir, b))

@@ -313,7 +313,7 @@ static void match_messages(struct actors *a, const struct ir *ir)
 void actors_make(struct actors *a, struct verifier *v, const struct exchange_ops *ops, bool fold)
 {
     const struct ir *ir = v->ir;
-    const struct rank_sets *ranks = verify_ranks(v);
+    const struct rank_sets *ranks = verifier_ranks(v);
     *a = (struct actors){.ranks = mesh_ranks(&ir->mesh)};
     a->of_rank = ir_no_ids(a->ranks);
     a->rank = heap_alloc(a->ranks, sizeof *a->rank);

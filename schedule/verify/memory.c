@@ -192,11 +192,11 @@ static void check_in_place(struct verifier *v, uint32_t op)
 void check_races(struct verifier *v)
 {
     const struct ir *ir = v->ir;
-    const struct slots *slots = verify_slots(v);
+    const struct slots *slots = verifier_slots(v);
     struct race_walk w = {
         .v = v, .head = ir_no_ids(slots->count), .spare = IR_NONE, .shown_op = IR_NONE};
     for (uint32_t role = 0; role < ir->role_count; role++) {
-        w.order = verify_order_of(v, role);
+        w.order = verifier_order(v, role);
         w.everybody = ranks_of(v, role, IR_NONE16);
         for (uint32_t op = w.order->begin; op < w.order->begin + w.order->count; op++) {
             struct access new = {.op = op, .ranks = ranks_of(v, role, ir->op.guard[op])};
@@ -270,7 +270,7 @@ static uint32_t ranks_with_root(struct verifier *v, uint32_t ranks, uint32_t op,
 void check_written(struct verifier *v)
 {
     const struct ir *ir = v->ir;
-    const struct slots *slots = verify_slots(v);
+    const struct slots *slots = verifier_slots(v);
     struct write_walk w = {.v = v};
     w.written = heap_zalloc(slots->count, sizeof *w.written); /* by no rank */
     for (uint32_t r = 0; r < ir->role_count; r++) {
@@ -341,7 +341,7 @@ void check_pageable_copies(struct verifier *v)
     struct pending_writers pending = {0};
     uint32_t copies = 0;
     for (uint32_t role = 0; role < ir->role_count; role++) {
-        const struct order *order = verify_order_of(v, role);
+        const struct order *order = verifier_order(v, role);
         uint32_t held = IR_NONE;
         pending.count = 0;
         for (uint32_t op = order->begin; op < order->begin + order->count; op++) {
@@ -390,7 +390,7 @@ void check_use_after_free(struct verifier *v)
 {
     const struct ir *ir = v->ir;
     for (uint32_t role = 0; role < ir->role_count; role++) {
-        const struct order *order = verify_order_of(v, role);
+        const struct order *order = verifier_order(v, role);
         for (uint32_t op = order->begin; op < order->begin + order->count; op++)
             for (uint32_t k = 0; k < ir_operand_count(ir, op); k++) {
                 struct view view = ir_read(ir, op, k);

@@ -152,7 +152,7 @@ static bool cannot_go_round(const struct verifier *v, const struct exchange *exc
 static bool may_run_apart(struct verifier *v, const struct actors *actors)
 {
     uint64_t ops = 0;
-    const struct rank_sets *ranks = verify_ranks(v);
+    const struct rank_sets *ranks = verifier_ranks(v);
     for (uint32_t rank = 0; rank < actors->ranks; rank++)
         if (ranks->role[rank] != IR_NONE16)
             ops += v->ir->role[ranks->role[rank]].op_count;

@@ -46,7 +46,7 @@ static void check_op(struct verifier *v, uint32_t role, uint32_t op)
 static void check_roles(struct verifier *v)
 {
     const struct ir *ir = v->ir;
-    const struct rank_sets *ranks = verify_ranks(v);
+    const struct rank_sets *ranks = verifier_ranks(v);
     uint32_t count = ir->role_count == 0 ? 0 : mesh_ranks(&ir->mesh); /* no ops, no roles yet */
     for (uint32_t rank = 0; rank < count; rank++) {
         if (ranks->role[rank] == IR_NONE16) {

@@ -36,7 +36,7 @@ static void add_rank(uint64_t *bits, uint32_t rank)
     bits[rank / 64] |= UINT64_C(1) << rank % 64;
 }
 
-const struct rank_sets *verify_ranks(struct verifier *v)
+const struct rank_sets *verifier_ranks(struct verifier *v)
 {
     const struct ir *ir = v->ir;
     struct rank_sets *s = &v->ranks;
@@ -114,7 +114,7 @@ uint32_t ranks_first(struct verifier *v, uint32_t set)
 
 uint32_t ranks_of(struct verifier *v, uint32_t role, uint16_t guard)
 {
-    verify_ranks(v);
+    verifier_ranks(v);
     struct rank_sets *s = &v->ranks;
     uint32_t set = number_of(s, s->of_role + (size_t)role * s->words);
     if (guard == IR_NONE16)

@@ -60,9 +60,9 @@ void verify_fail(struct verifier *v, const char *format, ...) __attribute__((for
 void verify_checked(struct verifier *v, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-const struct order *verify_order_of(struct verifier *v, uint32_t role);
-const struct slots *verify_slots(struct verifier *v);
-const struct rank_sets *verify_ranks(struct verifier *v);
+const struct order *verifier_order(struct verifier *v, uint32_t role);
+const struct slots *verifier_slots(struct verifier *v);
+const struct rank_sets *verifier_ranks(struct verifier *v);
 
 /* True if an operand of the op before its k-th is of the same buffer. */
 static inline bool touched_before(const struct ir *ir, uint32_t op, uint32_t k)

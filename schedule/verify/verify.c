@@ -81,7 +81,7 @@ void verify_checked(struct verifier *v, const char *format, ...)
 
 /* --- what rules share --- */
 
-const struct order *verify_order_of(struct verifier *v, uint32_t role)
+const struct order *verifier_order(struct verifier *v, uint32_t role)
 {
     if (v->order_role != role) {
         order_role(&v->order, v->ir, role);
@@ -105,7 +105,7 @@ static uint32_t slot_at(const struct slots *s, uint32_t buffer, uint64_t element
     return found ? (uint32_t)(found - s->begin) : end;
 }
 
-const struct slots *verify_slots(struct verifier *v)
+const struct slots *verifier_slots(struct verifier *v)
 {
     const struct ir *ir = v->ir;
     struct slots *s = &v->slots;
