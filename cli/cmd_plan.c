@@ -95,8 +95,8 @@ static const struct option rows[] = {
     {.name = "o",
      .kind = OPTION_TEXT,
      .value = "DIR",
-     .help = "write the winner's ops.csv, memory.csv, trace.json, prediction.json and page.html "
-             "into a folder"},
+     .help = "write the winner's ops.csv, memory.csv, trace.json, prediction.json and "
+             "report.html into a folder"},
 };
 const struct option_set plan_options = {"plan", rows, ARRAY_LEN(rows)};
 
@@ -282,10 +282,10 @@ static enum status write_winner(const struct options *options, struct setup *set
     if (status == STATUS_OK && !brief)
         status = alternatives_find(&other, &p, diag);
     if (status == STATUS_OK)
-        status = traces_write(&report, folder, (struct traces_emit){0}, &note, diag);
+        status = traces_write(&report, folder, (struct traces_emit){.page = true}, &note, diag);
     if (status == STATUS_OK)
         status = page_of_prediction(&page, folder, NULL, diag);
-    text_printf(&path, "%s/page.html", folder);
+    text_printf(&path, "%s/" TRACE_FOLDER_PAGE, folder);
     if (status == STATUS_OK)
         status = file_set_write(path.data, page.html.data, page.html.size, diag);
     progress_part(NULL);

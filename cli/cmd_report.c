@@ -2,6 +2,8 @@
 #include "base/file_set.h"
 #include "cli/command.h"
 
+#include "cli/common/output.h"
+#include "cli/folder/trace_folder.h"
 #include "cli/page/pages.h"
 
 #include <stdint.h>
@@ -12,8 +14,8 @@ static const struct option rows[] = {
     {.name = "o",
      .kind = OPTION_TEXT,
      .value = "FILE.html",
-     .unset = "standard output",
-     .help = "the HTML file to which the page is written"},
+     .unset = "report.html in the last folder given, or the last file's name with .html",
+     .help = "the HTML file to which the page is written; - is standard output"},
     {.name = "title",
      .kind = OPTION_TEXT,
      .value = "TEXT",
@@ -77,6 +79,48 @@ static enum status page_of_rows(struct page *page, const char *path, const char 
     return status;
 }
 
+/* Appends where the page of a folder or file is written without -o: in the folder, or beside the file; of standard
+ * input to standard output. */
+static void put_path(struct text *out, const char *path)
+{
+    const char *slash = strrchr(path, '/'), *dot = strrchr(path, '.');
+    size_t size = strlen(path);
+    if (is_folder(path)) {
+        while (size > 1 && path[size - 1] == '/')
+            size--;
+        text_append(out, path, size);
+        text_puts(out, "/" TRACE_FOLDER_PAGE);
+        return;
+    }
+    if (strcmp(path, "-") == 0) {
+        text_puts(out, path);
+        return;
+    }
+    if (dot != NULL && dot > path && (slash == NULL || dot > slash + 1))
+        size = (size_t)(dot - path);
+    text_append(out, path, size);
+    text_puts(out, ".html");
+}
+
+/* Writes the page; says where, unless the user has. */
+static enum status write_page(const struct page *page, const struct options *options,
+                              struct diag *diag)
+{
+    struct text path = {0}, said = {0};
+    bool given = options_given(options, "o");
+    if (given)
+        text_puts(&path, options_text(options, "o"));
+    else
+        put_path(&path, options->argument[options->argument_count - 1]);
+    enum status status = file_set_write(path.data, page->html.data, page->html.size, diag);
+    text_printf(&said, "The page is in %s.\n", path.data);
+    if (status == STATUS_OK && !given && strcmp(path.data, "-") != 0)
+        status = command_print(&said, diag);
+    text_release(&path);
+    text_release(&said);
+    return status;
+}
+
 enum status cmd_report(const struct options *options, struct diag *diag)
 {
     struct page page = {0};
@@ -89,8 +133,7 @@ enum status cmd_report(const struct options *options, struct diag *diag)
     else
         status = page_of_rows(&page, first, title, diag);
     if (status == STATUS_OK)
-        status = file_set_write(options_given(options, "o") ? options_text(options, "o") : "-",
-                                page.html.data, page.html.size, diag);
+        status = write_page(&page, options, diag);
     text_release(&page.html);
     return status;
 }

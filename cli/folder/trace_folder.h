@@ -6,6 +6,11 @@
 #include "base/file_set.h"
 #include "traces/trace.h"
 
+#include <stdbool.h>
+
+/* The page that `report` makes of a folder, in the folder. */
+#define TRACE_FOLDER_PAGE "report.html"
+
 /* Checks, before work that takes long, that a folder can be created, or written to if it exists. Leaves nothing on
  * the disk. */
 enum status trace_folder_check(const char *folder, struct diag *diag);
@@ -14,8 +19,8 @@ enum status trace_folder_check(const char *folder, struct diag *diag);
 enum status trace_folder_add(const struct trace *trace, struct file_set *files, struct diag *diag);
 
 /* Notes which files in the folder were left by another run: those with names that commands write there and that are
- * not in `files`. They are not deleted, since the user may need them. */
-void trace_folder_note_others(const struct file_set *files, struct diag *note);
+ * not in `files`. They are not deleted, since the user may need them. page: the caller writes the page next. */
+void trace_folder_note_others(const struct file_set *files, bool page, struct diag *note);
 
 /* Writes a folder with only the trace's three files, and notes files of another run that it holds. */
 enum status trace_folder_save(const struct trace *trace, const char *folder, struct diag *note,

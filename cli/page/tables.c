@@ -112,6 +112,40 @@ static enum status put_sweep_figures(struct page *page, const struct table *swee
     return status;
 }
 
+/* Puts the cell that marks the fastest point: of all, or of those of its length, model and other axes of work. */
+static void put_fastest(struct page *page, const struct table *sweep, const struct sweep_summary *s,
+                        size_t row)
+{
+    struct text text = {0};
+    for (size_t w = 0; w < s->works; w++)
+        if (s->best_of[w] == row) {
+            text_puts(&text, "fastest");
+            if (s->works > 1) {
+                text_puts(&text, " of");
+                sweep_put_axes(&text, sweep, s, row, true);
+            }
+        }
+    page_cell(page, text.size > 0 ? text.data : "");
+    text_release(&text);
+}
+
+/* Puts the cell that says why a point has its status, and why its costs are extrapolated where they are. */
+static void put_reason(struct page *page, const struct table *sweep, const struct sweep_summary *s,
+                       size_t row)
+{
+    size_t share = table_find(sweep, "extrapolated_share"),
+           why = table_find(sweep, "extrapolated_why");
+    double outside = 0;
+    struct text text = {0};
+    text_puts(&text, sweep->row[row][s->axes + 1]);
+    if (share != SIZE_MAX && why != SIZE_MAX && table_number(sweep, row, share, &outside) &&
+        outside >= EXTRAPOLATED_SHOWN)
+        text_printf(&text, "%s%.0f %% of the compute time is extrapolated: %s",
+                    text.size > 0 ? "; " : "", 100 * outside, sweep->row[row][why]);
+    page_cell(page, text.data);
+    text_release(&text);
+}
+
 static void put_points(struct page *page, const struct table *sweep, const struct sweep_summary *s)
 {
     static const struct {
@@ -123,15 +157,15 @@ static void put_points(struct page *page, const struct table *sweep, const struc
         {"tokens_per_s_gpu", "tokens/s/GPU", 1, 1},
         {"mfu_longhaul", "MFU %", 100, 1},
         {"device_needed_bytes", "GiB a GPU", 1 / (1024.0 * 1024 * 1024), 1},
-        {"extrapolated_share", "extrapolated %", 100, 0},
     };
-    const char **heads = heap_zalloc(s->axes + ARRAY_LEN(shown) + 3, sizeof *heads);
+    const char **heads = heap_zalloc(s->axes + ARRAY_LEN(shown) + 4, sizeof *heads);
     for (size_t a = 0; a < s->axes; a++)
         heads[a] = sweep->name[a];
     heads[s->axes] = "status";
     for (size_t k = 0; k < ARRAY_LEN(shown); k++)
         heads[s->axes + 1 + k] = shown[k].head;
-    heads[s->axes + 1 + ARRAY_LEN(shown)] = "reason";
+    heads[s->axes + 1 + ARRAY_LEN(shown)] = "fastest";
+    heads[s->axes + 2 + ARRAY_LEN(shown)] = "reason";
     page_begin_table(page, sweep->rows > 40 ? "Every point" : NULL, heads);
     for (size_t i = 0; i < sweep->rows; i++) {
         double value;
@@ -144,7 +178,8 @@ static void put_points(struct page *page, const struct table *sweep, const struc
             else
                 page_cell(page, "");
         }
-        page_cell(page, sweep->row[i][s->axes + 1]);
+        put_fastest(page, sweep, s, i);
+        put_reason(page, sweep, s, i);
         page_end_row(page);
     }
     page_end_table(page);
@@ -157,7 +192,7 @@ static void put_extrapolation(struct page *page, const struct table *sweep)
     size_t column = table_find(sweep, "extrapolated_share"), points = 0;
     double most = 0, value;
     for (size_t i = 0; i < sweep->rows && column != SIZE_MAX; i++)
-        if (table_number(sweep, i, column, &value) && value > 0) {
+        if (table_number(sweep, i, column, &value) && value >= EXTRAPOLATED_SHOWN) {
             points++;
             most = fmax(most, value);
         }
@@ -165,9 +200,9 @@ static void put_extrapolation(struct page *page, const struct table *sweep)
         return;
     struct text text = {0};
     text_printf(&text,
-                "Extrapolated: at %zu points compute time lies outside of calibration, up to "
-                "%.0f %% of it; column extrapolated_share says how much.",
-                points, 100 * most);
+                "At %zu point%s costs are extrapolated beyond the sizes on which the device was "
+                "calibrated, for up to %.0f %% of the compute time.",
+                points, points == 1 ? "" : "s", 100 * most);
     page_warning(page, text.data);
     text_release(&text);
 }

@@ -14,8 +14,6 @@
 #define HOST_DECIDES 0.3
 /* The share of launches by the host in a step from which a warning says what would hide them. */
 #define HOST_SEEN 0.1
-/* The share of compute time from which costs outside of calibration are worth a line. */
-#define EXTRAPOLATED_SHOWN 0.005
 /* If the peaks of costs and of the cluster differ by this factor, they are of different devices. */
 #define OTHER_DEVICE 1.25
 

@@ -71,6 +71,9 @@ void report_put_piece(struct text *line, struct text *piece);
 /* Appends a command with options added; they replace those of the command with the same names. */
 void report_put_command_with(struct text *out, const char *command, const char *options);
 
+/* The share of compute time from which costs outside of calibration are worth a line. */
+#define EXTRAPOLATED_SHOWN 0.005
+
 /* Appends to an empty text a warning about how the figures could be misread; leaves it empty if there is none. */
 void report_put_beware(struct text *out, const struct report *report);
 void report_print_json(struct text *out, const struct report *report);

@@ -85,6 +85,7 @@ static void put_times(struct cells *cells, const struct prediction *p,
         put_number(cells, result_name_of_mfu((enum mfu_convention)i).text, r->whole, r->mfu[i]);
     put_number(cells, "hfu", r->whole, r->hfu);
     put_number(cells, "extrapolated_share", r->timed, p->extrapolated_share);
+    put_text(cells, "extrapolated_why", r->timed ? p->extrapolated.data : NULL);
     for (int i = 0; i < CAUSE_COUNT; i++)
         put_number(cells, result_name_of_cause((enum cause)i).text, r->has_causes, r->cause_s[i]);
 }

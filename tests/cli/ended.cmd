@@ -155,7 +155,7 @@ full 40 longhaul predict --model gpt2 --cluster ideal --gpus 2 --seq 1K --quick 
 full 100 longhaul report $T/p -o $T/page.html
 full 2 longhaul plot waterfall $T/p -o $T/p/f.svg
 full 2 longhaul plot timeline $T/p -o $T/p
-for command in "predict --model gpt2 --cluster ideal --seq 1K --quick" "report $T/p" \
+for command in "predict --model gpt2 --cluster ideal --seq 1K --quick" "report $T/p -o -" \
     "plan --model gpt2 --cluster ideal --gpus 2 --seq 1K --emit megatron" "list models"; do
     code=0
     longhaul $command > /dev/full || code=$?
@@ -164,5 +164,5 @@ for command in "predict --model gpt2 --cluster ideal --seq 1K --quick" "report $
     longhaul $command >&- || code=$?
     echo "${command%% *}, closed: exit $code"
 done 2>&1
-{ longhaul report $T/p 2>&1 || echo $? > $T/code; } | head -c 15
+{ longhaul report $T/p -o - 2>&1 || echo $? > $T/code; } | head -c 15
 echo "... exit $(cat $T/code)"

@@ -85,7 +85,7 @@ sh -c "$(head -1 $T/commands) -o $T/again.d" > $T/note 2>&1
 for file in ops.csv memory.csv trace.json; do cmp $T/winner.d/$file $T/again.d/$file; done
 grep -v '"command"' $T/again.d/prediction.json > $T/again
 grep -v '"command"' $T/winner.d/prediction.json | cmp - $T/again
-grep -c "$(head -1 $T/commands)" $T/winner.d/page.html
+grep -c "$(head -1 $T/commands)" $T/winner.d/report.html
 # what takes longer is said per sequence, however many of them a step has: one here, and two in the winner's
 few="--model gpt2 --set layers=2 --cluster dgx-h100 --gpus 2 --seq 1K"
 longhaul plan $few --weights zero1 --checkpoint none --top 1000 --json > $T/rows.json

@@ -18,9 +18,17 @@ page() {
 }
 page $T/p
 page $T/s.csv --title 'A <sweep> & more'
+grep -o '<td>fastest[^<]*' $T/page.html
+longhaul sweep --model gpt2 --cluster dgx-h100 --gpus 1 --vary seq=256 -o $T/short.csv > $T/note
+longhaul report $T/short.csv -o - | grep -o '[^>]*extrapolated[^<]*' | sed 's/[0-9][0-9]* %/N %/'
 page $T/v.csv
 page $T/c $T/c
-longhaul report $T/c $T/c | cmp - $T/page.html
+longhaul report $T/c $T/c -o - | cmp - $T/page.html
+# without -o the page goes into the last folder, or beside the last file, and that is said
+for what in "$T/c $T/c" "$T/p/" "$T/s.csv"; do longhaul report $what --title written; done
+for file in $T/c/report.html $T/p/report.html $T/s.html; do grep -c '<h1>written<.h1>' $file; done
+longhaul report - --title written < $T/v.csv | grep -c '<h1>written<.h1>'
+longhaul predict --model gpt2 --cluster ideal --gpus 4 --seq 1K --quick -o $T/p 2>&1 > $T/note
 bad() { longhaul report "$@" 2>&1 && echo "taken: $*" || echo "  exit $?: $*"; }
 bad $T/none
 bad $T/p/ops.csv
