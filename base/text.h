@@ -36,6 +36,9 @@ enum status text_read_within(struct text *text, const char *path, uint64_t limit
  * it. To be called only where no pointer into the text is in use. */
 void text_pass_on(struct text *text);
 
+/* Makes room for `size` more bytes and the NUL. */
+void text_reserve(struct text *text, size_t size);
+
 void text_append(struct text *text, const char *data, size_t size);
 void text_puts(struct text *text, const char *string);
 void text_putc(struct text *text, char c);

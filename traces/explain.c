@@ -16,16 +16,6 @@
  * count. */
 static const double ALIKE = 0.35, SLOWER_LEAST = 0.03, SORT_LEAST = 0.05;
 
-const char *explain_part_name(enum explain_part part)
-{
-    static const char *const names[EXPLAIN_PART_COUNT] = {
-#define EXPLAIN(symbol, name) [EXPLAIN_##symbol] = (name),
-        EXPLAIN_PARTS(EXPLAIN)
-#undef EXPLAIN
-    };
-    return names[part];
-}
-
 void explanation_release(struct explanation *e)
 {
     free(e->rank);

@@ -15,33 +15,12 @@
 
 #include "base/arena.h"
 #include "base/diag.h"
+#include "traces/explain_part.h"
 #include "traces/trace.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-/* EXPLAIN(symbol, name) */
-#define EXPLAIN_PARTS(EXPLAIN)                                                                     \
-    EXPLAIN(PRODUCTS, "products")                                                                  \
-    EXPLAIN(ATTENTION, "attention")                                                                \
-    EXPLAIN(MEMORY_BOUND, "memory-bound work")                                                     \
-    EXPLAIN(OPTIMIZER, "optimizer")                                                                \
-    EXPLAIN(STRAY, "work that the schedule does not have")                                         \
-    EXPLAIN(MESSAGES, "messages")                                                                  \
-    EXPLAIN(COPIES, "copies")                                                                      \
-    EXPLAIN(WAITS, "waits for other ranks")                                                        \
-    EXPLAIN(IDLE, "nothing runs")
-
-enum explain_part {
-#define EXPLAIN(symbol, name) EXPLAIN_##symbol,
-    EXPLAIN_PARTS(EXPLAIN)
-#undef EXPLAIN
-        EXPLAIN_PART_COUNT,
-    EXPLAIN_KERNELS = EXPLAIN_STRAY + 1 /* the parts in which a kernel runs */
-};
-
-const char *explain_part_name(enum explain_part part);
 
 struct explain_rank {
     uint32_t rank;

@@ -1,5 +1,7 @@
 #include "traces/explain_tile.h"
 
+#include "base/arena.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,11 @@
 #ifndef TRACES_EXPLAIN_TILE_H
 #define TRACES_EXPLAIN_TILE_H
 
-#include "traces/explain.h"
+#include "traces/explain_part.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 /* A row as the explanation sees it. */
 struct explain_row {

@@ -4,7 +4,6 @@
 #include "base/text.h"
 #include "traces/kernel_class.h"
 #include "traces/kineto_events.h"
-#include "traces/kineto_issue_parts.h"
 
 #include <assert.h>
 #include <stdlib.h>

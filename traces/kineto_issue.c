@@ -2,7 +2,7 @@
 
 #include "base/arena.h"
 #include "traces/kernel_class.h"
-#include "traces/kineto_issue_parts.h"
+#include "traces/kineto_events.h"
 
 #include <math.h>
 #include <stdbool.h>
