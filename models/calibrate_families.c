@@ -77,7 +77,7 @@ enum status calibrate_start(struct calibrate_problem *problem, struct diag *diag
     calibrate_choose(problem, is_start);
     if (problem->points == 0)
         return STATUS_OK;
-    calibrate_add_cost_param(problem, &problem->c->cost.device_kernel_start_s, SCALE_S, false);
+    calibrate_add_cost_param(problem, "device.kernel_start_s", SCALE_S, false);
     return calibrate_fit(problem, NULL, diag);
 }
 
@@ -87,7 +87,7 @@ static bool is_memory_bound(const struct calibrate_problem *problem, const struc
 {
     if (point->work.kind == WORK_MERGE && problem->c->cost.merge_bytes[impl_of(point)] == 0)
         return false; /* the base does not know how often it touches its operands */
-    return point_is_work(point) && cost_memory_class((enum work_kind)point->work.kind) > 0 &&
+    return point_is_work(point) && cost_memory_class((enum work_kind)point->work.kind) != NULL &&
            cost_traffic_bytes(&problem->c->cost, impl_of(point), &point->work) > 0;
 }
 
@@ -104,7 +104,7 @@ static bool has_kind(const struct calibrate_problem *problem, enum work_kind kin
 }
 
 /* Returns the typical kind of a class, or else the first that has points; WORK_KIND_COUNT: none has. */
-static enum work_kind represents(const struct calibrate_problem *problem, size_t class)
+static enum work_kind represents(const struct calibrate_problem *problem, const char *class)
 {
     for (size_t i = 0; i < ARRAY_LEN(typical); i++)
         if (cost_memory_class(typical[i]) == class && has_kind(problem, typical[i]))
@@ -121,15 +121,14 @@ static void add_shares(struct calibrate_problem *problem, bool kinds)
     struct device_cost *cost = &problem->c->cost;
     problem->params = 0;
     for (int kind = 0; kind < WORK_KIND_COUNT; kind++) {
-        size_t class = cost_memory_class((enum work_kind)kind);
-        if (class == 0 || !has_kind(problem, (enum work_kind)kind))
+        const char *class = cost_memory_class((enum work_kind)kind);
+        if (class == NULL || !has_kind(problem, (enum work_kind)kind))
             continue;
-        double *share = (double *)((char *)cost + class);
         cost->kind_fraction[kind] = 0;
         if (represents(problem, class) == (enum work_kind)kind) {
-            calibrate_add_cost_param(problem, share, 0, false);
+            calibrate_add_cost_param(problem, class, 0, false);
         } else if (kinds) {
-            cost->kind_fraction[kind] = *share;
+            cost->kind_fraction[kind] = cost_memory_fraction(cost, (enum work_kind)kind);
             calibrate_add_param(problem,
                                 arena_printf(&problem->c->arena, "memory.kinds.%s",
                                              work_kind_info((enum work_kind)kind)->name),
@@ -137,7 +136,7 @@ static void add_shares(struct calibrate_problem *problem, bool kinds)
         }
     }
     if (!problem->rates)
-        calibrate_add_cost_param(problem, &cost->memory_ramp_bytes, SCALE_BYTES, false);
+        calibrate_add_cost_param(problem, "memory.ramp_bytes", SCALE_BYTES, false);
 }
 
 /* Raises the device's bandwidth to the highest rate that a point reaches. Shares are relative to the data sheet's
@@ -302,15 +301,15 @@ enum status calibrate_matmul(struct calibrate_problem *problem, struct diag *dia
             return status;
     }
     if (has_dtype(problem, DTYPE_BF16) || has_dtype(problem, DTYPE_F16))
-        calibrate_add_cost_param(problem, &cost->matmul_flop_per_s, 0, false);
+        calibrate_add_cost_param(problem, "matmul.flop_per_s", 0, false);
     if (has_dtype(problem, DTYPE_F32))
-        calibrate_add_cost_param(problem, &cost->matmul_f32_flop_per_s, 0, false);
+        calibrate_add_cost_param(problem, "matmul.f32_flop_per_s", 0, false);
     if (has_dtype(problem, DTYPE_F64))
-        calibrate_add_cost_param(problem, &cost->matmul_f64_flop_per_s, 0, false);
+        calibrate_add_cost_param(problem, "matmul.f64_flop_per_s", 0, false);
     if (!problem->rates) {
-        calibrate_add_cost_param(problem, &cost->matmul_ramp_s, SCALE_S, false);
-        calibrate_add_cost_param(problem, &cost->matmul_small_tile_rate, 0, true);
-        calibrate_add_cost_param(problem, &cost->matmul_memory_fraction, 0, true);
+        calibrate_add_cost_param(problem, "matmul.ramp_s", SCALE_S, false);
+        calibrate_add_cost_param(problem, "matmul.small_tile_rate", 0, true);
+        calibrate_add_cost_param(problem, "matmul.memory_fraction", 0, true);
     }
     enum status status = calibrate_fit(problem, &cost->calibration[COST_MATMUL], diag);
     if (status == STATUS_OK)

@@ -36,7 +36,6 @@ static double share_of(const struct point *point, size_t offset)
  * themselves, or by kinds that launch more kernels per op than others. */
 static void add_op_and_kernel(struct calibrate_problem *problem)
 {
-    struct device_cost *cost = &problem->c->cost;
     double ratio = -1;
     bool ops = false, differ = false, launches = false;
     for (size_t i = 0; i < problem->points; i++) {
@@ -50,9 +49,9 @@ static void add_op_and_kernel(struct calibrate_problem *problem)
         ops = true;
     }
     if (ops)
-        calibrate_add_cost_param(problem, &cost->host_op_s, SCALE_S, false);
+        calibrate_add_cost_param(problem, "host.op_s", SCALE_S, false);
     if (differ || launches)
-        calibrate_add_cost_param(problem, &cost->host_kernel_s, SCALE_S, false);
+        calibrate_add_cost_param(problem, "host.kernel_s", SCALE_S, false);
     if (ops && !differ && !launches)
         text_puts(&problem->c->notes, "host.kernel_s: all points launch as many kernels per op; it "
                                       "stays as the base has it, and host.op_s holds the rest\n");
@@ -86,8 +85,7 @@ enum status calibrate_host(struct calibrate_problem *problem, struct diag *diag)
         for (size_t k = 0; k < problem->points; k++)
             measured |= share_of(problem->point[k], singles[i].offset) > 0;
         if (measured)
-            calibrate_add_cost_param(problem, (const double *)((char *)cost + singles[i].offset),
-                                     SCALE_S, false);
+            calibrate_add_cost_param(problem, singles[i].name, SCALE_S, false);
         else
             text_printf(&problem->c->notes, "%s: no point is of %s; it stays as the base has it\n",
                         singles[i].name, singles[i].what);
@@ -134,7 +132,7 @@ enum status calibrate_cpu(struct calibrate_problem *problem, struct diag *diag)
                             key);
     if (status != STATUS_OK)
         return status;
-    calibrate_add_cost_param(problem, &cost->cpu_stream_fraction, 0, false);
-    calibrate_add_cost_param(problem, &cost->cpu_start_s, SCALE_S, false);
+    calibrate_add_cost_param(problem, "cpu.stream_fraction", 0, false);
+    calibrate_add_cost_param(problem, "cpu.start_s", SCALE_S, false);
     return calibrate_fit(problem, &cost->calibration[COST_CPU], diag);
 }

@@ -238,7 +238,7 @@ static enum status fit_class(struct link_calibration *links, enum calibrate_link
     return status;
 }
 
-/* Fits a class of links, as fit_family() in calibrate.c fits a family of numbers. */
+/* Fits a class of links, as fit_family() in calibrate_device.c fits a family of numbers. */
 static enum status fit_or_fall(struct link_calibration *links, enum calibrate_link class,
                                const struct link_points *points, bool disturbed,
                                const struct calibrate_options *options, struct diag *diag)

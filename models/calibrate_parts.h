@@ -37,9 +37,14 @@ struct calibrate_problem {
 void calibrate_add_param(struct calibrate_problem *problem, const char *name, double *slot,
                          enum unit_kind unit, double low, double high, double scale, bool optional);
 
-/* Adds a parameter as calibrate_add_param() does, with the name, unit and range of its row in
- * models/cost_params.def. */
-void calibrate_add_cost_param(struct calibrate_problem *problem, const double *slot, double scale,
+/* Returns the row of the number of that name ("matmul.ramp_s", "attention.cpu.forward.rates"), and sets *slot to its
+ * place in c->cost; NULL: there is no such number. */
+const struct cost_param *calibrate_find_param(struct calibration *c, const char *name,
+                                              double **slot);
+
+/* Adds the parameter of that name, which must be a row of models/cost_params.def, with its unit and range. The name is
+ * kept, not copied. */
+void calibrate_add_cost_param(struct calibrate_problem *problem, const char *name, double scale,
                               bool optional);
 
 /* Fits; on success the cost and the tables of the calibration hold the result. *calibration: where the cost keeps the

@@ -2,7 +2,6 @@
 
 #include "base/c_locale.h"
 #include "base/units.h"
-#include "models/cluster_fields.h"
 #include "models/presets.h"
 
 #include <assert.h>

@@ -196,6 +196,8 @@ enum status cluster_load(struct cluster *cluster, struct arena *arena, const cha
 /* True if cluster_load() takes it for a file; for one line, or a name with numbers after it. */
 bool cluster_is_file(const char *what);
 bool cluster_is_line(const char *what);
+/* True for the name of a file ("ours.json"). */
+bool cluster_ends_in_json(const char *text);
 
 /* Reads a cluster from the text of the file `name`, from whose folder it names others. A "base" is a preset, another
  * file, one line, or a preset with numbers after it. */

@@ -94,9 +94,6 @@ void cluster_field_put_origin(struct text *out, const struct cluster *cluster,
 void cluster_adapt(struct cluster *cluster, struct arena *arena, const struct cluster *base,
                    const bool given[CLUSTER_FIELD_COUNT]);
 
-/* True for the name of a file ("ours.json"). */
-bool cluster_ends_in_json(const char *text);
-
 /* Sets what follows from other members: device.usable_bytes, gpus, absent NIC tables. */
 void cluster_derive(struct cluster *cluster);
 

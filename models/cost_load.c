@@ -20,7 +20,7 @@ static enum status read_kinds(struct cost_reader reader, struct json_node kinds)
         const char *key;
         struct json_node node = json_member(kinds, i, &key);
         enum work_kind kind;
-        if (!work_kind_find(key, strlen(key), &kind) || cost_memory_class(kind) == 0)
+        if (!work_kind_find(key, strlen(key), &kind) || cost_memory_class(kind) == NULL)
             return json_error(node, reader.diag, "'%s' is no kind of work that memory limits", key);
         const char *name = arena_printf(reader.arena, "memory.kinds.%s", key);
         enum status status =

@@ -4,56 +4,70 @@
 #include <assert.h>
 #include <math.h>
 
-/* The number of `struct device_cost` that is a kind's share of the bandwidth. */
-#define FRACTION(name) offsetof(struct device_cost, memory_##name##_fraction)
+/* The classes of kinds that reach one share of the bandwidth: a number of models/cost_params.def each. */
+struct memory_class {
+    const char *name;
+    size_t offset; /* in struct device_cost */
+};
+#define CLASS(name)                                                                                \
+    static const struct memory_class name = {                                                      \
+        "memory." #name "_fraction", offsetof(struct device_cost, memory_##name##_fraction)}
+CLASS(stream);
+CLASS(reduce);
+CLASS(permute);
+CLASS(gather);
+CLASS(scatter);
 
-static const size_t fractions[WORK_KIND_COUNT] = {
-    [WORK_MERGE] = FRACTION(stream),
-    [WORK_RMSNORM] = FRACTION(reduce),
-    [WORK_RMSNORM_BACKWARD] = FRACTION(reduce),
-    [WORK_LAYERNORM] = FRACTION(reduce),
-    [WORK_LAYERNORM_BACKWARD] = FRACTION(reduce),
-    [WORK_ROPE] = FRACTION(permute),
-    [WORK_ROPE_BACKWARD] = FRACTION(permute),
-    [WORK_SWIGLU] = FRACTION(stream),
-    [WORK_SWIGLU_BACKWARD] = FRACTION(stream),
-    [WORK_GELU] = FRACTION(stream),
-    [WORK_GELU_BACKWARD] = FRACTION(stream),
-    [WORK_ROUTE] = FRACTION(reduce),
-    [WORK_ROUTE_BACKWARD] = FRACTION(reduce),
-    [WORK_PERMUTE] = FRACTION(permute),
-    [WORK_UNPERMUTE] = FRACTION(permute),
-    [WORK_UNPERMUTE_BACKWARD] = FRACTION(permute),
-    [WORK_EMBEDDING] = FRACTION(gather),
-    [WORK_EMBEDDING_BACKWARD] = FRACTION(scatter),
-    [WORK_CROSS_ENTROPY] = FRACTION(reduce),
-    [WORK_CROSS_ENTROPY_BACKWARD] = FRACTION(reduce),
-    [WORK_CROSS_ENTROPY_PARTIAL] = FRACTION(reduce),
-    [WORK_CROSS_ENTROPY_FINISH] = FRACTION(reduce),
-    [WORK_CROSS_ENTROPY_PARTIAL_BACKWARD] = FRACTION(reduce),
-    [WORK_ADD] = FRACTION(stream),
-    [WORK_CAST] = FRACTION(stream),
-    [WORK_FILL] = FRACTION(stream),
-    [WORK_PACK] = FRACTION(permute),
-    [WORK_UNPACK] = FRACTION(permute),
-    [WORK_HEAD_EXPAND] = FRACTION(permute),
-    [WORK_HEAD_REDUCE] = FRACTION(permute),
-    [WORK_COLUMN_SUM] = FRACTION(reduce),
-    [WORK_ADAMW] = FRACTION(stream),
-    [WORK_SQUARE_SUM] = FRACTION(reduce),
-    [WORK_CLIP] = FRACTION(stream),
+/* NULL: memory does not limit the kind. */
+static const struct memory_class *const class_of[WORK_KIND_COUNT] = {
+    [WORK_MERGE] = &stream,
+    [WORK_RMSNORM] = &reduce,
+    [WORK_RMSNORM_BACKWARD] = &reduce,
+    [WORK_LAYERNORM] = &reduce,
+    [WORK_LAYERNORM_BACKWARD] = &reduce,
+    [WORK_ROPE] = &permute,
+    [WORK_ROPE_BACKWARD] = &permute,
+    [WORK_SWIGLU] = &stream,
+    [WORK_SWIGLU_BACKWARD] = &stream,
+    [WORK_GELU] = &stream,
+    [WORK_GELU_BACKWARD] = &stream,
+    [WORK_ROUTE] = &reduce,
+    [WORK_ROUTE_BACKWARD] = &reduce,
+    [WORK_PERMUTE] = &permute,
+    [WORK_UNPERMUTE] = &permute,
+    [WORK_UNPERMUTE_BACKWARD] = &permute,
+    [WORK_EMBEDDING] = &gather,
+    [WORK_EMBEDDING_BACKWARD] = &scatter,
+    [WORK_CROSS_ENTROPY] = &reduce,
+    [WORK_CROSS_ENTROPY_BACKWARD] = &reduce,
+    [WORK_CROSS_ENTROPY_PARTIAL] = &reduce,
+    [WORK_CROSS_ENTROPY_FINISH] = &reduce,
+    [WORK_CROSS_ENTROPY_PARTIAL_BACKWARD] = &reduce,
+    [WORK_ADD] = &stream,
+    [WORK_CAST] = &stream,
+    [WORK_FILL] = &stream,
+    [WORK_PACK] = &permute,
+    [WORK_UNPACK] = &permute,
+    [WORK_HEAD_EXPAND] = &permute,
+    [WORK_HEAD_REDUCE] = &permute,
+    [WORK_COLUMN_SUM] = &reduce,
+    [WORK_ADAMW] = &stream,
+    [WORK_SQUARE_SUM] = &reduce,
+    [WORK_CLIP] = &stream,
 };
 
-size_t cost_memory_class(enum work_kind kind)
+const char *cost_memory_class(enum work_kind kind)
 {
-    return fractions[kind];
+    return class_of[kind] ? class_of[kind]->name : NULL;
 }
 
 double cost_memory_fraction(const struct device_cost *cost, enum work_kind kind)
 {
-    if (fractions[kind] && cost->kind_fraction[kind] > 0)
-        return cost->kind_fraction[kind];
-    return fractions[kind] ? *(const double *)((const char *)cost + fractions[kind]) : 0;
+    if (class_of[kind] == NULL)
+        return 0;
+    return cost->kind_fraction[kind] > 0
+               ? cost->kind_fraction[kind]
+               : *(const double *)((const char *)cost + class_of[kind]->offset);
 }
 
 double cost_stream_s(const struct device_cost *cost, double fraction, double bytes)

@@ -42,9 +42,9 @@ double cost_sustained_s(const struct device_cost *cost, const struct cost_busy *
 
 /* Returns the share of device_memory_bytes_per_s that a kind reaches; 0 for kinds not limited by memory. */
 double cost_memory_fraction(const struct device_cost *cost, enum work_kind kind);
-/* Returns the offset in struct device_cost of the member that holds the bandwidth share of a kind's class; 0 for
- * kinds that memory does not limit. */
-size_t cost_memory_class(enum work_kind kind);
+/* Returns the name of the number that is the bandwidth share of a kind's class, "memory.stream_fraction": one text for
+ * all kinds of the class. NULL: memory does not limit the kind. */
+const char *cost_memory_class(enum work_kind kind);
 
 /* Returns the bytes that the small kernels before and after an attention backward move. */
 double cost_attention_around_bytes(const struct work *work);

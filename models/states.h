@@ -4,7 +4,9 @@
 #ifndef MODELS_STATES_H
 #define MODELS_STATES_H
 
-#include "models/work.h"
+#include "models/dtype.h"
+
+#include <stdint.h>
 
 enum states {
     STATES_FP32, /* fp32 parameters, both moments in fp32 */

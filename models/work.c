@@ -43,39 +43,9 @@ static const struct {
     {"states", states_names, STATES_COUNT},  {"score", score_names, ROUTE_SCORE_COUNT},
 };
 
-static const struct {
-    const char *name;
-    size_t bytes;
-} dtypes[DTYPE_COUNT] = {
-    [DTYPE_BF16] = {"bf16", 2}, [DTYPE_F16] = {"f16", 2}, [DTYPE_F32] = {"f32", 4},
-    [DTYPE_F64] = {"f64", 8},   [DTYPE_I32] = {"i32", 4}, [DTYPE_U8] = {"u8", 1},
-};
-
 static bool same(const char *name, const char *word, size_t size)
 {
     return strlen(name) == size && memcmp(name, word, size) == 0;
-}
-
-const char *dtype_name(enum dtype dtype)
-{
-    assert(dtype < DTYPE_COUNT);
-    return dtypes[dtype].name;
-}
-
-bool dtype_find(const char *name, size_t size, enum dtype *dtype)
-{
-    for (int i = 0; i < DTYPE_COUNT; i++)
-        if (same(dtypes[i].name, name, size)) {
-            *dtype = (enum dtype)i;
-            return true;
-        }
-    return false;
-}
-
-size_t dtype_bytes(enum dtype dtype)
-{
-    assert(dtype < DTYPE_COUNT);
-    return dtypes[dtype].bytes;
 }
 
 const char *stream_class_name(enum stream_class stream)

@@ -7,6 +7,8 @@
 #ifndef MODELS_WORK_H
 #define MODELS_WORK_H
 
+#include "models/dtype.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -29,8 +31,6 @@ enum stream_class {
     STREAM_SYNC,
     STREAM_CLASS_COUNT
 };
-
-enum dtype { DTYPE_BF16, DTYPE_F16, DTYPE_F32, DTYPE_F64, DTYPE_I32, DTYPE_U8, DTYPE_COUNT };
 
 /* op(a) op(b) of a row-major product y[m,n]:
  * NT: a[m,k] b[n,k]   y = x w^T (forward)
@@ -179,10 +179,6 @@ bool work_runs_on(enum work_kind kind, enum stream_class stream);
 
 const char *stream_class_name(enum stream_class stream);
 bool stream_class_find(const char *name, size_t size, enum stream_class *stream);
-
-const char *dtype_name(enum dtype dtype);
-bool dtype_find(const char *name, size_t size, enum dtype *dtype);
-size_t dtype_bytes(enum dtype dtype);
 
 /* Even routing deals the `copies` slots of each of `rows` tokens to experts: slots 0.. of all tokens are in the order
  * of experts, slot j rows + t is copy j of token t, and experts have equal numbers of slots, the first ones one more

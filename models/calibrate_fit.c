@@ -1,0 +1,253 @@
+/* One fit of models/calibrate.h: its parameters, its points, and what is recorded of it. */
+#include "models/calibrate_parts.h"
+#include "models/noise.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The largest size and residual that a device file takes (models/cost_reader.c). */
+static const double SIZE_MOST = 1e18, RESIDUAL_MOST = 10;
+
+double calibrate_time(const struct calibrate_options *options, const struct point *point)
+{
+    return options->fastest ? point->p10_s : point->median_s;
+}
+
+/* ---- parameters ---- */
+
+const struct cost_param *calibrate_find_param(struct calibration *c, const char *name,
+                                              double **slot)
+{
+    struct arena *arena = &c->arena;
+    for (size_t i = 0; i < cost_param_count; i++) {
+        const struct cost_param *param = &cost_params[i];
+        *slot = (double *)((char *)&c->cost + param->offset);
+        if (strcmp(arena_printf(arena, "%s.%s", param->family, param->field), name) == 0)
+            return param;
+    }
+    for (int k = 0; k < ATTENTION_IMPL_COUNT * ATTENTION_PASS_COUNT * COST_PASS_PARAMS; k++) {
+        const struct cost_param *param = &cost_pass_params[k % COST_PASS_PARAMS];
+        int pass = k / COST_PASS_PARAMS % ATTENTION_PASS_COUNT;
+        int impl = k / COST_PASS_PARAMS / ATTENTION_PASS_COUNT;
+        *slot = (double *)((char *)&c->cost.attention[impl][pass] + param->offset);
+        if (strcmp(arena_printf(arena, "attention.%s.%s.%s",
+                                attention_impl_name((enum attention_impl)impl),
+                                cost_pass_names[pass], param->field),
+                   name) == 0)
+            return param;
+    }
+    return NULL;
+}
+
+void calibrate_add_param(struct calibrate_problem *problem, const char *name, double *slot,
+                         enum unit_kind unit, double low, double high, double scale, bool optional)
+{
+    assert(problem->params < FIT_PARAMS_MAX);
+    size_t i = problem->params++;
+    problem->param[i] = (struct fit_param){name, *slot, low, high, scale, optional};
+    problem->slot[i] = slot;
+    problem->unit[i] = unit;
+}
+
+void calibrate_add_cost_param(struct calibrate_problem *problem, const char *name, double scale,
+                              bool optional)
+{
+    double *slot;
+    const struct cost_param *param = calibrate_find_param(problem->c, name, &slot);
+    assert(param != NULL);
+    calibrate_add_param(problem, name, slot, param->unit, param->low, param->high, scale, optional);
+}
+
+void calibrate_derive(struct calibration *c, const char *name, double *slot, enum unit_kind unit,
+                      double value, enum calibrate_origin origin, const char *how)
+{
+    *slot = value;
+    for (size_t i = 0; i < c->numbers; i++)
+        if (strcmp(c->number[i].name, name) == 0) {
+            c->number[i].value = value;
+            c->number[i].how = arena_text(&c->arena, how, strlen(how));
+            return;
+        }
+    assert(c->numbers < CALIBRATE_NUMBERS_MAX);
+    c->number[c->numbers++] =
+        (struct calibrate_number){.name = arena_text(&c->arena, name, strlen(name)),
+                                  .unit = unit,
+                                  .value = value,
+                                  .origin = origin,
+                                  .family = -1,
+                                  .how = arena_text(&c->arena, how, strlen(how))};
+}
+
+/* ---- one fit ---- */
+
+const char calibrate_disturbed[] = "other programs disturbed these points";
+
+static void set_values(struct calibrate_problem *problem, const double *value)
+{
+    for (size_t i = 0; i < problem->params; i++)
+        *problem->slot[i] = value[i];
+}
+
+static double predict(void *context, const double *value, size_t point)
+{
+    struct calibrate_problem *problem = context;
+    set_values(problem, value);
+    return problem->predict(problem, problem->point[point]);
+}
+
+/* Returns the last part of a point's path, which sources name. */
+static const char *file_of(const struct point *point)
+{
+    const char *name = point->at.name ? point->at.name : "points";
+    const char *slash = strrchr(name, '/');
+    return slash ? slash + 1 : name;
+}
+
+/* Returns the files of a family's points, with dates: "cpu.csv (2025-01-02), more.csv". */
+static const char *sources(const struct calibrate_problem *problem)
+{
+    const struct points *points = problem->all;
+    struct text out = {0};
+    for (size_t i = 0; i < problem->points; i++) {
+        const struct point *point = problem->point[i];
+        bool known = false;
+        for (size_t k = 0; k < i && !known; k++)
+            known = strcmp(file_of(problem->point[k]), file_of(point)) == 0;
+        if (known)
+            continue;
+        text_printf(&out, "%s%s", out.size > 0 ? ", " : "", file_of(point));
+        for (size_t k = 0; k < points->header_count; k++)
+            if (strcmp(points->header[k].key, "date") == 0 && points->header[k].at.name &&
+                point->at.name && strcmp(points->header[k].at.name, point->at.name) == 0)
+                text_printf(&out, " (%s)", points->header[k].value);
+    }
+    const char *kept = arena_text(&problem->c->arena, out.data, out.size);
+    text_release(&out);
+    return kept;
+}
+
+static const char *describe(struct calibration *c, const struct point *point)
+{
+    struct text out = {0};
+    text_printf(&out, "%s ", work_kind_info((enum work_kind)point->work.kind)->name);
+    points_print_params(&point->work, &out);
+    const char *kept = arena_text(&c->arena, out.data, out.size);
+    text_release(&out);
+    return kept;
+}
+
+static void find_sizes(const struct calibrate_problem *problem, struct cost_calibration *result)
+{
+    for (size_t i = 0; i < problem->points; i++) {
+        const struct point *point = problem->point[i];
+        double sizes[COST_SIZE_COUNT] = {0};
+        cost_sizes(&problem->c->cost,
+                   (enum attention_impl)(point->impl < POINT_NO_IMPL ? point->impl : 0),
+                   &point->work, sizes);
+        for (int k = 0; k < COST_SIZE_COUNT; k++) {
+            if (sizes[k] == 0)
+                continue;
+            double size = fmin(sizes[k], SIZE_MOST);
+            result->low[k] = result->high[k] == 0 ? size : fmin(result->low[k], size);
+            result->high[k] = fmax(result->high[k], size);
+        }
+    }
+}
+
+static void record(struct calibrate_problem *problem, const struct fit *fit, const char *from)
+{
+    struct calibration *c = problem->c;
+    assert(c->families < CALIBRATE_FAMILIES_MAX);
+    struct calibrate_family *family = &c->family[c->families];
+    const struct point *worst = problem->point[fit->worst_point];
+    *family = (struct calibrate_family){.name = problem->name,
+                                        .points = fit->points,
+                                        .parameters = fit->points - fit->freedom,
+                                        .rms = fit->rms,
+                                        .worst = fit->worst,
+                                        .leave_one_out = fit->leave_one_out,
+                                        .left_out = fit->left_out,
+                                        .worst_at = worst->at,
+                                        .worst_what = describe(c, worst)};
+    family->calibration = (struct cost_calibration){
+        .known = true,
+        .residual = fmin(fit->rms, RESIDUAL_MOST),
+        .source = arena_printf(
+            &c->arena,
+            "%zu points of %s%s: root mean square %.1f %%, worst %+.1f %%, leave-one-out "
+            "%.1f %%",
+            fit->points, from, problem->options->fastest ? " (p10)" : "", 100 * fit->rms,
+            100 * fit->worst, 100 * fit->leave_one_out)};
+    find_sizes(problem, &family->calibration);
+    for (size_t i = 0; i < problem->params; i++) {
+        const char *name = problem->param[i].name;
+        if (fit->state[i] == FIT_HELD) {
+            text_printf(&c->notes, "%s: no point depends on it; it stays as the base has it\n",
+                        name);
+            continue;
+        }
+        assert(c->numbers < CALIBRATE_NUMBERS_MAX);
+        struct calibrate_number *number = &c->number[c->numbers++];
+        *number = (struct calibrate_number){.name = name,
+                                            .unit = problem->unit[i],
+                                            .value = fit->value[i],
+                                            .error = fit->error[i],
+                                            .at_bound = fit->state[i] == FIT_AT_BOUND,
+                                            .origin = CALIBRATE_FITTED,
+                                            .family = (int)c->families};
+        if (fit->state[i] == FIT_AT_BOUND)
+            number->how = arena_printf(&c->arena,
+                                       "fitted to %zu points of %s: the best lies at this "
+                                       "end of what is possible",
+                                       fit->points, from);
+        else if (fit->error[i] == 0)
+            number->how = arena_printf(&c->arena, "measured: %zu point%s of %s", fit->points,
+                                       fit->points == 1 ? "" : "s", from);
+        else
+            number->how =
+                arena_printf(&c->arena, "fitted to %zu points of %s, +- %.2g %%", fit->points, from,
+                             100 * fit->error[i] / fmax(fit->value[i], 1e-300));
+    }
+    c->families++;
+}
+
+enum status calibrate_fit(struct calibrate_problem *problem, struct cost_calibration *calibration,
+                          struct diag *diag)
+{
+    struct fit fit;
+    double *measured_s = heap_alloc(problem->points, sizeof *measured_s);
+    double start[FIT_PARAMS_MAX];
+    for (size_t i = 0; i < problem->points; i++)
+        measured_s[i] = calibrate_time(problem->options, problem->point[i]);
+    for (size_t i = 0; i < problem->params; i++)
+        start[i] = problem->param[i].start =
+            fmin(fmax(problem->param[i].start, problem->param[i].low), problem->param[i].high);
+    bool disturbed =
+        noise_disturbs(problem->c->spread, noise_spread(problem->point, problem->points));
+    const struct fit_problem least = {
+        .what = problem->name,
+        .help = problem->help,
+        .scatter_help = disturbed ? calibrate_disturbed : NULL,
+        .param = problem->param,
+        .params = problem->params,
+        .points = problem->points,
+        .measured_s = measured_s,
+        .model = predict,
+        .context = problem,
+        .limit = problem->limit,
+        .trial = problem->trial,
+    };
+    enum status status =
+        fit_run(&fit, &least, (struct loc){.name = problem->point[0]->at.name}, diag);
+    problem->refused_as_disturbed = disturbed && fit.scattered;
+    set_values(problem, status == STATUS_OK ? fit.value : start);
+    if (status == STATUS_OK) {
+        record(problem, &fit, sources(problem));
+        if (calibration)
+            *calibration = problem->c->family[problem->c->families - 1].calibration;
+    }
+    free(measured_s);
+    return status;
+}
