@@ -163,7 +163,7 @@ static void try_one(void *context, size_t job, void *result)
 /* Returns how many options can be predicted within the budget of ops. */
 static size_t tries_of(const struct prediction *base)
 {
-    size_t ops = repeats_ops(&base->ir.repeats, IR_NONE, base->ir.op.count),
+    size_t ops = repeats_ops(&base->ir.repeats, REPEATS_ALL_ROLES, base->ir.op.count),
            tries = OPS_MAX / (ops + 1);
     return tries > TRIES_MIN ? tries : TRIES_MIN;
 }

@@ -117,9 +117,10 @@ enum status longest_certificate_make(struct longest_certificate *r, struct setup
     if (status == STATUS_OK && r->longest.next > 0 && r->longest.refused[0] == '\0' &&
         interrupted() == 0)
         status = predict_at(&r->beyond, setup, &r->request, r->longest.next, diag);
-    r->flips_asked = r->longest.next > 0 &&
-                     repeats_ops(&r->at.ir.repeats, IR_NONE, r->at.ir.op.count) < FLIPS_OPS_MAX &&
-                     interrupted() == 0;
+    r->flips_asked =
+        r->longest.next > 0 &&
+        repeats_ops(&r->at.ir.repeats, REPEATS_ALL_ROLES, r->at.ir.op.count) < FLIPS_OPS_MAX &&
+        interrupted() == 0;
     if (status == STATUS_OK && r->flips_asked)
         status = find_flips(r, setup, diag);
     return status == STATUS_OK && r->longest.tokens == 0 ? STATUS_NO : status;

@@ -41,7 +41,7 @@ static bool find_runs(struct finder *f)
                                                 .gap = (uint32_t)gap,
                                                 .first = first,
                                                 .step = step,
-                                                .left_out = repeats_ops(r, IR_NONE, 0)};
+                                                .left_out = repeats_ops(r, REPEATS_ALL_ROLES, 0)};
         r->run_count++;
     }
     free(found);

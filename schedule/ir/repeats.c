@@ -1,7 +1,6 @@
 #include "schedule/ir/repeats.h"
 
 #include "base/arena.h"
-#include "schedule/ir/ir.h"
 
 #include <assert.h>
 
@@ -87,7 +86,7 @@ uint32_t repeats_times(const struct repeats *r, uint32_t op)
 uint32_t repeats_ops(const struct repeats *r, uint32_t role, uint32_t ops)
 {
     for (uint32_t i = 0; i < r->run_count; i++)
-        if (role == IR_NONE || r->run[i].role == role)
+        if (role == REPEATS_ALL_ROLES || r->run[i].role == role)
             ops += r->copies * r->run[i].ops;
     return ops;
 }

@@ -1,7 +1,6 @@
 #include "schedule/memory_plan/live_ranges.h"
 
 #include "schedule/analysis/liveness.h"
-#include "schedule/memory_plan/plan_offsets.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -62,7 +61,7 @@ struct survey {
 uint64_t live_ranges_size(const struct ir *ir, uint32_t buffer)
 {
     uint64_t bytes = ir_buffer_bytes(ir, (buffer_id){buffer});
-    return (bytes + OFFSETS_ALIGNMENT - 1) / OFFSETS_ALIGNMENT * OFFSETS_ALIGNMENT;
+    return (bytes + LIVE_RANGES_ALIGNMENT - 1) / LIVE_RANGES_ALIGNMENT * LIVE_RANGES_ALIGNMENT;
 }
 
 static void collect(struct survey *s, uint8_t memory)

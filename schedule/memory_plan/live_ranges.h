@@ -18,6 +18,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#define LIVE_RANGES_ALIGNMENT 512u /* bytes; what cudaMalloc and caching allocators round to */
+
 #define LIVE_RANGES_NEVER UINT32_MAX /* an end: no first use of the class may ever */
 
 /* All-zero is empty. Rows are in the order of first uses. */
@@ -46,7 +48,7 @@ void live_ranges_reserve(struct live_ranges *live_ranges, uint32_t rows);
 void live_ranges_of(struct live_ranges *live_ranges, const struct ir *ir, const struct order *order,
                     const struct first_uses *first_uses, uint8_t memory);
 
-/* Returns the bytes that a buffer takes in an arena: its size, rounded up to a multiple of OFFSETS_ALIGNMENT. */
+/* Returns the bytes that a buffer takes in an arena: its size, rounded up to a multiple of LIVE_RANGES_ALIGNMENT. */
 uint64_t live_ranges_size(const struct ir *ir, uint32_t buffer);
 
 /* Replaces the rows of a short list's role by those of the whole list, which repeats parts of the short list. Returns

@@ -13,8 +13,6 @@
 struct first_uses;
 struct order;
 
-#define OFFSETS_ALIGNMENT 512u /* bytes; what cudaMalloc and caching allocators round to */
-
 /* Bytes of each memory, for the role with the largest arena. */
 struct offsets_figures {
     uint64_t arena[MEMORY_COUNT];
@@ -27,7 +25,7 @@ struct offsets_figures {
 };
 
 /* Plans an offset for every buffer, given the free sets, with one arena per memory and role, and sets
- * ir->arena_bytes. Sizes are rounded up to a multiple of OFFSETS_ALIGNMENT. A buffer that is not persistent
+ * ir->arena_bytes. Sizes are those of live_ranges_size(). A buffer that is not persistent
  * and that no op touches has the offset UINT64_MAX. The same ir gives the same offsets. figures may be NULL. */
 void offsets_plan(struct ir *ir, struct offsets_figures *figures);
 

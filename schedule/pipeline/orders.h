@@ -1,4 +1,4 @@
-/* schedule/pipeline/orders.h: the functions that order actions, for the rows of pipeline.c. */
+/* schedule/pipeline/orders.h: the functions that order actions, for the rows of pipeline_rows.c. */
 #ifndef SCHEDULE_PIPELINE_ORDERS_H
 #define SCHEDULE_PIPELINE_ORDERS_H
 

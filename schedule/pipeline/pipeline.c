@@ -1,52 +1,8 @@
 #include "schedule/pipeline/pipeline.h"
 
 #include "schedule/choices/profile.h"
-#include "schedule/pipeline/multiplex.h"
-#include "schedule/pipeline/orders.h"
 
 #include <stdio.h>
-
-/* clang-format off */
-static const struct pipeline pipelines[CHOICE_PIPELINE_COUNT] = {
-    [CHOICE_PIPELINE_NONE] =
-        {.name = "none", .summary = "all layers on every rank",
-         .order = order_all_forward, .subsequences = true, .chunks = 1},
-    [CHOICE_PIPELINE_GPIPE] =
-        {.name = "gpipe", .summary = "all forwards, then all backwards",
-         .order = order_all_forward, .chunks = 1},
-    [CHOICE_PIPELINE_1F1B] =
-        {.name = "1f1b", .summary = "one forward, one backward in turn (PipeDream-Flush)",
-         .order = order_one_f_one_b, .chunks = 1},
-    [CHOICE_PIPELINE_INTERLEAVED] =
-        {.name = "interleaved", .summary = "1f1b over several chunks of layers a stage (Megatron-LM)",
-         .order = order_interleaved, .subsequences = true},
-    [CHOICE_PIPELINE_ZB_1P] =
-        {.name = "zb-1p", .summary = "1f1b with gradients of weights put off into the drain (ZB-H1)",
-         .order = order_one_f_one_b, .subsequences = true, .splits = true, .chunks = 1},
-    [CHOICE_PIPELINE_ZB_V] =
-        {.name = "zb-v", .summary = "the same with two chunks, down the stages and back up (ZB-V)",
-         .order = order_zb_v, .subsequences = true, .splits = true, .chunks = 2, .folded = true},
-    [CHOICE_PIPELINE_TERAPIPE] =
-        {.name = "terapipe", .summary = "gpipe over subsequences",
-         .order = order_all_forward, .subsequences = true, .chunks = 1},
-    [CHOICE_PIPELINE_SEQ1F1B] =
-        {.name = "seq1f1b", .summary = "1f1b over subsequences",
-         .order = order_one_f_one_b, .subsequences = true, .chunks = 1},
-    [CHOICE_PIPELINE_MSP] =
-        {.name = "msp", .summary = "terapipe whose idle stages share the first and last subsequences (SPPO)",
-         .order = order_multiplexed, .subsequences = true, .multiplexed = true, .chunks = 1},
-};
-/* clang-format on */
-
-const struct pipeline *pipeline_row(enum pipeline_choice choice)
-{
-    return &pipelines[choice];
-}
-
-const struct pipeline *pipeline_of(const struct choices *c)
-{
-    return &pipelines[c->pipeline];
-}
 
 bool pipeline_has_remote_weights(const struct choices *c)
 {

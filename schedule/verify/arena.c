@@ -5,6 +5,7 @@
 #include "schedule/analysis/first_uses.h"
 #include "schedule/analysis/liveness.h"
 #include "schedule/verify/rules.h"
+#include "schedule/verify/verify.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

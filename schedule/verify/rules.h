@@ -1,7 +1,7 @@
 /* schedule/verify/rules.h: what the rules of the verifier share. Only files of this folder include it.
  *
  * A rule is a function that inspects v->ir and calls verify_fail() for each fault that it finds, with the fault's
- * text only; verify.c adds names and counts. Data that is costly to make and that several rules use is made at its
+ * text only; verify_fail() adds names and counts. Data that is costly to make and that several rules use is made at its
  * first use and kept in struct verifier. */
 #ifndef SCHEDULE_VERIFY_RULES_H
 #define SCHEDULE_VERIFY_RULES_H
@@ -11,7 +11,6 @@
 #include "schedule/analysis/happens_before.h"
 #include "schedule/ir/id_map.h"
 #include "schedule/verify/exchange.h"
-#include "schedule/verify/verify.h"
 
 #include <stdbool.h>
 
@@ -37,6 +36,9 @@ struct rank_sets {
     uint64_t *combined; /* (words) room for a set that may be new */
     struct id_map by_bits;
 };
+
+struct verify_limits;
+struct verify_result;
 
 struct verifier {
     const struct ir *ir;

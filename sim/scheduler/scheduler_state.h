@@ -1,4 +1,4 @@
-/* sim/scheduler/scheduler_state.h: the state of a simulation, which scheduler.c changes and deadlock.c explains. */
+/* sim/scheduler/scheduler_state.h: the state of a simulation, which scheduler_run.c changes and deadlock.c explains. */
 #ifndef SIM_SCHEDULER_STATE_H
 #define SIM_SCHEDULER_STATE_H
 

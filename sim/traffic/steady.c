@@ -216,7 +216,7 @@ static uint64_t need_bit(const struct check *c, double start_s, double need_s, u
     return same(c->x, start_s, need_s) ? UINT64_C(1) << (bit < 63 ? bit : 63) : 0;
 }
 
-/* True if the op starts when the last of its dependencies (issue, stream and waits) has ended, as in scheduler.c.
+/* True if the op starts when the last of its dependencies (issue, stream and waits) has ended, as in scheduler_run.c.
  * *needed: bit 0 for the issue, 1 for the stream and 2 + w for wait w, set if that dependency ends when the op starts.
  * Afterwards the op counts as issued and, unless it is a synchronisation, as the last op of its stream. */
 static bool start_is_right(struct check *c, uint32_t op, uint32_t copy, uint64_t *needed)
@@ -345,7 +345,7 @@ static bool find_periods(struct steady *x)
         if (r->run[i].role == r->run[i - 1].role)
             x->before_s[i] = x->before_s[i - 1] + r->copies * x->period_s[i - 1];
     /* sums of many periods */
-    x->same_s += x->same_s * repeats_ops(r, IR_NONE, ir->op.count) / ir->op.count;
+    x->same_s += x->same_s * repeats_ops(r, REPEATS_ALL_ROLES, ir->op.count) / ir->op.count;
     return true;
 }
 

@@ -4,17 +4,17 @@
 
 #include "sim/traffic/traffic.h"
 
-/* plan_lines.c: fills the arrays per op, and the comm classes with their ops and variants. */
+/* traffic_classes.c: fills the arrays per op, and the comm classes with their ops and variants. */
 void traffic_add_comms(struct traffic *traffic);
 
-/* plan_check.c: fails unless roles that share an instance of a group issue the same collectives on it. */
+/* traffic_check.c: fails unless roles that share an instance of a group issue the same collectives on it. */
 enum status traffic_check_groups(const struct traffic *traffic, const char *name,
                                  struct diag *diag);
 
-/* plan_channels.c: fills channels, participants and endpoints. Fails on a send to an index that is no rank. */
+/* traffic_channels.c: fills channels, participants and endpoints. Fails on a send to an index that is no rank. */
 enum status traffic_add_channels(struct traffic *traffic, const char *name, struct diag *diag);
 
-/* plan_transfers.c: fills transfers and flows. */
+/* traffic_transfers.c: fills transfers and flows. */
 void traffic_add_transfers(struct traffic *traffic);
 
 static inline const char *traffic_kind_name(const struct ir *ir, uint32_t op)

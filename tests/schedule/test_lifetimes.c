@@ -1,5 +1,6 @@
 #include "schedule/analysis/liveness.h"
 
+#include "schedule/memory_plan/live_ranges.h"
 #include "schedule/memory_plan/plan_offsets.h"
 #include "tests/check.h"
 #include "tests/schedule/random_schedule.h"
@@ -90,7 +91,7 @@ static void check_plan(const struct touch_table *t, uint16_t role)
             continue;
         }
         uint64_t a_end = a_begin + ir_buffer_bytes(ir, (buffer_id){a});
-        unaligned += a_begin % OFFSETS_ALIGNMENT != 0;
+        unaligned += a_begin % LIVE_RANGES_ALIGNMENT != 0;
         outside += a_end > ir->arena_bytes[ir->buffer.memory[a]];
         for (uint32_t b = 0; b < a; b++) {
             if (ir->buffer.role[b] != role || ir->buffer.memory[a] != ir->buffer.memory[b] ||

@@ -1,6 +1,6 @@
-#include "sim/scheduler/scheduler.h"
 #include "sim/scheduler/engine.h"
 #include "sim/scheduler/event_queue.h"
+#include "sim/scheduler/scheduler.h"
 #include "sim/scheduler/scheduler_state.h"
 #include "sim/scheduler/sm_interference.h"
 #include "sim/scheduler/uncontended.h"

@@ -1,0 +1,185 @@
+/* What the rules share: faults, the order of ops, slots of buffers, texts for messages. */
+#include "base/c_locale.h"
+#include "base/text.h"
+#include "schedule/verify/rules.h"
+#include "schedule/verify/verify.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+void verify_fail(struct verifier *v, const char *format, ...)
+{
+    if (v->result->failures++ >= VERIFY_SHOWN)
+        return;
+    char text[1024];
+    va_list args;
+    va_start(args, format);
+    c_vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    diag_error(v->diag, v->at, STATUS_NO, "%s: %s", v->rule, text);
+}
+
+void verify_checked(struct verifier *v, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    c_vsnprintf(v->result->checked, sizeof v->result->checked, format, args);
+    va_end(args);
+}
+
+/* --- what rules share --- */
+
+const struct order *verifier_order(struct verifier *v, uint32_t role)
+{
+    if (v->order_role != role) {
+        order_role(&v->order, v->ir, role);
+        v->order_role = role;
+    }
+    return &v->order;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Returns the slot of `buffer` that starts at the element, or the last one's end. */
+static uint32_t slot_at(const struct slots *s, uint32_t buffer, uint64_t element)
+{
+    uint32_t first = s->first[buffer], end = s->first[buffer + 1];
+    const uint64_t *found =
+        bsearch(&element, s->begin + first, end - first, sizeof element, by_value);
+    return found ? (uint32_t)(found - s->begin) : end;
+}
+
+const struct slots *verifier_slots(struct verifier *v)
+{
+    const struct ir *ir = v->ir;
+    struct slots *s = &v->slots;
+    if (s->first)
+        return s;
+    /* Cuts per buffer: 0, and both ends of each range. */
+    uint32_t buffers = ir->buffer.count;
+    uint64_t *first_edge = heap_zalloc((size_t)buffers + 1, sizeof *first_edge);
+    for (uint32_t b = 0; b < buffers; b++)
+        first_edge[b + 1] = 1;
+    for (uint32_t r = 0; r < ir->range_count; r++)
+        first_edge[ir->range[r].buffer.i + 1] += 2;
+    for (uint32_t b = 0; b < buffers; b++)
+        first_edge[b + 1] += first_edge[b];
+    uint64_t *edge = heap_zalloc(first_edge[buffers], sizeof *edge);
+    uint32_t *filled = heap_alloc(buffers, sizeof *filled);
+    for (uint32_t b = 0; b < buffers; b++)
+        filled[b] = 1;
+    for (uint32_t r = 0; r < ir->range_count; r++) {
+        struct view range = ir_range_view(ir, r);
+        uint64_t *row = edge + first_edge[range.buffer.i];
+        row[filled[range.buffer.i]++] = range.begin;
+        row[filled[range.buffer.i]++] = range.begin + range.count;
+    }
+    /* Sorted, each once, and none where the buffer ends: those are the slots. */
+    s->first = heap_alloc((size_t)buffers + 1, sizeof *s->first);
+    for (uint32_t b = 0; b < buffers; b++) {
+        uint64_t *row = edge + first_edge[b];
+        s->first[b] = s->count;
+        uint64_t elements = ir_buffer_elements(ir, (buffer_id){b});
+        qsort(row, filled[b], sizeof *row, by_value);
+        for (uint32_t i = 0; i < filled[b]; i++)
+            if (row[i] < elements && (i == 0 || row[i] != row[i - 1])) {
+                /* first_edge[b] + i >= s->count: the kept ones move down inside the array */
+                edge[s->count++] = row[i];
+                assert(s->count < UINT32_MAX);
+            }
+    }
+    s->first[buffers] = s->count;
+    s->begin = edge;
+    free(first_edge);
+    free(filled);
+
+    s->range_from = heap_alloc(ir->range_count, sizeof *s->range_from);
+    s->range_to = heap_alloc(ir->range_count, sizeof *s->range_to);
+    for (uint32_t r = 0; r < ir->range_count; r++) {
+        struct view range = ir_range_view(ir, r);
+        s->range_from[r] = slot_at(s, range.buffer.i, range.begin);
+        s->range_to[r] = slot_at(s, range.buffer.i, range.begin + range.count);
+    }
+    return s;
+}
+
+void slots_of(const struct slots *slots, const struct ir *ir, uint32_t operand, uint32_t *buffer,
+              uint32_t *from, uint32_t *to)
+{
+    if (operand & IR_RANGE) {
+        uint32_t range = operand & ~IR_RANGE;
+        *buffer = ir->range[range].buffer.i;
+        *from = slots->range_from[range];
+        *to = slots->range_to[range];
+    } else {
+        *buffer = operand;
+        *from = slots->first[operand];
+        *to = slots->first[operand + 1];
+    }
+}
+
+/* --- texts: none are made for messages that will not be shown --- */
+
+static bool enough(const struct verifier *v)
+{
+    return v->result->failures >= VERIFY_SHOWN;
+}
+
+const char *op_text(struct verifier *v, uint32_t op)
+{
+    if (enough(v))
+        return "";
+    const struct ir *ir = v->ir;
+    const char *kind = work_kind_info(ir->op.kind[op])->name;
+    const char *stream = ir->stream[ir->op.stream[op]].name;
+    if (ir->op.guard[op] == IR_NONE16)
+        return arena_printf(&v->arena, "op %" PRIu32 " (%s on %s)", op, kind, stream);
+    const struct guard *guard = &ir->guard[ir->op.guard[op]];
+    return arena_printf(&v->arena, "op %" PRIu32 " (%s on %s, guard %s%s%" PRIu32 ")", op, kind,
+                        stream, ir->group[guard->group].name, guard_signs[guard->test],
+                        guard->value);
+}
+
+const char *buffer_text(struct verifier *v, uint32_t buffer)
+{
+    if (enough(v))
+        return "";
+    char name[512];
+    ir_buffer_name(v->ir, (buffer_id){buffer}, name, sizeof name);
+    return arena_printf(&v->arena, "%s", name);
+}
+
+const char *view_text(struct verifier *v, struct view view)
+{
+    if (enough(v))
+        return "";
+    const char *name = buffer_text(v, view.buffer.i);
+    if (view.begin == 0 && view.count == ir_buffer_elements(v->ir, view.buffer))
+        return name;
+    return arena_printf(&v->arena, "%s[%" PRIu64 ":%" PRIu64 "]", name, view.begin,
+                        view.begin + view.count);
+}
+
+const char *rank_text(struct verifier *v, uint32_t rank)
+{
+    if (enough(v))
+        return "";
+    const struct mesh *mesh = &v->ir->mesh;
+    uint32_t coordinate[MESH_AXES_MAX];
+    mesh_coordinates(mesh, rank, coordinate);
+    struct text text = {0};
+    text_printf(&text, "rank %" PRIu32, rank);
+    for (uint32_t a = 0; a < mesh->axis_count; a++)
+        text_printf(&text, "%s%s=%" PRIu32, a ? " " : " (", mesh->axis[a].name, coordinate[a]);
+    if (mesh->axis_count)
+        text_putc(&text, ')');
+    const char *kept = arena_text(&v->arena, text.data, text.size);
+    text_release(&text);
+    return kept;
+}
