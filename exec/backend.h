@@ -11,7 +11,7 @@
 #define EXEC_BACKEND_H
 
 #include "exec/bindings.h"
-#include "exec/exec.h"
+#include "exec/exec_options.h"
 #include "models/work.h"
 
 #include <stdbool.h>

@@ -14,7 +14,7 @@
 #define EXEC_BINDINGS_H
 
 #include "base/diag.h"
-#include "exec/exec.h"
+#include "exec/exec_options.h"
 #include "schedule/ir/ir.h"
 
 #include <stdint.h>

@@ -14,110 +14,12 @@
 #define EXEC_EXEC_H
 
 #include "base/diag.h"
-#include "exec/draw.h"
+#include "exec/exec_options.h"
 #include "schedule/ir/ir.h"
 #include "traces/trace.h"
 
 #include <stdbool.h>
 #include <stdint.h>
-
-/* Constants of the model and of the optimizer, which ops do not carry. */
-struct exec_model {
-    double norm_eps;   /* added to the mean square, or to the variance, under the root */
-    double rope_theta; /* column pair j of dim turns by position * theta^(-2 j / dim) */
-};
-
-struct exec_adamw {
-    double lr, beta1, beta2, eps, weight_decay;
-    int64_t step;    /* number of the first step run, from 1; 0: 1 */
-    double max_norm; /* limit of the norm of all gradients, for schedules that clip; 0: no limit */
-};
-
-/* An emulated link: an op that moves n bytes over it takes at least latency_s + n / bytes_per_s, and ops that share
- * it take turns. Threads sleep while they wait. */
-struct exec_link {
-    double bytes_per_s; /* 0: as fast as the machine is */
-    double latency_s;
-};
-
-/* A fault that tests put into a run: the host of a rank stops issuing at an op, or fails there. */
-enum exec_fault_kind { EXEC_FAULT_NONE, EXEC_FAULT_STALL, EXEC_FAULT_FAIL };
-struct exec_fault {
-    enum exec_fault_kind kind;
-    uint32_t rank, op;
-};
-
-/* The kernels that compute attention, on backends that have a choice. */
-enum exec_attention {
-    EXEC_ATTENTION_AUTO,  /* the library's fused kernels for the ops that they support */
-    EXEC_ATTENTION_FUSED, /* only fused kernels; the run fails where they do not support an op */
-    EXEC_ATTENTION_TILES, /* matrix products around kernels of our own */
-    EXEC_ATTENTION_COUNT
-};
-
-struct exec_options {
-    const char *backend; /* a row of exec/backend.c; NULL: "cpu" */
-    struct exec_model model;
-    struct exec_adamw adamw;
-    uint32_t warmup; /* steps run and not measured */
-    uint32_t steps;  /* steps measured; 0: 1 */
-    bool behind;     /* steps come right behind one another: all read the inputs of the first one */
-    bool
-        settle; /* after the warm-up more steps are run, and not measured, until the clock is steady */
-    bool poison; /* prove that every element is written before it is read (slow) */
-    bool trace;  /* fill result.trace with the median step */
-    /* the run fails after this time in which no op ends and none is at work, on any process; 0: 10, with several
-     * processes 60 */
-    double stall_s;
-    double limit_s; /* the run fails when one step takes longer; 0: no limit */
-    bool profile;   /* on a GPU, with trace: times come from CUPTI, not from events */
-    enum exec_attention attention;
-    struct exec_link copies;   /* one per rank and direction: h2d, d2h */
-    struct exec_link messages; /* one per rank, of what it sends */
-    /* Called between steps and, in a step, at least ten times a second. Returns the cause that ends the run ("an
-     * interrupt"), or NULL to let it continue. The pointer may be NULL. */
-    const char *(*ended_by)(void);
-    /* Receives notes about a run that succeeds, such as why a library is not used. NULL: they are dropped. If
-     * there are several processes, only that of rank 0 fills it. */
-    struct diag *notes;
-    struct exec_fault fault;
-    /* on a GPU: the number of multiprocessors that a kernel occupies during every measured step while it copies memory,
-     * as a library's communication does; 0: there is no such kernel. There must be a warm-up step: CUDA loads a kernel
-     * when it is first launched, and may wait until the device is idle before it does. */
-    uint32_t hog_sms;
-};
-
-/* A bound buffer of one rank as callbacks see it. */
-struct exec_buffer {
-    const struct ir *ir;
-    const struct binding *binding;
-    uint32_t rank, buffer;
-    uint32_t step; /* of this run, warm-up included, from 0 */
-    uint8_t dtype; /* enum dtype */
-    uint64_t elements;
-    void *data; /* (elements) of dtype, in the program's own memory */
-};
-
-typedef enum status exec_io_function(void *user, const struct exec_buffer *buffer,
-                                     struct diag *diag);
-
-/* Receives a block of a bound buffer that is to be filled with a draw's numbers, from element `at`. */
-typedef void exec_draw_function(void *context, uint64_t at, const struct draw *draw);
-
-/* Functions of the caller for bound buffers. All calls come from the thread of exec_run(), with ranks in ascending
- * order. Gradients and losses are zero before every step. Before the first step every other bound buffer of this
- * process's ranks is zeroed and filled: `draw`, unless it is NULL or returns false, names blocks of seeded numbers,
- * which are made where the buffer lies; else `fill` writes a copy, which is zero before. `fill` is called before each
- * later step for tokens, labels and positions, unless options.behind. `read` is called after each step for the kinds in
- * read_each, and after the last step also for the kinds in read_last, for all ranks of all processes. */
-struct exec_io {
-    void *user;
-    exec_io_function *fill;        /* NULL: all stays zero */
-    exec_io_function *read;        /* NULL: no buffer is read */
-    uint32_t read_each, read_last; /* masks of 1u << enum binding_kind */
-    bool (*draw)(void *user, const struct exec_buffer *buffer, exec_draw_function *block,
-                 void *context);
-};
 
 struct exec_result {
     uint32_t ranks, steps;

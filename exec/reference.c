@@ -1,9 +1,6 @@
 #include "exec/reference.h"
 
 #include "base/arena.h"
-#include "exec/reference_pass.h"
-#include "models/work.h"
-#include "schedule/choices/pieces.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -129,127 +126,6 @@ void reference_init_weights(struct reference *r, uint64_t seed)
         memset(tensor->m, 0, tensor->count * sizeof *tensor->m);
         memset(tensor->v, 0, tensor->count * sizeof *tensor->v);
     }
-}
-
-/* ---- a batch ---- */
-
-static struct loc nowhere(void)
-{
-    return (struct loc){"reference", 0, 0};
-}
-
-static enum status check_ids(const int32_t *ids, const char *what, int64_t low, int64_t vocab,
-                             const struct reference_batch *batch, struct diag *diag)
-{
-    for (int64_t i = 0; i < batch->sequences * batch->seq_len; i++)
-        if (ids[i] < low || ids[i] >= vocab)
-            return diag_error(diag, nowhere(), STATUS_BAD_INPUT,
-                              "%s %" PRId64 " of sequence %" PRId64 " is %" PRId32
-                              ": it must be from %" PRId64 " to %" PRId64,
-                              what, i % batch->seq_len, i / batch->seq_len, ids[i], low, vocab - 1);
-    return STATUS_OK;
-}
-
-static enum status check_batch(const struct transformer *t, const struct reference_batch *batch,
-                               struct diag *diag)
-{
-    assert(batch->sequences > 0 && batch->seq_len > 0);
-    if (t->positions == POSITIONS_LEARNED && batch->seq_len > t->max_positions)
-        return diag_error(diag, nowhere(), STATUS_BAD_INPUT,
-                          "a sequence of %" PRId64 " tokens has more than the model's %" PRId64
-                          " learned positions",
-                          batch->seq_len, t->max_positions);
-    if (check_ids(batch->tokens, "token", 0, t->vocab, batch, diag) != STATUS_OK)
-        return STATUS_BAD_INPUT;
-    if (batch->labels != NULL)
-        return check_ids(batch->labels, "label", -1, t->vocab, batch, diag);
-    return STATUS_OK;
-}
-
-/* Returns the batch's labels, made from its tokens where it has none. The caller frees them. */
-static int32_t *labels_of(const struct reference_batch *batch)
-{
-    const size_t s = (size_t)batch->seq_len, count = (size_t)batch->sequences * s;
-    int32_t *labels = heap_alloc(count, sizeof *labels);
-    for (size_t i = 0; i < count; i++)
-        labels[i] = batch->labels != NULL ? batch->labels[i]
-                    : i % s + 1 < s       ? batch->tokens[i + 1]
-                                          : -1;
-    return labels;
-}
-
-/* Returns the expert of each copy of a sequence's tokens, (s, copies); NULL without experts. The caller frees them. */
-static int32_t *experts_of(const struct transformer *t, const struct reference_batch *batch,
-                           int64_t sequence)
-{
-    if (t->experts == 0)
-        return NULL;
-    const int64_t s = batch->seq_len, copies = t->experts_per_token;
-    const struct reference_routing *routing = batch->routing;
-    const struct token_layout whole = {.cp = 1, .hp = 1, .chunks = 1, .tokens = s};
-    const struct token_layout *layout = routing != NULL ? routing->layout : &whole;
-    const struct document_list *documents =
-        batch->documents != NULL ? documents_of(batch->documents, (uint32_t)sequence) : NULL;
-    const int64_t own = s / layout->cp / layout->hp, together = routing ? routing->micro_batch : 1;
-    const int64_t rows = own * together, before = sequence % together * own;
-    const int64_t pieces = routing != NULL ? routing->pieces : 1;
-    int32_t *expert = heap_alloc((size_t)(s * copies), sizeof *expert);
-    for (int64_t place = 0; place < s; place++) {
-        const int64_t rank = place / own, row = before + place % own;
-        const int64_t token = layout_global_in(layout, documents, (uint32_t)(rank / layout->hp),
-                                               (uint32_t)(rank % layout->hp), place % own);
-        const struct piece piece = emit_piece(rows, pieces, row / emit_piece(rows, pieces, 0).rows);
-        for (int64_t j = 0; j < copies; j++)
-            expert[token * copies + j] = (int32_t)work_group_of(piece.rows * copies, t->experts,
-                                                                j * piece.rows + row - piece.begin);
-    }
-    return expert;
-}
-
-static enum status run(struct reference *r, const struct reference_batch *batch, bool gradients,
-                       double *loss, struct diag *diag)
-{
-    if (check_batch(&r->transformer, batch, diag) != STATUS_OK)
-        return STATUS_BAD_INPUT;
-    const size_t s = (size_t)batch->seq_len, sequences = (size_t)batch->sequences;
-    int32_t *labels = labels_of(batch);
-    enum status status = STATUS_OK;
-    size_t counted = 0;
-    for (size_t i = 0; i < sequences * s; i++)
-        counted += labels[i] >= 0;
-    if (counted == 0) {
-        status = diag_error(diag, nowhere(), STATUS_BAD_INPUT,
-                            "no token of the batch is counted, so there is no loss: at least one "
-                            "label must not be -1");
-        goto out;
-    }
-    for (size_t n = 0; n < r->count && gradients; n++)
-        memset(r->tensors[n].grad, 0, r->tensors[n].count * sizeof(double));
-    double sum = 0;
-    for (size_t i = 0; i < sequences; i++) {
-        int32_t *expert = experts_of(&r->transformer, batch, (int64_t)i);
-        sum += reference_sequence(
-            r, &batch->tokens[i * s], &labels[i * s], s, expert,
-            batch->documents != NULL ? documents_of(batch->documents, (uint32_t)i) : NULL, i,
-            1 / (double)counted, gradients);
-        free(expert);
-    }
-    *loss = sum / (double)counted;
-out:
-    free(labels);
-    return status;
-}
-
-enum status reference_loss(struct reference *r, const struct reference_batch *batch, double *loss,
-                           struct diag *diag)
-{
-    return run(r, batch, false, loss, diag);
-}
-
-enum status reference_gradients(struct reference *r, const struct reference_batch *batch,
-                                double *loss, struct diag *diag)
-{
-    return run(r, batch, true, loss, diag);
 }
 
 /* ---- clipping ---- */

@@ -4,7 +4,7 @@
 
 #include "exec/assignment.h"
 #include "exec/backend.h"
-#include "exec/exec.h"
+#include "exec/exec_options.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

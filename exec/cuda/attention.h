@@ -1,7 +1,7 @@
 /* exec/cuda/attention.h: attention and its gradient on a device, planned before the step.
  *
  * If cuDNN has fused kernels for an op (16-bit types, no window, and a mask whose tile is a square, a rectangle or
- * aligned at its end: fused.c), those run; otherwise products by cuBLASLt with kernels of our own around
+ * aligned at its end: fused_plan.c), those run; otherwise products by cuBLASLt with kernels of our own around
  * them (attention_tiles.c). The tiles take every shape and type, and the fused kernels are checked against them. */
 #ifndef EXEC_CUDA_ATTENTION_H
 #define EXEC_CUDA_ATTENTION_H

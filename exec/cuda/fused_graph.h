@@ -1,4 +1,4 @@
-/* exec/cuda/fused_graph.h: the graph of operations of a fused attention, used only by fused.c.
+/* exec/cuda/fused_graph.h: the graph of operations of a fused attention, used only by fused_plan.c.
  *
  * All descriptors belong to the struct and are freed with it. After the first refusal cuDNN is not called
  * any more, and `words` holds its error message. */

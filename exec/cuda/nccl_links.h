@@ -1,4 +1,4 @@
-/* exec/cuda/nccl_links.h: the communicators of a run, which exec/cuda/nccl.c keeps and exec/cuda/nccl_open.c
+/* exec/cuda/nccl_links.h: the communicators of a run, which exec/cuda/nccl_links.c keeps and exec/cuda/nccl_open.c
  * connects, and one communication op on one of them, which exec/cuda/nccl_op.c makes. */
 #ifndef EXEC_CUDA_NCCL_LINKS_H
 #define EXEC_CUDA_NCCL_LINKS_H

@@ -1,0 +1,123 @@
+#include "exec/run.h"
+
+#include "base/c_locale.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <time.h>
+
+double run_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+void run_op_text(const struct ir *ir, uint32_t op, char *text, size_t size)
+{
+    char layer[32] = "";
+    if (ir->op.layer[op] != IR_NONE16)
+        snprintf(layer, sizeof layer, ", layer %" PRIu16, ir->op.layer[op]);
+    snprintf(text, size, "op %" PRIu32 " (%s, stream %s%s)", op,
+             work_kind_info(ir->op.kind[op])->name, ir->stream[ir->op.stream[op]].name, layer);
+}
+
+static void fail(struct exec_run *run, enum status status, const char *words)
+{
+    pthread_mutex_lock(&run->lock);
+    bool first = run->status == STATUS_OK;
+    if (first) {
+        run->status = status;
+        snprintf(run->failure, sizeof run->failure, "%s", words);
+        atomic_store(&run->stop, true);
+        pthread_cond_broadcast(&run->changed);
+    }
+    pthread_mutex_unlock(&run->lock);
+    if (first)
+        run->backend->stop(run);
+}
+
+void run_failed(struct exec_run *run, uint32_t rank, uint32_t op, const char *format, ...)
+{
+    char what[640], where[96] = "", words[sizeof run->failure];
+    va_list args;
+    va_start(args, format);
+    c_vsnprintf(what, sizeof what, format, args);
+    va_end(args);
+    if (op != IR_NONE)
+        run_op_text(run->ir, op, where, sizeof where);
+    if (rank == IR_NONE)
+        snprintf(words, sizeof words, "%s", what);
+    else
+        snprintf(words, sizeof words, "rank %" PRIu32 ": %s%s%s", rank, where,
+                 op == IR_NONE ? "" : " ", what);
+    fail(run, STATUS_NO, words);
+}
+
+void run_refused(struct exec_run *run, const char *format, ...)
+{
+    char words[640];
+    va_list args;
+    va_start(args, format);
+    c_vsnprintf(words, sizeof words, format, args);
+    va_end(args);
+    fail(run, STATUS_SYSTEM, words);
+}
+
+bool run_ended(struct exec_run *run)
+{
+    const char *by = run->options->ended_by != NULL ? run->options->ended_by() : NULL;
+    if (by != NULL)
+        run_refused(run, "ended by %s", by);
+    return by != NULL;
+}
+
+static struct operand operand_of(struct exec_run *run, uint32_t rank, struct view view)
+{
+    const struct buffer_table *table = &run->ir->buffer;
+    uint32_t buffer = view.buffer.i;
+    char *base = run->backend->memory(run, rank, table->memory[buffer]);
+    return (struct operand){base + table->offset[buffer] +
+                                view.begin * dtype_bytes(table->dtype[buffer]),
+                            view.count, table->dtype[buffer]};
+}
+
+void run_call(struct exec_run *run, uint32_t rank, uint32_t op, struct call *call)
+{
+    const struct ir *ir = run->ir;
+    call->work = ir_work(ir, op);
+    call->rank = rank;
+    call->op = op;
+    call->softmax = run->assignment.softmax[op];
+    int64_t part = work_part(call->work);
+    call->part = part < 0 ? 0 : assignment_index(&run->assignment, rank, (uint32_t)part);
+    call->share = NULL;
+    call->share_count = 0;
+    if (run->assignment.share_row[op] != IR_NONE) {
+        const struct assignment_shares *shares =
+            &run->assignment
+                 .shares[(size_t)run->assignment.share_row[op] * run->assignment.ranks + rank];
+        call->share = shares->share;
+        call->share_count = shares->count;
+    }
+    call->piece = NULL;
+    call->pieces = 0;
+    if (run->assignment.pieces_row[ir->op.shape[op]] != IR_NONE) {
+        const struct assignment_pieces *pieces =
+            &run->assignment.pieces[(size_t)run->assignment.pieces_row[ir->op.shape[op]] *
+                                        run->assignment.ranks +
+                                    rank];
+        call->piece = pieces->piece;
+        call->pieces = pieces->count;
+    }
+    call->model = run->options->model;
+    call->adamw = run->options->adamw;
+    call->adamw.step = (call->adamw.step > 0 ? call->adamw.step : 1) + run->step;
+    call->reads = ir->op.reads[op];
+    call->writes = ir->op.writes[op];
+    for (uint32_t k = 0; k < call->reads; k++)
+        call->read[k] = operand_of(run, rank, ir_read(ir, op, k));
+    for (uint32_t k = 0; k < call->writes; k++)
+        call->write[k] = operand_of(run, rank, ir_write(ir, op, k));
+}
