@@ -2,9 +2,18 @@
 #ifndef MODELS_HUB_MODELS_H
 #define MODELS_HUB_MODELS_H
 
+#include <stddef.h>
+
 /* Returns the preset, or the line of fields (transformer_is_line()), that has the sizes of a model on the hub. The name
  * may have an owner before it, "Qwen/Qwen3-8B", and "-Instruct", "-Base", "-chat", "-hf", "-it" or "-pt" after it. NULL: it
  * is not known. */
 const char *hub_model_find(const char *name);
+
+/* A model of the table: where it is on the hub ("Qwen/Qwen3-8B"), and the preset or line that has its sizes. */
+struct hub_model_path {
+    const char *path, *model;
+};
+/* Returns the i-th model whose place on the hub is known; path is NULL: there are fewer. */
+struct hub_model_path hub_model_at(size_t i);
 
 #endif

@@ -8,7 +8,9 @@
 #include "predict/plan/expressible.h"
 #include "schedule/choices/choices.h"
 
-/* Appends the settings; lines that begin with '#' name the choices that the framework cannot express. */
-void settings_print(struct text *out, enum framework framework, const struct choices *choices);
+/* Appends the settings; lines that begin with '#' name the choices that torchtitan, Megatron or DeepSpeed cannot
+ * express, for which a setting that comes near is written. Fails if Axolotl, LLaMA-Factory or TRL cannot express them. */
+enum status settings_print(struct text *out, enum framework framework,
+                           const struct choices *choices, struct diag *diag);
 
 #endif

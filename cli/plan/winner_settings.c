@@ -18,7 +18,7 @@ static enum status put_settings(struct text *out, enum framework framework,
     struct choices choices;
     enum status status = resolve_choices(&choices, request, NULL, diag);
     if (status == STATUS_OK)
-        settings_print(out, framework, &choices);
+        status = settings_print(out, framework, &choices, diag);
     return status;
 }
 

@@ -4,7 +4,7 @@
  * no effect on a step, or that it is not modelled and how much that may matter. The tables are used in both
  * directions: launch_read() fills fields from files, and launch_print() writes fields. In a framework's file,
  * one function translates fields into options; for the frameworks that launch_print() writes (torchtitan,
- * Megatron-LM, DeepSpeed) another one translates choices into fields.
+ * Megatron-LM, DeepSpeed, Axolotl, LLaMA-Factory, TRL) another one translates choices into fields.
  *
  * No setting is dropped in silence: a setting that no row names is listed as unknown. docs/launching.md lists the
  * settings and the versions of the frameworks.
@@ -167,11 +167,14 @@ enum status launch_options(struct launch *launch, struct launch_given given, str
 
 /* ---- writing ---- */
 
-/* Fails if the framework has no name for the model: torchtitan knows its models by flavors. */
+/* Fails if the framework has no name for the model: torchtitan knows its models by flavors, and Axolotl, LLaMA-Factory
+ * and TRL by names on the Hugging Face hub. */
 enum status launch_check_model(enum framework framework, const struct transformer *model,
                                struct diag *diag);
 
-/* Appends the settings of choices, whose model launch_check_model() accepts, as the framework reads them, after lines that begin with '#'. */
-void launch_print(struct text *out, enum framework framework, const struct choices *choices);
+/* Appends the settings of choices, whose model launch_check_model() accepts, as the framework reads them, after lines
+ * that begin with '#'. Fails if a table file of the shipped data, by which they are written, cannot be read. */
+enum status launch_print(struct text *out, enum framework framework, const struct choices *choices,
+                         struct diag *diag);
 
 #endif

@@ -65,6 +65,26 @@ enum status launch_model_option(struct launch *launch, struct transformer *model
     return STATUS_OK;
 }
 
+const char *launch_hub_path(const struct transformer *model)
+{
+    struct arena arena = {0};
+    const char *found = NULL;
+    for (int named = 1; named >= 0;
+         named--) { /* presets of the model's name are read before all others */
+        struct hub_model_path hub;
+        for (size_t i = 0; found == NULL && (hub = hub_model_at(i)).path != NULL; i++) {
+            struct transformer known;
+            bool same = model->name != NULL && strcmp(hub.model, model->name) == 0;
+            if (same == named &&
+                transformer_load(&known, &arena, hub.model, NULL, NULL) == STATUS_OK &&
+                is_same(model, &known))
+                found = hub.path;
+        }
+    }
+    arena_release(&arena);
+    return model->proxy == NULL ? found : NULL;
+}
+
 enum status launch_model_named(struct launch *launch, struct launch_given given)
 {
     const char *path = launch_text(launch, LAUNCH_MODEL);

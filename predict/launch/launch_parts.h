@@ -68,6 +68,9 @@ enum status launch_model_option(struct launch *launch, struct transformer *model
 /* Adds the option "model" for field LAUNCH_MODEL, the name of a model on the Hugging Face hub or a path. */
 enum status launch_model_named(struct launch *launch, struct launch_given given);
 
+/* Returns where the Hugging Face hub has a model of these sizes ("Qwen/Qwen3-8B"); NULL: none is known here. */
+const char *launch_hub_path(const struct transformer *model);
+
 /* ---- frameworks ---- */
 
 /* The degrees of parallelism that a framework's fields mean. */
@@ -98,5 +101,9 @@ enum status launch_torchtitan_check_model(const struct transformer *model, struc
 void launch_torchtitan_fields(struct launch *launch, const struct choices *choices);
 void launch_megatron_fields(struct launch *launch, const struct choices *choices);
 void launch_deepspeed_fields(struct launch *launch, const struct choices *choices);
+/* The same of Axolotl, LLaMA-Factory and TRL, and the options that rows of table files name themselves. */
+void launch_axolotl_fields(struct launch *launch, const struct choices *choices);
+void launch_factory_fields(struct launch *launch, const struct choices *choices);
+void launch_trl_fields(struct launch *launch, const struct choices *choices);
 
 #endif

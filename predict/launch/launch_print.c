@@ -1,8 +1,10 @@
 /* Prints the settings that choices mean, in the order of the rows of a framework's table. */
 #include "predict/launch/launch_parts.h"
+#include "predict/launch/table_file.h"
 
 #include "base/json_write.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -117,32 +119,211 @@ static void print_json(struct text *out, const struct launch *launch,
     text_putc(out, '\n');
 }
 
+/* ---- Axolotl, LLaMA-Factory, TRL ---- */
+
+enum { ITEMS_MAX = 128 };
+
+/* Settings in the order in which they are written. Each field and each setting is written once. */
+struct items {
+    struct {
+        const char *name, *value; /* value NULL: a flag */
+    } item[ITEMS_MAX];
+    size_t count;
+    bool done[LAUNCH_FIELDS];
+};
+
+static void add_item(struct items *items, const char *name, const char *value)
+{
+    for (size_t i = 0; i < items->count; i++)
+        if (strcmp(items->item[i].name, name) == 0)
+            return;
+    assert(items->count < ITEMS_MAX);
+    items->item[items->count].name = name;
+    items->item[items->count++].value = value;
+}
+
+/* Returns the field's value as frameworks of Trainer's family write it. */
+static const char *value_of(const struct launch *l, enum launch_kind kind, enum launch_field field)
+{
+    if (kind == LAUNCH_SWITCH)
+        return launch_on(l, field) ? "true" : "false";
+    return launch_text(l, field);
+}
+
+/* Adds what rows of a table file say of the fields and options. */
+static void add_file_items(struct items *items, struct launch *l,
+                           const struct launch_table_file *file)
+{
+    bool done[LAUNCH_OPTIONS_MAX] = {false}; /* options */
+    for (size_t i = 0; i < file->rows; i++) {
+        const struct table_row *row = &file->row[i];
+        const char *means = NULL;
+        bool *once = NULL;
+        if (row->use != TABLE_SETS && row->use != TABLE_WRITTEN)
+            continue;
+        if (row->option == NULL && launch_said(l, row->field)) {
+            means = value_of(l, launch_field_kind(row->field), row->field);
+            once = &items->done[row->field];
+        }
+        for (size_t k = 0; k < l->directs && row->option != NULL; k++)
+            if (strcmp(row->option, l->direct[k].name) == 0) {
+                means = l->direct[k].value;
+                once = &done[k];
+            }
+        if (means == NULL || (row->use == TABLE_SETS && *once))
+            continue;
+        const char *value = launch_table_value(row, means, &l->arena);
+        if (value == NULL)
+            continue;
+        if (row->use == TABLE_SETS)
+            *once = true;
+        add_item(items, row->setting, value);
+    }
+}
+
+/* Adds what rows of a table in C say of the fields that none has said yet. */
+static void add_items(struct items *items, const struct launch *l, enum launch_framework framework)
+{
+    const struct launch_table *table = launch_table(framework);
+    for (size_t i = 0; i < table->count; i++) {
+        const struct launch_row *row = &table->row[i];
+        if (!writes(l, row) || items->done[row->field])
+            continue;
+        items->done[row->field] = true;
+        bool flag = row->name[0] == '-' && row->kind == LAUNCH_SWITCH;
+        add_item(items, row->name, flag ? NULL : value_of(l, row->kind, row->field));
+    }
+}
+
+/* Appends settings of YAML; those with dotted names are members of a mapping. */
+static void print_yaml(struct text *out, const struct items *items)
+{
+    bool done[ITEMS_MAX] = {false};
+    for (size_t i = 0; i < items->count; i++) {
+        const char *name = items->item[i].name;
+        size_t size = strcspn(name, ".");
+        if (done[i])
+            continue;
+        if (name[size] == '\0') {
+            text_printf(out, "%s: %s\n", name, items->item[i].value);
+            continue;
+        }
+        text_printf(out, "%.*s:\n", (int)size, name);
+        for (size_t k = i; k < items->count; k++) {
+            const char *member = items->item[k].name;
+            if (strncmp(member, name, size + 1) != 0)
+                continue;
+            text_printf(out, "  %s: %s\n", member + size + 1, items->item[k].value);
+            done[k] = true;
+        }
+    }
+}
+
+/* Appends the command: the launcher's arguments, which have their dashes, before those of the script. */
+static void print_command(struct text *out, const struct items *items)
+{
+    bool script = false;
+    text_puts(out, "accelerate launch");
+    for (size_t i = 0; i < items->count; i++) {
+        const char *name = items->item[i].name;
+        if (!script && name[0] != '-')
+            text_puts(out, " \\\n  -m trl.scripts.sft");
+        script = script || name[0] != '-';
+        text_printf(out, " \\\n  %s%s", name[0] == '-' ? "" : "--", name);
+        if (items->item[i].value != NULL)
+            text_printf(out, " %s", items->item[i].value);
+    }
+    text_putc(out, '\n');
+}
+
+static void print_trl(struct text *out, const struct launch *l)
+{
+    struct items items = {.count = 0};
+    add_items(&items, l, LAUNCH_LAUNCHER);
+    if (launch_said(l, LAUNCH_FSDP))
+        add_item(&items, "--fsdp_auto_wrap_policy", "TRANSFORMER_BASED_WRAP");
+    add_items(&items, l, LAUNCH_TRAINER);
+    add_item(&items, "packing_strategy", "wrapped");
+    print_command(out, &items);
+}
+
+/* Writes the settings of a framework of a table file. */
+static enum status print_file(struct text *out, struct launch *l, const char *name,
+                              struct diag *diag)
+{
+    struct launch_tables tables = {0};
+    struct items items = {.count = 0};
+    enum status status = launch_tables_load(&tables, diag);
+    const struct launch_table_file *file = launch_tables_find(&tables, name);
+    if (status == STATUS_OK && file == NULL)
+        status =
+            diag_error(diag, (struct loc){.name = "--emit"}, STATUS_BAD_INPUT,
+                       "the table file of %s is not among the data, in the folder launch", name);
+    if (status == STATUS_OK) {
+        add_file_items(&items, l, file);
+        if (file->inherits)
+            add_items(&items, l, file->family);
+        print_yaml(out, &items);
+    }
+    launch_tables_release(&tables);
+    return status;
+}
+
 enum status launch_check_model(enum framework framework, const struct transformer *model,
                                struct diag *diag)
 {
-    return framework == FRAMEWORK_TORCHTITAN ? launch_torchtitan_check_model(model, diag)
-                                             : STATUS_OK;
+    if (framework == FRAMEWORK_TORCHTITAN)
+        return launch_torchtitan_check_model(model, diag);
+    bool named = framework == FRAMEWORK_AXOLOTL || framework == FRAMEWORK_LLAMA_FACTORY ||
+                 framework == FRAMEWORK_TRL;
+    if (!named || launch_hub_path(model) != NULL)
+        return STATUS_OK;
+    return diag_error(
+        diag, (struct loc){.name = "--emit"}, STATUS_BAD_INPUT,
+        "%s takes a model by its name on the Hugging Face hub, and no name of a model "
+        "of these sizes is known here: --model with one of `longhaul list models` "
+        "that is on the hub would do",
+        framework_names[framework]);
 }
 
-void launch_print(struct text *out, enum framework framework, const struct choices *choices)
+enum status launch_print(struct text *out, enum framework framework, const struct choices *choices,
+                         struct diag *diag)
 {
     static void (*const fields[FRAMEWORK_COUNT])(struct launch *, const struct choices *) = {
-        launch_torchtitan_fields, launch_megatron_fields, launch_deepspeed_fields};
+        launch_torchtitan_fields, launch_megatron_fields, launch_deepspeed_fields,
+        launch_axolotl_fields,    launch_factory_fields,  launch_trl_fields};
     struct launch launch = {0};
+    enum status status = STATUS_OK;
     fields[framework](&launch, choices);
     if (choices->model->proxy != NULL)
         text_printf(out, "# the model is a dense proxy, without %s\n", choices->model->proxy);
     if (launch.comments.size > 0)
         text_puts(out, launch.comments.data);
-    if (framework == FRAMEWORK_TORCHTITAN)
+    switch (framework) {
+    case FRAMEWORK_TORCHTITAN:
         print_toml(out, &launch, launch_table(LAUNCH_TORCHTITAN));
-    if (framework == FRAMEWORK_MEGATRON)
+        break;
+    case FRAMEWORK_MEGATRON:
         print_arguments(out, &launch, launch_table(LAUNCH_MEGATRON));
-    if (framework == FRAMEWORK_DEEPSPEED) {
+        break;
+    case FRAMEWORK_DEEPSPEED:
         text_puts(out, "# ds_config.json, which says nothing of the model\n");
         print_json(out, &launch, launch_table(LAUNCH_DEEPSPEED_JSON));
         text_puts(out, "# arguments\n");
         print_arguments(out, &launch, launch_table(LAUNCH_MEGATRON_DEEPSPEED));
+        break;
+    case FRAMEWORK_AXOLOTL:
+        status = print_file(out, &launch, "Axolotl", diag);
+        break;
+    case FRAMEWORK_LLAMA_FACTORY:
+        status = print_file(out, &launch, "LLaMA-Factory", diag);
+        break;
+    case FRAMEWORK_TRL:
+        print_trl(out, &launch);
+        break;
+    case FRAMEWORK_COUNT:
+        break;
     }
     launch_release(&launch);
+    return status;
 }

@@ -385,6 +385,15 @@ static const char *first_mark(const char *text)
     }
 }
 
+/* True if a text begins with a key of YAML, "base_model: x": the first word of no command ends in a colon. */
+static bool is_yaml(const char *mark)
+{
+    size_t size = 0;
+    while (c_is_alnum(mark[size]) || mark[size] == '_' || mark[size] == '.' || mark[size] == '-')
+        size++;
+    return c_is_alpha(mark[0]) && mark[size] == ':' && strchr(" \t\r\n", mark[size + 1]) != NULL;
+}
+
 enum status launch_read_text(struct launch *launch, const char *name, const char *text, size_t size,
                              struct diag *diag)
 {
@@ -402,7 +411,7 @@ enum status launch_read_text(struct launch *launch, const char *name, const char
                           "a launch file has at most 16 MiB");
     text = arena_text(&launch->arena, text, size); /* which ends in NUL */
     const char *mark = first_mark(text);
-    if (ends_with(name, ".yaml") || ends_with(name, ".yml"))
+    if (ends_with(name, ".yaml") || ends_with(name, ".yml") || is_yaml(mark))
         return read_file(launch, name, text, size, settings_read_yaml, diag);
     if (*mark == '{')
         return read_json_first(launch, name, text, size, mark, diag);

@@ -3,11 +3,14 @@
 
 #include "base/arena.h"
 
+#define SETS LAUNCH_SETS
 #define ALSO LAUNCH_ALSO_SETS
 
 static const char config_file[] = "this file is not read by itself: give it with --from";
 static const char on_host[] = "parameters on the host: they stay on the device here, which needs "
                               "more memory; gathers from the host take PCIe's time";
+static const char wrapping[] =
+    "FSDP gathers a layer at a time here: larger units need more memory for gathered weights";
 static const char compiled[] =
     "torch.compile: --kernels compiled says that chains of kernels are one";
 
@@ -27,8 +30,8 @@ static const struct launch_row launcher_rows[] = {
     {"--num_nodes",        ALSO, LAUNCH_COUNT, LAUNCH_NODES, NULL, NULL},
     {"--nodes",            ALSO, LAUNCH_COUNT, LAUNCH_NODES, NULL, NULL},
     {"-N",                 ALSO, LAUNCH_COUNT, LAUNCH_NODES, NULL, NULL},
-    {"--num_machines",     ALSO, LAUNCH_COUNT, LAUNCH_NODES, NULL, NULL},
-    {"--num_processes",    ALSO, LAUNCH_COUNT, LAUNCH_PROCESSES, NULL, NULL},
+    {"--num_machines",     SETS, LAUNCH_COUNT, LAUNCH_NODES, NULL, NULL},
+    {"--num_processes",    SETS, LAUNCH_COUNT, LAUNCH_PROCESSES, NULL, NULL},
     {"--ntasks",           ALSO, LAUNCH_COUNT, LAUNCH_TASKS, NULL, NULL},
     {"-n",                 ALSO, LAUNCH_COUNT, LAUNCH_TASKS, NULL, NULL},
     {"-np",                ALSO, LAUNCH_COUNT, LAUNCH_TASKS, NULL, NULL},
@@ -36,24 +39,31 @@ static const struct launch_row launcher_rows[] = {
     {"-i",                 ALSO, LAUNCH_TEXT,  LAUNCH_DEVICES, NULL, NULL},
     {"CUDA_VISIBLE_DEVICES", ALSO, LAUNCH_TEXT, LAUNCH_VISIBLE, NULL, NULL},
     {"--mixed_precision",  ALSO, LAUNCH_TEXT,  LAUNCH_DTYPE, NULL, NULL},
-    {"--zero_stage",       ALSO, LAUNCH_COUNT, LAUNCH_ZERO, NULL, NULL},
-    {"--use_deepspeed",    ALSO, LAUNCH_SWITCH, LAUNCH_DEEPSPEED, NULL, NULL},
+    {"--zero_stage",       SETS, LAUNCH_COUNT, LAUNCH_ZERO, NULL, NULL},
+    {"--use_deepspeed",    SETS, LAUNCH_SWITCH, LAUNCH_DEEPSPEED, NULL, NULL},
     {"--deepspeed",        ALSO, LAUNCH_SWITCH, LAUNCH_DEEPSPEED, NULL, NULL},
     {"--deepspeed_config", ALSO, LAUNCH_TEXT,  LAUNCH_DEEPSPEED_CONFIG, NULL, NULL},
     {"--deepspeed_config_file", ALSO, LAUNCH_TEXT, LAUNCH_DEEPSPEED_CONFIG, NULL, NULL},
-    {"--offload_optimizer_device", ALSO, LAUNCH_TEXT, LAUNCH_OPTIMIZER_DEVICE, NULL, NULL},
+    {"--offload_optimizer_device", SETS, LAUNCH_TEXT, LAUNCH_OPTIMIZER_DEVICE, NULL, NULL},
     {"--gradient_accumulation_steps", ALSO, LAUNCH_COUNT, LAUNCH_ACCUMULATION, NULL, NULL},
-    {"--use_fsdp",         ALSO, LAUNCH_SWITCH, LAUNCH_FSDP, NULL, NULL},
-    {"--fsdp_version",     ALSO, LAUNCH_COUNT, LAUNCH_FSDP_VERSION, NULL, NULL},
+    {"--use_fsdp",         SETS, LAUNCH_SWITCH, LAUNCH_FSDP, NULL, NULL},
+    {"--fsdp_version",     SETS, LAUNCH_COUNT, LAUNCH_FSDP_VERSION, NULL, NULL},
     {"--fsdp_sharding_strategy", ALSO, LAUNCH_TEXT, LAUNCH_SHARDING, NULL, NULL},
-    {"--fsdp_reshard_after_forward", ALSO, LAUNCH_TEXT, LAUNCH_RESHARD, NULL, NULL},
+    {"--fsdp_reshard_after_forward", SETS, LAUNCH_TEXT, LAUNCH_RESHARD, NULL, NULL},
     {"--fsdp_activation_checkpointing", ALSO, LAUNCH_SWITCH, LAUNCH_DEEPSPEED_CHECKPOINTS, NULL, NULL},
-    {"--parallelism_config_dp_replicate_size", ALSO, LAUNCH_COUNT, LAUNCH_DP_REPLICATE, NULL, NULL},
-    {"--parallelism_config_dp_shard_size", ALSO, LAUNCH_COUNT, LAUNCH_DP_SHARD, NULL, NULL},
-    {"--parallelism_config_tp_size", ALSO, LAUNCH_COUNT, LAUNCH_TP, NULL, NULL},
-    {"--parallelism_config_cp_size", ALSO, LAUNCH_COUNT, LAUNCH_CP, NULL, NULL},
+    {"--use_parallelism_config", SETS, LAUNCH_SWITCH, LAUNCH_MESH, NULL, NULL},
+    {"--parallelism_config_dp_replicate_size", SETS, LAUNCH_COUNT, LAUNCH_DP_REPLICATE, NULL, NULL},
+    {"--parallelism_config_dp_shard_size", SETS, LAUNCH_COUNT, LAUNCH_DP_SHARD, NULL, NULL},
+    {"--parallelism_config_tp_size", SETS, LAUNCH_COUNT, LAUNCH_TP, NULL, NULL},
+    {"--parallelism_config_cp_size", SETS, LAUNCH_COUNT, LAUNCH_CP, NULL, NULL},
     {"--parallelism_config_sp_size", ALSO, LAUNCH_COUNT, LAUNCH_SP, NULL, NULL},
-    {"--parallelism_config_cp_comm_strategy", ALSO, LAUNCH_TEXT, LAUNCH_ROTATE, NULL, NULL},
+    {"--parallelism_config_cp_comm_strategy", SETS, LAUNCH_TEXT, LAUNCH_ROTATE, NULL, NULL},
+    {"--parallelism_config_cp_backend", IGNORED}, {"--parallelism_config_sp_backend", IGNORED}, {"--parallelism_config_sp_seq_length*", IGNORED},
+    {"--parallelism_config_sp_attn_implementation", ALSO, LAUNCH_TEXT, LAUNCH_ATTENTION, NULL, NULL},
+    {"--fsdp_auto_wrap_policy", UNMODELLED, wrapping, "TRANSFORMER_BASED_WRAP"},
+    {"--fsdp_min_num_params", UNMODELLED, wrapping, NULL},
+    {"--fsdp_backward_prefetch*", UNMODELLED, "the next layer's weights are gathered ahead here, as FSDP2 always does", "BACKWARD_PRE"},
+    {"--fsdp_forward_prefetch", UNMODELLED, "gathers are issued in the order of the layers here", NULL},
 
     {"--exclude",          UNMODELLED, "GPUs that are left out are not counted: give the number of GPUs with --gpus", NULL},
     {"-e",                 UNMODELLED, "GPUs that are left out are not counted: give the number of GPUs with --gpus", NULL},

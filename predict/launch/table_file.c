@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const use_names[TABLE_USES] = {"is",    "sets",    "implies",
-                                                  "unset", "ignored", "unmodelled"};
+static const char *const use_names[TABLE_USES] = {"is",      "sets",    "implies",   "unset",
+                                                  "written", "ignored", "unmodelled"};
 
 static const struct {
     const char *name;
@@ -20,6 +20,11 @@ static const struct {
 #include "predict/launch/launch_fields.def"
 #undef LAUNCH_FIELD
 };
+
+enum launch_kind launch_field_kind(enum launch_field field)
+{
+    return fields[field].kind;
+}
 
 static const struct {
     const char *name;
@@ -109,7 +114,7 @@ static enum status read_target(const struct record *record, struct table_row *ro
                                struct diag *diag)
 {
     const char *to = record->field[TO];
-    bool needs = row->use == TABLE_SETS || row->use == TABLE_IMPLIES || row->use == TABLE_UNSET;
+    bool needs = row->use != TABLE_IGNORED && row->use != TABLE_UNMODELLED;
     if (!needs)
         return to[0] == '\0'
                    ? STATUS_OK
@@ -148,7 +153,7 @@ static enum status read_row(void *context, const struct record *record, struct d
     if (row.use == TABLE_USES)
         return records_field_error(
             record, column_names[USE], diag,
-            "'%s' is no use: is, sets, implies, unset, ignored and unmodelled are",
+            "'%s' is no use: is, sets, implies, unset, written, ignored and unmodelled are",
             record->field[USE]);
     if (row.use == TABLE_IS)
         return read_description(r, record, diag);
@@ -236,6 +241,15 @@ enum status launch_tables_load(struct launch_tables *tables, struct diag *diag)
     return status;
 }
 
+const struct launch_table_file *launch_tables_find(const struct launch_tables *tables,
+                                                   const char *name)
+{
+    for (size_t i = tables->count; i-- > 0;)
+        if (strcmp(tables->file[i]->format.name, name) == 0)
+            return tables->file[i];
+    return NULL;
+}
+
 /* ---- settings by a table ---- */
 
 static bool is_pattern_of(const char *pattern, size_t size, const char *text)
@@ -262,7 +276,7 @@ const struct table_row *launch_table_row(const struct launch_table_file *file, c
     for (size_t i = after == NULL ? 0 : (size_t)(after - file->row) + 1; i < file->rows; i++) {
         const struct table_row *row = &file->row[i];
         size_t size = strlen(row->setting);
-        if (row->use == TABLE_UNSET)
+        if (row->use == TABLE_UNSET || row->use == TABLE_WRITTEN)
             continue;
         if (strcmp(row->setting, name) == 0)
             return row;
@@ -275,7 +289,7 @@ const struct table_row *launch_table_row(const struct launch_table_file *file, c
 }
 
 /* Returns the value that words make of one: a copy in the arena, or the value itself if no pattern matches. */
-static const char *translate(struct launch *launch, const char *words, const char *value,
+static const char *translate(struct arena *arena, const char *words, const char *value,
                              bool *matched)
 {
     *matched = false;
@@ -283,11 +297,30 @@ static const char *translate(struct launch *launch, const char *words, const cha
         size_t size = strcspn(word, " "), equals = strcspn(word, "=");
         if (equals < size && is_pattern_of(word, equals, value)) {
             *matched = true;
-            return arena_text(&launch->arena, word + equals + 1, size - equals - 1);
+            return arena_text(arena, word + equals + 1, size - equals - 1);
         }
         word += size + (word[size] == ' ');
     }
     return value;
+}
+
+const char *launch_table_value(const struct table_row *row, const char *means, struct arena *arena)
+{
+    bool matched;
+    if (row->use == TABLE_WRITTEN) {
+        const char *value = translate(arena, row->words, means, &matched);
+        return matched ? value : NULL;
+    }
+    for (const char *word = row->words; *word != '\0';) {
+        size_t size = strcspn(word, " "), equals = strcspn(word, "=");
+        bool exact = equals < size && memchr(word, '*', equals) == NULL;
+        if (exact && strlen(means) == size - equals - 1 &&
+            strncmp(word + equals + 1, means, size - equals - 1) == 0)
+            return arena_text(arena, word, equals);
+        word += size + (word[size] == ' ');
+    }
+    bool free = row->option == NULL || row->words[0] == '\0'; /* other values stay as they are */
+    return free && strcmp(translate(arena, row->words, means, &matched), means) == 0 ? means : NULL;
 }
 
 static void remark_row(struct launch *launch, enum launch_remark_kind kind,
@@ -346,7 +379,7 @@ static enum status take_row(struct launch *launch, const struct table_row *row,
 {
     bool matched = false;
     const char *value = setting->value == NULL ? "true" : setting->value;
-    const char *means = translate(launch, row->words, value, &matched);
+    const char *means = translate(&launch->arena, row->words, value, &matched);
     bool implies = row->use == TABLE_IMPLIES;
     if ((matched && strcmp(means, "-") == 0) || (implies && row->words[0] != '\0' && !matched))
         return STATUS_OK;

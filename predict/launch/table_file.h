@@ -8,6 +8,8 @@
  *     sets        fills the field `to`, or with `to` "--NAME" is the option of that name
  *     implies     the same, unless a file says the field itself
  *     unset       is the value `words` of the field `to` if no file says it; `note` is then said as assumed
+ *     written     is added by `plan --emit` where the field or the option `to` has a value of `words`, with the value that
+ *                 words make of it; it is read by other rows
  *     ignored     has no effect on a step
  *     unmodelled  says by `note` what it does; `words` lists the values that are what is predicted, none: those that
  *                 switch it off
@@ -30,6 +32,7 @@ enum table_use {
     TABLE_SETS,
     TABLE_IMPLIES,
     TABLE_UNSET,
+    TABLE_WRITTEN,
     TABLE_IGNORED,
     TABLE_UNMODELLED,
     TABLE_USES
@@ -65,6 +68,16 @@ enum status launch_tables_load(struct launch_tables *tables, struct diag *diag);
 /* Reads one more table file, which is tried before all others. */
 enum status launch_tables_add(struct launch_tables *tables, const char *path, struct diag *diag);
 void launch_tables_release(struct launch_tables *tables);
+
+/* Returns the kind of a field's value in table files. */
+enum launch_kind launch_field_kind(enum launch_field field);
+
+/* Returns the table file of a framework by its name ("Axolotl"); NULL: there is none. */
+const struct launch_table_file *launch_tables_find(const struct launch_tables *tables,
+                                                   const char *name);
+/* Returns the value of a setting that a row takes for `means`, copied into arena; NULL: there is none. A row of use
+ * written: the value that it adds where its field or option is `means`; NULL: it adds none. */
+const char *launch_table_value(const struct table_row *row, const char *means, struct arena *arena);
 
 /* Returns the first row that names a setting, or else the first whose name stands for many. after: the next row of the
  * same name. NULL: there is none. */

@@ -76,26 +76,26 @@ static const struct launch_row accelerate_rows[] = {
 };
 
 static const struct launch_row trainer_rows[] = {
-    {"model_name_or_path",           ALSO, LAUNCH_TEXT,   LAUNCH_MODEL, NULL, NULL},
-    {"max_length",                   ALSO, LAUNCH_COUNT,  LAUNCH_SEQ, NULL, NULL},
+    {"model_name_or_path",           SETS, LAUNCH_TEXT,   LAUNCH_MODEL, NULL, NULL},
+    {"max_length",                   SETS, LAUNCH_COUNT,  LAUNCH_SEQ, NULL, NULL},
     {"max_seq_length",               ALSO, LAUNCH_COUNT,  LAUNCH_SEQ, NULL, NULL},
     {"model_max_length",             ALSO, LAUNCH_COUNT,  LAUNCH_SEQ, NULL, NULL},
     {"block_size",                   ALSO, LAUNCH_COUNT,  LAUNCH_SEQ, NULL, NULL},
-    {"per_device_train_batch_size",  ALSO, LAUNCH_COUNT,  LAUNCH_MICRO_BATCH, NULL, NULL},
-    {"gradient_accumulation_steps",  ALSO, LAUNCH_COUNT,  LAUNCH_ACCUMULATION, NULL, NULL},
-    {"gradient_checkpointing",       ALSO, LAUNCH_SWITCH, LAUNCH_CHECKPOINTS, NULL, NULL},
-    {"packing",                      ALSO, LAUNCH_SWITCH, LAUNCH_PACKING, NULL, NULL},
-    {"bf16",                         ALSO, LAUNCH_SWITCH, LAUNCH_BF16, NULL, NULL},
-    {"fp16",                         ALSO, LAUNCH_SWITCH, LAUNCH_FP16, NULL, NULL},
-    {"attn_implementation",          ALSO, LAUNCH_TEXT,   LAUNCH_ATTENTION, NULL, NULL},
-    {"torch_compile",                ALSO, LAUNCH_SWITCH, LAUNCH_COMPILE, NULL, NULL},
+    {"per_device_train_batch_size",  SETS, LAUNCH_COUNT,  LAUNCH_MICRO_BATCH, NULL, NULL},
+    {"gradient_accumulation_steps",  SETS, LAUNCH_COUNT,  LAUNCH_ACCUMULATION, NULL, NULL},
+    {"gradient_checkpointing",       SETS, LAUNCH_SWITCH, LAUNCH_CHECKPOINTS, NULL, NULL},
+    {"packing",                      SETS, LAUNCH_SWITCH, LAUNCH_PACKING, NULL, NULL},
+    {"bf16",                         SETS, LAUNCH_SWITCH, LAUNCH_BF16, NULL, NULL},
+    {"fp16",                         SETS, LAUNCH_SWITCH, LAUNCH_FP16, NULL, NULL},
+    {"attn_implementation",          SETS, LAUNCH_TEXT,   LAUNCH_ATTENTION, NULL, NULL},
+    {"torch_compile",                SETS, LAUNCH_SWITCH, LAUNCH_COMPILE, NULL, NULL},
     {"deepspeed",                    ALSO, LAUNCH_TEXT,   LAUNCH_DEEPSPEED_CONFIG, NULL, NULL},
-    {"fsdp",                         ALSO, LAUNCH_TEXT,   LAUNCH_SHARDING, NULL, NULL},
-    {"optim",                        ALSO, LAUNCH_TEXT,   LAUNCH_OPTIMIZER, NULL, NULL},
+    {"fsdp",                         SETS, LAUNCH_TEXT,   LAUNCH_SHARDING, NULL, NULL},
+    {"optim",                        SETS, LAUNCH_TEXT,   LAUNCH_OPTIMIZER, NULL, NULL},
     {"torch_dtype",                  ALSO, LAUNCH_TEXT,   LAUNCH_LOADED_DTYPE, NULL, NULL},
-    {"dtype",                        ALSO, LAUNCH_TEXT,   LAUNCH_LOADED_DTYPE, NULL, NULL},
+    {"dtype",                        SETS, LAUNCH_TEXT,   LAUNCH_LOADED_DTYPE, NULL, NULL},
 
-    {"use_liger_kernel",             ALSO, LAUNCH_SWITCH, LAUNCH_LIGER, NULL, NULL},
+    {"use_liger_kernel",             SETS, LAUNCH_SWITCH, LAUNCH_LIGER, NULL, NULL},
     {"use_liger",                    ALSO, LAUNCH_SWITCH, LAUNCH_LIGER, NULL, NULL},
     {"use_peft",                     UNMODELLED, adapters, NULL}, {"lora_r", UNMODELLED, adapters, NULL}, {"lora_*", UNMODELLED, adapters, NULL},
     {"load_in_4bit",                 UNMODELLED, "weights in 4 bits: bf16 is predicted", NULL},
@@ -109,9 +109,9 @@ static const struct launch_row trainer_rows[] = {
     {"tf32",                         ALSO, LAUNCH_SWITCH, LAUNCH_TF32, NULL, NULL},
     {"fsdp_config.activation_checkpointing",      ALSO, LAUNCH_SWITCH, LAUNCH_DEEPSPEED_CHECKPOINTS, NULL, NULL},
     {"fsdp_config.fsdp_activation_checkpointing", ALSO, LAUNCH_SWITCH, LAUNCH_DEEPSPEED_CHECKPOINTS, NULL, NULL},
-    {"fsdp_config.reshard_after_forward",         ALSO, LAUNCH_TEXT,   LAUNCH_RESHARD, NULL, NULL},
+    {"fsdp_config.reshard_after_forward",         SETS, LAUNCH_TEXT,   LAUNCH_RESHARD, NULL, NULL},
     {"fsdp_config.fsdp_reshard_after_forward",    ALSO, LAUNCH_TEXT,   LAUNCH_RESHARD, NULL, NULL},
-    {"fsdp_config.version",          ALSO, LAUNCH_COUNT,  LAUNCH_FSDP_VERSION, NULL, NULL},
+    {"fsdp_config.version",          SETS, LAUNCH_COUNT,  LAUNCH_FSDP_VERSION, NULL, NULL},
     {"fsdp_config.fsdp_version",     ALSO, LAUNCH_COUNT,  LAUNCH_FSDP_VERSION, NULL, NULL},
     {"fsdp_config.offload_params",   UNMODELLED, on_host, NULL}, {"fsdp_config.fsdp_offload_params", UNMODELLED, on_host, NULL},
     {"fsdp_config.backward_prefetch*", UNMODELLED, backward_prefetch, "BACKWARD_PRE"}, {"fsdp_config.fsdp_backward_prefetch*", UNMODELLED, backward_prefetch, "BACKWARD_PRE"},
@@ -428,7 +428,11 @@ enum status launch_trainer_options(struct launch *l, struct launch_given given, 
                          "FSDP2 is predicted: FSDP1 copies gradients in two passes more");
     if (d.cp > 1)
         launch_option(l, LAUNCH_ROTATE, "rotate",
-                      launch_is(l, LAUNCH_ROTATE, "alltoall") ? "all-to-all" : "all-gather");
+                      launch_is(l, LAUNCH_ROTATE, "alltoall") ||
+                              launch_is(l, LAUNCH_ROTATE, "all-to-all")
+                          ? "all-to-all"
+                      : launch_is(l, LAUNCH_ROTATE, "p2p") ? "p2p"
+                                                           : "all-gather");
     if (shards_by(l, "offload"))
         launch_remark_on(l, REMARK_UNMODELLED, LAUNCH_SHARDING, "%s", on_host);
     if (has_fsdp(l) && launch_said(l, LAUNCH_SHARDING) && !shards_by(l, "auto_wrap") &&

@@ -7,7 +7,8 @@
 
 #include <string.h>
 
-const char *const framework_names[FRAMEWORK_COUNT] = {"torchtitan", "megatron", "deepspeed"};
+const char *const framework_names[FRAMEWORK_COUNT] = {"torchtitan", "megatron",      "deepspeed",
+                                                      "axolotl",    "llama-factory", "trl"};
 
 uint32_t expressible_sharing(const struct choices *c)
 {
@@ -375,13 +376,187 @@ static bool has_late_windows(const struct choices *c)
     return has_attention_windows(c) && c->model->window_from_layer > 0;
 }
 
+/* ---- Trainer's family: Axolotl, LLaMA-Factory, TRL ---- */
+
+bool expressible_is_ddp(const struct choices *c)
+{
+    return c->weights == CHOICE_WEIGHTS_REPLICATED && !has_host_optimizer(c) &&
+           c->ranks == c->dp; /* no ranks share a sequence or layers */
+}
+
+bool expressible_needs_zero(const struct choices *c)
+{
+    return c->weights == CHOICE_WEIGHTS_ZERO1 || has_host_optimizer(c);
+}
+
+static bool has_stages(const struct choices *c)
+{
+    return c->pp > 1;
+}
+
+static bool has_tensor_ranks(const struct choices *c)
+{
+    return c->tp > 1;
+}
+
+static bool has_all_to_alls(const struct choices *c)
+{
+    return has_ring(c) && c->rotation == ROTATE_ALL_TO_ALL;
+}
+
+static bool has_other_slices(const struct choices *c)
+{
+    return has_ring(c) && c->ring_layout != RING_CONTIGUOUS;
+}
+
+static bool has_whole_copies_beside(const struct choices *c)
+{
+    return c->weights == CHOICE_WEIGHTS_REPLICATED && !expressible_is_ddp(c);
+}
+
+static bool has_zero_beside(const struct choices *c)
+{
+    return expressible_needs_zero(c) && (has_ring(c) || has_tensor_ranks(c));
+}
+
+static bool has_zero1(const struct choices *c)
+{
+    return c->weights == CHOICE_WEIGHTS_ZERO1;
+}
+
+static bool has_single_copies(const struct choices *c)
+{
+    return c->weights == CHOICE_WEIGHTS_HSDP && c->shard == c->cp * c->hp &&
+           expressible_sharing(c) > c->shard;
+}
+
+static bool has_host_but_zero2(const struct choices *c)
+{
+    return has_host_optimizer(c) && !has_zero2(c);
+}
+
+static bool has_host_without_zero(const struct choices *c)
+{
+    return has_host_optimizer(c) &&
+           (c->weights == CHOICE_WEIGHTS_REPLICATED || c->weights == CHOICE_WEIGHTS_HSDP);
+}
+
+static bool has_8bit_on_host(const struct choices *c)
+{
+    return has_8bit_states(c) && has_host_optimizer(c);
+}
+
+/* True if parameters stay in bf16 without FSDP and DeepSpeed; Axolotl reads all models in the type it computes in. */
+static bool has_narrow_copies(const struct choices *c)
+{
+    return expressible_is_ddp(c) && c->dtype == DTYPE_BF16;
+}
+
+static bool has_other_axolotl_states(const struct choices *c)
+{
+    return (has_bf16_states(c) && !has_narrow_copies(c)) ||
+           (c->states == STATES_FP32 && has_narrow_copies(c));
+}
+
+static bool has_bf16_states_in_shards(const struct choices *c)
+{
+    return has_bf16_states(c) && !has_narrow_copies(c);
+}
+
+static bool has_bf16_states_by_zero(const struct choices *c)
+{
+    return has_bf16_states(c) && (c->dtype != DTYPE_BF16 || expressible_needs_zero(c));
+}
+
+static bool has_other_dropout(const struct choices *c)
+{
+    return c->attention_dropout != (c->model->attention_dropout > 0);
+}
+
+static bool has_other_plan(const struct choices *c)
+{
+    return has_tensor_ranks(c) && c->profile->tensor_plan != c->tensor_plan &&
+           !(c->profile->tensor_plan == TENSOR_PLAN_PROFILE &&
+             c->tensor_plan == TENSOR_PLAN_MEGATRON);
+}
+
+static bool has_eager_kernels(const struct choices *c)
+{
+    return c->kernels == KERNELS_EAGER;
+}
+
+static bool has_liger_in_part(const struct choices *c)
+{
+    return (c->kernels == KERNELS_LIGER) != (c->loss == LOSS_FUSED);
+}
+
+static bool has_compiled_in_part(const struct choices *c)
+{
+    return (c->kernels == KERNELS_COMPILED) != (c->loss == LOSS_COMPILED);
+}
+
+static bool has_other_trainer_loss(const struct choices *c)
+{
+    return has_other_titan_loss(c) && c->loss != LOSS_FUSED;
+}
+
+/* Liger's loss chooses its pieces itself. */
+static bool has_other_trainer_pieces(const struct choices *c)
+{
+    return c->loss == LOSS_FUSED ? c->loss_chunks != resolve_liger_pieces(c) : has_loss_chunks(c);
+}
+
+static bool has_pieces_of_other_loss(const struct choices *c)
+{
+    return has_other_trainer_pieces(c) && has_chosen_loss(c);
+}
+
+static bool has_other_flash(const struct choices *c)
+{
+    uint8_t usual = c->sm >= 90 ? c->profile->attention_impl_90 : c->profile->attention_impl;
+    return c->dtype != DTYPE_F32 && c->attention_impl != ATTENTION_FA2 &&
+           c->attention_impl != ATTENTION_FA3 && c->attention_impl != usual;
+}
+
+static bool has_ring_without_flash(const struct choices *c)
+{
+    return has_ring(c) && c->attention_impl != ATTENTION_FA2 && c->attention_impl != ATTENTION_FA3;
+}
+
+static bool has_ring_with_flash(const struct choices *c)
+{
+    uint8_t usual = c->sm >= 90 ? c->profile->attention_impl_90 : c->profile->attention_impl;
+    return has_ring(c) && c->attention_impl != usual;
+}
+
+/* Under DDP in mixed precision Trainer runs under autocast, unless the parameters are bf16 themselves. */
+static bool is_not_trainer(const struct choices *c, bool narrow)
+{
+    bool autocast = expressible_is_ddp(c) && c->dtype != DTYPE_F32 && !narrow;
+    return !has_profile(c, autocast ? "hf-ddp" : "hf");
+}
+
+static bool is_not_axolotl(const struct choices *c)
+{
+    return is_not_trainer(c, has_narrow_copies(c));
+}
+
+static bool is_not_trl(const struct choices *c)
+{
+    return is_not_trainer(c, has_narrow_copies(c) && has_bf16_states(c));
+}
+
 /* ---- the table ---- */
 
 enum {
     TITAN = 1 << FRAMEWORK_TORCHTITAN,
     MEGATRON = 1 << FRAMEWORK_MEGATRON,
     SPEED = 1 << FRAMEWORK_DEEPSPEED,
-    ALL = TITAN | MEGATRON | SPEED
+    AXOLOTL = 1 << FRAMEWORK_AXOLOTL,
+    FACTORY = 1 << FRAMEWORK_LLAMA_FACTORY,
+    TRL = 1 << FRAMEWORK_TRL,
+    TRAINER = AXOLOTL | FACTORY | TRL,
+    ALL = TITAN | MEGATRON | SPEED | TRAINER
 };
 
 /* Choices for which a framework has no setting, or only one that means something else. */
@@ -391,22 +566,31 @@ static const struct gap {
     bool (*is_chosen)(const struct choices *c);
     const char *what;
 } gaps[] = {
-    {TITAN,    has_heads,                    "head ranks (Ulysses): context parallelism is a ring"},
-    {TITAN,    has_messages,                 "keys and values as messages round the ring: an all-gather, or all-to-alls, which are set"},
+    {TITAN | AXOLOTL, has_heads,            "head ranks (Ulysses): context parallelism is a ring"},
+    {TITAN | TRL, has_messages,                 "keys and values as messages round the ring: an all-gather, or all-to-alls, which are set"},
     {MEGATRON, has_other_rotation,           "keys and values by all-to-alls, or gathered beside head ranks: messages are set"},
     {SPEED,    has_ring,                     "rings: sequences are cut by heads alone (Ulysses), and set so"},
+    {FACTORY,  has_heads,                    "head ranks (Ulysses): it has none"},
+    {TRL,      has_heads,                    "head ranks (Ulysses): `accelerate launch` has no argument for them, only its configuration file"},
     {SPEED,    has_heads_in_parts,           "head ranks beside tensor ranks or stages: they are set, and Megatron-DeepSpeed refuses them"},
-    {TITAN | MEGATRON, has_windows,          "windows of a double ring"},
-    {TITAN | MEGATRON, has_other_layout,     "tokens in other slices than a zigzag's, which both have"},
+    {AXOLOTL,  has_all_to_alls,              "keys and values by all-to-alls: ring_attn_func has an all-gather and messages"},
+    {FACTORY,  has_ring,                     "rings: it has none"},
+    {FACTORY,  has_tensor_ranks,             "tensor ranks: it has none"},
+    {TITAN | MEGATRON | TRL | AXOLOTL, has_windows,          "windows of a double ring"},
+    {AXOLOTL,  has_other_slices,             "tokens in other slices than contiguous ones"},
+    {AXOLOTL,  has_ring_without_flash,       "a ring without FlashAttention: it needs --attention fa2 or fa3"},
+    {TRL,      has_ring_with_flash,          "a ring by other attention than PyTorch's sdpa"},
+    {TITAN | MEGATRON | TRL, has_other_layout,     "tokens in other slices than a zigzag's, which both have"},
     {MEGATRON, has_context_first,            "context-first placement: head ranks are neighbours"},
     {MEGATRON, has_copied_heads,             "head ranks over which key and value heads do not divide"},
     {ALL,      has_copied_tensor_heads,      "tensor ranks over which key and value heads do not divide"},
     {MEGATRON, has_fused_merges,             "merges of a ring as one kernel (--compile)"},
     {ALL,      has_sparse_attention,         "attention that leaves keys of other chunks out (--sparsity)"},
-    {TITAN | MEGATRON, has_chunks,           "chunks of the sequence (FPDT)"},
+    {TITAN | MEGATRON | TRAINER, has_chunks,           "chunks of the sequence (FPDT)"},
     {ALL,      has_head_stages,              "Ulysses in stages of heads (UPipe): all heads are exchanged at once"},
     {SPEED,    has_other_chunk_order,        "a backward of chunks with queries outside: keys are"},
     {SPEED,    has_one_fetch,                "chunks that one rank fetches for all: each fetches its own part"},
+    {TRAINER,  has_stages,                   "pipeline stages: Trainer has none"},
     {MEGATRON | SPEED, has_gpipe,            "all forwards before all backwards (GPipe); 1F1B is set"},
     {SPEED,    has_interleaved,              "several parts of the layers a stage; one is set"},
     {MEGATRON | SPEED, has_zero_bubble,      "zero-bubble pipelines; 1F1B is set"},
@@ -418,34 +602,57 @@ static const struct gap {
     {TITAN | SPEED, has_near_stages,         "stages nearer to each other than ranks with other sequences: they are the outermost ranks"},
     {TITAN,    has_replicated_states,        "optimizer states sharded alone: FSDP shards all, DDP nothing; FSDP is set"},
     {TITAN,    has_zero2,                    "gradients sharded and parameters kept: reshard_after_forward = \"never\" comes near"},
-    {TITAN,    expressible_has_small_shards, "shards within fewer ranks than share a sequence: FSDP shards over all of these; shards over all ranks are set"},
+    {TRAINER,  has_whole_copies_beside,      "copies of whole weights beside ranks that share a sequence or layers, or with an optimizer on the host"},
+    {FACTORY,  has_zero1,                    "optimizer states sharded alone: its files of DeepSpeed have stages 0, 2 and 3"},
+    {TRAINER,  has_zero_beside,              "DeepSpeed (ZeRO-1, or AdamW on the host) beside a ring or tensor ranks"},
+    {TRAINER,  has_single_copies,            "copies of weights that no ranks share, beside FSDP: Accelerate refuses dp_shard_size 1"},
+    {TITAN | TRAINER, expressible_has_small_shards, "shards within fewer ranks than share a sequence: FSDP shards over all of these; shards over all ranks are set"},
+    {FACTORY,  has_mics,                     "shards within fewer ranks: FSDP shards over all"},
     {SPEED,    has_mics,                     "shards within fewer ranks (MiCS), which is set: DeepSpeed refuses it from 0.19.7 on"},
     {MEGATRON, has_sharded_pipeline,         "gradients or parameters sharded in a pipeline: they are set, and Megatron-FSDP has no stages"},
     {SPEED,    has_sharded_pipeline,         "ZeRO-2 and ZeRO-3 in a pipeline: they are set, and DeepSpeed refuses them"},
     {TITAN,    has_dropout,                  "dropout of attention scores (--dropout on): it has none"},
     {TITAN,    has_host_optimizer,           "optimizer states alone on the host: offload takes parameters and gradients along"},
+    {AXOLOTL,  has_host_optimizer,           "AdamW on the host alone: its file of DeepSpeed that says so sends parameters along"},
+    {FACTORY,  has_host_but_zero2,           "AdamW on the host but with ZeRO-2: its file of stage 3 sends parameters along"},
+    {TRL,      has_host_without_zero,        "AdamW on the host without ZeRO-1, 2 or 3"},
+    {TRAINER,  has_8bit_on_host,             "moments in 8 bits on the host"},
+    {AXOLOTL,  has_other_axolotl_states,     "states of this type: they are bf16 under DDP, where models are read in bf16, and fp32 or 8 bits elsewhere"},
+    {TRL,      has_bf16_states_in_shards,    "bf16 states (--states bf16) but under DDP: FSDP and DeepSpeed make parameters fp32"},
+    {FACTORY,  has_bf16_states_by_zero,      "bf16 states (--states bf16) without pure_bf16, or with DeepSpeed"},
+    {TRAINER,  has_other_dropout,            "dropout of attention scores other than the model's own (--dropout)"},
     {MEGATRON | SPEED, has_bf16_states,      "bf16 states without an fp32 copy of the parameters (--states bf16): fp32 states are set"},
-    {ALL,      has_8bit_states,              "moments in 8 bits (--states 8bit): they stay in fp32"},
+    {TITAN | MEGATRON | SPEED, has_8bit_states,              "moments in 8 bits (--states 8bit): they stay in fp32"},
     {TITAN,    has_f16,                      "fp16: parameters are bfloat16 or float32; bfloat16 is set"},
     {TITAN,    has_whole_bf16,               "bfloat16 where weights are not sharded: FSDP alone casts parameters, which stay float32"},
     {TITAN,    has_copies_beside,            "copies of whole weights (DDP) beside tensor ranks or stages: they are set, and torchtitan refuses them"},
     {TITAN,    has_selective,                "selective checkpoints that keep attention's output: mode = \"selective\" with option \"op\" keeps products too"},
     {MEGATRON, has_selective,                "selective checkpoints that keep attention's output: selective recomputation of core_attn does the opposite; full is set"},
-    {SPEED,    has_selective,                "checkpoints that keep attention's output"},
+    {SPEED | TRAINER, has_selective,                "checkpoints that keep attention's output"},
     {ALL,      has_states_in_groups,         "optimizer states over some of the ranks: all share them"},
-    {TITAN | SPEED, has_core_alone,          "recomputation of attention's core alone: full is set"},
-    {MEGATRON | SPEED, has_every_second,     "checkpoints of every second product or layer: full is set"},
-    {TITAN | MEGATRON, has_offload,          "layer inputs on the host"},
+    {TITAN | SPEED | TRAINER, has_core_alone,          "recomputation of attention's core alone: full is set"},
+    {MEGATRON | SPEED | TRAINER, has_every_second,     "checkpoints of every second product or layer: full is set"},
+    {TITAN | MEGATRON | TRL, has_offload,          "layer inputs on the host"},
     {ALL,      has_ratio,                    "part of the activations on the host (SPPO): all of them stay"},
     {TITAN,    has_fused_layers,             "Liger-Kernel's layers"},
+    {TRAINER,  has_eager_kernels,            "operators of PyTorch one after the other by choice (--kernels eager): they are, without a setting"},
+    {FACTORY | TRL, has_liger_in_part,       "Liger-Kernel's layers without its loss, or its loss without them"},
+    {TRAINER,  has_compiled_in_part,         "compiled layers without a compiled loss, or the loss without them"},
+    {TRAINER,  has_other_trainer_loss,       "the loss by other kernels than its own, compiled ones or Liger's (--loss)"},
+    {FACTORY | TRL, has_other_trainer_pieces, "the loss in pieces"},
+    {AXOLOTL,  has_pieces_of_other_loss,     "a loss in pieces other than its own"},
+    {ALL,      has_other_plan,               "tensor ranks that share inputs by another plan than its own (--tensor-plan)"},
     {MEGATRON | SPEED, has_chosen_kernels,   "layers by other kernels than its own (--kernels)"},
     {TITAN,    has_other_titan_loss,         "the loss by other kernels than its own or compiled ones (--loss)"},
     {MEGATRON | SPEED, has_chosen_loss,      "the loss by other kernels than its own (--loss)"},
     {TITAN | MEGATRON, has_loss_chunks,      "the loss in pieces"},
     {SPEED,    has_other_loss_chunks,        "the loss in pieces, but for those of FPDT's chunks"},
-    {TITAN | MEGATRON, has_ffn_chunks,       "the feed-forward part in pieces"},
+    {TITAN | MEGATRON | FACTORY | TRL, has_ffn_chunks,       "the feed-forward part in pieces"},
     {SPEED,    has_other_ffn_chunks,         "the feed-forward part in pieces, but for those of FPDT's chunks"},
     {TITAN | SPEED, has_other_kernels,       "attention by other kernels than FlashAttention-2"},
+    {TRAINER,  has_other_flash,              "attention by other kernels than sdpa's or FlashAttention"},
+    {AXOLOTL,  is_not_axolotl,               "what is predicted is another implementation; its own is --profile hf, but under DDP in fp16 hf-ddp"},
+    {FACTORY | TRL, is_not_trl,              "what is predicted is another implementation; its own is --profile hf, or hf-ddp under DDP"},
     {TITAN,    is_not_torchtitan,            "what is predicted is another implementation; its own is --profile torchtitan"},
     {MEGATRON, is_not_megatron,              "what is predicted is another implementation; its own is --profile megatron, with context ranks megatron-te"},
     {SPEED,    is_not_deepspeed,             "what is predicted is another implementation; its own is --profile deepspeed"},
@@ -483,6 +690,21 @@ bool expressible(enum framework framework, const struct choices *c)
     return true;
 }
 
+enum status expressible_check(enum framework framework, const struct choices *c, struct diag *diag)
+{
+    struct text list = {0};
+    for (size_t i = 0; i < ARRAY_LEN(gaps); i++)
+        if ((gaps[i].frameworks >> framework & 1u) != 0 && gaps[i].is_chosen(c))
+            text_printf(&list, "%s%s", list.size > 0 ? "; " : "", gaps[i].what);
+    enum status status = STATUS_OK;
+    if (list.size > 0)
+        status = diag_error(diag, (struct loc){.name = "--emit"}, STATUS_BAD_INPUT,
+                            "%s has no settings for this configuration: %s",
+                            framework_names[framework], list.data);
+    text_release(&list);
+    return status;
+}
+
 void expressible_put_gaps(struct text *out, enum framework framework, const struct choices *c)
 {
     put_rows(out, framework, c, gaps, ARRAY_LEN(gaps),
@@ -498,7 +720,9 @@ const char *expressible_profile(enum framework framework, const struct strategy 
         return "torchtitan";
     case FRAMEWORK_MEGATRON:
         return strategy->attention == CHOICE_ATTENTION_LOCAL ? "megatron" : "megatron-te";
-    default:
+    case FRAMEWORK_DEEPSPEED:
         return "deepspeed";
+    default:
+        return "hf";
     }
 }

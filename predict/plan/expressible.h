@@ -6,6 +6,7 @@
 #ifndef PREDICT_PLAN_EXPRESSIBLE_H
 #define PREDICT_PLAN_EXPRESSIBLE_H
 
+#include "base/diag.h"
 #include "base/text.h"
 #include "schedule/choices/choices.h"
 #include "schedule/choices/strategies.h"
@@ -13,15 +14,22 @@
 #include <stdbool.h>
 
 enum framework {
-    FRAMEWORK_TORCHTITAN, /* a TOML file */
-    FRAMEWORK_MEGATRON,   /* arguments of pretrain_gpt.py */
-    FRAMEWORK_DEEPSPEED,  /* the JSON configuration, and arguments of Megatron-DeepSpeed */
+    FRAMEWORK_TORCHTITAN,    /* a TOML file */
+    FRAMEWORK_MEGATRON,      /* arguments of pretrain_gpt.py */
+    FRAMEWORK_DEEPSPEED,     /* the JSON configuration, and arguments of Megatron-DeepSpeed */
+    FRAMEWORK_AXOLOTL,       /* a YAML file */
+    FRAMEWORK_LLAMA_FACTORY, /* a YAML file */
+    FRAMEWORK_TRL,           /* the command `accelerate launch` of its SFT script */
     FRAMEWORK_COUNT
 };
 extern const char *const framework_names[FRAMEWORK_COUNT];
 
 /* True if the framework has settings that mean these choices, whatever the model. */
 bool expressible(enum framework framework, const struct choices *choices);
+
+/* Fails if the framework cannot express the choices, and names each that it cannot. */
+enum status expressible_check(enum framework framework, const struct choices *choices,
+                              struct diag *diag);
 
 /* Appends the choices that the framework cannot express, as lines that begin with '#'. */
 void expressible_put_gaps(struct text *out, enum framework framework,
@@ -36,6 +44,11 @@ const char *expressible_profile(enum framework framework, const struct strategy 
 uint32_t expressible_sharing(const struct choices *choices);
 /* True if activations are recomputed, false if they are saved. */
 bool expressible_recomputes(const struct choices *choices);
+/* True if Trainer's family runs the choices under DDP: every rank holds all weights, and nothing but the batch is
+ * shared. */
+bool expressible_is_ddp(const struct choices *choices);
+/* True if Trainer's family runs the choices by DeepSpeed, and not by FSDP or DDP. */
+bool expressible_needs_zero(const struct choices *choices);
 /* True if HSDP shards over a number of ranks that the ranks of a sequence (cp x hp) do not divide, which FSDP cannot
  * do. */
 bool expressible_has_small_shards(const struct choices *choices);

@@ -18,6 +18,22 @@ static int64_t pieces_of_rows(const struct choices *c, int64_t pieces)
     return pieces < most ? pieces : most;
 }
 
+/* Returns the pieces of Liger's fused linear cross entropy (Liger-Kernel, ops/fused_linear_cross_entropy.py): so many
+ * rows of logits, rounded up to a power of two, as take no more bytes than the input of the head. */
+static int64_t liger_pieces(int64_t rows, const struct transformer *model)
+{
+    int64_t wide = (model->vocab + model->hidden - 1) / model->hidden;
+    int64_t least = (rows + wide - 1) / wide, piece = 1;
+    while (piece < least)
+        piece *= 2;
+    return (rows + piece - 1) / piece;
+}
+
+int64_t resolve_liger_pieces(const struct choices *c)
+{
+    return liger_pieces(c->seq / c->hp / c->cp / c->subsequences * c->micro_batch, c->model);
+}
+
 struct resolve_pieces resolve_usual_pieces(const struct choices *c)
 {
     int64_t chunks = (int64_t)c->chunks * c->micro_batch;
@@ -141,17 +157,6 @@ enum status resolve_sequence_chunks(struct choices *c, const struct request *r,
 
 /* torchtitan's chunked loss (ChunkedCELoss) and --loss chunked cut a rank's tokens into so many pieces by default. */
 enum { CHUNKED_PIECES = 8 };
-
-/* Returns the pieces of Liger's fused linear cross entropy (Liger-Kernel, ops/fused_linear_cross_entropy.py): so many
- * rows of logits, rounded up to a power of two, as take no more bytes than the input of the head. */
-static int64_t liger_pieces(int64_t rows, const struct transformer *model)
-{
-    int64_t wide = (model->vocab + model->hidden - 1) / model->hidden;
-    int64_t least = (rows + wide - 1) / wide, piece = 1;
-    while (piece < least)
-        piece *= 2;
-    return (rows + piece - 1) / piece;
-}
 
 enum status resolve_loss(struct choices *c, const struct request *r, int64_t rows,
                          struct resolve_pieces *pieces, struct diag *diag)

@@ -52,6 +52,8 @@ struct resolve_pieces {
 };
 /* Returns the numbers of pieces that FPDT's public code has; chunks of *c are set. */
 struct resolve_pieces resolve_usual_pieces(const struct choices *c);
+/* Returns the number of pieces into which Liger's fused loss cuts the tokens of resolved choices. */
+int64_t resolve_liger_pieces(const struct choices *c);
 enum status resolve_sequence_chunks(struct choices *c, const struct request *r,
                                     struct resolve_pieces *pieces, struct diag *diag);
 

@@ -43,6 +43,7 @@ static const struct {
     {NAMED "a,sets,sep,,,,\n", "did you mean 'seq'?"},
     {NAMED "a,makes,seq,,,,\n", "'makes' is no use"},
     {NAMED "a,ignored,seq,,,,\n", "sets nothing"},
+    {NAMED "a,written,,,,,\n", "'' is neither a field nor an option"},
     {NAMED "a,unmodelled,,,,,\n", "a note that says what it does"},
     {NAMED ",sets,seq,,,,\n", "name a setting"},
     {NAMED "a,unset,seq,1,,,\n", "name a setting"},
@@ -158,6 +159,46 @@ static void rows_do_what_they_say(void)
     diag_release(&diag);
 }
 
+/* ---- what rows write ---- */
+
+/* Rows beside the value that is written for a field or an option of a value. */
+static const struct {
+    const char *row, *means, *value;
+} written[] = {
+    {"a,sets,seq,,,,\n", "8192", "8192"},
+    {"a,sets,optimizer,adam8=adamw_8bit paged*=adamw_8bit,,,\n", "adamw_8bit", "adam8"},
+    {"a,sets,optimizer,one=adamw two=adamw,,,\n", "adamw", "one"},
+    {"a,sets,checkpoints,on=false off=true,,,\n", "true", "off"},
+    {"a,sets,attention,true=flash false=-,,,\n", "sdpa", "sdpa"},
+    {"a,sets,attention,sdpa=flash,,,\n", "sdpa", NULL},
+    {"a,sets,--loss,true=fused false=-,,,\n", "fused", "true"},
+    {"a,sets,--loss,true=fused false=-,,,\n", "eager", NULL},
+    {"a,sets,--loss,*=fused,,,\n", "fused", NULL},
+    {"a,sets,--loss-chunks,,,,\n", "12", "12"},
+    {"a,written,fsdp,true=WRAP,,,\n", "true", "WRAP"},
+    {"a,written,fsdp,true=WRAP,,,\n", "false", NULL},
+};
+
+static void rows_write_what_they_read(void)
+{
+    for (size_t i = 0; i < ARRAY_LEN(written); i++) {
+        struct launch_tables tables = {0};
+        struct diag diag = {0};
+        struct arena arena = {0};
+        char text[512];
+        snprintf(text, sizeof text, "%s%s", NAMED, written[i].row);
+        CHECK_INT(text, launch_tables_add(&tables, write_table(text), &diag), STATUS_OK);
+        const struct launch_table_file *file = launch_tables_find(&tables, "mine");
+        const char *value = launch_table_value(&file->row[0], written[i].means, &arena);
+        CHECK_TEXT(written[i].row, value == NULL ? "none" : value,
+                   written[i].value == NULL ? "none" : written[i].value);
+        CHECK(written[i].row, launch_tables_find(&tables, "yours") == NULL);
+        launch_tables_release(&tables);
+        arena_release(&arena);
+        diag_release(&diag);
+    }
+}
+
 /* ---- the shipped tables ---- */
 
 /* True if all rows that name a setting ignore it. */
@@ -232,6 +273,7 @@ static void shipped_frameworks_are_told_apart(void)
 static const struct check_case cases[] = {
     {"bad tables have one message", bad_tables_have_one_message},
     {"rows do what they say", rows_do_what_they_say},
+    {"rows write what they read", rows_write_what_they_read},
     {"shipped tables ignore what has no effect", shipped_tables_ignore_what_has_no_effect},
     {"shipped frameworks are told apart", shipped_frameworks_are_told_apart},
 };

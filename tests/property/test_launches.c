@@ -25,6 +25,9 @@ static const char *const models[FRAMEWORK_COUNT][6] = {
          "rope_theta=1000000,norm_eps=1e-6"},
     [FRAMEWORK_MEGATRON] = {"llama3-8b", "gpt2", "qwen2-7b", "mistral-7b", "gpt-6.7b", "llama2-7b"},
     [FRAMEWORK_DEEPSPEED] = {"llama2-7b", "llama3-8b", "gpt-6.7b", "mistral-7b"},
+    [FRAMEWORK_AXOLOTL] = {"llama3-8b", "qwen3-8b", "mistral-7b", "gemma3-12b", "smollm2-1.7b"},
+    [FRAMEWORK_LLAMA_FACTORY] = {"llama3-8b", "qwen2.5-14b", "llama2-7b", "olmo2-7b"},
+    [FRAMEWORK_TRL] = {"llama3-8b", "qwen3-4b", "llama3.2-1b", "gemma2-9b"},
 };
 
 static int64_t any(struct check_random *random, int64_t low, int64_t high)
@@ -92,6 +95,35 @@ static void fill_request(struct request *r, struct check_random *random, enum fr
     }
 }
 
+/* Changes a request of Trainer's family: choices of which other frameworks have no settings. */
+static void fill_trainer(struct request *r, struct check_random *random)
+{
+    static const int losses[] = {LOSS_PROFILE,  LOSS_PROFILE, LOSS_FUSED,
+                                 LOSS_COMPILED, LOSS_CHUNKED, LOSS_EAGER};
+    static const int impls[] = {-1, ATTENTION_FA2, ATTENTION_FA3, ATTENTION_CUDNN};
+    r->pp = any(random, 0, 7) == 0 ? 2 : 1;
+    r->pipeline = 0;
+    r->virtual_stages = 0;
+    r->dp = r->ranks / (r->cp * r->hp * r->tp * r->pp);
+    r->global_batch = r->dp * r->micro_batch * any(random, 1, 4) * r->pp;
+    r->stage_placement = STAGES_OUTER;
+    r->profile = any(random, 0, 2) > 0 ? "hf" : "hf-ddp";
+    if (strcmp(r->profile, "hf-ddp") == 0)
+        r->weights = CHOICE_WEIGHTS_REPLICATED;
+    if (r->weights == CHOICE_WEIGHTS_HSDP)
+        r->shard = r->cp * r->hp * any(random, 1, 4);
+    r->activations = (int)any(random, -1, CHOICE_ACTIVATIONS_OFFLOAD);
+    r->states = (int)any(random, 0, STATES_COUNT - 1);
+    r->attention_impl = impls[any(random, 0, 3)];
+    r->dropout = DROPOUT_MODEL;
+    r->ring_layout = (int)any(random, 0, RING_CONTIGUOUS);
+    r->kernels = (int)any(random, 0, KERNELS_COUNT - 1);
+    r->loss = losses[any(random, 0, 5)];
+    r->loss = r->kernels == KERNELS_COMPILED ? LOSS_COMPILED : r->loss;
+    r->loss_chunks = any(random, 0, 5) == 0 ? any(random, 2, 12) : 0;
+    r->ffn_chunks = any(random, 0, 3) == 0 ? any(random, 2, 6) : 0;
+}
+
 /* Makes choices from the options that were read, as if they were on the command line with the cluster. */
 static enum status choices_of(struct choices *choices, struct setup *setup, struct launch *launch,
                               int64_t gpus, const char *vocab, struct diag *diag)
@@ -107,7 +139,10 @@ static enum status choices_of(struct choices *choices, struct setup *setup, stru
         status = options_supply(&options, launch->option[i].name, launch->option[i].value, diag);
     if (status == STATUS_OK)
         status = options_supply(&options, "cluster", "dgx-h100", diag);
-    if (status == STATUS_OK)
+    bool counted = false; /* by the settings */
+    for (size_t i = 0; i < launch->options; i++)
+        counted = counted || strcmp(launch->option[i].name, "gpus") == 0;
+    if (status == STATUS_OK && !counted)
         status = options_supply(&options, "gpus", count, diag);
     if (status == STATUS_OK && vocab != NULL)
         status = options_supply(&options, "set", vocab, diag);
@@ -170,6 +205,8 @@ static void put_differences(struct text *out, const struct choices *a, const str
         {"pieces", a->loss_chunks != b->loss_chunks || a->ffn_chunks != b->ffn_chunks},
         {"chunks", a->chunk != b->chunk || (a->chunks > 1 && a->kv_offload != b->kv_offload)},
         {"compile", (ring || a->profile->chains != CHAINS_FUSED) && a->kernels != b->kernels},
+        {"loss", a->loss != b->loss},
+        {"tensor plan", a->tp > 1 && a->tensor_plan != b->tensor_plan},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
         if (rows[i].differs)
@@ -190,10 +227,12 @@ static bool round_trip(struct check_random *random, enum framework framework, st
     struct request *r = &setup->request;
     setup_open_request(setup);
     fill_request(r, random, framework);
+    if (framework >= FRAMEWORK_AXOLOTL)
+        fill_trainer(r, random);
     bool expressed =
         resolve_choices(&written, r, NULL, NULL) == STATUS_OK && expressible(framework, &written);
     if (expressed) {
-        launch_print(&text, framework, &written);
+        CHECK_INT("it is written", launch_print(&text, framework, &written, &diag), STATUS_OK);
         snprintf(vocab, sizeof vocab, "vocab=%lld", (long long)setup->model.vocab);
         enum status status = launch_read_text(&launch, "emitted", text.data, text.size, &diag);
         if (status == STATUS_OK)
