@@ -5,6 +5,8 @@
 #include "models/cluster.h"
 #include "predict/launch/launch.h"
 #include "predict/launch/table_file.h"
+#include "predict/setup/choice_rows.h"
+#include "schedule/choices/strategies.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -176,6 +178,23 @@ static bool looks_for_length(const struct options *options)
     return options_given(options, "longest") || (goal != NULL && strcmp(goal, "longest") == 0);
 }
 
+/* Fails if the text is none that a choice of a step takes. */
+static enum status check_text(const struct option *option, const char *value, struct diag *diag)
+{
+    struct setup scratch = {0};
+    enum status status = STATUS_OK;
+    if (strcmp(option->name, "strategy") == 0)
+        return strategies_check_names(value, NULL, diag);
+    if (strcmp(option->name, "profile") == 0)
+        return strategies_check_names(NULL, value, diag);
+    setup_open_request(&scratch);
+    for (int i = 0; i < CHOICE_NAME_COUNT; i++)
+        if (choice_rows[i].option == option && choice_rows[i].read != NULL)
+            status = choice_rows[i].read(&scratch, value, diag);
+    setup_release(&scratch);
+    return status;
+}
+
 /* Fails at a place if the option does not take the value; `column` stands before the message. */
 static enum status check_value(const struct option *option, const char *value, struct loc at,
                                const char *column, struct diag *diag)
@@ -183,6 +202,8 @@ static enum status check_value(const struct option *option, const char *value, s
     struct diag found = {0};
     enum status status = options_check(option, value, &found);
     size_t size;
+    if (status == STATUS_OK && option->kind == OPTION_TEXT)
+        status = check_text(option, value, &found);
     const char *message = status == STATUS_OK ? NULL : diag_first(&found, &size);
     if (message != NULL)
         status =
@@ -216,6 +237,14 @@ static enum status check_words(const struct option *option, const char *words, s
     return status;
 }
 
+/* Checks the field `profile`, whose values are those of --profile. */
+static enum status check_profile(const struct table_row *row, struct loc at, struct diag *diag)
+{
+    const struct option *option = &choice_options[CHOICE_OPTION_profile];
+    return row->use == TABLE_UNSET ? check_value(option, row->words, at, "column 'words': ", diag)
+                                   : check_words(option, row->words, at, diag);
+}
+
 /* Checks an option that a row of a table file names itself, and the values that the row gives it. */
 static enum status check_row(const struct table_row *row, struct loc at, struct diag *diag)
 {
@@ -226,6 +255,8 @@ static enum status check_row(const struct table_row *row, struct loc at, struct 
                               "column 'to': '--%s' is another name: give '--%s' and its values",
                               same[i][0], same[i][1]);
     const struct option *option = options_find(sets, row->option);
+    if (option != NULL && row->use == TABLE_WRITTEN)
+        return STATUS_OK; /* its words are values of the setting */
     if (option != NULL)
         return check_words(option, row->words, at, diag);
     const char **names = heap_alloc(setup_choice_options.count, sizeof *names);
@@ -249,11 +280,14 @@ static enum status check_tables(const struct launch_tables *tables, struct diag 
     enum status status = STATUS_OK;
     for (size_t i = 0; i < tables->count; i++) {
         const struct launch_table_file *file = tables->file[i];
-        for (size_t k = 0; k < file->rows && status == STATUS_OK; k++)
-            if (file->row[k].option != NULL)
-                status =
-                    check_row(&file->row[k],
-                              (struct loc){.name = file->path, .line = file->row[k].line}, diag);
+        for (size_t k = 0; k < file->rows && status == STATUS_OK; k++) {
+            const struct table_row *row = &file->row[k];
+            struct loc at = {.name = file->path, .line = row->line};
+            if (row->option != NULL)
+                status = check_row(row, at, diag);
+            else if (row->field == LAUNCH_PROFILE)
+                status = check_profile(row, at, diag);
+        }
     }
     return status;
 }

@@ -45,6 +45,12 @@ row 'sets,--ffn-chunks,sharded=0 *=-,,,'
 row 'sets,--weights,sharded zero3,,,'
 row 'sets,--weights,sharded=,,,'
 row 'sets,--weights,,,,'
+row 'sets,--strategy,sharded=ring whole=ulises,,,'
+row 'implies,--profile,sharded=deepsped,,,'
+row 'sets,profile,sharded=megatorn,,,'
+(cat $T/ours.csv; echo ',unset,profile,hff,,,') | file theirs.csv; of $T/recipe.yaml --from $T/theirs.csv --model llama3-8b
+row 'sets,--offload-ratio,sharded=1.5,,,'
+row 'sets,--share-units,sharded=most,,,'
 # Liger's kernels and loss: a loss of pairs has its logits, tensor ranks share theirs, and options stand above the file
 printf 'model_name_or_path: Qwen/Qwen3-4B\nenable_liger_kernel: true\nstage: sft\nfinetuning_type: full\ncutoff_len: 8192\n' | file recipe.yaml; of $T/recipe.yaml | head -4
 sed 's/sft/dpo/' $T/recipe.yaml | file pairs.yaml; of $T/pairs.yaml | head -4
