@@ -31,7 +31,8 @@ static _Noreturn void out_of_memory(size_t count, size_t size)
         fprintf(stderr, "longhaul: error: out of memory: asked for %zu bytes\n", count);
     else
         fprintf(stderr, "longhaul: error: out of memory: asked for %zu x %zu bytes\n", count, size);
-    _exit(2); /* libraries that failed half-way are in no state for their own ends */
+    /* _exit(), not exit(): a library whose allocation failed may be in no state to run its exit handlers */
+    _exit(2);
 }
 
 void heap_out(void)
@@ -131,7 +132,8 @@ static void ask_for_large_pages(uintptr_t begin, uintptr_t end)
     errno = saved;
 }
 
-/* Called around each block: before, so that the first one finds the heap set up. */
+/* Sets the heap up for large blocks. It is called before each block is allocated, so that the heap is ready for the
+ * first large one. */
 static void expect_block(size_t bytes)
 {
     static _Atomic bool is_set_up;
@@ -149,7 +151,7 @@ static void note_block(const void *block, size_t bytes)
     uintptr_t begin = (uintptr_t)block, end;
     if (bytes < LARGE_BLOCK)
         return;
-    if (bytes >= HEAP_BLOCK) { /* a mapping of its own */
+    if (bytes >= HEAP_BLOCK) { /* the C library gives such a block its own mapping */
         ask_for_large_pages(begin, begin + bytes);
         return;
     }
@@ -161,7 +163,7 @@ static void note_block(const void *block, size_t bytes)
 
 /* ---- pages ---- */
 
-/* A fault for each costs more than the page. */
+/* One call for all pages is faster than a page fault for each. */
 void pages_touch(void *pages, size_t bytes)
 {
 #ifdef MADV_POPULATE_WRITE
@@ -209,7 +211,7 @@ size_t heap_next_capacity(size_t capacity, size_t needed)
         capacity = 16;
     while (capacity < needed) {
         if (capacity > SIZE_MAX / 2)
-            return needed; /* heap_realloc() refuses it in words */
+            return needed; /* too large: heap_realloc() then ends the program with a message */
         capacity *= 2;
     }
     return capacity;

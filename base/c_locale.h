@@ -49,7 +49,7 @@ static inline bool c_is_alnum(char c)
     return c_is_alpha(c) || c_is_digit(c);
 }
 
-/* A blank, a tab, or one of the characters that end a line or a page. */
+/* True if c is a blank, a tab, or a character that ends a line or a page. */
 static inline bool c_is_space(char c)
 {
     return c == ' ' || (c >= '\t' && c <= '\r');

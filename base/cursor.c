@@ -137,14 +137,14 @@ static bool is_decimal(const char *word, size_t size)
 
 bool parse_double(const char *word, size_t size, double *value)
 {
-    char copy[1024]; /* for the NUL; no double needs more digits */
+    char copy[1024]; /* holds the word and a NUL; no double needs more digits */
     if (size >= sizeof copy || !is_decimal(word, size))
         return false;
     memcpy(copy, word, size);
     copy[size] = '\0';
     char *end;
     double parsed = c_strtod(copy, &end);
-    assert(end == copy + size); /* or a part of the number would be taken for all of it */
+    assert(end == copy + size); /* strtod() has read the whole word */
     if (!isfinite(parsed))
         return false;
     *value = parsed;

@@ -215,7 +215,7 @@ static const struct synonym {
 #undef SYNONYM
 };
 
-/* True if a word is that of a synonym, whatever its case and whether it has '_' or '-'. */
+/* True if a word equals a synonym up to case, and with '_' for '-'. */
 static bool is_synonym(const char *word, const char *synonym)
 {
     for (; *word != '\0' && *synonym != '\0'; word++, synonym++)

@@ -65,8 +65,8 @@ const char *diag_first(const struct diag *diag, size_t *size);
 /* Returns the candidate of which word is another name (base/synonyms.def); NULL: it is no name of any. */
 const char *diag_other_name(const char *word, const char *const *candidates, size_t count);
 
-/* Does the same, or else returns the candidate closest to word in edit distance if word is likely a
- * misspelling of it; otherwise NULL. For messages: "did you mean 'x'?". */
+/* Returns what diag_other_name() returns; if that is NULL, the candidate closest to word in edit distance, if word is
+ * likely a misspelling of it; otherwise NULL. For messages: "did you mean 'x'?". */
 const char *diag_nearest(const char *word, const char *const *candidates, size_t count);
 
 /* Returns an option with its value that says what is meant by a word that was given as the value of another one:

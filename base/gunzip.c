@@ -5,19 +5,20 @@
 #include <zlib.h>
 
 enum { PIECE = 1 << 15 };
-enum { GZIP_ONLY = 16 }; /* added to the bits of the window: gzip, and not zlib's own format */
+/* added to the number of window bits, it makes zlib accept only gzip's format, not zlib's own */
+enum { GZIP_ONLY = 16 };
 
 bool gunzip_recognise(const struct text *text)
 {
     return text->size >= 2 && memcmp(text->data, "\x1f\x8b", 2) == 0;
 }
 
-/* Unpacks what the stream has left, member after member, into `out`; Z_STREAM_END: all of it. */
+/* Unpacks all members of a gzip file into `out`. Returns Z_STREAM_END if all is unpacked, else zlib's error. */
 static int unpack(z_stream *stream, const struct text *text, struct text *out, size_t limit)
 {
     static const size_t most = UINT_MAX;
     unsigned char piece[PIECE];
-    size_t begin = 0; /* of what the stream was not given yet */
+    size_t begin = 0; /* text[begin..] has not been given to the stream yet */
     int result = Z_OK;
     for (;;) {
         if (stream->avail_in == 0 && begin < text->size) {

@@ -13,7 +13,8 @@ static void catch (int number)
     caught = number;
 }
 
-/* Without SA_RESTART, so that waits end; a second signal ends the program at once. */
+/* The handlers lack SA_RESTART, so that a signal ends waiting system calls, and have SA_RESETHAND, so that a second
+ * signal ends the program at once. */
 void interrupt_catch(struct interrupt *interrupt)
 {
     struct sigaction action = {.sa_handler = catch, .sa_flags = SA_RESETHAND};

@@ -182,7 +182,8 @@ static enum status read_string(struct json_pull *pull, struct diag *diag)
                 (unsigned char)*pull->at);
 }
 
-/* true, false, null, and the numbers that a profiler writes as words. What was taken of it is in pull->text. */
+/* Reads true, false, null, or one of the numbers that a profiler writes as words. The characters before pull->at, such
+ * as a '-', already belong to the word. */
 static enum status read_word(struct json_pull *pull, enum json_token *token, struct diag *diag)
 {
     static const struct {

@@ -30,7 +30,7 @@ enum json_token {
     JSON_STRING,
     JSON_NUMBER,
     JSON_WORD, /* true, false, null */
-    JSON_END,  /* of the text, after one value */
+    JSON_END,  /* the end of the text, after one value */
     JSON_TOKEN_COUNT
 };
 

@@ -18,7 +18,7 @@
 
 struct pool_worker {
     pid_t pid;
-    int to, from; /* our ends of its pipes */
+    int to, from; /* the parent's ends of the pipes to and from the worker */
     bool busy;
     uint64_t job;
     struct text answer;
@@ -114,7 +114,7 @@ static enum status start(struct pool *pool, struct pool_worker *worker, struct d
         close(up[0]);
         return diag_error(diag, nowhere, STATUS_SYSTEM, "cannot fork: %s", strerror(error));
     }
-    setpgid(pid, pid); /* whoever comes first */
+    setpgid(pid, pid); /* the child does so too: the group must exist before either goes on */
     worker->pid = pid;
     worker->to = down[1];
     worker->from = up[0];
@@ -177,7 +177,7 @@ enum status pool_give(struct pool *pool, uint64_t job, struct diag *diag)
     struct pool_worker *worker = pool->worker;
     while (worker->busy)
         worker++;
-    /* one that died idle has no job to lose */
+    /* a worker that died while it was idle loses no job, so it is only replaced */
     if (!write_all(worker->to, &job, sizeof job)) {
         end(worker, NULL);
         enum status status = start(pool, worker, diag);
@@ -227,7 +227,7 @@ enum status pool_wait(struct pool *pool, int timeout_ms, struct pool_event *even
     struct pollfd *fds = heap_zalloc(pool->count + 1, sizeof *fds);
     enum status status = STATUS_OK;
     *event = (struct pool_event){.kind = POOL_NOTHING};
-    for (size_t i = 0; i < pool->count; i++) /* poll() skips negative ones */
+    for (size_t i = 0; i < pool->count; i++) /* poll() skips negative descriptors */
         fds[i] = (struct pollfd){.fd = pool->worker[i].busy ? pool->worker[i].from : -1,
                                  .events = POLLIN};
     int ready = poll(fds, (nfds_t)pool->count, timeout_ms);

@@ -28,7 +28,8 @@ enum pool_event_kind { POOL_NOTHING, POOL_ANSWER, POOL_DEATH };
 struct pool_event {
     enum pool_event_kind kind;
     uint64_t job;
-    /* ANSWER: the bytes; DEATH: how, such as "its process ended with code 3". Valid until the next call. */
+    /* ANSWER: what the worker answered; DEATH: how it died, such as "its process ended with code 3". Valid until the
+     * next call. */
     struct text *answer;
 };
 

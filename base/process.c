@@ -11,7 +11,7 @@
 void process_ends_with(pid_t parent)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent) /* it went in between */
+    if (getppid() != parent) /* the parent ended before prctl() took effect */
         _exit(0);
 }
 

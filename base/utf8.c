@@ -11,7 +11,7 @@ size_t utf8_size(const char *text, size_t left)
     if (c[0] < 0xc2 || c[0] > 0xf4 || size > left)
         return 0;
     for (size_t i = 1; i < size; i++)
-        if ((c[i] & 0xc0) != 0x80) /* the NUL at the end is none either */
+        if ((c[i] & 0xc0) != 0x80) /* this also refuses a NUL, so nothing after it is read */
             return 0;
     bool overlong = (c[0] == 0xe0 && c[1] < 0xa0) || (c[0] == 0xf0 && c[1] < 0x90);
     bool surrogate = c[0] == 0xed && c[1] > 0x9f;

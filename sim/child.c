@@ -48,7 +48,7 @@ static void run_child(struct scheduler *scheduler, const struct child_run *run)
     shared->finished = 1;
 }
 
-/* The exit code of a child whose memory ran out (base/arena.h), which has said so. */
+/* The exit code of a child that ran out of memory; the child has printed the message (base/arena.h). */
 enum { OUT_OF_MEMORY = 2 };
 
 static enum status wait_child(pid_t child, const struct child_shared *shared, const char *name,
@@ -60,8 +60,8 @@ static enum status wait_child(pid_t child, const struct child_shared *shared, co
     do
         got = waitpid(child, &state, 0);
     while (got < 0 && errno == EINTR);
-    /* Where SIGCHLD is ignored, or another part of the program waits for every child, the child has ended and its
-     * exit code is lost: what it left in shared memory tells whether it had finished. */
+    /* If SIGCHLD is ignored, or another part of the program waits for every child, the exit code of the child is lost.
+     * Then only shared->finished tells whether the child had finished. */
     if (got < 0 && errno != ECHILD)
         return diag_error(diag, at, STATUS_SYSTEM, "cannot wait for the simulation: %s",
                           strerror(errno));
@@ -86,7 +86,8 @@ static enum status wait_child(pid_t child, const struct child_shared *shared, co
 static enum status run_forked(struct scheduler *scheduler, const struct child_run *run,
                               const char *name, struct diag *diag)
 {
-    fflush(stdout); /* SimGrid flushes it in the child, with whatever the parent left there */
+    /* otherwise SimGrid would print the parent's pending output a second time in the child */
+    fflush(stdout);
     pid_t parent = getpid(), child = fork();
     if (child < 0)
         return diag_error(diag, (struct loc){.name = name}, STATUS_SYSTEM,

@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-/* Rows of the trace, before they are in order. */
+/* Rows of the trace, before they are sorted. */
 struct instance {
     double start_s, end_s;
     uint32_t rank, op;

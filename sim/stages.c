@@ -7,7 +7,8 @@
 static double busy_of(const struct waterfall *w)
 {
     double busy = 0;
-    for (int cause = 0; cause < CAUSE_ALL_TO_ALL; cause++) /* causes of kernels come first */
+    /* the causes before CAUSE_ALL_TO_ALL are those of kernels */
+    for (int cause = 0; cause < CAUSE_ALL_TO_ALL; cause++)
         busy += w->cause_s[cause];
     return busy;
 }

@@ -20,10 +20,11 @@ struct stages {
     double to_useful, to_step; /* the bubble: idle time over busy time, and over the step */
 };
 
-/* Fills *stages from a simulated step. peak as in waterfall_make(). */
+/* Fills *stages from a simulated step. peak: as for waterfall_make(). */
 void stages_make(struct stages *stages, const struct ir *ir, const struct sim_result *result,
                  struct waterfall_peak peak);
-/* Does waterfall_take_documents() for every stage. `result` as given to stages_make(); `even` has the same stages. */
+/* Does waterfall_take_documents() for every stage. `result` is the one that stages_make() was given; `uniform` has the
+ * same stages. */
 void stages_take_documents(struct stages *stages, const struct stages *uniform,
                            const struct sim_result *result);
 /* True if every waterfall adds up to the step, which those of a short list may not. */

@@ -8,21 +8,24 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Thousands of intervals must add up to the step to the last digits that a double shows. */
+/* The seconds of thousands of intervals are summed, and the sum must equal the step in all digits that are printed. */
 typedef long double wide;
 
 struct maker {
     const struct ir *ir;
     uint32_t op_begin, op_count;
     const double *start_s, *end_s; /* of the rank's ops */
-    uint32_t *before;              /* the op before each on its stream; of HOST_SYNC the awaited */
-    uint32_t *holder;              /* the last op before each that held the host */
+    /* [ops] the op before each on its stream; for a HOST_SYNC, the op that it waits for */
+    uint32_t *before;
+    uint32_t *holder; /* [ops] the last op before each that blocked the host */
     struct waterfall_peak peak;
-    wide *at_peak_s;                         /* per shape: its flops; 0: it has none */
+    /* [shapes] seconds of its flops at peak; 0: it has no flops */
+    wide *at_peak_s;
     double rounding_s;                       /* dates that differ by less are the same */
     double first_backward_s, last_forward_s; /* kernels' start and end; infinite: none */
     bool in_pipeline;                        /* the rank sends or receives as a stage does */
-    uint32_t gap_times;                      /* how often the gap is there that is explained */
+    /* the number of times that the gap which is being explained occurs */
+    uint32_t gap_times;
     wide cause_s[CAUSE_COUNT];
 };
 
@@ -86,17 +89,17 @@ static enum cause cause_of(const struct ir *ir, uint32_t op)
     case WORK_REDUCE:
     case WORK_BROADCAST:
     case WORK_SCATTER:
-        if (region == REGION_OFFLOAD) /* what one rank copies for all */
+        if (region == REGION_OFFLOAD) /* copies that one rank makes for all */
             return CAUSE_OFFLOAD;
         return region == REGION_WEIGHTS || region == REGION_OPTIMIZER ? CAUSE_WEIGHTS
                                                                       : CAUSE_GATHER;
     case WORK_HOST_SYNC:
     case WORK_BARRIER:
         return CAUSE_HOST;
-    case WORK_ADAMW: /* on a host stream */
+    case WORK_ADAMW: /* AdamW on a host stream */
         return CAUSE_OPTIMIZER;
     default:
-        return CAUSE_OFFLOAD; /* copies, and whatever runs on a host stream */
+        return CAUSE_OFFLOAD; /* copies, and all work on a host stream */
     }
 }
 
@@ -316,7 +319,8 @@ static double run_until(struct maker *m, struct running *r, double from_s, doubl
                 first = i;
         double end_s = m->end_s[r->row[first]], to_s = end_s < until_s ? end_s : until_s;
         wide share_s = (wide)to_s - (wide)from_s;
-        if (r->count > 1) /* a division takes longer than all the rest */
+        /* the division takes longer than the rest of the loop, so it is skipped where it changes nothing */
+        if (r->count > 1)
             share_s /= r->count;
         for (uint32_t i = 0; i < r->count; i++)
             r->share_s[i] += share_s;
@@ -365,7 +369,8 @@ bool waterfall_adds_up(const struct waterfall *waterfall)
 
 void waterfall_take_documents(struct waterfall *w, const struct waterfall *uniform)
 {
-    double longer_s = 0, grown_s = 0; /* of all causes of waiting, and of those that are longer */
+    /* longer_s: by how much longer the rank waits in all; grown_s: the sum over those causes of waiting that grew */
+    double longer_s = 0, grown_s = 0;
     for (int c = CAUSE_ALL_TO_ALL; c < CAUSE_COUNT; c++) {
         double by_s = w->cause_s[c] - uniform->cause_s[c];
         longer_s += by_s;

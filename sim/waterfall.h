@@ -43,7 +43,7 @@ struct waterfall {
     double cause_s[CAUSE_COUNT];
 };
 
-/* The device's peak, and which share of a kernel's flops the model needs. */
+/* The device's peak, and the shares of a kernel's flops that the model does not need. */
 struct waterfall_peak {
     double flop_per_s; /* the device's, finite and above 0 */
     /* The share of the flops of matrix products in layers, and in the head, that the model does not need:

@@ -39,7 +39,7 @@ static void find_top(const struct memory_changes *c, const struct live_buffers *
     free(live);
 }
 
-/* Adds the growth of the copies at a gap to the live bytes. */
+/* Adds to the live bytes the growth of all copies that a gap leaves out. */
 static void pass_gap(const struct memory_gap *gap, uint64_t live[MEMORY_COUNT],
                      uint64_t category[MEMORY_COUNT][CATEGORY_COUNT])
 {
@@ -83,13 +83,13 @@ static void find_peaks(const struct memory_changes *c, const struct live_buffers
 
 /* ---- host memory over the ranks of a node ---- */
 
-/* Buffers in host memory of each class and their changes, kept until the nodes are added up. */
+/* The host buffers and their changes, by class of ranks, until they are summed over the ranks of each node. */
 struct host_changes {
     struct live_buffers *live_buffers;
     struct memory_changes *of_class;
 };
 
-/* Adds the changes of `times` ranks, and their buffers. */
+/* Adds the changes and the buffers of a class to *sum and *all, once for each of `times` ranks. */
 static void add_ranks(struct memory_changes *sum, struct live_buffers *all,
                       const struct memory_changes *of, const struct live_buffers *own,
                       uint32_t times)
@@ -251,7 +251,7 @@ void memory_trace(const struct ir *ir, const struct sim_result *result, uint32_t
         live[of->memory][of->category] += (uint64_t)memory_change_bytes(change, &live_buffers);
         touched[of->memory][of->category] = true;
         if (i + 1 < changes.count && changes.row[i + 1].time_s == change->time_s)
-            continue; /* one row per date */
+            continue; /* the trace has one row per date */
         for (int m = 0; m < MEMORY_COUNT; m++)
             for (int k = 0; k < CATEGORY_COUNT; k++) {
                 if (!touched[m][k])

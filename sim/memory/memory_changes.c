@@ -28,7 +28,9 @@ void live_buffers_init(struct live_buffers *l, const struct ir *ir, uint32_t rol
     const struct role *r = &ir->role[role];
     const struct buffer_table *b = &ir->buffer;
     uint32_t *writer = first_writers(ir, r);
-    uint32_t *next = heap_zalloc(r->op_count + 2u, sizeof *next); /* of writer - 1: 0 for none */
+    /* buffers by first writer: index writer + 1, and 0 for those that are live from the start; shifted by one for the
+     * counting sort */
+    uint32_t *next = heap_zalloc(r->op_count + 2u, sizeof *next);
     *l = (struct live_buffers){.row = heap_alloc(b->count + 1u, sizeof *l->row)};
     for (uint32_t i = 0; i < b->count; i++) {
         bool persistent = liveness_persistent(ir, i);
@@ -168,10 +170,10 @@ static double free_date_s(const struct ir *ir, const double *end_s, uint32_t buf
     return count > 0 ? end_s[*op] : -1;
 }
 
-/* For each op, a list of the lifetimes that end with it. */
+/* For each op, a list of the buffers that stop being live when it ends. */
 struct leaving {
-    uint32_t *first; /* per op of the class: a lifetime; IR_NONE */
-    uint32_t *next;  /* per lifetime */
+    uint32_t *first; /* [op_count] a row of the live buffers; IR_NONE: none */
+    uint32_t *next;  /* [rows of the live buffers] the next row in the same list; IR_NONE: none */
 };
 
 static void add(struct memory_change *row, size_t *at, uint32_t i, double time_s, uint32_t op,
@@ -199,7 +201,8 @@ void memory_changes_of_class(struct memory_changes *c, const struct ir *ir,
     /* The rows list the buffers that live throughout, then the starts of each stream, then the ends of each stream. */
     size_t *begin = heap_zalloc(2 * (size_t)streams + 1, sizeof *begin), *start = begin,
            *end = begin + streams;
-    bool *brief = heap_zalloc(l->count + 1u, sizeof *brief); /* gone at the date it came */
+    /* a buffer that stops being live at the date at which it starts */
+    bool *brief = heap_zalloc(l->count + 1u, sizeof *brief);
     for (uint32_t i = l->count; i-- > persistent;) {
         const struct live_buffer *row = &l->row[i];
         start[stream[row->writer]]++;

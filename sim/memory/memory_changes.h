@@ -25,11 +25,13 @@ enum memory_change_kind {
     MEMORY_CHANGE_BRIEF
 }; /* BRIEF: gone at the date it came */
 
-/* One buffer that starts or stops being live. There are millions of them, so bytes stand with the lifetime. */
+/* One buffer that starts or stops being live. There are millions of changes, so a change has only the number of the
+ * buffer's row, which has its bytes. */
 struct memory_change {
     double time_s;
-    uint32_t op; /* the op that starts, or that ended last; IR_NONE: the start of the step */
-    uint32_t row : 30, kind : 2; /* row of the lifetimes */
+    /* the op that starts when the buffer starts, or the op whose end ends it; IR_NONE: the start of the step */
+    uint32_t op;
+    uint32_t row : 30, kind : 2; /* row: of live_buffers; kind: enum memory_change_kind */
 };
 
 /* Returns the bytes by which a change changes the live bytes. */

@@ -11,7 +11,8 @@
 struct memory_gap {
     size_t at;      /* row of the first change after the copies; may be the number of changes */
     double shift_s; /* seconds of all copies, by which that change comes later */
-    int64_t growth[MEMORY_COUNT][CATEGORY_COUNT]; /* of all copies */
+    /* by which all copies together grow the live bytes */
+    int64_t growth[MEMORY_COUNT][CATEGORY_COUNT];
 };
 
 /* Finds the gaps of a class's role in its list of changes: *gaps is on the heap, *count is their number. Returns

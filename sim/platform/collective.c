@@ -10,7 +10,8 @@ static const double tree_efficiency = 0.92;
 
 /* ---- all-to-all ---- */
 
-/* How far apart two members of a domain are: on one switch (always without FABRIC_PCIE), on one socket, or neither. */
+/* How far apart two members of a domain are: on one PCIe switch, on one socket, or on two sockets. Without FABRIC_PCIE
+ * all members count as on one switch. */
 enum { NEAR_SWITCH, NEAR_SOCKET, NEAR_FAR, NEAR_COUNT };
 
 static int nearness(const struct platform *p, uint32_t a, uint32_t b)
@@ -25,7 +26,8 @@ static int nearness(const struct platform *p, uint32_t a, uint32_t b)
     return c->socket_of_switch[switch_a] == c->socket_of_switch[switch_b] ? NEAR_SOCKET : NEAR_FAR;
 }
 
-/* The parts of a cap's key: caps of one group's flows differ by the rank and the peers it exchanges with. */
+/* What a cap of a rank's flows limits: the flow to one peer (CAP_PAIR), the flows to all peers of one nearness (from
+ * CAP_NEAR on), or the flows to other domains (from CAP_NETWORK on). */
 enum { CAP_PAIR, CAP_NEAR, CAP_NETWORK = CAP_NEAR + NEAR_COUNT, CAP_STRIDE = CAP_NETWORK + 2 };
 
 static uint32_t cap_index(uint32_t rank, uint32_t peer_or_zero, int what)
@@ -116,7 +118,7 @@ struct form {
     const struct work *work;
     const struct members *members;
     uint32_t key;
-    double bytes; /* send buffer of one rank */
+    double bytes; /* bytes of the send buffer of one rank */
 };
 
 /* Returns the seconds of the part inside the domains, which are added to those between the domains: channels take one
@@ -191,7 +193,8 @@ static double broadcast(const struct form *f)
                : rings_latency_s(f->platform, f->members);
 }
 
-/* The root's part of an all-to-all inside its domain; to each member of another a message. */
+/* Adds a scatter: inside its domain the root sends as in an all-to-all; to each member of another domain it sends a
+ * message. Returns the latency. */
 static double scatter(const struct form *f)
 {
     const struct members *m = f->members;
@@ -242,7 +245,7 @@ double collective_make(struct platform *platform, struct flow_table *flows, cons
                        const struct members *members, uint32_t key)
 {
     if (members->count < 2 || work->kind == WORK_BARRIER)
-        return 0; /* what the host calls of a barrier take is in their issue time */
+        return 0; /* no flows: the host's calls for a barrier are in its issue time */
     assert(forms[work->kind]);
     if (platform->cluster->fabric.kind == FABRIC_LOOPBACK)
         return loopback_collective(platform, flows, work, members->member, members->count);

@@ -29,9 +29,9 @@ static struct fetch fetch_of(const struct work *work, uint32_t members, bool roo
         return (struct fetch){n, n * bytes, 0};
     case WORK_REDUCE_SCATTER: /* n slices are read, one is written */
         return (struct fetch){0, 0, (bytes + bytes / n) / 2};
-    case WORK_ALL_REDUCE: /* that, then everybody fetches the other slices */
+    case WORK_ALL_REDUCE: /* the reduce-scatter, after which every rank fetches the other slices */
         return (struct fetch){n - 1, (n - 1) / n * bytes, (bytes + bytes / n) / 2};
-    case WORK_SCATTER: /* of the root's buffer its own part, the root too */
+    case WORK_SCATTER: /* every rank, the root too, fetches its own part of the root's buffer */
         return (struct fetch){1, bytes / n, 0};
     case WORK_REDUCE: /* n buffers are read, one is written */
         return root ? (struct fetch){0, 0, (n * bytes + bytes) / 2} : (struct fetch){0};

@@ -27,7 +27,7 @@ void flow_table_release(struct flow_table *flows)
 
 /* ---- links by (kind, a, b) ---- */
 
-/* Returns the index of a list of links of one kind: the rank or node that they belong to. */
+/* Returns the number under which a link is listed among the links of its kind: the rank or node that it belongs to. */
 static uint32_t index_of(enum link_kind kind, uint32_t a, uint32_t b)
 {
     if (kind != LINK_CAP)
@@ -101,7 +101,7 @@ void route_link(struct platform *platform, struct flow_table *flows, enum link_k
     flows->link_begin[flows->count] = flows->link_count;
 }
 
-/* ---- where things hang ---- */
+/* ---- where GPUs, NICs and memories are attached ---- */
 
 static uint32_t node_of(const struct platform *p, uint32_t rank)
 {
@@ -179,7 +179,8 @@ void route_fabric(struct platform *platform, struct flow_table *flows, uint32_t 
     }
 }
 
-/* The other direction of a link between sockets is the peers' half. */
+/* Adds links of both directions, but the link between sockets only towards the peer: the peer's own call adds the other
+ * direction. */
 void route_exchange(struct platform *platform, struct flow_table *flows, uint32_t rank,
                     uint32_t peer)
 {

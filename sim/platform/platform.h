@@ -22,7 +22,7 @@ enum link_kind {
     LINK_DEVICE,
     LINK_PAIR,       /* a, b: ranks. Mesh fabrics: from a to b */
     LINK_LANES_UP,   /* a: rank. PCIe lanes from the GPU */
-    LINK_LANES_DOWN, /* to the GPU */
+    LINK_LANES_DOWN, /* a: rank. PCIe lanes to the GPU */
     LINK_UPLINK_UP,  /* a: node, b: PCIe switch. To the socket */
     LINK_UPLINK_DOWN,
     LINK_MEMORY,  /* a: node, b: socket. Host memory, reads and writes together */
@@ -43,7 +43,8 @@ enum link_kind {
     LINK_KIND_COUNT
 };
 
-/* The second number of a LINK_CAP, whose lower bits count up from 0: of a rank, or of a rank's peers. */
+/* The second number of a LINK_CAP is PLATFORM_CAP_PAIR | (rank * PLATFORM_CAP_PEERS + peer) for a cap of a rank towards
+ * one peer; other caps are numbered from 0. */
 #define PLATFORM_CAP_PAIR 0x80000000u
 enum { PLATFORM_CAP_PEERS = 1024 };
 

@@ -12,14 +12,15 @@
 struct members {
     uint32_t count;
     const uint32_t *member; /* in the order of their index; borrowed */
-    uint32_t *rank;         /* grouped by domain, in index order within one */
+    /* the members grouped by domain, in the order of their index inside each */
+    uint32_t *rank;
     uint32_t domain_count;
     struct domain_span {
         uint32_t begin, count; /* rows of rank[] */
         bool planned; /* its links take part; false: it is a replica of one that is planned */
     } * domain;
     uint32_t largest; /* members of the largest domain */
-    uint32_t rings;   /* between domains */
+    uint32_t rings;   /* number of rings between domains */
     /* [domain_count][largest]: row d has the members through which the rings leave domain d */
     uint32_t *exit_rank;
 };

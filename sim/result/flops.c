@@ -1,4 +1,4 @@
-/* The flops that all ranks execute. */
+/* Counts the flops that all ranks execute. */
 #include "sim/result/sim_result.h"
 
 #include "schedule/ir/visible.h"

@@ -26,7 +26,7 @@ enum { SIM_TOP_BUFFERS = 8 };
 struct sim_peak {
     uint64_t bytes;
     double time_s;
-    uint32_t op; /* the op whose start made it so; IR_NONE: before the first op */
+    uint32_t op; /* the op at whose start the memory held the most; IR_NONE: before the first op */
     uint64_t category_bytes[CATEGORY_COUNT];
     uint32_t top_count;
     struct sim_live {
@@ -54,7 +54,8 @@ struct sim_counts {
     uint64_t op_instances; /* number of (rank, op) pairs of the schedule that the result
                               represents */
     uint64_t simulated;    /* of those, the ones that were executed */
-    uint64_t flows; /* started; with exact in SimGrid all of them (sim/scheduler/uncontended.h) */
+    /* flows that were started; with `exact`, SimGrid moves all of them (sim/scheduler/uncontended.h) */
+    uint64_t flows;
     uint64_t timers;
     double events_s; /* processor seconds of the event loop */
 };
@@ -78,11 +79,11 @@ struct sim_result {
     struct sim_peak (*peak)[MEMORY_COUNT];   /* [class_count] */
     struct sim_node_peak host[MEMORY_COUNT]; /* over the nodes; HBM's stays zero */
 
-    struct sim_link_load
-        *load; /* idle links left out; each row is as many links as there are replicas */
+    /* idle links are left out; each row counts for as many links as there are replicas */
+    struct sim_link_load *load;
     size_t load_count, busiest; /* row of the busiest */
-    uint32_t
-        replicas; /* parts of the machine that do the same (sim/traffic/replicas.h); 1 or more */
+    /* number of parts of the machine that do the same as the simulated one, itself included (sim/traffic/replicas.h) */
+    uint32_t replicas;
     const char *busiest_name; /* "node 0 gpu 3 fabric out"; NULL: no link carried anything */
 
     struct sim_counts counts;

@@ -39,7 +39,8 @@ static bool find_waiting(const struct scheduler *s, uint32_t rank_index, uint32_
     return false;
 }
 
-/* Finds the first side that has not arrived, among the events in which the op waits. False: all have arrived. */
+/* Finds the first rank that has not arrived at one of the events in which the op waits. Returns false if all have
+ * arrived. */
 static bool find_missing(const struct scheduler *s, uint32_t rank_index, uint32_t op,
                          const struct side **missing, uint32_t *place)
 {
@@ -94,7 +95,7 @@ static void explain_chain(const struct scheduler *s, uint32_t rank_index, uint32
     }
 }
 
-/* Explains a deadlock in which no rank waits for another: an op waits for one that comes later. */
+/* Explains a deadlock in which no rank waits for another rank: an op waits for an op that comes later in the list. */
 static void explain_order(const struct scheduler *s, struct text *why)
 {
     for (uint32_t c = 0; c < s->rank_state_count; c++) {

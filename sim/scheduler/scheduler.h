@@ -32,9 +32,8 @@ struct schedule_times {
 struct scheduler *scheduler_new(const struct traffic *traffic, const struct fold *fold);
 void scheduler_free(struct scheduler *s);
 
-/* Runs the step, once; the arrays are the caller's. On STATUS_BAD_INPUT (the schedule cannot end)
- * and STATUS_SYSTEM (the engine failed), *why holds one comm class without a comm class end. May be called once per
- * process when there are flows. */
+/* Runs the step, once; the arrays are the caller's. On STATUS_BAD_INPUT (the schedule cannot end) and STATUS_SYSTEM
+ * (the engine failed), *why holds one line without a line end. May be called once per process when there are flows. */
 enum status scheduler_run(struct scheduler *s, struct schedule_times *times, struct text *why);
 
 #endif

@@ -102,7 +102,8 @@ static void build_p2p(struct scheduler *s, struct rank_state *r)
 {
     const struct traffic *traffic = s->traffic;
     const struct program *p = &s->program[r->role];
-    for (int filling = 0; filling < 2; filling++) /* the first time they are counted */
+    /* the first pass counts them, the second lists them */
+    for (int filling = 0; filling < 2; filling++)
         for (uint32_t row = 0; row < p->op_count; row++) {
             uint32_t id = p->op_begin + row, comm = traffic->op_comm[id];
             if (comm == IR_NONE16 || traffic->comm[comm].kind != COMM_P2P ||
@@ -162,7 +163,8 @@ struct scheduler *scheduler_new(const struct traffic *traffic, const struct fold
     s->traffic = traffic;
     s->fold = fold;
     s->has_flows = fold->flow_begin[traffic->transfer_count] > 0;
-    s->program = arena_array(&s->arena, roles + 1u, sizeof *s->program); /* the last is empty */
+    /* the last one is empty, for ranks without a role */
+    s->program = arena_array(&s->arena, roles + 1u, sizeof *s->program);
     for (uint32_t r = 0; r < roles; r++)
         build_program(s, r);
     build_runners(s);

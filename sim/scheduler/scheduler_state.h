@@ -17,22 +17,22 @@ struct rank_state {
     uint32_t rank, role;
     size_t row;        /* of its ops in the arrays per op */
     uint32_t issued;   /* ops [0, issued) have been issued */
-    uint32_t held;     /* the op that holds the host; IR_NONE: none */
+    uint32_t held;     /* the op that blocks the host; IR_NONE: none */
     double host_s;     /* date until which the host has worked */
     uint32_t ended;    /* ops that have ended */
     uint32_t *send;    /* [comm_count] channel class, or IR_NONE */
     uint32_t *receive; /* [comm_count] of shifts */
     struct beside {
         uint32_t op;        /* on the compute stream, and begun or about to begin; IR_NONE: none */
-        bool by_memory;     /* the memory's bandwidth limits the op; else the multiprocessors do */
+        bool by_memory;     /* memory bandwidth limits the op; false: the multiprocessors do */
         double left_s;      /* seconds left of the op if no message runs */
         double since_s;     /* date of left_s; of an op that has not begun: when it begins */
         double end_s;       /* when it ends if no message starts or ends before */
         struct taken taken; /* by the messages that run */
         uint32_t place;     /* in scheduler.ending */
     } beside;
-    /* [op_count] of a send or receive: its position among those of its channel that the rank runs; NULL: the rank runs
-     * none */
+    /* [op_count] for a send or receive: its position among those of its channel that the rank runs. NULL: the rank runs
+     * no sends or receives. */
     uint32_t *place;
 };
 
@@ -45,14 +45,15 @@ struct side {
 
 /* The n-th rendezvous on a channel class. */
 struct event {
-    double date_s;     /* the last arrival so far; if `alone`: when the flows started */
-    uint32_t left;     /* sides that have not arrived; then flows that the engine moves */
+    double date_s; /* the last arrival so far; if `alone` is set: when the flows started */
+    /* the number of sides that have not arrived; once all have, the number of flows that the engine moves */
+    uint32_t left;
     bool moves;        /* flows have started */
-    bool alone;        /* moves outside the engine: sim/scheduler/uncontended.h */
+    bool alone;        /* the flows run outside the engine (sim/scheduler/uncontended.h) */
     uint32_t transfer; /* IR_NONE: no side has arrived */
 };
 
-/* When an event starts its flows, or ends. */
+/* A date at which an event starts its flows, or ends. */
 struct queued_event {
     double date_s;
     size_t event;
@@ -85,7 +86,8 @@ struct scheduler {
     struct program *program; /* [role_count] */
     uint32_t rank_state_count;
     struct rank_state *rank_state;
-    uint32_t *ending; /* ranks with a kernel beside messages: a heap, the earliest end first */
+    /* the ranks whose kernels run while messages do: a heap, the earliest end first */
+    uint32_t *ending;
     uint32_t ending_count;
 
     struct channel_state *channel; /* [channel_class_count] */
@@ -94,7 +96,7 @@ struct scheduler {
     size_t event_count;
     struct event *event; /* per channel class and place; made when the run begins */
     uint16_t *left;      /* per row */
-    bool has_flows;      /* else there is no engine */
+    bool has_flows;      /* false: no flow needs the engine, which is not started */
     struct event_queue event_queue;
 
     /* Uncontended flows; unused with fold->exact. */
@@ -111,7 +113,7 @@ struct scheduler {
     } * ready; /* a stack of ops that may start */
     size_t ready_count, ready_capacity;
 
-    struct text *why; /* the first thing that went wrong while events ran */
+    struct text *why; /* the first error that occurred while events ran */
 };
 
 /* Returns the number of an op among those of its channel: the sides' ops of equal numbers meet. */

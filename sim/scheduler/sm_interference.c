@@ -1,6 +1,6 @@
 #include "sim/scheduler/sm_interference.h"
 
-/* ---- the ends by date: a heap of ranks, each of which knows its place ---- */
+/* ---- a heap of ranks by the end of their kernels; each rank knows its place in it ---- */
 
 static bool ends_before(const struct scheduler *s, uint32_t a, uint32_t b)
 {
@@ -37,8 +37,8 @@ static void move_down(struct scheduler *s, uint32_t place, uint32_t rank_index)
     put(s, place, rank_index);
 }
 
-/* Returns the share that the kernel gets of what limits it. Messages never take more than half, because they would have
- * to wait themselves. */
+/* Returns the rate at which the kernel advances: the share of the resource that limits it. It is at least a half,
+ * because messages would have to wait themselves if they took more. */
 static double speed(const struct beside *b)
 {
     double taken = b->by_memory ? b->taken.memory : b->taken.sms;

@@ -14,9 +14,9 @@
 void interference_start(struct scheduler *s, uint32_t rank_index, uint32_t op, double date_s,
                         double seconds, bool by_memory);
 
-/* From now on, messages take more of the rank (sign 1), or less (sign -1). held_s: for how long they have held the
- * multiprocessors already, without moving bytes; the kernel that runs now, if they limit it, is delayed by what that
- * took. */
+/* Adds `taken` to what messages take of the rank (sign 1), or subtracts it (sign -1). held_s: seconds for which the
+ * messages have already held the multiprocessors without moving bytes; a running kernel that the multiprocessors limit
+ * is delayed by what that took. */
 void interference_take(struct scheduler *s, uint32_t rank_index, struct taken taken, double sign,
                        double held_s);
 

@@ -22,7 +22,7 @@
 #include "sim/traffic/traffic.h"
 
 struct fold {
-    bool exact; /* every rank is a class of its own, and all flows are the engine's */
+    bool exact; /* every rank is a class of its own, and the engine moves all flows */
     uint32_t class_count;
     uint32_t *class_of_rank; /* [rank_count] classes are numbered by their lowest rank */
     uint32_t *rank_of_class; /* [class_count] the lowest rank */

@@ -25,11 +25,11 @@ struct folder {
     const struct pruned *pruned;
     const struct fold_network *network;
     uint32_t *component_of_link, *component_of_flow;
-    struct index flows; /* by component */
-    struct index users; /* flows by link */
-    bool *chosen;       /* components */
-    uint32_t *keep;     /* [flow count] copies of each flow that run */
-    uint32_t *stand_in; /* the link that a link's flows cross in the network */
+    struct index flows; /* the flows of each component */
+    struct index users; /* the flows that cross each link */
+    bool *chosen;       /* [components] the component is simulated */
+    uint32_t *keep;     /* [flow count] number of copies of each flow that are simulated */
+    uint32_t *stand_in; /* [link count] the link that replaces a link in the simulated network */
 };
 
 /* Marks components until every class of flows has a member in one. */
@@ -71,26 +71,28 @@ static uint64_t divisor(uint64_t a, uint64_t b)
     return a;
 }
 
-/* number / r */
+/* Returns number / r. */
 static struct ratio divide(uint64_t number, struct ratio r)
 {
     uint64_t over = number * r.under, common = divisor(over, r.over);
     return (struct ratio){over / common, r.over / common};
 }
 
-/* n(L, F): flows of class `flow` on each link of class `link`. */
+/* The number n(L, F) of flows of class `flow` on each link of class `link`. */
 struct entry {
     uint32_t link, flow, count;
 };
 
-/* The factors found for one component, and scratch space by class. */
+/* The factors that were found for one component, and scratch arrays indexed by class. */
 struct quotient {
     struct entry *entry; /* one per pair of classes that meet */
     size_t count, capacity;
     struct ratio *divide_link, *copies; /* s(L) [link_classes], k(F) [flow_classes] */
-    uint32_t *first_link;               /* [link_classes] */
-    uint32_t *members, *times;          /* [flow_classes] */
-    uint64_t scale;                     /* of k(F), so that all are whole */
+    uint32_t *first_link;               /* [link_classes] the first link of each class */
+    /* [flow_classes] the flows of each class, and the copies of each flow that run */
+    uint32_t *members, *times;
+    /* the common factor by which all k(F) become whole numbers */
+    uint64_t scale;
 };
 
 static void quotient_init(struct quotient *q, const struct fold_network *network)
@@ -250,7 +252,7 @@ static void choose_flows(struct folder *f, struct fold *fold)
 
 /* ---- what the scheduler reads ---- */
 
-/* Paths of the flows that are kept, each link once. */
+/* Lists the links that each kept flow crosses, each link once. */
 static void list_links(struct folder *f, struct fold *fold)
 {
     uint32_t flows = f->traffic->flows.count, filled = 0;

@@ -22,7 +22,7 @@ static bool is_rotatable(enum work_kind kind)
     case WORK_ALL_GATHER:
     case WORK_REDUCE_SCATTER:
     case WORK_ALL_REDUCE:
-    case WORK_BROADCAST: /* a ring through all members, wherever its root is */
+    case WORK_BROADCAST: /* a ring through all members, whatever the root is */
     case WORK_REDUCE:
     case WORK_BARRIER:
         return true;
@@ -31,7 +31,7 @@ static bool is_rotatable(enum work_kind kind)
     }
 }
 
-/* Returns a bit mask of the listed axes; only_sets: only those listed with some of their coordinates. */
+/* Returns a bit mask of the listed axes; only_sets: only of those of which some coordinates are listed. */
 static uint32_t listed_axes(const struct axis_set *axis, uint32_t count, bool only_sets)
 {
     uint32_t axes = 0;
@@ -49,7 +49,7 @@ static uint32_t document_axes(const struct ir *ir)
     return documents_are_alike(&ir->documents, replicas) ? axes : axes | dp;
 }
 
-/* Returns a bit mask of the axes whose coordinates do not all do the same. */
+/* Returns a bit mask of the axes along which some ranks do other work than others. */
 static uint32_t uneven_axes(const struct ir *ir)
 {
     uint32_t axes = 0;
@@ -79,7 +79,7 @@ struct mesh replicas_mesh(const struct ir *ir, const struct cluster *cluster)
     for (uint32_t a = mesh.axis_count; a-- > 0;) {
         uint32_t size = mesh.axis[a].size, by = uneven >> a & 1 ? size : 1;
         while (by < size && (by * stride % part != 0 || size % by != 0))
-            by++; /* up to the shortest rotation that maps parts onto parts */
+            by++; /* grows to the shortest rotation that maps parts onto parts */
         mesh.axis[a].size = by;
         stride *= size;
     }

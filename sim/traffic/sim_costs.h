@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Seconds per shape of the schedule, worked out by the caller (rows as in ir->shape). */
+/* Seconds per shape of the schedule, computed by the caller (rows as in ir->shape). */
 struct sim_costs {
     /* For shapes whose duration depends on the rank (attention over documents): [shape_count] arrays of seconds,
      * indexed by place (schedule/ir/visible.h), NULL for other shapes; NULL: there are no such shapes. work_s has the
@@ -24,7 +24,8 @@ struct sim_costs {
     const double *return_s;
     /* [shape_count] bytes that ops on host streams move through host memory, shared with copies; NULL: none */
     const double *host_bytes;
-    double collective_launch_s; /* added before the bytes of every communication op move */
+    /* seconds between the start of a communication op and its first bytes */
+    double collective_launch_s;
 };
 
 struct sim_options {

@@ -8,8 +8,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Dates closer than this are one date: SimGrid joins events within 1e-12 s, and sums of dates are rounded. A
- * date of the whole list adds up more periods, so find_periods() widens the tolerance in proportion to its ops. */
+/* Dates that differ by no more than this are one date: SimGrid joins events within 1e-12 s, and sums of dates are
+ * rounded. A date of the whole list is a sum of more periods, so find_periods() widens the tolerance in proportion to
+ * the list's ops. */
 #define SAME_S 1e-11
 #define SAME_SHARE 1e-11
 /* Events that begin within this share of a period before its end belong to the next period. */
@@ -21,7 +22,7 @@ struct steady {
     const struct fold *fold;
     struct steady_times times;
     double *period_s; /* per run: from one iteration to the next */
-    double *before_s; /* per run: the copies of the role's runs before it */
+    double *before_s; /* [runs] the seconds that the copies of the role's earlier runs take */
     double same_s;
 };
 
@@ -114,8 +115,8 @@ static double first_event_s(const struct steady *x, uint32_t gap)
     return first_s;
 }
 
-/* True if all events that are open during the period from from_s on belong to the runs, up to the iteration after the
- * gap. *lag: by how many iterations the earliest of these events lies before that iteration. */
+/* True if all events that are open during the period that begins at from_s belong to the runs, up to the iteration
+ * after the gap. *lag: the number of iterations by which the earliest of these events lies before that iteration. */
 static bool is_alone(const struct steady *x, uint32_t gap, double from_s, double period_s,
                      uint32_t *lag)
 {
@@ -187,18 +188,20 @@ static double shift_s(const struct steady *x, uint32_t role, uint32_t op)
            (op >= begin_of(run, run->gap) ? x->repeats->copies * period_of(x, run) : 0);
 }
 
-/* The check of a class's ops in the order of the whole list; of the left-out copies, only the first and the last. */
+/* The check of one class of ranks: its ops in the order of the whole list; of the copies that are left out, only the
+ * first and the last are checked. */
 struct check {
     const struct steady *x;
     struct steady_times t;
     uint32_t rank, role;
-    double host_s;  /* when the host comes to the next op */
-    double *last_s; /* per stream: when its last op ends */
+    double host_s;  /* date at which the host issues the next op */
+    double *last_s; /* [streams] date at which the stream's last op ends */
     uint64_t
         *needed; /* per op of the image, of the first copy: which needs its start is the end of */
 };
 
-/* Returns when, in the whole list, the op ends that copy number `copy` of op `from` refers to as `op`. */
+/* Returns the date in the whole list at which an op ends on which another op waits. The waiting op is copy number
+ * `copy` of op `from`, which names the awaited op as `op`. */
 static double end_seen_s(const struct check *c, uint32_t from, uint32_t copy, uint32_t op)
 {
     const struct repeats *r = c->x->repeats;
@@ -260,8 +263,9 @@ static bool copy_is_right(struct check *c, const struct repeat_run *run, uint32_
     return true;
 }
 
-/* Advances the host and the streams by `left_out` copies, to the start of the last copy: each stream that the ops use
- * by a period for each copy; the host too if an op holds it, else by host_s for each. */
+/* Advances the dates of the host and of the streams by `left_out` copies, to the start of the last copy. Each stream
+ * that the ops use, and the host if an op blocks it, advances by a period for each copy; a host that is never blocked
+ * advances by host_s for each copy. */
 static void leave_out(struct check *c, const struct repeat_run *run, uint32_t left_out,
                       double host_s)
 {
@@ -344,7 +348,7 @@ static bool find_periods(struct steady *x)
     for (uint32_t i = 1; i < r->run_count; i++)
         if (r->run[i].role == r->run[i - 1].role)
             x->before_s[i] = x->before_s[i - 1] + r->copies * x->period_s[i - 1];
-    /* sums of many periods */
+    /* a date is a sum of many periods, and its rounding grows with their number */
     x->same_s += x->same_s * repeats_ops(r, REPEATS_ALL_ROLES, ir->op.count) / ir->op.count;
     return true;
 }

@@ -10,7 +10,7 @@
 #include "sim/traffic/fold.h"
 #include "sim/traffic/traffic.h"
 
-/* Start and end of every op, one class of ranks (struct fold) after the other. */
+/* The start and end of every op, for one class of ranks (struct fold) after the other. */
 struct steady_times {
     double *start_s, *end_s;
 };

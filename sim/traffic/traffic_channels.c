@@ -42,7 +42,7 @@ static void add_collective_channels(struct traffic *traffic, uint32_t l)
              instances = group_instances(&traffic->mesh, group);
     for (uint32_t i = 0; i < instances; i++) {
         if (!has_ops(traffic, group_member(&traffic->mesh, group, i, 0), l))
-            continue; /* then no member has: traffic_check_groups() */
+            continue; /* then no member has ops: traffic_check_groups() makes sure of it */
         uint32_t channel = add_channel(traffic, l);
         for (uint32_t k = 0; k < size; k++) {
             uint32_t rank = group_member(&traffic->mesh, group, i, k);
@@ -82,7 +82,8 @@ static void add_rank_channels(struct traffic *traffic, uint32_t l)
         }
 }
 
-/* A rank may lack a peer where guards leave it none of the comm class's ops. */
+/* Fails if a rank runs an op of the comm class, whose peer does not exist. A rank may lack a peer if guards leave it
+ * none of these ops. */
 static enum status check_no_peer(const struct traffic *traffic, uint32_t l, uint32_t rank,
                                  const char *name, struct diag *diag)
 {
@@ -101,7 +102,7 @@ static enum status check_no_peer(const struct traffic *traffic, uint32_t l, uint
     return STATUS_OK;
 }
 
-/* Channels of sends and receives by (source, destination, number). */
+/* The key by which sends and receives share a channel: source, destination and channel number. */
 struct p2p_key {
     uint32_t from, to;
     int64_t number;

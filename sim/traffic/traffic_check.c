@@ -1,4 +1,4 @@
-/* Whether roles that share an instance of a group agree on what they do there. */
+/* Checks that roles which share an instance of a group issue the same collectives on it. */
 #include "sim/traffic/traffic_parts.h"
 
 #include "base/arena.h"
@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* True if an op takes part in the order of issue on its group's communicator. */
+/* True if an op is one of those that the group's members must issue in the same order. */
 static bool on_group(const struct traffic *traffic, uint32_t op, uint32_t group)
 {
     uint16_t comm = traffic->op_comm[op];

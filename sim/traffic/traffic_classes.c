@@ -10,7 +10,7 @@
 /* The comm class and variant of the last op that had a given shape; the next op of that shape shares them if its stream
  * and memory are the same. */
 struct last_of_shape {
-    uint16_t comm, variant; /* IR_NONE16: there was none that has a comm class */
+    uint16_t comm, variant; /* IR_NONE16: the shape's last op had no comm class */
     uint8_t op_class, stream;
     bool pageable, known; /* known: in this role */
 };
@@ -63,8 +63,9 @@ bool traffic_computes(const struct work *work)
            work->kind == WORK_ATTENTION_BACKWARD;
 }
 
-/* True if the kernel takes longer while messages run on its rank: they occupy multiprocessors, and move bytes through
- * the device's memory. Only so if the cluster says how many multiprocessors the device has and messages occupy. */
+/* True if the kernel takes longer while messages run on its rank, because they occupy multiprocessors and move bytes
+ * through the device's memory. False if the cluster does not say how many multiprocessors the device has and messages
+ * occupy. */
 static bool is_slowed(const struct reader *reader, uint32_t op)
 {
     const struct device *device = &reader->traffic->cluster->device;
@@ -104,7 +105,8 @@ static enum op_class classify(const struct reader *reader, uint32_t op, struct c
         key->pageable = is_pageable(ir, op);
         return OP_EVENT;
     case WORK_BARRIER:
-        key->work = WORK_BARRIER; /* apart from the group's communicator */
+        /* barriers form a comm class of their own, apart from the group's collectives */
+        key->work = WORK_BARRIER;
         return OP_EVENT;
     default:
         break;

@@ -46,7 +46,7 @@ static double make_collective(struct traffic *traffic, uint32_t channel,
 {
     const struct work *work = &traffic->ir->shape[shape];
     double latency_s = collective_make(&traffic->platform, &traffic->flows, work, members, channel);
-    if (work->kind == WORK_BARRIER) /* until the hosts go on */
+    if (work->kind == WORK_BARRIER) /* a barrier lasts until the hosts have issued it */
         return traffic->costs->issue_s ? traffic->costs->issue_s[shape] : 0;
     return members->count > 1 ? latency_s + traffic->costs->collective_launch_s : latency_s;
 }
@@ -89,13 +89,13 @@ static double make_transfer(struct traffic *traffic, uint32_t channel, uint32_t 
     return latency_s;
 }
 
-/* How often the bytes that a rank sends and receives pass through its memory. NCCL's protocol Simple moves them
- * through a buffer of 512 KiB for each channel, which is written back to memory but read again from the L2 cache. In
- * a step of a ring, a rank also reads its own part or writes the result; a message is also read where it comes from
- * and written where it goes. */
+/* The number of times that the bytes which a rank sends and receives pass through its memory. NCCL's protocol Simple
+ * moves them through a buffer of 512 KiB for each channel, which is written back to memory but read again from the L2
+ * cache. In a step of a ring, a rank also reads its own part or writes the result; a message is also read where it
+ * comes from and written where it goes. */
 enum { RING_PASSES = 2, MESSAGE_PASSES = 3 };
 
-/* Returns what a channel's transfers take from the kernels of each rank. members: of a collective. */
+/* Returns what a channel's transfers take from the kernels of each rank. members: those of a collective. */
 static struct taken taken_by(const struct traffic *traffic, const struct channel *channel,
                              const struct members *members)
 {
@@ -111,7 +111,7 @@ static struct taken taken_by(const struct traffic *traffic, const struct channel
         sms = rings_sms(&traffic->platform, members);
         bytes_per_s = seconds > 0 ? RING_PASSES / seconds : 0;
     } else if (shifts || comm->kind == COMM_P2P || comm->kind == COMM_SHIFT) {
-        /* Shifts of a whole group advance together, at the rate of the slowest. */
+        /* All messages of a shift advance together, at the rate of the slowest. */
         const uint32_t *end = traffic->participant + channel->participant_begin;
         bool near = shifts ? members->domain_count == 1
                            : cluster_place(cluster, traffic->rank[end[0]]).domain ==
