@@ -34,7 +34,7 @@ struct identity {
 };
 
 /* True if jitter may delay the step: the step has more ranks than any on which the strategy was compared with
- * measurements, so its slowest rank is later (predict/prediction.c). */
+ * measurements, so its slowest rank is later (predict/prediction_time.c). */
 static bool jitters(const struct setup *setup, const struct choices *c, const struct strategy *row)
 {
     return setup->cost.device_jitter > 0 && !setup->cost.ideal && c->ranks > 1 &&

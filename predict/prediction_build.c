@@ -1,0 +1,64 @@
+#include "predict/prediction_build.h"
+
+#include "schedule/choices/profile.h"
+#include "schedule/memory_plan/plan_offsets.h"
+#include "schedule/step/build.h"
+
+#include <string.h>
+
+bool prediction_is_judged_by_reserved(const struct prediction *p)
+{
+    return p->has_choices && strcmp(p->choices.profile->name, "ideal") != 0;
+}
+
+/* Returns a bit mask of the memories whose arenas are planned. */
+static unsigned memories_of(const struct prediction *p)
+{
+    if (p->question.step_only)
+        return 0;
+    return p->question.skip_arenas && prediction_is_judged_by_reserved(p) ? 1u << MEMORY_PAGEABLE
+                                                                          : OFFSETS_ALL_MEMORIES;
+}
+
+/* The lengths of short lists, in layers or units, which are tried from the shortest to the longest. A step is sampled
+ * if its list is long: LONG_LIST ops or more for its memory, and LONG_TO_SIMULATE or more for its time, since shorter
+ * lists are simulated fast. */
+static const uint32_t short_list_lengths[] = {7, 9, 10, 13, 16};
+enum { LONG_LIST = 10000, LONG_TO_SIMULATE = 200000 };
+
+/* Builds a short list that represents the whole list, of the length with index `length` in short_list_lengths or a
+ * longer one. Returns false if the list is short, if the caller wants the whole list, or if it has no such short list. */
+static bool make_short_list(struct prediction *p, size_t length)
+{
+    if (p->question.whole || step_ops_at_most(&p->choices) < LONG_LIST)
+        return false;
+    for (p->short_list_length = length; p->short_list_length < ARRAY_LEN(short_list_lengths);
+         p->short_list_length++)
+        if (step_build_short(&p->ir, &p->choices, short_list_lengths[p->short_list_length],
+                             memories_of(p)))
+            return true;
+    return false;
+}
+
+enum status prediction_build(struct prediction *p, struct diag *diag)
+{
+    if (make_short_list(p, p->short_list_length))
+        return STATUS_OK;
+    return step_build_planned(&p->ir, &p->choices, memories_of(p), diag);
+}
+
+enum status prediction_build_longer(struct prediction *p, bool whole, struct diag *diag)
+{
+    sim_result_release(&p->sim);
+    stages_release(&p->stages);
+    ir_release(&p->ir);
+    if (!whole && make_short_list(p, p->short_list_length + 1))
+        return STATUS_OK;
+    return step_build_planned(&p->ir, &p->choices, memories_of(p), diag);
+}
+
+bool prediction_is_simulated_short(const struct prediction *p)
+{
+    return p->ir.repeats.copies == 0 ||
+           (!p->question.exact && step_ops_at_most(&p->choices) >= LONG_TO_SIMULATE);
+}

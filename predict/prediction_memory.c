@@ -1,0 +1,232 @@
+/* The schedule of a prediction, and its verdict on memory. */
+#include "predict/prediction_build.h"
+#include "predict/similarity.h"
+#include "schedule/choices/profile.h"
+#include "schedule/choices/strategies.h"
+#include "schedule/pipeline/pipeline.h"
+#include "schedule/schedule_file.h"
+#include "schedule/step/build.h"
+
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+static uint64_t bytes_of(double bytes)
+{
+    return isfinite(bytes) ? (bytes > 0 ? (uint64_t)bytes : 0) : UINT64_MAX;
+}
+
+double prediction_fits(const struct setup *setup, const struct choices *choices, double needed,
+                       double available)
+{
+    const struct similarity like = similarity_of(setup, choices, choices->profile);
+    const struct residual run = similarity_residual(&like);
+    struct interval interval = {.low = NAN};
+    if (like.device[0] != '\0')
+        interval = interval_make(&setup->evidence, RESIDUAL_MEMORY, &run, NULL);
+    return interval_fits(&interval, needed, available);
+}
+
+/* Returns the probability that what is needed is available. Planned arenas need what they need. Of a device the
+ * allocator's cache is not needed: it is given back before an allocation fails. */
+static double probability_of(const struct prediction *p)
+{
+    const struct verdict *v = &p->verdict;
+    double probability = 1;
+    if (!v->by_reserved)
+        return v->fits;
+    for (int l = 0; l < LIMIT_COUNT; l++) {
+        double available = v->available[l] == UINT64_MAX ? INFINITY : (double)v->available[l];
+        double needed = (double)v->needed[l];
+        if (l == LIMIT_DEVICE && v->needed[l] <= v->available[l])
+            needed -= (double)v->cache;
+        probability = fmin(probability, prediction_fits(p->setup, &p->choices, needed, available));
+    }
+    return probability;
+}
+
+static void judge(struct prediction *p)
+{
+    const struct cluster *cluster = &p->setup->cluster;
+    struct verdict *v = &p->verdict;
+    v->by_reserved = prediction_is_judged_by_reserved(p);
+    v->needed[LIMIT_DEVICE] =
+        v->by_reserved ? p->reserved.total
+                       : p->ir.arena_bytes[MEMORY_HBM] + p->reserved.bytes[RESERVED_CONTEXT];
+    v->available[LIMIT_DEVICE] = p->reserved.available;
+    v->tight = p->reserved.tight;
+    v->cache = v->by_reserved ? p->reserved.bytes[RESERVED_CACHE] : 0;
+
+    uint64_t ranks = mesh_ranks(&p->ir.mesh), on_node = (uint64_t)cluster->gpus_per_node;
+    if (ranks < on_node)
+        on_node = ranks;
+    v->needed[LIMIT_HOST] =
+        on_node * ((v->by_reserved ? p->reserved.pinned : p->ir.arena_bytes[MEMORY_PINNED]) +
+                   p->ir.arena_bytes[MEMORY_PAGEABLE]);
+    v->available[LIMIT_HOST] = bytes_of(cluster->host.memory_bytes - cluster->host.reserved_bytes);
+    v->limit =
+        verdict_share(v, LIMIT_HOST) > verdict_share(v, LIMIT_DEVICE) ? LIMIT_HOST : LIMIT_DEVICE;
+    v->fits = v->needed[LIMIT_DEVICE] <= v->available[LIMIT_DEVICE] &&
+              v->needed[LIMIT_HOST] <= v->available[LIMIT_HOST];
+    v->fits_probability = probability_of(p);
+}
+
+static enum status check_size(const struct prediction *p, const char *name, struct diag *diag)
+{
+    uint32_t ranks = mesh_ranks(&p->ir.mesh);
+    if ((int64_t)ranks <= p->setup->cluster.gpus)
+        return STATUS_OK;
+    return diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
+                      "the schedule is for %u ranks, and %s has %lld GPUs; --nodes or --gpus gives "
+                      "it more",
+                      ranks, p->setup->cluster.name, (long long)p->setup->cluster.gpus);
+}
+
+static void replay(struct prediction *p)
+{
+    struct reserved_held held = {0};
+    if (p->has_choices) {
+        held.expandable = p->choices.profile->expandable_segments;
+        held.gathers_apart = p->choices.profile->gathers_apart;
+        held.buckets = (uint64_t)step_bucket_bytes(&p->choices);
+        step_rotary_tables(&p->choices, held.table);
+    }
+    reserved_make(&p->reserved, &p->ir, &p->setup->cluster, p->setup->request.sm, held);
+}
+
+enum { LONGEST_WITH_EXPERTS = 8192 }; /* tokens of the longest public training step with experts */
+
+/* Says what is assumed of a mixture of experts. */
+static void note_experts(struct diag *note, int64_t seq)
+{
+    diag_note(note, (struct loc){0},
+              "experts: every rank has all experts of its layers, and tokens are dealt to them "
+              "evenly; no measured step with experts was compared with a prediction%s",
+              seq > LONGEST_WITH_EXPERTS
+                  ? ", and none that is public has sequences of more than 8K tokens"
+                  : "");
+}
+
+/* Builds the schedule of the resolved request. judged: whether memory is judged. */
+static enum status build(struct prediction *p, bool judged, struct diag *diag)
+{
+    ir_release(&p->ir);
+    p->choices = p->resolved.choices;
+    if (p->question.layers > 0) {
+        p->fewer = *p->choices.model;
+        p->fewer.layers = p->question.layers;
+        p->choices.model = &p->fewer;
+    }
+    enum status status = prediction_build(p, diag);
+    if (status == STATUS_OK && p->question.to_exceed > 0) {
+        p->tokens_per_s_gpu = prediction_tokens(p) / prediction_bound_s(p) / prediction_gpus(p);
+        p->slower = p->tokens_per_s_gpu <= p->question.to_exceed;
+    }
+    if (status == STATUS_OK && !p->slower && judged) {
+        replay(p);
+        judge(p);
+    }
+    return status;
+}
+
+static void begin(struct prediction *p, const struct prediction_question *question)
+{
+    p->question = *question;
+    p->setup = question->setup;
+    p->short_list_length = question->short_list_length;
+    if (question->request == NULL)
+        p->question.request = &question->setup->request;
+}
+
+/* If stages may share subsequences, they share as many as are predicted to be fastest and to fit. */
+enum status prediction_memory(struct prediction *p, const struct prediction_question *question,
+                              struct diag *note, struct diag *diag)
+{
+    const struct setup *setup = question->setup;
+    const struct shared_ranking *shared = &p->resolved.shared;
+    begin(p, question);
+    p->has_choices = true;
+    enum status status = resolved_make(&p->resolved, setup, p->question.request, note, diag);
+    p->choices = p->resolved.choices;
+    p->profile = p->choices.profile;
+    if (status == STATUS_OK)
+        status =
+            cost_check_attention(&setup->cost, (enum attention_impl)p->choices.attention_impl,
+                                 setup->model.head_dim, (struct loc){.name = "--attention"}, diag);
+    if (status == STATUS_OK)
+        status = build(p, !question->step_only || shared->count > 1, diag);
+    for (uint32_t i = 1; status == STATUS_OK && i < shared->count && !p->slower && !p->verdict.fits;
+         i++) {
+        status = resolved_share(&p->resolved, i, diag);
+        if (status == STATUS_OK)
+            status = build(p, true, diag);
+    }
+    if (status == STATUS_OK && note != NULL && shared->count > 0 &&
+        !pipeline_of(&p->choices)->multiplexed)
+        diag_note(note, (struct loc){0},
+                  shared->count > 1
+                      ? "pipeline stages share no subsequence: the faster splits do not fit in "
+                        "memory; --share-units 1 shares the first one"
+                      : "pipeline stages share no subsequence: no split is predicted to be faster; "
+                        "--share-units 1 shares the first one");
+    if (status == STATUS_OK && note != NULL && setup->model.experts > 0)
+        note_experts(note, p->choices.seq);
+    return status;
+}
+
+/* Finds the profile for a schedule from a file, which has none of its own: a profile changes only times, and only if
+ * the user names one. */
+static enum status find_profile(const struct profile **profile, const char *name, struct diag *diag)
+{
+    size_t count;
+    const struct profile *table = profiles_list(&count);
+    const char *names[16];
+    if (name == NULL)
+        return STATUS_OK;
+    assert(count <= ARRAY_LEN(names));
+    for (size_t i = 0; i < count; i++) {
+        names[i] = table[i].name;
+        if (strcmp(name, table[i].name) == 0) {
+            *profile = &table[i];
+            return STATUS_OK;
+        }
+    }
+    if (strcmp(name, "published") == 0)
+        return diag_error(diag, (struct loc){.name = "--profile"}, STATUS_BAD_INPUT,
+                          "'published' is the profile of a strategy, and a schedule file has no "
+                          "strategy; `longhaul list profiles` has names");
+    const char *nearest = diag_nearest(name, names, count);
+    return diag_error(diag, (struct loc){.name = "--profile"}, STATUS_BAD_INPUT,
+                      "there is no profile '%s'%s%s%s", name,
+                      nearest != NULL ? "; did you mean '" : "; `longhaul list profiles` has names",
+                      nearest != NULL ? nearest : "", nearest != NULL ? "'?" : "");
+}
+
+enum status prediction_memory_of_file(struct prediction *p,
+                                      const struct prediction_question *question, const char *path,
+                                      struct diag *diag)
+{
+    const struct setup *setup = question->setup;
+    begin(p, question);
+    p->choices.attention_impl = (uint8_t)request_attention(&setup->request, ATTENTION_FA2);
+    enum status status = find_profile(&p->profile, setup->request.profile, diag);
+    if (status == STATUS_OK)
+        status = schedule_load(&p->ir, path, diag);
+    if (status == STATUS_OK && p->ir.op.count == 0)
+        status = diag_error(diag, (struct loc){.name = path}, STATUS_BAD_INPUT,
+                            "the schedule has no ops: there is nothing to predict");
+    if (status == STATUS_OK)
+        status = check_size(p, path, diag);
+    for (uint32_t i = 0; status == STATUS_OK && i < p->ir.shape_count; i++) {
+        const struct work *work = &p->ir.shape[i];
+        if (work->kind == WORK_ATTENTION || work->kind == WORK_ATTENTION_BACKWARD)
+            status =
+                cost_check_attention(&setup->cost, (enum attention_impl)p->choices.attention_impl,
+                                     work->attention.dim, (struct loc){.name = path}, diag);
+    }
+    if (status == STATUS_OK) {
+        replay(p);
+        judge(p);
+    }
+    return status;
+}

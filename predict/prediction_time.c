@@ -1,0 +1,288 @@
+/* The simulated step of a prediction, and bounds of its seconds. */
+#include "base/units.h"
+#include "predict/prediction_build.h"
+#include "predict/shape_costs.h"
+#include "schedule/choices/strategies.h"
+#include "schedule/ir/visible.h"
+#include "schedule/pipeline/pipeline.h"
+#include "sim/jitter.h"
+#include "sim/uniform/uniform.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { REASONS_SHOWN = 1 };
+
+/* Finds the shapes on which rank 0 spends time and which lie outside the range on which costs were calibrated. */
+static void find_extrapolated(struct prediction *p, const struct shape_costs *costs)
+{
+    const struct sim_class *class = &p->sim.classes[p->sim.class_of_rank[0]];
+    double *spent = heap_zalloc((size_t)p->ir.shape_count + 1, sizeof *spent), all = 0, outside = 0;
+    for (uint32_t op = class->op_begin; op < class->op_begin + class->op_count; op++) {
+        if (p->ir.stream_count == 0 ||
+            p->ir.stream[p->ir.op.stream[op]].stream_class != STREAM_COMPUTE)
+            continue;
+        double seconds = costs->work_s[p->ir.op.shape[op]] * repeats_times(&p->ir.repeats, op);
+        spent[p->ir.op.shape[op]] += seconds;
+        all += seconds;
+    }
+    bool *outside_range = heap_zalloc((size_t)p->ir.shape_count + 1, sizeof *outside_range);
+    struct text reason = {0};
+    for (uint32_t i = 0; i < p->ir.shape_count; i++)
+        if (spent[i] > 0 &&
+            cost_extrapolated(&p->setup->cost, (enum attention_impl)p->choices.attention_impl,
+                              &p->ir.shape[i], NULL)) {
+            p->extrapolated_shapes++;
+            outside += spent[i];
+            outside_range[i] = true;
+        }
+    p->extrapolated_share = all > 0 ? outside / all : 0;
+    for (int shown = 0; shown < REASONS_SHOWN; shown++) {
+        uint32_t most = UINT32_MAX;
+        for (uint32_t i = 0; i < p->ir.shape_count; i++)
+            if (outside_range[i] && (most == UINT32_MAX || spent[i] > spent[most]))
+                most = i;
+        if (most == UINT32_MAX)
+            break;
+        outside_range[most] = false;
+        reason.size = 0;
+        cost_extrapolated(&p->setup->cost, (enum attention_impl)p->choices.attention_impl,
+                          &p->ir.shape[most], &reason);
+        if (reason.size > 0)
+            text_printf(&p->extrapolated, "%s%s", p->extrapolated.size > 0 ? "; " : "",
+                        reason.data);
+    }
+    text_release(&reason);
+    free(spent);
+    free(outside_range);
+}
+
+/* Adds the delay of jitter. If more ranks synchronise than in any measured step of the strategy, the slowest of them
+ * is later than in those steps. Up to that many ranks, the calibrated numbers already contain the effect of jitter,
+ * so nothing is added. */
+static void add_jitter(struct prediction *p)
+{
+    size_t count;
+    if (!p->has_choices || p->choices.scope != SCOPE_STEP || p->setup->cost.ideal)
+        return;
+    int64_t compared = strategies_list(&count)[p->choices.strategy].compared_ranks;
+    if (p->sim.rank_count <= compared || p->sim.rank_count == 1)
+        return;
+    p->beyond_compared = true;
+    p->compared_ranks = compared;
+    p->jitter_s = jitter_s(&p->ir, &p->sim, 0, p->setup->cost.device_jitter);
+    p->sim.step_s += p->jitter_s;
+    p->waterfall.step_s += p->jitter_s;
+    p->waterfall.cause_s[CAUSE_OTHER] += p->jitter_s;
+}
+
+/* Gives the waits that different documents cause a cause of their own: the waits that exceed those of the same list
+ * in which every rank takes the mean time. Without documents, ranks of a ring whose windows differ wait for the ring.
+ * *stands: as in simulate(). */
+static enum status take_documents(struct prediction *p, const struct shape_costs *costs,
+                                  const struct sim_options *options, struct waterfall_peak peak,
+                                  bool *stands, struct diag *diag)
+{
+    struct sim_costs sim_costs = costs->sim;
+    struct sim_result even = {0};
+    struct waterfall waterfall;
+    struct stages stages = {0};
+    double **seconds = document_costs_even(&p->ir, costs->sim.place_work_s);
+    if (seconds == NULL)
+        return STATUS_OK;
+    sim_costs.place_work_s = (const double *const *)seconds;
+    enum status status =
+        sim_run(&p->ir, &p->setup->cluster, &sim_costs, options, "schedule", &even, diag);
+    *stands = status == STATUS_OK && !even.unsteady;
+    if (*stands) {
+        waterfall_make(&waterfall, &p->ir, &even, peak, 0);
+        *stands = p->ir.repeats.copies == 0 || waterfall_adds_up(&waterfall);
+        waterfall_take_documents(&p->waterfall, &waterfall);
+    }
+    if (*stands && p->ir.role_count > 1) {
+        stages_make(&stages, &p->ir, &even, peak);
+        *stands = p->ir.repeats.copies == 0 || stages_add_up(&stages);
+        stages_take_documents(&p->stages, &stages, &p->sim);
+    }
+    stages_release(&stages);
+    sim_result_release(&even);
+    document_costs_free(seconds, p->ir.shape_count);
+    return status;
+}
+
+static struct sim_options sim_options_of(const struct prediction *p)
+{
+    const struct prediction_question *question = &p->question;
+    assert(question->exact || question->slow_factor == 0);
+    return (struct sim_options){.exact = question->exact,
+                                .even_above = p->setup->even_above,
+                                .slow_factor = question->slow_factor,
+                                .slow_rank = question->slow_rank};
+}
+
+/* Simulates the present list. *stands: its times are those of the whole list, or these follow from them. */
+static enum status simulate(struct prediction *p, struct shape_costs *costs, bool *stands,
+                            struct diag *diag)
+{
+    struct sim_options options = sim_options_of(p);
+    options.no_memory = p->question.step_only;
+    shape_costs_make(costs, p);
+    enum status status =
+        sim_run(&p->ir, &p->setup->cluster, &costs->sim, &options, "schedule", &p->sim, diag);
+    *stands = status == STATUS_OK && !p->sim.unsteady;
+    if (!*stands)
+        return status;
+    p->simulated = true;
+    if (costs->place_work_s != NULL)
+        p->lateness = document_lateness(&p->ir, costs->sim.place_work_s);
+    if (p->question.step_only)
+        return status;
+    p->checkpoints_cost_host = costs->checkpoints;
+    struct waterfall_peak peak = {.flop_per_s = p->setup->cluster.device.peak_flop_per_s};
+    if (p->has_choices) /* as MFU and HFU */
+        step_repeated_products(&p->choices, &peak.layers_again, &peak.head_again);
+    waterfall_make(&p->waterfall, &p->ir, &p->sim, peak, 0);
+    if (p->ir.role_count > 1)
+        stages_make(&p->stages, &p->ir, &p->sim, peak);
+    if (p->ir.repeats.copies > 0)
+        *stands = waterfall_adds_up(&p->waterfall) && stages_add_up(&p->stages);
+    if (*stands && !p->question.skip_causes && costs->place_work_s != NULL &&
+        p->ir.documents.sequences > 0)
+        status = take_documents(p, costs, &options, peak, stands, diag);
+    return status;
+}
+
+enum status prediction_time(struct prediction *p, struct diag *diag)
+{
+    struct shape_costs costs = {0};
+    bool stands = prediction_is_simulated_short(p);
+    enum status status = stands ? STATUS_OK : prediction_build_longer(p, true, diag);
+    for (stands = false; status == STATUS_OK && !stands;) {
+        shape_costs_release(&costs);
+        costs = (struct shape_costs){0};
+        status = simulate(p, &costs, &stands, diag);
+        if (status == STATUS_OK && !stands)
+            status = prediction_build_longer(p, false, diag);
+    }
+    if (status == STATUS_OK) {
+        add_jitter(p);
+        if (p->sim.step_s > 0)
+            p->tokens_per_s_gpu = prediction_tokens(p) / p->sim.step_s / prediction_gpus(p);
+        if (!p->setup->cost.ideal && !p->question.step_only)
+            find_extrapolated(p, &costs);
+    }
+    shape_costs_release(&costs);
+    return status;
+}
+
+enum status prediction_without_kernels(struct sim_result *sim, const struct prediction *p,
+                                       struct diag *diag)
+{
+    struct shape_costs costs = {0};
+    struct sim_options options = sim_options_of(p);
+    shape_costs_make(&costs, p);
+    for (uint32_t i = 0; i < p->ir.shape_count; i++)
+        if (work_kind_info((enum work_kind)p->ir.shape[i].kind)->stream == STREAM_COMPUTE)
+            costs.work_s[i] = 0;
+    costs.sim.place_work_s = NULL;
+    enum status status =
+        sim_run(&p->ir, &p->setup->cluster, &costs.sim, &options, "schedule", sim, diag);
+    shape_costs_release(&costs);
+    if (status != STATUS_OK || !sim->unsteady)
+        return status;
+    struct prediction whole = *p;
+    whole.ir = (struct ir){0};
+    sim_result_release(sim);
+    status = step_build_planned(&whole.ir, &p->choices, 0, diag);
+    if (status == STATUS_OK)
+        status = prediction_without_kernels(sim, &whole, diag);
+    ir_release(&whole.ir);
+    return status;
+}
+
+/* Returns the lowest rank of a role. */
+static uint32_t first_rank(const struct ir *ir, uint32_t role)
+{
+    uint32_t rank = 0;
+    while (!role_has(&ir->mesh, &ir->role[role], rank))
+        rank++;
+    return rank;
+}
+
+/* Seconds of one rank: of all kernels; of the kernels of layers that belong to a unit; of these, in the forward of the
+ * first unit; of these, in the backward of the unit that runs backward last; and of issuing all ops on its host. */
+struct bound {
+    double kernels_s, units_s, first_s, last_s, issue_s;
+};
+
+static struct bound bound_of_role(const struct prediction *p, const struct shape_costs *costs,
+                                  const uint8_t *even, uint32_t r)
+{
+    const struct ir *ir = &p->ir;
+    struct bound bound = {0};
+    uint32_t rank = first_rank(ir, r);
+    uint32_t place = costs->place_work_s != NULL ? ir_place_of(ir, rank) : 0;
+    uint32_t last =
+        p->choices.subsequences > 0 ? pipeline_units(&p->choices) - p->choices.subsequences : 0;
+    last -= ir->repeats.of_units ? ir->repeats.copies : 0;
+    for (uint32_t op = ir->role[r].op_begin; op < ir->role[r].op_begin + ir->role[r].op_count;
+         op++) {
+        uint32_t shape = ir->op.shape[op];
+        uint16_t guard = ir->op.guard[op], unit = ir->op.micro[op];
+        uint8_t phase = ir->op.phase[op];
+        uint32_t times = repeats_times(&ir->repeats, op);
+        double work_s = times * (costs->place_work_s != NULL && costs->place_work_s[shape] != NULL
+                                     ? costs->place_work_s[shape][place]
+                                     : costs->work_s[shape]);
+        if (guard != IR_NONE16 && !uniform_passes(ir, even, guard, rank))
+            continue;
+        bound.issue_s += times * costs->issue_s[shape];
+        if (ir->stream[ir->op.stream[op]].stream_class != STREAM_COMPUTE ||
+            work_kind_info((enum work_kind)ir->op.kind[op])->stream == STREAM_SYNC)
+            continue;
+        bound.kernels_s += work_s;
+        if (unit == IR_NONE16 || phase == PHASE_OPTIMIZER || ir->op.layer[op] == IR_NONE16)
+            continue;
+        bound.units_s += work_s;
+        if (phase == PHASE_FORWARD && unit == 0)
+            bound.first_s += work_s;
+        if (phase != PHASE_FORWARD && unit == last)
+            bound.last_s += work_s;
+    }
+    return bound;
+}
+
+double prediction_bound_s(const struct prediction *p)
+{
+    struct shape_costs costs = {0};
+    double most_s = 0, before_s = 0, after_s = 0;
+    bool waits =
+        p->has_choices && pipeline_is_plain(&p->choices) && p->ir.role_count == p->choices.pp;
+    /* exact steps are bounded by it too: even ranks work as the last of a ring does */
+    uint8_t *even = uniform_guards(&p->ir, p->setup->even_above);
+    shape_costs_make(&costs, p);
+    for (uint32_t r = 0; r < p->ir.role_count; r++) {
+        struct bound bound = bound_of_role(p, &costs, even, r);
+        most_s = fmax(most_s, fmax(bound.kernels_s, bound.issue_s));
+        if (waits)
+            most_s = fmax(most_s, before_s + bound.units_s + after_s);
+        before_s += bound.first_s;
+        after_s += bound.last_s;
+    }
+    shape_costs_release(&costs);
+    free(even);
+    return most_s;
+}
+
+struct prediction_sums prediction_sums(const struct prediction *p)
+{
+    struct shape_costs costs = {0};
+    uint8_t *even = uniform_guards(&p->ir, p->setup->even_above);
+    shape_costs_make(&costs, p);
+    struct bound bound = bound_of_role(p, &costs, even, 0);
+    shape_costs_release(&costs);
+    free(even);
+    return (struct prediction_sums){bound.kernels_s, bound.issue_s};
+}
