@@ -4,7 +4,6 @@
 #include "models/cost_points.h"
 
 #include <assert.h>
-#include <math.h>
 #include <string.h>
 
 /* The time of links and of the issuing thread is not the device's. */

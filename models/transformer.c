@@ -3,10 +3,7 @@
 #include "base/text.h"
 
 #include <assert.h>
-#include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 /* ---- parameters ---- */
 

@@ -4,7 +4,6 @@
 #include "models/states.h"
 
 #include <assert.h>
-#include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>

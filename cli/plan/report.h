@@ -30,7 +30,7 @@ struct plan_report {
  * best configuration of each strategy with profile ideal. */
 enum status plan_report_make(struct plan_report *report, struct diag *diag);
 
-/* One screen: the answer first (screen.c); with report->all every detail after it (report.c). */
+/* One screen: the answer first (screen.c); with report->all every detail after it (report_details.c). */
 void plan_report_print(const struct screen *screen, const struct plan_report *report);
 void plan_report_print_details(struct text *out, const struct plan_report *report);
 void plan_report_print_json(struct text *out, const struct plan_report *report);

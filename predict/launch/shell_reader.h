@@ -1,4 +1,4 @@
-/* predict/launch/shell_reader.h: the state of reading a shell script, which the sources of shell.h share: shell.c
+/* predict/launch/shell_reader.h: the state of reading a shell script, which the sources of shell.h share: shell_commands.c
  * (assignments, control flow, commands), shell_conditions.c and shell_here.c. */
 #ifndef PREDICT_LAUNCH_SHELL_READER_H
 #define PREDICT_LAUNCH_SHELL_READER_H

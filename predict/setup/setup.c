@@ -1,7 +1,5 @@
 #include "predict/setup/setup.h"
 
-#include "predict/setup/resolved.h"
-
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -160,32 +158,4 @@ void setup_sparsity(struct setup *setup, int64_t chunk, double share)
     int64_t left_out = (int64_t)(share * (double)chunk + 0.5);
     setup->model.attention_chunk = chunk;
     setup->model.attention_kept = left_out < chunk ? chunk - left_out : 1;
-}
-
-enum status setup_fill(struct setup *setup, struct diag *diag)
-{
-    struct resolved filled;
-    if (!resolved_needs_costs(&setup->request))
-        return STATUS_OK;
-    enum status status = resolved_make(&filled, setup, &setup->request, NULL, diag);
-    if (status == STATUS_OK) {
-        setup->request = filled.request;
-        if (filled.shared.count > 0) {
-            setup->shared = *filled.request.shared;
-            setup->request.shared = &setup->shared;
-        }
-        if (filled.lengths != NULL) {
-            size_t count = (size_t)filled.request.subsequences;
-            int64_t *length = arena_array(&setup->arena, count, sizeof *length);
-            memcpy(length, filled.lengths, count * sizeof *length);
-            setup->request.lengths = length;
-        }
-        if (filled.hidden != NULL) {
-            free(setup->hidden);
-            setup->hidden = filled.hidden;
-            filled.hidden = NULL;
-        }
-    }
-    resolved_release(&filled);
-    return status;
 }

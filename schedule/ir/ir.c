@@ -1,8 +1,6 @@
 #include "schedule/ir/ir.h"
 
 #include <assert.h>
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 /* ---- names ---- */

@@ -2,8 +2,6 @@
 
 #include "schedule/choices/profile.h"
 
-#include <stdio.h>
-
 bool pipeline_has_remote_weights(const struct choices *c)
 {
     return pipeline_of(c)->multiplexed && c->helpers != HELPERS_REPLICATE;
