@@ -18,8 +18,8 @@
 /* A file of the set, which is not yet renamed to its final name. */
 struct file_set_file {
     char *shown; /* its path, for messages */
-    char *
-        path; /* the file that it replaces (for a link, the link's target); NULL: it is written directly, at the end */
+    /* the file that it replaces (for a link, the link's target); NULL: it is written directly, at the end */
+    char *path;
     char *temporary;  /* its hidden name; NULL: none yet */
     struct text kept; /* the contents of a file that is written directly */
     struct file_set_file *next;

@@ -31,8 +31,8 @@ struct file_set {
     struct file_set_file *first, *last; /* in the order in which they were added */
     bool fresh;                         /* the folder is not there yet */
     char *made; /* temporary folder that is renamed to it; NULL: not made yet */
-    char *
-        lock; /* path of the hidden file that is locked while files of a folder are renamed; NULL: none */
+    /* path of the hidden file that is locked while files of a folder are renamed; NULL: none */
+    char *lock;
     int lock_file;
     int file_open; /* the last file's, while is_open */
     bool is_open;

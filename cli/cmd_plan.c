@@ -201,8 +201,8 @@ static void put_given(struct text *out, const struct options *options, enum goal
         text_printf(out, " --batches %lld", (long long)options_count(options, "batches"));
 }
 
-/* The first batch of a packed set as the setup's documents, and the steps of all of its batches, as predict has them.
- * */
+/* The first batch of a packed set as the setup's documents, and the steps of all of its batches, as predict has
+ * them. */
 struct winner_batches {
     struct documents documents;
     struct arena arena;

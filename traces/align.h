@@ -39,7 +39,7 @@ enum align_phase {
 
 struct align_item {
     uint8_t class, phase; /* enum kernel_class, enum align_phase */
-    uint32_t row;         /* of the trace; the first if the item has several */
+    uint32_t row;         /* row of the trace; the first row if the item has several */
     uint32_t rows;
     uint32_t place; /* the item's rows are align_sequence.row[place .. place + rows) */
     int32_t unit;   /* number of the repeated unit (layer) that holds the item; -1: none */
@@ -51,7 +51,7 @@ struct align_item {
 struct align_filler {
     uint8_t class, phase;
     uint32_t row;
-    uint32_t place; /* number of items before it */
+    uint32_t place; /* number of items before the filler */
     double seconds;
 };
 
@@ -60,12 +60,12 @@ struct align_sequence {
     size_t count, capacity;
     struct align_filler *filler;
     size_t filler_count, filler_capacity;
-    uint32_t *row; /* rows of the trace that were added, in order */
+    uint32_t *row; /* rows of the trace in the order in which they were added */
     size_t row_count, row_capacity;
     /* Rows that belong to the next message, from row[before_place] on: copies into its buffer, and its call. */
     uint32_t before, before_place;
     double before_s;
-    struct compare_period period; /* of the forward pass */
+    struct compare_period period; /* the period of the forward pass */
 };
 
 /* Appends a row of the trace, which has this class. Rows must be added in order. */
@@ -75,7 +75,7 @@ void align_add_row(struct align_sequence *sequence, const struct trace *trace, u
 void align_find_periods(struct align_sequence *sequence);
 void align_release(struct align_sequence *sequence);
 
-/* A match of items a..a+a_count with b..b+b_count. */
+/* A match of items [a, a + a_count) of one sequence with items [b, b + b_count) of the other. */
 struct align_block {
     uint32_t a, b;
     uint8_t a_count, b_count;

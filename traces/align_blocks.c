@@ -16,7 +16,8 @@
 #define SCORE_PHASE 0.25f
 #define SCORE_UNIT 0.25f
 
-#define AMOUNT_TOLERANCE 0.02 /* padding of shapes */
+/* amounts that differ by no more are equal, since programs pad shapes */
+#define AMOUNT_TOLERANCE 0.02
 #define CELLS_MAX ((size_t)16 << 20)
 
 enum { MOVE_SKIP_A, MOVE_SKIP_B, MOVE_BLOCK };
@@ -24,13 +25,14 @@ enum { MOVE_SKIP_A, MOVE_SKIP_B, MOVE_BLOCK };
 struct alignment {
     const struct align_item *a, *b;
     size_t a_count, b_count;
-    size_t band;             /* cells of a row on either side of the diagonal */
-    size_t width;            /* of a row of cells */
-    uint8_t *move;           /* per cell: MOVE_SKIP_*, or MOVE_BLOCK + block_code() */
-    float *score;            /* ALIGN_MANY + 1 rows, the last ones */
-    double *a_sum, *b_sum;   /* amounts before item i */
-    uint32_t *a_run, *b_run; /* items of equal classes, all with amounts, that end with item i -
-                                1 */
+    /* number of cells of a row that are filled on either side of the diagonal */
+    size_t band;
+    size_t width;          /* number of cells of a row */
+    uint8_t *move;         /* per cell: MOVE_SKIP_*, or MOVE_BLOCK + block_code() */
+    float *score;          /* scores of the last ALIGN_MANY + 1 rows */
+    double *a_sum, *b_sum; /* [i] sum of the amounts of the items before item i */
+    /* [i] number of items that end with item i - 1, have one class, and have known amounts */
+    uint32_t *a_run, *b_run;
 };
 
 static uint8_t block_code(size_t a, size_t b)
@@ -38,7 +40,7 @@ static uint8_t block_code(size_t a, size_t b)
     return (uint8_t)((a - 1) * ALIGN_MANY + (b - 1));
 }
 
-/* Returns the first j of row i. */
+/* Returns the first column j that is filled in row i. */
 static size_t row_begin(const struct alignment *p, size_t i)
 {
     size_t middle =
@@ -109,11 +111,12 @@ static bool block_allowed(const struct align_item *a, size_t a_count, const stru
            (a_count <= ALIGN_SOME && is_pair(b, b_count));
 }
 
-/* Blocks that end with items i - 1 and j - 1 and whose amounts are known. */
+/* Tries, for cell (i, j), all blocks that end with items i - 1 and j - 1 and whose amounts are known. */
 static void consider_blocks(const struct alignment *p, size_t i, size_t j, float *best,
                             uint8_t *move)
 {
-    size_t first = 1; /* smaller b fall short of this a, and so of larger ones */
+    /* a block with fewer items of b has less than this one's amount, and less than those of larger a */
+    size_t first = 1;
     for (size_t a = 1; a <= ALIGN_MANY && a <= p->a_run[i]; a++) {
         double wanted = p->a_sum[i] - p->a_sum[i - a];
         for (size_t b = first; b <= ALIGN_MANY && b <= p->b_run[j]; b++) {

@@ -74,7 +74,8 @@ void align_add_row(struct align_sequence *s, const struct trace *trace, uint32_t
                    (struct align_filler){(uint8_t) class, phase, row, (uint32_t)s->count, seconds});
         return;
     }
-    bool part = class == CLASS_COMMUNICATION && ops->bytes[row] == 0; /* of a message */
+    /* the row is a part of a message */
+    bool part = class == CLASS_COMMUNICATION && ops->bytes[row] == 0;
     if (part && kernel_class_is_before_message(trace->label[ops->kind[row]])) {
         if (s->before++ == 0)
             s->before_place = (uint32_t)s->row_count - 1;
@@ -91,8 +92,9 @@ void align_add_row(struct align_sequence *s, const struct trace *trace, uint32_t
         extend_attention(s, seconds);
         return;
     }
+    /* the amount of attention is unknown: programs count masked pairs differently */
     double amount = class == CLASS_MATMUL      ? ops->flops[row]
-                    : class == CLASS_ATTENTION ? 0 /* masks count differently everywhere */
+                    : class == CLASS_ATTENTION ? 0
                                                : ops->bytes[row];
     struct align_item item = {.class = (uint8_t) class,
                               .phase = phase,
@@ -127,7 +129,8 @@ enum { PERIOD_MAX = 512 };
 static struct compare_period find_period(struct align_item *item, size_t count)
 {
     size_t best = 0, best_begin = 0, best_covered = 0;
-    uint32_t *attention = heap_alloc(count + 1, sizeof *attention); /* before item i */
+    /* [i] number of attentions before item i */
+    uint32_t *attention = heap_alloc(count + 1, sizeof *attention);
     attention[0] = 0;
     for (size_t i = 0; i < count; i++)
         attention[i + 1] = attention[i] + (item[i].class == CLASS_ATTENTION);
@@ -153,7 +156,7 @@ static struct compare_period find_period(struct align_item *item, size_t count)
 
 void align_find_periods(struct align_sequence *s)
 {
-    if (s->before > 0) { /* no message followed */
+    if (s->before > 0) { /* no message followed these rows */
         *add_item(s) = (struct align_item){.class = CLASS_COMMUNICATION,
                                            .phase = ALIGN_BACKWARD,
                                            .row = s->row[s->before_place],

@@ -40,7 +40,7 @@ static int compare_doubles(const void *left, const void *right)
     return *a < *b ? -1 : *a > *b;
 }
 
-/* Returns a header key's number, if it is above 0; else `otherwise`. */
+/* Returns the number that a header key states, if it is above 0; else `otherwise`. */
 static double stated(const struct trace *trace, const char *key, double otherwise)
 {
     const char *text = trace_get(trace, key);
@@ -69,7 +69,7 @@ double compare_median(double *value, size_t count)
     return count % 2 == 1 ? value[count / 2] : (value[count / 2 - 1] + value[count / 2]) / 2;
 }
 
-/* --- memory --- */
+/* ---- memory ---- */
 
 static struct compare_memory *add_memory(struct compare_memory **table, size_t *count,
                                          size_t *capacity)
@@ -118,7 +118,7 @@ static void compare_arenas(struct comparison *c, const struct trace *predicted,
     }
 }
 
-/* --- what copies and messages leave open --- */
+/* ---- copies and messages that no compute stream hides ---- */
 
 /* Adds the busy and exposed times of each measured rank, and those of its predicted rank or of the predicted rank that
  * represents all, to the means in c->exposed. */
@@ -166,7 +166,7 @@ void comparison_finish(struct comparison *c, const struct trace *predicted,
     compare_arenas(c, predicted, measured);
 }
 
-/* --- what it amounts to --- */
+/* ---- groups, ops and the verdict ---- */
 
 const char *compare_by_name(enum compare_by by)
 {
@@ -213,7 +213,7 @@ size_t compare_groups(const struct comparison *c, enum compare_by by, struct com
     for (size_t i = 0; i < c->count; i++) {
         const struct compare_pair *pair = &c->pair[i];
         const char *name = group_name(pair, by);
-        size_t g = last; /* groups are few, and neighbours often share one */
+        size_t g = last; /* there are few groups, and neighbours often share one */
         if (count == 0 || !in_group(&group[g], name, pair->rank))
             for (g = 0; g < count && !in_group(&group[g], name, pair->rank);)
                 g++;

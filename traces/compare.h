@@ -20,21 +20,22 @@
 
 #define COMPARE_MATCH_MIN 0.9
 
-/* Texts are the traces'. */
+/* A predicted and a measured time of the same work. Texts belong to the traces. */
 struct compare_pair {
     uint32_t rank;
-    uint32_t op; /* of the schedule; the first if the pair has several */
+    uint32_t op; /* id in the schedule; the first op's if the pair has several */
     const char *kind, *stream, *phase;
     int32_t layer;                          /* -1: none */
-    uint32_t predicted_rows, measured_rows; /* of one step; 1 and 1 for our own traces */
-    double predicted_s, measured_s;         /* sums over these rows; medians over steps */
+    uint32_t predicted_rows, measured_rows; /* rows of one step; 1 and 1 for our own traces */
+    /* sums over these rows; the measured one is a median over steps */
+    double predicted_s, measured_s;
 };
 
 struct compare_side {
-    size_t rows, unmatched_rows; /* of all steps */
-    double busy_s, unmatched_s;  /* sums of row times, of one step (the mean over steps) */
+    size_t rows, unmatched_rows; /* over all steps */
+    double busy_s, unmatched_s;  /* sums of row times in one step (mean over steps) */
     const struct trace *trace;
-    double step_s; /* of the median step */
+    double step_s; /* seconds of the median step */
 };
 
 struct compare_memory {
@@ -50,7 +51,7 @@ struct compare_exposed {
     double measured_busy_s, measured_s;
 };
 
-/* The period of the forward pass (a layer), and how often it repeats. */
+/* The period of the forward pass (a layer), and the number of its repetitions. */
 struct compare_period {
     size_t length,
         repeats; /* length: items (matrix products and attentions) of a period; 0: nothing repeats */
@@ -61,18 +62,18 @@ struct comparison {
     struct compare_pair *pair;
     size_t count, capacity;
     struct compare_side predicted, measured;
-    size_t steps; /* measured */
+    size_t steps; /* number of measured steps */
     double step_low_s, step_high_s;
     size_t absent_ranks; /* measured ranks that the prediction leaves out: not compared */
     size_t compared_ranks;
     double match_rate; /* the smaller of both sides' shares of time that pairs cover */
 
     bool foreign;
-    struct compare_period predicted_period, measured_period; /* foreign only */
+    struct compare_period predicted_period, measured_period; /* of foreign traces only */
 
     struct compare_memory *memory;
     size_t memory_count, memory_capacity;
-    struct compare_memory *arena; /* planned bytes, from the headers: "arena_bytes.hbm"; rank 0 */
+    struct compare_memory *arena; /* planned bytes of rank 0, from the headers: "arena_bytes.hbm" */
     size_t arena_count, arena_capacity;
     struct compare_exposed exposed[ROLE_COUNT]; /* our own traces only */
 };
@@ -104,7 +105,7 @@ struct compare_group {
     size_t pairs;
     double predicted_s, measured_s; /* sums over all ranks */
     double off_s;                   /* sum of |predicted - measured| over pairs */
-    bool computes;                  /* on a stream that computes */
+    bool computes;                  /* the group's stream computes */
 };
 
 /* Returns the number of groups and puts them into *groups, those with the most measured time first; the caller frees
@@ -113,10 +114,10 @@ size_t compare_groups(const struct comparison *comparison, enum compare_by by,
                       struct compare_group **groups);
 
 struct compare_op {
-    const struct compare_pair *first; /* of the lowest rank */
+    const struct compare_pair *first; /* the pair of the lowest rank */
     size_t ranks;
     double predicted_s, measured_s, off_s; /* sums over ranks */
-    double share;                          /* of the off_s of all pairs */
+    double share;                          /* share of the off_s of all pairs */
 };
 
 /* Returns the number of ops and puts them into *ops, those with the largest off_s first; the caller frees the

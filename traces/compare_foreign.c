@@ -24,7 +24,7 @@ struct aligned {
     size_t count, capacity;
 };
 
-/* --- matches --- */
+/* ---- matches ---- */
 
 static void add_match(struct aligned *f, struct match match)
 {
@@ -113,7 +113,7 @@ static void match_lane(struct aligned *f, uint32_t lane, const struct align_sequ
     size_t count = align_blocks(p, m, &block);
     size_t i = 0, j = 0;
     for (size_t k = 0; k <= count; k++) {
-        struct gap gap = {0}; /* before block k */
+        struct gap gap = {0}; /* the rows before block k */
         for (; i < p->filler_count && (k == count || p->filler[i].place <= block[k].a); i++)
             fill_gap(&gap, &p->filler[i], 0);
         for (; j < m->filler_count && (k == count || m->filler[j].place <= block[k].b); j++)
@@ -125,7 +125,7 @@ static void match_lane(struct aligned *f, uint32_t lane, const struct align_sequ
     free(block);
 }
 
-/* --- medians over steps --- */
+/* ---- medians over steps ---- */
 
 static int compare_matches(const void *left, const void *right)
 {
@@ -188,7 +188,7 @@ static void add_pairs(struct aligned *f, uint32_t rank)
         }
     }
     free(scratch);
-    /* Pairs of different steps may overlap, but each step's do not. */
+    /* Pairs that are found in different steps may have rows in common, so their predicted sums may exceed the whole. */
     c->predicted.unmatched_s = fmax(0, c->predicted.busy_s - predicted_s);
     c->measured.unmatched_s = fmax(0, c->measured.busy_s - measured_s / (double)c->steps);
     c->predicted.unmatched_rows =
@@ -196,7 +196,7 @@ static void add_pairs(struct aligned *f, uint32_t rank)
     c->measured.unmatched_rows = c->measured.rows - measured_rows;
 }
 
-/* --- the whole --- */
+/* ---- all steps ---- */
 
 static enum status align_steps(struct aligned *f, const struct foreign_step *p,
                                const struct timed_row *row, size_t count, const char *name,

@@ -1,4 +1,4 @@
-/* Our own traces: rows of one (rank, op) are the same op. */
+/* Compares our own traces: rows of one (rank, op) are the same op. */
 #include "base/text.h"
 #include "traces/compare.h"
 
@@ -110,7 +110,8 @@ static size_t run_length(const struct instance *instance, size_t begin, size_t e
 struct join {
     struct comparison *c;
     const struct trace *predicted, *measured;
-    const struct instance *p, *m; /* of one rank each */
+    /* p, m: the predicted and the measured instances, each of one rank */
+    const struct instance *p, *m;
     size_t p_count, m_count;
     uint32_t rank;
     double *scratch;
@@ -211,13 +212,13 @@ static void join_ranks(struct join *join, const struct instance *p, const struct
     }
 }
 
-/* Checks the measured ranks: a prediction whose header states its number of ranks cannot stand for more. */
+/* Refuses a measured rank that is not below the number of ranks that the prediction's header states. */
 static enum status check_ranks(const struct trace *predicted, const struct instance *m,
                                size_t m_count, const char *name, struct diag *diag)
 {
     const char *text = trace_get(predicted, "ranks");
     uint64_t ranks;
-    uint32_t last = m[m_count - 1].rank; /* the highest */
+    uint32_t last = m[m_count - 1].rank; /* the highest rank, since instances are ordered by rank */
     if (text == NULL || !parse_u64(text, strlen(text), &ranks) || last < ranks)
         return STATUS_OK;
     return diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,

@@ -16,7 +16,8 @@ struct csv_columns {
     const char *const *names;
     const enum column_type *types;
     size_t columns;
-    size_t start, end; /* columns of which the second is not before the first; 0, 0: none */
+    /* two columns of times, of which the second may not be less than the first; 0, 0: none */
+    size_t start, end;
     size_t (*add)(struct trace *trace);
     size_t (*rows)(const struct trace *trace);
     /* The arrays, in the order of the columns. They move when a row is added. */
@@ -91,10 +92,11 @@ static void put_header(const struct trace *trace, struct text *out)
     }
 }
 
-/* Printing a double is most of the work of a row, and most rows start when another ended. */
+/* The digits of the last number that was printed. Printing a double is most of the work of a row, and most rows start
+ * at the time at which another row ended. */
 struct printed {
     double value;
-    size_t size; /* 0: nothing printed yet */
+    size_t size; /* 0: no number has been printed yet */
     char digits[32];
 };
 
@@ -186,8 +188,9 @@ void trace_print_memory(const struct trace *trace, struct text *out)
 struct reader {
     struct trace *trace;
     const struct csv_columns *table;
-    bool in_rows;                /* the line of column names has been read */
-    uint16_t last[COLUMN_LIMIT]; /* the label of the row before: labels come in runs */
+    bool in_rows; /* the line of column names has been read */
+    /* the label of the previous row: equal labels often follow each other */
+    uint16_t last[COLUMN_LIMIT];
 };
 
 static enum status read_comment(void *context, struct loc at, const char *text, size_t size,
@@ -251,7 +254,7 @@ static enum status read_label(struct reader *reader, const struct record *record
     return STATUS_OK;
 }
 
-/* Reads one number; the row is not in the table yet. */
+/* Reads one number of a row that is not in the table yet. */
 static enum status read_number(const struct record *record, size_t c,
                                const struct csv_columns *table, int64_t *whole, double *real,
                                struct diag *diag)
@@ -340,7 +343,7 @@ static enum status parse_table(struct trace *trace, const struct csv_columns *ta
                                const char *name, const char *data, size_t size, struct diag *diag)
 {
     assert(table->columns <= COLUMN_LIMIT);
-    trace_label(trace, ""); /* label 0, with which reader.last[] begins */
+    trace_label(trace, ""); /* label 0 must be the empty text, since reader.last[] begins with it */
     struct reader reader = {.trace = trace, .table = table};
     struct record_handler handler = {&reader, read_record, read_comment};
     enum status status = records_parse(name, data, size, &handler, diag);

@@ -19,7 +19,7 @@ enum { FIGURE, NAME, DEVIATION, ROWS, REASON, COLUMN_COUNT };
 static const char *const names[COLUMN_COUNT] = {"figure", "feature", "deviation", "rows", "reason"};
 static const struct record_columns columns = {names, COLUMN_COUNT, .by_name = false};
 
-/* Returns the index of a word in a table of names; count: it is not there. */
+/* Returns the index of a word in a table of names, or `count` if it is not there. */
 static size_t index_of(const char *word, const char *const *table, size_t count)
 {
     size_t i = 0;

@@ -195,7 +195,7 @@ static double more_s(const struct explain_rank *rank, int part)
     return rank->measured_s[part] - rank->predicted_s[part];
 }
 
-/* Returns the median of the time that the other ranks take beyond their prediction; for a single rank its own. */
+/* Returns the median of the time that the other ranks take beyond their prediction; if there is one rank, its own. */
 static double common_s(const struct explanation *e, int part)
 {
     double *value = heap_alloc(e->ranks + 1, sizeof *value);
@@ -292,7 +292,7 @@ static void add_common_kernels(struct explanation *e, const double *common)
                                common[part] > 0 ? "longer" : "less"));
 }
 
-/* Adds a cause for a part in which no kernel of the schedule runs. */
+/* Adds a cause for a part of the step in which no kernel of the schedule runs. */
 static void add_open(struct explanation *e, int part, double seconds, int64_t rank)
 {
     static const char *const names[EXPLAIN_PART_COUNT] = {
@@ -343,7 +343,8 @@ static void find_causes(struct explanation *e)
     for (int part = 0; part < EXPLAIN_PART_COUNT; part++) {
         common[part] = part == EXPLAIN_WAITS ? more_s(slowest, part) : common_s(e, part);
         own[part] = more_s(slowest, part) - common[part];
-        if (part >= EXPLAIN_STRAY && own[part] * common[part] < 0) { /* not both at once */
+        /* If a rank's own excess and the common excess have different signs, all of it counts as common. */
+        if (part >= EXPLAIN_STRAY && own[part] * common[part] < 0) {
             common[part] = more_s(slowest, part);
             own[part] = 0;
         }
@@ -359,7 +360,7 @@ static void find_causes(struct explanation *e)
     qsort(e->cause, e->causes, sizeof *e->cause, compare_causes);
 }
 
-/* ---- the whole ---- */
+/* ---- the whole explanation ---- */
 
 /* Marks the rows of our own trace whose op the prediction lacks, or has as another kind. */
 static bool *find_own_strays(const struct trace *predicted, const struct trace *measured)

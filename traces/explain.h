@@ -40,13 +40,13 @@ enum { EXPLAIN_CAUSES_MAX = 2 * EXPLAIN_PART_COUNT };
 /* All-zero is empty. */
 struct explanation {
     struct arena arena;
-    struct explain_rank *rank;      /* ascending */
-    size_t ranks, slowest;          /* rank[slowest] waits least */
-    size_t steps;                   /* measured */
+    struct explain_rank *rank;      /* ascending by rank */
+    size_t ranks, slowest;          /* rank[slowest] is the rank that waits least */
+    size_t steps;                   /* number of measured steps */
     double predicted_s, measured_s; /* step times of that rank */
-    double
-        match_rate; /* as of a comparison (traces/compare.h), the smallest of the measured traces; below
-                          COMPARE_MATCH_MIN the causes may be those of unlike work */
+    /* the smallest match rate of the measured traces (traces/compare.h); below COMPARE_MATCH_MIN the causes may be those
+     * of work that does not correspond */
+    double match_rate;
     struct explain_cause cause[EXPLAIN_CAUSES_MAX]; /* the largest first, by their size */
     size_t causes;
 };

@@ -199,7 +199,7 @@ void explain_tile(const struct explain_row *row, size_t count, double begin_s, d
         }
         active[edge[i].part] += edge[i].by;
     }
-    if (end_s > at_s) /* the rank has ended, others have not */
+    if (end_s > at_s) /* the rank has ended, and waits for other ranks that have not */
         part_s[EXPLAIN_WAITS] += end_s - at_s;
     free(edge);
 }

@@ -13,15 +13,15 @@
 struct explain_row {
     uint32_t rank;
     int32_t step;
-    uint32_t
-        message;  /* for EXPLAIN_MESSAGES: rows of all ranks with the same number are one message */
+    /* for EXPLAIN_MESSAGES: rows of all ranks with the same number are one message */
+    uint32_t message;
     uint8_t part; /* enum explain_part */
     double start_s, end_s;
-    double moves_s; /* of a message: the time at which its last rank has come */
+    double moves_s; /* for a message: the time at which its last rank arrives */
 };
 
 struct explain_rows {
-    struct explain_row *row; /* by step, rank, start */
+    struct explain_row *row; /* ordered by step, rank and start */
     size_t count, capacity;
 };
 

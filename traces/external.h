@@ -46,7 +46,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* COLUMN(symbol, name) */
+/* COLUMN(symbol, name): the columns of the file */
 #define EXTERNAL_COLUMNS(COLUMN)                                                                   \
     COLUMN(ID, "id")                                                                               \
     COLUMN(SOURCE, "source")                                                                       \
@@ -111,8 +111,8 @@ struct external_run {
     const char *text[EXTERNAL_COLUMN_COUNT];          /* as written, never NULL */
     int64_t gpus, seq_len, micro_batch, global_batch; /* 0: not given */
     enum measurement_metric metric;
-    bool
-        is_number; /* false: text[EXTERNAL_VALUE] is the value: "OOM", "model does not fit", or nothing */
+    /* false: text[EXTERNAL_VALUE] is the value: "OOM", "model does not fit", or nothing */
+    bool is_number;
     double value;  /* in the unit of the row */
     double scale;  /* value * scale is in s, bytes, tokens, tokens/s/GPU, flop/s or a pure number */
     double step_s; /* of a training step; 0: the row is a figure */
@@ -160,8 +160,8 @@ enum status external_load(struct external_runs *runs, const char *path, struct d
 
 /* The prediction for a row. A number that is NAN is not known. */
 struct external_result {
-    enum measurement_outcome
-        outcome;                /* of a step OUTCOME_WRONG: predicted not to fit, yet it ran */
+    /* for a training step, OUTCOME_WRONG means that it was predicted not to fit, and yet ran */
+    enum measurement_outcome outcome;
     double predicted;           /* of a figure, in the unit of the row */
     const char *predicted_text; /* of a figure, not NULL: printed in its place ("OOM") */
     /* Positive: predicted faster than measured, or more of anything else: predicted / value - 1, of times of steps
@@ -169,8 +169,8 @@ struct external_result {
     double error;
     double step_s; /* of a training step: predicted seconds */
     double peak_bytes, reserved_bytes;
-    double
-        memory_bytes; /* the predicted figure that is compared with the second metric; NAN: none */
+    /* the predicted figure that is compared with the second metric; NAN: none */
+    double memory_bytes;
     double memory_error; /* predicted / measured - 1 of what is compared */
     const char *why;     /* not NULL: the status reads "error: why" */
 };

@@ -17,15 +17,15 @@ enum kernel_class {
     CLASS_OPTIMIZER,
     CLASS_COPY, /* between device and host */
     CLASS_COMMUNICATION,
-    CLASS_OTHER, /* the name says nothing */
+    CLASS_OTHER, /* the name does not tell the class */
     CLASS_COUNT
 };
 
 const char *kernel_class_name(enum kernel_class class);
 
-/* Returns the class of one of our kinds of work; CLASS_OTHER for other names. */
+/* Returns the class of one of our kinds of work, by its name; CLASS_OTHER for other names. */
 enum kernel_class kernel_class_of_kind(const char *kind);
-/* Returns the class of a PyTorch operator; CLASS_NONE also for operators that only call others. */
+/* Returns the class of a PyTorch operator. CLASS_NONE also stands for operators that only call others. */
 enum kernel_class kernel_class_of_operator(const char *name);
 /* True if an operator of class communication precedes the message to which it belongs: FSDP's copies into the buffer
  * of a collective, and the call of the collective. */

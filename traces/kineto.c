@@ -11,9 +11,9 @@
 
 /* The properties that an event takes from the events that enclose it. */
 struct context {
-    uint32_t owner; /* the outermost operator around that does work, or itself; NONE */
-    uint32_t inner; /* the innermost operator around, or itself; NONE */
-    uint16_t phase; /* label; "forward" unless an event around has another phase */
+    uint32_t owner; /* the outermost enclosing operator that does work, or the event itself; NONE */
+    uint32_t inner; /* the innermost enclosing operator, or the event itself; NONE */
+    uint16_t phase; /* label; "forward" unless an enclosing event has another phase */
 };
 
 #define NONE UINT32_MAX
@@ -21,8 +21,8 @@ struct context {
 struct builder {
     struct trace *trace;
     const struct kineto_events *events;
-    struct context *context; /* per event; of operators, annotations and calls only */
-    uint8_t *class;          /* per name */
+    struct context *context; /* [events] set for operators, annotations and calls only */
+    uint8_t *class;          /* [names] enum kernel_class */
     uint16_t forward, recompute, backward, optimizer;
 };
 
@@ -41,7 +41,7 @@ static bool starts_with(const char *text, const char *start)
     return strncmp(text, start, strlen(start)) == 0;
 }
 
-/* Returns the phase that an event gives to all within it. */
+/* Returns the phase of the events within an event, if `around` is the phase of the event itself. */
 static uint16_t phase_inside(const struct builder *b, const struct kineto_event *event,
                              uint16_t around)
 {
@@ -96,7 +96,7 @@ static void nest(struct builder *b)
             b->context[i].inner = i;
         if (around.owner == NONE) {
             enum kernel_class class = b->class[event->name];
-            /* A name that says nothing is a row only where it is not split further. */
+            /* An operator whose name does not tell its class is a row only if it calls no other operator. */
             if (event->type == KINETO_OPERATOR && class != CLASS_NONE &&
                 (class != CLASS_OTHER || is_leaf(b, i)))
                 b->context[i].owner = i;
@@ -106,7 +106,7 @@ static void nest(struct builder *b)
     free(stack);
 }
 
-/* --- which step an instant belongs to --- */
+/* ---- which step an instant belongs to ---- */
 
 struct steps {
     struct profiler_step {
@@ -141,12 +141,13 @@ static struct steps find_steps(const struct builder *b)
     return steps;
 }
 
-/* Returns the step that runs at an instant; -1: outside all of them. Without steps all is step 0. */
+/* Returns the number of the profiler's step that runs at an instant; -1: the instant lies outside all steps. If no
+ * steps were recorded, everything is step 0. */
 static int32_t step_at(const struct steps *steps, double time_us)
 {
     if (steps->count == 0)
         return 0;
-    size_t low = 0, high = steps->count; /* the last that has started is low - 1 */
+    size_t low = 0, high = steps->count; /* the last step that has started is low - 1 */
     while (low < high) {
         size_t middle = (low + high) / 2;
         if (steps->step[middle].start_us <= time_us)
@@ -157,7 +158,7 @@ static int32_t step_at(const struct steps *steps, double time_us)
     return low > 0 && time_us < steps->step[low - 1].end_us ? steps->step[low - 1].number : -1;
 }
 
-/* --- the operator that launched a kernel --- */
+/* ---- the operator that launched a kernel ---- */
 
 struct kineto_launch {
     uint64_t id; /* "External id" or "correlation" */
@@ -172,7 +173,7 @@ static int compare_launchers(const void *left, const void *right)
     return a->event < b->event ? -1 : a->event > b->event;
 }
 
-/* Operators by the identifiers that kernels name: of their own, and of the calls that they made. */
+/* The operators and calls, sorted by the identifiers by which kernels name them. */
 struct launchers {
     struct kineto_launch *operator_of, *call_of;
     size_t operators, calls;
@@ -222,7 +223,7 @@ static uint32_t launcher_of(const struct launchers *l, const struct kineto_event
     return found != NONE ? found : find_launcher(l->operator_of, l->operators, kernel->external);
 }
 
-/* --- rows --- */
+/* ---- rows ---- */
 
 static void add_row(struct builder *b, const struct kineto_event *event, enum kernel_class class,
                     uint16_t phase, int32_t step, double flops)
@@ -258,12 +259,14 @@ static void add_operators(struct builder *b, const struct steps *steps)
     }
 }
 
-/* A kernel that belongs to no operator is in the step that runs when it starts. */
+/* Adds a row for each kernel. A kernel whose operator is unknown belongs to the step that runs when the kernel
+ * starts. */
 static void add_kernels(struct builder *b, const struct steps *steps)
 {
     const struct kineto_events *events = b->events;
     struct launchers launchers = find_launchers(b);
-    bool *used = heap_zalloc(events->count + 1, sizeof *used); /* its flops are given away */
+    /* [events] a kernel of the operator has got its flops */
+    bool *used = heap_zalloc(events->count + 1, sizeof *used);
     for (uint32_t i = 0; i < events->count; i++) {
         const struct kineto_event *event = event_at(b, i);
         if (event->type != KINETO_KERNEL)
@@ -324,9 +327,8 @@ static size_t skip_blanks(const char *data, size_t size, size_t at)
 bool kineto_recognise(const char *data, size_t size)
 {
     size_t at = skip_blanks(data, size, 0);
-    if (at < size &&
-        data[at] ==
-            '[') /* of events; a tag such as "[1,0]" of a launcher starts no array of objects */
+    /* an array of events; a '[' that begins a launcher's tag, such as "[1,0]", is not followed by '{' */
+    if (at < size && data[at] == '[')
         at = skip_blanks(data, size, at + 1);
     return at < size && (data[at] == '{' || data[at] == ']');
 }
@@ -356,8 +358,8 @@ static void build(struct builder *b, struct kineto_issue *issue)
     free(b->class);
 }
 
-/* Labels that are kept free for phases and classes. Names of a real recording need few labels, since they repeat in
- * every layer and step. */
+/* The number of labels that are kept free for phases and classes. The names of a recording need few labels, since they
+ * repeat in every layer and step. */
 enum { LABEL_ROOM = 64 };
 
 enum status kineto_parse_issue(struct trace *trace, struct kineto_issue *issue, const char *name,

@@ -33,8 +33,8 @@ bool kineto_recognise(const char *data, size_t size);
 enum status kineto_parse(struct trace *trace, const char *name, const char *data, size_t size,
                          struct diag *diag);
 
-/* Does the same, and also sums up the calls of the issuing threads in *issue, which must be all-zero and is released
- * by the caller. It stays empty if no kernels were recorded. */
+/* Does what kineto_parse() does, and sums up the calls of the issuing threads in *issue, which must be all-zero and is
+ * released by the caller. *issue stays empty if no kernels were recorded. */
 enum status kineto_parse_issue(struct trace *trace, struct kineto_issue *issue, const char *name,
                                const char *data, size_t size, struct diag *diag);
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Limits of what is read of shapes; tensors with more dimensions and later inputs do not matter. */
+/* Limits of what is read of shapes: further dimensions and inputs are skipped. */
 enum { INPUTS = 3, DIMENSIONS = 6, NAME_LIMIT = 4096 };
 
 #define TIME_LIMIT_US 1e18 /* 30,000 years; times since 1970 are 2e15 */
@@ -17,7 +17,7 @@ struct names {
     struct arena *arena;
     const char **text;
     size_t count, capacity;
-    uint32_t *slot; /* 0 or 1 + row */
+    uint32_t *slot; /* 0: free; else 1 + row */
     size_t slots;
 };
 
@@ -27,19 +27,20 @@ struct reader {
     struct names names, lanes;
     struct diag *diag;
     char name[NAME_LIMIT]; /* of the current event */
-    char cpu_lane[2][64];  /* pid and tid as written */
+    char cpu_lane[2][64];  /* process and thread id as written */
 };
 
-/* One event while it is read. */
+/* An event while it is read. */
 struct draft {
     bool complete; /* "ph": "X" */
-    bool wanted;   /* of a category that we read */
+    bool wanted;   /* its category is one that we read */
     bool has_start, has_duration, has_name;
     uint8_t type;
     double start_us, duration_us;
     double external, correlation, bytes, elements, device, stream;
     bool has_stream;
-    double element_bytes, input_bytes; /* of an element of the message, of the first input */
+    /* bytes of an element of the message, and of an element of the first input */
+    double element_bytes, input_bytes;
     int inputs;
     int rank[INPUTS];
     double size[INPUTS][DIMENSIONS];
@@ -93,7 +94,7 @@ static enum status fail(struct reader *r, const char *what)
     return diag_error(r->diag, json_pull_loc(&r->pull), STATUS_BAD_INPUT, "%s", what);
 }
 
-/* Reads a value that is wanted when it is a number, and skipped otherwise. */
+/* Reads a value if it is a number, and skips it otherwise. */
 static enum status read_number(struct reader *r, double *value, bool *there)
 {
     enum json_token token;
@@ -110,7 +111,7 @@ static void take_category(const struct json_pull *pull, struct draft *draft)
         enum kineto_type type;
     } rows[] = {
         {"cpu_op", KINETO_OPERATOR},
-        {"Operator", KINETO_OPERATOR}, /* names of 2021 */
+        {"Operator", KINETO_OPERATOR}, /* the category's name in recordings of 2021 */
         {"user_annotation", KINETO_ANNOTATION},
         {"cuda_runtime", KINETO_CALL},
         {"cuda_driver", KINETO_CALL},
@@ -167,7 +168,7 @@ static enum status read_shapes(struct reader *r, struct draft *draft)
                 size <= 1e15 && draft->rank[input] >= 0 && draft->rank[input] < DIMENSIONS)
                 draft->size[input][draft->rank[input]++] = size;
             else
-                draft->rank[input] = -1; /* no shape that we know */
+                draft->rank[input] = -1; /* the input has no shape that we understand */
             status = json_pull_skip(&r->pull, token, r->diag);
             if (status != STATUS_OK)
                 return status;
@@ -267,7 +268,7 @@ static enum status read_field(struct reader *r, struct draft *draft)
     return json_pull_skip(&r->pull, token, r->diag);
 }
 
-/* Returns the flops of a product of matrices (..., m, k) and (..., k, n); 0 for shapes that are none. */
+/* Returns the flops of a product of matrices (..., m, k) and (..., k, n); 0 if the shapes do not fit together. */
 static double product_flops(const struct draft *draft, int first)
 {
     int a = first, b = first + 1;
@@ -324,7 +325,7 @@ static uint32_t lane_of(struct reader *r, const struct draft *draft)
         text_release(&lane);
         return id;
     }
-    /* '/' cannot be the start of a GPU's lane: renamed when all are known */
+    /* A temporary name that no GPU's stream can have: name_lanes() replaces it when all lanes are known. */
     size_t length = 0;
     text[length++] = draft->type == KINETO_KERNEL ? ':' : '/';
     for (int i = 0; i < 2; i++) {
@@ -336,7 +337,7 @@ static uint32_t lane_of(struct reader *r, const struct draft *draft)
     return intern(&r->lanes, text);
 }
 
-/* Returns an identifier of the profiler, which counts from 1; 0: this is none. */
+/* Returns an identifier of the profiler, which counts from 1; 0 if `number` is not one. */
 static uint64_t identifier(double number)
 {
     return number >= 1 && number < 1e15 ? (uint64_t)number : 0;
@@ -449,7 +450,7 @@ static enum status read_document(struct reader *r)
         }
     }
     if (status == STATUS_OK)
-        status = next(r, &token); /* nothing may follow */
+        status = next(r, &token); /* nothing may follow the list */
     if (status == STATUS_OK && !found)
         return diag_error(r->diag, (struct loc){.name = r->pull.name}, STATUS_BAD_INPUT,
                           "no list 'traceEvents': not a recording of the PyTorch profiler");
@@ -465,9 +466,10 @@ static int compare_events(const void *left, const void *right)
         return a->start_us < b->start_us ? -1 : 1;
     if (a->end_us != b->end_us)
         return a->end_us > b->end_us ? -1 : 1;
-    if (a->type != b->type) /* annotations hold operators */
+    if (a->type != b->type) /* an annotation encloses the operators that start with it */
         return a->type > b->type ? -1 : 1;
-    if (a->external != b->external) /* handed out when an operator begins */
+    /* an operator that encloses another has the lower identifier, since identifiers are given when operators begin */
+    if (a->external != b->external)
         return a->external < b->external ? -1 : 1;
     return a->name < b->name ? -1 : a->name > b->name;
 }

@@ -19,7 +19,7 @@ struct kineto_event {
     double start_us, end_us; /* since the first event */
     uint64_t external;       /* "External id", from 1; 0: none */
     uint64_t correlation;    /* of a call and the kernel or copy that it started, from 1; 0: none */
-    double flops, bytes;     /* 0: not recorded */
+    double flops, bytes;     /* flops of an operator, bytes of a copy or message; 0: not recorded */
 };
 
 /* All-zero is empty. Events are ordered by lane, then by start, then by descending end, so that
@@ -32,9 +32,9 @@ struct kineto_events {
     size_t name_count;
     const char **lane; /* "cpu.1", "gpu0.7" */
     size_t lane_count;
-    size_t seen; /* events of any sort */
+    size_t seen; /* number of events of any type, including those that are not kept */
     bool has_kernels;
-    uint32_t rank, ranks; /* of "distributedInfo"; 0 ranks: not recorded */
+    uint32_t rank, ranks; /* from "distributedInfo"; ranks 0: not recorded */
 };
 
 enum status kineto_events_read(struct kineto_events *events, const char *name, const char *data,

@@ -11,7 +11,7 @@
 
 /* A longer time between two calls is not the cost of a call: the thread did something else. */
 static const double PAUSE_S = 1e-3;
-/* CUDA queues 1024 launches; the one after them waits for a place. */
+/* CUDA queues 1024 launches; the next launch waits until one of them has ended. */
 enum { QUEUE_ALMOST_FULL = 1000 };
 
 void kineto_issue_release(struct kineto_issue *issue)
@@ -29,9 +29,9 @@ struct started {
 
 struct maker {
     const struct kineto_events *events;
-    struct started *started; /* by correlation */
-    double *start_us;        /* of kernels and copies that calls started, ascending */
-    double *end_us;          /* of all kernels and copies, ascending */
+    struct started *started; /* ordered by correlation */
+    double *start_us;        /* start times of kernels and copies that calls started, ascending */
+    double *end_us;          /* end times of all kernels and copies, ascending */
     size_t starts, ends;
 };
 
@@ -123,19 +123,20 @@ static enum kineto_call kind_of(const char *kernel)
     }
 }
 
-/* Adds a wait: from the end of the last work that ended during the call. */
+/* Adds the time of a wait: from the end of the last work that ended during the call to the end of the call. */
 static void add_wait(const struct maker *m, const struct kineto_event *call,
                      struct kineto_issue_step *step)
 {
     size_t ended = count_below(m->end_us, m->ends, call->end_us);
     if (ended == 0 || m->end_us[ended - 1] <= call->start_us)
-        return; /* there was nothing to wait for */
+        return; /* no work ended during the call */
     step->of[CALL_WAIT].count++;
     step->of[CALL_WAIT].call_s += 1e-6 * (call->end_us - m->end_us[ended - 1]);
 }
 
-/* Adds the start of a kernel, in one of two ways: if its stream was empty when its launch began, the time from then to
- * the kernel's start; if the kernel before it still ran when the launch had ended, the time from that kernel's end. */
+/* Adds the time that a kernel takes to start, if its stream makes it visible. If the stream was empty when the launch
+ * began, it is the time from the launch's begin to the kernel's start. If the previous kernel still ran when the launch
+ * ended, it is the time from that kernel's end to the start. */
 static void add_start(const struct maker *m, const struct kineto_event *call, uint32_t kernel,
                       struct kineto_issue *issue)
 {
@@ -150,11 +151,11 @@ static void add_start(const struct maker *m, const struct kineto_event *call, ui
     step->idle_start_s += 1e-6 * (event->start_us - call->start_us);
 }
 
-/* The calls before the one that is added. */
+/* What is known of the calls before the one that is added. */
 struct before {
     size_t launched;         /* kernels and copies */
-    double end_us;           /* of the last call of the step; < 0: there is none */
-    uint32_t operator_event; /* of the last launch of the step; UINT32_MAX: none */
+    double end_us;           /* end of the last call of the step; < 0: there is none */
+    uint32_t operator_event; /* operator of the last launch of the step; UINT32_MAX: none */
 };
 
 static void add_call(const struct maker *m, const struct kineto_issued *issued,
@@ -169,7 +170,7 @@ static void add_call(const struct maker *m, const struct kineto_issued *issued,
     const struct started *started = find_started(m, call, &count);
     bool waits = count == 0 && strstr(m->events->name[call->name], "Synchronize") != NULL;
     if (count == 0 && !waits)
-        return; /* a part of what the framework does between launches */
+        return; /* such a call is part of the time that the framework takes between launches */
     before->end_us = fmax(last_us, call->end_us);
     if (waits) {
         add_wait(m, call, step);

@@ -19,11 +19,11 @@ enum kineto_call { CALL_LAUNCH, CALL_COLLECTIVE, CALL_COPY, CALL_WAIT, CALL_COUN
 /* The calls of one kind in one step. */
 struct kineto_calls {
     size_t count;
-    double
-        call_s; /* sum: of the calls; of waits from the end of what they waited for to their own */
-    double before_s; /* sum: between them and the calls before them */
-    size_t
-        operators; /* that made these calls: an operator with several launches in a row counts once */
+    /* sum of the times of the calls; the time of a wait begins at the end of the work that it waits for */
+    double call_s;
+    double before_s; /* sum of the times between these calls and the calls before them */
+    /* number of operators that made these calls; an operator with several launches in a row counts once */
+    size_t operators;
 };
 
 struct kineto_issue_step {

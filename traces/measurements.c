@@ -12,7 +12,7 @@ const struct measurement_metric_info measurement_metrics[METRIC_COUNT] = {
     MEASUREMENT_METRICS(METRIC_ROW)};
 #undef METRIC_ROW
 
-/* Units by quantity, and what they are in s, bytes, ... */
+/* The units by quantity, each with its factor to the SI unit. */
 static const struct {
     const char *name;
     enum measurement_quantity quantity;
@@ -38,7 +38,7 @@ static const struct {
     {"TiB", QUANTITY_BYTES, 1099511627776},
 };
 
-/* Values that are words, by how the metric is scored. */
+/* Words that may stand for a value, by how the metric is scored. */
 static const char *const words[SCORE_COUNT] = {
     [SCORE_LENGTH] = "model does not fit",
     [SCORE_VERDICT] = "OOM",

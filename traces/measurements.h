@@ -26,7 +26,7 @@ enum measurement_quantity {
 enum measurement_score {
     SCORE_RELATIVE, /* relative error */
     SCORE_LENGTH,   /* a longest length: right or wrong by the grid of the source */
-    SCORE_VERDICT,  /* right or wrong */
+    SCORE_VERDICT,  /* right or wrong: fits or does not fit */
     SCORE_NONE,     /* there is no value */
     SCORE_COUNT
 };
@@ -68,7 +68,7 @@ struct measurement_metric_info {
     enum measurement_score score;
 };
 
-/* Rows of METRIC_COUNT. */
+/* One row for each metric. */
 extern const struct measurement_metric_info measurement_metrics[METRIC_COUNT];
 
 /* Finds a metric by its name. */
@@ -94,7 +94,8 @@ enum measurement_outcome {
 };
 const char *measurement_outcome_name(enum measurement_outcome outcome);
 
-/* Appends the field of a column `status`: "ok", "error: why". why may be NULL, or hold messages, one per line. */
+/* Appends the field of the column `status`: "ok", "error: why". why may be NULL, and may hold several messages, one per
+ * line. */
 void measurement_put_status(struct text *out, enum measurement_outcome outcome, const char *why);
 
 #endif

@@ -39,7 +39,8 @@ struct perfetto_writer {
 
 static enum status to_ns(const struct perfetto_writer *writer, double time_s, int64_t *ns)
 {
-    if (fabs(time_s) <= 4e9) { /* so that a difference, too, fits 63 bits of nanoseconds */
+    /* the limit keeps a difference of two times within 63 bits of nanoseconds */
+    if (fabs(time_s) <= 4e9) {
         *ns = (int64_t)llround(time_s * 1e9);
         return STATUS_OK;
     }
@@ -183,7 +184,7 @@ static enum status put_ops(struct perfetto_writer *writer, const struct row_orde
     return status;
 }
 
-/* Appends a counter event of a memory's category; category NULL: of the memory's sum. */
+/* Appends a counter event for a category of a memory; category NULL: for the sum over the memory's categories. */
 static void put_counter(struct perfetto_writer *writer, size_t row, int64_t ns,
                         const struct text *category, double bytes)
 {
@@ -208,7 +209,7 @@ static void put_counter(struct perfetto_writer *writer, size_t row, int64_t ns,
     text_puts(out, "}}");
 }
 
-/* Appends the counters of one memory of one rank. live[] is zero before and after. */
+/* Appends the counters of one memory of one rank. All of live[] is zero before the call and after it. */
 static enum status put_memory(struct perfetto_writer *writer, const uint32_t *row, size_t count,
                               double *live)
 {
@@ -224,7 +225,7 @@ static enum status put_memory(struct perfetto_writer *writer, const uint32_t *ro
         sum += memory->bytes[row[i]] - live[category];
         live[category] = memory->bytes[row[i]];
         put_counter(writer, row[i], ns, &writer->label[category], live[category]);
-        /* The sum once per instant: a viewer would show only the last. */
+        /* The sum is written once per instant, since a viewer shows only the last value. */
         if (i + 1 == count || memory->time_s[row[i + 1]] != memory->time_s[row[i]])
             put_counter(writer, row[i], ns, NULL, sum);
     }

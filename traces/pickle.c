@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The opcodes of Lib/pickle.py that plain data needs. */
+/* The opcodes of Python's Lib/pickle.py that plain data needs. */
 enum opcode {
     OP_MARK = '(',
     OP_STOP = '.',
@@ -52,7 +52,7 @@ struct reader {
     struct arena *arena;
     const char *name;
     const unsigned char *start, *at, *end;
-    struct pickle_value **stack; /* NULL: a mark */
+    struct pickle_value **stack; /* an entry that is NULL is a mark */
     size_t depth, capacity;
     struct pickle_value **memo;
     size_t memos, memo_capacity;
@@ -166,7 +166,7 @@ static void add(struct reader *r, struct pickle_value *to, struct pickle_value *
     to->count++;
 }
 
-/* Moves what stands on the stack from `from` on into a collection; those are all values. */
+/* Moves the values on the stack from `from` on into a collection. */
 static void move(struct reader *r, struct pickle_value *to, size_t from)
 {
     bool dict = to->kind == PICKLE_DICT;
@@ -183,7 +183,8 @@ static bool find_mark(const struct reader *r, size_t *from)
     return false;
 }
 
-/* Adds values, from a mark on or the last one or two, to the collection below them. */
+/* Adds values to the collection below them on the stack: all values after the last mark, or the last value (of a
+ * dictionary, the last key and value). */
 static enum status append(struct reader *r, enum pickle_kind kind, bool marked)
 {
     size_t from, below, each = kind == PICKLE_DICT ? 2 : 1;
@@ -233,13 +234,14 @@ static enum status collect_last(struct reader *r, size_t count)
     return STATUS_OK;
 }
 
-/* ---- values that are met again ---- */
+/* ---- values that the pickle uses more than once ---- */
 
 static enum status remember(struct reader *r, uint64_t slot)
 {
     if (r->depth == 0 || r->stack[r->depth - 1] == NULL)
         return fault(r, "nothing to remember");
-    if (slot > (uint64_t)(r->end - r->start)) /* each takes a byte at least */
+    /* each value takes at least one byte, so a higher number cannot occur */
+    if (slot > (uint64_t)(r->end - r->start))
         return fault(r, "a number of a value that is too large");
     if (slot >= r->memo_capacity) {
         size_t capacity = heap_next_capacity(r->memo_capacity, (size_t)slot + 1);

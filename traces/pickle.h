@@ -32,7 +32,7 @@ struct pickle_value {
     int64_t number;   /* BOOL, INT */
     double real;      /* FLOAT */
     const char *text; /* TEXT */
-    size_t count;     /* bytes of TEXT, items of LIST and DICT */
+    size_t count;     /* number of bytes of TEXT, of items of LIST and DICT */
     struct pickle_item *first, *last;
 };
 

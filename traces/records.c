@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Bytes given to libcsv at once; between two pieces the limits are checked. */
+/* The number of bytes that libcsv is given at once; the limits are checked after each piece. */
 enum { PIECE = 1 << 16 };
 
 struct reader {
@@ -19,10 +19,12 @@ struct reader {
     const struct record_handler *handler;
     struct diag *diag;
     struct record record;
-    struct text row;                   /* the fields read so far, each ending in NUL */
-    size_t offset[RECORD_FIELD_LIMIT]; /* of fields in row: its data moves when it grows */
-    enum status status;                /* of the first fault */
-    bool line_ended;                   /* the last line end was one of rows, not of a field */
+    struct text row; /* the fields read so far, each ending in NUL */
+    /* offsets of the fields in `row`, whose data moves when it grows */
+    size_t offset[RECORD_FIELD_LIMIT];
+    enum status status; /* the first fault */
+    /* the last line end ended a row, and is not part of a quoted field */
+    bool line_ended;
 };
 
 static void *grow(void *old, size_t size)
@@ -139,7 +141,7 @@ enum status records_parse(const char *name, const char *data, size_t size,
                           const struct record_handler *handler, struct diag *diag)
 {
     if (!data)
-        data = ""; /* an empty struct text */
+        data = ""; /* an empty text has no data */
     enum status status = reject_nul(name, data, size, diag);
     if (status != STATUS_OK)
         return status;
@@ -218,8 +220,9 @@ enum status records_field_error(const struct record *record, const char *column,
 
 struct table_reader {
     const struct record_columns *columns;
-    size_t fields;                     /* of the line of column names; 0: not read yet */
-    size_t column[RECORD_FIELD_LIMIT]; /* by name: of each field */
+    /* number of fields in the line of column names; 0: that line has not been read yet */
+    size_t fields;
+    size_t column[RECORD_FIELD_LIMIT]; /* for each field of a row, its column */
     enum status (*row)(void *context, const struct record *record, struct diag *diag);
     void *context;
 };

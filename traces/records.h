@@ -17,7 +17,7 @@
 
 enum { RECORD_FIELD_LIMIT = 256, RECORD_BYTE_LIMIT = 1 << 20 };
 
-/* One row. Fields end in NUL and hold no other; they are good until the callback returns. */
+/* One row. Each field ends in NUL and holds no other NUL; fields are valid until the callback returns. */
 struct record {
     struct loc at; /* the line on which the row starts */
     size_t count;
@@ -54,7 +54,7 @@ struct record_columns {
     const char *const *name;
     size_t count, results;
     bool by_name;       /* a file may have them in any order, and lack some */
-    const bool *needed; /* by name: those that it may not lack; NULL: none */
+    const bool *needed; /* for tables by name: the columns that a file may not lack; NULL: none */
 };
 
 /* Reads a table. Its first row must name the columns, with or without those of results. Every other row must have as

@@ -38,7 +38,7 @@ enum residual_kind { WORD, OPTIONAL_WORD, SWITCH, COUNT, SECONDS, LOGARITHM };
 /* clang-format on */
 
 static const struct {
-    size_t offset; /* of the member */
+    size_t offset; /* offset of the member in struct residual */
     enum residual_kind kind;
     const char *words[2];
 } table[] = {
@@ -178,7 +178,7 @@ enum status residuals_load_shipped(struct residuals *residuals, struct diag *dia
     return load_shipped(residuals, "traces/published/residuals.csv", residuals_parse, diag);
 }
 
-/* ---- errors at first sight ---- */
+/* ---- errors at first sight: before the program was changed after seeing the source ---- */
 
 enum { FIRST_ID, FIRST_SOURCE, FIRST_COMMIT, FIRST_ARGS, FIRST_VALUE, FIRST_COUNT };
 static const char *const first_names[FIRST_COUNT] = {"id", "source", "commit", "args", "first"};

@@ -24,29 +24,29 @@ struct residual {
     const char *source;     /* the source that measured: "FPDT" */
     const char *laboratory; /* name that all sources of one author or one code share */
     const char *run;        /* name that distinguishes the run from others of its source */
-    const char *
-        set; /* "", or the collection of rows to which the run belongs (traces/external.h). Intervals are
-                               made of the set "" only. */
+    /* "", or the collection of rows to which the run belongs (traces/external.h). Intervals are made of the set ""
+     * only. */
+    const char *set;
     const char *device;    /* kind of device: "a100" */
     const char *framework; /* the profile with which the run is predicted: "deepspeed" */
     /* of a run to be predicted, the framework that really runs, if that profile only stands for it; NULL: none */
     const char *stands_for;
     const char *attention; /* the kernel: "fa2" */
-    const char
-        *context; /* how ranks share a sequence: "none", "ulysses", "ring", "2d", "fpdt", "upipe" */
+    /* how ranks share a sequence: "none", "ulysses", "ring", "2d", "fpdt", "upipe" */
+    const char *context;
     const char *activations; /* what is recomputed or sent to the host: "full", "offload" */
     bool host_optimizer;     /* the host makes the optimizer's step */
     bool several;            /* the run is on several nodes */
     int64_t tp, pp, gpus;
     int64_t seq_len, sequences; /* tokens of a sequence; sequences of a step */
     int64_t parameters;         /* of the whole model */
-    double
-        layer_s; /* seconds of a layer's forward products on a rank at the device's peak, one micro-batch:
-                       2 parameters / layers x tokens / (ranks that share a sequence x tp) / peak */
-    double value[RESIDUAL_COUNT]; /* NAN: not measured */
-    double
-        first; /* that of time at first sight: by the program as it was before anyone had seen the source;
-                     also of rows that count in no mean. NAN: unknown. It is never computed anew. */
+    /* seconds of a layer's forward products on a rank at the device's peak, one micro-batch: 2 parameters / layers x
+     * tokens / (ranks that share a sequence x tp) / peak */
+    double layer_s;
+    double value[RESIDUAL_COUNT]; /* logarithms of measured / predicted; NAN: not measured */
+    /* the residual of time at first sight: by the program as it was before anyone had seen the source. Rows that count
+     * in no mean have it, too. NAN: unknown. It is never computed anew. */
+    double first;
 };
 
 /* All-zero is empty. */
@@ -76,8 +76,8 @@ enum status residuals_set_first(struct residuals *residuals, const char *name, c
 /* Does residuals_set_first() with the file that ships; does nothing if the data folder lacks it. */
 enum status residuals_set_shipped_first(struct residuals *residuals, struct diag *diag);
 
-/* Write the features of a run as members of the open object, and read them; names are those of the columns. Texts that are
- * read live as long as the JSON does. */
+/* Write the features of a run as members of the open object, and read them; names are those of the columns. Texts that
+ * are read live as long as the JSON does. */
 void residual_put_json(struct json_out *json, const struct residual *row);
 enum status residual_read_json(struct residual *row, struct json_node object, struct diag *diag);
 

@@ -12,7 +12,7 @@ enum { BETWEEN_WORK, BETWEEN_OPTIMIZER, BETWEEN_COUNT };
 struct maker {
     struct row_matches *out;
     struct foreign sides;
-    double *stray_s; /* per label of the recording's kinds */
+    double *stray_s; /* seconds of strays by their kind's label in the recording */
     size_t *stray_rows;
 };
 
@@ -58,7 +58,7 @@ static void match_block(struct maker *maker, const struct align_sequence *p,
     }
 }
 
-/* The fillers of one side before a block. */
+/* The fillers of one side that stand before a block. */
 struct gap {
     const struct align_filler *filler;
     size_t count;

@@ -17,9 +17,10 @@
 
 /* One match: predicted rows, and the recorded time for them. */
 struct block_match {
-    uint32_t step;                 /* row of row_matches.step */
-    bool between;                  /* the match is of rows between blocks */
-    uint32_t row_begin, row_count; /* of row_matches.row */
+    uint32_t step; /* row of row_matches.step */
+    bool between;  /* the match is of rows between blocks */
+    /* the predicted rows: row_matches.row[row_begin .. row_begin + row_count) */
+    uint32_t row_begin, row_count;
     uint32_t measured_rows;
     double measured_s;
 };
@@ -41,11 +42,11 @@ struct stray {
 struct row_matches {
     struct block_match *match;
     size_t count, capacity;
-    uint32_t *row; /* of the prediction */
+    uint32_t *row; /* rows of the prediction */
     size_t row_count, row_capacity;
     struct recorded_step *step;
     size_t steps;
-    struct stray *stray; /* the longest first */
+    struct stray *stray; /* the longest strays first */
     size_t strays;
     bool *is_stray; /* per row of the recording */
     uint32_t rank, predicted_rank;

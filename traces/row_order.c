@@ -46,7 +46,7 @@ static void sort_by_key(struct row_order *order)
     free(start);
 }
 
-/* A row and its time, for the groups that are not in order yet. */
+/* A row and its time, for groups that are not in the order of time yet. */
 struct timed {
     double time_s;
     uint32_t row;
@@ -57,7 +57,8 @@ static int compare_timed(const void *a, const void *b)
     const struct timed *x = a, *y = b;
     if (x->time_s != y->time_s)
         return x->time_s < y->time_s ? -1 : 1;
-    return x->row < y->row ? -1 : x->row > y->row; /* rows of one instant keep their order */
+    /* rows of one instant keep the order of the table */
+    return x->row < y->row ? -1 : x->row > y->row;
 }
 
 static void sort_by_time(uint32_t *row, size_t count, const double *time_s)

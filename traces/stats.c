@@ -40,7 +40,7 @@ static size_t count_groups(const struct row_order *order, unsigned shift)
 
 /* ---- busy time ---- */
 
-/* Times at which something is busy: disjoint, in order, none of them empty. */
+/* Intervals in which something is busy: disjoint, in order, and none of them empty. */
 struct busy_intervals {
     struct busy_interval {
         double start_s, end_s;
@@ -223,7 +223,7 @@ static void measure_memory(struct trace_stats *stats, const struct trace *trace,
     *memory = (struct stats_memory){.rank = table->rank[row[0]],
                                     .memory = table->memory[row[0]],
                                     .first_category = stats->category_count};
-    /* The categories in order of label, so that the result does not depend on the rows' order. */
+    /* The categories come in the order of their labels, so that the result does not depend on the order of rows. */
     for (size_t i = 0; i < count; i++)
         slot[table->category[row[i]]] = 1;
     for (size_t label = 0; label < trace->label_count; label++)
@@ -240,7 +240,8 @@ static void measure_memory(struct trace_stats *stats, const struct trace *trace,
             changed->peak_bytes = changed->last_bytes;
             changed->peak_time_s = table->time_s[row[i]];
         }
-        /* Summed anew: a running sum of changes would drift, and categories are few. */
+        /* The total is summed anew: a running sum of changes would accumulate rounding errors, and categories are
+         * few. */
         double total = 0;
         for (size_t c = 0; c < memory->category_count; c++)
             total += category[c].last_bytes;
@@ -257,7 +258,7 @@ static void measure_memory(struct trace_stats *stats, const struct trace *trace,
     stats->category_count += memory->category_count;
 }
 
-/* Returns the number of distinct (rank, memory, category), at most. */
+/* Returns an upper limit of the number of distinct (rank, memory, category). */
 static size_t count_categories(const struct trace *trace, const struct row_order *order)
 {
     const struct trace_memory *table = &trace->memory;

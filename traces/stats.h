@@ -22,7 +22,7 @@ enum stream_role {
     ROLE_COMM,
     ROLE_H2D,
     ROLE_D2H,
-    ROLE_OFFLOAD, /* copies both ways, one after the other */
+    ROLE_OFFLOAD, /* copies in both directions, one after the other */
     ROLE_HOST,
     ROLE_OTHER, /* any other name */
     ROLE_COUNT
@@ -33,25 +33,26 @@ struct stats_stream {
     uint16_t stream; /* label */
     enum stream_role role;
     size_t ops;
-    double start_s, end_s; /* start of its first op, end of its last */
+    double start_s, end_s; /* start of the stream's first op, end of its last */
     double busy_s;
-    double bytes, flops; /* sums */
+    double bytes, flops; /* sums over its ops */
 };
 
 struct stats_rank {
     uint32_t rank;
     size_t first_stream, stream_count; /* of trace_stats.stream[] */
     double start_s, end_s;             /* over all streams; the span is end_s - start_s */
-    double busy_s[ROLE_COUNT];         /* any stream of the role busy */
-    double exposed_s[ROLE_COUNT];      /* ... while no compute stream is (of ROLE_COMPUTE: 0) */
-    double idle_s;                     /* of the span: no stream busy at all */
+    double busy_s[ROLE_COUNT];         /* seconds in which any stream of the role is busy */
+    /* seconds in which the role is busy and no compute stream is; of ROLE_COMPUTE: 0 */
+    double exposed_s[ROLE_COUNT];
+    double idle_s; /* seconds of the span in which no stream is busy */
 };
 
 struct stats_category {
     uint16_t category;    /* label */
     double peak_bytes;    /* its own peak */
     double peak_time_s;   /* when the peak was first reached */
-    double bytes_at_peak; /* when the memory as a whole first was at its peak */
+    double bytes_at_peak; /* the category's bytes at the first peak of the memory as a whole */
     double last_bytes;    /* at the end */
 };
 
@@ -67,7 +68,7 @@ struct stats_memory {
 struct trace_stats {
     struct arena arena;
     struct stats_rank *rank;
-    size_t rank_count; /* ranks with ops */
+    size_t rank_count; /* the number of ranks that have ops */
     struct stats_stream *stream;
     size_t stream_count;
     struct stats_memory *memory;

@@ -72,7 +72,7 @@ static void put_site(struct text *out, const struct pickle_value *block)
         if (!is_of_framework(file_of(i)))
             chosen = i;
     }
-    /* what libstdc++ starts a thread with; frames before it would say more */
+    /* Frames of libstdc++ at the start of a thread; if the stack had more frames, these would say more. */
     bool bare = first != NULL && strcmp(pickle_text(pickle_find(first->value, "name"), ""),
                                         "execute_native_thread_routine") == 0;
     if (python == NULL && (autograd || bare)) {
@@ -92,7 +92,8 @@ static void put_site(struct text *out, const struct pickle_value *block)
     text_printf(out, "%s:%lld %s", slash == NULL ? file : slash + 1,
                 (long long)pickle_int(pickle_find(chosen->value, "line"), 0),
                 pickle_text(pickle_find(chosen->value, "name"), "?"));
-    for (char *c = out->data; *c != '\0'; c++) /* a name must not drive a terminal */
+    /* control characters are replaced, so that a name cannot control a terminal */
+    for (char *c = out->data; *c != '\0'; c++)
         if ((unsigned char)*c < 0x20 || *c == 0x7f)
             *c = '?';
 }
@@ -100,7 +101,7 @@ static void put_site(struct text *out, const struct pickle_value *block)
 struct sites {
     struct torch_snapshot *snapshot;
     size_t capacity;
-    uint32_t *slot; /* hash of names: 0 or 1 + row */
+    uint32_t *slot; /* hash table of names: 0: free; else 1 + row */
     size_t slots;
 };
 
@@ -174,17 +175,19 @@ static int64_t find_device(const struct pickle_value *segments)
  * then the frames that the exception left have released their tensors: the activations of a step. So the events after
  * the failure are undone. */
 struct since {
-    const struct pickle_item *begin; /* of the trace: the last failure; NULL: none */
+    const struct pickle_item *begin; /* the last failure in the trace; NULL: none */
     const struct pickle_item *trace;
     struct snapshot_change {
         uint64_t address, bytes;
         const struct pickle_value *event;
-        const struct pickle_value *took; /* of freed: the event that allocated it; NULL: unknown */
-    } * freed, *taken;                   /* freed: by address, once sorted, and each address once */
+        /* for a freed block: the event that allocated it; NULL: unknown */
+        const struct pickle_value *took;
+    } * freed, *taken; /* freed: by address, once sorted, and each address once */
     size_t freed_count, taken_count, freed_capacity, taken_capacity;
 };
 
-enum { ROUNDING = 512 }; /* of blocks: kMinBlockSize of the allocator */
+/* sizes of blocks are rounded up to this: kMinBlockSize of the allocator */
+enum { ROUNDING = 512 };
 
 static void add_change(struct snapshot_change **list, size_t *count, size_t *capacity,
                        const struct pickle_value *event)
@@ -275,7 +278,8 @@ static void find_failure(struct torch_snapshot *s, struct since *since,
         }
 }
 
-/* Raises largest_free to the largest piece of these bytes that no block freed since the failure covers. */
+/* Raises largest_free to the size of the largest piece of a free range that was free at the failure already: no block
+ * that was freed since covers it. */
 static void add_free(struct torch_snapshot *s, const struct since *since, uint64_t address,
                      uint64_t bytes)
 {
@@ -304,11 +308,13 @@ static void add_active(struct torch_snapshot *s, struct sites *sites, uint64_t b
 static void add_blocks(struct torch_snapshot *s, struct sites *sites, const struct since *since,
                        const struct pickle_value *segment)
 {
-    uint64_t address = bytes_of(segment, "address"), size; /* blocks tile the segment */
+    /* the blocks of a segment follow each other without gaps */
+    uint64_t address = bytes_of(segment, "address"), size;
     for (const struct pickle_item *i = items(pickle_find(segment, "blocks")); i != NULL;
          i = i->next, address += size) {
         const char *state = pickle_text(pickle_find(i->value, "state"), "");
-        bool active = strncmp(state, "active", 6) == 0; /* active_allocated, active_pending_free */
+        /* active_allocated or active_pending_free */
+        bool active = strncmp(state, "active", 6) == 0;
         size = bytes_of(i->value, "size");
         if (active && find_change(since->taken, since->taken_count, address) == NULL)
             add_active(s, sites, size, bytes_of(i->value, "requested_size"), i->value);
@@ -366,7 +372,7 @@ enum status torch_snapshot_parse(struct torch_snapshot *s, const char *name, con
     enum status status = pickle_parse(&root, &arena, name, data, size, diag);
     if (status != STATUS_OK)
         goto out;
-    /* memory_snapshot() gives only the segments */
+    /* memory_snapshot() returns only the list of segments */
     const struct pickle_value *segments =
         root->kind == PICKLE_LIST ? root : pickle_find(root, "segments");
     if (segments == NULL || segments->kind != PICKLE_LIST) {

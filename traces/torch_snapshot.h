@@ -19,15 +19,15 @@ struct snapshot_site {
     size_t blocks;
 };
 
-/* The memory, in bytes, of the device that holds most; at the last failed allocation if the history has one. */
+/* The memory in bytes of the device that holds most; if the history has a failed allocation, as it was then. */
 struct torch_snapshot {
     struct arena arena;
     int64_t device;
-    uint64_t reserved;  /* of all segments, which the process took from the device */
-    uint64_t active;    /* of blocks in use, rounded as the allocator does */
+    uint64_t reserved;  /* bytes of all segments, which the process took from the device */
+    uint64_t active;    /* bytes of blocks in use, rounded as the allocator does */
     uint64_t requested; /* bytes requested for the blocks in use */
     uint64_t largest_free;
-    size_t segments, blocks;    /* blocks in use */
+    size_t segments, blocks;    /* blocks: those in use */
     bool out_of_memory;         /* an allocation failed */
     uint64_t failed_bytes;      /* bytes that it requested */
     uint64_t device_free;       /* bytes that the device had free at the failure */

@@ -62,7 +62,7 @@ static void add_label(struct trace *trace, size_t slot, const char *text, size_t
     trace->label_slot[slot] = (uint32_t)trace->label_count;
 }
 
-/* An all-zero row has label 0 in its text columns, so that label is the empty text. */
+/* Makes the empty text label 0, which the text columns of an all-zero row name. */
 static void need_empty_label(struct trace *trace)
 {
     if (trace->label_count == 0) {

@@ -22,7 +22,7 @@ struct trace_key {
 struct trace_ops {
     size_t count, capacity;
     uint32_t *rank;
-    uint32_t *op;                             /* id of the op in the schedule's role */
+    uint32_t *op;                             /* number of the op in the schedule */
     uint16_t *stream, *kind, *phase, *region; /* labels */
     int32_t *layer, *chunk, *step;            /* -1: none */
     double *start_s, *end_s;
@@ -43,7 +43,7 @@ struct trace {
     size_t header_count, header_capacity;
     const char **label; /* label[0], once there is a row or a label, is the empty text */
     size_t label_count, label_capacity;
-    uint32_t *label_slot; /* hash table over label[]: 0 or 1 + id */
+    uint32_t *label_slot; /* hash table over label[]: 0: free; else 1 + id */
     size_t label_slots;
     struct trace_ops ops;
     struct trace_memory memory;
