@@ -19,8 +19,9 @@
 enum { CALIBRATE_FAMILIES_MAX = 16, CALIBRATE_NUMBERS_MAX = 128 };
 
 struct calibrate_options {
-    double limit; /* largest root mean square of a fit; 0: 0.25. Of the host: twice that */
-    bool fastest; /* fits p10_s, for machines that others disturb; else median_s */
+    /* largest root mean square error of a fit; 0: 0.25. Fits of the host's time may have twice as much */
+    double limit;
+    bool fastest; /* p10_s is fitted, for machines on which other programs run; else median_s */
     /* If the points lie too far from a fit because other programs disturbed them (models/noise.h), the fit is made
      * with p10_s; if that is refused too, its numbers stay as the base has them. calibration.fallback lists these
      * fits. */
@@ -28,8 +29,8 @@ struct calibrate_options {
     /* Points of recorded steps have few sizes. Where these cannot separate time that grows with the size from time
      * that does not, only rates and shares are fitted; starts and ramps stay as the base has them, with a note. */
     bool few_sizes;
-    bool sums_whole;                /* of the cluster: fabric.sums_whole */
-    double host_memory_bytes_per_s; /* of the cluster; 0: the header's host_memory_bytes_per_s */
+    bool sums_whole;                /* the cluster's fabric.sums_whole */
+    double host_memory_bytes_per_s; /* the cluster's; 0: the header's host_memory_bytes_per_s */
 };
 
 enum calibrate_origin {
@@ -42,10 +43,10 @@ enum calibrate_origin {
 struct calibrate_number {
     const char *name; /* "matmul.ramp_s", "attention.cpu.forward.rates.64" */
     enum unit_kind unit;
-    double value, error; /* standard error; 0: none */
+    double value, error; /* error: the standard error; 0: none */
     bool at_bound;       /* the best value lies at an end of the allowed range */
     enum calibrate_origin origin;
-    int family;      /* of FITTED: row of calibration.family */
+    int family;      /* for FITTED: row of calibration.family */
     const char *how; /* its source in words */
 };
 
@@ -59,10 +60,11 @@ struct calibrate_family {
     const char *worst_what; /* "matmul m=64 n=512 k=512" */
 };
 
-/* A family whose first fit was refused, and which numbers were used instead. */
+/* A family whose first fit was refused, and the numbers that were used instead. */
 struct calibrate_fallback {
     const char *name;
-    bool to_base;   /* its numbers are the base's; else fitted to the fastest times */
+    /* the family keeps the base's numbers; false: they are fitted to the fastest times */
+    bool to_base;
     bool disturbed; /* other programs disturbed its points, and the caller asked to go on; if false,
                       the fit is refused with a message */
 };
@@ -73,20 +75,22 @@ struct calibration {
     size_t families, numbers;
     struct calibrate_family family[CALIBRATE_FAMILIES_MAX];
     struct calibrate_number number[CALIBRATE_NUMBERS_MAX];
-    struct text notes; /* the numbers that were left as the base has them, and why; one line each */
-    double spread;     /* of all points: models/noise.h */
+    /* one line for each number that was left as the base has it, with the reason */
+    struct text notes;
+    double spread; /* the spread of all points (models/noise.h) */
     size_t fallbacks;
     struct calibrate_fallback fallback[CALIBRATE_FAMILIES_MAX];
-    size_t unmeasureds; /* families without a point, which are the base's as well */
+    size_t unmeasureds; /* number of families without a point, which keep the base's numbers */
     const char *unmeasured[CALIBRATE_FAMILIES_MAX];
-    const char *points_file, *points_source; /* that the device file is to name; NULL: none */
+    /* the file of points that the device file names, and its source; NULL: none */
+    const char *points_file, *points_source;
 };
 
 void calibration_release(struct calibration *calibration);
 
-/* Fits every family that has points. STATUS_NO: a fit was refused, or no point is of use. All refusals are reported,
- * and say if the points were disturbed. The calibration still holds what could be fitted; if nothing could, it has no
- * families. base and points must outlive it. */
+/* Fits every family that has points. Returns STATUS_NO if a fit was refused, or if no point is of use. All refusals are
+ * reported, and say if the points were disturbed. The calibration still holds what could be fitted; if nothing could,
+ * it has no families. base and points must outlive it. */
 enum status calibrate_device(struct calibration *calibration, const struct points *points,
                              const struct device_cost *base,
                              const struct calibrate_options *options, struct diag *diag);

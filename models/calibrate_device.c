@@ -48,7 +48,8 @@ static enum status read_stated(struct calibration *c, const struct points *point
     return STATUS_OK;
 }
 
-/* Raises the peak to the fitted rate where that is above the base's data sheet: the points are of another device. */
+/* Raises the peak of the base to the fitted rate if the rate is above it: then the points are of another device, whose
+ * data sheet the base does not have. */
 static void raise_peak(struct calibration *c)
 {
     double reached = fmax(c->cost.matmul_flop_per_s, c->cost.matmul_f32_flop_per_s);
@@ -138,7 +139,8 @@ static enum status fit_despite_noise(const struct calibrate_problem *family,
     return status;
 }
 
-/* Fits a family whose points have few sizes; if that is refused, only rates and shares. Refusals are not reported. */
+/* Fits a family whose points have few sizes. If the points do not determine all its numbers, only rates and shares are
+ * fitted. Refusals are not reported. */
 static enum status fit_few_sizes(const struct calibrate_problem *family,
                                  calibrate_family_function *function)
 {
@@ -215,9 +217,11 @@ static void find_unmeasured(struct calibration *c)
     }
 }
 
-/* Sets how long memory-bound kernels run in recorded steps for each second of products and attention at the highest
- * clock (cost_power_share()). Recorded seconds of these are at the clock of the step: with q of memory for each of them
- * m = q / share, which turns P share^2 - (power - M) m share = power into P share^2 = power + (power - M) q. */
+/* Sets cost->memory_share, the seconds for which memory-bound kernels run for each second of products and attention at
+ * the highest clock (cost_power_share()). Recorded seconds of products and attention are at the clock of the step. Let
+ * q be the recorded seconds of memory-bound kernels per recorded second of these, P the power that these would draw, M
+ * that of memory. Then memory_share is m = q / share, and P share^2 - (power - M) m share = power becomes P share^2 =
+ * power + (power - M) q. */
 static void set_memory_share(struct device_cost *cost, const struct points *points)
 {
     double tensor_s = 0, memory_s = 0, limit = cost->device_power;
@@ -248,8 +252,8 @@ enum status calibrate_device(struct calibration *c, const struct points *points,
         {calibrate_host, 1, 1},   {calibrate_cpu, 1, 1},
     };
     *c = (struct calibration){.cost = *base, .spread = noise_spread_of_all(points)};
-    c->cost.points = (struct cost_points){0}; /* the formula is fitted, without its correction by
-                                                 measured points */
+    /* measured points correct the formula, which is to be fitted without them */
+    c->cost.points = (struct cost_points){0};
     enum status status = check_points(points, diag);
     if (status == STATUS_OK && base->ideal)
         status = diag_error(diag, (struct loc){.name = base->name}, STATUS_BAD_INPUT,

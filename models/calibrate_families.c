@@ -7,13 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Changes that matter of numbers that may be 0. */
+/* The size of a change that matters, for numbers that may be 0 (struct fit_param). */
 static const double SCALE_S = 1e-7, SCALE_BYTES = 1e4;
-/* The most that a device file takes (models/cost_params.def, cost_load_attention.c). */
+/* The highest values that a device file takes (models/cost_params.def, cost_load_attention.c). */
 static const double BANDWIDTH_MOST = 1e15, POWER_MOST = 1e5, RATE_MOST = 1e18;
-/* Kinds get shares of their own when those of their classes fit worse than this. */
+/* If the fit of the classes has a larger error than this, each kind gets a share of its own. */
 static const double KINDS_LIMIT = 0.1;
-/* Times the limit of a fit of rates to all ops of a step. */
+/* The factor by which the limit is raised if rates are fitted to all ops of a step. */
 static const double SMALL_OPS_LIMIT = 4;
 
 static enum attention_impl impl_of(const struct point *point)
@@ -21,7 +21,7 @@ static enum attention_impl impl_of(const struct point *point)
     return point->impl < POINT_NO_IMPL ? (enum attention_impl)point->impl : (enum attention_impl)0;
 }
 
-/* Points are short runs, unless they are of steps. */
+/* Returns the predicted seconds of a point. Points are short runs, unless they are of recorded steps. */
 static double predict_work(const struct calibrate_problem *problem, const struct point *point)
 {
     if (point->role == POINT_STEP)
@@ -86,7 +86,7 @@ enum status calibrate_start(struct calibrate_problem *problem, struct diag *diag
 static bool is_memory_bound(const struct calibrate_problem *problem, const struct point *point)
 {
     if (point->work.kind == WORK_MERGE && problem->c->cost.merge_bytes[impl_of(point)] == 0)
-        return false; /* the base does not know how often it touches its operands */
+        return false; /* the base does not say how often a merge touches its operands */
     return point_is_work(point) && cost_memory_class((enum work_kind)point->work.kind) != NULL &&
            cost_traffic_bytes(&problem->c->cost, impl_of(point), &point->work) > 0;
 }
@@ -103,7 +103,8 @@ static bool has_kind(const struct calibrate_problem *problem, enum work_kind kin
     return false;
 }
 
-/* Returns the typical kind of a class, or else the first that has points; WORK_KIND_COUNT: none has. */
+/* Returns the kind that represents a class: the typical one if it has points, or else the first kind of the class that
+ * has; WORK_KIND_COUNT: none has. */
 static enum work_kind represents(const struct calibrate_problem *problem, const char *class)
 {
     for (size_t i = 0; i < ARRAY_LEN(typical); i++)
@@ -140,9 +141,9 @@ static void add_shares(struct calibrate_problem *problem, bool kinds)
 }
 
 /* Raises the device's bandwidth to the highest rate that a point reaches. Shares are relative to the data sheet's
- * bandwidth, and a point above it comes from a device with faster memory than the base. Embeddings do not count: a
- * row of the table that several tokens share is counted for each of them, but is read from a cache. Nor do points that
- * last at most two kernel starts. */
+ * bandwidth, so a point above it comes from a device with faster memory than the base. Embeddings do not count: a row
+ * of the table that several tokens share is counted for each of them, but is read from a cache. Points that last at
+ * most two kernel starts do not count either. */
 static void raise_bandwidth(struct calibrate_problem *problem)
 {
     struct calibration *c = problem->c;
@@ -250,10 +251,10 @@ static const struct point *find_role(const struct calibrate_problem *problem, en
     return NULL;
 }
 
-/* Derives device.tensor_power. Most points last some 60 ms, less time than it takes until the power limit lowers the
- * clock; one product is also repeated for seconds. The square of how much longer it then takes is what it would draw at
- * the highest clock over the limit, and its power at the fitted rate R is larger by as much as it does not reach R
- * (docs/costs.md, "What the power limit leaves"). */
+/* Derives device.tensor_power, the power that products would draw at the highest clock. Most points last some 60 ms,
+ * less than it takes until the power limit lowers the clock; one product is also repeated for seconds. The square of
+ * the ratio of its times is the power that it would draw over the limit. At the fitted rate R the power is larger by as
+ * much as the product stays below R (docs/costs.md, "What the power limit leaves"). */
 static void add_tensor_power(struct calibrate_problem *problem)
 {
     struct device_cost *cost = &problem->c->cost;
@@ -347,7 +348,7 @@ static enum status find_dims(const struct calibrate_problem *problem, bool *meas
     return STATUS_OK;
 }
 
-/* Head dims without points keep their relation to the nearest one that has some. */
+/* Scales the rates of head dims without points by the factor by which the nearest head dim with points changed. */
 static void scale_dims(struct calibration *c, struct direction direction, const bool *measured,
                        const double *before)
 {
@@ -410,7 +411,7 @@ static void find_form(struct calibrate_problem *problem, struct direction direct
     double tile = attention->tile, step = attention->step;
     double best = 0.9 * try_form(problem, attention, tile, step);
     for (size_t i = 0; i < ARRAY_LEN(sizes); i++)
-        for (size_t k = 0; k <= i; k++) { /* whole steps make a tile */
+        for (size_t k = 0; k <= i; k++) { /* a tile consists of whole steps */
             double rms = try_form(problem, attention, sizes[i], sizes[k]);
             if (rms >= best)
                 continue;

@@ -80,7 +80,7 @@ void calibrate_derive(struct calibration *c, const char *name, double *slot, enu
                                   .how = arena_text(&c->arena, how, strlen(how))};
 }
 
-/* ---- one fit ---- */
+/* ---- the fit of one family ---- */
 
 const char calibrate_disturbed[] = "other programs disturbed these points";
 

@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <string.h>
 
-static const double SCALE_S = 1e-7; /* a change that matters of times that may be 0 */
+static const double SCALE_S = 1e-7; /* the size of a change that matters, for times that may be 0 */
 
 /* ---- the issuing thread ---- */
 
@@ -24,7 +24,8 @@ static double predict_issue(const struct calibrate_problem *problem, const struc
     return issue_s(&problem->c->cost, point);
 }
 
-/* Returns the issue time of a point when one number of the host is 1 and the others are 0. */
+/* Returns by how much a point's issue time grows for each second of one number of the host: its issue time if that
+ * number is 1 and all others are 0. */
 static double share_of(const struct point *point, size_t offset)
 {
     struct device_cost one = {0};

@@ -4,7 +4,7 @@
 #include <gsl/gsl_statistics_double.h>
 #include <stdlib.h>
 
-/* Fewer repeats have no p10 and p90 of their own. */
+/* The fewest repeats that have a p10 and a p90 of their own. */
 static const int64_t REPEATS_MIN = 10;
 
 /* p90 - p10 of a normal distribution, in standard deviations. */

@@ -32,7 +32,7 @@ void link_calibration_release(struct link_calibration *links)
 
 /* ---- the traffic of a point over its link ---- */
 
-/* Steps and bytes over the busiest link, of n ranks of which each sends `bytes`. */
+/* The steps of a communication of n ranks, each of which sends `bytes`, and the bytes that cross the busiest link. */
 struct link_traffic {
     double steps, bytes;
 };
@@ -54,7 +54,7 @@ static struct link_traffic traffic_of(const struct work *work, bool sums_whole)
     case WORK_BROADCAST:
         return (struct link_traffic){n - 1, bytes};
     case WORK_ALL_TO_ALL:
-    case WORK_SCATTER: /* of the root */
+    case WORK_SCATTER: /* over the root's link */
         return (struct link_traffic){1, (n - 1) / n * bytes};
     default: /* a shift, a copy */
         return (struct link_traffic){1, bytes};
@@ -133,14 +133,15 @@ bool calibrate_link_find(const struct point *point, enum calibrate_link *link)
 struct link_points {
     const struct point **point;
     size_t count;
-    bool sums_whole; /* as in calibrate_options */
+    bool sums_whole; /* as in struct calibrate_options */
 };
 
 static double predict(void *context, const double *value, size_t i)
 {
     const struct link_points *points = context;
     const struct point *point = points->point[i];
-    double others = point->role == POINT_BOTH_WAYS ? 2 : 1; /* as much goes the other way */
+    /* in a both-ways point, as many bytes go in the other direction */
+    double others = point->role == POINT_BOTH_WAYS ? 2 : 1;
     bool shared = point->loopback && work_group(&point->work) > 0;
     struct link_traffic traffic =
         shared ? loopback_traffic_of(&point->work) : traffic_of(&point->work, points->sums_whole);
@@ -328,7 +329,7 @@ struct field {
     enum unit_kind unit;
     double value;
     const char *source;
-    double spread; /* relative; 0: not measured */
+    double spread; /* relative; 0: the number was not measured */
 };
 
 enum { FIELDS_MAX = 24 };
@@ -367,7 +368,7 @@ static void put_copies(struct fields *fields, const struct link_calibration *lin
 {
     const struct calibrated_link *to = &links->link[CALIBRATE_H2D];
     const struct calibrated_link *from = &links->link[CALIBRATE_D2H];
-    double most = fmax(to->bytes_per_s, from->bytes_per_s); /* 0 of one without points */
+    double most = fmax(to->bytes_per_s, from->bytes_per_s); /* a class without points has 0 */
     if (to->points > 0)
         put_fitted(fields, "pcie", "h2d", UNIT_BYTES_PER_S, to->bytes_per_s, to);
     if (from->points > 0)

@@ -14,7 +14,7 @@
 #include "models/calibrate.h"
 #include "models/cluster.h"
 
-/* LINKS(symbol, name, description) */
+/* LINKS(symbol, name, description): the classes of links */
 #define LINK_CLASSES(LINKS)                                                                        \
     LINKS(H2D, "h2d", "copies to a device")                                                        \
     LINKS(D2H, "d2h", "copies from a device")                                                      \
@@ -37,7 +37,7 @@ enum calibrate_link {
 };
 
 struct calibrated_link {
-    size_t points; /* 0: none, and the other members are not set */
+    size_t points; /* 0: the class has no points, and the other members are not set */
     double latency_s, latency_error_s, bytes_per_s, bytes_per_s_error;
     double rms, worst, leave_one_out, low_bytes, high_bytes;
     const char *worst_what, *source;
@@ -46,8 +46,8 @@ struct calibrated_link {
 struct link_calibration {
     struct arena arena;
     struct calibrated_link link[CALIBRATE_LINK_COUNT];
-    size_t
-        fallbacks; /* to_base: not fitted, and a cluster file leaves them as the preset has them */
+    /* with to_base: the class was not fitted, and a cluster file leaves it as the preset has it */
+    size_t fallbacks;
     struct calibrate_fallback fallback[CALIBRATE_LINK_COUNT];
 };
 
@@ -58,16 +58,16 @@ const char *calibrate_link_name(enum calibrate_link link);
 /* Returns true and sets *link if a point measures a class of links. */
 bool calibrate_link_find(const struct point *point, enum calibrate_link *link);
 
-/* Fits every class that has points. STATUS_NO: one was refused. */
+/* Fits every class that has points. Returns STATUS_NO if a fit was refused. */
 enum status calibrate_links(struct link_calibration *links, const struct points *points,
                             const struct calibrate_options *options, struct diag *diag);
 
 /* Appends the table of the fits. */
 void link_calibration_print_report(const struct link_calibration *links, struct text *out);
 
-/* Appends a cluster file: `base`, as the file is to name it, which is loaded into *cluster, with the fitted numbers in place of its own. A
- * bandwidth within a node can be written only if the fabric is a switch. STATUS_NO: none of the fitted numbers has a
- * field in a cluster file. */
+/* Appends a cluster file: the cluster `base`, named in the file like this and loaded into *cluster, with the fitted
+ * numbers in place of its own. A bandwidth within a node can be written only if the fabric is a switch. Returns
+ * STATUS_NO if none of the fitted numbers has a field in a cluster file. */
 enum status link_calibration_print_cluster(const struct link_calibration *links, const char *name,
                                            const char *device, const char *base,
                                            const struct cluster *cluster, struct text *out,

@@ -17,18 +17,19 @@ struct calibrate_problem {
     const struct calibrate_options *options;
     const char *name, *help;
     const struct points *all;
-    const struct point **point; /* room for all */
+    const struct point **point; /* room for all points */
     size_t points;
     struct fit_param param[FIT_PARAMS_MAX];
     double *slot[FIT_PARAMS_MAX]; /* in c->cost */
     enum unit_kind unit[FIT_PARAMS_MAX];
     size_t params;
     double limit;
-    bool trial;     /* only the residual is wanted */
-    bool rates;     /* only what grows with the size is fitted (calibrate_options.few_sizes) */
-    int impl, pass; /* of attention: enum attention_impl, enum attention_direction */
-    bool
-        refused_as_disturbed; /* the last fit was refused because of points that others disturbed */
+    bool trial; /* only the residual of the fit is wanted */
+    /* only numbers that grow with the size are fitted (calibrate_options.few_sizes) */
+    bool rates;
+    int impl, pass; /* for attention: enum attention_impl, enum attention_direction */
+    /* the last fit was refused because other programs disturbed its points */
+    bool refused_as_disturbed;
     double (*predict)(const struct calibrate_problem *problem, const struct point *point);
     double host_memory_bytes_per_s;
 };
@@ -47,8 +48,8 @@ const struct cost_param *calibrate_find_param(struct calibration *c, const char 
 void calibrate_add_cost_param(struct calibrate_problem *problem, const char *name, double scale,
                               bool optional);
 
-/* Fits; on success the cost and the tables of the calibration hold the result. *calibration: where the cost keeps the
- * ranges and the error of this family's fit; NULL: nowhere. */
+/* Fits the problem. On success the cost and the tables of the calibration hold the result. *calibration: the place in
+ * the cost for the ranges and the error of this family's fit; NULL: it has none. */
 enum status calibrate_fit(struct calibrate_problem *problem, struct cost_calibration *calibration,
                           struct diag *diag);
 
@@ -59,7 +60,7 @@ void calibrate_derive(struct calibration *c, const char *name, double *slot, enu
 /* Returns the seconds of a point that are fitted: p10_s or median_s, as the options say. */
 double calibrate_time(const struct calibrate_options *options, const struct point *point);
 
-/* The help text of a refusal where disturbed points scatter, in place of the problem's own. */
+/* The help text of a refusal if disturbed points scatter; it replaces the problem's own. */
 extern const char calibrate_disturbed[];
 
 /* The functions that fit one family each, if it has points, in the order in which families build on each other.
@@ -80,7 +81,8 @@ enum status calibrate_check_varies(const struct calibrate_problem *problem, enum
 /* Derives the device's jitter from points that were repeated often enough. */
 void calibrate_jitter(struct calibration *c, const struct points *points);
 
-/* Appends a line "head: a, b" of the fits with these to_base and disturbed; nothing where there is none. */
+/* Appends a line "head: a, b" that lists the fits with these values of to_base and disturbed; appends nothing if there
+ * is none. */
 void calibrate_put_fallbacks(const struct calibrate_fallback *fallback, size_t count, bool to_base,
                              bool disturbed, const char *head, struct text *out);
 

@@ -1,4 +1,4 @@
-/* The device file that a calibration makes, and the table of its fits. */
+/* Prints the device file that a calibration makes, and the table of its fits. */
 #include "base/json_write.h"
 #include "models/calibrate_parts.h"
 #include "models/noise.h"
@@ -12,7 +12,7 @@
 
 static const struct {
     enum unit_kind unit;
-    double least; /* the prefix for values from here on */
+    double least; /* the prefix is used for values from this one on */
     double scale;
     const char *name;
 } prefixes[] = {
@@ -149,11 +149,12 @@ static void write_calibration(struct record_writer *w, const struct calibrate_fa
     json_end_row(&w->json);
 }
 
-/* Families of a file in its order; numbers of one stand together. */
+/* Writes the numbers of a family together, and families in the order of a device file. */
 static void write_under(struct record_writer *w, const struct calibration *c, const char *prefix)
 {
     size_t size = strlen(prefix);
-    for (int deeper = 0; deeper < 2; deeper++) /* "memory.kinds.gelu": after all of "memory" */
+    /* numbers of inner objects, such as "memory.kinds.gelu", come after those of "memory" */
+    for (int deeper = 0; deeper < 2; deeper++)
         for (size_t i = 0; i < c->numbers; i++) {
             const char *name = c->number[i].name;
             if (strncmp(name, prefix, size) == 0 && name[size] == '.' &&

@@ -72,7 +72,7 @@ const struct cluster_fact *cluster_find_fact(const struct cluster *cluster, cons
     return NULL;
 }
 
-/* ---- how much of it is in use ---- */
+/* ---- the number of nodes and GPUs in use ---- */
 
 /* Makes one node that holds all GPUs: nothing in an ideal cluster depends on where a GPU is. */
 static void resize_ideal(struct cluster *cluster, struct arena *arena, int64_t gpus)
@@ -168,9 +168,11 @@ enum status cluster_share(struct cluster *cluster, struct arena *arena, int64_t 
     cluster->fabric.kind = FABRIC_LOOPBACK;
     device->memory_bytes /= (double)ranks;
     device->driver_bytes /= (double)ranks;
-    device->context_bytes /= (double)ranks; /* their process has one */
+    /* all ranks run in one process, which has one context */
+    device->context_bytes /= (double)ranks;
     device->usable_bytes /= (double)ranks;
-    device->message_sms = device->collective_sms = 0; /* copies, no kernels of NCCL */
+    /* messages are copies, for which no kernel of NCCL runs */
+    device->message_sms = device->collective_sms = 0;
     if (cluster->loopback.bytes_per_s == 0)
         cluster->loopback.bytes_per_s = copies.bytes_per_s;
     if (cluster->loopback.latency_s == 0)

@@ -39,9 +39,9 @@ struct device {
                                workspace */
     double usable_bytes; /* derived: memory - driver - context; do not take the context off again */
     double memory_bytes_per_s;
-    double compute_capability;          /* CUDA's: 8.0; 0: not said */
-    double message_sms, collective_sms; /* multiprocessors that a running send/receive pair, and a
-                                           running collective, keep from other kernels */
+    double compute_capability; /* CUDA's: 8.0; 0: not said */
+    /* number of multiprocessors that a running send/receive pair, and a running collective, keep from other kernels */
+    double message_sms, collective_sms;
     int64_t sm_count;
 };
 
@@ -71,23 +71,25 @@ struct fabric {
     double all_to_all_peer_bytes_per_s;
     /* the rate of all channels of an all-to-all together, the part to the GPU itself included; 0: unknown */
     double all_to_all_channels_bytes_per_s;
-    double latency_s;            /* per message or per step of a collective */
-    double collective_latency_s; /* added once per collective, beside its steps: its start */
-    double peer_latency_s;       /* added per send/receive pair, beside latency_s: its start */
-    bool sums_whole; /* a reduce-scatter moves as many bytes as an all-reduce: gloo runs an
+    double latency_s; /* per message or per step of a collective */
+    /* seconds to start a collective, added once to the latency of its steps */
+    double collective_latency_s;
+    double peer_latency_s; /* seconds to start a send/receive pair, added to latency_s */
+    bool sums_whole;       /* a reduce-scatter moves as many bytes as an all-reduce: gloo runs an
                        all-reduce and keeps a part */
 };
 
 /* Messages between ranks that share a GPU: copies within its memory. */
 struct loopback {
     double bytes_per_s; /* of copies, each byte read once and written once; 0: not known */
-    double latency_s;   /* per copy that a rank makes for one message or collective */
+    /* seconds per copy; a rank makes one or more copies for one message or collective */
+    double latency_s;
 };
 
 struct pcie {
     double nominal_bytes_per_s; /* a GPU's lanes */
-    double
-        h2d_bytes_per_s; /* rate of a large pinned copy on a GPU's lanes, with no other traffic */
+    /* rate of a large pinned copy on a GPU's lanes, with no other traffic */
+    double h2d_bytes_per_s;
     double d2h_bytes_per_s;
     double both_ways_bytes_per_s; /* rate that copies in both directions reach together; 0: each
                                      reaches its own rate */
@@ -98,25 +100,26 @@ struct pcie {
 };
 
 struct nic {
-    int64_t count;            /* per node; 0: the cluster is one domain and cannot grow */
+    int64_t count;            /* number per node; 0: the cluster is one domain and cannot grow */
     double bytes_per_s;       /* nominal, one direction */
     double efficiency;        /* share of it that many flows together reach, (0, 1] */
     double peer_bytes_per_s;  /* what one send/receive pair reaches */
     double latency_s;         /* wire and switches, one way */
     double message_latency_s; /* added per message or per step of a collective by the library */
-    double peer_latency_s;    /* added per send/receive pair, beside both: its start */
-    int64_t ring_count;       /* the most NICs of a node that carry rings over nodes; 0: all */
+    /* seconds to start a send/receive pair, added to latency_s and message_latency_s */
+    double peer_latency_s;
+    int64_t ring_count; /* the most NICs of a node that carry rings over nodes; 0: all */
     bool gpudirect; /* the NIC reads GPU memory over the GPU's lanes, without the host's memory */
-    double
-        staged_bytes_per_s; /* without gpudirect: the rate at which one GPU moves bytes to its NIC
-                               through the host's memory, and the other way; 0: that of its lanes */
+    /* without gpudirect: the rate at which one GPU moves bytes to its NIC through the host's memory, and the other way;
+     * 0: that of its lanes */
+    double staged_bytes_per_s;
 };
 
-/* Between nodes. All-zero: non-blocking. */
+/* The network between nodes. All-zero: it is non-blocking. */
 struct network {
-    bool rails;         /* NIC k of all nodes of a leaf group hangs on leaf switch k */
-    int64_t leaf_nodes; /* nodes under one leaf (with rails: under one set of leaves); 0: one leaf
-                           holds all */
+    bool rails; /* NIC k of every node of a leaf group is attached to leaf switch k */
+    /* nodes under one leaf switch (with rails: under one set of leaf switches); 0: one leaf holds all */
+    int64_t leaf_nodes;
     double oversubscription; /* bandwidth below a leaf over bandwidth above it; >= 1; 0: as 1 */
 };
 
@@ -140,9 +143,9 @@ struct cluster_fact {
     const char *value;  /* as written: "200 Gb/s" */
     const char *source; /* as written */
     enum number_origin how;
-    size_t entries; /* of a table; 0: the value is no table */
-    double
-        spread; /* relative; of a number that `calibrate` fitted on this machine; 0: of no such */
+    size_t entries; /* number of entries of a table; 0: the value is no table */
+    /* relative spread of a number that `calibrate` fitted on this machine; 0: it is no such number */
+    double spread;
     struct loc at; /* the file and line that say so */
 };
 
@@ -179,10 +182,11 @@ struct cluster {
     struct cluster_facts facts;
 };
 
-/* The node and the GPU on which a rank runs. */
+/* The node and the GPU on which a rank runs, and their domain. */
 struct cluster_place {
     int64_t node, gpu; /* gpu: index within its node */
-    int64_t domain;    /* ranks of one domain talk over the fabric, others over NICs */
+    /* ranks of one domain communicate over the fabric, ranks of different domains over NICs */
+    int64_t domain;
 };
 
 /* Loads a cluster by what the user wrote: a preset's name ("dgx-h100"), a file
@@ -193,7 +197,7 @@ struct cluster_place {
 enum status cluster_load(struct cluster *cluster, struct arena *arena, const char *what,
                          struct diag *diag);
 
-/* True if cluster_load() takes it for a file; for one line, or a name with numbers after it. */
+/* True if cluster_load() takes the text for a file; for a line, or a name with numbers after it. */
 bool cluster_is_file(const char *what);
 bool cluster_is_line(const char *what);
 /* True for the name of a file ("ours.json"). */
@@ -244,10 +248,10 @@ int64_t cluster_channels_between(const struct cluster *cluster, int64_t rings);
 /* Returns the socket that a GPU of a node is attached to. */
 int64_t cluster_socket_of_gpu(const struct cluster *cluster, int64_t gpu);
 
-/* The fact of a path, or NULL. */
+/* Returns the fact of a path; NULL: there is none. */
 const struct cluster_fact *cluster_find_fact(const struct cluster *cluster, const char *path);
 
-/* Names of all presets (models/presets.h), sorted. */
+/* Lists the names of all presets (models/presets.h), sorted. */
 enum status cluster_presets(const char *const **names, size_t *count, struct arena *arena,
                             struct diag *diag);
 

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-/* A rate that software reaches, and the nominal one that it is a part of. */
+/* A rate that software reaches, and the nominal rate to which it is proportional. */
 static const struct {
     const char *reached, *nominal;
 } rates[] = {
@@ -83,7 +83,7 @@ static void spread_nics(struct cluster *cluster, struct arena *arena, const bool
     if (is_given(given, "nic.switch_of_nic") || !has_gpu_table(cluster, "nic.of_gpu"))
         return;
     int64_t *switch_of = arena_array(arena, (size_t)count, sizeof *switch_of);
-    for (int64_t n = 0; n < count; n++) /* of a NIC that serves no GPU */
+    for (int64_t n = 0; n < count; n++) /* NICs that serve no GPU */
         switch_of[n] = cluster->switch_of_gpu[n * gpus / count];
     for (int64_t g = gpus - 1; g >= 0; g--)
         if (cluster->nic_of_gpu[g] < count)

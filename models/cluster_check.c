@@ -38,7 +38,7 @@ static void check_fields(struct checker *checker)
         bool given = cluster_find_fact(cluster, field->path) != NULL;
         if (!given && !cluster_field_needed(cluster, field))
             continue;
-        /* resizing an ideal cluster may put any number of GPUs into its one node */
+        /* the node of an ideal cluster may hold any number of GPUs */
         if (cluster->ideal && strcmp(field->path, "gpus_per_node") == 0)
             continue;
         if (cluster_field_check(cluster, field, cluster_field_loc(cluster, field), checker->diag))

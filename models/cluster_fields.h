@@ -20,12 +20,12 @@ enum field_type {
     FIELD_TYPE_COUNT
 };
 
-/* When a file must give a field. */
+/* The condition under which a file must give a field. */
 enum field_need {
     NEED_ALWAYS,
-    NEED_NICS,    /* when nic.count is not 0 */
-    NEED_LINKS,   /* when the fabric is not pcie */
-    NEED_SOCKETS, /* when there is more than one socket */
+    NEED_NICS,    /* if nic.count is not 0 */
+    NEED_LINKS,   /* if the fabric is not pcie */
+    NEED_SOCKETS, /* if there is more than one socket */
     NEED_NEVER,
     FIELD_NEED_COUNT
 };
@@ -43,7 +43,7 @@ struct cluster_field {
 enum { CLUSTER_FIELD_COUNT = 58 };
 extern const struct cluster_field cluster_fields[CLUSTER_FIELD_COUNT];
 
-/* The row of a path, or NULL. */
+/* Returns the row of a path; NULL: there is none. */
 const struct cluster_field *cluster_field_find(const char *path);
 
 /* True if the file of this cluster must give the field. */
@@ -73,7 +73,7 @@ void cluster_field_note(struct cluster *cluster, const struct cluster_field *fie
 enum status cluster_field_check(const struct cluster *cluster, const struct cluster_field *field,
                                 struct loc at, struct diag *diag);
 
-/* The value of a field that is not a table, as a number. */
+/* Returns the value of a field that is not a table, as a number. */
 double cluster_field_value(const struct cluster *cluster, const struct cluster_field *field);
 
 /* Appends that value as text, with its unit. */
@@ -97,7 +97,7 @@ void cluster_adapt(struct cluster *cluster, struct arena *arena, const struct cl
 /* Sets what follows from other members: device.usable_bytes, gpus, absent NIC tables. */
 void cluster_derive(struct cluster *cluster);
 
-/* The names of enum fabric_kind. */
+/* The names of the values of enum fabric_kind. */
 extern const char *const fabric_kind_names[FABRIC_KIND_COUNT];
 
 #endif

@@ -1,4 +1,4 @@
-/* Reading cluster files: which keys there are, how a number and its source are written, bases. */
+/* Reads cluster files: which keys they have, how a number and its source are written, and their bases. */
 #include "models/cluster.h"
 
 #include "base/c_locale.h"
@@ -13,7 +13,7 @@ enum { BASE_DEPTH_MAX = 8, TABLE_MAX = CLUSTER_MAX_GPUS_PER_NODE };
 static const char *const sections[] = {"device", "fabric",  "loopback", "pcie",
                                        "nic",    "network", "host"};
 
-/* Keys that are plain, without a source: names and choices, not measurements. */
+/* Keys whose values are plain, without a source: they are names and choices, not measurements. */
 static const char *const plain_keys[] = {"name", "summary", "base", "ideal"};
 static const char *const device_keys[] = {"name", "cost"};
 
@@ -27,12 +27,12 @@ static bool in_section(const struct cluster_field *field, const char *section)
     return strcmp(field->section, section) == 0;
 }
 
-/* Numbers of earlier versions that nothing was predicted from. */
+/* Numbers of files of earlier versions, which are skipped. */
 static const struct {
     const char *section, *key;
 } unused[] = {{"host", "cores"}, {"host", "peak_fp32"}};
 
-/* The keys an object may have: those of the table's section and `more`. section NULL: the top. */
+/* Refuses keys of an object other than those of the section's fields and `more`. section NULL: the top of the file. */
 static enum status check_keys(struct json_node object, const char *section, const char *const *more,
                               size_t more_count, struct diag *diag)
 {
@@ -224,7 +224,8 @@ static enum status read_base(struct cluster *cluster, struct arena *arena, struc
     const char *colon = strchr(base, ':');
     if (cluster_is_file(base))
         path = beside(arena, node, base);
-    else if (!c_is_digit(base[0])) /* unlike 2x4xh100 */
+    /* a preset; a text that begins with a digit is a line, such as 2x4xh100 */
+    else if (!c_is_digit(base[0]))
         status = presets_find(
             "clusters", "cluster",
             arena_text(arena, base, colon != NULL ? (size_t)(colon - base) : strlen(base)),

@@ -7,8 +7,8 @@
 #include <assert.h>
 #include <string.h>
 
-/* The preset whose node a device's one-line clusters are cut from, and that of the device's board without a switch,
- * where there is one (board=mesh). A preset's own name works too. */
+/* For each device, the preset whose nodes its one-line clusters have, and the preset of the device's board without a
+ * switch, if there is one (board=mesh). A preset's own name works too. */
 static const struct {
     const char *device, *preset, *mesh;
 } bases[] = {
@@ -39,12 +39,12 @@ struct cluster_line {
     struct arena *arena;
     struct cursor cursor; /* all of it is one line */
     bool set[CLUSTER_FIELD_COUNT], nics_set, board_set;
-    bool shape;       /* NODESxGPUSxDEVICE, not a name */
+    bool shape;       /* the line begins with NODESxGPUSxDEVICE, and not with a name */
     bool may_be_mesh; /* boards of this device without a switch have room for the node's GPUs */
     struct diag *diag;
 };
 
-/* Takes everything up to one of `stops` or the end. */
+/* Reads up to one of the characters `stops`, or to the end of the line. */
 static const char *take(struct cluster_line *line, const char *stops, size_t *size)
 {
     const char *from = line->cursor.at;
@@ -77,7 +77,8 @@ static enum status take_count(struct cluster_line *line, const char *what, int64
     return STATUS_OK;
 }
 
-/* Devices that begin with the name ("a100"), else the nearest one, else all. */
+/* Reports an unknown device. The message names the devices that begin with the name ("a100"), else the nearest one,
+ * else all. */
 static enum status unknown_base(struct cluster_line *line, const char *name,
                                 const char *const *presets, size_t preset_count, struct loc at)
 {
@@ -201,7 +202,7 @@ static void cut_node(struct cluster_line *line, int64_t gpus)
     set_count(line, "gpus_per_node", gpus);
 }
 
-/* nics=N: cluster_adapt() says which GPUs each serves. */
+/* Sets the number of NICs (nics=N); cluster_adapt() spreads them over the GPUs. */
 static enum status set_nics(struct cluster_line *line, const char *word, size_t size, struct loc at)
 {
     const struct cluster *c = line->cluster;
@@ -219,7 +220,7 @@ static enum status set_nics(struct cluster_line *line, const char *word, size_t 
     return STATUS_OK;
 }
 
-/* board=mesh has chosen the base already; board=switch is what a line means without it. */
+/* Checks board=mesh, by which the base has been chosen already, and board=switch, which is the default. */
 static enum status check_board(struct cluster_line *line, const char *word, size_t size,
                                struct loc at)
 {
@@ -236,7 +237,8 @@ static enum status check_board(struct cluster_line *line, const char *word, size
                       (int)size, word);
 }
 
-/* Counts on which the lengths of tables depend, and the options that the line has set so far. */
+/* True if a line may set the field: it is no table, no number that determines the length of a table, and no number that
+ * the line sets in another way. */
 static bool settable(const struct cluster_field *field)
 {
     static const char *const fixed[] = {"nodes", "gpus_per_node", "pcie.switches", "nic.count"};
@@ -322,7 +324,7 @@ static bool starts_with_digit(const char *text)
     return text[0] >= '0' && text[0] <= '9';
 }
 
-/* NODESxGPUSxDEVICE */
+/* Reads NODESxGPUSxDEVICE. */
 static enum status take_shape(struct cluster_line *line)
 {
     int64_t nodes, gpus;
@@ -363,7 +365,7 @@ static enum status parse(struct cluster_line *line)
         return status;
     struct cluster base = *line->cluster;
     while (status == STATUS_OK && line->cursor.at < line->cursor.end) {
-        line->cursor.at++; /* ':' first, then ',' */
+        line->cursor.at++; /* the ':' before the first option, and the ',' before each other one */
         status = take_option(line);
     }
     if (status == STATUS_OK)

@@ -28,7 +28,7 @@ enum cost_family { COST_DEVICE, COST_MATMUL, COST_MEMORY, COST_HOST, COST_CPU, C
 /* The clock at which tensor-core work runs: the one that the power limit allows during a step, or the highest. */
 enum cost_clock { COST_SUSTAINED, COST_BURST };
 
-/* The sizes that extrapolation is judged by. */
+/* The sizes by which it is decided whether a time is extrapolated. */
 enum cost_size {
     COST_SIZE_M, /* matmul; rows of a tile of y */
     COST_SIZE_N,
@@ -66,13 +66,14 @@ struct cost_attention {
     struct cost_calibration calibration;
 };
 
-/* One number and where it comes from, for `longhaul list`. */
+/* One number and its source, for `longhaul list`. */
 struct cost_fact {
     const char *name; /* "matmul.k_ramp", "attention.fa2.forward.rates.128" */
     double value;     /* SI */
-    double low, high; /* what machines of this device reach, where they disagree; 0, 0: unknown */
-    double
-        spread; /* relative; of a number that `calibrate` fitted on this machine; 0: of no such */
+    /* the range of values that machines of this device reach, if they disagree; 0, 0: unknown */
+    double low, high;
+    /* relative spread of a number that `calibrate` fitted on this machine; 0: it is no such number */
+    double spread;
     enum unit_kind unit;
     const char *meaning;
     const char *source;
@@ -101,13 +102,14 @@ struct cost_chain {
 struct cost_point {
     struct work work;
     double seconds;
-    uint8_t impl;   /* of attention: enum attention_impl */
-    bool sustained; /* at the clock of steps; else in short runs, whose clock may be higher */
+    uint8_t impl; /* for attention: enum attention_impl */
+    /* measured at the clock of steps; false: in a short run, whose clock may be higher */
+    bool sustained;
 };
 
 /* The points of a device file: shapes whose time was measured, not calculated. */
 struct cost_points {
-    const char *file, *source; /* NULL: none */
+    const char *file, *source; /* NULL: there are no points */
     size_t count;
     struct cost_point *row;
 };
@@ -116,13 +118,14 @@ struct device_cost {
     const char *name, *note;
     bool ideal; /* work takes flops / device_peak_flop_per_s, everything else nothing */
 
-    /* matmul_k_ramp and the like: FAMILY_FIELD of models/cost_params.def */
+    /* one member for each row of models/cost_params.def, such as matmul_k_ramp */
 #define COST(family, field, unit, low, high, meaning) double family##_##field;
 #include "models/cost_params.def"
 #undef COST
     struct cost_calibration calibration[COST_FAMILY_COUNT];
     struct cost_attention attention[ATTENTION_IMPL_COUNT][ATTENTION_PASS_COUNT];
-    double merge_bytes[ATTENTION_IMPL_COUNT]; /* moved per element of a tile's output by a merge */
+    /* bytes that a merge moves for each element of a tile's output */
+    double merge_bytes[ATTENTION_IMPL_COUNT];
     /* Watts that the kernels would draw at their highest rate; 0: device_tensor_power. */
     double attention_power[ATTENTION_IMPL_COUNT];
     /* The share of device_memory_bytes_per_s that one kind of work reaches, if that is known; 0: the share of its
@@ -146,11 +149,11 @@ struct device_cost {
 enum status cost_load(struct device_cost *cost, struct arena *arena, const char *what,
                       struct diag *diag);
 
-/* Reads them from text; name stands for it in messages. */
+/* Reads a device's costs from a text; name stands for it in messages. */
 enum status cost_parse(struct device_cost *cost, struct arena *arena, const char *name,
                        const char *text, size_t size, struct diag *diag);
 
-/* Names of all presets, sorted. */
+/* Lists the names of all presets, sorted. */
 enum status cost_presets(const char *const **names, size_t *count, struct arena *arena,
                          struct diag *diag);
 

@@ -1,9 +1,9 @@
-/* The numbers of a device by name, and where each comes from. */
+/* Finds the numbers of a device by name, and keeps the source of each. */
 #include "models/cost_parts.h"
 
 #include <string.h>
 
-/* The first column of the table as an enum cost_family. */
+/* The value of enum cost_family for the first column of the table. */
 #define FAMILY_device COST_DEVICE
 #define FAMILY_matmul COST_MATMUL
 #define FAMILY_memory COST_MEMORY

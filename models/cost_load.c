@@ -1,4 +1,4 @@
-/* Reading device cost files. docs/costs.md, "Device files", has the schema. */
+/* Reads device cost files. docs/costs.md, "Device files", has the schema. */
 #include "models/cost_points.h"
 #include "models/cost_reader.h"
 #include "models/presets.h"
@@ -8,7 +8,7 @@
 
 enum { BASE_DEPTH_MAX = 4, SCHEMA = 1, KEYS_MAX = 32 };
 
-/* memory.kinds: the shares of single kinds, by their names. */
+/* Reads memory.kinds: the shares of single kinds, by their names. */
 static enum status read_kinds(struct cost_reader reader, struct json_node kinds)
 {
     static const struct cost_param share = {
@@ -178,7 +178,8 @@ static enum status read_root(struct cost_reader reader, struct json_node root)
     if (status == STATUS_OK && json_find(root, "ideal").value)
         status = json_get_bool(root, "ideal", &cost->ideal, reader.diag);
     struct json_node node;
-    if (json_find(root, "matmul").value) /* a base's points belong to the base's numbers */
+    /* the points of the base correct the base's numbers, and are dropped with them */
+    if (json_find(root, "matmul").value)
         cost_points_drop(&cost->points, false);
     if (json_find(root, "attention").value)
         cost_points_drop(&cost->points, true);

@@ -1,9 +1,9 @@
-/* Reading the attention of a device cost file. */
+/* Reads the attention of a device cost file. */
 #include "models/cost_reader.h"
 
 #include <string.h>
 
-/* "rates": {"128": {...}, ...}: replaces the row of a head dim or puts it in its place. */
+/* Reads "rates": {"128": {...}, ...}. Each replaces the row of its head dim, or is inserted as a new row. */
 static enum status read_rates(struct cost_reader reader, struct json_node rates, const char *prefix,
                               struct cost_attention *attention)
 {

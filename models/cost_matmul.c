@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-/* A library cuts k into at most this many parts, each a set of tiles of its own. */
+/* The most parts into which a library cuts k; each part has tiles of its own. */
 enum { SPLIT_MAX = 32 };
 
 /* Returns the flop/s of large products of a dtype at the highest clock. */
@@ -35,8 +35,9 @@ double cost_product_mhz(const struct device_cost *cost, enum dtype dtype)
     return cost->device_clock_mhz * cost_power_share(cost, watts(cost, dtype));
 }
 
-/* Every multiprocessor makes one tile of y after the other; the last wave is as long as any. The tiles of a grouped
- * product's groups, of equal size here, share the waves. */
+/* Returns the seconds of a product whose tiles run in waves: in each wave every multiprocessor computes one tile of y,
+ * and the last wave takes as long as a full one. The groups of a grouped product, which have equal sizes here, share
+ * the waves. */
 static double waves_s(const struct device_cost *cost, const struct work *work, double tile_m,
                       double tile_n, double flop_per_s, double split)
 {
@@ -48,13 +49,13 @@ static double waves_s(const struct device_cost *cost, const struct work *work, d
     double waves = ceil(tiles / cost->device_sm_count);
     double tile_s = 2 * tile_m * tile_n * depth / (flop_per_s / cost->device_sm_count);
     double seconds = waves * (tile_s + cost->matmul_ramp_s);
-    if (split > 1) /* partial sums in f32: written once, read once */
+    if (split > 1) /* partial sums in f32 are written once and read once */
         seconds +=
             cost_stream_s(cost, cost->memory_stream_fraction, 2 * 4 * split * groups * m * n);
     return seconds;
 }
 
-/* The library takes the best of its kernels, so we do too. */
+/* Returns the seconds of a product with the best tiles, since the library chooses the fastest of its kernels. */
 static double tiles_s(const struct device_cost *cost, const struct work *work)
 {
     double flop_per_s = rate(cost, (enum dtype)work->in);

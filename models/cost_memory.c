@@ -1,4 +1,4 @@
-/* Work that memory limits: bytes over the share of the bandwidth its kind reaches. */
+/* Work that memory limits: its bytes over the share of the bandwidth that its kind reaches. */
 #include "models/cost_parts.h"
 
 #include <assert.h>
@@ -96,7 +96,8 @@ static double chain_elements(const struct work *work)
     case WORK_ROPE_BACKWARD:
         return (double)work->rope.rows * (double)work->rope.heads * (double)work->rope.dim;
     case WORK_SWIGLU:
-    case WORK_SWIGLU_BACKWARD: /* touches: the schedule has a chain of its own */
+    /* with touches, the schedule itself says how often a chain touches its elements */
+    case WORK_SWIGLU_BACKWARD:
         return work->activation.touches > 0
                    ? 0
                    : (double)work->activation.rows * (double)work->activation.cols;
@@ -136,8 +137,8 @@ double cost_traffic_bytes(const struct device_cost *cost, enum attention_impl im
     return bytes;
 }
 
-/* Most of a chain's kernels are elementwise, and go as fast as memory does; the slow ones go at the rate of their
- * elements where that is known, and as the others where not. */
+/* Returns the seconds of a chain. Most of its kernels are elementwise and run at the speed of memory. Slow kernels run
+ * at the rate of their elements if it is known, and like the others if it is not. */
 static double chain_s(const struct device_cost *cost, const struct cost_chain *chain,
                       double elements)
 {

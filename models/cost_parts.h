@@ -9,7 +9,7 @@
 typedef double cost_function(const struct device_cost *cost, enum attention_impl impl,
                              const struct work *work, enum cost_clock clock);
 
-/* cost_memory_s() is of every kind that memory limits. */
+/* cost_memory_s() holds for every kind that memory limits. */
 cost_function cost_matmul_s, cost_attention_s, cost_memory_s;
 
 /* Returns the seconds, by the formula, of an attention whose mask leaves these pieces. */
@@ -63,7 +63,7 @@ bool cost_attention_find(const struct device_cost *cost, enum attention_impl imp
 void cost_sizes(const struct device_cost *cost, enum attention_impl impl, const struct work *work,
                 double sizes[COST_SIZE_COUNT]);
 
-/* Records where a number comes from; a later fact of the same name takes the place of the first. */
+/* Records the source of a number; it replaces an earlier fact of the same name. */
 void cost_fact_set(struct device_cost *cost, struct arena *arena, const struct cost_fact *fact);
 
 /* The rows of models/cost_params.def. */
@@ -77,7 +77,7 @@ struct cost_param {
 };
 extern const struct cost_param cost_params[];
 extern const size_t cost_param_count;
-/* Numbers of each direction of an attention; offset: in struct cost_attention. */
+/* The numbers of each direction of an attention; their offsets are in struct cost_attention. */
 enum { COST_PASS_PARAMS = 3 };
 extern const struct cost_param cost_pass_params[COST_PASS_PARAMS];
 extern const char *const cost_family_names[COST_FAMILY_COUNT];

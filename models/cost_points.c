@@ -1,4 +1,4 @@
-/* Measured points over formulas (docs/costs.md, "Measured points"). */
+/* Measured points, which replace or correct formulas (docs/costs.md, "Measured points"). */
 #include "models/cost_points.h"
 #include "models/points.h"
 
@@ -35,7 +35,7 @@ static uint8_t dtype_class(uint8_t dtype)
     return dtype == DTYPE_F16 ? DTYPE_BF16 : dtype;
 }
 
-/* True if the formulas of the two have the same rates: a point of another kernel says nothing about this one. */
+/* True if a measured point says something about a work: both use the same kernels, whose formula has the same rates. */
 static bool is_comparable(const struct cost_point *point, enum attention_impl impl,
                           const struct work *work)
 {
@@ -91,8 +91,9 @@ static struct cost_busy busy_of(const struct device_cost *cost, enum attention_i
                                      : cost_attention_busy(cost, impl, work);
 }
 
-/* Returns the time of a measured point at a clock. The power limit slows what ran for a short time only; what ran for
- * long it has slowed already, and how much faster that would have been in a short run is not known. */
+/* Returns the time of a measured point at a clock. A time of a short run is converted to the clock of steps by the
+ * power limit. A time that was measured at the clock of steps is kept, since how much faster a short run would be is
+ * not known. */
 static double in_run(const struct device_cost *cost, const struct cost_point *point,
                      enum cost_clock clock)
 {
@@ -102,15 +103,16 @@ static double in_run(const struct device_cost *cost, const struct cost_point *po
     return cost_sustained_s(cost, &busy, point->seconds);
 }
 
-/* The points with the sides of a work: those that differ from it in the fewest attributes. */
+/* The measured points that have the sides of a work and differ from it in the fewest attributes. */
 struct twins {
-    int apart;    /* attributes in which they differ; INT_MAX: there are none */
-    bool settled; /* they were measured at the clock that is asked for */
-    double sum;   /* of the logarithms of measured time / formula */
+    int apart;    /* number of attributes in which they differ; INT_MAX: there are no points */
+    bool settled; /* they were measured at the wanted clock */
+    double sum;   /* sum of the logarithms of measured time / formula */
     int count;
 };
 
-/* A point at the clock that is asked for takes the place of one at another clock. */
+/* Adds a point. Points with fewer attributes that differ replace those with more; points at the wanted clock replace
+ * those at the other clock. */
 static void add_twin(struct twins *twins, int apart, bool settled, double log_ratio)
 {
     if (apart > twins->apart || (apart == twins->apart && twins->settled && !settled))

@@ -18,6 +18,6 @@ double cost_sustained_s(const struct device_cost *cost, const struct cost_busy *
 {
     double seconds = fmax(busy->seconds, burst_s - busy->around_s);
     if (seconds <= 0)
-        return busy->around_s; /* a mask may leave an attention no pairs */
+        return busy->around_s; /* a mask may leave no pairs to compute */
     return busy->around_s + seconds / cost_power_share(cost, busy->watts * busy->seconds / seconds);
 }

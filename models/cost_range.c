@@ -1,4 +1,4 @@
-/* Whether a prediction lies inside what its numbers were calibrated on. */
+/* Says whether a work lies inside the sizes at which its numbers were calibrated. */
 #include "models/cost_parts.h"
 
 const char *const cost_size_names[COST_SIZE_COUNT] = {
@@ -64,9 +64,9 @@ bool cost_extrapolated(const struct device_cost *cost, enum attention_impl impl,
                        const struct work *work, struct text *reason)
 {
     const struct cost_calibration *calibration = cost_calibration_of(cost, impl, work);
+    /* ideal costs are exact by definition, and work without a calibration takes no time */
     if (cost->ideal || !calibration)
-        return false; /* ideal costs are exact by definition; work without a calibration is not
-                         predicted */
+        return false;
     if (!calibration->known) {
         if (reason)
             text_printf(reason, "%s on %s is an estimate: %s",

@@ -1,4 +1,4 @@
-/* The parts that every family of a device cost file is made of. */
+/* Reads what all families of a device cost file have: numbers with units and sources, and their calibration. */
 #include "models/cost_reader.h"
 
 #include <string.h>
@@ -8,7 +8,7 @@ const char *cost_read_keep(struct cost_reader reader, const char *text)
     return arena_text(reader.arena, text, strlen(text));
 }
 
-/* json_loc() borrows the name of a file; a fact outlives it. */
+/* Returns the place of a node with a copy of the file's name, because a fact outlives the JSON. */
 static struct loc keep_loc(struct cost_reader reader, struct json_node node)
 {
     struct loc at = json_loc(node);

@@ -12,7 +12,7 @@ struct cost_reader {
     struct device_cost *cost;
     struct arena *arena;
     struct diag *diag;
-    int depth; /* of bases */
+    int depth; /* number of files that the present one is a base of, directly or through others */
 };
 
 /* Returns a copy of text that lives as long as the costs. */

@@ -1,4 +1,5 @@
-/* One function per kind for the device, one row per kind for the thread that issues. */
+/* Seconds on the device by one function for each kind of work, and seconds of the issuing thread by one row for
+ * each. */
 #include "models/cost.h"
 
 #include "models/cost_points.h"
@@ -6,7 +7,7 @@
 #include <assert.h>
 #include <string.h>
 
-/* The time of links and of the issuing thread is not the device's. */
+/* Returns 0: this work takes no time of the device, but of links or of the issuing thread. */
 static double nothing_s(const struct device_cost *cost, enum attention_impl impl,
                         const struct work *work, enum cost_clock clock)
 {
@@ -158,7 +159,7 @@ double cost_issue_s(const struct device_cost *cost, const struct work *work)
         return 0;
     const struct kind_cost *kind = &kinds[work->kind];
     const struct cost_chain *chain = cost_chain_of(cost, work);
-    if (chain != NULL) /* each kernel is an operator of its own */
+    if (chain != NULL) /* each kernel of a chain is an operator of its own */
         return chain->kernels * (cost->host_op_s + cost->host_kernel_s);
     switch (kind->issue) {
     case ISSUE_COLLECTIVE:

@@ -21,19 +21,21 @@ enum { ITERATIONS_MAX = 200 };
 /* Two parameters are treated as one if their effects on all points agree to within this share: a Jacobian from
  * differences is no more exact. */
 static const double RANK_TOLERANCE = 1e-5;
-/* A column of the Jacobian below this, relative to the largest: no point depends on it. */
+/* A column of the Jacobian whose norm, relative to the largest, is below this counts as 0: no point depends on the
+ * parameter. */
 static const double COLUMN_TOLERANCE = 1e-7;
 
-/* One least-squares problem over the parameters that are free, one point perhaps left out. */
+/* One least-squares problem over the parameters that are free; one point may be left out. */
 struct search {
     const struct fit_problem *problem;
     double value[FIT_PARAMS_MAX];
     enum fit_state state[FIT_PARAMS_MAX];
-    size_t free[FIT_PARAMS_MAX], frees; /* indices of the free ones */
-    size_t skip;                        /* the point left out; points: none */
+    size_t free[FIT_PARAMS_MAX], frees; /* indices of the free parameters */
+    /* the point that is left out; equal to problem->points: none */
+    size_t skip;
 };
 
-/* ---- between a parameter and what GSL sees of it ---- */
+/* ---- parameters as GSL sees them: logarithms or scaled values ---- */
 
 static double inner(const struct fit_param *param, double value)
 {
@@ -77,8 +79,8 @@ static int residuals(const gsl_vector *u, void *context, gsl_vector *f)
     return GSL_SUCCESS;
 }
 
-/* Computes the Jacobian by central differences: the model is piecewise, and a one-sided step may miss a bend. At a
- * bound, beyond which nothing changes, the inward step is used. */
+/* Computes the Jacobian by central differences, because the model is piecewise and a one-sided step may miss a bend. At
+ * a bound, where the outward step changes nothing, only the inward step counts. */
 static int jacobian(const gsl_vector *u, void *context, gsl_matrix *j)
 {
     const struct search *search = context;
@@ -283,7 +285,7 @@ static enum status check_rank(const struct search *search, struct loc at, struct
     return status;
 }
 
-/* ---- how good it is ---- */
+/* ---- errors of the fit ---- */
 
 static void find_residuals(struct fit *fit, const struct search *search)
 {
@@ -299,7 +301,7 @@ static void find_residuals(struct fit *fit, const struct search *search)
     fit->rms = sqrt(sum / (double)fit->points);
 }
 
-/* Finds standard errors from the covariance, with the scatter that the residuals show. */
+/* Finds the standard errors from the covariance, scaled by the scatter of the residuals. */
 static void find_errors(struct fit *fit, const struct search *search)
 {
     if (search->frees == 0 || fit->freedom == 0)
@@ -358,9 +360,9 @@ static void leave_one_out(struct fit *fit, const struct search *all)
     fit->leave_one_out = fit->left_out > 0 ? sqrt(sum / (double)fit->left_out) : 0;
 }
 
-/* Multiplies all rates and shares (parameters with scale 0) by one common factor, of those from 1e-4 to 1e4 in steps of
- * a tenth of a decade the one that brings the predictions nearest to the measured times: from too far away every
- * relative error is about -1, and no direction improves it. */
+/* Multiplies all rates and shares (parameters with scale 0) by one common factor, from 1e-4 to 1e4 in steps of a tenth
+ * of a decade, that brings the predictions nearest to the measured times. This is needed because, from too far away,
+ * every relative error is about -1 and no direction improves it. */
 static void scale_rates(struct search *search)
 {
     const struct fit_problem *p = search->problem;
@@ -382,7 +384,8 @@ static void scale_rates(struct search *search)
     }
 }
 
-/* Fits, with optional parameters held as long as no point depends on them where the fit stands. */
+/* Fits the problem. Optional parameters are held for as long as no point depends on them at the values that the fit has
+ * reached. */
 static enum status settle(struct search *search, struct loc at, struct diag *diag)
 {
     for (int pass = 0; pass < 4; pass++) {
@@ -406,7 +409,7 @@ static enum status settle(struct search *search, struct loc at, struct diag *dia
     return check_rank(search, at, diag);
 }
 
-/* Only this error of GSL ends the program; the others are return codes. */
+/* Ends the program if GSL has no memory; all its other errors are return codes. */
 static void end_without_memory(const char *reason, const char *file, int line, int error)
 {
     (void)reason;

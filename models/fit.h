@@ -24,35 +24,36 @@ struct fit_param {
     bool optional; /* held at its start when no point depends on it; else that is refused */
 };
 
-/* Predicted seconds of one point, > 0. */
+/* Returns the predicted seconds of one point, above 0. */
 typedef double fit_model(void *context, const double *value, size_t point);
 
 struct fit_problem {
     const char *what; /* "matmul", for messages */
     const char *help; /* which points would help, for messages: "add products of other depths" */
-    const char *scatter_help; /* the same where the points lie too far from the fit; NULL: help */
+    /* the text that replaces `help` if the points lie too far from the fit; NULL: help */
+    const char *scatter_help;
     const struct fit_param *param;
     size_t params, points;
     const double *measured_s; /* (points) */
     fit_model *model;
     void *context;
     double limit; /* largest root mean square that is accepted */
-    bool trial;   /* no leave-one-out error is wanted */
+    bool trial;   /* the leave-one-out error is not needed */
 };
 
 enum fit_state {
     FIT_FREE,     /* fitted */
-    FIT_AT_BOUND, /* the best lies at low or high, so it is held there */
+    FIT_AT_BOUND, /* the best value is low or high, so the parameter is held there */
     FIT_HELD      /* no point depends on it */
 };
 
 struct fit {
     double value[FIT_PARAMS_MAX];
-    double error[FIT_PARAMS_MAX]; /* standard error of a FREE one; else 0 */
+    double error[FIT_PARAMS_MAX]; /* standard error of a free parameter; else 0 */
     enum fit_state state[FIT_PARAMS_MAX];
-    size_t points, freedom; /* points less free parameters */
+    size_t points, freedom; /* freedom: number of points minus number of free parameters */
     double rms, worst;      /* relative, over the points */
-    bool scattered;         /* refused because rms is above the limit; false: for another reason */
+    bool scattered;         /* the fit was refused because rms exceeds the limit */
     size_t worst_point;
     /* Root mean square of the relative errors of points that are predicted by a fit to all the others. It covers the
      * points that the others can predict, whose leverage is at most 0.9; left_out is their number. */

@@ -29,7 +29,7 @@ static enum status require_switch(const struct hf_reader *r, const char *key, bo
     return status;
 }
 
-/* ---- the keys as a whole ---- */
+/* ---- which keys the file has ---- */
 
 static enum status check_key(const struct hf_reader *r, struct json_node node, const char *name)
 {
@@ -48,7 +48,7 @@ static enum status check_key(const struct hf_reader *r, struct json_node node, c
                           "training step, --ignore %s leaves it unread",
                           r->family->model_type, name);
     }
-    if (node.value == NULL) /* null: not set */
+    if (node.value == NULL) /* a key that is null is not set */
         return STATUS_OK;
     if (key->use == HF_KEY_EXPERTS)
         return json_error(node, r->diag,
@@ -69,7 +69,8 @@ static enum status check_ignored(const struct hf_reader *r)
         if (key != NULL && !key->ignorable)
             return json_error(r->root, r->diag, "'%.*s' cannot be ignored: the work depends on it",
                               (int)size, word);
-        bool found = key != NULL; /* a known key may be absent: one list for several models */
+        /* ignoring a known key that is absent is no error, so that one list serves several models */
+        bool found = key != NULL;
         const char *name;
         for (size_t i = 0; i < json_members(r->root) && !found; i++) {
             json_member(r->root, i, &name);
@@ -81,7 +82,7 @@ static enum status check_ignored(const struct hf_reader *r)
     return STATUS_OK;
 }
 
-/* Says in one note which keys change numbers and no work. */
+/* Adds one note that names the keys which change numbers but no work. */
 static void note_scales(const struct hf_reader *r)
 {
     struct text names = {0};
@@ -119,7 +120,8 @@ static enum status check_keys(const struct hf_reader *r)
 
 /* ---- rotary positions ---- */
 
-/* Transformers 5 gives layers with a window and those without angles of their own: those of the latter are read. */
+/* Returns the rotary parameters of the layers without a window: Transformers 5 may have others for layers with a
+ * window. */
 static struct json_node of_full_layers(struct json_node parameters)
 {
     struct json_node own = json_find(parameters, "full_attention");
@@ -166,7 +168,7 @@ static enum status read_rope_type(const struct hf_reader *r, const char *key)
     const char *name = json_find(scaling, "rope_type").value != NULL ? "rope_type" : "type";
     type_node = json_find(scaling, name);
     if (type_node.value == NULL && json_find(scaling, "factor").value == NULL)
-        return STATUS_OK; /* rope_parameters with only a base */
+        return STATUS_OK; /* rope_parameters that have only a base */
     status = json_get_string(scaling, name, &type, r->diag);
     if (status != STATUS_OK || strcmp(type, "default") == 0)
         return status;
@@ -239,7 +241,7 @@ static enum status divide_heads(const struct hf_reader *r, const char *hidden_ke
     return STATUS_OK;
 }
 
-/* Reads a size that may have a default of the family; 0: it has none. */
+/* Reads a size for which the family may have a default; otherwise: the default, 0: none. */
 static enum status size_or(const struct hf_reader *r, const char *key, const char *name,
                            int64_t otherwise)
 {
@@ -257,7 +259,7 @@ static enum status read_heads(const struct hf_reader *r)
     enum status status = size_or(r, "num_attention_heads", "heads", f->heads);
     if (status != STATUS_OK)
         return status;
-    /* a written null is how files say "as many as heads" */
+    /* a key that is written as null means "as many as heads" */
     if (hf_has(r, "num_key_value_heads") ||
         !(f->kv_heads_optional || hf_is_written(r, "num_key_value_heads")))
         status = size_or(r, "num_key_value_heads", "kv_heads", f->kv_heads);
@@ -271,7 +273,8 @@ static enum status read_heads(const struct hf_reader *r)
     return divide_heads(r, "hidden_size");
 }
 
-/* Reads the activation: silu or gelu's tanh form of a gate; of an FFN without one gelu's or the square of ReLU. */
+/* Reads the activation. With a gate it is silu or gelu's tanh form; without a gate it is gelu's tanh form or the square
+ * of ReLU. */
 static enum status read_activation(const struct hf_reader *r)
 {
     static const struct {
@@ -320,7 +323,7 @@ static enum status read_biases(const struct hf_reader *r)
     t->bias_qkv = bias || r->family->bias_qkv;
     t->bias_o = out;
     if (status == STATUS_OK &&
-        r->family->bit != HF_PHI3) /* Phi-4-mini has a key that no class reads */
+        r->family->bit != HF_PHI3) /* Phi-4-mini has the key, but no class reads it */
         status = get_bool(r, "mlp_bias", false, &t->bias_ffn);
     if (status == STATUS_OK && r->family->bit == HF_STARCODER2) {
         status = get_bool(r, "use_bias", true, &bias);
@@ -342,7 +345,7 @@ static enum status read_norms(const struct hf_reader *r)
     return hf_has(r, key) ? json_get_double(r->root, key, 0, 1, &t->norm_eps, r->diag) : STATUS_OK;
 }
 
-/* Reads all families but gpt2. */
+/* Reads a model of any family but gpt2. */
 static enum status read_rotary(const struct hf_reader *r)
 {
     static const struct {
@@ -467,7 +470,7 @@ static enum status find_family(struct json_node root, const struct hf_family **f
     return STATUS_BAD_INPUT;
 }
 
-/* True if the key caps scores or logits; of Gemma 2 an absent one does, too. */
+/* True if the key caps scores or logits. In Gemma 2, an absent key does so too. */
 static bool caps(const struct hf_reader *r, const char *key)
 {
     bool absent = !hf_is_written(r, key) && (r->family->parts & PART_SOFTCAP) != 0;
@@ -480,8 +483,9 @@ static unsigned parts_of(const struct hf_reader *r, bool inner)
     unsigned parts = r->family->parts & ~(unsigned)PART_SOFTCAP;
     if (caps(r, "attn_logit_softcapping") || caps(r, "final_logit_softcapping"))
         parts |= PART_SOFTCAP;
+    /* if no layer has a window, all layers have rotary positions */
     if (r->family->bit == HF_EXAONE4 && r->t->attention_window == 0)
-        parts &= ~(unsigned)PART_NOPE; /* where no layer has a window, all of them rotate */
+        parts &= ~(unsigned)PART_NOPE;
     return inner ? parts | PART_VISION : parts;
 }
 
@@ -524,8 +528,8 @@ enum status hf_config_read(struct transformer *t, struct arena *arena, const cha
         return status;
     t->source = arena_printf(arena, "Hugging Face config (%s)", name);
     const unsigned parts = parts_of(&r, r.root.value != root.value);
-    if (r.family->bit ==
-        HF_EXPERTS) { /* counted with all their parts; a setup refuses what is not modelled */
+    /* mixtures of experts are read with all their parts; a setup refuses what is not modelled */
+    if (r.family->bit == HF_EXPERTS) {
         t->lacks = hf_proxy_describe(arena, parts);
         return STATUS_OK;
     }

@@ -1,15 +1,15 @@
-/* Mixtures of experts, and latent attention, in a Hugging Face config.json. */
+/* Reads mixtures of experts, and latent attention, from a Hugging Face config.json. */
 #include "models/hf_reader.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-/* What Transformers' classes have, or take where a file says nothing. */
+/* For each family, what its class in Transformers has, and its defaults of keys that a file may leave out. */
 static const struct expert_family {
     const char *model_type;
     int64_t per_token;
     bool own_width; /* intermediate_size is the width of an expert, and not that of dense layers */
-    bool shared;    /* one shared expert, of which no key speaks */
+    bool shared;    /* the layer has one shared expert, though no key says so */
     int64_t shared_count, dense_first;
     enum router router;
     bool norm, bias, correction, on_input, latent, qk_norm_wide;
@@ -95,7 +95,7 @@ static enum status read_widths(const struct hf_reader *r, const struct expert_fa
 
 /* ---- layers ---- */
 
-/* Fails unless a list names the layers that have experts, or if `dense` those that have none. */
+/* Checks that a list names exactly the layers that have experts, or, if `dense` is set, those that have none. */
 static enum status check_list(const struct hf_reader *r, const char *key, bool dense)
 {
     struct json_node list;
@@ -183,7 +183,7 @@ static enum status read_groups(const struct hf_reader *r)
     enum status status = read_size(r, "n_group", &t->router_groups);
     if (status == STATUS_OK)
         status = read_size(r, "topk_group", &t->router_groups_kept);
-    if (t->router_groups <= 1) /* one group is as good as none */
+    if (t->router_groups <= 1) /* a single group restricts nothing */
         t->router_groups = t->router_groups_kept = 0;
     return status;
 }
@@ -231,8 +231,8 @@ static enum status read_latent(const struct hf_reader *r)
     return status;
 }
 
-/* use_qk_norm is of GLM (each head has its norm), MiniMax (one over all heads), and Llama 4, whose norm has no weights
- * and is not counted. */
+/* Reads use_qk_norm, which GLM has (a norm for each head) and MiniMax (one norm over all heads). Llama 4 has it too,
+ * but its norm has no weights and is not counted. */
 static enum status read_head_norms(const struct hf_reader *r, const struct expert_family *f)
 {
     bool on = f->qk_norm_wide;
@@ -244,7 +244,7 @@ static enum status read_head_norms(const struct hf_reader *r, const struct exper
     return status;
 }
 
-/* Layers that predict tokens after the next one belong to no class of Transformers. */
+/* Adds a note if the file has layers that predict tokens after the next one, which no class of Transformers has. */
 static void note_further_tokens(const struct hf_reader *r)
 {
     static const char *const keys[] = {"num_nextn_predict_layers", "num_mtp_modules"};
@@ -270,7 +270,7 @@ enum status hf_read_experts(const struct hf_reader *r)
     enum status status = STATUS_OK;
     for (size_t i = 0; i < ARRAY_LEN(readers) && status == STATUS_OK; i++)
         status = readers[i](r, f);
-    if (f->bias) /* gpt-oss: experts have biases */
+    if (f->bias) /* the experts of gpt-oss have biases */
         r->t->bias_ffn = r->t->attention_sinks = true;
     if (status == STATUS_OK && f->latent)
         status = read_latent(r);

@@ -68,13 +68,13 @@ static const struct hf_key keys[] = {
     {"num_key_value_heads", HF_ROPE, HF_KEY_READ, false},
     {"head_dim", HF_ROPE, HF_KEY_READ, false},
     {"hidden_act", HF_ROPE & ~HF_GEMMA, HF_KEY_READ, false},
-    {"hidden_act", HF_GEMMA, HF_KEY_SKIPPED, true}, /* Transformers reads hidden_activation */
+    {"hidden_act", HF_GEMMA, HF_KEY_SKIPPED, true}, /* hidden_activation is read */
     {"hidden_activation", HF_GEMMA, HF_KEY_READ, false},
     {"rms_norm_eps", HF_ROPE & ~(HF_NEMOTRON | HF_STARCODER2 | HF_COHERE2), HF_KEY_READ, false},
     {"norm_eps", HF_NEMOTRON, HF_KEY_READ, false},
     {"norm_epsilon", HF_STARCODER2, HF_KEY_READ, false},
     {"layer_norm_eps", HF_COHERE2, HF_KEY_READ, false},
-    {"kv_channels", HF_NEMOTRON, HF_KEY_READ, false}, /* older name of head_dim */
+    {"kv_channels", HF_NEMOTRON, HF_KEY_READ, false}, /* an older name of head_dim */
     {"rope_theta", HF_ROPE, HF_KEY_READ, false},
     {"max_position_embeddings", HF_ROPE, HF_KEY_READ, false},
     {"attention_bias", HF_ROPE & ~(HF_MISTRAL | HF_QWEN2 | HF_STARCODER2), HF_KEY_READ, false},
@@ -90,12 +90,12 @@ static const struct hf_key keys[] = {
     {"no_rope_layers", HF_SMOLLM3 | HF_PROXY | HF_EXPERTS, HF_KEY_READ, true},
     {"no_rope_layer_interval", HF_SMOLLM3 | HF_PROXY | HF_EXPERTS, HF_KEY_READ, true},
     {"rope_scaling", HF_ROPE, HF_KEY_READ, true},
-    {"rope_parameters", HF_ROPE, HF_KEY_READ, true}, /* its rope_theta is still read */
+    {"rope_parameters", HF_ROPE, HF_KEY_READ, true}, /* the object's rope_theta is read */
     {"sliding_window", HF_ROPE, HF_KEY_READ, true},
     {"use_sliding_window", HF_ROPE, HF_KEY_READ, true},
     {"layer_types", HF_ROPE, HF_KEY_READ, true},
     {"max_window_layers", HF_QWEN2 | HF_QWEN3 | HF_SMOLLM3 | HF_PROXY | HF_EXPERTS, HF_KEY_READ,
-     true}, /* layers before the first with a window */
+     true}, /* the number of layers before the first one with a window */
     {"n_embd", HF_GPT2 | HF_PROXY, HF_KEY_READ, false},
     {"n_layer", HF_GPT2 | HF_PROXY, HF_KEY_READ, false},
     {"n_head", HF_GPT2 | HF_PROXY, HF_KEY_READ, false},
@@ -105,7 +105,7 @@ static const struct hf_key keys[] = {
     {"layer_norm_epsilon", HF_GPT2, HF_KEY_READ, false},
     {"scale_attn_weights", HF_GPT2, HF_KEY_READ, true},
     {"scale_attn_by_inverse_layer_idx", HF_GPT2, HF_KEY_READ, true},
-    /* numbers that scale or turn, of which a note says that they change no work */
+    /* ---- numbers that scale or rotate; a note says that they change no work ---- */
     {"query_pre_attn_scalar", HF_GEMMA, HF_KEY_SCALES, true},
     {"rope_local_base_freq", HF_GEMMA, HF_KEY_SCALES, true},
     {"embedding_multiplier", HF_GRANITE, HF_KEY_SCALES, true},
@@ -144,7 +144,7 @@ static const struct hf_key keys[] = {
     {"output_router_logits", HF_EXPERTS, HF_KEY_SKIPPED, true},
     {"output_router_logits", HF_ALL, HF_KEY_EXPERTS, false},
 
-    /* families of models/hf_proxy.c: what they read beside the keys above, ... */
+    /* ---- keys of the families of models/hf_proxy.c that are read beside those above ---- */
     {"n_layers", HF_PROXY, HF_KEY_READ, true},
     {"n_embed", HF_PROXY, HF_KEY_READ, true},
     {"d_model", HF_PROXY, HF_KEY_READ, true},
@@ -177,7 +177,7 @@ static const struct hf_key keys[] = {
     {"bias", HF_PROXY, HF_KEY_READ, true},
     {"alibi", HF_PROXY, HF_KEY_READ, true},
     {"attention_chunk_size", HF_PROXY | HF_EXPERTS, HF_KEY_READ, true},
-    /* ... what belongs to a part that the proxy names, ... */
+    /* ---- keys that belong to a part which the proxy names as missing ---- */
     {"moe_num_experts", HF_PROXY, HF_KEY_EXPERTS, true},
     {"moe_loss_weight", HF_PROXY, HF_KEY_EXPERTS, true},
     {"moe_jitter_eps", HF_PROXY, HF_KEY_EXPERTS, true},
@@ -239,7 +239,7 @@ static const struct hf_key keys[] = {
     {"linear_num_value_heads", HF_PROXY, HF_KEY_SKIPPED, true},
     {"full_attention_interval", HF_PROXY, HF_KEY_SKIPPED, true},
     {"block_size", HF_PROXY, HF_KEY_SKIPPED, true},
-    /* ... and what changes no work */
+    /* ---- keys that change no work ---- */
     {"rope_interleave", HF_PROXY, HF_KEY_SKIPPED, true},
     {"attn_temperature_tuning", HF_PROXY, HF_KEY_SKIPPED, true},
     {"attn_scale", HF_PROXY, HF_KEY_SKIPPED, true},
@@ -292,7 +292,7 @@ static const struct hf_key keys[] = {
     {"unk_token_id", HF_PROXY, HF_KEY_SKIPPED, true},
 
     {"architectures", HF_ALL, HF_KEY_SKIPPED, true},
-    {"torch_dtype", HF_ALL, HF_KEY_SKIPPED, true}, /* a step's type is an option */
+    {"torch_dtype", HF_ALL, HF_KEY_SKIPPED, true}, /* the dtype of a step is an option */
     {"dtype", HF_ALL, HF_KEY_SKIPPED, true},
     {"transformers_version", HF_ALL, HF_KEY_SKIPPED, true},
     {"_name_or_path", HF_ALL, HF_KEY_SKIPPED, true},
@@ -305,29 +305,29 @@ static const struct hf_key keys[] = {
     {"bos_token_id", HF_ALL, HF_KEY_SKIPPED, true},
     {"eos_token_id", HF_ALL, HF_KEY_SKIPPED, true},
     {"pad_token_id", HF_ALL, HF_KEY_SKIPPED, true},
-    {"use_cache", HF_ALL, HF_KEY_SKIPPED, true},              /* generation */
+    {"use_cache", HF_ALL, HF_KEY_SKIPPED, true},              /* only for generation */
     {"gradient_checkpointing", HF_ALL, HF_KEY_SKIPPED, true}, /* an option of the step */
     {"initializer_range", HF_ALL, HF_KEY_SKIPPED, true},
     {"pretraining_tp", HF_ALL, HF_KEY_SKIPPED, true},
     {"auto_map", HF_ALL, HF_KEY_SKIPPED,
-     true}, /* code of the publisher, in the place of Transformers' */
-    {"cache_implementation", HF_ALL, HF_KEY_SKIPPED, true}, /* generation */
+     true}, /* the publisher's own code, used instead of Transformers' classes */
+    {"cache_implementation", HF_ALL, HF_KEY_SKIPPED, true}, /* only for generation */
     {"problem_type", HF_ALL, HF_KEY_SKIPPED, true},
     {"sliding_window_size", HF_GEMMA, HF_KEY_SKIPPED, true}, /* a copy of sliding_window */
     {"original_max_position_embeddings", HF_PHI3, HF_KEY_SKIPPED, true}, /* of scaled angles */
     {"resid_pdrop", HF_PHI3, HF_KEY_SKIPPED, true},
     {"embd_pdrop", HF_PHI3, HF_KEY_SKIPPED, true},
-    {"interpolate_factor", HF_PHI3, HF_KEY_SKIPPED, true}, /* Phi-4-mini; of no class */
+    {"interpolate_factor", HF_PHI3, HF_KEY_SKIPPED, true}, /* of Phi-4-mini; no class has it */
     {"lm_head_bias", HF_PHI3, HF_KEY_SKIPPED, true},
     {"mlp_bias", HF_PHI3, HF_KEY_SKIPPED, true},
     {"full_attn_mod", HF_PHI3, HF_KEY_SKIPPED, true},
     {"residual_dropout", HF_STARCODER2 | HF_SEED_OSS, HF_KEY_SKIPPED, true},
     {"embedding_dropout", HF_STARCODER2, HF_KEY_SKIPPED, true},
-    {"activation_function", HF_STARCODER2, HF_KEY_SKIPPED, true}, /* hidden_act is read */
+    {"activation_function", HF_STARCODER2, HF_KEY_SKIPPED, true}, /* hidden_act is read instead */
     {"mlp_type", HF_STARCODER2, HF_KEY_SKIPPED, true},
     {"norm_type", HF_STARCODER2, HF_KEY_SKIPPED, true},
     {"order_of_interleaved_layers", HF_COHERE2, HF_KEY_SKIPPED,
-     true}, /* its classes read none of these */
+     true}, /* no class of the family reads these */
     {"position_embedding_type", HF_COHERE2, HF_KEY_SKIPPED, true},
     {"rotary_pct", HF_COHERE2, HF_KEY_SKIPPED, true},
     {"layer_switch", HF_COHERE2, HF_KEY_SKIPPED, true},
@@ -340,7 +340,7 @@ static const struct hf_key keys[] = {
     {"attn_pdrop", HF_GPT2, HF_KEY_READ, true},
     {"embd_pdrop", HF_GPT2, HF_KEY_SKIPPED, true},
     {"resid_pdrop", HF_GPT2, HF_KEY_SKIPPED, true},
-    {"n_ctx", HF_GPT2, HF_KEY_SKIPPED, true}, /* old name of n_positions */
+    {"n_ctx", HF_GPT2, HF_KEY_SKIPPED, true}, /* an old name of n_positions */
     {"reorder_and_upcast_attn", HF_GPT2, HF_KEY_SKIPPED, true},
     {"summary_activation", HF_GPT2, HF_KEY_SKIPPED, true},
     {"summary_first_dropout", HF_GPT2, HF_KEY_SKIPPED, true},

@@ -17,8 +17,8 @@ enum hf_family_bit {
     HF_QWEN3 = 1 << 3,
     HF_GPT2 = 1 << 4,
     HF_PHI3 = 1 << 5,
-    HF_GEMMA = 1 << 6, /* 1, 2 and 3 */
-    HF_OLMO = 1 << 7,  /* 2 and 3 */
+    HF_GEMMA = 1 << 6, /* Gemma 1, 2 and 3 */
+    HF_OLMO = 1 << 7,  /* OLMo 2 and 3 */
     HF_NEMOTRON = 1 << 8,
     HF_STARCODER2 = 1 << 9,
     HF_SEED_OSS = 1 << 10,
@@ -31,7 +31,8 @@ enum hf_family_bit {
     HF_PROXY = 1 << 17,   /* the families of models/hf_proxy.c */
     HF_EXPERTS = 1 << 18, /* mixtures of experts (models/hf_experts.c) */
     HF_ALL = (1 << 19) - 1,
-    HF_ROPE = HF_ALL & ~HF_GPT2, /* all but GPT-2 name their sizes in one way and rotate */
+    /* all families but GPT-2, whose keys have names of their own and whose positions are learned */
+    HF_ROPE = HF_ALL & ~HF_GPT2,
 };
 
 /* Parts of a model that schedules cannot express; models/hf_proxy.h names them to the user. */
@@ -54,24 +55,29 @@ enum hf_part {
 struct hf_family {
     const char *model_type;
     enum hf_family_bit bit;
-    unsigned parts; /* enum hf_part: not modelled */
+    unsigned parts; /* enum hf_part: the parts of the family that are not modelled */
     enum activation activation;
     enum norm norm;
     enum norm_place norm_place;
     bool qk_norm, qk_norm_wide;
-    bool bias_qkv;            /* whatever attention_bias says */
-    bool bias_qkv_only;       /* attention_bias says nothing of the output's projection */
-    bool kv_heads_optional;   /* absent: as many as heads */
-    bool head_dim_required;   /* else absent: head_dim, or where that is 0 hidden / heads */
+    /* the projections of q, k and v have biases, whatever attention_bias says */
+    bool bias_qkv;
+    /* attention_bias is about q, k and v only, not about the output's projection */
+    bool bias_qkv_only;
+    bool kv_heads_optional; /* if the key is absent, there are as many K/V heads as heads */
+    /* the file must give head_dim; false: an absent head_dim is the default below, or hidden / heads if that is 0 */
+    bool head_dim_required;
     bool has_windows;         /* the class knows sliding_window */
     bool window_needs_switch; /* sliding_window counts only with use_sliding_window */
     bool tied_by_default, attention_bias;
-    int64_t heads, kv_heads, head_dim, vocab; /* 0: the file must give it (head_dim: see above) */
-    int64_t window;                           /* sliding_window when absent; 0: none */
-    int64_t full_every; /* sliding_window_pattern when absent; 0: all layers have a window */
-    /* 0: 10000, 1e-6, all columns of a head */
+    /* defaults; 0: the file must give the key (head_dim: see above) */
+    int64_t heads, kv_heads, head_dim, vocab;
+    int64_t window;     /* the default of sliding_window; 0: none */
+    int64_t full_every; /* the default of sliding_window_pattern; 0: all layers have a window */
+    /* defaults; 0 stands for 10000, 1e-6 and all columns of a head */
     double rope_theta, norm_eps, rotary_share;
-    const char *act_key, *eps_key, *window_key; /* NULL: hidden_act, rms_norm_eps, sliding_window */
+    /* names of keys; NULL: hidden_act, rms_norm_eps, sliding_window */
+    const char *act_key, *eps_key, *window_key;
 };
 
 #define HF_FAMILIES 30
@@ -79,9 +85,9 @@ struct hf_family {
 extern const struct hf_family hf_families[HF_FAMILIES];
 
 enum hf_key_use {
-    HF_KEY_READ,    /* below */
+    HF_KEY_READ,    /* the reader uses it */
     HF_KEY_SKIPPED, /* says nothing about the work of a training step */
-    HF_KEY_SCALES,  /* scales or turns numbers, which changes no work: a note says so */
+    HF_KEY_SCALES,  /* scales or rotates numbers, which changes no work: a note says so */
     HF_KEY_EXPERTS, /* only a mixture of experts has it */
     HF_KEY_REFUSED  /* not modelled, unless ignored by the caller */
 };
@@ -93,7 +99,7 @@ struct hf_key {
     bool ignorable;
 };
 
-/* The row of the key name[0..size) in a family, or NULL. */
+/* Returns the row of the key name[0..size) in a family; NULL: there is none. */
 const struct hf_key *hf_key_find(const char *name, size_t size, enum hf_family_bit family);
 
 /* Returns the key, among those that are read in a family, that is most similar to name, or NULL. */

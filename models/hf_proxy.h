@@ -21,7 +21,8 @@ enum status hf_proxy_read(struct transformer *t, struct arena *arena, const char
                           struct json_node root, const char *model_type, const char *ignore,
                           struct diag *diag);
 
-/* Makes *t, which was read without these parts (enum hf_part), a dense proxy: its name, source and missing parts. */
+/* Turns *t, which was read without the `missing` parts (enum hf_part), into a dense proxy: sets its name, its source
+ * and the list of missing parts. */
 void hf_proxy_name(struct transformer *t, struct arena *arena, const char *name, unsigned missing);
 
 /* Describes parts (enum hf_part) that are not modelled, in arena: "experts (which rank has ...) and ..."; NULL: none. */

@@ -30,7 +30,7 @@ bool hf_ignored(const struct hf_reader *r, const char *key)
     return false;
 }
 
-/* json_find() takes null for absent; a few keys mean different things by the two. */
+/* True if the key is in the file, even as null, which json_find() treats as absent. */
 bool hf_is_written(const struct hf_reader *r, const char *key)
 {
     const char *name;

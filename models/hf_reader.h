@@ -11,7 +11,8 @@
 
 struct hf_reader {
     struct transformer *t;
-    struct json_node root; /* of a model with other parts around it, its text_config */
+    /* the file's root; for a model with other parts around its text model, the text_config */
+    struct json_node root;
     const struct hf_family *family;
     const char *ignore; /* keys that the caller leaves unread, separated by commas; NULL: none */
     struct diag *diag;

@@ -1,4 +1,4 @@
-/* The windows of layers in a Hugging Face config.json. */
+/* Reads from a Hugging Face config.json which layers have a window. */
 #include "models/hf_reader.h"
 
 #include <inttypes.h>
@@ -7,7 +7,7 @@
 
 #define DEFAULT_FULL_LAYERS 28 /* max_window_layers of Qwen2Config and Qwen3Config */
 
-/* Whether the layers of the file may have windows at all. */
+/* Reads whether layers may have windows at all. */
 static enum status read_window_switch(const struct hf_reader *r, bool *on)
 {
     *on = !r->family->window_needs_switch;
@@ -159,7 +159,7 @@ static enum status read_layer_types(const struct hf_reader *r)
     struct json_node types;
     const char *key = "layer_types";
     if (!hf_counts(r, key) && (r->family->parts & PART_CHUNKS) != 0)
-        key = "no_rope_layers"; /* which may be empty: as no_rope_layer_interval says */
+        key = "no_rope_layers"; /* an empty list leaves it to no_rope_layer_interval */
     if (!hf_counts(r, key))
         return STATUS_OK;
     enum status status = json_get_array(r->root, key, &types, r->diag);

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A source with a root mean square above this is not explained by the model. */
+/* A source whose root mean square error is above this counts as not explained by the model. */
 static const double EXPLAINED = 0.15;
 
 /* Runs are about as large as each other if no size differs by more than this factor. */
@@ -18,10 +18,10 @@ static const double NEAR = 8;
 /* Seconds of a layer's forward products below which kernels are short. */
 static const double SHORT_LAYER_S = 1e-3;
 
-/* Degrees of freedom of the distribution of r / s, and the part of it above an end of the interval. */
+/* Degrees of freedom of the distribution of r / s, and the probability outside each end of the interval. */
 static const double FREEDOM = 5, TAIL = 0.05;
 
-/* Features that two runs share are taken as equally wrong in both by this correlation. */
+/* The correlation of the errors of two runs that come from a feature both have. */
 static const double SHARED = 0.5;
 
 enum status evidence_load_shipped(struct evidence *evidence, struct diag *diag)
@@ -73,7 +73,7 @@ void evidence_prepare(struct evidence *evidence)
     }
 }
 
-/* The rows that measure a figure. */
+/* The measured rows of one figure. */
 struct measured {
     const struct residuals *runs;
     const bool *explained; /* of each row */
@@ -95,7 +95,7 @@ static bool is_neutral(const struct residual *run)
     return strcmp(run->framework, "neutral") == 0;
 }
 
-/* True if the layouts of two runs have the mechanism, and of contexts the same kind. */
+/* True if the layouts of both runs have the mechanism; of MECHANISM_CONTEXT, also the same kind of it. */
 static bool has_mechanism(const struct residual *row, enum mechanism mechanism,
                           const struct residual *run)
 {
@@ -144,7 +144,7 @@ static bool same_size(const struct residual *a, const struct residual *b)
            is_within(a->layer_s, b->layer_s);
 }
 
-/* What a row must share with a run. */
+/* What a measured row and a run must have in common, as a bit mask. */
 enum likeness {
     SHARE_DEVICE = 1,
     SHARE_PROFILE = 2,
@@ -187,14 +187,14 @@ static void add(struct interval *interval, const double *deviation, enum interva
     interval->count++;
 }
 
-/* Adds what no row has of the layout. Of profile neutral, which is nobody's framework, a mechanism was measured if any
- * profile has rows of it on the device. */
+/* Adds the parts of the layout that no measured row has. For profile neutral, which is no framework's, a mechanism
+ * counts as measured if rows of any profile have it on the device. */
 static void add_layout(struct interval *interval, const struct measured *measured,
                        const struct residual *run, const double *deviation)
 {
     const unsigned pool = is_neutral(run) ? SHARE_DEVICE : SHARE_PROFILE;
     bool all = true;
-    if (run->context[0] == '\0') /* a schedule from a file: its layout is not known */
+    if (run->context[0] == '\0') /* the layout of a schedule from a file is not known */
         return;
     for (int m = 0; m < MECHANISM_COUNT; m++) {
         const enum mechanism mechanism = (enum mechanism)m;
@@ -243,8 +243,8 @@ static double variance_of(const struct interval *interval, double base)
 
 /* ---- the user's own runs ---- */
 
-/* Returns the covariance of the errors of two runs by the features that both lack: 0.5 sum of sqrt(v(k, i) v(k, j)), the
- * base's among them. */
+/* Returns the covariance of the errors of two runs: 0.5 times the sum of sqrt(v(k, i) v(k, j)) over the features k that
+ * both lack, the base among them. */
 static double covariance(const struct interval *a, const struct interval *b, double base)
 {
     double sum = base * base;
@@ -256,7 +256,9 @@ static double covariance(const struct interval *a, const struct interval *b, dou
     return SHARED * sum;
 }
 
-/* Solves K a = C for n own runs, K = C(i, j) + 0.5 diag(s(i)^2), and changes shift and variance of the interval. */
+/* Conditions the interval on the residuals r of n own runs. It solves K a = C, where C are the covariances of these
+ * runs with the new one and K = C(i, j) + 0.5 diag(s(i)^2) those among themselves; the shift becomes a r and the
+ * variance falls by a C. */
 static void condition(struct interval *interval, double *variance, const struct interval *own,
                       const double *residual, size_t n, double base)
 {
@@ -282,7 +284,7 @@ static void condition(struct interval *interval, double *variance, const struct 
 
 /* ---- intervals ---- */
 
-/* Takes the user's own runs into account. */
+/* Conditions the interval on the user's own runs. */
 static void take_own(struct interval *interval, double *variance, const struct evidence *evidence,
                      enum residual_of of, const char *without)
 {

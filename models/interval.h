@@ -22,17 +22,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What a layout may consist of. Without any of these it is plain data parallelism. */
+/* The mechanisms of which a layout may consist. A layout without any of them is plain data parallelism. */
 enum mechanism {
     MECHANISM_TENSOR,
     MECHANISM_PIPELINE,
-    MECHANISM_CONTEXT, /* of the run's kind: rings, Ulysses, ... */
+    MECHANISM_CONTEXT, /* of the kind that the run has: rings, Ulysses, ... */
     MECHANISM_HOST_OPTIMIZER,
     MECHANISM_PLAIN,
     MECHANISM_COUNT
 };
 
-/* What intervals rest on: measured runs, the variances, and the user's own runs. All-zero: there are no intervals. */
+/* The data behind intervals: measured runs, the variances, and the user's own runs. All-zero: there are no
+ * intervals. */
 struct evidence {
     struct residuals runs;
     bool *explained
@@ -41,7 +42,7 @@ struct evidence {
     struct residuals own;
 };
 
-/* Loads what ships with the program. If the data folder lacks it, there are no intervals. */
+/* Loads the data that ships with the program. If the data folder lacks it, there are no intervals. */
 enum status evidence_load_shipped(struct evidence *evidence, struct diag *diag);
 /* Finds the runs that measure each figure, after `runs` has changed. */
 void evidence_prepare(struct evidence *evidence);
@@ -50,22 +51,23 @@ void evidence_release(struct evidence *evidence);
 /* A feature of a run that no measured run has, with its variance. */
 struct unmeasured {
     uint8_t feature;   /* enum interval_feature */
-    uint8_t mechanism; /* enum mechanism; of FEATURE_MECHANISM and FEATURE_ELSEWHERE */
+    uint8_t mechanism; /* enum mechanism, for FEATURE_MECHANISM and FEATURE_ELSEWHERE */
     double variance;
 };
 
 enum { UNMEASURED_MAX = 12 };
 
-/* A deviation below this is not worth a word: layers that are not so short add a little to many intervals. */
+/* Features with a smaller standard deviation are not named: layers that are slightly short add a little to many
+ * intervals. */
 #define INTERVAL_NOTABLE 0.05
 
 /* Plain bytes: the struct can be copied between processes. */
 struct interval {
     double low,
         high; /* logarithms of the ends over the predicted value; NAN: there is no interval */
-    double deviation; /* s, of the logarithm */
-    double shift;     /* by which the user's own runs move the middle */
-    uint32_t own;     /* of these runs */
+    double deviation; /* the standard deviation s of the logarithm */
+    double shift;     /* the amount by which the user's own runs move the middle */
+    uint32_t own;     /* number of these runs */
     bool device;      /* some run was measured on the device */
     uint32_t count;
     struct unmeasured unmeasured[UNMEASURED_MAX]; /* largest first */

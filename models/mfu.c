@@ -51,7 +51,7 @@ static double linear_exact(const struct transformer *t)
            (double)transformer_head_flops_per_token(t);
 }
 
-/* Returns a layer's flops in its feed-forward part; the mean over the layers, where only some have experts. */
+/* Returns the flops of a layer's feed-forward part; if only some layers have experts, their mean. */
 static double ffn_flops(const struct transformer *t)
 {
     const double matrices = t->activation == ACTIVATION_SWIGLU ? 3 : 2;
@@ -67,8 +67,8 @@ static double linear_loongtrain(const struct transformer *t)
            (double)transformer_head_flops_per_token(t);
 }
 
-/* Returns 2 (N - N_embedding), the forward's third of 6 (N - N_embedding) flops per token and step. As in torchtitan, a
- * tied head is part of the embedding, and so not counted; of routed experts those of a token count. */
+/* Returns 2 (N - N_embedding), a third of the 6 (N - N_embedding) flops per token and step. As in torchtitan, a tied
+ * head is part of the embedding and so not counted, and of routed experts those that a token passes are counted. */
 static double linear_torchtitan(const struct transformer *t)
 {
     return 2 * (double)(transformer_active_parameters(t) - transformer_embedding_parameters(t));
@@ -77,7 +77,8 @@ static double linear_torchtitan(const struct transformer *t)
 static double linear_deepspeed(const struct transformer *t)
 {
     const double h = (double)t->hidden;
-    const int64_t kv_matrices = 2 / (t->heads / t->kv_heads); /* whole, as there */
+    /* an integer, as the source's code has it */
+    const int64_t kv_matrices = 2 / (t->heads / t->kv_heads);
     return (double)t->layers * (2 * (double)(2 + kv_matrices) * h * h + ffn_flops(t)) +
            (double)transformer_head_flops_per_token(t);
 }
@@ -91,7 +92,7 @@ static linear_function *const linear[MFU_CONVENTION_COUNT] = {
 double mfu_model_flops(enum mfu_convention convention, const struct transformer *t, int64_t seq_len,
                        int64_t sequences, bool recomputes)
 {
-    /* The share of causal pairs that windows or block-sparse attention let through; without them exactly 1. */
+    /* The share of causal pairs that windows or block-sparse attention leave; without them it is exactly 1. */
     const double seen =
         transformer_seen_flops(t, seq_len) / transformer_attention_flops(t, seq_len, true);
     return mfu_seen_flops(convention, t, seq_len, sequences, recomputes, seen);
@@ -104,7 +105,8 @@ double mfu_seen_flops(enum mfu_convention convention, const struct transformer *
     const struct mfu_row *row = &mfu_table[convention];
     const double forwards = row->counts_recompute && recomputes ? 4 : 3;
     double attention = transformer_attention_flops(t, seq_len, row->halved_attention) * seen;
-    if (convention == MFU_LOONGTRAIN) /* its attention is 2sh, whatever the heads are */
+    /* LoongTrain counts its attention as 2sh, whatever the heads are */
+    if (convention == MFU_LOONGTRAIN)
         attention *= (double)t->hidden / (double)transformer_q_width(t);
     const double sequence = linear[convention](t) * (double)seq_len + (double)t->layers * attention;
     return forwards * (double)sequences * sequence;

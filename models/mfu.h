@@ -16,7 +16,8 @@
 #include "models/transformer.h"
 
 enum mfu_convention {
-    MFU_LONGHAUL, /* ours: every product the model needs, attention as its mask shows it */
+    /* ours: every product that the model needs, and the pairs of attention that its mask leaves */
+    MFU_LONGHAUL,
     MFU_LOONGTRAIN,
     MFU_TORCHTITAN,
     MFU_FPDT,
@@ -29,13 +30,13 @@ struct mfu_row {
     const char *name;
     bool halved_attention; /* s^2 / 2 pairs instead of s^2 */
     bool counts_recompute; /* four forwards instead of three where the run recomputes */
-    const char *formula;   /* flops of one token in a step, for people */
+    const char *formula;   /* flops of one token in a step, as text */
     const char *source;
 };
 
 extern const struct mfu_row mfu_table[MFU_CONVENTION_COUNT];
 
-/* False when there is no convention of that name. */
+/* Finds a convention by name; false: there is none of that name. */
 bool mfu_find(const char *name, enum mfu_convention *convention);
 
 /* Returns the flops of a whole step of `sequences` sequences of seq_len tokens each, over all ranks. For block-sparse
@@ -54,7 +55,7 @@ double mfu_fraction(enum mfu_convention convention, const struct transformer *t,
                     int64_t sequences, bool recomputes, double step_s, int64_t devices,
                     double peak_flops_per_s);
 
-/* Appends why an MFU above 1 is no fault, if a convention that counts masked pairs has one; else appends nothing. A
+/* Explains an MFU above 1 of a convention that counts masked pairs; appends nothing if no convention has one. A
  * fraction of 0 means that the convention is not shown. */
 void mfu_put_excess(struct text *out, const double fraction[MFU_CONVENTION_COUNT]);
 

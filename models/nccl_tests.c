@@ -7,14 +7,15 @@
 
 enum { WORDS_MAX = 24, HOSTS_MAX = 1024, RANKS_MAX = 1 << 20 };
 
-/* Bytes: no memory holds as many, and the bytes between all ranks can still be counted in 64 bits. */
+/* The largest size in bytes. No memory holds as many, and the bytes of all ranks together still fit 64 bits. */
 static const int64_t SIZE_LIMIT = (int64_t)1 << 50;
 
-/* The tests whose collective a schedule has. */
+/* The tests of collectives that a schedule may have. */
 static const struct {
     const char *test;
     enum work_kind kind;
-    bool per_rank; /* the size is that of all ranks' parts together; a rank sends one */
+    /* the printed size is that of all ranks' parts together, of which a rank sends one */
+    bool per_rank;
 } tests[] = {
     {"all_reduce_perf", WORK_ALL_REDUCE, false},
     {"all_gather_perf", WORK_ALL_GATHER, true},
@@ -35,14 +36,14 @@ struct tests_table {
     struct diag *diag;
     int64_t min_bytes;
     int test;      /* row of tests; -1: not known yet */
-    int64_t ranks; /* listed so far in this header */
+    int64_t ranks; /* number of ranks that this header has listed so far */
     size_t hosts;
     struct tests_word host[HOSTS_MAX];
-    /* Places of columns; -1: no header line yet. */
+    /* Indices of columns; -1: the line of column names has not been read. */
     int size, type, time;
     size_t columns;
     size_t rows;
-    bool in_rows; /* rows have come since the last list of ranks */
+    bool in_rows; /* a row was read after the last list of ranks */
     int64_t first_bytes,
         last_bytes; /* sizes of the first and the last row below the names of columns; -1: none yet */
 };
@@ -75,8 +76,8 @@ static int find_test(struct tests_word word)
     return -1;
 }
 
-/* The lines of two runs stand between each other: which run a row belongs to, and so how many ranks it had, is not
- * known. */
+/* Reports that the lines of two runs alternate, so that it is not known to which run a row belongs, and how many ranks
+ * it had. */
 static enum status refuse_mixed(const struct tests_table *table, struct loc at, const char *why)
 {
     return diag_error(table->diag, at, STATUS_BAD_INPUT,
@@ -85,17 +86,17 @@ static enum status refuse_mixed(const struct tests_table *table, struct loc at, 
                       why);
 }
 
-/* "Rank  0 Group  0 Pid  1234 on  node1 device  0 [0x07] NVIDIA H100": the host follows "on". A run lists its ranks in
- * order, from 0. */
+/* Reads "Rank  0 Group  0 Pid  1234 on  node1 device  0 [0x07] NVIDIA H100": the host follows "on". A run lists its
+ * ranks in order, from 0. */
 static enum status read_rank(struct tests_table *table, struct loc at,
                              const struct tests_word *words, size_t count)
 {
     int64_t rank;
-    if (table->in_rows) { /* another run of a program begins */
+    if (table->in_rows) { /* the list of ranks of another run begins */
         table->ranks = 0;
         table->hosts = 0;
         table->in_rows = false;
-        table->size = -1; /* its names of columns are still to come */
+        table->size = -1; /* the column names of that run follow later */
     }
     if (count < 2 || !parse_i64(words[1].text, words[1].size, &rank))
         return diag_error(table->diag, at, STATUS_BAD_INPUT,
@@ -127,7 +128,8 @@ static enum status read_rank(struct tests_table *table, struct loc at,
     return STATUS_OK;
 }
 
-/* "size count type redop root time algbw busbw #wrong time ...": the first time is out of place. */
+/* Finds the columns in "size count type redop root time algbw busbw #wrong time ...": the first time is of the
+ * out-of-place call. */
 static void read_columns(struct tests_table *table, const struct tests_word *words, size_t count)
 {
     table->columns = count;
@@ -167,7 +169,7 @@ static enum status read_comment(struct tests_table *table, struct loc at,
     return STATUS_OK;
 }
 
-/* Types of nccl-tests whose numbers a device computes with; others are moved all the same. */
+/* Returns the dtype of a type of nccl-tests. Types in which a device does not compute become one of the same size. */
 static enum dtype dtype_of(struct tests_word word)
 {
     static const struct {

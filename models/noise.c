@@ -4,7 +4,7 @@
 #include <gsl/gsl_statistics_double.h>
 #include <stdlib.h>
 
-/* Fewer repeats have no p10 and p90 of their own. */
+/* The fewest repeats that have a p10 and a p90 of their own. */
 static const int64_t REPEATS_MIN = 5;
 
 /* On an idle machine the median spread of all points is 1.2 to 1.3; with as many busy programs as processors it is 2

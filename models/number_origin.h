@@ -9,9 +9,9 @@
 
 enum number_origin {
     NUMBER_STATED,   /* the source states it, or what it follows from; the default */
-    NUMBER_MEASURED, /* on such a machine */
+    NUMBER_MEASURED, /* measured on such a machine */
     NUMBER_INFERRED, /* from other figures of the source, or from another machine */
-    NUMBER_ASSUMED,  /* nobody states it */
+    NUMBER_ASSUMED,  /* no source states it */
     NUMBER_ESTIMATED,
     NUMBER_ORIGIN_COUNT
 };
@@ -20,7 +20,7 @@ extern const char *const number_origin_names[NUMBER_ORIGIN_COUNT];
 /* Reads the member "how" of a number's object; without it the number is stated. */
 enum status number_origin_read(struct json_node object, enum number_origin *how, struct diag *diag);
 
-/* True if no source states the number, and nobody measured it. */
+/* True if no source states the number and it was not measured. */
 bool number_is_unstated(enum number_origin how);
 
 #endif

@@ -34,7 +34,7 @@ static const char *const role_names[POINT_ROLE_COUNT] = {
 #undef ROLE
 };
 
-/* Seconds: no op takes as long, and sums of shorter times stay finite. */
+/* The longest time in seconds: no op takes as long, and sums of shorter times stay finite. */
 static const double LONGEST_S = 1e9;
 
 bool point_is_work(const struct point *point)
@@ -161,7 +161,7 @@ static bool param_value(const struct work_param *param, const char *text, size_t
     return *value >= least && *value <= INT64_MAX / 2;
 }
 
-/* Reads "m=512 n=64": every required parameter once, none twice. */
+/* Reads "m=512 n=64": every required parameter must be given, and none twice. */
 static enum status read_params(const struct record *record, struct work *work, struct diag *diag)
 {
     const struct work_kind_info *info = work_kind_info((enum work_kind)work->kind);
@@ -375,7 +375,7 @@ static void print_row(const struct point *point, struct text *out)
                                             : "");
     const double times[] = {point->median_s, point->p10_s, point->p90_s};
     for (size_t i = 0; i < ARRAY_LEN(times); i++)
-        text_printf(out, ",%.6g", times[i]); /* no clock is better than that */
+        text_printf(out, ",%.6g", times[i]); /* six digits, since no clock is more precise */
     text_putc(out, ',');
     text_put_i64(out, point->repeats);
     text_putc(out, '\n');

@@ -27,7 +27,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* POINT_ROLE(symbol, name, meaning) */
+/* POINT_ROLE(symbol, name, meaning): what the time of a point is */
 #define POINT_ROLES(ROLE)                                                                          \
     ROLE(WORK, "work", "the op on its stream, from its start to its end")                          \
     ROLE(START, "start", "what lies between two ends of ops that wait in a full queue")            \
@@ -51,12 +51,13 @@ enum point_role {
 enum { POINT_NO_IMPL = ATTENTION_IMPL_COUNT, POINT_HOG_SMS = 16 };
 
 struct point {
-    struct loc at;                 /* of the row; zero for points that were not read */
-    uint8_t role;                  /* enum point_role */
-    uint8_t impl;                  /* enum attention_impl, or POINT_NO_IMPL */
-    uint16_t nodes;                /* communication: the nodes its members are on; */
-    bool loopback;                 /* its members share one GPU */
-    struct work work;              /* group: members */
+    struct loc at; /* the row's place; zero if the point was not read from a file */
+    uint8_t role;  /* enum point_role */
+    uint8_t impl;  /* enum attention_impl, or POINT_NO_IMPL */
+    /* for communication: the number of nodes on which the members are */
+    uint16_t nodes;
+    bool loopback;                 /* the members share one GPU */
+    struct work work;              /* its group is the number of members */
     double median_s, p10_s, p90_s; /* > 0 */
     int64_t repeats;
 };
@@ -80,7 +81,7 @@ void points_release(struct points *points);
 void points_set(struct points *points, struct loc at, const char *key, const char *value);
 void points_add(struct points *points, const struct point *point);
 
-/* The value of a header key (the first, when several files give it), or NULL. */
+/* Returns the value of a header key (the first, if several files give it); NULL: it is absent. */
 const char *points_get(const struct points *points, const char *key);
 
 /* Adds the rows of data[0..size); name stands for the text in messages and is copied. The points

@@ -11,7 +11,7 @@ const char *presets_folder(struct arena *arena, const char *kind)
 {
     struct text path = {0};
     const char *relative = arena_printf(arena, "models/presets/%s", kind);
-    /* a folder that is not there is reported by whoever reads it */
+    /* a missing folder is reported when it is read */
     (void)data_path(&path, relative, NULL);
     const char *folder = arena_text(arena, path.data, path.size);
     text_release(&path);

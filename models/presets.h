@@ -10,14 +10,14 @@
 
 #include <stddef.h>
 
-/* The folder of a kind ("clusters"), in arena. It need not exist. */
+/* Returns the folder of a kind of presets ("clusters"), in arena. It need not exist. */
 const char *presets_folder(struct arena *arena, const char *kind);
 
-/* FOLDER/NAME.json, in arena. The file need not exist. */
+/* Returns FOLDER/NAME.json, in arena. The file need not exist. */
 const char *presets_path(struct arena *arena, const char *kind, const char *name);
 
-/* The names of all presets of a kind (files NAME.json), sorted, in arena. A folder that cannot be
- * read is an error. */
+/* Lists the names of all presets of a kind (files NAME.json), sorted, in arena. A folder that cannot be read is an
+ * error. */
 enum status presets_list(const char *kind, const char *const **names, size_t *count,
                          struct arena *arena, struct diag *diag);
 

@@ -44,7 +44,7 @@ static bool find_part(const struct cost_param *param, enum spread_part *part)
     case COST_CPU:
         *part = SPREAD_HOST_WORK;
         return true;
-    default: /* COST_DEVICE: only the start of a kernel belongs to a part */
+    default: /* of the numbers of COST_DEVICE only the start of a kernel belongs to a part */
         *part = SPREAD_STARTS;
         return strcmp(param->field, "kernel_start_s") == 0;
     }
@@ -81,7 +81,7 @@ static const struct {
 struct number {
     double *slot;
     enum spread_part part;
-    bool rate;     /* a smaller one is slower */
+    bool rate;     /* a smaller value is slower */
     double spread; /* 0: not measured */
 };
 typedef void visitor(void *context, struct number number);
@@ -205,11 +205,11 @@ bool spread_is_known(const struct device_cost *cost, const struct cluster *clust
     return false;
 }
 
-/* What is to be slowed. */
+/* The numbers that are made slower, and by how much. */
 struct move {
     enum spread_part part;
-    double
-        factor; /* of numbers that were not measured; 0: the measured ones move, each by its spread */
+    /* of numbers that were not measured; 0: the measured ones move, each by its spread */
+    double factor;
 };
 
 static void slow(void *context, struct number number)

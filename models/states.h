@@ -18,15 +18,15 @@ extern const char *const states_names[STATES_COUNT];
 
 enum { STATES_BLOCK = 256 }; /* elements of a block of an 8-bit moment */
 
-/* Return the dtype of the parameters that AdamW updates, and that of each of its two moments. A moment in u8 has
- * the scales of its blocks after its elements. */
+/* Return the dtype of the parameters that AdamW updates, and the dtype of its two moments. A moment in u8 has the
+ * scales of its blocks after its elements. */
 enum dtype states_master_dtype(enum states states);
 enum dtype states_moment_dtype(enum states states);
 /* Returns the elements, in that dtype, of one moment of `count` parameters. */
 uint64_t states_moment_elements(enum states states, uint64_t count);
-/* Returns the bytes that AdamW keeps per parameter, without the parameter that computation reads, in `dtype`, and without
- * its gradient. For bf16 they are 12, 4 or 6.03 (8-bit moments in full blocks). Parameters in the master's dtype are the
- * master: for f32 they are 8 or 2.03. */
+/* Returns the bytes per parameter that AdamW keeps: the master and the moments, but neither the parameter in `dtype`
+ * with which the step computes nor the gradient. For bf16 they are 12, 4 or 6.03 (8-bit moments in full blocks).
+ * Parameters in the master's dtype are the master themselves: for f32 the bytes are 8 or 2.03. */
 double states_bytes(enum states states, enum dtype dtype);
 /* Returns the bytes that one step of AdamW reads and writes of `count` parameters and their moments. */
 double states_traffic_bytes(enum states states, uint64_t count);

@@ -126,7 +126,8 @@ static int64_t elements(const struct tensor_spec tensors[], size_t count)
     return sum;
 }
 
-/* Returns the first layer that has experts, or that has none; -1: there is none. */
+/* Returns the first layer that has experts, or, without `experts`, the first that has none; -1: there is no such
+ * layer. */
 static int64_t layer_like(const struct transformer *t, bool experts)
 {
     for (int64_t l = 0; l < t->layers; l++)
@@ -228,7 +229,7 @@ int64_t transformer_kv_width(const struct transformer *t)
     return t->kv_heads * t->head_dim;
 }
 
-/* Elements of the matrices by which one layer's attention multiplies a token. */
+/* Returns the number of elements of the matrices by which one layer's attention multiplies a token. */
 static int64_t attention_matrices(const struct transformer *t)
 {
     const int64_t q = transformer_q_width(t), kv = transformer_kv_width(t);
@@ -261,7 +262,7 @@ int64_t transformer_head_flops_per_token(const struct transformer *t)
     return 2 * t->hidden * t->vocab;
 }
 
-/* Columns of q plus those of the attention's result, over all heads. */
+/* Returns the columns of q plus those of the attention's result, over all heads. */
 static double scores_and_values(const struct transformer *t)
 {
     const int64_t v = t->kv_latent > 0 ? t->v_dim : t->head_dim;

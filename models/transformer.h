@@ -88,10 +88,11 @@ enum positions {
     POSITIONS_COUNT
 };
 
-/* How a router makes scores of its logits. */
+/* How a router computes scores from its logits. */
 enum router {
     ROUTER_SOFTMAX, /* over all experts */
-    ROUTER_CHOSEN,  /* softmax over the logits of a token's experts only (gpt-oss, Mixtral) */
+    /* softmax over the logits of a token's chosen experts only (gpt-oss, Mixtral) */
+    ROUTER_CHOSEN,
     ROUTER_SIGMOID, /* of each logit by itself (DeepSeek-V3) */
     ROUTER_COUNT
 };
@@ -103,9 +104,9 @@ extern const char *const positions_names[POSITIONS_COUNT];
 extern const char *const router_names[ROUTER_COUNT];
 
 struct transformer {
-    const char *name;   /* "name" of a file in our schema; else made of the path or sizes */
-    const char *source; /* where the values are from, for people; may be NULL */
-    const char *note;   /* what is odd about it; may be NULL */
+    const char *name;   /* the name in a file of our schema; else made from the path or the sizes */
+    const char *source; /* the source of the values, as text; may be NULL */
+    const char *note;   /* what is odd about the model, as text; may be NULL */
     const char *proxy;  /* parts of the real model that a dense proxy lacks; NULL: no proxy */
     const char *lacks;  /* parts of the real model of which there are no fields below; NULL: none */
     int64_t layers, hidden;
@@ -118,14 +119,14 @@ struct transformer {
     enum norm norm;
     enum norm_place norm_place;
     enum positions positions;
-    bool bias_qkv, bias_o, bias_ffn; /* bias_ffn: both (all three) matrices */
+    bool bias_qkv, bias_o, bias_ffn; /* bias_ffn: of all matrices of the feed-forward part */
     bool qk_norm;      /* RMSNorm over head_dim on every q and k head, before RoPE (Qwen3) */
     bool qk_norm_wide; /* qk_norm goes over all heads of q together, and over all of k (OLMo 2) */
     bool tied_head;    /* the head multiplies by embedding.weight */
     double rope_theta; /* 0 unless positions are rope */
     double norm_eps;
-    double
-        attention_dropout; /* probability with which training drops an attention score; 0: none */
+    /* probability with which training drops an attention score; 0: none */
+    double attention_dropout;
     /* Sliding windows: in a layer with a window a query attends to at most attention_window keys, its own and those
      * just before it. transformer_window() says which layers have one. */
     int64_t attention_window, window_from_layer, full_attention_every;
@@ -138,7 +139,7 @@ struct transformer {
     int64_t router_groups, router_groups_kept;
     enum router router;
     bool router_norm, router_bias, router_correction, router_on_input;
-    double router_scale; /* 0: 1 */
+    double router_scale; /* 0 stands for 1 */
     /* Latent attention. kv_latent 0: none, and the others are 0. The last rope_dim of the head_dim columns of q and k
      * are rotated; those of k are the same in all heads. */
     int64_t q_latent, kv_latent, rope_dim, v_dim;
@@ -225,53 +226,56 @@ struct tensor_spec {
 size_t transformer_layer_tensors(const struct transformer *t, int64_t layer,
                                  struct tensor_spec out[], size_t max);
 
-/* The tensors before the layers: embedding.weight [vocab, hidden]; positions.weight [max_positions, hidden]. */
+/* Lists the tensors before the layers, as transformer_layer_tensors() does: embedding.weight [vocab, hidden];
+ * positions.weight [max_positions, hidden]. */
 size_t transformer_embedding_tensors(const struct transformer *t, struct tensor_spec out[],
                                      size_t max);
 
-/* The tensors after the layers: norm.weight norm.bias [hidden]; head.weight [vocab, hidden] unless tied. */
+/* Lists the tensors after the layers: norm.weight norm.bias [hidden]; head.weight [vocab, hidden] unless it is tied. */
 size_t transformer_head_tensors(const struct transformer *t, struct tensor_spec out[], size_t max);
 
-/* Exact counts of parameters (elements): all of the model; one layer (the largest kind of layer, where only some have
- * experts); before; after the layers. A tied matrix counts once, with the embedding. router_correction counts in the
- * first only. */
+/* Return exact numbers of parameters (elements): of the whole model; of one layer (the largest one, if only some layers
+ * have experts); of the tensors before the layers; of those after. A tied matrix counts once, with the embedding.
+ * router_correction counts in the first number only. */
 int64_t transformer_parameters(const struct transformer *t);
 int64_t transformer_layer_parameters(const struct transformer *t);
 int64_t transformer_embedding_parameters(const struct transformer *t);
 int64_t transformer_head_parameters(const struct transformer *t);
 
-/* Counts the parameters that one token passes: of routed experts experts_per_token; no router_correction. */
+/* Returns the number of parameters that one token passes: of routed experts, experts_per_token; without
+ * router_correction. */
 int64_t transformer_active_parameters(const struct transformer *t);
 
 /* True if a layer, counted from 0, has experts. transformer_expert_layers() counts these layers. */
 bool transformer_has_experts(const struct transformer *t, int64_t layer);
 int64_t transformer_expert_layers(const struct transformer *t);
 
-/* Appends what of the model no schedule can express: "experts (...) and latent-attention (...)"; false: nothing. */
+/* Appends the parts of the model that no schedule can express: "experts (...) and latent-attention (...)"; returns
+ * false if there are none. */
 bool transformer_put_unmodelled(struct text *out, const struct transformer *t);
 
-/* Elements of the matrices by which all layers multiply one token: no biases, no norms, of experts those that the
- * token is routed to. */
+/* Returns the number of elements of the matrices by which all layers multiply one token: without biases and norms, and
+ * of experts only those to which the token is routed. */
 int64_t transformer_matmul_parameters(const struct transformer *t);
 
-/* True if the feed-forward part has a gate: three matrices. */
+/* True if the feed-forward part has a gate, and so three matrices. */
 bool transformer_gated(const struct transformer *t);
 
 /* ---- work (flops of a product [m, k] x [k, n] are 2 m n k) ---- */
 
-/* Columns of wqkv's output that are q, and that are k (or v): heads head_dim, kv_heads head_dim. */
+/* Return the columns of wqkv's output that are q, and those that are k (or v): heads head_dim, kv_heads head_dim. */
 int64_t transformer_q_width(const struct transformer *t);
 int64_t transformer_kv_width(const struct transformer *t);
 
-/* Flops of one token in one layer's matrix products, forward; the backward takes twice as many. Where only some
- * layers have experts, the mean over the layers, rounded down. */
+/* Returns the flops of one token in one layer's matrix products, forward; the backward takes twice as many. If only
+ * some layers have experts, it is the mean over the layers, rounded down. */
 int64_t transformer_linear_flops_per_token(const struct transformer *t);
 
-/* Flops of one token in the head's product, forward. */
+/* Returns the flops of one token in the head's product, forward. */
 int64_t transformer_head_flops_per_token(const struct transformer *t);
 
-/* Flops of one layer's attention core (q k^T and p v) over one sequence, forward. Causal counts
- * exactly half of full, s^2 / 2 pairs, as the conventions that halve it do. */
+/* Returns the flops of one layer's attention core (q k^T and p v) over one sequence, forward. Causal attention counts
+ * exactly half of full attention, s^2 / 2 pairs, as the conventions that halve it do. */
 double transformer_attention_flops(const struct transformer *t, int64_t seq_len, bool causal);
 
 /* Returns the most keys that a query of this layer (counted from 0) sees, its own included; 0: no window, it sees its

@@ -110,7 +110,7 @@ static enum status check_heads(const struct transformer *t, struct loc at, struc
     return STATUS_OK;
 }
 
-/* Checks the switches that only go with others. */
+/* Checks switches that are allowed only together with others. */
 static enum status check_branches(const struct transformer *t, struct loc at, struct diag *diag)
 {
     if (t->qk_norm_wide && !t->qk_norm)
@@ -128,7 +128,7 @@ static enum status check_branches(const struct transformer *t, struct loc at, st
 /* Fails unless a mixture of experts has its sizes, and a model without experts has none of them. */
 static enum status check_experts(const struct transformer *t, struct loc at, struct diag *diag)
 {
-    const int64_t limit = 1 << 24; /* as of ffn */
+    const int64_t limit = 1 << 24; /* the limit of ffn */
     if (t->experts == 0) {
         if (t->experts_per_token > 0 || t->expert_ffn > 0 || t->shared_ffn > 0)
             return diag_error(diag, at, STATUS_BAD_INPUT,
@@ -196,7 +196,7 @@ static enum status check_latent(const struct transformer *t, struct loc at, stru
 
 enum status transformer_check(const struct transformer *t, struct loc at, struct diag *diag)
 {
-    struct transformer copy = *t; /* the table's accessors give writable pointers */
+    struct transformer copy = *t; /* a copy, since the table's accessors return writable pointers */
     for (size_t i = 0; i < TRANSFORMER_FIELDS; i++) {
         const struct transformer_field *field = &transformer_fields[i];
         if (field->kind == FIELD_SIZE) {

@@ -29,10 +29,10 @@ struct transformer_field {
 
 extern const struct transformer_field transformer_fields[TRANSFORMER_FIELDS];
 
-/* The row of that name, or NULL. */
+/* Returns the row of a name; NULL: there is none. */
 const struct transformer_field *transformer_field_find(const char *name);
 
-/* Their names, for messages. */
+/* Fills in the names of all fields, for messages. */
 void transformer_field_names(const char *names[TRANSFORMER_FIELDS]);
 
 /* Returns the address of the field in *t. */
@@ -40,18 +40,18 @@ int64_t *transformer_field_size(struct transformer *t, const struct transformer_
 double *transformer_field_real(struct transformer *t, const struct transformer_field *field);
 bool *transformer_field_switch(struct transformer *t, const struct transformer_field *field);
 
-/* Sets a choice from its name; false when there is none of that name. */
+/* Sets a choice from its name; returns false if there is none of that name. */
 bool transformer_field_choose(struct transformer *t, const struct transformer_field *field,
                               const char *name);
 
-/* The choice that *t has, as an index of names. */
+/* Returns the choice that *t has, as an index of names. */
 int transformer_field_choice(const struct transformer *t, const struct transformer_field *field);
 
 /* Appends the value that *t has, as a line of fields writes it. */
 void transformer_field_put(struct text *out, const struct transformer *t,
                            const struct transformer_field *field);
 
-/* "swiglu, gelu", for messages. */
+/* Writes the names of a field's choices into out: "swiglu, gelu", for messages; returns out. */
 const char *transformer_field_choices(const struct transformer_field *field, char *out,
                                       size_t size);
 

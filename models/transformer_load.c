@@ -1,4 +1,4 @@
-/* Reading transformers: presets, files in our schema, Hugging Face files by models/hf_config.h. */
+/* Reads transformers: presets, files in our schema, and Hugging Face files (by models/hf_config.h). */
 #include "base/json.h"
 #include "base/text.h"
 #include "models/hf_config.h"
@@ -64,7 +64,7 @@ static enum status read_field(struct transformer *t, struct json_node root,
     return STATUS_BAD_INPUT;
 }
 
-/* Every value that is given must have a source: its own, or that of "*". */
+/* Reads the sources. Every value that is given must have one: its own, or that of "*". */
 static enum status read_sources(struct transformer *t, struct arena *arena, struct json_node root,
                                 struct diag *diag)
 {
@@ -79,7 +79,7 @@ static enum status read_sources(struct transformer *t, struct arena *arena, stru
     if (status != STATUS_OK)
         return status;
 
-    struct text all = {0}; /* "*" first, then what differs from it */
+    struct text all = {0}; /* the source of "*" first, then those that differ from it */
     if (json_find(sources, "*").value != NULL) {
         const char *rest;
         status = json_get_string(sources, "*", &rest, diag);
@@ -144,7 +144,7 @@ static enum status read_schema(struct transformer *t, struct arena *arena, struc
     return read_sources(t, arena, root, diag);
 }
 
-/* Reads a text that is of our schema, or, when hugging_face, of theirs. */
+/* Reads a text in our schema or, if hugging_face is set, a Hugging Face config.json. */
 static enum status parse(struct transformer *t, struct arena *arena, const char *name,
                          const char *data, size_t size, bool hugging_face, bool dense,
                          const char *ignore, struct diag *diag)
@@ -205,7 +205,7 @@ bool transformer_is_line(const char *name)
     return strchr(name, '=') != NULL && !is_path(name);
 }
 
-/* Fields that a line leaves out have the values that most models of today have. */
+/* Gives fields that a line leaves out the values that most models of today have. */
 static void fill_line(struct transformer *t)
 {
     if (t->kv_heads == 0)

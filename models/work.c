@@ -30,7 +30,7 @@ _Static_assert(ARRAY_LEN(algorithm_names) == ALGORITHM_COUNT, "a name per algori
 _Static_assert(ARRAY_LEN(stream_names) == STREAM_CLASS_COUNT, "a name per class of stream");
 _Static_assert(ARRAY_LEN(impl_names) == ATTENTION_IMPL_COUNT, "a name per implementation");
 
-/* The value tables that work_kinds.def names. */
+/* The tables of values to which work_kinds.def refers. */
 static const struct {
     const char *name;
     const char *const *values;
@@ -97,14 +97,14 @@ static const struct {
     enum work_kind kind;
     uint8_t in, out;
 } dtype_operands[] = {
-    {WORK_MERGE, 2, 0},              /* accumulators are always f32, the block may be either */
+    {WORK_MERGE, 2, 0},              /* accumulators are always f32; the block may be any */
     {WORK_UNPERMUTE_BACKWARD, 1, 0}, /* the copies of rows decide */
     {WORK_EMBEDDING, 1, 0},          /* tokens are always i32 */
-    {WORK_ADD, 1, 0},                /* a is of y's dtype, b may be narrower */
-    {WORK_ADAMW, 0, 3}, /* states have the dtypes of `states`, the copy for compute another */
+    {WORK_ADD, 1, 0},                /* a has y's dtype; b may be narrower */
+    {WORK_ADAMW, 0, 3}, /* `states` fixes the states' dtypes; the parameter copy has its own */
 };
 
-/* Writes that may be the same elements as a read; docs/ir.md says so of each kind. */
+/* Writes that may use the same elements as a read. docs/ir.md describes them with each kind. */
 static const struct {
     enum work_kind kind;
     uint8_t read, write;
@@ -141,7 +141,7 @@ static struct work_kind_info kinds[WORK_KIND_COUNT];
 static atomic_bool kinds_ready;
 static pthread_once_t kinds_once = PTHREAD_ONCE_INIT;
 
-/* Reads one word of a params column: name or name:table, then maybe '~', then maybe '?'. */
+/* Reads one word of a params column: NAME or NAME:TABLE, then an optional '~', then an optional '?'. */
 static void make_param(struct work_param *param, const char *word, size_t size)
 {
     if (word[size - 1] == '?') {
@@ -223,7 +223,8 @@ bool work_in_place(enum work_kind kind, uint32_t read, uint32_t write)
 bool work_runs_on(enum work_kind kind, enum stream_class stream)
 {
     enum stream_class own = rows_of_def[kind].stream;
-    bool copies = own == STREAM_H2D || own == STREAM_D2H; /* one stream may do both directions */
+    /* one stream may carry copies of both directions */
+    bool copies = own == STREAM_H2D || own == STREAM_D2H;
     bool on_host = kind == WORK_ADAMW || kind == WORK_FILL;
     return own == STREAM_SYNC || stream == own || (on_host && stream == STREAM_HOST) ||
            (copies && (stream == STREAM_H2D || stream == STREAM_D2H));
@@ -310,7 +311,7 @@ static double clamped_sum(double n, double top)
 /* Returns the number of pairs with j <= i + offset. Query i sees i + offset + 1 keys, clamped to [0, kv]. */
 static double causal_pairs(int64_t q, int64_t kv, int64_t offset)
 {
-    /* Beyond these nothing changes, and sums cannot overflow. */
+    /* Beyond these limits the result stays the same, and within them sums cannot overflow. */
     double first = (double)(offset < -q ? -q : offset > kv ? kv : offset);
     return clamped_sum(first + (double)q, (double)kv) - clamped_sum(first, (double)kv);
 }
@@ -362,7 +363,7 @@ double work_flops(const struct work *work)
 
 /* ---- bytes ---- */
 
-/* Bytes of an element read and of one written, and which optional operands there are. */
+/* The bytes of an element that is read and of one that is written, and the optional operands that the work has. */
 struct bytes_of {
     double in, out;
     unsigned reads, writes;
@@ -376,7 +377,7 @@ static double matmul_bytes(const struct work *work, struct bytes_of e)
 {
     double m = (double)work->matmul.m, n = (double)work->matmul.n, k = (double)work->matmul.k;
     double bias = work->matmul.epilogue == EPILOGUE_BIAS ? n * e.in : 0;
-    double passes = work->matmul.accumulate ? 2 : 1; /* y is read too */
+    double passes = work->matmul.accumulate ? 2 : 1; /* with accumulate, y is read too */
     double groups =
         (double)work_groups(work); /* matrices of b, or of the result of a weight's gradient */
     bool turned = work->matmul.form == MATMUL_TN;
@@ -389,9 +390,9 @@ static double attention_bytes(const struct work *work, struct bytes_of e)
     double q = (double)work->attention.q * (double)work->attention.heads;
     double kv = (double)work->attention.kv * (double)work->attention.kv_heads;
     double dim = (double)work->attention.dim;
-    if (work->kind == WORK_ATTENTION) /* q k v in, o and lse out */
+    if (work->kind == WORK_ATTENTION) /* reads q, k and v, writes o and lse */
         return (q + 2 * kv) * dim * e.in + q * dim * e.out + q * F32;
-    /* q o do k v lse in, dq dk dv out */
+    /* reads q, o, do, k, v and lse, writes dq, dk and dv */
     return (3 * q + 2 * kv) * dim * e.in + q * F32 + (q + 2 * kv) * dim * e.out;
 }
 
@@ -400,14 +401,14 @@ static double merge_bytes(const struct work *work, struct bytes_of e)
     double rows = (double)work->merge.rows * (double)work->merge.heads;
     double dim = (double)work->merge.dim;
     return rows * dim * (2 * F32 + e.in) +
-           rows * 3 * F32; /* lse: read, written, the block's read */
+           rows * 3 * F32; /* lse is read and written, and the block's is read */
 }
 
 static double norm_bytes(const struct work *work, struct bytes_of e)
 {
     double rows = (double)work->rows.rows, cols = (double)work->rows.cols;
     bool layer = work->kind == WORK_LAYERNORM || work->kind == WORK_LAYERNORM_BACKWARD;
-    double vectors = layer ? 2 : 1; /* weight and bias; mean and rstd */
+    double vectors = layer ? 2 : 1; /* LayerNorm has a weight and a bias, a mean and an rstd */
     double statistics = vectors * rows * F32;
     if (work->kind == WORK_RMSNORM || work->kind == WORK_LAYERNORM)
         return rows * cols * (e.in + e.out) + vectors * cols * e.in + statistics;
@@ -427,12 +428,12 @@ static double rope_bytes(const struct work *work, struct bytes_of e)
 static double activation_bytes(const struct work *work, struct bytes_of e)
 {
     double count = (double)work->activation.rows * (double)work->activation.cols;
-    if (work->activation.touches > 0) /* a chain of kernels, all in one dtype */
+    if (work->activation.touches > 0) /* a chain of kernels, which all use one dtype */
         return count * (double)work->activation.touches * e.in;
     switch ((enum work_kind)work->kind) {
     case WORK_SWIGLU:
         return count * (2 * e.in + e.out);
-    case WORK_SWIGLU_BACKWARD: /* dy, gate, up in; their two gradients out */
+    case WORK_SWIGLU_BACKWARD: /* reads dy, gate and up, writes the gradients of gate and up */
         return count * (3 * e.in + 2 * e.out);
     case WORK_GELU:
         return count * (e.in + e.out);
@@ -457,7 +458,9 @@ static double permute_bytes(const struct work *work, struct bytes_of e)
         return one * (e.in + copies * e.out);
     case WORK_UNPERMUTE:
         return one * (copies * e.in + e.out) + (work->permute.weights ? weights : 0);
-    default: /* UNPERMUTE_BACKWARD: the gradient of the sum and the copies in, theirs out; weights both ways */
+    /* UNPERMUTE_BACKWARD: reads the gradient of the sum and the copies, writes the copies' gradients; reads and writes
+     * the weights */
+    default:
         return one * (e.in + copies * (e.in + e.out)) + 2 * weights;
     }
 }
@@ -467,7 +470,7 @@ static double embedding_bytes(const struct work *work, struct bytes_of e)
     double rows = (double)work->embedding.rows, cols = (double)work->embedding.cols;
     if (work->kind == WORK_EMBEDDING)
         return rows * I32 + rows * cols * (e.in + e.out);
-    /* Adds touch one row of the table per token; without the third read it is cleared first. */
+    /* Adds to one row of the table for each token; a table that is no third read is cleared first. */
     double cleared = e.reads < 3 ? (double)work->embedding.vocab * cols * e.out : 0;
     return rows * I32 + rows * cols * (e.in + 2 * e.out) + cleared;
 }
@@ -477,7 +480,7 @@ static double cross_entropy_bytes(const struct work *work, struct bytes_of e)
     double rows = (double)work->cross_entropy.rows;
     double logits = rows * (double)work->cross_entropy.vocab;
     switch ((enum work_kind)work->kind) {
-    case WORK_CROSS_ENTROPY: /* labels, lse; loss is nothing beside them but is counted */
+    case WORK_CROSS_ENTROPY: /* reads labels, writes lse; the loss is few bytes but counts */
         return logits * e.in + rows * (I32 + F32) + (work->cross_entropy.accumulate ? 2 : 1) * F32 +
                (e.writes > 2 ? logits * F32 : 0);
     case WORK_CROSS_ENTROPY_BACKWARD:
@@ -486,7 +489,7 @@ static double cross_entropy_bytes(const struct work *work, struct bytes_of e)
         return logits * e.in + rows * (I32 + 3 * F32);
     case WORK_CROSS_ENTROPY_PARTIAL_BACKWARD:
         return logits * (e.in + e.out) + rows * (I32 + F32);
-    default: /* FINISH: the statistics hold all that is needed of the logits */
+    default: /* FINISH: reads the statistics, which are all that is needed of the logits */
         return rows * (I32 + 3 * F32 + F32) + (work->p[4] ? 2 : 1) * F32;
     }
 }
@@ -505,7 +508,8 @@ static double element_bytes(const struct work *work, struct bytes_of e)
         return count * e.in + (work->square_sum.accumulate ? 2 : 1) * F32;
     case WORK_CLIP:
         return count * (e.in + e.out) + F32;
-    default: /* ADAMW: gradient in; master, m, v in and out; the copy for compute out */
+    /* ADAMW: reads the gradient, reads and writes master, m and v, writes the parameter copy */
+    default:
         return count * (e.in + (e.writes > 3 ? e.out : 0)) +
                states_traffic_bytes((enum states)work->adamw.states, (uint64_t)work->adamw.count);
     }
@@ -600,7 +604,7 @@ double work_memory_bytes(const struct work *work)
     return memory_functions[work->kind](work, e);
 }
 
-/* ---- hidden memory ---- */
+/* ---- scratch memory ---- */
 
 int64_t work_workspace_bytes(enum attention_impl impl, int sm, const struct work *work)
 {
@@ -611,7 +615,8 @@ int64_t work_workspace_bytes(enum attention_impl impl, int sm, const struct work
     double dim = (double)work->attention.dim;
     double accumulator = F32 * rows * dim, delta = F32 * rows;
     double bytes = accumulator + delta;
-    if (work->attention.kv_heads < work->attention.heads) /* dk, dv of every query head, 16 bits */
+    /* dk and dv of every query head, in 16 bits */
+    if (work->attention.kv_heads < work->attention.heads)
         bytes += 2 * 2 * (double)work->attention.kv * (double)work->attention.heads * dim;
     if (impl == ATTENTION_CUDNN && sm < 90)
         bytes += accumulator;

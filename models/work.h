@@ -66,7 +66,8 @@ struct work {
     /* enum dtype of the first write, except for ADAMW: that of the last one (its parameter copy, if it writes one).
      * Equals `in` when nothing is written. */
     uint8_t out;
-    uint8_t reads, writes; /* operands; 0 (in a work made by hand): as few as the kind allows */
+    /* number of operands; 0 (in a work made by hand): as few as the kind allows */
+    uint8_t reads, writes;
     union {
         int64_t p[WORK_PARAMS_MAX]; /* in the order of work_kinds.def; unused ones are 0 */
         struct {
@@ -118,7 +119,7 @@ struct work {
         } adamw;
         struct {
             int64_t count, accumulate, over;
-        } square_sum; /* over: a group's id + 1, whose members' results are added; 0: none */
+        } square_sum; /* over: id + 1 of a group whose members' results are added; 0: none */
         struct {
             int64_t rows, parts, w[3];
         } pack; /* and unpack */
@@ -150,7 +151,7 @@ struct work {
 struct work_param {
     char name[16];
     bool optional;  /* 0 when absent, and not printed when 0 */
-    bool is_signed; /* may be negative */
+    bool is_signed; /* the value may be negative */
     bool is_group;  /* the value is a group id, printed by its name; id + 1 when optional */
     const char *const *values; /* names of an enum's values, or NULL for an integer */
     uint8_t value_count;
@@ -167,7 +168,7 @@ struct work_kind_info {
     struct work_param param[WORK_PARAMS_MAX];
 };
 
-/* The row of a kind; a table made once from work_kinds.def. */
+/* Returns the row of a kind, from a table that is made once from work_kinds.def. */
 const struct work_kind_info *work_kind_info(enum work_kind kind);
 bool work_kind_find(const char *name, size_t size, enum work_kind *kind);
 
@@ -195,7 +196,8 @@ int64_t work_group(const struct work *work);
 /* Returns the group over which the vocabulary is cut, if the work computes one part of it (parameter `part`), else
  * -1. A rank's part begins at row `first` + vocab times the rank's index in that group. */
 int64_t work_part(const struct work *work);
-/* Payload of a communication or copy op in bytes (per-rank send buffer, own part included); else 0. */
+/* Returns the payload in bytes of a communication or copy op (the rank's send buffer, with its own part); 0 for other
+ * kinds. */
 int64_t work_payload_bytes(const struct work *work);
 
 /* A rectangle of an attention op's scores, with all pairs that the mask lets through there: the query of row `row` +
@@ -224,7 +226,7 @@ double work_flops(const struct work *work);
  * communication and copies count 0: work_payload_bytes() has the bytes of the latter two. */
 double work_memory_bytes(const struct work *work);
 
-/* Implementations of attention; cost parameters and hidden memory differ. */
+/* The implementations of attention, which differ in their cost parameters and in their scratch memory. */
 enum attention_impl {
     ATTENTION_FA2,
     ATTENTION_FA3,

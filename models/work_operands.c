@@ -85,7 +85,7 @@ static const char *const rows[WORK_KIND_COUNT][2] = {
     [WORK_BARRIER] = {"", ""},
 };
 
-/* Returns a b; UINT64_MAX if b is negative or the product does not fit. */
+/* Returns a times b; UINT64_MAX if b is negative or the product does not fit. */
 static uint64_t times(uint64_t a, int64_t b)
 {
     uint64_t product;
@@ -112,14 +112,15 @@ static int64_t factor(const struct work *work, const char *name, size_t size)
                    ? work->adamw.count
                    : (int64_t)states_moment_elements((enum states)work->adamw.states, count);
     }
-    if (size == 6 && memcmp(name, "groups", 6) == 0) /* after "k*n*" or "m*n*" */
+    /* comes last in a product: "k*n*groups" or "m*n*groups" */
+    if (size == 6 && memcmp(name, "groups", 6) == 0)
         return (work->matmul.form == MATMUL_TN) == (name[-4] == 'm') ? work_groups(work) : 1;
     const struct work_kind_info *info = work_kind_info((enum work_kind)work->kind);
     uint32_t i = 0;
     while (i < info->param_count &&
            (strlen(info->param[i].name) != size || memcmp(info->param[i].name, name, size) != 0))
         i++;
-    assert(i < info->param_count); /* the table names only parameters there are */
+    assert(i < info->param_count); /* the table names only parameters that the kind has */
     return work->p[i];
 }
 
@@ -145,7 +146,7 @@ static bool is_word(const char *word, size_t size, const char *name)
     return strlen(name) == size && memcmp(name, word, size) == 0;
 }
 
-/* Reads the word after the colon. */
+/* Reads the type after a colon. */
 static void read_type(const struct work *work, const char *word, size_t size,
                       struct work_operand *operand)
 {
@@ -169,7 +170,7 @@ static void read_type(const struct work *work, const char *word, size_t size,
     size_t i = 0;
     while (i < ARRAY_LEN(types) && !is_word(word, size, types[i].name))
         i++;
-    assert(i < ARRAY_LEN(types)); /* the table has only these */
+    assert(i < ARRAY_LEN(types)); /* the table names only these types */
     operand->type = types[i].type;
     operand->dtype = types[i].dtype;
 }
@@ -184,7 +185,7 @@ static bool read_word(const struct work *work, uint32_t members, const char *wor
     operand->formula = word + operand->any_count;
     operand->formula_size = (uint32_t)strcspn(operand->formula, ":=? ");
     const char *at = operand->formula + operand->formula_size;
-    const char *last = at - 6; /* messages do not mention groups where there is one */
+    const char *last = at - 6; /* messages leave groups out of a count, even if there is one */
     if (operand->formula_size > 7 && memcmp(last, "groups", 6) == 0 && factor(work, last, 6) == 1)
         operand->formula_size -= 7;
     if (at < end && *at == ':') {

@@ -13,24 +13,24 @@ enum work_side { WORK_READS, WORK_WRITES };
 
 /* The dtypes that an operand may have. */
 enum work_type {
-    WORK_TYPE_STEP,  /* the floating-point one that the step computes in */
-    WORK_TYPE_SUM,   /* the step's, or f32: an operand that is added up over a step */
-    WORK_TYPE_OP,    /* a floating-point one, the same in all such operands of an op */
-    WORK_TYPE_FLOAT, /* any floating-point one */
-    WORK_TYPE_MOVED, /* any at all, the same in all such operands of an op */
+    WORK_TYPE_STEP,  /* the dtype in which the step computes */
+    WORK_TYPE_SUM,   /* the step's dtype or f32: an operand that is summed over a step */
+    WORK_TYPE_OP,    /* a floating-point dtype, the same for all such operands of an op */
+    WORK_TYPE_FLOAT, /* any floating-point dtype */
+    WORK_TYPE_MOVED, /* any dtype, the same for all such operands of an op */
     WORK_TYPE_FIXED, /* `dtype` */
 };
 
 struct work_operand {
     const char *formula; /* of the count, in the table: "rows*cols"; for messages */
     uint32_t formula_size;
-    bool in_bytes;  /* the count is of bytes: of communication and copies */
+    bool in_bytes;  /* the count is in bytes: for communication and copies */
     bool optional;  /* may be left out */
     bool rare;      /* optional, and left out of the op of a microbenchmark */
-    bool any_count; /* `count` is the usual one: an op of a schedule may have another */
+    bool any_count; /* `count` is only the usual count: an op of a schedule may have another */
     uint8_t type;   /* enum work_type */
     uint8_t dtype;  /* enum dtype in a microbenchmark; DTYPE_COUNT: the one it computes in */
-    int8_t over;    /* of a read: the write that may update its buffer in place; -1: none */
+    int8_t over;    /* for a read: the write that may update its buffer in place; -1: none */
     uint64_t count; /* elements or bytes; UINT64_MAX if it does not fit */
 };
 
