@@ -73,11 +73,13 @@ bool reference_is_norm(const char *name);
 void reference_init_weights(struct reference *reference, uint64_t seed);
 
 /* Which rows of which pieces the tokens of a sequence are, on which even routing depends (models/work.h). A rank routes
- * the tokens of micro_batch sequences, of the layout's places, together, cut into `pieces` pieces of rows. */
+ * the tokens of micro_batch sequences, of the layout's places, together, cut into `pieces` pieces of rows. units: true
+ * if the layout's chunks are subsequences, which a rank routes one after the other. */
 struct reference_routing {
     const struct token_layout *layout;
     int64_t micro_batch;
     uint32_t pieces;
+    bool units;
 };
 
 struct reference_batch {

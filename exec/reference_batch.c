@@ -54,6 +54,18 @@ static int32_t *labels_of(const struct reference_batch *batch)
     return labels;
 }
 
+/* Returns the subsequence that has a rank's token `place`, as a range of the rank's tokens. */
+static struct piece unit_of(const struct token_layout *layout, int64_t place)
+{
+    const int64_t ranks = (int64_t)layout->cp * layout->hp, equal = layout->tokens / layout->chunks;
+    struct piece unit = {0, 0};
+    for (uint32_t u = 0; unit.begin + unit.rows <= place; u++) {
+        unit.begin += unit.rows;
+        unit.rows = (layout->length != NULL ? layout->length[u] : equal) / ranks;
+    }
+    return unit;
+}
+
 /* Returns the expert of each copy of a sequence's tokens, (s, copies); NULL without experts. The caller frees them. */
 static int32_t *experts_of(const struct transformer *t, const struct reference_batch *batch,
                            int64_t sequence)
@@ -66,12 +78,16 @@ static int32_t *experts_of(const struct transformer *t, const struct reference_b
     const struct token_layout *layout = routing != NULL ? routing->layout : &whole;
     const struct document_list *documents =
         batch->documents != NULL ? documents_of(batch->documents, (uint32_t)sequence) : NULL;
-    const int64_t own = s / layout->cp / layout->hp, together = routing ? routing->micro_batch : 1;
-    const int64_t rows = own * together, before = sequence % together * own;
+    const int64_t ranks = (int64_t)layout->cp * layout->hp, own = s / ranks;
+    const int64_t together = routing != NULL ? routing->micro_batch : 1;
     const int64_t pieces = routing != NULL ? routing->pieces : 1;
+    const bool units = routing != NULL && routing->units;
     int32_t *expert = heap_alloc((size_t)(s * copies), sizeof *expert);
     for (int64_t place = 0; place < s; place++) {
-        const int64_t rank = place / own, row = before + place % own;
+        const int64_t rank = place / own;
+        const struct piece unit = units ? unit_of(layout, place % own) : (struct piece){0, own};
+        const int64_t row = sequence % together * unit.rows + place % own - unit.begin;
+        const int64_t rows = unit.rows * together;
         const int64_t token = layout_global_in(layout, documents, (uint32_t)(rank / layout->hp),
                                                (uint32_t)(rank % layout->hp), place % own);
         const struct piece piece = emit_piece(rows, pieces, row / emit_piece(rows, pieces, 0).rows);

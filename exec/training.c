@@ -3,6 +3,7 @@
 #include "base/arena.h"
 #include "exec/number.h"
 #include "schedule/ir/id_map.h"
+#include "schedule/ir/visible.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -329,14 +330,17 @@ void training_update(struct reference *reference, const struct ir *ir,
 static struct reference_routing routing_of(const struct ir *ir)
 {
     struct reference_routing routing = {.layout = &ir->layout, .micro_batch = ir->micro_batch};
-    uint32_t first = IR_NONE;
+    uint32_t first = IR_NONE, size, units = 0;
     for (uint32_t op = 0; op < ir->op.count; op++) {
         if (ir->op.kind[op] != WORK_PERMUTE || ir->op.phase[op] != PHASE_FORWARD)
             continue;
         first = first == IR_NONE ? op : first;
         routing.pieces +=
             ir->op.layer[op] == ir->op.layer[first] && ir->op.micro[op] == ir->op.micro[first];
+        units = ir->op.micro[op] >= units ? ir->op.micro[op] + 1u : units;
     }
+    ir_index_along(ir, 0, ir_axes_named(ir, "dp"), &size);
+    routing.units = units > ir->global_batch / size / ir->micro_batch;
     routing.pieces = routing.pieces > 0 ? routing.pieces : 1;
     return routing;
 }

@@ -9,6 +9,7 @@
 
 #include <assert.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 static uint64_t bytes_of(double bytes)
@@ -97,12 +98,16 @@ static void replay(struct prediction *p)
 enum { LONGEST_WITH_EXPERTS = 8192 }; /* tokens of the longest public training step with experts */
 
 /* Says what is assumed of a mixture of experts. */
-static void note_experts(struct diag *note, int64_t seq)
+static void note_experts(struct diag *note, const struct choices *c)
 {
+    char where[64] = "every rank has all experts of its layers";
+    if (c->ep > 1)
+        snprintf(where, sizeof where, "those of a layer are spread over %u ranks", c->ep);
     diag_note(note, (struct loc){0},
-              "experts: every rank has all experts of its layers, and tokens are dealt to them "
-              "evenly; no measured step with experts was compared with a prediction%s",
-              seq > LONGEST_WITH_EXPERTS
+              "experts: %s, and tokens are dealt to them evenly; no measured step with experts was "
+              "compared with a prediction%s",
+              where,
+              c->seq > LONGEST_WITH_EXPERTS
                   ? ", and none that is public has sequences of more than 8K tokens"
                   : "");
 }
@@ -170,7 +175,7 @@ enum status prediction_memory(struct prediction *p, const struct prediction_ques
                       : "pipeline stages share no subsequence: no split is predicted to be faster; "
                         "--share-units 1 shares the first one");
     if (status == STATUS_OK && note != NULL && setup->model.experts > 0)
-        note_experts(note, p->choices.seq);
+        note_experts(note, &p->choices);
     return status;
 }
 

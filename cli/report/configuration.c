@@ -60,6 +60,8 @@ static void put_strategy(struct text *line, const struct prediction *p)
     if (c->cp > 1 && c->rotation != ROTATE_P2P)
         text_printf(&piece, " by %s", rotation_names[c->rotation]);
     text_printf(&piece, " hp=%u dp=%u", c->hp, c->dp);
+    if (c->ep > 1)
+        text_printf(&piece, " ep=%u", c->ep);
     if (c->cp > 1 && c->hp > 1)
         text_printf(&piece, ", %s", placement_names[c->placement]);
     report_put_piece(line, &piece);

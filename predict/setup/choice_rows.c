@@ -31,6 +31,11 @@ static bool has_tensor_ranks(const struct choices *c)
     return c->tp > 1;
 }
 
+static bool has_experts(const struct choices *c)
+{
+    return c->model->experts > 0;
+}
+
 static bool has_ring(const struct choices *c)
 {
     return c->cp > 1;

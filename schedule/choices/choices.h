@@ -205,6 +205,8 @@ struct choices {
     uint32_t ranks;        /* all ranks: dp * pp * cp * hp * tp */
     int64_t gpus_per_node; /* of the cluster; 0: not known */
     uint32_t dp, pp, cp, hp;
+    uint32_t
+        ep; /* neighbouring ranks of a stage that have different experts; 1: each rank has all */
     uint32_t tp;             /* ranks that share heads, feed-forward width and vocabulary */
     uint32_t row_ranks;      /* tensor ranks that cut the tokens outside the products: tp, or 1 */
     uint8_t tensor_plan;     /* enum tensor_plan, not TENSOR_PLAN_PROFILE */
@@ -253,7 +255,7 @@ struct request {
     int states;                                                 /* enum states */
     int dropout;                                                /* enum dropout */
     int64_t ranks;
-    int64_t dp, cp, hp, tp, shard;
+    int64_t dp, cp, hp, tp, ep, shard;
     int64_t pp, virtual_stages, subsequences;
     const int64_t *lengths; /* tokens of each subsequence; NULL: see partition. Borrowed. */
     /* How the lengths of subsequences are chosen if none are given. 0: equal lengths; above 0: by a rule of the

@@ -39,3 +39,18 @@ uint32_t mesh_parts(const struct choices *c, struct mesh_part part[MESH_PARTS_MA
         part[count++] = (struct mesh_part){"hp", c->hp, ALONG_HP, 0};
     return count;
 }
+
+bool mesh_parts_have_run(const struct choices *c, int64_t ranks)
+{
+    struct mesh_part part[MESH_PARTS_MAX];
+    for (uint32_t i = mesh_parts(c, part); i-- > 0;) {
+        if (part[i].along == ALONG_PP)
+            continue;
+        if (ranks <= part[i].size)
+            return part[i].size % ranks == 0;
+        if (ranks % part[i].size != 0)
+            return false;
+        ranks /= part[i].size;
+    }
+    return false;
+}

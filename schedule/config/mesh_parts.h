@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-/* A factor of the ranks, an axis of the mesh or, where a shard cuts it, two. */
+/* A factor of the ranks, an axis of the mesh or, where runs of ranks end inside it, several. */
 enum along {
     ALONG_DP,
     ALONG_PP,
@@ -26,5 +26,7 @@ struct mesh_part {
 enum { MESH_PARTS_MAX = 7 };
 /* Fills part with the parts in the order of ranks, slowest first; returns how many. */
 uint32_t mesh_parts(const struct choices *c, struct mesh_part part[MESH_PARTS_MAX]);
+/* True if a run of `ranks` neighbouring ranks of a stage cuts at most one axis of the mesh, in equal parts. */
+bool mesh_parts_have_run(const struct choices *c, int64_t ranks);
 
 #endif

@@ -1,4 +1,5 @@
 #include "schedule/config/resolve_degrees.h"
+#include "schedule/config/resolve_experts.h"
 #include "schedule/config/sppo.h"
 #include "schedule/pipeline/pipeline.h"
 
@@ -138,22 +139,6 @@ static enum status resolve_layout(struct choices *c, struct diag *diag)
     return STATUS_OK;
 }
 
-/* True if a run of `shard` neighbouring ranks cuts at most one axis of the mesh, in equal parts. */
-static bool is_run(const struct choices *c, int64_t shard)
-{
-    struct mesh_part part[MESH_PARTS_MAX];
-    for (uint32_t i = mesh_parts(c, part); i-- > 0;) {
-        if (part[i].along == ALONG_PP)
-            continue;
-        if (shard <= part[i].size)
-            return part[i].size % shard == 0;
-        if (shard % part[i].size != 0)
-            return false;
-        shard /= part[i].size;
-    }
-    return false;
-}
-
 static enum status resolve_shard(struct choices *c, const struct request *r, struct diag *diag)
 {
     struct text would = {0};
@@ -170,11 +155,11 @@ static enum status resolve_shard(struct choices *c, const struct request *r, str
     int64_t shard = r->shard > 0                  ? r->shard
                     : r->gpus_per_node < r->ranks ? r->gpus_per_node
                                                   : r->ranks;
-    if (shard < 1 || !is_run(c, shard)) {
+    if (shard < 1 || !mesh_parts_have_run(c, shard)) {
         int64_t fits[16];
         int count = 0;
         for (int64_t d = 1; d <= r->ranks && count < (int)ARRAY_LEN(fits); d++)
-            if (is_run(c, d))
+            if (mesh_parts_have_run(c, d))
                 fits[count++] = d;
         text_puts(&would, "--shard ");
         resolve_put_numbers(&would, fits, count);
@@ -233,7 +218,8 @@ static bool too_many_axes(const struct choices *c)
     uint32_t tensor = (c->tp > copies) + (copies > 1);
     bool in_part = c->weights == CHOICE_WEIGHTS_HSDP ||
                    (c->weights == CHOICE_WEIGHTS_ZERO1 && c->shard < c->ranks / c->pp / c->tp);
-    return mesh_parts(c, part) + in_part + tensor > MESH_AXES_MAX;
+    bool experts = c->ep > 1 && c->ep < c->ranks / c->pp / c->tp;
+    return mesh_parts(c, part) + in_part + tensor + experts > MESH_AXES_MAX;
 }
 
 /* Every product of the registries is legal except these, and those of check_attention(). */
@@ -249,16 +235,14 @@ static enum status check_products(const struct choices *c, struct diag *diag)
          "bf16 keeps parameters, gradients and moments in bf16 and no wider copy, but the step computes in another dtype; "
          "choose --dtype bf16, or --states fp32"},
         {too_many_axes(c), "--windows",
-         "a pipeline, interleaved windows, weights sharded within part of the ranks, and tensor ranks that hold copies of "
-         "key and value heads take more axes than a mesh has; choose --windows contiguous"},
+         "a pipeline, interleaved windows, weights sharded within part of the ranks, experts spread over ranks, and tensor "
+         "ranks that hold copies of key and value heads take more axes than a mesh has; choose --windows contiguous"},
         {c->subsequences > 1 && c->tp > 1 && c->hp > 1, "--subsequences",
          "head ranks that take a sequence in pieces hold them in an order of their own, which tensor ranks do not gather; "
          "choose --hp 1 or --tp 1"},
         {c->tensor_plan == TENSOR_PLAN_REPLICATED && c->tp > 1 && c->subsequences > 1, "--tensor-plan",
          "subsequences of a pipeline are cut over tensor ranks, which under plan replicated have all tokens; choose "
          "--tensor-plan megatron, or --subsequences 1"},
-        {m->experts > 0 && c->tp > 1, "--tp",
-         "experts are not divided among tensor ranks; choose --tp 1"},
         {m->experts > 0 && pipeline_of(c)->multiplexed, "--pipeline",
          "stages that hold parts of each other's weights are not modelled with experts; choose another pipeline"},
         {m->positions == POSITIONS_LEARNED && c->seq > m->max_positions, "--seq",
@@ -278,7 +262,9 @@ static enum status check_products(const struct choices *c, struct diag *diag)
          "model"},
     };
     /* clang-format on */
-    return resolve_rules(rules, ARRAY_LEN(rules), diag);
+    if (resolve_rules(rules, ARRAY_LEN(rules), diag) != STATUS_OK)
+        return STATUS_BAD_INPUT;
+    return resolve_expert_rows(c, diag);
 }
 
 /* Checks products of the attention choices that take a sequence in chunks, or heads in stages, with others. */
@@ -377,7 +363,7 @@ enum status resolve_choices(struct choices *c, const struct request *asked, stru
         resolve_degrees(c, &inside, strategy, note, diag) != STATUS_OK ||
         resolve_batch(c, r, diag) != STATUS_OK || resolve_documents(c, r, diag) != STATUS_OK ||
         resolve_layout(c, diag) != STATUS_OK || pipeline_resolve(c, r, diag) != STATUS_OK ||
-        resolve_shard(c, &inside, diag) != STATUS_OK)
+        resolve_shard(c, &inside, diag) != STATUS_OK || resolve_experts(c, r, diag) != STATUS_OK)
         return STATUS_BAD_INPUT;
     int64_t rows = c->seq / c->hp / c->cp / c->subsequences * c->micro_batch;
     struct resolve_pieces pieces;

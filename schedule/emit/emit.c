@@ -103,19 +103,38 @@ static uint32_t owner(const struct emit *e, uint32_t part, enum weight *weight)
     return *weight == WEIGHT_POSITIONS ? part_after_layers(e, PART_POSITIONS) : part;
 }
 
+/* Returns the bundle that has a weight of a part. */
+static uint32_t bundle_of(const struct emit *e, uint32_t part, enum weight weight)
+{
+    const struct model_part *p = &e->weights.part[part];
+    return weight_is_of_experts(weight) && p->experts != IR_NONE ? p->experts : p->bundle;
+}
+
 static struct view slot_view(const struct emit *e, uint32_t part, enum weight weight,
                              buffer_id buffer)
 {
     const struct weight_slot *slot = &e->weights.slot[weight];
-    assert(slot->rows > 0 && e->weights.part[part].bundle != IR_NONE);
-    return (struct view){buffer, e->weights.part[part].base + slot->offset,
+    const struct model_part *p = &e->weights.part[part];
+    const uint32_t bundle = bundle_of(e, part, weight);
+    assert(slot->rows > 0 && bundle != IR_NONE);
+    return (struct view){buffer, (bundle == p->bundle ? p->base : p->experts_base) + slot->offset,
                          (uint64_t)(slot->rows * slot->cols)};
 }
 
 struct view weight_view(const struct emit *e, uint32_t part, enum weight weight)
 {
     part = owner(e, part, &weight);
-    return slot_view(e, part, weight, e->weights.bundle[e->weights.part[part].bundle].param);
+    return slot_view(e, part, weight, e->weights.bundle[bundle_of(e, part, weight)].param);
+}
+
+/* Returns the weights of a part that a bundle has, a bit each. */
+static uint32_t weights_in(const struct emit *e, uint32_t part, uint32_t bundle)
+{
+    const struct model_part *p = &e->weights.part[part];
+    uint32_t spread = 0;
+    for (int w = 0; w < WEIGHT_COUNT && p->experts != IR_NONE; w++)
+        spread |= (uint32_t)weight_is_of_experts((enum weight)w) << w;
+    return bundle == p->bundle ? ~spread : bundle == p->experts ? spread : 0;
 }
 
 /* Zeroes the gradient of a bundle before anything is added to it, in a pass of its own. */
@@ -126,18 +145,24 @@ static void zero_gradient(struct emit *e, uint32_t bundle)
     emit_zeros(e, view_all(e, e->weights.bundle[bundle].grad));
     e->tags.region = region;
     for (uint32_t p = 0; p < part_after_layers(e, END_PARTS); p++)
-        if (e->weights.part[p].bundle == bundle)
-            e->weights.touched[p] = UINT32_MAX;
+        e->weights.touched[p] |= weights_in(e, p, bundle);
 }
 
 struct view grad_view(struct emit *e, uint32_t part, enum weight weight, bool *accumulate)
 {
     part = owner(e, part, &weight);
-    if (weights_pass_over_gradients(e->choices) && e->weights.touched[part] == 0)
-        zero_gradient(e, e->weights.part[part].bundle);
-    *accumulate = (e->weights.touched[part] >> weight) & 1;
-    e->weights.touched[part] |= 1u << weight;
-    return slot_view(e, part, weight, e->weights.bundle[e->weights.part[part].bundle].grad);
+    const uint32_t bundle = bundle_of(e, part, weight);
+    if (weights_pass_over_gradients(e->choices) &&
+        (e->weights.touched[part] & weights_in(e, part, bundle)) == 0)
+        zero_gradient(e, bundle);
+    /* the gradients of experts that no other rank has are those of all micro-batches */
+    uint32_t *touched =
+        e->weights.bundle[bundle].experts && e->weights.bundle[bundle].ranks->shard_size == 1
+            ? e->weights.touched_of
+            : e->weights.touched;
+    *accumulate = (touched[part] >> weight) & 1;
+    touched[part] |= 1u << weight;
+    return slot_view(e, part, weight, e->weights.bundle[bundle].grad);
 }
 
 op_id emit_op_after(struct emit *e, op_id after, uint8_t stream, const struct work *work,

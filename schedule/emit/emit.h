@@ -27,11 +27,20 @@ enum weight {
     WEIGHT_COUNT
 };
 
+/* True if each expert has a part of the weight. */
+static inline bool weight_is_of_experts(enum weight weight)
+{
+    return weight == WEIGHT_EXPERTS_UP || weight == WEIGHT_EXPERTS_DOWN;
+}
+
 /* The parts of the model that own tensors: layers 0..L-1, then the embedding, the head, and the learned positions. A
  * stage has the parts of its layers; the first and the last stage also have the others. */
 struct model_part {
     uint32_t bundle; /* IR_NONE: not on this stage */
     uint64_t base;   /* first element of the part in its bundle */
+    uint32_t
+        experts; /* the bundle of its experts, if they are spread over ranks; IR_NONE: `bundle` has them */
+    uint64_t experts_base; /* their first element there */
     /* elements of the tensors that each tensor rank holds whole; they follow those of the tensors that are divided
      * among tensor ranks, and whole_begin counts from `base`. A rank's gradient of them covers only its own tokens,
      * or heads. */
@@ -45,10 +54,19 @@ struct weight_slot { /* where a kind of weight lies in its part; present when ro
     int64_t rows, cols;
 };
 
+/* How ranks share bundles. IR_NONE16: the group has one rank. */
+struct weight_ranks {
+    uint16_t shard, replica; /* ranks that share one copy of the weights; that hold equal shards */
+    uint32_t shard_size, replica_size;
+    uint32_t axes; /* over which weight gradients are partial, except the tensor ranks' */
+};
+
 struct bundle_state {
-    uint16_t row;          /* of ir.bundle */
-    bool at_both_ends;     /* the first and the last stage have it: a tied embedding */
-    bool borrowed;         /* only other stages have its states */
+    uint16_t row;                     /* of ir.bundle */
+    bool experts;                     /* it has the experts that are spread over ranks */
+    const struct weight_ranks *ranks; /* that share it */
+    bool at_both_ends;                /* the first and the last stage have it: a tied embedding */
+    bool borrowed;                    /* only other stages have its states */
     uint32_t chunk;        /* of the pipeline, to which the bundle belongs; 0 of a tied embedding */
     uint64_t elements;     /* padding included */
     uint64_t used;         /* without padding */
@@ -197,7 +215,8 @@ struct emit_streams {
     uint8_t tiles;           /* the stream on which the tile of attention at hand runs */
     uint8_t comm;            /* the all-to-alls of the head group */
     uint8_t gather, reduce;  /* weights and gradients of the shard group */
-    uint8_t h2d, d2h;        /* copies between device and host */
+    uint8_t experts;  /* the all-to-alls of tokens between ranks that have different experts */
+    uint8_t h2d, d2h; /* copies between device and host */
     uint8_t host, offload, aside, fetch;
     uint8_t shared_comm; /* messages between stages that share a unit */
 };
@@ -208,14 +227,14 @@ struct emit_groups {
     struct ring inner, outer; /* the context ranks, inner.size * outer.size of them */
     uint8_t *ring_seen;       /* what schedule/attention/ring.c has found of each step and tile */
     uint16_t all;             /* every rank */
-    uint16_t shard, replica;  /* ranks that share one copy of the weights; that hold equal shards */
-    uint16_t pp;              /* ranks of the same place on all stages */
-    uint16_t ends;            /* ranks of the same place on the first and on the last stage */
-    uint16_t norm;            /* ranks that together have every gradient */
-    uint16_t position;        /* ranks whose positions attention takes after its exchange */
-    uint32_t shard_size, replica_size;
+    uint16_t ep;              /* ranks that have different experts */
+    struct weight_ranks dense,
+        experts;        /* of bundles of experts that are spread over ranks, and of all others */
+    uint16_t pp;        /* ranks of the same place on all stages */
+    uint16_t ends;      /* ranks of the same place on the first and on the last stage */
+    uint16_t norm;      /* ranks that together have every gradient */
+    uint16_t position;  /* ranks whose positions attention takes after its exchange */
     uint32_t loss_axes; /* axes over which the loss is partial */
-    uint32_t all_axes;  /* axes over which weight gradients are partial, except the tensor ranks' */
 };
 
 /* The unit that is emitted: a micro-batch, or a subsequence of one. */

@@ -88,8 +88,8 @@ void emit_weight_grad(struct emit *e, uint32_t part, enum weight weight, struct 
     struct view dw = grad_view(e, part, weight, &accumulate);
     struct work work = {.kind = WORK_MATMUL,
                         .matmul = {m, n, k, MATMUL_TN, EPILOGUE_NONE, accumulate, 0}};
-    if (weight == WEIGHT_EXPERTS_UP || weight == WEIGHT_EXPERTS_DOWN)
-        work.matmul.groups = e->choices->model->experts;
+    if (weight_is_of_experts(weight))
+        work.matmul.groups = e->choices->model->experts / (int64_t)e->choices->ep;
     struct view read[3] = {dy, x, dw};
     emit_op(e, e->stream.compute, &work, read, accumulate ? 3 : 2, &dw, 1);
 }

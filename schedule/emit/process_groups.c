@@ -7,7 +7,9 @@
  *
  * Head-first placement makes the ranks of a head group neighbours, context-first placement those of a ring. A
  * Double-Ring cuts the context axis into windows. HSDP's shard is a run of neighbouring ranks, so it cuts at most one
- * axis in two. Tensor ranks are neighbours; a shard never spans them, since they hold different weights. If there are
+ * axis in two. So do the ranks that have different experts, which lie within a shard (Megatron-LM's parallel_state.py:
+ * experts order the ranks of a stage ep-dp; torchtitan's ParallelDims: dp_shard cp = efsdp ep). Tensor ranks are
+ * neighbours; a shard never spans them, since they hold different weights. If there are
  * more tensor ranks than key and value heads, those that hold the same heads are neighbours (axis tp_copy). The name
  * of an axis, up to the first '_', says which degree it belongs to (exec/bindings.h). */
 #include "schedule/emit/process_groups.h"
@@ -81,37 +83,68 @@ void emit_role(struct emit *e, uint32_t stage)
     e->role = ir_add_role(e->ir, name, &set, 1);
 }
 
-/* Adds the axes of the mesh. Returns those along which weights are cut, as a mask. */
-static uint32_t add_axes(struct emit *e, struct axes *axes, uint32_t shard, uint32_t stages)
+/* Runs of neighbouring ranks, and the axes along which the ranks of a run lie, as masks. */
+struct runs {
+    uint32_t size[2];
+    uint32_t axes[2];
+};
+
+/* Adds a part of the mesh, cut where runs of ranks end inside it; `below`: the ranks of all later parts. */
+static void add_part(struct ir *ir, struct axes *axes, const struct mesh_part *part, uint32_t below,
+                     struct runs *runs)
+{
+    static const char *const suffix[3][3] = {{""}, {"_out", "_in"}, {"_out", "_mid", "_in"}};
+    uint32_t above = below * part->size, end[4] = {above}, cuts = 0;
+    for (int i = 0; i < 2; i++) /* the longer run first */
+        if (runs->size[i] > below && runs->size[i] < end[cuts])
+            end[++cuts] = runs->size[i];
+    end[cuts + 1] = below;
+    for (uint32_t k = 0; k <= cuts; k++) {
+        for (int i = 0; i < 2; i++)
+            if (runs->size[i] >= end[k] && runs->size[i] > 1)
+                runs->axes[i] |= 1u << axes->count;
+        add_axis(ir, axes, part, suffix[cuts][k], end[k] / end[k + 1]);
+    }
+}
+
+/* Adds the axes of the mesh, and fills the axes of runs. */
+static void add_axes(struct emit *e, struct axes *axes, uint32_t stages, struct runs *runs)
 {
     const struct choices *c = e->choices;
     struct ir *ir = e->ir;
     struct mesh_part part[MESH_PARTS_MAX];
     uint32_t parts = mesh_parts(c, part);
-    uint32_t below = c->ranks / stages / c->tp, sharded = 0;
+    uint32_t below = c->ranks / stages / c->tp;
     uint32_t copies = (uint32_t)tensor_kv_copies(e->whole, c->tp);
     for (uint32_t i = 0; i < parts; i++) {
-        uint32_t size = part[i].size;
         if (part[i].along == ALONG_PP && stages > 1) { /* each stage has weights of its own */
-            add_axis(ir, axes, &part[i], "", size);
+            add_axis(ir, axes, &part[i], "", part[i].size);
             continue;
         }
-        below /= size;
-        if (shard > below && shard < below * size) {
-            add_axis(ir, axes, &part[i], "_out", size * below / shard);
-            sharded |= 1u << axes->count;
-            add_axis(ir, axes, &part[i], "_in", shard / below);
-        } else {
-            sharded |= (uint32_t)(shard >= below * size && shard > 1) << axes->count;
-            add_axis(ir, axes, &part[i], "", size);
-        }
+        below /= part[i].size;
+        add_part(ir, axes, &part[i], below, runs);
     }
     assert(below == 1);
     if (c->tp > copies)
         add_axis(ir, axes, &(struct mesh_part){"tp", 0, ALONG_TP, 0}, "", c->tp / copies);
     if (copies > 1)
         add_axis(ir, axes, &(struct mesh_part){"tp_copy", 0, ALONG_TP_COPY, 0}, "", copies);
-    return sharded;
+}
+
+/* Makes the groups of ranks that share weights whose gradients are partial over `partial`; those along `cut` share a
+ * copy. */
+static struct weight_ranks weight_ranks(struct ir *ir, const struct axes *plain, uint32_t partial,
+                                        uint32_t cut, const char *shard, const char *replica)
+{
+    struct weight_ranks ranks = {.shard = add_group(ir, shard, plain, cut),
+                                 .replica = add_group(ir, replica, plain, partial & ~cut),
+                                 .shard_size = 1,
+                                 .replica_size = 1,
+                                 .axes = partial};
+    for (uint32_t i = 0; i < plain->count; i++)
+        if (partial >> i & 1)
+            *(cut >> i & 1 ? &ranks.shard_size : &ranks.replica_size) *= ir->mesh.axis[i].size;
+    return ranks;
 }
 
 void emit_mesh(struct emit *e)
@@ -121,15 +154,16 @@ void emit_mesh(struct emit *e)
     struct axes axes = {.count = 0}, plain;
     uint32_t shard = c->weights == CHOICE_WEIGHTS_REPLICATED ? 1 : c->shard;
     uint32_t stages = pipeline_replicates_weights(c) ? 1 : c->pp;
-    uint32_t sharded = add_axes(e, &axes, shard, stages);
+    struct runs runs = {.size = {shard, c->ep}};
+    add_axes(e, &axes, stages, &runs);
+    uint32_t sharded = runs.axes[0], ep = runs.axes[1];
     bool two = c->window > 1 && c->window < c->cp;
     uint32_t hp = along(&axes, ALONG_HP), copy = along(&axes, ALONG_TP_COPY);
     uint32_t tp = along(&axes, ALONG_TP) | copy;
-    e->group.all_axes = ((1u << axes.count) - 1) & ~tp;
+    uint32_t all = ((1u << axes.count) - 1) & ~tp;
     if (stages > 1)
-        e->group.all_axes &= ~along(&axes, ALONG_PP);
-    e->group.loss_axes =
-        e->group.all_axes | (pipeline_of(c)->multiplexed ? along(&axes, ALONG_PP) : 0);
+        all &= ~along(&axes, ALONG_PP);
+    e->group.loss_axes = all | (pipeline_of(c)->multiplexed ? along(&axes, ALONG_PP) : 0);
     e->group.pp = add_group(ir, "pp", &axes, along(&axes, ALONG_PP));
     e->group.hp = add_group(ir, "hp", &axes, hp);
     uint32_t outer = along(&axes, ALONG_OUTER), inner = along(&axes, ALONG_INNER);
@@ -149,18 +183,19 @@ void emit_mesh(struct emit *e)
         plain.part[i].order = 0;
     e->group.all = IR_NONE16;
     if (c->attention == CHOICE_ATTENTION_FPDT && c->profile->chunk_sync)
-        e->group.all = add_group(ir, "all", &plain, e->group.all_axes);
-    e->group.shard = add_group(ir, "shard", &plain, sharded);
-    e->group.replica = add_group(ir, "replica", &plain, e->group.all_axes & ~sharded);
+        e->group.all = add_group(ir, "all", &plain, all);
+    e->group.dense = weight_ranks(ir, &plain, all, sharded, "shard", "replica");
+    e->group.ep = add_group(ir, "ep", &plain, ep);
+    if (c->ep > 1)
+        e->group.experts =
+            weight_ranks(ir, &plain, all & ~ep, sharded & ~ep, "expert_shard", "expert_replica");
     e->group.norm = IR_NONE16;
     if (weights_clip_gradients(c))
-        e->group.norm =
-            add_group(ir, "norm", &plain, sharded | tp | (stages > 1 ? along(&axes, ALONG_PP) : 0));
+        e->group.norm = add_group(ir, "norm", &plain,
+                                  sharded | ep | tp | (stages > 1 ? along(&axes, ALONG_PP) : 0));
     e->group.position = c->hp == 1          ? c->row_ranks > 1 ? e->tensor.group : IR_NONE16
                         : c->row_ranks == 1 ? e->group.hp
                                             : add_group(ir, "hp_tp", &plain, hp | tp);
-    e->group.shard_size = shard;
-    e->group.replica_size = c->ranks / stages / c->tp / shard;
     struct axis_set ends = stages_from(e, 0, 2, c->pp - 1);
     e->group.ends = IR_NONE16;
     if (pipeline_ends_tied(c)) /* the first and the last stage have the embedding */

@@ -90,6 +90,8 @@ static void make_streams(struct emit *e)
     }
     if (fpdt_fetches_by_one(e->choices))
         e->stream.fetch = ir_add_stream(e->ir, "comm.fetch", STREAM_COMM);
+    if (e->choices->ep > 1)
+        e->stream.experts = ir_add_stream(e->ir, "comm.ep", STREAM_COMM);
     make_ring_streams(e, &e->group.outer, "comm.cp", "comm.dkv");
     make_ring_streams(e, &e->group.inner, "comm.cp_in", "comm.dkv_in");
     if (e->group.outer.size > 1 && e->choices->profile->ring_retains)

@@ -1,5 +1,10 @@
-/* Experts on one rank: the router's weights, copies of rows in the order of experts, their products in groups, and the
- * weighted sum of each token's copies; shared experts beside them. */
+/* Experts: the router's weights, copies of rows in the order of experts, their products in groups, and the weighted sum
+ * of each token's copies; shared experts beside them.
+ *
+ * If experts are spread over ranks, each rank sends every other the copies that it dealt to the experts there: block r of
+ * the rows in the order of experts. What comes is in the order of the ranks that sent it, [ranks, experts, rows], and is
+ * packed into that of the rank's experts, [experts, ranks, rows] (Megatron-LM, moe/token_dispatcher.py,
+ * MoEAlltoAllTokenDispatcher: permute, all_to_all, sort_chunks_by_idxs). Results return the same way. */
 #include "schedule/step/experts.h"
 
 #include <math.h>
@@ -39,6 +44,46 @@ static void compute(struct emit *e, struct work work, const struct view *read, u
     emit_op(e, e->stream.compute, &work, read, reads, write, writes);
 }
 
+/* The number of experts that a rank has. */
+static int64_t own_experts(const struct emit *e)
+{
+    return e->choices->model->experts / (int64_t)e->choices->ep;
+}
+
+static struct view all_to_all(struct emit *e, const char *stem, enum category category,
+                              struct view x, int64_t rows)
+{
+    const struct view y = emit_computed(e, stem, category, rows, e->choices->model->hidden);
+    const struct work work = {.kind = WORK_ALL_TO_ALL,
+                              .collective = {e->group.ep, bytes_of(e, x), ALGORITHM_AUTO, false}};
+    emit_op(e, e->stream.experts, &work, &x, 1, &y, 1);
+    return y;
+}
+
+/* Sends `rows` copies to the ranks of their experts, and returns those that came, in the order of the rank's experts, as
+ * y; without other ranks x. */
+static struct view dispatch(struct emit *e, const char *stem, struct view x, int64_t rows)
+{
+    const int64_t ranks = e->choices->ep, h = e->choices->model->hidden;
+    if (ranks == 1)
+        return x;
+    const struct view received = all_to_all(e, "received", CATEGORY_COMMUNICATION, x, rows);
+    return emit_pack(e, WORK_PACK, received, view_all(e, emit_activation(e, stem, rows, h)), ranks,
+                     own_experts(e), rows / e->choices->model->experts * h);
+}
+
+/* The inverse of dispatch(). */
+static struct view combine(struct emit *e, const char *stem, struct view x, int64_t rows)
+{
+    const int64_t ranks = e->choices->ep, h = e->choices->model->hidden;
+    if (ranks == 1)
+        return x;
+    const struct view sent = emit_computed(e, "sent", CATEGORY_COMMUNICATION, rows, h);
+    emit_pack(e, WORK_UNPACK, x, sent, ranks, own_experts(e),
+              rows / e->choices->model->experts * h);
+    return all_to_all(e, stem, CATEGORY_ACTIVATION, sent, rows);
+}
+
 /* Emits the shared experts up to their second product. */
 static void shared_wide(struct emit *e, uint32_t layer, struct view x, int64_t rows,
                         struct expert_saved *saved)
@@ -67,18 +112,21 @@ void experts_forward(struct emit *e, uint32_t layer, struct view x, struct view 
                 m->experts, h);
     compute(e, route_work(e, WORK_ROUTE, rows), &logits, 1, &weights, 1);
 
-    saved->permuted = emit_activation(e, "permuted", all, h);
     saved->up = emit_activation(e, "expert_up", all, 2 * f);
     saved->act = emit_activation(e, "expert_act", all, f);
-    saved->y = emit_activation(e, "expert_y", all, h);
-    const struct view permuted = view_all(e, saved->permuted), up = view_all(e, saved->up);
-    const struct view act = view_all(e, saved->act), made = view_all(e, saved->y);
-    compute(e, permute_work(e, WORK_PERMUTE, rows, false), &x, 1, &permuted, 1);
+    const struct view dealt = view_all(e, emit_activation(e, "permuted", all, h));
+    const struct view up = view_all(e, saved->up), act = view_all(e, saved->act);
+    compute(e, permute_work(e, WORK_PERMUTE, rows, false), &x, 1, &dealt, 1);
+    const struct view permuted = dispatch(e, "dispatched", dealt, all);
+    saved->permuted = permuted.buffer;
     emit_grouped(e, MATMUL_NT, permuted, weight_view(e, layer, WEIGHT_EXPERTS_UP), up, all, 2 * f,
-                 h, m->experts);
+                 h, own_experts(e));
     compute(e, activation_work(e, WORK_SWIGLU, all, f), &up, 1, &act, 1);
-    emit_grouped(e, MATMUL_NT, act, weight_view(e, layer, WEIGHT_EXPERTS_DOWN), made, all, h, f,
-                 m->experts);
+    const struct view written = view_all(e, emit_activation(e, "expert_y", all, h));
+    emit_grouped(e, MATMUL_NT, act, weight_view(e, layer, WEIGHT_EXPERTS_DOWN), written, all, h, f,
+                 own_experts(e));
+    const struct view made = combine(e, "returned", written, all);
+    saved->y = made.buffer;
     if (m->shared_ffn > 0)
         shared_wide(e, layer, x, rows, saved);
     if (y.count == 0)
@@ -134,15 +182,17 @@ void experts_backward(struct emit *e, uint32_t layer, struct view x, struct view
 
     const struct view d_act = emit_computed(e, "d_expert_act", CATEGORY_ACTIVATION, all, f);
     const struct view d_up = emit_computed(e, "d_expert_up", CATEGORY_ACTIVATION, all, 2 * f);
-    const struct view d_permuted = emit_computed(e, "d_permuted", CATEGORY_ACTIVATION, all, h);
-    emit_grouped(e, MATMUL_NN, d_made, weight_view(e, layer, WEIGHT_EXPERTS_DOWN), d_act, all, f, h,
-                 m->experts);
-    emit_weight_grad(e, layer, WEIGHT_EXPERTS_DOWN, d_made, act, h, f, all);
+    const struct view d_read = emit_computed(e, "d_permuted", CATEGORY_ACTIVATION, all, h);
+    const struct view d_written = dispatch(e, "d_dispatched", d_made, all);
+    emit_grouped(e, MATMUL_NN, d_written, weight_view(e, layer, WEIGHT_EXPERTS_DOWN), d_act, all, f,
+                 h, own_experts(e));
+    emit_weight_grad(e, layer, WEIGHT_EXPERTS_DOWN, d_written, act, h, f, all);
     compute(e, activation_work(e, WORK_SWIGLU_BACKWARD, all, f), (struct view[]){d_act, up}, 2,
             &d_up, 1);
-    emit_grouped(e, MATMUL_NN, d_up, weight_view(e, layer, WEIGHT_EXPERTS_UP), d_permuted, all, h,
-                 2 * f, m->experts);
+    emit_grouped(e, MATMUL_NN, d_up, weight_view(e, layer, WEIGHT_EXPERTS_UP), d_read, all, h,
+                 2 * f, own_experts(e));
     emit_weight_grad(e, layer, WEIGHT_EXPERTS_UP, d_up, permuted, 2 * f, h, all);
+    const struct view d_permuted = combine(e, "d_returned", d_read, all);
 
     const struct view d_logits =
         emit_computed(e, "d_logits_router", CATEGORY_ACTIVATION, rows, m->experts);

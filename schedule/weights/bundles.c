@@ -1,8 +1,8 @@
 /* Weights as bundles: tensors laid end to end, gathered, reduced and updated together.
  *
  * The embedding is a bundle, the head is one, and each layer is one (or, where weights stay whole, as many consecutive
- * layers as fit into the profile's bucket size). With the profile's switch root_unit, embedding and head are one
- * bundle. A bundle is padded so that every rank's part (and, where stages hold parts of each other's weights, every
+ * layers as fit into the profile's bucket size). Experts that are spread over ranks are a bundle beside that of their
+ * layers, since fewer ranks share it. With the profile's switch root_unit, embedding and head are one bundle. A bundle is padded so that every rank's part (and, where stages hold parts of each other's weights, every
  * stage's) is a multiple of 8 elements (16 bytes in bf16). docs/strategies/weights.md. */
 #include "schedule/weights/bundles.h"
 #include "schedule/choices/profile.h"
@@ -75,20 +75,51 @@ static void add_tensor(struct emit *e, const char *prefix, const struct tensor_s
     *offset += (uint64_t)(rows * cols);
 }
 
+/* True if a tensor lies in a bundle of experts that are spread over ranks. */
+static bool is_spread(const struct emit *e, const struct tensor_spec *spec)
+{
+    return e->choices->ep > 1 && weight_is_of_experts(weight_of(spec->name));
+}
+
+/* Adds the tensors of a layer's experts, each rank's own ones, and lays them out from *used on. */
+static void add_experts(struct emit *e, uint32_t layer, const char *prefix,
+                        const struct tensor_spec *spec, size_t count, uint64_t *used)
+{
+    const uint32_t axes = group_axis_mask(&e->ir->group[e->group.ep]);
+    char name[NAME_SIZE];
+    uint64_t offset = 0;
+    e->weights.part[layer].experts = e->weights.bundle_count;
+    e->weights.part[layer].experts_base = *used;
+    for (size_t i = 0; i < count; i++) {
+        if (!is_spread(e, &spec[i]))
+            continue;
+        const int64_t rows = spec[i].rows / (int64_t)e->choices->ep;
+        snprintf(name, sizeof name, "%s%s", prefix, spec[i].name);
+        ir_add_tensor(e->ir, (struct tensor){.name = name,
+                                             .rows = spec[i].rows,
+                                             .cols = spec[i].cols,
+                                             .slice_axes = {axes, 0}});
+        e->weights.slot[weight_of(spec[i].name)] =
+            (struct weight_slot){.offset = offset, .rows = rows, .cols = spec[i].cols};
+        offset += (uint64_t)(rows * spec[i].cols);
+    }
+    *used += offset;
+}
+
 /* Adds a part's tensors to the ir and lays them out from *used on; those that tensor ranks cut come first. */
 static void add_part(struct emit *e, uint32_t part, const char *prefix,
                      const struct tensor_spec *spec, size_t count, uint64_t *used)
 {
     struct model_part *p = &e->weights.part[part];
     uint64_t offset = 0;
-    *p = (struct model_part){.bundle = e->weights.bundle_count, .base = *used};
+    *p = (struct model_part){.bundle = e->weights.bundle_count, .base = *used, .experts = IR_NONE};
     for (int whole = 0; whole < 2; whole++) {
         p->whole_begin = offset;
         for (size_t i = 0; i < count; i++) {
             struct tensor_cut cut = {.block = {{NULL, spec[i].rows, false}}, .blocks = 1};
             if (e->tensor.size > 1)
                 cut = tensor_cut_of(e->whole, spec[i].name, spec[i].rows);
-            if ((cut.rows || cut.cols) != (bool)whole)
+            if ((cut.rows || cut.cols) != (bool)whole && !is_spread(e, &spec[i]))
                 add_tensor(e, prefix, &spec[i], &cut, &offset);
         }
     }
@@ -97,10 +128,12 @@ static void add_part(struct emit *e, uint32_t part, const char *prefix,
 }
 
 /* Adds a bundle to a chunk. It holds the tensors that were added since the bundle before, `used` elements in all. */
-static void close_bundle(struct emit *e, const char *name, uint32_t chunk, uint64_t used)
+static void close_bundle(struct emit *e, const char *name, uint32_t chunk, bool experts,
+                         uint64_t used)
 {
     struct ir *ir = e->ir;
-    uint64_t parts = remote_parts(e->choices, chunk, e->group.shard_size);
+    const struct weight_ranks *ranks = experts ? &e->group.experts : &e->group.dense;
+    uint64_t parts = remote_parts(e->choices, chunk, ranks->shard_size);
     if (chunk == 0 && pipeline_ends_tied(e->choices)) /* the last chunk lends the embedding, too */
         parts = remote_parts(e->choices, pipeline_chunks(e->choices) - 1, parts);
     uint64_t unit = parts > 1 ? parts * SHARD_ALIGNMENT : 1;
@@ -117,8 +150,12 @@ static void close_bundle(struct emit *e, const char *name, uint32_t chunk, uint6
                                                 .tensor_count = ir->tensor_count - begin,
                                                 .elements = elements});
     }
-    e->weights.bundle[e->weights.bundle_count++] = (struct bundle_state){
-        .row = (uint16_t)row, .chunk = chunk, .elements = elements, .used = used};
+    e->weights.bundle[e->weights.bundle_count++] = (struct bundle_state){.row = (uint16_t)row,
+                                                                         .experts = experts,
+                                                                         .ranks = ranks,
+                                                                         .chunk = chunk,
+                                                                         .elements = elements,
+                                                                         .used = used};
 }
 
 static void add_head(struct emit *e, uint64_t *used)
@@ -137,7 +174,7 @@ static void lay_out_embedding(struct emit *e, bool root)
     size_t count = transformer_embedding_tensors(e->whole, spec, ARRAY_LEN(spec));
     add_part(e, part_after_layers(e, PART_EMBEDDING), "", spec, 1, &used);
     if (pipeline_ends_tied(e->choices)) {
-        close_bundle(e, "embedding", 0, used);
+        close_bundle(e, "embedding", 0, false, used);
         e->weights.bundle[e->weights.bundle_count - 1].at_both_ends = true;
         used = 0;
         bool first = pipeline_of(e->choices)->multiplexed || e->stage == 0;
@@ -152,7 +189,25 @@ static void lay_out_embedding(struct emit *e, bool root)
                  root                             ? "root"
                  : pipeline_ends_tied(e->choices) ? "positions"
                                                   : "embedding",
-                 0, used);
+                 0, false, used);
+}
+
+/* Lays out the experts of layers first..end-1 in a bundle of their own, if they are spread over ranks. */
+static void lay_out_experts(struct emit *e, uint32_t first, uint32_t end, uint32_t chunk)
+{
+    struct tensor_spec spec[TRANSFORMER_MAX_TENSORS];
+    char name[64];
+    uint64_t used = 0;
+    for (uint32_t l = first; l < end && e->choices->ep > 1; l++) {
+        if (!transformer_has_experts(e->whole, l))
+            continue;
+        size_t count = transformer_layer_tensors(e->whole, l, spec, ARRAY_LEN(spec));
+        snprintf(name, sizeof name, "layers.%u.", l);
+        add_experts(e, l, name, spec, count, &used);
+    }
+    snprintf(name, sizeof name, "layers.%u.experts", first);
+    if (used > 0)
+        close_bundle(e, name, chunk, true, used);
 }
 
 static void lay_out_layers(struct emit *e, uint32_t chunk)
@@ -173,7 +228,8 @@ static void lay_out_layers(struct emit *e, uint32_t chunk)
         if (end > first + 1)
             snprintf(name, sizeof name, "layers.%u.", first);
         name[strlen(name) - 1] = '\0'; /* the name of a bundle ends without a dot */
-        close_bundle(e, name, chunk, used);
+        close_bundle(e, name, chunk, false, used);
+        lay_out_experts(e, first, end, chunk);
     }
 }
 
@@ -181,7 +237,7 @@ static void lay_out_head(struct emit *e)
 {
     uint64_t used = 0;
     add_head(e, &used);
-    close_bundle(e, "head", pipeline_chunks(e->choices) - 1, used);
+    close_bundle(e, "head", pipeline_chunks(e->choices) - 1, false, used);
 }
 
 /* Lays out the parts that the stage has, in the order of its chunks. Without the whole step there is no embedding
@@ -194,10 +250,10 @@ static void lay_out(struct emit *e)
     bool first = ends && (all || e->stage == pipeline_stage(c, 0));
     bool last = ends && (all || e->stage == pipeline_stage(c, chunks - 1));
     e->weights.part = arena_array(&e->arena, parts, sizeof *e->weights.part);
-    e->weights.bundle = arena_array(&e->arena, parts, sizeof *e->weights.bundle);
+    e->weights.bundle = arena_array(&e->arena, 2 * (size_t)parts, sizeof *e->weights.bundle);
     e->weights.bundle_count = 0;
     for (uint32_t p = 0; p < parts; p++)
-        e->weights.part[p].bundle = IR_NONE;
+        e->weights.part[p].bundle = e->weights.part[p].experts = IR_NONE;
     bool root = weights_root_unit(c);
     if (first)
         lay_out_embedding(e, root);
@@ -209,16 +265,24 @@ static void lay_out(struct emit *e)
         lay_out_embedding(e, false);
 }
 
-/* True if ranks share the weights and each updates its own part of them. */
-static bool shards_optimizer(const struct emit *e)
+/* True if ranks share the bundle and each updates its own part of it. */
+static bool shards_optimizer(const struct emit *e, uint32_t b)
 {
-    return e->choices->weights != CHOICE_WEIGHTS_REPLICATED && e->group.shard_size > 1;
+    return e->choices->weights != CHOICE_WEIGHTS_REPLICATED &&
+           e->weights.bundle[b].ranks->shard_size > 1;
 }
 
-/* True if every micro-batch has whole gradients of its own, since they are reduced in every micro-batch. */
-static bool each_has_its_own(const struct emit *e)
+/* True if gradients are reduced in every micro-batch, those of some bundles at least. */
+static bool reduces_each(const struct emit *e)
 {
-    return weights_reduce_each_micro_batch(e->choices) && e->group.shard_size > 1;
+    return weights_reduce_each_micro_batch(e->choices) && e->group.dense.shard_size > 1;
+}
+
+/* True if every micro-batch has a whole gradient of its own, since it is reduced in every micro-batch. */
+static bool each_has_its_own(const struct emit *e, uint32_t b)
+{
+    return weights_reduce_each_micro_batch(e->choices) &&
+           e->weights.bundle[b].ranks->shard_size > 1;
 }
 
 /* Makes a persistent buffer bound to a bundle: the whole of it, or this rank's part. */
@@ -226,16 +290,16 @@ static buffer_id state_buffer(struct emit *e, uint32_t bundle, const char *stem,
                               enum binding_kind kind, enum category category, enum dtype dtype,
                               bool shard)
 {
-    int64_t count =
-        (int64_t)(e->weights.bundle[bundle].elements / (shard ? e->group.shard_size : 1));
+    const struct weight_ranks *ranks = e->weights.bundle[bundle].ranks;
+    int64_t count = (int64_t)(e->weights.bundle[bundle].elements / (shard ? ranks->shard_size : 1));
     if (dtype == DTYPE_U8)
         count = (int64_t)states_moment_elements(STATES_8BIT, (uint64_t)count);
     struct binding binding = {.kind = (uint8_t)kind,
                               .bundle = e->weights.bundle[bundle].row,
-                              .shard = shard ? e->group.shard : IR_NONE16,
+                              .shard = shard ? ranks->shard : IR_NONE16,
                               .gathered = IR_NONE16};
-    if (kind == BINDING_GRAD && !shard && shards_optimizer(e))
-        binding.partial = e->group.all_axes;
+    if (kind == BINDING_GRAD && !shard && shards_optimizer(e, bundle))
+        binding.partial = ranks->axes;
     buffer_id buffer = emit_bound(e, stem, binding, category, dtype, count);
     bool host = kind != BINDING_GRAD && kind != BINDING_PARAM &&
                 e->choices->optimizer == CHOICE_OPTIMIZER_HOST;
@@ -261,7 +325,7 @@ static void make_optimizer_states(struct emit *e, uint32_t b, bool one_copy)
     struct bundle_state *bundle = &e->weights.bundle[b];
     enum states states = (enum states)c->states;
     enum dtype moment = states_moment_dtype(states);
-    bool shard = shards_optimizer(e);
+    bool shard = shards_optimizer(e, b);
     bool no_master = weights_are_masters(c);
     if (one_copy)
         bundle->master = bundle->param_shard;
@@ -283,7 +347,7 @@ static void make_states(struct emit *e, uint32_t b)
 {
     const struct choices *c = e->choices;
     struct bundle_state *bundle = &e->weights.bundle[b];
-    bool shard_params = weights_sharded_params(c) && e->group.shard_size > 1;
+    bool shard_params = weights_sharded_params(c) && bundle->ranks->shard_size > 1;
     /* one_copy: the optimizer updates the parameters themselves */
     bool one_copy = shard_params && c->optimizer != CHOICE_OPTIMIZER_HOST &&
                     (c->profile->params_f32 || weights_are_masters(c));
@@ -302,10 +366,10 @@ static void make_states(struct emit *e, uint32_t b)
         bundle->param =
             state_buffer(e, b, "param", BINDING_PARAM, CATEGORY_PARAMETER, c->dtype, false);
     /* reduced into grad_shard, or, where there is none, in place */
-    if (!each_has_its_own(e))
+    if (!each_has_its_own(e, b))
         bundle->grad = state_buffer(e, b, "grad", BINDING_GRAD, CATEGORY_GRADIENT,
                                     e->weights.grad_dtype, false);
-    if (shards_optimizer(e)) {
+    if (shards_optimizer(e, b)) {
         bundle->grad_shard = state_buffer(e, b, "grad_shard", BINDING_GRAD, CATEGORY_GRADIENT,
                                           e->weights.grad_dtype, true);
         if (c->profile->reduces_in_place && bundle->grad.i != IR_NONE)
@@ -341,7 +405,8 @@ void weights_setup(struct emit *e)
                 emit_buffer(e, "gathered", CATEGORY_PARAMETER, e->choices->dtype,
                             (int64_t)e->weights.bundle[b].elements, 0);
     }
-    uint32_t times = each_has_its_own(e) ? e->choices->accumulation : 1;
+    bool each = reduces_each(e);
+    uint32_t times = each ? e->choices->accumulation : 1;
     e->weights.touched_of = arena_array(&e->arena, (size_t)part_after_layers(e, END_PARTS) * times,
                                         sizeof *e->weights.touched_of);
     e->weights.touched = e->weights.touched_of;
@@ -349,8 +414,7 @@ void weights_setup(struct emit *e)
     e->weights.grad_buffer =
         arena_array(&e->arena, e->weights.grad_buffer_count, sizeof *e->weights.grad_buffer);
     for (uint32_t i = 0; i < e->weights.grad_buffer_count; i++)
-        e->weights.grad_buffer[i] =
-            each_has_its_own(e) ? (buffer_id){IR_NONE} : e->weights.bundle[i].grad;
+        e->weights.grad_buffer[i] = each ? (buffer_id){IR_NONE} : e->weights.bundle[i].grad;
     e->weights.remote_grad_count = e->weights.remote_part_count = 0;
     struct op_tags before = e->tags;
     if (pipeline_of(e->choices)->multiplexed)
@@ -367,11 +431,13 @@ void weights_set_tags(struct emit *e, enum phase phase, enum region region, uint
 
 void weights_of_micro_batch(struct emit *e, uint32_t micro)
 {
-    if (!each_has_its_own(e))
+    if (!reduces_each(e))
         return;
     e->weights.touched = e->weights.touched_of + (size_t)micro * part_after_layers(e, END_PARTS);
     buffer_id *grad = e->weights.grad_buffer + (size_t)micro * e->weights.bundle_count;
     for (uint32_t b = 0; b < e->weights.bundle_count; b++) {
+        if (grad[b].i == IR_NONE && !each_has_its_own(e, b))
+            grad[b] = e->weights.bundle[b].grad;
         if (grad[b].i == IR_NONE)
             grad[b] = emit_buffer(e, "partial", CATEGORY_GRADIENT, e->weights.grad_dtype,
                                   (int64_t)e->weights.bundle[b].elements, 0);
@@ -397,6 +463,8 @@ op_id weights_collective(struct emit *e, uint8_t stream, enum work_kind kind, ui
 buffer_id weights_shard_buffer(struct emit *e, uint32_t bundle, const char *stem,
                                enum category category, enum dtype dtype)
 {
-    return emit_buffer(e, stem, category, dtype,
-                       (int64_t)(e->weights.bundle[bundle].elements / e->group.shard_size), 0);
+    return emit_buffer(
+        e, stem, category, dtype,
+        (int64_t)(e->weights.bundle[bundle].elements / e->weights.bundle[bundle].ranks->shard_size),
+        0);
 }

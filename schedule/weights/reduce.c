@@ -36,7 +36,7 @@ void shard_fill_padding(struct shard *s, uint32_t row, uint32_t op)
     const struct bundle_state *bundle = &s->e->weights.bundle[s->gradient[row].bundle];
     /* of one micro-batch, or of one shared unit */
     bool cut = (shard_waits_for_sums(s, row) || weights_make_gradients(s->e->choices)) &&
-               (s->gradient[row].remote_grad != IR_NONE || s->e->group.shard_size > 1);
+               (s->gradient[row].remote_grad != IR_NONE || bundle->ranks->shard_size > 1);
     if (!cut || bundle->elements == bundle->used)
         return;
     weights_set_tags(s->e, PHASE_BACKWARD, REGION_WEIGHTS, op);
@@ -93,10 +93,11 @@ static void reduce_tensor(struct shard *s, uint32_t row, buffer_id grad)
 static void sum_over_replicas(struct shard *s, uint32_t row, buffer_id part)
 {
     struct emit *e = s->e;
-    if (e->group.replica_size == 1 || !s->gradient[row].is_last)
+    const struct weight_ranks *ranks = e->weights.bundle[s->gradient[row].bundle].ranks;
+    if (ranks->replica_size == 1 || !s->gradient[row].is_last)
         return;
     s->final = s->gradient[row].reduced =
-        weights_collective(e, e->stream.reduce, WORK_ALL_REDUCE, e->group.replica, part, part);
+        weights_collective(e, e->stream.reduce, WORK_ALL_REDUCE, ranks->replica, part, part);
 }
 
 /* Emits a pass over a whole gradient that checks it for NaN. */
@@ -155,6 +156,7 @@ static void reduce(struct shard *s, uint32_t row, uint32_t op)
     struct emit *e = s->e;
     const struct profile *profile = e->choices->profile;
     struct gradient *gradient = &s->gradient[row];
+    const struct weight_ranks *ranks = e->weights.bundle[gradient->bundle].ranks;
     buffer_id grad = gradient->buffer, part = grad, flat = {IR_NONE};
     bool wide = reduces_wide(e), each = weights_reduce_each_micro_batch(e->choices);
     gradient->adds = s->reduced_of[gradient->bundle]++ > 0;
@@ -162,12 +164,12 @@ static void reduce(struct shard *s, uint32_t row, uint32_t op)
     weights_set_tags(e, PHASE_BACKWARD, REGION_WEIGHTS, op);
     if (weights_pass_over_gradients(e->choices))
         check_for_nan(e, grad);
-    if (profile->flattens_gradients && e->group.shard_size > 1 && each)
+    if (profile->flattens_gradients && ranks->shard_size > 1 && each)
         flatten(e, grad);
-    if (profile->bucket_passes > 0 && !each && e->group.shard_size * e->group.replica_size > 1)
+    if (profile->bucket_passes > 0 && !each && ranks->shard_size * ranks->replica_size > 1)
         flat = flatten_bucket(e, grad);
     reduce_tensor(s, row, grad);
-    if (e->group.shard_size > 1) {
+    if (ranks->shard_size > 1) {
         part = e->weights.bundle[gradient->bundle].grad_shard;
         buffer_id target = part, whole = wide ? widen(e, grad) : grad;
         if (wide || gradient->adds)
@@ -175,10 +177,10 @@ static void reduce(struct shard *s, uint32_t row, uint32_t op)
                 weights_shard_buffer(e, gradient->bundle, "reduced", CATEGORY_GRADIENT,
                                      wide ? DTYPE_F32 : (enum dtype)e->weights.grad_dtype);
         gradient->reduced = weights_collective(e, e->stream.reduce, WORK_REDUCE_SCATTER,
-                                               e->group.shard, whole, target);
+                                               ranks->shard, whole, target);
         if (profile->all_reduces && flat.i != IR_NONE) /* an all-reduce ends with an all-gather */
             gradient->reduced = weights_collective(e, e->stream.reduce, WORK_ALL_GATHER,
-                                                   e->group.shard, target, flat);
+                                                   ranks->shard, target, flat);
     }
     if (gradient->to_add.i == IR_NONE)
         sum_over_replicas(s, row, part);
@@ -207,7 +209,8 @@ void shard_add_reduced(struct shard *s, uint32_t end, uint32_t i)
 {
     struct emit *e = s->e;
     while (s->next_add < end && s->gradient[s->next_add].to_add.i == IR_NONE &&
-           (e->group.shard_size == 1 || s->gradient[s->next_add].reduced.i != IR_NONE))
+           (e->weights.bundle[s->gradient[s->next_add].bundle].ranks->shard_size == 1 ||
+            s->gradient[s->next_add].reduced.i != IR_NONE))
         s->next_add++;
     for (uint32_t row = s->next_add; row < end; row++) {
         struct gradient *gradient = &s->gradient[row];

@@ -1,7 +1,8 @@
 /* ZeRO (Rajbhandari et al., arXiv 1910.02054), HSDP and plain data parallelism as a rewriting of the list: sharded
  * parameters are gathered before each run of ops that reads them, gradients are reduced after the last op that adds
  * to them, and the optimizer follows. Weight gradients are partial over data, context and head ranks alike, so one
- * reduction covers all of these.
+ * reduction covers all of these. Experts that are spread over ranks are bundles of their own, used in the middle of
+ * their layer's: what is said of bundles below holds of either kind by itself.
  *
  * At most `prefetch` + 1 gathered bundles and two unreduced gradient buffers are live: a gather waits for the end of
  * the run whose memory it may take, and the first op that writes a gradient buffer waits for the reduction before the
@@ -26,13 +27,40 @@ op_id shard_list_emitted(struct shard *s)
     return (op_id){s->out.count > 0 ? s->out.op[s->out.count - 1] : IR_NONE};
 }
 
-static bool continues(const struct shard *s, uint32_t bundle, struct remote_task task)
+static bool is_of_experts(const struct shard *s, uint32_t r)
 {
-    if (s->run_count == 0)
-        return false;
-    const struct use_run *run = &s->run[s->run_count - 1];
-    return run->bundle == bundle && run->task.chunk == task.chunk && run->task.unit == task.unit &&
-           run->task.forward == task.forward;
+    return s->e->weights.bundle[s->run[r].bundle].experts;
+}
+
+/* Returns the run that a use of the bundle continues, or NULL. The experts of a layer interrupt no run of the layer's
+ * other weights. */
+static struct use_run *continued(const struct shard *s, uint32_t bundle, struct remote_task task)
+{
+    uint32_t r = s->run_count;
+    while (r > 0 && !s->e->weights.bundle[bundle].experts && is_of_experts(s, r - 1))
+        r--;
+    struct use_run *run = r > 0 ? &s->run[r - 1] : NULL;
+    bool same = run != NULL && run->bundle == bundle && run->task.chunk == task.chunk &&
+                run->task.unit == task.unit && run->task.forward == task.forward;
+    return same ? run : NULL;
+}
+
+/* Returns the run `count` runs of its kind before run r, or IR_NONE. */
+static uint32_t run_before(const struct shard *s, uint32_t r, uint32_t count)
+{
+    bool experts = is_of_experts(s, r);
+    while (count > 0 && r > 0)
+        count -= is_of_experts(s, --r) == experts;
+    return count == 0 ? r : IR_NONE;
+}
+
+/* Returns the last run of the layer `count` layers after that of run r. */
+static uint32_t run_after(const struct shard *s, uint32_t r, uint32_t count)
+{
+    for (; r + 1 < s->run_count; r++)
+        if (!is_of_experts(s, r + 1) && count-- == 0)
+            break;
+    return r;
 }
 
 static void note_read(struct shard *s, uint32_t bundle, uint32_t i, uint32_t op)
@@ -43,8 +71,9 @@ static void note_read(struct shard *s, uint32_t bundle, uint32_t i, uint32_t op)
         if (remote_shared(s->e, task.chunk, task.unit).count == 1)
             return;
     }
-    if (continues(s, bundle, task)) {
-        s->run[s->run_count - 1].end = i + 1;
+    struct use_run *before = continued(s, bundle, task);
+    if (before != NULL) {
+        before->end = i + 1;
         return;
     }
     s->run = heap_grow(s->run, &s->run_capacity, s->run_count + 1u, sizeof *s->run);
@@ -136,7 +165,8 @@ static void gather(struct shard *s, uint32_t r, const struct op_list *in)
         run->gathered = s->run[run->keeps].gathered;
         return;
     }
-    uint32_t first = in->op[run->begin], behind = e->choices->profile->prefetch + 1;
+    uint32_t first = in->op[run->begin];
+    uint32_t before = run_before(s, r, e->choices->profile->prefetch + 1);
     buffer_id part = e->weights.bundle[run->bundle].param_shard;
     op_id op;
     weights_set_tags(e, (enum phase)s->ir->op.phase[first], REGION_WEIGHTS, first);
@@ -155,12 +185,13 @@ static void gather(struct shard *s, uint32_t r, const struct op_list *in)
         buffer_id to = run->gathered;
         if (e->choices->profile->gather_copies)
             to = run->flat = ir_add_buffer_like(s->ir, run->gathered);
-        op = weights_collective(e, e->stream.gather, WORK_ALL_GATHER, e->group.shard, part, to);
+        op = weights_collective(e, e->stream.gather, WORK_ALL_GATHER,
+                                e->weights.bundle[run->bundle].ranks->shard, part, to);
     }
     if (!s->remote_weights && e->choices->profile->collectives_hold && run->begin > 0)
         emit_add_dependency(e, op, (op_id){in->op[run->begin - 1]});
-    else if (r >= behind)
-        emit_add_dependency(e, op, (op_id){in->op[s->run[r - behind].end - 1]});
+    else if (before != IR_NONE)
+        emit_add_dependency(e, op, (op_id){in->op[s->run[before].end - 1]});
 }
 
 /* Copies the parameters of a run out of the buffer that they were gathered into. In the forward that buffer lives until
@@ -192,9 +223,9 @@ static void gather_before(struct shard *s, uint32_t r, uint32_t i, const struct 
     const struct use_run *run = &s->run[r];
     uint32_t op = in->op[i], param = s->e->weights.bundle[run->bundle].param.i;
     if (run->begin == i)
-        gather_to(s, profile->gathers_after_core ? r : r + profile->prefetch, in);
+        gather_to(s, profile->gathers_after_core ? r : run_after(s, r, profile->prefetch), in);
     if (run->after_core == i)
-        gather_to(s, r + profile->prefetch, in);
+        gather_to(s, run_after(s, r, profile->prefetch), in);
     if (run->begin == i)
         copy_out(s, run, op);
     for (uint32_t k = 0; run->gathered.i != IR_NONE && k < s->ir->op.reads[op]; k++)
@@ -252,8 +283,9 @@ static void note_buffers(struct shard *s)
     s->buffers = s->ir->buffer.count;
     s->of = heap_alloc(s->buffers, sizeof *s->of);
     memset(s->of, 0xff, s->buffers * sizeof *s->of);
-    for (uint32_t b = 0; (s->gathers || s->remote_weights) && b < w->bundle_count; b++)
-        s->of[w->bundle[b].param.i].param = b;
+    for (uint32_t b = 0; b < w->bundle_count; b++)
+        if (s->remote_weights || (s->gathers && w->bundle[b].ranks->shard_size > 1))
+            s->of[w->bundle[b].param.i].param = b;
     for (uint32_t i = 0; i < w->grad_buffer_count; i++)
         if (w->grad_buffer[i].i != IR_NONE)
             s->of[w->grad_buffer[i].i].grad = i % w->bundle_count;
@@ -269,7 +301,7 @@ static void shard_init(struct shard *s, struct emit *e, const struct op_list *li
         .e = e,
         .ir = e->ir,
         .listed = e->ir->op.count,
-        .gathers = weights_sharded_params(e->choices) && e->group.shard_size > 1,
+        .gathers = weights_sharded_params(e->choices) && e->group.dense.shard_size > 1,
         .remote_weights = pipeline_has_remote_weights(e->choices),
         .owed = {IR_NONE, IR_NONE},
         .held = {IR_NONE},
@@ -311,8 +343,9 @@ static void rewrite(struct shard *s, const struct op_list *list)
         uint32_t op = list->op[i];
         while (r < s->run_count && s->run[r].end <= i)
             r++;
-        if (r < s->run_count && s->run[r].begin <= i)
-            gather_before(s, r, i, list);
+        for (uint32_t k = r; k < s->run_count && s->run[k].begin <= i; k++)
+            if (s->run[k].end > i)
+                gather_before(s, k, i, list);
         if (ends_backward(s, list, i))
             shard_add_reduced(s, s->gradient_count, i);
         begin_gradients(s, i, op, &next);

@@ -58,7 +58,7 @@ static void update(struct emit *e, uint32_t b, buffer_id norm)
         emit_copy(e, WORK_H2D, pageable, view_all(e, written), view_all(e, param));
     if (gather_after) {
         e->tags.region = REGION_WEIGHTS;
-        weights_collective(e, e->stream.gather, WORK_ALL_GATHER, e->group.shard, param,
+        weights_collective(e, e->stream.gather, WORK_ALL_GATHER, bundle->ranks->shard, param,
                            bundle->param);
     }
 }

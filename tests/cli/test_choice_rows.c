@@ -242,7 +242,8 @@ static void options_are_printed_as_they_are_read(void)
 /* A choice that matters is a part of a configuration's identity, and one that does not is none. */
 static void identities_differ_where_choices_matter(void)
 {
-    const struct transformer model = {.attention_chunk = 4};
+    const struct transformer model = {.attention_chunk = 4, .experts = 4};
+    const struct transformer dense = {.attention_chunk = 4};
     struct profile profile = {.chains = 1};
     for (size_t i = 0; i < CHOICE_NAME_COUNT; i++) {
         const struct choice_row *row = &choice_rows[i];
@@ -263,6 +264,7 @@ static void identities_differ_where_choices_matter(void)
         small.cp = small.hp = small.tp = small.pp = small.dp = small.window = 1;
         small.chunks = small.subsequences = 1;
         small.pipeline = CHOICE_PIPELINE_NONE;
+        small.model = &dense;
         large = small;
         ((char *)&large)[row->chosen.offset] ^= 1;
         choices_identity(one, &small);

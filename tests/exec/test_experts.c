@@ -90,6 +90,108 @@ static void every_strategy_computes_the_reference(void)
     }
 }
 
+/* Experts over ranks: whole axes of the mesh, the inner part of one, and two parts of one, which a shard cuts, too. Every
+ * way of sharing weights reduces their gradients over the other ranks only, and clips by the norm of all of them. */
+static void experts_over_ranks_compute_the_reference(void)
+{
+    static const struct {
+        struct request request;
+        int weights, activations;
+        const char *profile;
+    } rows[] = {
+        {{.strategy = "local", .ranks = 2, .ep = 2, .seq = 48}, CHOICE_WEIGHTS_REPLICATED, 0, NULL},
+        {{.strategy = "local", .ranks = 3, .ep = 3, .seq = 24, .micro_batch = 2, .ffn_chunks = 2},
+         CHOICE_WEIGHTS_ZERO3,
+         2,
+         NULL},
+        {{.strategy = "local", .ranks = 4, .ep = 2, .seq = 24, .global_batch = 8},
+         CHOICE_WEIGHTS_ZERO2,
+         1,
+         NULL},
+        {{.strategy = "local", .ranks = 4, .ep = 2, .seq = 24, .global_batch = 8},
+         CHOICE_WEIGHTS_ZERO3,
+         2,
+         "torchtitan"},
+        {{.strategy = "local", .ranks = 8, .ep = 2, .shard = 4, .seq = 24},
+         CHOICE_WEIGHTS_HSDP,
+         0,
+         "torchtitan"},
+        {{.strategy = "local", .ranks = 2, .ep = 2, .seq = 24, .global_batch = 4},
+         CHOICE_WEIGHTS_ZERO3,
+         2,
+         "torchtitan"},
+        {{.strategy = "ulysses", .ranks = 4, .hp = 2, .ep = 2, .seq = 48, .global_batch = 4},
+         CHOICE_WEIGHTS_ZERO3,
+         2,
+         NULL},
+        {{.strategy = "ulysses", .ranks = 4, .hp = 4, .ep = 2, .seq = 48, .micro_batch = 2},
+         CHOICE_WEIGHTS_ZERO1,
+         3,
+         "megatron-te"},
+        {{.strategy = "ring", .ranks = 4, .ep = 2, .seq = 96, .ring_layout = RING_STRIPED},
+         CHOICE_WEIGHTS_REPLICATED,
+         1,
+         "megatron-te"},
+        {{.strategy = "2d", .ranks = 4, .hp = 2, .cp = 2, .ep = 2, .seq = 48},
+         CHOICE_WEIGHTS_ZERO3,
+         4,
+         NULL},
+        {{.strategy = "2d", .ranks = 12, .hp = 2, .cp = 3, .ep = 6, .seq = 144},
+         CHOICE_WEIGHTS_ZERO1,
+         0,
+         NULL},
+        {{.strategy = "fpdt", .ranks = 2, .hp = 2, .ep = 2, .seq = 48, .chunk = 24},
+         CHOICE_WEIGHTS_ZERO3,
+         2,
+         NULL},
+        {{.strategy = "upipe", .ranks = 2, .ep = 2, .seq = 24, .ffn_chunks = 2},
+         CHOICE_WEIGHTS_ZERO3,
+         2,
+         NULL},
+        {{.strategy = "ulysses",
+          .ranks = 4,
+          .hp = 2,
+          .ep = 2,
+          .pp = 2,
+          .seq = 48,
+          .global_batch = 4},
+         CHOICE_WEIGHTS_ZERO1,
+         0,
+         NULL},
+        {{.strategy = "local",
+          .ranks = 4,
+          .ep = 2,
+          .pp = 2,
+          .seq = 24,
+          .global_batch = 8,
+          .pipeline = CHOICE_PIPELINE_ZB_1P},
+         CHOICE_WEIGHTS_ZERO2,
+         0,
+         NULL},
+        {{.strategy = "local",
+          .ranks = 4,
+          .ep = 2,
+          .pp = 2,
+          .seq = 48,
+          .subsequences = 2,
+          .pipeline = CHOICE_PIPELINE_SEQ1F1B},
+         CHOICE_WEIGHTS_ZERO1,
+         2,
+         NULL},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct transformer model = base;
+        struct request request = rows[i].request;
+        model.router_norm = true;
+        model.shared_ffn = i % 2 == 1 ? 24 : 0;
+        model.dense_layers = i % 3 == 1;
+        request.weights = rows[i].weights;
+        request.activations = rows[i].activations;
+        request.profile = rows[i].profile;
+        check_request(&request, &model);
+    }
+}
+
 static void tensor_ranks_are_refused(void)
 {
     struct choices choices;
@@ -112,6 +214,7 @@ static void tensor_ranks_are_refused(void)
 static const struct check_case cases[] = {
     {"every router computes the reference", every_router_computes_the_reference},
     {"every strategy computes the reference", every_strategy_computes_the_reference},
+    {"experts over ranks compute the reference", experts_over_ranks_compute_the_reference},
     {"tensor ranks are refused", tensor_ranks_are_refused},
 };
 

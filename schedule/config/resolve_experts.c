@@ -1,0 +1,89 @@
+#include "schedule/config/resolve_experts.h"
+
+#include "schedule/choices/pieces.h"
+#include "schedule/config/mesh_parts.h"
+#include "schedule/config/resolve_degrees.h"
+#include "schedule/pipeline/pipeline.h"
+
+static bool has_run(const struct choices *c, int64_t ep)
+{
+    return (int64_t)c->dp * c->cp * c->hp % ep == 0 && mesh_parts_have_run(c, ep);
+}
+
+/* True if experts may be spread over ep ranks. The ranks that share one copy of the other weights are whole groups of
+ * them. */
+static bool fits(const struct choices *c, int64_t ep)
+{
+    const bool in_part =
+        c->weights != CHOICE_WEIGHTS_REPLICATED && c->shard < (int64_t)c->dp * c->cp * c->hp;
+    return c->model->experts % ep == 0 && has_run(c, ep) && (!in_part || c->shard % ep == 0);
+}
+
+enum status resolve_experts(struct choices *c, const struct request *r, struct diag *diag)
+{
+    const int64_t ep = r->ep > 0 ? r->ep : 1, experts = c->model->experts;
+    struct text would = {0};
+    int64_t fit[16];
+    int count = 0;
+    c->ep = (uint32_t)ep;
+    if (experts > 0 && c->tp > 1)
+        return resolve_refuse(diag, "--tp",
+                              "experts are not divided among tensor ranks; choose --tp 1");
+    if (ep == 1)
+        return STATUS_OK;
+    if (experts == 0)
+        return resolve_refuse(diag, "--ep",
+                              "the model has no experts to spread over %lld ranks; leave out --ep",
+                              (long long)ep);
+    if (fits(c, ep))
+        return STATUS_OK;
+    for (int64_t d = 1; d <= experts && count < (int)ARRAY_LEN(fit); d++)
+        if (fits(c, d))
+            fit[count++] = d;
+    text_puts(&would, "--ep ");
+    resolve_put_numbers(&would, fit, count);
+    if (experts % ep != 0)
+        return resolve_bad_size(diag, "--ep", &would, "%lld experts do not divide over ep %lld",
+                                (long long)experts, (long long)ep);
+    if (!has_run(c, ep))
+        return resolve_bad_size(diag, "--ep", &would,
+                                "ep %lld is no run of neighbouring ranks of dp %u x cp %u x hp %u",
+                                (long long)ep, c->dp, c->cp, c->hp);
+    return resolve_bad_size(
+        diag, "--ep", &would,
+        "ep %lld does not divide the %u ranks that share one copy of the weights", (long long)ep,
+        c->shard);
+}
+
+/* Returns the first piece of a unit's rows whose copies do not divide over the experts; 0: they all do. */
+static int64_t uneven_rows(const struct choices *c, int64_t rows)
+{
+    const struct transformer *m = c->model;
+    for (uint32_t i = 0; i < c->ffn_chunks; i++) {
+        struct piece piece = emit_piece(rows, c->ffn_chunks, i);
+        if (piece.rows * m->experts_per_token % m->experts != 0)
+            return piece.rows;
+    }
+    return 0;
+}
+
+enum status resolve_expert_rows(const struct choices *c, struct diag *diag)
+{
+    const struct transformer *m = c->model;
+    int64_t unit = m->experts;
+    while (unit > 1 && unit % 2 == 0 && unit / 2 * m->experts_per_token % m->experts == 0)
+        unit /= 2;
+    for (uint32_t u = 0; c->ep > 1 && !c->uneven && u < c->subsequences; u++) {
+        int64_t tokens = pipeline_prefix(c, u + 1) - pipeline_prefix(c, u);
+        int64_t rows = uneven_rows(c, c->micro_batch * (tokens / c->cp / c->hp));
+        if (rows > 0)
+            return resolve_refuse(
+                diag, "--ep",
+                "%lld copies of each of %lld rows, which a rank dispatches at a time, do not "
+                "divide over %lld experts; choose --seq, --ffn-chunks or --chunk so that these "
+                "rows are a multiple of %lld, or --ep 1",
+                (long long)m->experts_per_token, (long long)rows, (long long)m->experts,
+                (long long)unit);
+    }
+    return STATUS_OK;
+}

@@ -1,0 +1,18 @@
+# Experts over ranks: states of memory are those worked out by hand, what is not modelled is refused by name
+# Qwen3-30B-A3B: 28,991,029,248 parameters of experts and 1,541,093,376 others; 2 B of parameters, 4 B of gradients, and 12 B of the optimizer
+# over the ranks that hold the same. 8 GPUs, ep 8: (18 x 3.624e9 + (6 + 12 / 8) x 1.541e9) B; 16 GPUs: 12 B over 2; ep 16: 18 x 1.812e9
+for g in "1x8xb200 --ep 8" "2x8xb200 --ep 8" "2x8xb200 --ep 16"; do
+  longhaul predict --model qwen3-30b-a3b --cluster $g --strategy local --seq 4K --weights zero1 --profile megatron-te --all 2> $T/note |
+    grep -o "hp=1 dp=[0-9]* ep=[0-9]*\|at the peak parameters.*optimizer states [0-9.]* GiB"
+done
+cat $T/note
+refused() { longhaul "$@" 2>&1 || echo "exit $?"; }
+what="predict --model qwen3-30b-a3b --cluster 2x8xh100 --quick"
+refused predict --model qwen3-8b --cluster 2x8xh100 --quick --seq 32K --ep 2
+refused $what --seq 32K --ep 3
+refused $what --seq 32K --ep 32
+refused $what --seq 32K --ep 16 --weights hsdp
+refused $what --seq 32K --ep 8 --ffn-chunks 3
+refused $what --seq 32K --ep 8 --strategy megatron-sp
+longhaul $what --seq 1M --ep 8 --strategy fpdt 2> $T/note | grep layout
+longhaul $what --seq 1M --ep 16 --strategy 2d --hp 4 --json 2> $T/note | grep -o '"ep": [0-9]*'
