@@ -69,7 +69,8 @@ enum status launch_tables_load(struct launch_tables *tables, struct diag *diag);
 enum status launch_tables_add(struct launch_tables *tables, const char *path, struct diag *diag);
 void launch_tables_release(struct launch_tables *tables);
 
-/* Returns the kind of a field's value in table files. */
+/* Return the name of a field in table files, and the kind of its value. */
+const char *launch_field_name(enum launch_field field);
 enum launch_kind launch_field_kind(enum launch_field field);
 
 /* Returns the table file of a framework by its name ("Axolotl"); NULL: there is none. */

@@ -1,0 +1,81 @@
+/* The format of a launch file, to judge by its settings or by its command. */
+#include "predict/launch/table_file.h"
+
+#include <string.h>
+
+/* True if the name is in a list, of which entries that end in '.' or '*' stand for all names that begin so. */
+static bool is_listed(const char *list, const char *name)
+{
+    while (list != NULL && *list != '\0') {
+        size_t size = strcspn(list, " ");
+        bool star = list[size - 1] == '*', open = star || list[size - 1] == '.';
+        size_t same = size - star;
+        if (strncmp(list, name, same) == 0 && (open || name[same] == '\0'))
+            return true;
+        list += size + (list[size] == ' ');
+    }
+    return false;
+}
+
+static bool has_key_of(const struct launch_format *format, const struct settings *settings)
+{
+    for (size_t i = 0; i < settings->count; i++) {
+        const struct setting *setting = &settings->row[i];
+        if (setting->kind == SETTING_PROGRAM &&
+            is_listed(setting->name[0] == '-' ? format->arguments : format->keys, setting->name))
+            return true;
+    }
+    return false;
+}
+
+/* Returns the i-th format in the order in which they are tried; NULL: there are fewer. */
+static const struct launch_format *format_at(const struct launch *launch, size_t i)
+{
+    size_t tables = launch->tables == NULL ? 0 : launch->tables->count;
+    if (i < tables)
+        return &launch->tables->file[tables - 1 - i]->format;
+    size_t count;
+    const struct launch_format *formats = launch_formats(&count);
+    return i - tables < count ? &formats[i - tables] : NULL;
+}
+
+const struct launch_format *launch_format_of(const struct launch *launch,
+                                             const struct settings *settings)
+{
+    const struct launch_format *format = format_at(launch, 0);
+    for (size_t f = 1; format != NULL && !has_key_of(format, settings); f++)
+        format = format_at(launch, f);
+    return format;
+}
+
+/* True if the word names a program of the list: a command, the last part of a path, or the first of a module's name. */
+static bool is_program(const char *list, const char *word)
+{
+    char module[64];
+    const char *slash = strrchr(word, '/');
+    if (is_listed(list, slash == NULL ? word : slash + 1))
+        return true;
+    size_t size = strcspn(word, ".");
+    if (slash != NULL || size >= sizeof module)
+        return false;
+    memcpy(module, word, size);
+    module[size] = '\0';
+    return is_listed(list, module);
+}
+
+const struct launch_format *launch_format_of_command(const struct launch *launch,
+                                                     const struct shell_command *command,
+                                                     size_t words)
+{
+    for (size_t i = 0; i < command->count && (i < words || i == 0); i++) {
+        const char *before = i > 0 ? command->word[i - 1].text : "";
+        bool module = strcmp(before, "-m") == 0 || strcmp(before, "--module") == 0;
+        if (i > 0 && i + 1 != words && !module)
+            continue;
+        const struct launch_format *format = format_at(launch, 0);
+        for (size_t f = 0; format != NULL; format = format_at(launch, ++f))
+            if (format->programs != NULL && is_program(format->programs, command->word[i].text))
+                return format;
+    }
+    return NULL;
+}

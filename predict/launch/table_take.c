@@ -1,0 +1,261 @@
+/* Settings by a table file: what the rows of predict/launch/table_file.h say of a setting and its value. */
+#include "base/c_locale.h"
+#include "predict/launch/launch_parts.h"
+#include "predict/launch/table_file.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static bool is_pattern_of(const char *pattern, size_t size, const char *text)
+{
+    size_t length = strlen(text);
+    bool front = size > 0 && pattern[0] == '*', back = size > 1 && pattern[size - 1] == '*';
+    pattern += front;
+    size -= front + back;
+    if (length < size || (!front && !back && length != size))
+        return false;
+    for (size_t at = 0; at + size <= length; at++) {
+        bool here = c_same_letters_n(text + at, pattern, size);
+        if (here && (front || at == 0) && (back || at + size == length))
+            return true;
+    }
+    return false;
+}
+
+const struct table_row *launch_table_row(const struct launch_table_file *file, const char *setting,
+                                         const struct table_row *after)
+{
+    const struct table_row *star = NULL;
+    const char *name = after == NULL ? setting : after->setting;
+    for (size_t i = after == NULL ? 0 : (size_t)(after - file->row) + 1; i < file->rows; i++) {
+        const struct table_row *row = &file->row[i];
+        size_t size = strlen(row->setting);
+        if (row->use == TABLE_UNSET || row->use == TABLE_WRITTEN)
+            continue;
+        if (strcmp(row->setting, name) == 0)
+            return row;
+        bool is_star = size > 0 && row->setting[size - 1] == '*';
+        if (after == NULL && star == NULL && is_star &&
+            strncmp(row->setting, setting, size - 1) == 0)
+            star = row;
+    }
+    return star;
+}
+
+/* Returns the value that words make of one: a copy in the arena, or the value itself if no pattern matches. */
+static const char *translate(struct arena *arena, const char *words, const char *value,
+                             bool *matched)
+{
+    *matched = false;
+    for (const char *word = words; *word != '\0';) {
+        size_t size = strcspn(word, " "), equals = strcspn(word, "=");
+        if (equals < size && is_pattern_of(word, equals, value)) {
+            *matched = true;
+            return arena_text(arena, word + equals + 1, size - equals - 1);
+        }
+        word += size + (word[size] == ' ');
+    }
+    return value;
+}
+
+const char *launch_table_value(const struct table_row *row, const char *means, struct arena *arena)
+{
+    bool matched;
+    if (row->use == TABLE_WRITTEN) {
+        const char *value = translate(arena, row->words, means, &matched);
+        return matched ? value : NULL;
+    }
+    for (const char *word = row->words; *word != '\0';) {
+        size_t size = strcspn(word, " "), equals = strcspn(word, "=");
+        bool exact = equals < size && memchr(word, '*', equals) == NULL;
+        if (exact && strlen(means) == size - equals - 1 &&
+            strncmp(word + equals + 1, means, size - equals - 1) == 0)
+            return arena_text(arena, word, equals);
+        word += size + (word[size] == ' ');
+    }
+    bool free = row->option == NULL || row->words[0] == '\0'; /* other values stay as they are */
+    return free && strcmp(translate(arena, row->words, means, &matched), means) == 0 ? means : NULL;
+}
+
+static void remark_row(struct launch *launch, enum launch_remark_kind kind,
+                       const struct setting *setting, const char *note)
+{
+    if (setting->value != NULL && strlen(setting->value) < 60) {
+        struct text name = {0};
+        text_printf(&name, "%s %s", setting->name, setting->value);
+        launch_remark(launch, kind, name.data, setting->at, "%s", note);
+        text_release(&name);
+    } else {
+        launch_remark(launch, kind, setting->name, setting->at, "%s", note);
+    }
+}
+
+/* Adds an option that a row names itself. A setting that says it stands above one that implies it, and of two that
+ * imply it the first one counts. */
+static enum status take_option(struct launch *launch, const struct table_row *row,
+                               const struct setting *setting, const char *value, bool matched,
+                               struct diag *diag)
+{
+    if (row->words[0] != '\0' && !matched)
+        return diag_error(diag, setting->at, STATUS_BAD_INPUT, "%s: '%.80s' is none of: %s",
+                          setting->name, setting->value == NULL ? "" : setting->value, row->words);
+    /* The settings are released before the options are used. */
+    value = arena_text(&launch->arena, value, strlen(value));
+    for (size_t i = 0; i < launch->directs; i++) {
+        struct launch_option *option = &launch->direct[i];
+        if (strcmp(option->name, row->option) != 0)
+            continue;
+        if (row->use == TABLE_IMPLIES || strcmp(option->value, value) == 0)
+            return STATUS_OK;
+        if (option->implied) {
+            option->value = value;
+            option->at = setting->at;
+            option->implied = false;
+            return STATUS_OK;
+        }
+        return diag_error(diag, setting->at, STATUS_BAD_INPUT,
+                          "%s means --%s %s, and line %u means --%s %s; leave one of them out",
+                          setting->name, row->option, value, option->at.line, option->name,
+                          option->value);
+    }
+    if (launch->directs < LAUNCH_OPTIONS_MAX)
+        launch->direct[launch->directs++] =
+            (struct launch_option){.name = row->option,
+                                   .value = value,
+                                   .at = setting->at,
+                                   .implied = row->use == TABLE_IMPLIES};
+    return STATUS_OK;
+}
+
+/* Does what one row says of a setting. *effect: it says something. */
+static enum status take_row(struct launch *launch, const struct table_row *row,
+                            const struct setting *setting, bool *effect, struct diag *diag)
+{
+    bool matched = false;
+    const char *value = setting->value == NULL ? "true" : setting->value;
+    const char *means = translate(&launch->arena, row->words, value, &matched);
+    bool implies = row->use == TABLE_IMPLIES;
+    if ((matched && strcmp(means, "-") == 0) || (implies && row->words[0] != '\0' && !matched))
+        return STATUS_OK;
+    *effect = true;
+    if (matched && strcmp(means, "?") == 0) {
+        remark_row(launch, REMARK_UNMODELLED, setting, row->note);
+        return STATUS_OK;
+    }
+    if (row->option != NULL)
+        return take_option(launch, row, setting, means, matched, diag);
+    struct launch_value *said = &launch->value[row->field];
+    if (implies && said->said)
+        return STATUS_OK;
+    struct launch_row target = {
+        setting->name, LAUNCH_ALSO_SETS, launch_field_kind(row->field), row->field, NULL, NULL};
+    struct setting changed = *setting;
+    if (matched || setting->value == NULL) {
+        changed.value = means;
+        changed.list = false;
+    }
+    enum status status = launch_set_field(launch, &target, &changed, diag);
+    said->implied = implies && said->said;
+    if (status == STATUS_OK && implies && row->note[0] != '\0')
+        remark_row(launch, REMARK_ASSUMED, setting, row->note);
+    return status;
+}
+
+/* Returns less than, equal to or greater than 0 as version a is before, equal to or after b: "0.9" is before "0.10". */
+static int compare_versions(const char *a, const char *b)
+{
+    while (*a != '\0' || *b != '\0') {
+        long x = strtol(a, NULL, 10), y = strtol(b, NULL, 10);
+        if (x != y)
+            return x < y ? -1 : 1;
+        a += strcspn(a, ".");
+        b += strcspn(b, ".");
+        a += *a == '.';
+        b += *b == '.';
+    }
+    return 0;
+}
+
+/* Notes the versions that know a setting. */
+static void take_versions(struct launch *launch, const struct table_row *row)
+{
+    if (row->since[0] != '\0' &&
+        (launch->newest == NULL || compare_versions(row->since, launch->newest->since) > 0))
+        launch->newest = row;
+    if (row->until[0] != '\0' &&
+        (launch->oldest == NULL || compare_versions(row->until, launch->oldest->until) < 0))
+        launch->oldest = row;
+}
+
+enum status launch_table_take(struct launch *launch, const struct setting *setting, bool *known,
+                              struct diag *diag)
+{
+    const struct launch_table_file *file = launch->table;
+    const struct table_row *row = launch_table_row(file, setting->name, NULL);
+    enum status status = STATUS_OK;
+    *known = row != NULL;
+    if (row == NULL)
+        return STATUS_OK;
+    const char *open = settings_open_part(setting->value, &launch->arena);
+    struct setting named = *setting;
+    if (open != NULL && row->field == LAUNCH_MODEL && settings_known_name(setting->value) != NULL) {
+        named.value = settings_known_name(setting->value);
+        setting = &named;
+        open = NULL;
+    }
+    if (open != NULL && row->use != TABLE_IGNORED) {
+        launch_remark(launch, REMARK_OPEN, setting->name, setting->at, "%s", open);
+        return STATUS_OK;
+    }
+    bool effect = false;
+    const char *name = row->setting;
+    take_versions(launch, row);
+    for (; row != NULL && status == STATUS_OK; row = launch_table_row(file, setting->name, row))
+        if (row->use == TABLE_UNMODELLED) {
+            if (launch_is_usual(row->words[0] == '\0' ? NULL : row->words, setting->value))
+                continue;
+            remark_row(launch, REMARK_UNMODELLED, setting, row->note);
+            effect = true;
+        } else if (row->use != TABLE_IGNORED) {
+            status = take_row(launch, row, setting, &effect, diag);
+        }
+    if (status == STATUS_OK && !effect)
+        launch_remark(launch, REMARK_IGNORED, name, setting->at, "%s", "");
+    return status;
+}
+
+enum status launch_table_finish(struct launch *launch, struct diag *diag)
+{
+    const struct launch_table_file *file = launch->table;
+    const struct table_row *newest = launch->newest, *oldest = launch->oldest;
+    enum status status = STATUS_OK;
+    if (newest != NULL && oldest != NULL && compare_versions(newest->since, oldest->until) > 0)
+        launch_remark(launch, REMARK_ASSUMED, newest->setting, (struct loc){0},
+                      "known since %s %s, and %s is known until %s: no version has both, and one "
+                      "of them does nothing",
+                      file->format.name, newest->since, oldest->setting, oldest->until);
+    for (size_t i = 0; file != NULL && i < file->rows && status == STATUS_OK; i++) {
+        const struct table_row *row = &file->row[i];
+        if (row->use != TABLE_UNSET || launch->value[row->field].said)
+            continue;
+        struct launch_row target = {launch_field_name(row->field),
+                                    LAUNCH_ALSO_SETS,
+                                    launch_field_kind(row->field),
+                                    row->field,
+                                    NULL,
+                                    NULL};
+        struct setting setting = {.name = launch_field_name(row->field),
+                                  .value = row->words,
+                                  .at = {.name = file->path, .line = row->line}};
+        status = launch_set_field(launch, &target, &setting, diag);
+        launch->value[row->field].implied = true;
+        launch->value[row->field].at = (struct loc){0};
+        if (status == STATUS_OK && row->note[0] != '\0') {
+            struct text name = {0};
+            text_printf(&name, "%s %s", launch_field_name(row->field), row->words);
+            launch_remark(launch, REMARK_ASSUMED, name.data, (struct loc){0}, "%s", row->note);
+            text_release(&name);
+        }
+    }
+    return status;
+}
