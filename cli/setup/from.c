@@ -330,9 +330,9 @@ static enum status take_options(struct from *from, struct options *options, bool
     return status;
 }
 
-/* Finds the number of GPUs, if options or files state it. */
+/* Finds the number of GPUs, if options or files state it, and the memory of one. */
 static enum status count_gpus(const struct options *options, const struct launch *launch,
-                              int64_t *gpus, struct diag *diag)
+                              int64_t *gpus, double *gpu_bytes, struct diag *diag)
 {
     struct arena arena = {0};
     struct cluster cluster;
@@ -344,12 +344,14 @@ static enum status count_gpus(const struct options *options, const struct launch
         *gpus = options_count(options, "loopback");
     if (*gpus == 0 && nodes == 0)
         *gpus = launch_gpus(launch);
-    if (*gpus == 0 && name != NULL) {
+    if (name != NULL) {
         size_t before = diag->size;
         status = cluster_load(&cluster, &arena, name, diag);
         diag_place(diag, before, "--cluster");
-        if (status == STATUS_OK)
+        if (status == STATUS_OK && *gpus == 0)
             *gpus = nodes > 0 ? nodes * cluster.gpus_per_node : cluster.gpus;
+        if (status == STATUS_OK)
+            *gpu_bytes = cluster.device.memory_bytes - cluster.device.driver_bytes;
     }
     arena_release(&arena);
     return status;
@@ -446,12 +448,13 @@ enum status from_apply(struct options *options, bool search, struct diag *diag)
     struct launch_given given = {.as_dense = options_given(options, "as-dense"),
                                  .model =
                                      options_given(options, "model") || is_varied(options, "model"),
+                                 .named = options_text(options, "model"),
                                  .length = options_given(options, "seq") ||
                                            is_varied(options, "seq") || looks_for_length(options),
                                  .vocab = set != NULL && strstr(set, "vocab=") != NULL};
     enum status status = read_files(&from.launch, &from.tables, options, diag);
     if (status == STATUS_OK)
-        status = count_gpus(options, &from.launch, &given.gpus, diag);
+        status = count_gpus(options, &from.launch, &given.gpus, &given.gpu_bytes, diag);
     if (status == STATUS_OK)
         status = launch_options(&from.launch, given, diag);
     if (status == STATUS_OK)

@@ -78,7 +78,8 @@ static const struct launch_row json_rows[] = {
     {"curriculum_learning.*",              UNMODELLED, "lengths that grow: the step of the whole length is predicted", NULL},
     {"data_efficiency.*",                  UNMODELLED, "lengths and layers that vary: the whole step is predicted", NULL},
     {"progressive_layer_drop.*",           UNMODELLED, "layers that are left out: all are predicted", NULL},
-    {"compile.*",                          UNMODELLED, "DeepCompile: eager layers are predicted", NULL},
+    {"compile.deepcompile",                ALSO, LAUNCH_SWITCH, LAUNCH_COMPILE, NULL, NULL},
+    {"compile.*",                          UNMODELLED, "a detail of DeepCompile, whose order of gathers and reductions is not predicted", NULL},
     {"moe.*",                              UNMODELLED, "experts: a dense model is predicted", NULL},
     {"hybrid_engine.*",                    UNMODELLED, "generation between steps: only the training step is predicted", NULL},
     {"zenflow.*",                          UNMODELLED, "another optimizer's schedule", NULL},
@@ -304,6 +305,9 @@ enum status launch_deepspeed_options(struct launch *l, struct launch_given given
     launch_remark_config(l);
     launch_degree_options(l, d);
     launch_option(l, LAUNCH_FIELDS, "profile", "deepspeed");
+    if (!arguments &&
+        d.tp > 1) /* AutoTP: LinearLayer and LinearAllreduce over the model's own layers */
+        launch_option(l, LAUNCH_TP, "tensor-plan", "replicated");
     status = weight_options(l, diag);
     if (status != STATUS_OK)
         return status;
@@ -316,6 +320,12 @@ enum status launch_deepspeed_options(struct launch *l, struct launch_given given
                       launch_on(l, LAUNCH_CHUNKS_HOST) ? "on" : "off");
     bool f16 = launch_on(l, LAUNCH_FP16), bf16 = launch_on(l, LAUNCH_BF16);
     launch_option(l, f16 ? LAUNCH_FP16 : LAUNCH_BF16, "dtype", f16 ? "f16" : bf16 ? "bf16" : "f32");
+    if (launch_on(l, LAUNCH_COMPILE)) {
+        launch_option(l, LAUNCH_COMPILE, "kernels", "compiled");
+        launch_remark_on(l, REMARK_UNMODELLED, LAUNCH_COMPILE,
+                         "DeepSpeed's compiler orders gathers and reductions: their usual order is "
+                         "predicted");
+    }
     if (!arguments)
         return STATUS_OK;
     if (launch_on(l, LAUNCH_FLASH) || d.fpdt)

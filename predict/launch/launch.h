@@ -155,11 +155,13 @@ int64_t launch_gpus(const struct launch *launch);
 
 /* Facts that the caller knows beside the files. */
 struct launch_given {
-    int64_t gpus;  /* 0: not known */
-    bool as_dense; /* take a mixture of experts as a dense model of its active parameters */
-    bool model;    /* the caller has a model: files need not name one */
-    bool vocab;    /* the caller has the model's vocabulary */
-    bool length;   /* the caller has the tokens of a sequence */
+    int64_t gpus;      /* 0: not known */
+    bool as_dense;     /* take a mixture of experts as a dense model of its active parameters */
+    bool model;        /* the caller has a model: files need not name one */
+    bool vocab;        /* the caller has the model's vocabulary */
+    bool length;       /* the caller has the tokens of a sequence */
+    const char *named; /* the caller's model; NULL: it has none */
+    double gpu_bytes;  /* memory of a GPU, as CUDA reports it; 0: not known */
 };
 
 /* Fills launch->option with the options that mean the same as the settings that were read. */

@@ -125,6 +125,73 @@ static void count_replicas(struct launch *launch)
     }
 }
 
+/* Returns the parameters of the model of an option, or of the caller's; 0: not known. */
+static double count_parameters(const struct launch *launch, struct launch_given given)
+{
+    struct arena arena = {0};
+    struct transformer model;
+    const char *name = given.named;
+    double parameters = 0;
+    for (size_t i = 0; i < launch->options && name == NULL; i++)
+        if (strcmp(launch->option[i].name, "model") == 0)
+            name = launch->option[i].value;
+    if (name != NULL && transformer_load(&model, &arena, name, NULL, NULL) == STATUS_OK)
+        parameters = (double)transformer_parameters(&model);
+    arena_release(&arena);
+    return parameters;
+}
+
+/* Appends " (15.0 GiB)" for the mark {2P}, the bytes of so many times the parameters, or " (47.5 GiB of 79.1 GiB)" for
+ * {share}, of a GPU's memory; nothing where these are not known. Returns the text after the mark; NULL: it is none. */
+static const char *put_mark(struct text *out, const char *mark, const struct launch_remark *remark,
+                            double parameters, double gpu_bytes)
+{
+    static const char share[] = "{share}";
+    const char *end = strchr(mark, '}'), *value = strrchr(remark->name, ' ');
+    double part = 0;
+    if (strncmp(mark, share, sizeof share - 1) == 0) {
+        if (value != NULL && parse_double(value + 1, strlen(value + 1), &part) && part > 0 &&
+            part <= 1 && gpu_bytes > 0) {
+            text_puts(out, " (");
+            units_put_gib(out, part * gpu_bytes);
+            text_puts(out, " of ");
+            units_put_gib(out, gpu_bytes);
+            text_putc(out, ')');
+        }
+        return end + 1;
+    }
+    if (mark[0] != '{' || end == NULL || end - mark < 3 || end[-1] != 'P' ||
+        !parse_double(mark + 1, (size_t)(end - mark) - 2, &part))
+        return NULL;
+    if (parameters > 0) {
+        text_puts(out, " (");
+        units_put_gib(out, part * parameters);
+        text_putc(out, ')');
+    }
+    return end + 1;
+}
+
+/* Puts bytes in place of the marks that notes of tables have. */
+static void put_bytes(struct launch *launch, double parameters, double gpu_bytes)
+{
+    for (size_t i = 0; i < launch->remarks; i++) {
+        struct launch_remark *remark = &launch->remark[i];
+        struct text out = {0};
+        if (remark->kind != REMARK_UNMODELLED || remark->text == NULL)
+            continue;
+        for (const char *c = remark->text, *after; *c != '\0'; c = after) {
+            after = put_mark(&out, c, remark, parameters, gpu_bytes);
+            if (after == NULL) {
+                text_putc(&out, *c);
+                after = c + 1;
+            }
+        }
+        if (strchr(remark->text, '{') != NULL)
+            remark->text = arena_text(&launch->arena, out.data, out.size);
+        text_release(&out);
+    }
+}
+
 /* Adds a remark on adapters, with the bytes of the parameters, gradients and states of all weights, which are
  * predicted. */
 static void remark_adapter(struct launch *launch)
@@ -133,22 +200,12 @@ static void remark_adapter(struct launch *launch)
         launch_is_usual(NULL, launch_text(launch, LAUNCH_ADAPTER)) ||
         launch_is(launch, LAUNCH_ADAPTER, "full"))
         return;
-    struct arena arena = {0};
-    struct transformer model;
-    struct text bytes = {0};
-    for (size_t i = 0; i < launch->options && bytes.size == 0; i++)
-        if (strcmp(launch->option[i].name, "model") == 0 &&
-            transformer_load(&model, &arena, launch->option[i].value, NULL, NULL) == STATUS_OK)
-            units_put_gib(&bytes, 16 * (double)transformer_parameters(&model));
     launch_remark_on(launch, REMARK_UNMODELLED, LAUNCH_ADAPTER,
                      "adapters: all weights are trained here, which takes 16 bytes a parameter "
-                     "for weights, gradients and states%s%s%s; an adapter keeps gradients and "
-                     "states of its own weights only, and 2 bytes a frozen parameter (bf16) or "
-                     "half a byte (4 bits): not alike",
-                     bytes.size > 0 ? ", " : "", bytes.size > 0 ? bytes.data : "",
-                     bytes.size > 0 ? " over all ranks that share them" : "");
-    text_release(&bytes);
-    arena_release(&arena);
+                     "for weights, gradients and states{16P} over the ranks that share them; an "
+                     "adapter keeps gradients and states of its own weights only, and of each "
+                     "frozen parameter 2 bytes in bf16{2P} or half a byte in 4 bits{0.5P}: not "
+                     "alike");
 }
 
 enum status launch_options(struct launch *launch, struct launch_given given, struct diag *diag)
@@ -180,6 +237,8 @@ enum status launch_options(struct launch *launch, struct launch_given given, str
         leave_out_fused_loss(launch);
     if (status == STATUS_OK)
         remark_adapter(launch);
+    if (status == STATUS_OK)
+        put_bytes(launch, count_parameters(launch, given), given.gpu_bytes);
     if (status == STATUS_OK && launch_said(launch, LAUNCH_PINNED) &&
         !launch_on(launch, LAUNCH_PINNED) && launch_has_option(launch, "optimizer"))
         launch_remark_on(launch, REMARK_UNMODELLED, LAUNCH_PINNED,

@@ -11,8 +11,6 @@ static const char on_host[] = "parameters on the host: they stay on the device h
                               "more memory; gathers from the host take PCIe's time";
 static const char wrapping[] =
     "FSDP gathers a layer at a time here: larger units need more memory for gathered weights";
-static const char compiled[] =
-    "torch.compile: --kernels compiled says that chains of kernels are one";
 
 #define UNMODELLED LAUNCH_UNMODELLED, LAUNCH_TEXT, LAUNCH_FIELDS
 #define IGNORED LAUNCH_IGNORED, LAUNCH_TEXT, LAUNCH_FIELDS, NULL, NULL
@@ -74,7 +72,7 @@ static const struct launch_row launcher_rows[] = {
     {"--config_file",      UNMODELLED, config_file, NULL},
     {"--fsdp_offload_params", UNMODELLED, on_host, NULL},
     {"--offload_param_device", UNMODELLED, on_host, NULL},
-    {"--dynamo_backend",   UNMODELLED, compiled, NULL},
+    {"--dynamo_backend",   ALSO, LAUNCH_TEXT,  LAUNCH_COMPILER, NULL, NULL},
     {"--use_megatron_lm",  UNMODELLED, "Megatron-LM within Accelerate: give its arguments instead", NULL},
     {"--cpu",              UNMODELLED, "training on the CPU: GPUs are predicted", NULL},
     {"--tpu",              UNMODELLED, "training on TPUs: GPUs are predicted", NULL},

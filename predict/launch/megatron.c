@@ -77,6 +77,8 @@ static const struct launch_row rows[] = {
     {"--recompute-activations",           ALSO, LAUNCH_SWITCH, LAUNCH_SELECTIVE, NULL, NULL},
     {"--checkpoint-activations",          ALSO, LAUNCH_SWITCH, LAUNCH_CHECKPOINTS, NULL, NULL},
     {"--attention-backend",               SETS, LAUNCH_TEXT,   LAUNCH_ATTENTION, NULL, NULL},
+    {"--cross-entropy-loss-fusion",       SETS, LAUNCH_SWITCH, LAUNCH_LOSS_FUSION, NULL, NULL},
+    {"--cross-entropy-fusion-impl",       SETS, LAUNCH_TEXT,   LAUNCH_LOSS_KERNEL, NULL, NULL},
     {"--use-flash-attn",                  ALSO, LAUNCH_SWITCH, LAUNCH_FLASH, NULL, NULL},
     {"--bf16",                            SETS, LAUNCH_SWITCH, LAUNCH_BF16, NULL, NULL},
     {"--fp16",                            SETS, LAUNCH_SWITCH, LAUNCH_FP16, NULL, NULL},
@@ -90,8 +92,6 @@ static const struct launch_row rows[] = {
     {"--fp4-*",                  UNMODELLED, "matrix products in 4 bits: bf16 is predicted, whose products take up to four times as long", NULL},
     {"--rampup-batch-size",      UNMODELLED, "the batch grows at the beginning: the step of the whole batch is predicted", NULL},
     {"--grad-reduce-in-bf16",    UNMODELLED, "gradients are summed and reduced in fp32 here: 2 bytes a parameter more, and twice the bytes of the reduction", NULL},
-    {"--cross-entropy-loss-fusion", UNMODELLED, "the loss is predicted with fp32 logits: up to 10 bytes a logit more, under 1 % of the time", NULL},
-    {"--cross-entropy-fusion-impl", UNMODELLED, "the same", NULL},
     {"--tp-comm-overlap*",       UNMODELLED, "tensor ranks' collectives are predicted after products: up to their whole time too slow", NULL},
     {"--defer-embedding-wgrad-compute", UNMODELLED, "the order of the last stage's gradients: under 1 % of a step", NULL},
     {"--overlap-p2p-communication-warmup-flush", UNMODELLED, "messages between stages wait here: about 1 % of a step", NULL},
@@ -257,6 +257,10 @@ void launch_megatron_fields(struct launch *l, const struct choices *c)
     launch_say_number(l, LAUNCH_DROPOUT, c->attention_dropout ? 0.1 : 0);
     launch_say_number(l, LAUNCH_HIDDEN_DROPOUT, 0);
     activation_fields(l, c);
+    if (c->loss == LOSS_TE) {
+        launch_say_count(l, LAUNCH_LOSS_FUSION, 1);
+        launch_say_text(l, LAUNCH_LOSS_KERNEL, "te");
+    }
     if (c->dtype == DTYPE_F32)
         return;
     launch_say_text(l, LAUNCH_ATTENTION, c->attention_impl == ATTENTION_CUDNN ? "fused" : "flash");
@@ -460,6 +464,26 @@ static void number_options(struct launch *l)
                       "--attention-dropout is not given, and 0.1 by default");
 }
 
+/* Adds the option of the loss where it is not the profile's: TransformerEngine's in place of the logits, or Megatron-LM's
+ * over fp32 logits, which its own fused kernel has too (megatron/core/models/common/language_module). */
+static void loss_option(struct launch *l, const struct launch_degrees *d)
+{
+    bool linear = launch_is(l, LAUNCH_LOSS_KERNEL, "linear"),
+         fused = launch_on(l, LAUNCH_LOSS_FUSION);
+    bool te = linear || launch_is(l, LAUNCH_LOSS_KERNEL, "te");
+    bool profile_te = d->cp * d->hp > 1;
+    if (te && !fused)
+        launch_remark_on(l, REMARK_ASSUMED, LAUNCH_LOSS_KERNEL,
+                         "without cross_entropy_loss_fusion it has no effect");
+    if (linear && fused)
+        launch_remark_on(l, REMARK_UNMODELLED, LAUNCH_LOSS_KERNEL,
+                         "logits that are never in memory: TransformerEngine's loss is predicted, "
+                         "with 2 bytes a logit");
+    if ((te && fused) != profile_te)
+        launch_option(l, te && fused ? LAUNCH_LOSS_KERNEL : LAUNCH_LOSS_FUSION, "loss",
+                      te && fused ? "te" : "megatron");
+}
+
 enum status launch_megatron_options(struct launch *l, struct launch_given given, struct diag *diag)
 {
     struct launch_degrees d = {.tp = launch_count(l, LAUNCH_TP, 1),
@@ -471,6 +495,8 @@ enum status launch_megatron_options(struct launch *l, struct launch_given given,
         status = megatron_model_options(l, given, diag);
     if (status == STATUS_OK)
         status = launch_one_of(l, LAUNCH_GRANULARITY, "full selective", diag);
+    if (status == STATUS_OK)
+        status = launch_one_of(l, LAUNCH_LOSS_KERNEL, "native te linear", diag);
     if (status == STATUS_OK)
         status = context_options(l, &d, diag);
     if (status == STATUS_OK)
@@ -493,5 +519,6 @@ enum status launch_megatron_options(struct launch *l, struct launch_given given,
     remark_mask(l);
     recompute_options(l, &d);
     number_options(l);
+    loss_option(l, &d);
     return STATUS_OK;
 }

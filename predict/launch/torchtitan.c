@@ -79,8 +79,8 @@ static const struct launch_row rows[] = {
     {"compile.backend",                 UNMODELLED, "another compiler than inductor", "inductor"},
     {"compile.*",                       UNMODELLED, "a detail of torch.compile", NULL},
     {"quantize.*",                      UNMODELLED, eight_bits, NULL},
-    {"peft.*",                          UNMODELLED, "adapters: all weights are trained here, with gradients and states of all; not alike", NULL},
-    {"lora.*",                          UNMODELLED, "adapters: all weights are trained here, with gradients and states of all; not alike", NULL},
+    {"peft.*",                          UNMODELLED, "adapters: all weights are trained here, with gradients and states of all, 16 bytes a parameter{16P}; not alike", NULL},
+    {"lora.*",                          UNMODELLED, "adapters: all weights are trained here, with gradients and states of all, 16 bytes a parameter{16P}; not alike", NULL},
     {"activation_checkpoint.*",         UNMODELLED, "a detail of what is kept", NULL},
 
     {"job.config_file",                 UNMODELLED, "this file is not read by itself: give it with --from", NULL},

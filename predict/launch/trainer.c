@@ -11,8 +11,17 @@
 #define IGNORED LAUNCH_IGNORED, LAUNCH_TEXT, LAUNCH_FIELDS, NULL, NULL
 #define UNMODELLED LAUNCH_UNMODELLED, LAUNCH_TEXT, LAUNCH_FIELDS
 
+static const char reference[] =
+    "a reference model's forward, about a third of a step, and its weights, 2 bytes a "
+    "parameter{2P} "
+    "over the ranks that share them: not predicted; a sample of DPO is two sequences";
+static const char rollout_share[] = "this share of each GPU's memory{share} is the rollout "
+                                    "engine's while it generates; its weights, "
+                                    "2 bytes a parameter{2P} over its tensor ranks, and its caches "
+                                    "stay beside the update if it does "
+                                    "not free them: not predicted";
 static const char adapters[] = "adapters: all weights are trained here, with gradients and states "
-                               "of all (16 bytes a parameter); "
+                               "of all, 16 bytes a parameter{16P}; "
                                "not alike";
 static const char on_host[] =
     "parameters on the host: they stay on the device here, which needs more "
@@ -49,7 +58,8 @@ static const struct launch_row accelerate_rows[] = {
     {"fsdp_config.fsdp_offload_params",         UNMODELLED, on_host, NULL},
     {"deepspeed_config.offload_param_device",   UNMODELLED, on_host, NULL},
     {"deepspeed_config.deepspeed_moe_layer_cls_names", UNMODELLED, "experts: a dense model is predicted", NULL},
-    {"dynamo_config.dynamo_backend",            UNMODELLED, "torch.compile: --kernels compiled says that chains of kernels are one", NULL},
+    {"dynamo_config.dynamo_backend",            ALSO, LAUNCH_TEXT,   LAUNCH_COMPILER, NULL, NULL},
+    {"dynamo_backend",                          ALSO, LAUNCH_TEXT,   LAUNCH_COMPILER, NULL, NULL},
     {"dynamo_config.*",                         IGNORED},
     {"megatron_lm_config.*",                    UNMODELLED, "Megatron-LM within Accelerate: give its arguments instead", NULL},
     {"fp8_config.*",                            UNMODELLED, "matrix products in 8 bits: bf16 is predicted, whose products take up to twice as long", NULL},
@@ -101,7 +111,7 @@ static const struct launch_row trainer_rows[] = {
     {"load_in_4bit",                 UNMODELLED, "weights in 4 bits: bf16 is predicted", NULL},
     {"load_in_8bit",                 UNMODELLED, "weights in 8 bits: bf16 is predicted", NULL},
     {"padding_free",                 UNMODELLED, "sequences of one batch in a row: each has the whole length here", NULL},
-    {"activation_offloading",        UNMODELLED, "activations on the host: they stay on the device here, which needs more memory", NULL},
+    {"activation_offloading",        SETS, LAUNCH_SWITCH, LAUNCH_CHECKPOINTS_HOST, NULL, NULL},
     {"group_by_length",              UNMODELLED, "batches of short sequences: each has the whole length here", NULL},
     {"neftune_noise_alpha",          UNMODELLED, "noise on the embeddings: under 1 % of a step", NULL},
     {"config",                       UNMODELLED, "this file is not read by itself: give it with --from", NULL},
@@ -129,17 +139,29 @@ static const struct launch_row trainer_rows[] = {
     {"ddp_backend",                  UNMODELLED, "another library of collectives than NCCL", "nccl"},
     {"ddp_bucket_cap_mb",            UNMODELLED, "sizes of the buckets of gradients: PyTorch's 25 MB are predicted", "25"},
     {"ddp_find_unused_parameters",   UNMODELLED, "DDP walks over the graph after each forward", NULL},
-    {"max_prompt_length",            UNMODELLED, "prompts of a length of their own: --seq is of prompt and answer", NULL},
-    {"max_completion_length",        UNMODELLED, "answers of a length of their own: --seq is of prompt and answer", NULL},
+    {"max_prompt_length",            ALSO, LAUNCH_COUNT,  LAUNCH_PROMPT, NULL, NULL},
+    {"max_completion_length",        ALSO, LAUNCH_COUNT,  LAUNCH_ANSWER, NULL, NULL},
+    {"vllm_gpu_memory_utilization",  UNMODELLED, rollout_share, "0"},
+    {"vllm_*",                       UNMODELLED, "a detail of the rollout engine: only the policy's update is predicted", NULL},
+    {"num_generations",              UNMODELLED, "answers of one prompt: the batch counts answers", NULL},
+    {"num_iterations",               UNMODELLED, "updates by the same answers: one is predicted", "1"},
+    {"generation_batch_size",        UNMODELLED, "answers of one generation: only the policy's update is predicted", NULL},
+    {"steps_per_generation",         UNMODELLED, "answers of one generation: only the policy's update is predicted", NULL},
+    {"reward_model_*",               UNMODELLED, "a reward model's forward and its weights, 2 bytes a parameter of it{2P} if it is the policy's size: not predicted", NULL},
+    {"precompute_ref_log_probs",     UNMODELLED, "a pass of the reference model over the data before the first step", NULL},
+    {"top_entropy_quantile",         UNMODELLED, "the entropy of the logits beside the loss: up to 4 bytes a logit more", "1 1.0"},
+    {"entropy_coef*",                UNMODELLED, "the entropy of the logits beside the loss: up to 4 bytes a logit more", NULL},
+    {"disable_dropout",              UNMODELLED, "dropout as the model's config.json has it is predicted", "true false"},
+    {"sync_ref_model",               UNMODELLED, "the policy's weights are copied into the reference model every few steps", NULL},
     {"torch_empty_cache_steps",      UNMODELLED, "the allocator's cache is emptied every few steps: less memory stays reserved, and steps are slower", NULL},
     {"full_determinism",             UNMODELLED, "deterministic kernels, of which some are slower", NULL},
     {"label_smoothing_factor",       UNMODELLED, "the loss reads the logits once more", NULL},
     {"auto_find_batch_size",         UNMODELLED, "the micro-batch is halved until it fits: the file's is predicted", NULL},
     {"use_cpu",                      UNMODELLED, "training on the CPU: GPUs are predicted", NULL}, {"no_cuda", UNMODELLED, "training on the CPU: GPUs are predicted", NULL},
-    {"use_vllm",                     UNMODELLED, "generation between steps: only the training step is predicted", NULL},
-    {"ref_model*",                   UNMODELLED, "a reference model's forward: it is not predicted, about a third of a step more", NULL},
-    {"beta",                         UNMODELLED, "preference training: two sequences a sample, and for DPO a reference model's forward", NULL},
-    {"loss_type",                    UNMODELLED, "preference training: two sequences a sample, and for DPO a reference model's forward", NULL},
+    {"use_vllm",                     UNMODELLED, "generation of answers and the memory of the rollout engine: only the policy's update is predicted", NULL},
+    {"ref_model*",                   UNMODELLED, reference, NULL},
+    {"beta",                         UNMODELLED, reference, NULL},
+    {"loss_type",                    UNMODELLED, "another loss than cross entropy; of preference training a sample is two sequences", "nll chunked_nll"},
     {"router_aux_loss_coef",         UNMODELLED, "experts: a dense model is predicted", NULL},
     {"dataset*", IGNORED}, {"data_seed", IGNORED}, {"data_dir", IGNORED}, {"data_files", IGNORED}, {"dataloader_*", IGNORED},
     {"chat_template*", IGNORED}, {"model_revision", IGNORED}, {"trust_remote_code", IGNORED}, {"tokenizer_*", IGNORED}, {"eos_token", IGNORED},
@@ -153,6 +175,15 @@ static const struct launch_row trainer_rows[] = {
     {"include_*", IGNORED}, {"load_best_model_at_end", IGNORED}, {"metric_for_best_model", IGNORED}, {"greater_is_better", IGNORED},
     {"system_prompt", IGNORED}, {"benchmarks", IGNORED}, {"callbacks", IGNORED}, {"wandb_*", IGNORED}, {"local_rank", IGNORED},
     {"truncation_mode", IGNORED},
+    /* of GRPO: how answers are drawn, and rewards and losses weighted */
+    {"temperature", IGNORED}, {"top_p", IGNORED}, {"top_k", IGNORED}, {"min_p", IGNORED}, {"generation_kwargs", IGNORED},
+    {"repetition_penalty", IGNORED}, {"cache_implementation", IGNORED}, {"epsilon", IGNORED},
+    {"epsilon_high", IGNORED}, {"delta", IGNORED}, {"importance_sampling_level", IGNORED}, {"reward_weights", IGNORED},
+    {"multi_objective_aggregation", IGNORED}, {"scale_rewards", IGNORED}, {"mask_truncated_completions", IGNORED},
+    {"num_completions_to_print", IGNORED},
+    {"num_generations_eval", IGNORED}, {"reward_funcs", IGNORED}, {"sapo_temperature_neg", IGNORED}, {"sapo_temperature_pos", IGNORED},
+    {"vespo_k_pos", IGNORED}, {"vespo_k_neg", IGNORED}, {"vespo_lambda_pos", IGNORED}, {"vespo_lambda_neg", IGNORED},
+    {"off_policy_mask_threshold", IGNORED},
 };
 /* clang-format on */
 const struct launch_table launch_accelerate_table = {.row = accelerate_rows,
@@ -368,12 +399,16 @@ static void number_options(struct launch *l)
     else if (launch_said(l, LAUNCH_ATTENTION) && !launch_is(l, LAUNCH_ATTENTION, "sdpa"))
         launch_remark_on(l, REMARK_UNMODELLED, LAUNCH_ATTENTION,
                          "sdpa's fused kernels are predicted: without them scores go to memory");
-    if (launch_on(l, LAUNCH_COMPILE) && !launch_on(l, LAUNCH_LIGER))
+    bool compiled = launch_on(l, LAUNCH_COMPILE) || launch_is(l, LAUNCH_COMPILER, "inductor");
+    if (!compiled && launch_said(l, LAUNCH_COMPILER) && !launch_is(l, LAUNCH_COMPILER, "no") &&
+        !launch_is(l, LAUNCH_COMPILER, "eager"))
+        launch_remark_on(l, REMARK_UNMODELLED, LAUNCH_COMPILER, "another compiler than inductor");
+    if (compiled && !launch_on(l, LAUNCH_LIGER))
         launch_option(l, LAUNCH_COMPILE, "kernels", "compiled");
     if (launch_on(l, LAUNCH_LIGER)) {
         launch_option(l, LAUNCH_LIGER, "kernels", "liger");
         launch_option(l, LAUNCH_LIGER, "loss", "fused");
-    } else if (launch_on(l, LAUNCH_COMPILE)) {
+    } else if (compiled) {
         launch_option(l, LAUNCH_COMPILE, "loss", "compiled");
     }
 }
@@ -393,6 +428,10 @@ static void recompute_options(struct launch *l)
                       full && launch_on(l, LAUNCH_CHECKPOINTS_HOST) ? "offload"
                       : full                                        ? "full"
                                                                     : "keep");
+    if (!full && launch_on(l, LAUNCH_CHECKPOINTS_HOST))
+        launch_remark_on(l, REMARK_UNMODELLED, LAUNCH_CHECKPOINTS_HOST,
+                         "activations of layers that are not recomputed go to the host: they stay "
+                         "on the device here, which needs more memory");
 }
 
 enum status launch_trainer_options(struct launch *l, struct launch_given given, struct diag *diag)
@@ -433,6 +472,12 @@ enum status launch_trainer_options(struct launch *l, struct launch_given given, 
                           ? "all-to-all"
                       : launch_is(l, LAUNCH_ROTATE, "p2p") ? "p2p"
                                                            : "all-gather");
+    if (d.tp >
+        1) { /* base_model_tp_plan of Transformers: colwise and rowwise, and colwise_rep for the head */
+        launch_option(l, LAUNCH_TP, "tensor-plan", "replicated");
+        launch_remark_on(l, REMARK_UNMODELLED, LAUNCH_TP,
+                         "tensor ranks gather whole logits: here each keeps its part of them");
+    }
     if (shards_by(l, "offload"))
         launch_remark_on(l, REMARK_UNMODELLED, LAUNCH_SHARDING, "%s", on_host);
     if (has_fsdp(l) && launch_said(l, LAUNCH_SHARDING) && !shards_by(l, "auto_wrap") &&

@@ -288,6 +288,11 @@ static bool has_chosen_loss(const struct choices *c)
     return c->loss != c->profile->loss && c->loss != LOSS_PARALLEL;
 }
 
+static bool has_other_megatron_loss(const struct choices *c)
+{
+    return c->loss != LOSS_MEGATRON && c->loss != LOSS_TE;
+}
+
 static bool has_other_titan_loss(const struct choices *c)
 {
     return has_chosen_loss(c) && c->loss != LOSS_COMPILED;
@@ -480,6 +485,12 @@ static bool has_other_plan(const struct choices *c)
              c->tensor_plan == TENSOR_PLAN_MEGATRON);
 }
 
+/* The plans of models of Transformers: all tokens on every tensor rank. */
+static bool has_divided_tokens(const struct choices *c)
+{
+    return has_tensor_ranks(c) && c->tensor_plan != TENSOR_PLAN_REPLICATED;
+}
+
 static bool has_eager_kernels(const struct choices *c)
 {
     return c->kernels == KERNELS_EAGER;
@@ -632,7 +643,7 @@ static const struct gap {
     {ALL,      has_states_in_groups,         "optimizer states over some of the ranks: all share them"},
     {TITAN | SPEED | TRAINER, has_core_alone,          "recomputation of attention's core alone: full is set"},
     {MEGATRON | SPEED | TRAINER, has_every_second,     "checkpoints of every second product or layer: full is set"},
-    {TITAN | MEGATRON | TRL, has_offload,          "layer inputs on the host"},
+    {TITAN | MEGATRON, has_offload,          "layer inputs on the host"},
     {ALL,      has_ratio,                    "part of the activations on the host (SPPO): all of them stay"},
     {TITAN,    has_fused_layers,             "Liger-Kernel's layers"},
     {TRAINER,  has_eager_kernels,            "operators of PyTorch one after the other by choice (--kernels eager): they are, without a setting"},
@@ -641,10 +652,12 @@ static const struct gap {
     {TRAINER,  has_other_trainer_loss,       "the loss by other kernels than its own, compiled ones or Liger's (--loss)"},
     {FACTORY | TRL, has_other_trainer_pieces, "the loss in pieces"},
     {AXOLOTL,  has_pieces_of_other_loss,     "a loss in pieces other than its own"},
-    {ALL,      has_other_plan,               "tensor ranks that share inputs by another plan than its own (--tensor-plan)"},
+    {TITAN | MEGATRON | SPEED, has_other_plan, "tensor ranks that share inputs by another plan than its own (--tensor-plan)"},
+    {TRAINER,  has_divided_tokens,           "tensor ranks that share tokens too: it needs --tensor-plan replicated"},
     {MEGATRON | SPEED, has_chosen_kernels,   "layers by other kernels than its own (--kernels)"},
     {TITAN,    has_other_titan_loss,         "the loss by other kernels than its own or compiled ones (--loss)"},
-    {MEGATRON | SPEED, has_chosen_loss,      "the loss by other kernels than its own (--loss)"},
+    {SPEED,    has_chosen_loss,                  "the loss by other kernels than its own (--loss)"},
+    {MEGATRON, has_other_megatron_loss,      "the loss by other kernels than its own or TransformerEngine's (--loss)"},
     {TITAN | MEGATRON, has_loss_chunks,      "the loss in pieces"},
     {SPEED,    has_other_loss_chunks,        "the loss in pieces, but for those of FPDT's chunks"},
     {TITAN | MEGATRON | FACTORY | TRL, has_ffn_chunks,       "the feed-forward part in pieces"},

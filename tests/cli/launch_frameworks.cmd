@@ -58,3 +58,19 @@ of $T/recipe.yaml --compile --loss eager | grep -A 1 instead
 printf 'base_model: Qwen/Qwen3-8B\nsequence_len: 8192\ntensor_parallel_size: 2\nmicro_batch_size: 1\nliger_rope: true\nliger_rms_norm: false\nliger_fused_linear_cross_entropy: true\n' | file recipe.yaml; of $T/recipe.yaml
 # what an optimizer on the host is copied from
 printf '{"bf16": {"enabled": true}, "train_micro_batch_size_per_gpu": 1, "zero_optimization": {"stage": 3, "offload_optimizer": {"device": "cpu", "pin_memory": false}}}' | file ds.json; of $T/ds.json --model llama3-8b --seq 4K | grep -A 2 pin_memory
+# GRPO of TRL: prompts and answers make the length; bytes of what is not modelled
+printf 'model_name_or_path: Qwen/Qwen3-4B\nmax_prompt_length: 1024\nmax_completion_length: 7168\nper_device_train_batch_size: 2\npacking: true\ngradient_checkpointing: true\nuse_vllm: true\nvllm_gpu_memory_utilization: 0.4\nbeta: 0.04\nuse_peft: true\ntemperature: 0.9\n' | file grpo.yaml; of $T/grpo.yaml
+# Megatron's loss: its own, its fused kernel, TransformerEngine's, which the fusion switches on
+loss() { of "pretrain_gpt.py --num-layers 32 --hidden-size 4096 --num-attention-heads 32 --seq-length 8192 --max-position-embeddings 8192 --micro-batch-size 1 --global-batch-size 16 --vocab-size 32000 --bf16 --attention-dropout 0 $*" | grep -E 'error|loss|fusion' || echo "none: $*"; }
+loss
+loss --cross-entropy-loss-fusion --cross-entropy-fusion-impl te
+loss --cross-entropy-fusion-impl te
+loss --cross-entropy-loss-fusion --cross-entropy-fusion-impl linear
+loss --cross-entropy-loss-fusion --cross-entropy-fusion-impl tee
+loss --context-parallel-size 2
+loss --context-parallel-size 2 --cross-entropy-loss-fusion --cross-entropy-fusion-impl te
+# compilers: DeepCompile, and Accelerate's
+printf 'base_model: Qwen/Qwen3-4B\nsequence_len: 4096\nmicro_batch_size: 1\npretraining_sample_concatenation: true\ndeepspeed: deepspeed_configs/zero3.json\ndeepcompile: true\nchunked_cross_entropy: true\nchunked_cross_entropy_num_chunks: 12\n' | file recipe.yaml; of $T/recipe.yaml
+for backend in inductor no aot_eager; do of "accelerate launch --num_processes 4 --use_fsdp --dynamo_backend $backend sft.py --model_name_or_path Qwen/Qwen3-4B --per_device_train_batch_size 1 --max_length 4096 --packing true --gradient_checkpointing true" | grep -E 'kernels|compiler|error' || echo "none: $backend"; done
+# tensor ranks of DeepSpeed keep all tokens
+printf '{"bf16": {"enabled": true}, "train_micro_batch_size_per_gpu": 1, "zero_optimization": {"stage": 1}, "tensor_parallel": {"autotp_size": 2}, "compile": {"deepcompile": true}}' | file ds.json; of $T/ds.json --model llama3-8b --seq 4K

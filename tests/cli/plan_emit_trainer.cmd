@@ -11,7 +11,7 @@ back axolotl --strategy local --weights zero1 --checkpoint offload --loss chunke
 back llama-factory --strategy local --weights zero2 --optimizer host --kernels compiled --loss compiled
 back llama-factory --strategy local --weights zero2 --states bf16 --kernels liger --loss fused
 back trl --strategy ring --cp 2 --weights hsdp --shard 4 --rotate all-to-all
-back trl --strategy megatron-sp --tp 2 --weights zero3 --batch 8 --micro-batch 2
+back trl --strategy megatron-sp --tp 2 --tensor-plan replicated --weights zero3 --batch 8 --micro-batch 2
 back trl --strategy local --weights zero3 --optimizer host --attention fa3
 back axolotl --strategy ulysses --pp 2 --batch 8 --optimizer host
 back llama-factory --strategy ring --cp 8 --weights zero1 --loss te

@@ -79,6 +79,7 @@ static const char mine[] =
           "count_of_pieces,sets,--ffn-chunks,,,,\n"
           "kind,sets,attention,flash*=flash_attention_2 odd=?,an odd kernel,,\n"
           "noise,unmodelled,,0.0 0,noise on the embeddings,,\n"
+          "engine,unmodelled,,,its share{share} and weights{2P} {of a GPU}{,,\n"
           "log*,ignored,,,,,\n"
           "log_twice,unmodelled,,,a pass over the parameters,,\n"
           ",unset,checkpoints,true,layers are recomputed,,\n";
@@ -110,6 +111,12 @@ static const struct {
     {"my_length: 1\nnoise: 0.0", "ignored: noise", false},
     {"my_length: 1\nnoise: 5", "not modelled: noise on the embeddings", false},
     {"my_length: 1\nlog_every: 5", "ignored: log*", false},
+    {"my_length: 1\nengine: 0.5", "its share (40.0 GiB of 80.0 GiB) and weights {of a GPU}{",
+     false},
+    {"my_length: 1\nengine: 5", "its share and weights {of a GPU}{", false},
+    {"my_length: 1\nengine: some", "its share and weights {of a GPU}{", false},
+    {"my_length: 1\nengine: 0.25\nmy_model: Qwen/Qwen3-8B",
+     "its share (20.0 GiB of 80.0 GiB) and weights (15.3 GiB) {of a GPU}{", false},
     {"my_length: 1\nlog_twice: 5", "not modelled: a pass over the parameters", false},
     {"my_length: 1\nmy_lenght: 5", "unknown: my_lenght", false},
     {"my_length: 1\nmax_length: 5", "unknown: max_length", false},
@@ -129,7 +136,8 @@ static void put_said(struct text *out, const struct launch_tables *tables, const
     struct diag diag = {0};
     enum status status = launch_read_text(&launch, "mine.yaml", settings, strlen(settings), &diag);
     if (status == STATUS_OK)
-        status = launch_options(&launch, (struct launch_given){.gpus = 8}, &diag);
+        status = launch_options(&launch, (struct launch_given){.gpus = 8, .gpu_bytes = 80 * 0x1p30},
+                                &diag);
     for (size_t i = 0; i < launch.options; i++)
         text_printf(out, "--%s %s\n", launch.option[i].name,
                     launch.option[i].value == NULL ? "" : launch.option[i].value);

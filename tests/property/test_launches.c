@@ -85,6 +85,8 @@ static void fill_request(struct request *r, struct check_random *random, enum fr
     r->rotate = (int)any(random, 0, ROTATION_COUNT - 1);
     r->stage_placement = (int)any(random, 0, STAGE_PLACEMENT_COUNT - 1);
     r->kernels = any(random, 0, 1) ? KERNELS_COMPILED : KERNELS_PROFILE;
+    if (framework == FRAMEWORK_MEGATRON && any(random, 0, 1))
+        r->loss = any(random, 0, 1) ? LOSS_TE : LOSS_MEGATRON;
     if (r->pp > 1 && any(random, 0, 1))
         r->pipeline = (int)any(random, CHOICE_PIPELINE_GPIPE, CHOICE_PIPELINE_ZB_V);
     if (r->pipeline == CHOICE_PIPELINE_INTERLEAVED)
@@ -117,6 +119,7 @@ static void fill_trainer(struct request *r, struct check_random *random)
     r->attention_impl = impls[any(random, 0, 3)];
     r->dropout = DROPOUT_MODEL;
     r->ring_layout = (int)any(random, 0, RING_CONTIGUOUS);
+    r->tensor_plan = any(random, 0, 3) > 0 ? TENSOR_PLAN_REPLICATED : TENSOR_PLAN_PROFILE;
     r->kernels = (int)any(random, 0, KERNELS_COUNT - 1);
     r->loss = losses[any(random, 0, 5)];
     r->loss = r->kernels == KERNELS_COMPILED ? LOSS_COMPILED : r->loss;
