@@ -84,16 +84,26 @@ static bool is_folder(const char *path)
     return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
 }
 
-/* Reads the points of an argument "FILE" or "all_reduce_perf:FILE"; a recording is kept for later. */
+/* Returns the length of the name of a NCCL test before a ':' in "all_reduce_perf:FILE"; 0: the argument has none. */
+static size_t test_name_length(const char *argument)
+{
+    static const char suffix[] = "_perf";
+    const char *colon = strchr(argument, ':');
+    const size_t length = colon ? (size_t)(colon - argument) : 0, tail = sizeof suffix - 1;
+    return length > tail && memcmp(colon - tail, suffix, tail) == 0 ? length : 0;
+}
+
+/* Reads an argument "FILE" or "all_reduce_perf:FILE", which is one of: a folder or a file of recorded steps, which is
+ * kept until all points are read; what a NCCL test printed, whose name is given or stands in the file; points. */
 static enum status read_file(struct session *s, const char *argument, int64_t min_bytes,
                              struct diag *diag)
 {
     struct fitted *fitted = &s->fitted;
-    const char *colon = strchr(argument, ':'), *path = argument, *test = NULL;
-    size_t size = colon ? (size_t)(colon - argument) : 0;
-    if (size > 5 && memcmp(colon - 5, "_perf", 5) == 0) {
-        test = arena_text(&fitted->arena, argument, size);
-        path = colon + 1;
+    const char *path = argument, *test = NULL;
+    const size_t length = test_name_length(argument);
+    if (length > 0) {
+        test = arena_text(&fitted->arena, argument, length);
+        path = argument + length + 1;
     }
     if (test == NULL && is_folder(path)) {
         recorded_add(&s->recorded, path);
@@ -174,28 +184,39 @@ static enum status check_name(const struct options *options, struct diag *diag)
                       "is no UTF-8, which a device's name in a JSON file has to be");
 }
 
-/* Checks, before anything is fitted, that --cluster and --cluster-out are given together and that the cluster can be
- * loaded, and notes the properties of the cluster on which a fit of its links depends. */
-static enum status check_cluster(struct session *s, struct diag *diag)
+/* Checks the options that name files to write. --cluster-out needs --cluster, on which the new file builds. Points need
+ * no --cluster for anything else; recordings are predicted on it. */
+static enum status check_outputs(const struct session *s, struct diag *diag)
 {
-    struct fitted *fitted = &s->fitted;
     const char *base = options_text(s->options, "cluster");
-    bool out = options_given(s->options, "cluster-out");
-    struct cluster cluster;
-    if (out ? base == NULL : base != NULL && s->recorded.count == 0)
-        return diag_error(diag, (struct loc){.name = base ? "--cluster" : "--cluster-out"},
-                          STATUS_BAD_INPUT, "--cluster and --cluster-out go together");
-    if (options_given(s->options, "o") && !fitted->has_device && fitted->has_links)
+    const bool out = options_given(s->options, "cluster-out");
+    const bool has_recordings = s->recorded.count > 0;
+    if (out && base == NULL)
+        return diag_error(diag, (struct loc){.name = "--cluster-out"}, STATUS_BAD_INPUT,
+                          "--cluster and --cluster-out go together");
+    if (!out && base != NULL && !has_recordings)
+        return diag_error(diag, (struct loc){.name = "--cluster"}, STATUS_BAD_INPUT,
+                          "--cluster and --cluster-out go together");
+    if (options_given(s->options, "o") && !s->fitted.has_device && s->fitted.has_links)
         return diag_error(diag, (struct loc){.name = "-o"}, STATUS_BAD_INPUT,
                           "no point measures a device, only links, which belong into a cluster "
                           "file (--cluster-out)");
-    if (base == NULL)
-        return STATUS_OK;
     if (out && strstr(base, ".json:") != NULL)
         return diag_error(diag, (struct loc){.name = "--cluster"}, STATUS_BAD_INPUT,
                           "'%s' is a file with numbers after it, on which no other file can build; "
                           "write the numbers into the file",
                           base);
+    return STATUS_OK;
+}
+
+/* Loads the cluster of --cluster, if it is given, for the property on which a fit of its links depends. */
+static enum status read_cluster(struct session *s, struct diag *diag)
+{
+    struct fitted *fitted = &s->fitted;
+    const char *base = options_text(s->options, "cluster");
+    struct cluster cluster;
+    if (base == NULL)
+        return STATUS_OK;
     size_t before = diag->size;
     enum status status = cluster_load(&cluster, &fitted->arena, base, diag);
     diag_place(diag, before, "--cluster");
@@ -232,30 +253,38 @@ static void print_report(struct session *s, struct text *out)
     fitted_report(fitted, out);
 }
 
+/* Prints the fits and writes the files. */
+static enum status print_and_write(struct session *s, struct diag *diag)
+{
+    struct text report = {0};
+    print_report(s, &report);
+    enum status status = command_print(&report, diag);
+    if (status == STATUS_OK)
+        status = write_files(&s->fitted, s->options, diag);
+    text_release(&report);
+    return status;
+}
+
 enum status cmd_calibrate(const struct options *options, struct diag *diag)
 {
     struct session session = {.options = options};
-    struct text report = {0};
     enum status status = check_name(options, diag);
     if (status == STATUS_OK)
         status = read_all(&session, diag);
     if (status == STATUS_OK)
-        status = check_cluster(&session, diag);
+        status = check_outputs(&session, diag);
+    if (status == STATUS_OK)
+        status = read_cluster(&session, diag);
     const char *base = options_text(options, "base");
     if (base == NULL && session.recorded.count > 0)
         base = recorded_base(&session.recorded);
     if (status == STATUS_OK)
         status = fitted_make(&session.fitted, base, options_given(options, "cluster-out"),
                              options->argument[0], diag);
-    if (status == STATUS_OK || status == STATUS_NO) {
-        print_report(&session, &report);
-        enum status printed = command_print(&report, diag);
-        enum status written = printed;
-        if (written == STATUS_OK)
-            written = write_files(&session.fitted, options, diag);
+    if (status == STATUS_OK || status == STATUS_NO) { /* STATUS_NO: a fit was refused */
+        enum status written = print_and_write(&session, diag);
         status = written == STATUS_OK ? status : written;
     }
-    text_release(&report);
     fitted_release(&session.fitted);
     recorded_release(&session.recorded);
     return status;

@@ -28,31 +28,62 @@ static double clamped_sum(double first, double step, double n, double top)
     return count * first + step * (from + to - 1) * count / 2 + (n - to) * top;
 }
 
-/* Row i of `rows` sees columns j <= i + offset, and j > i + offset - window when windowed. */
-struct slant {
+/* The pairs that a mask leaves form a band of the score matrix: row i of `rows` sees columns j <= i + offset and, if
+ * windowed, j > i + offset - window. A block owns `tile` rows, and loops over the columns that any of them sees, in
+ * whole steps. With 12 rows, 6 columns, offset -2, window 3, tile 2 and step 2, where x is a pair that is seen:
+ *
+ *     column     0 1 2 3 4 5
+ *     block 0    . . . . . .    1 block before the band (unseeing_before)
+ *                . . . . . .
+ *     block 1    x . . . . .    loops over columns 0 and 1
+ *                x x . . . .
+ *     block 2    x x x . . .    loops over columns 0 to 3
+ *                . x x x . .
+ *     block 3    . . x x x .    loops over columns 2 to 5; the window hides columns 0 and 1 from it
+ *                . . . x x x
+ *     block 4    . . . . x x    loops over columns 4 and 5
+ *                . . . . . x
+ *     block 5    . . . . . .    1 block after the band (unseeing_after)
+ *                . . . . . .
+ *
+ * The 4 blocks that see anything loop over 12 columns. The upper edge of the band crosses blocks 1 to 3. */
+struct mask_band {
     double rows, columns, offset, window;
     bool causal, windowed;
 };
 
-/* In the backward, a block owns keys. Counted from the end of both sides, query i' sees key j' iff i' <= j' + offset
- * + q - kv: this is the forward's form with the sides exchanged. Blocks then start from that end, so the keys are
- * rounded up to whole blocks. */
-static struct slant slant_of(enum work_kind kind, const struct attention_piece *piece, bool causal,
-                             double tile)
+/* In the backward a block owns keys, so keys are the rows. With queries and keys counted from the end, i' = q - 1 - i
+ * and j' = kv - 1 - j, the condition j <= i + offset is i' <= j' + offset + q - kv: the same form with the sides
+ * exchanged. Blocks are counted from the first key, so keys are padded to whole blocks after the last one; this adds
+ * rows - kv to j', and offset + q - rows is the new offset. */
+static struct mask_band band_of(enum work_kind kind, const struct attention_piece *piece,
+                                bool causal, double tile)
 {
     double q = (double)piece->q, kv = (double)piece->kv;
-    struct slant slant = {.rows = q,
-                          .columns = kv,
-                          .offset = (double)piece->offset,
-                          .window = (double)piece->window,
-                          .causal = causal,
-                          .windowed = piece->window > 0};
+    struct mask_band band = {.rows = q,
+                             .columns = kv,
+                             .offset = (double)piece->offset,
+                             .window = (double)piece->window,
+                             .causal = causal,
+                             .windowed = piece->window > 0};
     if (kind == WORK_ATTENTION_BACKWARD) {
-        slant.rows = ceil(kv / tile) * tile;
-        slant.columns = q;
-        slant.offset += q - slant.rows;
+        band.rows = ceil(kv / tile) * tile;
+        band.columns = q;
+        band.offset += q - band.rows;
     }
-    return slant;
+    return band;
+}
+
+/* Takes from blocks of a causal band what a window hides: the columns before the first one that a block's first row
+ * sees. all: the columns in whole steps. */
+static void hide_by_window(struct blocks *blocks, const struct cost_attention *attention,
+                           const struct mask_band *band, double count, double all)
+{
+    double tile = attention->tile, step = attention->step;
+    double hidden = floor((band->offset - band->window + 1) / step) * step; /* from block 0 */
+    blocks->columns -= clamped_sum(hidden, tile, count, all);
+    blocks->shortest -= clamp(hidden, 0, all);
+    blocks->longest = fmin(blocks->longest, ceil((band->window + tile) / step) * step);
 }
 
 /* Returns the blocks of one head for one piece. Rounding to whole steps is exact when a tile is whole steps. */
@@ -60,35 +91,32 @@ static struct blocks blocks_of(const struct cost_attention *attention, enum work
                                const struct attention_piece *piece, bool causal)
 {
     double tile = attention->tile, step = attention->step;
-    struct slant slant = slant_of(kind, piece, causal, tile);
-    double count = ceil(slant.rows / tile), all = ceil(slant.columns / step) * step;
-    if (!slant.causal || slant.rows == 0)
+    struct mask_band band = band_of(kind, piece, causal, tile);
+    double count = ceil(band.rows / tile), all = ceil(band.columns / step) * step;
+    if (!band.causal || band.rows == 0)
         return (struct blocks){count, count * all, all, all};
     if (attention_piece_pairs(piece) == 0)
         return (struct blocks){0};
 
-    /* Block t loops up to the last column that its last row sees ... */
-    double first_end = ceil((slant.offset + fmin(tile, slant.rows)) / step) * step;
-    double last_end = ceil((slant.offset + slant.rows) / step) * step;
-    double columns = clamped_sum(first_end, tile, count - 1, all) + clamp(last_end, 0, all);
-    struct blocks blocks = {.longest = clamp(last_end, 0, all),
+    /* Without a window a block loops from column 0 to the last column that its last row sees. */
+    double first_end = ceil((band.offset + fmin(tile, band.rows)) / step) * step;
+    double last_end = ceil((band.offset + band.rows) / step) * step;
+    struct blocks blocks = {.columns = clamped_sum(first_end, tile, count - 1, all) +
+                                       clamp(last_end, 0, all),
+                            .longest = clamp(last_end, 0, all),
                             .shortest = clamp(first_end, 0, all)};
-    /* ... from the first that its first row sees. */
-    double before = clamp(ceil(-slant.offset / tile), 0, count),
-           behind = 0;    /* blocks that see nothing */
-    if (slant.windowed) { /* blocks at the end may be past every column */
-        double seeing = ceil((slant.columns - slant.offset + slant.window - 1) / tile);
-        behind = clamp(count - seeing, 0, count - before);
-        double hidden = floor((slant.offset - slant.window + 1) / step) * step;
-        columns -= clamped_sum(hidden, tile, count, all);
-        blocks.shortest -= clamp(hidden, 0, all);
-        blocks.longest = fmin(blocks.longest, ceil((slant.window + tile) / step) * step);
+    double unseeing_before = clamp(ceil(-band.offset / tile), 0, count), unseeing_after = 0;
+    if (band.windowed) {
+        double end = ceil((band.columns - band.offset + band.window - 1) / tile);
+        unseeing_after = clamp(count - end, 0, count - unseeing_before);
+        hide_by_window(&blocks, attention, &band, count, all);
     }
-    /* The slant crosses blocks whose first row does not see every column. */
-    double crossed = clamp(ceil((slant.columns - 1 - slant.offset) / tile), 0, count) - before;
-    columns += fmax(crossed, 0) * tile * MASKED_EXTRA * (slant.windowed ? 2 : 1);
-    blocks.count = count - before - behind;
-    blocks.columns = fmax(columns, 0);
+    /* The edge of the band crosses the blocks whose first row does not see every column; a window has a second edge. */
+    double end = clamp(ceil((band.columns - 1 - band.offset) / tile), 0, count);
+    double crossed = fmax(end - unseeing_before, 0);
+    blocks.columns += crossed * tile * MASKED_EXTRA * (band.windowed ? 2 : 1);
+    blocks.count = count - unseeing_before - unseeing_after;
+    blocks.columns = fmax(blocks.columns, 0);
     blocks.shortest = clamp(blocks.shortest, 0, blocks.longest);
     return blocks;
 }
@@ -143,13 +171,13 @@ static double blocks_s(const struct device_cost *cost, const struct cost_attenti
 
 bool cost_attention_find(const struct device_cost *cost, enum attention_impl impl,
                          const struct work *work, const struct cost_attention **attention,
-                         size_t *dim)
+                         size_t *row)
 {
     enum attention_direction pass =
         work->kind == WORK_ATTENTION ? ATTENTION_FORWARD_PASS : ATTENTION_BACKWARD_PASS;
     *attention = &cost->attention[impl][pass];
-    for (*dim = 0; *dim < (*attention)->dims; ++*dim) {
-        if ((*attention)->dim[*dim] >= work->attention.dim)
+    for (*row = 0; *row < (*attention)->dims; ++*row) {
+        if ((*attention)->dim[*row] >= work->attention.dim)
             return true;
     }
     return false;

@@ -165,8 +165,8 @@ static bool switch_of(struct reader *r, const char *keys, bool otherwise)
     return value;
 }
 
-/* Reads the list of layers at a key; absent or empty: it has no members. */
-static void list_of(struct reader *r, const char *key, struct json_node *list)
+/* Reads the list of layers at a key; *list has no members if the key is absent. */
+static void read_layer_list(struct reader *r, const char *key, struct json_node *list)
 {
     *list = (struct json_node){0};
     if (r->status == STATUS_OK && json_find(r->root, key).value != NULL)
@@ -179,8 +179,8 @@ static void list_of(struct reader *r, const char *key, struct json_node *list)
 static int64_t sparse_layers(struct reader *r, const struct proxy_family *f, int64_t layers)
 {
     struct json_node sparse, dense;
-    list_of(r, "moe_layers", &sparse);
-    list_of(r, "mlp_only_layers", &dense);
+    read_layer_list(r, "moe_layers", &sparse);
+    read_layer_list(r, "mlp_only_layers", &dense);
     const int64_t first = size_of(r, "first_k_dense_replace", f->dense_first);
     int64_t period =
         size_of(r, "decoder_sparse_step|expert_layer_period|interleave_moe_layer_step", f->period);

@@ -127,7 +127,7 @@ static void put_estimates(struct text *out, const struct spreads *spreads)
                     100 * most);
 }
 
-/* At most so many features are named. */
+/* The largest number of unmeasured features that a line names. */
 enum { NAMED_FEATURES = 3 };
 
 void intervals_put_unmeasured(struct text *out, const struct intervals *intervals,

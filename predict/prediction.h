@@ -1,8 +1,9 @@
 /* predict/prediction.h: one configuration, or one schedule from a file, predicted on a cluster.
  *
- * Memory follows from the schedule, and is cheap; times take a simulation. Which of the three memory figures decides
- * depends on who would run the schedule: with a framework's profile it is `reserved`; with the profile `ideal`, and
- * for schedules from files, it is `arena` plus the process' context. docs/commands.md says more. */
+ * Memory follows from the schedule, and is cheap; times take a simulation. A prediction has three figures of a device's
+ * memory: the live bytes at their peak, the arena into which buffers were planned, and `reserved`, which a framework's
+ * allocator would take. The verdict uses `reserved` with a framework's profile; with the profile `ideal`, and for
+ * schedules from files, it uses `arena` plus the process' context. docs/commands.md says more. */
 #ifndef PREDICT_PREDICTION_H
 #define PREDICT_PREDICTION_H
 
@@ -27,52 +28,63 @@
 struct prediction_question {
     const struct setup *setup;
     const struct request *request; /* NULL: the setup's */
+
+    /* ---- what is built and simulated ---- */
     bool exact; /* simulate every rank and every flow (struct sim_options), and the whole list */
     bool whole; /* build the whole list, not a short list that represents it */
+    int64_t layers; /* that many layers instead of the model's; 0: its own */
+    /* Index of the first short list length to try. The prediction of a similar step has it in its short_list_length. */
+    size_t short_list_length;
+    double slow_factor; /* as in struct sim_options; the question has to be exact */
+    uint32_t slow_rank;
+
+    /* ---- what is left out to save time ---- */
     bool step_only;   /* only the seconds of the step: memory, arenas and causes are left out */
     bool skip_causes; /* CAUSE_DOCUMENTS is not separated, which saves a second simulation */
     /* Arenas that do not affect the verdict are not planned, which saves half of the time, and have 0 bytes. */
     bool skip_arenas;
-    int64_t layers; /* that many layers instead of the model's; 0: its own */
-    /* Index of the first short list length to try. The prediction of a similar step has it in its short_list_length. */
-    size_t short_list_length;
     /* A rate in tokens/s/GPU. If even a step as short as its bound has no higher rate, its memory is not judged:
      * prediction.slower is set, and tokens_per_s_gpu is the rate at the bound. 0: memory is judged in any case. */
     double to_exceed;
-    double slow_factor; /* as in struct sim_options; the question has to be exact */
-    uint32_t slow_rank;
 };
 
 /* All-zero is empty. Borrows the setup and the request of its question. */
 struct prediction {
-    struct prediction_question question; /* what was asked; its setup stands below, too */
-    const struct setup *setup;
+    /* ---- the question and its choices ---- */
+    struct prediction_question question;
+    const struct setup *setup;     /* question.setup */
     bool has_choices;              /* false: the schedule came from a file */
-    struct resolved resolved;      /* the question's request; empty for a file's schedule */
-    struct choices choices;        /* of the step that is predicted: of `layers` layers */
-    const struct profile *profile; /* whose times count; NULL: a file's, and none was given */
-    struct transformer fewer; /* the model with the question's layers, which the choices borrow */
-    size_t short_list_length; /* index of the short list length that ir has */
-    bool slower;              /* see to_exceed */
+    struct resolved resolved;      /* the resolved request; empty for a file's schedule */
+    struct choices choices;        /* of the step that is predicted, which has question.layers */
+    const struct profile *profile; /* the one whose times count; NULL: none (a file's schedule) */
+    struct transformer fewer; /* the model with question.layers layers, which the choices borrow */
+
+    /* ---- the schedule and its memory ---- */
     struct ir ir;
+    size_t short_list_length; /* index of the short list length that ir has */
     struct reserved reserved;
     struct verdict verdict;
+    bool slower; /* the memory was not judged: see question.to_exceed */
 
+    /* ---- times, once simulated ---- */
     bool simulated;
     struct sim_result sim;
     struct waterfall waterfall;        /* of rank 0 */
-    struct stages stages;              /* of a pipeline; none without */
+    struct stages stages;              /* of a pipeline; empty without one */
     struct document_lateness lateness; /* of packed documents */
     double tokens_per_s_gpu;
-    bool checkpoints_cost_host; /* the profile's host_per_checkpoint_s is in the times */
-    struct text extrapolated;   /* why, of the shape that takes longest; empty: nothing is */
+    double jitter_s; /* seconds that measured jitter adds; the step's time contains them */
+    bool checkpoints_cost_host; /* the times contain the profile's host_per_checkpoint_s */
+
+    /* ---- how far the step is from what was measured ---- */
+    /* why the cost of a shape is extrapolated, for the shape that takes longest; empty: no cost is */
+    struct text extrapolated;
     uint32_t extrapolated_shapes;
-    double extrapolated_share; /* of the compute time of rank 0 */
-    bool beyond_compared;      /* more ranks than any step of the strategy was compared on: */
-    int64_t compared_ranks;    /* that many ranks; 0: no step was compared */
-    double jitter_s;           /* what measured jitter adds to the step; contained in it */
-    struct spreads
-        spreads; /* as spreads_find() fills them, which a caller that shows intervals calls */
+    double extrapolated_share; /* their share of the compute time of rank 0 */
+    bool beyond_compared;      /* the step has more ranks than compared_ranks */
+    /* the most ranks on which a step of the strategy was compared with a measured one; 0: none was */
+    int64_t compared_ranks;
+    struct spreads spreads; /* empty until a caller that shows intervals calls spreads_find() */
 };
 
 void prediction_release(struct prediction *prediction);

@@ -261,7 +261,7 @@ double prediction_bound_s(const struct prediction *p)
     bool waits =
         p->has_choices && pipeline_is_plain(&p->choices) && p->ir.role_count == p->choices.pp;
     /* exact steps are bounded by it too: even ranks work as the last of a ring does */
-    uint8_t *even = uniform_guards(&p->ir, p->setup->even_above);
+    uint8_t *even = uniform_mark_guards(&p->ir, p->setup->even_above);
     shape_costs_make(&costs, p);
     for (uint32_t r = 0; r < p->ir.role_count; r++) {
         struct bound bound = bound_of_role(p, &costs, even, r);
@@ -279,7 +279,7 @@ double prediction_bound_s(const struct prediction *p)
 struct prediction_sums prediction_sums(const struct prediction *p)
 {
     struct shape_costs costs = {0};
-    uint8_t *even = uniform_guards(&p->ir, p->setup->even_above);
+    uint8_t *even = uniform_mark_guards(&p->ir, p->setup->even_above);
     shape_costs_make(&costs, p);
     struct bound bound = bound_of_role(p, &costs, even, 0);
     shape_costs_release(&costs);

@@ -78,7 +78,7 @@ static enum status choose_simulation(struct spread_trial *trial, const struct pr
     trial->even_above = p->setup->even_above;
     if (p->question.slow_factor != 0) /* every rank is simulated */
         return STATUS_OK;
-    uint8_t *even = uniform_guards(&p->ir, EVEN_ABOVE_MIN);
+    uint8_t *even = uniform_mark_guards(&p->ir, EVEN_ABOVE_MIN);
     bool makes_even = uniform_ranks(&p->ir, even) > 0 && p->sim.uniform_ranks == 0;
     free(even);
     if (!makes_even)

@@ -87,7 +87,7 @@ enum status sim_run(const struct ir *ir, const struct cluster *cluster,
                     const char *name, struct sim_result *result, struct diag *diag)
 {
     result->uniform_guards =
-        uniform_guards(ir, options->exact ? UNIFORM_NEVER : options->even_above);
+        uniform_mark_guards(ir, options->exact ? UNIFORM_NEVER : options->even_above);
     result->uniform_ranks = uniform_ranks(ir, result->uniform_guards);
     struct child_run run;
     enum status status =

@@ -7,41 +7,48 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The columns of the file; a comparison appends the last RESULT_COLUMNS. */
+/* The columns that a comparison appends to those of the file: a column's name, and the call that appends its value in
+ * the result *r to `out`. */
+#define RESULT_COLUMNS(X)                                                                          \
+    X("predicted", put_predicted(out, r))                                                          \
+    X("predicted_step_s", put_number(out, r->step_s))                                              \
+    X("relative_error", put_number(out, r->error))                                                 \
+    X("predicted_peak_bytes", put_bytes(out, r->peak_bytes))                                       \
+    X("predicted_reserved_bytes", put_bytes(out, r->reserved_bytes))                               \
+    X("memory_error", put_number(out, r->memory_error))                                            \
+    X("status", measurement_put_status(out, r->outcome, r->why))
+
 static const char *const column_names[] = {
 #define COLUMN(symbol, name) name,
     EXTERNAL_COLUMNS(COLUMN)
 #undef COLUMN
-        "predicted",
-    "predicted_step_s",
-    "relative_error",
-    "predicted_peak_bytes",
-    "predicted_reserved_bytes",
-    "memory_error",
-    "status",
+#define COLUMN(name, put) name,
+        RESULT_COLUMNS(COLUMN)
+#undef COLUMN
 };
-enum { RESULT_COLUMNS = 7 };
-_Static_assert(ARRAY_LEN(column_names) == EXTERNAL_COLUMN_COUNT + RESULT_COLUMNS,
-               "one name for each column");
+enum { RESULT_COLUMN_COUNT = ARRAY_LEN(column_names) - EXTERNAL_COLUMN_COUNT };
 
 /* Columns that a file must have, and in which no row may be empty. */
 static const bool needed[ARRAY_LEN(column_names)] = {
     [EXTERNAL_ID] = true,  [EXTERNAL_SOURCE] = true, [EXTERNAL_FRAMEWORK] = true,
     [EXTERNAL_GPU] = true, [EXTERNAL_METRIC] = true, [EXTERNAL_ARGS] = true,
 };
-static const struct record_columns columns = {column_names, ARRAY_LEN(column_names), RESULT_COLUMNS,
-                                              .by_name = true, .needed = needed};
+static const struct record_columns columns = {
+    column_names, ARRAY_LEN(column_names), RESULT_COLUMN_COUNT, .by_name = true, .needed = needed};
 
+/* The metrics of column second_metric. Column metric has those of traces/measurements.h. */
 static const struct {
     const char *name;
-    double scale;
+    double scale; /* from the file's unit to SI units */
 } metrics[EXTERNAL_METRIC_COUNT] = {[EXTERNAL_NO_METRIC] = {"", 0},
 #define METRIC(symbol, name, scale) [EXTERNAL_METRIC_##symbol] = {name, scale},
                                     EXTERNAL_METRICS(METRIC)
 #undef METRIC
 };
 
-static const char yes[] = "yes", least[] = "least"; /* in columns as_run and counts */
+/* The words of columns: as_run and counts may be "yes"; counts of max_seq_len may be "least", for a length that fits,
+ * though longer ones may fit too. */
+static const char yes[] = "yes", least[] = "least";
 
 void external_release(struct external_runs *runs)
 {
@@ -167,18 +174,19 @@ static enum status read_figure(const struct record *record, struct external_run 
     row->is_number = parse_double(field, size, &row->value) && isfinite(row->value);
     if (!row->is_number)
         row->value = 0;
+    const char *expected = NULL; /* what the value should be; NULL: it is right */
     if (info->score == SCORE_VERDICT && !is_word)
-        return records_expected(record, &columns, EXTERNAL_VALUE, "'OOM'", diag);
-    if (info->score == SCORE_NONE && size > 0)
-        return records_expected(record, &columns, EXTERNAL_VALUE, "nothing", diag);
-    if (info->score == SCORE_LENGTH && !is_word && !(row->is_number && row->value > 0))
-        return records_expected(record, &columns, EXTERNAL_VALUE,
-                                "a length or 'model does not fit'", diag);
-    if (info->score == SCORE_RELATIVE && !(row->is_number && row->value >= 0))
-        return records_expected(record, &columns, EXTERNAL_VALUE, "a number that is not negative",
-                                diag);
-    if (info->quantity == QUANTITY_FRACTION && row->value > 1)
-        return records_expected(record, &columns, EXTERNAL_VALUE, "a fraction from 0 to 1", diag);
+        expected = "'OOM'";
+    else if (info->score == SCORE_NONE && size > 0)
+        expected = "nothing";
+    else if (info->score == SCORE_LENGTH && !is_word && !(row->is_number && row->value > 0))
+        expected = "a length or 'model does not fit'";
+    else if (info->score == SCORE_RELATIVE && !(row->is_number && row->value >= 0))
+        expected = "a number that is not negative";
+    else if (info->quantity == QUANTITY_FRACTION && row->value > 1)
+        expected = "a fraction from 0 to 1";
+    if (expected != NULL)
+        return records_expected(record, &columns, EXTERNAL_VALUE, expected, diag);
     struct text right = {0};
     enum status status = STATUS_OK;
     if (!measurement_find_unit(row->metric, record->field[EXTERNAL_UNIT], &row->scale, &right))
@@ -189,8 +197,8 @@ static enum status read_figure(const struct record *record, struct external_run 
     return status;
 }
 
-/* Reads the counts of a row, which a training step must have. */
-static enum status read_counts(const struct record *record, struct external_run *row,
+/* Reads the counts of a row. A training step must have GPUs, length and batches; degrees may always be absent. */
+static enum status read_counts(const struct record *record, struct external_run *row, bool is_step,
                                struct diag *diag)
 {
     static const enum external_column degrees[] = {EXTERNAL_TP, EXTERNAL_CP, EXTERNAL_PP,
@@ -204,8 +212,8 @@ static enum status read_counts(const struct record *record, struct external_run 
                   {EXTERNAL_GLOBAL_BATCH, &row->global_batch}};
     enum status status = STATUS_OK;
     for (size_t i = 0; status == STATUS_OK && i < ARRAY_LEN(counts); i++)
-        status = records_read_count(record, &columns, counts[i].column, row->step_s == 0,
-                                    counts[i].value, diag);
+        status =
+            records_read_count(record, &columns, counts[i].column, !is_step, counts[i].value, diag);
     for (size_t i = 0; status == STATUS_OK && i < ARRAY_LEN(degrees); i++) {
         int64_t degree;
         status = records_read_count(record, &columns, degrees[i], true, &degree, diag);
@@ -232,6 +240,21 @@ static enum status check_step(const struct record *record, const struct external
                : records_expected(record, &columns, EXTERNAL_VALUE, "a number above 0", diag);
 }
 
+/* Checks the columns that depend on the metric. */
+static enum status check_metric(const struct record *record, const struct external_run *row,
+                                struct diag *diag)
+{
+    const bool is_speedup = row->metric == METRIC_SPEEDUP;
+    if (row->is_least && row->metric != METRIC_MAX_SEQ_LEN)
+        return records_field_error(record, column_names[EXTERNAL_COUNTS], diag,
+                                   "'least' is for max_seq_len only");
+    if (is_speedup != (record->size[EXTERNAL_AGAINST] > 0))
+        return records_field_error(record, column_names[EXTERNAL_AGAINST], diag,
+                                   is_speedup ? "is empty, and metric is speedup"
+                                              : "is for metric speedup only");
+    return STATUS_OK;
+}
+
 static enum status read_row(void *context, const struct record *record, struct diag *diag)
 {
     struct external_runs *runs = context;
@@ -244,24 +267,19 @@ static enum status read_row(void *context, const struct record *record, struct d
     if (record->size[EXTERNAL_STEP_S] > 0)
         status = read_number(record, EXTERNAL_STEP_S, &row.step_s, diag);
     if (status == STATUS_OK)
-        status = read_counts(record, &row, diag);
+        status = read_counts(record, &row, row.step_s > 0, diag);
     if (status == STATUS_OK)
         status = read_figure(record, &row, diag);
     if (status == STATUS_OK && row.step_s > 0)
         status = check_step(record, &row, diag);
     if (status == STATUS_OK)
         status = read_second(record, &row, diag);
-    if (status != STATUS_OK)
-        return status;
     row.is_least = strcmp(counts, least) == 0;
     row.counts = counts[0] == '\0' || strcmp(counts, yes) == 0 || row.is_least;
-    if (row.is_least && row.metric != METRIC_MAX_SEQ_LEN)
-        return records_field_error(record, column_names[EXTERNAL_COUNTS], diag,
-                                   "'least' is for max_seq_len only");
-    if ((row.metric == METRIC_SPEEDUP) != (record->size[EXTERNAL_AGAINST] > 0))
-        return records_field_error(record, column_names[EXTERNAL_AGAINST], diag,
-                                   row.metric == METRIC_SPEEDUP ? "is empty, and metric is speedup"
-                                                                : "is for metric speedup only");
+    if (status == STATUS_OK)
+        status = check_metric(record, &row, diag);
+    if (status != STATUS_OK)
+        return status;
     for (size_t i = 0; i < EXTERNAL_COLUMN_COUNT; i++)
         row.text[i] = arena_text(&runs->arena, record->field[i], record->size[i]);
     runs->row = heap_grow(runs->row, &runs->capacity, runs->count + 1, sizeof *runs->row);
@@ -320,21 +338,18 @@ enum status external_load(struct external_runs *runs, const char *path, struct d
 
 static void put_number(struct text *out, double value)
 {
-    text_putc(out, ',');
     if (isfinite(value))
         text_printf(out, "%.6g", value);
 }
 
 static void put_bytes(struct text *out, double bytes)
 {
-    text_putc(out, ',');
     if (isfinite(bytes))
         text_put_double(out, round(bytes));
 }
 
 static void put_predicted(struct text *out, const struct external_result *result)
 {
-    text_putc(out, ',');
     if (result->predicted_text != NULL)
         records_put_field(out, result->predicted_text);
     else if (isfinite(result->predicted)) /* lengths with all their digits */
@@ -368,14 +383,11 @@ void external_print(const struct external_runs *runs, const struct external_resu
     for (size_t row = 0; row < runs->count; row++) {
         const struct external_result *r = &result[row];
         records_put_fields(out, runs->row[row].text, EXTERNAL_COLUMN_COUNT);
-        put_predicted(out, r);
-        put_number(out, r->step_s);
-        put_number(out, r->error);
-        put_bytes(out, r->peak_bytes);
-        put_bytes(out, r->reserved_bytes);
-        put_number(out, r->memory_error);
-        text_putc(out, ',');
-        measurement_put_status(out, r->outcome, r->why);
+#define PUT(name, put)                                                                             \
+    text_putc(out, ',');                                                                           \
+    put;
+        RESULT_COLUMNS(PUT)
+#undef PUT
         text_putc(out, '\n');
     }
 }

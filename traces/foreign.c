@@ -1,4 +1,4 @@
-/* Classes of both sides, and steps as sequences. */
+/* Gives the rows of both traces kernel classes, and makes sequences of their steps, which traces/align.h aligns. */
 #include "traces/foreign.h"
 
 #include <math.h>
@@ -15,7 +15,6 @@ static int compare_rows(const void *left, const void *right)
     return a->row < b->row ? -1 : a->row > b->row;
 }
 
-/* Returns the rows of a rank; all one step unless by_step. */
 struct timed_row *foreign_order_rows(const struct trace *trace, uint32_t rank, bool by_step,
                                      size_t *count)
 {
@@ -40,6 +39,7 @@ static enum align_lane lane_of(enum kernel_class class)
 
 enum kernel_class foreign_class(const struct foreign *f, bool is_measured, uint32_t row)
 {
+    /* A recording's class is the label of its region; a prediction's follows from its kind of work. */
     enum kernel_class class = is_measured ? f->measured_class[f->measured->ops.region[row]]
                                           : f->predicted_class[f->predicted->ops.kind[row]];
     return class == CLASS_NORM && f->merge_norms ? CLASS_ELEMENTWISE : class;
@@ -110,18 +110,18 @@ enum status foreign_check_size(const struct foreign_step *step, const char *name
     return STATUS_OK;
 }
 
-/* Finds the predicted rank with which a recording is compared: its own rank, or the one that represents all. */
+/* Sets *chosen to the predicted rank with which a recording is compared: its own rank, or the only predicted one, which
+ * represents all. Fails if several ranks, but not the recording's, were predicted. */
 static enum status choose_rank(const struct trace *predicted, uint32_t rank, const char *name,
                                uint32_t *chosen, struct diag *diag)
 {
-    bool single = true;
+    bool single = true, found = false;
     for (size_t i = 0; i < predicted->ops.count; i++) {
-        *chosen = predicted->ops.rank[i];
-        if (*chosen == rank)
-            return STATUS_OK;
-        single &= *chosen == predicted->ops.rank[0];
+        found |= predicted->ops.rank[i] == rank;
+        single &= predicted->ops.rank[i] == predicted->ops.rank[0];
     }
-    if (single)
+    *chosen = found ? rank : predicted->ops.rank[0];
+    if (found || single)
         return STATUS_OK;
     return diag_error(
         diag, (struct loc){.name = name}, STATUS_BAD_INPUT,

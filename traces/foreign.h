@@ -14,10 +14,10 @@
 /* Borrows both traces. */
 struct foreign {
     const struct trace *predicted, *measured;
-    enum kernel_class *predicted_class, *measured_class; /* per label */
-    bool merge_norms; /* one side has no norm kernels, so norms count as element-wise work */
-    uint32_t rank,
-        predicted_rank; /* rank of the recording; rank of the prediction that is compared with it */
+    enum kernel_class *predicted_class, *measured_class; /* by label of the trace */
+    bool merge_norms;        /* one side has no norm kernels, so norms count as element-wise work */
+    uint32_t rank;           /* rank of the recording */
+    uint32_t predicted_rank; /* the rank of the prediction that is compared with it */
 };
 
 /* A row of an array that is ordered by step, then by start. */
@@ -30,8 +30,9 @@ struct timed_row {
 /* One step of one side as a sequence per lane. */
 struct foreign_step {
     struct align_sequence lane[LANE_COUNT];
-    size_t rows;
-    double busy_s, start_s, end_s;
+    size_t rows;           /* rows that have a class */
+    double busy_s;         /* sum of their durations */
+    double start_s, end_s; /* of all rows, those of CLASS_NONE too */
 };
 
 /* Classifies both sides and finds the predicted rank that corresponds to the recorded one. name is the recording's,
@@ -49,6 +50,8 @@ struct timed_row *foreign_order_rows(const struct trace *trace, uint32_t rank, b
 /* Returns the class of a row of the recording (is_measured) or of the prediction. */
 enum kernel_class foreign_class(const struct foreign *foreign, bool is_measured, uint32_t row);
 
+/* Fills *step with row[0..count), the rows of one step of the recording (is_measured) or of the prediction; rows of
+ * CLASS_NONE are in no lane. Release *step. */
 void foreign_make_step(const struct foreign *foreign, bool is_measured, const struct timed_row *row,
                        size_t count, struct foreign_step *step);
 void foreign_release_step(struct foreign_step *step);

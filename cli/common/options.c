@@ -316,6 +316,15 @@ enum status options_check(const struct option *option, const char *value, struct
     return status;
 }
 
+void options_replace_text(struct options *options, const char *name, const char *text)
+{
+    size_t row;
+    const struct option *option = find_option(options->sets, name, strlen(name), &row);
+    assert(option != NULL && option->kind == OPTION_TEXT);
+    (void)option;
+    options->value[row].text = text;
+}
+
 void options_withdraw(struct options *options, const char *name)
 {
     size_t row;

@@ -67,6 +67,9 @@ enum status options_supply(struct options *options, const char *name, const char
 /* Fails if the option does not take the value, with the message that options_parse() has. */
 enum status options_check(const struct option *option, const char *value, struct diag *diag);
 
+/* Replaces an option's text, which has to outlive the options. The option counts as given if it did before. */
+void options_replace_text(struct options *options, const char *name, const char *text);
+
 /* Treats an option as not given and without a fallback from now on. */
 void options_withdraw(struct options *options, const char *name);
 

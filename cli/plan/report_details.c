@@ -237,7 +237,7 @@ static void put_sensitivities(struct text *out, const struct plan_report *r)
     for (int i = 0; i < SENSITIVITIES; i++) {
         if (!(r->sensitivity[i].step_s > 0))
             continue;
-        text_printf(out, "%s%s: %+.1f %%", first ? "" : ", ", sensitivity_machine(i),
+        text_printf(out, "%s%s: %+.1f %%", first ? "" : ", ", sensitivity_name(i),
                     100 * (winner->step_s / r->sensitivity[i].step_s - 1));
         first = false;
     }

@@ -291,7 +291,7 @@ void plan_report_print(const struct screen *screen, const struct plan_report *r)
     if (found) {
         const struct outcome *winner = &best->row[0];
         screen_put_heading(screen, "How sure this is");
-        report_print_sure(screen, &winner->intervals, winner->step_s, &winner->verdict);
+        report_print_intervals(screen, &winner->intervals, winner->step_s, &winner->verdict);
     }
     if (r->all) {
         screen_put_heading(screen, "Details");

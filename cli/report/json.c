@@ -404,7 +404,7 @@ void report_print_json(struct text *out, const struct report *r)
     if (r->warning != NULL)
         json_put_text(&w, "warning", r->warning);
     struct text beware = {0};
-    report_put_beware(&beware, r);
+    report_put_warning(&beware, r);
     if (beware.size > 0)
         json_put_text(&w, "beware", beware.data);
     text_release(&beware);

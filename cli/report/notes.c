@@ -80,7 +80,7 @@ static void print_wide_heads(struct text *out, const struct setup *setup, enum a
     }
 }
 
-void report_put_beware(struct text *out, const struct report *r)
+void report_put_warning(struct text *out, const struct report *r)
 {
     const struct prediction *p = r->prediction;
     const struct intervals intervals = intervals_of(p);

@@ -19,45 +19,81 @@
 #include "predict/prediction.h"
 
 struct report {
-    const struct prediction *prediction;  /* must have been simulated */
-    const char *profile;                  /* the profile's name in the request: "published" */
-    const struct alternative *best;       /* the best other configuration; NULL: none was tried */
+    /* ---- what is reported ---- */
+    const struct prediction *prediction; /* must have been simulated */
+    const struct operator_times *part;   /* times of a part of the model; NULL: of a whole step */
+    const struct alternative *best;      /* the best other configuration; NULL: none was tried */
+
+    /* ---- packed documents ---- */
     const struct packed_batch *documents; /* the documents of the step; NULL: none were given */
-    const struct batch_times
-        *batches; /* times of several steps, the first of which has `documents`; NULL: of one */
+    /* times of several steps, the first of which has `documents`; NULL: of one */
+    const struct batch_times *batches;
     const struct packed_batch *packed; /* [batches->count] */
-    const struct operator_times
-        *part;           /* times of a part of the model; NULL: the report is of a whole step */
-    double total_tokens; /* tokens of a whole training run; 0: not given */
+
+    /* ---- a whole training run ---- */
+    double total_tokens; /* 0: not given */
     double price;        /* of a GPU-hour; 0: not given */
-    const char *warning; /* a line about options that were filled in; NULL: none */
-    const char *command; /* the command that made the report; NULL: none */
-    const char *plan_command;            /* a command that searches all layouts; NULL: none */
-    enum mfu_convention mfu;             /* how the MFU on the screen counts flops */
-    bool all;                            /* the screen has every detail */
+
+    /* ---- texts ---- */
+    const char *profile;                 /* the profile's name in the request: "published" */
     const char *model, *cluster, *costs; /* names that the options gave; NULL: none */
+    const char *warning;                 /* a line about options that were filled in; NULL: none */
+    const char *command;                 /* the command that made the report; NULL: none */
+    const char *plan_command;            /* a command that searches all layouts; NULL: none */
+
+    /* ---- how to print it ---- */
+    enum mfu_convention mfu; /* how the MFU on the screen counts flops */
+    bool all;                /* the screen has every detail */
 };
 
+/* ---- the screen ---- */
+
+/* Prints the screen: the sections that the functions below print, and those of summary.c. */
 void report_print(const struct screen *screen, const struct report *report);
 
-/* The parts of a screen. */
 /* Prints the sentences "A measured step takes 5.82 to 7.65 s in 9 of 10 cases; never measured: ..." and "A GPU needs
  * ...", and for a configuration that fits, though the interval exceeds the device's memory, how much of it is cache.
  * Prints nothing if there is no interval. */
-void report_print_sure(const struct screen *screen, const struct intervals *intervals,
-                       double step_s, const struct verdict *verdict);
-/* Prints how the documents were packed, and the times of all batches. */
+void report_print_intervals(const struct screen *screen, const struct intervals *intervals,
+                            double step_s, const struct verdict *verdict);
+
+/* Prints how the documents were packed, and the times of all batches; nothing if none were given. */
 void report_print_documents(const struct screen *screen, const struct report *report);
+
+/* Prints a whole training of total_tokens, and its price. */
+void report_print_training(const struct screen *screen, const struct report *report);
+
+/* Prints what --all adds to the screen. */
+void report_print_details(const struct screen *screen, const struct report *report);
+
+/* Prints the commands that the user may try next. */
+void report_print_next(const struct screen *screen, const struct report *report);
+
+/* ---- JSON ---- */
+
+/* Appends the whole report as one JSON object. */
+void report_print_json(struct text *out, const struct report *report);
+
+/* Writes the member "documents" into the open object, if documents were given. */
 void report_json_documents(struct json_out *json, const struct report *report);
-/* A whole training of total_tokens: how many steps, and how long they take. Where several steps were predicted, their
- * mean tokens and seconds are taken. */
+
+/* Writes the object "run", the features by which a measured run is compared with others, if the prediction has them. */
+void report_json_run(struct json_out *json, const struct prediction *prediction);
+
+/* Writes the members step_low_s and step_high_s into the open object, if there is an interval. */
+void report_json_step_ends(struct json_out *json, const struct intervals *intervals, double step_s);
+
+/* Writes the members of a verdict into the open object. */
+void report_json_verdict(struct json_out *json, const struct verdict *verdict);
+
+/* ---- what both print ---- */
+
+/* A whole training of total_tokens: the number of its steps, and how long they take. Where several steps were
+ * predicted, it is computed from their mean tokens and seconds. */
 struct report_training {
     double steps, seconds, gpu_hours;
 };
 struct report_training report_training_of(const struct report *report);
-void report_print_training(const struct screen *screen, const struct report *report);
-void report_print_details(const struct screen *screen, const struct report *report);
-void report_print_next(const struct screen *screen, const struct report *report);
 
 /* Appends "llama3-8b, 1 sequence of 128K tokens a step, 8 GPUs of dgx-h100". */
 void report_put_workload(struct text *line, const struct report *report);
@@ -75,15 +111,7 @@ void report_put_command_with(struct text *out, const char *command, const char *
 #define EXTRAPOLATED_SHOWN 0.005
 
 /* Appends to an empty text a warning about how the figures could be misread; leaves it empty if there is none. */
-void report_put_beware(struct text *out, const struct report *report);
-void report_print_json(struct text *out, const struct report *report);
-/* Writes the object "run", the features by which a measured run is compared with others, if the prediction has them. */
-void report_json_run(struct json_out *json, const struct prediction *prediction);
-
-/* Writes the members step_low_s and step_high_s into the open object, if there is an interval. */
-void report_json_step_ends(struct json_out *json, const struct intervals *intervals, double step_s);
-/* Writes the members of a verdict into the open object. */
-void report_json_verdict(struct json_out *json, const struct verdict *verdict);
+void report_put_warning(struct text *out, const struct report *report);
 
 /* The format of a group of times: a unit that suits their sum, and decimals that give the sum five digits. */
 struct report_time {

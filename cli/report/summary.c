@@ -201,8 +201,8 @@ static void print_sure_of(const struct screen *screen, const struct intervals *i
     text_release(&text);
 }
 
-void report_print_sure(const struct screen *screen, const struct intervals *intervals,
-                       double step_s, const struct verdict *verdict)
+void report_print_intervals(const struct screen *screen, const struct intervals *intervals,
+                            double step_s, const struct verdict *verdict)
 {
     print_sure_of(screen, intervals, RESIDUAL_TIME, step_s, verdict);
     print_sure_of(screen, intervals, RESIDUAL_MEMORY, (double)verdict->needed[LIMIT_DEVICE],
@@ -216,11 +216,11 @@ static void print_how_sure(const struct screen *screen, const struct report *r)
     bool known =
         intervals_known(&intervals, RESIDUAL_TIME) || intervals_known(&intervals, RESIDUAL_MEMORY);
     struct text beware = {0};
-    report_put_beware(&beware, r);
+    report_put_warning(&beware, r);
     if (r->part != NULL && beware.size == 0)
         return;
     screen_put_heading(screen, "How sure this is");
-    report_print_sure(screen, &intervals, p->sim.step_s, &p->verdict);
+    report_print_intervals(screen, &intervals, p->sim.step_s, &p->verdict);
     if (!known && r->part == NULL)
         screen_put_text(screen, "There is no interval: no measured run is on ideal hardware or "
                                 "without overheads.");

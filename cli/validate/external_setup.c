@@ -18,59 +18,60 @@ static const char *beside(struct arena *arena, const char *csv, const char *name
     return arena_printf(arena, "%.*s/%s", (int)(slash - csv), csv, name);
 }
 
+/* Puts the files that options name below the CSV's folder. */
 static void place_files(struct options *options, struct arena *arena, const char *csv)
 {
     static const char *const files[] = {"model", "cluster", "costs"};
-    size_t row = 0;
-    for (size_t s = 0; options->sets[s] != NULL; s++)
-        for (size_t i = 0; i < options->sets[s]->count; i++, row++)
-            for (size_t f = 0; f < ARRAY_LEN(files); f++)
-                if (options->value[row].given &&
-                    strcmp(options->sets[s]->option[i].name, files[f]) == 0)
-                    options->value[row].text = beside(arena, csv, options->value[row].text);
+    for (size_t f = 0; f < ARRAY_LEN(files); f++)
+        if (options_given(options, files[f]))
+            options_replace_text(options, files[f],
+                                 beside(arena, csv, options_text(options, files[f])));
 }
 
 /* Measurements were made with a framework, so where args name no profile, the strategy's own is used. */
 static void take_published(struct options *options)
 {
-    size_t row = 0;
-    for (size_t s = 0; options->sets[s] != NULL; s++)
-        for (size_t i = 0; i < options->sets[s]->count; i++, row++)
-            if (!options->value[row].given &&
-                strcmp(options->sets[s]->option[i].name, "profile") == 0)
-                options->value[row].text = "published";
+    if (!options_given(options, "profile"))
+        options_replace_text(options, "profile", "published");
 }
 
-/* Options of the prediction itself. */
+/* Options of the prediction itself. documents_samples() reads `batches`. */
 static const struct option other_rows[] = {
     {.name = "batches", .kind = OPTION_COUNT, .low = 1, .high = 4096, .fallback = "1"},
     {.name = "mfu", .kind = OPTION_TEXT, .fallback = "longhaul"},
 };
 static const struct option_set other_options = {"prediction", other_rows, ARRAY_LEN(other_rows)};
 
-/* Copies the texts of the options about documents, which must outlive the options. A file of lengths below traces/ is
- * one that ships. */
-static enum status keep_documents(struct setup *setup, const struct options *options,
+/* Appends the text of --documents: "FILE" or "histogram:FILE". A file below traces/ is one that ships, and is looked
+ * for where data is installed. */
+static enum status put_lengths(struct text *out, const char *text, struct diag *diag)
+{
+    static const char histogram[] = "histogram:", shipped[] = "traces/";
+    if (strncmp(text, histogram, strlen(histogram)) == 0) {
+        text_puts(out, histogram);
+        text += strlen(histogram);
+    }
+    if (strncmp(text, shipped, strlen(shipped)) == 0)
+        return data_path(out, text, diag);
+    text_puts(out, text);
+    return STATUS_OK;
+}
+
+/* Sets setup->sampled from the options about documents; what it points to lives in the setup's arena, since the setup
+ * outlives the options. */
+static enum status read_documents(struct setup *setup, const struct options *options,
                                   struct diag *diag)
 {
-    static const char prefix[] = "histogram:";
-    const char *text = options_text(options, "documents");
     if (!options_given(options, "documents"))
         return documents_check(options, diag);
     struct packed_sets_request *sampled = arena_alloc(&setup->arena, sizeof *sampled);
+    struct text lengths = {0};
     *sampled = documents_samples(options);
-    const bool histogram = strncmp(text, prefix, sizeof prefix - 1) == 0;
-    const char *file = histogram ? text + sizeof prefix - 1 : text;
-    struct text path = {0};
-    enum status status = STATUS_OK;
-    if (strncmp(file, "traces/", 7) == 0)
-        status = data_path(&path, file, diag);
-    else
-        text_puts(&path, file);
+    enum status status = put_lengths(&lengths, options_text(options, "documents"), diag);
     if (status == STATUS_OK)
-        sampled->lengths = arena_printf(&setup->arena, "%s%s", histogram ? prefix : "", path.data);
+        sampled->lengths = arena_printf(&setup->arena, "%s", lengths.data);
     setup->sampled = sampled;
-    text_release(&path);
+    text_release(&lengths);
     return status;
 }
 
@@ -100,7 +101,7 @@ enum status external_setup(struct setup *setup, enum mfu_convention *mfu, const 
         status = diag_error(diag, (struct loc){.name = "--mfu"}, STATUS_BAD_INPUT,
                             "there is no convention '%s'", options_text(&options, "mfu"));
     if (status == STATUS_OK)
-        status = keep_documents(setup, &options, diag);
+        status = read_documents(setup, &options, diag);
     options_release(&options);
     return status;
 }

@@ -57,10 +57,12 @@ static void faster_host(struct setup *s)
     s->cost.host_sync_s /= 2;
 }
 
+/* The parts of a machine that may become faster or slower. A rate that is added to struct cluster or struct device_cost
+ * belongs to one of these functions. */
 static const struct {
-    const char *what, *key;
+    const char *name, *key;
     void (*change)(struct setup *setup);
-} machines[SENSITIVITIES] = {
+} changes[SENSITIVITIES] = {
     {"PCIe of the next generation (2x)", "pcie_2x", faster_pcie},
     {"NICs twice as fast", "nic_2x", faster_nics},
     {"GPU fabric twice as fast", "fabric_2x", faster_fabric},
@@ -69,12 +71,13 @@ static const struct {
     {"host issue twice as fast", "issue_2x", faster_host},
 };
 
+/* What child processes predict. Each has its own copy of the setup, which it may change. */
 struct sensitivity_trial {
     struct setup *setup;
     const struct request *request;
 };
 
-/* Resizes the child's own copy of the cluster to the ranks of the request. */
+/* Resizes the cluster to the ranks of the request; only in a child process. */
 static bool resize(const struct sensitivity_trial *trial)
 {
     struct setup *setup = trial->setup;
@@ -83,7 +86,7 @@ static bool resize(const struct sensitivity_trial *trial)
                STATUS_OK;
 }
 
-static void try_machine(void *context, size_t job, void *result)
+static void try_change(void *context, size_t job, void *result)
 {
     struct sensitivity_trial *trial = context;
     struct sensitivity *out = result;
@@ -93,20 +96,20 @@ static void try_machine(void *context, size_t job, void *result)
     struct setup changed = *trial->setup;
     const struct prediction_question question = {
         .setup = &changed, .request = trial->request, .skip_arenas = true, .skip_causes = true};
-    machines[job].change(&changed);
+    changes[job].change(&changed);
     if (prediction_make(&p, &question, NULL) == STATUS_OK)
         out->step_s = p.sim.step_s;
     prediction_release(&p);
 }
 
-const char *sensitivity_machine(int i)
+const char *sensitivity_name(int i)
 {
-    return machines[i].what;
+    return changes[i].name;
 }
 
 const char *sensitivity_key(int i)
 {
-    return machines[i].key;
+    return changes[i].key;
 }
 
 enum status sensitivities_find(struct sensitivity sensitivity[SENSITIVITIES], struct setup *setup,
@@ -115,11 +118,17 @@ enum status sensitivities_find(struct sensitivity sensitivity[SENSITIVITIES], st
     struct sensitivity_trial trial = {setup, request};
     struct progress progress;
     progress_begin(&progress, SENSITIVITIES, 0);
-    enum status status = workers_run(SENSITIVITIES, sizeof sensitivity[0], try_machine, &trial,
+    enum status status = workers_run(SENSITIVITIES, sizeof sensitivity[0], try_change, &trial,
                                      sensitivity, &progress, diag);
     progress_end();
     return status;
 }
+
+/* The result of the child process that finds intervals. */
+struct found_intervals {
+    bool found;
+    struct intervals intervals;
+};
 
 static void find_intervals(void *context, size_t job, void *result)
 {
@@ -129,7 +138,7 @@ static void find_intervals(void *context, size_t job, void *result)
     (void)job;
     if (resize(trial) && prediction_make(&p, &question, NULL) == STATUS_OK &&
         spreads_find(&p.spreads, &p, NULL) == STATUS_OK)
-        *(struct intervals *)result = intervals_of(&p);
+        *(struct found_intervals *)result = (struct found_intervals){true, intervals_of(&p)};
     prediction_release(&p);
 }
 
@@ -137,11 +146,11 @@ enum status sensitivity_intervals(struct intervals *intervals, struct setup *set
                                   const struct request *request, struct diag *diag)
 {
     struct sensitivity_trial trial = {setup, request};
-    struct intervals found = {0};
+    struct found_intervals result = {0};
     if (!spreads_matter(setup))
-        return STATUS_OK; /* the search has found them */
-    enum status status = workers_run(1, sizeof found, find_intervals, &trial, &found, NULL, diag);
-    if (status == STATUS_OK && found.like.device[0] != '\0')
-        *intervals = found;
+        return STATUS_OK; /* the intervals of the search have the spreads already */
+    enum status status = workers_run(1, sizeof result, find_intervals, &trial, &result, NULL, diag);
+    if (status == STATUS_OK && result.found)
+        *intervals = result.intervals;
     return status;
 }

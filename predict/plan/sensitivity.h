@@ -9,11 +9,11 @@
 enum { SENSITIVITIES = 6 };
 
 struct sensitivity {
-    double step_s; /* 0: not known */
+    double step_s; /* 0: the prediction failed */
 };
 
-/* Return the name of machine i of SENSITIVITIES: "NICs twice as fast" in text, "nic_2x" as JSON key. */
-const char *sensitivity_machine(int i);
+/* Return the name of change i of SENSITIVITIES: "NICs twice as fast" in text, "nic_2x" as JSON key. */
+const char *sensitivity_name(int i);
 const char *sensitivity_key(int i);
 
 /* Predicts the request in a child process with the spreads of its machine (predict/spreads.h), which a search leaves
@@ -21,7 +21,7 @@ const char *sensitivity_key(int i);
 enum status sensitivity_intervals(struct intervals *intervals, struct setup *setup,
                                   const struct request *request, struct diag *diag);
 
-/* Simulates the request on every machine, in child processes; setup stays as it is. */
+/* Simulates the request on a machine with each of the changes, in child processes; setup stays as it is. */
 enum status sensitivities_find(struct sensitivity sensitivity[SENSITIVITIES], struct setup *setup,
                                const struct request *request, struct diag *diag);
 

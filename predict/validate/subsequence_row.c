@@ -23,14 +23,16 @@ bool subsequence_metric(enum measurement_metric metric)
     }
 }
 
-/* Finds the bytes that a layer saves of `tokens` for its backward, from the list of ops. */
+/* Finds the bytes that a layer saves of `tokens` for its backward: those of the first layer in a schedule of two layers
+ * on one rank, since the second layer reads what the first one leaves. The published figures (SPPO) are of Megatron-LM
+ * on A100s without recomputation, which gives the profile and the compute capability. */
 static enum status layer_bytes(double *bytes, const struct setup *setup, int64_t tokens,
                                struct diag *diag)
 {
     struct transformer two = setup->model;
     struct choices choices;
     struct ir ir = {0};
-    two.layers = 2; /* the second one reads what the first one leaves */
+    two.layers = 2;
     struct request request = {.model = &two,
                               .strategy = "local",
                               .profile = "megatron",
@@ -76,7 +78,8 @@ static enum status length_of(int64_t *tokens, const struct setup *setup, bool la
                                         .model = &setup->model,
                                         .full_attention = full};
     enum status status = partition_make(length, &partition, diag);
-    *tokens = length[last ? pieces - 1 : 0];
+    if (status == STATUS_OK)
+        *tokens = length[last ? pieces - 1 : 0];
     free(length);
     return status;
 }
@@ -92,9 +95,11 @@ enum status subsequence_predict(double *value, const struct setup *setup,
     enum status status = whole ? STATUS_OK : length_of(&tokens, setup, last, diag);
     if (status == STATUS_OK)
         status = layer_bytes(value, setup, tokens, diag);
+    if (status != STATUS_OK)
+        return status;
     if (whole)
         *value *= (double)setup->model.layers;
     if (copied)
         *value /= offload_bytes_per_s(&setup->cluster);
-    return status;
+    return STATUS_OK;
 }

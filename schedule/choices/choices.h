@@ -25,7 +25,8 @@ enum attention_choice {
     CHOICE_ATTENTION_COUNT
 };
 
-/* The axes by which the ranks of a sequence share it, by choice; corner: a degree of 1 leaves a simpler choice. */
+/* The axes by which the ranks of a sequence share it, by choice. corner: the choice needs more than one rank along each
+ * of its axes; with a degree of 1 resolve_choices() takes the simpler choice that is left. */
 struct attention_axes {
     bool cp, hp, corner;
 };
@@ -191,104 +192,142 @@ enum loss_choice {
 struct profile; /* schedule/choices/profile.h */
 
 struct choices {
+    /* ---- what is trained, by whose code ---- */
     const struct transformer *model;
     const struct profile *profile;
-    uint8_t strategy; /* row of strategies_list() */
-    uint8_t scope;    /* enum scope */
-    uint8_t attention, weights, pipeline, activations, optimizer;
-    uint8_t states; /* enum states */
-    bool attention_dropout;
-    uint8_t attention_impl;
-    int sm;        /* compute capability of the device times ten, for kernel workspaces */
-    uint8_t dtype; /* enum dtype of compute: bf16, f16 or f32 */
+    uint8_t strategy;       /* row of strategies_list() */
+    uint8_t scope;          /* enum scope */
+    uint8_t attention;      /* enum attention_choice */
+    uint8_t weights;        /* enum weights_choice */
+    uint8_t pipeline;       /* enum pipeline_choice */
+    uint8_t activations;    /* enum activations_choice */
+    uint8_t optimizer;      /* enum optimizer_choice */
+    uint8_t states;         /* enum states */
+    bool attention_dropout; /* attention drops scores */
+    uint8_t attention_impl; /* enum attention_impl */
+    uint8_t kernels;        /* enum kernels_choice */
+    uint8_t loss;           /* enum loss_choice */
+    uint8_t dtype;          /* enum dtype of compute: bf16, f16 or f32 */
+    int sm;                 /* compute capability of the device times ten, for kernel workspaces */
 
+    /* ---- degrees of parallelism, and the ranks' places ---- */
     uint32_t ranks;        /* all ranks: dp * pp * cp * hp * tp */
     int64_t gpus_per_node; /* of the cluster; 0: not known */
     uint32_t dp, pp, cp, hp;
-    uint32_t
-        ep; /* neighbouring ranks of a stage that have different experts; 1: each rank has all */
+    /* neighbouring ranks of a stage that have different experts; 1: each rank has all */
+    uint32_t ep;
     uint32_t tp;             /* ranks that share heads, feed-forward width and vocabulary */
     uint32_t row_ranks;      /* tensor ranks that cut the tokens outside the products: tp, or 1 */
     uint8_t tensor_plan;     /* enum tensor_plan, not TENSOR_PLAN_PROFILE */
-    uint32_t virtual_stages; /* chunks of layers on each stage of the pipeline */
-    uint32_t subsequences;   /* pieces of every sequence that go through the layers in turn */
-    const int64_t *lengths;  /* their tokens; NULL: equal pieces. Memory of the caller. */
-    bool uneven;             /* lengths are yet to be made: not to be built */
-    uint8_t partition;       /* the rule that makes them; 0: equal lengths (struct request) */
-    uint8_t helpers;         /* enum helper_weights */
-    struct shared_units shared;
     uint8_t placement;       /* enum placement */
     uint8_t stage_placement; /* enum stage_placement */
-    uint8_t ring_layout;     /* enum ring_layout */
-    uint8_t rotation;        /* enum rotation, not ROTATE_PROFILE */
-    uint32_t interleaved;    /* the context ranks of a node, when windows are interleaved; else 0 */
-    uint32_t window;         /* context ranks of an inner ring (Double-Ring); 1: one ring of all */
-    uint32_t shard; /* number of ranks of a stage that share one copy of its weights: all of dp x cp
-                       x hp, or fewer with HSDP; with ZeRO-1, of ranks that share one copy of the
-                       optimizer states */
-    int64_t seq;    /* tokens of one sequence */
+    /* number of ranks of a stage that share one copy of its weights: all of dp x cp x hp, or fewer with HSDP; with
+     * ZeRO-1, number of ranks that share one copy of the optimizer states */
+    uint32_t shard;
+
+    /* ---- rings ---- */
+    uint8_t ring_layout;  /* enum ring_layout */
+    uint8_t rotation;     /* enum rotation, not ROTATE_PROFILE */
+    uint32_t window;      /* context ranks of an inner ring (Double-Ring); 1: one ring of all */
+    uint32_t interleaved; /* the context ranks of a node, when windows are interleaved; else 0 */
+
+    /* ---- pipelines ---- */
+    uint32_t virtual_stages; /* chunks of layers on each stage of the pipeline */
+    uint32_t subsequences;   /* pieces of every sequence that go through the layers in turn */
+    const int64_t *lengths;  /* tokens of each subsequence; NULL: equal pieces. Borrowed. */
+    uint8_t partition;       /* the request's rule for unequal lengths; 0: equal lengths */
+    /* the caller has still to compute `lengths` by that rule; step_build() refuses such choices */
+    bool uneven;
+    uint8_t helpers; /* enum helper_weights */
+    struct shared_units shared;
+
+    /* ---- the batch ---- */
+    int64_t seq;                       /* tokens of one sequence */
     int64_t global_batch, micro_batch; /* sequences per step; per rank group and micro-batch */
     uint32_t accumulation; /* micro-batches per step = global_batch / (dp * micro_batch) */
-    const struct documents *documents; /* of all sequences of the batch; NULL: each sequence is one
-                                          document. The caller's memory. */
-    uint32_t loss_chunks, ffn_chunks;  /* pieces of the local tokens */
+    /* of all sequences of the batch; NULL: each sequence is one document. The caller's memory. */
+    const struct documents *documents;
+    uint32_t loss_chunks, ffn_chunks; /* pieces of the local tokens */
+
     /* For CHOICE_ACTIVATIONS_RATIO: offload_ratio is the share of a unit's activations that is offloaded, above 0. If
      * offload_hidden is above 0, at most this number of bytes is offloaded instead (schedule/pipeline/ratios.h). */
     double offload_ratio, offload_hidden;
-    const double *offload_hidden_of; /* offload_hidden of each subsequence; NULL: the same for all.
-                                        The caller's memory. */
-    int64_t chunk;   /* tokens of a chunk of the sequence, over all its ranks (fpdt); else 0 */
-    uint32_t chunks; /* of a sequence: the last one may be shorter; else 1 */
-    uint8_t kv_offload, chunk_order,
-        fetch;       /* enum kv_offload, enum chunk_order, enum chunk_fetch */
-    uint8_t kernels; /* enum kernels_choice */
-    uint8_t loss;    /* enum loss_choice */
+    /* offload_hidden of each subsequence; NULL: the same for all. The caller's memory. */
+    const double *offload_hidden_of;
+
+    /* ---- chunks of the sequence (fpdt) ---- */
+    int64_t chunk;       /* tokens of a chunk, over all ranks of the sequence; 0: no chunks */
+    uint32_t chunks;     /* chunks of a sequence, of which the last may be shorter; 1: no chunks */
+    uint8_t kv_offload;  /* enum kv_offload */
+    uint8_t chunk_order; /* enum chunk_order */
+    uint8_t fetch;       /* enum chunk_fetch */
 };
 
-/* The user's request: 0 or a negative number leaves a field open. */
+/* What the user asks for. A field that the user leaves open is NULL if it is a pointer, 0 if it is a number, and -1 if
+ * it is one of the five choices that the strategy makes. Every other choice is then 0, the first value of its enum: the
+ * default, or, if its name ends in _PROFILE, what the profile's code does. */
 struct request {
-    const struct transformer *model;
-    const char *strategy, *profile; /* NULL: ulysses, published */
-    const char *impl; /* the implementation that `published` selects; NULL: the strategy's own
-                         default */
-    int weights, activations, optimizer, attention_impl, dtype; /* -1: the strategy's default */
-    int states;                                                 /* enum states */
-    int dropout;                                                /* enum dropout */
-    int64_t ranks;
-    int64_t dp, cp, hp, tp, ep, shard;
-    int64_t pp, virtual_stages, subsequences;
-    const int64_t *lengths; /* tokens of each subsequence; NULL: see partition. Borrowed. */
-    /* How the lengths of subsequences are chosen if none are given. 0: equal lengths; above 0: by a rule of the
-     * caller, who fills them in before building the schedule; resolve_choices() does not need them. */
-    int partition;
-    int pipeline;                      /* enum pipeline_choice; 0: left open */
-    int helpers;                       /* enum helper_weights */
-    const struct shared_units *shared; /* NULL: all. Borrowed. */
-    bool shared_open;                  /* the caller computes `shared` from costs before building */
-    int placement, ring_layout;        /* enum placement, enum ring_layout */
-    int stage_placement;               /* enum stage_placement */
-    int64_t window;
-    int windows;     /* enum windows */
-    int rotate;      /* enum rotation */
-    int tensor_plan; /* enum tensor_plan */
+    const struct transformer *model; /* never NULL */
+    const char *strategy, *profile;  /* names; NULL: ulysses, published */
+    /* name of the implementation that `published` selects; NULL: the strategy's own default */
+    const char *impl;
+
+    int weights;        /* enum weights_choice; -1: the strategy's */
+    int activations;    /* enum activations_choice; -1: the strategy's */
+    int optimizer;      /* enum optimizer_choice; -1: on the device */
+    int attention_impl; /* enum attention_impl; -1: see request_attention() */
+    int dtype;          /* enum dtype; -1: bf16 */
+
+    int states;      /* enum states */
+    int dropout;     /* enum dropout */
     int kernels;     /* enum kernels_choice */
     int loss;        /* enum loss_choice */
     int scope;       /* enum scope */
+    int tensor_plan; /* enum tensor_plan */
+
+    int64_t ranks;
+    int64_t dp, pp, cp, hp, tp, ep, shard;
+    int placement;       /* enum placement */
+    int stage_placement; /* enum stage_placement */
+
+    int64_t window;  /* context ranks of an inner ring */
+    int windows;     /* enum windows */
+    int rotate;      /* enum rotation */
+    int ring_layout; /* enum ring_layout */
+
+    int pipeline; /* enum pipeline_choice; CHOICE_PIPELINE_NONE: resolve_choices() chooses */
+    int64_t virtual_stages, subsequences;
+    const int64_t *lengths; /* tokens of each subsequence; NULL: by `partition`. Borrowed. */
+    /* How the lengths of subsequences are chosen if none are given. 0: equal lengths; above 0: by a rule of the
+     * caller, who fills them in before building the schedule; resolve_choices() does not need them. */
+    int partition;
+    int helpers;                       /* enum helper_weights */
+    const struct shared_units *shared; /* NULL: SHARED_ALL of both. Borrowed. */
+    bool shared_open;                  /* the caller computes `shared` from costs before building */
+
     int64_t seq, global_batch, micro_batch;
     /* The documents that are packed into the global_batch sequences of the batch (schedule/ir/documents.h); NULL:
      * each sequence is one document. The caller's memory, to which struct choices points too. */
     const struct documents *documents;
     int64_t loss_chunks, ffn_chunks;
-    double offload_ratio;  /* 0: left open, all activations leave */
-    double offload_hidden; /* bytes to the host that a unit's computation hides; 0: one ratio */
-    const double *offload_hidden_of; /* that of each subsequence; NULL: equal. Borrowed. */
+
+    double offload_ratio; /* 0: all activations are offloaded */
+    /* bytes to the host that a unit's computation hides; 0: offload_ratio decides */
+    double offload_hidden;
+    /* offload_hidden of each subsequence; NULL: the same for all. Borrowed. */
+    const double *offload_hidden_of;
     bool offload_adaptive; /* the caller computes offload_hidden from costs before building */
-    int64_t chunk;
-    int kv_offload, chunk_order, fetch;
-    int only_attention; /* if attention_impl is open: 1 + the only enum attention_impl that the device has costs of; 0:
-                           it has several, or none */
-    int sm; /* compute capability of the cluster's device times ten; 0: not known */
+
+    int64_t chunk;   /* tokens of a chunk (fpdt) */
+    int kv_offload;  /* enum kv_offload */
+    int chunk_order; /* enum chunk_order */
+    int fetch;       /* enum chunk_fetch */
+
+    /* ---- the cluster's device ---- */
+    int sm; /* compute capability times ten; 0: not known */
     int64_t gpus_per_node;
+    int only_attention; /* if attention_impl is open: 1 + the only enum attention_impl of which the device has costs; 0:
+                           it has costs of several, or of none */
 };
 
 /* Returns the attention kernels of a request: those it asks for, else the only ones that its device has costs of, else

@@ -43,7 +43,8 @@ struct kept kept_of(const struct choices *c)
     /* a copy to the host is one of what an op wrote: --activations ratio copies any tensor, offload the input */
     if (c->dtype == DTYPE_F32 || c->activations == CHOICE_ACTIVATIONS_RATIO)
         return kept;
-    kept.code = (uint8_t)code; /* compiled layers without a row keep what ops read */
+    /* Without a row in kept.def all columns stay 0: the layer keeps only what ops read. */
+    kept.code = (uint8_t)code;
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
         if (rows[i].code == code && rows[i].kernels == kernels && rows[i].autocast == autocast)
             kept = rows[i];

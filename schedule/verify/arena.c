@@ -54,7 +54,8 @@ static void check_pair(struct overlap_walk *w, uint32_t buffer, uint32_t other)
     struct verifier *v = w->v;
     const struct ir *ir = v->ir;
     uint32_t count = ir->buffer.free_count[other];
-    if (count != 0 && !liveness_persistent(ir, other) && !liveness_persistent(ir, buffer) &&
+    const bool persistent = liveness_persistent(ir, buffer);
+    if (count != 0 && !persistent && !liveness_persistent(ir, other) &&
         first_uses_after(&w->first_uses, w->order, buffer, ir_free_set(ir, other), count))
         return;
     uint64_t begin = ir->buffer.offset[buffer], end = end_of(ir, buffer);
@@ -63,30 +64,37 @@ static void check_pair(struct overlap_walk *w, uint32_t buffer, uint32_t other)
     if (end_of(ir, other) < end)
         end = end_of(ir, other);
     const char *first_use = "is persistent";
-    if (!liveness_persistent(ir, buffer))
+    if (!persistent)
         first_use =
             arena_printf(&v->arena, "is first used by %s", op_text(v, w->first_uses.first[buffer]));
     verify_fail(v, "%s and %s share bytes %" PRIu64 " to %" PRIu64 " of %s: %s %s, and %s %s%s",
                 buffer_text(v, other), buffer_text(v, buffer), begin, end,
                 memory_names[ir->buffer.memory[buffer]], buffer_text(v, other), life_text(v, other),
                 buffer_text(v, buffer), first_use,
-                count != 0 && !liveness_persistent(ir, buffer) ? ", which is not ordered after that"
-                                                               : "");
+                count != 0 && !persistent ? ", which is not ordered after that" : "");
 }
 
-static void put(struct overlap_walk *w, uint32_t buffer)
+/* Returns the row of the first range that ends after `begin`; the map's count if there is none. */
+static size_t first_after(const struct range_map *m, uint64_t begin)
+{
+    size_t low = 0, high = m->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (m->row[middle].end <= begin)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Gives the buffer its bytes, after checking the buffers that had them. */
+static void claim_range(struct overlap_walk *w, uint32_t buffer)
 {
     const struct ir *ir = w->v->ir;
     struct range_map *m = &w->map[ir->buffer.memory[buffer]];
     uint64_t begin = ir->buffer.offset[buffer], end = end_of(ir, buffer);
-    size_t first = 0, last = m->count; /* ranges first .. last share bytes with the buffer */
-    while (first < last) {
-        size_t middle = first + (last - first) / 2;
-        if (m->row[middle].end <= begin)
-            first = middle + 1;
-        else
-            last = middle;
-    }
+    size_t first = first_after(m, begin), last = first; /* rows [first, last) share bytes with it */
     for (; last < m->count && m->row[last].begin < end; last++)
         check_pair(w, buffer, m->row[last].buffer);
     struct range new[3]; /* the rest of the first range, the buffer's, the rest of the last range */
@@ -102,7 +110,7 @@ static void put(struct overlap_walk *w, uint32_t buffer)
     m->count += count + first - last;
 }
 
-/* Puts a buffer in its place, if that is in the arena. */
+/* Checks that a buffer has a place inside the arena, and claims its bytes. */
 static void place(struct overlap_walk *w, uint32_t buffer)
 {
     struct verifier *v = w->v;
@@ -122,7 +130,7 @@ static void place(struct overlap_walk *w, uint32_t buffer)
             buffer_text(v, buffer), bytes, offset, memory_names[memory], ir->arena_bytes[memory]);
         return;
     }
-    put(w, buffer);
+    claim_range(w, buffer);
 }
 
 static void walk_role(struct overlap_walk *w, uint32_t role)

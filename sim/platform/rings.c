@@ -6,8 +6,36 @@
 #include <stdlib.h>
 
 /* A path of n links costs SimGrid O(n^2) when it is made and O(n) per flow. A ring with more links than this becomes
- * one flow per domain; it still ends with the slowest of them. */
-enum { RING_LINKS_MAX = 200 };
+ * one flow per domain; it still ends with the slowest of them. A ring uses two links of the fabric per member (out and
+ * in). Each ring between domains uses at least four links per domain: PCIe lanes and NIC, out and in. */
+enum { RING_LINKS_MAX = 200, FABRIC_LINKS_PER_MEMBER = 2, NIC_LINKS_PER_DOMAIN = 4 };
+
+/* The flow of a ring: one for all domains, or, with `apart`, one for each domain. */
+struct ring_flow {
+    struct flow_table *flows;
+    bool apart, open;
+};
+
+/* Begins the links of one domain, each of which carries `bytes`. */
+static void begin_domain(struct ring_flow *ring, double bytes)
+{
+    if (!ring->open)
+        flow_open(ring->flows, bytes);
+    ring->open = true;
+}
+
+static void close_ring(struct ring_flow *ring)
+{
+    if (ring->open)
+        flow_close(ring->flows);
+    ring->open = false;
+}
+
+static void end_domain(struct ring_flow *ring)
+{
+    if (ring->apart)
+        close_ring(ring);
+}
 
 /* ---- members by domain ---- */
 
@@ -70,21 +98,17 @@ static void add_fabric_rings(struct platform *p, struct flow_table *flows, const
                              double bytes)
 {
     bool mesh = p->cluster->fabric.kind == FABRIC_MESH;
-    bool apart = mesh || 2 * m->count > RING_LINKS_MAX;
-    bool open = false;
+    struct ring_flow ring = {flows,
+                             .apart = mesh || FABRIC_LINKS_PER_MEMBER * m->count > RING_LINKS_MAX};
     for (uint32_t d = 0; d < m->domain_count; d++) {
         uint32_t count = m->domain[d].count;
         if (count < 2 || !m->domain[d].planned)
             continue;
-        if (!open)
-            flow_open(flows, bytes / p->cluster->fabric.efficiency / (mesh ? count - 1 : 1));
-        open = !apart;
+        begin_domain(&ring, bytes / p->cluster->fabric.efficiency / (mesh ? count - 1 : 1));
         add_domain_ring(p, flows, m->rank + m->domain[d].begin, count);
-        if (apart)
-            flow_close(flows);
+        end_domain(&ring);
     }
-    if (open)
-        flow_close(flows);
+    close_ring(&ring);
 }
 
 /* Lists the first member of each distinct NIC of a domain, in member order; returns their number. */
@@ -107,8 +131,8 @@ static uint32_t exits_of(const struct platform *p, const struct members *m, uint
     return exits;
 }
 
-/* Whether a ring's path into, through or out of a domain is planned. */
-static bool is_by_planned(const struct members *m, uint32_t d)
+/* True if the domain, or one of its neighbours in the ring, is planned. */
+static bool is_next_to_planned(const struct members *m, uint32_t d)
 {
     uint32_t before = d == 0 ? m->domain_count - 1 : d - 1, after = (d + 1) % m->domain_count;
     return m->domain[before].planned || m->domain[d].planned || m->domain[after].planned;
@@ -116,11 +140,11 @@ static bool is_by_planned(const struct members *m, uint32_t d)
 
 void members_find_rings(struct members *m, const struct platform *p)
 {
-    int64_t most = p->cluster->nic.ring_count;
+    int64_t most = p->cluster->nic.ring_count; /* 0: no limit */
     m->rings = most > 0 ? (uint32_t)most : UINT32_MAX;
     m->exit_rank = heap_alloc((size_t)m->domain_count * m->largest, sizeof *m->exit_rank);
     for (uint32_t d = 0; d < m->domain_count; d++) {
-        if (!is_by_planned(m, d))
+        if (!is_next_to_planned(m, d))
             continue;
         uint32_t exits = exits_of(p, m, d, m->exit_rank + (size_t)d * m->largest);
         if (exits < m->rings)
@@ -154,23 +178,19 @@ static void add_leaf_rings(struct platform *p, struct flow_table *flows, const s
 static void add_nic_rings(struct platform *p, struct flow_table *flows, const struct members *m,
                           double bytes)
 {
-    bool apart = 4 * m->rings * m->domain_count > RING_LINKS_MAX;
-    bool open = false;
+    struct ring_flow ring = {flows, .apart = NIC_LINKS_PER_DOMAIN * m->rings * m->domain_count >
+                                             RING_LINKS_MAX};
     for (uint32_t d = 0; d < m->domain_count; d++) {
         if (!m->domain[d].planned)
             continue;
-        if (!open)
-            flow_open(flows, bytes / m->rings);
-        open = !apart;
+        begin_domain(&ring, bytes / m->rings);
         for (uint32_t k = 0; k < m->rings; k++) {
             route_nic(p, flows, m->exit_rank[(size_t)d * m->largest + k], true);
             route_nic(p, flows, m->exit_rank[(size_t)d * m->largest + k], false);
         }
-        if (apart)
-            flow_close(flows);
+        end_domain(&ring);
     }
-    if (open)
-        flow_close(flows);
+    close_ring(&ring);
     add_leaf_rings(p, flows, m, bytes);
 }
 

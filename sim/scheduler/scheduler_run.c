@@ -263,8 +263,9 @@ static void engine_done(void *context, int64_t tag)
     start_ready(s);
 }
 
-/* Handles the next queued event: an uncontended one starts or ends; another one waits for the engine's clock. */
-static void keep(struct scheduler *s, struct queued_event next)
+/* Handles the earliest queued event: ends it, or starts it. If its flows share links with other flows, the engine has
+ * to compute them, so a timer of the engine starts the event at its date. */
+static void handle_queued(struct scheduler *s, struct queued_event next)
 {
     s->now_s = next.date_s;
     s->event_queue.count--; /* next is the last row */
@@ -289,7 +290,7 @@ static bool engine_ahead(void *context, double until_s)
     if (ends)
         finish(s, rank_index, op, s->now_s);
     else if (done)
-        keep(s, *next);
+        handle_queued(s, *next);
     start_ready(s);
     s->ahead = false;
     return done;

@@ -51,8 +51,8 @@ struct comm_class {
     int64_t by;       /* distance in the group of shifts, sends and receives */
     int64_t number;   /* channel number of sends and receives */
     uint32_t variants;
-    uint32_t *
-        variant; /* [variants] shapes; of all P2P comm classes one list, any shape with that many bytes */
+    /* [variants] shapes; of all P2P comm classes one list, any shape with that many bytes */
+    uint32_t *variant;
     size_t variant_capacity;
     uint32_t *op_count; /* [role_count] ops of the comm class in each role */
     uint32_t *op_begin; /* [role_count] their ids, ascending: traffic.comm_op[] */
@@ -88,16 +88,16 @@ struct traffic {
     uint32_t *rank;         /* [rank_count] the schedule's rank that each is, ascending */
     uint32_t *role_of_rank; /* [rank_count]; IR_NONE: no role, no ops */
     uint8_t *passes;        /* [rank_count][guard_count] */
-    uint32_t *
-        place_of_rank; /* [rank_count] schedule/ir/visible.h; NULL where no duration depends on it */
+    /* [rank_count] schedule/ir/visible.h; NULL where no duration depends on it */
+    uint32_t *place_of_rank;
 
     struct platform platform;
     struct flow_table flows;
 
     uint32_t comm_count;
     struct comm_class *comm;
-    struct comm_class
-        p2p; /* its variants are those of all P2P comm classes: sizes are common to all sends and receives */
+    /* its variants are those of all P2P comm classes: sizes are common to all sends and receives */
+    struct comm_class p2p;
     uint32_t *comm_op;
 
     uint32_t channel_count, participant_count, transfer_count;
@@ -118,16 +118,16 @@ struct traffic {
     double slow_factor;                /* of sim_options */
     uint32_t slow_rank;
 
-    struct arena
-        arena; /* all arrays but those that grow: comm classes and their variants, channels, participants */
+    /* all arrays but those that grow: comm classes and their variants, channels, participants */
+    struct arena arena;
     size_t comm_capacity, channel_capacity, participant_capacity;
 };
 
 /* Binds an ir to a cluster and fills *traffic. Fails, with one message, on more ranks than GPUs, on an op that waits
  * for a later one, and on communication that can never happen: members whose collectives differ, or a send to, or a
- * receive from, an index that does not exist. name stands for the schedule in messages. even: [guard_count] of
- * sim/uniform/uniform.h, the caller's memory. Unless options->exact is set, only one replica of the ranks is planned.
- * Release *traffic in either case. */
+ * receive from, an index that does not exist. name stands for the schedule in messages. uniform: the array of
+ * uniform_mark_guards() (sim/uniform/uniform.h), the caller's memory. Unless options->exact is set, only one replica of
+ * the ranks is planned. Release *traffic in either case. */
 enum status traffic_make(struct traffic *traffic, const struct ir *ir,
                          const struct cluster *cluster, const struct sim_costs *costs,
                          const uint8_t *uniform, const struct sim_options *options,

@@ -11,9 +11,10 @@
 
 void traffic_release(struct traffic *traffic)
 {
-    for (uint32_t l = 0; l < traffic->comm_count; l++)
-        if (traffic->comm[l].kind != COMM_P2P)
-            free(traffic->comm[l].variant);
+    for (uint32_t c = 0; c < traffic->comm_count; c++)
+        if (traffic->comm[c].kind !=
+            COMM_P2P) /* all P2P comm classes share the list of traffic->p2p */
+            free(traffic->comm[c].variant);
     free(traffic->p2p.variant);
     free(traffic->comm);
     free(traffic->channel);
@@ -27,13 +28,13 @@ void traffic_release(struct traffic *traffic)
 /* Counters of the scheduler are 16 bits wide, and their upper half has a meaning of its own. */
 enum { WAITS_MAX = 32000 };
 
-static void place_ranks(struct traffic *traffic, const uint8_t *uniform)
+/* Fills, for each rank of traffic->mesh, the schedule's rank that it is, and that rank's role. */
+static void find_roles(struct traffic *traffic)
 {
     const struct ir *ir = traffic->ir;
     traffic->rank = arena_array(&traffic->arena, traffic->rank_count, sizeof *traffic->rank);
     traffic->role_of_rank =
         arena_array(&traffic->arena, traffic->rank_count, sizeof *traffic->role_of_rank);
-    traffic->passes = arena_array(&traffic->arena, traffic->rank_count, ir->guard_count);
     for (uint32_t r = 0; r < traffic->rank_count; r++) {
         uint32_t rank = replicas_rank(&ir->mesh, &traffic->mesh, r);
         traffic->rank[r] = rank;
@@ -43,15 +44,29 @@ static void place_ranks(struct traffic *traffic, const uint8_t *uniform)
                 traffic->role_of_rank[r] = k;
                 break;
             }
-        for (uint32_t g = 0; g < ir->guard_count; g++)
-            traffic->passes[(size_t)r * ir->guard_count + g] = uniform_passes(ir, uniform, g, rank);
     }
+}
+
+/* Fills which guards let each rank pass. */
+static void pass_guards(struct traffic *traffic, const uint8_t *uniform)
+{
+    const struct ir *ir = traffic->ir;
+    traffic->passes = arena_array(&traffic->arena, traffic->rank_count, ir->guard_count);
+    for (uint32_t r = 0; r < traffic->rank_count; r++)
+        for (uint32_t g = 0; g < ir->guard_count; g++)
+            traffic->passes[(size_t)r * ir->guard_count + g] =
+                uniform_passes(ir, uniform, g, traffic->rank[r]);
+}
+
+/* Fills the places of the ranks in packed sequences, if times depend on them. */
+static void find_places(struct traffic *traffic)
+{
     if (traffic->costs->place_work_s == NULL)
         return;
     traffic->place_of_rank =
         arena_array(&traffic->arena, traffic->rank_count, sizeof *traffic->place_of_rank);
     for (uint32_t r = 0; r < traffic->rank_count; r++)
-        traffic->place_of_rank[r] = ir_place_of(ir, traffic->rank[r]);
+        traffic->place_of_rank[r] = ir_place_of(traffic->ir, traffic->rank[r]);
 }
 
 static void read_costs(struct traffic *traffic)
@@ -109,7 +124,9 @@ enum status traffic_make(struct traffic *traffic, const struct ir *ir,
     if (!options->exact)
         traffic->mesh = replicas_mesh(ir, cluster);
     traffic->rank_count = mesh_ranks(&traffic->mesh);
-    place_ranks(traffic, uniform);
+    find_roles(traffic);
+    pass_guards(traffic, uniform);
+    find_places(traffic);
     read_costs(traffic);
     traffic_add_comms(traffic);
     status = traffic_check_groups(traffic, name, diag);

@@ -70,7 +70,7 @@ static bool has_documents(const struct ir *ir)
     return false;
 }
 
-uint8_t *uniform_guards(const struct ir *ir, uint32_t above)
+uint8_t *uniform_mark_guards(const struct ir *ir, uint32_t above)
 {
     uint8_t *uniform = heap_zalloc(ir->guard_count + 1u, 1);
     uint8_t *uneven = heap_zalloc(ir->group_count + 1u, 1);

@@ -15,8 +15,8 @@
  *
  * The folder sim/uniform/ simulates long rings as if every rank did the work of its group's last rank, so that ranks
  * fold. */
-#ifndef SIM_EVEN_EVEN_H
-#define SIM_EVEN_EVEN_H
+#ifndef SIM_UNIFORM_UNIFORM_H
+#define SIM_UNIFORM_UNIFORM_H
 
 #include "schedule/ir/ir.h"
 #include "schedule/ir/mesh.h"
@@ -26,7 +26,7 @@
 
 enum {
     EVEN_ABOVE = 64,                /* ranks: where guards distinguish more, groups are even */
-    EVEN_ABOVE_MIN = 31,            /* the bound was measured on rings of 32 and more */
+    EVEN_ABOVE_MIN = 31,            /* EVEN_BOUND was measured on rings of 32 ranks and more */
     UNIFORM_NEVER = MESH_RANKS_MAX, /* ranks: no schedule has more */
 };
 
@@ -36,9 +36,9 @@ enum {
  * tests/cli/even_nightly.cmd. */
 #define EVEN_BOUND 0.02
 
-/* Returns an array [ir->guard_count + 1] with 1 for each guard of an even group; the caller frees it. above: the
- * number of ranks; 0 means EVEN_ABOVE. */
-uint8_t *uniform_guards(const struct ir *ir, uint32_t above);
+/* Returns an array [ir->guard_count + 1] with 1 for each guard of an even group; the caller frees it. Groups are made
+ * even if their guards distinguish more than `above` ranks; 0 means EVEN_ABOVE. */
+uint8_t *uniform_mark_guards(const struct ir *ir, uint32_t above);
 
 /* Returns how many ranks the guards of even groups distinguish; 0: no group is even. */
 uint32_t uniform_ranks(const struct ir *ir, const uint8_t *uniform);
