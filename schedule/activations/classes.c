@@ -6,10 +6,10 @@
 const char *const activation_class_names[ACTIVATION_CLASS_COUNT] = {"none", "read continuously",
                                                                     "read once", "short-lived"};
 
-enum { SHARED = 1, READ_BACK = 2, READ_OUTSIDE = 4 }; /* shared: with other units */
+enum { SHARED = 1, READ_BACK = 2, READ_OUTSIDE = 4 }; /* shared: other units read or write it too */
 
 struct use {
-    uint16_t unit; /* that made it */
+    uint16_t unit; /* the unit that made the buffer */
     bool made;
     uint8_t how;
 };
@@ -91,7 +91,7 @@ struct activation_row *activations_table(const struct ir *ir, uint16_t layer, ui
             }
             row[r].bytes += ir_buffer_bytes(ir, (buffer_id){b});
             row[r].buffers++;
-            class[b] = ACTIVATION_NONE; /* it is counted */
+            class[b] = ACTIVATION_NONE; /* so that the buffer is counted once */
         }
     }
     if (rows > 0)

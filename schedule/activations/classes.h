@@ -12,7 +12,7 @@
 #include "schedule/ir/ir.h"
 
 enum activation_class {
-    ACTIVATION_NONE,       /* no layer's forward makes it */
+    ACTIVATION_NONE,       /* no layer's forward makes the buffer */
     ACTIVATION_CONTINUOUS, /* type 0: other units read it too, or add to it (keys and values) */
     ACTIVATION_ONCE, /* type 1: made in a unit's forward and read again only in its backward */
     /* Type 2, which the paper does not define: activations that the backward does not read and that are freed within
@@ -26,9 +26,9 @@ extern const char *const activation_class_names[ACTIVATION_CLASS_COUNT];
  * the ir. */
 void activations_classify(const struct ir *ir, const uint32_t *op, uint32_t count, uint8_t *class);
 
-/* Bytes of one unit in one layer, by the stem of buffers' names. */
+/* The bytes of one unit in one layer, for buffers whose names have the same stem. */
 struct activation_row {
-    const char *stem; /* of the ir */
+    const char *stem; /* in the ir */
     uint8_t class;
     uint64_t bytes, buffers;
 };

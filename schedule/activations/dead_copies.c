@@ -16,7 +16,8 @@ static bool copies(const struct ir *ir, uint32_t op)
 void pass_dead_copies(struct emit *e, struct op_list *list)
 {
     const struct ir *ir = e->ir;
-    uint8_t *read = heap_zalloc((size_t)ir->buffer.count + 1, 1); /* by an op listed later */
+    /* [buffer] a later op of the list reads it */
+    uint8_t *read = heap_zalloc((size_t)ir->buffer.count + 1, 1);
     uint32_t kept = list->count;
     for (uint32_t i = list->count; i-- > 0;) {
         uint32_t op = list->op[i], reads = ir->op.reads[op];

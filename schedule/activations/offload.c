@@ -23,15 +23,16 @@
 
 #include <stdlib.h>
 
-struct item { /* a tensor of a (unit, layer) that goes to the host */
+struct item { /* a tensor of a (unit, layer) that is copied to the host */
     buffer_id buffer, host, back;
 };
 
-struct segment {          /* of one (unit, layer) */
+struct segment {          /* the forward of one (unit, layer) */
     uint32_t item, items; /* rows of `item` */
-    uint32_t begin; /* position in the list of the forward's op that waits for earlier copies */
-    uint32_t end;   /* position of the forward's last op */
-    op_id store;    /* the last copy to the host; IR_NONE: none yet */
+    /* position in the list of the forward's first op, which waits for earlier copies */
+    uint32_t begin;
+    uint32_t end; /* position of the forward's last op */
+    op_id store;  /* the last copy to the host; IR_NONE: none yet */
     bool loaded;
 };
 
@@ -49,7 +50,7 @@ struct offload {
     op_id stored[2];     /* the last copies to the host of the last two layers; IR_NONE: none yet */
 };
 
-/* Forwards come one after the other, so the items of a segment are consecutive. */
+/* Adds an item to a segment. Forwards follow each other in the list, so the items of a segment are consecutive. */
 static void add_item(struct offload *o, struct segment *segment, uint32_t buffer)
 {
     if (segment->items++ == 0)
@@ -58,8 +59,8 @@ static void add_item(struct offload *o, struct segment *segment, uint32_t buffer
     o->of_buffer[buffer] = o->item_count;
 }
 
-/* Finds the items of every layer's forward: its input, the first activation that it reads and did not make itself, or
- * the buffers in `kept` that it writes. */
+/* Finds the items of every layer's forward: its input, which is the first activation that it reads and did not make
+ * itself; or those buffers in `kept` that it writes. */
 static void find_items(struct offload *o, const struct op_list *list, const bool *kept)
 {
     const struct ir *ir = o->ir;
@@ -91,7 +92,7 @@ static void find_items(struct offload *o, const struct op_list *list, const bool
     free(maker);
 }
 
-/* Copies a buffer of a segment, not before the op `after` has ended; IR_NONE: at once. */
+/* Copies a buffer of a segment. The copy starts no earlier than the end of op `after`; IR_NONE: at once. */
 static op_id copy(struct offload *o, enum work_kind kind, buffer_id from, buffer_id to,
                   uint32_t segment, op_id after)
 {
@@ -124,7 +125,8 @@ static void store(struct offload *o, uint32_t which)
     o->stored[1] = segment->store;
 }
 
-/* Copies the items of a segment back to the device, unless they are there or none is on the host. */
+/* Copies the items of a segment back to the device; does nothing if they are there already, or if none is on the
+ * host. */
 static void load(struct offload *o, uint32_t which, op_id after)
 {
     struct segment *segment = &o->segment[which];
@@ -150,7 +152,7 @@ static void redirect(struct offload *o, uint32_t op)
 static void rewrite(struct offload *o, const struct op_list *in)
 {
     const struct ir *ir = o->ir;
-    op_id last = {IR_NONE}; /* op of the layer before, in the backward's order */
+    op_id last = {IR_NONE}; /* the last op of the previous layer in the order of the backward */
     uint32_t current = IR_NONE;
     for (uint32_t i = 0; i < in->count; i++) {
         op_id op = {in->op[i]};
@@ -172,7 +174,7 @@ static void rewrite(struct offload *o, const struct op_list *in)
                 last = (op_id){in->op[i - 1]};
             current = which;
             load(o, which, (op_id){IR_NONE});
-            if (!o->blocking && which % o->layers > 0) /* one layer ahead, of the same unit */
+            if (!o->blocking && which % o->layers > 0) /* fetch one layer ahead, in the same unit */
                 load(o, which - 1, last);
         }
         if (!forward)

@@ -14,14 +14,14 @@ static inline uint32_t segment_of(const struct ir *ir, uint32_t layers, uint32_t
     return (uint32_t)ir->op.micro[op] * layers + ir->op.layer[op];
 }
 
-/* Drops what the forward of layers kept, and computes it again before their backward. */
+/* Frees the activations of layers after their forward, and repeats the forward before the backward. */
 void pass_recompute(struct emit *e, struct op_list *list);
 /* Removes copies between device and host whose result no op reads. */
 void pass_dead_copies(struct emit *e, struct op_list *list);
-/* Copies what recomputation starts from, or with CHOICE_ACTIVATIONS_SELECTIVE_OFFLOAD the tensors that selective
- * checkpointing saves, to the host in the forward, and back before it is read. */
+/* Copies to the host in the forward, and back before they are read, the layer inputs from which recomputation starts,
+ * or, with CHOICE_ACTIVATIONS_SELECTIVE_OFFLOAD, the tensors that selective checkpointing saves. */
 void pass_offload(struct emit *e, struct op_list *list);
-/* Copies part of what the forward keeps to the host, and back before it is read. */
+/* Copies a part of the saved activations to the host, and back before they are read. */
 void pass_offload_ratio(struct emit *e, struct op_list *list);
 
 #endif

@@ -24,17 +24,18 @@
 struct
     unit_run { /* one unit through one chunk of layers, forward or backward: positions in the list */
     uint32_t begin, end;
-    uint32_t first, count; /* rows of moved: the buffers that leave */
-    uint32_t partner;      /* of a backward: its forward; IR_NONE */
+    uint32_t first, count; /* rows of `moved`: the buffers that are offloaded */
+    uint32_t partner;      /* for a backward: its forward; else IR_NONE */
     uint16_t unit;
-    uint32_t chunk;              /* of layers */
-    bool forward, taken, loaded; /* taken: it is a backward's partner */
-    op_id last_copy;             /* of its stores, or loads; IR_NONE: none yet */
+    uint32_t chunk;              /* chunk of layers */
+    bool forward, taken, loaded; /* taken: a backward has this forward as its partner */
+    op_id last_copy;             /* the last copy of its stores or loads; IR_NONE: none yet */
 };
 
-struct moved { /* [0, elements) of a buffer are on the host between its passes, the rest in tail */
+/* a buffer of which [0, elements) are on the host between its passes, and the rest is in `tail` */
+struct moved {
     buffer_id buffer;
-    struct view host, tail, back; /* tail: empty if all leaves */
+    struct view host, tail, back; /* tail: empty if the whole buffer is offloaded */
     int64_t elements;
 };
 
@@ -46,11 +47,12 @@ struct ratio {
     uint32_t run_count;
     struct moved *moved;
     uint32_t moved_count;
-    uint32_t *of_buffer; /* row of moved, or IR_NONE */
+    uint32_t *of_buffer; /* row of `moved`; IR_NONE: none */
     uint32_t *chunk_of;  /* per layer */
     op_id last_compute;
-    op_id last_store;  /* the last copy to the host of the last run that was stored; IR_NONE */
-    op_id before_next; /* what the next op of a run waits for; IR_NONE: nothing */
+    /* the last copy to the host of the run that was stored last; IR_NONE: none */
+    op_id last_store;
+    op_id before_next; /* the op for which the next op of a run waits; IR_NONE: none */
 };
 
 /* ---- runs ---- */
@@ -104,7 +106,7 @@ static void find_runs(struct ratio *r, const struct op_list *in)
     }
 }
 
-/* ---- what leaves ---- */
+/* ---- what is offloaded ---- */
 
 struct offload_candidate {
     uint32_t buffer;
@@ -133,7 +135,7 @@ static uint32_t candidates(const struct ratio *r, const struct op_list *in,
             uint64_t bytes = ir_buffer_bytes(ir, (buffer_id){b});
             if (class[b] != ACTIVATION_ONCE || bytes < least)
                 continue;
-            class[b] = ACTIVATION_NONE; /* it is one only once */
+            class[b] = ACTIVATION_NONE; /* so that the buffer becomes a candidate only once */
             out[count++] = (struct offload_candidate){b, bytes};
         }
     }
@@ -141,8 +143,8 @@ static uint32_t candidates(const struct ratio *r, const struct op_list *in,
     return count;
 }
 
-/* Returns how many bytes can be copied to the host during the next forward run, or, if there is none, during a run
- * like this one. */
+/* Returns the number of bytes that can be copied to the host during the next forward run, or, if there is none, during
+ * a run that takes as long as this one. */
 static double hidden_bytes(const struct ratio *r, uint32_t i)
 {
     const struct choices *c = r->e->choices;
@@ -156,7 +158,7 @@ static double hidden_bytes(const struct ratio *r, uint32_t i)
     return c->offload_hidden_of[part] / multiplex_share(c, run->chunk, part).count;
 }
 
-/* Returns how many bytes of a run's candidates leave. */
+/* Returns the number of bytes of a run's candidates that are offloaded. */
 static uint64_t bytes_to_move(const struct ratio *r, uint32_t run, uint64_t all)
 {
     const struct choices *c = r->e->choices;
@@ -198,7 +200,7 @@ static void choose_buffers(struct ratio *r, const struct op_list *in)
     uint8_t *class = heap_zalloc((size_t)ir->buffer.count + 1, 1);
     struct offload_candidate *list = heap_alloc((size_t)ir->buffer.count + 1, sizeof *list);
     activations_classify(ir, in->op, in->count, class);
-    /* a stage that helps with one subsequence reads its cache once, and has not written all of it */
+    /* a stage that helps with one subsequence reads a cache that it has not written as a whole */
     for (uint32_t i = 0; i < r->e->caches.count; i++)
         class[r->e->caches.buffer[i].i] = ACTIVATION_CONTINUOUS;
     keep_handed_on(r, in, class);
@@ -238,7 +240,7 @@ static op_id copy(struct ratio *r, enum work_kind kind, struct view from, struct
     return op;
 }
 
-/* Copies, on the device, the elements of a buffer that are not copied to the host. */
+/* Copies the elements of a buffer that are not offloaded to another buffer on the device. */
 static void copy_rest(struct ratio *r, struct view from, struct view to)
 {
     if (to.count == 0)
@@ -273,7 +275,8 @@ static void store(struct ratio *r, struct unit_run *run)
     r->last_store = run->last_copy;
 }
 
-/* Copies back to the device what a backward run reads of its forward, not before all compute listed so far. */
+/* Copies back to the device the tensors of the forward that a backward run reads; the copies start after all compute
+ * that is listed so far. */
 static void load(struct ratio *r, struct unit_run *run)
 {
     const struct unit_run *forward = &r->run[run->partner];
@@ -291,7 +294,7 @@ static void load(struct ratio *r, struct unit_run *run)
     run->loaded = true;
 }
 
-/* Returns the next backward run of the list if what it needs is on the host by now, else NULL. */
+/* Returns the next backward run of the list if the tensors that it needs have been stored on the host, else NULL. */
 static struct unit_run *next_backward(struct ratio *r, uint32_t i)
 {
     while (++i < r->run_count)
@@ -303,7 +306,7 @@ static struct unit_run *next_backward(struct ratio *r, uint32_t i)
 static void begin_run(struct ratio *r, uint32_t i)
 {
     struct unit_run *run = &r->run[i], *before = i > 0 ? &r->run[i - 1] : NULL, *ahead;
-    /* a forward starts when the one before the last is on the host */
+    /* a forward starts only when the activations of the run before the last one are on the host */
     r->before_next = run->forward ? r->last_store : (op_id){IR_NONE};
     if (before && before->forward && before->count > 0)
         store(r, before);
@@ -338,7 +341,8 @@ static void pass_op(struct ratio *r, uint32_t op, bool backward)
 void pass_offload_ratio(struct emit *e, struct op_list *list)
 {
     struct ir *ir = e->ir;
-    uint32_t buffers = ir->buffer.count; /* those made here are never looked up */
+    /* the buffers that exist now; those that this pass adds are never looked up */
+    uint32_t buffers = ir->buffer.count;
     struct ratio r = {.e = e,
                       .ir = ir,
                       .run = heap_alloc((size_t)list->count + 1, sizeof *r.run),

@@ -23,19 +23,19 @@
 
 struct segment { /* a layer's forward of one unit: positions in the list */
     uint32_t begin, end;
-    uint32_t last; /* of its backward's ops */
+    uint32_t last; /* the last op of its backward */
     bool repeated; /* its forward has been repeated */
 };
 
-/* The origin of a buffer of attention's forward, the last of these that applies. */
+/* The origin of a buffer of attention's forward; the last of these that applies. */
 enum origin { FROM_HERE, FROM_RANKS, FROM_CORE };
 
-struct mark {         /* of a buffer */
-    uint32_t again;   /* the repeated forward's buffer for it; IR_NONE */
-    uint32_t needed;  /* 1 + the last segment whose backward, or a needed op, reads it */
-    uint32_t remains; /* 1 + the last segment of which an op that writes it is not repeated */
-    bool kept;        /* it stays from the first forward */
-    bool cache;       /* several units write it, and it stays */
+struct mark {         /* what is known of a buffer */
+    uint32_t again;   /* the buffer that replaces it in the repeated forward; IR_NONE: none */
+    uint32_t needed;  /* 1 + the last segment whose backward, or whose repeated op, reads it */
+    uint32_t remains; /* 1 + the last segment in which an op that writes it is not repeated */
+    bool kept;        /* the buffer of the first forward is kept */
+    bool cache;       /* several units write it, and it is kept */
     uint8_t origin;   /* enum origin, of attention's forward */
 };
 
@@ -46,7 +46,7 @@ struct recompute {
     uint32_t layers;
     struct segment *segment; /* unit * layers + layer */
     struct mark *mark;       /* per buffer of the first forward */
-    uint32_t *op;            /* the repeated op for one of the first forward; IR_NONE */
+    uint32_t *op;            /* for each op of the first forward, its repetition; IR_NONE: none */
     bool selective;          /* some buffers are kept */
 };
 
@@ -129,7 +129,7 @@ static bool leads_to_kept(const struct recompute *r, uint32_t op, uint32_t which
     return operands > reads ? core : after;
 }
 
-/* True if the op only writes what stays for later units. */
+/* True if all that the op writes is caches, which stay for later units. */
 static bool fills_cache(const struct recompute *r, uint32_t op)
 {
     uint32_t reads = r->ir->op.reads[op], operands = reads + r->ir->op.writes[op];
@@ -202,7 +202,8 @@ static void repeat_op(struct recompute *r, uint32_t op)
         uint32_t buffer = ir_touched(ir, op, k);
         struct mark *mark = &r->mark[buffer];
         bool shared = mark->cache || (ir->buffer.flags[buffer] & BUFFER_PERSISTENT);
-        if (mark->again == IR_NONE && !shared) /* of a cache, the same values again */
+        /* the repetition of a cache would have the same values */
+        if (mark->again == IR_NONE && !shared)
             mark->again = ir_add_buffer_like(ir, (buffer_id){buffer}).i;
     }
     for (uint32_t k = 0; k < operands; k++) {

@@ -25,7 +25,7 @@ extern const struct attention_emitter attention_emitters[CHOICE_ATTENTION_COUNT]
 /* Run the operator of the schedule's choice on all sequences of the micro-batch. */
 void operator_forward(struct emit *e, uint32_t layer, buffer_id qkv, buffer_id out);
 void operator_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dqkv);
-/* Project all rows and run the operator of the schedule's choice. */
+/* Project all rows, and run the operator of the schedule's choice on the result. */
 void projected_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id out);
 void projected_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dx);
 
@@ -45,7 +45,7 @@ void fpdt_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id out);
 void fpdt_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dx);
 attention_operator fpdt_operator_forward, fpdt_operator_backward;
 
-/* Emits only the fetches of one chunk from the host for a forward tile and for a backward tile, each between two
+/* Emits only the fetches of one chunk from the host, for a forward tile and for a backward tile, each between two
  * synchronisations of the host. */
 void fpdt_fetch_alone(struct emit *e);
 

@@ -42,7 +42,7 @@ static struct view copies(struct emit *e, struct view x, int count, const char *
     return x;
 }
 
-/* Returns x, or its copy in `to` when `to` is another view. */
+/* Returns x itself, or, if `to` is a different view, copies x into it and returns it. */
 static struct view settle(struct emit *e, struct view x, struct view to, int64_t rows, int64_t cols)
 {
     if (to.count == 0 || (x.buffer.i == to.buffer.i && x.begin == to.begin))
@@ -88,7 +88,7 @@ struct view scatter_heads(struct emit *e, const struct head_exchange *z, struct 
     return all_to_all(e, z, packed, stem, category, width, sync, after, to);
 }
 
-/* Gathers heads: x[s, w] becomes [P, n, w], still to be unpacked. */
+/* Gathers heads: x[s, w] becomes [P, n, w], which the caller has to unpack. */
 struct view gather_heads(struct emit *e, const struct head_exchange *z, struct view x,
                          int64_t width, bool sync)
 {
@@ -114,7 +114,7 @@ static struct view change_heads(struct emit *e, enum work_kind kind, struct view
     return y;
 }
 
-/* Rotates the heads of q and k in place among the columns of x[n, W], into y, which it returns. */
+/* Rotates the heads of q and k, which stay at their columns of x[n, W], into y, and returns y. */
 static struct view rotate_joined(struct emit *e, const struct head_exchange *z, enum work_kind kind,
                                  struct view x, struct view y)
 {
@@ -209,7 +209,8 @@ struct view exchange_out_backward(struct emit *e, const struct head_exchange *z,
                          e->choices->profile->sync_backward, view_none());
 }
 
-/* Returns the gradient of q, k or v on this rank's rows, [n, P * width]; `reduce`: copies of heads are summed. */
+/* Returns the gradient of q, k or v on this rank's rows, [n, P * width]. With `reduce`, the gradients of the copies of
+ * a head are summed. */
 static struct view unpack_part(struct emit *e, const struct head_exchange *z, struct view recv,
                                int64_t width, bool reduce)
 {

@@ -12,15 +12,18 @@
 #include "schedule/attention/project.h"
 
 struct head_exchange {
-    int64_t begin;                    /* of a chunk (FPDT): its first row among the rank's rows */
-    int64_t n, s, dim;                /* tokens of a rank, and of its head group, of a sequence */
-    int64_t ranks;                    /* P */
-    int64_t heads, kv_heads, kv_sent; /* of the model; kv heads that take part in the core */
-    int64_t q_width, kv_width;        /* columns of q, and of k as sent, on all ranks together */
-    int64_t width;                    /* columns of the projection */
+    int64_t begin; /* for a chunk (FPDT), its first row among the rank's rows */
+    /* n, s: tokens of a sequence on a rank, and on its head group */
+    int64_t n, s, dim;
+    int64_t ranks; /* P */
+    /* heads of the model; kv_sent: key and value heads that take part in the core */
+    int64_t heads, kv_heads, kv_sent;
+    int64_t q_width, kv_width; /* columns of q, and of k as sent, on all ranks together */
+    int64_t width;             /* columns of the projection */
     bool rope_before, rope_after;
-    struct view positions, positions_all; /* of a rank's tokens, and of its head group's */
-    bool apart;                           /* q, k and v are taken apart before they are packed */
+    /* positions of a rank's tokens, and of its head group's */
+    struct view positions, positions_all;
+    bool apart; /* q, k and v are separated before they are packed */
 };
 
 struct head_exchange exchange_of(const struct emit *e);

@@ -11,7 +11,7 @@ static void synchronize(struct emit *e)
     e->tags.region = REGION_ATTENTION;
 }
 
-/* Fills a new tensor, in place of the op that makes it in a whole schedule. */
+/* Makes a new tensor by a fill, which replaces the op that makes it in a whole schedule. */
 static struct view given(struct emit *e, const char *stem, int64_t rows, int64_t cols)
 {
     e->tags.region = REGION_NONE;

@@ -1,4 +1,4 @@
-/* Chunks of a sequence, their tiles, and how they go to the host and come back. */
+/* Chunks of a sequence, their tiles, and their copies to the host and back. */
 #include "schedule/attention/fpdt.h"
 
 #include "schedule/choices/profile.h"

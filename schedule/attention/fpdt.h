@@ -26,13 +26,15 @@ struct fpdt_pair {
     struct view k, v;
 };
 
-/* The data of a chunk that is kept for later chunks and for the backward. */
+/* The data of a chunk that later chunks and the backward need. */
 struct fpdt_chunk {
-    struct attention_saved part; /* on the device; its q, k, v, o, lse when nothing is offloaded */
-    struct view norm;            /* in pinned memory; empty: still on the device */
-    struct fpdt_queries queries; /* queries and pair: as fpdt_keep() keeps them */
+    /* on the device; its q, k, v, o and lse are set only if nothing is offloaded */
+    struct attention_saved part;
+    struct view norm;            /* in pinned memory; empty: it is on the device */
+    struct fpdt_queries queries; /* queries and pair: as fpdt_keep() leaves them */
     struct fpdt_pair pair;
-    struct fpdt_queries early_queries; /* fetched for the backward already, by the forward */
+    /* those that the forward has already fetched for the backward */
+    struct fpdt_queries early_queries;
     struct fpdt_pair early_pair;
 };
 
@@ -40,14 +42,14 @@ struct fpdt_chunk {
 struct fpdt {
     struct emit *e;
     uint32_t layer;
-    int64_t sequence; /* of the micro-batch */
+    int64_t sequence; /* index of the sequence in the micro-batch */
     int64_t u;
     struct fpdt_chunk *chunk;
     bool offload;
-    uint8_t load, store, aside; /* streams; aside: of copies that nothing waits for soon */
+    uint8_t load, store, aside; /* streams; aside: for copies that nothing waits for soon */
     int64_t q_width, kv_width;  /* columns of one head rank's q, and of its k */
-    int64_t heads, kv_heads;    /* of one head rank */
-    int64_t ranks;              /* of the head group */
+    int64_t heads, kv_heads;    /* those of one head rank */
+    int64_t ranks;              /* size of the head group */
 };
 
 struct fpdt fpdt_of(struct emit *e, uint32_t layer, int64_t sequence);

@@ -37,7 +37,8 @@ void fpdt_fetch_alone(struct emit *e)
         struct view x = emit_zeros(
             e, emit_tensor(e, parts[i].stem, parts[i].category, parts[i].dtype, parts[i].count, 0));
         fpdt_keep(&f, f.store, 0, x, parts[i].stem, &host[i], 0);
-        /* of keys and values only what a later chunk sees; one rank that fetches for all brings the whole */
+        /* Of keys and values only the part that a later chunk sees is fetched; one rank that fetches for all fetches
+         * the whole. */
         if (parts[i].category == CATEGORY_KV && !fpdt_fetches_by_one(e->choices))
             host[i] = view_part(host[i], 0, fpdt_keys(&f, 1, 0) * f.kv_width);
     }

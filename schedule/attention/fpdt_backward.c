@@ -47,7 +47,7 @@ struct qkv fpdt_tile_backward(const struct fpdt *f, int64_t q, int64_t k, const 
     struct qkv grads = {emit_computed(e, "dq_block", CATEGORY_ACTIVATION, rows, 0),
                         emit_computed(e, "dk_block", CATEGORY_KV, keys, 0),
                         emit_computed(e, "dv_block", CATEGORY_KV, keys, 0)};
-    if (e->choices->profile->chunk_reload) { /* torch.zeros */
+    if (e->choices->profile->chunk_reload) { /* as torch.zeros() does */
         emit_zeros(e, grads.q);
         emit_zeros(e, grads.k);
         emit_zeros(e, grads.v);
@@ -90,9 +90,9 @@ struct view fpdt_fetch_norm(const struct fpdt *f, int64_t i, struct fpdt_target 
 
 /* ---- keys outside ---- */
 
-/* Returns the tensors of query chunk q that the next tile reads: Q, O, lse, dO and the dQ summed so far, fetched from
- * the host where they are offloaded; the first time, dO comes from the all-to-all. k: the current chunk of keys. again:
- * the current tile is also of chunk q and still adds to dQ, so dQ is not fetched here. */
+/* Returns the tensors of query chunk q that the next tile reads: Q, O, lse, dO and the dQ summed so far. Those that are
+ * on the host are fetched; the first time, dO comes from the all-to-all. k: the current chunk of keys. again: the
+ * current tile is also of chunk q and still adds to dQ, so dQ is not fetched here. */
 static struct set next_set(struct gradients *g, int64_t q, int64_t k, bool again)
 {
     const struct fpdt *f = g->f;
@@ -114,9 +114,9 @@ static struct set next_set(struct gradients *g, int64_t q, int64_t k, bool again
     return set;
 }
 
-/* Stores the gradient of query chunk q on the host after its tile, where the next tile reads it. It remains on the
- * device if `stays` is set, if nothing is offloaded, and after the diagonal tile, which completes it (not with
- * chunk_reload). */
+/* Stores the gradient of query chunk q on the host after its tile; the next tile of the chunk reads it from there. It
+ * remains on the device if `stays` is set, if nothing is offloaded, and after the diagonal tile, which completes it
+ * (not with chunk_reload). */
 static void put_back(struct gradients *g, int64_t q, int64_t k, const struct set *set, bool stays)
 {
     const struct fpdt *f = g->f;

@@ -7,12 +7,12 @@
 #include <stddef.h>
 
 struct key_state {
-    struct view dk, dv, dq; /* as fpdt_keep() keeps them; empty: not there yet */
+    struct view dk, dv, dq; /* as fpdt_keep() leaves them; empty: not stored yet */
 };
 
 struct keys {
     struct fpdt_pair pair;
-    struct view dk, dv; /* sums of the gradients so far; empty: none */
+    struct view dk, dv; /* sums of the gradients so far; empty: no tile has added to them */
 };
 
 static struct keys keys_of(const struct fpdt *f, const struct key_state *state, int64_t q,
@@ -26,7 +26,7 @@ static struct keys keys_of(const struct fpdt *f, const struct key_state *state, 
     return keys;
 }
 
-/* Stores the sums after a tile, where the next queries read them. */
+/* Stores the sums of gradients on the host after a tile, from where the tiles of later queries fetch them. */
 static void put_back(const struct fpdt *f, struct key_state *state, int64_t k,
                      const struct keys *keys)
 {
@@ -65,7 +65,7 @@ static void tiles(struct gradients *g, struct key_state *state, int64_t q, struc
         if (k == q && !last) {
             next->queries = fpdt_queries_of(f, q + 1, after);
             next->d_o = fpdt_d_o(g, q + 1);
-            if (following != q) /* after its own tile a chunk is put back first */
+            if (following != q) /* otherwise the chunk's own tile has first to store the sums */
                 then = keys_of(f, &state[following], q + 1, following, after);
         }
         struct qkv part = fpdt_tile_backward(f, q, k, set, &keys->pair);

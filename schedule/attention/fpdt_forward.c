@@ -6,7 +6,7 @@
 
 #include <stddef.h>
 
-/* Fetches what the backward begins with, during the forward's last tile. */
+/* During the forward's last tile, fetches the tensors with which the backward begins. */
 static void fetch_for_backward(const struct fpdt *f)
 {
     struct fpdt_chunk *first = &f->chunk[0];

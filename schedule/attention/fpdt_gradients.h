@@ -4,14 +4,15 @@
 
 #include "schedule/attention/fpdt.h"
 
-/* The data that a tile's backward reads of a chunk of queries, and their gradient so far; on the device. */
+/* The tensors of a chunk of queries that a tile's backward reads, and the gradient of these queries so far; on the
+ * device. */
 struct set {
     struct fpdt_queries queries;
     struct view d_o, dq;
 };
 
 struct query_state {
-    struct view d_o, dq; /* as fpdt_keep() keeps them; empty: not there yet */
+    struct view d_o, dq; /* as fpdt_keep() leaves them; empty: not stored yet */
 };
 
 struct gradients {
@@ -28,8 +29,8 @@ struct view fpdt_d_o(const struct gradients *g, int64_t q);
 struct fpdt_pair fpdt_pair_of(const struct fpdt *f, int64_t q, int64_t k, op_id after);
 struct fpdt_queries fpdt_queries_of(const struct fpdt *f, int64_t q, op_id after);
 
-/* Fetches the normed input of chunk i, which the gradient of the projection reads; empty where it is still on the
- * device, or there is no projection. */
+/* Fetches the normed input of chunk i, which the gradient of the projection reads. Returns an empty view if the input
+ * is on the device, or if there is no projection. */
 struct view fpdt_fetch_norm(const struct fpdt *f, int64_t i, struct fpdt_target to);
 
 /* Emits the backward of one tile and returns its dq, dk, dv in the compute dtype. */

@@ -3,7 +3,7 @@
  * Either every rank copies its own data, or one rank copies for all (FPDT, section 4: one GPU fetches and scatters
  * over NVLink). In the second form the parts of chunk i of all ranks are gathered on rank i mod P, which copies them
  * to its host memory, and fetches and scatters them when a tile reads them. Copies are then P times as large and
- * follow one another over one rank's PCIe lanes; ranks take turns, so each still holds the same number of bytes on
+ * follow one another over one rank's PCIe lanes; since ranks take turns, each still holds the same number of bytes on
  * its host. P consecutive chunks share one buffer of the schedule, in which each rank holds the chunk that it
  * stores. */
 #include "schedule/attention/fpdt.h"
@@ -12,7 +12,7 @@
 #include "schedule/config/derived.h"
 #include "schedule/emit/op_list.h"
 
-/* Emits an op of the traffic with the host, which only ranks that pass the guard run. */
+/* Emits a copy, a gather or a scatter of this traffic, which only ranks that pass the guard run. */
 static void emit_traffic(const struct fpdt *f, uint16_t guard, op_id after, uint8_t stream,
                          struct work work, struct view from, struct view to)
 {
@@ -73,11 +73,11 @@ static uint16_t guard_of_keeper(const struct fpdt *f, int64_t i)
     return by_one(f) ? ir_add_guard(f->e->ir, guard) : IR_NONE16;
 }
 
-/* A tensor that a rank keeps of a chunk. */
+/* A tensor of a chunk that a rank stores. */
 struct kept_part {
     enum category category;
     enum dtype dtype;
-    int64_t rows, cols; /* cols = 0: one dimension */
+    int64_t rows, cols; /* cols = 0: the tensor has one dimension */
 };
 
 /* Returns chunk i's view on the host, which the first call places. If one rank copies for all, it lies in the buffer
@@ -166,8 +166,8 @@ struct fpdt_pair fpdt_bring_pair(const struct fpdt *f, op_id after, int64_t q, i
 static void delay_gathers(struct emit *e, const struct op_list *list)
 {
     const struct ir *ir = e->ir;
-    op_id copied[2] = {{IR_NONE}, {IR_NONE}}; /* the last two copies of what was gathered */
-    uint32_t gathered = IR_NONE;              /* buffer */
+    op_id copied[2] = {{IR_NONE}, {IR_NONE}}; /* the last two copies to the host of gathered data */
+    uint32_t gathered = IR_NONE;              /* the buffer that was gathered last */
     for (uint32_t i = 0; i < list->count; i++) {
         uint32_t op = list->op[i];
         if (ir->op.kind[op] == WORK_ALL_GATHER && ir->op.region[op] == REGION_OFFLOAD) {
@@ -193,11 +193,13 @@ static bool stores(const struct ir *ir, uint32_t op)
 static void delay_chunks(struct emit *e, const struct op_list *list)
 {
     const struct ir *ir = e->ir;
-    op_id stored[2] = {{IR_NONE}, {IR_NONE}}, until = {IR_NONE}; /* of the last two chunks */
+    /* the last copies to the host of the last two chunks */
+    op_id stored[2] = {{IR_NONE}, {IR_NONE}}, until = {IR_NONE};
     uint32_t chunk = IR_NONE;
     for (uint32_t i = 0; i < list->count; i++) {
         uint32_t op = list->op[i];
-        if (stores(ir, op) && ir->op.chunk[op] != chunk) { /* chunks in a row differ */
+        /* consecutive chunks have different numbers */
+        if (stores(ir, op) && ir->op.chunk[op] != chunk) {
             chunk = ir->op.chunk[op];
             until = stored[0];
             stored[0] = stored[1];

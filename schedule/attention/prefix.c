@@ -65,8 +65,8 @@ struct prefix *prefix_open(struct emit *e, uint32_t row, int64_t *width)
     return prefix;
 }
 
-/* Returns a buffer with room for a full piece, whose end is zeroed; a shorter piece's keys or values are written in
- * front of the zeros later. Returns an empty view if this piece has full length. */
+/* Returns a buffer with room for a full piece, whose end is zeroed; the keys or values of a shorter piece are written
+ * before the zeros later. Returns an empty view if this piece has full length. */
 static struct view filled_up(struct emit *e, const char *stem, struct reach reach, int64_t width)
 {
     int64_t own = reach.to - reach.from, lacks = (reach.piece - own) * width;
@@ -77,7 +77,7 @@ static struct view filled_up(struct emit *e, const char *stem, struct reach reac
     return all;
 }
 
-/* Gathers the pieces of all stages into the cache, after what is there. */
+/* Gathers the pieces of all stages into the cache, after the tokens that it already has. */
 static void gather(struct emit *e, struct view own, struct view filled, struct view cache,
                    struct reach reach, int64_t width)
 {
@@ -151,7 +151,7 @@ static enum dtype sum_dtype(const struct emit *e)
     return e->choices->profile->prefix_grad_f32 ? DTYPE_F32 : (enum dtype)e->choices->dtype;
 }
 
-/* Returns the sum of a tile's gradient and of what later queries gave to the same keys. */
+/* Returns the sum of a tile's gradient and of the gradient that later queries have given to the same keys. */
 static struct view summed(struct emit *e, struct view tile, struct view later)
 {
     bool wide = sum_dtype(e) != (enum dtype)e->choices->dtype;
@@ -179,7 +179,7 @@ static struct view summed_in_place(struct emit *e, struct view tile, struct view
     return view_part(sum, 0, seen);
 }
 
-/* Returns the gradients of the piece's own keys, which no earlier query adds to, in the compute dtype. */
+/* Returns, in the compute dtype, the gradients of the piece's own keys, to which no earlier query adds. */
 static struct view complete(struct emit *e, struct view sum, struct view given, struct reach reach,
                             int64_t width)
 {

@@ -49,7 +49,7 @@ int64_t kv_heads_sent(const struct choices *c, uint32_t ranks)
     return c->model->kv_heads % ranks == 0 ? c->model->kv_heads : (int64_t)ranks;
 }
 
-/* Returns `to`, or a new buffer if that is no view. */
+/* Returns `to`, or, if it is empty, a new buffer. */
 static struct view place(struct emit *e, struct view to, const char *stem, enum category category,
                          int64_t rows, int64_t cols)
 {
@@ -244,7 +244,7 @@ void operator_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_i
 void projected_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id out)
 {
     int64_t rows = e->unit.rows;
-    /* x may be what all units are gathered into, longer than this one */
+    /* x may be the buffer into which all units are gathered, which is longer than this unit */
     struct view normed = view_rows(x, 0, rows, e->choices->model->hidden);
     buffer_id qkv = project_qkv(e, layer, normed, rows).buffer;
     emit_mark_saved_product(e, qkv);

@@ -8,7 +8,7 @@
 
 #include "schedule/emit/emit.h"
 
-/* In the functions below `to` is the view that takes a result; view_none(): a new buffer does. */
+/* In the functions below, `to` is the view that receives a result; if it is view_none(), a new buffer does. */
 
 /* Returns W, the columns of the projection. */
 int64_t qkv_width(const struct emit *e);
@@ -73,7 +73,7 @@ void head_norms_backward(struct emit *e, uint32_t layer, struct qkv *grads,
 /* Returns the column blocks of qkv[rows, W] as separate tensors, each cut into `parts` along its columns: [parts,
  * rows, width / parts]. */
 struct qkv split_qkv(struct emit *e, struct view qkv, int64_t rows, int64_t parts, struct qkv to);
-/* The inverse of split_qkv(): writes the view. */
+/* Does the inverse of split_qkv(), into the view. */
 void join_qkv(struct emit *e, const struct qkv *parts, struct view qkv, int64_t rows,
               int64_t pieces);
 

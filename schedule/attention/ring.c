@@ -3,15 +3,15 @@
 #include "schedule/ir/visible.h"
 
 /* The tiles of a block that comes from a rank before this one (in the order of the tokens' first slices), and of a
- * block from a rank after it. Each tile is given by first query, number of queries and number of keys, in units of half
- * a rank's tokens; 0 queries: nothing is visible. */
+ * block from a rank after it. A tile has its first query, its number of queries and its number of keys, in units of
+ * half a rank's tokens; with 0 queries nothing is visible. */
 static const struct tile_rule {
     int8_t begin, rows, keys;
     uint8_t mask;
     int8_t offset;
 } rules[RING_LAYOUT_COUNT][2] = {
-    /* a rank has slices r and 2 cp - 1 - r: both of our slices attend to the first slice of an earlier rank; our
-     * second slice attends to both slices of a later rank */
+    /* Rank r has slices r and 2 cp - 1 - r. Its queries of both slices attend to the first slice of an earlier rank;
+     * those of its second slice attend to both slices of a later rank. */
     [RING_ZIGZAG] = {{0, 2, 1, MASK_FULL, 0}, {1, 1, 2, MASK_FULL, 0}},
     [RING_CONTIGUOUS] = {{0, 2, 2, MASK_FULL, 0}, {0, 0, 0, MASK_FULL, 0}},
     /* token i cp + r is the i-th of rank r */
@@ -73,7 +73,8 @@ static bool find_seen(const struct emit *e, const struct ring_shape *z,
     return seen;
 }
 
-/* As find_seen(), looked up: all layers that have a window have the same one, and so do all sequences. */
+/* Does what find_seen() does, and keeps the answer: all layers that have a window have the same one, and so do all
+ * sequences. */
 static bool is_seen(struct emit *e, const struct ring_shape *z, const struct ring_tile *tile,
                     uint32_t row)
 {
@@ -150,7 +151,7 @@ uint32_t ring_next(struct emit *e, const struct ring_shape *z, uint32_t step)
     return next;
 }
 
-/* Returns x copied into a message of its own where the implementation does that, else x. */
+/* Returns x, copied into a message of its own if the implementation does so. */
 static struct view packed(struct emit *e, struct view x)
 {
     if (!e->choices->profile->ring_packs)
@@ -171,7 +172,7 @@ struct view ring_pass(struct emit *e, const struct ring *ring, uint32_t by, uint
     return y;
 }
 
-/* Returns the blocks of all ranks, that of the rank k places before this one at place k. */
+/* Returns the blocks of all ranks: at place k that of the rank k places before this one. */
 static struct view gather(struct emit *e, struct view kv, struct view message)
 {
     struct work work = {
@@ -194,7 +195,7 @@ void ring_step(struct emit *e, const struct ring_shape *z, uint32_t step, struct
     e->tags.step = (uint16_t)step;
     b->kv = inner == 0 ? b->first : b->next;
     if (e->choices->rotation == ROTATE_ALL_GATHER) {
-        /* packed in every step, as PyTorch does, though only the first is sent */
+        /* the block is packed in every step, as PyTorch does, though only the first one is sent */
         int64_t count = (int64_t)b->kv.count;
         if (next_outer < outer_ring->size) {
             struct view message = packed(e, b->kv);

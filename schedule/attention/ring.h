@@ -18,10 +18,11 @@
 
 struct ring_shape {
     int64_t rows;              /* c: tokens of a context rank */
-    int64_t heads, kv_heads;   /* of one head rank */
+    int64_t heads, kv_heads;   /* those of one head rank */
     int64_t q_width, kv_width; /* columns of q, and of k */
-    uint32_t layer;            /* says whether there is a window */
-    int64_t sequence;          /* of the micro-batch, which says whether there are documents */
+    uint32_t layer;            /* the layer decides whether there is a window */
+    /* index of the sequence in the micro-batch, which decides whether there are documents */
+    int64_t sequence;
 };
 
 /* A tile that ranks multiply in a step: `rows` queries from `begin` on by the first `keys` keys. */
@@ -30,7 +31,7 @@ struct ring_tile {
     uint8_t mask; /* enum mask */
     int64_t offset;
     uint16_t guard; /* IR_NONE16: all ranks */
-    /* for mask DOCUMENTS, with or without a window: rows of a rank are not one run of the sequence */
+    /* for mask DOCUMENTS, with or without a window: the rows of a rank are not consecutive in the sequence */
     int64_t window, sequence, away, away_out;
 };
 
@@ -52,15 +53,16 @@ uint32_t ring_next(struct emit *e, const struct ring_shape *shape, uint32_t step
 struct view ring_pass(struct emit *e, const struct ring *ring, uint32_t by, uint8_t stream,
                       struct view x, const char *stem);
 
-/* Keys and values as they come by. */
+/* The blocks of keys and values that a rank has at one time. */
 struct ring_blocks {
-    struct view kv;       /* the block in hand; v lies after k */
-    struct view next;     /* the block of the next step of this window */
-    struct view first;    /* what the next window starts with; before the first step: its own */
+    struct view kv;   /* the block of the present step; v lies after k */
+    struct view next; /* the block of the next step of this window */
+    /* the block with which the next window starts; before the first step, the rank's own */
+    struct view first;
     struct view gathered; /* --rotate all-gather: the blocks of all ranks, nearest first */
 };
 
-/* Begins a step: takes its block in hand, passes it on. */
+/* Begins a step: makes its block the present one, and passes the block on. */
 void ring_step(struct emit *e, const struct ring_shape *shape, uint32_t step,
                struct ring_blocks *blocks);
 

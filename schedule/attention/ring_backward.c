@@ -54,7 +54,7 @@ struct ring_gradients ring_step_backward(struct emit *e, const struct ring_shape
         grads[i] = tile_backward(e, z, &tile[i], saved, kv, d_o, here.dq, here.dkv);
         add_to(e, sums.dq, tile[i].begin * z->q_width, grads[i].q);
     }
-    /* after all tiles: an op that a guard leaves out still waits for the block's dkv */
+    /* this comes after all tiles, because an op that a guard leaves out still waits for the block's dkv */
     for (uint32_t i = 0; i < tiles; i++) {
         e->guard = tile[i].guard;
         add_to(e, sums.dkv, 0, grads[i].k);
@@ -64,8 +64,8 @@ struct ring_gradients ring_step_backward(struct emit *e, const struct ring_shape
     return here;
 }
 
-/* Returns a buffer of zeros for this rank's contributions to the gradients of the gathered keys and values of all
- * ranks; they stay zero where its queries attend to nothing. */
+/* Returns a buffer of zeros for this rank's contributions to the gradients of the keys and values that were gathered
+ * from all ranks; blocks to which its queries do not attend stay zero. */
 static struct view all_gradients(struct emit *e, const struct ring_shape *z)
 {
     return emit_zeros(e, emit_computed(e, "dkv_all", CATEGORY_KV, e->group.outer.size * 2 * z->rows,
@@ -89,13 +89,14 @@ struct qkv ring_backward(struct emit *e, const struct ring_shape *z,
     enum dtype dtype = (enum dtype)c->dtype;
     const struct ring *outer = &e->group.outer, *inner = &e->group.inner;
     bool wide = c->profile->ring_grad_f32 || inner->size > 1;
-    /* of the block in hand, as its ranks so far have summed it; dq in fp32 */
+    /* the gradients of the present block that its ranks have summed so far; dq is in fp32 */
     struct ring_gradients sums = {0};
     struct ring_blocks blocks = {.first = saved->in.k};
     blocks.first.count *= 2; /* v lies after k */
     int64_t half = z->rows * z->kv_width;
     bool reduced = c->rotation == ROTATE_ALL_GATHER && !c->profile->gathered_shift;
-    struct view all = {0}; /* if gradients are reduced: of all blocks, nearest first */
+    /* the gradients of all blocks, nearest first, if they are reduce-scattered */
+    struct view all = {0};
     if (reduced)
         all = all_gradients(e, z);
 
@@ -114,7 +115,7 @@ struct qkv ring_backward(struct emit *e, const struct ring_shape *z,
                 emit_as(e, here.dkv, wide ? DTYPE_F32 : dtype, "dkv_sum", CATEGORY_ACTIVATION);
         if (inner->size > 1)
             sums.dkv = ring_pass(e, inner, next - step, inner->dkv, sums.dkv, "dkv");
-        if (reduced || next % inner->size > 0) /* in the same window */
+        if (reduced || next % inner->size > 0) /* the next step is in the same window */
             continue;
         if (!c->profile->ring_grad_f32)
             sums.dkv = emit_as(e, sums.dkv, dtype, "dkv_sum", CATEGORY_ACTIVATION);

@@ -19,7 +19,7 @@ static void shift(struct emit *e, int64_t by, struct view from, struct view to, 
 
 /* ---- forward ---- */
 
-/* The blocks and partial outputs that a step leaves. */
+/* The block of a step and the partial outputs of its tiles. */
 struct partial {
     struct view kv, o, lse;
     struct ring_tile tile[2];
@@ -117,7 +117,8 @@ struct qkv ring_retained_backward(struct emit *e, const struct ring_shape *z,
             shift(e, -1, kv, view_part(next, 0, block), e->last_compute);
         else
             shift(e, -1, last ? view_part(message, block, block) : message, next, e->last_compute);
-        if (first) /* where its tiles write nothing it stays zero; later steps add to it */
+        /* elements that the first tiles do not write stay zero; later steps add to them */
+        if (first)
             ring_step_backward(e, z, steps - 1, saved, kv, d_o, emit_zeros(e, gradient),
                                (struct ring_gradients){.dq = dq});
         else

@@ -23,18 +23,19 @@ struct upipe {
     uint32_t layer;
     struct head_exchange z;
     int64_t width;    /* P head_dim: columns of one stage on all ranks together */
-    int64_t sequence; /* of the micro-batch, that is at hand */
+    int64_t sequence; /* index of the sequence in the micro-batch */
     struct heads heads[PARTS];
 };
 
-/* One part of one stage on all tokens of the head group [s, head_dim], and what its way back reads. */
+/* One part (q, k or v) of one stage on all tokens of the head group [s, head_dim], and the tensors that its backward
+ * reads. */
 struct scattered {
     struct view all;
-    struct view raw; /* [n, P head_dim] before the per-head norm, where there is one */
+    struct view raw; /* [n, P head_dim] before the per-head norm, if there is one */
     buffer_id rstd;
 };
 
-/* Returns x[rows, count, width] as [count, rows, width]. */
+/* Returns x[rows, count, width] reordered to [count, rows, width]. */
 static struct view outermost(struct emit *e, struct view x, const char *stem, int64_t rows,
                              int64_t count, int64_t width)
 {
@@ -115,7 +116,7 @@ static void scatter_stage(const struct upipe *u, struct view x, int64_t g,
         part[p] = scatter_part(u, x, p, g * u->heads[K].count / u->heads[Q].count);
 }
 
-/* Takes the gradient of part p on all tokens back into d_part[n, P head_dim]. */
+/* Takes the gradient of part p on all tokens back to the rank's own tokens: d_part[n, P head_dim]. */
 static void gather_part(const struct upipe *u, const struct scattered *part, struct view grad,
                         enum projection p, struct view d_part)
 {

@@ -9,15 +9,15 @@ struct row {
     uint8_t kind, kernels;
     double bytes;
     double slow, slow_bytes; /* as in struct cost_chain */
-    double again;            /* bytes added where the layer keeps its activations */
+    double again;            /* bytes added if the layer keeps its activations for the backward */
     double compiled;
     uint8_t kernels_compiled;
 };
 
-/* Operators of torchtitan's eager Llama (torchtitan/models/llama3/model/model.py, torchtitan/models/norms.py of 2024;
- * SAC and FSDP do not fuse). Before a norm's backward, separate kernels add the gradients of its input that come
- * through wq, wk and wv, and those that come through w1 and w3: 12 and 6 bytes, on average 9 per norm. A compiled
- * norm's backward still reads 3 of these bytes. */
+/* Operators of torchtitan's eager Llama (torchtitan/models/llama3/model/model.py, torchtitan/models/norms.py of 2024);
+ * neither selective checkpointing nor FSDP fuses them. Before a norm's backward, separate kernels add the gradients of
+ * its input that come through wq, wk and wv, and those that come through w1 and w3: 12 and 6 bytes, on average 9 per
+ * norm. A compiled norm's backward still reads 3 of these bytes. */
 static const struct row torchtitan[] = {
     /* float 6, pow 8, mean 4, times rsqrt 8, type_as 6, times weight 4; both products broadcast */
     {.kind = WORK_RMSNORM, .kernels = 8, .bytes = 36, .slow = 2, .slow_bytes = 8 + 4},
@@ -108,7 +108,7 @@ static const struct row hf_autocast[] = {
     {.kind = WORK_SQUARE_SUM, .kernels = 3, .bytes = 16, .slow = 0.9, .slow_bytes = 6, .again = -6},
 };
 
-/* The tables. A kind that has no row in a table has the row of the table `like`. */
+/* The tables. A kind without a row in a table has the row of the table that `like` names. */
 static const struct {
     const struct row *row;
     size_t count;
@@ -137,7 +137,7 @@ static void set_chains(enum chains chains, bool compile, bool kept,
     }
 }
 
-/* Returns whose chains a layer would run if none were fused. */
+/* Returns the framework whose chains a layer would run if nothing fused them. */
 static enum chains chains_unfused(const struct profile *profile, const struct choices *choices)
 {
     enum chains own = profile != NULL ? (enum chains)profile->chains : CHAINS_FUSED;
@@ -163,7 +163,7 @@ void chains_of(const struct profile *profile, const struct choices *choices, boo
     memset(eager, 0, sizeof eager);
     enum chains chains = chains_unfused(profile, choices);
     set_chains(chains, fuses(choices), kept, chain);
-    /* the loss is a chain of its own, whatever runs the layers */
+    /* the loss is a chain of its own, independent of the chains of layers */
     bool chosen = profile == NULL || choices->loss != profile->loss;
     set_chains(chains != CHAINS_FUSED ? chains : CHAINS_TORCHTITAN, false, kept, eager);
     for (size_t i = 0; chosen && choices->loss != LOSS_PROFILE && i < ARRAY_LEN(losses); i++)

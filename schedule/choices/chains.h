@@ -11,14 +11,14 @@
 #include "schedule/choices/choices.h"
 #include "schedule/choices/profile.h"
 
-/* Returns whose chains the layers run: those of the profile, or of torchtitan where eager kernels are chosen for a
- * profile without any; CHAINS_FUSED where the kernels that are chosen fuse them. profile may be NULL: no chains. */
+/* Returns the framework whose chains the layers run: the profile's; torchtitan's if eager kernels are chosen for a
+ * profile without chains; CHAINS_FUSED if the chosen kernels fuse the chains. profile may be NULL: no chains. */
 enum chains chains_used(const struct profile *profile, const struct choices *choices);
 
-/* Fills `chain` with the chains of the profile's implementation; the other kinds of work remain one kernel (bytes 0).
- * Of the choices, kernels and loss are read: torch.compile and Liger fuse most chains, and only PyTorch's cross_entropy
- * is a chain. kept: layers save the activations for their backward, so the framework's own recomputation inside a layer
- * costs time. profile may be NULL: no chains. */
+/* Fills `chain` with the chains of the profile's implementation; all other kinds of work remain one kernel (bytes 0).
+ * Of the choices, only kernels and loss matter: torch.compile and Liger fuse most chains, and only PyTorch's
+ * cross_entropy is a chain. kept: layers keep their activations for the backward, so the framework's own recomputation
+ * inside a layer takes time. profile may be NULL: no chains. */
 void chains_of(const struct profile *profile, const struct choices *choices, bool kept,
                struct cost_chain chain[WORK_KIND_COUNT]);
 

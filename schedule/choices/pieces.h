@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-/* A piece of rows that are cut into `pieces`, of which the last may be shorter: where it begins, and its rows. */
+/* One of the `pieces` into which rows are cut: its first row, and its number of rows. The last piece may be shorter. */
 struct piece {
     int64_t begin, rows;
 };

@@ -8,10 +8,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Where key and value heads are copied when they do not divide over the head ranks. */
+/* Where key and value heads are copied if there are fewer of them than head ranks. */
 enum kv_replication {
     KV_TO_RANKS, /* to as many heads as there are ranks, before the all-to-all */
-    KV_TO_HEADS, /* to as many heads as queries have, before the all-to-all, always */
+    KV_TO_HEADS, /* always to as many heads as there are query heads, before the all-to-all */
     KV_REPLICATION_COUNT
 };
 
@@ -37,41 +37,51 @@ enum chains {
 /* The switches in which implementations of a schedule differ. docs/strategies/profiles.md has the source of every value. */
 struct profile {
     const char *name, *summary;
-    uint8_t attention_impl;    /* enum attention_impl on A100-class devices */
-    uint8_t attention_impl_90; /* and on Hopper and later */
+    uint8_t attention_impl;    /* enum attention_impl on GPUs of the A100's class */
+    uint8_t attention_impl_90; /* enum attention_impl on Hopper GPUs and later ones */
     uint8_t kv_replication;    /* enum kv_replication */
     uint8_t copies_before,
-        copies_after;  /* layout passes over a tensor before and after its all-to-all */
-    bool rope_after;   /* rotate after the all-to-all, on all positions */
+        copies_after;  /* number of layout passes over a tensor before, and after, its all-to-all */
+    bool rope_after;   /* positions are rotated after the all-to-all, for all tokens */
     bool sync_forward; /* forward all-to-alls: the compute stream waits for each one */
     bool sync_backward;
-    uint8_t rotation;     /* enum rotation */
-    bool ring_retains;    /* TransformerEngine's ring: attention/ring_retained.c */
+    uint8_t rotation; /* enum rotation */
+    /* the ring keeps all blocks, as TransformerEngine's (schedule/attention/ring_retained.c) */
+    bool ring_retains;
     bool ring_one_stream; /* all of a ring's messages go through one communicator, in turn */
-    bool params_f32; /* sharded parameters are fp32, the optimizer's own, and cast to be gathered */
-    bool ring_packs; /* what goes round is copied into a message of its own first */
-    bool gathers_first; /* the first tile too waits for gathered keys and values */
-    /* gradients of gathered keys and values go round the ring; else they are reduce-scattered */
+    /* sharded parameters are the optimizer's own fp32 ones, and are cast before they are gathered */
+    bool params_f32;
+    /* keys and values are copied into a message before they are sent round the ring */
+    bool ring_packs;
+    bool gathers_first; /* the first tile, too, waits for the gathered keys and values */
+    /* gradients of gathered keys and values are passed round the ring; false: they are reduce-scattered */
     bool gathered_shift;
-    bool core_sync; /* forward: the host waits for the device before and after attention's core */
+    /* in the forward, the host waits for the device before and after attention's core */
+    bool core_sync;
     /* seconds that the framework adds to an exchange or a shift because it passes lists of tensors, which become an
      * all-to-all with one tensor per rank; 0: it passes no lists */
     double host_per_list_s;
-    bool ring_grad_f32; /* gradients of keys and values go round in fp32 throughout */
-    /* in a plain pipeline the host waits for every message, and posts the receive of the next action only then */
+    bool ring_grad_f32; /* gradients of keys and values are summed in fp32 all around the ring */
+    /* in a plain pipeline the host waits for every message, and only then posts the receive of the next action */
     bool messages_sync;
-    bool prefix_copied;       /* keys and values of earlier subsequences are copied for each one */
-    bool prefix_grad_f32;     /* gradients of such keys and values are summed in fp32 */
-    bool interleaves_windows; /* context-first, where a node holds two windows or more */
-    uint8_t tensor_plan;      /* enum tensor_plan; 0: as Megatron */
-    bool tensor_after;        /* a collective of tensor ranks starts after all compute before it */
-    bool tensor_buffer;       /* what tensor ranks gather goes to one buffer, kept throughout */
+    /* for each subsequence, the keys and values of the earlier ones are copied */
+    bool prefix_copied;
+    /* gradients of the keys and values of earlier subsequences are summed in fp32 */
+    bool prefix_grad_f32;
+    /* windows are interleaved with context-first placement, if a node holds two windows or more */
+    bool interleaves_windows;
+    uint8_t tensor_plan; /* enum tensor_plan; 0: as Megatron */
+    /* a collective of tensor ranks starts only after all compute that was issued before it */
+    bool tensor_after;
+    /* all gathers of tensor ranks write one buffer, which is kept during the whole step */
+    bool tensor_buffer;
     /* the number of vocabulary rows on a tensor rank is padded to a multiple of it; 0: no padding */
     int64_t vocabulary_unit;
-    bool recompute_whole; /* recompute the whole layer, also what no backward op reads */
-    uint8_t loss;         /* enum loss_choice */
-    bool
-        expandable_segments; /* the setting of PyTorch's allocator: schedule/reserved/caching_allocator.h */
+    /* recomputation repeats the whole layer, also ops whose result no backward op reads */
+    bool recompute_whole;
+    uint8_t loss; /* enum loss_choice */
+    /* the setting of PyTorch's allocator: schedule/reserved/caching_allocator.h */
+    bool expandable_segments;
     uint8_t grad_dtype; /* enum dtype of accumulated weight gradients */
     /* zero_grad(set_to_none=True): a gradient is allocated when the backward reaches its weight, and the step begins
      * without any */
@@ -79,21 +89,24 @@ struct profile {
     /* FSDP: embedding, final norm and head are one unit, gathered once in a micro-batch for forward and backward, and
      * reduced after both have their gradients */
     bool root_unit;
-    /* FSDP2: parameters are gathered into one flat buffer and copied out of it, to a tensor each, when they are
-     * needed */
+    /* FSDP2: parameters are gathered into one flat buffer and then copied to a tensor each */
     bool gather_copies;
-    /* The buffer that an all-gather of parameters writes is allocated on a stream, so in a pool, of its own. */
+    /* The buffer that an all-gather of parameters writes is allocated on a stream of its own, and so in a memory pool
+     * of its own. */
     bool gathers_apart;
     /* where ranks share a sequence, gradients are cast to fp32 before they are reduced to shards, and the sums are
      * cast back */
     bool reduces_f32;
-    bool offload_blocking; /* checkpoints to the host by blocking pageable copies */
-    bool offload_waits;    /* ratios: copies and computation wait for each other unit by unit */
-    int64_t offload_grain; /* ratios: tensors below it stay, and bytes are rounded up to it */
-    bool rotary_tables;    /* angles, cosine and sine of the whole sequence stay on every rank */
-    bool holds_bucket;     /* with sharded parameters, a bucket is allocated once and kept */
-    int64_t
-        bucket_elements; /* gradients are reduced in buckets of whole layers, at most this many elements or one layer */
+    bool offload_blocking; /* checkpoints go to the host by blocking copies into pageable memory */
+    /* with --activations ratio, copies and computation wait for each other unit by unit */
+    bool offload_waits;
+    /* with --activations ratio, smaller tensors stay on the device, and bytes are rounded up to a multiple of it */
+    int64_t offload_grain;
+    /* a table of cosines and sines for the whole sequence stays on every rank */
+    bool rotary_tables;
+    bool holds_bucket; /* with sharded parameters, a bucket is allocated once and kept */
+    /* gradients are reduced in buckets of whole layers, at most this many elements or one layer */
+    int64_t bucket_elements;
     /* whole gradients are zeroed before the step, and checked before they are reduced, each in a pass of its own */
     bool grad_passes;
     /* in each micro-batch, whole gradients are copied into a flat tensor and divided before they are reduced: two
@@ -102,35 +115,45 @@ struct profile {
     /* number of passes over a bucket of 16-bit or 32-bit gradients that is reduced once a step: the copy into a flat
      * tensor, the division of that tensor (taken as a copy), and the copy back; 0: no bucket is copied */
     uint8_t bucket_passes;
-    /* such buckets are summed whole on all ranks, even if a rank updates only a part */
+    /* buckets that are reduced once a step are summed completely on all ranks, even if a rank updates only a part */
     bool all_reduces;
-    bool reduces_in_place;  /* a rank's part of a whole gradient's sum lies within that gradient */
-    bool reduce_at_end;     /* gradients that are reduced once a step wait for the whole backward */
-    int64_t reuse_elements; /* gathered parameters stay when read again within this many elements */
-    uint32_t prefetch;      /* layers gathered ahead of use (sharded parameters) */
-    bool collectives_hold;  /* without prefetch: the thread that issues computation also starts each
+    /* a rank's part of the sum of a whole gradient is written into that gradient */
+    bool reduces_in_place;
+    /* gradients that are reduced once a step are reduced after the whole backward */
+    bool reduce_at_end;
+    /* gathered parameters are kept if they are read again within this many elements */
+    int64_t reuse_elements;
+    /* number of layers whose sharded parameters are gathered ahead of their use */
+    uint32_t prefetch;
+    bool collectives_hold; /* without prefetch: the thread that issues computation also starts each
                              gather and each reduction of weights, and waits for it */
-    bool waits_for_reductions; /* computation, at the end of each micro-batch's backward */
-    bool gathers_after_core; /* gathers start after attention's core; else when the layer begins */
+    /* computation waits for the reductions at the end of each micro-batch's backward */
+    bool waits_for_reductions;
+    /* gathers start after attention's core; false: when the layer begins */
+    bool gathers_after_core;
     /* chunks of a sequence: copies in both directions share one stream, and copies whose end is not awaited soon have
      * another; else there is one stream per direction */
     bool chunk_fifo;
-    bool chunk_sync; /* the host waits after every tile, and at a barrier after all-to-alls */
+    /* for chunks of a sequence, the host waits after every tile, and at a barrier after all-to-alls */
+    bool chunk_sync;
     /* all tensors of a query chunk are fetched again before each of its tiles, and the gradient of its queries is
      * copied to the host after each tile */
     bool chunk_reload;
-    bool chunk_norm; /* the normed input of a chunk goes to the host too */
-    bool chunk_cat;  /* outputs of the chunks are gathered in a list, then copied into one tensor */
-    bool loss_again; /* the backward of pieces of the loss computes their logits again */
-    bool
-        loss_host; /* the input of pieces of the loss goes to the host and back by blocking pageable copies */
-    bool chunk_eager;    /* activations of fpdt's feed-forward part are chains of kernels */
-    bool chunk_grad_f32; /* fpdt sums weight gradients of pieces in fp32, beside the gradient */
+    bool chunk_norm; /* the normed input of a chunk is offloaded too */
+    /* the outputs of chunks are collected in a list, and then copied into one tensor */
+    bool chunk_cat;
+    bool loss_again; /* the backward of each piece of the loss computes the piece's logits again */
+    /* the input of pieces of the loss goes to the host and back by blocking pageable copies */
+    bool loss_host;
+    /* activation functions in the feed-forward part of fpdt are chains of kernels */
+    bool chunk_eager;
+    bool chunk_grad_f32; /* fpdt sums the weight gradients of pieces in an fp32 buffer of its own */
     uint8_t clipping;    /* enum clipping; where there is any, AdamW waits for the last reduction */
     bool clipping_sync;  /* the host waits for the norm of gradients before it continues */
-    uint8_t chains;      /* enum chains: norms, rotations, activations that are not one kernel */
-    bool fused_merge;    /* partial outputs of rings and chunks are merged by one kernel */
-    bool hostless;       /* the host takes no time to issue work */
+    /* enum chains: whose norms, rotations and activations are not one kernel each */
+    uint8_t chains;
+    bool fused_merge; /* partial outputs of rings and chunks are merged by one kernel */
+    bool hostless;    /* issuing work takes the host no time */
     /* with the optimizer on the host: gradients are cast to fp32 on the device, before they are copied to the host */
     bool host_grads_f32;
     /* with the optimizer on the host: new parameters are cast into pageable memory, and a blocking copy takes them to the
@@ -138,7 +161,8 @@ struct profile {
     bool host_params_pageable;
     /* bytes of host memory that passes of their own around AdamW on the host read and write per parameter */
     uint8_t host_pass_bytes;
-    double host_per_step_s; /* framework time of every rank between backward and optimizer */
+    /* seconds of the framework between backward and optimizer, on every rank */
+    double host_per_step_s;
     /* seconds that the framework takes on the host after each blocking copy of a checkpoint to the host or back */
     double host_per_checkpoint_s;
 };

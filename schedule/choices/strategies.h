@@ -17,17 +17,17 @@ struct strategy {
     const char *name, *summary;
     uint8_t attention, weights, pipeline, activations;
     const char *profile; /* the profile that `published` selects */
-    bool tensor;         /* tp, when open, is as many ranks of a node as fit */
-    bool subsequences;   /* and so are pp and subsequences: schedule/config/sppo.h */
+    bool tensor;         /* an open tp becomes as many ranks of a node as fit */
+    bool subsequences;   /* open pp and subsequences are filled by schedule/config/sppo.h */
     /* the largest number of ranks on which a step of the strategy was compared with a measured one
      * (traces/published/measurements.csv); 0: none was compared */
     int64_t compared_ranks;
 };
 const struct strategy *strategies_list(size_t *count);
 const struct profile *profiles_list(size_t *count);
-/* Checks that there is such a strategy and such a profile; a NULL name is not checked. */
+/* Checks that a strategy and a profile of these names exist; a name that is NULL is not checked. */
 enum status strategies_check_names(const char *strategy, const char *profile, struct diag *diag);
-/* Text names of the values of each choice, as many as its enum counts. */
+/* The names of the values of each choice, one for each value of its enum. */
 /* clang-format off */
 extern const char *const weights_names[], *const activations_names[], *const optimizer_names[], *const dropout_names[],
     *const attention_names[], *const pipeline_names[], *const placement_names[],

@@ -9,7 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* True if tp ranks can share the layers of a model: heads and ffn divide, key and value heads do or are copied. */
+/* True if tp ranks can share the layers of a model: tp divides heads and ffn; and it divides key and value heads, or
+ * these are copied. */
 bool tensor_share_fits(const struct transformer *model, int64_t tp);
 /* Returns the transformer of one of tp ranks: heads (of keys and values at least one), feed-forward width and
  * vocabulary are divided by tp, the vocabulary rounded up to a multiple of `unit` rows. */
@@ -24,13 +25,14 @@ int64_t tensor_kv_copies(const struct transformer *model, int64_t tp);
 struct tensor_block {
     const char *name; /* NULL: the tensor has no blocks */
     int64_t rows;
-    bool copied; /* cut over tp / copies ranks */
+    /* the block is divided only over the tp / copies ranks that hold different heads */
+    bool copied;
 };
 struct tensor_cut {
-    bool rows, cols; /* neither: whole on every rank */
+    bool rows, cols; /* how the tensor is cut; neither: every rank has it whole */
     struct tensor_block block[3];
     int blocks;
-    bool vocabulary; /* rows are as many as the share's, times tp */
+    bool vocabulary; /* the share's rows times tp are the rows of all ranks, padding included */
 };
 struct tensor_cut tensor_cut_of(const struct transformer *whole, const char *name, int64_t rows);
 

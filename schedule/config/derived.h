@@ -23,11 +23,10 @@ int64_t weights_layers_together(const struct choices *choices);
 /* True if embedding, final norm and head are one unit that FSDP gathers and reduces: without pipeline stages, of which
  * none has both embedding and head. */
 bool weights_root_unit(const struct choices *choices);
-/* True if the step clips gradients by the norm of all of them. */
 /* True if each gradient of a step is allocated when the backward reaches its weight. With several micro-batches the
  * gradients of the first exist in all others. */
 bool weights_make_gradients(const struct choices *c);
-
+/* True if the step clips gradients by the norm of all of them. */
 bool weights_clip_gradients(const struct choices *choices);
 /* True if FPDT keeps on the host the tensors of a chunk that other chunks read: there are several chunks, and
  * --kv-offload is on, its default. */

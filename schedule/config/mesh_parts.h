@@ -6,7 +6,8 @@
 
 #include <stdint.h>
 
-/* A factor of the ranks, an axis of the mesh or, where runs of ranks end inside it, several. */
+/* What the ranks along a part of the mesh share or differ in. A part is an axis of the mesh, or one of the factors into
+ * which runs of ranks that end inside an axis cut it. */
 enum along {
     ALONG_DP,
     ALONG_PP,
@@ -14,17 +15,17 @@ enum along {
     ALONG_INNER,
     ALONG_HP,
     ALONG_TP,
-    ALONG_TP_COPY, /* of ranks that hold the same key and value heads */
+    ALONG_TP_COPY, /* the ranks that hold the same key and value heads */
     ALONG_COUNT
 };
 struct mesh_part {
     const char *name;
     uint32_t size;
-    uint8_t along; /* enum along: what lies along it */
-    uint8_t order; /* among the parts of the ring, slowest first */
+    uint8_t along; /* enum along */
+    uint8_t order; /* place among the parts of the ring, slowest first */
 };
 enum { MESH_PARTS_MAX = 7 };
-/* Fills part with the parts in the order of ranks, slowest first; returns how many. */
+/* Fills part[] with the parts in the order of ranks, slowest first, and returns their number. */
 uint32_t mesh_parts(const struct choices *c, struct mesh_part part[MESH_PARTS_MAX]);
 /* True if a run of `ranks` neighbouring ranks of a stage cuts at most one axis of the mesh, in equal parts. */
 bool mesh_parts_have_run(const struct choices *c, int64_t ranks);

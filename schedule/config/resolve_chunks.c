@@ -1,16 +1,16 @@
-/* Chunks of a sequence (FPDT), and what follows from them. */
+/* Resolves the chunks of a sequence (FPDT), and what follows from them. */
 #include "schedule/choices/profile.h"
 #include "schedule/config/derived.h"
 #include "schedule/config/resolve_degrees.h"
 
-/* FPDT's own default (section 5.1); a sequence that is shorter is one chunk. */
+/* The tokens of a chunk by default (FPDT, section 5.1); a sequence that is shorter is one chunk. */
 enum { CHUNK_TOKENS = 65536 };
 
 /* The number of pieces per chunk in which DeepSpeed computes the loss (FPDT_LogitsLoss) and the feed-forward part
  * (FPDT, section 4.3). */
 enum { LOSS_PIECES = 32, FFN_PIECES = 2 };
 
-/* Returns `pieces`, a usual number, but no more than there are rows, or than a list can number. */
+/* Returns the usual number of pieces, limited by the number of rows and by what ops can number. */
 static int64_t pieces_of_rows(const struct choices *c, int64_t pieces)
 {
     enum { PIECES_MAX = 65535 };
@@ -18,8 +18,9 @@ static int64_t pieces_of_rows(const struct choices *c, int64_t pieces)
     return pieces < most ? pieces : most;
 }
 
-/* Returns the pieces of Liger's fused linear cross entropy (Liger-Kernel, ops/fused_linear_cross_entropy.py): so many
- * rows of logits, rounded up to a power of two, as take no more bytes than the input of the head. */
+/* Returns the number of pieces of Liger's fused linear cross entropy (Liger-Kernel, ops/fused_linear_cross_entropy.py).
+ * The rows of a piece are a power of two: the smallest for which the logits of the piece take at least as many bytes as
+ * the input of the head. */
 static int64_t liger_pieces(int64_t rows, const struct transformer *model)
 {
     int64_t wide = (model->vocab + model->hidden - 1) / model->hidden;
@@ -155,7 +156,8 @@ enum status resolve_sequence_chunks(struct choices *c, const struct request *r,
     return STATUS_OK;
 }
 
-/* torchtitan's chunked loss (ChunkedCELoss) and --loss chunked cut a rank's tokens into so many pieces by default. */
+/* The default number of pieces into which torchtitan's chunked loss (ChunkedCELoss) and --loss chunked cut a rank's
+ * tokens. */
 enum { CHUNKED_PIECES = 8 };
 
 enum status resolve_loss(struct choices *c, const struct request *r, int64_t rows,

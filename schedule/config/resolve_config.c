@@ -14,7 +14,7 @@
 
 /* ---- names ---- */
 
-/* Returns the place of the option's value in a list of names; -1, with a message: it is not there. */
+/* Returns the index of the option's value in a list of names, or -1 with a message if it is not there. */
 static int find_name(const char *option, const char *value, const char *const *names, size_t count,
                      const char *list, struct diag *diag)
 {
@@ -39,7 +39,8 @@ static int find_strategy(const char *name, struct diag *diag)
     return find_name("--strategy", name, names, count, "strategies", diag);
 }
 
-/* published: "published" is a name too, after that of the last profile. */
+/* Returns the index of a profile. With `published`, "published" is a name too, whose index comes after that of the last
+ * profile. */
 static int find_profile(const char *name, bool published, struct diag *diag)
 {
     size_t count;
@@ -115,7 +116,8 @@ static enum status resolve_documents(struct choices *c, const struct request *r,
     return STATUS_OK;
 }
 
-/* Each document is cut over the context ranks; where there is nothing to cut, or one document, it is plain zigzag. */
+/* Resolves the layout of rings over documents: each document is cut over the context ranks. If there is one context
+ * rank, or one document, the layout is plain zigzag. */
 static enum status resolve_layout(struct choices *c, struct diag *diag)
 {
     const struct documents *d = c->documents;
@@ -181,7 +183,7 @@ static enum status resolve_chunks(uint32_t *chunks, int64_t asked, int64_t rows,
     if (positive(asked, rows < 65535 ? rows : 65535, option, "the number of pieces", diag) !=
         STATUS_OK)
         return STATUS_BAD_INPUT;
-    /* pieces are equal but for a shorter last one: no piece may be empty */
+    /* all pieces but the last have the same size, and none may be empty */
     int64_t size = (rows + asked - 1) / asked;
     *chunks = (uint32_t)((rows + size - 1) / size);
     return STATUS_OK;
@@ -222,7 +224,8 @@ static bool too_many_axes(const struct choices *c)
     return mesh_parts(c, part) + in_part + tensor + experts > MESH_AXES_MAX;
 }
 
-/* Every product of the registries is legal except these, and those of check_attention(). */
+/* Refuses products of the registries that are not legal. All others are, except those that check_attention()
+ * refuses. */
 static enum status check_products(const struct choices *c, struct diag *diag)
 {
     const struct transformer *m = c->model;
@@ -301,7 +304,7 @@ static enum status check_attention(const struct choices *c, struct diag *diag)
     return resolve_rules(rules, ARRAY_LEN(rules), diag);
 }
 
-/* Takes what a request chooses itself, or leaves to the strategy and the profile. */
+/* Fills in the choices that a request makes, or leaves to the strategy and the profile. */
 static void take_choices(struct choices *c, const struct request *r,
                          const struct strategy *strategy)
 {
@@ -314,7 +317,7 @@ static void take_choices(struct choices *c, const struct request *r,
     c->offload_hidden_of = r->offload_hidden_of;
     c->optimizer = asked_or(r->optimizer, CHOICE_OPTIMIZER_DEVICE);
     c->states = (uint8_t)r->states;
-    /* FPDT calls the kernel without dropout (DeepSpeed, sequence/fpdt_layer.py) */
+    /* FPDT calls its kernel without dropout (DeepSpeed, sequence/fpdt_layer.py) */
     c->attention_dropout = r->dropout == DROPOUT_ON ||
                            (r->dropout == DROPOUT_MODEL && r->model->attention_dropout > 0 &&
                             c->attention != CHOICE_ATTENTION_FPDT);

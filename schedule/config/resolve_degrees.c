@@ -25,7 +25,7 @@ void resolve_put_numbers(struct text *out, const int64_t *number, int count)
 
 void resolve_put_divisors(struct text *out, int64_t n, int64_t other)
 {
-    int64_t kept[SPLITS_MAX]; /* the largest last */
+    int64_t kept[SPLITS_MAX]; /* filled from its end, so that the largest comes last */
     int count = 0;
     for (int64_t d = n < 65536 ? n : 65536; d >= 1 && count < SPLITS_MAX; d--)
         if (n % d == 0 && (other == 0 || other % d == 0))
@@ -79,7 +79,7 @@ static bool heads_fit(const struct transformer *m, int64_t hp)
     return m->heads % hp == 0 && (m->kv_heads % hp == 0 || hp % m->kv_heads == 0);
 }
 
-/* True if a rank's rows are pairs of slices. */
+/* True if a rank's tokens are pairs of slices. */
 static bool is_zigzag(const struct request *r)
 {
     return r->ring_layout == RING_ZIGZAG || r->ring_layout == RING_ZIGZAG_DOCUMENTS;
@@ -313,7 +313,7 @@ static enum status bad_degrees(const struct request *r, struct attention_axes ax
         {"--hp", r->hp, axes.hp && r->hp <= 0},
         {"--tp", r->tp > 1 ? r->tp : 0, false},
     };
-    const char *option = "--gpus"; /* the first that was given */
+    const char *option = "--gpus"; /* the first option that was given */
     struct text what = {0}, would = {0};
     int given = 0, open = 0;
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
@@ -362,7 +362,7 @@ static void put_why_fewer(struct text *out, const struct request *r, struct atte
     resolve_put_numbers(out, ranks, count);
 }
 
-/* Appends "2 context x 4 head ranks"; with one rank nothing is shared. */
+/* Appends "2 context x 4 head ranks", the ranks that share a sequence; appends other words if there is one rank. */
 static void put_sharers(struct text *out, const struct request *r, struct degree_split s)
 {
     const struct {
@@ -383,7 +383,7 @@ static void note_dp(const struct request *r, struct attention_axes axes, struct 
     struct text sharers = {0}, why = {0};
     put_sharers(&sharers, r, s);
     put_why_fewer(&why, r, axes, s);
-    /* the strategy does nothing of what it is chosen for */
+    /* the ranks do not share a sequence, for which the strategy was chosen */
     bool idle = why.size > 0 && s.cp * s.hp == 1;
     if (idle)
         text_printf(&sharers, " (%s 1), as with --strategy local",
@@ -403,7 +403,8 @@ static int64_t unit_over(const struct request *r, struct attention_axes axes, in
     return token_unit(r, axes.cp ? n : 1, axes.cp ? 1 : n);
 }
 
-/* Returns the most ranks over which the sequence would be shared if its length divided; 0: no more than now. */
+/* Returns the number of ranks that would share the sequence if its length divided over them; 0: no more than share it
+ * now. */
 static int64_t more_by_length(const struct request *r, struct attention_axes axes,
                               struct degree_split s)
 {
@@ -530,7 +531,7 @@ enum status resolve_degrees(struct choices *c, const struct request *r,
                                                                    : TENSOR_PLAN_MEGATRON);
     c->row_ranks = c->tensor_plan == TENSOR_PLAN_REPLICATED ? 1 : c->tp;
     c->rotation = (uint8_t)(r->rotate != ROTATE_PROFILE ? r->rotate : c->profile->rotation);
-    /* what a degree of 1 leaves of it */
+    /* the attention that is left if the degree of an axis is 1 */
     static const uint8_t left[2][2] = {
         {CHOICE_ATTENTION_LOCAL, CHOICE_ATTENTION_ULYSSES},
         {CHOICE_ATTENTION_RING, CHOICE_ATTENTION_2D},

@@ -9,22 +9,23 @@
 
 /* Appends the numbers as a list, "1, 2, 4 or 8". */
 void resolve_put_numbers(struct text *out, const int64_t *number, int count);
-/* Appends the divisors of n that divide `other` too (0: all of n's), of these the 16 largest. */
+/* Appends the 16 largest divisors of n that also divide `other` (0: the 16 largest divisors of n). */
 void resolve_put_divisors(struct text *out, int64_t n, int64_t other);
-/* Appends the multiples of `unit` next to n, which is none: "8 or 16"; only the one above if the other is 0. */
+/* Appends the two multiples of `unit` next to n, which is not one itself: "8 or 16"; only the larger one if the other
+ * is 0. */
 void resolve_put_multiples(struct text *out, int64_t n, int64_t unit);
 
 /* Reports "OPTION: error: WHAT" to diag. */
 enum status resolve_refuse(struct diag *diag, const char *option, const char *what, ...)
     __attribute__((format(printf, 3, 4)));
-/* Reports "OPTION: error: WHAT; WOULD would do" to diag; releases would. */
+/* Reports "OPTION: error: WHAT; WOULD would do" to diag, and releases `would`. */
 enum status resolve_bad_size(struct diag *diag, const char *option, struct text *would,
                              const char *what, ...) __attribute__((format(printf, 4, 5)));
 
-/* Reports the first of several rules that the choices break. */
+/* A rule that choices must keep. resolve_rules() reports the first broken one. */
 struct rule {
     bool broken;
-    const char *option; /* that would have to change */
+    const char *option; /* the option that would have to change */
     const char *why;
 };
 enum status resolve_rules(const struct rule *rule, size_t count, struct diag *diag);
@@ -50,7 +51,7 @@ enum status resolve_degrees(struct choices *c, const struct request *r,
 struct resolve_pieces {
     int64_t loss, ffn;
 };
-/* Returns the numbers of pieces that FPDT's public code has; chunks of *c are set. */
+/* Returns the numbers of pieces that FPDT's public code uses. The chunks of *c must be set. */
 struct resolve_pieces resolve_usual_pieces(const struct choices *c);
 /* Returns the number of pieces into which Liger's fused loss cuts the tokens of resolved choices. */
 int64_t resolve_liger_pieces(const struct choices *c);

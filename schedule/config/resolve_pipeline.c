@@ -53,7 +53,7 @@ static enum status resolve_virtual_stages(struct choices *c, const struct reques
     return check_layers(c, diag);
 }
 
-/* Checks that every length cuts evenly over the ranks of a stage, and that together they are the sequence. */
+/* Checks that every length divides evenly over the ranks of a stage, and that the lengths add up to the sequence. */
 static enum status resolve_lengths(struct choices *c, const int64_t *lengths, int64_t ranks,
                                    struct diag *diag)
 {
@@ -118,7 +118,7 @@ static enum status resolve_subsequences(struct choices *c, const struct request 
     return STATUS_OK;
 }
 
-/* Checks that micro-batches make whole groups: interleaved units go through the chunks P at a time. */
+/* Checks that the units form groups of P, which interleaved pipelines take through the chunks together. */
 static enum status check_groups(const struct choices *c, struct diag *diag)
 {
     uint32_t units = pipeline_units(c), each = c->subsequences, batches = 1;
@@ -137,7 +137,7 @@ static enum status check_groups(const struct choices *c, struct diag *diag)
         c->pp, each > 1 ? "units, subsequences of micro-batches," : "micro-batches", units);
 }
 
-/* Resolves what stages share. If nothing is shared, the pipeline becomes one whose stages cannot share. */
+/* Resolves which subsequences stages share. If there are none, the pipeline becomes one whose stages cannot share. */
 static enum status resolve_shares(struct choices *c, const struct request *r, struct diag *diag)
 {
     struct text needs = {0};

@@ -9,7 +9,8 @@ static int64_t given(int64_t degree)
     return degree > 0 ? degree : 1;
 }
 
-/* Returns the most tensor ranks that fit into a node and into what the given degrees leave. */
+/* Returns the largest number of tensor ranks that fits into a node and divides the ranks which the given degrees
+ * leave. */
 static int64_t tensor_ranks(const struct request *r)
 {
     struct request stage = *r;
@@ -34,7 +35,7 @@ static int64_t pieces(const struct request *r, int64_t tp)
     return count > 1 && pipeline_row((enum pipeline_choice)r->pipeline)->subsequences ? count : 1;
 }
 
-/* Returns as many stages as there are ranks, layers and subsequences for. */
+/* Returns the largest number of stages for which there are enough ranks, layers and subsequences. */
 static int64_t stages(const struct request *r, int64_t tp, int64_t count)
 {
     int64_t others = given(r->dp) * given(r->cp) * given(r->hp) * tp;

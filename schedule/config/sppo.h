@@ -17,7 +17,8 @@ enum { SPPO_TOKENS_MIN = 2048, SPPO_TOKENS_MAX = 16384, SPPO_TOKENS = 8192 };
  * none, or the user gave 1. Given values stay, even if they do not fit. */
 void sppo_fill(struct request *request);
 
-/* Notes what was filled in, and, of ratios for a step of one unit, that nothing leaves. */
+/* Notes the values that were filled in, and, if activations are offloaded by ratio in a step of one unit, that none
+ * leave the device. */
 void sppo_note(const struct choices *choices, const struct request *asked, struct diag *note);
 
 #endif

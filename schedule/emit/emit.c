@@ -338,7 +338,7 @@ void emit_norm_backward(struct emit *e, uint32_t part, enum weight weight, struc
     emit_op(e, e->stream.compute, &work, read, accumulate ? 3 + writes : 4, write, writes);
 }
 
-/* Returns where the unit's first token is among the rank's own tokens that positions are bound to. */
+/* Returns the index of the unit's first token among the rank's tokens for which positions are bound. */
 static int64_t first_position(const struct emit *e)
 {
     const struct choices *c = e->choices;

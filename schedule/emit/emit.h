@@ -36,7 +36,7 @@ static inline bool weight_is_of_experts(enum weight weight)
 /* The parts of the model that own tensors: layers 0..L-1, then the embedding, the head, and the learned positions. A
  * stage has the parts of its layers; the first and the last stage also have the others. */
 struct model_part {
-    uint32_t bundle; /* IR_NONE: not on this stage */
+    uint32_t bundle; /* IR_NONE: this stage does not have the part */
     uint64_t base;   /* first element of the part in its bundle */
     uint32_t
         experts; /* the bundle of its experts, if they are spread over ranks; IR_NONE: `bundle` has them */
@@ -87,7 +87,7 @@ struct attention_saved {
     struct qkv in;
     struct view o, lse;
     struct fpdt_chunk *chunk; /* the chunks of FPDT, each with its own attention_saved */
-    struct view q_raw, k_raw; /* before the per-head norms, when there are any */
+    struct view q_raw, k_raw; /* q and k before the per-head norms, if there are any */
     struct view q_rstd, k_rstd;
 };
 
@@ -95,7 +95,7 @@ struct attention_saved {
  * whole sequence, and their gradients until they are complete. */
 struct prefix {
     struct view k, v;
-    struct view dk, dv; /* of as many keys as the last backward had */
+    struct view dk, dv; /* gradients of as many keys as the last backward had */
     struct view given_dk,
         given_dv; /* what stages that shared the last subsequences summed; none: nothing */
 };
@@ -103,28 +103,31 @@ struct prefix {
 /* The buffers that a layer's forward keeps for its backward. */
 enum { FFN_PARTS = 2 }; /* at most */
 
-/* What the backward of the experts reads of one chunk of rows. */
+/* The tensors of one chunk of rows that the backward of the experts reads. */
 struct expert_saved {
     buffer_id logits, weights;      /* [rows, experts], [rows, copies], f32 */
-    buffer_id permuted, up, act, y; /* [copies rows, *]: what experts read, compute, and write */
+    buffer_id permuted, up, act, y; /* [copies rows, *]: what experts read, compute and write */
     buffer_id shared_up, shared_act;
 };
 
 struct layer_saved {
-    buffer_id ffn; /* what the down projection made; read in the backward of a norm after it only */
+    buffer_id ffn; /* the result of the down projection, which only a norm after it reads */
     buffer_id x, norm1;
     struct attention_saved *attention; /* one for each sequence of the micro-batch */
     buffer_id attention_out;           /* [N, heads head_dim] */
-    buffer_id projected;               /* what the output projection made; as ffn */
+    /* the result of the output projection, which only a norm after it reads */
+    buffer_id projected;
     buffer_id x2, norm2;
-    struct view norm1_all, *norm2_all; /* of all tensor ranks; norm2_all: per chunk */
+    /* gathered from all tensor ranks; norm2_all: one for each chunk of rows */
+    struct view norm1_all, *norm2_all;
     struct view norm1_stats, norm2_stats, norm1_after_stats, norm2_after_stats;
-    buffer_id (*up)[FFN_PARTS]; /* per chunk of rows, in parts of its rows: [rows, 2 ffn or ffn] */
-    buffer_id *act;             /* per chunk: [rows, ffn] */
-    struct expert_saved *experts; /* per chunk, of a layer with experts; NULL: the model has none */
+    /* for each chunk of rows, in parts: [rows of the part, 2 ffn or ffn] */
+    buffer_id (*up)[FFN_PARTS];
+    buffer_id *act;               /* for each chunk of rows: [rows, ffn] */
+    struct expert_saved *experts; /* for each chunk of rows; NULL: the layer has no experts */
 };
 
-/* An implementation keeps a buffer (a Python variable still names it) until an op is done. */
+/* A buffer that an implementation keeps until an op has ended, because a Python variable still names it. */
 struct lifetime_extension {
     buffer_id buffer;
     op_id until;
@@ -137,19 +140,20 @@ struct saved_buffers {
     size_t capacity;
 };
 
-/* An op waits for another although it reads nothing of it: what bounds the memory in flight. */
+/* A wait of an op for another op of which it reads nothing; it bounds the memory in flight. */
 struct added_dependency {
     op_id op, until;
 };
 
 /* One of the rings of 2D attention: the inner one within a window, the outer one between windows. */
 struct ring {
-    uint16_t group; /* IR_NONE16: of one rank */
+    uint16_t group; /* IR_NONE16: the ring has one rank */
     uint32_t size;
-    uint8_t kv, dkv; /* streams: a communicator for each direction of the pass */
+    /* streams of keys and values, and of their gradients: each has a communicator of its own */
+    uint8_t kv, dkv;
 };
 
-/* The gradient of a weight or of a bias (m = 0), to be computed later. */
+/* The gradient of a weight, or of a bias (m = 0), which is computed later. */
 struct deferred {
     struct deferred *next;
     uint32_t part;
@@ -159,30 +163,31 @@ struct deferred {
     struct op_tags tags;
 };
 struct deferrals {
-    struct deferred *first, **end; /* end: NULL while there are none */
+    struct deferred *first, **end; /* end: NULL while the list is empty */
 };
 
 /* Ranks that share the layers by heads, feed-forward width and vocabulary. */
 struct tensor_ranks {
-    uint16_t group; /* IR_NONE16: of one rank */
+    uint16_t group; /* IR_NONE16: there is one tensor rank */
     uint32_t size;
-    uint32_t axes;       /* bit mask of mesh axes */
-    uint16_t copy_group; /* ranks that hold the same key and value heads; IR_NONE16: none do */
+    uint32_t axes; /* bit mask of mesh axes */
+    /* the ranks that hold the same key and value heads; IR_NONE16: no two ranks do */
+    uint16_t copy_group;
     uint32_t copy_axes;
     uint8_t comm;   /* stream */
-    buffer_id held; /* what an implementation gathers into; IR_NONE: none */
+    buffer_id held; /* the one buffer into which an implementation gathers; IR_NONE: it has none */
 };
 
-/* The stages that share the unit, a piece of a subsequence; keys and values go to all of them. */
+/* The stages that share the unit, of which each computes a piece; keys and values go to all of them. */
 struct shared {
     uint32_t first, count,
         index; /* stages, and which of them this is; count 1: nothing is shared */
     uint16_t group;
     uint32_t chunk;
-    bool owns; /* the layers are this stage's */
+    bool owns; /* this stage owns the layers */
 };
 
-/* The gradient that a stage computes for another stage's bundle in the shared units, the first or the last ones, of a
+/* The gradient that a stage computes for another stage's bundle in the shared units at the front, or at the back, of a
  * chunk; or one part of that gradient, if stages hold parts of weights. */
 struct remote_grad {
     buffer_id buffer;
@@ -190,15 +195,16 @@ struct remote_grad {
     uint32_t bundle;
     uint16_t group; /* the unit's stages */
     struct shared shared;
-    buffer_id sum; /* over the stages, to be added; IR_NONE: it is where it belongs */
+    /* the sum over the stages, which is still to be added; IR_NONE: the gradient is already in its place */
+    buffer_id sum;
 };
 
-/* This stage's part of a bundle, where those that share a chunk's first, or last, units hold parts. */
+/* This stage's part of a bundle, if the stages that share a chunk's first, or last, units hold parts of the weights. */
 struct remote_part {
     uint32_t bundle;
     struct shared shared;
-    bool known;            /* its parameters have come in this step */
-    buffer_id param, grad; /* IR_NONE: none yet, or the owner's, which has all */
+    bool known;            /* its parameters have arrived in this step */
+    buffer_id param, grad; /* IR_NONE: none yet, or the stage owns the whole bundle */
     op_id summed;          /* the last sum of a unit's gradients; IR_NONE: none yet */
 };
 
@@ -221,7 +227,7 @@ struct emit_streams {
     uint8_t shared_comm; /* messages between stages that share a unit */
 };
 
-/* Process groups, and mesh axes as bit masks. IR_NONE16: the group has one rank, or there is none. */
+/* Process groups; masks of mesh axes. A group that has one rank, or does not exist, is IR_NONE16. */
 struct emit_groups {
     uint16_t hp;              /* ranks that share a sequence by heads */
     struct ring inner, outer; /* the context ranks, inner.size * outer.size of them */
@@ -239,28 +245,34 @@ struct emit_groups {
 
 /* The unit that is emitted: a micro-batch, or a subsequence of one. */
 struct emit_unit {
-    int64_t n;               /* local tokens of one sequence, of all tensor ranks together */
-    int64_t rows;            /* micro_batch * n */
-    int64_t own_n, own_rows; /* n and rows of one tensor rank: outside the pairs of products */
-    int64_t first_token;     /* the unit's first, among the rank's tokens of a sequence */
-    int64_t first_row;       /* the unit's first, among the rank's rows of a step */
+    int64_t n;    /* local tokens of one sequence, of all tensor ranks together */
+    int64_t rows; /* micro_batch * n */
+    /* the same of one tensor rank, for ops outside the pairs of products */
+    int64_t own_n, own_rows;
+    /* index of the unit's first token among the rank's tokens of a sequence */
+    int64_t first_token;
+    int64_t first_row; /* index of the unit's first row among the rank's rows of a step */
     uint32_t subsequence;
-    int64_t first_sequence; /* the unit's first, among the rank's sequences of a step */
-    int64_t positions_of;   /* the sequence whose positions are asked for, where they differ */
-    int64_t most_keys;      /* tokens for which a cache of the unit's chunk has room */
+    /* index of the unit's first sequence among the rank's sequences of a step */
+    int64_t first_sequence;
+    /* the sequence whose positions are asked for, if sequences have different ones */
+    int64_t positions_of;
+    int64_t most_keys; /* tokens for which a cache of the unit's chunk has room */
     struct shared shared;
 };
 
 /* Weights and their gradients. */
 struct emit_weights {
     struct weight_slot slot[WEIGHT_COUNT];
-    struct model_part *part; /* of layers, then of enum end_part */
+    struct model_part *part; /* those of the layers, then those of enum end_part */
     struct bundle_state *bundle;
     uint32_t bundle_count;
-    uint8_t grad_dtype;     /* enum dtype of weight gradients */
-    buffer_id *grad_buffer; /* whole gradients: bundle i % bundle_count; IR_NONE: not used yet */
+    uint8_t grad_dtype; /* enum dtype of weight gradients */
+    /* buffers of whole gradients: bundle i uses row i % grad_buffer_count; IR_NONE: not used yet */
+    buffer_id *grad_buffer;
     uint32_t grad_buffer_count;
-    uint32_t *touched; /* a bit for each weight of a part: its gradient holds something already */
+    /* for each part, a bit mask of the weights whose gradients already hold something */
+    uint32_t *touched;
     uint32_t *touched_of; /* `touched` of every micro-batch, if each has gradients of its own */
     struct remote_grad *remote_grad; /* gradients of units that stages share */
     uint32_t remote_grad_count;
@@ -268,20 +280,21 @@ struct emit_weights {
     struct remote_part *remote_part;
     uint32_t remote_part_count;
     size_t remote_part_capacity;
-    struct deferrals *defers; /* where gradients of weights are put off to; NULL: they are not */
-    /* where pieces of a weight's gradient are summed before it is written; empty: nowhere */
+    /* the list of weight gradients to compute later; NULL: they are computed at once */
+    struct deferrals *defers;
+    /* buffers in which the pieces of a weight's gradient are summed before it is written; empty: there is none */
     struct view wide_sum[WEIGHT_COUNT];
 };
 
 /* The state of emission. */
 struct emit {
     struct ir *ir;
-    const struct choices *choices;   /* the model is what one tensor rank sees */
+    const struct choices *choices;   /* its model is the share of one tensor rank */
     unsigned planned;                /* bit m: buffers of memory m get offsets */
     const struct transformer *whole; /* the whole model */
     struct repeats repeats;          /* the iterations that the list leaves out; all-zero: none */
     struct arena arena;
-    struct kept kept_beside; /* what layers keep beside what ops read */
+    struct kept kept_beside; /* the bytes that layers keep in addition to what ops read */
 
     uint16_t role;  /* the role that is emitted: stage `stage` of the pipeline, or all ranks */
     uint32_t stage; /* 0 without a pipeline */
@@ -290,8 +303,8 @@ struct emit {
     struct tensor_ranks tensor;
     struct emit_unit unit;
     struct emit_weights weights;
-    const struct sequence_documents
-        *sequence_documents; /* one for each sequence of a rank; NULL: each is one document */
+    /* one for each sequence of a rank; NULL: each is one document */
+    const struct sequence_documents *sequence_documents;
 
     buffer_id tokens, labels, positions, positions_gathered, positions_own, loss;
     bool loss_touched;
@@ -300,10 +313,10 @@ struct emit {
     uint16_t guard;      /* given to every op that is emitted; IR_NONE16: none */
     op_id before_wo; /* the last compute op before the backward of attention's output projection */
     op_id last_compute;        /* the last op on the compute stream; IR_NONE: none yet */
-    op_id sync;                /* the next compute op waits for it; IR_NONE: for none */
+    op_id sync;                /* an op for which the next compute op waits; IR_NONE: none */
     struct layer_saved *saved; /* one for each layer, of the current unit */
-    struct prefix
-        *prefix; /* one for each layer and sequence of the micro-batch; NULL: no subsequences */
+    /* one for each layer and sequence of the micro-batch; NULL: no subsequences */
+    struct prefix *prefix;
     struct saved_buffers caches; /* the buffers of k and v in prefix */
 
     struct saved_buffers kept;
@@ -315,7 +328,7 @@ struct emit {
     size_t dependency_capacity;
 };
 
-/* The host waits for everything issued before on a stream. */
+/* Makes the host wait for everything that was issued before on a stream. */
 void emit_wait(struct emit *e, uint8_t stream);
 
 /* --- buffers and views --- */
@@ -327,13 +340,13 @@ struct view view_all(const struct emit *e, buffer_id buffer);
 /* Returns the whole of a new buffer; d1 = 0: it has one dimension. */
 struct view emit_tensor(struct emit *e, const char *stem, enum category category, enum dtype dtype,
                         int64_t d0, int64_t d1);
-/* As emit_tensor(), in the dtype of computation. */
+/* Does what emit_tensor() does, in the dtype of computation. */
 struct view emit_computed(struct emit *e, const char *stem, enum category category, int64_t d0,
                           int64_t d1);
 /* Returns the whole of a new buffer in a memory, of `count` elements of the category and dtype of x. */
 struct view emit_like(struct emit *e, struct view x, int64_t count, const char *stem,
                       enum memory memory);
-/* Returns a new buffer of `count` elements that exists during the whole step and is bound to data of it. */
+/* Returns a new buffer of `count` elements that exists during the whole step and is bound to data. */
 buffer_id emit_bound(struct emit *e, const char *stem, struct binding binding,
                      enum category category, enum dtype dtype, int64_t count);
 enum dtype dtype_of(const struct emit *e, struct view x);
@@ -349,18 +362,19 @@ struct view view_part(struct view view, int64_t begin, int64_t count);
 struct view view_rows(buffer_id buffer, int64_t begin, int64_t rows, int64_t cols);
 
 /* --- weights --- */
-/* Returns the number of a part after those of the layers; for END_PARTS the number of all parts. */
+/* Returns the number of a part that follows the layers; for END_PARTS, the number of all parts. */
 uint32_t part_after_layers(const struct emit *e, enum end_part part);
 bool has_weight(const struct emit *e, enum weight weight);
 struct view weight_view(const struct emit *e, uint32_t part, enum weight weight);
-/* Returns the weight's gradient; *accumulate: it holds something already. From now on it does. */
+/* Returns the weight's gradient, and sets *accumulate if it already holds something. The gradient counts as written
+ * from now on. */
 struct view grad_view(struct emit *e, uint32_t part, enum weight weight, bool *accumulate);
 
-/* --- ops; each takes e->tags, and the stream from the kind --- */
+/* ---- ops: each gets e->tags, and a stream by its kind ---- */
 op_id emit_op(struct emit *e, uint8_t stream, const struct work *work, const struct view *read,
               uint32_t reads, const struct view *write, uint32_t writes);
 
-/* As emit_op(), but the op starts no earlier than the end of `after` (IR_NONE: no such op). */
+/* Does what emit_op() does, but the op starts no earlier than the end of `after` (IR_NONE: no such op). */
 op_id emit_op_after(struct emit *e, op_id after, uint8_t stream, const struct work *work,
                     const struct view *read, uint32_t reads, const struct view *write,
                     uint32_t writes);
@@ -398,12 +412,12 @@ void emit_bias_grad(struct emit *e, uint32_t part, enum weight bias, struct view
  * gradient, if the profile does so; the end casts it to the gradient. */
 void emit_wide_sum_begin(struct emit *e, uint32_t part, enum weight weight);
 void emit_wide_sum_end(struct emit *e, uint32_t part, enum weight weight);
-/* Computes the gradients of weights that were put off. */
+/* Computes the deferred gradients of weights. */
 void emit_deferred(struct emit *e, struct deferrals *deferrals);
 void emit_add(struct emit *e, struct view a, struct view b, struct view y);
-/* Emits y = a + b + bias on every row; without a bias when the view is empty. */
+/* Emits y = a + b + bias on every row; an empty `bias` is left out. */
 void emit_add_bias(struct emit *e, struct view a, struct view b, struct view bias, struct view y);
-/* Emits the model's norm, or its backward; for the weights of the per-head norms of q and k an RMSNorm. */
+/* Emits the model's norm, or its backward; for the per-head norms of q and k, an RMSNorm. */
 void emit_norm(struct emit *e, uint32_t part, enum weight weight, struct view x, struct view y,
                struct view stats, int64_t rows, int64_t cols);
 void emit_norm_backward(struct emit *e, uint32_t part, enum weight weight, struct view dy,
@@ -412,7 +426,8 @@ void emit_norm_backward(struct emit *e, uint32_t part, enum weight weight, struc
 /* Makes the statistics that emit_norm() writes: rstd [rows], or mean and rstd [rows, 2]. Their buffer has room for
  * `beside` more bytes, which an implementation keeps for the norm's backward (schedule/choices/kept.h). */
 struct view emit_norm_stats(struct emit *e, enum weight weight, int64_t rows, int64_t beside);
-/* Makes a residual stream [rows, hidden], with room for what a wider one takes. */
+/* Makes a residual stream [rows, hidden]. Its buffer has room for the bytes that a framework with a wider stream
+ * takes. */
 struct view emit_residual(struct emit *e);
 /* Returns the rows of a residual stream. */
 struct view view_of_residual(const struct emit *e, buffer_id x);

@@ -1,4 +1,4 @@
-/* The gradients of weights and biases, computed at once or put off.
+/* The gradients of weights and biases, computed at once or deferred.
  *
  * A weight gradient to which several pieces of the tokens contribute may be summed in an fp32 buffer of its own: the
  * buffer is filled with zeros, the product of each piece in the compute dtype is added, and at the end it is cast to
@@ -20,7 +20,7 @@ void emit_wide_sum_begin(struct emit *e, uint32_t part, enum weight weight)
         emit_zeros(e, emit_tensor(e, "grad_sum", CATEGORY_GRADIENT, DTYPE_F32, count, 0));
 }
 
-/* Adds one piece: a product in the compute dtype, and its sum. */
+/* Adds the contribution of one piece: a product in the compute dtype, and its addition to the sum. */
 static void add_piece(struct emit *e, enum weight weight, struct view dy, struct view x, int64_t m,
                       int64_t n, int64_t k)
 {

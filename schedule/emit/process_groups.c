@@ -24,7 +24,8 @@
 #include <stdio.h>
 
 struct axes {
-    struct mesh_part part[MESH_AXES_MAX]; /* to which each axis of the mesh belongs */
+    /* for each axis of the mesh, the part to which it belongs */
+    struct mesh_part part[MESH_AXES_MAX];
     uint32_t count;
 };
 
@@ -37,7 +38,7 @@ static void add_axis(struct ir *ir, struct axes *axes, const struct mesh_part *p
     axes->part[axes->count++] = *part;
 }
 
-/* Adds a group of axes, those of lower order first; IR_NONE16 when it has one rank. */
+/* Adds a group over axes, those of lower order first; returns IR_NONE16 if it would have one rank. */
 static uint16_t add_group(struct ir *ir, const char *name, const struct axes *axes, uint32_t mask)
 {
     struct axis_set set[MESH_AXES_MAX] = {{0}};
@@ -77,7 +78,7 @@ void emit_role(struct emit *e, uint32_t stage)
     e->loss_touched = false;
     e->kept.count = e->caches.count = e->extension_count = e->dependency_count = 0;
     if (e->choices->pp == 1)
-        return; /* the role of all ranks */
+        return; /* there is one role, of all ranks */
     struct axis_set set = stages_from(e, stage, 1, 0);
     snprintf(name, sizeof name, "stage%u", stage);
     e->role = ir_add_role(e->ir, name, &set, 1);
@@ -198,7 +199,7 @@ void emit_mesh(struct emit *e)
                                             : add_group(ir, "hp_tp", &plain, hp | tp);
     struct axis_set ends = stages_from(e, 0, 2, c->pp - 1);
     e->group.ends = IR_NONE16;
-    if (pipeline_ends_tied(c)) /* the first and the last stage have the embedding */
+    if (pipeline_ends_tied(c)) /* the first and the last stage both have the embedding */
         e->group.ends = ir_add_group(ir, "ends", &ends, 1);
 }
 

@@ -7,7 +7,8 @@
 
 /* Lays the ranks on a mesh and makes the groups (schedule/emit/process_groups.c). */
 void emit_mesh(struct emit *e);
-/* From now on ops and buffers are of a stage's ranks; stages come in order. Clears what is known of the role before. */
+/* Begins the role of a stage: ops and buffers that are made from now on belong to its ranks. Stages are begun in order.
+ * Clears what is known of the role before. */
 void emit_role(struct emit *e, uint32_t stage);
 
 /* Returns the group of the ranks that have the same place in each of the stages of `share`. Its name begins with

@@ -74,8 +74,8 @@ static struct view reordered(struct emit *e, struct view x, enum work_kind kind,
     return emit_pack(e, kind, x, y, sequences, ranks, count / sequences / ranks);
 }
 
-/* PyTorch gathers along the first dimension; of several sequences the parts are then concatenated along the second
- * (torch.cat; of one sequence they are a view). */
+/* Gathers along the first dimension, as PyTorch does; for several sequences, the parts are then concatenated along the
+ * second dimension (torch.cat; for one sequence they are a view). */
 static struct view torch_gather(struct emit *e, struct view x, int64_t cols, enum tensor_rows order,
                                 const char *stem)
 {
@@ -95,7 +95,7 @@ struct view tensor_gather(struct emit *e, struct view x, int64_t cols, enum tens
         return torch_gather(e, x, cols, order, stem);
     int64_t rows = (int64_t)x.count / cols * (int64_t)e->tensor.size;
     struct view y;
-    /* gradients of weights that are put off read it when others have been gathered since */
+    /* deferred weight gradients would read the buffer after others have been gathered into it */
     if (held && e->tensor.held.i != IR_NONE && e->weights.defers == NULL)
         y = view_rows(e->tensor.held, 0, rows, cols);
     else
@@ -104,7 +104,8 @@ struct view tensor_gather(struct emit *e, struct view x, int64_t cols, enum tens
     return y;
 }
 
-/* A compiled graph has equal gathers once (torch/_functorch/compile_utils.py, fx_graph_cse()). */
+/* Gathers once for products that read the same input, since a compiled graph drops equal gathers
+ * (torch/_functorch/compile_utils.py, fx_graph_cse()). */
 struct view tensor_gather_input(struct emit *e, struct view x, int64_t cols, enum tensor_rows order,
                                 int products)
 {

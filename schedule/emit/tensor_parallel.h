@@ -27,20 +27,21 @@ enum tensor_rows { TENSOR_SEQUENCES, TENSOR_ANY };
  * the implementation keeps for such gathers throughout the step, if it keeps one and no weight gradient is deferred. */
 struct view tensor_gather(struct emit *e, struct view x, int64_t cols, enum tensor_rows order,
                           const char *stem, bool held);
-/* True if gathered inputs of products are kept for the backward; else it gathers them again. */
+/* True if gathered inputs of products are kept for the backward; false if it gathers them again. */
 bool tensor_keeps_gathered(const struct emit *e);
-/* As tensor_gather() of an input that `products` products of the framework read. By the plan it is gathered once, or
- * once for each of them. */
+/* Does what tensor_gather() does, for an input that `products` products of the framework read. By the plan it is
+ * gathered once, or once for each of them. */
 struct view tensor_gather_input(struct emit *e, struct view x, int64_t cols, enum tensor_rows order,
                                 int products);
-/* As tensor_scatter() of the gradient of such an input, which by the plan is reduced once, or once for each product.
- * The products are one here, so each further reduction repeats the first one and its result is dropped. */
+/* Does what tensor_scatter() does, for the gradient of such an input: by the plan it is reduced once, or once for each
+ * product. The products are one product here, so each further reduction repeats the first one, and its result is
+ * dropped. */
 void tensor_scatter_input(struct emit *e, struct view x, struct view y, enum tensor_rows order,
                           int products);
-/* As tensor_gather(), into y, which has room for all. */
+/* Does what tensor_gather() does, into y, which has room for all rows. */
 void tensor_gather_to(struct emit *e, struct view x, struct view y);
-/* Returns this rank's equal part of x, where x is the same on all tensor ranks. An op names the same operand on every
- * rank, so it cannot select a part by rank; an all-to-all delivers the part instead. */
+/* Returns this rank's part of x, which is the same on all tensor ranks; parts are equal. An op names the same operand
+ * on every rank, so it cannot select a part by rank; an all-to-all delivers the part instead. */
 struct view tensor_own(struct emit *e, struct view x, const char *stem);
 /* Sums all tensor ranks' x[rows, cols] and writes this rank's rows of the sum to y. */
 void tensor_scatter(struct emit *e, struct view x, struct view y, enum tensor_rows order);

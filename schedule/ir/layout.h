@@ -34,8 +34,8 @@ struct token_layout {
     uint32_t cp, hp; /* ranks of the context and of the head axes */
     uint32_t chunks; /* u of RANK_ORDINAL, else 1 */
     int64_t tokens;  /* of one sequence */
-    int64_t
-        chunk; /* tokens of a context rank's chunk when the last one is shorter; 0: equal chunks */
+    /* tokens of a context rank's chunk when the last one is shorter; 0: equal chunks */
+    int64_t chunk;
     /* tokens of each chunk over all ranks; NULL: all chunks are equal. The memory belongs to the owner, an ir's
      * arena */
     const int64_t *length;

@@ -37,8 +37,8 @@ struct first_use {
 };
 
 /* The first uses of one stream, in list order: clocks do not fall along the list. Buffers whose live range starts
- * before their first touch (schedule/analysis/first_uses.h) form a class of their own. Their clocks could fall, so
- * each is lowered to the least clock of the first uses after it. */
+ * before their first touch (schedule/analysis/first_uses.h) form a class of their own. Clocks might fall along that
+ * class, so each is lowered to the least clock of the first uses after it. */
 struct class
 {
     uint32_t begin, count; /* rows of survey.first_use */
@@ -51,11 +51,11 @@ struct survey {
     const struct order *order;
     const struct first_uses *first_uses;
     struct live_ranges *t;
-    uint8_t class_of[CLASSES_MAX]; /* per stream, and CLASS_EARLY; UINT8_MAX: none yet */
+    uint8_t class_of[CLASSES_MAX]; /* [stream], and [CLASS_EARLY]; UINT8_MAX: no class yet */
     struct class class[CLASSES_MAX];
-    struct first_use *first_use; /* class by class */
-    uint32_t *lowered;           /* clocks of the class of CLASS_EARLY */
-    uint32_t *freed;             /* per live range: the op after the last of its set */
+    struct first_use *first_use; /* the first uses, class by class */
+    uint32_t *lowered;           /* the lowered clocks of the class CLASS_EARLY */
+    uint32_t *freed;             /* for each live range, the op after the last op of its free set */
 };
 
 uint64_t live_ranges_size(const struct ir *ir, uint32_t buffer)
@@ -100,7 +100,7 @@ static void lower_clocks(struct survey *s, const struct class *class)
             first_uses_lower(clock, row[k + 1].clock, width);
         row[k].clock = clock;
     }
-    /* First uses that belong to one op are not distinguished: they share the lowest clock. */
+    /* First uses by the same op are not distinguished: they all get the lowest clock among them. */
     for (uint32_t k = 1; k < class->count; k++)
         if (row[k].op == row[k - 1].op)
             row[k].clock = row[k - 1].clock;
@@ -143,8 +143,8 @@ static uint32_t first_use_after(const struct survey *s, uint32_t c, uint32_t str
     }
     if (low < count)
         return row[low].op;
-    return row[count - 1].op <= f ? f + 1
-                                  : LIVE_RANGES_NEVER; /* f + 1: none comes after f at all */
+    /* f + 1: no first use of the class is ordered after f */
+    return row[count - 1].op <= f ? f + 1 : LIVE_RANGES_NEVER;
 }
 
 /* Finds the ends of all live ranges: for each class, the latest of the ends that the ops of the free set allow. A live
@@ -188,10 +188,11 @@ void live_ranges_settle(struct live_ranges *t, uint32_t begin, uint32_t ops)
     }
 }
 
-/* Returns the most bytes live at once if each live range is free from the op end[] on. */
+/* Returns the most bytes live at once if each live range is free from op end[i] on. */
 static uint64_t most_live(const struct live_ranges *t, const uint32_t *end)
 {
-    uint64_t *ended = heap_zalloc((size_t)t->ops + 1, sizeof *ended); /* bytes, per op */
+    /* [op] the bytes of the live ranges that end with it */
+    uint64_t *ended = heap_zalloc((size_t)t->ops + 1, sizeof *ended);
     uint64_t live = 0, most = 0;
     for (uint32_t i = 0; i < t->count; i++)
         if (end[i] != LIVE_RANGES_NEVER)

@@ -20,22 +20,25 @@
 
 #define LIVE_RANGES_ALIGNMENT 512u /* bytes; what cudaMalloc and caching allocators round to */
 
-#define LIVE_RANGES_NEVER UINT32_MAX /* an end: no first use of the class may ever */
+/* an end: no first use of the class may ever reuse the bytes */
+#define LIVE_RANGES_NEVER UINT32_MAX
 
 /* All-zero is empty. Rows are in the order of first uses. */
 struct live_ranges {
-    uint32_t begin, ops; /* of the list: ops begin .. begin + ops */
+    uint32_t begin, ops; /* the ops of the list that are planned: begin .. begin + ops */
     uint32_t count, capacity;
     uint32_t classes;
     uint32_t *buffer;
-    uint32_t *first_use; /* op */
+    uint32_t *first_use; /* the op of the first use */
     uint8_t *class_of;
-    uint32_t *end;       /* (count, classes); the op number after the last op is an end too */
-    uint32_t *first_end; /* the least end: from it on, some first uses may reuse the bytes */
+    uint32_t *end; /* (count, classes) ends; one may be the op number after the last op */
+    /* the least of the ends: from this op on, some first uses may reuse the bytes */
+    uint32_t *first_end;
     uint64_t *size;
-    uint64_t *offset; /* what a planner fills in */
+    uint64_t *offset; /* where a planner places the live range */
 
-    uint64_t live; /* most bytes live when ops run one after the other in list order */
+    /* the most bytes that are live at once if ops run one after the other in list order */
+    uint64_t live;
 };
 
 void live_ranges_release(struct live_ranges *live_ranges);
@@ -57,7 +60,7 @@ uint64_t live_ranges_size(const struct ir *ir, uint32_t buffer);
 bool live_ranges_repeat(struct live_ranges *live_ranges, const struct repeats *repeats,
                         uint32_t role);
 
-/* Fills first_end from the other columns; ops of the role: begin .. begin + ops. */
+/* Fills first_end from the other columns. The ops of the role are begin .. begin + ops. */
 void live_ranges_settle(struct live_ranges *live_ranges, uint32_t begin, uint32_t ops);
 
 /* Returns the most bytes live at once if each live range lives until the first use that may reuse its bytes: a lower

@@ -1,9 +1,9 @@
-/* The live ranges of a whole list from those of a short list. */
+/* Makes the live ranges of a whole list from those of a short list. */
 #include "schedule/memory_plan/live_ranges.h"
 
 #include <stdlib.h>
 
-/* Returns the first row whose first use is op or a later one. */
+/* Returns the first row whose first use is `op` or a later op. */
 static uint32_t row_at(const struct live_ranges *t, uint32_t op)
 {
     uint32_t low = 0, high = t->count;

@@ -12,8 +12,8 @@
 #include <stdint.h>
 
 enum pack_fit {
-    PACK_FIRST_FIT, /* the free run at the lowest offset */
-    PACK_BEST_FIT,  /* the smallest free run; of these, the lowest */
+    PACK_FIRST_FIT, /* takes the free run at the lowest offset */
+    PACK_BEST_FIT,  /* takes the smallest free run that is large enough; of several, the lowest */
 };
 
 /* Places live ranges in order of first use, each in a run of bytes that is free at that time. Returns UINT64_MAX as
@@ -21,10 +21,12 @@ enum pack_fit {
 uint64_t pack_in_order(struct live_ranges *live_ranges, enum pack_fit fit, uint64_t most);
 
 enum {
-    PACK_BY_SIZE_MAX = 200000,         /* live ranges */
-    PACK_FIRST_COMPARISONS = 10000000, /* pairs that the first round by size may compare */
+    /* number of live ranges above which pack_by_size() gives up */
+    PACK_BY_SIZE_MAX = 200000,
+    /* number of pairs that the first round by size may compare */
+    PACK_FIRST_COMPARISONS = 10000000,
     PACK_ROUNDS_COMPARISONS =
-        1000000, /* pairs that all rounds may compare when there are several */
+        1000000, /* number of pairs that all rounds together may compare, if there are several */
 };
 
 /* Places the largest live ranges first, each at the lowest offset that is free during its life. As long as the arena

@@ -5,19 +5,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- what conflicts ---- */
+/* ---- which live ranges conflict ---- */
 
 struct packing {
     struct live_ranges *t;
-    uint32_t *
-        until; /* per live range: all live ranges from this one on begin after it has ended for them */
-    uint32_t *reach; /* (2 * leaves) a tree: the greatest `until` of those that are placed */
+    /* for each live range, the first later one such that it and all after it may reuse the bytes */
+    uint32_t *until;
+    /* (2 * leaves) a tree: the greatest `until` of the placed live ranges below each node */
+    uint32_t *reach;
     uint32_t leaves;
     struct block {
         uint64_t begin, end;
-    } * block; /* room for the bytes of the conflicting ones */
+    } * block; /* room for the byte ranges of the placed live ranges that conflict */
     uint32_t blocks;
-    uint64_t comparisons; /* of this round */
+    uint64_t comparisons; /* number of pairs that this round has compared */
 };
 
 /* Returns the first live range from which on every live range of a class has its first use at op `end` or later.
@@ -105,7 +106,7 @@ struct weighed {
     uint32_t live_range;
 };
 
-/* Orders live ranges by falling weight, and equal ones by first use. */
+/* Orders live ranges by falling weight, and those of equal weight by first use. */
 static int by_weight(const void *a, const void *b)
 {
     const struct weighed *x = a, *y = b;
@@ -114,8 +115,8 @@ static int by_weight(const void *a, const void *b)
     return (x->live_range > y->live_range) - (x->live_range < y->live_range);
 }
 
-/* Places live ranges by falling weight, and equal ones in order of first use. Returns UINT64_MAX when the search has
- * compared too many pairs. */
+/* Places live ranges in the order of falling weight, and those of equal weight in the order of first use. Returns
+ * UINT64_MAX if the search has compared too many pairs. */
 static uint64_t pack_by_weight(struct packing *p, struct weighed *row)
 {
     struct live_ranges *t = p->t;
@@ -147,7 +148,8 @@ uint64_t pack_by_size(struct live_ranges *t, uint64_t enough)
     for (uint32_t i = 0; i < t->count; i++)
         row[i] = (struct weighed){(double)t->size[i], i};
     for (int round = 0; round < ROUNDS_MAX && least > enough; round++) {
-        if (comparisons + p.comparisons > PACK_ROUNDS_COMPARISONS) /* as many as the last round */
+        /* the next round may compare as many pairs as this one */
+        if (comparisons + p.comparisons > PACK_ROUNDS_COMPARISONS)
             break;
         uint64_t top = pack_by_weight(&p, row);
         comparisons += p.comparisons;

@@ -10,15 +10,15 @@ enum { JOIN_EVERY = 32, JOIN_PARTS = 4 };
 struct hole {
     uint64_t begin, end;
     uint32_t last;      /* the live range that these bytes belonged to last */
-    uint32_t open_from; /* from this op on every first use may take them */
+    uint32_t open_from; /* every first use from this op on may take the bytes */
 };
 
 struct holes {
     const struct live_ranges *t;
-    struct hole *row; /* by address */
+    struct hole *row; /* ordered by address */
     size_t count, capacity;
-    uint64_t top;    /* bytes from here on were never taken */
-    uint32_t placed; /* live ranges since holes were last joined */
+    uint64_t top;    /* bytes from here on have never been taken */
+    uint32_t placed; /* number of live ranges placed since holes were last joined */
 };
 
 static void give(struct holes *h, uint32_t i)
@@ -36,8 +36,8 @@ static void give(struct holes *h, uint32_t i)
     h->row[at] = (struct hole){begin, begin + h->t->size[i], i, open_from};
 }
 
-/* Joins neighbours that are open to all first uses from op `now` on. Otherwise a list of many units would leave a hole
- * for each of its buffers, and every search would pass them all. */
+/* Joins adjacent holes that every first use from op `now` on may take. Without this, a list of many units would leave a
+ * hole for each of its buffers, and every search would pass all of them. */
 static void join(struct holes *h, uint32_t now)
 {
     size_t kept = 0;
@@ -61,10 +61,11 @@ static inline bool is_open(const struct live_ranges *t, const struct hole *hole,
 
 struct run {
     uint64_t begin, end;
-    size_t hole; /* the first */
+    size_t hole; /* the first hole of the run */
 };
 
-/* Returns the run that live range i takes; the one below the top, which may be empty, where none is large enough. */
+/* Returns the run of bytes that live range i takes. If no run is large enough, it returns the one below the top, which
+ * may be empty. */
 static struct run find_run(const struct holes *h, uint32_t i, enum pack_fit fit)
 {
     uint64_t size = h->t->size[i], least = UINT64_MAX;
@@ -107,7 +108,8 @@ static void take(struct holes *h, uint64_t *offset, uint32_t i, enum pack_fit fi
 uint64_t pack_in_order(struct live_ranges *t, enum pack_fit fit, uint64_t most)
 {
     struct holes holes = {.t = t};
-    uint32_t *head = ir_no_ids((size_t)t->ops + 1); /* per op: first that ends */
+    /* for each op, the first live range that ends with it */
+    uint32_t *head = ir_no_ids((size_t)t->ops + 1);
     uint32_t *next = heap_alloc(t->count, sizeof *next);
     uint32_t now = t->begin;
     for (uint32_t i = 0; i < t->count && holes.top <= most; i++) {

@@ -1,6 +1,6 @@
-/* Offsets, with one arena per role and memory. Persistent buffers lie at the start of an arena, and the others are
- * packed after them. The role with the largest arena decides how much memory is needed, so only that role is packed
- * well, and the others quickly. */
+/* Plans offsets in one arena for each role and memory. Persistent buffers lie at the start of an arena, and the others
+ * are packed after them. The role with the largest arena decides how much memory is needed, so only that role is packed
+ * carefully, and the others quickly. */
 #include "schedule/memory_plan/plan_offsets.h"
 #include "schedule/analysis/find_repeats.h"
 #include "schedule/analysis/first_uses.h"
@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-enum { WASTE_PARTS = 128 }; /* an arena may waste 1 in 128 parts of what is held */
+enum { WASTE_PARTS = 128 }; /* an arena may waste 1 part in 128 of the lower bound */
 
 /* Ways to pack, in the order in which they are tried. Each of them wastes least in some schedules (docs/ir.md,
  * "Lifetimes"). */
@@ -35,7 +35,7 @@ static void plan_arena(struct ir *ir, struct live_ranges *t, bool tight, int mem
     figures->held[memory] = base + held;
 }
 
-/* Places the persistent buffers of a role in the memories to plan, where they lie first, and adds their bytes to
+/* Places the persistent buffers of a role at the start of the memories that are planned, and adds their bytes to
  * base. */
 static void place_persistent(struct ir *ir, uint32_t role, unsigned memories,
                              uint64_t base[MEMORY_COUNT])
@@ -62,7 +62,7 @@ bool offsets_plan_role(struct ir *ir, uint32_t role, const struct order *order,
     uint64_t base[MEMORY_COUNT] = {0};
     bool stands = true;
     place_persistent(ir, role, scope.memories, base);
-    if (role >= ir->role_count) { /* a schedule without ops: buffers and no role yet */
+    if (role >= ir->role_count) { /* a schedule without ops may have buffers and no role */
         for (int m = 0; m < MEMORY_COUNT; m++)
             figures->arena[m] = figures->live[m] = figures->held[m] = base[m];
         return true;

@@ -1,4 +1,4 @@
-/* schedule/memory_plan/plan_offsets.h: where in its arena each buffer lies.
+/* schedule/memory_plan/plan_offsets.h: the offset of each buffer in its arena.
  *
  * Two buffers may share bytes when every op of the free set of the one is ordered before every touch of the
  * other (schedule/analysis/liveness.h). */
@@ -31,9 +31,10 @@ void offsets_plan(struct ir *ir, struct offsets_figures *figures);
 
 /* The part of a role's memories that is planned, and how well. */
 struct offsets_scope {
-    unsigned
-        memories; /* bit m: the arena of memory m; buffers of the others get no offset, and figures are 0 */
-    bool tight; /* planned as well as possible; else quickly: it may not be the largest arena */
+    /* bit m: the arena of memory m; buffers of the others get no offset, and figures are 0 */
+    unsigned memories;
+    /* plan as well as possible; false: plan quickly, for an arena that is probably not the largest */
+    bool tight;
 };
 #define OFFSETS_ALL_MEMORIES (~0u)
 

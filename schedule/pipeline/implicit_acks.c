@@ -1,4 +1,5 @@
-/* A message that comes back from a stage acknowledges what that stage had received before it sent. */
+/* Finds the messages that acknowledge others: a message that comes back from a stage proves that the stage had received
+ * what that message was made from. */
 #include "schedule/pipeline/pipeline.h"
 
 #include "base/arena.h"
@@ -26,13 +27,14 @@ static struct places places_of(const struct choices *c, uint32_t stage, const st
     return p;
 }
 
-/* Returns the action of a stage that reads what an action of another stage makes; PIPELINE_NEVER: there is none. */
+/* Returns the action of a stage that reads what an action of another stage makes; PIPELINE_NEVER: none does. */
 static uint32_t receiver(const struct places *to, uint32_t stage, const struct action *made)
 {
     if (made->kind > ACTION_BACKWARD)
         return PIPELINE_NEVER;
     uint32_t chunk = pipeline_chunk(to->c, stage, made->chunk);
-    chunk = made->kind == ACTION_FORWARD ? chunk + 1 : chunk - 1; /* before 0 is none either */
+    /* chunk 0 has no chunk before it, and chunk - 1 then is no chunk either */
+    chunk = made->kind == ACTION_FORWARD ? chunk + 1 : chunk - 1;
     if (chunk >= pipeline_chunks(to->c) || pipeline_stage(to->c, chunk) != to->stage)
         return PIPELINE_NEVER;
     uint32_t v = 0;
@@ -49,7 +51,7 @@ static void of_peer(const struct places *own, const struct actions *actions, uin
     struct places places = places_of(own->c, peer, &theirs);
     uint32_t *answer = heap_alloc((size_t)theirs.count + 1, sizeof *answer);
     answer[theirs.count] = PIPELINE_NEVER;
-    /* The first of ours that needs what they make from i on. */
+    /* answer[i] becomes the first action of ours that needs what their actions from i on make */
     for (uint32_t i = theirs.count; i-- > 0;) {
         uint32_t ours = receiver(own, peer, &theirs.action[i]);
         answer[i] = ours != PIPELINE_NEVER ? ours : answer[i + 1];

@@ -36,9 +36,9 @@ bool multiplex_takes_part(const struct choices *c, uint32_t stage, uint32_t chun
                                             : multiplex_begin_of_last(c, chunk) < c->subsequences);
 }
 
-/* ---- what it needs ---- */
+/* ---- conditions ---- */
 
-/* The most stages: each takes two streams for its messages, and 24 are left for the rest. */
+/* The largest number of stages: each stage takes two streams for its messages, and 24 streams are left for the rest. */
 enum { STAGES_MAX = (IR_STREAMS_MAX - 24) / 2 };
 
 static const char *between(const struct text *out)
@@ -95,12 +95,12 @@ void multiplex_conditions(struct text *out, const struct choices *c, bool length
 /* Stages take tasks as early as they can. Time is in flops of a layer, or in units. */
 struct greedy {
     const struct choices *c;
-    double *free_at; /* per stage */
-    uint32_t *next;  /* per chunk: its next subsequence */
-    double *passed;  /* (chunks, subsequences) when each ended */
+    double *free_at; /* [stages] the time at which each becomes free */
+    uint32_t *next;  /* [chunks] the next subsequence of each */
+    double *passed;  /* (chunks, subsequences) the time at which each ended */
 };
 
-/* Returns when the chunk's next subsequence can start; negative: not yet. */
+/* Returns the time at which the chunk's next subsequence can start; negative: it cannot start yet. */
 static double start_of(const struct greedy *g, uint32_t chunk)
 {
     uint32_t n = g->c->subsequences, s = g->next[chunk];
@@ -182,8 +182,8 @@ static void add_task(struct actions *actions, const struct choices *c, uint32_t 
 {
     struct share share = multiplex_share(c, t->chunk, t->subsequence);
     bool takes_part = stage - share.first < share.count;
-    uint32_t last =
-        multiplex_begin_of_last(c, t->chunk); /* from which on the stages before share */
+    /* the first subsequence that the stages before this one share */
+    uint32_t last = multiplex_begin_of_last(c, t->chunk);
     if (takes_part)
         actions_add(actions, forward ? ACTION_FORWARD : ACTION_BACKWARD, t->chunk, unit);
     if (last == c->subsequences || stage > t->chunk)

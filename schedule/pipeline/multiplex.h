@@ -16,7 +16,8 @@ struct share {
     uint32_t first, count;
 };
 
-/* Returns the stages that share a subsequence in a chunk; with other pipelines the chunk's own stage. */
+/* Returns the stages that share a subsequence in a chunk; in pipelines whose stages do not share, the chunk's own
+ * stage. */
 struct share multiplex_share(const struct choices *choices, uint32_t chunk, uint32_t subsequence);
 
 /* Return where the shared subsequences at the front of a chunk end, and where those at its back begin; 0 and N:

@@ -101,7 +101,7 @@ void order_interleaved(struct actions *a, const struct choices *c, uint32_t stag
     uint32_t all = pipeline_units(c) * c->virtual_stages;
     uint32_t warm = (c->pp - stage - 1) * 2 + (c->virtual_stages - 1) * c->pp;
     warm = at_most(warm + last_of_micro_batch(c), all);
-    if (c->subsequences == 1 && c->accumulation == c->pp) /* as Megatron-LM core 0.7 */
+    if (c->subsequences == 1 && c->accumulation == c->pp) /* as in Megatron-LM core 0.7 */
         warm = all;
     for (uint32_t i = 0; i < warm; i++)
         add_interleaved(a, c, ACTION_FORWARD, i);
@@ -112,8 +112,8 @@ void order_interleaved(struct actions *a, const struct choices *c, uint32_t stag
     }
 }
 
-/* ZB-V (Qi et al., section 6 and appendix; two chunks a stage, down the stages and back up). The pattern is written
- * for at least 2 P - 1 micro-batches; if there are fewer, the actions of missing ones are left out. Over
+/* ZB-V (Qi et al., section 6 and appendix): two chunks a stage, down the stages and back up. order_zb_v() writes the
+ * pattern for at least 2 P - 1 micro-batches; if there are fewer, the actions of missing ones are left out. With k
  * subsequences, the first backward is that of the last subsequence of a micro-batch, so k - 1 more units go through
  * both chunks before it, and as many more backwards follow the last forward. */
 struct zb_v {
@@ -144,7 +144,8 @@ void order_zb_v(struct actions *a, const struct choices *c, uint32_t stage)
     const uint32_t *weights = z.done[ACTION_WEIGHTS];
     if (pattern < z.units)
         pattern = z.units;
-    for (uint32_t i = 0; i < 2 * below - 1; i++) /* down, until the first one is back up here */
+    /* forwards down, until the first unit is back up at this stage */
+    for (uint32_t i = 0; i < 2 * below - 1; i++)
         zb_v_next(&z, ACTION_FORWARD, 0);
     for (uint32_t i = 0; i < stage + more; i++) {
         zb_v_next(&z, ACTION_FORWARD, 1);
@@ -165,7 +166,7 @@ void order_zb_v(struct actions *a, const struct choices *c, uint32_t stage)
         zb_v_backward(&z, 0);
         zb_v_backward(&z, 1);
     }
-    for (uint32_t i = 0; i < stage; i++) { /* what is urgent first */
+    for (uint32_t i = 0; i < stage; i++) { /* the urgent actions come first */
         zb_v_next(&z, ACTION_BACKWARD, 0);
         zb_v_next(&z, ACTION_BACKWARD, 1);
     }

@@ -7,7 +7,7 @@
 
 const char *const partition_names[PARTITION_RULE_COUNT] = {"length", "flops", "time"};
 
-/* Returns where the prefix of i / N of the flops ends, in tokens. */
+/* Returns the number of tokens in whose prefix i / N of the flops lie. */
 static double flops_boundary(const struct partition *p, int64_t i)
 {
     const struct transformer *m = p->model;
@@ -23,10 +23,10 @@ enum { STEPS_MAX = 200 };
 
 struct search {
     const struct partition *p;
-    double begin, target_s; /* of a piece */
+    double begin, target_s; /* begin of a piece, and the seconds that it is to take */
 };
 
-/* Returns the root of a function that changes its sign between low and high. */
+/* Returns the root of a function whose sign changes between low and high. */
 static double root(double (*function)(double, void *), void *context, double low, double high)
 {
     gsl_function f = {function, context};
@@ -51,7 +51,8 @@ static double piece_over_target(double end, void *context)
     return search->p->seconds(search->p->context, search->begin, end) - search->target_s;
 }
 
-/* Returns where a piece that begins at `begin` and takes target_s ends; at most at the end of the sequence. */
+/* Returns the end of a piece that begins at `begin` and takes target_s, or the end of the sequence if that comes
+ * first. */
 static double piece_end(const struct partition *p, double begin, double target_s)
 {
     struct search search = {p, begin, target_s};
@@ -61,7 +62,7 @@ static double piece_end(const struct partition *p, double begin, double target_s
     return root(piece_over_target, &search, begin, all);
 }
 
-/* Returns by how much the last piece takes longer than the others, if those take target_s. */
+/* Returns the seconds by which the last piece takes longer than the others if each of these takes target_s. */
 static double last_over_target(double target_s, void *context)
 {
     const struct search *search = context;

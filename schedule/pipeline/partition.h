@@ -25,11 +25,12 @@ struct partition {
     uint8_t rule; /* enum partition_rule */
     int64_t tokens, pieces;
     int64_t unit; /* tokens; every piece is a multiple of it, as the whole sequence must be */
-    /* FLOPS */
+    /* ---- for PARTITION_FLOPS ---- */
     const struct transformer *model;
-    bool
-        full_attention; /* balances attention as if every token saw all of the sequence: twice the scores */
-    /* TIME: seconds of the piece [begin, end) of the sequence; grows with end, continuous */
+    /* balances attention as if every token saw all of the sequence: twice the scores */
+    bool full_attention;
+    /* For PARTITION_TIME: returns the seconds of the piece [begin, end) of the sequence; it is continuous and grows
+     * with end. */
     double (*seconds)(const void *context, double begin, double end);
     const void *context;
 };

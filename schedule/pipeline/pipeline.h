@@ -21,10 +21,11 @@ enum { PIPELINE_UNITS_MAX = 65000 };
 
 enum action_kind {
     ACTION_FORWARD,
-    ACTION_BACKWARD,  /* gradients of inputs and, unless the pipeline splits them off, of weights */
-    ACTION_WEIGHTS,   /* the gradients of weights that were split off */
-    ACTION_SEND_KV,   /* a unit's keys and values go to stages that will share later ones */
-    ACTION_RETURN_KV, /* the gradients of those, which the sharing stages summed, come back */
+    ACTION_BACKWARD, /* gradients of inputs and, unless the pipeline splits them off, of weights */
+    ACTION_WEIGHTS,  /* the gradients of weights, if the pipeline splits them off */
+    ACTION_SEND_KV,  /* sends a unit's keys and values to the stages that will share later units */
+    /* receives the gradients of these keys and values, which the sharing stages have summed */
+    ACTION_RETURN_KV,
     ACTION_KIND_COUNT
 };
 
@@ -44,11 +45,13 @@ void actions_release(struct actions *actions);
 struct pipeline {
     const char *name, *summary;
     void (*order)(struct actions *actions, const struct choices *choices, uint32_t stage);
-    bool subsequences; /* cuts micro-batches into them; else another one does so in its order */
-    bool splits;       /* gradients of weights are actions of their own */
-    uint8_t chunks;    /* virtual stages per stage: 1; 2; 0: as many as asked for */
-    bool multiplexed;  /* stages share subsequences */
-    bool folded;       /* chunk c lies on stage c, then back: 2 P - 1 - c */
+    /* cuts micro-batches into subsequences; false: another pipeline does so in the same order */
+    bool subsequences;
+    bool splits;      /* gradients of weights are actions of their own */
+    uint8_t chunks;   /* number of virtual stages per stage: 1 or 2; 0: as many as asked for */
+    bool multiplexed; /* stages share subsequences */
+    /* chunks go down the stages and back up: chunk c lies on stage c, and then on stage 2 P - 1 - c */
+    bool folded;
 };
 const struct pipeline *pipeline_of(const struct choices *choices);
 const struct pipeline *pipeline_row(enum pipeline_choice choice);
@@ -61,7 +64,7 @@ bool pipeline_replicates_weights(const struct choices *choices);
 bool pipeline_shards_weights(const struct choices *choices);
 
 uint32_t pipeline_units(const struct choices *choices);
-uint32_t pipeline_chunks(const struct choices *choices); /* of all stages */
+uint32_t pipeline_chunks(const struct choices *choices); /* number of chunks of all stages */
 /* Returns the number of chunks that a stage has a part in. */
 uint32_t pipeline_chunks_at(const struct choices *choices);
 /* Return the v-th chunk of a stage, and the stage of a chunk. */
@@ -87,7 +90,7 @@ bool pipeline_awaits_messages(const struct choices *choices);
 void pipeline_implicit_acks(const struct choices *choices, uint32_t stage,
                             const struct actions *actions, uint32_t *returns);
 
-/* Layers of a chunk: first .. end. */
+/* The layers first .. end - 1 of a chunk. */
 struct layer_range {
     uint32_t first, end;
 };
