@@ -59,19 +59,21 @@ static const struct option rows[] = {
      .kind = OPTION_NUMBER,
      .value = "S",
      .unset = "0",
-     .help =
-         "timeline and memory: start of the plotted interval, in seconds from the step's start"},
+     .help = "timeline, pipeline and memory: start of the plotted interval, in seconds from the "
+             "step's start"},
     {.name = "to",
      .kind = OPTION_NUMBER,
      .value = "S",
      .unset = "the end of the step",
-     .help = "timeline and memory: end of the plotted interval, in seconds from the step's start"},
+     .help = "timeline, pipeline and memory: end of the plotted interval, in seconds from the "
+             "step's start"},
     {.name = "window",
      .kind = OPTION_TEXT,
      .value = "OPS",
      .unset = "all ops",
-     .help = "timeline and memory: plot from the first to the last op of a phase, op=N..M, "
-             "layer=N, chunk=N, step=N, or several of them: backward:layer=1"},
+     .help =
+         "timeline, pipeline and memory: plot from the first to the last op of a phase, op=N..M, "
+         "layer=N, chunk=N, step=N, or several of them: backward:layer=1"},
     {.name = "title",
      .kind = OPTION_TEXT,
      .value = "TEXT",
@@ -133,6 +135,12 @@ static enum status plot_timeline(struct figure *f, const char *path,
                                  const struct figure_options *wanted, struct diag *diag)
 {
     return of_trace(f, path, wanted, figure_timeline, false, diag);
+}
+
+static enum status plot_pipeline(struct figure *f, const char *path,
+                                 const struct figure_options *wanted, struct diag *diag)
+{
+    return of_trace(f, path, wanted, figure_pipeline, false, diag);
 }
 
 static enum status plot_memory(struct figure *f, const char *path,
@@ -219,6 +227,7 @@ static const struct plot {
     enum scale scale;
 } plots[] = {
     {"timeline", plot_timeline, NULL, false, SCALE_NONE},
+    {"pipeline", plot_pipeline, NULL, false, SCALE_NONE},
     {"memory", plot_memory, plot_memories, false, SCALE_LINEAR},
     {"waterfall", plot_waterfall, NULL, false, SCALE_NONE},
     {"sweep", plot_sweep, NULL, true, SCALE_EITHER},

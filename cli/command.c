@@ -69,11 +69,11 @@ static const struct option_set general_options = {"general", general_rows, ARRAY
     "what a step took. --check holds it to the unsharded model by the rule of docs/running.md. "   \
     "Exit code 1 when a check fails or the run goes wrong."
 #define PLOT_ABOUT                                                                                 \
-    "Draws what other commands wrote, with gnuplot: timeline, memory and waterfall of a folder "   \
-    "of "                                                                                          \
-    "predict -o (timeline and memory also of run -o; memory of several on one another); sweep, "   \
-    "heatmap and mfu of the rows of sweep; "                                                       \
-    "error of the rows of validate -o. docs/plotting.md shows them."
+    "Draws what other commands wrote, with gnuplot: timeline, pipeline, memory and waterfall of "  \
+    "a "                                                                                           \
+    "folder of predict -o (all but waterfall also of run -o; memory of several on one another); "  \
+    "sweep, heatmap and mfu of the rows of sweep; error of the rows of validate -o. "              \
+    "docs/plotting.md shows them."
 #define REPORT_ABOUT                                                                               \
     "Makes one HTML page that needs nothing else, of a folder of predict -o, rows of sweep or of " \
     "validate -o, or a prediction and a measurement: the answer, figures, tables, assumptions "    \

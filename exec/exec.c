@@ -7,6 +7,7 @@
 #include "exec/parallel.h"
 #include "exec/poison.h"
 #include "schedule/ir/id_map.h"
+#include "schedule/ir/ir_trace.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -352,6 +353,7 @@ static void fill_result(struct exec_run *run, struct steps *steps, struct exec_r
         describe(run, steps, result->median_s, &result->trace);
         measure_trace(run, steps->time + result->median_step * steps->time_count, &result->trace,
                       result->peak_bytes);
+        ir_trace_stages(run->ir, &result->trace);
     }
     steps->step_s = NULL; /* the result's */
 }

@@ -1,7 +1,7 @@
 #include "exec/measure.h"
 
 #include "schedule/analysis/liveness.h"
-#include "schedule/ir/visible.h"
+#include "schedule/ir/ir_trace.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -29,34 +29,6 @@ static struct op_time time_of(const struct exec_run *run, const struct op_time *
 {
     return time[(size_t)rank * run->assignment.op_stride +
                 (op - assignment_first(&run->assignment, rank))];
-}
-
-static int32_t tag(uint16_t value)
-{
-    return value == IR_NONE16 ? -1 : value;
-}
-
-static void add_op(const struct exec_run *run, struct trace *trace, struct instance at,
-                   double end_s)
-{
-    const struct ir *ir = run->ir;
-    const struct work *work = ir_work(ir, at.op);
-    double bytes = (double)work_payload_bytes(work);
-    size_t row = trace_add_op(trace);
-    struct trace_ops *ops = &trace->ops;
-    ops->rank[row] = at.rank;
-    ops->op[row] = at.op;
-    ops->stream[row] = trace_label(trace, ir->stream[ir->op.stream[at.op]].name);
-    ops->kind[row] = trace_label(trace, work_kind_info(work->kind)->name);
-    ops->phase[row] = trace_label(trace, phase_names[ir->op.phase[at.op]]);
-    ops->region[row] = trace_label(trace, region_names[ir->op.region[at.op]]);
-    ops->layer[row] = tag(ir->op.layer[at.op]);
-    ops->chunk[row] = tag(ir->op.chunk[at.op]);
-    ops->step[row] = tag(ir->op.step[at.op]);
-    ops->start_s[row] = at.start_s;
-    ops->end_s[row] = end_s;
-    ops->bytes[row] = bytes > 0 ? bytes : work_memory_bytes(work);
-    ops->flops[row] = ir_op_flops(ir, work, at.rank);
 }
 
 static void add_ops(const struct exec_run *run, const struct op_time *time, struct trace *trace)
@@ -88,7 +60,8 @@ static void add_ops(const struct exec_run *run, const struct op_time *time, stru
     if (count > 0)
         qsort(instance, count, sizeof *instance, by_start);
     for (size_t i = 0; i < count; i++)
-        add_op(run, trace, instance[i], time_of(run, time, instance[i].rank, instance[i].op).end_s);
+        ir_trace_op(run->ir, instance[i].rank, instance[i].op, instance[i].start_s,
+                    time_of(run, time, instance[i].rank, instance[i].op).end_s, trace);
     free(instance);
 }
 

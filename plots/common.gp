@@ -16,6 +16,7 @@ ink = dark ? "#e6e6e6" : "#222222"
 paper = dark ? "#16181c" : "#ffffff"
 faint = dark ? "#3a3f47" : "#d9d9d9"
 grey = dark ? "#8a8f98" : "#6b6b6b"
+idle = dark ? "#4a505a" : "#d4d4d4"
 
 # Okabe and Ito's colours, which differ for every kind of colour blindness; black turns light on dark.
 array colour[8]
@@ -68,3 +69,8 @@ if (exists("series")) {
     }
     name(i) = value(sprintf("name%d", i))
 }
+
+# A key below the plot; `set key @key_below`.
+key_below = "outside bottom center horizontal reverse Left samplen 1 width 1 maxrows 2"
+# Names in lists have '_' for a blank.
+with_blanks(s) = strstrt(s, "_") ? s[1:strstrt(s, "_") - 1]." ".with_blanks(s[strstrt(s, "_") + 1:*]) : s

@@ -10,11 +10,10 @@ set border 1
 set ytics (word(lanes, 1) 0) scale 0
 set for [i=2:words(lanes)] ytics add (word(lanes, i) i - 1)
 set xlabel "time in the step (".unit.")" textcolor rgb ink
-set key outside bottom center horizontal reverse Left samplen 1 width 1 maxrows 2
+set key @key_below
 set bmargin 7
 set style fill solid 1 noborder
-name(c) = system_blanks(word(classes, c))
-system_blanks(s) = strstrt(s, "_") ? s[1:strstrt(s, "_") - 1]." ".system_blanks(s[strstrt(s, "_") + 1:*]) : s
+class_name(c) = with_blanks(word(classes, c))
 plot for [c=1:words(classes)] data using ($2 == c ? ($3 + $4) / 2 : NaN):1:3:4:($1 - 0.4):($1 + 0.4) \
         with boxxyerror linecolor rgb colour[c] notitle, \
-    for [c=1:words(classes)] keyentry with boxes fillstyle solid 1 linecolor rgb colour[c] title name(c)
+    for [c=1:words(classes)] keyentry with boxes fillstyle solid 1 linecolor rgb colour[c] title class_name(c)

@@ -15,7 +15,7 @@ enum { COLUMN_LIMIT = 16 };
 struct csv_columns {
     const char *const *names;
     const enum column_type *types;
-    size_t columns;
+    size_t columns, optional; /* the last ones, which a file may lack; they are I32, and then -1 */
     /* two columns of times, of which the second may not be less than the first; 0, 0: none */
     size_t start, end;
     size_t (*add)(struct trace *trace);
@@ -63,10 +63,11 @@ static void memory_arrays(const struct trace *trace, void *column[])
 }
 
 static const struct csv_columns op_table = {
-    op_names, op_types, ARRAY_LEN(op_names), OP_start_s, OP_end_s, trace_add_op, op_rows, op_arrays,
+    op_names,     op_types, ARRAY_LEN(op_names), TRACE_OP_COLUMNS_OPTIONAL, OP_start_s, OP_end_s,
+    trace_add_op, op_rows,  op_arrays,
 };
 static const struct csv_columns memory_table = {
-    memory_names,     memory_types, ARRAY_LEN(memory_names), 0, 0,
+    memory_names,     memory_types, ARRAY_LEN(memory_names), 0, 0, 0,
     trace_add_memory, memory_rows,  memory_arrays,
 };
 
@@ -188,7 +189,8 @@ void trace_print_memory(const struct trace *trace, struct text *out)
 struct reader {
     struct trace *trace;
     const struct csv_columns *table;
-    bool in_rows; /* the line of column names has been read */
+    bool in_rows;   /* the line of column names has been read */
+    size_t columns; /* that the file has */
     /* the label of the previous row: equal labels often follow each other */
     uint16_t last[COLUMN_LIMIT];
 };
@@ -290,12 +292,14 @@ static enum status read_row(struct reader *reader, const struct record *record, 
         int64_t whole;
         double real;
         uint16_t label;
-    } value[COLUMN_LIMIT];
-    if (record->count != table->columns)
+    } value[COLUMN_LIMIT] = {0};
+    if (record->count != reader->columns)
         return diag_error(diag, record->at, STATUS_BAD_INPUT,
                           "%zu fields, expected %zu as in the line of column names", record->count,
-                          table->columns);
-    for (size_t c = 0; c < table->columns; c++) {
+                          reader->columns);
+    for (size_t c = reader->columns; c < table->columns; c++)
+        value[c].whole = -1;
+    for (size_t c = 0; c < reader->columns; c++) {
         enum status status =
             table->types[c] == COLUMN_LABEL
                 ? read_label(reader, record, c, &value[c].label, diag)
@@ -336,7 +340,9 @@ static enum status read_record(void *context, const struct record *record, struc
     if (reader->in_rows)
         return read_row(reader, record, diag);
     reader->in_rows = true;
-    return records_check_columns(record, reader->table->names, reader->table->columns, 0, diag);
+    reader->columns = record->count;
+    return records_check_columns(record, reader->table->names, reader->table->columns,
+                                 reader->table->optional, diag);
 }
 
 static enum status parse_table(struct trace *trace, const struct csv_columns *table,

@@ -239,7 +239,7 @@ static void add_row(struct builder *b, const struct kineto_event *event, enum ke
     ops->kind[row] = trace_label(trace, name_of(b, event));
     ops->phase[row] = phase;
     ops->region[row] = trace_label(trace, kernel_class_name(class));
-    ops->layer[row] = ops->chunk[row] = -1;
+    ops->layer[row] = ops->chunk[row] = ops->micro[row] = -1;
     ops->step[row] = step;
     ops->start_s[row] = event->start_us * 1e-6;
     ops->end_s[row] = event->end_us * 1e-6;

@@ -111,7 +111,8 @@ static void put_args(struct perfetto_writer *writer, size_t row)
     } ids[] = {{"op", ops->op[row]},
                {"layer", ops->layer[row]},
                {"chunk", ops->chunk[row]},
-               {"step", ops->step[row]}};
+               {"step", ops->step[row]},
+               {"micro", ops->micro[row]}};
     const struct {
         const char *key;
         uint16_t label;

@@ -27,6 +27,7 @@ struct trace_ops {
     int32_t *layer, *chunk, *step;            /* -1: none */
     double *start_s, *end_s;
     double *bytes, *flops; /* payload or memory bytes; hardware flops */
+    int32_t *micro; /* micro-batch times subsequences, plus subsequence; -1: none, or not known */
 };
 
 struct trace_memory {
@@ -68,7 +69,10 @@ enum { TRACE_LABEL_LIMIT = 65536 };
     X(start_s, TIME)                                                                               \
     X(end_s, TIME)                                                                                 \
     X(bytes, AMOUNT)                                                                               \
-    X(flops, AMOUNT)
+    X(flops, AMOUNT)                                                                               \
+    X(micro, I32)
+/* The last columns of an op that a file may lack: those that a version of the program before it did not write. */
+enum { TRACE_OP_COLUMNS_OPTIONAL = 1 };
 
 #define TRACE_MEMORY_COLUMNS(X)                                                                    \
     X(time_s, TIME)                                                                                \

@@ -52,6 +52,23 @@ void figure_set_number(struct figure *figure, const char *name, double value)
     text_printf(&figure->set, "%s = %.17g\n", name, value);
 }
 
+void figure_put_subject(struct text *title, const struct trace *trace)
+{
+    const char *model = trace_get(trace, "model"), *cluster = trace_get(trace, "cluster"),
+               *strategy = trace_get(trace, "strategy");
+    const char *before = ": ";
+    if (model != NULL) {
+        text_printf(title, ": %s", model);
+        before = " ";
+    }
+    if (cluster != NULL) {
+        text_printf(title, "%son %s", before, cluster);
+        before = ", ";
+    }
+    if (strategy != NULL)
+        text_printf(title, "%s%s", model != NULL || cluster != NULL ? ", " : before, strategy);
+}
+
 /* Points of a key's line, and of a letter beside it, as the scripts set them. */
 enum { KEY_LINE = 18, KEY_LETTER = 8, KEY_AROUND = 130, LINES_WIDE = 640 };
 

@@ -44,6 +44,9 @@ void figure_put_quoted(struct text *out, const char *text);
 void figure_set_text(struct figure *figure, const char *name, const char *text);
 void figure_set_number(struct figure *figure, const char *name, double value);
 
+/* Appends ": llama3-8b on dgx-h100, ulysses hp=8 dp=1", as far as the trace says what it is of. */
+void figure_put_subject(struct text *title, const struct trace *trace);
+
 /* The most series in one figure: plots/common.gp has as many combinations of colour, dash and mark. */
 enum { FIGURE_SERIES_MAX = 24 };
 
@@ -76,6 +79,8 @@ void figure_set_y(struct figure *figure, const struct figure_options *wanted);
 
 /* Each of these fills an all-zero *figure; release it even after an error. */
 enum status figure_timeline(struct figure *figure, const struct trace *trace,
+                            const struct figure_options *wanted, struct diag *diag);
+enum status figure_pipeline(struct figure *figure, const struct trace *trace,
                             const struct figure_options *wanted, struct diag *diag);
 enum status figure_memory(struct figure *figure, const struct trace *trace,
                           const struct figure_options *wanted, struct diag *diag);

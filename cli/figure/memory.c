@@ -213,7 +213,8 @@ enum status figure_memory(struct figure *figure, const struct trace *trace,
     double top = put_levels(&drawing, trace, rank, memory, &levels) / GIB;
     for (size_t k = 0; k < levels.count; k++)
         text_printf(&names, "%s%s", k == 0 ? "" : " ", trace->label[levels.category[k]]);
-    text_printf(&title, "Live bytes of rank %ld by category: %s", wanted->rank, memory);
+    text_printf(&title, "Live bytes of rank %ld by category (%s)", wanted->rank, memory);
+    figure_put_subject(&title, trace);
     figure->script = "memory";
     set_common(figure, memory, top, limit_of(trace, memory), wanted, title.data);
     figure_set_text(figure, "categories", names.data);

@@ -299,6 +299,7 @@ enum status figure_timeline(struct figure *figure, const struct trace *trace,
     for (size_t k = lanes; k-- > 0;)
         text_printf(&names, "%s%s", trace->label[lane[k]], k == 0 ? "" : " ");
     text_printf(&title, "Streams of rank %ld", wanted->rank);
+    figure_put_subject(&title, trace);
     figure->script = "timeline";
     figure->wide = 1000;
     figure->high = 170 + 42 * (int)lanes;

@@ -7,6 +7,8 @@
 #include "predict/shape_costs.h"
 #include "schedule/choices/profile.h"
 #include "schedule/ir/ir_text.h"
+#include "schedule/ir/ir_trace.h"
+#include "schedule/pipeline/pipeline.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -21,6 +23,17 @@ static void set_number(struct trace *trace, const char *key, double value)
         trace_set(trace, key, text);
 }
 
+/* Sets the first layer of every chunk of layers, of a pipeline. */
+static void set_chunks(struct trace *trace, const struct choices *choices)
+{
+    struct text layers = {0};
+    for (uint32_t chunk = 0; choices->pp > 1 && chunk < pipeline_chunks(choices); chunk++)
+        text_printf(&layers, "%s%u", chunk > 0 ? " " : "", pipeline_layers(choices, chunk).first);
+    if (layers.size > 0)
+        trace_set(trace, "chunk_layers", layers.data);
+    text_release(&layers);
+}
+
 static void fill_header(struct trace *trace, const struct prediction *p)
 {
     struct text value = {0};
@@ -28,6 +41,10 @@ static void fill_header(struct trace *trace, const struct prediction *p)
     if (p->has_choices) {
         trace_set(trace, "model", p->choices.model->name);
         trace_set(trace, "profile", p->choices.profile->name);
+        report_put_strategy(&value, p);
+        trace_set(trace, "strategy", value.data);
+        set_chunks(trace, &p->choices);
+        value.size = 0;
     }
     trace_set(trace, "attention",
               attention_impl_name((enum attention_impl)p->choices.attention_impl));
@@ -55,6 +72,9 @@ static void fill_header(struct trace *trace, const struct prediction *p)
         text_printf(&value, "%" PRIu64, p->verdict.available[LIMIT_DEVICE]);
         trace_set(trace, "available_bytes.hbm", value.data);
     }
+    value.size = 0;
+    text_printf(&value, "%" PRIu64, p->verdict.needed[LIMIT_DEVICE]);
+    trace_set(trace, "needed_bytes.hbm", value.data);
     text_release(&value);
 }
 
@@ -97,6 +117,7 @@ enum status traces_write(const struct report *report, const char *folder, struct
     for (uint32_t i = 0; i < p->sim.class_count; i++)
         sim_trace(&p->ir, &p->sim, p->sim.classes[i].rank, p->sim.classes[i].rank + 1, true,
                   &trace);
+    ir_trace_stages(&p->ir, &trace);
     report_print_json(&json, report);
     enum status status = file_set_begin(&files, diag);
     if (status == STATUS_OK)

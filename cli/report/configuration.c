@@ -44,8 +44,7 @@ void report_put_workload(struct text *out, const struct report *r)
         text_printf(out, "%u GPU%s of %s", ranks, ranks == 1 ? "" : "s", cluster->name);
 }
 
-/* Appends the strategy, its degrees of parallelism and its pipeline. */
-static void put_strategy(struct text *line, const struct prediction *p)
+void report_put_strategy(struct text *line, const struct prediction *p)
 {
     const struct choices *c = &p->choices;
     struct text piece = {0};
@@ -71,10 +70,6 @@ static void put_strategy(struct text *line, const struct prediction *p)
             text_printf(&piece, " x %u", c->virtual_stages);
         if (c->dp > 1 && c->stage_placement == STAGES_INNER)
             text_puts(&piece, ", stages inside dp");
-        report_put_piece(line, &piece);
-    }
-    if (c->subsequences > 1) {
-        put_subsequences(&piece, p);
         report_put_piece(line, &piece);
     }
     text_release(&piece);
@@ -125,7 +120,11 @@ void report_put_layout(struct text *line, const struct report *r)
     const struct choices *c = &p->choices;
     struct text piece = {0};
     if (p->has_choices) {
-        put_strategy(line, p);
+        report_put_strategy(line, p);
+        if (c->subsequences > 1) {
+            put_subsequences(&piece, p);
+            report_put_piece(line, &piece);
+        }
         put_choices(line, p);
     }
     text_printf(&piece, "attention %s",

@@ -97,6 +97,8 @@ struct report_training report_training_of(const struct report *report);
 
 /* Appends "llama3-8b, 1 sequence of 128K tokens a step, 8 GPUs of dgx-h100". */
 void report_put_workload(struct text *line, const struct report *report);
+/* Appends the strategy, its degrees of parallelism and its pipeline to an empty line: "ulysses hp=2 dp=1, pp=4 1f1b". */
+void report_put_strategy(struct text *line, const struct prediction *prediction);
 /* Appends every choice to an empty line: "ulysses hp=8 dp=1, weights zero3, ...". */
 void report_put_layout(struct text *line, const struct report *report);
 /* Appends the times of a part of the model to an empty line. */

@@ -58,7 +58,8 @@ static bool in_layer(const struct ir *ir, uint32_t op, enum phase phase)
 /* True if the op is of a layer's backward, in which a piece may compute something again. */
 static bool in_backward(const struct ir *ir, uint32_t op)
 {
-    return in_layer(ir, op, PHASE_BACKWARD) || in_layer(ir, op, PHASE_RECOMPUTE);
+    return in_layer(ir, op, PHASE_BACKWARD) || in_layer(ir, op, PHASE_WEIGHT_GRADIENT) ||
+           in_layer(ir, op, PHASE_RECOMPUTE);
 }
 
 /* True if torchtitan's checkpointing of every second layer leaves the layer out: it counts layers from 1. */

@@ -63,6 +63,7 @@ void emit_deferred(struct emit *e, struct deferrals *deferrals)
     struct op_tags tags = e->tags;
     for (const struct deferred *row = deferrals->first; row != NULL; row = row->next) {
         e->tags = row->tags;
+        e->tags.phase = PHASE_WEIGHT_GRADIENT;
         if (row->m > 0)
             emit_weight_grad(e, row->part, row->weight, row->dy, row->x, row->m, row->n, row->k);
         else

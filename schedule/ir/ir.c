@@ -31,7 +31,8 @@ const char *const category_labels[CATEGORY_COUNT] = {
     [CATEGORY_INPUT] = "tokens and labels",
 };
 
-const char *const phase_names[PHASE_COUNT] = {"forward", "recompute", "backward", "optimizer"};
+const char *const phase_names[PHASE_COUNT] = {"forward", "recompute", "backward", "weight_gradient",
+                                              "optimizer"};
 
 const char *const region_names[REGION_COUNT] = {
     [REGION_NONE] = "none",           [REGION_EMBEDDING] = "embedding",

@@ -58,7 +58,14 @@ enum category {
     CATEGORY_COUNT
 };
 
-enum phase { PHASE_FORWARD, PHASE_RECOMPUTE, PHASE_BACKWARD, PHASE_OPTIMIZER, PHASE_COUNT };
+enum phase {
+    PHASE_FORWARD,
+    PHASE_RECOMPUTE,
+    PHASE_BACKWARD,
+    PHASE_WEIGHT_GRADIENT, /* those parts of a backward that a zero-bubble pipeline puts off */
+    PHASE_OPTIMIZER,
+    PHASE_COUNT
+};
 
 /* The part of the model that an op belongs to; passes select ops by it. */
 enum region {

@@ -8,6 +8,8 @@
 #include <string.h>
 
 #define OPS "rank,stream,op,kind,phase,region,layer,chunk,step,start_s,end_s,bytes,flops\n"
+#define OPS_NOW                                                                                    \
+    "rank,stream,op,kind,phase,region,layer,chunk,step,start_s,end_s,bytes,flops,micro\n"
 #define MEMORY "time_s,rank,memory,category,bytes\n"
 #define ROW "0,compute,7,matmul,forward,linear,3,-1,-1,0.1,0.25,1024,2e+17\n"
 
@@ -33,8 +35,9 @@ static void a_file_reads_as_it_is_written(void)
     CHECK_INT("a row that ends before it starts", status, STATUS_BAD_INPUT);
     fixture_release(&f);
 
-    text = "# made_by=longhaul 0.1.0\n# note=a \\\\ and\\ntwo lines\n" OPS ROW
-           "31,comm.hp,8,all_to_all,forward,attention,3,0,2,0.25,0.30000000000000004,5,0\n";
+    text = "# made_by=longhaul 0.1.0\n# note=a \\\\ and\\ntwo lines\n" OPS_NOW
+           "0,compute,7,matmul,forward,linear,3,-1,-1,0.1,0.25,1024,2e+17,-1\n"
+           "31,comm.hp,8,all_to_all,forward,attention,3,0,2,0.25,0.30000000000000004,5,0,12\n";
     status = trace_parse_ops(&f.trace, "t.csv", text, strlen(text), &f.diag);
     CHECK_INT("status", status, STATUS_OK);
     CHECK_TEXT("messages", f.diag.text, "");
@@ -47,8 +50,16 @@ static void a_file_reads_as_it_is_written(void)
     CHECK_INT("no chunk", f.trace.ops.chunk[0], -1);
     CHECK("end", f.trace.ops.end_s[1] == 0.1 + 0.2);
     CHECK("flops", f.trace.ops.flops[0] == 2e17);
+    CHECK_INT("no unit", f.trace.ops.micro[0], -1);
+    CHECK_INT("a unit", f.trace.ops.micro[1], 12);
     trace_print_ops(&f.trace, &f.text);
     CHECK_TEXT("printed again", f.text.data, text);
+    fixture_release(&f);
+
+    text = OPS ROW; /* of a version that did not write the unit */
+    status = trace_parse_ops(&f.trace, "t.csv", text, strlen(text), &f.diag);
+    CHECK_INT("a file without units", status, STATUS_OK);
+    CHECK_INT("its unit", f.trace.ops.micro[0], -1);
     fixture_release(&f);
 }
 
@@ -131,8 +142,8 @@ static const struct {
      "t.csv:1: error: column 4 is 'knd', expected 'kind'\n"},
     {"column missing", "rank,stream,op\n", "t.csv:1: error: the column 'kind' is missing\n"},
     {"column too many",
-     "rank,stream,op,kind,phase,region,layer,chunk,step,start_s,end_s,bytes,flops,x\n",
-     "t.csv:1: error: unknown column 'x' after the last one, 'flops'\n"},
+     "rank,stream,op,kind,phase,region,layer,chunk,step,start_s,end_s,bytes,flops,micro,x\n",
+     "t.csv:1: error: unknown column 'x' after the last one, 'micro'\n"},
     {"memory file", MEMORY, "t.csv:1: error: column 1 is 'time_s', expected 'rank'\n"},
     {"row too short", "# a=b\n" OPS ROW "0,compute,7\n",
      "t.csv:4: error: 3 fields, expected 13 as in the line of column names\n"},

@@ -1,0 +1,268 @@
+/* The figure of a pipeline: what each stage does, unit by unit. */
+#include "cli/figure/window.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The classes of boxes, in the order of the script's colours. Those of a second chunk of layers are lighter. */
+enum box_class {
+    BOX_FORWARD = 1,
+    BOX_FORWARD_OTHER,
+    BOX_BACKWARD,
+    BOX_BACKWARD_OTHER,
+    BOX_WEIGHTS,
+    BOX_WEIGHTS_OTHER,
+    BOX_OPTIMIZER,
+    BOX_REST,
+    BOX_CLASS_COUNT
+};
+static const char *const class_names[BOX_CLASS_COUNT] = {
+    [BOX_FORWARD] = "forward",          [BOX_FORWARD_OTHER] = "forward,_other_layers",
+    [BOX_BACKWARD] = "backward",        [BOX_BACKWARD_OTHER] = "backward,_other_layers",
+    [BOX_WEIGHTS] = "weight_gradients", [BOX_WEIGHTS_OTHER] = "weight_gradients,_other_layers",
+    [BOX_OPTIMIZER] = "optimizer",      [BOX_REST] = "weights_gathered,_reduced",
+};
+
+enum { STAGES_MAX = 64, CHUNKS_MAX = 1024 };
+/* A shorter wait inside a unit's passage is not drawn, and the passage goes on; nor is shorter work between units. A
+ * share of the window. */
+#define SHORTEST_WAIT (1.0 / 300)
+/* The share of the window that a digit of a number takes. */
+#define DIGIT (1.0 / 140)
+
+/* A part of a unit's passage through a chunk of layers, between two waits. */
+struct stage_box {
+    double start_s, end_s;
+    int32_t micro; /* -1: none */
+    int32_t chunk; /* of layers; -1: not known */
+    uint8_t pass;  /* BOX_FORWARD, BOX_BACKWARD, BOX_WEIGHTS, BOX_OPTIMIZER or BOX_REST */
+};
+
+/* The chunks of layers that a stage takes, in the order of their first passages. */
+struct chunks_seen {
+    size_t count;
+    int32_t chunk[CHUNKS_MAX];
+};
+
+struct pipeline_trace {
+    const struct trace *trace;
+    uint32_t stages;
+    uint32_t rank[STAGES_MAX]; /* the one that stands for a stage */
+    int32_t first[CHUNKS_MAX]; /* the first layer of each chunk */
+    size_t chunks;             /* 0: not known */
+    uint16_t compute;          /* label of the stream */
+};
+
+static enum status find_stages(struct pipeline_trace *p, struct diag *diag)
+{
+    const struct loc at = {.name = "pipeline"};
+    const char *stages = trace_get(p->trace, "stages");
+    int64_t count = 0, stage;
+    if (stages == NULL || !parse_i64(stages, strlen(stages), &count) || count < 2)
+        return diag_error(diag, at, STATUS_BAD_INPUT,
+                          "the trace has no pipeline stages: it is of a step without --pp, or of a "
+                          "version before this one; a timeline shows its streams");
+    if (count > STAGES_MAX)
+        return diag_error(diag, at, STATUS_BAD_INPUT, "%lld stages are more than the %d drawn",
+                          (long long)count, STAGES_MAX);
+    p->stages = (uint32_t)count;
+    for (uint32_t s = 0; s < p->stages; s++)
+        p->rank[s] = UINT32_MAX;
+    for (size_t i = 0; i < p->trace->header_count; i++) {
+        const char *key = p->trace->header[i].key, *value = p->trace->header[i].value;
+        int64_t rank;
+        if (strncmp(key, "stage_of.", 9) == 0 && parse_i64(key + 9, strlen(key + 9), &rank) &&
+            parse_i64(value, strlen(value), &stage) && 0 <= stage && stage < count && 0 <= rank &&
+            rank < p->rank[stage])
+            p->rank[stage] = (uint32_t)rank;
+    }
+    for (uint32_t s = 0; s < p->stages; s++)
+        if (p->rank[s] == UINT32_MAX)
+            return diag_error(diag, at, STATUS_BAD_INPUT, "the trace has no rank of stage %u", s);
+    return STATUS_OK;
+}
+
+static void find_chunks(struct pipeline_trace *p)
+{
+    const char *at = trace_get(p->trace, "chunk_layers");
+    while (at != NULL && *at != '\0' && p->chunks < CHUNKS_MAX) {
+        p->first[p->chunks++] = (int32_t)strtol(at, NULL, 10);
+        at += strcspn(at, " ");
+        at += *at == ' ';
+    }
+    for (size_t i = 0; i < p->trace->label_count; i++)
+        if (strcmp(p->trace->label[i], "compute") == 0)
+            p->compute = (uint16_t)i;
+}
+
+static int32_t chunk_of(const struct pipeline_trace *p, int32_t layer)
+{
+    size_t chunk = p->chunks;
+    while (layer >= 0 && chunk > 0 && p->first[chunk - 1] > layer)
+        chunk--;
+    return layer < 0 ? -1 : (int32_t)chunk - 1;
+}
+
+static uint8_t pass_of(const struct trace *trace, size_t row)
+{
+    static const struct {
+        const char *phase;
+        enum box_class pass;
+    } passes[] = {{"forward", BOX_FORWARD},
+                  {"recompute", BOX_BACKWARD},
+                  {"backward", BOX_BACKWARD},
+                  {"weight_gradient", BOX_WEIGHTS},
+                  {"optimizer", BOX_OPTIMIZER}};
+    const char *phase = trace->label[trace->ops.phase[row]];
+    for (size_t i = 0; i < ARRAY_LEN(passes); i++)
+        if (strcmp(phase, passes[i].phase) == 0 &&
+            (trace->ops.micro[row] >= 0 || passes[i].pass == BOX_OPTIMIZER))
+            return (uint8_t)passes[i].pass;
+    return BOX_REST;
+}
+
+/* Work without a unit of its own, such as casts for gathers of weights, which are issued between units. */
+static bool is_between(const struct trace *trace, size_t row)
+{
+    return strcmp(trace->label[trace->ops.region[row]], "weights") == 0 ||
+           trace->ops.micro[row] < 0;
+}
+
+static bool same_passage(const struct stage_box *a, const struct stage_box *b)
+{
+    return a->pass == b->pass && a->micro == b->micro &&
+           (a->chunk == b->chunk || a->chunk < 0 || b->chunk < 0);
+}
+
+/* Finds the pieces of a stage, in order of time. They are on the heap. */
+static struct stage_box *find_pieces(const struct pipeline_trace *p, uint32_t stage,
+                                     const struct figure_window *window, size_t *count)
+{
+    const struct trace_ops *t = &p->trace->ops;
+    const double shortest_s = (window->to_s - window->from_s) * SHORTEST_WAIT;
+    struct stage_box *piece = NULL;
+    size_t capacity = 0;
+    *count = 0;
+    for (size_t i = 0; i < t->count; i++) {
+        if (t->rank[i] != p->rank[stage] || t->stream[i] != p->compute ||
+            t->end_s[i] <= window->from_s || t->start_s[i] >= window->to_s)
+            continue;
+        struct stage_box is = {fmax(t->start_s[i], window->from_s), fmin(t->end_s[i], window->to_s),
+                               t->micro[i], chunk_of(p, t->layer[i]), pass_of(p->trace, i)};
+        struct stage_box *last = *count > 0 ? &piece[*count - 1] : NULL;
+        bool near = last != NULL && is.start_s - last->end_s <= shortest_s;
+        if (is.pass != BOX_OPTIMIZER && is_between(p->trace, i)) {
+            if (near) {
+                last->end_s = fmax(last->end_s, is.end_s);
+                continue;
+            }
+            if (is.end_s - is.start_s <= shortest_s)
+                continue;
+            is.pass = BOX_REST;
+            is.micro = is.chunk = -1;
+        }
+        if (near && same_passage(last, &is)) {
+            last->end_s = fmax(last->end_s, is.end_s);
+            last->chunk = last->chunk < 0 ? is.chunk : last->chunk;
+            continue;
+        }
+        if (*count == capacity) {
+            capacity = heap_next_capacity(capacity, *count + 1);
+            piece = heap_realloc(piece, capacity, sizeof *piece);
+        }
+        piece[(*count)++] = is;
+    }
+    return piece;
+}
+
+/* A stage with one chunk of layers is light where it takes another stage's. Of several chunks the one that a stage takes
+ * first is dark, its second one light, and so on. */
+static uint8_t class_of(const struct pipeline_trace *p, uint32_t stage,
+                        const struct stage_box *piece, struct chunks_seen *seen)
+{
+    size_t k = 0;
+    if (p->chunks == p->stages && piece->chunk >= 0 && piece->pass <= BOX_WEIGHTS)
+        return (uint8_t)(piece->pass + (piece->chunk != (int32_t)stage));
+    while (k < seen->count && seen->chunk[k] != piece->chunk)
+        k++;
+    if (piece->chunk < 0 || piece->pass > BOX_WEIGHTS)
+        return piece->pass;
+    if (k == seen->count && k < CHUNKS_MAX)
+        seen->chunk[seen->count++] = piece->chunk;
+    return (uint8_t)(piece->pass + k % 2);
+}
+
+/* Appends the boxes of a stage. found[class] is set for each class that has one. */
+static void put_stage(struct text *data, const struct pipeline_trace *p, uint32_t stage,
+                      const struct figure_window *window, bool found[BOX_CLASS_COUNT])
+{
+    const double window_s = window->to_s - window->from_s, unit_s = window->time.unit_s;
+    struct chunks_seen seen = {0};
+    size_t count;
+    struct stage_box *piece = find_pieces(p, stage, window, &count);
+    for (size_t i = 0; i < count;) {
+        size_t end = i + 1, widest = i;
+        for (; end < count && same_passage(&piece[i], &piece[end]); end++) {
+            piece[end].chunk = piece[i].chunk =
+                piece[i].chunk < 0 ? piece[end].chunk : piece[i].chunk;
+            if (piece[end].end_s - piece[end].start_s > piece[widest].end_s - piece[widest].start_s)
+                widest = end;
+        }
+        const uint8_t class = class_of(p, stage, &piece[i], &seen);
+        for (; i < end; i++) {
+            char number[16] = "";
+            const double wide_s = piece[i].end_s - piece[i].start_s;
+            if (piece[i].micro >= 0 && i == widest)
+                snprintf(number, sizeof number, "%d", (int)piece[i].micro);
+            if (wide_s < (0.3 + (double)strlen(number)) * DIGIT * window_s)
+                number[0] = '\0';
+            found[class] = true;
+            text_printf(data, "%u,%u,%.9g,%.9g,%s\n", p->stages - 1 - stage, class,
+                        piece[i].start_s / unit_s, piece[i].end_s / unit_s, number);
+        }
+    }
+    free(piece);
+}
+
+enum status figure_pipeline(struct figure *figure, const struct trace *trace,
+                            const struct figure_options *wanted, struct diag *diag)
+{
+    struct pipeline_trace p = {.trace = trace};
+    struct figure_window window;
+    struct text names = {0}, numbers = {0}, title = {0};
+    bool seen[BOX_CLASS_COUNT] = {false};
+    double end_s = 0;
+    int shown = 0;
+    enum status status = find_stages(&p, diag);
+    for (size_t i = 0; i < trace->ops.count; i++)
+        end_s = fmax(end_s, trace->ops.end_s[i]);
+    if (status == STATUS_OK)
+        status = figure_window_find(&window, trace, end_s, wanted, diag);
+    if (status != STATUS_OK)
+        return status;
+    find_chunks(&p);
+    for (uint32_t stage = 0; stage < p.stages; stage++)
+        put_stage(&figure->data, &p, stage, &window, seen);
+    for (int c = 1; c < BOX_CLASS_COUNT; c++) {
+        if (!seen[c])
+            continue;
+        text_printf(&names, "%s%s", shown == 0 ? "" : " ", class_names[c]);
+        text_printf(&numbers, "%s%d", shown++ == 0 ? "" : " ", c);
+    }
+    text_puts(&title, "Pipeline");
+    figure_put_subject(&title, trace);
+    figure->script = "pipeline";
+    figure->wide = 1000;
+    figure->high = 130 + 34 * (int)p.stages;
+    figure_set_text(figure, "title", wanted->title != NULL ? wanted->title : title.data);
+    figure_set_number(figure, "stages", p.stages);
+    figure_set_text(figure, "classes", names.data);
+    figure_set_text(figure, "class_numbers", numbers.data);
+    figure_window_set(figure, &window);
+    text_release(&names);
+    text_release(&numbers);
+    text_release(&title);
+    return STATUS_OK;
+}
