@@ -10,8 +10,8 @@ static const double MASKED_EXTRA = 0.5;
 /* The steps over which the blocks of one op loop: fully masked steps are skipped, partly masked ones count whole. */
 struct blocks {
     double count;             /* number of blocks that have any work */
-    double columns;           /* of all of them together */
-    double shortest, longest; /* columns of one */
+    double columns;           /* columns over which all blocks together loop */
+    double shortest, longest; /* the fewest and the most columns of one block */
 };
 
 static double clamp(double value, double low, double high)
@@ -22,8 +22,10 @@ static double clamp(double value, double low, double high)
 /* Returns the sum over t in 0..n-1 of first + t * step, each term clamped to [0, top]. */
 static double clamped_sum(double first, double step, double n, double top)
 {
-    double from = clamp(ceil(-first / step), 0, n);         /* the first that is not negative */
-    double to = clamp(ceil((top - first) / step), from, n); /* the first at the top */
+    /* the first term that is not negative */
+    double from = clamp(ceil(-first / step), 0, n);
+    /* the first term that reaches the top */
+    double to = clamp(ceil((top - first) / step), from, n);
     double count = to - from;
     return count * first + step * (from + to - 1) * count / 2 + (n - to) * top;
 }
@@ -222,8 +224,8 @@ double cost_attention_mhz(const struct device_cost *cost, enum attention_impl im
 struct attention_op {
     const struct cost_attention *attention;
     struct blocks blocks;
-    double heads, column_s; /* column_s: one column of one block at the highest clock */
-    double around_s;        /* the kernels around a backward */
+    double heads, column_s; /* column_s: seconds of one column of one block at the highest clock */
+    double around_s;        /* seconds of the kernels before and after a backward */
 };
 
 static struct attention_op op_without_blocks(const struct device_cost *cost,
@@ -232,9 +234,10 @@ static struct attention_op op_without_blocks(const struct device_cost *cost,
     struct attention_op op = {.heads = (double)work->attention.heads};
     size_t i;
     bool found = cost_attention_find(cost, impl, work, &op.attention, &i);
-    assert(found); /* cost_check_attention() */
+    assert(found); /* cost_check_attention() has found the parameters */
     (void)found;
-    double flops = work->kind == WORK_ATTENTION ? 4 : 10; /* per pair and element of a head */
+    /* flops for each pair and each element of a head */
+    double flops = work->kind == WORK_ATTENTION ? 4 : 10;
     op.column_s = flops * op.attention->tile * (double)op.attention->dim[i] /
                   (op.attention->flop_per_s[i] / cost->device_sm_count);
     if (work->kind == WORK_ATTENTION_BACKWARD) {

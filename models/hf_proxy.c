@@ -26,16 +26,17 @@ static const struct {
     {PART_VISION, "other-inputs", "encoders of pictures or sound before the text model"},
 };
 
-/* Transformers' configuration classes: what each has beside sizes, and its defaults of keys that a file may leave out. A
- * file's own keys come before these. */
+/* The families: what each configuration class of Transformers has besides sizes, and its defaults of keys that a file
+ * may leave out. A key that the file has replaces the default. */
 static const struct proxy_family {
-    struct hf_family base; /* bit: HF_PROXY; its parts, norms, biases of q, k, v and windows */
+    /* its bit is HF_PROXY; it also has the family's parts, norms, biases of q, k and v, and windows */
+    struct hf_family base;
     bool no_rotary;
-    bool bias_o, bias_ffn; /* whatever attention_bias says */
-    bool none_is_near;     /* few layers of attention, or none */
-    /* Of a token: the experts that it is routed to, the shared ones of the same width or the width of the shared one,
-     * the first layers without experts, and the period of the layers with experts (0: all). routed -1: the file must
-     * say it. */
+    bool bias_o, bias_ffn; /* the layers have these biases, whatever attention_bias says */
+    bool none_is_near;     /* no dense model is near: few layers, or none, have attention */
+    /* How many experts a token passes, their width, the number of shared experts of that width or the width of the
+     * shared one, the number of first layers without experts, and the period of layers with experts (0: all). routed
+     * -1: the file must give it. */
     int64_t routed, expert_width, shared, shared_width, dense_first, period;
 } families[] = {
     /* clang-format off */
@@ -109,7 +110,7 @@ bool hf_proxy_has(const char *model_type)
 /* ---- sizes ---- */
 
 struct reader {
-    struct json_node root; /* or its text_config */
+    struct json_node root; /* the file's root, or its text_config */
     struct diag *diag;
     enum status status; /* the first fault */
 };
@@ -206,7 +207,7 @@ static int64_t mean_width(int64_t layers, int64_t sparse, int64_t sparse_width, 
     double sum =
         (double)sparse * (double)sparse_width + (double)(layers - sparse) * (double)dense_width;
     int64_t active = layers > 0 ? (int64_t)(sum / (double)layers + 0.5) : 0;
-    return (active + 63) / 64 * 64; /* as any published width */
+    return (active + 63) / 64 * 64; /* rounded up to a multiple of 64, as published widths are */
 }
 
 static int64_t active_width(struct reader *r, const struct proxy_family *f, int64_t layers,
@@ -282,7 +283,7 @@ static void read_sizes(struct reader *r, const struct proxy_family *f, struct tr
 
 static void read_switches(struct reader *r, const struct proxy_family *f, struct transformer *t)
 {
-    const bool all = switch_of(r, "bias", false); /* Falcon */
+    const bool all = switch_of(r, "bias", false); /* Falcon's key for all biases */
     const bool bias = switch_of(r, "attention_bias", f->base.attention_bias) || all;
     t->bias_qkv = switch_of(r, "qkv_bias", f->base.bias_qkv) || bias;
     t->bias_o = f->bias_o || all || (bias && !f->base.bias_qkv_only);
@@ -292,7 +293,7 @@ static void read_switches(struct reader *r, const struct proxy_family *f, struct
     t->tied_head = switch_of(r, "tie_word_embeddings", f->base.tied_by_default);
 }
 
-/* Says in one note which keys of the file no code reads and no part names. */
+/* Adds one note that names the keys of the file that no code reads and no part explains. */
 static void note_unread(const struct hf_reader *r)
 {
     struct text names = {0};
@@ -366,10 +367,10 @@ void hf_proxy_from_fields(struct transformer *t, struct arena *arena)
     hf_proxy_name(t, arena, t->name, missing);
 }
 
-/* Returns what this file has that is not modelled: the parts of its family, and those of its keys. */
+/* Returns the parts of this model that are not modelled: those of its family, and those that its keys show. */
 static unsigned missing_parts(const struct proxy_family *f, struct json_node root)
 {
-    bool alibi = false; /* Falcon */
+    bool alibi = false; /* a key of Falcon */
     unsigned missing = f->base.parts;
     if (json_is_object(json_find(root, "text_config")))
         missing |= PART_VISION;
@@ -421,7 +422,7 @@ const char *hf_proxy_describe(struct arena *arena, unsigned missing)
     return described;
 }
 
-/* Reports parts that are missing; t: the nearest dense model, or NULL. */
+/* Reports the missing parts. t: the nearest dense model; NULL: there is none. */
 static enum status refuse(struct json_node at, const char *model_type, unsigned missing,
                           const struct transformer *t, bool none_is_near, struct diag *diag)
 {

@@ -21,7 +21,7 @@ struct child_shared {
     char why[CHILD_WHY_SIZE];
 };
 
-/* A list and its times. All-zero is empty. */
+/* A list of ops, bound to the cluster, and its times. All-zero is empty. */
 struct child_run {
     struct traffic traffic;
     struct pruned pruned;
@@ -30,8 +30,8 @@ struct child_run {
     size_t size; /* bytes shared */
 };
 
-/* Simulates the list `ir` once and fills *run. even: [guard_count] of sim/uniform/uniform.h. Release *run in either
- * case. */
+/* Simulates the list `ir` once and fills *run. uniform: the array of uniform_mark_guards() (sim/uniform/uniform.h).
+ * Release *run in either case. */
 enum status child_run_make(struct child_run *run, const struct ir *ir,
                            const struct cluster *cluster, const struct sim_costs *costs,
                            const uint8_t *uniform, const struct sim_options *options,

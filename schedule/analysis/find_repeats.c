@@ -6,19 +6,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BEFORE_MIN = 2 }; /* iterations of a run in front of its gap */
+enum { BEFORE_MIN = 2 }; /* number of iterations of a run before its gap */
 
 struct finder {
     struct ir *ir;
     const struct role *role;
-    uint32_t index;           /* of the role */
-    const uint32_t *first_op; /* per buffer: the first op of the role that touches it; IR_NONE */
-    uint32_t first_run;       /* of this role */
+    uint32_t index; /* index of the role */
+    /* [buffers] the first op of the role that touches each; IR_NONE: none */
+    const uint32_t *first_op;
+    uint32_t first_run; /* index of the role's first run */
 };
 
 /* ---- runs ---- */
 
-/* Adds the runs of a role after those of the roles before. */
+/* Adds the runs of a role after those of earlier roles. Returns false if a run is too short. */
 static bool find_runs(struct finder *f)
 {
     struct repeats *r = &f->ir->repeats;
@@ -48,7 +49,7 @@ static bool find_runs(struct finder *f)
     return have_gaps;
 }
 
-/* True if all ops of the iterations at the gap are of runs. */
+/* True if every op of the iterations at the gap belongs to a run. */
 static bool covers(const struct finder *f)
 {
     const struct repeats *r = &f->ir->repeats;
@@ -61,7 +62,7 @@ static bool covers(const struct finder *f)
     return true;
 }
 
-/* ---- are iterations isomorphic? ---- */
+/* ---- whether iterations are isomorphic ---- */
 
 static bool alike_free_sets(const struct ir *ir, uint32_t a, int32_t value, uint32_t b,
                             int32_t step)
@@ -76,7 +77,7 @@ static bool alike_free_sets(const struct ir *ir, uint32_t a, int32_t value, uint
     return true;
 }
 
-/* Returns as which operand of an op a buffer first appears. */
+/* Returns the number of the first operand of an op that is of a buffer. */
 static uint32_t slot_of(const struct ir *ir, uint32_t op, uint32_t buffer)
 {
     uint32_t slot = 0;
@@ -125,7 +126,7 @@ static bool alike_waits(const struct ir *ir, uint32_t op, int32_t value, uint32_
     return true;
 }
 
-/* True if two ops agree in what remains to compare after shapes, streams and guards. */
+/* True if two ops agree in everything but shapes, streams and guards, which are compared elsewhere. */
 static bool same_kind(const struct ir *ir, uint32_t a, uint32_t b)
 {
     const struct op_table *t = &ir->op;
@@ -134,7 +135,7 @@ static bool same_kind(const struct ir *ir, uint32_t a, uint32_t b)
            t->wait_count[a] == t->wait_count[b];
 }
 
-/* True if the iteration that is copied and the one after the gap are isomorphic. */
+/* True if the iteration before the gap, which is copied, and the one after it are isomorphic. */
 static bool alike_iterations(const struct finder *f, const struct repeat_run *run)
 {
     uint32_t begin = run->begin + (run->gap - 1) * run->ops;

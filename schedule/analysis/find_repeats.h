@@ -15,7 +15,7 @@
  * used as a short list. first_op: per buffer, the first op of the role that touches it. */
 bool find_repeats(struct ir *ir, uint32_t role, const uint32_t *first_op);
 
-/* Returns how often a buffer that lives throughout is there in the whole list: once, or 1 + copies times. */
+/* Returns the number of instances that a persistent buffer has in the whole list: 1, or 1 + copies. */
 uint32_t repeats_of_state(const struct ir *ir, uint32_t buffer);
 
 #endif

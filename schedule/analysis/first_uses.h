@@ -1,4 +1,4 @@
-/* schedule/analysis/first_uses.h: when the live range of each buffer of a role starts.
+/* schedule/analysis/first_uses.h: the op and the clock at which the live range of each buffer of a role starts.
  *
  * A live range starts with the buffer's first touch in list order. Other touches need not be ordered after that one:
  * two halves may be written on two streams. So an op counts as completed before the first use only if it has
@@ -14,25 +14,25 @@
 
 /* All-zero is empty. */
 struct first_uses {
-    uint32_t *first; /* per buffer: the first op that touches it; IR_NONE: none of the role */
-    uint32_t *early; /* per buffer: its row of `clock`; IR_NONE: the clock of op `first` */
+    uint32_t *first; /* [buffers] the first op that touches each; IR_NONE: no op of the role does */
+    uint32_t *early; /* [buffers] row of `clock`; IR_NONE: the clock is that of op `first` */
     uint32_t *clock; /* (count, width of the order) */
     size_t capacity;
     uint32_t count, width;
-    uint32_t *used; /* the buffers, in the order of their first uses */
+    uint32_t *used; /* the buffers in the order of their first uses */
     uint32_t used_count;
 };
 
 void first_uses_release(struct first_uses *first_uses);
 
-/* Starts without a first use for any of the buffers; the caller then visits the ops of a role in list order. */
+/* Starts with no first uses; the caller then visits the ops of a role in list order. */
 void first_uses_begin(struct first_uses *first_uses, const struct order *order, uint32_t buffers);
 
-/* Records a touch that is not ordered after the first. */
+/* Records a touch that is not ordered after the buffer's first touch. */
 void first_uses_touch_early(struct first_uses *first_uses, const struct order *order,
                             uint32_t buffer, uint32_t op);
 
-/* Records that an op, whose clock the order holds, touches a buffer. */
+/* Records that an op, whose clock is in `order`, touches a buffer. */
 static inline void first_uses_touch(struct first_uses *first_uses, const struct order *order,
                                     uint32_t buffer, uint32_t op)
 {
@@ -45,7 +45,7 @@ static inline void first_uses_touch(struct first_uses *first_uses, const struct 
     }
 }
 
-/* Fills the first uses of all buffers that ops of a role touch, the role whose clocks `order` holds. */
+/* Fills the first uses of all buffers that ops of a role touch. `order` holds the clocks of that role. */
 void first_uses_of_role(struct first_uses *first_uses, const struct ir *ir,
                         const struct order *order);
 
@@ -65,7 +65,7 @@ static inline const uint32_t *first_uses_clock(const struct first_uses *first_us
                             : first_uses->clock + (size_t)early * first_uses->width;
 }
 
-/* True if all ops of a free set have ended when a buffer of that first use starts to live. */
+/* True if all ops of a free set have ended when the live range of a buffer with that first use starts. */
 bool first_uses_after(const struct first_uses *first_uses, const struct order *order,
                       uint32_t buffer, const op_id *set, uint32_t count);
 

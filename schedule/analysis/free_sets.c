@@ -52,7 +52,7 @@ static void store_set(const struct free_sets *s, struct ir *ir, uint32_t buffer)
     uint32_t count = 0;
     for (uint32_t m = s->newest[buffer]; m != IR_NONE; m = s->member[m].next)
         count++;
-    assert(count <= UINT16_MAX); /* one per stream at most */
+    assert(count <= UINT16_MAX); /* there is at most one for each stream */
     ir_open_free_set(ir, buffer, (uint16_t)count);
     op_id *set = ir_free_set(ir, buffer);
     for (uint32_t m = s->newest[buffer]; m != IR_NONE; m = s->member[m].next)

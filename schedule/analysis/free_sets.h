@@ -11,17 +11,17 @@
 
 #include "schedule/analysis/happens_before.h"
 
-/* The candidates of each buffer's set, a linked list: nearly all have one. */
+/* The candidates of each buffer's free set, as linked lists: nearly all lists have one member. */
 struct free_sets {
     struct free_sets_member {
         uint32_t op, next;
     } * member;
     size_t capacity;
-    uint32_t count, spare; /* spare: list of unused members */
-    uint32_t *newest;      /* per buffer: the member added last; IR_NONE: there is none */
+    uint32_t count, spare; /* spare: the list of unused members */
+    uint32_t *newest;      /* [buffers] the member that was added last; IR_NONE: none */
 };
 
-/* Starts sets for buffers 0 .. buffers, none of which has been touched. */
+/* Starts empty sets for buffers 0 .. buffers - 1. */
 void free_sets_init(struct free_sets *sets, uint32_t buffers);
 void free_sets_release(struct free_sets *sets);
 

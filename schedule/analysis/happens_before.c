@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LANES = 4 }; /* rows are a multiple of this wide, so that a maximum is a few vector steps */
+/* the width of rows is a multiple of this, so that a maximum takes few vector instructions */
+enum { LANES = 4 };
 
 void order_release(struct order *order)
 {
@@ -32,7 +33,7 @@ void order_begin(struct order *order, uint32_t streams, uint32_t first_op)
     uint32_t width = (streams + LANES - 1) / LANES * LANES;
     if (width == 0)
         width = LANES;
-    if (width != order->width) { /* rows of another width: their room cannot be kept */
+    if (width != order->width) { /* rows of another width cannot use the old memory */
         order_release(order);
         order->width = width;
     }
@@ -84,7 +85,7 @@ void order_join(struct order *order, uint32_t op)
         return;
     uint32_t *row = open_row(order);
     uint8_t stream = order->stream[op - order->begin];
-    /* When the op has ended, so has all that had to end before it. */
+    /* Everything that had to end before an op started has ended when the op has ended. */
     if (stream != ORDER_ON_HOST && row[stream] > op)
         return;
     raise_to(row, order_row(order, op), order->width);

@@ -35,17 +35,18 @@ enum order_place {
     ORDER_PLACE_COUNT
 };
 
-#define ORDER_ON_HOST UINT8_MAX /* stream of ops that are in no stream */
+#define ORDER_ON_HOST UINT8_MAX /* the stream of ops that are in no stream */
 
-/* All-zero is empty. begin, count, width and row are for reading; the rest is order.c's. */
+/* All-zero is empty. begin, count, width and row may be read; the other members are only for happens_before.c. */
 struct order {
-    uint32_t begin, count; /* rows of ops begin .. begin + count, in list order */
-    uint32_t streams;      /* columns in use */
-    uint32_t width;        /* columns of a row; those not in use are 0 */
+    uint32_t begin, count; /* rows of ops begin .. begin + count - 1, in list order */
+    uint32_t streams;      /* number of columns in use */
+    uint32_t width;        /* number of columns of a row; columns that are not in use are 0 */
     uint32_t *row;         /* (count, width) */
     uint8_t *stream;       /* (count) the op's stream, or ORDER_ON_HOST */
-    uint32_t *tail;        /* (streams) 1 + last op of the stream; 0: none yet */
-    uint32_t *host;        /* (width) what has ended when the host issues the next op */
+    uint32_t *tail;        /* (streams) 1 + the last op of the stream; 0: none yet */
+    /* (width) the clock of what has ended when the host issues the next op */
+    uint32_t *host;
     uint32_t capacity;
     uint8_t place; /* enum order_place of the op under construction */
 };
@@ -63,7 +64,7 @@ void order_begin(struct order *order, uint32_t streams, uint32_t first_op);
  * valid until the next order_start(). `stream` is the op's stream column; ORDER_HOST ignores it. */
 const uint32_t *order_start(struct order *order, enum order_place place, uint32_t stream);
 
-/* Adds a wait of the open op for an earlier one. Anything else is left out. */
+/* Adds a wait of the open op for an earlier op; other waits are ignored. */
 void order_join(struct order *order, uint32_t op);
 
 /* Closes the open op. */
@@ -77,7 +78,7 @@ static inline const uint32_t *order_row(const struct order *order, uint32_t op)
     return order->row + (size_t)(op - order->begin) * order->width;
 }
 
-/* True if op a has ended when an op with this clock starts. The clock is that of op `b`. */
+/* True if op a has ended when an op `b` with this clock starts. */
 static inline bool order_before(const struct order *order, uint32_t a, uint32_t b)
 {
     uint8_t stream = order->stream[a - order->begin];
@@ -86,7 +87,7 @@ static inline bool order_before(const struct order *order, uint32_t a, uint32_t 
     return order_row(order, b)[stream] > a;
 }
 
-/* True if a wait of the open op for op a is already implied. */
+/* True if the open op already starts after op a, so that a wait for a would add nothing. */
 static inline bool order_covers(const struct order *order, uint32_t a)
 {
     return order_before(order, a, order->begin + order->count);

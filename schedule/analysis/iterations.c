@@ -4,14 +4,15 @@
 #include <string.h>
 
 enum {
-    BLOCKS_MAX = 16, /* of an iteration */
-    LAYERS_MIN = 3,  /* iterations of a run of layers */
-    UNITS_MIN = 5    /* of one of units: a pipeline that fills and drains has shorter ones too */
+    BLOCKS_MAX = 16, /* the most blocks of an iteration */
+    LAYERS_MIN = 3,  /* the fewest iterations of a run of layers */
+    /* the fewest iterations of a run of units: while a pipeline fills and drains, shorter sequences repeat too */
+    UNITS_MIN = 5
 };
 
 struct block {
     uint32_t begin, ops;
-    int32_t label; /* layer or unit; -1: none */
+    int32_t label; /* the layer or the unit; -1: none */
     uint8_t phase;
 };
 
@@ -59,7 +60,7 @@ static void add_block(struct blocks *b, const struct ir *ir, uint32_t op, int32_
     b->row[b->count++] = (struct block){.begin = op, .label = label, .phase = ir->op.phase[op]};
 }
 
-/* Adds a key to those seen. Returns false when it was there already. */
+/* Adds a key to those seen. Returns false if it was there already. */
 static bool is_new(uint64_t *seen, uint32_t *count, uint64_t key)
 {
     for (uint32_t i = *count; i > 0; i--)
@@ -70,7 +71,7 @@ static bool is_new(uint64_t *seen, uint32_t *count, uint64_t key)
 }
 
 /* Finds the blocks of a role. A block may contain gathers for the next layer. The optimizer visits a layer several
- * times, so a block of it begins wherever the updated layer changes. */
+ * times, so in the optimizer a block begins wherever the updated layer changes. */
 static struct blocks find_blocks(const struct ir *ir, const struct role *role, bool of_units)
 {
     uint32_t begin = role->op_begin, end = begin + role->op_count, seen_count = 0;
@@ -100,8 +101,8 @@ static struct blocks find_blocks(const struct ir *ir, const struct role *role, b
 
 /* ---- equal blocks ---- */
 
-/* Returns a number for the two memories of a copy, 0 for other ops: copies from and to pageable memory run over other
- * links than those of pinned memory. */
+/* Returns a number that stands for the two memories of a copy, or 0 for other ops: copies from and to pageable memory
+ * use other links than those of pinned memory. */
 static uint64_t memories(const struct ir *ir, uint32_t op)
 {
     uint8_t kind = ir->op.kind[op];
@@ -119,7 +120,8 @@ static bool same_block(const struct ir *ir, const struct block *a, const struct 
         memcmp(t->stream + i, t->stream + k, ops * sizeof *t->stream) != 0 ||
         memcmp(t->guard + i, t->guard + k, ops * sizeof *t->guard) != 0)
         return false;
-    for (uint32_t op = 0; op < ops; op++) /* of one kind, as of one shape */
+    /* ops of one kind have the same number as ops of one shape */
+    for (uint32_t op = 0; op < ops; op++)
         if (memories(ir, i + op) != memories(ir, k + op))
             return false;
     return true;
@@ -161,7 +163,7 @@ static bool is_run(const struct repeats *r, const struct iterations *run)
            at == (run->step > 0 || run->optimizer ? 0 : layers - 1);
 }
 
-/* Returns the iterations that begin with block `at`; none: count is 0. */
+/* Returns the iterations that begin with block `at`; count 0: there are none. */
 static struct iterations iterations_at(const struct ir *ir, const struct blocks *b, uint32_t at)
 {
     const struct repeats *r = &ir->repeats;

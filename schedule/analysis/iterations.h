@@ -1,4 +1,4 @@
-/* schedule/analysis/iterations.h: finds where a list of ops repeats itself.
+/* schedule/analysis/iterations.h: finds the parts of a list of ops that repeat.
  *
  * A block is the forward or backward of one layer for one unit (a micro-batch or a part of one), or, if blocks are of
  * units, the forward or backward of one unit as a whole. It begins with the first op that carries this label and goes
@@ -9,20 +9,21 @@
 
 #include "schedule/ir/ir.h"
 
-/* Equal iterations in a row: in all of them the same ops of the same shapes, streams, guards and memories. */
+/* Consecutive iterations that are equal: they have the same ops, with the same shapes, streams, guards and memories. */
 struct iterations {
-    uint32_t begin, ops; /* the first op of the first iteration; ops of each */
+    /* begin: the first op of the first iteration; ops: number of ops of each iteration */
+    uint32_t begin, ops;
     uint32_t count;
-    uint32_t blocks; /* of each */
+    uint32_t blocks; /* number of blocks of each iteration */
     int32_t first,
         step; /* the label of the first iteration (its layer or unit), and by how much the label
                  changes from one iteration to the next; step 0: by varying amounts */
     bool optimizer;
 };
 
-/* Returns all iterations of a role's list that can be a run (schedule/ir/repeats.h), in list order. Where several
- * periods are possible, it takes the shortest that repeats often enough. Blocks are of units if ir->repeats.of_units.
- * The array is on the heap; *count is set to its length. */
+/* Returns, in list order, all iterations of a role's list that can be a run (schedule/ir/repeats.h). If several periods
+ * are possible, the shortest that repeats often enough counts. Blocks are of units if ir->repeats.of_units is set. The
+ * array is on the heap; *count is set to its length. */
 struct iterations *find_iterations(const struct ir *ir, uint32_t role, uint32_t *count);
 
 /* Returns the layer (or unit) that an op is labelled with, or whose states it updates; -1: none. */

@@ -12,13 +12,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* True if the buffer exists during the whole step. Bound buffers are flagged, too. */
+/* True if the buffer exists during the whole step. Bound buffers have the flag, too. */
 static inline bool liveness_persistent(const struct ir *ir, uint32_t buffer)
 {
     return (ir->buffer.flags[buffer] & BUFFER_PERSISTENT) != 0;
 }
 
-/* True if the implementation holds the buffer during the whole step as one of its own. */
+/* True if the implementation holds the buffer during the whole step, and not as part of another buffer. */
 static inline bool liveness_persistent_whole(const struct ir *ir, uint32_t buffer)
 {
     return liveness_persistent(ir, buffer) && (ir->buffer.flags[buffer] & BUFFER_PART) == 0;

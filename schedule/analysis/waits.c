@@ -5,33 +5,36 @@
 
 struct access {
     uint64_t begin, end;
-    uint32_t op, next; /* next: access of the buffer, or IR_NONE */
+    uint32_t op, next; /* next: another access of the buffer; IR_NONE: none */
     uint8_t stream;
 };
 
-/* A buffer's accesses. For most buffers every access is of the whole buffer, and after the last write only one stream
- * reads: then `write` and `read` are the ids of the last write and the last read. Otherwise they are the heads of two
- * lists, one of writes and one of reads; the lists are separate because reads do not conflict with each other. */
+/* The accesses of a buffer. For most buffers every access is of the whole buffer, and after the last write only one
+ * stream reads: then `write` and `read` are the ids of the last write and the last read. Otherwise they are the
+ * heads of two lists, one of writes and one of reads; the lists are separate because reads do not conflict with each
+ * other. */
 struct accesses {
-    uint32_t read, write;              /* ops, or accesses; IR_NONE: none */
-    uint8_t read_stream, write_stream; /* of the ops */
-    uint8_t stream;                    /* of all that are listed; MANY: of several */
+    uint32_t read, write;              /* ids of ops, or heads of lists; IR_NONE: none */
+    uint8_t read_stream, write_stream; /* the streams of these ops */
+    /* the stream of all listed accesses; MANY: several streams */
+    uint8_t stream;
     bool listed;
 };
 
 enum {
     MANY = UINT8_MAX,
-    LOOKS_MAX = 8 /* at the newest accesses of a list, for those that are superseded */
+    /* the number of newest accesses of a list that are checked for being superseded */
+    LOOKS_MAX = 8
 };
 
 struct waits {
     const struct order *order;
-    struct accesses *of; /* per buffer */
+    struct accesses *of; /* [buffers] */
     struct access *access;
     size_t access_capacity;
     uint32_t access_count;
-    uint32_t spare; /* forgotten accesses, linked */
-    uint32_t *wait; /* added for the open op, the latest first */
+    uint32_t spare; /* the list of unused accesses */
+    uint32_t *wait; /* the ops that were added for the open op, the latest first */
     op_id *kept;    /* those of them that no other implies */
     uint32_t wait_count, wait_capacity;
 };
@@ -106,7 +109,7 @@ uint32_t waits_touch(struct waits *w, const struct touch *touch, uint32_t count,
 const op_id *waits_finalize(struct waits *w, struct order *order, uint32_t *count)
 {
     uint32_t first = w->wait_count;
-    /* From the latest to the earliest, so that none is kept which another implies. */
+    /* from the latest to the earliest, so that no op is kept that another implies */
     for (uint32_t i = 0; i < w->wait_count; i++) {
         if (order_covers(order, w->wait[i]))
             continue;
@@ -118,9 +121,9 @@ const op_id *waits_finalize(struct waits *w, struct order *order, uint32_t *coun
     return *count > 0 ? w->kept + first : NULL;
 }
 
-/* Removes from a list the accesses that lie inside the touch, those of every stream or those of one stream. Only the
- * newest accesses are looked at, since a buffer may have thousands of pieces: keeping an access too long is harmless,
- * because the touch is ordered after it. */
+/* Removes from a list the accesses that lie inside the touch: those of every stream, or of one stream. Only the newest
+ * accesses are checked, since a buffer may have thousands of pieces. Keeping an access too long is harmless, because
+ * the touch is ordered after it. */
 static void supersede(struct waits *w, uint32_t *link, const struct touch *touch, uint8_t stream)
 {
     for (uint32_t look = 0; look < LOOKS_MAX && *link != IR_NONE; look++) {

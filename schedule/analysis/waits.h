@@ -15,7 +15,7 @@
 
 #define WAITS_WHOLE UINT64_MAX /* the end of an operand that is a whole buffer */
 
-/* An operand: elements begin .. end. */
+/* An operand of an op: elements [begin, end) of a buffer. */
 struct touch {
     uint32_t buffer;
     bool write;
@@ -24,11 +24,12 @@ struct touch {
 
 struct waits;
 
-/* Makes the state for buffers 0 .. buffers; keeps the pointer to order, whose open op is the one asked about. */
+/* Makes the state for buffers 0 .. buffers - 1. It keeps the pointer to `order`, whose open op is the one that later
+ * calls are about. */
 struct waits *waits_new(const struct order *order, uint32_t buffers);
 void waits_free(struct waits *waits);
 
-/* Adds an op that the open op is to wait for, whatever it touches. */
+/* Adds an op for which the open op has to wait, whatever it touches. */
 void waits_add(struct waits *waits, uint32_t op);
 
 /* Adds to the list of waits the ops with which touches of the open op conflict; the open op runs on `stream`. Returns
@@ -41,7 +42,7 @@ uint32_t waits_touch(struct waits *waits, const struct touch *touch, uint32_t co
  * `waits`. */
 const op_id *waits_finalize(struct waits *waits, struct order *order, uint32_t *count);
 
-/* Notes touches of op `op` for those that come later. */
+/* Records the touches of op `op`, with which later ops may conflict. */
 void waits_note(struct waits *waits, const struct touch *touch, uint32_t count, uint8_t stream,
                 uint32_t op);
 

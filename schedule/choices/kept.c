@@ -9,8 +9,8 @@ static const struct kept rows[] = {
 #undef KEPT
 };
 
-/* Returns whose code a layer is, if its operators are PyTorch's: torchtitan's layers are alike, transformers has a
- * module for each family. */
+/* Returns whose code the layer is, if it consists of PyTorch's operators: torchtitan has one code for all layers,
+ * transformers a module for each family. */
 static enum layer_code code_of(const struct choices *c)
 {
     struct choices eager = *c;
@@ -40,7 +40,8 @@ struct kept kept_of(const struct choices *c)
     const uint8_t kernels = c->kernels == KERNELS_PROFILE ? (uint8_t)KERNELS_EAGER : c->kernels;
     const enum layer_code code = code_of(c);
     struct kept kept = {.code = CODE_FUSED};
-    /* a copy to the host is one of what an op wrote: --activations ratio copies any tensor, offload the input */
+    /* Copies to the host need tensors that an op wrote: --activations ratio may copy any tensor, offload copies the
+     * input. */
     if (c->dtype == DTYPE_F32 || c->activations == CHOICE_ACTIVATIONS_RATIO)
         return kept;
     /* Without a row in kept.def all columns stay 0: the layer keeps only what ops read. */

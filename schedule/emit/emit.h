@@ -38,8 +38,8 @@ static inline bool weight_is_of_experts(enum weight weight)
 struct model_part {
     uint32_t bundle; /* IR_NONE: this stage does not have the part */
     uint64_t base;   /* first element of the part in its bundle */
-    uint32_t
-        experts; /* the bundle of its experts, if they are spread over ranks; IR_NONE: `bundle` has them */
+    /* the bundle of its experts, if they are spread over ranks; IR_NONE: `bundle` has them */
+    uint32_t experts;
     uint64_t experts_base; /* their first element there */
     /* elements of the tensors that each tensor rank holds whole; they follow those of the tensors that are divided
      * among tensor ranks, and whole_begin counts from `base`. A rank's gradient of them covers only its own tokens,
@@ -67,9 +67,10 @@ struct bundle_state {
     const struct weight_ranks *ranks; /* that share it */
     bool at_both_ends;                /* the first and the last stage have it: a tied embedding */
     bool borrowed;                    /* only other stages have its states */
-    uint32_t chunk;        /* of the pipeline, to which the bundle belongs; 0 of a tied embedding */
-    uint64_t elements;     /* padding included */
-    uint64_t used;         /* without padding */
+    /* the chunk of the pipeline to which the bundle belongs; 0 for a tied embedding */
+    uint32_t chunk;
+    uint64_t elements;     /* number of elements, padding included */
+    uint64_t used;         /* number of elements without padding */
     buffer_id param;       /* what forward and backward ops read */
     buffer_id grad;        /* what the current micro-batch's backward ops write */
     buffer_id param_shard; /* this rank's part, when parameters are sharded */
@@ -217,10 +218,11 @@ struct sequence_documents {
 
 /* Streams of the role that is emitted. */
 struct emit_streams {
-    uint8_t compute, second; /* second: another compute stream, of rings that alternate tiles */
-    uint8_t tiles;           /* the stream on which the tile of attention at hand runs */
-    uint8_t comm;            /* the all-to-alls of the head group */
-    uint8_t gather, reduce;  /* weights and gradients of the shard group */
+    /* second: another compute stream, for rings whose tiles alternate between two */
+    uint8_t compute, second;
+    uint8_t tiles;          /* the stream on which the current tile of attention runs */
+    uint8_t comm;           /* the all-to-alls of the head group */
+    uint8_t gather, reduce; /* weights and gradients of the shard group */
     uint8_t experts;  /* the all-to-alls of tokens between ranks that have different experts */
     uint8_t h2d, d2h; /* copies between device and host */
     uint8_t host, offload, aside, fetch;

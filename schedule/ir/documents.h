@@ -16,7 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The end of each document, ascending; the last one ends with the sequence. */
+/* The end position of each document, ascending; the last one is the end of the sequence. */
 struct document_list {
     uint32_t count;
     const int64_t *end;
@@ -27,8 +27,9 @@ struct document_list {
 struct documents {
     uint32_t list_count, list_capacity;
     struct document_list *list; /* no two are equal */
-    uint32_t sequences;         /* of the step; 0: every sequence is one document */
-    uint32_t *list_of;          /* [sequences] row of `list`; DOCUMENTS_NONE: not set */
+    /* number of sequences of the step; 0: every sequence is one document */
+    uint32_t sequences;
+    uint32_t *list_of; /* [sequences] row of `list`; DOCUMENTS_NONE: not set */
 };
 
 /* Starts documents for a batch of `sequences` sequences, none of which is set yet. */

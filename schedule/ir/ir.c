@@ -58,7 +58,8 @@ bool ir_name_ok(const char *name, size_t size)
     for (size_t i = 0; i < size; i++) {
         char c = name[i];
         bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-        bool other = c >= '-' && c <= ':'; /* in ASCII, with '.', '/' and digits between them */
+        /* the other characters of names: in ASCII, '-' and ':' have '.', '/' and the digits between them */
+        bool other = c >= '-' && c <= ':';
         if (!letter && !(i > 0 && other))
             return false;
     }
@@ -106,7 +107,7 @@ uint32_t ir_role_of(const struct ir *ir, uint32_t op)
     uint32_t r = 0;
     while (r < ir->role_count && op - ir->role[r].op_begin >= ir->role[r].op_count)
         r++;
-    assert(r < ir->role_count); /* every op has a role */
+    assert(r < ir->role_count); /* an op outside all roles would be a fault of ours */
     return r;
 }
 

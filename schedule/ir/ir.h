@@ -34,7 +34,8 @@
 #define IR_NONE UINT32_MAX /* no id */
 #define IR_NONE16 UINT16_MAX
 #define IR_STREAMS_MAX 192 /* two of them for each stage that another communicates with */
-#define IR_ELEMENTS_MAX (INT64_MAX / 8) /* of one buffer, so that its bytes fit 63 bits */
+/* the most elements of one buffer; their bytes fit 63 bits */
+#define IR_ELEMENTS_MAX (INT64_MAX / 8)
 
 typedef struct op_id {
     uint32_t i;
@@ -93,7 +94,7 @@ struct view {
     uint64_t begin, count;
 };
 
-/* An element range as it is stored: few ranges lie in many buffers. */
+/* An element range without its buffer, as it is stored: many buffers share few ranges. */
 struct ir_extent {
     uint64_t begin, count;
 };
@@ -115,15 +116,16 @@ struct tensor {
     const char *name; /* "layers.3.wqkv.weight"; of a block "layers.3.wqkv.weight:k" */
     int64_t rows, cols;
     uint32_t slice_axes[2]; /* bit masks of mesh axes; 0: whole */
-    int64_t first;          /* of the block's rows in the model's tensor */
-    int64_t padded;         /* 0: as many as rows */
+    int64_t first;          /* first row of the block in the model's tensor */
+    int64_t padded;         /* 0: no padding */
 };
 
 /* Tensors laid end to end, each rank holding its own slices of them; padded at the end. */
 struct bundle {
     const char *name;
     uint32_t tensor_begin, tensor_count; /* consecutive rows of the tensor table */
-    uint64_t elements;                   /* of one rank before flat sharding, padding included */
+    /* elements of one rank before flat sharding, padding included */
+    uint64_t elements;
 };
 
 enum binding_kind {
@@ -146,7 +148,7 @@ enum binding_kind {
  * the rules leak and read-before-write (gradients are zero before op 0). */
 struct binding {
     uint8_t kind;    /* enum binding_kind */
-    uint16_t bundle; /* of PARAM..MOMENT2; else IR_NONE16 */
+    uint16_t bundle; /* for PARAM..MOMENT2; else IR_NONE16 */
     /* The group over which the bundle is cut flat into equal parts by index; IR_NONE16: whole. */
     uint16_t shard;
     /* TOKENS, LABELS, POSITIONS: the group whose members' tokens this buffer holds, in gathered order (one sequence
@@ -168,8 +170,8 @@ struct buffer_table {
     uint32_t *dims;    /* row of ir.dims */
     uint32_t *stem,
         *number; /* the name: text `stem` and a decimal number (IR_NONE: only the stem) */
-    /* Ops that must have completed before the memory is free: ir_free_set(). Nearly all are one. */
-    op_id *free_op; /* that op; of several: where they begin in ir.free_op[] */
+    /* The ops that must have completed before the memory is free: see ir_free_set(). Nearly every buffer has one. */
+    op_id *free_op; /* that op; if there are several, the row of ir.free_op[] at which they begin */
     uint16_t *free_count;
     uint64_t *offset; /* bytes from the start of its memory's arena; UINT64_MAX: not planned */
 };
@@ -186,10 +188,10 @@ bool dims_elements(const struct dims *dims, uint64_t *elements);
 
 struct op_table {
     uint32_t count, capacity;
-    uint8_t *kind;   /* enum work_kind, the same as the shape's */
+    uint8_t *kind;   /* enum work_kind, which is also in the shape */
     uint8_t *stream; /* row of ir.stream; for HOST_SYNC the stream it waits for */
     uint8_t *phase, *region;
-    uint8_t *reads, *writes; /* number of operands of each */
+    uint8_t *reads, *writes; /* numbers of operands that are read and written */
     uint16_t *layer, *chunk, *step, *micro;
     uint16_t *guard; /* IR_NONE16: none */
     uint16_t *wait_count;
@@ -244,19 +246,19 @@ struct ir {
     uint32_t operand_count, operand_capacity;
     op_id *wait;
     uint32_t wait_count, wait_capacity;
-    op_id *free_op; /* of sets of several */
+    op_id *free_op; /* the free sets that have several ops */
     uint32_t free_op_count, free_op_capacity;
 
-    /* Planned size of each memory's arena, of the largest role; 0 until planned. */
+    /* Planned size of each memory's arena, for the role with the largest one; 0 until it is planned. */
     uint64_t arena_bytes[MEMORY_COUNT];
 
-    struct repeats repeats; /* of a short list; all-zero: the list is whole */
+    struct repeats repeats; /* what a short list leaves out; all-zero: the list is whole */
 };
 
 #define IR_RANGE 0x80000000u
 
-/* buffer flags */
-/* exists during the whole step, as bound buffers do, but for gradients that are made during the backward */
+/* ---- flags of buffers ---- */
+/* The buffer exists during the whole step. Bound buffers do, except gradients that are made during the backward. */
 #define BUFFER_PERSISTENT 1u
 /* A persistent buffer that the modelled implementation holds as part of another buffer. It has bytes in the arena,
  * but none in the predicted memory of the implementation. */
@@ -267,8 +269,8 @@ void ir_release(struct ir *ir); /* all-zero is a valid empty ir */
 /* True if a text may name something: a letter or '_', then letters, digits and any of "_.-/:". */
 bool ir_name_ok(const char *name, size_t size);
 
-/* --- Tables with few rows. Each function returns the id of an equal row when there is one. Names and sets are
- * copied. The mesh must be added first; two rows of one table never share a name. --- */
+/* ---- Tables with few rows. Each function returns the id of an equal row if there is one. Names and sets are copied.
+ * The mesh must be added first; two rows of one table never share a name. ---- */
 uint16_t ir_add_group(struct ir *ir, const char *name, const struct axis_set *axes, uint32_t count);
 uint16_t ir_add_guard(struct ir *ir, struct guard guard);
 uint16_t ir_add_role(struct ir *ir, const char *name, const struct axis_set *axes, uint32_t count);
@@ -277,13 +279,13 @@ uint32_t ir_add_tensor(struct ir *ir, struct tensor tensor);
 uint16_t ir_add_bundle(struct ir *ir, struct bundle bundle);
 uint16_t ir_add_binding(struct ir *ir, struct binding binding);
 
-/* The tables whose rows have names of their own. */
+/* The tables whose rows have names. */
 enum ir_table { IR_GROUP, IR_ROLE, IR_STREAM, IR_TENSOR, IR_BUNDLE, IR_WORD, IR_TABLE_COUNT };
 const char *ir_name_of(const struct ir *ir, enum ir_table table, uint32_t row);
-/* Returns the row of that name; IR_NONE: there is none. */
+/* Returns the row with that name; IR_NONE: there is none. */
 uint32_t ir_find(const struct ir *ir, enum ir_table table, const char *name, size_t size);
 
-/* --- rows that are many --- */
+/* ---- tables with many rows ---- */
 struct buffer_desc {
     const char *stem; /* not ending in a digit */
     uint32_t number;  /* IR_NONE: one more than the highest number of this stem so far */
@@ -295,7 +297,7 @@ struct buffer_desc {
 buffer_id ir_add_buffer(struct ir *ir, const struct buffer_desc *desc);
 /* Adds one more buffer of the same stem, bound to nothing. */
 buffer_id ir_add_buffer_like(struct ir *ir, buffer_id buffer);
-/* As ir_add_buffer(), under a whole name ("kv0", "loss"): stem and number come from it, not from desc. */
+/* Does what ir_add_buffer() does, under a whole name ("kv0", "loss"): stem and number come from it, not from desc. */
 buffer_id ir_add_named_buffer(struct ir *ir, const char *name, size_t size,
                               const struct buffer_desc *desc);
 /* Returns the buffer of that name ("kv0"), or IR_NONE. The first look-up after rows were added puts their names in
@@ -322,16 +324,16 @@ op_id ir_add_op(struct ir *ir, const struct op_desc *desc);
  * have the same sizes and dtypes. */
 op_id ir_add_op_like(struct ir *ir, uint32_t op, uint8_t phase, const buffer_id *buffer,
                      const op_id *wait, uint16_t wait_count);
-/* Makes operand k of the op (reads first, then writes) name another buffer, same range. */
+/* Makes operand k of the op (reads first, then writes) name another buffer, with the same range. */
 void ir_redirect(struct ir *ir, uint32_t op, uint32_t k, buffer_id buffer);
 
 /* Sets the free set of a buffer: the ops that must have completed before its memory is free. An earlier set is
  * replaced; its entries in ir.free_op stay, unused. */
 void ir_set_free(struct ir *ir, buffer_id buffer, const op_id *ops, uint16_t count);
-/* As ir_set_free(), with ops that the caller has yet to write to ir_free_set(). */
+/* Does what ir_set_free() does, with ops that the caller writes to ir_free_set() afterwards. */
 void ir_open_free_set(struct ir *ir, uint32_t buffer, uint16_t count);
 
-/* Return the row of ir.extent, and a new row of ir.range, for passes that write operands themselves. */
+/* Return a row of ir.extent, and a new row of ir.range, for passes that write operands themselves. */
 uint32_t ir_add_extent(struct ir *ir, struct ir_extent extent);
 uint32_t ir_add_range(struct ir *ir, struct ir_range range);
 
@@ -342,7 +344,7 @@ static inline op_id *ir_free_set(const struct ir *ir, uint32_t buffer)
     return ir->buffer.free_count[buffer] <= 1 ? own : ir->free_op + own->i;
 }
 
-/* Makes room after the rows that are there, for passes that write columns themselves. */
+/* Makes room for so many further rows, for passes that write columns themselves. */
 void ir_reserve(struct ir *ir, uint64_t ops, uint64_t buffers, uint64_t operands, uint64_t waits);
 
 /* Adds a copy of a row of `in` to `out`, which has room for it, and returns its row. The copy has no free set and no
@@ -355,7 +357,7 @@ void ir_copy_ops(struct op_table *out, uint32_t to, const struct op_table *in, u
 /* Returns an array of ids on the heap, all IR_NONE. */
 uint32_t *ir_no_ids(size_t count);
 
-/* --- reading --- */
+/* ---- reading ---- */
 struct view ir_view(const struct ir *ir, uint32_t operand);
 static inline const struct work *ir_work(const struct ir *ir, uint32_t op)
 {
@@ -385,7 +387,8 @@ static inline struct view ir_write(const struct ir *ir, uint32_t op, uint32_t k)
 {
     return ir_view(ir, ir->operand[ir->op.operand_begin[op] + ir->op.reads[op] + k]);
 }
-/* Return only the buffer, without a look at its size: of an operand; of the k-th operand of an op, reads first. */
+/* Return the buffer of an operand, and that of the k-th operand of an op (reads first). They do not look up the
+ * range. */
 static inline uint32_t ir_buffer_of(const struct ir *ir, uint32_t operand)
 {
     return operand & IR_RANGE ? ir->range[operand & ~IR_RANGE].buffer.i : operand;
@@ -407,7 +410,7 @@ static inline uint64_t ir_buffer_elements(const struct ir *ir, buffer_id buffer)
     return ir->dims[ir->buffer.dims[buffer.i]].elements;
 }
 uint64_t ir_buffer_bytes(const struct ir *ir, buffer_id buffer);
-/* Returns the role an op belongs to. */
+/* Returns the role to which an op belongs. */
 uint32_t ir_role_of(const struct ir *ir, uint32_t op);
 
 /* True if the op holds the host until it ends (HOST_SYNC, BARRIER, blocking copies). */
@@ -421,7 +424,7 @@ static inline bool ir_blocks_host(const struct ir *ir, uint32_t op)
 
 extern const char *const memory_names[MEMORY_COUNT];
 extern const char *const category_names[CATEGORY_COUNT];
-/* What people are shown for a category: "activations". */
+/* The names of categories that people are shown: "activations". */
 extern const char *const category_labels[CATEGORY_COUNT];
 extern const char *const phase_names[PHASE_COUNT];
 extern const char *const region_names[REGION_COUNT];

@@ -5,7 +5,7 @@
 #include <assert.h>
 #include <string.h>
 
-/* ---- few rows ---- */
+/* ---- tables with few rows ---- */
 
 /* Enters the name of a new row into the index of its table. */
 static void add_name(struct ir *ir, enum ir_table table, const char *name, uint32_t row)
@@ -15,7 +15,7 @@ static void add_name(struct ir *ir, enum ir_table table, const char *name, uint3
     id_map_add(&ir_index(ir)->name[table], hash_text(name, size), row);
 }
 
-/* As add_name(), for a table whose rows hold their names. */
+/* Does what add_name() does, for a table whose rows hold their names. */
 static void copy_name(struct ir *ir, enum ir_table table, char target[MESH_NAME_MAX],
                       const char *name, uint32_t row)
 {
@@ -24,7 +24,7 @@ static void copy_name(struct ir *ir, enum ir_table table, char target[MESH_NAME_
     add_name(ir, table, name, row);
 }
 
-/* Copies axis sets; explicit ones into the arena. */
+/* Copies axis sets; explicit coordinates are copied into the arena. */
 static void copy_axes(struct ir *ir, struct axis_set *target, const struct axis_set *axes,
                       uint32_t count)
 {
@@ -89,7 +89,8 @@ uint16_t ir_add_role(struct ir *ir, const char *name, const struct axis_set *axe
 
 uint8_t ir_add_stream(struct ir *ir, const char *name, enum stream_class stream_class)
 {
-    assert(stream_class < STREAM_SYNC); /* SYNC kinds run on the issuing thread */
+    /* ops of SYNC kinds run on the issuing thread, not on a stream */
+    assert(stream_class < STREAM_SYNC);
     uint32_t found = ir_find(ir, IR_STREAM, name, strlen(name));
     if (found != IR_NONE) {
         assert(ir->stream[found].stream_class == stream_class);
@@ -242,7 +243,7 @@ static buffer_id add_buffer(struct ir *ir, uint32_t stem, uint32_t number,
 buffer_id ir_add_buffer(struct ir *ir, const struct buffer_desc *desc)
 {
     size_t size = strlen(desc->stem);
-    /* Else "kv1" with number 2 and "kv" with number 12 would both be "kv12". */
+    /* Otherwise "kv1" with number 2 and "kv" with number 12 would both be named "kv12". */
     assert(size > 0 && (desc->stem[size - 1] < '0' || desc->stem[size - 1] > '9'));
     uint32_t stem = add_word(ir, desc->stem, size);
     uint32_t number = desc->number == IR_NONE ? ir->index->next_number[stem] : desc->number;

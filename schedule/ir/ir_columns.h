@@ -4,7 +4,7 @@
 
 #include "schedule/ir/ir.h"
 
-/* Ids fit 32 bits and IR_NONE is none of them. */
+/* The most rows of tables whose ids have 32 and 16 bits; IR_NONE and IR_NONE16 are no ids. */
 #define ROWS_MAX ((uint64_t)UINT32_MAX - 1)
 #define IDS16_MAX ((uint64_t)IR_NONE16 - 1)
 

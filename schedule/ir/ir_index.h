@@ -8,7 +8,7 @@
 enum { IR_RECENT_RANGES = 4096 };
 
 struct ir_index {
-    /* Maps for finding rows while rows are added; those of tables whose rows have names find the names. */
+    /* Maps that find equal rows while rows are added; for tables whose rows have names, they find the names. */
     struct id_map shape, dims, extent, name[IR_TABLE_COUNT];
 
     /* Names of buffers. Only texts look buffers up by name, so the map is filled at the first look-up; the first
@@ -16,18 +16,19 @@ struct ir_index {
     struct id_map buffer;
     uint32_t named;
 
-    uint32_t *next_number; /* per word: the number of the next buffer of this stem */
+    uint32_t *next_number; /* for each word, the number of the next buffer with this stem */
 
-    uint32_t recent_range[IR_RECENT_RANGES]; /* rows of ranges by their hash */
+    uint32_t recent_range[IR_RECENT_RANGES]; /* rows of recently added ranges, by hash */
 
-    uint32_t open_role; /* where ops go: the last role added, or the one the parser is in */
+    /* the role to which ops are added: the last one added, or the one that the parser is in */
+    uint32_t open_role;
 };
 
 /* Makes the ir's index, at the first call. */
 struct ir_index *ir_index(struct ir *ir);
 
-/* Splits a buffer's name into stem and number. The number is the longest run of digits at the end that prints as a
- * 32-bit number does (no leading zeros); IR_NONE when there is none. Returns the stem's size. */
+/* Splits a buffer's name into stem and number. The number is the longest run of digits at the end that is the decimal
+ * form of a 32-bit number (without leading zeros); IR_NONE if there is none. Returns the size of the stem. */
 size_t ir_split_name(const char *name, size_t size, uint32_t *number);
 
 #endif

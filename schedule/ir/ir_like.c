@@ -1,4 +1,4 @@
-/* Rows that are like others, of which nothing need be looked up. */
+/* Adds rows that are equal to existing ones except for a few columns, so that nothing need be looked up. */
 #include "schedule/ir/ir_columns.h"
 #include "schedule/ir/ir_index.h"
 

@@ -15,7 +15,8 @@ size_t ir_split_name(const char *name, size_t size, uint32_t *number)
         place *= 10;
         if (value >= IR_NONE || size - i >= 10)
             break;
-        if (name[i - 1] == '0' && i != size) /* a leading zero: it may yet be an inner one */
+        /* a leading zero cannot begin a number, but may be an inner digit of one */
+        if (name[i - 1] == '0' && i != size)
             continue;
         *number = (uint32_t)value;
         stem = i - 1;

@@ -1,4 +1,4 @@
-/* The parser's frame: statements, words, and what all statements share. */
+/* The frame of the parser: statements, words, and what all statements share. */
 #include "schedule/ir/ir_parse.h"
 
 #include "schedule/ir/ir_index.h"
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Longer words are cut in messages. */
+/* The most characters of a word that a message quotes. */
 enum { QUOTED = 60 };
 
 static int quoted(struct word word)
@@ -30,7 +30,7 @@ bool parse_error(struct parser *p, const char *at, const char *format, ...)
     return false;
 }
 
-/* The names in a sentence: "a, b or c". */
+/* Appends names as a list: "a, b or c". */
 static void put_choices(struct text *out, const char *const *names, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -145,7 +145,7 @@ bool parse_name(struct parser *p, const char *what, bool is_short, struct word *
     return true;
 }
 
-/* Does the word name this attribute? Flags end in '!'. */
+/* True if the word is this attribute. Names of flags end in '!'. */
 static bool is_attribute(struct word key, const char *name)
 {
     if (key.size == 0 || *key.at != *name)
@@ -243,7 +243,7 @@ static const struct {
     const char *name;
     parse_function *parse;
 } statements[] = {
-    {"op", parse_op}, /* by far the most frequent one, then buffers */
+    {"op", parse_op}, /* the most frequent statements come first */
     {"buffer", parse_buffer}, {"mesh", parse_mesh},           {"tokens", parse_tokens},
     {"arena", parse_arena},   {"group", parse_group},         {"role", parse_role},
     {"stream", parse_stream}, {"tensor", parse_tensor},       {"bundle", parse_bundle},
@@ -264,7 +264,7 @@ bool parse_statement(struct parser *p)
     return parse_unknown(p, word, "statement", names, ARRAY_LEN(names));
 }
 
-/* The first line that is not empty. */
+/* Parses the first line that is not empty, which names the version. */
 static bool parse_header(struct parser *p)
 {
     struct word word = parse_word(p);
@@ -307,7 +307,7 @@ static bool check_pending(struct parser *p)
     return true;
 }
 
-/* A NUL would end a message that quotes the word around it, so NULs are found first. */
+/* Reports the first NUL. This comes first because a NUL would end a message that quotes the word around it. */
 static bool check_nul(struct parser *p)
 {
     size_t left = (size_t)(p->cursor.end - p->cursor.at);

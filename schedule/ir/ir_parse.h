@@ -12,11 +12,11 @@
 #include <string.h>
 
 struct word {
-    const char *at; /* NULL: not there */
+    const char *at; /* NULL: there is no word */
     size_t size;
 };
 
-/* An op that a free set names, to be looked at when all ops are known. */
+/* An op that a free set names; it is checked when all ops are known. */
 struct pending {
     uint32_t line, column, op;
 };
@@ -25,15 +25,15 @@ struct parser {
     struct ir *ir;
     struct cursor cursor;
     struct diag *diag;
-    struct arena scratch; /* explicit coordinate sets */
+    struct arena scratch; /* for explicit coordinate sets */
 
-    bool has_mesh, has_tokens, has_arena; /* each at most once */
+    bool has_mesh, has_tokens, has_arena; /* the statement was seen; each may occur once */
     bool in_ops;                          /* an `ops` line was seen */
     bool has_loops;                       /* version 2 */
 
     struct pending *pending;
     size_t pending_count, pending_capacity;
-    op_id *list; /* the list being read: waits or a free set */
+    op_id *list; /* the list of ops that is being read: waits or a free set */
     size_t list_count, list_capacity;
 };
 
@@ -41,8 +41,8 @@ struct parser {
 enum clause { CLAUSE_READS, CLAUSE_WRITES, CLAUSE_WAITS, CLAUSE_GUARD, CLAUSE_COUNT };
 extern const char *const clause_names[CLAUSE_COUNT];
 
-/* Parses a statement whose first word was read: reads the rest of the line. This and every function below that returns
- * a bool and is passed the parser returns false once it has reported a fault. */
+/* Parses the rest of a statement whose first word was read. This and every function below that returns a bool and gets
+ * the parser returns false once it has reported a fault. */
 typedef bool parse_function(struct parser *p);
 
 /* Reads the statement of the line at the cursor. */
@@ -71,7 +71,7 @@ bool parse_choice(struct parser *p, struct word word, const char *what, const ch
 /* Return the next word of the line; size 0 at its end. */
 struct word cursor_next(struct cursor *cursor);
 struct word parse_word(struct parser *p);
-/* Reads the next word, which must be there; the error is "expected WHAT". */
+/* Reads the next word. If there is none, the error is "expected WHAT". */
 bool parse_expect(struct parser *p, struct word *word, const char *what);
 
 static inline bool word_is(struct word word, const char *text)
@@ -80,17 +80,18 @@ static inline bool word_is(struct word word, const char *text)
            memcmp(text, word.at, word.size) == 0;
 }
 
-/* Cuts word at the first `c`: *word becomes what is before, the result what is after. The
- * result's at is NULL when there is no `c`. */
+/* Cuts *word at the first `c`: *word becomes the part before it, and the part after it is returned. Without a `c`, `at`
+ * of the returned word is NULL. */
 struct word word_cut(struct word *word, char c);
-/* Moves what is before the first `c` from *rest to *item; false when *rest is not there. */
+/* Moves the part before the first `c` from *rest to *item; returns false if *rest is empty (its `at` is NULL). */
 bool word_split(struct word *rest, char c, struct word *item);
 
 /* Parses a decimal in low..high; what: its name in messages, such as "layer". */
 bool parse_number(struct parser *p, struct word word, const char *what, int64_t low, int64_t high,
                   int64_t *value);
 
-/* Reads a new name of the table whose rows are `what`, shorter than MESH_NAME_MAX when `is_short`. */
+/* Reads a name that no row of the table has. `what` names the table's rows in messages. is_short: the name must be
+ * shorter than MESH_NAME_MAX. */
 bool parse_name(struct parser *p, const char *what, bool is_short, struct word *word);
 
 /* Reads KEY=VALUE words to the line's end. value[i] receives the value of names[i]; its `at` is NULL when the word is

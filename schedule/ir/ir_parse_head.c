@@ -64,7 +64,7 @@ static uint32_t count_items(struct word list, char separator)
     return count;
 }
 
-/* Parses a list of numbers in low..high into *number, which the ir's arena holds. */
+/* Parses a list of numbers in low..high into *number, which lives in the ir's arena. */
 static bool parse_numbers(struct parser *p, struct word list, const char *what, int64_t low,
                           int64_t high, const int64_t **number, uint32_t *count)
 {
@@ -102,7 +102,7 @@ bool parse_tokens(struct parser *p)
         return false;
     enum dtype dtype;
     if (!dtype_find(value[DTYPE].at, value[DTYPE].size, &dtype) || dtype == DTYPE_I32 ||
-        dtype == DTYPE_U8) /* nothing is computed in these */
+        dtype == DTYPE_U8) /* no computation has this dtype */
         return parse_error(p, value[DTYPE].at,
                            "unknown dtype '%.*s': expected bf16, f16, f32 or f64",
                            value[DTYPE].size < 60 ? (int)value[DTYPE].size : 60, value[DTYPE].at);
@@ -137,7 +137,7 @@ bool parse_tokens(struct parser *p)
     return layout_check(&p->ir->layout, at, p->diag) == STATUS_OK;
 }
 
-/* documents [of=SEQUENCE,...] lengths=TOKENS,... */
+/* Parses "documents [of=SEQUENCE,...] lengths=TOKENS,...". */
 bool parse_documents(struct parser *p)
 {
     enum { OF, LENGTHS, COUNT, SEQUENCES_MAX = 1 << 20 };
@@ -197,7 +197,7 @@ bool parse_arena(struct parser *p)
     return true;
 }
 
-/* Parses "0+3", ascending coordinates of an axis. */
+/* Parses the ascending coordinates of an axis, "0+3". */
 static bool parse_set(struct parser *p, struct word word, struct axis_set *set)
 {
     const struct mesh_axis *axis = &p->ir->mesh.axis[set->axis];
@@ -214,7 +214,7 @@ static bool parse_set(struct parser *p, struct word word, struct axis_set *set)
     return true;
 }
 
-/* Parses "pp:0+3,tp", axes, each whole or with a set of coordinates. */
+/* Parses axes, "pp:0+3,tp"; each has all coordinates or a set of them. */
 static bool parse_axes(struct parser *p, struct word word, struct axis_set *axes, uint32_t *count)
 {
     uint32_t seen = 0;
@@ -238,7 +238,7 @@ bool parse_axis_mask(struct parser *p, struct word word, uint32_t *mask)
     return true;
 }
 
-/* Parses a group or a role, a new name and its axes, and adds it. rows: the rows that the table has. */
+/* Parses a group or a role (a new name and its axes), and adds it. rows: the number of rows that the table has. */
 static bool parse_ranks(struct parser *p, const char *what, enum ir_table table, uint32_t rows,
                         uint16_t add(struct ir *ir, const char *name, const struct axis_set *axes,
                                      uint32_t count))
@@ -279,7 +279,7 @@ bool parse_role(struct parser *p)
 
 bool parse_stream(struct parser *p)
 {
-    const char *names[STREAM_SYNC]; /* no stream is of the class SYNC */
+    const char *names[STREAM_SYNC]; /* there are no streams of class SYNC */
     char name[MESH_NAME_MAX] = "";
     uint8_t class = 0;
     struct word word = parse_word(p), class_word;

@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { OPERANDS_MAX = 8 }; /* reads, or writes, of any kind */
+enum { OPERANDS_MAX = 8 }; /* the most reads, or writes, that any kind has */
 
-/* Keys that label an op, beside the parameters of its kind. */
+/* The keys that label an op; other keys are parameters of its kind. */
 enum { PHASE, REGION, LAYER, CHUNK, STEP, MICRO, TAGS };
 static const char *const tag_names[TAGS] = {"phase", "region", "layer", "chunk", "step", "micro"};
 
@@ -19,9 +19,9 @@ struct op_line {
     struct op_desc desc;
     const struct work_kind_info *info;
     uint32_t id;
-    const char *start; /* of its id */
-    uint32_t keys;     /* bits of the parameters, then of the labels given */
-    uint32_t clauses;  /* bits of those given */
+    const char *start; /* start of the op's id */
+    uint32_t keys;     /* bit mask of the parameters, then of the labels, that were given */
+    uint32_t clauses;  /* bit mask of the clauses that were given */
     struct view read[OPERANDS_MAX], write[OPERANDS_MAX];
 };
 
@@ -100,7 +100,7 @@ static bool parse_tag(struct parser *p, struct op_line *line, int tag, struct wo
     return true;
 }
 
-/* Parses KEY=VALUE, a parameter of the kind or a label. */
+/* Parses KEY=VALUE, where KEY is a parameter of the kind or a label. */
 static bool parse_key(struct parser *p, struct op_line *line, struct word key, struct word value)
 {
     const uint32_t params = line->info->param_count;
@@ -182,7 +182,7 @@ static bool unknown_buffer(struct parser *p, struct word name)
     return parse_unknown(p, name, "buffer", names, count);
 }
 
-/* Parses "kv1" or "kv1[0:4096]", a buffer or a range of its elements, of which either end may be open. */
+/* Parses a buffer or a range of its elements, "kv1" or "kv1[0:4096]"; either end of the range may be left out. */
 static bool parse_view(struct parser *p, struct word word, struct view *view)
 {
     struct word name = word, range = word_cut(&name, '[');
@@ -265,7 +265,7 @@ static bool parse_clause(struct parser *p, struct op_line *line, struct word wor
     }
 }
 
-/* Checks what only the whole line shows. */
+/* Checks conditions that involve the whole line. */
 static bool check_line(struct parser *p, const struct op_line *line)
 {
     const struct work_kind_info *info = line->info;

@@ -175,7 +175,7 @@ static bool parse_free(struct parser *p, struct word word, buffer_id buffer)
     return true;
 }
 
-/* Parses a word of a table of names. what: "a " and the name of the table. */
+/* Parses a word that must be in a table of names. what: "a " and the name of the table. */
 static bool parse_column(struct parser *p, const char *what, const char *const *names, size_t count,
                          uint8_t *found)
 {
@@ -229,7 +229,7 @@ bool parse_buffer(struct parser *p)
     if (value[PART].at)
         desc.flags |= BUFFER_PART;
     buffer_id buffer = ir_add_named_buffer(p->ir, name.at, name.size, &desc);
-    /* a gradient that is freed does not exist before its first writer */
+    /* a gradient that is freed does not exist before its first writer, so it is not persistent */
     if (value[FREE].at && !value[PERSISTENT].at && desc.binding != IR_NONE16 &&
         p->ir->binding[desc.binding].kind == BINDING_GRAD)
         p->ir->buffer.flags[buffer.i] &= (uint8_t)~BUFFER_PERSISTENT;

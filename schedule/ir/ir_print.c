@@ -18,7 +18,7 @@ static void put_name(struct text *out, const char *key, const char *name)
     text_puts(out, name);
 }
 
-/* Appends a label, only when there is one. */
+/* Appends a label if the op has one. */
 static void put_label(struct text *out, const char *key, uint16_t value)
 {
     if (value != IR_NONE16)
@@ -38,7 +38,7 @@ static void put_ranks(struct text *out, const struct mesh *mesh, const char *key
     text_putc(out, '\n');
 }
 
-/* Appends the axes of a bit mask, in mesh order; nothing when it is empty. */
+/* Appends the axes of a bit mask, in mesh order; appends nothing if the mask is empty. */
 static void put_mask(struct text *out, const char *key, const struct mesh *mesh, uint32_t mask)
 {
     for (uint32_t a = 0; a < mesh->axis_count; a++)
@@ -80,7 +80,7 @@ static void put_tokens(struct text *out, const struct ir *ir)
     text_putc(out, '\n');
 }
 
-/* Appends a line for each list of documents, or one without sequences where all have the same list. */
+/* Appends one line for each list of documents; if all sequences have the same list, the line names no sequences. */
 static void put_documents(struct text *out, const struct ir *ir)
 {
     const struct documents *d = &ir->documents;
@@ -111,7 +111,7 @@ static void put_arena(struct text *out, const struct ir *ir)
     text_puts(out, *before == ' ' ? "\n" : "");
 }
 
-/* True if there is only the role that is made when none is added. */
+/* True if the only role is the one that is made when none is added. */
 static bool has_default_role(const struct ir *ir)
 {
     return ir->role_count == 0 || (ir->role_count == 1 && ir->role[0].axis_count == 0 &&
@@ -200,8 +200,8 @@ static void put_buffer_row(struct text *out, const struct ir *ir, uint32_t b, bo
     put_label(out, " layer=", t->layer[b]);
     if (t->binding[b] != IR_NONE16)
         put_binding(out, ir, &ir->binding[t->binding[b]]);
-    if ((t->flags[b] & BUFFER_PERSISTENT) &&
-        (t->binding[b] == IR_NONE16 || t->free_count[b] > 0)) /* bound buffers are, if not freed */
+    /* bound buffers are persistent unless they are freed */
+    if ((t->flags[b] & BUFFER_PERSISTENT) && (t->binding[b] == IR_NONE16 || t->free_count[b] > 0))
         text_puts(out, " persistent");
     if (t->flags[b] & BUFFER_PART)
         text_puts(out, " part");
@@ -277,7 +277,7 @@ static void put_op(struct text *out, const struct ir *ir, uint32_t op)
     put_label(out, " micro=", t->micro[op]);
 }
 
-/* Hands on the complete lines in *out: to its file, or to *loops if they are to be rolled. */
+/* Hands on the complete lines in *out: to the output file, or to *loops if they are to be rolled into loops. */
 static void pass_lines(struct text *out, struct loops *loops, bool are_ops)
 {
     if (!loops) {
@@ -293,7 +293,7 @@ static void pass_lines(struct text *out, struct loops *loops, bool are_ops)
     out->size = 0;
 }
 
-/* Appends the rows after the head: with their offsets, or without them and into *loops. */
+/* Appends the rows after the head: with their offsets, or, for loops, without offsets and into *loops. */
 static void put_rows(struct text *out, const struct ir *ir, struct loops *loops)
 {
     bool roles = !has_default_role(ir);

@@ -1,4 +1,4 @@
-/* The room an ir takes: columns that grow together, what there is to release. */
+/* The memory of an ir: columns that grow together, and the release of all of them. */
 #include "schedule/ir/ir_columns.h"
 
 #include "schedule/ir/ir_index.h"
@@ -13,13 +13,15 @@ uint32_t ir_grown_capacity(uint32_t capacity, uint64_t needed)
 {
     assert(needed <= ROWS_MAX);
     size_t next = heap_next_capacity(capacity, (size_t)needed);
-    if (needed >= (uint64_t)capacity + ROWS_KNOWN) /* the caller knows how many rows are to come */
+    /* so many rows are reserved only if the caller knows how many it will add */
+    if (needed >= (uint64_t)capacity + ROWS_KNOWN)
         next = (size_t)needed;
     return next < ROWS_MAX ? (uint32_t)next : (uint32_t)ROWS_MAX;
 }
 
 struct table_column {
-    size_t at, size; /* of the pointer in its table; of one element */
+    /* at: offset of the column's pointer in its table; size: bytes of one element */
+    size_t at, size;
 };
 
 #define COLUMN(table, name)                                                                        \
@@ -43,7 +45,7 @@ static const struct table_column op_columns[] = {
     COLUMN(op_table, shape),  COLUMN(op_table, operand_begin), COLUMN(op_table, wait_begin),
 };
 
-/* Reads a column's pointer, which is of its own type, so it is moved as bytes. */
+/* Returns a column's pointer. It is copied as bytes, since each column has a pointer type of its own. */
 static void *column_get(const void *table, struct table_column column)
 {
     void *data;
@@ -94,7 +96,7 @@ static void free_columns(void *table, const struct table_column *column, size_t 
         free(column_get(table, column[i]));
 }
 
-/* Every plain array of an ir. */
+/* All plain arrays of an ir. */
 static const struct table_column arrays[] = {
     COLUMN(ir, group),  COLUMN(ir, guard),   COLUMN(ir, role),    COLUMN(ir, stream),
     COLUMN(ir, tensor), COLUMN(ir, bundle),  COLUMN(ir, binding), COLUMN(ir, shape),

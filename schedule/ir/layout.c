@@ -3,9 +3,9 @@
 #include <assert.h>
 #include <inttypes.h>
 
-/* In every layout but one, a context rank owns an ordered list of tokens (its gathered tokens), which its head ranks
- * cut into equal contiguous parts. In RANK_ORDINAL each chunk is cut that way, so that the head group can gather
- * chunk by chunk. */
+/* In every layout but RANK_ORDINAL, a context rank owns an ordered list of tokens (its gathered tokens), which its head
+ * ranks divide into equal contiguous parts. In RANK_ORDINAL each chunk is divided that way, so that the head group can
+ * gather chunk by chunk. */
 
 const char *const layout_names[LAYOUT_KIND_COUNT] = {
     [LAYOUT_CONTIGUOUS] = "contiguous", [LAYOUT_RANK_ORDINAL] = "rank_ordinal",
@@ -31,7 +31,7 @@ static uint64_t step_of(const struct token_layout *layout)
     }
 }
 
-/* Checks that a chunk of its own size cuts evenly over the head ranks, and gives as many chunks as there are. */
+/* Checks that a given chunk size divides evenly over the head ranks, and gives the layout's number of chunks. */
 static enum status check_chunk(const struct token_layout *layout, struct loc at, struct diag *diag)
 {
     int64_t own = layout->tokens / layout->cp;
@@ -47,7 +47,7 @@ static enum status check_chunk(const struct token_layout *layout, struct loc at,
         layout->chunk, (own + layout->chunk - 1) / layout->chunk, layout->chunks);
 }
 
-/* Checks that chunks of given lengths each cut evenly over the ranks, and make up the sequence. */
+/* Checks that given lengths of chunks each divide evenly over the ranks, and add up to the sequence. */
 static enum status check_lengths(const struct token_layout *layout, struct loc at,
                                  struct diag *diag)
 {
@@ -136,10 +136,11 @@ enum status layout_check(const struct token_layout *layout, struct loc at, struc
                       layout->tokens, name, step, below, below + step);
 }
 
-/* The document that a rank's gathered row lies in. Each has the same rows on all context ranks. */
+/* The document in which a gathered row of a rank lies. Each document has as many rows on every context rank. */
 struct cut_document {
-    int64_t begin, slice; /* its first position; tokens of a slice of 2 cp */
-    int64_t row;          /* its first row on a rank */
+    /* begin: first position of the document; slice: tokens of one of its 2 cp slices */
+    int64_t begin, slice;
+    int64_t row; /* its first row on a rank */
 };
 
 static struct cut_document cut_document(const struct token_layout *layout,
@@ -151,7 +152,7 @@ static struct cut_document cut_document(const struct token_layout *layout,
     return (struct cut_document){begin, (documents->end[i] - begin) / (2 * cp), begin / cp};
 }
 
-/* Returns the position of row p of slices c and 2 cp - 1 - c of those that begin at 0. */
+/* Returns the position of row p among the rows of slices c and 2 cp - 1 - c; slices begin at position 0. */
 static int64_t in_slices(int64_t cp, int64_t c, int64_t slice, int64_t p)
 {
     return p < slice ? c * slice + p : (2 * cp - 1 - c) * slice + p - slice;
@@ -165,7 +166,7 @@ int64_t layout_gathered_in(const struct token_layout *layout, const struct docum
     switch ((enum layout_kind)layout->kind) {
     case LAYOUT_CONTIGUOUS:
         return c * own + p;
-    case LAYOUT_RANK_ORDINAL: { /* of every chunk of all ranks, the c-th part */
+    case LAYOUT_RANK_ORDINAL: { /* the c-th part of every chunk */
         int64_t before, length = find_chunk(layout, cp, p, &before);
         return before + c * (length / cp) + p - before / cp;
     }
@@ -195,7 +196,8 @@ static int64_t clamp(int64_t value, int64_t most)
     return value < 0 ? 0 : value > most ? most : value;
 }
 
-/* Returns how many positions below `position` are in slices c and 2 cp - 1 - c of those that begin at 0. */
+/* Returns the number of positions below `position` that lie in slices c and 2 cp - 1 - c; slices begin at position
+ * 0. */
 static int64_t in_slices_below(const struct token_layout *layout, uint32_t c, int64_t slice,
                                int64_t position)
 {

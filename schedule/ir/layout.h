@@ -43,11 +43,11 @@ struct token_layout {
 
 extern const char *const layout_names[LAYOUT_KIND_COUNT];
 
-/* Checks that the sizes divide as the layout needs; the message names lengths that would. */
+/* Checks that the sizes divide as the layout requires; the message names lengths that do. */
 enum status layout_check(const struct token_layout *layout, struct loc at, struct diag *diag);
 
-/* Returns the global position of local position p on the rank with context index c and head index h. documents: those
- * of the sequence, on which ZIGZAG_DOCUMENTS depends; other layouts need none. */
+/* Returns the global position of local position p on the rank with context index c and head index h. documents: the
+ * documents of the sequence, which only ZIGZAG_DOCUMENTS needs. */
 int64_t layout_global_in(const struct token_layout *layout, const struct document_list *documents,
                          uint32_t c, uint32_t h, int64_t p);
 /* Returns the global position of the p-th token that rank c owns, in gathered order. Rank c owns tokens / cp

@@ -14,14 +14,16 @@
 
 enum { DEPTH_MAX = 8 };
 
-/* A loop as it is printed. Loops of one top-level node have consecutive rows, the outer before the inner. */
+/* A loop as it is printed. The loops of one top-level node have consecutive rows, an outer one before its inner
+ * ones. */
 struct named {
     uint32_t parent; /* row; UINT32_MAX: none */
     uint32_t trips;
-    uint32_t ops;      /* of an iteration */
-    uint64_t first_op; /* of its first iteration, in the first one of all loops around it */
-    int64_t value;     /* of its variable in the first iteration */
-    int step;          /* from one iteration to the next: 1 or -1 */
+    uint32_t ops; /* number of ops of an iteration */
+    /* number of the first op of its first iteration, in the first iterations of all loops around it */
+    uint64_t first_op;
+    int64_t value; /* value of its variable in the first iteration */
+    int step;      /* change of the value from one iteration to the next: 1 or -1 */
     char variable[4];
 };
 
@@ -29,8 +31,8 @@ struct named {
  * within other loops, it is the op in each of their iterations. */
 struct alias {
     uint32_t loop, row;
-    int64_t value; /* of the loop's variable */
-    uint64_t op;   /* in the first iterations of the loops around */
+    int64_t value; /* value of the loop's variable */
+    uint64_t op;   /* number of the op, in the first iterations of the loops around */
 };
 
 struct printer {
@@ -39,13 +41,13 @@ struct printer {
     struct named *named;
     uint32_t named_count;
     size_t named_capacity;
-    uint64_t *op_begin;   /* per top-level node: ops before it */
-    uint32_t *loop_begin; /* per top-level node: loops before it */
+    uint64_t *op_begin;   /* [top-level nodes] number of ops before each */
+    uint32_t *loop_begin; /* [top-level nodes] number of loops before each */
     struct alias *alias;
     size_t alias_count, alias_capacity;
 };
 
-/* The loops around a line, from outside: their rows, and their strides from its first number on. */
+/* The loops around a line, the outermost first: their rows, and the strides of the line's numbers in each. */
 struct around {
     uint32_t depth;
     uint32_t loop[DEPTH_MAX];
@@ -124,7 +126,8 @@ static void choose_variable(const struct printer *p, const struct loops_shape *l
         }
     named->value = 0;
     named->step = 1;
-    static const char *const others[] = {"i", "j", "k", "l", "m", "n", "o", "p"}; /* DEPTH_MAX */
+    /* as many as DEPTH_MAX */
+    static const char *const others[] = {"i", "j", "k", "l", "m", "n", "o", "p"};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         strcpy(named->variable, others[i]);
         if (!is_used(p, named, others[i]))
@@ -132,7 +135,7 @@ static void choose_variable(const struct printer *p, const struct loops_shape *l
     }
 }
 
-/* Gives rows to the loops of a node. first_op: the node's own first op. */
+/* Adds a row for each loop of a node. first_op: the first op of the node. */
 static void name_loops(struct printer *p, uint32_t shape, const int64_t *number, uint64_t first_op,
                        uint32_t parent)
 {
@@ -169,19 +172,20 @@ static void name_all(struct printer *p)
     p->loop_begin[l->count] = p->named_count;
 }
 
-/* ---- where an op is ---- */
+/* ---- the place of an op ---- */
 
 struct place {
-    uint32_t depth; /* loops around it; 0: a line of its own */
+    uint32_t depth; /* number of loops around the op; 0: it is a top-level line */
     uint32_t loop[DEPTH_MAX];
-    int64_t iteration[DEPTH_MAX]; /* from 0 */
-    uint32_t row;                 /* op line of the innermost body */
+    int64_t iteration[DEPTH_MAX]; /* number of the iteration, from 0 */
+    /* number of the op's line among the op lines of the innermost loop */
+    uint32_t row;
 };
 
 static struct place find_op(const struct printer *p, uint64_t op)
 {
     uint64_t low = 0, high = p->loops.count;
-    while (high - low > 1) { /* nodes without ops lie before one that has them */
+    while (high - low > 1) { /* nodes without ops come before the node that has the op */
         uint64_t middle = low + (high - low) / 2;
         if (p->op_begin[middle] <= op)
             low = middle;
@@ -190,7 +194,7 @@ static struct place find_op(const struct printer *p, uint64_t op)
     }
     struct place place = {0};
     uint64_t rest =
-        op - p->op_begin[low]; /* ops of the node, then of each loop in it, before this one */
+        op - p->op_begin[low]; /* the op's number in its node, and then in each loop around it */
     uint32_t loop = p->loop_begin[low];
     const struct loops_shape *s = &p->loops.shape[p->loops.node[low].shape];
     while (!s->text) {
@@ -227,7 +231,8 @@ static void put_term(struct printer *p, const struct around *a, uint32_t d, int6
     text_puts(p->out, p->named[a->loop[d]].variable);
 }
 
-/* Appends "2*L+1" or "31-L": a constant and the multiple of each variable around; what is added comes first. */
+/* Appends "2*L+1" or "31-L": a constant plus a multiple of the variable of each loop around; positive terms come
+ * first. */
 static void put_expression(struct printer *p, const struct around *a, int64_t constant,
                            const int64_t *factor)
 {
@@ -320,7 +325,7 @@ static bool find_moves(const struct printer *p, const struct around *a, int64_t 
 }
 
 /* Finds the ops [*begin, *end) of one iteration of the loop around level m of a place, or all ops if there is no such
- * loop; *first: where it begins in the first iterations of the loops around. */
+ * loop. *first: the number at which they begin in the first iterations of the loops around. */
 static void find_around(const struct printer *p, const struct place *place, uint32_t m,
                         uint64_t *begin, uint64_t *end, uint64_t *first)
 {
@@ -377,7 +382,7 @@ static bool add_aliases(struct printer *p, const struct around *a,
     return true;
 }
 
-/* True if the target is in the loops around the line and always in the iteration of the line. */
+/* True if the target is in the loops around the line, and always in the same iteration as the line. */
 static bool is_of_same_iteration(const struct around *a, const struct strided_reference *r)
 {
     if (r->place.depth != a->depth)
@@ -407,7 +412,7 @@ static void put_reference(struct printer *p, const struct around *a, int64_t fir
     bool by_place =
         (find_moves(p, a, first, stride, true, &r) && add_aliases(p, a, &r, first, stride)) ||
         (find_moves(p, a, first, stride, false, &r) && add_aliases(p, a, &r, first, stride));
-    if (!by_place) { /* by its number in the flat list */
+    if (!by_place) { /* the target is printed by its number in the flat list */
         text_putc(p->out, '@');
         put_number(p, a, first, at);
         return;
@@ -443,7 +448,7 @@ static void indent(struct text *out, uint32_t depth)
         text_puts(out, "  ");
 }
 
-/* Appends a line. at: the position of its first number in the strides of the loops around. */
+/* Appends a line. at: the index of its first number in the strides of the loops around. */
 static void put_line(struct printer *p, const char *text, const int64_t *number,
                      const struct around *a, uint32_t at, uint32_t *row)
 {
@@ -452,7 +457,7 @@ static void put_line(struct printer *p, const char *text, const int64_t *number,
     for (const char *c = text; *c; c++) {
         if (*c == LOOPS_NUMBER) {
             put_number(p, a, *number++, at++);
-        } else if (*c == LOOPS_OP && own) { /* its own name comes first */
+        } else if (*c == LOOPS_OP && own) { /* the first op that a line names is its own */
             if (a->depth > 0)
                 put_row(p->out, (*row)++);
             else
@@ -501,11 +506,11 @@ static void put_node(struct printer *p, uint32_t shape, const int64_t *number,
     text_puts(p->out, "end\n");
 }
 
-/* Appends the op of an alias as a line in the loop around the aliased one names it. */
+/* Appends the op of an alias, by the name that a line has for it which is in the loop around the aliased loop. */
 static void put_alias_op(struct printer *p, const struct alias *alias)
 {
     struct place place = find_op(p, alias->op);
-    uint32_t depth = 0; /* of the loops around the aliased one */
+    uint32_t depth = 0; /* number of loops around the aliased one */
     for (uint32_t outer = p->named[alias->loop].parent; outer != UINT32_MAX;
          outer = p->named[outer].parent)
         depth++;

@@ -1,4 +1,4 @@
-/* Version 2 of the text form: loops are unrolled line by line, and the names of ops are replaced by their numbers.
+/* Reads version 2 of the text form: loops are unrolled line by line, and the names of ops are replaced by their numbers.
  *
  * Statements and loops make a tree. A first walk counts ops, so that every name has its number in the flat list; a
  * second walk prints each line once for every iteration, and the parser of flat lines reads it. */
@@ -13,11 +13,11 @@
 
 enum { DEPTH_MAX = 8, NAME_MAX = 8 };
 
-/* A loop has more lines than a schedule can have rows when it is written out. */
+/* More lines than a schedule can have rows: a loop that unrolls to as many is refused. */
 #define LINES_MAX ((uint64_t)IR_NONE - 1)
 
 struct item {
-    struct cursor text; /* its line */
+    struct cursor text; /* the text of its line */
     uint32_t loop;      /* the loop that begins here; IR_NONE: a statement */
     uint32_t next;      /* the next item at the same depth; IR_NONE: none */
 };
@@ -25,23 +25,26 @@ struct item {
 struct loop {
     char name[NAME_MAX], variable[NAME_MAX];
     int64_t first, trips, step;
-    uint32_t line;       /* where it begins */
-    uint32_t parent;     /* IR_NONE: none */
-    uint32_t depth;      /* loops around it */
-    uint32_t item;       /* the first of its body; IR_NONE: none */
-    uint64_t begin;      /* ops before it: in the schedule, or in an iteration of its parent */
-    uint64_t ops, lines; /* of an iteration, loops within written out */
-    uint64_t *row; /* of its own ops, by name: ops of the iteration before it; LINES_MAX: none */
+    uint32_t line;   /* line of the text at which it begins */
+    uint32_t parent; /* IR_NONE: none */
+    uint32_t depth;  /* number of loops around it */
+    uint32_t item;   /* the first item of its body; IR_NONE: none */
+    /* number of ops before it: in the schedule, or in an iteration of its parent */
+    uint64_t begin;
+    /* number of ops and lines of an iteration, with its inner loops unrolled */
+    uint64_t ops, lines;
+    uint64_t *row; /* [its own ops] number of ops of the iteration before each; LINES_MAX: none */
     uint32_t rows, row_capacity;
 };
 
-/* Another name of a loop's op, or the number that the text gives an op outside loops. */
+/* Another name of a loop's op, or the number that the text gives to an op outside loops. */
 struct alias {
-    uint32_t loop, row;   /* loop: IR_NONE of an op outside loops */
-    int64_t value;        /* of the loop's variable; outside loops the number in the text */
-    uint32_t line;        /* of a loop's op: where the alias is given */
-    struct word op;       /* of a loop's op: the op that has this name */
-    uint64_t flat_number; /* of an op outside loops: its number in the flat list */
+    uint32_t loop, row; /* loop IR_NONE: the op is outside loops */
+    /* value of the loop's variable; for an op outside loops, its number in the text */
+    int64_t value;
+    uint32_t line;        /* for a loop's op: the line that gives the alias */
+    struct word op;       /* for a loop's op: the name of the op that has this alias */
+    uint64_t flat_number; /* for an op outside loops: its number in the flat list */
 };
 
 struct reader {
@@ -56,13 +59,13 @@ struct reader {
     uint32_t alias_count;
     size_t alias_capacity;
     struct id_map names, aliases;
-    uint64_t next_op; /* of the flat list, while lines are written out */
+    uint64_t next_op; /* number of the next op in the flat list, while lines are unrolled */
     int64_t value[DEPTH_MAX];
-    uint32_t open[DEPTH_MAX], depth; /* loops around the line that is written out */
+    uint32_t open[DEPTH_MAX], depth; /* the loops around the line that is unrolled */
     struct text flat;
 };
 
-/* Reports a fault of the line at the parser's cursor. */
+/* Reports a fault in the line at the parser's cursor. */
 static bool fault(struct reader *r, const char *format, ...)
 {
     struct loc loc = {.name = r->p->cursor.name, .line = r->p->cursor.line};
@@ -171,7 +174,7 @@ static void add_alias(struct reader *r, struct alias alias)
     r->alias[r->alias_count++] = alias;
 }
 
-/* Returns the first alias of that name, or NULL. */
+/* Returns the first alias with that name; NULL: there is none. */
 static const struct alias *find_alias(const struct reader *r, uint32_t loop, uint32_t row,
                                       int64_t value)
 {
@@ -208,7 +211,7 @@ static bool read_alias(struct reader *r, struct cursor *text)
     return true;
 }
 
-/* Adds the item to the tree, after *last at its depth. */
+/* Adds an item to the tree, as the successor of *last at its depth. */
 static void add_item(struct reader *r, struct item item, uint32_t last[DEPTH_MAX + 1])
 {
     GROW(r, item);
@@ -292,7 +295,7 @@ static bool note_label(struct reader *r, struct word name, uint64_t op)
     return true;
 }
 
-/* Counts the ops of the items from `first` on; within: the loop that they are in, or NULL. */
+/* Counts the ops of the items from `first` on. within: the loop that they are in; IR_NONE: none. */
 static bool count_ops(struct reader *r, uint32_t first, uint32_t within)
 {
     uint64_t ops = 0, lines = 0;
@@ -332,7 +335,7 @@ static bool count_ops(struct reader *r, uint32_t first, uint32_t within)
 
 static bool find_name(struct reader *r, struct word name, bool aliased, uint64_t *op);
 
-/* Finds the op of an alias, which names it as a line in the loop around the aliased one would. */
+/* Finds the op of an alias. Its name is read as if it stood in a line of the loop around the aliased loop. */
 static bool follow_alias(struct reader *r, const struct alias *alias, const int64_t *value,
                          uint64_t *op)
 {
@@ -352,7 +355,7 @@ static bool follow_alias(struct reader *r, const struct alias *alias, const int6
     return found;
 }
 
-/* Finds the op of a loop's row, with a value for the variable of every loop around and its own. */
+/* Finds the op of a loop's row, given the values of the variables of the loop and of all loops around it. */
 static bool find_instance(struct reader *r, uint32_t loop, uint32_t row, const int64_t *value,
                           bool aliased, uint64_t *op)
 {
@@ -432,9 +435,9 @@ static bool find_name(struct reader *r, struct word name, bool aliased, uint64_t
     return fault(r, "there is no op '%.*s'", (int)name.size, name.at);
 }
 
-/* ---- writing out ---- */
+/* ---- unrolling ---- */
 
-/* Writes out names separated by commas; commas within brackets do not separate. */
+/* Appends names separated by commas, with numbers in place of names of ops; commas within brackets do not separate. */
 static bool put_names(struct reader *r, struct word list)
 {
     const char *from = list.at, *end = list.at + list.size;
@@ -453,7 +456,7 @@ static bool put_names(struct reader *r, struct word list)
     }
 }
 
-/* Writes out a word with the values of its expressions; out: the text of r->flat, or of a name. */
+/* Appends a word with the values of its expressions. out: the text of r->flat, or of a name. */
 static bool put_word(struct reader *r, struct word word, struct text *out)
 {
     const char *end = word.at + word.size;
@@ -495,7 +498,7 @@ static bool put_statement(struct reader *r, const struct item *item)
     r->flat.size = 0;
     text_append(&r->flat, word.at, word.size);
     if (op) {
-        cursor_next(&text); /* its name */
+        cursor_next(&text); /* skips the statement's name */
         text_putc(&r->flat, ' ');
         text_put_i64(&r->flat, (int64_t)r->next_op++);
     }

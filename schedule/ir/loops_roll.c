@@ -5,12 +5,12 @@
 #include <string.h>
 
 enum {
-    TRIPS_MIN = 3,       /* fewer iterations are easier to read as they are */
-    CANDIDATES_MAX = 24, /* lengths of an iteration that are tried at one place */
-    DIGITS_MAX = 18,     /* of a number; longer ones are text */
+    TRIPS_MIN = 3,       /* fewer iterations are easier to read unrolled */
+    CANDIDATES_MAX = 24, /* the most lengths of an iteration that are tried at one place */
+    DIGITS_MAX = 18,     /* digits of a number; longer ones are kept as text */
 };
 
-/* The longest iterations that are looked for, from inside outwards. */
+/* The longest iterations (in nodes) that are searched for: first short ones, so that inner loops are rolled first. */
 static const uint32_t periods[] = {24, 160, 1200, 20000};
 
 void loops_release(struct loops *l)
@@ -77,7 +77,8 @@ static void add_number(struct loops *l, int64_t value)
     l->number[l->number_count++] = value;
 }
 
-/* True if the numbers in the word that begins here name ops: the word is an op's id, or follows `waits` or `free=`. */
+/* True if the numbers in the word that begins here are names of ops: the word is an op's id, or follows `waits` or
+ * `free=`. */
 static bool names_ops(const char *word, const char *before, bool is_op)
 {
     if (strncmp(word, "free=", 5) == 0)
@@ -120,7 +121,7 @@ void loops_add_line(struct loops *l, const char *line, size_t size, bool is_op)
 
 /* ---- loops ---- */
 
-/* Iterations that begin at a node: how many nodes long, and how many of them. */
+/* A loop that was found: number of nodes of an iteration, and number of iterations. */
 struct found {
     uint32_t period, trips;
 };
@@ -139,7 +140,8 @@ static bool same_shapes(const struct loops *l, uint64_t a, uint64_t b, uint32_t 
     return true;
 }
 
-/* True if the numbers of the iteration at `c` differ from those at `b` as these do from those at `a`. */
+/* True if the numbers of the iteration at `c` differ from those at `b` by the same amounts as those at `b` from those
+ * at `a`. */
 static bool goes_on(const struct loops *l, uint64_t a, uint64_t b, uint64_t c, uint32_t period)
 {
     for (uint32_t i = 0; i < period; i++) {
@@ -177,7 +179,7 @@ uint32_t loops_rank(const struct loops_shape *shape, const char *label)
     return found ? rank : UINT32_MAX;
 }
 
-/* True if two nodes, of shapes that may differ, have different labels. */
+/* True if two nodes, whose shapes may differ, have different labels. */
 static bool labels_differ(const struct loops *l, uint64_t a, uint64_t b)
 {
     const struct loops_shape *x = &l->shape[l->node[a].shape], *y = &l->shape[l->node[b].shape];
@@ -192,8 +194,8 @@ static bool labels_differ(const struct loops *l, uint64_t a, uint64_t b)
     return false;
 }
 
-/* True if iterations may begin at this line: iterations of layers, chunks, steps or units begin where a label changes;
- * iterations in which every line keeps its labels may begin anywhere. */
+/* True if iterations may begin at this line. Iterations of layers, chunks, steps or units begin where a label changes;
+ * iterations in which no label changes may begin anywhere. */
 static bool may_begin(const struct loops *l, uint64_t from, uint64_t at, uint32_t period)
 {
     if (at == from || labels_differ(l, at - 1, at))
@@ -204,7 +206,8 @@ static bool may_begin(const struct loops *l, uint64_t from, uint64_t at, uint32_
     return true;
 }
 
-/* Returns the iterations that cover most nodes. again: per node from `from` on, the next one of its shape. */
+/* Returns the iterations that cover most nodes. again: for each node from `from` on, the next node of the same
+ * shape. */
 static struct found find_loop(const struct loops *l, const uint64_t *again, uint64_t from,
                               uint64_t at, uint64_t end, uint32_t period_max)
 {

@@ -13,19 +13,20 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* In the text of a shape a number stands as one of these: the name of an op, or any other. */
+/* The characters that stand for numbers in the text of a shape: the name of an op, or any other number. */
 enum { LOOPS_OP = '\2', LOOPS_NUMBER = '\1' };
 
-/* The common part of nodes that differ only by their numbers: a line's text, or the body of a loop. */
+/* What nodes have in common that differ only in their numbers: the text of a line, or the body of a loop. */
 struct loops_shape {
-    const char *text; /* of a line; NULL: a loop */
-    uint32_t *body;   /* shapes of an iteration, in order */
-    uint32_t count;   /* of body */
+    const char *text; /* text of a line; NULL: it is a loop */
+    uint32_t *body;   /* the shapes of an iteration, in order */
+    uint32_t count;   /* length of body */
     uint32_t trips;   /* at least 2 */
-    int64_t *stride;  /* per number of an iteration: what it grows by in the next */
-    uint32_t numbers; /* of the node: those of a line, or of a loop's first iteration */
-    uint32_t ops;     /* op lines of a node, all iterations together */
-    uint32_t loops;   /* of a node, itself among them */
+    int64_t *stride;  /* for each number of an iteration, its change to the next iteration */
+    /* number of numbers of a node: those of a line, or of a loop's first iteration */
+    uint32_t numbers;
+    uint32_t ops;   /* number of op lines of a node, all iterations together */
+    uint32_t loops; /* number of loops of a node, itself included */
 };
 
 struct loops_node {
@@ -41,9 +42,9 @@ struct loops {
     struct id_map shapes;
     int64_t *number;
     size_t number_count, number_capacity;
-    struct loops_node *node; /* top-level, in order */
+    struct loops_node *node; /* the top-level nodes, in order */
     size_t count, capacity;
-    struct arena arena; /* of shapes */
+    struct arena arena; /* memory of the shapes */
 };
 
 void loops_release(struct loops *loops);
@@ -51,14 +52,15 @@ void loops_release(struct loops *loops);
 /* Appends a line (without its end) as a node. is_op: it is the line of an op. */
 void loops_add_line(struct loops *loops, const char *line, size_t size, bool is_op);
 
-/* The labels of an op, as they stand in the text of a shape. */
+/* The labels of an op, as they are in the text of a shape. */
 enum { LOOPS_LABELS = 4 };
 extern const char *const loops_labels[LOOPS_LABELS];
 
-/* Returns which of the numbers of a shape is that of a label; UINT32_MAX: the shape is a loop's, or has no such label. */
+/* Returns the index, among the numbers of a shape, of the number of a label; UINT32_MAX: the shape is a loop's, or has
+ * no such label. */
 uint32_t loops_rank(const struct loops_shape *shape, const char *label);
 
-/* Rolls nodes from `from` on, which become fewer. */
+/* Rolls the nodes from `from` on into loops, which makes them fewer. */
 void loops_roll(struct loops *loops, uint64_t from);
 
 /* Appends all nodes as text of version 2 of the format, with aliases at the end. */

@@ -38,13 +38,13 @@ uint32_t mesh_rank(const struct mesh *mesh, const uint32_t coordinate[MESH_AXES_
     return rank;
 }
 
-/* Returns how many coordinates a listed axis contributes. */
+/* Returns the number of coordinates of an axis in a set. */
 static uint32_t set_size(const struct mesh *mesh, const struct axis_set *set)
 {
     return set->count ? set->count : mesh->axis[set->axis].size;
 }
 
-/* Finds the place of a coordinate in the set; false when it is not in it. */
+/* Finds the index of a coordinate in the set; returns false if it is not in it. */
 static bool set_find(const struct axis_set *set, uint32_t coordinate, uint32_t *place)
 {
     if (set->count == 0) {

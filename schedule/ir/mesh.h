@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #define MESH_AXES_MAX 8
-#define MESH_NAME_MAX 24 /* with the NUL */
+#define MESH_NAME_MAX 24 /* the NUL included */
 #define MESH_RANKS_MAX (1u << 20)
 
 struct mesh {
@@ -23,9 +23,10 @@ struct mesh {
 };
 
 struct axis_set {
-    uint8_t axis;        /* index in mesh.axis */
-    uint32_t count;      /* coordinates in the set; 0: all */
-    const uint32_t *set; /* ascending; NULL when all. Memory of the owner (the ir's arena). */
+    uint8_t axis;   /* index of the axis in mesh.axis */
+    uint32_t count; /* number of coordinates in the set; 0: all */
+    /* the coordinates, ascending; NULL: all. The owner's memory (the ir's arena). */
+    const uint32_t *set;
 };
 
 struct group {
@@ -39,7 +40,7 @@ struct role {
     char name[MESH_NAME_MAX];
     uint32_t axis_count; /* 0: all ranks */
     struct axis_set axis[MESH_AXES_MAX];
-    uint32_t op_begin, op_count; /* its ops, contiguous in the op table */
+    uint32_t op_begin, op_count; /* its ops, which are contiguous in the op table */
 };
 
 enum guard_test { GUARD_LT, GUARD_GE, GUARD_EQ, GUARD_TEST_COUNT };
@@ -51,8 +52,8 @@ struct guard {
     uint32_t value;
 };
 
-/* Returns the number of ranks. Sizes are at least 1 and their product is at most MESH_RANKS_MAX. An axis stands in
- * a group, or in a role, at most once. */
+/* Returns the number of ranks. Sizes are at least 1, and their product is at most MESH_RANKS_MAX. A group or a role
+ * names an axis at most once. */
 uint32_t mesh_ranks(const struct mesh *mesh);
 /* Returns the index of an axis by name, or -1. */
 int mesh_find_axis(const struct mesh *mesh, const char *name);

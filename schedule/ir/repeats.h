@@ -21,20 +21,22 @@
 
 struct repeat_run {
     uint32_t role;
-    uint32_t begin, ops;      /* the first op of the first iteration; ops of each iteration */
-    uint32_t iterations, gap; /* copies of iteration gap - 1 come in front of iteration gap */
+    /* begin: the first op of the first iteration; ops: number of ops of each iteration */
+    uint32_t begin, ops;
+    uint32_t iterations, gap; /* copies of iteration gap - 1 come before iteration gap */
     int32_t first,
         step; /* the value of the first iteration, and what it changes by from one to the next, 1 or -1 */
-    uint32_t left_out; /* ops that runs before it leave out */
+    uint32_t left_out; /* number of ops that earlier runs leave out */
 };
 
-/* All-zero stands for a list that is whole. Rows are in list order, and live in the arena of the ir. */
+/* All-zero: the list is whole. The runs are in list order, and live in the arena of the ir. */
 struct repeats {
-    uint32_t copies;       /* in each gap */
+    uint32_t copies;       /* number of copies in each gap */
     int32_t first_copied;  /* the value of the first copy */
-    int32_t most_distance; /* up to which references are by distance of values */
-    bool of_units;         /* else of layers: bundles then repeat too */
-    int32_t layers;        /* of a period */
+    int32_t most_distance; /* the largest distance of values at which references are by distance */
+    /* iterations are units; false: they are layers, and bundles repeat too */
+    bool of_units;
+    int32_t layers; /* number of layers of a period */
     uint32_t run_count;
     struct repeat_run *run;
 };
@@ -42,11 +44,11 @@ struct repeats {
 /* The place of an op of the short list. run NULL: the op is in no run. */
 struct repeat_place {
     const struct repeat_run *run;
-    uint32_t iteration, at; /* its row in the iteration */
+    uint32_t iteration, at; /* at: row of the op in the iteration */
     int32_t value;
 };
 
-/* Returns the last run that begins at an op or before it; NULL: none does. */
+/* Returns the last run that begins at an op or before it; NULL: there is none. */
 const struct repeat_run *repeats_run_before(const struct repeats *repeats, uint32_t op);
 
 struct repeat_place repeats_place(const struct repeats *repeats, uint32_t op);
@@ -60,15 +62,15 @@ uint32_t repeats_whole_id(const struct repeats *repeats, uint32_t op);
 struct repeat_place repeats_seen_at(const struct repeats *repeats, uint32_t from, uint32_t copy,
                                     uint32_t op);
 
-/* Returns the id of that op in the whole list. */
+/* Returns the id, in the whole list, of the op to which repeats_seen_at() refers. */
 uint32_t repeats_seen_from(const struct repeats *repeats, uint32_t from, uint32_t copy,
                            uint32_t op);
 
-/* True if op is to an iteration of value `value` what `other` is to an iteration of value + step. */
+/* True if op `op` is to an iteration with value `value` what op `other` is to an iteration with value + step. */
 bool repeats_correspond(const struct repeats *repeats, uint32_t op, int32_t value, uint32_t other,
                         int32_t step);
 
-/* Returns how often an op of the short list stands in the whole list: once, or once and `copies` times more. */
+/* Returns the number of times that an op of the short list occurs in the whole list: 1, or 1 + copies. */
 uint32_t repeats_times(const struct repeats *repeats, uint32_t op);
 
 #define REPEATS_ALL_ROLES UINT32_MAX
@@ -79,7 +81,8 @@ uint32_t repeats_ops(const struct repeats *repeats, uint32_t role, uint32_t ops)
  * list's table: copy 0 is that row itself, copies from 1 on are those of iterations that the short list leaves out. */
 struct repeat_row {
     uint32_t row, copy;
-    uint32_t back; /* of copies: the copy before, or the row itself, is `back` rows before it */
+    /* for copies: the row of the previous copy, or of the row itself, is `back` rows before this one */
+    uint32_t back;
 };
 
 /* Returns the rows that a role's table has in the whole list. The short list's table is sorted by its ops op[0 ..

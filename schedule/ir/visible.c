@@ -81,7 +81,7 @@ static uint32_t rank_before(const struct ir *ir, const char *name, uint32_t rank
     return group_member(&ir->mesh, &ir->group[row], instance, before);
 }
 
-/* Returns the name of the only ring, or of two the inner one. */
+/* Returns the name of the ring; if there are two, that of the inner one. */
 static const char *ring_name(const struct ir *ir)
 {
     return ir_find(ir, IR_GROUP, "cp_in", 5) != IR_NONE ? "cp_in" : "cp";
@@ -94,7 +94,7 @@ static uint32_t origin_of(const struct ir *ir, const struct work *work, uint32_t
     return ir_context_of(ir, rank_before(ir, "cp_out", from, work->attention.away_out));
 }
 
-/* ---- what fits ---- */
+/* ---- which schedules and ops fit ---- */
 
 const char *visible_unfit(const struct ir *ir)
 {
@@ -115,7 +115,7 @@ const char *visible_unfit(const struct ir *ir)
     return NULL;
 }
 
-/* Returns the number of ranks of a ring; 1 where there is none. */
+/* Returns the number of ranks of a ring; 1 if there is no such ring. */
 static int64_t ring_size(const struct ir *ir, const char *name)
 {
     uint32_t group = ir_find(ir, IR_GROUP, name, strlen(name));
@@ -143,25 +143,26 @@ const char *visible_unfit_work(const struct ir *ir, const struct work *work)
 
 /* ---- rows ---- */
 
-/* Keys begin..end of a query row. */
+/* The keys [begin, end) that a query row sees. */
 struct range {
     int64_t begin, end;
 };
 
-/* Rows whose ranges begin, and end, either at the same key or each one key further than the row before. */
+/* Consecutive rows whose ranges of keys begin, and end, either all at the same key or each one key after that of the
+ * previous row. */
 struct stretch {
     int64_t row, rows;
     struct range first, last;
 };
 
-/* The tokens that a query sees, in terms of positions. */
+/* What is needed to find the keys that a query sees: the layout, the documents and the window. */
 struct sight {
     const struct token_layout *layout;
     const struct document_list *list;
     uint32_t q_context, kv_context;
     int64_t kv_first, kv, window;
-    int64_t begin;       /* of the document */
-    int64_t first_row;   /* of the op's queries */
+    int64_t begin;       /* first position of the document */
+    int64_t first_row;   /* first row of the op's queries */
     struct stretch open; /* rows that are not yet in a piece; rows = 0: none */
     struct visible_pieces *out;
 };
@@ -187,14 +188,14 @@ static bool is_even(int64_t first, int64_t last, int64_t rows)
     return last == first || last - first == rows - 1;
 }
 
-/* True if a bound moves evenly over two stretches of `rows` rows together, as it does within each. */
+/* True if a bound of the ranges changes evenly over two groups of `rows` rows together, as it does within each. */
 static bool goes_on(int64_t a_first, int64_t a_last, int64_t b_first, int64_t b_last, int64_t rows)
 {
     int64_t step = b_first - a_last;
     return (step == 0 || step == 1) && is_even(a_first, b_last, rows);
 }
 
-/* Appends what a stretch sees as a piece. */
+/* Appends the keys that a stretch of rows sees as a piece. */
 static void add_piece(struct visible_pieces *out, int64_t first_row, const struct stretch *s)
 {
     bool end_moves = s->last.end > s->first.end, begin_moves = s->last.begin > s->first.begin;
@@ -227,9 +228,9 @@ static void collect(struct sight *s, struct stretch next)
     *open = next;
 }
 
-/* Collects the pieces of rows row .. row + rows - 1. The positions of the rows have one stride, so a bound of the
- * keys that they attend to moves by at most one key from row to row. If the bounds move evenly from the first row to
- * the last, the rows in between follow; else each half is collected by itself. */
+/* Collects the pieces of rows row .. row + rows - 1. The positions of the rows have one stride, so the bounds of the
+ * keys that they see move by at most one key from row to row. If the bounds move evenly from the first row to the last,
+ * those of the rows in between follow; otherwise each half is collected by itself. */
 static void collect_rows(struct sight *s, int64_t row, int64_t rows)
 {
     struct stretch next = {row, rows, range_of(s, row), range_of(s, row + rows - 1)};
@@ -242,7 +243,7 @@ static void collect_rows(struct sight *s, int64_t row, int64_t rows)
     collect_rows(s, row + rows / 2, rows - rows / 2);
 }
 
-/* Collects the rows from..to of the op's queries that lie in one document. */
+/* Collects the rows [from, to) of the op's queries, which lie in one document. */
 static void collect_document(struct sight *s, int64_t from, int64_t to)
 {
     while (from < to) {
@@ -257,7 +258,7 @@ static void collect_document(struct sight *s, int64_t from, int64_t to)
     s->open.rows = 0;
 }
 
-/* list: the documents of the sequence; NULL: it is one document. */
+/* Fills the pieces. list: the documents of the sequence; NULL: it is one document. */
 static void fill_pieces(const struct ir *ir, const struct work *work, uint32_t rank,
                         const struct document_list *list, struct visible_pieces *pieces)
 {

@@ -25,7 +25,7 @@ uint32_t ir_context_of(const struct ir *ir, uint32_t rank);
 uint32_t ir_place_of(const struct ir *ir, uint32_t rank);
 uint32_t ir_places(const struct ir *ir);
 
-/* Returns the number in the batch of a rank's n-th sequence. */
+/* Returns the number, in the batch, of a rank's n-th sequence. */
 uint32_t ir_sequence_of(const struct ir *ir, uint32_t rank, int64_t n);
 
 /* True if a shape's visible pairs depend on the rank. */
@@ -35,13 +35,13 @@ static inline bool work_has_documents(const struct work *work)
            work->attention.mask == MASK_DOCUMENTS;
 }
 
-/* Returns why the schedule can have no op with mask DOCUMENTS, in words that continue "which"; NULL: it can. */
+/* Returns why the schedule can have no op with mask DOCUMENTS, in words that may follow "which"; NULL: it can. */
 const char *visible_unfit(const struct ir *ir);
-/* Returns why the parameters of an op with mask DOCUMENTS do not fit the schedule, in words that continue "and"; NULL
- * if they fit. visible_unfit() must have accepted the schedule. */
+/* Returns why the parameters of an op with mask DOCUMENTS do not fit the schedule, in words that may follow "and";
+ * NULL: they fit. visible_unfit() must have accepted the schedule. */
 const char *visible_unfit_work(const struct ir *ir, const struct work *work);
 
-/* Grows; all-zero is empty, and visible_release() frees it. */
+/* A list of pieces that grows; all-zero is empty, and visible_release() frees it. */
 struct visible_pieces {
     struct attention_piece *piece; /* in ascending order of rows; no row is in two pieces */
     uint32_t count;
@@ -52,7 +52,7 @@ struct visible_pieces {
  * mask must be DOCUMENTS, and the schedule must have passed the verifier's rule `documents`. */
 void visible_pieces(const struct ir *ir, const struct work *work, uint32_t rank,
                     struct visible_pieces *pieces);
-/* As visible_pieces(), as if the sequence were one document. */
+/* Does what visible_pieces() does, as if the sequence were one document. */
 void visible_pieces_whole(const struct ir *ir, const struct work *work, uint32_t rank,
                           struct visible_pieces *pieces);
 void visible_release(struct visible_pieces *pieces);

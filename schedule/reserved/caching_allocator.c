@@ -54,11 +54,11 @@ static void drop_row(struct caching_allocator *a, uint32_t row)
     a->spare = row + 1;
 }
 
-/* ---- free blocks, by falling size, then falling address ---- */
+/* ---- free blocks, by falling size, then by falling address ---- */
 
-/* Returns the number of a pool's free blocks that stand before (size, address). They stand in falling order because, in
- * steps with many units, the many free blocks are the largest: in rising order each small one that comes or goes would
- * move them all. */
+/* Returns the number of a pool's free blocks that come before (size, address). They are in falling order because, in
+ * steps with many units, most free blocks are large: in rising order each small block that is added or removed would
+ * move all of them. */
 static uint32_t place(const struct caching_allocator *a, const struct caching_free *list,
                       uint64_t size, uint64_t address)
 {
@@ -101,11 +101,12 @@ static void remove_free(struct caching_allocator *a, uint32_t row)
     remove_at(list, at);
 }
 
-/* Takes the first of the smallest free blocks that are large enough; NONE: there are none. */
+/* Removes and returns the first of the smallest free blocks that are large enough; NONE: there is none. */
 static uint32_t take_free(struct caching_allocator *a, int pool, uint64_t rounded)
 {
     struct caching_free *list = &a->free[pool];
-    uint32_t enough = place(a, list, rounded - 1, UINT64_MAX); /* blocks that are large enough */
+    /* number of blocks that are large enough */
+    uint32_t enough = place(a, list, rounded - 1, UINT64_MAX);
     if (enough == 0)
         return NONE;
     uint32_t row = list->row[enough - 1];
@@ -113,7 +114,7 @@ static uint32_t take_free(struct caching_allocator *a, int pool, uint64_t rounde
     return row;
 }
 
-/* Gives back every segment of which nothing is in use. */
+/* Returns to the device every segment of which no block is in use. */
 static void release_cached(struct caching_allocator *a)
 {
     for (int pool = 0; pool < CACHING_POOL_COUNT; pool++) {
@@ -122,7 +123,7 @@ static void release_cached(struct caching_allocator *a)
         for (uint32_t i = 0; i < list->count; i++) {
             uint32_t row = list->row[i];
             const struct caching_block *b = &a->block[row];
-            if (b->before != NONE || b->after != NONE) { /* a part of a segment */
+            if (b->before != NONE || b->after != NONE) { /* the block is only a part of a segment */
                 list->row[kept++] = row;
                 continue;
             }
@@ -154,13 +155,13 @@ static bool is_small(int pool)
     return pool % 2 == 0;
 }
 
-/* True if more bytes would exceed the device. */
+/* True if `bytes` more would exceed the device's limit. */
 static bool lacks_room(const struct caching_allocator *a, uint64_t bytes)
 {
     return a->limit > 0 && a->reserved + bytes > a->limit;
 }
 
-/* Adds bytes of the device to what is reserved, and notes the first time that they exceed it. */
+/* Adds bytes to the reserved memory, and records the first time that it exceeds the limit. */
 static void reserve(struct caching_allocator *a, uint64_t bytes)
 {
     if (lacks_room(a, bytes) && !a->exceeded) {
@@ -170,7 +171,8 @@ static void reserve(struct caching_allocator *a, uint64_t bytes)
     a->reserved += bytes;
 }
 
-/* Adds a block of a pool between two neighbours in its segment, either of which may be NONE; it is in no list. */
+/* Adds a block of a pool between two neighbours in its segment, either of which may be NONE. The block is in no list
+ * yet. */
 static uint32_t add_block(struct caching_allocator *a, int pool, uint64_t address, uint64_t size,
                           uint32_t before, uint32_t after)
 {
@@ -206,7 +208,7 @@ static uint64_t page_of(int pool)
     return is_small(pool) ? SMALL_BUFFER : LARGE_BUFFER;
 }
 
-/* Cuts what is beyond `size` off a block, and returns the rest: a block in no list. */
+/* Cuts a block off after `size` bytes and returns the rest, as a block that is in no list. */
 static uint32_t cut(struct caching_allocator *a, uint32_t row, uint64_t size)
 {
     struct caching_block b = a->block[row];
@@ -217,8 +219,8 @@ static uint32_t cut(struct caching_allocator *a, uint32_t row, uint64_t size)
     return rest;
 }
 
-/* Gives back the pages that lie wholly in a free block. What is before and after them stays free, in two blocks that
- * are no longer neighbours. */
+/* Returns to the device the pages that lie completely inside a free block. The bytes before and after them stay free,
+ * as two blocks that are no longer neighbours. */
 static void give_back_pages(struct caching_allocator *a, uint32_t row)
 {
     struct caching_block b = a->block[row];
@@ -253,7 +255,7 @@ static void give_back_all_pages(struct caching_allocator *a)
             give_back_pages(a, row);
 }
 
-/* Returns a block of at least `rounded` bytes, in no list, at the end of the segment that grows. */
+/* Returns a block of at least `rounded` bytes, which is in no list, at the end of the growing segment. */
 static uint32_t grow_segment(struct caching_allocator *a, int pool, uint64_t rounded)
 {
     for (bool tried = false;; tried = true) {
@@ -277,7 +279,7 @@ static uint32_t grow_segment(struct caching_allocator *a, int pool, uint64_t rou
     }
 }
 
-/* Cuts what is beyond `rounded` off a block, where the rest is worth keeping. */
+/* Cuts a block off after `rounded` bytes if the rest is worth keeping. */
 static void split(struct caching_allocator *a, uint32_t row, uint64_t rounded)
 {
     uint64_t rest = a->block[row].size - rounded;
@@ -307,7 +309,7 @@ uint32_t caching_alloc_on(struct caching_allocator *a, enum caching_stream strea
     return row;
 }
 
-/* Makes one block of two neighbours, `low` before `high`, neither in a list. */
+/* Merges two neighbouring blocks, `low` before `high`, neither of which is in a list. */
 static void merge(struct caching_allocator *a, uint32_t low, uint32_t high)
 {
     struct caching_block *b = &a->block[low], *c = &a->block[high];

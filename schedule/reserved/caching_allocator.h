@@ -1,4 +1,4 @@
-/* schedule/reserved/caching_allocator.h: what a caching allocator holds of a device while tensors come and go.
+/* schedule/reserved/caching_allocator.h: the memory that a caching allocator holds while tensors are allocated and freed.
  *
  * A model of PyTorch's CUDA allocator (c10/cuda/CUDACachingAllocator.cpp, torch 2.1 to 2.5; Z. DeVito, "A guide to
  * PyTorch's CUDA Caching Allocator"). With default settings sizes are rounded to 512 bytes; up to 1 MiB they are cut
@@ -26,13 +26,13 @@
 
 enum caching_stream { CACHING_COMPUTE, CACHING_GATHER, CACHING_STREAM_COUNT };
 
-/* A stream's small pool has the number 2 x stream, and its large pool the next one. */
+/* The small pool of a stream has the number 2 x stream, and its large pool the next number. */
 enum { CACHING_POOL_COUNT = 2 * CACHING_STREAM_COUNT };
 
 struct caching_block {
     uint64_t address, size; /* size 0: the row holds no block */
     uint32_t before, after; /* neighbours in its segment */
-    uint32_t owner;         /* the caller's, of a block in use; 0 until it is set */
+    uint32_t owner;         /* for a block in use, a number of the caller's; 0 until it is set */
     uint8_t pool;
     bool used;
 };
@@ -45,7 +45,7 @@ struct caching_allocator {
     uint32_t count, spare; /* spare: 1 + first row without a block, chained by after */
     size_t capacity;
     struct caching_free {
-        uint32_t *row; /* of the pool's free blocks, by falling size, then falling address */
+        uint32_t *row; /* the pool's free blocks, by falling size, then by falling address */
         uint32_t count;
         size_t capacity;
     } free[CACHING_POOL_COUNT];
@@ -53,11 +53,12 @@ struct caching_allocator {
     /* With expandable: 1 + the last block of each pool's segment that grows; 0: the pool has none. */
     uint32_t end[CACHING_POOL_COUNT];
 
-    uint64_t reserved, used;           /* of all segments; of all blocks in use */
-    uint64_t reserved_peak, used_peak; /* most of each */
+    uint64_t reserved, used;           /* bytes of all segments; of all blocks in use */
+    uint64_t reserved_peak, used_peak; /* the largest value that each has had */
     uint64_t released;                 /* bytes given back under pressure */
     bool exceeded;                     /* a segment was needed that the limit does not allow */
-    uint64_t exceeded_at;              /* reserved and new segment when that happened first */
+    /* the reserved bytes, that segment included, when this happened first */
+    uint64_t exceeded_at;
 };
 
 void caching_release(struct caching_allocator *allocator);
@@ -66,12 +67,12 @@ void caching_release(struct caching_allocator *allocator);
  * limit sets `exceeded` and is made nevertheless, so that the peak says how much memory is needed. */
 uint32_t caching_alloc_on(struct caching_allocator *allocator, enum caching_stream stream,
                           uint64_t bytes);
-/* The same on the stream of computation. */
+/* Does what caching_alloc_on() does, on the stream of computation. */
 uint32_t caching_alloc(struct caching_allocator *allocator, uint64_t bytes);
 void caching_free(struct caching_allocator *allocator, uint32_t block);
 
-/* Return how much memory an allocation of `bytes` takes: caching_round() the rounded size of its block, the other
- * function the size of the segment that is made for it when no free block fits. */
+/* caching_round() returns the size of the block for an allocation of `bytes` (rounded); caching_segment_bytes() returns
+ * the size of the segment that is made for it if no free block is large enough. */
 uint64_t caching_round(uint64_t bytes);
 uint64_t caching_segment_bytes(uint64_t rounded);
 

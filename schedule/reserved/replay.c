@@ -8,12 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A role's buffers in the order of their first ops. */
+/* The buffers of a role in the order of their first ops. */
 struct coming {
     const struct ir *ir;
     const struct role *role;
-    uint32_t begin, end; /* its buffers lie among these */
-    uint32_t *first;     /* per buffer: the first op that touches it; IR_NONE */
+    uint32_t begin, end; /* the role's buffers lie in this range */
+    uint32_t *first;     /* [buffers] the first op that touches each; IR_NONE: none */
     uint32_t *buffer,
         *op; /* those that do not stay throughout, and their first ops, in their order */
     uint32_t count;
@@ -53,7 +53,7 @@ static void find_coming(struct coming *c)
     }
 }
 
-/* Returns the op after whose issue a buffer gives its memory back; `first` is the op that it comes with. */
+/* Returns the op after whose issue a buffer is freed. first: the op with which it is allocated. */
 static uint32_t last_of(const struct coming *c, uint32_t buffer, uint32_t first)
 {
     const op_id *set = ir_free_set(c->ir, buffer);
@@ -64,8 +64,8 @@ static uint32_t last_of(const struct coming *c, uint32_t buffer, uint32_t first)
     return last;
 }
 
-/* Adds the persistent buffers that some op touches. If the whole list repeats a buffer's layer in copies that the
- * short list leaves out, the buffers of these copies are added too, layer by layer. */
+/* Adds the persistent buffers that some op touches. If the whole list has copies of a buffer's layer that the short
+ * list leaves out, the buffers of these copies are added too, layer by layer. */
 static void add_held(struct replay *r, const struct coming *c)
 {
     for (uint32_t b = c->begin, end; b < c->end; b = end) {
@@ -99,7 +99,8 @@ void replay_init(struct replay *r, const struct ir *ir, const struct role *role)
     r->row = heap_alloc(held + rows + 1, sizeof *r->row);
     add_held(r, &c);
     for (uint32_t i = 0; i < rows; i++) {
-        if (row[i].copy > 2) { /* from the second copy on, ops follow each other at one distance */
+        /* from the second copy on, an op follows its previous copy at a constant distance */
+        if (row[i].copy > 2) {
             const struct replay_stay *b = &r->row[r->count - row[i].back], *a = b - row[i].back;
             r->row[r->count++] = (struct replay_stay){b->buffer, 2 * b->first - a->first,
                                                       2 * b->last - a->last, b->gathered};
@@ -125,7 +126,7 @@ void replay_release(struct replay *r)
     *r = (struct replay){0};
 }
 
-/* The copies of a run's iteration, `ops` ops each. `end` is the end of all iterations of the run. */
+/* The copies of an iteration of a run; each has `ops` ops. end: the end of all iterations of the run. */
 struct copies {
     uint32_t begin, ops, count, end;
 };
@@ -139,22 +140,23 @@ struct replay_pass {
     struct caching_allocator *a;
     bool gathers_apart;
     uint32_t *dying, *next, *block;
-    uint32_t run; /* of the short list; its copies, and those of later runs, are still ahead */
+    uint32_t run; /* number of the run of the short list whose copies come next */
     struct copies copies;
-    uint32_t boundary;      /* the op with which the next copy begins; IR_NONE: there is none */
-    uint64_t state[STATES]; /* at the last boundaries of this run, by number modulo STATES */
+    uint32_t boundary; /* the op with which the next copy begins; IR_NONE: there is none */
+    /* the states at the last boundaries of this run; boundary n is at n modulo STATES */
+    uint64_t state[STATES];
 };
 
 /* ---- iterations that repeat ---- */
 
-/* Returns the op after which a block in use is given back. IR_NONE: it stays. */
+/* Returns the op after which a block in use is freed; IR_NONE: it is not freed. */
 static uint32_t last_of_block(const struct replay_pass *pass, const struct caching_block *b)
 {
     return b->owner > 0 ? pass->r->row[b->owner - 1].last : IR_NONE;
 }
 
-/* Hashes what the allocator will do from op `op` on: its blocks, and when those in use are given back, relative to the
- * op if that is before `end`. */
+/* Returns a hash of everything that decides what the allocator does from op `op` on: its blocks, and the ops after
+ * which those in use are freed, relative to `op` if they are before `end`. */
 static uint64_t state_at(const struct replay_pass *pass, uint32_t op, uint32_t end)
 {
     const struct caching_allocator *a = pass->a;
@@ -170,13 +172,13 @@ static uint64_t state_at(const struct replay_pass *pass, uint32_t op, uint32_t e
                          (uint64_t)(b->after != IR_NONE) << 2 | (uint64_t)(last < end) << 3 |
                          (uint64_t)b->pool << 4;
         uint64_t goes = b->used && last < end ? last - op : last;
-        if (b->size > 0) /* rows of blocks are in no order */
+        if (b->size > 0) /* the order of the blocks' rows must not matter */
             state += hash_word(hash_word(hash_word(goes << 8 | flags, b->address), b->size), 1);
     }
     return state;
 }
 
-/* Moves the dates at which blocks are given back, if they are before `end`, by a number of ops. */
+/* Adds a number of ops to the op after which each block is freed, if that is before `end`. */
 static void move_dates(struct replay_pass *pass, uint32_t op, uint32_t end, uint32_t ops)
 {
     for (int moves = 0; moves < 2; moves++)
@@ -185,7 +187,7 @@ static void move_dates(struct replay_pass *pass, uint32_t op, uint32_t end, uint
             uint32_t last = b->used ? last_of_block(pass, b) : IR_NONE;
             if (last < op || last >= end)
                 continue;
-            if (moves == 0) { /* all that are given back then move */
+            if (moves == 0) { /* collects the blocks that are freed at that op, to move them */
                 pass->dying[last] = 0;
                 continue;
             }
@@ -194,7 +196,7 @@ static void move_dates(struct replay_pass *pass, uint32_t op, uint32_t end, uint
         }
 }
 
-/* Goes to the first run of the role from number `run` on. */
+/* Sets the next boundary to the first copy of the first run of the role from number `run` on. */
 static void go_to_run(struct replay_pass *pass, uint32_t run)
 {
     const struct repeats *repeats = &pass->r->ir->repeats;
@@ -211,10 +213,10 @@ static void go_to_run(struct replay_pass *pass, uint32_t run)
     pass->boundary = pass->copies.begin;
 }
 
-/* Called at a boundary. Copies have the same buffers, and each copy's come and go `ops` later than those of the copy
- * before, except buffers that other runs give back, of which each copy leaves one more. So where the allocator is in
- * the state of an earlier boundary, the copies since then repeat to the end. Returns the op that comes next, after
- * those that repeat. */
+/* Skips copies that only repeat. It is called at a boundary. Copies have the same buffers, and those of each copy are
+ * allocated and freed `ops` ops later than those of the previous copy, except buffers that other runs free, of which
+ * each copy leaves one more. So if the allocator is in the state of an earlier boundary, the copies since then repeat
+ * to the end. Returns the next op, after those that repeat. */
 static uint32_t leave_out(struct replay_pass *pass, uint32_t op)
 {
     const struct copies *run = &pass->copies;

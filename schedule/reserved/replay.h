@@ -15,9 +15,10 @@ struct replay {
     uint32_t role, begin; /* begin: the role's first op */
     uint32_t ops, count;
     struct replay_stay {
-        uint32_t buffer, first, last; /* last: IR_NONE if the buffer stays */
-        bool gathered;                /* parameters, written by the all-gather that it comes with */
-    } * row;                          /* in the order in which buffers come */
+        uint32_t buffer, first, last; /* last IR_NONE: the buffer is not freed */
+        /* the buffer holds parameters that the all-gather writes with which it is allocated */
+        bool gathered;
+    } * row; /* in the order of allocation */
 };
 
 void replay_init(struct replay *replay, const struct ir *ir, const struct role *role);

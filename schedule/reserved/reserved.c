@@ -20,13 +20,18 @@
 #define CONNECTION_RECEIVE (10 * MIB)
 #define CONNECTION_SEND (2 * MIB)
 enum {
-    CHANNELS_FABRIC = 24,      /* of a communicator inside one fabric */
-    CONNECTIONS_RING = 1,      /* per channel: all-gather, reduce-scatter, broadcast */
-    CONNECTIONS_RING_TREE = 3, /* and the tree of an all-reduce: up and down */
-    PEER_CHANNELS_FABRIC = 8,  /* send/receive channels per peer, a communicator inside a fabric */
-    PEER_CHANNELS_NETWORK = 2, /* the same of one that spans nodes */
+    CHANNELS_FABRIC = 24, /* for a communicator inside one fabric */
+    /* connections per channel for all-gather, reduce-scatter and broadcast */
+    CONNECTIONS_RING = 1,
+    /* connections per channel if there are all-reduces, whose tree goes up and down */
+    CONNECTIONS_RING_TREE = 3,
+    /* channels per peer for send and receive, in a communicator inside a fabric */
+    PEER_CHANNELS_FABRIC = 8,
+    /* channels per peer for send and receive, in a communicator that spans nodes */
+    PEER_CHANNELS_NETWORK = 2,
 };
-#define NETWORK_SHARED (64 * MIB) /* send and receive buffers for all peers beyond the fabric */
+/* one set of send and receive buffers for all peers outside the fabric */
+#define NETWORK_SHARED (64 * MIB)
 #define CUBLAS_WORKSPACE (8 * MIB + 128 * 1024)
 #define CUBLAS_WORKSPACE_90 (32 * MIB)
 #define CUBLAS_LT_WORKSPACE MIB
@@ -109,7 +114,7 @@ const char *reserved_part_label(enum reserved_part part)
 
 /* ---- NCCL ---- */
 
-/* How the ops of a role use a group. */
+/* The ways in which the ops of a role use a group. */
 enum use { USE_RING = 1, USE_TREE = 2, USE_PEERS = 4 };
 
 static const uint8_t use_of[WORK_KIND_COUNT] = {
@@ -136,7 +141,7 @@ static uint64_t peer_bytes(bool spans, uint64_t near_peers)
            (spans ? NETWORK_SHARED : 0);
 }
 
-/* Counts the peers of a rank in its group that are in its fabric; *spans: there are others. */
+/* Counts the peers of a rank in its group that are in its fabric; *spans: the group has other peers too. */
 static void count_peers(const struct ir *ir, const struct cluster *cluster,
                         const struct group *group, uint32_t rank, uint64_t *near_peers, bool *spans)
 {
@@ -170,10 +175,10 @@ static uint64_t nccl_bytes(const struct ir *ir, const struct cluster *cluster,
     for (uint32_t op = role->op_begin; op < role->op_begin + role->op_count; op++) {
         uint8_t what = use_of[ir->op.kind[op]];
         bool norm = ir->op.kind[op] == WORK_ALL_REDUCE && ir->op.region[op] == REGION_OPTIMIZER;
-        if (what != 0 && !norm) /* which has the communicator of all ranks */
+        if (what != 0 && !norm) /* the group of the norm has the communicator of all ranks */
             use[work_group(ir_work(ir, op))] |= what;
     }
-    /* all ranks, for the loss and the norm of the gradients */
+    /* the communicator of all ranks, for the loss and the norm of the gradients */
     uint64_t bytes = ring_bytes(
         cluster, ranks > (uint64_t)cluster->gpus_per_node * (uint64_t)cluster->domain_nodes, true);
     *communicators = 1;
@@ -254,7 +259,7 @@ static uint64_t pinned_bytes(const struct ir *ir, const struct replay *replay)
     return total;
 }
 
-/* Returns the bytes that a share of the device leaves to the allocator, at least 1: 0 would stand for no limit. */
+/* Returns the bytes of the device that are left for the allocator. At least 1, since 0 would stand for no limit. */
 static uint64_t limit_of(uint64_t available, uint64_t outside)
 {
     return available > outside ? available - outside : 1;
@@ -290,7 +295,8 @@ static void of_role(struct reserved *out, const struct ir *ir, const struct clus
     out->total = outside + a.reserved_peak;
     out->fits = !a.exceeded;
 
-    /* the cache grows into the memory there is: whether less would do is found on a smaller device */
+    /* The cache grows into all memory that there is. Whether less memory would do is found by a second run with a
+     * smaller limit. */
     uint64_t less = bounded ? (uint64_t)((1 - RESERVED_ERROR) * (double)out->available) : 0;
     if (bounded && out->fits && out->total > less) {
         struct caching_allocator b = {.limit = limit_of(less, outside),

@@ -25,11 +25,12 @@
 enum reserved_part {
     RESERVED_CONTEXT,    /* the process' CUDA context and loaded libraries: device.context_bytes */
     RESERVED_NCCL,       /* buffers of communicators, outside the allocator */
-    RESERVED_WORKSPACES, /* of cuBLAS, inside the allocator */
+    RESERVED_WORKSPACES, /* workspaces of cuBLAS, inside the allocator */
     RESERVED_BUCKETS, /* gradient buckets that a framework holds throughout, inside the allocator */
-    RESERVED_TABLES,  /* of positions, that a framework holds throughout */
-    RESERVED_TENSORS, /* the most that lived at once, each rounded up */
-    RESERVED_CACHE,   /* what the allocator held at most beside the tensors: fragmentation */
+    RESERVED_TABLES,  /* tables of positions that a framework holds throughout */
+    RESERVED_TENSORS, /* the most bytes of tensors that lived at once, each rounded up */
+    /* the most bytes that the allocator held in addition to tensors: fragmentation */
+    RESERVED_CACHE,
     RESERVED_PART_COUNT
 };
 
@@ -39,10 +40,11 @@ enum reserved_part {
 
 struct reserved {
     uint64_t bytes[RESERVED_PART_COUNT];
-    uint64_t total;     /* of all parts */
-    uint64_t available; /* device memory less what the driver keeps; UINT64_MAX: infinite */
-    bool fits;          /* no segment was refused; freed ones are given back before one is */
-    bool tight;         /* it fits, and would not on a device with RESERVED_ERROR less */
+    uint64_t total;     /* bytes of all parts */
+    uint64_t available; /* device memory without what the driver keeps; UINT64_MAX: infinite */
+    /* no segment was refused; before one is refused, free segments are given back */
+    bool fits;
+    bool tight; /* it fits, and would not fit on a device with RESERVED_ERROR less memory */
     uint32_t communicators;
     uint64_t pinned; /* host memory of a rank: PyTorch rounds pinned blocks up to powers of two and
                         keeps freed blocks for later ones of the same size */
@@ -54,7 +56,7 @@ struct reserved_held {
     bool expandable;    /* expandable_segments:True */
     bool gathers_apart; /* gathered parameters are allocated on a stream of their own */
     uint64_t buckets;
-    uint64_t table[STEP_ROTARY_TABLES]; /* a block each */
+    uint64_t table[STEP_ROTARY_TABLES]; /* each has a block of its own */
 };
 
 /* Computes the reserved memory of the role that needs most; `fits`, `tight` and `pinned` consider all roles. The

@@ -1,4 +1,4 @@
-/* step_build(): streams and inputs, emission, passes. */
+/* Builds a schedule: streams and inputs, emission, passes. */
 #include "schedule/step/build.h"
 #include "schedule/activations/passes.h"
 #include "schedule/attention/fpdt.h"
@@ -44,7 +44,8 @@ static void make_inputs(struct emit *e)
     bool all = pipeline_of(c)->multiplexed, first = all || e->stage == pipeline_stage(c, 0);
     bool last = all || e->stage == pipeline_stage(c, pipeline_chunks(c) - 1);
     uint16_t tensor = c->row_ranks > 1 ? e->tensor.group : IR_NONE16;
-    int64_t places = n; /* of one sequence, or of all where each is cut in its own way */
+    /* the rows of one sequence; or of all, if documents decide how each sequence is cut */
+    int64_t places = n;
     if (c->ring_layout == RING_ZIGZAG_DOCUMENTS)
         places = local;
     if (first)
@@ -98,7 +99,7 @@ static void make_streams(struct emit *e)
         e->stream.second = ir_add_stream(e->ir, "compute.second", STREAM_COMPUTE);
 }
 
-/* Returns the order of tokens that makes the mask of 2D attention even, or not, over the ranks. */
+/* Returns the order of tokens over ranks, which decides how evenly the mask of 2D attention is distributed. */
 static struct token_layout layout_of(const struct choices *c)
 {
     static const uint8_t kinds[RING_LAYOUT_COUNT] = {LAYOUT_ZIGZAG_2D, LAYOUT_CONTIGUOUS,
@@ -123,7 +124,7 @@ static struct token_layout layout_of(const struct choices *c)
     return (struct token_layout){kind, c->cp, c->hp * c->row_ranks, 1, c->seq, 0, NULL};
 }
 
-/* An upper bound of the ops that emission and passes make, per layer and micro-batch. */
+/* Upper limits of the number of ops that emission and passes make, per layer and micro-batch. */
 enum {
     OPS_PER_LAYER_MAX = 160,
     OPS_PER_CHUNK_MAX = 20,
@@ -168,7 +169,7 @@ double step_attention_slowdown(const struct choices *c)
     return c->attention_dropout ? STEP_DROPOUT_SLOWDOWN : 1;
 }
 
-/* Returns what one tensor rank sees of the model; *share has room for it. */
+/* Returns the share of the model that one tensor rank has; *share has room for it. */
 static const struct transformer *of_tensor_rank(const struct choices *c, struct transformer *share)
 {
     if (c->tp == 1)
@@ -203,12 +204,13 @@ void step_rotary_tables(const struct choices *c, uint64_t block[STEP_ROTARY_TABL
     block[1] = block[2] = numbers * dtype_bytes(c->dtype);
 }
 
-/* Returns the model of a part: one layer; for the operator, nothing between the projection and the exchange. */
+/* Returns the model that a scope needs: one layer, or, for the operator, nothing between the projection and the
+ * exchange. */
 static struct transformer part_model(const struct transformer *model, enum scope scope)
 {
     struct transformer bare = *model;
     bare.layers = 1;
-    bare.dense_layers = bare.experts_every = 0; /* the layer has experts, if any has */
+    bare.dense_layers = bare.experts_every = 0; /* the one layer has experts if any layer has */
     if (scope == SCOPE_LAYER)
         return bare;
     bare.positions = POSITIONS_NONE;
@@ -216,7 +218,7 @@ static struct transformer part_model(const struct transformer *model, enum scope
     return bare;
 }
 
-/* Emits one role, what a stage's ranks do or all ranks, and runs the passes on it. */
+/* Emits one role (a stage's ranks, or all ranks), and runs the passes on it. */
 static bool emit_and_rewrite(struct emit *e, struct ir *out, struct offsets_figures *figures)
 {
     const struct choices *c = e->choices;
@@ -251,7 +253,7 @@ static bool emit_and_rewrite(struct emit *e, struct ir *out, struct offsets_figu
     return stands;
 }
 
-/* Returns what the scope leaves of the choices; *bare has what it leaves of the model. */
+/* Returns the choices that a scope needs; *bare is the model that it needs. */
 static struct choices in_scope(const struct choices *choices, struct transformer *bare)
 {
     struct choices c = *choices;
@@ -264,7 +266,7 @@ static struct choices in_scope(const struct choices *choices, struct transformer
     *bare = part_model(c.model, (enum scope)c.scope);
     c.model = bare;
     c.accumulation = 1;
-    c.dp *= c.pp; /* every stage has layers, and so the operator */
+    c.dp *= c.pp; /* every stage has layers, and so runs the operator */
     c.global_batch *= c.pp;
     c.pp = c.virtual_stages = c.subsequences = 1;
     c.pipeline = CHOICE_PIPELINE_NONE;
@@ -282,7 +284,7 @@ static const struct sequence_documents *sequence_documents(struct emit *e)
     return row;
 }
 
-/* Builds the finished schedule. c: its model is what one tensor rank holds; whole: the whole model. repeats: what a
+/* Builds the finished schedule. c: its model is the share of one tensor rank; whole: the whole model. repeats: what a
  * short list leaves out (all-zero: nothing). Returns false for a short list that does not represent the whole list. */
 static bool build(struct ir *out, const struct choices *c, const struct transformer *whole,
                   struct repeats repeats, unsigned planned)
@@ -377,7 +379,7 @@ int64_t step_layers_of_period(const struct choices *choices)
     if (transformer_windowed_layers(model) > 0 && model->window_from_layer > 0)
         return 0;
     if (model->experts > 0 && transformer_expert_layers(model) < model->layers)
-        return 0; /* layers of two kinds */
+        return 0; /* the model has layers of two kinds */
     return together % every == 0 ? together : every % together == 0 ? every : 0;
 }
 
@@ -399,7 +401,7 @@ static bool short_list_layers(struct choices *c, struct transformer *model, stru
     return true;
 }
 
-/* True if all micro-batches have the same documents, or none have any. */
+/* True if all micro-batches have the same documents, or no documents. */
 static bool units_are_alike(const struct choices *c)
 {
     for (uint32_t i = 0; c->documents != NULL && i < c->global_batch / c->dp; i++)
@@ -408,8 +410,8 @@ static bool units_are_alike(const struct choices *c)
     return true;
 }
 
-/* Shortens the step to 2 pp + length + 4 micro-batches: enough to fill and drain the pipeline, with `length` and a
- * few more between. Returns false if the step has no more than that, uses subsequences or virtual stages, or has
+/* Reduces the step to 2 pp + length + 4 micro-batches: enough to fill and drain the pipeline, with `length` and a few
+ * more between. Returns false if the step has no more than that, uses subsequences or virtual stages, or has
  * micro-batches with different documents. */
 static bool short_list_units(struct choices *c, struct repeats *r, uint32_t length)
 {

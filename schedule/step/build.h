@@ -12,8 +12,8 @@
 
 #include <stdint.h>
 
-/* Time of attention kernels with dropout relative to those without: they draw a random number per score, and keep no
- * mask. The factor is inferred from FPDT's measurements; docs/accuracy/fpdt.md. */
+/* Time of attention kernels with dropout relative to those without it: they draw a random number for each score, and
+ * store no mask. The factor is inferred from FPDT's measurements (docs/accuracy/fpdt.md). */
 #define STEP_DROPOUT_SLOWDOWN 1.15
 
 /* Returns the bytes of the gradient bucket that the profile's framework holds throughout the step in addition to the
@@ -37,13 +37,13 @@ void step_repeated_products(const struct choices *choices, double *layers, doubl
  * have 32 bits, or 65000 layers, since those of layers have 16. */
 enum status step_build(struct ir *ir, const struct choices *choices, struct diag *diag);
 
-/* Does the same as step_build(), but plans the arenas of some memories only, for a prediction that does not need
- * the others. Bit m of `memories` selects memory m. Buffers in other memories have no offset, and their arenas have 0
- * bytes. */
+/* Does the same as step_build(), but plans the arenas of some memories only, for a prediction that does not need the
+ * others. Bit m of `memories` selects memory m. Buffers in the other memories have no offset, and the arenas of these
+ * have 0 bytes. */
 enum status step_build_planned(struct ir *ir, const struct choices *choices, unsigned memories,
                                struct diag *diag);
 
-/* Returns an upper bound of the ops of each rank. */
+/* Returns an upper limit of the number of ops of each rank. */
 double step_ops_at_most(const struct choices *choices);
 
 /* Returns the number of layers after which the schedules of layers repeat: the layers of a bundle or the distance

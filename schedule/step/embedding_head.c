@@ -1,11 +1,11 @@
-/* Before and after the layers: embedding, head and loss, forward and backward. */
+/* The parts of a step before and after the layers: embedding, head and loss, forward and backward. */
 #include "schedule/step/embedding_head.h"
 #include "schedule/choices/pieces.h"
 #include "schedule/choices/profile.h"
 #include "schedule/emit/emit.h"
 #include "schedule/emit/tensor_parallel.h"
 
-/* Returns the group over which the table is cut, as a parameter of work; 0: it is whole. */
+/* Returns the group over which the vocabulary is divided, as a parameter of work; 0: it is not divided. */
 static int64_t part_of(const struct emit *e)
 {
     return e->tensor.size > 1 ? e->tensor.group + 1 : 0;
@@ -95,7 +95,7 @@ void embedding_backward(struct emit *e, buffer_id dx)
         table_backward(e, WEIGHT_POSITIONS, 0, view_rows(dx, i * n, n, h), own_positions(e, i), n);
 }
 
-/* Returns a new tensor [rows, vocabulary] for a piece of the loss, with as many rows as the piece has labels. */
+/* Returns a new tensor [rows, vocabulary], with one row for each label of a piece of the loss. */
 static struct view like_logits(struct emit *e, const char *stem, enum dtype dtype,
                                struct view labels)
 {
@@ -103,21 +103,21 @@ static struct view like_logits(struct emit *e, const char *stem, enum dtype dtyp
                        e->choices->model->vocab);
 }
 
-/* Returns `gradient` in the compute dtype. */
+/* Casts `gradient` to the compute dtype. */
 static struct view narrowed(struct emit *e, struct view gradient, struct view labels)
 {
     return emit_cast(e, gradient,
                      like_logits(e, "d_logits", (enum dtype)e->choices->dtype, labels));
 }
 
-/* Returns the number of tokens over which the loss is the mean. */
+/* Returns the number of tokens whose losses are averaged. */
 static int64_t counted_tokens(const struct emit *e)
 {
     return e->choices->global_batch * (e->choices->seq - 1);
 }
 
-/* Emits the loss of a piece of rows, which is added to that of earlier pieces. softmax, logarithm: what the kernel also
- * writes, if they are not empty. Returns the op. */
+/* Emits the loss of a piece of rows, and adds it to that of earlier pieces. softmax, logarithm: tensors that the kernel
+ * also writes, unless they are empty. Returns the op. */
 static op_id loss_forward(struct emit *e, struct view logits, struct view labels,
                           struct view softmax, struct view logarithm)
 {
@@ -145,14 +145,15 @@ static op_id loss_backward(struct emit *e, struct view from, struct view labels,
     return emit_op(e, e->stream.compute, &work, (struct view[]){from, labels}, 2, &to, 1);
 }
 
-/* Returns a gradient of the logits in the compute dtype. */
+/* Returns the gradient of the logits in the compute dtype. */
 static struct view narrow_gradient(struct emit *e, struct view gradient, struct view labels)
 {
     return dtype_of(e, gradient) == e->choices->dtype ? gradient : narrowed(e, gradient, labels);
 }
 
-/* Emits the loss of fp32 logits as Megatron-DeepSpeed's sequence-parallel cross entropy. The softmax, its logarithm,
- * the fp32 and the 16-bit logits are alive at once, 14 bytes per element, and the softmax becomes the gradient. */
+/* Emits the loss of fp32 logits as Megatron-DeepSpeed's sequence-parallel cross entropy does. The softmax, its
+ * logarithm, the fp32 and the 16-bit logits are alive at once, 14 bytes per element; the gradient is written over the
+ * softmax. */
 static struct view loss_by_softmax(struct emit *e, struct view logits, struct view labels)
 {
     struct view wide = emit_cast(e, logits, like_logits(e, "logits_wide", DTYPE_F32, labels));
@@ -164,10 +165,10 @@ static struct view loss_by_softmax(struct emit *e, struct view logits, struct vi
     return softmax;
 }
 
-/* Emits the loss of fp32 logits as PyTorch's cross_entropy. The forward saves the logarithm of the softmax only; our
- * kernel writes the softmax itself to that buffer. In the backward nll_loss_backward() fills a dense gradient of the
- * logarithm, and _log_softmax_backward_data() computes the gradient of the logits while both are alive, 12 bytes per
- * element; 14 if the caller holds the 16-bit logits (LOSS_HF). */
+/* Emits the loss of fp32 logits as PyTorch's cross_entropy does. The forward saves the logarithm of the softmax only;
+ * our kernel writes the softmax itself to that buffer. In the backward nll_loss_backward() fills a dense gradient of
+ * the logarithm, and _log_softmax_backward_data() computes the gradient of the logits while both are alive, 12 bytes
+ * per element; 14 if the caller holds the 16-bit logits (LOSS_HF). */
 static struct view loss_by_torch(struct emit *e, struct view logits, struct view labels)
 {
     struct view wide = emit_cast(e, logits, like_logits(e, "logits_wide", DTYPE_F32, labels));
@@ -191,7 +192,7 @@ static struct view loss_in_place(struct emit *e, struct view logits, struct view
     return logits;
 }
 
-/* Emits the same with a buffer of its own for the gradient: a compiled loss. */
+/* Emits a compiled loss: like loss_in_place(), but the gradient has a buffer of its own. */
 static struct view loss_apart(struct emit *e, struct view logits, struct view labels)
 {
     struct view to = like_logits(e, "d_logits", (enum dtype)e->choices->dtype, labels);
@@ -200,8 +201,8 @@ static struct view loss_apart(struct emit *e, struct view logits, struct view la
     return to;
 }
 
-/* Emits the loss of fp32 logits over which their gradient is written: Megatron-LM's, whose softmax takes the place of
- * the fp32 logits. The 16-bit logits live until the forward has read them, 6 bytes per element. */
+/* Emits Megatron-LM's loss: the softmax, and then the gradient, are written over fp32 logits. The 16-bit logits live
+ * until the forward has read them, 6 bytes per element. */
 static struct view loss_wide(struct emit *e, struct view logits, struct view labels)
 {
     return loss_in_place(e, emit_cast(e, logits, like_logits(e, "logits_wide", DTYPE_F32, labels)),
@@ -219,10 +220,10 @@ static struct view loss_of(struct emit *e, struct view logits, struct view label
     return narrow_gradient(e, losses[e->choices->loss](e, logits, labels), labels);
 }
 
-/* Does the same as loss_of(), where each tensor rank has a part of the vocabulary (Megatron's vocabulary-parallel
- * cross entropy): the statistics of all parts are gathered, and every rank has the whole loss and the gradient of its
- * own logits. The gradient is written over the logits (LOSS_TE), over fp32 logits (LOSS_MEGATRON: 6 bytes per element),
- * or to a buffer of its own: of 16 bits (LOSS_COMPILED: 4 bytes), or beside fp32 logits (10 bytes). */
+/* Does the same as loss_of(), if each tensor rank has a part of the vocabulary (Megatron's vocabulary-parallel cross
+ * entropy): the statistics of all parts are gathered, and every rank has the whole loss and the gradient of its own
+ * logits. The gradient is written over the logits (LOSS_TE), over fp32 logits (LOSS_MEGATRON: 6 bytes per element), or
+ * to a buffer of its own: in 16 bits (LOSS_COMPILED: 4 bytes), or next to fp32 logits (10 bytes). */
 static struct view vocab_parallel_loss(struct emit *e, struct view logits, struct view labels)
 {
     const struct choices *c = e->choices;
@@ -268,13 +269,13 @@ static struct view logits_of(struct emit *e, struct view x, struct view labels)
 }
 
 /* True if the loss saves only its input (FPDT_LogitsLoss): the forward of all pieces comes first, and the backward of
- * each piece computes its logits, and from them the softmax, again. */
+ * each piece computes its logits and its softmax again. */
 static bool goes_twice(const struct emit *e)
 {
     return e->choices->attention == CHOICE_ATTENTION_FPDT && e->choices->profile->loss_again;
 }
 
-/* Returns the logits of a piece in fp32, where such an implementation makes them so. */
+/* Returns the logits of a piece: cast to fp32 if the implementation of the loss does so. */
 static struct view widened_logits(struct emit *e, struct view x, struct view labels)
 {
     struct view logits = logits_of(e, x, labels);
@@ -291,7 +292,8 @@ static struct view loss_again(struct emit *e, struct view x, struct view labels)
     return narrow_gradient(e, logits, labels);
 }
 
-/* Emits a copy on the current stream: it starts when that has done what it has, and the host waits. */
+/* Emits a copy on the current stream, which starts after all earlier work of that stream; the host waits for its
+ * end. */
 static void copy_blocking(struct emit *e, enum work_kind kind, struct view from, struct view to)
 {
     op_id last = e->last_compute;
@@ -324,10 +326,10 @@ static struct view loss_piece(struct emit *e, struct view x, struct view labels)
 struct loss_rows {
     struct piece piece;
     struct view x, labels;
-    struct view all_labels; /* of all rows */
+    struct view all_labels; /* the labels of all rows */
 };
 
-/* Fills piece i of the rows of x; false: there are no rows left (of a short subsequence). */
+/* Fills *rows with piece i of the rows of x; returns false if there are no rows left (in a short subsequence). */
 static bool loss_rows(struct emit *e, buffer_id x, uint32_t i, struct loss_rows *rows)
 {
     rows->piece = emit_piece(e->unit.rows, e->choices->loss_chunks, i);

@@ -7,7 +7,7 @@
 
 #include "schedule/emit/emit.h"
 
-/* --- before and after the layers (schedule/step/embedding_head.c) --- */
+/* ---- before and after the layers (schedule/step/embedding_head.c) ---- */
 buffer_id embedding_forward(struct emit *e);
 void embedding_backward(struct emit *e, buffer_id dx);
 /* Emits final norm, head and loss, forward and backward, piece by piece; returns the gradient of x. */

@@ -84,7 +84,7 @@ static struct view combine(struct emit *e, const char *stem, struct view x, int6
     return all_to_all(e, stem, CATEGORY_ACTIVATION, sent, rows);
 }
 
-/* Emits the shared experts up to their second product. */
+/* Emits the shared experts up to the input of their second product. */
 static void shared_wide(struct emit *e, uint32_t layer, struct view x, int64_t rows,
                         struct expert_saved *saved)
 {

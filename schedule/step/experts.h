@@ -4,8 +4,8 @@
 
 #include "schedule/emit/emit.h"
 
-/* Emits the forward of rows x [rows, hidden] to y, which is empty where the backward computes again what it reads, and
- * fills *saved. */
+/* Emits the forward of rows x [rows, hidden] to y, and fills *saved. y is empty in a backward that computes again what
+ * it reads, and needs no result. */
 void experts_forward(struct emit *e, uint32_t layer, struct view x, struct view y, int64_t rows,
                      struct expert_saved *saved);
 /* Emits the gradient dx of x from that of y, and those of the weights. */

@@ -25,15 +25,16 @@ struct finish {
     struct first_uses *first_uses;
     struct waits *waits;
     struct free_sets free_sets;
-    uint32_t states_end;   /* the first new buffer that does not live throughout */
-    uint32_t *buffer;      /* old id -> new id, or IR_NONE */
-    uint32_t *op;          /* old id -> new id */
-    uint32_t *held;        /* old op id -> row of e->dependency, or IR_NONE */
-    uint32_t *held_next;   /* of such a row: another one of the same op */
-    uint32_t *next_number; /* per stem */
+    uint32_t states_end; /* the first new buffer that is not persistent */
+    uint32_t *buffer;    /* new id of each old buffer; IR_NONE: none */
+    uint32_t *op;        /* new id of each old op */
+    uint32_t *held;      /* for each old op, a row of e->dependency; IR_NONE: none */
+    /* for each row of e->dependency, another row of the same op; IR_NONE: none */
+    uint32_t *held_next;
+    uint32_t *next_number; /* [stems] the number of the next buffer */
 };
 
-/* Swaps the members of two irs that come before `buffer`. Those from `buffer` on finalize() writes anew. */
+/* Swaps the members of two irs that come before `buffer`; finalize() writes those from `buffer` on anew. */
 static void swap_tables(struct ir *a, struct ir *b)
 {
     struct ir was_a = *a;
@@ -42,7 +43,7 @@ static void swap_tables(struct ir *a, struct ir *b)
     memcpy(b, &was_a, size);
 }
 
-/* Returns the new row of a buffer, which the first call writes. */
+/* Returns the new row of a buffer; the first call for a buffer writes the row. */
 static inline uint32_t carry_buffer(struct finish *f, uint32_t from)
 {
     struct buffer_table *out = &f->out->buffer;
@@ -53,8 +54,8 @@ static inline uint32_t carry_buffer(struct finish *f, uint32_t from)
     return to;
 }
 
-/* Carries the columns of ops; carry_op() then sets those of operands and waits. Ops with consecutive ids, of which
- * there are many, go together. */
+/* Copies the columns of ops to their new rows; carry_op() then sets those of operands and waits. Ops with consecutive
+ * ids, which are many, are copied together. */
 static void carry_op_columns(struct finish *f, const struct op_list *list)
 {
     struct op_table *out = &f->out->op;
@@ -68,7 +69,7 @@ static void carry_op_columns(struct finish *f, const struct op_list *list)
 
 /* ---- operands and waits ---- */
 
-/* Returns the operand with its new id, and fills in what it touches. */
+/* Returns the operand with its new id, and fills *touch with the elements that it touches. */
 static inline uint32_t carry_operand(struct finish *f, uint32_t operand, struct touch *touch)
 {
     if (!(operand & IR_RANGE)) {
@@ -96,7 +97,7 @@ static void carry_waits(struct finish *f, uint32_t row)
         out->wait[out->wait_count++] = kept[i];
 }
 
-/* Carries the operands and waits of op i, whose columns are there already. */
+/* Sets the operands and waits of op i, whose other columns are set already. */
 static void carry_op(struct finish *f, uint32_t i)
 {
     const struct op_table *in = &f->in->op;
@@ -133,7 +134,7 @@ static void carry_op(struct finish *f, uint32_t i)
     waits_note(f->waits, touch, operands, stream, row);
 }
 
-/* Adds ops to the free sets of buffers that an implementation holds longer than their last use. */
+/* Adds ops to the free sets of buffers that an implementation holds after their last use. */
 static void add_holds(struct finish *f)
 {
     struct ir *out = f->out;
@@ -141,7 +142,7 @@ static void add_holds(struct finish *f)
         uint32_t buffer = f->buffer[f->e->extension[i].buffer.i],
                  until = f->op[f->e->extension[i].until.i];
         const op_id *set = ir_free_set(out, buffer);
-        op_id held[IR_STREAMS_MAX + 1]; /* the last of a stream, and of the host */
+        op_id held[IR_STREAMS_MAX + 1]; /* the last op of each stream, and of the host */
         uint16_t count = 0;
         assert(out->buffer.free_count[buffer] < ARRAY_LEN(held));
         for (uint32_t k = 0; k < out->buffer.free_count[buffer]; k++)
@@ -152,7 +153,7 @@ static void add_holds(struct finish *f)
     }
 }
 
-/* Returns the next number of each stem: buffers of the roles before have numbers already. */
+/* Returns the next number for each stem, after those of the buffers of earlier roles. */
 static uint32_t *next_numbers(const struct ir *out)
 {
     uint32_t *next = heap_zalloc(out->word_count, sizeof *next);
@@ -215,7 +216,8 @@ static void write_role(const struct emit *e, const struct op_list *list, struct 
     f.waits = waits_new(order, buffers);
     first_uses_begin(first_uses, order, buffers);
     free_sets_init(&f.free_sets, buffers);
-    /* States come first, in the order of their making. A part of the model (--scope) has only those that it uses. */
+    /* Persistent buffers come first, in the order in which they were made. A part of a step (--scope) has only those
+     * that it touches. */
     bool *touched = e->choices->scope != SCOPE_STEP ? touched_buffers(in, list) : NULL;
     for (uint32_t b = 0; b < in->buffer.count; b++)
         if (liveness_persistent(in, b) && (touched == NULL || touched[b]))
@@ -244,7 +246,7 @@ bool finalize_role(const struct emit *e, const struct op_list *list, struct ir *
     uint32_t first = out->op.count;
     swap_tables(e->ir, out);
     write_role(e, list, out, &order, &first_uses);
-    if (out->role_count > 0) { /* none when there is no op */
+    if (out->role_count > 0) { /* there is no role if there is no op */
         out->role[e->role].op_begin = first;
         out->role[e->role].op_count = list->count;
     }

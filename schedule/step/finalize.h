@@ -1,4 +1,4 @@
-/* schedule/step/finalize.h: the finished list of a role becomes rows of a schedule. */
+/* schedule/step/finalize.h: turns the finished list of a role into rows of a schedule. */
 #ifndef SCHEDULE_STEP_FINALIZE_H
 #define SCHEDULE_STEP_FINALIZE_H
 

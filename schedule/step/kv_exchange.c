@@ -20,7 +20,7 @@ static void message(struct stage *s, enum work_kind kind, int64_t by, struct vie
     emit_message(s->e, kind, stream, by, x, CHANNEL_KEYS);
 }
 
-/* Returns the elements of a cache that belong to one subsequence. */
+/* Returns the part of a cache that belongs to one subsequence. */
 static struct view keys_of(const struct stage *s, struct view cache, uint32_t part, int64_t width)
 {
     int64_t begin = pipeline_prefix(s->c, part), end = pipeline_prefix(s->c, part + 1);
@@ -47,7 +47,7 @@ void stage_send_kv(struct stage *s, const struct action *action)
     }
 }
 
-/* Sums x at the owner over all stages that have it. */
+/* Sums x over all stages that have it, at the owner. */
 static void sum_up(struct stage *s, uint32_t chunk, struct view x)
 {
     struct emit *e = s->e;
@@ -64,7 +64,8 @@ void stage_return_kv(struct stage *s, const struct action *action)
     bool first = unit == multiplex_begin_of_last(s->c, chunk);
     struct layer_range layers = pipeline_layers(s->c, chunk);
     stage_set_unit(s, chunk, action->unit, PHASE_BACKWARD);
-    /* Before its first unit the owner stores the gradients that other stages have sent apart, and sums its own anew. */
+    /* Before its first unit, the owner keeps the gradients that other stages have sent, and starts new sums of its
+     * own. */
     for (uint32_t l = layers.first; first && l < layers.end; l++) {
         struct prefix *prefix = &e->prefix[l];
         prefix->given_dk = prefix->dk;

@@ -22,7 +22,7 @@ static int64_t function_of(const struct emit *e)
     return functions[e->choices->model->activation];
 }
 
-/* The norms of a layer's branches. */
+/* True if the branches of a layer begin with a norm. */
 static bool norms_before(const struct emit *e)
 {
     return e->choices->model->norm_place != NORM_AFTER;
@@ -42,7 +42,7 @@ static struct view product_bias(const struct emit *e, uint32_t part, enum weight
 
 enum { QKV_PRODUCTS = 3 };
 
-/* The number of products that read the normed input of the feed-forward part. */
+/* Returns the number of products that read the normed input of the feed-forward part. */
 static int mlp_products(const struct emit *e)
 {
     return gated(e) ? 2 : 1;
@@ -59,11 +59,12 @@ static bool computed_again(const struct emit *e)
 
 enum chain { CHAIN_FORWARD, CHAIN_AGAIN, CHAIN_BACKWARD, CHAIN_COUNT };
 
-/* Returns how often an element is read or written by a chain of kernels; 0: one kernel does it all. GELU is counted
- * in FPDT_FFN of DeepSpeed's fpdt_layer.py, bias included: for the forward; for what the backward recomputes (the
- * bias, tanh of the polynomial, the activation); and for the gradient (the derivative in ten operations, and the
- * product). FPDT_FFN has no SwiGLU, which is assumed to be written in the same way: silu and a product in the
- * forward; sigmoid and two products recomputed; then the gradients of both factors and their concatenation. */
+/* Returns the number of times that a chain of kernels reads or writes an element; 0: one kernel does everything. The
+ * chains of GELU are those in FPDT_FFN of DeepSpeed's fpdt_layer.py, the bias included: for the forward; for what the
+ * backward recomputes (the bias, tanh of the polynomial, the activation); and for the gradient (the derivative in ten
+ * operations, and the product). FPDT_FFN has no SwiGLU, which is assumed to be written in the same way: silu and a
+ * product in the forward; sigmoid and two products recomputed; then the gradients of both factors and their
+ * concatenation. */
 static int64_t touches(const struct emit *e, enum chain chain)
 {
     static const uint8_t counted[CHAIN_COUNT][2] = {
@@ -84,14 +85,15 @@ static uint32_t wide_parts(const struct emit *e, int64_t rows)
     return halves ? FFN_PARTS : 1;
 }
 
-/* Returns how many rows of the feed-forward width hold what is kept beside its first product. */
+/* Returns how many rows, as wide as the feed-forward part, have room for the bytes that a layer keeps in addition to
+ * its first product (schedule/choices/kept.h). */
 static int64_t beside_rows(const struct emit *e, int64_t rows)
 {
     return rows * e->kept_beside.act / 2;
 }
 
-/* True if selective checkpointing keeps the whole first product, so that what is kept beside it, which is recomputed,
- * lies with the activation's result. */
+/* True if selective checkpointing keeps the whole first product. The additional bytes of beside_rows(), which are
+ * recomputed, are then added to the activation's result. */
 static bool keeps_product(const struct emit *e, uint32_t parts)
 {
     return e->choices->activations == CHOICE_ACTIVATIONS_SELECTIVE_OP && parts == 1;
@@ -104,7 +106,8 @@ static void mlp_wide(struct emit *e, uint32_t layer, struct view x, buffer_id up
     const struct transformer *model = e->choices->model;
     int64_t h = model->hidden, f = model->ffn, width = gated(e) ? 2 * f : f;
     uint32_t parts = wide_parts(e, rows);
-    /* what is kept beside the first product of all rows lies in its last part, which is recomputed if any is */
+    /* the additional bytes of all rows are added to the last part of the first product, which is recomputed if any part
+     * is */
     int64_t beside = keeps_product(e, parts) || computed_again(e) ? 0 : beside_rows(e, rows);
     for (uint32_t i = 0; i < parts; i++) {
         struct piece part = emit_piece(rows, parts, i);
@@ -148,7 +151,7 @@ static void mlp_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id y
     int64_t h = model->hidden, f = model->ffn;
     for (uint32_t i = 0; i < e->choices->ffn_chunks; i++) {
         struct piece piece = emit_piece(e->unit.own_rows, e->choices->ffn_chunks, i);
-        if (piece.rows == 0) /* of a short subsequence */
+        if (piece.rows == 0) /* a short subsequence may have no rows in the last pieces */
             break;
         int64_t rows = piece.rows * (int64_t)e->choices->row_ranks;
         int64_t more = keeps_product(e, wide_parts(e, rows)) ? beside_rows(e, rows) : 0;
@@ -176,7 +179,7 @@ static void mlp_backward(struct emit *e, uint32_t layer, buffer_id dy, buffer_id
     emit_wide_sum_begin(e, layer, WEIGHT_UP);
     for (uint32_t i = 0; i < e->choices->ffn_chunks; i++) {
         struct piece piece = emit_piece(e->unit.own_rows, e->choices->ffn_chunks, i);
-        if (piece.rows == 0) /* of a short subsequence */
+        if (piece.rows == 0) /* a short subsequence may have no rows in the last pieces */
             break;
         int64_t rows = piece.rows * (int64_t)e->choices->row_ranks;
         struct view own = view_rows(dy, piece.begin, piece.rows, h);
@@ -199,8 +202,8 @@ static void mlp_backward(struct emit *e, uint32_t layer, buffer_id dy, buffer_id
                          rows);
         emit_bias_grad(e, layer, WEIGHT_DOWN_BIAS, own, piece.rows, h);
         mlp_wide_backward(e, saved->up[i], d_act, d_up, rows);
-        /* the gather of the second product's input is issued after the first product, and the scatter of the first
-         * product's result after the second product */
+        /* the input of the second product is gathered after the first product, whose result is scattered after the
+         * second product */
         struct view x_rows = saved->norm2_all[i];
         if (!tensor_keeps_gathered(e))
             x_rows = tensor_gather(e, view_rows(saved->norm2, piece.begin, piece.rows, h), h,
@@ -217,14 +220,14 @@ static void mlp_backward(struct emit *e, uint32_t layer, buffer_id dy, buffer_id
     emit_wide_sum_end(e, layer, WEIGHT_UP);
 }
 
-/* ---- a layer with experts: piece by piece, as above ---- */
+/* ---- a layer with experts, also piece by piece ---- */
 
 static void experts_forward_pieces(struct emit *e, uint32_t layer, buffer_id x, buffer_id y)
 {
     int64_t h = e->choices->model->hidden;
     for (uint32_t i = 0; i < e->choices->ffn_chunks; i++) {
         struct piece piece = emit_piece(e->unit.own_rows, e->choices->ffn_chunks, i);
-        if (piece.rows == 0) /* of a short subsequence */
+        if (piece.rows == 0) /* a short subsequence may have no rows in the last pieces */
             break;
         e->tags.chunk = e->choices->ffn_chunks > 1 ? (uint16_t)i : IR_NONE16;
         experts_forward(e, layer, view_rows(x, piece.begin, piece.rows, h),
@@ -239,7 +242,7 @@ static void experts_backward_pieces(struct emit *e, uint32_t layer, buffer_id dy
     int64_t h = e->choices->model->hidden;
     for (uint32_t i = 0; i < e->choices->ffn_chunks; i++) {
         struct piece piece = emit_piece(e->unit.own_rows, e->choices->ffn_chunks, i);
-        if (piece.rows == 0) /* of a short subsequence */
+        if (piece.rows == 0) /* a short subsequence may have no rows in the last pieces */
             break;
         struct expert_saved *saved = &e->saved[layer].experts[i];
         struct view x = view_rows(e->saved[layer].norm2, piece.begin, piece.rows, h);
@@ -257,8 +260,8 @@ static void experts_backward_pieces(struct emit *e, uint32_t layer, buffer_id dy
 
 /* ---- one layer ---- */
 
-/* Returns the bytes an element that an implementation keeps beside the input of a norm and the norm's result, which are
- * as many. */
+/* Returns the bytes per element that an implementation keeps in addition to the input of a norm and to its result; both
+ * have as many elements. */
 static int64_t kept_beside(const struct emit *e, enum weight weight)
 {
     const struct kept *kept = &e->kept_beside;
@@ -288,7 +291,7 @@ static buffer_id norm_backward(struct emit *e, uint32_t layer, enum weight weigh
     return dx;
 }
 
-/* Emits the norm that begins a branch, if it has one, and returns what the branch reads. */
+/* Emits the norm at the begin of a branch, if there is one, and returns the branch's input. */
 static buffer_id norm_before(struct emit *e, uint32_t layer, enum weight weight, buffer_id x,
                              struct view *stats)
 {
@@ -310,8 +313,8 @@ static buffer_id norm_before_backward(struct emit *e, uint32_t layer, enum weigh
     return dx;
 }
 
-/* Emits the norm that ends a branch, if it has one, and returns the residual x plus the branch, plus the bias of the
- * branch's last product where that product does not add it (product_bias()). */
+/* Emits the norm at the end of a branch, if there is one. Returns the sum of the residual x, the branch, and the bias
+ * of the branch's last product, if that product does not add it (product_bias()). */
 static buffer_id end_branch(struct emit *e, uint32_t layer, enum weight norm, enum weight bias,
                             buffer_id x, buffer_id branch, struct view *stats)
 {
@@ -319,7 +322,7 @@ static buffer_id end_branch(struct emit *e, uint32_t layer, enum weight norm, en
         branch = norm_of(e, layer, norm, "norm_after", branch, stats);
         e->tags.region = REGION_LINEAR;
     }
-    /* of the sum before the feed-forward part, the norm's statistics have what is kept beside it */
+    /* for the sum before the feed-forward part, the additional bytes are added to the norm's statistics */
     struct view sum = bias == WEIGHT_O_BIAS
                           ? emit_computed(e, "x", CATEGORY_ACTIVATION, e->unit.own_rows,
                                           e->choices->model->hidden)
@@ -364,7 +367,8 @@ buffer_id layer_forward(struct emit *e, uint32_t layer, buffer_id x)
     emit_matmul(e, MATMUL_NT, view_all(e, saved->attention_out), weight_view(e, layer, WEIGHT_O),
                 product_bias(e, layer, WEIGHT_O_BIAS), product, e->unit.rows, h, q);
     tensor_scatter(e, product, projected, TENSOR_SEQUENCES);
-    if (has_weight(e, WEIGHT_O_BIAS)) /* aten.addmm, of which selective checkpointing saves all */
+    /* with a bias the product is aten.addmm, whose results selective checkpointing saves all */
+    if (has_weight(e, WEIGHT_O_BIAS))
         emit_mark_saved_product(e, saved->projected);
     saved->x2 = end_branch(e, layer, WEIGHT_NORM1_AFTER, WEIGHT_O_BIAS, x, saved->projected,
                            &saved->norm1_after_stats);
@@ -397,7 +401,7 @@ buffer_id layer_backward(struct emit *e, uint32_t layer, buffer_id dy)
         mlp_backward(e, layer, d_ffn, d_norm2);
     if (e->choices->activations == CHOICE_ACTIVATIONS_SELECTIVE_OP)
         emit_extend_lifetime(e, saved->ffn,
-                             e->last_compute); /* a product that stays, read or not */
+                             e->last_compute); /* the product is kept, whether it is read or not */
     buffer_id dx2 =
         norm_before_backward(e, layer, WEIGHT_NORM2, d_norm2, saved->x2, saved->norm2_stats, dy);
 

@@ -55,7 +55,7 @@ static struct row_range overlap(struct row_range a, struct row_range b)
     return both.begin < both.end ? both : (struct row_range){0, 0};
 }
 
-/* Returns the chunk that a pass comes from (given the other pass, the one it goes to); -1: none. */
+/* Returns the chunk from which a pass comes; given the other pass, the chunk to which it goes. -1: there is none. */
 static int64_t chunk_before(const struct stage *s, uint32_t chunk, enum pass pass)
 {
     int64_t from = pass == PASS_FORWARD ? (int64_t)chunk - 1 : (int64_t)chunk + 1;
@@ -113,7 +113,8 @@ void stage_set_unit(struct stage *s, uint32_t chunk, uint32_t unit, enum phase p
     int64_t n = c->seq / ranks, end = pipeline_prefix(c, part + 1) / ranks;
     struct share share = share_of(s, chunk, unit);
     e->unit.shared = remote_shared(e, chunk, unit);
-    if (share.count > 1) { /* rows of one sequence, cut only over tensor ranks */
+    /* the rows are of one sequence, which is divided over tensor ranks only */
+    if (share.count > 1) {
         struct row_range mine = rows_of(s, chunk, unit, e->stage);
         end = begin + mine.end * c->row_ranks;
         begin += mine.begin * c->row_ranks;
@@ -216,7 +217,7 @@ static void note_pending(struct stage *s, uint8_t stream)
     s->pending[s->pending_count++] = stream;
 }
 
-/* Emits this stage's side of a message of the pass between two chunks. */
+/* Emits this stage's side of the message of a pass between two chunks. */
 static op_id message(struct stage *s, enum work_kind kind, enum pass pass, uint32_t low_chunk,
                      uint32_t peer, struct view x)
 {
@@ -235,7 +236,7 @@ static op_id message(struct stage *s, enum work_kind kind, enum pass pass, uint3
     return emit_message(e, kind, stream, (int64_t)peer - e->stage, x, channel);
 }
 
-/* Returns rows of what a passage starts from, in a buffer made for it. */
+/* Returns the given rows of a passage's input, in a buffer that the first call makes. */
 static struct view input_rows(struct stage *s, enum pass pass, uint32_t chunk, uint32_t unit,
                               struct row_range part)
 {
@@ -269,7 +270,7 @@ static void post(struct stage *s, enum pass pass, uint32_t chunk, uint32_t unit,
         emit_add_dependency(e, op, e->last_compute);
 }
 
-/* Posts a message from a stage, and before it all that the stage makes earlier. */
+/* Posts a message from a stage, and before it all messages that the stage makes earlier. */
 static void post_in_order(struct stage *s, enum pass pass, uint32_t chunk, uint32_t unit,
                           uint32_t from)
 {
@@ -312,12 +313,12 @@ static void copy_rows(struct stage *s, struct view x, struct view y)
     emit_pack(s->e, WORK_PACK, x, y, (int64_t)x.count / h, 1, h);
 }
 
-/* Puts together what came across a seam, and returns the rank's own rows of it. */
+/* Assembles the rows that were received across a seam, and returns the rank's own rows. */
 static buffer_id seam_input(struct stage *s, enum pass pass, uint32_t chunk, uint32_t before,
                             uint32_t unit)
 {
     struct emit *e = s->e;
-    int64_t h = s->c->model->hidden * s->c->tp; /* of a row of each tensor rank */
+    int64_t h = s->c->model->hidden * s->c->tp; /* elements of a row of all tensor ranks */
     struct row_range mine = rows_of(s, chunk, unit, e->stage);
     struct row_range theirs = rows_of(s, before, unit, e->stage), both = overlap(mine, theirs);
     int64_t rows = mine.end - mine.begin;
@@ -347,7 +348,7 @@ buffer_id stage_input(struct stage *s, const struct action *action)
     struct passage *here = stage_passage(s, action->chunk, action->unit);
     int64_t before = chunk_before(s, chunk, pass);
     if (before < 0)
-        return here->out[PASS_FORWARD]; /* of the forward pass, for the backward's begin */
+        return here->out[PASS_FORWARD]; /* the backward begins with the result of the forward */
     if (is_seam(s, chunk, (uint32_t)before, action->unit))
         return seam_input(s, pass, chunk, (uint32_t)before, action->unit);
     struct row_range mine = rows_of(s, chunk, action->unit, s->e->stage);
@@ -364,7 +365,7 @@ buffer_id stage_input(struct stage *s, const struct action *action)
     return here->in[pass];
 }
 
-/* Returns the rows of what the pass made that the next stage continues with; at a seam, this rank's part of them. */
+/* Returns the rows of a pass's result with which the next stage continues; at a seam, this rank's part of them. */
 static struct view outbound(struct stage *s, const struct passage *made, enum pass pass, bool seam,
                             struct row_range part, struct row_range mine)
 {

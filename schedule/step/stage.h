@@ -18,30 +18,33 @@ struct passage {
     struct deferrals deferrals;
 };
 
-/* A message to this stage. If stages share subsequences, messages are received in the order in which they are made. */
+/* A message to this stage. If stages share subsequences, messages are received in the order in which other stages send
+ * them. */
 struct inbound {
     uint8_t pass;
     bool posted;
-    uint32_t chunk, unit, from; /* the passage it is for, and the stage it comes from */
-    buffer_id part;             /* at a seam: the buffer that receives; else rows of `in` do */
+    uint32_t chunk, unit, from; /* the passage that needs it, and the stage that sends it */
+    /* at a seam: the buffer that receives the message; otherwise it is received into rows of `in` */
+    buffer_id part;
 };
 
 struct stage {
     struct emit *e;
     const struct choices *c;
     const struct pipeline *pipeline;
-    uint32_t units, chunks;     /* chunks: that the stage has a part in */
-    struct passage *passage;    /* chunk * units + unit */
-    struct layer_saved **saved; /* per unit */
-    struct layer_saved **spare; /* a stack: of units that are done */
+    uint32_t units, chunks;     /* chunks: number of chunks in which the stage has a part */
+    struct passage *passage;    /* row chunk * units + unit */
+    struct layer_saved **saved; /* [units] what its layers keep */
+    struct layer_saved **spare; /* a stack of the rows of units that are done */
     uint32_t spare_count;
-    struct prefix **prefix; /* per micro-batch, one per layer; NULL: no subsequences */
-    uint32_t *left;         /* per unit: actions until its saved rows are free */
+    /* [micro-batches] one row for each layer; NULL: there are no subsequences */
+    struct prefix **prefix;
+    uint32_t *left; /* [units] number of actions until its saved rows are free */
     uint8_t send[PASSES][2], recv[PASSES][2]; /* streams, by pass and lane */
     uint8_t keys_out, keys_in, keys_back;     /* streams of keys, values and their gradients */
-    uint8_t pending[2 * PASSES]; /* streams with messages that the host has not waited for */
+    uint8_t pending[2 * PASSES]; /* streams with messages for which the host has not waited */
     uint32_t pending_count;
-    op_id sent; /* by the last action; IR_NONE: nothing */
+    op_id sent; /* the last message of the last action; IR_NONE: it sent none */
     struct inbound *inbound;
     uint32_t inbound_count;
     size_t inbound_capacity;
@@ -54,19 +57,20 @@ static inline struct passage *stage_passage(struct stage *s, uint32_t chunk, uin
 
 /* Makes the streams and, where stages share subsequences, the order of messages. */
 void stage_begin(struct stage *s);
-/* From now on ops are of this stage's part of a unit in a chunk (numbered over all stages). */
+/* Begins a unit in a chunk (numbered over all stages): ops that are emitted from now on are of this stage's part of
+ * it. */
 void stage_set_unit(struct stage *s, uint32_t chunk, uint32_t unit, enum phase phase);
-/* Posts the receives of what an action needs from other stages, after all compute so far. */
+/* Posts the receives of the data that an action needs from other stages; they start after all compute so far. */
 void stage_receive(struct stage *s, const struct action *action);
-/* Returns what an action starts from; the action's unit must be set. */
+/* Returns the input of an action, whose unit must have been set. */
 buffer_id stage_input(struct stage *s, const struct action *action);
-/* Sends what a pass made of a unit in a chunk to the next chunk, or keeps it for this stage. */
+/* Sends the result of a pass of a unit through a chunk to the next chunk, or keeps it if that is on this stage. */
 void stage_pass_on(struct stage *s, enum pass pass, const struct action *action, buffer_id x);
 
-/* The host waits for all messages that it has not waited for (pipeline_awaits_messages()). */
+/* Makes the host wait for all messages for which it has not waited (pipeline_awaits_messages()). */
 void stage_await_messages(struct stage *s);
 
-/* --- schedule/step/kv_exchange.c: ACTION_SEND_KV, ACTION_RETURN_KV --- */
+/* ---- schedule/step/kv_exchange.c: ACTION_SEND_KV, ACTION_RETURN_KV ---- */
 void stage_send_kv(struct stage *s, const struct action *action);
 void stage_return_kv(struct stage *s, const struct action *action);
 

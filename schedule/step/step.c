@@ -38,7 +38,7 @@ static struct layer_saved *saved_of(struct stage *s, uint32_t unit)
     return s->saved[unit];
 }
 
-/* Makes a tensor to start from, where the embedding or the head are left out. */
+/* Makes a tensor that replaces the result of the embedding, or the gradient from the head, if these are left out. */
 static buffer_id stand_in(struct emit *e, const char *stem)
 {
     e->tags.region = REGION_NONE;
@@ -106,7 +106,7 @@ static void weight_gradients(struct stage *s, const struct action *action)
     emit_deferred(s->e, &stage_passage(s, action->chunk, action->unit)->deferrals);
 }
 
-/* Returns the first action from i on that is more than messages, or the end of the list. */
+/* Returns the first action from i on that computes something, or the end of the list. */
 static uint32_t next_of_compute(const struct actions *actions, uint32_t i)
 {
     while (i < actions->count && actions->action[i].kind >= ACTION_SEND_KV)
@@ -126,20 +126,23 @@ static void exchange(struct stage *s, const struct action *done, const struct ac
     stage_await_messages(s);
 }
 
-/* ---- what was sent has arrived ---- */
+/* ---- messages that are known to have arrived ---- */
 
-/* An action whose message arrives some actions later. Actions are counted from 1; 0: none. */
+/* An action whose message is known to have arrived some actions later. Actions are counted from 1; 0: none. */
 struct arrival {
     op_id sent;
-    uint32_t next;  /* another action whose message arrives with this one's */
-    uint32_t first; /* an action whose message has arrived when this action starts */
+    /* another action whose message is known to have arrived together with this one's */
+    uint32_t next;
+    /* the first action whose message is known to have arrived when this action starts */
+    uint32_t first;
 };
 
 /* The sent messages that are known to have arrived. The bytes of a sent message may be reused once it has arrived;
  * data that comes back from the receiver proves that, so that a compute op that waits for the send loses no time. */
 struct arrivals {
-    uint32_t *returns;      /* per action: pipeline_implicit_acks(); NULL: not needed */
-    struct arrival *action; /* per action */
+    /* for each action, the result of pipeline_implicit_acks(); NULL: not needed */
+    uint32_t *returns;
+    struct arrival *action; /* [actions] */
 };
 
 static struct arrivals arrivals_of(const struct stage *s, const struct actions *actions)

@@ -7,12 +7,12 @@
 
 #include "schedule/emit/emit.h"
 
-/* Emits what the stage does in a step. */
+/* Emits the ops of the stage in a step. */
 void emit_step(struct emit *e);
 /* Emits only the attention operator of one layer, as microbenchmarks of papers run it. Ops of region none make its
  * inputs. */
 void emit_operator(struct emit *e);
-/* Returns room for what layers keep of one unit for their backward. */
+/* Makes the rows in which layers keep data of one unit for their backward. */
 struct layer_saved *saved_new(struct emit *e);
 
 #endif

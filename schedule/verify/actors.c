@@ -14,7 +14,7 @@ bool is_collective(enum work_kind kind)
     return info->param_count > 0 && info->param[0].is_group && !is_message(kind);
 }
 
-/* --- ops --- */
+/* ---- ops ---- */
 
 static void running_sums(uint32_t *begin, size_t count)
 {
@@ -22,8 +22,8 @@ static void running_sums(uint32_t *begin, size_t count)
         begin[i + 1] += begin[i];
 }
 
-/* Returns where the list of an op begins: its role's messages, or its role's collectives in its group; NULL: the op
- * does not communicate. */
+/* Returns the first entry of the list to which an op belongs: its role's messages, or its role's collectives in its
+ * group; NULL: the op does not communicate. */
 static uint32_t *list_of(const struct exchange_ops *e, const struct ir *ir, uint32_t role,
                          uint32_t op)
 {
@@ -40,7 +40,8 @@ static void make_ops(struct exchange_ops *e, const struct ir *ir)
     size_t lists = (size_t)ir->role_count * (ir->group_count + 1);
     e->begin = heap_zalloc(lists + 1, sizeof *e->begin);
     e->ordinal = heap_alloc(ir->op.count, sizeof *e->ordinal);
-    for (uint32_t r = 0; r < ir->role_count; r++) /* an op's ordinal is how many came before it */
+    /* the ordinal of an op is the number of earlier ops in its list */
+    for (uint32_t r = 0; r < ir->role_count; r++)
         for (uint32_t op = ir->role[r].op_begin; role_has_op(&ir->role[r], op); op++) {
             uint32_t *list = list_of(e, ir, r, op);
             if (list)
@@ -56,7 +57,7 @@ static void make_ops(struct exchange_ops *e, const struct ir *ir)
         }
 }
 
-/* --- peers --- */
+/* ---- peers ---- */
 
 static uint32_t find_peer(const struct ir *ir, uint32_t rank, int64_t group, int64_t by)
 {
@@ -71,14 +72,14 @@ static bool guard_holds(const struct rank_sets *ranks, uint16_t guard, uint32_t 
            (ranks->of_guard[(size_t)guard * ranks->words + rank / 64] >> rank % 64 & 1);
 }
 
-/* --- components of ranks that messages connect --- */
+/* ---- components of ranks that messages connect ---- */
 
 struct route {
     int64_t group, by;
     uint16_t guard;
 };
 
-/* What distinguishes the ranks of a role: where its messages go, and the guards they carry. */
+/* What distinguishes the ranks of a role: the destinations of its messages, and their guards. */
 struct routes {
     struct route *route;
     uint32_t *begin; /* (roles + 1) */
@@ -115,7 +116,7 @@ struct components {
     uint32_t count;
     uint32_t *begin;  /* (count + 1) */
     uint32_t *member; /* ranks, ascending inside a component */
-    uint32_t *place;  /* per rank: its place in its component */
+    uint32_t *place;  /* [ranks] the rank's index in its component */
 };
 
 static void components_make(struct components *c, const struct ir *ir,
@@ -133,7 +134,7 @@ static void components_make(struct components *c, const struct ir *ir,
                 join_roots(parent, rank, peer);
         }
     }
-    /* The root is the lowest rank: components in the order of their roots, by counting. */
+    /* A component is named by its root, the lowest of its ranks, and components are in the order of their roots. */
     uint32_t *component = heap_alloc(rank_count, sizeof *component);
     c->begin = heap_zalloc((size_t)rank_count + 1, sizeof *c->begin);
     c->place = heap_alloc(rank_count, sizeof *c->place);
@@ -153,7 +154,7 @@ static void components_make(struct components *c, const struct ir *ir,
     free(component);
 }
 
-/* --- descriptions of components --- */
+/* ---- descriptions of components ---- */
 
 struct descriptions {
     uint32_t *word;
@@ -184,9 +185,9 @@ static void describe(struct descriptions *descriptions, const struct ir *ir,
     }
 }
 
-/* --- actors --- */
+/* ---- actors ---- */
 
-/* Components seen so far that differ from each other. */
+/* The components that are equal to each other, by the first of them that was seen. */
 struct kind_of_component {
     size_t begin, end; /* its description */
     uint32_t first_actor;
@@ -265,7 +266,7 @@ static void fill_messages(struct actors *a, const struct ir *ir, const struct ra
     }
 }
 
-/* Sends queue up per (source, destination, channel); receives take from the front. */
+/* Matches sends with receives. Sends queue up per (source, destination, channel); receives take from the front. */
 static void match_messages(struct actors *a, const struct ir *ir)
 {
     struct queue {

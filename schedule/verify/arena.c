@@ -11,18 +11,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Bytes of an arena, and the buffer that had them last. */
+/* A range of bytes of an arena, and the buffer that had them last. */
 struct range {
     uint64_t begin, end;
     uint32_t buffer;
 };
 
 struct range_map {
-    struct range *row; /* by address */
+    struct range *row; /* sorted by address */
     size_t count, capacity;
 };
 
-/* --- the walk --- */
+/* ---- the walk ---- */
 
 struct overlap_walk {
     struct verifier *v;

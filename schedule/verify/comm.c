@@ -1,4 +1,4 @@
-/* Rules on what ranks say to each other: collectives by issue order, messages by queues. */
+/* Rules about communication: collectives match by the order of issue, messages by queues. */
 #include "schedule/verify/rules.h"
 
 #include <inttypes.h>
@@ -20,9 +20,9 @@ void check_guards(struct verifier *v)
     verify_checked(v, "%" PRIu32 " guarded ops", guarded);
 }
 
-/* --- collectives --- */
+/* ---- collectives ---- */
 
-/* Returns the name of the first parameter in which two works differ, or NULL. */
+/* Returns the name of the first parameter in which two works differ; NULL: they are equal. */
 static const char *difference(const struct work *a, const struct work *b)
 {
     const struct work_kind_info *info = work_kind_info(a->kind);
@@ -68,7 +68,7 @@ static void check_group(struct verifier *v, const struct exchange_ops *ops, uint
     const struct ir *ir = v->ir;
     const struct group *g = &ir->group[group];
     uint32_t instances = group_instances(&ir->mesh, g), ranks = mesh_ranks(&ir->mesh);
-    uint32_t *first = ir_no_ids(instances); /* rank of each instance */
+    uint32_t *first = ir_no_ids(instances); /* the first rank of each instance */
     bool *compared = heap_zalloc((size_t)ir->role_count * ir->role_count, sizeof *compared);
     bool *outside = heap_zalloc(ir->role_count, sizeof *outside);
     for (uint32_t rank = 0; rank < ranks; rank++) {
@@ -117,7 +117,7 @@ void check_collectives(struct verifier *v)
     verify_checked(v, "%" PRIu32 " ops in %" PRIu32 " groups, all instances", collectives, groups);
 }
 
-/* --- messages --- */
+/* ---- messages ---- */
 
 static void report_alone(struct verifier *v, const struct actors *a, uint32_t m)
 {

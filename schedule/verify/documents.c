@@ -1,4 +1,4 @@
-/* documents: what packed sequences consist of, and where attention with mask=documents looks. */
+/* The rule `documents`: the documents of packed sequences, and the parameters of attention with mask=documents. */
 #include "schedule/ir/visible.h"
 #include "schedule/verify/rules.h"
 

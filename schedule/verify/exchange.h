@@ -14,12 +14,12 @@
 
 /* The communicating ops of each role, in list order. */
 struct exchange_ops {
-    uint32_t *op;    /* of all lists, one after the other */
+    uint32_t *op;    /* the ops of all lists, one list after the other */
     uint32_t *begin; /* (roles * (groups + 1) + 1): the lists of role r from r * (groups + 1) on */
-    uint32_t *ordinal; /* per op: its place in its list */
+    uint32_t *ordinal; /* [ops] the op's index in its list */
 };
 
-/* The collectives of a role in one group; its sends and receives have the number after the groups. */
+/* The collectives of a role in one group. The sends and receives of a role count as a further group. */
 struct sequence {
     const uint32_t *op;
     uint32_t count;
@@ -32,22 +32,22 @@ static inline struct sequence sequence_of(const struct exchange_ops *ops, const 
     return (struct sequence){.op = ops->op + begin[0], .count = begin[1] - begin[0]};
 }
 
-/* A send or receive of an actor; the k-th of its role's list. */
+/* A send or receive of an actor. Message k of an actor belongs to op k of its role's list. */
 struct message {
     uint32_t op;
-    uint32_t actor, peer; /* peer: IR_NONE when the guard says no, or there is none */
+    uint32_t actor, peer; /* peer IR_NONE: the guard fails, or there is no such rank */
     uint32_t partner;     /* row of the message that matches this one, or IR_NONE */
-    bool absent;          /* the guard says no */
+    bool absent;          /* the guard fails */
 };
 
 struct actors {
     uint32_t count, ranks;
-    uint32_t *of_rank;       /* IR_NONE: a rank without a role */
-    uint32_t *rank;          /* per actor: the lowest of its ranks */
-    uint16_t *role;          /* per actor */
+    uint32_t *of_rank;       /* [ranks] the rank's actor; IR_NONE: the rank has no role */
+    uint32_t *rank;          /* [actors] the lowest rank of each */
+    uint16_t *role;          /* [actors] */
     uint32_t *message_begin; /* (actors + 1) */
     struct message *message;
-    bool too_many; /* messages were not matched: there are more than MESSAGES_MAX */
+    bool too_many; /* messages were not matched, because there are more than MESSAGES_MAX */
 };
 
 #define MESSAGES_MAX (1u << 25)
@@ -55,7 +55,7 @@ struct actors {
 struct exchange {
     bool made;
     struct exchange_ops ops;
-    struct actors actors; /* folded */
+    struct actors actors; /* as few actors as possible */
 };
 
 struct verifier;
@@ -64,7 +64,7 @@ struct verifier;
 const struct exchange *verify_exchange(struct verifier *v);
 void exchange_release(struct exchange *exchange);
 
-/* Fills actors: every rank is one of its own (fold false), or there are as few as there can be. */
+/* Makes the actors. fold false: every rank is an actor of its own; true: there are as few actors as possible. */
 void actors_make(struct actors *actors, struct verifier *v, const struct exchange_ops *ops,
                  bool fold);
 void actors_release(struct actors *actors);

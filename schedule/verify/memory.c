@@ -28,25 +28,26 @@ static struct view views_common(struct view a, struct view b)
     return (struct view){.buffer = a.buffer, .begin = begin, .count = end - begin};
 }
 
-/* --- race --- */
+/* ---- race ---- */
 
 struct access {
     uint32_t op;
-    uint32_t ranks; /* set of those for which it is kept */
-    uint32_t older; /* the one below it in its pile: of one stream, reading or writing */
-    uint32_t next;  /* of the top of a pile: the top of the slot's next pile */
+    uint32_t ranks; /* the set of ranks for which the access is kept */
+    uint32_t older; /* the next older access of the same pile: of one stream, reading or writing */
+    uint32_t next;  /* for the top of a pile: the top of the slot's next pile */
     bool writes;
 };
 
 struct race_walk {
     struct verifier *v;
     const struct order *order;
-    uint32_t everybody; /* the set of the role's ranks */
-    uint32_t *head;     /* per slot: the top of its first pile */
+    uint32_t everybody; /* the set of all ranks of the role */
+    uint32_t *head;     /* [slots] the top of each slot's first pile */
     struct access *access;
     size_t capacity;
     uint32_t count, spare;
-    uint32_t shown_op, shown_other; /* the pair of the last message: its other slots are no news */
+    /* the pair of ops of the last message, so that other slots of the same pair are not reported */
+    uint32_t shown_op, shown_other;
 };
 
 static uint32_t new_access(struct race_walk *w)
@@ -60,7 +61,7 @@ static uint32_t new_access(struct race_walk *w)
     return w->count++;
 }
 
-/* Returns the elements that a view shares with a fitting operand of the other op. */
+/* Returns the elements that a view shares with an operand of the other op with which it can conflict. */
 static struct view shared_elements(const struct ir *ir, struct view view, uint32_t other,
                                    bool other_writes)
 {
@@ -87,10 +88,10 @@ static void report_race(struct race_walk *w, struct access op, struct view view,
                 rank_text(v, ranks_first(v, ranks)));
 }
 
-enum { LATEST = 4 }; /* accesses of a pile that a guarded op may make drop out */
+enum { LATEST = 4 }; /* number of accesses of a pile that a guarded op may replace */
 
 /* Reports races between the new access and the accesses of a pile, and drops from the pile those that the new one
- * replaces. Returns the pile's top; IR_NONE: nothing is left. */
+ * replaces. Returns the pile's top; IR_NONE: the pile is empty. */
 static uint32_t meet_pile(struct race_walk *w, uint32_t top, struct access new, struct view view)
 {
     uint32_t *link = &top;
@@ -127,11 +128,13 @@ static uint32_t meet_pile(struct race_walk *w, uint32_t top, struct access new, 
 static void race_slot(struct race_walk *w, uint32_t slot, struct access new, struct view view)
 {
     uint8_t stream = w->order->stream[new.op - w->order->begin];
-    uint32_t own = IR_NONE, before_own = IR_NONE; /* tops: its own pile, and the pile before */
+    /* the top of the op's own pile, and the top of the pile before it */
+    uint32_t own = IR_NONE, before_own = IR_NONE;
     uint32_t before = IR_NONE, top = w->head[slot];
     while (top != IR_NONE) {
         uint32_t next = w->access[top].next;
-        bool other_role = w->access[top].op < w->order->begin; /* so another rank's memory */
+        /* accesses of other roles are of the memory of other ranks */
+        bool other_role = w->access[top].op < w->order->begin;
         uint8_t pile_stream =
             other_role ? ORDER_ON_HOST : w->order->stream[w->access[top].op - w->order->begin];
         bool writes = w->access[top].writes;
@@ -217,11 +220,11 @@ void check_races(struct verifier *v)
                    ir->role_count);
 }
 
-/* --- read before write --- */
+/* ---- read before write ---- */
 
 struct write_walk {
     struct verifier *v;
-    uint32_t *written; /* per slot: the set of ranks that have written it */
+    uint32_t *written; /* [slots] the set of ranks that have written it */
 };
 
 static void check_read(struct write_walk *w, uint32_t op, uint32_t ranks, uint32_t operand)
@@ -242,7 +245,8 @@ static void check_read(struct write_walk *w, uint32_t op, uint32_t ranks, uint32
         }
         if (bad_from != IR_NONE && (bad_to == 0 || bad_to == slot))
             bad_to = slot + 1;
-        w->written[slot] = ranks_union(v, w->written[slot], ranks); /* reported once is enough */
+        /* the ranks then count as having written it, so that a fault is reported only once */
+        w->written[slot] = ranks_union(v, w->written[slot], ranks);
     }
     if (bad_from == IR_NONE)
         return;
@@ -272,7 +276,7 @@ void check_written(struct verifier *v)
     const struct ir *ir = v->ir;
     const struct slots *slots = verifier_slots(v);
     struct write_walk w = {.v = v};
-    w.written = heap_zalloc(slots->count, sizeof *w.written); /* by no rank */
+    w.written = heap_zalloc(slots->count, sizeof *w.written); /* set 0: no rank has written it */
     for (uint32_t r = 0; r < ir->role_count; r++) {
         const struct role *role = &ir->role[r];
         for (uint32_t op = role->op_begin; op < role->op_begin + role->op_count; op++) {
@@ -295,16 +299,17 @@ void check_written(struct verifier *v)
                    ir->buffer.count, mesh_ranks(&ir->mesh));
 }
 
-/* --- pageable-copy --- */
+/* ---- pageable-copy ---- */
 
-/* The ops of a role so far that write pageable memory and may not have ended when the host issues the next op. A D2H
- * copy is none of them: CUDA returns from it when it has ended. */
+/* The ops of a role so far that write pageable memory and may not have ended when the host issues the next op. D2H
+ * copies are not among them: CUDA returns from such a copy when it has ended. */
 struct pending_writers {
     uint32_t *op, count;
     size_t capacity;
 };
 
-/* Drops the writers that have ended when `held` has, the last op that held the host (IR_NONE: there is none). */
+/* Removes the writers that have ended when op `held`, the last op that blocked the host, has ended (IR_NONE: there is
+ * none). */
 static void drop_ended_writers(struct pending_writers *w, const struct order *order, uint32_t held)
 {
     uint32_t kept = 0;
@@ -314,7 +319,7 @@ static void drop_ended_writers(struct pending_writers *w, const struct order *or
     w->count = kept;
 }
 
-/* Reports the pending writers of what a copy reads. */
+/* Reports the pending writers of the buffer that a copy reads. */
 static void check_pageable_copy(struct verifier *v, uint32_t role, uint32_t copy,
                                 const struct pending_writers *pending)
 {
@@ -369,9 +374,9 @@ void check_pageable_copies(struct verifier *v)
     verify_checked(v, "%" PRIu32 " copies from pageable memory", copies);
 }
 
-/* --- life and death --- */
+/* ---- lifetimes ---- */
 
-/* True if the op has ended when all ops of the buffer's free set have. */
+/* True if the op has ended when all ops of the buffer's free set have ended. */
 static bool ends_in_time(const struct ir *ir, const struct order *order, uint32_t buffer,
                          uint32_t op)
 {

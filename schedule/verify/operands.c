@@ -11,7 +11,7 @@ static uint32_t members_of(const struct ir *ir, const struct work *work)
     return group >= 0 ? group_size(&ir->mesh, &ir->group[group]) : 1;
 }
 
-/* Returns the fault of a collective that hands out pieces of its bytes, or NULL. */
+/* Returns the fault of a collective that distributes pieces of its bytes; NULL: there is none. */
 static const char *fault_of_pieces(struct verifier *v, const struct work *work, uint32_t members)
 {
     int64_t bytes = work_payload_bytes(work);

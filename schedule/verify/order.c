@@ -30,14 +30,14 @@ void check_waits(struct verifier *v)
     verify_checked(v, "%" PRIu32 " waits", ir->wait_count);
 }
 
-/* --- the counterexample --- */
+/* ---- the counterexample ---- */
 
 struct deadlock_step {
     uint32_t actor, op;
-    const char *why; /* of the step to the next */
+    const char *why; /* why the op of this step waits for the op of the next one */
 };
 
-/* Returns the member that has not arrived at the rendezvous of a collective. */
+/* Returns an actor that has not arrived at the rendezvous of a collective. */
 static struct deadlock_step who_is_missing(const struct untimed_run *r, uint32_t actor, uint32_t op)
 {
     uint32_t group = (uint32_t)work_group(ir_work(r->ir, op)), k = r->ops->ordinal[op];
@@ -55,7 +55,8 @@ static struct deadlock_step who_is_missing(const struct untimed_run *r, uint32_t
     return (struct deadlock_step){.actor = actor, .op = op};
 }
 
-/* Returns what holds an op that has not ended: an op that has not ended either, with *why in words. */
+/* Returns the op for which an op that has not ended waits, and which has not ended either; *why: the reason as a
+ * text. */
 static struct deadlock_step held_by(const struct untimed_run *r, struct deadlock_step at,
                                     const char **why)
 {
@@ -100,7 +101,7 @@ static void report_cycle(struct untimed_run *r, uint32_t actor)
     struct deadlock_step at = {.actor = actor, .op = run_host_op(r, actor)};
     for (uint32_t s = 0; at.op == IR_NONE; s++)
         at.op = run_head_op(r, actor, s);
-    /* Two walkers, one twice as fast, meet on the cycle. */
+    /* Finds the cycle by two walks along the waits, one of which is twice as fast: they meet on the cycle. */
     const char *why;
     struct deadlock_step slow = at, fast = at;
     do {
@@ -129,10 +130,10 @@ static void report_cycle(struct untimed_run *r, uint32_t actor)
     verify_fail(r->v, "%s", text);
 }
 
-/* --- the rule --- */
+/* ---- the rule ---- */
 
-/* True if no deadlock is possible: if ops wait only for earlier ops, there are no messages, and there are collectives
- * only if there is a single role, then an op can be held only by earlier ops of its own list. */
+/* True if no deadlock is possible. This is so if ops wait only for earlier ops, there are no messages, and there are
+ * collectives only if there is a single role: then only earlier ops of its own list can hold an op. */
 static bool cannot_go_round(const struct verifier *v, const struct exchange *exchange)
 {
     const struct ir *ir = v->ir;
@@ -145,10 +146,10 @@ static bool cannot_go_round(const struct verifier *v, const struct exchange *exc
            exchange->ops.begin[(size_t)ir->role_count * (ir->group_count + 1)] == 0;
 }
 
-/* Ops that runs with every rank on its own may go through. */
+/* The most ops that a run with every rank as an actor may execute. */
 #define RANKS_APART_MAX 20000000u
 
-/* True if merged ranks may be run again with every rank on its own. */
+/* True if the schedule may be run again with every rank as an actor of its own. */
 static bool may_run_apart(struct verifier *v, const struct actors *actors)
 {
     uint64_t ops = 0;

@@ -1,10 +1,10 @@
-/* placement: where ops run and what memories they touch. binding: what bound buffers hold. */
+/* The rules `placement` (where ops run and which memories they touch) and `binding` (what bound buffers hold). */
 #include "models/states.h"
 #include "schedule/verify/rules.h"
 
 #include <inttypes.h>
 
-/* --- placement --- */
+/* ---- placement ---- */
 
 enum place { PLACE_DEVICE, PLACE_HOST, PLACE_COUNT };
 
@@ -28,7 +28,7 @@ static void check_op(struct verifier *v, uint32_t role, uint32_t op)
     enum place to = class == STREAM_HOST || kind == WORK_D2H ? PLACE_HOST : PLACE_DEVICE;
     uint32_t reads = ir->op.reads[op];
     for (uint32_t k = 0; k < ir_operand_count(ir, op); k++) {
-        struct view view = ir_read(ir, op, k); /* writes follow the reads */
+        struct view view = ir_read(ir, op, k); /* index k counts the reads first, then the writes */
         uint32_t buffer = view.buffer.i;
         enum place wanted = k < reads ? from : to;
         const char *verb = k < reads ? "reads" : "writes";
@@ -42,12 +42,13 @@ static void check_op(struct verifier *v, uint32_t role, uint32_t op)
     }
 }
 
-/* Checks that every rank has one program. */
+/* Checks that every rank has exactly one role. */
 static void check_roles(struct verifier *v)
 {
     const struct ir *ir = v->ir;
     const struct rank_sets *ranks = verifier_ranks(v);
-    uint32_t count = ir->role_count == 0 ? 0 : mesh_ranks(&ir->mesh); /* no ops, no roles yet */
+    /* a schedule without ops has no roles yet */
+    uint32_t count = ir->role_count == 0 ? 0 : mesh_ranks(&ir->mesh);
     for (uint32_t rank = 0; rank < count; rank++) {
         if (ranks->role[rank] == IR_NONE16) {
             verify_fail(v, "%s is in no role", rank_text(v, rank));
@@ -70,7 +71,7 @@ void check_placement(struct verifier *v)
     verify_checked(v, "%" PRIu32 " ops, %" PRIu32 " ranks", ir->op.count, mesh_ranks(&ir->mesh));
 }
 
-/* --- binding --- */
+/* ---- binding ---- */
 
 #define IN(dtype) (1u << (dtype))
 
@@ -78,8 +79,8 @@ void check_placement(struct verifier *v)
  * have (rule operand-type). */
 static const struct {
     bool has_bundle, per_token, may_be_partial;
-    unsigned dtypes;   /* a bit each; 0: free */
-    uint64_t elements; /* 0: from its bundle or the layout */
+    unsigned dtypes;   /* bit mask of the allowed dtypes; 0: any */
+    uint64_t elements; /* the required number; 0: it follows from the bundle or the layout */
 } bindings[BINDING_KIND_COUNT] = {
     [BINDING_PARAM] = {true, false, false, 0, 0},
     [BINDING_GRAD] = {true, false, true, 0, 0},
@@ -92,7 +93,7 @@ static const struct {
     [BINDING_LOSS] = {false, false, true, IN(DTYPE_F32), 1},
 };
 
-/* Returns the dtypes as a text, "bf16 or f32". */
+/* Returns dtypes as a text, "bf16 or f32". */
 static const char *dtypes_text(struct verifier *v, unsigned dtypes)
 {
     const char *text = "";
@@ -111,7 +112,7 @@ static const char *name_of_binding(struct verifier *v, const struct binding *b)
     return kind;
 }
 
-/* Returns the number of members among which the content is cut or gathered; 0 when there is no such group. */
+/* Returns the number of members over which the content is divided or gathered; 0: there is no such group. */
 static uint32_t members_of(struct verifier *v, uint32_t buffer, const struct binding *b,
                            uint16_t group)
 {
@@ -204,7 +205,7 @@ static void check_binding(struct verifier *v, uint32_t buffer, const struct bind
         check_tokens(v, buffer, b);
 }
 
-/* Returns the elements of a rank's slice of a tensor; 0 after a fault. */
+/* Returns the number of elements of a rank's slice of a tensor; 0 if a fault was reported. */
 static uint64_t slice_elements(struct verifier *v, const struct tensor *t)
 {
     const struct ir *ir = v->ir;

@@ -1,5 +1,5 @@
-/* Sets of ranks. Each set is stored once: schedules have few guards, and walks over millions of ops combine the same
- * sets again and again. */
+/* Sets of ranks. Each set is stored once, because schedules have few guards, and walks over millions of ops combine the
+ * same sets again and again. */
 #include "schedule/verify/rules.h"
 
 #include <stdlib.h>
@@ -16,7 +16,7 @@ void rank_sets_release(struct rank_sets *s)
     *s = (struct rank_sets){0};
 }
 
-/* --- sets by number; 0 is the empty one --- */
+/* ---- sets by number; 0 is the empty set ---- */
 
 static uint32_t number_of(struct rank_sets *s, const uint64_t *bits)
 {
@@ -63,7 +63,7 @@ const struct rank_sets *verifier_ranks(struct verifier *v)
     return s;
 }
 
-/* --- combining --- */
+/* ---- combining sets ---- */
 
 enum how { UNION, MINUS, COMMON };
 

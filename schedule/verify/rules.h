@@ -14,22 +14,23 @@
 
 #include <stdbool.h>
 
-/* Slots: a buffer is cut at the ends of all ranges that ops use, so that every op touches a slot as a whole or not at
- * all. Slots of a buffer are consecutive; a buffer that is only touched as a whole has one. */
+/* The slots of all buffers. A buffer is divided at the ends of all ranges that ops use, so that every op touches a slot
+ * as a whole or not at all. The slots of a buffer are consecutive; a buffer that ops only touch as a whole has one
+ * slot. */
 struct slots {
-    uint32_t *first;                 /* per buffer, and one more */
-    uint64_t *begin;                 /* per slot: element it starts with */
-    uint32_t *range_from, *range_to; /* per row of ir.range */
+    uint32_t *first;                 /* [buffers + 1] the first slot of each */
+    uint64_t *begin;                 /* [slots] the first element of each */
+    uint32_t *range_from, *range_to; /* [rows of ir.range] the slots of each range */
     uint32_t count;
 };
 
-/* Sets of ranks, each a numbered bit set of `words` words. */
+/* Sets of ranks: each has a number, and is a bit set of `words` words. */
 struct rank_sets {
     uint32_t words;
-    uint16_t *role;     /* per rank; IR_NONE16: none */
+    uint16_t *role;     /* [ranks]; IR_NONE16: the rank has no role */
     uint64_t *of_role;  /* (roles, words) */
     uint64_t *of_guard; /* (guards, words) */
-    /* the rest is ranks.c's */
+    /* ---- only ranks.c uses the members below ---- */
     uint64_t *bits; /* (count, words) */
     uint32_t count;
     size_t capacity;
@@ -45,20 +46,21 @@ struct verifier {
     const struct verify_limits *limits;
     struct loc at;
     struct diag *diag;
-    struct verify_result *result; /* of the running rule */
-    const char *rule;             /* its name */
-    struct arena arena;           /* texts, small tables */
+    struct verify_result *result; /* the result of the rule that runs */
+    const char *rule;             /* the name of that rule */
+    struct arena arena;           /* memory for texts and small tables */
     struct order order;
     uint32_t order_role; /* the role whose clocks `order` holds; IR_NONE: none */
     struct slots slots;
     struct rank_sets ranks;
     struct exchange exchange;
-    bool forward_waits; /* some wait names no earlier op: known once check_waits() has run */
+    /* some wait names an op that is not an earlier one; known once check_waits() has run */
+    bool forward_waits;
 };
 
 /* Reports one fault. The text has no "rule: " and no newline. */
 void verify_fail(struct verifier *v, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Records what the rule has looked at, for the report. */
+/* Records what the rule has looked at, for the report ("41216 ops of 4 roles"). */
 void verify_checked(struct verifier *v, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
@@ -66,7 +68,7 @@ const struct order *verifier_order(struct verifier *v, uint32_t role);
 const struct slots *verifier_slots(struct verifier *v);
 const struct rank_sets *verifier_ranks(struct verifier *v);
 
-/* True if an operand of the op before its k-th is of the same buffer. */
+/* True if an earlier operand of the op is of the same buffer as operand k. */
 static inline bool touched_before(const struct ir *ir, uint32_t op, uint32_t k)
 {
     for (uint32_t i = 0; i < k; i++)
@@ -75,7 +77,8 @@ static inline bool touched_before(const struct ir *ir, uint32_t op, uint32_t k)
     return false;
 }
 
-/* Fills the slots that an operand (an entry of ir.operand) touches: *from .. *to. */
+/* Finds the buffer that an operand (an entry of ir.operand) names, and its slots *from .. *to - 1 that the operand
+ * touches. */
 void slots_of(const struct slots *slots, const struct ir *ir, uint32_t operand, uint32_t *buffer,
               uint32_t *from, uint32_t *to);
 
@@ -85,19 +88,21 @@ uint32_t ranks_of(struct verifier *v, uint32_t role, uint16_t guard);
 uint32_t ranks_union(struct verifier *v, uint32_t a, uint32_t b);
 uint32_t ranks_minus(struct verifier *v, uint32_t a, uint32_t b);
 uint32_t ranks_common(struct verifier *v, uint32_t a, uint32_t b);
-uint32_t ranks_at(struct verifier *v, uint32_t group, uint32_t index); /* of all its instances */
-uint32_t ranks_first(struct verifier *v, uint32_t set);                /* IR_NONE: it is empty */
+/* the members with that index, of all instances of the group */
+uint32_t ranks_at(struct verifier *v, uint32_t group, uint32_t index);
+/* the lowest rank of a set; IR_NONE: the set is empty */
+uint32_t ranks_first(struct verifier *v, uint32_t set);
 void rank_sets_release(struct rank_sets *sets);
 
-/* The operands that an op of a shape must have. If the shape names a group that does not exist, they are those of an op
- * in a group of one member. */
+/* The operands that an op of a shape must have. If the shape names a group that does not exist, they are those for a
+ * group of one member. */
 struct needs {
-    const char *fault; /* what is wrong with the shape itself, or NULL */
+    const char *fault; /* a fault of the shape itself; NULL: none */
     struct work_operand read[WORK_OPERANDS_MAX], write[WORK_OPERANDS_MAX];
     uint32_t reads, reads_least, writes, writes_least;
 };
 
-/* Returns the requirements of all shapes, on the heap. */
+/* Returns the needs of all shapes, in an array on the heap. */
 struct needs *needs_of_shapes(struct verifier *v);
 
 /* Return texts for messages, in v->arena. */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- the lists of a role --- */
+/* ---- the lists of a role ---- */
 
 uint32_t run_place_of(const struct ir *ir, uint32_t op)
 {
@@ -44,7 +44,7 @@ void lanes_release(struct lanes *l)
     free(l->next_on_host);
 }
 
-/* --- the run --- */
+/* ---- the run ---- */
 
 /* Returns how many collectives an actor has in a group. */
 static uint32_t sequence_length(const struct untimed_run *r, uint32_t actor, uint32_t group)
@@ -52,7 +52,7 @@ static uint32_t sequence_length(const struct untimed_run *r, uint32_t actor, uin
     return sequence_of(r->ops, r->ir, r->actors->role[actor], group).count;
 }
 
-/* Makes the parties: actors that share an instance of the group form one. */
+/* Makes the parties of a group: the actors that share an instance of the group form one party. */
 static void make_parties(struct untimed_run *r, uint32_t group)
 {
     const struct ir *ir = r->ir;
@@ -166,9 +166,9 @@ uint32_t run_message_of(const struct untimed_run *r, uint32_t actor, uint32_t op
     return r->actors->message_begin[actor] + r->ops->ordinal[op];
 }
 
-/* Lets an op whose turn has come on its actor arrive at the rendezvous with the actors that it communicates with;
- * true if all have arrived. `place` is where the actor's arrival is noted: a stream, or, after the streams, the
- * host. */
+/* Lets an op that is next on its actor arrive at the rendezvous with the actors with which it communicates; returns
+ * true if all have arrived. place: where the actor's arrival is noted, a stream or, as the number after the streams,
+ * the host. */
 static bool meet(struct untimed_run *r, uint32_t actor, uint32_t op, uint32_t place)
 {
     enum work_kind kind = r->ir->op.kind[op];
@@ -188,11 +188,11 @@ static bool meet(struct untimed_run *r, uint32_t actor, uint32_t op, uint32_t pl
     *here = true;
     if (r->arrived[rendezvous] < r->expected[rendezvous])
         return false;
-    *here = false; /* for the next op there */
+    *here = false; /* cleared for the next op at this place */
     return true;
 }
 
-/* Runs a stream as far as possible; true if an op has ended. */
+/* Runs a stream as far as possible; returns true if an op has ended. */
 static bool run_stream(struct untimed_run *r, uint32_t actor, uint32_t stream)
 {
     uint32_t *head = &r->head[(size_t)actor * (r->ir->stream_count + 1) + stream];
@@ -207,7 +207,7 @@ static bool run_stream(struct untimed_run *r, uint32_t actor, uint32_t stream)
     }
 }
 
-/* True if what the op that holds the host waits for has ended. */
+/* True if everything has ended for which the op that blocks the host waits. */
 static bool host_may_go_on(struct untimed_run *r, uint32_t actor, uint32_t op)
 {
     if (run_unmet_wait(r, actor, op) != IR_NONE)
@@ -222,7 +222,7 @@ static bool host_may_go_on(struct untimed_run *r, uint32_t actor, uint32_t op)
     }
 }
 
-/* Runs an actor as far as possible; true if an op has ended. */
+/* Runs an actor as far as possible; returns true if an op has ended. */
 static bool run_actor(struct untimed_run *r, uint32_t actor)
 {
     uint32_t streams = r->ir->stream_count;

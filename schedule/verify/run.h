@@ -11,12 +11,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Lists of the ops of each role: those of each stream, and, numbered after the streams, those that hold the host. A
- * blocking copy is in two lists. IR_NONE ends a list. */
+/* Lists of the ops of each role: one for each stream, and one, with the number after the streams, of the ops that block
+ * the host. A blocking copy is in two lists. IR_NONE ends a list. */
 struct lanes {
     uint32_t *first;        /* (roles, streams + 1) */
-    uint32_t *next;         /* per op: the next of its stream */
-    uint32_t *next_on_host; /* per op that holds the host: the next such op */
+    uint32_t *next;         /* [ops] the next op of the same stream */
+    uint32_t *next_on_host; /* [ops] the next op that blocks the host */
 };
 
 struct untimed_run {
@@ -26,13 +26,16 @@ struct untimed_run {
     const struct actors *actors;
     const struct lanes *lanes;
     uint32_t *head; /* (actors, streams + 1): the first op of each list that has not ended */
-    bool *at_head;  /* (actors, streams + 1): has reached the others it must meet; last: the host */
+    /* (actors, streams + 1): the op at the head has arrived at the rendezvous with its peers; the last entry is of the
+     * host */
+    bool *at_head;
     /* (groups, actors): the number of the first meeting of the party in which an actor meets others; UINT64_MAX: the
      * actor is not in the group */
     uint64_t *party;
-    uint32_t *expected, *arrived; /* per meeting: actors that must come, and that have come */
+    /* for each meeting: number of actors that must arrive, and that have arrived */
+    uint32_t *expected, *arrived;
     uint64_t meetings;
-    bool *has_arrived; /* per message */
+    bool *has_arrived; /* [messages] */
 };
 
 void lanes_make(struct lanes *lanes, const struct ir *ir);
@@ -43,18 +46,19 @@ void run_begin(struct untimed_run *run, struct verifier *v, const struct exchang
                const struct actors *actors, const struct lanes *lanes);
 void run_release(struct untimed_run *run);
 
-/* Runs as far as possible; returns an actor that has not come to its end, or IR_NONE. */
+/* Runs as far as possible; returns an actor that has not reached its end, or IR_NONE. */
 uint32_t run_all(struct untimed_run *run);
 
-/* --- where an actor stands --- */
+/* ---- the state of an actor ---- */
 
-/* Returns the stream in whose list an op is, or the number after the streams for one that is only on the host. */
+/* Returns the stream in whose list an op is, or, for an op that is only on the host, the number after the streams. */
 uint32_t run_place_of(const struct ir *ir, uint32_t op);
-/* Returns the op that holds the actor's host; nothing after it has been issued. IR_NONE: all has been issued. */
+/* Returns the op that blocks the actor's host, after which nothing has been issued. IR_NONE: everything has been
+ * issued. */
 uint32_t run_host_op(const struct untimed_run *run, uint32_t actor);
-/* Returns the op at the head of a stream, or IR_NONE when all have ended. */
+/* Returns the op at the head of a stream; IR_NONE: all ops have ended. */
 uint32_t run_head_op(const struct untimed_run *run, uint32_t actor, uint32_t stream);
-/* Returns the first op that `op` waits for and that has not ended, or IR_NONE. */
+/* Returns the first op that `op` waits for and that has not ended; IR_NONE: there is none. */
 uint32_t run_unmet_wait(const struct untimed_run *run, uint32_t actor, uint32_t op);
 /* Returns the row of a send or receive in run->actors->message. */
 uint32_t run_message_of(const struct untimed_run *run, uint32_t actor, uint32_t op);

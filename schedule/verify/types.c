@@ -1,12 +1,14 @@
-/* operand-type: the dtypes that each kind asks of its operands (models/work_operands.h), and that of the step. */
+/* The rule `operand-type`: the dtypes that each kind requires of its operands (models/work_operands.h), and the dtype
+ * of the step. */
 #include "schedule/verify/rules.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* Ops that compute in another dtype than the schedule's. */
+/* The ops that compute in another dtype than the schedule's. */
 struct other_dtype {
-    uint32_t ops, op, operand; /* how many; the first, and which of its operands */
+    /* ops: their number; op, operand: the first op, and its operand with that dtype */
+    uint32_t ops, op, operand;
 };
 
 /* Returns an operand as a text, "read 2, w0, in f32". */
@@ -21,7 +23,7 @@ static const char *operand_text(struct verifier *v, uint32_t op, uint32_t k)
 }
 
 /* Checks the dtype of an operand. first: for each type, the first operand of that type, with which the others must
- * agree; IR_NONE: none so far. */
+ * agree; IR_NONE: there was none yet. */
 static void check_operand(struct verifier *v, uint32_t op, uint32_t k,
                           const struct work_operand *operand, uint32_t *first)
 {
@@ -78,7 +80,7 @@ void check_types(struct verifier *v)
     struct other_dtype other = {0};
     for (uint32_t op = 0; op < ir->op.count; op++)
         check_op(v, op, &all[ir->op.shape[op]], &other);
-    /* without a line 'tokens' all of these are 0 */
+    /* without a line 'tokens' in the text, all of these are 0 */
     bool said = ir->layout.tokens > 0 || ir->global_batch > 0 || ir->micro_batch > 0 || ir->dtype;
     if (other.ops > 0 && said)
         verify_fail(v,

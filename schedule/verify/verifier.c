@@ -29,7 +29,7 @@ void verify_checked(struct verifier *v, const char *format, ...)
     va_end(args);
 }
 
-/* --- what rules share --- */
+/* ---- data that rules share ---- */
 
 const struct order *verifier_order(struct verifier *v, uint32_t role)
 {
@@ -46,7 +46,7 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Returns the slot of `buffer` that starts at the element, or the last one's end. */
+/* Returns the slot of `buffer` that begins at an element, or, for the buffer's end, the slot after its last one. */
 static uint32_t slot_at(const struct slots *s, uint32_t buffer, uint64_t element)
 {
     uint32_t first = s->first[buffer], end = s->first[buffer + 1];
@@ -61,7 +61,7 @@ const struct slots *verifier_slots(struct verifier *v)
     struct slots *s = &v->slots;
     if (s->first)
         return s;
-    /* Cuts per buffer: 0, and both ends of each range. */
+    /* The edges of each buffer: 0, and both ends of each range. */
     uint32_t buffers = ir->buffer.count;
     uint64_t *first_edge = heap_zalloc((size_t)buffers + 1, sizeof *first_edge);
     for (uint32_t b = 0; b < buffers; b++)
@@ -80,7 +80,8 @@ const struct slots *verifier_slots(struct verifier *v)
         row[filled[range.buffer.i]++] = range.begin;
         row[filled[range.buffer.i]++] = range.begin + range.count;
     }
-    /* Sorted, each once, and none where the buffer ends: those are the slots. */
+    /* The edges of each buffer are sorted, each kept once, and the one at the buffer's end dropped: those left are the
+     * slots' first elements. */
     s->first = heap_alloc((size_t)buffers + 1, sizeof *s->first);
     for (uint32_t b = 0; b < buffers; b++) {
         uint64_t *row = edge + first_edge[b];
@@ -89,7 +90,7 @@ const struct slots *verifier_slots(struct verifier *v)
         qsort(row, filled[b], sizeof *row, by_value);
         for (uint32_t i = 0; i < filled[b]; i++)
             if (row[i] < elements && (i == 0 || row[i] != row[i - 1])) {
-                /* first_edge[b] + i >= s->count: the kept ones move down inside the array */
+                /* first_edge[b] + i >= s->count: kept edges move to the front of the same array */
                 edge[s->count++] = row[i];
                 assert(s->count < UINT32_MAX);
             }
@@ -124,7 +125,7 @@ void slots_of(const struct slots *slots, const struct ir *ir, uint32_t operand, 
     }
 }
 
-/* --- texts: none are made for messages that will not be shown --- */
+/* ---- texts, which are not made for messages that will not be shown ---- */
 
 static bool enough(const struct verifier *v)
 {

@@ -18,16 +18,16 @@
 #include <stdint.h>
 
 #define VERIFY_RULES 18
-#define VERIFY_SHOWN 10 /* messages of one rule; the rest are counted */
+#define VERIFY_SHOWN 10 /* the most messages of one rule; further ones are only counted */
 
-/* Bytes that each memory has for the planned arena of one rank; 0: not limited. */
+/* The bytes of each memory that one rank's planned arena may take; 0: not limited. */
 struct verify_limits {
     uint64_t bytes[MEMORY_COUNT];
 };
 
 struct verify_result {
     uint64_t failures;
-    char checked[96]; /* what the rule looked at: "41216 ops of 4 roles" */
+    char checked[96]; /* what the rule has looked at: "41216 ops of 4 roles" */
 };
 
 struct verify_report {

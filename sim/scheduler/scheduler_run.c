@@ -75,8 +75,9 @@ static void issue_ops(struct scheduler *s, uint32_t rank_index)
 
 /* ---- rendezvous ---- */
 
-/* Takes from the kernels what the messages of an event occupy (sign 1), or gives it back (sign -1). held_s: for how
- * long the event's own kernels have occupied multiprocessors already, waiting for the first bytes. */
+/* Subtracts from the shares of the kernels what the messages of an event occupy (sign 1), or returns it (sign -1).
+ * held_s: seconds for which the event's own kernels have already occupied multiprocessors while they waited for the
+ * first bytes. */
 static void take_for(struct scheduler *s, const struct channel_state *channel, double sign,
                      double held_s)
 {
@@ -217,7 +218,7 @@ static void start_op(struct scheduler *s, uint32_t rank_index, uint32_t op)
         return;
     }
     switch ((enum op_class)traffic->op_class[id]) {
-    case OP_NOTHING: /* HOST_SYNC: from the end of the awaited op until the host continues */
+    case OP_NOTHING: /* a HOST_SYNC lasts from the end of the awaited op until the host continues */
         finish(s, rank_index, op,
                date_s + (traffic->costs->issue_s ? traffic->costs->issue_s[shape] : 0));
         break;

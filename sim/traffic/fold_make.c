@@ -96,7 +96,8 @@ static void colours_init(struct colours *c, const struct traffic *traffic)
         c->now[LINKS][l] = mix2(LINKS, bits(traffic->platform.bytes_per_s[l]));
 }
 
-/* Adds an edge of the graph with a label: mixes each end's colour into the sum of the other end. */
+/* Adds an edge of the graph with a label: each end's colour, mixed with the label, is added to the sum of the other
+ * end. */
 static void join(struct colours *c, int sort_a, uint32_t a, int sort_b, uint32_t b, uint64_t label)
 {
     c->sum[sort_a][a] += mix2(c->now[sort_b][b], label);
@@ -204,7 +205,8 @@ void fold_make(struct fold *fold, const struct traffic *traffic, const struct pr
     for (int s = 0; s < SORTS; s++) {
         free(c.now[s]);
         free(c.sum[s]);
-        if (s == FLOWS || s == LINKS) { /* those of ranks and channels are the fold's */
+        /* the colours of ranks and channels are kept for the fold */
+        if (s == FLOWS || s == LINKS) {
             free(c.class_of[s]);
             free(c.first[s]);
         }

@@ -196,8 +196,8 @@ struct check {
     uint32_t rank, role;
     double host_s;  /* date at which the host issues the next op */
     double *last_s; /* [streams] date at which the stream's last op ends */
-    uint64_t
-        *needed; /* per op of the image, of the first copy: which needs its start is the end of */
+    /* per op of the image, of the first copy: which needs its start is the end of */
+    uint64_t *needed;
 };
 
 /* Returns the date in the whole list at which an op ends on which another op waits. The waiting op is copy number

@@ -27,14 +27,15 @@
 enum comm_kind {
     COMM_COLLECTIVE, /* all members of an instance */
     COMM_SHIFT,      /* one channel per message: the sender is participant 0, the receiver 1 */
-    COMM_P2P,        /* one channel per (source, destination, channel number): the same */
-    COMM_COPY,       /* one rank */
-    COMM_HOST_WORK,  /* one rank: host ops whose memory traffic is known */
-    COMM_KERNEL,     /* one rank: kernels of several compute streams, which share the processors */
+    /* one channel per (source, destination, channel number): the sender is participant 0, the receiver 1 */
+    COMM_P2P,
+    COMM_COPY,      /* one rank */
+    COMM_HOST_WORK, /* one rank: host ops whose memory traffic is known */
+    COMM_KERNEL,    /* one rank: kernels of several compute streams, which share the processors */
     COMM_KIND_COUNT
 };
 
-/* How the duration of an op is found once it may start. */
+/* The way in which the duration of an op is found once it may start. */
 enum op_class {
     OP_NOTHING, /* syncs of the host */
     OP_FIXED,   /* takes the time in traffic.duration_s[shape] */
@@ -46,12 +47,13 @@ enum op_class {
 struct comm_class {
     uint8_t kind;     /* enum comm_kind */
     uint8_t work;     /* enum work_kind of SEND, RECV, H2D, D2H; else 0 */
-    uint8_t pageable; /* copies */
+    uint8_t pageable; /* for copies: the host's memory is pageable */
     uint16_t group;   /* IR_NONE16: none */
-    int64_t by;       /* distance in the group of shifts, sends and receives */
-    int64_t number;   /* channel number of sends and receives */
+    int64_t by;       /* distance in the group, for shifts, sends and receives */
+    int64_t number;   /* channel number, for sends and receives */
     uint32_t variants;
-    /* [variants] shapes; of all P2P comm classes one list, any shape with that many bytes */
+    /* [variants] shapes. All P2P comm classes share one list, in which a shape represents all shapes of as many
+     * bytes. */
     uint32_t *variant;
     size_t variant_capacity;
     uint32_t *op_count; /* [role_count] ops of the comm class in each role */
@@ -73,7 +75,8 @@ struct transfer {
 };
 
 struct channel {
-    uint32_t comm; /* of P2P channels: the first comm class that uses it */
+    /* the channel's comm class; for a P2P channel, the first comm class that uses it */
+    uint32_t comm;
     uint32_t participant_begin, participant_count;
     uint32_t transfer_begin; /* one per variant of the comm class */
     struct taken taken;
@@ -88,7 +91,7 @@ struct traffic {
     uint32_t *rank;         /* [rank_count] the schedule's rank that each is, ascending */
     uint32_t *role_of_rank; /* [rank_count]; IR_NONE: no role, no ops */
     uint8_t *passes;        /* [rank_count][guard_count] */
-    /* [rank_count] schedule/ir/visible.h; NULL where no duration depends on it */
+    /* [rank_count] places (schedule/ir/visible.h); NULL if no duration depends on the place */
     uint32_t *place_of_rank;
 
     struct platform platform;
@@ -96,7 +99,7 @@ struct traffic {
 
     uint32_t comm_count;
     struct comm_class *comm;
-    /* its variants are those of all P2P comm classes: sizes are common to all sends and receives */
+    /* not a comm class itself: it holds the variants that all P2P comm classes share, one for each size */
     struct comm_class p2p;
     uint32_t *comm_op;
 
@@ -105,17 +108,19 @@ struct traffic {
     uint32_t *participant;
     struct transfer *transfer;
 
-    uint32_t *endpoint; /* [rank_count][comm_count] the channel; of shifts the one sent on */
-    uint32_t *receive;  /* [rank_count][comm_count] of shifts: the channel received on */
+    /* [rank_count][comm_count] the channel; for shifts, the one on which the rank sends */
+    uint32_t *endpoint;
+    /* [rank_count][comm_count] for shifts: the channel on which the rank receives */
+    uint32_t *receive;
 
     /* per op of the schedule */
     uint8_t *op_class;    /* enum op_class */
-    uint16_t *op_comm;    /* IR_NONE16: no event */
+    uint16_t *op_comm;    /* IR_NONE16: the op is no event */
     uint16_t *op_variant; /* row in the comm class's variants */
     uint32_t *op_ordinal; /* row in the comm class's ops of the op's role */
 
-    const double *duration_s, *host_s; /* [shape_count], of the costs */
-    double slow_factor;                /* of sim_options */
+    const double *duration_s, *host_s; /* [shape_count] from sim_costs */
+    double slow_factor;                /* from sim_options */
     uint32_t slow_rank;
 
     /* all arrays but those that grow: comm classes and their variants, channels, participants */

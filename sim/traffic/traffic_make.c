@@ -25,7 +25,8 @@ void traffic_release(struct traffic *traffic)
     *traffic = (struct traffic){0};
 }
 
-/* Counters of the scheduler are 16 bits wide, and their upper half has a meaning of its own. */
+/* The largest number of ops for which an op may wait: struct scheduler's left[] counts them in 16 bits, and values from
+ * OP_ARRIVED on mean something else. */
 enum { WAITS_MAX = 32000 };
 
 /* Fills, for each rank of traffic->mesh, the schedule's rank that it is, and that rank's role. */
@@ -78,8 +79,8 @@ static void read_costs(struct traffic *traffic)
         assert(traffic->duration_s[s] >= 0 && traffic->host_s[s] >= 0);
 }
 
-/* Fails if an op waits for more than WAITS_MAX ops, or for an op that is not an earlier one of its role, on which the
- * scheduler relies; the verifier's message says more. */
+/* Fails if an op waits for more than WAITS_MAX ops, or for an op that is not an earlier one of its role. The scheduler
+ * relies on both; the verifier explains the second fault better. */
 static enum status check_waits(const struct traffic *traffic, const char *name, struct diag *diag)
 {
     const struct ir *ir = traffic->ir;

@@ -11,7 +11,7 @@
 /* The work of a guard's ops. */
 struct guarded {
     double flops;
-    bool other; /* one of the guard's ops is no computation */
+    bool other; /* the guard has an op that is no computation */
 };
 
 static struct guarded *guarded_work(const struct ir *ir)
@@ -30,7 +30,8 @@ static struct guarded *guarded_work(const struct ir *ir)
     return guarded;
 }
 
-/* True if another guard lets exactly the ranks pass that g stops, and guards as many flops up to EVEN_FLOPS. */
+/* True if another guard passes exactly the ranks that guard g stops, and if the flops that the two guard differ by at
+ * most EVEN_FLOPS. */
 static bool is_paired(const struct ir *ir, const struct guarded *guarded, uint32_t g)
 {
     const struct guard *guard = &ir->guard[g];
@@ -46,7 +47,7 @@ static bool is_paired(const struct ir *ir, const struct guarded *guarded, uint32
     return false;
 }
 
-/* Returns the number of ranks that the groups of these guards distinguish. */
+/* Returns the number of ranks that the groups of marked guards distinguish. */
 static uint64_t ranks_apart(const struct ir *ir, const uint8_t *uniform)
 {
     uint8_t *seen = heap_zalloc(ir->group_count + 1u, 1);
@@ -61,7 +62,8 @@ static uint64_t ranks_apart(const struct ir *ir, const uint8_t *uniform)
     return ranks;
 }
 
-/* True if attention over packed documents makes some ranks compute more than others, whatever the guards. */
+/* True if the schedule has attention over packed documents, by which some ranks compute more than others whatever the
+ * guards. */
 static bool has_documents(const struct ir *ir)
 {
     for (uint32_t s = 0; s < ir->shape_count; s++)
