@@ -10,37 +10,37 @@
 
 /* ---- names ---- */
 
-static const char *const form_names[] = {"nt", "nn", "tn"};
-static const char *const epilogue_names[] = {"none", "bias"};
-static const char *const mask_names[] = {"full", "causal", "window", "documents"};
-static const char *const function_names[] = {"own", "gelu", "relu2"};
-static const char *const score_names[] = {"softmax", "chosen", "sigmoid"};
-static const char *const reduce_names[] = {"sum", "max"};
-static const char *const algorithm_names[] = {"auto", "ring", "tree", "direct"};
-static const char *const stream_names[] = {"compute", "comm", "h2d", "d2h", "host", "sync"};
-static const char *const impl_names[] = {"fa2", "fa3", "cudnn", "cpu", "triton", "fa1"};
+/* VALUES(table, count, names in the order of the enum): the tables of values that work_kinds.def names. */
+#define VALUE_TABLES(VALUES)                                                                       \
+    VALUES(form, MATMUL_FORM_COUNT, "nt", "nn", "tn")                                              \
+    VALUES(epilogue, EPILOGUE_COUNT, "none", "bias")                                               \
+    VALUES(mask, MASK_COUNT, "full", "causal", "window", "documents")                              \
+    VALUES(function, FUNCTION_COUNT, "own", "gelu", "relu2")                                       \
+    VALUES(score, ROUTE_SCORE_COUNT, "softmax", "chosen", "sigmoid")                               \
+    VALUES(reduce, REDUCE_COUNT, "sum", "max")                                                     \
+    VALUES(algorithm, ALGORITHM_COUNT, "auto", "ring", "tree", "direct")
 
-_Static_assert(ARRAY_LEN(form_names) == MATMUL_FORM_COUNT, "a name per form");
-_Static_assert(ARRAY_LEN(epilogue_names) == EPILOGUE_COUNT, "a name per epilogue");
-_Static_assert(ARRAY_LEN(mask_names) == MASK_COUNT, "a name per mask");
-_Static_assert(ARRAY_LEN(function_names) == FUNCTION_COUNT, "a name per function");
-_Static_assert(ARRAY_LEN(score_names) == ROUTE_SCORE_COUNT, "a name per score");
-_Static_assert(ARRAY_LEN(reduce_names) == REDUCE_COUNT, "a name per reduction");
-_Static_assert(ARRAY_LEN(algorithm_names) == ALGORITHM_COUNT, "a name per algorithm");
-_Static_assert(ARRAY_LEN(stream_names) == STREAM_CLASS_COUNT, "a name per class of stream");
-_Static_assert(ARRAY_LEN(impl_names) == ATTENTION_IMPL_COUNT, "a name per implementation");
+#define VALUES(table, count, ...)                                                                  \
+    static const char *const table##_names[] = {__VA_ARGS__};                                      \
+    _Static_assert(ARRAY_LEN(table##_names) == (count), "a name per value");
+VALUE_TABLES(VALUES)
+#undef VALUES
 
-/* The tables of values to which work_kinds.def refers. */
 static const struct {
     const char *name;
     const char *const *values;
     uint8_t count;
 } value_tables[] = {
-    {"form", form_names, MATMUL_FORM_COUNT}, {"epilogue", epilogue_names, EPILOGUE_COUNT},
-    {"mask", mask_names, MASK_COUNT},        {"function", function_names, FUNCTION_COUNT},
-    {"reduce", reduce_names, REDUCE_COUNT},  {"algorithm", algorithm_names, ALGORITHM_COUNT},
-    {"states", states_names, STATES_COUNT},  {"score", score_names, ROUTE_SCORE_COUNT},
+#define VALUES(table, count, ...) {#table, table##_names, count},
+    VALUE_TABLES(VALUES)
+#undef VALUES
+        {"states", states_names, STATES_COUNT},
 };
+
+static const char *const stream_names[] = {"compute", "comm", "h2d", "d2h", "host", "sync"};
+static const char *const impl_names[] = {"fa2", "fa3", "cudnn", "cpu", "triton", "fa1"};
+_Static_assert(ARRAY_LEN(stream_names) == STREAM_CLASS_COUNT, "a name per class of stream");
+_Static_assert(ARRAY_LEN(impl_names) == ATTENTION_IMPL_COUNT, "a name per implementation");
 
 static bool same(const char *name, const char *word, size_t size)
 {

@@ -2,6 +2,7 @@
 
 #include "predict/bounds.h"
 #include "predict/workers.h"
+#include "schedule/choices/profile.h"
 #include "schedule/config/resolve_config.h"
 
 #include <float.h>
@@ -147,7 +148,7 @@ static void try_one(void *context, size_t job, void *result)
     struct prediction p = {0};
     bool ideal = trials->perturbation[job] == NULL;
     if (ideal)
-        request.profile = "ideal";
+        request.profile = PROFILE_IDEAL;
     else
         apply(&request, trials->perturbation[job]);
     const struct prediction_question question = question_of(trials->setup, &request, trials->exact);

@@ -8,7 +8,7 @@
 
 bool prediction_is_judged_by_reserved(const struct prediction *p)
 {
-    return p->has_choices && strcmp(p->choices.profile->name, "ideal") != 0;
+    return p->has_choices && !p->choices.profile->ideal;
 }
 
 /* Returns a bit mask of the memories whose arenas are planned. */

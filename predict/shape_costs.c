@@ -80,7 +80,7 @@ static void add_lists(const struct prediction *p, struct shape_costs *costs)
     double call_s = p->profile != NULL ? p->profile->host_per_list_s : 0;
     if (call_s <= 0 || cost->ideal)
         return;
-    double each_s = p->profile->hostless ? 0 : 2 * cost->host_op_s + cost->host_kernel_s;
+    double each_s = p->profile->ideal ? 0 : 2 * cost->host_op_s + cost->host_kernel_s;
     for (uint32_t i = 0; i < p->ir.shape_count; i++) {
         const struct work *work = &p->ir.shape[i];
         uint32_t tensors = 0;
@@ -160,7 +160,7 @@ void shape_costs_make(struct shape_costs *costs, const struct prediction *p)
     chains_of(p->profile, &p->choices, kept, fused.chain);
     if (cost->device_memory_power > 0 && !cost->ideal)
         fused.memory_share = memory_share(p, cost);
-    bool hostless = p->profile != NULL && p->profile->hostless;
+    bool ideal_profile = p->profile != NULL && p->profile->ideal;
     double slowdown = p->has_choices ? step_attention_slowdown(&p->choices) : 1;
     double peak = p->setup->cluster.device.peak_flop_per_s;
     size_t count = (size_t)p->ir.shape_count + 1;
@@ -186,7 +186,7 @@ void shape_costs_make(struct shape_costs *costs, const struct prediction *p)
             costs->work_s[i] = cost_work_s(cost, impl, work);
         if (!by_place && (work->kind == WORK_ATTENTION || work->kind == WORK_ATTENTION_BACKWARD))
             costs->work_s[i] *= slowdown;
-        costs->issue_s[i] = hostless ? 0 : cost_issue_s(cost, work);
+        costs->issue_s[i] = ideal_profile ? 0 : cost_issue_s(cost, work);
         if (work_runs_on((enum work_kind)work->kind, STREAM_HOST)) {
             costs->host_work_s[i] = host_work_s(p, work);
             costs->host_bytes[i] = cost_host_work_bytes(work);

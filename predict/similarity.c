@@ -40,7 +40,7 @@ struct similarity similarity_of(const struct setup *setup, const struct choices 
     struct similarity like = {.several = setup->cluster.nodes > 1};
     const char *device = setup->cluster.device.name;
     const char *framework = profile != NULL ? profile->name : "none";
-    bool ideal = setup->cost.ideal || setup->cluster.ideal || strcmp(framework, "ideal") == 0;
+    bool ideal = setup->cost.ideal || setup->cluster.ideal || (profile != NULL && profile->ideal);
     if (ideal || device == NULL || (choices != NULL && choices->scope != SCOPE_STEP))
         return like;
     snprintf(like.device, sizeof like.device, "%.*s", (int)strcspn(device, "-_ "), device);

@@ -33,7 +33,7 @@ static bool host_time(const struct choices *c, bool host)
 static bool hostless(const struct choices *c, bool host)
 {
     (void)host;
-    return c->profile->hostless;
+    return c->profile->ideal;
 }
 
 static const struct {

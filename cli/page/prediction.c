@@ -8,6 +8,7 @@
 #include "models/mfu.h"
 #include "predict/intervals.h"
 #include "predict/result_names.h"
+#include "schedule/choices/profile.h"
 
 #include <float.h>
 #include <math.h>
@@ -348,7 +349,7 @@ static void put_next(struct page *page, struct json_node root)
         json_get_bool(next, "fits", &fits, NULL);
         text_puts(&text, fits ? "." : "; still too much.");
     }
-    if (ideal_s > 0 && strcmp(profile, "ideal") != 0) {
+    if (ideal_s > 0 && strcmp(profile, PROFILE_IDEAL) != 0) {
         text_puts(&text, " With profile ideal the step would take ");
         put_time(&text, ideal_s);
         text_puts(&text, fabs(ideal_s / step_s - 1) < 5e-4

@@ -235,7 +235,7 @@ static void print_ideal(const struct screen *screen, const struct report *r)
 {
     const struct prediction *p = r->prediction;
     const struct alternative *best = r->best;
-    if (best == NULL || best->ideal_step_s <= 0 || strcmp(p->choices.profile->name, "ideal") == 0)
+    if (best == NULL || best->ideal_step_s <= 0 || p->choices.profile->ideal)
         return;
     double share = 100 * (1 - best->ideal_step_s / p->sim.step_s);
     struct text line = {0};

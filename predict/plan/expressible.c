@@ -318,7 +318,7 @@ static bool has_other_kernels(const struct choices *c)
 
 static bool has_profile(const struct choices *c, const char *name)
 {
-    return strcmp(c->profile->name, name) == 0 || strcmp(c->profile->name, "ideal") == 0;
+    return c->profile->ideal || strcmp(c->profile->name, name) == 0;
 }
 
 static bool is_not_torchtitan(const struct choices *c)

@@ -3,6 +3,7 @@
 #include "base/arena.h"
 #include "predict/progress.h"
 #include "predict/workers.h"
+#include "schedule/choices/profile.h"
 #include "schedule/config/resolve_config.h"
 
 #include <stdlib.h>
@@ -24,7 +25,7 @@ static double ideal_s(struct setup *setup, const struct outcome *o, int attentio
         .setup = setup, .request = &request, .skip_arenas = true, .skip_causes = true};
     struct prediction p = {0};
     double seconds = 0;
-    request.profile = "ideal";
+    request.profile = PROFILE_IDEAL;
     request.attention_impl = attention_impl;
     if (prediction_make(&p, &question, NULL) == STATUS_OK)
         seconds = p.sim.step_s / o->sequences;
@@ -46,7 +47,7 @@ static void try_outcome(void *context, size_t job, void *result)
         cluster_resize(&setup->cluster, &setup->arena, 0, o->request.ranks, NULL) != STATUS_OK)
         return;
     request = o->request;
-    request.profile = "ideal";
+    request.profile = PROFILE_IDEAL;
     if (resolve_choices(&own, &o->request, NULL, NULL) != STATUS_OK ||
         resolve_choices(&ideal, &request, NULL, NULL) != STATUS_OK)
         return;

@@ -34,6 +34,8 @@ enum chains {
     CHAINS_COUNT
 };
 
+#define PROFILE_IDEAL "ideal" /* the name of the row that is ideal */
+
 /* The switches in which implementations of a schedule differ. docs/strategies/profiles.md has the source of every value. */
 struct profile {
     const char *name, *summary;
@@ -153,7 +155,9 @@ struct profile {
     /* enum chains: whose norms, rotations and activations are not one kernel each */
     uint8_t chains;
     bool fused_merge; /* partial outputs of rings and chunks are merged by one kernel */
-    bool hostless;    /* issuing work takes the host no time */
+    /* the method without a framework: issuing work takes the host no time, and an allocator reserves no more than
+     * tensors need */
+    bool ideal;
     /* with the optimizer on the host: gradients are cast to fp32 on the device, before they are copied to the host */
     bool host_grads_f32;
     /* with the optimizer on the host: new parameters are cast into pageable memory, and a blocking copy takes them to the

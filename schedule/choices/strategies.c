@@ -281,8 +281,8 @@ static const struct profile profiles[] = {
      .root_unit = true,                 /* fully_shard(model), tests/scripts/record_steps.py */
      .prefetch = 0,                     /* foreach_all_gather() with async_op=False: the thread waits, also when it prefetches */
      .collectives_hold = true},          /* foreach_reduce(): dist.reduce_scatter_tensor() waits as well */
-    {.name = "ideal", .summary = "neutral without host and framework time: what the method itself takes",
-     WELL_MADE, .prefetch = 1, .hostless = true},
+    {.name = PROFILE_IDEAL, .summary = "neutral without host and framework time: what the method itself takes",
+     WELL_MADE, .prefetch = 1, .ideal = true},
 };
 /* clang-format on */
 

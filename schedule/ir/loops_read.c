@@ -1,7 +1,18 @@
 /* Reads version 2 of the text form: loops are unrolled line by line, and the names of ops are replaced by their numbers.
  *
- * Statements and loops make a tree. A first walk counts ops, so that every name has its number in the flat list; a
- * second walk prints each line once for every iteration, and the parser of flat lines reads it. */
+ *     op 0 fill ...
+ *     loop A L=0..2
+ *       op .0 matmul ... waits A.1[L-1]    (row 1 of loop A in the iteration before)
+ *       op .1 add ... waits .0             (row 0 of this loop in this iteration)
+ *     end
+ *     alias A[-1] .1=0                     (row 1 of the iteration before the first is op 0)
+ *
+ * A row is an op of a loop's body; ".1" is its name, not its place. An op is a row in one iteration of its loop and of
+ * each loop around: A.1[2], C.0[4,1]. References that lead out of a loop, as A.1[-1] does, are given by aliases.
+ *
+ * Three steps. read_tree() reads statements and loops into a tree. count_ops() counts the ops of each loop's
+ * iteration, and so finds the number in the flat list of any row in any iteration. put_items() prints each line once
+ * for every iteration with those numbers, and the parser of flat lines reads it. */
 #include "base/c_locale.h"
 #include "schedule/ir/expression.h"
 #include "schedule/ir/id_map.h"
@@ -33,7 +44,8 @@ struct loop {
     uint64_t begin;
     /* number of ops and lines of an iteration, with its inner loops unrolled */
     uint64_t ops, lines;
-    uint64_t *row; /* [its own ops] number of ops of the iteration before each; LINES_MAX: none */
+    /* [row_capacity] by a row's name: ops of one iteration before the row; UINT64_MAX: there is no such row */
+    uint64_t *row;
     uint32_t rows, row_capacity;
 };
 
@@ -355,14 +367,17 @@ static bool follow_alias(struct reader *r, const struct alias *alias, const int6
     return found;
 }
 
-/* Finds the op of a loop's row, given the values of the variables of the loop and of all loops around it. */
+/* Finds the number of the op that is a row of a loop, in the iteration in which the loop's variable and those of the
+ * loops around it have the values value[0 .. depth]. If the loop's own value is outside its range, an alias names the
+ * op. aliased: the name is an alias's own, which may not lead to another alias. */
 static bool find_instance(struct reader *r, uint32_t loop, uint32_t row, const int64_t *value,
                           bool aliased, uint64_t *op)
 {
     const struct loop *inner = &r->loop[loop];
     uint64_t number = row < inner->row_capacity ? inner->row[row] : UINT64_MAX;
-    bool inside = number != UINT64_MAX, around = true;
-    if (!inside)
+    bool inside = true; /* all values are in their loops' ranges */
+    bool around = true; /* those of the loops around it are */
+    if (number == UINT64_MAX)
         return fault(r, "loop '%s' has no op .%" PRIu32, inner->name, row);
     for (uint32_t at = loop; at != IR_NONE; at = r->loop[at].parent) {
         const struct loop *l = &r->loop[at];
