@@ -231,6 +231,13 @@ enum status launch_options(struct launch *launch, struct launch_given given, str
     else if (launch->has[LAUNCH_MEGATRON_DEEPSPEED] || launch->has[LAUNCH_DEEPSPEED_JSON] ||
              launch->has[LAUNCH_LAUNCHER])
         status = launch_deepspeed_options(launch, given, diag);
+    if (status == STATUS_OK && launch_count(launch, LAUNCH_EP, 1) > 1) {
+        if (given.as_dense)
+            launch_remark_on(launch, REMARK_UNMODELLED, LAUNCH_EP,
+                             "experts over ranks: a dense model is predicted");
+        else
+            launch_option_count(launch, LAUNCH_EP, "ep", launch_count(launch, LAUNCH_EP, 1));
+    }
     if (status == STATUS_OK)
         add_directs(launch);
     if (status == STATUS_OK)

@@ -295,7 +295,8 @@ static bool is_amount(enum launch_field field)
         LAUNCH_PROMPT,   LAUNCH_ANSWER,      LAUNCH_MICRO_BATCH,  LAUNCH_ACCUMULATION,
         LAUNCH_ANSWERS,  LAUNCH_LOCAL_BATCH, LAUNCH_GLOBAL_BATCH, LAUNCH_POSITIONS_MAX,
         LAUNCH_CHUNK,    LAUNCH_ROPE_THETA,  LAUNCH_PROCESSES,    LAUNCH_GPUS_A_NODE,
-        LAUNCH_NODES,    LAUNCH_TASKS,       LAUNCH_DP_REPLICATE, LAUNCH_DP_SHARD};
+        LAUNCH_NODES,    LAUNCH_TASKS,       LAUNCH_DP_REPLICATE, LAUNCH_DP_SHARD,
+        LAUNCH_EP};
     for (size_t i = 0; i < ARRAY_LEN(amounts); i++)
         if (amounts[i] == field)
             return true;

@@ -171,6 +171,11 @@ static enum status read_row(void *context, const struct record *record, struct d
     if (status != STATUS_OK)
         return status;
     row.setting = kept(r, record, SETTING);
+    const char *brace = strchr(row.setting, '{');
+    if (brace != NULL && (strchr(brace, '}') != row.setting + record->size[SETTING] - 1 ||
+                          strchr(brace + 1, '{') != NULL || strchr(row.setting, '*') != NULL))
+        return records_field_error(record, column_names[SETTING], diag,
+                                   "a list of names is written lora_{r|alpha}, and ends in '}'");
     if (row.field == LAUNCH_FIELDS && record->size[TO] > 2)
         row.option = kept(r, record, TO) + 2;
     row.words = kept(r, record, WORDS);

@@ -15,7 +15,7 @@
  *                 switch it off
  *
  * `setting` is a name as the framework's file has it (an argument without its dashes); '*' at its end stands for
- * anything. In a note {2P} stands for the bytes of two times the model's parameters (with any other number too), and
+ * anything, and lora_{r|alpha} for lora_r and lora_alpha. In a note {2P} stands for the bytes of two times the model's parameters (with any other number too), and
  * {share} for the bytes of the share of a GPU's memory that the setting's value is. `words` translates values, "adamw_8bit=8bit paged_*=8bit *=-": the first pattern that matches decides; a
  * result '-' says nothing, '?' says `note` as not modelled. A value that no pattern matches stays as it is. Several rows
  * may name one setting; all of them apply. `since` and `until` are the framework's versions that know the setting.

@@ -22,10 +22,27 @@ static bool is_pattern_of(const char *pattern, size_t size, const char *text)
     return false;
 }
 
+/* True if the name is one of a list "lora_{r|alpha}": what stands before the brace, and one of the endings in it. A
+ * member of one of them, "lora_alpha.x", is too. */
+static bool is_listed_in(const char *list, const char *name)
+{
+    size_t size = strcspn(list, "{");
+    if (list[size] == '\0' || strncmp(list, name, size) != 0)
+        return false;
+    name += size;
+    for (list += size + 1; *list != '\0';) {
+        size = strcspn(list, "|}");
+        if (strncmp(list, name, size) == 0 && (name[size] == '\0' || name[size] == '.'))
+            return true;
+        list += size + 1;
+    }
+    return false;
+}
+
 const struct table_row *launch_table_row(const struct launch_table_file *file, const char *setting,
                                          const struct table_row *after)
 {
-    const struct table_row *star = NULL;
+    const struct table_row *star = NULL, *list = NULL;
     const char *name = after == NULL ? setting : after->setting;
     for (size_t i = after == NULL ? 0 : (size_t)(after - file->row) + 1; i < file->rows; i++) {
         const struct table_row *row = &file->row[i];
@@ -34,12 +51,14 @@ const struct table_row *launch_table_row(const struct launch_table_file *file, c
             continue;
         if (strcmp(row->setting, name) == 0)
             return row;
+        if (after == NULL && list == NULL && is_listed_in(row->setting, setting))
+            list = row;
         bool is_star = size > 0 && row->setting[size - 1] == '*';
         if (after == NULL && star == NULL && is_star &&
             strncmp(row->setting, setting, size - 1) == 0)
             star = row;
     }
-    return star;
+    return list != NULL ? list : star;
 }
 
 /* Returns the value that words make of one: a copy in the arena, or the value itself if no pattern matches. */
@@ -220,7 +239,8 @@ enum status launch_table_take(struct launch *launch, const struct setting *setti
             status = take_row(launch, row, setting, &effect, diag);
         }
     if (status == STATUS_OK && !effect)
-        launch_remark(launch, REMARK_IGNORED, name, setting->at, "%s", "");
+        launch_remark(launch, REMARK_IGNORED, strchr(name, '{') != NULL ? setting->name : name,
+                      setting->at, "%s", "");
     return status;
 }
 

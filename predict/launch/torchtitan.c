@@ -1,4 +1,5 @@
-/* Translates torchtitan's settings (torchtitan/config/job_config.py) by the names of 0.2, and of 0.1 and earlier. */
+/* Translates torchtitan's settings (torchtitan/config/job_config.py) by the names of 0.2, of 0.1 and earlier, and of the
+ * arguments of 2026 (torchtitan/config/configs.py), whose --module and --config name a recipe. */
 #include "models/cluster.h"
 #include "models/transformer_fields.h"
 #include "predict/launch/launch_parts.h"
@@ -24,6 +25,11 @@ static const char async_tp[] =
 static const struct launch_row rows[] = {
     {"model.name",                      SETS, LAUNCH_TEXT,   LAUNCH_MODEL, NULL, NULL},
     {"model.flavor",                    SETS, LAUNCH_TEXT,   LAUNCH_FLAVOR, NULL, NULL},
+    {"module",                          ALSO, LAUNCH_TEXT,   LAUNCH_MODEL, NULL, NULL},
+    {"config",                          ALSO, LAUNCH_TEXT,   LAUNCH_RECIPE, NULL, NULL},
+    {"training.max_context_length",     ALSO, LAUNCH_COUNT,  LAUNCH_SEQ, NULL, NULL},
+    {"training.num_tokens_per_microbatch_per_dp_rank", ALSO, LAUNCH_COUNT, LAUNCH_MICRO_TOKENS, NULL, NULL},
+    {"training.num_tokens_per_train_step", ALSO, LAUNCH_COUNT, LAUNCH_STEP_TOKENS, NULL, NULL},
     {"training.seq_len",                SETS, LAUNCH_COUNT,  LAUNCH_SEQ, NULL, NULL},
     {"training.local_batch_size",       SETS, LAUNCH_COUNT,  LAUNCH_LOCAL_BATCH, NULL, NULL},
     {"training.batch_size",             ALSO, LAUNCH_COUNT,  LAUNCH_LOCAL_BATCH, NULL, NULL},
@@ -44,6 +50,7 @@ static const struct launch_row rows[] = {
     {"parallelism.pipeline_parallel_degree",       SETS, LAUNCH_COUNT, LAUNCH_PP, NULL, NULL},
     {"experimental.pipeline_parallel_degree",      ALSO, LAUNCH_COUNT, LAUNCH_PP, NULL, NULL},
     {"training.pipeline_parallel_degree",          ALSO, LAUNCH_COUNT, LAUNCH_PP, NULL, NULL},
+    {"parallelism.expert_parallel_degree",         SETS, LAUNCH_COUNT, LAUNCH_EP, NULL, NULL},
     {"parallelism.pipeline_parallel_schedule",     SETS, LAUNCH_TEXT,  LAUNCH_SCHEDULE, NULL, NULL},
     {"experimental.pipeline_parallel_schedule",    ALSO, LAUNCH_TEXT,  LAUNCH_SCHEDULE, NULL, NULL},
     {"parallelism.module_fqns_per_model_part",     SETS, LAUNCH_TEXT,  LAUNCH_PARTS, NULL, NULL},
@@ -72,7 +79,7 @@ static const struct launch_row rows[] = {
     {"experimental.pipeline_parallel_microbatches", UNMODELLED, "the local batch is cut into micro-batches of one sequence here", NULL},
     {"parallelism.pipeline_parallel_microbatches", UNMODELLED, "the local batch is cut into micro-batches of one sequence here", NULL},
     {"parallelism.pipeline_parallel_*",            UNMODELLED, "stages here have equal layers: the fullest decides", NULL},
-    {"parallelism.expert_*",            UNMODELLED, "experts over ranks: a dense model is predicted", NULL},
+    {"parallelism.expert_*",            UNMODELLED, "experts over tensor ranks, or by another exchange: one all-to-all among ranks of the batch is predicted", "1 standard"},
     {"training.mixed_precision_reduce", UNMODELLED, "gradients are reduced in fp32 here: twice the bytes of bf16", "float32"},
     {"optimizer.name",                  UNMODELLED, "AdamW is predicted: another optimizer has other states, up to 8 bytes a parameter", "AdamW Adam"},
     {"optimizer.early_step_in_backward", UNMODELLED, "gradients of all layers are kept until the step here: more memory", NULL},
@@ -90,7 +97,7 @@ static const struct launch_row rows[] = {
     {"memory_estimation.enabled",       UNMODELLED, "no training: a training step is predicted", NULL},
     {"debug.deterministic",             UNMODELLED, "deterministic kernels, of which some are slower", NULL},
     {"training.deterministic",          UNMODELLED, "deterministic kernels, of which some are slower", NULL},
-    {"debug.moe_force_load_balance",    UNMODELLED, "experts: a dense model is predicted", NULL},
+    {"debug.moe_force_load_balance",    UNMODELLED, "loads of experts that are even: they are, here", "true false"},
     {"training.gc_debug",               UNMODELLED, "Python collects garbage in each step: the host may fall behind", NULL},
     {"training.data_parallel_type",     UNMODELLED, "FSDP is predicted", "fsdp"},
     {"float8.filter_fqns", IGNORED}, {"mx.filter_fqns", IGNORED}, {"dataset.*", IGNORED},
@@ -112,7 +119,7 @@ static const struct launch_row rows[] = {
 /* clang-format on */
 const struct launch_table launch_torchtitan_table = {.row = rows, .count = ARRAY_LEN(rows)};
 
-/* ---- flavors: torchtitan/models/llama3/__init__.py and qwen3/__init__.py of 0.2; llama2 of torchtitan 0.0.2 ---- */
+/* ---- flavors: torchtitan/models/NAME/__init__.py of 0.2 and of 2026 (b5bcd76); llama2 of torchtitan 0.0.2 ---- */
 
 /* clang-format off */
 static const struct flavor {
@@ -120,45 +127,85 @@ static const struct flavor {
     int64_t layers, hidden, heads, kv_heads, head_dim, ffn, vocab; /* vocab 0: the tokenizer's */
     double rope_theta;
     bool tied;
+    const char *preset; /* which has these sizes, in place of the columns before it; NULL: none */
+    const char *lacks;  /* what the model has that is not modelled; NULL: nothing */
 } flavors[] = {
-    {"llama3", "debugmodel", 6,   256,   16,  16, 16,  768,   0,      500000,  false},
-    {"llama3", "8B",         32,  4096,  32,  8,  128, 14336, 128256, 500000,  false},
-    {"llama3", "70B",        80,  8192,  64,  8,  128, 28672, 128256, 500000,  false},
-    {"llama3", "405B",       126, 16384, 128, 8,  128, 53248, 128256, 500000,  false},
-    {"qwen3",  "debugmodel", 8,   256,   16,  8,  128, 3072,  2048,   1000000, true},
-    {"qwen3",  "0.6B",       28,  1024,  16,  8,  128, 3072,  151936, 1000000, true},
-    {"qwen3",  "1.7B",       28,  2048,  16,  8,  128, 6144,  151936, 1000000, true},
-    {"qwen3",  "4B",         36,  2560,  32,  8,  128, 9728,  151936, 1000000, true},
-    {"qwen3",  "8B",         36,  4096,  32,  8,  128, 12288, 151936, 1000000, false},
-    {"qwen3",  "14B",        40,  5120,  40,  8,  128, 17408, 151936, 1000000, false},
-    {"qwen3",  "32B",        64,  5120,  64,  8,  128, 25600, 151936, 1000000, false},
-    {"llama2", "7B",         32,  4096,  32,  32, 128, 11008, 32000,  10000,   false},
-    {"llama2", "13B",        40,  5120,  40,  40, 128, 13824, 32000,  10000,   false},
-    {"llama2", "70B",        80,  8192,  64,  8,  128, 28672, 32000,  10000,   false},
+    {"llama3", "debugmodel", 6,   256,   16,  16, 16,  768,   0,      500000,  false, NULL, NULL},
+    {"llama3", "1B",         16,  2048,  32,  8,  64,  8192,  128256, 500000,  true,  NULL, NULL},
+    {"llama3", "3B",         28,  3072,  24,  8,  128, 8192,  128256, 500000,  true,  NULL, NULL},
+    {"llama3", "8B",         32,  4096,  32,  8,  128, 14336, 128256, 500000,  false, NULL, NULL},
+    {"llama3", "70B",        80,  8192,  64,  8,  128, 28672, 128256, 500000,  false, NULL, NULL},
+    {"llama3", "405B",       126, 16384, 128, 8,  128, 53248, 128256, 500000,  false, NULL, NULL},
+    {"qwen3",  "debugmodel", 8,   256,   16,  8,  128, 3072,  2048,   1000000, true,  NULL, NULL},
+    {"qwen3",  "0.6B",       28,  1024,  16,  8,  128, 3072,  151936, 1000000, true,  NULL, NULL},
+    {"qwen3",  "1.7B",       28,  2048,  16,  8,  128, 6144,  151936, 1000000, true,  NULL, NULL},
+    {"qwen3",  "4B",         36,  2560,  32,  8,  128, 9728,  151936, 1000000, true,  NULL, NULL},
+    {"qwen3",  "8B",         36,  4096,  32,  8,  128, 12288, 151936, 1000000, false, NULL, NULL},
+    {"qwen3",  "14B",        40,  5120,  40,  8,  128, 17408, 151936, 1000000, false, NULL, NULL},
+    {"qwen3",  "32B",        64,  5120,  64,  8,  128, 25600, 151936, 1000000, false, NULL, NULL},
+    {.model = "qwen3",       .name = "30B-A3B",   .preset = "qwen3-30b-a3b"},
+    {.model = "qwen3",       .name = "235B-A22B", .preset = "qwen3-235b-a22b"},
+    {.model = "gpt_oss",     .name = "20b",       .preset = "gpt-oss-20b"},
+    {.model = "gpt_oss",     .name = "120b",      .preset = "gpt-oss-120b"},
+    {.model = "deepseek_v3", .name = "671B",      .preset = "deepseek-v3"},
+    {.model = "deepseek_v3", .name = "16B",       .lacks = "latent attention (keys and values that are made of a narrow common vector)"},
+    {.model = "llama4",      .name = "17bx16e",   .lacks = "layers without rotary positions (every fourth), and attention within chunks in the others"},
+    {.model = "llama4",      .name = "17bx128e",  .lacks = "layers without rotary positions (every fourth), and attention within chunks in the others"},
+    {"llama2", "7B",         32,  4096,  32,  32, 128, 11008, 32000,  10000,   false, NULL, NULL},
+    {"llama2", "13B",        40,  5120,  40,  40, 128, 13824, 32000,  10000,   false, NULL, NULL},
+    {"llama2", "70B",        80,  8192,  64,  8,  128, 28672, 32000,  10000,   false, NULL, NULL},
+};
+
+/* Recipes of 2026 (torchtitan/models/NAME/config_registry.py), by --config. All compute the loss in pieces. */
+static const struct recipe {
+    const char *name, *model, *flavor;
+    int64_t seq, batch, tp; /* batch: sequences of a micro-batch of a data rank */
+    const char *mode;       /* of recomputation */
+    bool compile;
+} recipes[] = {
+    {"llama3_8b",     "llama3",  "8B",      8192, 1, 1, "selective", false},
+    {"llama3_70b",    "llama3",  "70B",     8192, 8, 8, "full",      false},
+    {"llama3_405b",   "llama3",  "405B",    8192, 2, 8, "full",      true}, /* with products in 8 bits */
+    {"qwen3_0_6b",    "qwen3",   "0.6B",    4096, 4, 1, "selective", false},
+    {"qwen3_1_7b",    "qwen3",   "1.7B",    4096, 4, 1, "selective", false},
+    {"qwen3_14b",     "qwen3",   "14B",     4096, 4, 1, "full",      false},
+    {"qwen3_32b",     "qwen3",   "32B",     4096, 2, 1, "full",      false},
+    {"qwen3_30b_a3b", "qwen3",   "30B-A3B", 4096, 2, 1, "full",      false},
+    {"gpt_oss_20b",   "gpt_oss", "20b",     8192, 1, 1, "full",      false},
+    {"gpt_oss_120b",  "gpt_oss", "120b",    8192, 1, 1, "full",      false},
 };
 /* clang-format on */
 
-static struct transformer flavor_model(const struct flavor *f)
+/* Fills *model with a flavor's; texts of a preset live in the arena. False: it has no sizes here. */
+static bool load_flavor(struct transformer *model, const struct flavor *f, struct arena *arena)
 {
     bool qwen3 = strcmp(f->model, "qwen3") == 0;
-    return (struct transformer){.layers = f->layers,
-                                .hidden = f->hidden,
-                                .heads = f->heads,
-                                .kv_heads = f->kv_heads,
-                                .head_dim = f->head_dim,
-                                .ffn = f->ffn,
-                                .vocab = f->vocab,
-                                .norm_eps = qwen3 ? 1e-6 : 1e-5,
-                                .qk_norm = qwen3,
-                                .tied_head = f->tied,
-                                .rope_theta = f->rope_theta};
+    if (f->preset != NULL)
+        return transformer_load(model, arena, f->preset, NULL, NULL) == STATUS_OK;
+    *model = (struct transformer){.layers = f->layers,
+                                  .hidden = f->hidden,
+                                  .heads = f->heads,
+                                  .kv_heads = f->kv_heads,
+                                  .head_dim = f->head_dim,
+                                  .ffn = f->ffn,
+                                  .vocab = f->vocab,
+                                  .norm_eps = qwen3 ? 1e-6 : 1e-5,
+                                  .qk_norm = qwen3,
+                                  .tied_head = f->tied,
+                                  .rope_theta = f->rope_theta};
+    return f->layers > 0;
 }
 
 /* Appends the fields in which a model is not that of a flavor, as "layers=32 and not 4". Returns how many there are. */
 static int put_differences(struct text *out, const struct flavor *f, const struct transformer *m)
 {
-    struct transformer flavor = flavor_model(f), model = *m;
+    struct arena arena = {0};
+    struct transformer flavor, model = *m;
     int count = 0;
+    if (!load_flavor(&flavor, f, &arena)) {
+        arena_release(&arena);
+        return INT32_MAX;
+    }
     for (size_t i = 0; i < TRANSFORMER_FIELDS; i++) {
         const struct transformer_field *field = &transformer_fields[i];
         struct text here = {0}, there = {0};
@@ -172,6 +219,7 @@ static int put_differences(struct text *out, const struct flavor *f, const struc
         text_release(&here);
         text_release(&there);
     }
+    arena_release(&arena);
     return count;
 }
 
@@ -266,6 +314,8 @@ static void rank_fields(struct launch *l, const struct choices *c)
     launch_say_count(l, LAUNCH_CP, c->cp * c->hp);
     launch_say_count(l, LAUNCH_TP, c->tp);
     launch_say_count(l, LAUNCH_PP, c->pp);
+    if (c->ep > 1)
+        launch_say_count(l, LAUNCH_EP, c->ep);
     if (c->pp > 1) {
         launch_say_text(l, LAUNCH_SCHEDULE, schedule != NULL ? schedule : "1F1B");
         part_fields(l, c);
@@ -308,6 +358,84 @@ void launch_torchtitan_fields(struct launch *l, const struct choices *c)
 
 /* ---- options of fields ---- */
 
+/* Sets a field that a recipe gives, unless a setting does. */
+static void imply_count(struct launch *l, enum launch_field field, int64_t count)
+{
+    if (!launch_said(l, field))
+        launch_say_count(l, field, count);
+}
+
+static void imply_text(struct launch *l, enum launch_field field, const char *text)
+{
+    if (!launch_said(l, field))
+        launch_say_text(l, field, text);
+}
+
+/* Sets what the recipe of --config gives; settings stand above it. */
+static enum status take_recipe(struct launch *l, struct diag *diag)
+{
+    const struct recipe *recipe = NULL;
+    if (!launch_said(l, LAUNCH_RECIPE))
+        return STATUS_OK;
+    for (size_t i = 0; i < ARRAY_LEN(recipes); i++)
+        if (launch_is(l, LAUNCH_RECIPE, recipes[i].name))
+            recipe = &recipes[i];
+    if (recipe == NULL) {
+        struct text names = {0};
+        for (size_t i = 0; i < ARRAY_LEN(recipes); i++)
+            text_printf(&names, "%s%s", i > 0 ? ", " : "", recipes[i].name);
+        enum status status =
+            launch_bad(l, LAUNCH_RECIPE, diag,
+                       "the settings of '%.60s', which is Python, are not known here: %s are; give "
+                       "them as --model, --seq, --micro-batch, --activations, with --profile "
+                       "torchtitan",
+                       launch_text(l, LAUNCH_RECIPE), names.data);
+        text_release(&names);
+        return status;
+    }
+    launch_remark_on(l, REMARK_ASSUMED, LAUNCH_RECIPE,
+                     "the recipe's settings of August 2026 are taken");
+    if (recipe->compile)
+        launch_remark_on(l, REMARK_UNMODELLED, LAUNCH_RECIPE, "%s; %s", eight_bits, async_tp);
+    imply_text(l, LAUNCH_MODEL, recipe->model);
+    struct launch_value from = l->value[LAUNCH_RECIPE];
+    if (!launch_said(l, LAUNCH_FLAVOR)) {
+        launch_say_text(l, LAUNCH_FLAVOR, recipe->flavor);
+        l->value[LAUNCH_FLAVOR].at = from.at;
+        l->value[LAUNCH_FLAVOR].name = from.name;
+    }
+    imply_count(l, LAUNCH_SEQ, recipe->seq);
+    if (!launch_said(l, LAUNCH_MICRO_TOKENS))
+        imply_count(l, LAUNCH_LOCAL_BATCH, recipe->batch);
+    imply_count(l, LAUNCH_TP, recipe->tp);
+    imply_text(l, LAUNCH_GRANULARITY, recipe->mode);
+    imply_text(l, LAUNCH_MODULES, "op");
+    imply_count(l, LAUNCH_COMPILE, recipe->compile);
+    return STATUS_OK;
+}
+
+/* Makes batches of tokens, as today's settings have them, batches of sequences. */
+static enum status count_sequences(struct launch *l, struct diag *diag)
+{
+    static const enum launch_field pairs[][2] = {{LAUNCH_MICRO_TOKENS, LAUNCH_LOCAL_BATCH},
+                                                 {LAUNCH_STEP_TOKENS, LAUNCH_GLOBAL_BATCH}};
+    int64_t seq = launch_count(l, LAUNCH_SEQ, 2048);
+    for (size_t i = 0; i < ARRAY_LEN(pairs); i++) {
+        int64_t tokens = launch_count(l, pairs[i][0], -1);
+        if (!launch_said(l, pairs[i][0]) || tokens == -1)
+            continue;
+        if (seq < 1 || tokens < seq || tokens % seq != 0)
+            return launch_bad(l, pairs[i][0], diag,
+                              "%lld tokens are no whole number of sequences of %lld tokens",
+                              (long long)tokens, (long long)seq);
+        struct launch_value from = l->value[pairs[i][0]];
+        launch_say_count(l, pairs[i][1], tokens / seq);
+        l->value[pairs[i][1]].at = from.at;
+        l->value[pairs[i][1]].name = from.name;
+    }
+    return STATUS_OK;
+}
+
 static enum status model_options(struct launch *l, struct launch_given given, struct diag *diag)
 {
     const char *name = launch_said(l, LAUNCH_MODEL) ? launch_text(l, LAUNCH_MODEL) : "llama3";
@@ -322,8 +450,20 @@ static enum status model_options(struct launch *l, struct launch_given given, st
         const struct flavor *f = &flavors[i];
         if (strcmp(f->model, name) != 0 || !launch_is(l, LAUNCH_FLAVOR, f->name))
             continue;
-        struct transformer m = flavor_model(f);
+        struct arena arena = {0};
+        struct transformer m;
         l->value[LAUNCH_LAYERS].at = l->value[LAUNCH_FLAVOR].at;
+        if (f->lacks != NULL)
+            return launch_bad(l, LAUNCH_FLAVOR, diag,
+                              "%s of %s has parts that are not modelled: %s; its config.json as "
+                              "--model, with --as-dense, takes the nearest dense model",
+                              f->name, f->model, f->lacks);
+        if (f->preset != NULL) {
+            launch_option(l, LAUNCH_FLAVOR, "model", f->preset);
+            return STATUS_OK;
+        }
+        load_flavor(&m, f, &arena);
+        arena_release(&arena);
         if (f->vocab == 0 && !given.vocab)
             launch_remark_on(l, REMARK_OPEN, LAUNCH_FLAVOR,
                              "its vocabulary is the tokenizer's: give it, as in --set vocab=2048");
@@ -467,12 +607,16 @@ static void activation_options(struct launch *l)
 enum status launch_torchtitan_options(struct launch *l, struct launch_given given,
                                       struct diag *diag)
 {
+    enum status status = take_recipe(l, diag);
+    if (status == STATUS_OK)
+        status = count_sequences(l, diag);
     struct launch_degrees d = {.tp = launch_count(l, LAUNCH_TP, 1),
                                .pp = launch_count(l, LAUNCH_PP, 1),
                                .cp = launch_count(l, LAUNCH_CP, 1),
                                .hp = 1};
     int64_t dp = 0;
-    enum status status = model_options(l, given, diag);
+    if (status == STATUS_OK)
+        status = model_options(l, given, diag);
     static const enum launch_field degrees[] = {LAUNCH_TP, LAUNCH_PP, LAUNCH_CP};
     for (size_t i = 0; i < ARRAY_LEN(degrees) && status == STATUS_OK; i++)
         if (launch_count(l, degrees[i], 1) < 1 || launch_count(l, degrees[i], 1) > 1 << 16)
@@ -509,7 +653,9 @@ enum status launch_torchtitan_options(struct launch *l, struct launch_given give
         launch_said(l, LAUNCH_COMPILED) ? launch_text(l, LAUNCH_COMPILED) : "model loss";
     if (launch_on(l, LAUNCH_COMPILE) && strstr(parts, "model") != NULL)
         launch_option(l, LAUNCH_COMPILE, "kernels", "compiled");
-    if (launch_on(l, LAUNCH_COMPILE) && strstr(parts, "loss") != NULL)
+    if (launch_said(l, LAUNCH_RECIPE)) /* ChunkedLossWrapper */
+        launch_option(l, LAUNCH_RECIPE, "loss", "chunked");
+    else if (launch_on(l, LAUNCH_COMPILE) && strstr(parts, "loss") != NULL)
         launch_option(l, LAUNCH_COMPILE, "loss", "compiled");
     return STATUS_OK;
 }

@@ -57,7 +57,7 @@ static const struct launch_row accelerate_rows[] = {
 
     {"fsdp_config.fsdp_offload_params",         UNMODELLED, on_host, NULL},
     {"deepspeed_config.offload_param_device",   UNMODELLED, on_host, NULL},
-    {"deepspeed_config.deepspeed_moe_layer_cls_names", UNMODELLED, "experts: a dense model is predicted", NULL},
+    {"deepspeed_config.deepspeed_moe_layer_cls_names", UNMODELLED, "a detail of experts: every rank has all of them here, with even loads", NULL},
     {"dynamo_config.dynamo_backend",            ALSO, LAUNCH_TEXT,   LAUNCH_COMPILER, NULL, NULL},
     {"dynamo_backend",                          ALSO, LAUNCH_TEXT,   LAUNCH_COMPILER, NULL, NULL},
     {"dynamo_config.*",                         IGNORED},
@@ -162,7 +162,7 @@ static const struct launch_row trainer_rows[] = {
     {"ref_model*",                   UNMODELLED, reference, NULL},
     {"beta",                         UNMODELLED, reference, NULL},
     {"loss_type",                    UNMODELLED, "another loss than cross entropy; of preference training a sample is two sequences", "nll chunked_nll"},
-    {"router_aux_loss_coef",         UNMODELLED, "experts: a dense model is predicted", NULL},
+    {"router_aux_loss_coef",         UNMODELLED, "a detail of experts: every rank has all of them here, with even loads", NULL},
     {"dataset*", IGNORED}, {"data_seed", IGNORED}, {"data_dir", IGNORED}, {"data_files", IGNORED}, {"dataloader_*", IGNORED},
     {"chat_template*", IGNORED}, {"model_revision", IGNORED}, {"trust_remote_code", IGNORED}, {"tokenizer_*", IGNORED}, {"eos_token", IGNORED},
     {"pad_token", IGNORED}, {"learning_rate", IGNORED}, {"lr_*", IGNORED}, {"warmup_*", IGNORED}, {"weight_decay", IGNORED}, {"adam_*", IGNORED},

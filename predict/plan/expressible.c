@@ -362,6 +362,11 @@ static bool has_attention_windows(const struct choices *c)
     return c->model->attention_window > 0;
 }
 
+static bool has_experts(const struct choices *c)
+{
+    return c->model->experts > 0;
+}
+
 /* Branches that are not Llama's or GPT's; torchtitan's models are known by flavors. */
 static bool has_other_branches(const struct choices *c)
 {
@@ -402,6 +407,11 @@ static bool has_stages(const struct choices *c)
 static bool has_tensor_ranks(const struct choices *c)
 {
     return c->tp > 1;
+}
+
+static bool has_expert_ranks(const struct choices *c)
+{
+    return c->ep > 1;
 }
 
 static bool has_all_to_alls(const struct choices *c)
@@ -584,6 +594,7 @@ static const struct gap {
     {FACTORY,  has_heads,                    "head ranks (Ulysses): it has none"},
     {TRL,      has_heads,                    "head ranks (Ulysses): `accelerate launch` has no argument for them, only its configuration file"},
     {SPEED,    has_heads_in_parts,           "head ranks beside tensor ranks or stages: they are set, and Megatron-DeepSpeed refuses them"},
+    {MEGATRON | SPEED | TRAINER, has_expert_ranks, "experts spread over ranks (--ep)"},
     {AXOLOTL,  has_all_to_alls,              "keys and values by all-to-alls: ring_attn_func has an all-gather and messages"},
     {FACTORY,  has_ring,                     "rings: it has none"},
     {FACTORY,  has_tensor_ranks,             "tensor ranks: it has none"},
@@ -673,6 +684,7 @@ static const struct gap {
 
 /* Properties of models for which a framework has no setting. */
 static const struct gap models[] = {
+    {MEGATRON | SPEED, has_experts, "experts: those of one layer are written as a dense feed-forward part"},
     {MEGATRON, has_odd_biases,     "biases are everywhere, with the queries' projection alone, or nowhere"},
     {SPEED,    has_qkv_bias_alone, "biases are everywhere or nowhere"},
     {MEGATRON | SPEED, has_other_branches, "norms at the ends of branches or over all heads, GEGLU, squared ReLU"},

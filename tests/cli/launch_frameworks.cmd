@@ -27,6 +27,8 @@ line "deepspeed --module openrlhf.cli.train_sft --data.max_len 8192 --model.mode
 printf 'train:\n  train_iters: 20\n  micro_batch_size: 1\n  global_batch_size: 32\nmodel:\n  seq_length: 8192\n  tensor_model_parallel_size: 2\n  sequence_parallel: true\n  recompute_granularity: selective\n' | file recipe.yaml; of $T/recipe.yaml --model llama3-8b
 line "nemo llm pretrain --factory llama3_8b_64k trainer.num_nodes=2" --gpus 8
 line "nemo llm pretrain --factory mixtral_8x7b"
+line "nemo llm pretrain --factory mixtral_8x7b trainer.strategy.expert_model_parallel_size=2" | head -4
+line "nemo llm pretrain --factory qwen3_30b_a3b trainer.strategy.tensor_model_parallel_size=1 trainer.strategy.pipeline_model_parallel_size=1"
 printf 'model:\n  dtype: bfloat16\n  model_config:\n    hidden_size: 2048\n    intermediate_size: 11008\n    num_attention_heads: 16\n    num_hidden_layers: 36\n    num_key_value_heads: 4\n    rms_norm_eps: 1.0e-06\n    rope_theta: 10000.0\n    tie_word_embeddings: true\n    vocab_size: 128256\noptimizer:\n  zero_stage: 0\nparallelism:\n  dp: 2\n  pp: 1\n  tp: 2\n  tp_mode: REDUCE_SCATTER\ntokens:\n  batch_accumulation_per_replica: 4\n  micro_batch_size: 3\n  sequence_length: 4096\n' | file recipe.yaml; of $T/recipe.yaml
 # a framework of the user's own
 printf 'setting,use,to,words,note,since,until\nname,is,,our trainer,,,\nfamily,is,,trainer,,,\nkeys,is,,tokens_a_row,,,\ntokens_a_row,sets,seq,,,,\nhow,sets,--weights,sharded=zero3 whole=replicated,,,\n' | file ours.csv
@@ -74,3 +76,20 @@ printf 'base_model: Qwen/Qwen3-4B\nsequence_len: 4096\nmicro_batch_size: 1\npret
 for backend in inductor no aot_eager; do of "accelerate launch --num_processes 4 --use_fsdp --dynamo_backend $backend sft.py --model_name_or_path Qwen/Qwen3-4B --per_device_train_batch_size 1 --max_length 4096 --packing true --gradient_checkpointing true" | grep -E 'kernels|compiler|error' || echo "none: $backend"; done
 # tensor ranks of DeepSpeed keep all tokens
 printf '{"bf16": {"enabled": true}, "train_micro_batch_size_per_gpu": 1, "zero_optimization": {"stage": 1}, "tensor_parallel": {"autotp_size": 2}, "compile": {"deepcompile": true}}' | file ds.json; of $T/ds.json --model llama3-8b --seq 4K
+# torchtitan's models of today: by flavor, and by the recipes of --config; what is not modelled is refused by name
+flavor() { printf '[model]\nname = "%s"\nflavor = "%s"\n[training]\nseq_len = 4096\nlocal_batch_size = 1\n[parallelism]\nexpert_parallel_degree = %s\n' $1 $2 ${3:-1} | file titan.toml; of $T/titan.toml | grep -E 'error|model'; }
+flavor llama3 1B
+flavor qwen3 0.6B
+flavor qwen3 32B
+flavor qwen3 30B-A3B
+flavor qwen3 30B-A3B 8
+flavor gpt_oss 20b
+flavor llama4 17bx16e
+flavor deepseek_v3 16B
+titan() { line "torchrun --nproc_per_node 8 -m torchtitan.train $*"; }
+titan --module qwen3 --config qwen3_14b
+titan --module llama3 --config llama3_8b --training.max_context_length 32768 --training.num_tokens_per_microbatch_per_dp_rank 65536 --training.num_tokens_per_train_step 1048576
+titan --module llama3 --config llama3_8b --training.num_tokens_per_microbatch_per_dp_rank 10000
+titan --module llama3 --config llama3_9b
+# details of adapters and of rollout engines are lists: a misspelt one is unknown, a member of one is its detail
+printf 'base_model: Qwen/Qwen3-8B\nsequence_len: 4096\nadapter: lora\nlora_r: 8\nlora_alhpa: 16\nlora_alpha_pattern:\n  q_proj: 32\nvllm:\n  max_model_len: 4096\n  max_model_length: 4096\n' | file recipe.yaml; of $T/recipe.yaml | sed '/not modelled/,$!d'

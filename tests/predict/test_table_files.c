@@ -43,6 +43,9 @@ static const struct {
     {NAMED "a,sets,sep,,,,\n", "did you mean 'seq'?"},
     {NAMED "a,makes,seq,,,,\n", "'makes' is no use"},
     {NAMED "a,ignored,seq,,,,\n", "sets nothing"},
+    {NAMED "a_{b|c,ignored,,,,,\n", "a list of names is written lora_{r|alpha}"},
+    {NAMED "a_{b}c,ignored,,,,,\n", "a list of names is written lora_{r|alpha}"},
+    {NAMED "a_{b|*},ignored,,,,,\n", "a list of names is written lora_{r|alpha}"},
     {NAMED "a,written,,,,,\n", "'' is neither a field nor an option"},
     {NAMED "a,unmodelled,,,,,\n", "a note that says what it does"},
     {NAMED ",sets,seq,,,,\n", "name a setting"},
@@ -80,6 +83,8 @@ static const char mine[] =
           "kind,sets,attention,flash*=flash_attention_2 odd=?,an odd kernel,,\n"
           "noise,unmodelled,,0.0 0,noise on the embeddings,,\n"
           "engine,unmodelled,,,its share{share} and weights{2P} {of a GPU}{,,\n"
+          "adapter_{r|alpha|targets},unmodelled,,,a detail of adapters,,\n"
+          "noted_{by|at},ignored,,,,,\n"
           "log*,ignored,,,,,\n"
           "log_twice,unmodelled,,,a pass over the parameters,,\n"
           ",unset,checkpoints,true,layers are recomputed,,\n";
@@ -111,6 +116,12 @@ static const struct {
     {"my_length: 1\nnoise: 0.0", "ignored: noise", false},
     {"my_length: 1\nnoise: 5", "not modelled: noise on the embeddings", false},
     {"my_length: 1\nlog_every: 5", "ignored: log*", false},
+    {"my_length: 1\nadapter_r: 8", "not modelled: a detail of adapters", false},
+    {"my_length: 1\nadapter_alpah: 8", "unknown: adapter_alpah", false},
+    {"my_length: 1\nadapter_: 8", "unknown: adapter_", false},
+    {"my_length: 1\nadapter_rank: 8", "unknown: adapter_rank", false},
+    {"my_length: 1\nadapter_targets:\n  x: 1", "not modelled: a detail of adapters", false},
+    {"my_length: 1\nnoted_at: 5", "ignored: noted_at", false},
     {"my_length: 1\nengine: 0.5", "its share (40.0 GiB of 80.0 GiB) and weights {of a GPU}{",
      false},
     {"my_length: 1\nengine: 5", "its share and weights {of a GPU}{", false},

@@ -18,7 +18,7 @@ enum { TRIES = 4000, FEWEST = 50 };
 /* Models that the settings of each framework can describe. */
 static const char *const models[FRAMEWORK_COUNT][6] = {
     [FRAMEWORK_TORCHTITAN] =
-        {"llama3-8b", "llama3-70b",
+        {"llama3-8b", "llama3-70b", "qwen3-30b-a3b", "llama3.2-1b",
          "layers=28,hidden=1024,heads=16,kv_heads=8,head_dim=128,ffn=3072,vocab=151936,"
          "qk_norm=true,tied_head=true,rope_theta=1000000,norm_eps=1e-6",
          "layers=36,hidden=4096,heads=32,kv_heads=8,ffn=12288,vocab=151936,qk_norm=true,"
@@ -91,6 +91,8 @@ static void fill_request(struct request *r, struct check_random *random, enum fr
         r->pipeline = (int)any(random, CHOICE_PIPELINE_GPIPE, CHOICE_PIPELINE_ZB_V);
     if (r->pipeline == CHOICE_PIPELINE_INTERLEAVED)
         r->virtual_stages = any(random, 2, 4);
+    if (r->model->experts > 0 && any(random, 0, 1))
+        r->ep = (int64_t)1 << any(random, 0, 3);
     if (strcmp(r->strategy, "fpdt") == 0) {
         r->chunk = r->seq / ((int64_t)1 << any(random, 0, 2));
         r->kv_offload = (int)any(random, 0, KV_OFFLOAD_COUNT - 1);
@@ -164,7 +166,8 @@ static bool is_same_model(const struct transformer *a, const struct transformer 
            a->vocab == b->vocab && a->activation == b->activation && a->norm == b->norm &&
            a->positions == b->positions && a->bias_qkv == b->bias_qkv && a->bias_o == b->bias_o &&
            a->bias_ffn == b->bias_ffn && a->qk_norm == b->qk_norm && a->tied_head == b->tied_head &&
-           fabs(a->rope_theta - b->rope_theta) < 1e-9 && fabs(a->norm_eps - b->norm_eps) < 1e-12;
+           a->experts == b->experts && fabs(a->rope_theta - b->rope_theta) < 1e-9 &&
+           fabs(a->norm_eps - b->norm_eps) < 1e-12;
 }
 
 /* Returns the weights choice, taking HSDP with shards over all ranks that have the same weights as ZeRO-3. */
@@ -209,6 +212,7 @@ static void put_differences(struct text *out, const struct choices *a, const str
         {"chunks", a->chunk != b->chunk || (a->chunks > 1 && a->kv_offload != b->kv_offload)},
         {"compile", (ring || a->profile->chains != CHAINS_FUSED) && a->kernels != b->kernels},
         {"loss", a->loss != b->loss},
+        {"expert ranks", a->ep != b->ep},
         {"tensor plan", a->tp > 1 && a->tensor_plan != b->tensor_plan},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
