@@ -13,21 +13,22 @@
 
 enum { ROUNDS = 4, PERTURBATIONS_MAX = ALTERNATIVES_MAX };
 
-/* Limits of the predictions in each search for one further option: the most ops of all of them together (a processor
- * builds and simulates half a million to three million ops a second), and the least number of predictions. */
+/* Limits of the predictions of one round of trials: the most ops of all of them together (a processor builds and
+ * simulates half a million to three million ops a second), and the least number of predictions, even if they have more
+ * ops. */
 enum { OPS_MAX = 1000000, TRIES_MIN = 2 };
 
-/* An option is named only if it shortens the step to less than this share. */
+/* An option is named only if the step with it takes less than this share of the step without it. */
 #define WORTH 0.995
 
-/* The field of a choice that a perturbation sets. */
+/* The field of a request that a perturbation sets. */
 enum field {
     FIELD_ACTIVATIONS,
     FIELD_WEIGHTS,
     FIELD_OPTIMIZER,
     FIELD_LOSS,
     FIELD_FFN,
-    FIELD_ATTENTION, /* those without costs for the device are refused */
+    FIELD_ATTENTION, /* kernels for which the device has no costs are refused */
 };
 
 static const struct alternative_option {
@@ -57,7 +58,8 @@ static const struct alternative_option {
 
 _Static_assert(ARRAY_LEN(perturbations) + 1 <= PERTURBATIONS_MAX, "PERTURBATIONS_MAX");
 
-/* True if the choices already have what the perturbation would set; for numbers of pieces, as many or more. */
+/* Returns whether the choices already have the value that the perturbation would set; numbers of pieces count as set if
+ * they are as large or larger. */
 static bool has(const struct choices *c, const struct alternative_option *perturbation)
 {
     switch (perturbation->field) {
@@ -118,16 +120,18 @@ void alternatives_apply(struct request *request, size_t i)
 }
 
 struct alternative_trial {
-    bool ok; /* the request is legal, and was predicted */
+    bool ok; /* the request was legal, and could be predicted */
     struct verdict verdict;
     double step_s;
 };
 
 struct trials {
     const struct setup *setup;
-    const struct request *request; /* what perturbations are applied to */
-    const struct alternative_option *perturbation[PERTURBATIONS_MAX]; /* NULL: profile ideal */
-    bool exact, unfit_too; /* unfit_too: no times, and verdicts of those that do not fit */
+    const struct request *request; /* the perturbations are applied to copies of it */
+    /* NULL: the profile `ideal` instead of a perturbation */
+    const struct alternative_option *perturbation[PERTURBATIONS_MAX];
+    /* unfit_too: requests that do not fit get a verdict too, and no request gets times */
+    bool exact, unfit_too;
 };
 
 static struct prediction_question question_of(const struct setup *setup,
@@ -161,7 +165,7 @@ static void try_one(void *context, size_t job, void *result)
     prediction_release(&p);
 }
 
-/* Returns how many options can be predicted within the budget of ops. */
+/* Returns how many perturbed requests are predicted at most, by OPS_MAX and TRIES_MIN. */
 static size_t tries_of(const struct prediction *base)
 {
     size_t ops = repeats_ops(&base->ir.repeats, REPEATS_ALL_ROLES, base->ir.op.count),
@@ -169,13 +173,14 @@ static size_t tries_of(const struct prediction *base)
     return tries > TRIES_MIN ? tries : TRIES_MIN;
 }
 
-/* A legal perturbation and its lower bound, by which perturbations are ordered. */
+/* A legal perturbation and its lower bound. Perturbations are ordered by their bounds. */
 struct bounded {
     const struct alternative_option *perturbation;
     double bound;
 };
 
-/* Returns a lower bound of a perturbed request: seconds of its step, or bytes of a GPU; negative: it is refused. */
+/* Returns a lower bound for the perturbed request: seconds of its step, or bytes of a GPU with trials->unfit_too; a
+ * negative number if the request is refused. */
 static double bound_of(const struct trials *trials, const struct alternative_option *perturbation)
 {
     struct request request = *trials->request;
@@ -188,9 +193,9 @@ static double bound_of(const struct trials *trials, const struct alternative_opt
     return bound_state_bytes(trials->setup, &c) + bound_optimizer_bytes(&c) + bound_kept_bytes(&c);
 }
 
-/* Keeps, of trials->perturbation[first] to [count - 1], the `tries` with the lowest bounds, in the order of the table,
- * and drops those that are refused or whose bound is not below `most`. Returns the new count, which includes the
- * `first` perturbations before them. */
+/* Keeps the `tries` perturbations with the lowest bounds among trials->perturbation[first] to [count - 1], in the order
+ * of the table. Those that are refused, or whose bound is not below `most`, are dropped. Returns the new count, which
+ * includes the `first` perturbations before them. */
 static size_t keep_lowest(struct trials *trials, size_t first, size_t count, size_t tries,
                           double most, struct alternative *best)
 {
@@ -216,7 +221,7 @@ static size_t keep_lowest(struct trials *trials, size_t first, size_t count, siz
     return kept;
 }
 
-/* True if a is faster, or as fast up to rounding and needs less memory of a GPU. */
+/* Returns whether a is faster, or as fast up to rounding with less memory of a GPU. */
 static bool is_better(const struct alternative_trial *a, const struct alternative_trial *b)
 {
     if (fabs(a->step_s - b->step_s) > 1e-9 * b->step_s)
@@ -254,7 +259,8 @@ static enum status find_faster(struct alternative *best, const struct prediction
     return STATUS_OK;
 }
 
-/* Adds the perturbation that lowers the need most to *request; *used: fields that have one (1 << field). */
+/* Adds to *request the perturbation that lowers the missing memory most. *used has a bit for each field that a
+ * perturbation may not set, since it is set already; the bit of the new one is added. */
 static enum status add_perturbation(struct alternative *best, struct request *request,
                                     unsigned *used, const struct prediction *base,
                                     struct diag *diag)
@@ -297,7 +303,7 @@ static enum status find_fitting(struct alternative *best, const struct predictio
                                 struct diag *diag)
 {
     struct request perturbed = *base->question.request;
-    unsigned used = 1u << FIELD_ATTENTION; /* a matter of time */
+    unsigned used = 1u << FIELD_ATTENTION; /* attention kernels change the time, not the memory */
     enum status status = STATUS_OK;
     best->verdict = base->verdict;
     for (int round = 0; round < ROUNDS && status == STATUS_OK && !best->verdict.fits; round++)
@@ -341,7 +347,8 @@ struct suggestion_trials {
     const struct request *request;
     uint64_t most_bytes;
     struct suggestion_pair {
-        const struct alternative_option *first, *second; /* second NULL: a single option */
+        /* second NULL: the suggestion is a single option */
+        const struct alternative_option *first, *second;
     } pair[SUGGESTIONS_MAX];
 };
 

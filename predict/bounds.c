@@ -16,7 +16,7 @@
 
 /* ---- time ---- */
 
-/* Returns the flop/s of the largest products; no shape is faster. */
+/* Returns the flop/s of the largest products. Products of every other shape are as fast or slower. */
 static double product_flop_per_s(const struct device_cost *cost, const struct choices *c)
 {
     return cost_product_flop_per_s(cost, c->dtype == DTYPE_F32 ? DTYPE_F32 : DTYPE_BF16);
@@ -32,10 +32,10 @@ static double attention_flop_per_s(const struct device_cost *cost, const struct 
     return most > 0 ? most : cost->device_peak_flop_per_s;
 }
 
-/* The seconds that a device takes at least: product_s for each flop of a product; attention_s for each flop of
- * attention's forward together with the 2.5 flops of its backward. If whole layers are recomputed (`full`,
- * `offload`), attention's forward counts twice; no other recomputation counts, since an ideal framework may leave
- * some of it out. */
+/* Rates at which a device takes the least time: product_s seconds for each flop of a product, and attention_s seconds
+ * for each flop of attention's forward, which includes its backward of 2.5 times the flops. If whole layers are
+ * recomputed (`full`, `offload`), attention's forward counts twice. No other recomputation counts, since a framework
+ * could leave some of it out. */
 struct rates {
     double product_s, attention_s;
 };
@@ -53,8 +53,8 @@ static struct rates rates_of(const struct setup *setup, const struct choices *c)
                               2.5 / attention_flop_per_s(cost, c, ATTENTION_BACKWARD_PASS)};
 }
 
-/* Returns the seconds of one device for tokens [0, end) of a sequence in all layers: three times the forward's
- * products, and attention, whose forward has `seen` flops in each layer, with its backward (struct rates). */
+/* Returns the seconds that one device takes for tokens [0, end) of a sequence in all layers, forward and backward.
+ * Products count three times their forward. `seen` is the number of flops of attention's forward in each layer. */
 static double layers_s(const struct choices *c, const struct rates *rates, int64_t end, double seen)
 {
     const struct transformer *t = c->model;
@@ -69,18 +69,18 @@ static double head_s(const struct choices *c, const struct rates *rates)
            (double)transformer_head_flops_per_token(c->model) * rates->product_s;
 }
 
-/* Returns the bound of a step whose layers and head take all_s and head seconds of all devices together. first_s: those
- * that the first unit's forward and last backward take without recomputation, which a stage may do before its gradients
- * arrive. */
+/* Returns a lower bound of the step. all_s and head: the seconds of all layers and of the head, summed over all
+ * devices. first_s: the seconds, among all_s, of the first unit's forward and of the last unit's backward without
+ * recomputation, which a stage may do before its gradients arrive. */
 static double bound_of_layers_s(const struct choices *c, double all_s, double head, double first_s)
 {
     double ranks = (double)c->ranks;
     if (!pipeline_is_plain(c))
         return (all_s + head) / ranks;
-    /* The last stage has the most layers and the head. It starts after the first unit's forward has passed the stages
-     * before it, and after its end those stages still run that unit's backward: the first subsequence of every
-     * micro-batch is first forward and last backward. With packed documents no attention of that subsequence counts,
-     * since it may have hardly any. */
+    /* The last stage has the most layers, and the head. It starts after the first unit's forward has passed the stages
+     * before it; when it ends, those stages still run that unit's backward, since the first subsequence of every
+     * micro-batch is the first in the forward and the last in the backward. With packed documents, attention of that
+     * subsequence is not counted, since it may have hardly any pairs. */
     struct layer_range last = pipeline_layers(c, c->pp - 1);
     double share = (double)(last.end - last.first) / (double)c->model->layers;
     return (all_s * share + head + first_s * (1 - share)) * c->pp / ranks;
@@ -113,7 +113,7 @@ double bound_step_from_layer_s(const struct setup *setup, const struct choices *
 
 /* ---- memory ---- */
 
-/* Returns the number of ranks over which a state is cut, beside tensor and pipeline ranks. */
+/* Returns over how many ranks a state is sharded, apart from tensor parallelism and the pipeline. */
 static double shards_of(const struct choices *c, enum weights_choice from)
 {
     double all = (double)c->ranks / c->tp / c->pp;
@@ -137,9 +137,9 @@ double bound_state_bytes(const struct setup *setup, const struct choices *c)
            setup->cluster.device.context_bytes;
 }
 
-/* Counts the parameters that AdamW updates, where they are a separate copy, and two moments. Where the optimizer
- * updates sharded parameters in place (torchtitan), these are counted twice, but the bound holds: they are no more
- * than the gradients, which also exist when AdamW runs. */
+/* Counts the separate copy of the parameters that AdamW updates, and two moments. Where the optimizer updates the
+ * sharded parameters in place (torchtitan), there is no such copy. The bound holds nevertheless: the gradients, which
+ * exist when AdamW runs, have at least as many bytes as the copy would have. */
 double bound_optimizer_bytes(const struct choices *c)
 {
     if (c->optimizer == CHOICE_OPTIMIZER_HOST)
@@ -150,8 +150,9 @@ double bound_optimizer_bytes(const struct choices *c)
 
 enum { ROWS_MAX = 64 };
 
-/* The bytes that one layer of a rank saves for the backward and that may be offloaded, of each tensor, divided by the
- * tokens of the subsequence (those of all tensor and head ranks together). They are found in a small list of ops. */
+/* The bytes per token that one layer saves for the backward and that may be offloaded, for each tensor. `Per token`
+ * means: a rank's bytes divided by the tokens of a subsequence on all its tensor-parallel and head-parallel ranks
+ * together. They are found by building a small step. */
 struct kept_of_token {
     double bytes[ROWS_MAX];
     uint32_t count;
@@ -166,7 +167,7 @@ static void kept_of_token(struct kept_of_token *kept, const struct choices *c)
     int64_t ranks = (int64_t)c->tp * c->hp;
     size_t count;
     kept->count = 0;
-    two.layers = 2; /* the second one reads what the first one leaves */
+    two.layers = 2; /* the second layer reads what the first one saves */
     struct request request = {.model = &two,
                               .strategy = strategies_list(&count)[c->strategy].name,
                               .profile = c->profile->name,
@@ -195,7 +196,7 @@ static void kept_of_token(struct kept_of_token *kept, const struct choices *c)
     ir_release(&ir);
 }
 
-/* Returns the bytes that one layer keeps of `tokens` tokens in tensors of at least `least` bytes. */
+/* Returns the bytes that one layer saves of `tokens` tokens, in tensors of `least` bytes or more. */
 static double bytes_of_tokens(const struct kept_of_token *kept, double tokens, double least)
 {
     double bytes = 0;
@@ -204,13 +205,14 @@ static double bytes_of_tokens(const struct kept_of_token *kept, double tokens, d
     return bytes;
 }
 
-/* Bytes of all subsequences of one sequence in the last stage, at the end of the last one's forward: on the device
- * (with keys and values), and on the host. */
+/* The bytes that are saved of all subsequences of one sequence in the last stage, when the forward of the last
+ * subsequence ends: on the device (keys and values included), and in host memory. */
 struct sequence_bytes {
     double here, left;
 };
 
-/* Returns the share of subsequence i that goes to the host: 0 of the last one, if its backward comes next. */
+/* Returns the share of the `bytes` of subsequence i that is offloaded to the host. It is 0 for the last subsequence if
+ * its backward follows at once. */
 static double leaving_share(const struct choices *c, uint32_t i, double bytes)
 {
     uint32_t n = c->subsequences;
@@ -221,10 +223,10 @@ static double leaving_share(const struct choices *c, uint32_t i, double bytes)
                                         : c->offload_ratio;
 }
 
-/* Returns lower bounds of the bytes on the device and on the host. On the device, a subsequence may offload one grain
- * (profile->offload_grain) more than its share, since offloaded bytes are rounded up. On the host, only tensors of a
- * grain or more count, of all layers but one, and nothing of the last subsequence. Other activations than `keep` and
- * `ratio` have only keys and values. */
+/* Returns lower bounds of the bytes on the device and in host memory. Offloaded bytes are rounded up to grains
+ * (profile->offload_grain). So on the device, a subsequence may have offloaded one grain more than its share. In host
+ * memory, only tensors of a grain or more are counted, only those of all layers but one, and none of the last
+ * subsequence. With an activations choice other than `keep` and `ratio`, only keys and values are counted. */
 static struct sequence_bytes subsequence_bytes(const struct choices *c)
 {
     struct layer_range last = pipeline_layers(c, c->pp - 1);
@@ -255,7 +257,7 @@ static bool has_subsequence_bytes(const struct choices *c)
     return c->subsequences > 1 && (c->pp == 1 || pipeline_is_plain(c));
 }
 
-/* Returns the bytes of the inputs of `layers` layers, of one micro-batch. */
+/* Returns the bytes of the inputs of `layers` layers for one micro-batch. */
 static double input_bytes(const struct choices *c, double layers)
 {
     double rows = (double)c->micro_batch * (double)c->seq / c->cp / c->hp / c->tp;
@@ -268,7 +270,7 @@ double bound_kept_bytes(const struct choices *c)
         return subsequence_bytes(c).here;
     if (c->activations == CHOICE_ACTIVATIONS_OFFLOAD)
         return 0;
-    if (c->pp > 1) /* micro-batches may be cut, and stages drop inputs early */
+    if (c->pp > 1) /* no bound: micro-batches may be cut, and stages drop inputs early */
         return 0;
     return input_bytes(c, (double)c->model->layers);
 }
@@ -279,5 +281,6 @@ double bound_host_bytes(const struct choices *c)
         return subsequence_bytes(c).left;
     if (c->activations != CHOICE_ACTIVATIONS_OFFLOAD || c->pp > 1)
         return 0;
-    return input_bytes(c, (double)c->model->layers - 1); /* the last one's backward comes next */
+    /* the backward of the last layer follows at once, so its input stays on the device */
+    return input_bytes(c, (double)c->model->layers - 1);
 }

@@ -5,14 +5,15 @@
 
 #include "predict/setup/setup.h"
 
-/* Returns a lower bound of the step in seconds. In a pipeline of one chunk per stage it is the computation of the
- * busiest stage at the rates of the largest work, plus the time until the first unit reaches that stage, plus the time
- * after its gradients have left it; otherwise all computation over all ranks. Lengths of subsequences in `choices`
- * must be set. */
+/* Returns a lower bound of the step in seconds. In a pipeline with one chunk per stage it is the computation of the
+ * busiest stage at the highest rates, plus the time until the first unit reaches that stage, plus the time after its
+ * gradients have left it. In other pipelines it is the computation of all stages, divided by the number of ranks. The
+ * lengths of subsequences in `choices` must be set. */
 double bound_step_s(const struct setup *setup, const struct choices *choices);
 
-/* The seconds of one layer, forward and backward of one micro-batch on the ranks of one sequence: of a rank's kernels
- * where nothing is recomputed, of its host to issue all ops, and of all together. */
+/* The seconds of one layer, forward and backward of one micro-batch on the ranks of one sequence. kernels_s: a rank's
+ * kernels if nothing is recomputed. issue_s: its host's time to issue all ops. step_s: the time that passes, in which
+ * host and device work at once. */
 struct bound_layer {
     double kernels_s, issue_s, step_s;
 };

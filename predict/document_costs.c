@@ -30,7 +30,8 @@ double **document_costs(const struct ir *ir, const struct device_cost *cost,
         }
         seconds[s] = heap_alloc(places, sizeof **seconds);
         for (uint32_t p = 0; p < places; p++) {
-            if (cost->ideal) { /* of the cluster's peak, which may not be the cost file's */
+            /* the peak is that of the cluster file, which may differ from that of the cost file */
+            if (cost->ideal) {
                 seconds[s][p] = ir_op_flops(ir, work, rank[p]) / options->peak_flop_per_s;
                 continue;
             }
@@ -44,7 +45,7 @@ double **document_costs(const struct ir *ir, const struct device_cost *cost,
     return seconds;
 }
 
-/* A shape over documents. */
+/* A shape of work whose mask is DOCUMENTS. */
 struct shape_row {
     const struct work *work;
     uint32_t shape;
@@ -55,8 +56,8 @@ static int compare_i64(int64_t a, int64_t b)
     return (a > b) - (a < b);
 }
 
-/* Orders shapes by the properties that they have in common if they are counterparts on different ranks. Over whole
- * sequences such shapes would have equally many pairs. */
+/* Orders shapes so that counterparts on different ranks are equal: it compares only the properties that counterparts
+ * have in common. If documents were whole sequences, counterparts would have equally many pairs. */
 static int compare_rows(const void *left, const void *right)
 {
     const struct work *a = ((const struct shape_row *)left)->work,
@@ -76,7 +77,7 @@ static int compare_rows(const void *left, const void *right)
     return order;
 }
 
-/* Returns, by shape and place, whether the place's ranks run the shape, on the heap. */
+/* Returns an array on the heap, by shape and place: whether the ranks of the place run the shape. */
 static bool *runs_of_shapes(const struct ir *ir, const double *const *seconds, uint32_t places)
 {
     bool *runs = heap_zalloc((size_t)ir->shape_count * places + 1, sizeof *runs);
@@ -96,8 +97,8 @@ static bool *runs_of_shapes(const struct ir *ir, const double *const *seconds, u
     return runs;
 }
 
-/* Fills the rows of shapes that are counterparts with the mean of their times over the places that run them. Returns
- * false if all of these had that time already. */
+/* Sets the seconds of shapes that are counterparts to their mean over the places that run them. Returns false if all of
+ * them had that time already. */
 static bool make_even(double **even, const double *const *seconds, const struct shape_row *row,
                       size_t count, const bool *runs, uint32_t places)
 {
@@ -142,7 +143,8 @@ double **document_costs_even(const struct ir *ir, const double *const *seconds)
     return NULL;
 }
 
-/* Returns, by guard and place, whether the place's ranks pass, on the heap; the last row is of ops without a guard. */
+/* Returns an array on the heap, by guard and place: whether the ranks of the place pass the guard. The last row stands
+ * for ops without a guard. */
 static bool *passes_of_guards(const struct ir *ir, uint32_t places)
 {
     bool *passes = heap_zalloc((size_t)(ir->guard_count + 1u) * places, sizeof *passes);
@@ -155,8 +157,8 @@ static bool *passes_of_guards(const struct ir *ir, uint32_t places)
     return passes;
 }
 
-/* Returns the seconds of attention by micro-batch and place, on the heap. Stages of a pipeline see the same
- * documents, so those of the first one suffice. */
+/* Returns the seconds of attention on the heap, by micro-batch and place. All stages of a pipeline see the same
+ * documents, so the sums are those of the first stage. */
 static double *seconds_of_units(const struct ir *ir, const double *const *seconds, uint32_t places,
                                 uint32_t units)
 {
@@ -206,8 +208,8 @@ struct document_lateness document_lateness(const struct ir *ir, const double *co
     }
     for (uint32_t p = 0; p < places; p++)
         most = late[p] > late[most] ? p : most;
-    uint32_t copies =
-        ir->repeats.of_units ? ir->repeats.copies : 0; /* units alike, with one slowest rank */
+    /* the units that the short list leaves out are like those that it has, with the same slowest rank */
+    uint32_t copies = ir->repeats.of_units ? ir->repeats.copies : 0;
     struct document_lateness lateness = {0};
     if (late[most] > 0)
         lateness = (struct document_lateness){.rank = rank[most],

@@ -6,29 +6,30 @@
 #include "models/transformer.h"
 #include "schedule/ir/ir.h"
 
-/* slowdown: the factor on an op's seconds. peak_flop_per_s: the peak that an ideal device reaches. */
+/* slowdown: a factor on the seconds of an op. peak_flop_per_s: the peak rate, which an ideal device reaches. */
 struct document_costs_options {
     enum attention_impl impl;
     double slowdown, peak_flop_per_s;
 };
 
-/* Returns an array with a row per shape of the schedule: for mask DOCUMENTS the seconds by place
- * (schedule/ir/visible.h), for other shapes NULL. Returns NULL when no shape has that mask. To be freed with
+/* Returns an array by shape of the schedule: for shapes with mask DOCUMENTS the seconds by place
+ * (schedule/ir/visible.h), for others NULL. Returns NULL if no shape has that mask. The caller frees it with
  * document_costs_free(). */
 double **document_costs(const struct ir *ir, const struct device_cost *cost,
                         const struct document_costs_options *options);
-/* Returns costs like those of document_costs(), but as if no rank saw more pairs than another: an op takes the mean
- * of the seconds on the ranks that run it. Ops of one kind, sequence and ring step that are counterparts on different
- * ranks (zigzag: half of the queries, or half of the keys) share one mean. Returns NULL if every rank takes the mean
- * time already. */
+/* Returns costs like those of document_costs(), but as if all ranks saw equally many pairs: an op takes the mean of the
+ * seconds on the ranks that run it. Ops of one kind, sequence and ring step that are counterparts on different ranks
+ * (zigzag: half of the queries, or half of the keys) share one mean. Returns NULL if every rank takes the mean time
+ * already. */
 double **document_costs_even(const struct ir *ir, const double *const *seconds);
 
 /* The rank whose attention takes the longest in the most micro-batches. Ranks of one place (schedule/ir/visible.h) take
  * equally long; `rank` is the lowest of them. All-zero if all ranks take equally long in every micro-batch. */
 struct document_lateness {
     uint32_t rank;
-    uint32_t late, units; /* in how many micro-batches it is the slowest, of how many */
-    /* The seconds of attention of each micro-batch's slowest rank, over the mean of ranks, both summed. */
+    /* the number of micro-batches in which the rank is the slowest, and the number of all micro-batches */
+    uint32_t late, units;
+    /* the seconds of attention of each micro-batch's slowest rank, summed, divided by the mean over ranks, summed */
     double worst_over_all;
 };
 struct document_lateness document_lateness(const struct ir *ir, const double *const *seconds);
@@ -36,8 +37,8 @@ struct document_lateness document_lateness(const struct ir *ir, const double *co
 void document_costs_free(double **seconds, uint32_t shapes);
 
 /* Returns the forward flops of attention's core over one layer and one sequence, on average over the sequences of a
- * step: only pairs that documents and the model's windows let through count, as in transformer_seen_flops().
- * documents: NULL, or without sequences: each sequence is one document. */
+ * step. Only pairs that documents and the model's windows let through count, as in transformer_seen_flops(). If
+ * `documents` is NULL or has no sequences, each sequence is one document. */
 double document_seen_flops(const struct documents *documents, const struct transformer *model,
                            int64_t seq);
 

@@ -7,16 +7,17 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The error of a step that is predicted from numbers measured on its own machine, as a standard deviation of the
- * logarithm: docs/accuracy/intervals.md, "Machines that were measured"; tests/cli/recorded_steps.cmd checks it. */
+/* The error that the model itself has in a step predicted from numbers measured on its own machine, as a standard
+ * deviation of the logarithm. docs/accuracy/intervals.md, "Machines that were measured", derives it;
+ * tests/cli/recorded_steps.cmd checks it. */
 static const double OF_MODEL = 0.1;
 
-/* Two-sided 90 % of a normal. */
+/* A normal variable lies within this many standard deviations of its mean with a probability of 90 %. */
 static const double NORMAL_90 = 1.645;
 
-/* Returns the spread of the interval of a step on a machine some of whose numbers were measured or estimated.
- * published: the spread of a step that rests on calibrated numbers of presets. The errors of measured numbers are
- * independent, part by part; those of all others are taken as one common error. */
+/* Returns the half width of the 90 % interval of a step, as a logarithm, on a machine some of whose numbers were
+ * measured or estimated. published: the half width if all numbers were presets' calibrated ones. The errors of measured
+ * numbers are taken as independent from part to part, and those of all other numbers as one common error. */
 static double spread_of_machine(const struct spreads *spreads, double published)
 {
     double of_model = (1 - spreads_unmeasured(spreads)) * OF_MODEL;
@@ -40,7 +41,8 @@ struct intervals intervals_of(const struct prediction *p)
         return intervals;
     for (int i = 0; i < RESIDUAL_COUNT; i++)
         intervals.of[i] = interval_make(&p->setup->evidence, (enum residual_of)i, &run, NULL);
-    bool judged = time->device; /* published steps judge estimates too */
+    /* the errors of published steps on this device include those of its estimates */
+    bool judged = time->device;
     bool own = spread_is_known(&p->setup->cost, &p->setup->cluster) ||
                (!judged && spreads_matter(p->setup));
     if (own && !p->spreads.known)
@@ -90,7 +92,8 @@ void intervals_put(struct text *out, const struct interval *interval, double val
                        interval_high(interval, value) / unit);
 }
 
-/* Parts that take less of a step than this, or that move it by less, are not named. */
+/* A part that was not measured is named if it takes more than this share of the step; a measured part is named if it
+ * moves the logarithm of the step by more than NAMED_CHANGE. */
 static const double NAMED = 0.005, NAMED_CHANGE = 0.0005;
 
 static void put_measured(struct text *out, const struct spreads *spreads)
@@ -115,7 +118,7 @@ static void put_others(struct text *out, const struct spreads *spreads)
                         spread_part_name((enum spread_part)part), 100 * spreads->others[part]);
 }
 
-/* Appends the largest error of an estimate that a part of the step rests on. */
+/* Appends the largest error among those of the estimates that the step depends on. */
 static void put_estimates(struct text *out, const struct spreads *spreads)
 {
     double most = 0;
@@ -146,7 +149,7 @@ void intervals_put_unmeasured(struct text *out, const struct intervals *interval
     }
 }
 
-/* Appends how the user's own runs changed an interval. */
+/* Appends a clause on the user's own runs that moved the interval. */
 static void put_own(struct text *out, const struct interval *interval)
 {
     if (interval->own > 0)

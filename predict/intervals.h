@@ -9,47 +9,50 @@
 
 #include <stdbool.h>
 
-/* The 90 % intervals of a whole step, for times and for device memory, from the residuals that ship with the program.
- * There are none for a part of a model, none for ideal hardware or profile ideal (no measured run is similar), and
- * none if no residuals are found. Times have none before spreads_find() on a machine with measured numbers, and on a
- * device with estimated numbers of which there is no measured run. Plain bytes: the struct can be copied between
- * processes. */
+/* The 90 % intervals of a whole step, for its time and for device memory. They come from the residuals that ship with
+ * the program. There are none for a part of a model, none on ideal hardware or with profile `ideal` (no measured run is
+ * similar), and none if no residuals are found. On a machine with measured numbers, the time has an interval only after
+ * spreads_find(), as on a device with estimated numbers of which there is no measured run. The struct has no pointers,
+ * so it can be passed between processes. */
 struct intervals {
     struct similarity like;
     struct interval of[RESIDUAL_COUNT];
-    struct spreads
-        spreads; /* of the machine, where some of its numbers were measured: in the interval of times */
+    /* in the interval of the time: the spreads of the machine, if some of its numbers were measured */
+    struct spreads spreads;
 };
 struct intervals intervals_of(const struct prediction *prediction);
 
 /* True if there is an interval for this figure. */
 bool intervals_known(const struct intervals *intervals, enum residual_of of);
 
-/* Appends "54.3 to 80.6": the ends of a value's interval, divided by `unit`, with three digits each. */
+/* Appends "54.3 to 80.6": the ends of a value's interval, each divided by `unit`, with three digits. */
 void intervals_put(struct text *out, const struct interval *interval, double value, double unit);
 
-/* If there is an interval, appends `before`, the text of intervals_put() and a bracket: " (90 %: 54.3 to 80.6)". */
+/* Appends `before`, the text of intervals_put() and a closing bracket, " (90 %: 54.3 to 80.6)", if there is an
+ * interval. */
 void intervals_put_beside(struct text *out, const char *before, const struct interval *interval,
                           double value, double unit);
 
 /* Appends an interval with these ends, as intervals_put() does. */
 void intervals_put_ends(struct text *out, double low, double high);
 
-/* Appends what was never measured of an interval, the three largest: "tensor parallelism with torchtitan (10 %), fa3 on
- * h200 (6 %)"; nothing where all was. adds: with what each adds to the standard deviation. */
+/* Appends the features of an interval that were never measured, three at most: "tensor parallelism with torchtitan (10
+ * %), fa3 on h200 (6 %)". Appends nothing if all were measured. adds: the text has in brackets what each adds to the
+ * standard deviation. */
 void intervals_put_unmeasured(struct text *out, const struct intervals *intervals,
                               enum residual_of of, bool adds);
 
-/* Appends "time -18 to +42 %, never measured: ...; memory ...". */
+/* Appends the intervals of both figures, and what was never measured: "time -18 to +42 %, never measured: ...; memory
+ * ...". */
 void intervals_put_from(struct text *out, const struct intervals *intervals);
 
-/* Appends what an interval rests on: what was never measured, or that all was. For times, if numbers of the machine were
- * measured, these come first: "65 % of the step goes with figures that were measured on this machine, whose spreads move it
- * by this much: products 16 %; not measured are links within a node (35 % of it)". */
+/* Appends what an interval rests on: the features that were never measured, or that all were. If numbers of the machine
+ * were measured, the text for times begins with these: "65 % of the step goes with figures that were measured on this
+ * machine, whose spreads move it by this much: products 16 %; not measured are links within a node (35 % of it)". */
 void intervals_put_evidence(struct text *out, const struct intervals *intervals,
                             enum residual_of of);
 
-/* Appends the line "interval   90 %: time ...", where there is an interval. */
+/* Appends the line "interval   90 %: time ..." if there is an interval. */
 void intervals_put_line(struct text *out, const struct intervals *intervals);
 
 #endif

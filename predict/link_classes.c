@@ -4,14 +4,15 @@
 
 #include <stdlib.h>
 
-/* The distance of messages: between ranks that share a GPU, within a node, between nodes. */
+/* How far data go: between host and device, between ranks that share a GPU, within a node, between nodes. */
 enum reach { REACH_HOST, REACH_DEVICE, REACH_NODE, REACH_NODES };
 enum sort { SORT_H2D, SORT_D2H, SORT_RING, SORT_EXCHANGE, SORT_PEER, SORT_COUNT };
 
 static const struct {
-    const char *name, *path; /* of the number of a cluster file that decides */
+    /* path: the key, in a cluster file, of the number that sets the rate */
+    const char *name, *path;
     enum reach reach;
-    unsigned sorts; /* bits of enum sort */
+    unsigned sorts; /* the sorts of work, a bit for each enum sort */
 } rows[] = {
     {"copies to a device", "pcie.h2d", REACH_HOST, 1u << SORT_H2D},
     {"copies from a device", "pcie.d2h", REACH_HOST, 1u << SORT_D2H},
@@ -52,8 +53,8 @@ static enum sort sort_of(enum work_kind kind)
     }
 }
 
-/* Finds whether some instance of a group has neighbours in one domain of the fabric (one or several nodes), and whether
- * some has neighbours in different ones. */
+/* Finds whether any two neighbours of a group are in the same domain of the fabric (one or several nodes), and whether
+ * any two are in different domains. All instances of the group count. */
 static void find_reach(const struct ir *ir, const struct cluster *cluster, uint32_t group,
                        bool *within, bool *between)
 {
@@ -69,7 +70,8 @@ static void find_reach(const struct ir *ir, const struct cluster *cluster, uint3
         }
 }
 
-/* Returns the sorts of work in each group as bits of enum sort; a last row, after the groups, has those of copies. */
+/* Returns the sorts of work of each group as bits of enum sort. The last element, after those of the groups, stands for
+ * copies between host and device. */
 static unsigned *find_sorts(const struct ir *ir)
 {
     unsigned *sorts = heap_zalloc(ir->group_count + 1u, sizeof *sorts);
@@ -82,7 +84,7 @@ static unsigned *find_sorts(const struct ir *ir)
     return sorts;
 }
 
-/* Per reach: the sorts of work that go so far. */
+/* Sets, for each reach, the sorts of work that go so far. */
 static void find_used(unsigned used[REACH_NODES + 1], const struct ir *ir,
                       const struct cluster *cluster)
 {

@@ -12,12 +12,13 @@
 enum { LINK_CLASSES_MAX = 10 };
 
 struct link_class {
-    const char *name;   /* "copies to a device" */
-    bool measured;      /* cluster_fact_is_measured() of the number that sets its rate */
-    const char *source; /* of that number; "the device's costs": the cluster file has none */
+    const char *name; /* a name for texts: "copies to a device" */
+    bool measured;    /* cluster_fact_is_measured() of the number that sets its rate */
+    /* the source of that number, or "the device's costs" if the cluster file does not give it */
+    const char *source;
 };
 
-/* Lists the classes of links that ops of the schedule use on this cluster; returns how many. */
+/* Lists the classes of links that ops of the schedule use on this cluster. Returns their number. */
 size_t link_classes(struct link_class class[LINK_CLASSES_MAX], const struct ir *ir,
                     const struct cluster *cluster);
 

@@ -42,37 +42,41 @@
 #include "predict/setup/setup.h"
 #include "predict/setup/subsequences.h"
 
-/* The figures of a prediction: plain values, which stay valid after the prediction is released. */
+/* The figures of a prediction. They stay valid after the prediction is released. */
 struct prediction_result {
-    /* Memory, in bytes: known before the simulation. */
+    /* memory, in bytes; known before the simulation */
     struct verdict verdict; /* whether it fits; bytes needed and available on a device and a host */
     uint64_t arena_bytes;   /* of one device: what the schedule's plan of memory needs */
     uint64_t reserved_bytes; /* of one device: what the profile's framework would hold */
 
-    /* The rest needs prediction_time(); without it, it is 0. */
+    /* The members below need prediction_time(); without it they are 0. */
     bool timed;
-    uint64_t
-        peak_bytes; /* of tensors on the device that is fullest, at its fullest moment; and of what: */
+    /* live bytes of tensors, at the peak of the device whose peak is highest; the next member divides them by
+     * category */
+    uint64_t peak_bytes;
     uint64_t peak_category_bytes[CATEGORY_COUNT];
-    double step_s; /* the step; with request.scope a part of it (operator_times.h, elapsed_s) */
+    /* seconds of the step, or of the part of it that request.scope names (elapsed_s in operator_times.h) */
+    double step_s;
     double tokens_per_s_gpu;
 
-    /* Whether the prediction is of a whole step; mfu, hfu and intervals are known only then. */
+    /* the prediction is of a whole step; only then are mfu, hfu and intervals known */
     bool whole;
-    double mfu
-        [MFU_CONVENTION_COUNT]; /* fractions, by each convention; 0: the schedule came from a file */
-    double hfu;                 /* a fraction: executed flops instead of the model's */
-    /* How certain times and memory are: by measured runs of the same class, and, if spreads_find() was called, by
-     * numbers that were measured on the machine. With such numbers, times have an interval only after that call. */
+    /* fractions, by convention; 0: the schedule came from a file */
+    double mfu[MFU_CONVENTION_COUNT];
+    /* a fraction of the peak that counts executed flops, while MFU counts those of the model */
+    double hfu;
+    /* How certain time and memory are. The intervals come from measured runs of the same class. With numbers that were
+     * measured on the machine, the time has an interval only after spreads_find(), which is then based on those
+     * numbers. */
     struct intervals intervals;
 
-    /* The time of rank 0 by cause, which adds up to step_s for a whole step or its layers. */
+    /* the time of rank 0 by cause; it adds up to step_s for a whole step and for SCOPE_LAYERS */
     bool has_causes;
     double cause_s[CAUSE_COUNT];
 };
 
-/* Reads the figures of a prediction after prediction_make(), after prediction_memory(), or after prediction_memory()
- * and prediction_time(). */
+/* Reads the figures of a prediction. It may be called after prediction_make(), or after prediction_memory(), with or
+ * without prediction_time(). */
 void prediction_read(struct prediction_result *result, const struct prediction *prediction);
 
 #endif

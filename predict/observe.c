@@ -8,7 +8,8 @@
 #include <string.h>
 
 enum { UPDATES = 200, STRAYS_SHOWN = 4 };
-static const double GAP_MOST_S = 50e-6; /* between kernels of a queue that is never empty */
+/* longer gaps between kernels do not count: the queue was empty meanwhile */
+static const double GAP_MOST_S = 50e-6;
 
 void observed_release(struct observed *o)
 {
@@ -55,7 +56,7 @@ static double quantile(double *value, size_t count, double share)
     return value[low] + (at - (double)low) * (next - value[low]);
 }
 
-/* ---- recordings of another program ---- */
+/* ---- recordings of other programs ---- */
 
 static bool is_kernel(const struct prediction *p, uint32_t op)
 {
@@ -75,9 +76,9 @@ static double predicted_s(const struct trace *predicted, uint32_t row)
     return fmax(predicted->ops.end_s[row] - predicted->ops.start_s[row], 1e-12);
 }
 
-/* Finds the least factor of each kind, with which none of its ops moves its bytes faster than the memory of a GPU can
- * by its data sheet; that an L2 cache may hold the operands of a small op is left out. It is only called for GPUs: on
- * processors, caches hold the operands of most ops. */
+/* Finds, for each kind of work, the least factor with which none of its ops moves its bytes faster than a GPU's memory
+ * can by its data sheet. That an L2 cache may hold the operands of a small op is ignored. It is called only for GPUs,
+ * since on processors caches hold the operands of most ops. */
 static void find_least_factors(const struct row_matches *m, const struct trace *predicted,
                                const struct prediction *p, double least[WORK_KIND_COUNT])
 {
@@ -97,10 +98,10 @@ static void find_least_factors(const struct row_matches *m, const struct trace *
     }
 }
 
-/* Finds a factor for each kind of work on its predicted time, such that the predicted times of all gaps between
+/* Finds, for each kind of work, a factor on its predicted time, such that the predicted times of all gaps between
  * blocks (traces/row_matches.h) come as near as possible to the measured ones. Kinds whose predicted times have the
- * same ratio in every gap keep that ratio. Without the least factors, a kind that the schedule has in a gap where the
- * program ran only short kernels would get no time anywhere. */
+ * same ratio in every gap keep that ratio. No factor is less than its least factor: otherwise a kind would get no time
+ * at all if the program ran only short kernels in the gaps where the schedule has it. */
 static void find_factors(const struct row_matches *m, const struct trace *predicted,
                          const struct prediction *p, bool on_host, double factor[WORK_KIND_COUNT])
 {
@@ -154,7 +155,7 @@ static void split(struct observed *o, const struct row_matches *m, const struct 
         }
 }
 
-/* Returns the median gap between rows of one stream that follow at once; 0: there is none. */
+/* Returns the median gap between consecutive rows of a stream; 0: there is no gap below GAP_MOST_S. */
 static double middle_gap_s(const struct trace *trace)
 {
     const struct trace_ops *ops = &trace->ops;
@@ -180,7 +181,7 @@ static void note_strays(struct observed *o, const struct row_matches *m)
                     m->rank, m->stray[i].name, 1e3 * m->stray[i].seconds / (double)m->steps);
 }
 
-/* Returns the median gap between kernels of a queue that is not empty; 0: none is known. */
+/* Returns the median gap between kernels that were queued; 0: it is not known. */
 static double middle_queued_gap_s(const struct kineto_issue *issue)
 {
     double *gap_s = heap_alloc(issue->queued + 1, sizeof *gap_s);
@@ -231,7 +232,7 @@ static enum status add_foreign(struct observed *o, const struct prediction *p,
     return status;
 }
 
-/* ---- traces of ours ---- */
+/* ---- traces of longhaul ---- */
 
 static enum status check_row(const struct prediction *p, const struct trace *trace, size_t i,
                              const char *name, struct diag *diag)
@@ -293,7 +294,8 @@ enum status observed_add(struct observed *o, const struct prediction *p, const s
 
 /* ---- points ---- */
 
-/* Orders by shape, step and op, so that ranks of one message stand side by side, the fastest first. */
+/* Orders observations by shape, step, op and seconds, so that those of a message's ranks follow each other, the fastest
+ * first. */
 static int compare_observations(const void *left, const void *right)
 {
     const struct observation *a = left, *b = right;
@@ -306,7 +308,7 @@ static int compare_observations(const void *left, const void *right)
     return a->seconds < b->seconds ? -1 : a->seconds > b->seconds;
 }
 
-/* Returns the number of nodes that the members of a group's first instance are on. */
+/* Returns the number of nodes over which the first instance of a group extends. */
 static uint16_t nodes_of(const struct prediction *p, const struct group *group)
 {
     const struct mesh *mesh = &p->ir.mesh;
@@ -326,7 +328,8 @@ static bool is_message(const struct work *work)
            work_kind_info((enum work_kind)work->kind)->stream == STREAM_COMM;
 }
 
-/* Makes a point of a shape, without times; false: no number of a device or cluster file depends on it. */
+/* Makes a point of a shape, without times. Returns false if no number of a device or cluster file depends on the
+ * shape. */
 static bool describe(struct point *point, const struct prediction *p, uint32_t op,
                      const struct cost_chain *chain)
 {
@@ -361,10 +364,11 @@ static bool describe(struct point *point, const struct prediction *p, uint32_t o
     return chain[work->kind].bytes == 0;
 }
 
-/* Times of one shape. */
+/* The observed times of one shape. */
 struct times {
-    double *seconds; /* of every instance; of a message that of the last rank to come */
-    double *mean;    /* of every step */
+    /* of every instance; for a message, of the rank that arrives last, which is the fastest */
+    double *seconds;
+    double *mean; /* the mean over the instances of each step */
     size_t count, steps;
 };
 
@@ -376,10 +380,11 @@ static void put_times(struct point *point, struct times *times, double each_s)
     point->repeats = (int64_t)times->count;
 }
 
-/* Collects the times of one shape from its rows, in order. Means over the instances of a step keep its sum. */
+/* Collects the times of one shape from its observations, which are in the order of compare_observations(). The means
+ * over the instances of a step keep the step's sum. */
 static void collect(struct times *times, const struct observation *row, size_t count, bool message)
 {
-    size_t first = 0; /* of the step */
+    size_t first = 0; /* index in times->seconds of the step's first instance */
     times->count = times->steps = 0;
     for (size_t i = 0; i < count; i++) {
         bool next = i == 0 || row[i].step != row[i - 1].step;
@@ -388,7 +393,7 @@ static void collect(struct times *times, const struct observation *row, size_t c
             times->mean[times->steps++] = 0;
         }
         if (!next && message && row[i].op == row[i - 1].op)
-            continue; /* a rank that came earlier */
+            continue; /* another rank of this message, which arrived earlier */
         times->seconds[times->count++] = row[i].seconds;
         double instances = (double)(times->count - first);
         double *mean = &times->mean[times->steps - 1];
@@ -433,7 +438,7 @@ static void note_chains(const struct prediction *p, const bool *chained, struct 
         text_putc(notes, '\n');
 }
 
-/* Returns the median seconds that the start of an op takes. */
+/* Returns the median, over the steps, of the seconds that starting an op takes. */
 static double middle_start_s(const struct observed *o)
 {
     double *start_s = heap_alloc(o->steps, sizeof *start_s);

@@ -29,34 +29,37 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Seconds of one op of the schedule in one recorded step. */
+/* The seconds of one op of the schedule in one recorded step. */
 struct observation {
-    uint32_t shape; /* of the schedule */
+    uint32_t shape; /* index in the schedule's shapes */
     uint32_t op;
     uint32_t rank;
-    uint32_t step; /* over all recordings of a rank */
+    uint32_t step; /* the steps of all recordings of a rank are counted through */
     double seconds;
 };
 
-/* All-zero is empty. */
+/* All observations. All-zero is empty. */
 struct observed {
     struct observation *row;
     size_t count, capacity;
-    size_t recordings, steps; /* added; steps of all of them */
-    double *span_s;           /* (steps) */
-    double *start_s;          /* (steps): what starting an op took, a mean of the step */
+    /* number of recordings that were added, and of the steps in all of them */
+    size_t recordings, steps;
+    double *span_s;  /* [steps] the time from the first row to the last */
+    double *start_s; /* [steps] the mean time to start an op */
     size_t capacity_steps;
-    double busy_s, stray_s; /* over all steps: of rows; of rows without an op */
-    /* over all steps of foreign recordings, as predicted: of ops; of ops that found a row */
+    /* seconds over all steps: of all rows, and of the rows that belong to no op */
+    double busy_s, stray_s;
+    /* predicted seconds over all steps of recordings of other programs: of all ops, and of those ops that found a
+     * row */
     double predicted_s, found_s;
-    struct text strays;  /* the longest rows without an op, in words */
-    bool host_is_device; /* recorded on processors by another program */
+    struct text strays;  /* the longest rows that belong to no op, as text */
+    bool host_is_device; /* the recording was made on processors by another program */
 };
 
 void observed_release(struct observed *observed);
 
-/* Adds a recording of another program (foreign), or a trace of ours. issue: the issue times of a recording of the
- * profiler; all-zero for others. name is the recording's. */
+/* Adds a recording, of another program (`foreign`) or of longhaul. issue: the times at which a recording of the PyTorch
+ * profiler has ops issued; all-zero for other recordings. name: the name of the recording, for messages. */
 enum status observed_add(struct observed *observed, const struct prediction *prediction,
                          const struct trace *trace, bool foreign, const struct kineto_issue *issue,
                          const char *name, struct diag *diag);
@@ -67,7 +70,7 @@ enum status observed_add(struct observed *observed, const struct prediction *pre
 void observed_points(const struct observed *observed, const struct prediction *prediction,
                      const char *name, struct points *points, struct text *notes);
 
-/* Median, lowest and highest of the recorded steps' spans. */
+/* The median, the lowest and the highest span of the recorded steps. */
 struct observed_spread {
     double median_s, low_s, high_s;
 };

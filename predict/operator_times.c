@@ -2,7 +2,8 @@
 
 #include <stdlib.h>
 
-/* Whether the op belongs to the part of the model that was asked for; ops of region none only make its inputs. */
+/* Returns whether the op belongs to the part of the model that is predicted. Ops of region NONE only make its
+ * inputs. */
 static bool is_operator(const struct prediction *p, uint32_t op)
 {
     uint8_t scope = p->choices.scope, region = p->ir.op.region[op];
@@ -14,7 +15,7 @@ static bool is_operator(const struct prediction *p, uint32_t op)
            (scope != SCOPE_ATTENTION_BACKWARD || p->ir.op.phase[op] == PHASE_BACKWARD);
 }
 
-/* True if the op passes keys, values or their gradients around a ring. */
+/* Returns whether the op passes keys, values or their gradients around a ring. */
 static bool is_ring(const struct prediction *p, uint32_t op)
 {
     enum work_kind kind = (enum work_kind)p->ir.op.kind[op];
@@ -22,7 +23,7 @@ static bool is_ring(const struct prediction *p, uint32_t op)
            (kind == WORK_SHIFT || kind == WORK_ALL_GATHER || kind == WORK_REDUCE_SCATTER);
 }
 
-/* True for an all-to-all and the layout passes around it. */
+/* Returns whether a kind of work is an all-to-all or a layout pass around one. */
 static bool is_exchange(enum work_kind kind)
 {
     return kind == WORK_ALL_TO_ALL || kind == WORK_PACK || kind == WORK_UNPACK ||
@@ -34,9 +35,8 @@ static bool is_fetch_of(const struct prediction *p, uint32_t op, enum phase phas
     return p->ir.op.kind[op] == WORK_H2D && p->ir.op.phase[op] == phase;
 }
 
-/* Returns the seconds of rank 0 between the ends of consecutive synchronisations of the host, summed over all pairs of
- * them between which there is an exchange (or, if `fetches`, a fetch of the phase). The start of the step counts as the
- * first synchronisation. */
+/* Cuts rank 0's step at the ends of the host's synchronisations, and returns the sum of those pieces in which there is
+ * an exchange (or, if `fetches`, a fetch of the phase). */
 static double between_waits(const struct prediction *p, const struct sim_result *sim, bool fetches,
                             enum phase phase)
 {
@@ -57,9 +57,9 @@ static double between_waits(const struct prediction *p, const struct sim_result 
     return sum;
 }
 
-/* Returns the seconds to the end of the operator's or layer's last op on any rank: for an operator from the end of the
- * last op that makes its inputs, for a layer from the start of its first op. For SCOPE_LAYERS and beyond, returns the
- * seconds of the whole simulated step. */
+/* Returns the seconds until the last op of the part ends on any rank. They begin when the last op that makes the part's
+ * inputs ends, or, for a layer, when its first op starts. For SCOPE_LAYERS and the scopes after it, the whole simulated
+ * step counts. */
 static double elapsed(const struct prediction *p, const struct sim_result *sim)
 {
     bool layer = p->choices.scope == SCOPE_LAYER;
@@ -92,7 +92,7 @@ static int by_start(const void *a, const void *b)
     return (x->start_s > y->start_s) - (x->start_s < y->start_s);
 }
 
-/* Returns the seconds in which at least one of the intervals runs. */
+/* Returns the length of the union of the intervals, in seconds. */
 static double covered(struct busy_span *interval, size_t count)
 {
     double sum = 0, until = 0;
@@ -139,7 +139,7 @@ struct operator_times operator_times_of(const struct prediction *p)
     times.exchange_s = p->choices.scope == SCOPE_EXCHANGE
                            ? between_waits(p, &p->sim, false, PHASE_FORWARD)
                            : covered(exchange, exchanges);
-    if (p->choices.scope == SCOPE_EXCHANGE) /* that is all there is to it */
+    if (p->choices.scope == SCOPE_EXCHANGE) /* the exchange is the whole part */
         times.elapsed_s = times.exchange_s;
     else if (!times.all_to_all)
         times.exchange_s = 0;
@@ -154,7 +154,7 @@ struct operator_times operator_times_of(const struct prediction *p)
     return times;
 }
 
-/* True if an op of the part communicates. */
+/* Returns whether the part has an op that communicates. */
 static bool communicates(const struct prediction *p)
 {
     for (uint32_t op = 0; op < p->ir.op.count; op++)
@@ -168,11 +168,11 @@ enum status operator_times_alone(struct operator_times *times, const struct pred
                                  struct diag *diag)
 {
     struct sim_result sim = {0};
-    if (p->choices.scope == SCOPE_FETCH) { /* there are no kernels */
+    if (p->choices.scope == SCOPE_FETCH) { /* the part has no kernels */
         times->communication_s = times->elapsed_s;
         return STATUS_OK;
     }
-    if (!communicates(p)) { /* what is left without kernels is the host's time to issue them */
+    if (!communicates(p)) { /* without kernels, only the host's time to issue them would be left */
         times->communication_s = 0;
         return STATUS_OK;
     }

@@ -1,4 +1,5 @@
-/* predict/operator_times.h: the simulated times of a part of the model: one layer or its attention operator. */
+/* predict/operator_times.h: the simulated times of a part of the model, for example of one layer or its attention
+ * operator (--scope). */
 #ifndef PREDICT_OPERATOR_TIMES_H
 #define PREDICT_OPERATOR_TIMES_H
 
@@ -6,27 +7,29 @@
 
 /* Seconds. */
 struct operator_times {
-    /* until the part's last op ends on any rank: from its first op or its inputs */
+    /* until the last op of the part ends on any rank, from the part's first op or from the end of the ops that make its
+     * inputs */
     double elapsed_s;
-    /* of rank 0: */
-    /* some all-to-all, or a pack or unpack around it, is running. Without an all-to-all it is 0, but of packing with
-     * SCOPE_EXCHANGE. */
+    /* The members below are those of rank 0. */
+    /* the time in which an all-to-all, or a pack or unpack around it, is running. Without an all-to-all it is 0, except
+     * with SCOPE_EXCHANGE, where it is that of packing. */
     double exchange_s;
     bool all_to_all;
-    double packing_s;  /* sum of packs and unpacks, which are kernels */
-    double compute_s;  /* sum of the other kernels */
-    double ring_s;     /* sum of the messages with keys, values and their gradients, on the busiest
-                         stream */
-    double rotation_s; /* mean time to pass keys and values on, for one step of the forward */
-    double pair_s, set_s;   /* SCOPE_FETCH: the fetches of one forward and one backward tile */
-    double communication_s; /* elapsed when kernels take no time, 0 without communication;
-                               operator_times_alone() */
+    double packing_s; /* sum of packs and unpacks, which are kernels too */
+    double compute_s; /* sum of all other kernels */
+    /* sum of the messages with keys, values and their gradients, on the stream that has the most of them */
+    double ring_s;
+    double rotation_s; /* mean time of one message of the forward that passes keys and values on */
+    /* SCOPE_FETCH: the time of the fetches of one tile in the forward, and in the backward */
+    double pair_s, set_s;
+    /* the elapsed time if kernels took no time, 0 without communication; operator_times_alone() sets it */
+    double communication_s;
 };
 
 /* Returns the times of a prediction that was simulated for a part of the model (--scope). */
 struct operator_times operator_times_of(const struct prediction *prediction);
 
-/* Returns the kernels of rank 0 one after the other; where there are all-to-alls, without those of the exchange. */
+/* Returns the sum of rank 0's kernels. If there are all-to-alls, the packs and unpacks around them are left out. */
 static inline double operator_times_kernels(const struct operator_times *times)
 {
     return times->compute_s + (times->all_to_all ? 0 : times->packing_s);

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Returns log(measured / predicted) of a figure that both objects have; NAN where one lacks it. */
+/* Sets *value to log(measured / predicted) of a figure, or to NAN if one of the two objects lacks it. */
 static enum status ratio(struct json_node predicted, struct json_node measured, const char *key,
                          double *value, struct diag *diag)
 {
@@ -51,7 +51,8 @@ static enum status add_record(struct residuals *own, struct json_node record, st
     return status;
 }
 
-/* Reads the record that starts on line `line`. It is given line ends in front, so that messages name its place. */
+/* Reads the record that starts on line `line`. The reader gets line ends in front of it, so that messages name the
+ * right line. */
 static enum status add_line(struct residuals *own, const char *path, size_t line, const char *data,
                             size_t size, struct diag *diag)
 {

@@ -132,24 +132,27 @@ enum status prediction_make(struct prediction *answer, const struct prediction_q
 uint32_t prediction_fullest_rank(const struct prediction *prediction);
 const struct sim_peak *prediction_peak(const struct prediction *prediction);
 
-/* The loop of the step that was simulated in part, with its simulated and all iterations. */
+/* The loop that a short list has only in part. simulated: iterations that the short list has. all: iterations of the
+ * whole step. */
 struct prediction_short_list {
-    const char *loop; /* "layers", "micro-batches"; NULL: all was */
+    /* The loop that a short list has only in part. simulated: iterations that the short list has. all: iterations of
+     * the whole step. */
+    const char *loop;
     int64_t simulated, all;
 };
 struct prediction_short_list prediction_short_list(const struct prediction *prediction);
 
-/* The number that an op of a short list has in the whole list. */
+/* The place that an op of a short list has in the whole list. */
 struct prediction_op {
     uint32_t id;
-    uint16_t layer; /* IR_NONE16: none */
+    uint16_t layer; /* IR_NONE16: the op belongs to no layer */
 };
 struct prediction_op prediction_op(const struct prediction *prediction, uint32_t op);
 
-/* Sequences and tokens of one step, over all ranks; padding of packed documents is not among the tokens. */
+/* Return the sequences and the tokens of one step, over all ranks; padding of packed documents is not counted. */
 int64_t prediction_sequences(const struct prediction *prediction);
 double prediction_tokens(const struct prediction *prediction);
-/* Devices: one when ranks share it, else as many as ranks. */
+/* Returns the number of devices: 1 if all ranks share one, otherwise the number of ranks. */
 double prediction_gpus(const struct prediction *prediction);
 bool prediction_recomputes(const struct prediction *prediction);
 

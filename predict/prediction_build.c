@@ -11,7 +11,7 @@ bool prediction_is_judged_by_reserved(const struct prediction *p)
     return p->has_choices && !p->choices.profile->ideal;
 }
 
-/* Returns a bit mask of the memories whose arenas are planned. */
+/* Returns the memories whose arenas are planned, as a bit mask. */
 static unsigned memories_of(const struct prediction *p)
 {
     if (p->question.step_only)

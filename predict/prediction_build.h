@@ -5,8 +5,8 @@
 
 #include "predict/prediction.h"
 
-/* True if the verdict compares what the framework reserves with the memory that there is; false if it compares the
- * planned arenas. Pageable memory is always judged by its arena. */
+/* Returns whether the verdict compares reserved memory, which includes what the framework's allocator caches, with the
+ * memory that there is. Otherwise it compares the planned arenas. Pageable memory is always judged by its arena. */
 bool prediction_is_judged_by_reserved(const struct prediction *p);
 
 /* Builds the schedule of p->choices: the short list of index p->short_list_length, a longer one, or the whole list. */

@@ -28,8 +28,8 @@ double prediction_fits(const struct setup *setup, const struct choices *choices,
     return interval_fits(&interval, needed, available);
 }
 
-/* Returns the probability that what is needed is available. Planned arenas need what they need. Of a device the
- * allocator's cache is not needed: it is given back before an allocation fails. */
+/* Returns the probability that the memory suffices. Planned arenas fit or do not, without doubt. If the device's figure
+ * fits, its cache is subtracted, since the allocator gives it back before an allocation fails. */
 static double probability_of(const struct prediction *p)
 {
     const struct verdict *v = &p->verdict;
@@ -95,9 +95,10 @@ static void replay(struct prediction *p)
     reserved_make(&p->reserved, &p->ir, &p->setup->cluster, p->setup->request.sm, held);
 }
 
-enum { LONGEST_WITH_EXPERTS = 8192 }; /* tokens of the longest public training step with experts */
+/* tokens of a sequence in the public training step with experts that has the longest ones */
+enum { LONGEST_WITH_EXPERTS = 8192 };
 
-/* Says what is assumed of a mixture of experts. */
+/* Notes what is assumed of a mixture of experts. */
 static void note_experts(struct diag *note, const struct choices *c)
 {
     char where[64] = "every rank has all experts of its layers";
@@ -112,7 +113,7 @@ static void note_experts(struct diag *note, const struct choices *c)
                   : "");
 }
 
-/* Builds the schedule of the resolved request. judged: whether memory is judged. */
+/* Builds the schedule of the resolved request. judged: the memory of the schedule is judged too. */
 static enum status build(struct prediction *p, bool judged, struct diag *diag)
 {
     ir_release(&p->ir);
@@ -143,7 +144,8 @@ static void begin(struct prediction *p, const struct prediction_question *questi
         p->question.request = &question->setup->request;
 }
 
-/* If stages may share subsequences, they share as many as are predicted to be fastest and to fit. */
+/* Where the number of subsequences that stages may share is open, the number is chosen with which the step is predicted
+ * to be fastest and to fit. */
 enum status prediction_memory(struct prediction *p, const struct prediction_question *question,
                               struct diag *note, struct diag *diag)
 {
@@ -179,8 +181,8 @@ enum status prediction_memory(struct prediction *p, const struct prediction_ques
     return status;
 }
 
-/* Finds the profile for a schedule from a file, which has none of its own: a profile changes only times, and only if
- * the user names one. */
+/* Finds the profile for a schedule from a file. There is none unless the user names one, since the file does not say
+ * which profile it was made with; the profile changes only times. */
 static enum status find_profile(const struct profile **profile, const char *name, struct diag *diag)
 {
     size_t count;

@@ -15,7 +15,8 @@
 
 enum { REASONS_SHOWN = 1 };
 
-/* Finds the shapes on which rank 0 spends time and which lie outside the range on which costs were calibrated. */
+/* Finds the shapes on which rank 0 spends time and whose costs are extrapolated, since the shapes lie outside the
+ * calibrated range. */
 static void find_extrapolated(struct prediction *p, const struct shape_costs *costs)
 {
     const struct sim_class *class = &p->sim.classes[p->sim.class_of_rank[0]];
@@ -78,9 +79,9 @@ static void add_jitter(struct prediction *p)
     p->waterfall.cause_s[CAUSE_OTHER] += p->jitter_s;
 }
 
-/* Gives the waits that different documents cause a cause of their own: the waits that exceed those of the same list
- * in which every rank takes the mean time. Without documents, ranks of a ring whose windows differ wait for the ring.
- * *stands: as in simulate(). */
+/* Splits off the waits that different documents cause, as a cause of their own. They are the waits beyond those of a
+ * second simulation, in which every rank takes the mean time. (Without documents, ranks of a ring whose windows differ
+ * wait too, and these waits belong to the ring.) *stands: as in simulate(). */
 static enum status take_documents(struct prediction *p, const struct shape_costs *costs,
                                   const struct sim_options *options, struct waterfall_peak peak,
                                   bool *stands, struct diag *diag)
@@ -122,7 +123,8 @@ static struct sim_options sim_options_of(const struct prediction *p)
                                 .slow_rank = question->slow_rank};
 }
 
-/* Simulates the present list. *stands: its times are those of the whole list, or these follow from them. */
+/* Simulates the current list of ops. *stands: the result holds for the whole list; a short list need not represent
+ * it. */
 static enum status simulate(struct prediction *p, struct shape_costs *costs, bool *stands,
                             struct diag *diag)
 {
@@ -141,7 +143,7 @@ static enum status simulate(struct prediction *p, struct shape_costs *costs, boo
         return status;
     p->checkpoints_cost_host = costs->checkpoints;
     struct waterfall_peak peak = {.flop_per_s = p->setup->cluster.device.peak_flop_per_s};
-    if (p->has_choices) /* as MFU and HFU */
+    if (p->has_choices) /* repeated products count here as they do in MFU and HFU */
         step_repeated_products(&p->choices, &peak.layers_again, &peak.head_again);
     waterfall_make(&p->waterfall, &p->ir, &p->sim, peak, 0);
     if (p->ir.role_count > 1)
@@ -202,7 +204,7 @@ enum status prediction_without_kernels(struct sim_result *sim, const struct pred
     return status;
 }
 
-/* Returns the lowest rank of a role. */
+/* Returns the lowest of the ranks that have a role. */
 static uint32_t first_rank(const struct ir *ir, uint32_t role)
 {
     uint32_t rank = 0;
@@ -211,8 +213,9 @@ static uint32_t first_rank(const struct ir *ir, uint32_t role)
     return rank;
 }
 
-/* Seconds of one rank: of all kernels; of the kernels of layers that belong to a unit; of these, in the forward of the
- * first unit; of these, in the backward of the unit that runs backward last; and of issuing all ops on its host. */
+/* Seconds of one rank. kernels_s: all kernels. units_s: kernels of layers that belong to a unit; among these, first_s
+ * in the forward of the first unit, and last_s in the backward of the unit whose backward comes last. issue_s: the
+ * host's time to issue all ops. */
 struct bound {
     double kernels_s, units_s, first_s, last_s, issue_s;
 };
@@ -260,7 +263,7 @@ double prediction_bound_s(const struct prediction *p)
     double most_s = 0, before_s = 0, after_s = 0;
     bool waits =
         p->has_choices && pipeline_is_plain(&p->choices) && p->ir.role_count == p->choices.pp;
-    /* exact steps are bounded by it too: even ranks work as the last of a ring does */
+    /* this also bounds exact steps: in an even ring every rank has the work of the ring's last rank */
     uint8_t *even = uniform_mark_guards(&p->ir, p->setup->even_above);
     shape_costs_make(&costs, p);
     for (uint32_t r = 0; r < p->ir.role_count; r++) {

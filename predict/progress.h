@@ -7,8 +7,8 @@
 
 struct progress {
     size_t total, first;
-    size_t base;      /* done before the jobs of workers_run() */
-    const char *note; /* what workers_run() reports with each; NULL: "" */
+    size_t base;      /* the number of jobs that were done before workers_run() */
+    const char *note; /* the note that workers_run() reports after each job; NULL: "" */
 };
 
 /* Functions that are called at the beginning, at each step and at the end of a search. Searches do not overlap, so a
@@ -22,7 +22,7 @@ struct progress_watcher {
 /* From now on every search of this process reports to *watcher, which must outlive them. NULL: none does. */
 void progress_watch(const struct progress_watcher *watcher);
 
-/* done: what an earlier run has done already, which says nothing about the speed. */
+/* done: the number of jobs that an earlier run did already; they are not counted in the speed */
 void progress_begin(struct progress *progress, size_t total, size_t done);
 void progress_update(const struct progress *progress, size_t done, const char *note);
 void progress_end(void);

@@ -19,15 +19,15 @@ void shape_costs_release(struct shape_costs *costs)
     free(costs->return_s);
 }
 
-/* Returns the number of ranks that work on a node at once. */
+/* Returns how many ranks work on one node. */
 static double ranks_of_node(const struct prediction *p)
 {
     int64_t ranks = mesh_ranks(&p->ir.mesh), gpus = p->setup->cluster.gpus_per_node;
     return (double)(ranks < gpus ? ranks : gpus);
 }
 
-/* Returns the seconds of an op on a rank's part of the host, when all ranks of its node work at once. A cluster may
- * give the rate of AdamW itself; the profile's passes around it go at the rate of memory. */
+/* Returns the seconds of an op on the host, when all ranks of the node work at once and share its memory's bandwidth. A
+ * cluster file may give a rate for AdamW; the passes that the profile adds to AdamW still run at the rate of memory. */
 static double host_work_s(const struct prediction *p, const struct work *work)
 {
     const struct host *host = &p->setup->cluster.host;
@@ -43,7 +43,8 @@ static double host_work_s(const struct prediction *p, const struct work *work)
     return seconds;
 }
 
-/* Adds the framework's time after each checkpoint's copy that the host has waited for, to host memory or back. */
+/* Adds the framework's time for each checkpoint that is copied to host memory or back, after the host has waited for
+ * the copy. */
 static void add_checkpoints(const struct prediction *p, struct shape_costs *costs)
 {
     double seconds = p->profile != NULL ? p->profile->host_per_checkpoint_s : 0;
@@ -62,7 +63,7 @@ static void add_checkpoints(const struct prediction *p, struct shape_costs *cost
     free(added);
 }
 
-/* Adds the framework's time per step to the barrier before the optimizer. */
+/* Adds the framework's time per step; it is spent at the barrier before the optimizer. */
 static void add_step(const struct prediction *p, struct shape_costs *costs)
 {
     double seconds = p->profile != NULL ? p->profile->host_per_step_s : 0;
@@ -71,9 +72,9 @@ static void add_step(const struct prediction *p, struct shape_costs *costs)
             costs->issue_s[i] += seconds;
 }
 
-/* Adds the framework's time for all-to-alls and shifts, which take lists of tensors (the profile's host_per_list_s). An
- * all-to-all has one tensor for each rank of the group; each is copied out, and another one is allocated for the
- * result. */
+/* Adds the framework's time for all-to-alls and shifts, which PyTorch takes as lists of tensors (the profile's
+ * host_per_list_s). An all-to-all has one tensor for each rank of the group: each is copied out, and another is
+ * allocated for the result. */
 static void add_lists(const struct prediction *p, struct shape_costs *costs)
 {
     const struct device_cost *cost = &p->setup->cost;
@@ -97,9 +98,9 @@ static bool is_tensor_work(const struct work *work)
            work->kind == WORK_ATTENTION_BACKWARD;
 }
 
-/* Returns how many seconds of kernels that memory limits a rank has for each second of products and attention at the
- * highest clock: the least of all roles, so that no role's power is overdrawn. 0 where there is packed attention,
- * whose time depends on the rank. */
+/* Returns the ratio of memory-bound kernels to products and attention in a rank's time, all at the highest clock. It is
+ * the least ratio of all roles, so that no role needs more power than the device has. It is 0 if there is packed
+ * attention, whose time depends on the rank. */
 static double memory_share(const struct prediction *p, const struct device_cost *cost)
 {
     const struct ir *ir = &p->ir;
@@ -143,7 +144,7 @@ struct assumed_clock assumed_clock(const struct prediction *p)
         cost_attention_mhz(&cost, (enum attention_impl)p->choices.attention_impl)};
 }
 
-/* A merge in one kernel: reads the fp32 sum and the 16-bit block, writes the sum. */
+/* The bytes per element of a merge in one kernel, which reads the fp32 sum and the 16-bit block and writes the sum. */
 #define FUSED_MERGE_BYTES 10
 
 void shape_costs_make(struct shape_costs *costs, const struct prediction *p)
@@ -177,7 +178,8 @@ void shape_costs_make(struct shape_costs *costs, const struct prediction *p)
         bool by_place = work_has_documents(work);
         if (by_place)
             costs->work_s[i] = costs->place_work_s[i][ir_place_of(&p->ir, 0)];
-        if (cost->ideal) { /* of the cluster's peak, which may not be the cost file's */
+        /* the peak is that of the cluster file, which may differ from that of the cost file */
+        if (cost->ideal) {
             if (!by_place)
                 costs->work_s[i] = cost_ideal_s(peak, work);
             continue;

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Fills the features that follow from choices. */
+/* Fills the features that the choices decide. */
 static void add_choices(struct similarity *like, const struct setup *setup, const struct choices *c)
 {
     const bool alone = c->attention == CHOICE_ATTENTION_LOCAL;
@@ -26,7 +26,8 @@ static void add_choices(struct similarity *like, const struct setup *setup, cons
     snprintf(like->attention, sizeof like->attention, "%s",
              attention_impl_name((enum attention_impl)c->attention_impl));
     const char *context = alone ? "none" : attention_names[c->attention];
-    if (c->model->experts > 0) /* no measured run with experts was compared */
+    /* no measured run with experts has been compared, so experts count as a feature of their own */
+    if (c->model->experts > 0)
         snprintf(like->context, sizeof like->context, "%s%sexperts", alone ? "" : context,
                  alone ? "" : " with ");
     else

@@ -10,14 +10,15 @@
 
 enum { SIMILARITY_NAME = 32 };
 
-/* The features of struct residual (traces/residuals.h), which has their units. It holds no pointers, because it crosses
- * processes. */
+/* The features of struct residual (traces/residuals.h), in its units. The struct holds no pointers, so it can be passed
+ * between processes. */
 struct similarity {
-    char device
-        [SIMILARITY_NAME]; /* the kind: "a100" of "a100-80g"; "": nothing to compare, as on ideal hardware */
-    char framework[SIMILARITY_NAME];  /* the profile; "none": a schedule from a file without one */
+    /* the kind of the device: "a100" of "a100-80g"; "": no run is similar, as on ideal hardware */
+    char device[SIMILARITY_NAME];
+    /* name of the profile; "none": a schedule from a file without a profile */
+    char framework[SIMILARITY_NAME];
     char stands_for[SIMILARITY_NAME]; /* as in struct residual; "": none */
-    bool several;                     /* nodes */
+    bool several;                     /* the ranks are on several nodes */
     /* The members below are empty for a schedule from a file, whose choices are not known. */
     char attention[SIMILARITY_NAME], context[SIMILARITY_NAME], activations[SIMILARITY_NAME];
     bool host_optimizer;
@@ -29,8 +30,8 @@ struct similarity {
 struct similarity similarity_of(const struct setup *setup, const struct choices *choices,
                                 const struct profile *profile);
 
-/* Returns a residual with these features, which borrows their texts, and with no values; the caller sets what names the
- * run. */
+/* Returns a residual with these features and no values. It borrows their texts. The caller sets the members that name
+ * the run. */
 struct residual similarity_residual(const struct similarity *similarity);
 
 #endif

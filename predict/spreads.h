@@ -12,27 +12,30 @@
 
 struct prediction;
 
-/* The effect of each part. All-zero: the numbers of the machine are a preset's, and the errors of published steps say
- * how certain a prediction is. Plain bytes, because they are passed between processes. */
+/* The effect of each part of the machine's numbers on the step. All-zero means that all numbers are a preset's, so that
+ * the errors of published steps say how certain a prediction is. The struct has no pointers, so it can be passed
+ * between processes. */
 struct spreads {
-    bool known; /* a number was measured on the machine, or its device is an estimate */
-    double spread[SPREAD_PART_COUNT]; /* of the measured numbers of a part; 0: none was measured */
-    /* Logarithm of the step with the part's measured numbers slower by their spreads over the step as it is. */
+    bool known; /* a number was measured on the machine, or the device is an estimate */
+    /* relative spread of the part's measured numbers; 0: none was measured */
+    double spread[SPREAD_PART_COUNT];
+    /* log(step / step on the unchanged machine) if the part's measured numbers are made slower by their spreads */
     double measured[SPREAD_PART_COUNT];
-    /* For each part, the share of the step that depends on its unmeasured numbers: the logarithm of the step's growth
-     * if they are slowed by a factor, divided by the logarithm of that factor; 0 or more. */
+    /* the share of the step that depends on the part's numbers that were not measured, at least 0: the logarithm of the
+     * step's growth when they are made slower by a factor, divided by the logarithm of that factor */
     double others[SPREAD_PART_COUNT];
     double estimated
-        [SPREAD_PART_COUNT]; /* relative error of these, where they are estimates; else 0 */
+        [SPREAD_PART_COUNT]; /* relative error of those numbers if they are estimates, else 0 */
 };
 
-/* True if any number was measured on the machine. */
+/* Returns whether any number was measured on the machine. */
 bool spreads_measured(const struct spreads *spreads);
 
-/* Returns the share of the step that goes with numbers that were not measured, at most 1. */
+/* Returns the share of the step, at most 1, that depends on numbers that were not measured. */
 double spreads_unmeasured(const struct spreads *spreads);
 
-/* True if a number of the machine was measured on it, or its device's products are an estimate. */
+/* Returns whether there is anything to simulate: a number was measured on the machine, or the device's products are an
+ * estimate. */
 bool spreads_matter(const struct setup *setup);
 
 /* Simulates the step again, in child processes, with each part of the machine's numbers changed. Makes *spreads

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The factor by which numbers that were not measured are slowed, to find the share of the step that depends on them. */
+/* Numbers that were not measured are made slower by this factor, to find the share of the step that depends on them. */
 static const double SLOWER = 1.1;
 
 double spreads_unmeasured(const struct spreads *spreads)
@@ -31,10 +31,10 @@ struct spread_trial {
     const struct prediction *prediction;
     bool exact;
     uint32_t even_above;
-    double step_s; /* on the machine as it is, simulated in the same way */
+    double step_s; /* the step on the unchanged machine, simulated like the trials */
 };
 
-/* Simulates the schedule of a prediction on a machine whose numbers are other ones. */
+/* Simulates the schedule of a prediction on another machine, that of `setup`. */
 static enum status step_on(double *step_s, const struct spread_trial *trial,
                            const struct setup *setup)
 {
@@ -57,8 +57,8 @@ static enum status step_on(double *step_s, const struct spread_trial *trial,
     sim_result_release(&sim);
     if (!again)
         return status;
-    other.ir =
-        (struct ir){0}; /* the short list does not represent the whole list on this machine */
+    /* the short list does not represent the whole list on this machine, so the whole list is built */
+    other.ir = (struct ir){0};
     status = step_build(&other.ir, &p->choices, NULL);
     struct spread_trial whole = *trial;
     whole.prediction = &other;
@@ -68,15 +68,15 @@ static enum status step_on(double *step_s, const struct spread_trial *trial,
     return status;
 }
 
-/* Chooses how trials are simulated: ranks of long rings run the same work (sim/uniform/uniform.h), which suffices since
- * only ratios of steps are wanted. If the prediction was simulated in another way, its unchanged machine is simulated
- * again in this way. If a rank is slowed, or there are no long rings, trials are simulated like the prediction. */
+/* Chooses how trials are simulated. If there are long rings, all their ranks get the same work (sim/uniform/uniform.h),
+ * which is faster and suffices for ratios of steps; the step on the unchanged machine is then simulated in that way
+ * too, unless it was already. If there are none, or a rank is slowed, trials are simulated like the prediction. */
 static enum status choose_simulation(struct spread_trial *trial, const struct prediction *p)
 {
     *trial =
         (struct spread_trial){.prediction = p, .exact = p->question.exact, .step_s = p->sim.step_s};
     trial->even_above = p->setup->even_above;
-    if (p->question.slow_factor != 0) /* every rank is simulated */
+    if (p->question.slow_factor != 0) /* every rank has to be simulated */
         return STATUS_OK;
     uint8_t *even = uniform_mark_guards(&p->ir, EVEN_ABOVE_MIN);
     bool makes_even = uniform_ranks(&p->ir, even) > 0 && p->sim.uniform_ranks == 0;
@@ -101,7 +101,7 @@ static bool same_times(const double *a, const double *b, uint32_t count)
     return memcmp(a, b, count * sizeof *a) == 0;
 }
 
-/* True if all work of the schedule costs the same on two machines whose links are equal. */
+/* Returns whether all work of the schedule costs the same with the setup `moved`. Links are not compared. */
 static bool same_costs(const struct prediction *p, const struct setup *moved)
 {
     struct prediction other = *p;
@@ -129,13 +129,14 @@ static bool has_copies(const struct ir *ir)
     return false;
 }
 
-/* True if a step cannot depend on what distinguishes a machine, of which a part was moved, from the prediction's. */
+/* Returns whether the step cannot depend on the numbers of `part`. In the setup `moved` these differ from the
+ * prediction's. */
 static bool is_unused(const struct prediction *p, const struct setup *moved, enum spread_part part)
 {
     const struct cluster *cluster = &p->setup->cluster;
     bool alone = mesh_ranks(&p->ir.mesh) == 1;
     switch (part) {
-    case SPREAD_COPIES: /* messages may use the lanes of copies */
+    case SPREAD_COPIES: /* messages between ranks may use the same PCIe lanes as copies */
         return alone && !has_copies(&p->ir);
     case SPREAD_NODE:
         return alone;
@@ -146,13 +147,13 @@ static bool is_unused(const struct prediction *p, const struct setup *moved, enu
     }
 }
 
-/* The result of a job: log(step / step on the unchanged machine); failed: the step could not be simulated. */
+/* The result of a job. log_step: log(step / step on the unchanged machine). failed: the step could not be simulated. */
 struct step_change {
     double log_step;
     bool failed;
 };
 
-/* Job 2 part slows the measured numbers of a part, and job 2 part + 1 its others. */
+/* Tries one change: job 2 part makes the measured numbers of a part slower, and job 2 part + 1 its other numbers. */
 static void try_part(void *context, size_t job, void *result)
 {
     const struct spread_trial *trial = context;
@@ -160,7 +161,7 @@ static void try_part(void *context, size_t job, void *result)
     enum spread_part part = (enum spread_part)(job / 2);
     struct step_change *change = result;
     double step_s = trial->step_s;
-    /* a copy may be simulated on: its pointers into the setup are read only */
+    /* a shallow copy suffices: nothing writes through its pointers */
     struct setup moved = *p->setup;
     struct arena arena = {0};
     bool measured = spread_of(&moved.cost, &moved.cluster, part) > 0;

@@ -16,7 +16,7 @@ struct workers {
     char *results;
 };
 
-/* Does one job in a worker. */
+/* Does one job, in a child process. */
 static void run_one(void *context, uint64_t job, struct text *answer)
 {
     const struct workers *w = context;
@@ -26,7 +26,7 @@ static void run_one(void *context, uint64_t job, struct text *answer)
     free(result);
 }
 
-/* Stores a job's result, or says why there is none; the other jobs go on in either case. */
+/* Stores the result of a job, or reports that it has none. The other jobs go on in either case. */
 static enum status take(struct workers *w, const struct pool_event *event, struct diag *diag)
 {
     if (event->kind == POOL_DEATH)
@@ -43,7 +43,7 @@ enum status workers_run(size_t count, size_t result_size, workers_function *func
     struct workers w = {result_size, function, context, results};
     struct pool pool = {0};
     size_t cores = pool_cores(), next = 0, ended = 0;
-    enum status lost = STATUS_OK; /* of jobs whose processes died */
+    enum status lost = STATUS_OK; /* STATUS_SYSTEM if a job's process died */
     if (count == 0)
         return STATUS_OK;
     memset(results, 0, count * result_size);
@@ -52,8 +52,9 @@ enum status workers_run(size_t count, size_t result_size, workers_function *func
         struct pool_event event;
         while (status == STATUS_OK && next < count && pool.busy < pool.count)
             status = pool_give(&pool, next++, diag);
+        /* pool_wait() also returns without an event when a signal interrupts it */
         if (status == STATUS_OK)
-            status = pool_wait(&pool, 1000, &event, diag); /* an interrupt may come before it */
+            status = pool_wait(&pool, 1000, &event, diag);
         if (status != STATUS_OK)
             break;
         enum status one = take(&w, &event, diag);

@@ -1,6 +1,7 @@
-/* Distributes sequences over ranks and micro-batches by their pairs. WLB-LLM (arXiv 2503.17924) and FlexSP (arXiv
- * 2412.01523) balance the cost of attention instead of tokens; the rule here is longest processing time first, in
- * groups of equally many sequences. */
+/* predict/documents/balance.c: distributes sequences over ranks and micro-batches such that these have about equally
+ * many pairs. It deals out the sequence with the most pairs first, each to the group that has the fewest so far
+ * (longest processing time first), with equally many sequences in each group. WLB-LLM (arXiv 2503.17924) and FlexSP
+ * (arXiv 2412.01523) balance the cost of attention, too, instead of tokens. */
 #include "predict/documents/packing.h"
 
 #include <stdlib.h>
@@ -14,7 +15,7 @@ static int by_pairs(const void *a, const void *b)
     return (x->pairs < y->pairs) - (x->pairs > y->pairs);
 }
 
-/* Returns the pairs of a group of `size` sequences. */
+/* Returns the sum of the pairs of a group of `size` sequences. */
 static double pairs_in(const struct packed_sequence *sequence, uint32_t size)
 {
     double pairs = 0;
@@ -33,7 +34,8 @@ static double largest(const struct packed_sequence *sequence, uint32_t groups, u
     return most;
 }
 
-/* Deals groups x size sequences into groups, unless that does not lower the largest. */
+/* Deals groups x size sequences out to `groups` groups. If that does not lower the largest group, the order stays as it
+ * was. */
 static void deal(struct packed_sequence *sequence, uint32_t groups, uint32_t size)
 {
     size_t count = (size_t)groups * size;
@@ -57,7 +59,7 @@ static void deal(struct packed_sequence *sequence, uint32_t groups, uint32_t siz
     free(sorted);
 }
 
-/* Orders the groups by pairs, the most first; equal groups keep their order. */
+/* Orders the groups by their pairs, the most first. Groups with equally many keep their order. */
 static void largest_first(struct packed_sequence *sequence, uint32_t groups, uint32_t size)
 {
     struct packed_sequence *moved = heap_alloc(size, sizeof *moved);

@@ -8,14 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* If more than LONG_STEP_OPS ops of a step would be simulated, over all classes of ranks, the step is estimated from as
- * many layers as have about that many ops, but from LEAST_LAYERS layers at least. */
+/* A step is estimated from a step with few layers if more than LONG_STEP_OPS of its ops would be simulated, summed over
+ * all classes of ranks. The few layers are as many as have about that many ops, but at least LEAST_LAYERS. */
 enum { LONG_STEP_OPS = 1000000, LEAST_LAYERS = 3 };
 
 struct job {
     const struct prediction *first;
-    const struct packed_batch *batch; /* that of the first job */
-    int64_t layers;                   /* 0: all */
+    const struct packed_batch *batch; /* of the first job; that of job i comes i after it */
+    int64_t layers;                   /* number of layers that are simulated; 0: all */
 };
 
 struct answer {
@@ -33,7 +33,8 @@ static void predict_one(void *context, size_t i, void *result)
     struct request request = *first->question.request;
     struct documents documents;
     struct arena arena = {0};
-    /* the list that stands for the first batch most likely stands for this one */
+    /* this batch starts with the short list length that represented the first batch, since it most likely represents
+     * this one too */
     const struct prediction_question question = {.setup = first->setup,
                                                  .request = &request,
                                                  .exact = first->question.exact,
@@ -87,8 +88,8 @@ static void summarise(struct batch_times *times, const struct packed_batch *batc
     times->padding_share = padding / (tokens + padding);
 }
 
-/* Returns the number of layers that see whole sequences; of a model without windows, and of one with windows
- * everywhere, all layers. */
+/* Returns the number of layers that see whole sequences. If no layer of the model has a window, or every layer has one,
+ * all layers count. */
 static double unwindowed_layers(const struct transformer *model, int64_t layers)
 {
     struct transformer part = *model;
@@ -97,10 +98,10 @@ static double unwindowed_layers(const struct transformer *model, int64_t layers)
     return (double)(windowed < layers ? layers - windowed : layers);
 }
 
-/* Returns how many layers of the model the batches after the first are simulated with; 0: with all of them. All are
+/* Returns the number of layers with which the batches after the first are simulated; 0: with all of them. All are
  * simulated if the first step was short, was a short list or was part of a model, if windows begin at a later layer, or
  * if the returned number would be more than half of the layers. All are also simulated in pipelines, whose stages wait
- * for each other, and with offload ratios: there, times do not grow in proportion to the layers. */
+ * for each other, and with offload ratios, because times do not grow in proportion to the layers there. */
 static int64_t layers_of_batches(const struct prediction *first)
 {
     const struct choices *c = &first->choices;
@@ -117,7 +118,7 @@ static int64_t layers_of_batches(const struct prediction *first)
     return 2 * layers <= all ? layers : 0;
 }
 
-/* Predicts the batches from number `from` on, which is the job's first. */
+/* Predicts the batches from number `from` on, in child processes. Batch `from` is job 0. */
 static enum status predict_all(struct batch_times *times, struct job *job, size_t from,
                                struct diag *diag)
 {
@@ -145,7 +146,7 @@ enum status batch_times_make(struct batch_times *times, const struct prediction 
 {
     const struct transformer *model = first->choices.model;
     int64_t layers = first->question.exact || count == 1 ? 0 : layers_of_batches(first);
-    size_t from = layers > 0 ? 0 : 1; /* the first batch has to be predicted with few layers, too */
+    size_t from = layers > 0 ? 0 : 1; /* an estimate also needs the first batch with few layers */
     struct job job = {first, batch + from, layers};
     times->count = count;
     times->layers = layers;

@@ -109,7 +109,7 @@ static enum status read_file(struct lengths *l, const char *path, struct diag *d
 
 /* ---- distributions ---- */
 
-/* Reads "MEDIAN,SIGMA" (tokens_first) or "S,MAX": a number and a count of tokens. */
+/* Reads a number and a count of tokens: "MEDIAN,SIGMA" (tokens_first) or "S,MAX". */
 static bool read_pair(const char *text, bool tokens_first, double *number, int64_t *tokens)
 {
     const char *comma = strchr(text, ',');
@@ -249,7 +249,7 @@ enum status lengths_open(struct lengths *l, const char *text, uint64_t seed, str
     return STATUS_OK;
 }
 
-/* ---- one after the other ---- */
+/* ---- taking lengths ---- */
 
 static int64_t draw(struct lengths *l)
 {
@@ -280,7 +280,8 @@ int64_t lengths_next(struct lengths *l)
     }
     if (l->kind == LENGTHS_LIST)
         return l->length[l->next++];
-    /* A sampled batch ends where the next row has another number; `rounds` counts the ends that were returned. */
+    /* A sampled batch ends where the next row has another batch number. l->rounds counts the ends that were
+     * returned. */
     if (l->next == l->count)
         return 0;
     if (l->next > 0 && l->batch_of[l->next] != l->batch_of[l->next - 1] && l->rounds == 0) {

@@ -32,17 +32,19 @@ struct lengths {
     enum lengths_kind kind;
     const char *name; /* the text that lengths_open() was given, which it borrows */
     int64_t *length,
-        *batch_of; /* [count], of files; batch_of only of batches; of a histogram upto and from */
-    size_t count, next; /* `next` rows were taken since the list began */
-    size_t
-        rounds; /* how often a list has begun again; of batches: 1 after the end of one was returned */
+        /* [count] of a file: the lengths, and, for sampled batches, their numbers; of a histogram: the columns `upto`
+         * and `from` */
+        *batch_of;
+    size_t count, next; /* next: number of rows that were taken since the list began */
+    /* how often a list has begun again; for sampled batches: 1 after the end of one was returned */
+    size_t rounds;
     double median, sigma;
-    void *rng, *table; /* of GSL */
-    int64_t waiting;   /* a length that was put back; 0: none */
+    void *rng, *table; /* objects of the library GSL */
+    int64_t waiting;   /* a length that was put back, and is returned next; 0: none */
 };
 
-/* seed 0 means that none was given: then a file keeps its order, and a distribution is drawn with seed 1. Any other
- * seed also shuffles a list. Sampled batches keep their order and refuse a seed. */
+/* Opens a file or a distribution. seed 0 means that none was given: then a file keeps its order, and a distribution is
+ * drawn with seed 1. Any other seed shuffles a list. Sampled batches keep their order and refuse a seed. */
 enum status lengths_open(struct lengths *lengths, const char *text, uint64_t seed,
                          struct diag *diag);
 void lengths_release(struct lengths *lengths);

@@ -31,7 +31,8 @@ static double largest_pairs(const struct packed_batch *batch)
     return batch->pairs * batch->latest_over_mean;
 }
 
-/* Returns the batch whose largest rank has the median of pairs: as many batches have less, or one fewer. */
+/* Returns the typical batch: the one whose largest rank has the median number of pairs. As many batches have fewer, or
+ * one less than that. */
 static size_t typical_of(const struct packed_set *packed_set)
 {
     for (size_t i = 0; i < packed_set->count; i++) {
@@ -96,8 +97,11 @@ enum status packed_sets_find(const struct packed_set **found, struct packed_sets
         packed_set_free(packed_set);
         return status;
     }
-    packed_sets->packed_set = heap_realloc(packed_sets->packed_set, packed_sets->count + 1,
-                                           sizeof(struct packed_set *)); /* there are few */
+    packed_sets->packed_set =
+        heap_realloc(packed_sets->packed_set, packed_sets->count + 1,
+                     /* an array that grows by one is fast enough, since there are few packed
+                                            * sets */
+                     sizeof(struct packed_set *));
     packed_sets->packed_set[packed_sets->count++] = packed_set;
     *found = packed_set;
     return STATUS_OK;

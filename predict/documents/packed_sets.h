@@ -11,14 +11,14 @@
 
 #include <stddef.h>
 
-/* What is sampled: as lengths_open() and struct packing_options have it. */
+/* What is sampled. The members mean the same as in lengths_open() and struct packing_options. */
 struct packed_sets_request {
     const char *lengths;
     uint64_t seed;
     enum packing_policy policy;
     enum packing_balance balance;
-    size_t
-        batches; /* of each packed set, 1 or more; fewer where a file of sampled batches has fewer */
+    /* number of batches of each packed set, 1 or more; a packed set has fewer if a file of sampled batches has fewer */
+    size_t batches;
 };
 
 struct packed_set {
@@ -28,26 +28,27 @@ struct packed_set {
     struct documents documents; /* of the typical batch */
 };
 
-/* All-zero but for `asked` is empty. */
+/* All-zero is empty, apart from `asked`, which the caller sets. */
 struct packed_sets {
     struct packed_sets_request asked;
-    struct packed_set **packed_set; /* [count], heap, each on the heap */
+    struct packed_set **packed_set; /* [count] on the heap; each packed set is on the heap, too */
     size_t count;
     struct arena arena;
 };
 
-/* Fills the sizes of a step, and the multiple to which its layout rounds documents up; policy and balance are the
- * caller's. An error says that the multiple does not divide a sequence. */
+/* Fills the sizes of a step, and the multiple to which its layout rounds documents up. It leaves policy and balance to
+ * the caller. If the multiple does not divide a sequence, it returns an error. */
 enum status packing_sizes(struct packing_options *sizes, const struct request *request,
                           const struct choices *choices, struct diag *diag);
 
-/* Finds the packed set of a step's sizes, or packs it. It stays where it is until packed_sets_release(). */
+/* Finds the packed set for the sizes of the step, and packs it if it is new. Its address stays valid until
+ * packed_sets_release(). */
 enum status packed_sets_find(const struct packed_set **found, struct packed_sets *packed_sets,
                              const struct request *request, const struct choices *choices,
                              struct diag *diag);
 void packed_sets_release(struct packed_sets *packed_sets);
 
-/* Returns the tokens of documents of one batch, and of a packed set's first `count` batches on average. */
+/* Return the tokens of documents: in one batch, and on average over the first `count` batches. */
 double packed_set_tokens(const struct packed_set *packed_set, size_t batch);
 double packed_set_mean_tokens(const struct packed_set *packed_set, size_t count);
 

@@ -26,7 +26,7 @@ static int64_t round_up(int64_t length, int64_t multiple)
     return (length + multiple - 1) / multiple * multiple;
 }
 
-/* Returns the class of a length: floor(log2(length)). */
+/* Returns the class of a length, floor(log2(length)). */
 static int64_t bucket_of(int64_t length)
 {
     int64_t bucket = 0;
@@ -49,7 +49,7 @@ static void put(struct packed_batch *batch, struct packed_sequence *sequence, in
     batch->tokens += tokens;
 }
 
-/* Returns the sequence that takes the whole document; NULL: none has room. */
+/* Returns the sequence in which the whole document is placed; NULL: no sequence has room for it. */
 static struct packed_sequence *find_place(struct packed_batch *batch,
                                           const struct packing_options *o, int64_t padded,
                                           int64_t bucket)
@@ -69,7 +69,7 @@ static struct packed_sequence *find_place(struct packed_batch *batch,
     return best;
 }
 
-/* Places a whole document. False: no sequence has room, and the document waits for the next step. */
+/* Places a document whole. Returns false if no sequence has room for it; it then waits for the next step. */
 static bool place_whole(struct packed_batch *batch, const struct packing_options *o,
                         struct lengths *lengths, int64_t length)
 {
@@ -87,7 +87,8 @@ static bool place_whole(struct packed_batch *batch, const struct packing_options
     return true;
 }
 
-/* Places a document, cut where sequences end. False: the step is full, and the rest of the document waits. */
+/* Places a document, which is cut where sequences end. Returns false if the step is full; the rest of the document then
+ * waits for the next step. */
 static bool place_pieces(struct packed_batch *batch, const struct packing_options *o,
                          struct lengths *lengths, int64_t length)
 {

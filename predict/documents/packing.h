@@ -50,18 +50,19 @@ extern const char *const balance_names[BALANCE_COUNT];
 struct packing_options {
     enum packing_policy policy;
     enum packing_balance balance;
-    int64_t seq;          /* tokens of a sequence: a multiple of `multiple` */
-    int64_t multiple;     /* tokens: documents are rounded up to it; 1: they are not */
-    uint32_t sequences;   /* of a step: a multiple of ranks x micro_batch */
-    uint32_t ranks;       /* data-parallel */
+    int64_t seq; /* tokens of a sequence; `multiple` divides them */
+    /* document lengths are rounded up to a multiple of so many tokens; 1: they are not rounded */
+    int64_t multiple;
+    uint32_t sequences;   /* number of sequences of a step; ranks x micro_batch divides it */
+    uint32_t ranks;       /* number of data-parallel ranks */
     uint32_t micro_batch; /* sequences of a micro-batch */
 };
 
 struct packed_sequence {
-    int64_t *length; /* heap: of each document, rounded up to the multiple */
+    int64_t *length; /* the length of each document, rounded up to the multiple; on the heap */
     uint32_t count, capacity;
-    int64_t used;   /* the sum of these */
-    int64_t bucket; /* class of lengths; -1: none yet */
+    int64_t used;   /* the sum of the lengths */
+    int64_t bucket; /* the class of lengths that the sequence takes; -1: not decided yet */
     double pairs;
 };
 
@@ -69,24 +70,28 @@ struct packed_sequence {
 struct packed_batch {
     struct packed_sequence *sequence; /* [sequences], heap */
     uint32_t sequences;
-    uint64_t documents;         /* pieces of cut documents count one by one */
-    uint64_t cut;               /* how often a document lost its end, or was cut in two */
-    int64_t tokens;             /* of documents */
-    int64_t padding;            /* tokens + padding: all of the step */
-    int64_t dropped;            /* tokens of ends that were lost */
-    double pairs, causal_pairs; /* causal: if each sequence were one document */
-    double squares;             /* the sum of squared lengths of documents over that of sequences */
-    uint32_t latest_rank;       /* the data-parallel rank with the most pairs, the first of them */
-    double latest_over_mean;    /* its pairs over the mean of all */
+    uint64_t documents; /* each piece of a cut document counts as one */
+    uint64_t cut;       /* how often a document lost its end or was cut in two */
+    int64_t tokens;     /* tokens of documents, without padding */
+    int64_t padding;    /* tokens and padding together fill the step */
+    int64_t dropped;    /* tokens of the ends that documents lost */
+    /* causal_pairs: as many as there were if each sequence were one document */
+    double pairs, causal_pairs;
+    /* the sum of the squared lengths of documents, divided by that of sequences */
+    double squares;
+    /* the data-parallel rank with the most pairs; of several, the first */
+    uint32_t latest_rank;
+    double latest_over_mean; /* the pairs of that rank, divided by the mean over ranks */
 };
 
-/* Packs and orders the next step. Fails when a sampled batch of a file does not fit, or no batch is left. */
+/* Packs the next step, and orders its sequences. It fails if a sampled batch of a file does not fit, or if there is no
+ * further batch. */
 enum status packing_next(struct packed_batch *batch, struct lengths *lengths,
                          const struct packing_options *options, struct diag *diag);
 void packed_batch_release(struct packed_batch *batch);
 
-/* Appends how many tokens packing dropped of `count` batches, and their share of the documents' tokens; nothing if it
- * dropped none. seq: tokens of a sequence. */
+/* Appends how many tokens packing dropped in `count` batches, and their share of the documents' tokens. Appends nothing
+ * if it dropped none. seq: tokens of a sequence. */
 void packing_put_dropped(struct text *out, const struct packed_batch *batch, size_t count,
                          int64_t seq);
 
@@ -94,7 +99,8 @@ void packing_put_dropped(struct text *out, const struct packed_batch *batch, siz
 void packed_batch_documents(const struct packed_batch *batch, int64_t seq,
                             struct documents *documents, struct arena *arena);
 
-/* Orders sequences anew (packing_next() has done it), and finds the rank with the most pairs. */
+/* Orders the sequences of a step by options->balance, as packing_next() does, and finds the rank with the most
+ * pairs. */
 void packing_balance(struct packed_batch *batch, const struct packing_options *options);
 
 #endif

@@ -1,6 +1,7 @@
 #include "predict/reproduce/block_tensors.h"
 
-/* The largest tensors among the ops that were visited so far, in elements. */
+/* The largest tensors among the ops that were visited so far, in elements. attended, attended_back: attention was
+ * visited, in the forward and in the backward. */
 struct found {
     const struct ir *ir;
     struct block_tensors forward, backward;
@@ -22,7 +23,8 @@ static double elements_of_write(const struct ir *ir, uint32_t op)
     return (double)ir_write(ir, op, 0).count;
 }
 
-/* Returns the elements of all operands in the data type of computation, but for workspaces. */
+/* Returns the elements of all operands, except workspaces and operands in another data type than that of
+ * computation. */
 static double elements_of_operands(const struct ir *ir, uint32_t op)
 {
     double sum = 0;
@@ -35,7 +37,7 @@ static double elements_of_operands(const struct ir *ir, uint32_t op)
     return sum;
 }
 
-/* In the forward a product writes the tensor that counts, in the backward it reads its gradient first. */
+/* Counts the tensor of a product: in the forward the one that it writes, in the backward the gradient that it reads. */
 static void take_product(struct found *f, uint32_t op, bool backward)
 {
     bool is_ffn = backward ? !f->attended_back : f->attended;

@@ -14,10 +14,10 @@
 #include "schedule/ir/ir.h"
 
 struct block_tensors {
-    double hidden, qkv, exchange, attention, ffn; /* units; 0: the schedule has none */
+    double hidden, qkv, exchange, attention, ffn; /* in units; 0: the schedule has no such tensor */
 };
 
-/* Counts the tensors of a schedule of one layer. In the backward `exchange` are gradients only. */
+/* Counts the tensors of a schedule of one layer. For the backward, `exchange` counts only gradients. */
 void block_tensors_of(struct block_tensors *forward, struct block_tensors *backward,
                       const struct ir *ir);
 

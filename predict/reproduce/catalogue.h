@@ -21,71 +21,76 @@
 enum { CATALOGUE_NAMES_MAX = 16, CATALOGUE_LIST_MAX = 12 };
 
 enum entry_kind {
-    ENTRY_POINTS,  /* published values beside predicted ones */
-    ENTRY_CHART,   /* drawn without numbers: only predictions and claims */
-    ENTRY_DRAWING, /* a schematic: it is reproduced by timelines of the same schedule */
-    ENTRY_NOTHING, /* nothing that can be simulated */
+    ENTRY_POINTS, /* published values, each beside a predicted one */
+    /* a chart whose numbers were not published: it has only predictions and claims */
+    ENTRY_CHART,
+    ENTRY_DRAWING, /* a schematic drawing, reproduced as timelines of the same schedule */
+    ENTRY_NOTHING, /* it has nothing that can be simulated */
     ENTRY_KIND_COUNT
 };
 extern const char *const entry_kind_names[ENTRY_KIND_COUNT];
 
-/* Where a point stands in its figure, as patterns. */
+/* The place of a point in its figure, as patterns. */
 struct placement_pattern {
     const char *panel, *series, *x;
 };
 
-/* Rows of measurements.csv. */
+/* Selects rows of measurements.csv. */
 struct catalogue_rows {
     const char *source, *table;
-    const char *metric[CATALOGUE_LIST_MAX]; /* none: all */
-    const char *system;                     /* NULL: all */
+    const char *metric[CATALOGUE_LIST_MAX]; /* metrics to select; none: all metrics */
+    const char *system;                     /* framework to select; NULL: all */
     size_t metrics;
     struct placement_pattern at;
 };
 
-/* Every combination of a case and the values of the axes, as options of `predict`, case after case. */
+/* A grid of configurations: every combination of a case and of the values of the axes, case after case. A combination
+ * gives options of `predict`. */
 struct catalogue_grid {
     const char *args;
-    const char *name[CATALOGUE_LIST_MAX], *name_args[CATALOGUE_LIST_MAX]; /* cases */
-    size_t cases; /* 0: one without a name */
+    const char *name[CATALOGUE_LIST_MAX], *name_args[CATALOGUE_LIST_MAX]; /* of the cases */
+    size_t cases; /* 0: there is one case, which has no name */
     struct grid_axes axes;
     enum measure measure;
     bool unfit_too;
-    double *published; /* of each combination; NULL: the paper gives no values */
+    double *published; /* a value for each combination; NULL: the paper gives no values */
     struct placement_pattern at;
 };
 
-/* Selects points by their place; a member that is not set selects any. */
+/* Selects points by their places. A member that is not set selects all points. */
 struct point_selector {
-    const char *entry; /* a name; NULL: the claim's own */
+    const char *entry; /* name of the entry; NULL: the entry of the claim */
     const char *panel;
     const char *series[CATALOGUE_LIST_MAX], *x[CATALOGUE_LIST_MAX];
     size_t series_count, xs;
-    bool lowest; /* of several series or xs the lowest value counts, else the highest */
-    bool each;   /* every one of several series or xs is compared */
+    bool lowest; /* of several series or xs the lowest value counts, otherwise the highest */
+    bool each;   /* several series or xs are compared one by one */
 };
 
 enum claim_kind {
-    CLAIM_RATIO,     /* left / right lies where the paper says, wherever both are */
-    CLAIM_CROSSOVER, /* the first x at which left is at most right lies between two */
-    CLAIM_BEST,      /* which series is best at each x */
+    CLAIM_RATIO,     /* left / right lies where the paper says, at every place that has both */
+    CLAIM_CROSSOVER, /* the first x at which left is at most right lies between `from` and `to` */
+    CLAIM_BEST,      /* at each x, one series is best: the same one, or one that moves along x */
     CLAIM_TREND,     /* left / right rises or falls along x */
     CLAIM_KIND_COUNT
 };
 
-/* How the best series, in the order of the series, or a ratio moves along x. */
+/* How something moves along x: a ratio, or the index of the best series. IS: the best series is the named one at every
+ * x. */
 enum claim_moves { CLAIM_RISES, CLAIM_FALLS, CLAIM_IS };
 
 struct catalogue_claim {
     const char *says;
     enum claim_kind kind;
-    struct point_selector left, right; /* BEST: left */
+    struct point_selector left, right; /* BEST uses only `left` */
     bool right_is_number;
-    double number;            /* RATIO, of right */
-    double at_least, at_most; /* RATIO: what the paper says; NAN: no such end */
-    double more, less;        /* RATIO: the weaker statement: between these; NAN: no such end */
-    const char *from, *to;    /* CROSSOVER: x */
-    enum claim_moves moves;   /* BEST, TREND */
+    double number; /* RATIO: if right_is_number, the number that stands for `right` */
+    /* RATIO: the ends of the range that the paper states; NAN: there is no such end */
+    double at_least, at_most;
+    /* RATIO: the ends of a wider range, in which the claim holds by less; NAN: there is no such end */
+    double more, less;
+    const char *from, *to;  /* CROSSOVER: the values of x between which it lies */
+    enum claim_moves moves; /* BEST, TREND */
     const char *is[CATALOGUE_LIST_MAX];
     size_t is_count;
     bool lowest_is_best; /* BEST */
@@ -93,19 +98,22 @@ struct catalogue_claim {
 
 struct catalogue_timeline {
     const char *title, *args;
-    const char *window; /* NULL: all of it */
-    bool memory;        /* memory over time instead of streams */
+    const char *window; /* the part of the step that is shown; NULL: all of it */
+    bool memory;        /* it shows memory over time instead of streams */
 };
 
 struct catalogue_entry {
-    const char *name[CATALOGUE_NAMES_MAX]; /* "fpdt:fig11"; the first names its files */
+    /* "fpdt:fig11" and other names; the first one gives the names of its files */
+    const char *name[CATALOGUE_NAMES_MAX];
     size_t names;
     const char *shows;
     enum entry_kind kind;
-    const char *why;   /* not simulable or off: the reason; NULL: none is known */
-    const char *note;  /* what is assumed; NULL: nothing */
+    /* the reason why it cannot be simulated, or why its predictions are off; NULL: none is known */
+    const char *why;
+    const char *note;  /* what the predictions assume; NULL: nothing */
     const char *x, *y; /* labels of the axes */
-    double y_scale;    /* of values, for the label: 100 for percent */
+    /* factor on values that makes them fit the label of the y axis: 100 for percent */
+    double y_scale;
     bool y_log;
     struct catalogue_rows *rows;
     struct catalogue_grid *grid;
@@ -126,7 +134,7 @@ struct catalogue {
 enum status catalogue_load(struct catalogue *catalogue, const char *path, struct diag *diag);
 void catalogue_release(struct catalogue *catalogue);
 
-/* The entry that has the name; an error gives the nearest. */
+/* Finds the entry that has a name. If there is none, the error proposes the most similar name. */
 enum status catalogue_find(const struct catalogue *catalogue, const char *name, size_t *entry,
                            struct diag *diag);
 

@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The longest length that a search asks about: that of FPDT's Table 1. */
+/* The longest length, in tokens, that a search tries. FPDT's Table 1 has none that is longer. */
 #define LONGEST_ASKED ((int64_t)1 << 23)
 
 #define GIB 1073741824.0
@@ -137,7 +137,7 @@ static void put_part(struct cell_answer *answer, const struct prediction *p)
 
 /* ---- packed documents ---- */
 
-/* Packs the steps that the setup asks for; *request becomes that of the first. */
+/* Packs the documents that the setup asks for, and gives *request those of the first step. */
 static enum status pack(const struct packed_set **packed_set, struct packed_sets *packed_sets,
                         struct documents *first, struct request *request, struct diag *diag)
 {
@@ -153,8 +153,8 @@ static enum status pack(const struct packed_set **packed_set, struct packed_sets
     return status;
 }
 
-/* Takes every four packed steps as micro-batches of a larger step; returns the slowest of four over their mean, on
- * average over the larger steps. */
+/* Takes each four packed steps as the micro-batches of a larger step. Returns the slowest of the four divided by their
+ * mean, on average over the larger steps. */
 static double slowest_of_4(const double *step_s, size_t count)
 {
     double sum = 0;
@@ -166,7 +166,7 @@ static double slowest_of_4(const double *step_s, size_t count)
     return fours > 0 ? sum / (double)fours : NAN;
 }
 
-/* Puts the mean over all packed steps in the place of the first one's numbers. */
+/* Replaces the times of the first packed step by the means over all packed steps. */
 static enum status put_batches(struct cell_answer *answer, const struct prediction *p,
                                const struct packed_set *packed_set, struct diag *diag)
 {

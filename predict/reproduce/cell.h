@@ -14,7 +14,9 @@
 enum cell_question { CELL_MEMORY, CELL_TIME, CELL_LONGEST, CELL_QUESTION_COUNT };
 extern const char *const cell_question_names[CELL_QUESTION_COUNT];
 
-/* MEASURE(symbol, name, question, fits_only): fits_only: there is none where the step does not fit. */
+/* MEASURE(symbol, name, question, fits_only). question: what is asked of the prediction for it. fits_only: it has no
+ * value if the step does not fit in memory. bubble_s: filling, draining and imbalance of a pipeline. exposed_share: of
+ * rings, exchanges and gathers. slowest_of_4: of four packed steps the slowest, divided by their mean. */
 #define CELL_MEASURES(MEASURE)                                                                     \
     MEASURE(STEP_S, "step_s", TIME, true)                                                          \
     MEASURE(TOKENS, "tokens_per_s_gpu", TIME, true)                                                \
@@ -59,25 +61,25 @@ enum measure {
 
 bool measure_find(const char *name, enum measure *measure);
 enum cell_question measure_question(enum measure measure);
-/* True if the measure has a value only for a step that fits. */
+/* Returns whether the measure has a value only if the step fits in memory. */
 bool measure_needs_fit(enum measure measure);
 /* Appends the names of all measures for a message: "step_s, tokens_per_s_gpu, ...". */
 void measure_put_names(struct text *out);
 
-/* Plain bytes, since it crosses a process. */
+/* It has no pointers, because it is passed between processes. */
 struct cell_answer {
     bool ok;
-    char error[200]; /* not ok: the message */
+    char error[200]; /* if not ok: the message */
     bool fits;
-    char lacks[96];              /* does not fit: what is missing */
-    double value[MEASURE_COUNT]; /* NAN: not known */
+    char lacks[96];              /* if it does not fit: which memory is missing */
+    double value[MEASURE_COUNT]; /* NAN: the value is not known */
 };
 
-/* Answers the question about the setup's request. unfit_too: simulates a step that does not fit as well. */
+/* Answers the question about the setup's request. unfit_too: a step that does not fit in memory is simulated, too. */
 void cell_predict(struct cell_answer *answer, const struct setup *setup,
                   enum cell_question question, bool unfit_too);
 
-/* Makes *answer one that failed, with the first message of diag as its error. */
+/* Sets *answer to a failure, with the first message of diag as its error. */
 void cell_put_error(struct cell_answer *answer, const struct diag *diag);
 
 #endif

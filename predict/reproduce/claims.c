@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A claim about which series is best holds by less if the series that the paper names is within this share of it. */
+/* A claim about the best series holds by less if another series is best, but the named one is within this share of
+ * it. */
 #define NEARLY_BEST 0.02
 
 const char *const claim_verdict_names[CLAIM_VERDICT_COUNT] = {"holds", "holds by less",
@@ -72,7 +73,7 @@ static bool selects(const struct point_selector *of, size_t entry,
            in_list(of->series, of->series_count, point->series) && in_list(of->x, of->xs, point->x);
 }
 
-/* True if two points of a selection agree in the coordinates that it leaves free. */
+/* Returns whether two points of a selection agree in all coordinates that the selection does not fix. */
 static bool same_group(const struct point_selector *of, const struct reproduction_point *a,
                        const struct reproduction_point *b)
 {
@@ -83,7 +84,8 @@ static bool same_group(const struct point_selector *of, const struct reproductio
 
 struct claim_side {
     double predicted, published;
-    const struct reproduction_point *at; /* NULL: no point */
+    /* the point that has the value; NULL: no point was selected */
+    const struct reproduction_point *at;
 };
 
 static double better(double one, double other, bool lowest)
@@ -93,8 +95,9 @@ static double better(double one, double other, bool lowest)
     return lowest ? fmin(one, other) : fmax(one, other);
 }
 
-/* Returns the highest predicted and the highest published value (of->lowest: the lowest ones) of the selected points
- * that agree with `like` in every coordinate that the selection leaves free; of->each leaves series and x free. */
+/* Returns the highest predicted and the highest published value (with of->lowest: the lowest ones) among the selected
+ * points that agree with `like` in all coordinates that the selection does not fix. With of->each, series and x count
+ * as not fixed. */
 static struct claim_side side_of(const struct reproduction *r, size_t entry,
                                  const struct point_selector *of,
                                  const struct reproduction_point *like)
@@ -113,7 +116,7 @@ static struct claim_side side_of(const struct reproduction *r, size_t entry,
     return side;
 }
 
-/* Whether an earlier point of the selection is in the group of point i. */
+/* Returns whether point i was handled before: an earlier point of the selection is in the same group. */
 static bool seen(const struct reproduction *r, size_t entry, const struct point_selector *of,
                  size_t i)
 {
@@ -135,7 +138,7 @@ static void put_value(struct text *out, const struct reproduction_point *at, dou
         text_printf(out, "%.4g", value);
 }
 
-/* Whether the points of an entry lie in several panels. */
+/* Returns whether the points of an entry are in several panels. */
 static bool has_panels(const struct reproduction *r, const struct reproduction_point *at)
 {
     for (size_t i = 0; i < r->points; i++)
@@ -144,7 +147,7 @@ static bool has_panels(const struct reproduction *r, const struct reproduction_p
     return false;
 }
 
-/* Appends the coordinates of a place that a selection leaves free: "6.7B, fpdt, 128K". */
+/* Appends the coordinates of a point that the selection does not fix: "6.7B, fpdt, 128K". */
 static void put_place(struct text *out, const struct reproduction *r,
                       const struct point_selector *of, const struct reproduction_point *at)
 {
@@ -214,7 +217,7 @@ static enum claim_verdict judge_ratio(struct text *out, const struct reproductio
             paper_high = fmax(paper_high, paper);
             published++;
         }
-        if (isnan(ratio)) /* nothing is known of one, or neither fits */
+        if (isnan(ratio)) /* one side is not known, or neither step fits */
             continue;
         pairs++;
         const struct ratio this = {ratio, left.predicted, right.predicted, left.at};
@@ -240,9 +243,9 @@ static enum claim_verdict judge_ratio(struct text *out, const struct reproductio
     return holds ? CLAIM_HOLDS : weakly ? CLAIM_HOLDS_BY_LESS : CLAIM_DOES_NOT_HOLD;
 }
 
-/* ---- places in order ---- */
+/* ---- coordinates in order ---- */
 
-/* The distinct texts of a coordinate among an entry's points, in order of appearance. */
+/* The distinct texts of one coordinate among the points of an entry, in order of appearance. */
 struct distinct {
     const char **text;
     size_t count;
@@ -274,7 +277,7 @@ static size_t position(const struct distinct *d, const char *text)
     return i;
 }
 
-/* Returns the one point of a selection at a panel, series and x; NULL: there is none. */
+/* Returns the first selected point at a panel, series and x; NULL: there is none. */
 static const struct reproduction_point *point_at(const struct reproduction *r, size_t entry,
                                                  const struct point_selector *of, const char *panel,
                                                  const char *series, const char *x)
@@ -336,7 +339,8 @@ static enum claim_verdict judge_crossover(struct text *out, const struct reprodu
 /* ---- the best series ---- */
 
 struct best_series {
-    size_t series, published; /* of the distinct series; SIZE_MAX: not known */
+    /* indices into the distinct series: the best predicted and the best published one; SIZE_MAX: not known */
+    size_t series, published;
     double value;
 };
 
@@ -366,7 +370,8 @@ static struct best_series best_at(const struct reproduction *r, size_t e,
     return best;
 }
 
-/* Returns how far the best of the series that the claim names is from the best of all series; 0: it is the best. */
+/* Returns the distance from the best of the series that the claim names to the best of all series, as a share of the
+ * latter. 0: a named series is the best. */
 static double shortfall_of_named(const struct reproduction *r, size_t e,
                                  const struct catalogue_claim *claim, const char *panel,
                                  const char *x, double best)
@@ -418,8 +423,9 @@ static enum claim_verdict judge_best(struct text *out, const struct reproduction
             first = first == SIZE_MAX ? best.series : first;
             last = best.series;
         }
+        /* the best series never moved against the claim, but it did not move at all */
         if (claim->moves != CLAIM_IS && verdict == CLAIM_HOLDS && first == last)
-            verdict = CLAIM_HOLDS_BY_LESS; /* it never turns round, and never moves */
+            verdict = CLAIM_HOLDS_BY_LESS;
         if (verdict != CLAIM_NOT_KNOWN)
             worst = worst == CLAIM_NOT_KNOWN || verdict > worst ? verdict : worst;
     }
@@ -431,7 +437,7 @@ static enum claim_verdict judge_best(struct text *out, const struct reproduction
 
 /* ---- trends ---- */
 
-/* How far a ratio may move the other way and still be said to rise or fall. */
+/* A ratio may move the other way by at most this and still count as rising or falling. */
 #define TREND_NOISE 0.003
 
 static enum claim_verdict trend_of(double first, double last, bool monotone, bool rises)

@@ -86,7 +86,7 @@ struct entry_outcome outcome_of(const struct reproduction *r, size_t e)
     return o;
 }
 
-/* Appends a semicolon if text was appended since `from`. */
+/* Appends a separator if text has been appended since `from`. */
 static void put_between(struct text *out, size_t from)
 {
     if (out->size > from)

@@ -15,21 +15,23 @@
 enum outcome_state {
     STATE_MATCHED,
     STATE_OFF,
-    STATE_CLAIMS, /* a chart: its claims say */
-    STATE_DRAWN,  /* timelines and predictions, without a claim */
-    STATE_FAILED, /* a chart or a drawing of which a configuration could not be predicted */
+    STATE_CLAIMS, /* a chart without numbers, which its claims judge */
+    STATE_DRAWN,  /* timelines and predictions without a claim */
+    STATE_FAILED, /* a chart or a drawing, one of whose configurations could not be predicted */
     STATE_NOT_SIMULABLE,
-    STATE_NOT_RUN, /* predictions are missing */
+    STATE_NOT_RUN, /* some of its predictions are missing */
     STATE_COUNT
 };
 extern const char *const outcome_state_names[STATE_COUNT];
 
 struct entry_outcome {
     enum outcome_state state;
-    size_t counted, zero, unsupported, failed; /* points with published values */
-    double mean, worst, bias;                  /* of the errors of those that count; NAN: none */
+    /* numbers of points with published values: counted in the means, with a published 0, not predictable, and failed */
+    size_t counted, zero, unsupported, failed;
+    /* of the errors of the counted points; NAN: there are none */
+    double mean, worst, bias;
     size_t verdicts, right;
-    size_t within; /* of counted: within the worst tolerance */
+    size_t within; /* how many of the counted points have an error within OUTCOME_WORST_TOLERANCE */
     size_t claims[CLAIM_VERDICT_COUNT];
 };
 

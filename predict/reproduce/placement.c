@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* Returns the text that a key of a pattern stands for; NULL: there is no such key. */
+/* Returns the text that replaces a key of a pattern; NULL: there is no such key. */
 typedef const char *lookup_function(const void *context, const char *key);
 
 struct row_context {
@@ -12,7 +12,7 @@ struct row_context {
     struct arena *arena;
 };
 
-/* Returns the value of an option among words that blanks separate; NULL: it is not there. */
+/* Returns the value of an option in a text of options separated by blanks; NULL: the option is not in it. */
 static const char *of_words(const char *words, const char *option, struct arena *arena)
 {
     size_t size = strlen(option);
@@ -53,7 +53,7 @@ static const char *of_cell(const void *context, const char *key)
     return NULL;
 }
 
-/* Appends the value of a key; lengths of sequences and chunks are written as tokens ("512K"). */
+/* Appends the value of a key. Lengths of sequences and chunks are written in the units of tokens ("512K"). */
 static void put_value(struct text *out, const char *key, const char *value)
 {
     int64_t tokens;
@@ -72,7 +72,7 @@ static const char *expand(const char *pattern, lookup_function *look, const void
         const char *end = *at == '{' ? strchr(at, '}') : NULL;
         if (end == NULL) {
             if (*at != ' ' || (out.size > 0 && out.data[out.size - 1] != ' '))
-                text_putc(&out, *at); /* blanks around an empty value are one */
+                text_putc(&out, *at); /* an empty value leaves one blank, not two */
             at++;
             continue;
         }

@@ -73,7 +73,7 @@ static bool selects_row(const struct catalogue_rows *rows, const struct external
     return rows->metrics == 0;
 }
 
-/* Returns the key of a run: its options and the question about them. If two tables show a run, it has the same key in
+/* Returns the key of a run: its options, and what is asked about it. A run that two tables show has the same key in
  * both. */
 static const char *key_of_run(struct reproduction *r, size_t run)
 {
@@ -281,8 +281,8 @@ static void judge_row(struct reproduction *r, struct reproduction_point *point)
     }
 }
 
-/* Compares a predicted value with a published one. Lengths and verdicts are right or wrong; another value is wrong if
- * the step is predicted not to fit. All others have a relative error, unless the published value is 0. */
+/* Compares a predicted value with a published one. Lengths and verdicts are right or wrong. Other values are wrong if
+ * the step is predicted not to fit; else they have a relative error, unless the published value is 0. */
 static void judge_published(struct reproduction_point *point)
 {
     bool exact = point->measure == MEASURE_LONGEST || point->measure == MEASURE_FITS;

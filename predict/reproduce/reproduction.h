@@ -15,36 +15,38 @@
 #include <stddef.h>
 
 enum job_kind {
-    JOB_RUN,   /* of rows of measurements: a run of the validation */
-    JOB_CELL,  /* of grids */
-    JOB_TRACE, /* of timelines: the caller's */
+    JOB_RUN,   /* predicts a run of the validation, for rows of measurements */
+    JOB_CELL,  /* predicts a cell, for grids */
+    JOB_TRACE, /* draws a timeline; the caller does these jobs */
 };
 
 struct reproduction_job {
     enum job_kind kind;
-    const char *key;  /* says all that the answer depends on beside the program */
-    const char *args; /* CELL, TRACE: options of `predict` */
-    size_t run; /* RUN: of the validation; CELL: of cell[]; TRACE: the timeline of the entry */
+    const char *key;  /* a text of all that the answer depends on, apart from the program */
+    const char *args; /* of CELL and TRACE: options of `predict` */
+    /* RUN: index of the validation's run; CELL: index in cell[]; TRACE: number of the timeline in its entry */
+    size_t run;
     enum cell_question question;
     bool unfit_too;
-    size_t entry; /* TRACE */
+    size_t entry; /* of TRACE */
     bool wanted, done;
 };
 
 struct reproduction_point {
     size_t entry, job;
     const char *panel, *series, *x; /* never NULL */
-    double x_value;                 /* NAN: x is no number */
-    double published, predicted;    /* NAN: none, or no number */
+    double x_value;                 /* x as a number; NAN: it is none */
+    double published, predicted;    /* NAN: there is no value, or it is no number */
     const char *published_text,
         *predicted_text;              /* the text shown for a value that is not a number; or NULL */
-    double error;                     /* predicted / published - 1; NAN: none */
-    enum measurement_outcome outcome; /* OUTCOME_OK where there is nothing to compare */
-    bool counted;                     /* in the means */
-    const char *why;                  /* why there is no value, or it is not counted */
-    size_t row;                       /* of the measurements; SIZE_MAX: of a grid */
-    enum measure measure;             /* of a grid */
-    bool known;                       /* its job is done */
+    double error;                     /* predicted / published - 1; NAN: there is none */
+    enum measurement_outcome outcome; /* OUTCOME_OK also if there is nothing to compare */
+    bool counted;                     /* the error counts in the means */
+    const char *why;                  /* why there is no value, or why the error does not count */
+    /* the row of the measurements; SIZE_MAX: the point is of a grid */
+    size_t row;
+    enum measure measure; /* the measure, if the point is of a grid */
+    bool known;           /* the job of the point is done */
 };
 
 struct reproduction {
@@ -54,7 +56,7 @@ struct reproduction {
     struct validation validation;
     run_setup_function *load;
     struct reproduction_job *job;
-    size_t *run_job; /* of each run of the validation; SIZE_MAX: no figure shows it */
+    size_t *run_job; /* the job of each run of the validation; SIZE_MAX: no figure shows the run */
     struct cell_answer *cell;
     struct reproduction_point *point; /* in the order of the entries */
     size_t jobs, job_capacity, cells, points, point_capacity;
@@ -66,17 +68,18 @@ enum status reproduction_open(struct reproduction *r, const char *path, run_setu
                               struct diag *diag);
 void reproduction_release(struct reproduction *r);
 
-/* Marks the jobs that an entry needs: of its points, of those that its claims refer to, and its timelines. */
+/* Marks as wanted the jobs that an entry needs: for its points, for points that its claims refer to, and for its
+ * timelines. */
 enum status reproduction_want(struct reproduction *r, size_t entry, struct diag *diag);
 
-/* Returns the most bytes that the answer to a job has; 0 for TRACE. */
+/* Returns the size of the answer to a job, at most REPRODUCTION_ANSWER_MAX bytes; 0 for a TRACE. */
 size_t reproduction_answer_size(const struct reproduction *r, size_t job);
 enum { REPRODUCTION_ANSWER_MAX = 8192 };
 /* reproduction_do() does a job; `answer` has room for its bytes, zeroed. reproduction_take() stores the answer. */
 void reproduction_do(const struct reproduction *r, size_t job, void *answer);
 void reproduction_take(struct reproduction *r, size_t job, const void *answer);
 
-/* Fills in the points whose jobs are done. */
+/* Fills in the values and outcomes of all points whose jobs are done. */
 void reproduction_judge(struct reproduction *r);
 
 #endif

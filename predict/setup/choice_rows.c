@@ -10,7 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const dtype_choices[] = {"bf16", "f16", "f32"}; /* as enum dtype begins */
+/* in the order of enum dtype, whose first members these are */
+static const char *const dtype_choices[] = {"bf16", "f16", "f32"};
 static const char *const attention_choices[] = {"fa2", "fa3", "cudnn", "cpu", "triton", "fa1"};
 static const char *const checkpoint_choices[] = {
     "none",         "selective++",     "full",          "offload", "selective++offload",
@@ -46,7 +47,7 @@ static bool has_merges_or_chains(const struct choices *c)
     return has_ring(c) || c->profile->chains != CHAINS_FUSED;
 }
 
-/* True if the order of ranks matters: with cp or hp 1 both orders are the same. */
+/* Returns whether the order of context and head ranks matters. With cp 1 or hp 1 all orders are the same. */
 static bool has_places(const struct choices *c)
 {
     return c->cp > 1 && c->hp > 1;
@@ -87,7 +88,7 @@ static bool is_sparse(const struct choices *c)
     return c->model != NULL && c->model->attention_chunk > 0;
 }
 
-/* True if the pipeline is msp, or was requested as msp: one that shares no subsequence becomes seq1f1b. */
+/* Returns whether the pipeline is msp, or was requested as msp and became seq1f1b because it shares no subsequence. */
 static bool wants_shared(const struct request *r, const struct choices *c)
 {
     return shares_units(c) || r->pipeline == CHOICE_PIPELINE_MSP;
@@ -105,7 +106,8 @@ static bool shares_as_asked(const struct request *r, const struct choices *c)
             is_at_most(r->shared->last, c->shared.last));
 }
 
-/* True if a layout that cuts each document has documents to cut; without a ring another note says enough. */
+/* Returns whether the layout that cuts each document is used, if it was requested. Without a ring another note says why
+ * it is not, so this one is not needed. */
 static bool cuts_documents(const struct request *r, const struct choices *c)
 {
     return r->ring_layout != RING_ZIGZAG_DOCUMENTS || c->cp == 1 ||
@@ -239,7 +241,7 @@ static size_t windows_values(struct choice_value *value, const struct choices *c
     return name_value(value, windows_names[interleaved ? WINDOWS_INTERLEAVED : WINDOWS_CONTIGUOUS]);
 }
 
-/* True if activations leave by ratio: asked for, or a strategy's own. */
+/* Returns whether activations are offloaded by ratio, on request or by the strategy's default. */
 static bool asks_for_ratio(const struct request *r)
 {
     return r->offload_adaptive || r->activations == CHOICE_ACTIVATIONS_RATIO;
@@ -321,7 +323,8 @@ static enum status read_sparsity(struct setup *setup, const char *text, struct d
     return STATUS_OK;
 }
 
-/* Returns the share of a chunk's keys that other chunks do not see: setup_sparsity() makes a number of keys of it. */
+/* Returns the sparsity: the share of a chunk's keys that queries of other chunks do not see. setup_sparsity() does the
+ * reverse. */
 static double sparsity(const struct transformer *m)
 {
     return (double)(m->attention_chunk - m->attention_kept) / (double)m->attention_chunk;
@@ -385,9 +388,9 @@ const struct choice_row choice_rows[CHOICE_NAME_COUNT] = {
 #undef FOLLOWS
 };
 
-/* ---- members ---- */
+/* ---- members of structs ---- */
 
-/* Members of a request are signed. */
+/* Reads a row's member of a request. These members are signed, since -1 stands for an open choice. */
 static int64_t get_of_request(const struct choice_row *row, const struct request *r)
 {
     const char *at = (const char *)r + row->request.offset;
@@ -408,7 +411,7 @@ static int64_t get_of_request(const struct choice_row *row, const struct request
     }
 }
 
-/* Members of choices are not. */
+/* Reads a row's member of the choices. These members are unsigned. */
 static int64_t get_of_choices(const struct choice_row *row, const struct choices *c)
 {
     const char *at = (const char *)c + row->chosen.offset;
@@ -450,7 +453,7 @@ void choice_row_set(const struct choice_row *row, struct request *r, int64_t val
 
 _Static_assert(sizeof(bool) == sizeof(uint8_t), "members of one byte are numbers");
 
-/* ---- walks ---- */
+/* ---- functions over all rows ---- */
 
 const char *choice_value_name(const struct choice_value *value)
 {
@@ -519,7 +522,7 @@ void choices_put_list(struct text *out, const struct choices *c)
     }
 }
 
-/* Appends the value of an option of the request; false: the request does not need the option. */
+/* Appends the value of a row's option. Returns false if the request does not need the option. */
 static bool show(struct text *out, const struct choice_row *row, const struct request *r)
 {
     if (row->show != NULL)
@@ -538,7 +541,7 @@ static bool show(struct text *out, const struct choice_row *row, const struct re
 
 void request_put_options(struct text *out, const struct request *r)
 {
-    /* What says most comes first; choices that are not named here follow in the order of the table. */
+    /* These options say most about a configuration, so they come first. The others follow in the order of the table. */
     static const uint8_t first[] = {
         CHOICE_NAME_strategy,
         CHOICE_NAME_profile,

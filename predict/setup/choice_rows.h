@@ -34,73 +34,76 @@ enum { CHOICE_VALUES_MAX = 2, CHOICE_NOTES_MAX = 2 };
 
 enum choice_form { CHOICE_COUNTED, CHOICE_NAMED, CHOICE_TRUTH, CHOICE_NUMBER };
 
-/* A value of a choice that was made. */
+/* A value of a choice in a resolved configuration. */
 struct choice_value {
-    const char *key; /* in JSON; the column of a sweep is chosen_KEY */
+    const char *key; /* the name in JSON; the column of a sweep has the name chosen_KEY */
     const char *about;
     enum choice_form form;
     bool known;        /* false: there is no configuration, or the choice does not matter for it */
-    int64_t count;     /* COUNTED, TRUTH */
-    double number;     /* NUMBER */
-    const char *named; /* NAMED; NULL: the name is in `text` */
+    int64_t count;     /* for COUNTED and TRUTH */
+    double number;     /* for NUMBER */
+    const char *named; /* for NAMED; NULL: the name is in `text` */
     char text[32];
 };
 
 struct choice_row {
     const char *key;
-    const char *about;           /* NULL: the option's help */
+    const char *about;           /* description of the value; NULL: it is the option's help */
     const struct option *option; /* NULL: the value follows from other choices */
     struct choice_member {
         uint16_t offset, size;
-    } request, chosen; /* size 0: none */
+    } request, chosen; /* of size 0: there is no member */
     bool alias;
-    int64_t least; /* the option is printed for a larger value */
-    /* Reads the option's text into setup->request; text NULL: the option was not given. */
+    int64_t least; /* the option is printed only if the value is larger */
+    /* Reads the text of the option into setup->request. text NULL: the option was not given. */
     enum status (*read)(struct setup *setup, const char *text, struct diag *diag);
-    /* Appends the option's value; false: the request does not need the option. */
+    /* Appends the value of the option. Returns false if the request does not need the option. */
     bool (*show)(struct text *out, const struct request *r);
     const char *const *names;
     enum choice_form form;
-    /* Makes the values, one or two, and returns their number; c NULL: only their keys, descriptions and forms. */
+    /* Makes one or two values, and returns their number. c NULL: they get only keys, descriptions and forms. */
     size_t (*values)(struct choice_value *value, const struct choices *c);
-    bool (*matters)(const struct choices *c); /* NULL: always */
-    bool always;                              /* the value is known even where it does not matter */
+    bool (*matters)(const struct choices *c); /* NULL: the choice always matters */
+    /* the value is known even if the choice does not matter */
+    bool always;
     struct {
-        bool (*is_used)(const struct request *r, const struct choices *c); /* NULL: `matters` */
+        /* NULL: `matters` is used */
+        bool (*is_used)(const struct request *r, const struct choices *c);
         const char *text;
     } note[CHOICE_NOTES_MAX];
 };
 
-/* Returns the word for a value: a name, or "true" or "false". For NAMED and TRUTH. */
+/* Returns the word for a value of form NAMED or TRUTH: a name, "true" or "false". */
 const char *choice_value_name(const struct choice_value *value);
 
 extern const struct option choice_options[CHOICE_OPTION_COUNT];
 extern const struct choice_row choice_rows[CHOICE_NAME_COUNT];
 
-/* Stores an option's value in the request: a number, or a text that the caller keeps. */
+/* Stores the value of an option in the request: a number, or a text, to which the request keeps the pointer. */
 void choice_row_set(const struct choice_row *row, struct request *r, int64_t value,
                     const char *text);
 
-/* Stores a row's values, at most CHOICE_VALUES_MAX, and returns their number; c NULL: none is known. */
+/* Stores the values of a row, at most CHOICE_VALUES_MAX, and returns their number. c NULL: no value is known. */
 size_t choice_row_values(const struct choice_row *row, struct choice_value *value,
                          const struct choices *c);
 
-/* True if a note applies: the option was given, and has no effect on the choices, or less than it says. */
+/* Returns whether note number `note` of a row applies: the option was given, but has no effect on the choices, or less
+ * than it says. */
 bool choice_row_is_idle(const struct choice_row *row, size_t note, const struct request *r,
                         const struct choices *c);
 
-/* Stores a number for each choice; configurations with equal numbers have equal choices where these matter. */
+/* Stores a number for each choice. Configurations with equal numbers agree in all choices that matter. */
 void choices_identity(int64_t identity[CHOICE_NAME_COUNT], const struct choices *c);
 
-/* Appends "dp 8, hp 1, ...": every choice that is known. */
+/* Appends all choices that are known: "dp 8, hp 1, ...". */
 void choices_put_list(struct text *out, const struct choices *c);
 
 /* Appends "--strategy 2d --cp 8 --hp 8 ...": the options that reproduce the request, without those of the model, the
  * cluster, the length and the batch. Options with their default value are left out. */
 void request_put_options(struct text *out, const struct request *request);
 
-/* Appends the share of saved activations that is offloaded: "adaptive", "full" or a number. For configurations that
- * offload activations by ratio. */
+/* Appends the share of saved activations that is offloaded: "adaptive", "full" or a number. It is called for
+ * configurations that offload activations by ratio. */
 void choices_put_offload_ratio(struct text *out, bool adaptive, double ratio);
 
 #endif

@@ -6,7 +6,7 @@
 #include "schedule/pipeline/pipeline.h"
 #include "schedule/step/build.h"
 
-/* Adds to seconds[s] those of the forward kernels in layers, of the first role and subsequence s. */
+/* Adds to seconds[s] the seconds of the first role's forward kernels in layers, for each subsequence s. */
 static void add_forward_s(double *seconds, const struct ir *ir, const struct setup *setup,
                           const struct choices *choices)
 {
@@ -42,8 +42,8 @@ double offload_bytes_per_s(const struct cluster *c)
     return least(c->pcie.d2h_bytes_per_s, least(uplinks / gpus, memory / gpus));
 }
 
-/* Reduces the request to fewer ops: only the forward, of one micro-batch if that suffices, with one layer in each
- * chunk of layers. Returns how many layers of the first stage each remaining layer represents, on average. */
+/* Reduces the request to a smaller step: only the forward, of one micro-batch if that suffices, with one layer in each
+ * chunk of layers. Returns how many layers of the first stage each of its remaining layers stands for, on average. */
 static double shorten(struct request *request, struct transformer *bare,
                       const struct choices *choices)
 {
@@ -54,7 +54,8 @@ static double shorten(struct request *request, struct transformer *bare,
     request->optimizer = -1;
     request->weights = CHOICE_WEIGHTS_REPLICATED;
     request->shard = 0;
-    bool groups = choices->pipeline == CHOICE_PIPELINE_INTERLEAVED; /* of pp units */
+    /* an interleaved pipeline takes its units in groups of pp */
+    bool groups = choices->pipeline == CHOICE_PIPELINE_INTERLEAVED;
     if (!groups || choices->subsequences % choices->pp == 0)
         request->global_batch = (int64_t)choices->dp * choices->micro_batch;
     bare->layers = pipeline_chunks(choices);
@@ -75,11 +76,12 @@ enum status offload_hidden_bytes(double **bytes, struct request *asked,
     struct choices choices;
     struct ir ir = {0};
     *bytes = NULL;
-    /* The share is one for all steps, whatever their documents are: that of sequences of one document. */
+    /* The ratio is the same for all steps, whatever their documents are. So it is found for sequences that are one
+     * document each. */
     request.documents = NULL;
+    /* it has whole units; stages that share a unit divide its kernels and its copies alike */
     if (pipeline_row((enum pipeline_choice)request.pipeline)->multiplexed)
-        request.pipeline =
-            CHOICE_PIPELINE_TERAPIPE; /* whole units; stages that share one divide it */
+        request.pipeline = CHOICE_PIPELINE_TERAPIPE;
     double layers = shorten(&request, &bare, degrees);
     request.tp = degrees->tp;
     request.pp = degrees->pp;

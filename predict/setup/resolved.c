@@ -17,7 +17,8 @@ void resolved_release(struct resolved *resolved)
     *resolved = (struct resolved){0};
 }
 
-/* Which parts of a request costs decide. */
+/* Costs decide up to three parts of a request: how sequences are cut, how much is offloaded while a subsequence is
+ * computed, and which units stages share. Each of the next functions returns whether its part is open. */
 static bool cuts(const struct request *r)
 {
     return r->partition != PARTITION_OPTION_LENGTH && r->lengths == NULL;
@@ -81,13 +82,15 @@ enum status resolved_make(struct resolved *resolved, const struct setup *setup,
     *resolved = (struct resolved){.request = *request};
     struct request *r = &resolved->request;
     struct choices *c = &resolved->choices;
-    enum status status = resolve_choices(c, r, note, diag); /* degrees, by which costs are priced */
+    /* this finds the degrees, which the costs depend on */
+    enum status status = resolve_choices(c, r, note, diag);
     if (status != STATUS_OK || !resolved_needs_costs(request))
         return status;
     bool cut = cuts(request) && c->subsequences > 1;
     bool hide = hides(request) && c->activations == CHOICE_ACTIVATIONS_RATIO;
     bool time = cut && r->partition == PARTITION_OPTION_TIME;
-    if (time || hide || shares(request)) /* a run has no costs, and asks for none */
+    /* costs of attention are needed; `longhaul run` has no costs, and asks for none of these */
+    if (time || hide || shares(request))
         status =
             cost_check_attention(&setup->cost, (enum attention_impl)c->attention_impl,
                                  setup->model.head_dim, (struct loc){.name = "--attention"}, diag);

@@ -9,26 +9,29 @@
 
 #include <stdbool.h>
 
-/* It holds pointers into itself: it must not be copied. All-zero is empty. */
+/* The struct holds pointers into itself, so it must not be copied. All-zero is empty. */
 struct resolved {
-    struct request request; /* as asked, with lengths, offload bytes and shared units filled in */
-    struct choices choices; /* that follow from it, and borrow from it */
-    int64_t
-        *lengths;   /* heap: tokens of each subsequence; NULL: the request has them, or has none */
-    double *hidden; /* heap: request.offload_hidden_of; NULL: the same */
-    struct shared_ranking shared; /* request.shared is its first; none where the request has it */
+    /* a copy of the request, with lengths, offload bytes and shared units filled in */
+    struct request request;
+    struct choices choices; /* the choices that follow from `request`; they borrow from it */
+    /* heap: tokens of each subsequence; NULL: the request has them, or has none */
+    int64_t *lengths;
+    /* on the heap: request.offload_hidden_of; NULL: the request has its own, or none */
+    double *hidden;
+    /* the ranking of shared units, the first of which is in request.shared; empty if the request has its own */
+    struct shared_ranking shared;
 };
 
-/* True if costs decide a part of the request. */
+/* Returns whether costs decide a part of the request. */
 bool resolved_needs_costs(const struct request *request);
 
-/* Copies the request and makes all of its choices, by the costs of *setup where the request leaves them open. note may
- * be NULL. *resolved needs a release in either case. */
+/* Copies the request and makes all of its choices. What it leaves open is decided by the costs of *setup. note may be
+ * NULL. The caller releases *resolved in either case. */
 enum status resolved_make(struct resolved *resolved, const struct setup *setup,
                           const struct request *request, struct diag *note, struct diag *diag);
 void resolved_release(struct resolved *resolved);
 
-/* Makes the stages share as the ranking's choice number `rank` says: a slower one that needs less memory. */
+/* Shares units as number `rank` of the ranking does. A higher number is slower and needs less memory. */
 enum status resolved_share(struct resolved *resolved, uint32_t rank, struct diag *diag);
 
 #endif

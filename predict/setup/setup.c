@@ -12,7 +12,7 @@ void setup_release(struct setup *setup)
     *setup = (struct setup){0};
 }
 
-/* Whether the text before `end` sets the field too. */
+/* Returns whether the text before `end` sets this field, too. */
 static bool is_set_before(const char *fields, const char *end, const char *field)
 {
     size_t size = strlen(field);
@@ -24,7 +24,7 @@ static bool is_set_before(const char *fields, const char *end, const char *field
     return false;
 }
 
-/* Sets the fields of the model that a text lists: "vocab=50257,layers=16". */
+/* Sets the fields of the model that are listed in a text such as "vocab=50257,layers=16". */
 static enum status set_fields(struct setup *setup, const char *all, struct diag *diag)
 {
     struct loc at = {.name = "--set"};
@@ -40,7 +40,7 @@ static enum status set_fields(struct setup *setup, const char *all, struct diag 
             return diag_error(diag, at, STATUS_BAD_INPUT, "sets %s twice; leave one of them out",
                               field);
         const char *name = setup->model.name;
-        setup->model.name = at.name; /* which messages begin with */
+        setup->model.name = at.name; /* messages begin with this name */
         enum status status = transformer_override(&setup->model, field, equals + 1, diag);
         setup->model.name = name;
         if (status != STATUS_OK)
@@ -51,7 +51,7 @@ static enum status set_fields(struct setup *setup, const char *all, struct diag 
     return transformer_check(&setup->model, at, diag);
 }
 
-/* Fails if no schedule can express the model, and proposes the nearest dense one. */
+/* Fails if no schedule can express the model, and proposes the dense model that is most like it. */
 static enum status refuse_unmodelled(struct setup *setup, const char *name, const char *ignore,
                                      struct diag *diag)
 {
@@ -80,8 +80,8 @@ enum status setup_load_model(struct setup *setup, const char *name, const char *
                              const char *fields, struct diag *diag)
 {
     size_t before = diag != NULL ? diag->size : 0;
-    if (transformer_is_line(name) &&
-        fields != NULL) { /* one line: what is set may be what it lacks */
+    /* the message is kept to one line: a field that the user set may be what the file lacks */
+    if (transformer_is_line(name) && fields != NULL) {
         name = arena_printf(&setup->arena, "%s,%s", name, fields);
         fields = NULL;
     }
@@ -106,7 +106,7 @@ enum status setup_load_cluster(struct setup *setup, const char *name, int64_t no
     }
     if (status == STATUS_OK)
         status = cost_load(&setup->cost, &setup->arena, setup->cluster.device.cost, diag);
-    evidence_release(&setup->evidence); /* a setup may load another cluster */
+    evidence_release(&setup->evidence); /* a setup may have loaded another cluster before */
     if (status == STATUS_OK)
         status = evidence_load_shipped(&setup->evidence, diag);
     return status;

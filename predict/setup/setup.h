@@ -17,61 +17,64 @@
 
 struct packed_sets_request;
 
-/* Holds pointers into itself: not to be copied. */
+/* The struct holds pointers into itself, so it must not be copied. */
 struct setup {
     struct arena arena;
-    struct transformer model; /* name NULL: none, for schedules read from a file */
+    struct transformer model; /* its name is NULL for a schedule from a file, which has no model */
     struct cluster cluster;
     struct device_cost cost;
-    /* the framework that really runs, if the request's profile only stands for it; NULL: none. Borrowed. */
+    /* the framework that really runs, if the profile of the request only stands for it; NULL: the profile is of that
+     * framework. The text is borrowed. */
     const char *stands_for;
-    double fits_probability; /* least P(fits) of what a search takes; 0: one half */
-    struct evidence
-        evidence; /* measured runs, which say how sure a prediction is; with the cluster */
+    /* a search takes only configurations that fit with at least this probability; 0: one half */
+    double fits_probability;
+    /* measured runs, which say how sure a prediction is; with the cluster */
+    struct evidence evidence;
     struct request request;
-    struct shared_units shared; /* request.shared, where it was given */
-    double *hidden;             /* heap: request.offload_hidden_of, where setup_fill() made it */
-    /* The user has chosen how sequences are cut, and what is offloaded. */
+    struct shared_units shared; /* request.shared points here if the user gave it */
+    /* on the heap: request.offload_hidden_of, if setup_fill() made it */
+    double *hidden;
+    /* The user has chosen how sequences are cut, and what is offloaded, respectively. */
     bool partition_given, offload_given;
-    uint32_t even_above; /* of struct sim_options */
-    int64_t
-        padding; /* tokens of a step that are none of its documents: tokens per second leave them out */
-    /* The packed steps on which a configuration of a reproduced figure is predicted (predict/documents/packed_sets.h);
-     * NULL: those of the request. */
+    uint32_t even_above; /* even_above of struct sim_options */
+    /* tokens of a step that are none of its documents: tokens per second leave them out */
+    int64_t padding;
+    /* The packed steps with which a configuration of a reproduced figure is predicted
+     * (predict/documents/packed_sets.h). NULL: the request's own documents are used. */
     const struct packed_sets_request *sampled;
-    bool as_dense; /* set before the model is loaded: models/hf_proxy.h */
+    bool as_dense; /* to be set before the model is loaded; models/hf_proxy.h */
 };
 
 void setup_release(struct setup *setup);
 
-/* Fills the fields of the request that follow from costs (predict/setup/resolved.h). Call it before building a
- * schedule of the request. */
+/* Fills the fields of the request that costs decide (predict/setup/resolved.h). It must be called before a schedule of
+ * the request is built. */
 enum status setup_fill(struct setup *setup, struct diag *diag);
 
-/* Loads costs in place of those that the cluster names; NULL: keeps these. */
+/* Loads costs in place of those that the cluster file names; name NULL: keeps these. */
 enum status setup_load_costs(struct setup *setup, const char *name, struct diag *diag);
 
-/* Load the parts of a setup. setup_load_model(): a model by name, with the keys to ignore and the fields to set.
- * setup_load_cluster(): a cluster of that many nodes and GPUs (0: as its file says), with its costs.
- * setup_open_request(): a request with all choices open. */
+/* Load the parts of a setup. setup_load_model(): a model by name, with keys of its file to ignore and fields to set.
+ * setup_load_cluster(): a cluster with its costs; 0 nodes or GPUs mean as many as its file says. setup_open_request():
+ * a request with all choices open. */
 enum status setup_load_model(struct setup *setup, const char *name, const char *ignore,
                              const char *fields, struct diag *diag);
 enum status setup_load_cluster(struct setup *setup, const char *name, int64_t nodes, int64_t gpus,
                                struct diag *diag);
 void setup_open_request(struct setup *setup);
 
-/* Makes that many ranks share one GPU. If the cluster has no measured time of a copy between them, the device's costs
- * give it. */
+/* Makes `ranks` ranks share one GPU. If the cluster file has no measured time of a copy between ranks, it follows from
+ * the device's costs. */
 enum status setup_share_gpu(struct setup *setup, int64_t ranks, struct diag *diag);
 
-/* A change of the numbers of a loaded machine, as sensitivities make it. NULL stands for no change. */
+/* A change of the numbers of a loaded machine, for example for a sensitivity. A pointer of NULL means no change. */
 struct setup_change {
     void (*apply)(struct setup *setup, const void *context);
     const void *context;
 };
 void setup_apply(struct setup *setup, const struct setup_change *change);
 
-/* Makes attention block-sparse: that share of each chunk's keys is seen only by the queries of the same chunk. */
+/* Makes attention block-sparse: of each chunk's keys, the share `share` is seen only by queries of the same chunk. */
 void setup_sparsity(struct setup *setup, int64_t chunk, double share);
 
 #endif

@@ -12,19 +12,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Sharing counts as faster only if it shortens the step to less than this share: the replay is no more accurate. */
+/* Sharing counts as faster only if the step takes less than this share of the step without it, since the replay is no
+ * more accurate than that. */
 #define WORTH 0.998
 
-/* ---- what a layer costs a rank ---- */
+/* ---- what a layer costs ---- */
 
 struct costs {
     struct unit_rates unit;
-    double tensor_s;   /* of a token, in the forward's collectives of tensor ranks */
-    bool tensor_nics;  /* they go through the same NICs as what stages send */
-    double keys_s;     /* of a token's keys and values to another stage */
-    double weights_s;  /* of the layer's weights to another stage; 0: they are there */
-    double gradient_s; /* of their gradient */
-    double head_s;     /* of a token in the head, not of a layer */
+    double tensor_s; /* of a token: the forward's collectives of tensor-parallel ranks */
+    /* those collectives go through the NICs that stages use for their messages */
+    bool tensor_nics;
+    double keys_s; /* of a token: sending its keys and values to another stage */
+    /* of a layer: sending its weights to another stage; 0: every stage has them */
+    double weights_s;
+    double gradient_s; /* of a layer: sending the gradient of its weights */
+    double head_s;     /* of a token, in the head */
 };
 
 static double rate_of_node(const struct cluster *c)
@@ -50,16 +53,17 @@ static struct costs costs_of(const struct setup *setup, const struct choices *c)
     double each = (double)dtype_bytes((enum dtype)c->dtype), tp = c->tp;
     double on_node =
         (double)(c->ranks < cluster->gpus_per_node ? c->ranks : cluster->gpus_per_node);
-    int64_t apart = c->stage_placement == STAGES_OUTER ? c->dp : 1; /* sequences between stages */
+    /* number of ranks from a stage's rank to that of the next stage, in units of tp */
+    int64_t apart = c->stage_placement == STAGES_OUTER ? c->dp : 1;
     bool one_node = c->tp * apart * c->pp <= cluster->gpus_per_node || cluster->nic.count == 0;
     double tensor = rate_of_fabric(cluster);
     double stages = one_node ? tensor : rate_of_node(cluster) / on_node;
     costs.tensor_nics = c->tp > cluster->gpus_per_node && !one_node;
-    if (costs.tensor_nics) /* rings over all NICs of a node */
+    if (costs.tensor_nics) /* their rings go over all NICs of a node */
         tensor = rate_of_node(cluster);
     double linear = (double)transformer_linear_flops_per_token(m);
     costs.head_s = costs.unit.token_s * (double)transformer_head_flops_per_token(m) / linear;
-    /* an all-gather and a reduce-scatter for each of two blocks */
+    /* attention and feed-forward part have an all-gather and a reduce-scatter each */
     costs.tensor_s = 4 * (tp - 1) / tp * (double)m->hidden * each / tensor;
     costs.keys_s = 2 * (double)transformer_kv_width(&share) * each / stages;
     double weights = (double)transformer_layer_parameters(m) / tp;
@@ -79,9 +83,9 @@ static double tokens_of(const struct choices *c, uint32_t subsequence)
     return (double)(pipeline_prefix(c, subsequence + 1) - pipeline_prefix(c, subsequence));
 }
 
-/* Returns the seconds to transfer the weights of one layer to a stage; 0 if every stage has all weights. If stages hold
- * parts, a stage's own part is not sent, except in the forward of subsequence 0 and of the first one of the last group,
- * when the owner sends all parts. */
+/* Returns the seconds to send the weights of one layer to a stage; 0 if every stage has all weights. If stages hold
+ * parts of the weights (HELPERS_SHARD), a stage's own part is not sent. There are two exceptions, in which the owner
+ * sends all parts: the forwards of subsequence 0 and of the first subsequence of the last group. */
 static double remote_weights_s(const struct choices *c, const struct costs *costs,
                                const struct task *task, double stages, bool forward)
 {
@@ -91,9 +95,9 @@ static double remote_weights_s(const struct choices *c, const struct costs *cost
     return costs->weights_s * (parts ? (stages - 1) / stages : 1);
 }
 
-/* Returns the seconds of a task's last piece, which attends to the most keys, in all layers of its chunk and, in the
- * last chunk, in the head. The backward has twice the products and one and a half times the collectives (the input of a
- * product is gathered once more, for the weights' gradient). */
+/* Returns the seconds of a task on the stage that has its last piece, whose tokens attend to the most keys. They are
+ * those of all layers of the chunk, and of the head in the last chunk. The backward has twice the products and one and
+ * a half times the collectives, since the input of a product is gathered once more for the gradient of the weights. */
 static double task_s(const struct choices *c, const struct costs *costs, const struct task *task,
                      uint32_t stages, bool forward)
 {
@@ -106,7 +110,7 @@ static double task_s(const struct choices *c, const struct costs *costs, const s
                    pairs * (forward ? costs->unit.pair_s : costs->unit.pair_back_s);
     double layer = alone, net = gather + (costs->tensor_nics ? tensor : 0);
     net += remote_weights_s(c, costs, task, k, forward);
-    if (c->helpers == HELPERS_SHARD && !forward) /* gradients of each unit at once */
+    if (c->helpers == HELPERS_SHARD && !forward) /* the gradients of each unit are summed at once */
         net += costs->gradient_s * (k - 1) / k;
     if (stages > 1)
         layer = fmax(alone + gather, net);
@@ -114,14 +118,17 @@ static double task_s(const struct choices *c, const struct costs *costs, const s
     return layers_of(c, task->chunk) * layer + head;
 }
 
-/* ---- the stages, one after the other task ---- */
+/* ---- the replay: task after task ---- */
 
 struct unit_replay {
     const struct choices *c;
     const struct costs *costs;
-    double *free_at, *net_at; /* per stage: when it is done computing, and sending beside that */
-    double *end;              /* (chunks, N) of the pass at hand; negative: not yet */
-    double *there;            /* the same: when keys of the unit, or their gradients, have come */
+    /* by stage: when it has finished computing, and when it has finished the messages that run beside */
+    double *free_at, *net_at;
+    /* [chunks x N] when each unit of the current pass ends; negative: it has not run yet */
+    double *end;
+    /* [chunks x N] when the unit's keys and values, or their gradients, have arrived */
+    double *there;
 };
 
 static double latest(const double *at, struct share of)
@@ -138,7 +145,7 @@ static void set(double *at, struct share of, double value)
         at[i] = value;
 }
 
-/* Sends on all of the stages beside the computation, from `begin` on; returns the end. */
+/* Sends messages on all stages of `of`, beside their computation, from `begin` on. Returns when they end. */
 static double send(struct unit_replay *r, struct share of, double begin, double seconds)
 {
     double end = fmax(begin, latest(r->net_at, of)) + seconds;
@@ -152,14 +159,14 @@ static double *cell(const struct unit_replay *r, double *table, uint32_t chunk,
     return &table[chunk * r->c->subsequences + subsequence];
 }
 
-/* Delays the computation of a stage by messages, if tensor ranks use the NICs too. */
+/* Delays the computation of a stage by its messages, if the collectives of tensor-parallel ranks use the same NICs. */
 static void slow_down(struct unit_replay *r, uint32_t stage, double seconds)
 {
     if (r->costs->tensor_nics)
         r->free_at[stage] += seconds;
 }
 
-/* Passes keys and values of a unit down from its owner, stage by stage. */
+/* Passes the keys and values of a unit from its owner to the stages before it, one after the other. */
 static void pass_keys(struct unit_replay *r, const struct task *task, double end)
 {
     double seconds =
@@ -171,9 +178,9 @@ static void pass_keys(struct unit_replay *r, const struct task *task, double end
     *cell(r, r->there, task->chunk, task->subsequence) = end;
 }
 
-/* Replays how key and value gradients go back. After the backward of subsequence s, stages 0 to `chunk` sum the
- * gradients of subsequence s - 2 along a chain that ends at their owner, stage `chunk`. After the first subsequence
- * of the last group (s == begin) they also sum those of s - 1. */
+/* Passes gradients of keys and values back. After the backward of subsequence s, stages 0 to `chunk` sum the gradients
+ * of subsequence s - 2 along a chain that ends at their owner, stage `chunk`. After the first subsequence of the last
+ * group (s == begin) they also sum those of s - 1. */
 static void pass_keys_back(struct unit_replay *r, const struct task *task, double end)
 {
     enum { AHEAD = 2 };
@@ -224,12 +231,13 @@ static void backward(struct unit_replay *r, const struct task *task)
     *cell(r, r->end, task->chunk, s) = end;
     if (last < c->subsequences && s <= last)
         pass_keys_back(r, task, end);
-    bool sums = share.count > 1 && (s == 0 || s == last); /* the last of those that share it so */
+    /* this is the last unit that is shared in this way, after which the gradients of the weights are summed */
+    bool sums = share.count > 1 && (s == 0 || s == last);
     double k = share.count, whole = layers_of(c, task->chunk) * r->costs->gradient_s;
     if (sums && c->helpers == HELPERS_BROADCAST)
         send(r, share, end, whole);
-    if (sums &&
-        c->helpers == HELPERS_SHARD) /* parts go to the owner; of several micro-batches once */
+    /* each part goes to the owner; a step does this once, but the replay counts it for each micro-batch */
+    if (sums && c->helpers == HELPERS_SHARD)
         send(r, share, end, whole * (k - 1) / k);
 }
 
@@ -269,7 +277,8 @@ double shared_units_step_s(const struct setup *setup, const struct choices *choi
     return replay_s(&c, &costs);
 }
 
-/* True if stages can share subsequences: among others, shared lengths must have a token for each stage. */
+/* Returns whether stages can share subsequences in this way. For example, a shared length needs a token for each
+ * stage. */
 static bool can_share(const struct choices *c)
 {
     struct text needs = {0};
@@ -287,8 +296,8 @@ struct shared_ranking shared_units_rank(const struct setup *setup, const struct 
     struct shared_units none = {0, 0}, limit = {c.pp - 1, c.pp - 1};
     c.shared = none;
     double plain_s = replay_s(&c, &costs);
-    while (ranking.count + 1 <
-           SHARED_UNITS_MAX) { /* the best that shares less than the one before */
+    /* each round finds the fastest choice among those that share less than the choice before */
+    while (ranking.count + 1 < SHARED_UNITS_MAX) {
         struct shared_units best = none;
         double best_s = plain_s * WORTH;
         for (c.shared.first = 0; c.shared.first <= limit.first; c.shared.first++)
@@ -304,7 +313,7 @@ struct shared_ranking shared_units_rank(const struct setup *setup, const struct 
         if (best.first + best.last == 0)
             break;
         ranking.best[ranking.count++] = best;
-        /* keys of all units are what takes most, so those of the last go first */
+        /* the keys and values of all units take most memory, so the shared last units are given up first */
         limit = (struct shared_units){best.last > 0 ? c.pp - 1 : best.first - 1, 0};
     }
     ranking.best[ranking.count++] = none;

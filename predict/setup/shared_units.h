@@ -12,15 +12,16 @@
 
 enum { SHARED_UNITS_MAX = 4 };
 
-/* A list of choices, each faster than the one after it. The first is predicted to be fastest; the following ones
- * share less and need less memory; the last one shares nothing. choices: of `msp`, with lengths. */
+/* A list of choices, each faster than the one after it. The first is predicted to be the fastest, the following ones
+ * share less and need less memory, and the last one shares nothing. The choices passed to shared_units_rank() must be
+ * of `msp`, and have lengths. */
 struct shared_ranking {
     struct shared_units best[SHARED_UNITS_MAX];
     uint32_t count;
 };
 struct shared_ranking shared_units_rank(const struct setup *setup, const struct choices *choices);
 
-/* Returns the replayed seconds of a step's layers, for tests. */
+/* Returns the seconds of all layers in a replayed step. It is called by tests. */
 double shared_units_step_s(const struct setup *setup, const struct choices *choices,
                            struct shared_units shared);
 

@@ -4,7 +4,7 @@
 
 #include "predict/setup/setup.h"
 
-/* Marks as open how strategy sppo cuts a sequence and what it offloads, unless the user has chosen it. */
+/* Marks as open how strategy sppo cuts a sequence and what it offloads, each unless the user has chosen it. */
 void subsequences_open(struct request *request, const struct setup *setup);
 
 #endif

@@ -3,7 +3,8 @@
 #include "models/cost.h"
 #include "schedule/step/build.h"
 
-/* So many that the last wave of a kernel's blocks, which does not fill the device, is a small part. */
+/* The rows of a kernel that stands for large work: with so many, the last wave of its blocks, which does not fill the
+ * device, takes a small part of its time. */
 enum { ROWS = 65536 };
 
 static double seconds_of(const struct setup *setup, const struct choices *c,

@@ -6,9 +6,9 @@
 
 #include "predict/setup/setup.h"
 
-/* Seconds of one rank in one layer. */
+/* The seconds of one rank in one layer. */
 struct unit_rates {
-    double token_s; /* forward, of a token in products; backward takes twice that */
+    double token_s; /* of a token in the products of the forward; the backward takes twice that */
     double pair_s;  /* of a query and a key that it sees, in attention */
     double pair_back_s;
 };

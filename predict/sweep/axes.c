@@ -98,7 +98,7 @@ static bool range_parse(struct range *range, enum axis_values of, const char *gi
                          : parse_number(of, step, strlen(step), &range->step);
 }
 
-/* Parses a range "A..B:xF" or "A..B:+S"; messages quote the text that the axis was given. */
+/* Parses a range "A..B:xF" or "A..B:+S". Messages quote axis->given, of which `text` may be a part. */
 static enum status parse_range(struct arena *arena, struct grid_axis *axis, enum axis_values of,
                                const char *text, struct diag *diag)
 {
@@ -115,7 +115,8 @@ static enum status parse_range(struct arena *arena, struct grid_axis *axis, enum
                           "factor above 1, or A <= B with a summand above 0",
                           axis->key, axis->given);
     bool whole = of != AXIS_NUMBERS;
-    double last = range.to * (1 + 1e-12); /* 0.1..0.3:+0.1 ends at 0.3 */
+    /* with rounding errors, 0.1..0.3:+0.1 still ends at 0.3 */
+    double last = range.to * (1 + 1e-12);
     for (size_t i = 0;; i++) {
         double value = range.factor ? range.from * pow(range.step, (double)i)
                                     : range.from + range.step * (double)i;
@@ -133,19 +134,20 @@ static enum status parse_range(struct arena *arena, struct grid_axis *axis, enum
 
 /* ---- axes ---- */
 
-/* Returns the text after the number that a value begins with: "Gb/s". */
+/* Returns the unit of a value, the text after its number: "Gb/s" of "100Gb/s". */
 static const char *unit_of(const char *value)
 {
     return value + strspn(value, "0123456789.");
 }
 
-/* Parses values of a number of the cluster: a range or a list, at whose end the unit of all values may stand. */
+/* Parses the values of an axis over a number of the cluster file: a range or a list. A unit after the last value holds
+ * for all of them. */
 static enum status parse_cluster_values(struct arena *arena, struct grid_axis *axis,
                                         struct diag *diag)
 {
     const char *given = axis->given, *dots = strstr(given, ".."), *unit = "";
     enum status status;
-    if (dots != NULL) { /* "100..400Gb/s:x2" */
+    if (dots != NULL) { /* a range, as "100..400Gb/s:x2" */
         const char *begin = unit_of(dots + 2);
         size_t size = strcspn(begin, ":");
         unit = arena_text(arena, begin, size);

@@ -27,15 +27,15 @@ enum axis_values {
 
 struct grid_axis {
     const char *key;
-    const char *given; /* "8K..256K:x2" */
-    bool of_cluster;   /* AXIS_CLUSTER */
+    const char *given; /* the text of the values, as "8K..256K:x2" */
+    bool of_cluster;   /* the values are of type AXIS_CLUSTER */
     const char **value;
     size_t count, capacity;
 };
 
 /* All-zero is empty, and has one point. */
 struct grid_axes {
-    struct arena arena; /* texts */
+    struct arena arena; /* holds all texts */
     struct grid_axis *axis;
     size_t count;
 };

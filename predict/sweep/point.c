@@ -14,7 +14,8 @@ const char *const sweep_status_names[SWEEP_STATUS_COUNT] = {"fits", "does not fi
 
 /* ---- cells ---- */
 
-/* A row, or the names of its columns: the same calls make both. */
+/* Output of a row, or of the header with the names of its columns. The same calls make both, so they cannot
+ * disagree. */
 struct cells {
     struct text *out;
     bool names, first;
@@ -27,7 +28,7 @@ static void next_cell(struct cells *cells)
     cells->first = false;
 }
 
-/* Puts a text cell. value NULL: not known, the cell is empty. */
+/* Puts a text cell. value NULL: it is not known, and the cell stays empty. */
 static void put_text(struct cells *cells, const char *name, const char *value)
 {
     next_cell(cells);
@@ -46,13 +47,13 @@ static void put_number(struct cells *cells, const char *name, bool known, double
         text_put_double(cells->out, value);
 }
 
-/* Puts a cell of bytes. UINT64_MAX means infinite, and leaves the cell empty. */
+/* Puts a cell of bytes. For infinite memory, UINT64_MAX, the cell stays empty. */
 static void put_bytes(struct cells *cells, const char *name, bool known, uint64_t value)
 {
     put_number(cells, name, known && value != UINT64_MAX, (double)value);
 }
 
-/* Puts the choices of the prediction; c NULL: it has none. */
+/* Puts the cells of the choices. c NULL: they are not known, and the cells stay empty. */
 static void put_choices(struct cells *cells, const struct choices *c)
 {
     for (size_t i = 0; i < CHOICE_NAME_COUNT; i++) {
@@ -71,7 +72,7 @@ static void put_choices(struct cells *cells, const struct choices *c)
     }
 }
 
-/* Puts the cells of times. MFU and HFU are known only of a whole step, not of a part of the model (--scope). */
+/* Puts the cells of times. MFU and HFU are known only for a whole step, not for a part of the model (--scope). */
 static void put_times(struct cells *cells, const struct prediction *p,
                       const struct prediction_result *r)
 {
@@ -144,7 +145,7 @@ void sweep_put_failed(struct text *row, const struct grid_axes *axes, size_t poi
 
 /* ---- predicting ---- */
 
-/* Appends all messages on one line, for a cell. */
+/* Appends all messages of diag on one line, for the cell `reason`. */
 static void put_reason(struct text *out, const struct diag *diag)
 {
     size_t size = 0;

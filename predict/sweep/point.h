@@ -12,8 +12,8 @@
 
 enum sweep_status {
     SWEEP_FITS,
-    SWEEP_DOES_NOT_FIT, /* reason: what is missing */
-    SWEEP_REFUSED,      /* the options contradict each other; reason: the message */
+    SWEEP_DOES_NOT_FIT, /* the column `reason` says what is missing */
+    SWEEP_REFUSED,      /* the options contradict each other; `reason` is the message */
     SWEEP_FAILED,       /* the prediction could not be made: a process died, a file went away */
     SWEEP_STATUS_COUNT
 };
@@ -24,7 +24,7 @@ enum sweep_status sweep_status_of(enum status status);
 
 struct point_options {
     bool exact;     /* simulate every rank */
-    bool unfit_too; /* simulate what does not fit, too */
+    bool unfit_too; /* also simulate points that do not fit in memory */
 };
 
 /* Predicts the setup's request and appends the point's row, without its line end. */

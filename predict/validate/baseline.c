@@ -10,7 +10,7 @@ static double most(double a, double b)
     return a > b ? a : b;
 }
 
-/* Returns the forward flops of one token in the products of the layers and of the head. */
+/* Returns the forward flops of one token in the products of all layers and of the head. */
 static double linear_flops_per_token(const struct transformer *m)
 {
     double h = (double)m->hidden, q = (double)transformer_q_width(m);
@@ -20,7 +20,7 @@ static double linear_flops_per_token(const struct transformer *m)
     return (double)m->layers * layer + 2 * h * (double)m->vocab;
 }
 
-/* Returns the rate of a node's NICs for each of `flows` flows. */
+/* Returns the rate that each of `flows` flows has on a node's NICs. */
 static double nic_bytes_per_s(const struct cluster *c, double flows)
 {
     return least(c->nic.bytes_per_s, (double)c->nic.count * c->nic.bytes_per_s / flows);
@@ -75,7 +75,8 @@ struct baseline baseline_of(const struct choices *c, const struct cluster *clust
     return b;
 }
 
-/* Returns the seconds of one pass of attention of a layer, whose flops and bytes are multiples of a forward's. */
+/* Returns the seconds of one pass of attention in one layer. Its flops, and the bytes of its ring, are those of a
+ * forward times `flops` and `bytes`. */
 static double core_s(const struct baseline *b, double share, double flops, double bytes)
 {
     double tile = flops * b->tile_flops / (share * b->peak_flop_per_s);

@@ -18,25 +18,28 @@
 #include "models/cluster.h"
 #include "schedule/choices/choices.h"
 
-/* Plain numbers, of one rank. */
+/* The terms of the closed form, for one rank. */
 struct baseline {
-    double tile_flops, linear_flops; /* one tile; all products of a forward */
+    /* flops of one tile of attention, and of all products of a forward */
+    double tile_flops, linear_flops;
     double message_bytes, inner_bytes_per_s, outer_bytes_per_s;
-    double exchange_s; /* a forward's all-to-alls */
+    double exchange_s; /* seconds of the all-to-alls of a forward */
     double cp, window, layers, peak_flop_per_s;
-    double forwards, core_forwards; /* of a step: linear, and attention's core */
-    double sequences;               /* of a rank group in a step */
+    /* how many forwards a step has, recomputation included: of the products, and of attention's core */
+    double forwards, core_forwards;
+    double sequences; /* sequences that a context-parallel group has in a step */
     bool operator_only;
 };
 
-/* True if the closed form covers these choices: rings, head parallelism or both, without a pipeline. */
+/* Returns whether the closed form covers these choices: rings, head parallelism or both, without a pipeline and without
+ * tensor parallelism. */
 bool baseline_knows(const struct choices *choices);
 struct baseline baseline_of(const struct choices *choices, const struct cluster *cluster);
 
-/* Returns the seconds of the step, or of the operator, with products at that share of the peak. */
+/* Returns the seconds of the step, or of the operator. share: the share of the peak at which products run. */
 double baseline_s(const struct baseline *baseline, double share);
 
-/* Returns the seconds of the operator's all-to-alls, forward and backward. */
+/* Returns the seconds of the operator's all-to-alls in forward and backward. */
 double baseline_exchange_s(const struct baseline *baseline);
 
 #endif

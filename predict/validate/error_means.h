@@ -1,4 +1,4 @@
-/* predict/validate/error_means.h: what tables of accuracy say of several errors. */
+/* predict/validate/error_means.h: sums up errors for the tables of accuracy. */
 #ifndef PREDICT_VALIDATE_ERROR_MEANS_H
 #define PREDICT_VALIDATE_ERROR_MEANS_H
 
@@ -7,8 +7,9 @@
 /* Errors are fractions. All-zero is empty. */
 struct error_means {
     size_t count;
-    double absolute, sum; /* of absolute values, and of the errors */
-    double worst;         /* the error that is farthest from 0, the first of them; 0: none */
+    double absolute, sum; /* absolute: the sum of absolute values; sum: the sum of the errors */
+    /* the error that is farthest from 0, of several the first; 0: there is none */
+    double worst;
 };
 
 void error_means_add(struct error_means *means, double error);

@@ -39,7 +39,7 @@ const char *external_compared_memory(enum external_metric metric, bool *scored)
 
 /* ---- one run ---- */
 
-/* Fails unless the prediction is of the configuration that the row's columns describe. */
+/* Fails if the configuration that is predicted is not the one that the row's columns describe. */
 static enum status check_columns(const struct external_run *row, const struct prediction *p,
                                  struct diag *diag)
 {
@@ -104,7 +104,7 @@ static void run_one(void *context, size_t job, void *result)
 
 /* ---- rows ---- */
 
-/* True if one prediction answers both. */
+/* Returns whether one prediction serves both rows. */
 static bool same_run(const struct external_run *a, const struct external_run *b)
 {
     return strcmp(a->text[EXTERNAL_ARGS], b->text[EXTERNAL_ARGS]) == 0 && a->gpus == b->gpus &&
@@ -127,7 +127,7 @@ static void plan(struct external_validation *v)
     v->first_row = first;
 }
 
-/* Returns the predicted figure with which a row's second metric is compared; NAN: none. */
+/* Returns the predicted figure with which the second metric of a row is compared; NAN: there is none. */
 static double compared_bytes(enum external_metric metric, const struct external_answer *answer)
 {
     switch (metric) {

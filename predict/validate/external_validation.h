@@ -22,13 +22,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The result of one run. It holds no pointers, because it crosses processes. */
+/* The result of one prediction. It holds no pointers, because it is passed between processes. */
 struct external_answer {
     bool ok;
     char error[256];
     struct similarity like;
     double step_s;
-    double peak_bytes; /* of tensors on the fullest rank */
+    double peak_bytes; /* live bytes of tensors at their peak, on the rank whose peak is highest */
     struct reserved reserved;
     struct verdict verdict;
     int64_t nodes;
@@ -38,11 +38,12 @@ struct external_validation {
     struct arena arena;
     run_setup_function *load;
     const struct external_runs *runs;
-    struct external_result *result; /* runs->count */
-    size_t *answer_of;              /* of each row: of answer[] */
+    struct external_result *result; /* [runs->count] */
+    /* [runs->count] the index of the row's prediction in answer[] */
+    size_t *answer_of;
     struct external_answer *answer;
     size_t answer_count;
-    const size_t *first_row; /* of each answer */
+    const size_t *first_row; /* [answer_count] the first row that each prediction serves */
 };
 
 enum status external_validation_run(struct external_validation *validation,
@@ -50,15 +51,16 @@ enum status external_validation_run(struct external_validation *validation,
                                     struct diag *diag);
 void external_validation_release(struct external_validation *validation);
 
-/* True if a row was measured on the device `name`: the row's own name, or its kind ("a100" of "a100_80gb"). */
+/* Returns whether a row was measured on the device `name`, which is the name in the row or a kind ("a100" of
+ * "a100_80gb"). */
 bool external_is_device(const struct external_run *row, const char *name);
 
-/* Returns the name of the predicted figure with which a row's second metric is compared; NULL: none. *scored: the two
- * are known to mean the same, so the error counts. */
+/* Returns the name of the predicted figure with which the second metric of a row is compared; NULL: there is none.
+ * *scored: both figures are known to mean the same, so that their error counts. */
 const char *external_compared_memory(enum external_metric metric, bool *scored);
 
-/* Returns the error of a row's predicted time, as means and intervals count it; NAN if its column `counts` says why it
- * counts nowhere. */
+/* Returns the error of a row's predicted time; NAN if the error counts nowhere, for which the row's column `counts`
+ * gives a reason. */
 double external_counted_error(const struct external_validation *validation, size_t row);
 /* Returns the error of a row's predicted memory; NAN if its source does not say which memory it prints. */
 double external_scored_memory_error(const struct external_validation *validation, size_t row);

@@ -1,9 +1,9 @@
-/* Computes the errors of each table when the fitted numbers are fitted to the other tables.
- *
- * The fit is Gauss-Newton from the shipped values in the logarithms of the numbers: two steps with the Jacobian at
- * the start (finite differences), the second with residuals that are simulated anew. A table does not determine every
- * number, so a prior holds each number near its shipped value (its deviation in the table below). A number that the
- * other tables do not determine keeps its shipped value, to which the left-out table did contribute. */
+/* Computes the errors of each table when the fitted numbers are fitted to the other tables. The fit minimises squares
+ * over the logarithms of the numbers by Gauss-Newton, starting at the shipped values. It takes two steps, both with the
+ * Jacobian at the start (finite differences); before the second step, the rows are predicted anew. A table does not
+ * determine every number, so a prior holds each number near its shipped value; the deviation of the prior is in the
+ * table below. A number that the other tables do not determine keeps its shipped value, which rests on the left-out
+ * table as well. */
 #include "predict/validate/leave_one_out.h"
 
 #include <gsl/gsl_multifit.h>
@@ -11,10 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A fitted number, and the relative deviation by which the fit may move it. We chose the
- * deviations without looking at the tables: small if data sheets or message formats limit the number, large if it is
- * NCCL's or a framework's choice. docs/accuracy.md has the sources of the numbers themselves. The eleventh fitted
- * number, the profile's host_per_list_s, does not belong to a machine and keeps its value. */
+/* The fitted numbers, each with the relative deviation by which the prior lets it move. The deviations were chosen
+ * without looking at the tables: small if data sheets or message formats limit the number, large if NCCL or a framework
+ * chooses it. docs/accuracy.md has the sources of the numbers themselves. The eleventh fitted number, the profile's
+ * host_per_list_s, does not belong to a machine and keeps its value. */
 static const struct fitted_number {
     const char *number, *what;
     double deviation;
@@ -34,10 +34,12 @@ enum { FITTED = LEAVE_ONE_OUT_NUMBERS, STEPS = 2 };
 _Static_assert(ARRAY_LEN(fitted) == FITTED, "LEAVE_ONE_OUT_NUMBERS");
 
 static const char source[] = "LoongTrain";
-/* Step of the finite differences of the Jacobian, in the logarithm of a number. */
+/* The step of the finite differences, in the logarithm of a number. */
 static const double difference_step = 0.05;
-static const double row_deviation = 0.025;       /* of an operator's time */
-static const double exchange_deviation = 0.0625; /* of an exchange between synchronisations */
+/* relative error that is expected of an operator's time */
+static const double row_deviation = 0.025;
+/* relative error that is expected of an exchange between synchronisations */
+static const double exchange_deviation = 0.0625;
 
 const char *leave_one_out_number(size_t i)
 {
@@ -54,7 +56,8 @@ bool leave_one_out_has(const struct leave_one_out *r, size_t table, size_t row)
     return table < r->tables && strcmp(table_of(r, row), table_of(r, r->table[table])) == 0;
 }
 
-/* Fills the relative errors of all rows with the numbers times exp(x); NAN for a row that cannot be predicted. */
+/* Predicts all rows with number i multiplied by exp(x[i]), and fills their relative errors; NAN for a row that cannot
+ * be predicted. */
 static enum status errors_at(const struct leave_one_out *r, const double *x, double *error,
                              struct diag *diag)
 {
@@ -75,14 +78,16 @@ static double deviation_of(const struct leave_one_out *r, size_t row)
     return r->rows.row[row].metric == METRIC_SEQALLTOALL_MS ? exchange_deviation : row_deviation;
 }
 
-/* Whether a step takes a row: it counts, is of no table that is left out, and was predicted. */
+/* Returns whether a step of the fit uses a row: the row counts, is not of the table that is left out, and was
+ * predicted. */
 static bool is_fitted(const struct leave_one_out *r, size_t row, size_t without,
                       const double *error)
 {
     return r->used[row] && !leave_one_out_has(r, without, row) && isfinite(log1p(error[row]));
 }
 
-/* Makes one step to the least squares of the rows that count outside a table. */
+/* Moves x by one Gauss-Newton step, which minimises the weighted squares of the errors outside the left-out table and
+ * of the distances from the prior. */
 static void step_from(const struct leave_one_out *r, const double *jacobian, size_t without,
                       const double *error, double *x)
 {
@@ -115,7 +120,7 @@ static void step_from(const struct leave_one_out *r, const double *jacobian, siz
     gsl_matrix_free(a);
 }
 
-/* Fits without a table (r->tables: with all), and predicts all rows with what came out. */
+/* Fits to all tables but `without` (r->tables: to all of them), and predicts all rows with the fitted numbers. */
 static enum status refit(const struct leave_one_out *r, const double *jacobian, size_t without,
                          double *x, double *error, struct diag *diag)
 {
@@ -146,7 +151,7 @@ static enum status find_jacobian(struct leave_one_out *r, double *jacobian, doub
     return STATUS_OK;
 }
 
-/* Chooses the rows of the source, and among them those that count. */
+/* Copies the rows of the source that count into r->rows, and finds their tables. */
 static enum status choose_rows(struct leave_one_out *r, const struct validation *v,
                                struct diag *diag)
 {
@@ -157,7 +162,7 @@ static enum status choose_rows(struct leave_one_out *r, const struct validation 
             continue;
         r->rows.row[r->rows.count++] = *row;
         r->shipped[at] = v->row[i].result.error;
-        r->used[at] = r->shipped[at] > -1; /* a number to fit to */
+        r->used[at] = r->shipped[at] > -1; /* log(1 + error) must exist */
         while (t < r->tables && !leave_one_out_has(r, t, at))
             t++;
         if (t < r->tables || !r->used[at])
@@ -181,7 +186,8 @@ enum status leave_one_out_make(struct leave_one_out *r, const struct validation 
                                struct diag *diag)
 {
     size_t all = v->rows->count + 1;
-    double *jacobian = heap_zalloc(all * FITTED, sizeof *jacobian); /* rows x numbers */
+    /* a row for each row of r->rows, a column for each number */
+    double *jacobian = heap_zalloc(all * FITTED, sizeof *jacobian);
     *r = (struct leave_one_out){.load = v->load, .rows = *v->rows};
     r->rows.count = 0;
     r->rows.row = heap_zalloc(all, sizeof *r->rows.row);

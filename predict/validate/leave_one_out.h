@@ -11,13 +11,14 @@
 enum { LEAVE_ONE_OUT_NUMBERS = 10, LEAVE_ONE_OUT_TABLES = 16 };
 
 struct leave_one_out {
-    run_setup_function *load;                   /* of the validation */
-    struct external_runs rows;                  /* those of the source that count */
-    size_t table[LEAVE_ONE_OUT_TABLES], tables; /* a table is known by its first row */
-    bool *used;                                 /* [rows] whether a row is fitted to */
-    double *shipped; /* [rows] relative errors with the numbers as shipped */
-    double
-        *error; /* [tables + 1][rows] the same, fitted without one table; the last: fitted to all */
+    run_setup_function *load;  /* of the validation */
+    struct external_runs rows; /* the rows of the source that count */
+    /* the tables, each given by the index of its first row */
+    size_t table[LEAVE_ONE_OUT_TABLES], tables;
+    bool *used;      /* [rows] the fit uses the row */
+    double *shipped; /* [rows] relative errors with the shipped numbers */
+    /* [tables + 1][rows] the same, fitted without one table; the last: fitted to all */
+    double *error;
     double x[LEAVE_ONE_OUT_TABLES + 1]
             [LEAVE_ONE_OUT_NUMBERS]; /* logarithms of the numbers' factors */
 };

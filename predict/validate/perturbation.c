@@ -5,7 +5,7 @@
 #include <assert.h>
 #include <string.h>
 
-/* Numbers of a cluster, then of a device's costs, then of each direction of attention by fa2. */
+/* The numbers of each direction of attention by fa2, which follow those of a cluster and of a device's costs. */
 enum { RATE, RAMP, ATTENTION_NUMBERS };
 
 size_t perturbation_count(void)

@@ -13,15 +13,15 @@
 
 struct perturbation {
     size_t number;
-    double factor; /* 0: none */
+    double factor; /* 0: the number is not changed */
 };
 
-size_t perturbation_count(void); /* of numbers */
+size_t perturbation_count(void); /* Returns how many numbers there are. */
 
-/* Appends a number's name; false: a factor cannot change this number. */
+/* Appends the name of a number. Returns false if a factor cannot change this number. */
 bool perturbation_put_name(struct text *name, size_t number);
 
-/* Returns the index of the number of that name, which must exist. */
+/* Returns the index of the number that has the name. There must be one. */
 size_t perturbation_number(const char *name);
 
 void perturbation_apply(struct setup *setup, struct perturbation perturbation);

@@ -59,7 +59,7 @@ static enum status layer_bytes(double *bytes, const struct setup *setup, int64_t
     return status;
 }
 
-/* Finds the tokens of the first or the last subsequence. */
+/* Finds the tokens of the first subsequence, or of the last. */
 static enum status length_of(int64_t *tokens, const struct setup *setup, bool last,
                              struct diag *diag)
 {

@@ -9,7 +9,7 @@
 
 #include <stdbool.h>
 
-/* True if a metric is about saved activations or subsequences. */
+/* Returns whether a metric is about saved activations or about subsequences. */
 bool subsequence_metric(enum measurement_metric metric);
 
 /* Predicts such a figure, in bytes or seconds. The request of the setup has the tokens of the sequence and, of a figure

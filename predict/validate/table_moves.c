@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Returns the mean error of the table and metric of row i. */
+/* Returns the mean absolute error over the rows that have the table and metric of row i. */
 static double mean_of(const struct validation *v, size_t i)
 {
     double sum = 0;

@@ -4,11 +4,11 @@
 
 #include "predict/validate/validation.h"
 
-/* The share by which a number falls and rises. */
+/* A number is multiplied by 1 - TABLE_MOVES_STEP and by 1 + TABLE_MOVES_STEP. */
 #define TABLE_MOVES_STEP 0.1
 
-/* The tables, one for each source, table and metric, each given by its first row that counts; and by how much the mean
- * absolute error of each grows when a number is lowered [0] and raised [1]. */
+/* The tables, each given by its first row that counts. A table is a source, a place in it and a metric. by[0] and
+ * by[1]: by how much the mean absolute error of each table grows when a number is lowered and when it is raised. */
 struct table_moves {
     size_t *first, tables;
     double *by[2];
@@ -17,7 +17,7 @@ struct table_moves {
 void table_moves_init(struct table_moves *moves, const struct validation *validation);
 void table_moves_release(struct table_moves *moves);
 
-/* Predicts all rows with a number lowered and raised (predict/validate/perturbation.h), and fills `by`. */
+/* Predicts all rows with a number lowered and with it raised (predict/validate/perturbation.h), and fills `by`. */
 enum status table_moves_find(struct table_moves *moves, const struct validation *validation,
                              size_t number, struct diag *diag);
 

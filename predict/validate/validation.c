@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Longest lengths are searched among the printed length times powers of two, from VALIDATION_SHORTEST to this. */
+/* The longest length that a search tries, in tokens; VALIDATION_SHORTEST is the shortest. */
 #define LONGEST ((int64_t)1 << 26)
 
 void validation_release(struct validation *v)
@@ -21,8 +21,8 @@ void validation_release(struct validation *v)
 
 /* ---- one run ---- */
 
-/* Searches for the longest length that fits. Papers double lengths, so the ladder has the printed length, its halves
- * down to VALIDATION_SHORTEST and, if `above`, its doubles up to LONGEST. */
+/* Searches for the longest length that fits. Papers double lengths, so it tries the printed length, its halves down to
+ * VALIDATION_SHORTEST and, if `above`, its doubles up to LONGEST. */
 static void search(const struct setup *setup, bool above, struct run_answer *answer,
                    struct diag *diag)
 {
@@ -41,7 +41,7 @@ static void search(const struct setup *setup, bool above, struct run_answer *ans
     answer->reserved = longest.reserved;
 }
 
-/* Fails unless the prediction is of the GPUs and the length that the row's columns state. */
+/* Fails if the prediction has other GPUs, or another length, than the columns of the row state. */
 static enum status check_columns(const struct external_run *row, const struct prediction *p,
                                  struct diag *diag)
 {
@@ -113,7 +113,7 @@ static void apply_perturbations(struct setup *setup, const void *context)
         perturbation_apply(setup, v->perturbation[i]);
 }
 
-/* Loads options of a row with the validation's changes of the machine. */
+/* Loads the setup that a column of the row describes, and makes the validation's changes of its machine. */
 static enum status load(const struct validation *v, const struct external_run *row,
                         enum external_column column, struct setup *setup,
                         enum mfu_convention *convention, struct diag *diag)
@@ -125,7 +125,7 @@ static enum status load(const struct validation *v, const struct external_run *r
     return status;
 }
 
-/* Divides the rate of the row's run by that of the run in column `against`. */
+/* Predicts the run in the column `against`, and divides the rate of the row's own run by its rate. */
 static enum status speedup(const struct validation *v, const struct external_run *row,
                            struct run_answer *answer, struct diag *diag)
 {
@@ -141,7 +141,7 @@ static enum status speedup(const struct validation *v, const struct external_run
     return status;
 }
 
-/* True if a longest length is searched from the row's own args. */
+/* Returns whether the longest length is searched by doubling and halving the length in the row's args. */
 static bool is_search(const struct external_run *row)
 {
     size_t size;
@@ -149,7 +149,8 @@ static bool is_search(const struct external_run *row)
            external_group(row, VALIDATION_LENGTHS, &size) == NULL;
 }
 
-/* Finds the longest of the layouts in a row's group that fits, and the verdicts there and at the next length. */
+/* Finds the longest layout of the row's group that fits, with its verdict, and the verdict of the shortest one that
+ * does not fit. */
 static enum status search_layouts(const struct validation *v, const struct external_run *row,
                                   struct run_answer *answer, struct diag *diag)
 {
@@ -188,7 +189,7 @@ void validation_predict(const struct validation *v, size_t job, struct run_answe
     enum mfu_convention convention;
     enum status status = load(v, row, EXTERNAL_ARGS, &setup, &convention, &diag);
     if (status == STATUS_OK && subsequence_metric(row->metric)) {
-        answer->verdict.fits = true; /* not used */
+        answer->verdict.fits = true; /* nothing reads it */
         status = subsequence_predict(&answer->saved, &setup, row->metric, &diag);
     } else if (status == STATUS_OK && is_search(row)) {
         search(&setup, !row->is_least, answer, &diag);
@@ -238,16 +239,16 @@ bool validation_same_run(const struct external_run *a, const struct external_run
     return true;
 }
 
-/* True if a metric takes more than the prediction of a step, or another one. */
+/* Returns whether a metric needs more than one prediction of the step, or another kind of prediction. */
 static bool is_more(enum measurement_metric metric)
 {
     return metric == METRIC_MAX_SEQ_LEN || metric == METRIC_SPEEDUP || subsequence_metric(metric);
 }
 
-/* True if two rows share a prediction. */
+/* Returns whether one prediction serves both rows. */
 static bool same_prediction(const struct external_run *a, const struct external_run *b)
 {
-    /* Others are more than a step of the args, or a part of it. */
+    /* metrics that need more share an answer only with rows of the same metric */
     const bool of_step = !is_more(a->metric) && !is_more(b->metric);
     return strcmp(a->text[EXTERNAL_ARGS], b->text[EXTERNAL_ARGS]) == 0 &&
            strcmp(a->text[EXTERNAL_AGAINST], b->text[EXTERNAL_AGAINST]) == 0 &&
@@ -298,7 +299,8 @@ static void judge_value(struct validation *v, size_t i, double predicted)
         out->other = row->text[EXTERNAL_COUNTS];
 }
 
-/* Judges an MFU. Where the source's convention counts recomputation, and the run has none, notes both factors. */
+/* Judges an MFU. If the source counts recomputed flops but the run recomputes nothing, a note gives the error with
+ * either factor. */
 static void judge_mfu(struct validation *v, size_t i, const struct run_answer *answer)
 {
     struct validated *out = &v->row[i];
@@ -310,7 +312,7 @@ static void judge_mfu(struct validation *v, size_t i, const struct run_answer *a
                          out->counted ? "" : "; neither is counted");
 }
 
-/* Judges a step time. Its error is of speed, as that of tokens per second, which is the same measurement. */
+/* Judges a step time. Its error is that of the speed, because tokens per second are the same measurement. */
 static void judge_step(struct validation *v, size_t i, const struct run_answer *answer)
 {
     struct validated *out = &v->row[i];

@@ -1,9 +1,8 @@
-/* predict/validate/validation.h: predicts published figures: rows to runs, runs to answers, answers to outcomes.
- *
- * A row's `args` are options of the command `predict`, which the caller reads. Rows with the same args share a
- * prediction. Runs are predicted in child processes, as many at once as there are cores. Verdicts and longest lengths
- * depend only on memory, so they take no simulation. A longest length is searched among the layouts of the row's group
- * "lengths", or, without such a group, among the length of the args times powers of two. */
+/* predict/validate/validation.h: predicts published figures. Rows of a table give runs, each run is predicted, and the
+ * answer is compared with the rows. A row's `args` are options of the command `predict`, which the caller reads. Rows
+ * with the same args share a prediction. Runs are predicted in child processes, as many at once as there are cores.
+ * Verdicts and longest lengths depend only on memory, so they are not simulated. A longest length is searched among the
+ * layouts of the row's group "lengths", or, without such a group, among the length of the args times powers of two. */
 #ifndef PREDICT_VALIDATE_VALIDATION_H
 #define PREDICT_VALIDATE_VALIDATION_H
 
@@ -18,55 +17,60 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The result of one run. It holds no pointers, because it crosses processes. */
+/* The result of one run. It holds no pointers, because it is passed between processes. */
 struct run_answer {
     bool ok;
     char error[256];
-    struct verdict verdict; /* at the row's length; of a search, at the longest that fits */
+    struct verdict verdict; /* at the row's length; of a search: at the longest length that fits */
     struct reserved reserved;
     struct similarity like;
     double step_s, tokens_per_s_gpu;
     double mfu,
         mfu_other; /* by the convention of the args; with the other factor for recomputation */
-    struct operator_times operator; /* of a part of the model (--scope) */
-    bool counts_recompute;          /* the convention counts recomputation, and the run has none */
-    double speedup;                 /* over the run of column `against` */
-    double saved;                   /* bytes of saved activations, or seconds to copy them */
+    struct operator_times operator; /* the times of a part of the model (--scope) */
+    /* the source's convention counts recomputed flops, but the run recomputes nothing */
+    bool counts_recompute;
+    /* the run's rate divided by that of the run in column `against` */
+    double speedup;
+    double saved; /* bytes of saved activations, or the seconds to copy them */
     bool has_baseline;
-    struct baseline baseline; /* the step in closed form */
-    int64_t longest;          /* of a search: the longest that fits; 0: none */
-    struct verdict beyond;    /* of a search: at the next length; of a speed-up: of the other run */
+    struct baseline baseline; /* the step by the closed form */
+    int64_t longest;          /* of a search: the longest length that fits; 0: none fits */
+    /* of a search: at the next longer length; of a speed-up: of the run in column `against` */
+    struct verdict beyond;
 };
 
-/* One row, judged. */
+/* A row and how it compares with its prediction. */
 struct validated {
     struct external_result result;
-    size_t run;        /* of validation.answer[]; SIZE_MAX: the row is a layout */
-    bool counted;      /* in the means */
-    const char *other; /* why it is not counted, or what the reader should know; NULL: nothing */
+    size_t run;   /* index in answer[] of the validation; SIZE_MAX: the row is a layout */
+    bool counted; /* the error counts in the means */
+    /* why the error does not count, or another note for the reader; NULL: no note */
+    const char *other;
 };
 
-/* Loads the model, cluster and request that args describe into *setup, which must be all-zero, and the convention by
- * which MFU is counted. Files that args name are relative to the folder of the CSV file. Data that *setup points to is
+/* Loads the model, cluster and request that args describe into *setup, which must be all-zero, and sets the convention
+ * by which MFU is counted. Files that args name are relative to the folder of the CSV file. What *setup points to is
  * allocated in setup->arena. */
 typedef enum status run_setup_function(struct setup *setup, enum mfu_convention *mfu,
                                        const char *args, const char *csv, struct diag *diag);
 
 struct validation {
-    /* Set by the caller: changes of every run's machine. validation_run() fills the other members. */
+    /* The caller sets these three members; the perturbations change the machine of every run. validation_run() fills
+     * the others. */
     const struct perturbation *perturbation;
     size_t perturbations;
     run_setup_function *load;
     struct arena arena;
     const struct external_runs *rows;
-    struct validated *row; /* rows->count */
+    struct validated *row; /* [rows->count] */
     struct run_answer *answer;
     size_t run_count;
-    const size_t *first_row; /* of each run */
-    bool *timed;             /* of each run */
+    const size_t *first_row; /* [run_count] the first row that each run serves */
+    bool *timed;             /* [run_count] the run needs times */
 };
 
-/* Searches for longest lengths go no lower, in tokens. */
+/* Searches for longest lengths try no length, in tokens, below this. */
 #define VALIDATION_SHORTEST 32768
 
 /* The key of the group of layouts among which a longest length is searched. */
@@ -82,14 +86,14 @@ void validation_plan(struct validation *validation, const struct external_runs *
 void validation_predict(const struct validation *validation, size_t run, struct run_answer *answer);
 void validation_judge(struct validation *validation);
 
-/* Writes the first message as one line into error[0..room): with the option that it is about, without the word
- * "error". */
+/* Writes the first message of diag as one line into error[0..room): with the option that it is about, but without the
+ * word "error". */
 void validation_put_error(char *error, size_t room, const struct diag *diag);
 
-/* True if two rows are about one run: their source, place, framework, model and args agree. */
+/* Returns whether two rows are of one run: their source, place, framework, model and args agree. */
 bool validation_same_run(const struct external_run *a, const struct external_run *b);
 
-/* True if two rows have the same source, place and metric. */
+/* Returns whether two rows have the same source, place and metric. */
 bool validation_same_table(const struct validation *validation, size_t a, size_t b);
 
 #endif
