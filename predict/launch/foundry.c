@@ -108,10 +108,12 @@ enum status launch_foundry_options(struct launch *l, struct launch_given given, 
     launch_degree_options(l, (struct launch_degrees){.tp = 1, .pp = 1, .cp = 1, .hp = 1});
     launch_option(l, LAUNCH_FIELDS, "profile", "fsdp1");
     launch_option(l, LAUNCH_SHARDING, "weights",
-                  launch_is(l, LAUNCH_SHARDING, "SHARD_GRAD_OP")  ? "zero2"
-                  : launch_is(l, LAUNCH_SHARDING, "NO_SHARD")     ? "replicated"
+                  launch_is(l, LAUNCH_SHARDING, "NO_SHARD")       ? "replicated"
                   : launch_is(l, LAUNCH_SHARDING, "HYBRID_SHARD") ? "hsdp"
                                                                   : "zero3");
+    if (launch_is(l, LAUNCH_SHARDING,
+                  "SHARD_GRAD_OP")) /* parameters stay gathered for the backward */
+        launch_option(l, LAUNCH_SHARDING, "reshard", "never");
     if (launch_said(l, LAUNCH_SEQ))
         launch_option_count(l, LAUNCH_SEQ, "seq", launch_count(l, LAUNCH_SEQ, 0));
     if (launch_said(l, LAUNCH_GLOBAL_BATCH))

@@ -300,9 +300,8 @@ static void part_fields(struct launch *l, const struct choices *c)
 }
 
 /* Sets the degrees of data, context, tensor and pipeline ranks, whose product is the number of ranks; FSDP shards
- * over data and context ranks. Also sets whether weights are gathered again for the backward: always with ZeRO-3 and
- * HSDP, else never. By torchtitan's default policy they would not be if there are pipeline stages, and those of the
- * head never. */
+ * over data and context ranks. Also sets whether weights are gathered again for the backward: with ZeRO-3 and HSDP as
+ * --reshard has it, else never. */
 static void rank_fields(struct launch *l, const struct choices *c)
 {
     bool hsdp = c->weights == CHOICE_WEIGHTS_HSDP && !expressible_has_small_shards(c);
@@ -325,7 +324,8 @@ static void rank_fields(struct launch *l, const struct choices *c)
         launch_say_text(l, LAUNCH_ROTATE,
                         c->rotation == ROTATE_ALL_GATHER ? "allgather" : "alltoall");
     if (expressible_sharing(c) > 1)
-        launch_say_text(l, LAUNCH_RESHARD, sharded ? "always" : "never");
+        launch_say_text(l, LAUNCH_RESHARD,
+                        sharded && c->reshard != RESHARD_NEVER ? "always" : "never");
 }
 
 void launch_torchtitan_fields(struct launch *l, const struct choices *c)
@@ -552,15 +552,13 @@ static enum status weight_options(struct launch *l, struct launch_given given,
                           "--cluster, and --gpus");
     if (shard > 0)
         *dp = copies * shard;
-    bool stays = launch_is(l, LAUNCH_RESHARD, "never") ||
-                 (d->pp > 1 && !launch_is(l, LAUNCH_RESHARD, "always"));
-    enum launch_field field = copies > 1 ? LAUNCH_DP_REPLICATE : LAUNCH_RESHARD;
-    launch_option(l, field, "weights", copies > 1 ? "hsdp" : stays ? "zero2" : "zero3");
+    enum launch_field field = copies > 1 ? LAUNCH_DP_REPLICATE : LAUNCH_DP_SHARD;
+    launch_option(l, field, "weights", copies > 1 ? "hsdp" : "zero3");
     if (copies > 1)
         launch_option_count(l, LAUNCH_DP_REPLICATE, "shard", shard * d->cp);
-    if (copies > 1 && stays)
-        launch_remark(l, REMARK_UNMODELLED, "parameters that stay gathered", (struct loc){0},
-                      "within copies they are gathered again here: more traffic, less memory");
+    /* the default is that of the profile: never with stages, always without */
+    if (launch_is(l, LAUNCH_RESHARD, d->pp > 1 ? "always" : "never"))
+        launch_option(l, LAUNCH_RESHARD, "reshard", launch_text(l, LAUNCH_RESHARD));
     return STATUS_OK;
 }
 

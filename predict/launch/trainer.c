@@ -272,9 +272,14 @@ static int weights_of(const struct launch *l, int64_t *copies)
         return CHOICE_WEIGHTS_HSDP;
     if (*copies > 1)
         return CHOICE_WEIGHTS_HSDP;
-    if (shards_as(l, "SHARD_GRAD_OP", "2") || launch_is(l, LAUNCH_RESHARD, "false"))
-        return CHOICE_WEIGHTS_ZERO2;
     return CHOICE_WEIGHTS_ZERO3;
+}
+
+/* True if FSDP leaves parameters gathered from the forward to the backward. */
+static bool stays_gathered(const struct launch *l)
+{
+    return !says_zero(l) &&
+           (shards_as(l, "SHARD_GRAD_OP", "2") || launch_is(l, LAUNCH_RESHARD, "false"));
 }
 
 /* True if every GPU has all weights, without FSDP or DeepSpeed, and trains in mixed precision. */
@@ -321,6 +326,12 @@ static enum status weight_options(struct launch *l, struct launch_given given,
                   weights_names[weights]);
     if (copied)
         launch_option_count(l, LAUNCH_DP_REPLICATE, "shard", sharing / copies);
+    if (weights >= CHOICE_WEIGHTS_ZERO3 && stays_gathered(l))
+        launch_option(l, launch_said(l, LAUNCH_RESHARD) ? LAUNCH_RESHARD : LAUNCH_SHARDING,
+                      "reshard", "never");
+    if (says_zero(l) &&
+        weights >= CHOICE_WEIGHTS_ZERO2) /* trainer.py has no_sync() without DeepSpeed only */
+        launch_option(l, LAUNCH_ZERO, "grad-sync", "each");
     if (says_zero(l) && (launch_is(l, LAUNCH_OPTIMIZER_DEVICE, "cpu") ||
                          launch_is(l, LAUNCH_OPTIMIZER_DEVICE, "nvme")))
         launch_option(l, LAUNCH_OPTIMIZER_DEVICE, "optimizer", "host");

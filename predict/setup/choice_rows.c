@@ -5,6 +5,7 @@
 #include "predict/setup/partition_option.h"
 #include "schedule/choices/profile.h"
 #include "schedule/choices/strategies.h"
+#include "schedule/config/derived.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -35,6 +36,16 @@ static bool has_tensor_ranks(const struct choices *c)
 static bool has_experts(const struct choices *c)
 {
     return c->model->experts > 0;
+}
+
+static bool shards_parameters(const struct choices *c)
+{
+    return weights_sharded_params(c);
+}
+
+static bool accumulates_sharded(const struct choices *c)
+{
+    return c->accumulation > 1 && c->weights >= CHOICE_WEIGHTS_ZERO2 && c->ranks > c->tp * c->pp;
 }
 
 static bool has_ring(const struct choices *c)
@@ -116,6 +127,8 @@ static bool cuts_documents(const struct request *r, const struct choices *c)
 
 #define NOTHING "changes nothing: "
 static const char no_tensor_ranks[] = NOTHING "it is about tensor ranks, and tp is 1";
+static const char no_sharded_parameters[] =
+    NOTHING "it is about parameters that ranks share (--zero 3, --weights hsdp)";
 static const char no_ring[] = NOTHING "it is about rings, and cp is 1",
                   no_chunks[] = NOTHING "it is about chunks of a sequence, and there is one",
                   no_shared[] = NOTHING "--pipeline msp alone shares subsequences",

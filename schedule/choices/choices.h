@@ -89,6 +89,14 @@ enum tensor_plan {
     TENSOR_PLAN_COUNT
 };
 
+/* What tensor ranks hold of embedding and head.
+ *
+ * cut: a part of the rows of both, and the loss is computed over the parts (Megatron; torchtitan's loss parallel).
+ * gathered: the whole embedding and a part of the head, whose logits are gathered before the loss: ColwiseParallel with
+ * output_layouts=Replicate(), as transformers' "colwise_rep".
+ * whole: both whole on every tensor rank, which then computes all logits. */
+enum vocabulary_choice { VOCABULARY_CUT, VOCABULARY_GATHERED, VOCABULARY_WHOLE, VOCABULARY_COUNT };
+
 enum weights_choice {
     CHOICE_WEIGHTS_REPLICATED, /* gradients all-reduced */
     CHOICE_WEIGHTS_ZERO1,      /* optimizer states sharded */
@@ -97,6 +105,14 @@ enum weights_choice {
     CHOICE_WEIGHTS_HSDP,       /* as ZeRO-3 within `shard` ranks, replicated across */
     CHOICE_WEIGHTS_COUNT
 };
+
+/* Where gradients are sharded: whether they are reduced in every micro-batch, or accumulate whole on every rank until the
+ * last one (set_requires_gradient_sync(False), no_sync()). */
+enum grad_sync { GRAD_SYNC_PROFILE, GRAD_SYNC_EACH, GRAD_SYNC_LAST, GRAD_SYNC_COUNT };
+
+/* Where parameters are sharded: whether a layer's are freed after its forward, and gathered again for its backward
+ * (fully_shard(), reshard_after_forward). */
+enum reshard { RESHARD_PROFILE, RESHARD_ALWAYS, RESHARD_NEVER, RESHARD_COUNT };
 
 enum pipeline_choice {
     CHOICE_PIPELINE_NONE,
@@ -219,6 +235,9 @@ struct choices {
     uint32_t tp;             /* ranks that share heads, feed-forward width and vocabulary */
     uint32_t row_ranks;      /* tensor ranks that cut the tokens outside the products: tp, or 1 */
     uint8_t tensor_plan;     /* enum tensor_plan, not TENSOR_PLAN_PROFILE */
+    uint8_t vocabulary;      /* enum vocabulary_choice */
+    uint8_t grad_sync;       /* enum grad_sync, not GRAD_SYNC_PROFILE */
+    uint8_t reshard;         /* enum reshard, not RESHARD_PROFILE */
     uint8_t placement;       /* enum placement */
     uint8_t stage_placement; /* enum stage_placement */
     /* number of ranks of a stage that share one copy of its weights: all of dp x cp x hp, or fewer with HSDP; with
@@ -284,6 +303,9 @@ struct request {
     int loss;        /* enum loss_choice */
     int scope;       /* enum scope */
     int tensor_plan; /* enum tensor_plan */
+    int vocabulary;  /* enum vocabulary_choice */
+    int grad_sync;   /* enum grad_sync */
+    int reshard;     /* enum reshard */
 
     int64_t ranks;
     int64_t dp, pp, cp, hp, tp, ep, shard;

@@ -131,6 +131,13 @@ struct profile {
                              gather and each reduction of weights, and waits for it */
     /* computation waits for the reductions at the end of each micro-batch's backward */
     bool waits_for_reductions;
+    /* stages reduce sharded gradients after their last micro-batch only, and keep parameters gathered after a backward
+     * until the next forward has read them: torch/distributed/pipelining/stage.py, backward_maybe_with_nosync() */
+    bool stages_accumulate;
+    /* stages keep parameters gathered after a forward, too, so gather them once a step */
+    bool stages_keep_gathered;
+    /* without stages, too, sharded gradients accumulate whole until the last micro-batch */
+    bool accumulates_whole;
     /* gathers start after attention's core; false: when the layer begins */
     bool gathers_after_core;
     /* chunks of a sequence: copies in both directions share one stream, and copies whose end is not awaited soon have

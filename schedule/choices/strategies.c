@@ -30,6 +30,9 @@ const char *const windows_names[WINDOWS_COUNT] = {"profile", "contiguous", "inte
 const char *const rotation_names[ROTATION_COUNT] = {"profile", "p2p", "all-to-all", "all-gather"};
 const char *const tensor_plan_names[TENSOR_PLAN_COUNT] = {"profile", "megatron", "module", "linear",
                                                           "replicated"};
+const char *const vocabulary_names[VOCABULARY_COUNT] = {"cut", "gathered", "whole"};
+const char *const grad_sync_names[GRAD_SYNC_COUNT] = {"profile", "each", "last"};
+const char *const reshard_names[RESHARD_COUNT] = {"profile", "always", "never"};
 const char *const scope_names[SCOPE_COUNT] = {
     "model",           "layer",         "attention",
     "attention:fwd",   "attention:bwd", "attention:exchange",
@@ -212,6 +215,8 @@ static const struct profile profiles[] = {
      .params_f32 = true,                /* fully_shard with mixed_precision_param = bfloat16 */
      .gather_copies = true, .gathers_apart = true, /* _fsdp_collectives.py: foreach_all_gather(), _copy_out() */
      .root_unit = true,                 /* fully_shard(model): tok_embeddings, norm and output; _lazy_init() keeps the root after the forward */
+     .stages_accumulate = true,         /* torch.distributed.pipelining: backward_maybe_with_nosync() */
+     .stages_keep_gathered = true,      /* fsdp_reshard_after_forward = "default": not with pipelines (parallelize.py, apply_fsdp()) */
      .clipping = CLIPPING_IN_PLACE,     /* clip_grad_norm_: _foreach_norm, _foreach_mul_ by the clamped factor, no wait */
      .chains = CHAINS_TORCHTITAN},      /* eager code: RMSNorm, apply_rotary_emb, FeedForward */
     {.name = "fsdp1", .summary = "PyTorch's FullyShardedDataParallel as Composer and llm-foundry run it",
@@ -239,6 +244,7 @@ static const struct profile profiles[] = {
      .params_f32 = true,                /* fsdp2_prepare_model() upcasts to fp32 */
      .gather_copies = true, .gathers_apart = true, /* FSDP2, as torchtitan */
      .root_unit = true,                 /* fully_shard of decoder layers, then of the model */
+     .accumulates_whole = true,         /* trainer.py: accelerator.no_sync() in all micro-batches but the last */
      .clipping = CLIPPING_IN_PLACE,     /* clip_grad_norm_() */
      .clipping_sync = true,             /* grad_norm is logged */
      .chains = CHAINS_HF},              /* LlamaRMSNorm, apply_rotary_pos_emb, LlamaMLP */

@@ -1,5 +1,7 @@
 #include "schedule/choices/tensor_share.h"
 
+#include "schedule/choices/profile.h"
+
 #include <string.h>
 
 bool tensor_share_fits(const struct transformer *m, int64_t tp)
@@ -19,13 +21,22 @@ struct transformer tensor_share(const struct transformer *model, int64_t tp, int
     share.heads /= tp;
     share.kv_heads = model->kv_heads % tp == 0 ? model->kv_heads / tp : 1;
     share.ffn /= tp;
-    share.vocab = (model->vocab + tp * unit - 1) / (tp * unit) * unit;
+    if (unit > 0)
+        share.vocab = (model->vocab + tp * unit - 1) / (tp * unit) * unit;
     return share;
 }
 
-int64_t tensor_vocabulary_unit(const struct profile *profile)
+int64_t tensor_vocabulary_unit(const struct choices *c)
 {
-    return profile->vocabulary_unit > 0 ? profile->vocabulary_unit : 1;
+    if (c->vocabulary != VOCABULARY_CUT)
+        return c->vocabulary == VOCABULARY_WHOLE ? 0 : 1;
+    return c->profile->vocabulary_unit > 0 ? c->profile->vocabulary_unit : 1;
+}
+
+bool tensor_is_complete(const struct choices *c, const char *name)
+{
+    return (c->vocabulary != VOCABULARY_CUT && strcmp(name, "embedding.weight") == 0) ||
+           (c->vocabulary == VOCABULARY_WHOLE && strcmp(name, "head.weight") == 0);
 }
 
 struct tensor_cut tensor_cut_of(const struct transformer *whole, const char *name, int64_t rows)

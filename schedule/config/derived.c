@@ -16,7 +16,8 @@ bool weights_sharded_params(const struct choices *c)
 
 bool weights_reduce_each_micro_batch(const struct choices *c)
 {
-    return weights_sharded_params(c) || (shares_weights(c) && c->weights == CHOICE_WEIGHTS_ZERO2);
+    return c->grad_sync != GRAD_SYNC_LAST &&
+           (weights_sharded_params(c) || (shares_weights(c) && c->weights == CHOICE_WEIGHTS_ZERO2));
 }
 
 bool weights_pass_over_gradients(const struct choices *c)

@@ -165,14 +165,18 @@ enum status resolve_loss(struct choices *c, const struct request *r, int64_t row
 {
     bool own = r->loss == LOSS_PROFILE || r->loss == LOSS_CHUNKED;
     c->loss = own ? c->profile->loss : (uint8_t)r->loss;
-    if (own && c->tp > 1 && (c->loss == LOSS_EAGER || c->loss == LOSS_HF))
+    bool cut = c->tp > 1 && c->vocabulary == VOCABULARY_CUT;
+    if (own && cut && (c->loss == LOSS_EAGER || c->loss == LOSS_HF))
         c->loss = LOSS_PARALLEL;
     /* clang-format off */
     const struct rule rules[] = {
         {c->loss == LOSS_PARALLEL && c->tp == 1, "--loss",
          "'parallel' is the loss of a vocabulary that tensor ranks share, and tp is 1; choose --loss eager, or --tp 2 or more"},
-        {c->tp > 1 && (c->loss == LOSS_EAGER || c->loss == LOSS_HF || c->loss == LOSS_FUSED), "--loss",
-         "reads whole rows of logits, and tensor ranks share the vocabulary; choose --loss parallel, compiled, te or megatron"},
+        {c->loss == LOSS_PARALLEL && !cut, "--loss",
+         "'parallel' is the loss of a divided vocabulary, and --vocabulary has whole rows of logits; choose --loss eager, or "
+         "--vocabulary cut"},
+        {cut && (c->loss == LOSS_EAGER || c->loss == LOSS_HF || c->loss == LOSS_FUSED), "--loss",
+         "reads whole rows of logits, and tensor ranks share the vocabulary; choose --loss parallel, compiled, te or megatron, or --vocabulary gathered"},
     };
     /* clang-format on */
     if (r->loss == LOSS_CHUNKED && pieces->loss <= 0)

@@ -246,6 +246,16 @@ static enum status check_products(const struct choices *c, struct diag *diag)
         {c->tensor_plan == TENSOR_PLAN_REPLICATED && c->tp > 1 && c->subsequences > 1, "--tensor-plan",
          "subsequences of a pipeline are cut over tensor ranks, which under plan replicated have all tokens; choose "
          "--tensor-plan megatron, or --subsequences 1"},
+        {c->vocabulary != VOCABULARY_CUT && c->tp > 1 && c->subsequences > 1, "--vocabulary",
+         "subsequences of a pipeline are looked up in parts of the embedding, of which each tensor rank has one; choose "
+         "--vocabulary cut, or --subsequences 1"},
+        {c->vocabulary == VOCABULARY_GATHERED && c->tp > 1 && m->tied_head, "--vocabulary",
+         "'gathered' is a whole embedding and a divided head, which a model with a tied head cannot have; choose cut or whole"},
+        {c->vocabulary == VOCABULARY_GATHERED && c->tp > 1 && m->vocab % (int64_t)c->tp != 0, "--vocabulary",
+         "'gathered' needs equal parts of the vocabulary, which does not divide over the tensor ranks; choose cut, or another --tp"},
+        {c->vocabulary == VOCABULARY_WHOLE && c->tp > 1 && c->row_ranks > 1, "--vocabulary",
+         "'whole' computes the logits of all tokens on every tensor rank, but the tensor plan divides the tokens; choose "
+         "--tensor-plan replicated, or --vocabulary gathered"},
         {m->experts > 0 && pipeline_of(c)->multiplexed, "--pipeline",
          "stages that hold parts of each other's weights are not modelled with experts; choose another pipeline"},
         {m->positions == POSITIONS_LEARNED && c->seq > m->max_positions, "--seq",
@@ -322,11 +332,26 @@ static void take_choices(struct choices *c, const struct request *r,
                            (r->dropout == DROPOUT_MODEL && r->model->attention_dropout > 0 &&
                             c->attention != CHOICE_ATTENTION_FPDT);
     c->dtype = asked_or(r->dtype, DTYPE_BF16);
+    c->vocabulary = (uint8_t)r->vocabulary;
     c->scope = (uint8_t)r->scope;
     c->sm = r->sm;
     c->gpus_per_node = r->gpus_per_node;
     c->attention_impl = (uint8_t)request_attention(r, r->sm >= 90 ? c->profile->attention_impl_90
                                                                   : c->profile->attention_impl);
+}
+
+/* Takes when sharded weights are gathered and reduced: as asked, or as the profile does it, with stages or without. */
+static void take_sharding(struct choices *c, const struct request *r)
+{
+    const struct profile *p = c->profile;
+    bool last = p->accumulates_whole || (c->pp > 1 && p->stages_accumulate);
+    bool never = c->pp > 1 && p->stages_keep_gathered;
+    c->grad_sync = (uint8_t)(r->grad_sync != GRAD_SYNC_PROFILE ? r->grad_sync
+                             : last                            ? GRAD_SYNC_LAST
+                                                               : GRAD_SYNC_EACH);
+    c->reshard = (uint8_t)(r->reshard != RESHARD_PROFILE ? r->reshard
+                           : never                       ? RESHARD_NEVER
+                                                         : RESHARD_ALWAYS);
 }
 
 enum status resolve_choices(struct choices *c, const struct request *asked, struct diag *note,
@@ -368,6 +393,7 @@ enum status resolve_choices(struct choices *c, const struct request *asked, stru
         resolve_layout(c, diag) != STATUS_OK || pipeline_resolve(c, r, diag) != STATUS_OK ||
         resolve_shard(c, &inside, diag) != STATUS_OK || resolve_experts(c, r, diag) != STATUS_OK)
         return STATUS_BAD_INPUT;
+    take_sharding(c, r);
     int64_t rows = c->seq / c->hp / c->cp / c->subsequences * c->micro_batch;
     struct resolve_pieces pieces;
     if (resolve_sequence_chunks(c, r, &pieces, diag) != STATUS_OK ||

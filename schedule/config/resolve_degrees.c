@@ -492,7 +492,7 @@ enum status resolve_tensor(struct choices *c, const struct request *r,
         return STATUS_OK;
     if (!tensor_fits(r, tp))
         return bad_tensor(r, tp, diag);
-    *share = tensor_share(r->model, tp, tensor_vocabulary_unit(c->profile));
+    *share = tensor_share(r->model, tp, tensor_vocabulary_unit(c));
     inside->model = share;
     inside->ranks = r->ranks / tp;
     inside->gpus_per_node = r->gpus_per_node > tp ? r->gpus_per_node / tp : 1;

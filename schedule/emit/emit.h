@@ -42,7 +42,7 @@ struct model_part {
     uint32_t experts;
     uint64_t experts_base; /* their first element there */
     /* elements of the tensors that each tensor rank holds whole; they follow those of the tensors that are divided
-     * among tensor ranks, and whole_begin counts from `base`. A rank's gradient of them covers only its own tokens,
+     * among tensor ranks, or complete on each (tensor_is_complete()), and whole_begin counts from `base`. A rank's gradient of them covers only its own tokens,
      * or heads. */
     uint64_t whole_begin, whole_count;
 };
@@ -308,8 +308,10 @@ struct emit {
     /* one for each sequence of a rank; NULL: each is one document */
     const struct sequence_documents *sequence_documents;
 
-    buffer_id tokens, labels, positions, positions_gathered, positions_own, loss;
+    buffer_id tokens, tokens_own, labels, positions, positions_gathered, positions_own, loss;
     bool loss_touched;
+    struct view
+        loss_lse; /* the logarithm of the sum of exponentials, of the rows of the last piece of the loss */
 
     struct op_tags tags; /* given to every op that is emitted */
     uint16_t guard;      /* given to every op that is emitted; IR_NONE16: none */

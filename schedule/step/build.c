@@ -50,6 +50,10 @@ static void make_inputs(struct emit *e)
         places = local;
     if (first)
         e->tokens = input(e, "tokens", BINDING_TOKENS, tensor, DTYPE_I32, local);
+    e->tokens_own = e->tokens;
+    if (first && c->row_ranks > 1 && c->vocabulary != VOCABULARY_CUT)
+        e->tokens_own =
+            input(e, "own_tokens", BINDING_TOKENS, IR_NONE16, DTYPE_I32, local / c->row_ranks);
     if (last)
         e->labels = input(e, "labels", BINDING_LABELS, tensor, DTYPE_I32, local);
     e->positions = input(e, "positions", BINDING_POSITIONS, tensor, DTYPE_I32, places);
@@ -174,7 +178,7 @@ static const struct transformer *of_tensor_rank(const struct choices *c, struct 
 {
     if (c->tp == 1)
         return c->model;
-    *share = tensor_share(c->model, c->tp, tensor_vocabulary_unit(c->profile));
+    *share = tensor_share(c->model, c->tp, tensor_vocabulary_unit(c));
     return share;
 }
 

@@ -5,10 +5,18 @@
 #include "schedule/emit/emit.h"
 #include "schedule/emit/tensor_parallel.h"
 
-/* Returns the group over which the vocabulary is divided, as a parameter of work; 0: it is not divided. */
-static int64_t part_of(const struct emit *e)
+/* Returns the group over which the embedding, or the head, is divided, as a parameter of work; 0: it is whole. */
+static int64_t part_of(const struct emit *e, bool head)
 {
-    return e->tensor.size > 1 ? e->tensor.group + 1 : 0;
+    bool cut = e->choices->vocabulary == VOCABULARY_CUT ||
+               (head && e->choices->vocabulary == VOCABULARY_GATHERED);
+    return e->tensor.size > 1 && cut ? e->tensor.group + 1 : 0;
+}
+
+/* Returns how many columns of logits a loss reads that sees whole rows, or those of the rank's part. */
+static int64_t loss_columns(const struct emit *e)
+{
+    return e->choices->vocabulary == VOCABULARY_CUT ? e->choices->model->vocab : e->whole->vocab;
 }
 
 /* Returns the positions of the rank's own rows of the i-th sequence of the micro-batch: the same for all, unless
@@ -56,10 +64,19 @@ buffer_id embedding_forward(struct emit *e)
     bool positions = has_weight(e, WEIGHT_POSITIONS);
     struct view x = positions ? emit_computed(e, "x", CATEGORY_ACTIVATION, e->unit.own_rows, h)
                               : emit_residual(e);
-    struct view found = tensor_product(e, x, h, "found_all");
-    table_forward(e, WEIGHT_EMBEDDING, part_of(e), unit_rows(e, e->tokens, "unit_tokens"), found,
-                  e->unit.rows);
-    tensor_scatter(e, found, x, TENSOR_SEQUENCES);
+    if (part_of(e, false) > 0) {
+        struct view found = tensor_product(e, x, h, "found_all");
+        table_forward(e, WEIGHT_EMBEDDING, part_of(e, false),
+                      unit_rows(e, e->tokens, "unit_tokens"), found, e->unit.rows);
+        tensor_scatter(e, found, x, TENSOR_SEQUENCES);
+    } else if (e->choices->row_ranks > 1) {
+        struct view own = view_rows(e->tokens_own, e->unit.first_row / e->choices->row_ranks,
+                                    e->unit.own_rows, 1);
+        table_forward(e, WEIGHT_EMBEDDING, 0, own, x, e->unit.own_rows);
+    } else {
+        table_forward(e, WEIGHT_EMBEDDING, 0, unit_rows(e, e->tokens, "unit_tokens"), x,
+                      e->unit.rows);
+    }
     if (!positions)
         return x.buffer;
     struct view sum = emit_residual(e);
@@ -89,8 +106,8 @@ void embedding_backward(struct emit *e, buffer_id dx)
     int64_t n = e->unit.own_n, h = e->choices->model->hidden;
     e->tags.region = REGION_EMBEDDING;
     struct view dx_all = tensor_gather(e, view_all(e, dx), h, TENSOR_SEQUENCES, "dy_all", false);
-    table_backward(e, WEIGHT_EMBEDDING, part_of(e), dx_all, unit_rows(e, e->tokens, "unit_tokens"),
-                   e->unit.rows);
+    table_backward(e, WEIGHT_EMBEDDING, part_of(e, false), dx_all,
+                   unit_rows(e, e->tokens, "unit_tokens"), e->unit.rows);
     for (int64_t i = 0; has_weight(e, WEIGHT_POSITIONS) && i < e->choices->micro_batch; i++)
         table_backward(e, WEIGHT_POSITIONS, 0, view_rows(dx, i * n, n, h), own_positions(e, i), n);
 }
@@ -99,8 +116,7 @@ void embedding_backward(struct emit *e, buffer_id dx)
 static struct view like_logits(struct emit *e, const char *stem, enum dtype dtype,
                                struct view labels)
 {
-    return emit_tensor(e, stem, CATEGORY_LOGITS, dtype, (int64_t)labels.count,
-                       e->choices->model->vocab);
+    return emit_tensor(e, stem, CATEGORY_LOGITS, dtype, (int64_t)labels.count, loss_columns(e));
 }
 
 /* Casts `gradient` to the compute dtype. */
@@ -126,9 +142,10 @@ static op_id loss_forward(struct emit *e, struct view logits, struct view labels
     struct view lse = emit_tensor(e, "lse", CATEGORY_LOGITS, DTYPE_F32, rows, 0);
     struct work work = {
         .kind = WORK_CROSS_ENTROPY,
-        .cross_entropy = {rows, e->choices->model->vocab, counted_tokens(e), e->loss_touched}};
+        .cross_entropy = {rows, loss_columns(e), counted_tokens(e), e->loss_touched}};
     uint32_t reads = e->loss_touched ? 3 : 2;
     e->loss_touched = true;
+    e->loss_lse = lse;
     return emit_op(e, e->stream.compute, &work, (struct view[]){logits, labels, loss}, reads,
                    (struct view[]){loss, lse, softmax, logarithm},
                    2 + (softmax.count > 0) + (logarithm.count > 0));
@@ -140,7 +157,7 @@ static op_id loss_backward(struct emit *e, struct view from, struct view labels,
 {
     struct work work = {
         .kind = WORK_CROSS_ENTROPY_BACKWARD,
-        .cross_entropy = {(int64_t)labels.count, e->choices->model->vocab, counted_tokens(e), 0}};
+        .cross_entropy = {(int64_t)labels.count, loss_columns(e), counted_tokens(e), 0}};
     e->tags.phase = PHASE_BACKWARD;
     return emit_op(e, e->stream.compute, &work, (struct view[]){from, labels}, 2, &to, 1);
 }
@@ -228,7 +245,7 @@ static struct view vocab_parallel_loss(struct emit *e, struct view logits, struc
 {
     const struct choices *c = e->choices;
     int64_t rows = (int64_t)labels.count, vocab = c->model->vocab, counted = counted_tokens(e);
-    int64_t total = e->whole->vocab, part = part_of(e);
+    int64_t total = e->whole->vocab, part = part_of(e, true);
     struct view loss = view_all(e, e->loss), from = logits, to = logits;
     struct view lse = emit_tensor(e, "lse", CATEGORY_LOGITS, DTYPE_F32, rows, 0);
     struct view own = emit_tensor(e, "statistics", CATEGORY_LOGITS, DTYPE_F32, rows, 3);
@@ -259,10 +276,31 @@ static struct view vocab_parallel_loss(struct emit *e, struct view logits, struc
     return narrow_gradient(e, to, labels);
 }
 
+/* Emits the loss of logits that are gathered from all tensor ranks: each computes the loss and the gradient of whole
+ * rows. The product of the head reads the rank's columns of that gradient; an op cannot select columns by rank, so the
+ * same columns are computed from the rank's own logits, which moves as many bytes as the copy of the columns does. */
+static struct view loss_of_gathered(struct emit *e, struct view logits, struct view labels)
+{
+    int64_t rows = (int64_t)labels.count, ranks = (int64_t)e->tensor.size;
+    int64_t vocab = e->choices->model->vocab;
+    struct view arrived = emit_computed(e, "logits_arrived", CATEGORY_LOGITS, ranks * rows, vocab);
+    tensor_gather_to(e, logits, arrived);
+    struct view all = like_logits(e, "logits_all", (enum dtype)e->choices->dtype, labels);
+    loss_of(e, emit_pack(e, WORK_UNPACK, arrived, all, rows, ranks, vocab), labels);
+    struct view own = emit_computed(e, "d_logits_own", CATEGORY_LOGITS, rows, vocab);
+    struct work backward = {
+        .kind = WORK_CROSS_ENTROPY_PARTIAL_BACKWARD,
+        .loss_backward = {rows, vocab, counted_tokens(e), 0, e->whole->vocab, part_of(e, true)}};
+    emit_op(e, e->stream.compute, &backward, (struct view[]){logits, labels, e->loss_lse}, 3, &own,
+            1);
+    return own;
+}
+
 static struct view logits_of(struct emit *e, struct view x, struct view labels)
 {
     int64_t rows = (int64_t)labels.count;
-    struct view logits = like_logits(e, "logits", (enum dtype)e->choices->dtype, labels);
+    struct view logits =
+        emit_computed(e, "logits", CATEGORY_LOGITS, rows, e->choices->model->vocab);
     emit_matmul(e, MATMUL_NT, x, weight_view(e, part_after_layers(e, PART_HEAD), WEIGHT_HEAD),
                 view_none(), logits, rows, e->choices->model->vocab, e->choices->model->hidden);
     return logits;
@@ -320,7 +358,10 @@ static struct view loss_piece(struct emit *e, struct view x, struct view labels)
     if (goes_twice(e))
         return loss_again(e, x, labels);
     struct view logits = logits_of(e, x, labels);
-    return e->tensor.size > 1 ? vocab_parallel_loss(e, logits, labels) : loss_of(e, logits, labels);
+    if (part_of(e, true) == 0)
+        return loss_of(e, logits, labels);
+    return e->choices->vocabulary == VOCABULARY_GATHERED ? loss_of_gathered(e, logits, labels)
+                                                         : vocab_parallel_loss(e, logits, labels);
 }
 
 struct loss_rows {
@@ -376,7 +417,7 @@ buffer_id head(struct emit *e, buffer_id x)
         emit_matmul(e, MATMUL_NN, d_logits, weight_view(e, part, WEIGHT_HEAD), view_none(),
                     view_rows(product.buffer, r.piece.begin, r.piece.rows, h), r.piece.rows, h,
                     vocab);
-        if (r.piece.begin + r.piece.rows == e->unit.rows)
+        if (r.piece.begin + r.piece.rows == e->unit.rows && part_of(e, true) > 0)
             tensor_scatter(e, product, view_all(e, d_normed), TENSOR_SEQUENCES);
         emit_weight_grad(e, part, WEIGHT_HEAD, d_logits, r.x, vocab, h, r.piece.rows);
     }

@@ -106,7 +106,8 @@ static void add_experts(struct emit *e, uint32_t layer, const char *prefix,
     *used += offset;
 }
 
-/* Adds a part's tensors to the ir and lays them out from *used on; those that tensor ranks cut come first. */
+/* Adds a part's tensors to the ir and lays them out from *used on; those whose gradients are not summed over tensor
+ * ranks come first: they are cut, or complete on each. */
 static void add_part(struct emit *e, uint32_t part, const char *prefix,
                      const struct tensor_spec *spec, size_t count, uint64_t *used)
 {
@@ -117,9 +118,10 @@ static void add_part(struct emit *e, uint32_t part, const char *prefix,
         p->whole_begin = offset;
         for (size_t i = 0; i < count; i++) {
             struct tensor_cut cut = {.block = {{NULL, spec[i].rows, false}}, .blocks = 1};
-            if (e->tensor.size > 1)
+            bool complete = tensor_is_complete(e->choices, spec[i].name);
+            if (e->tensor.size > 1 && !complete)
                 cut = tensor_cut_of(e->whole, spec[i].name, spec[i].rows);
-            if ((cut.rows || cut.cols) != (bool)whole && !is_spread(e, &spec[i]))
+            if ((cut.rows || cut.cols || complete) != (bool)whole && !is_spread(e, &spec[i]))
                 add_tensor(e, prefix, &spec[i], &cut, &offset);
         }
     }

@@ -27,6 +27,28 @@ op_id shard_list_emitted(struct shard *s)
     return (op_id){s->out.count > 0 ? s->out.op[s->out.count - 1] : IR_NONE};
 }
 
+/* True if the bundle is what FSDP's root module of a stage holds beside the layers: embedding, final norm and head. */
+static bool is_of_root(const struct emit *e, uint32_t bundle)
+{
+    return bundle == e->weights.part[part_after_layers(e, PART_EMBEDDING)].bundle ||
+           bundle == e->weights.part[part_after_layers(e, PART_HEAD)].bundle;
+}
+
+/* True if stages are torch.distributed.pipelining's. */
+static bool has_torch_stages(const struct emit *e)
+{
+    return e->choices->pp > 1 && e->choices->profile->stages_accumulate;
+}
+
+/* True if `op`, which reads a layer right after op `before`, begins the backward of another micro-batch: there a stage
+ * of PyTorch has freed the layer, and gathers it anew. */
+static bool turns_around(const struct shard *s, uint32_t bundle, uint32_t before, uint32_t op)
+{
+    const struct ir *ir = s->ir;
+    return has_torch_stages(s->e) && !is_of_root(s->e, bundle) &&
+           ir->op.phase[before] == PHASE_FORWARD && ir->op.phase[op] != PHASE_FORWARD;
+}
+
 static bool is_of_experts(const struct shard *s, uint32_t r)
 {
     return s->e->weights.bundle[s->run[r].bundle].experts;
@@ -34,7 +56,8 @@ static bool is_of_experts(const struct shard *s, uint32_t r)
 
 /* Returns the run that a use of the bundle continues, or NULL. The experts of a layer interrupt no run of the layer's
  * other weights. */
-static struct use_run *continued(const struct shard *s, uint32_t bundle, struct remote_task task)
+static struct use_run *continued(const struct shard *s, const struct op_list *list, uint32_t bundle,
+                                 struct remote_task task, uint32_t op)
 {
     uint32_t r = s->run_count;
     while (r > 0 && !s->e->weights.bundle[bundle].experts && is_of_experts(s, r - 1))
@@ -42,7 +65,7 @@ static struct use_run *continued(const struct shard *s, uint32_t bundle, struct 
     struct use_run *run = r > 0 ? &s->run[r - 1] : NULL;
     bool same = run != NULL && run->bundle == bundle && run->task.chunk == task.chunk &&
                 run->task.unit == task.unit && run->task.forward == task.forward;
-    return same ? run : NULL;
+    return same && !turns_around(s, bundle, list->op[run->end - 1], op) ? run : NULL;
 }
 
 /* Returns the run `count` runs of its kind before run r, or IR_NONE. */
@@ -63,15 +86,16 @@ static uint32_t run_after(const struct shard *s, uint32_t r, uint32_t count)
     return r;
 }
 
-static void note_read(struct shard *s, uint32_t bundle, uint32_t i, uint32_t op)
+static void note_read(struct shard *s, const struct op_list *list, uint32_t bundle, uint32_t i)
 {
+    uint32_t op = list->op[i];
     struct remote_task task = {0, 0, false};
     if (s->remote_weights) {
         task = remote_task_of(s->e, op);
         if (remote_shared(s->e, task.chunk, task.unit).count == 1)
             return;
     }
-    struct use_run *before = continued(s, bundle, task);
+    struct use_run *before = continued(s, list, bundle, task, op);
     if (before != NULL) {
         before->end = i + 1;
         return;
@@ -118,7 +142,7 @@ static void find_uses(struct shard *s, const struct op_list *list)
             if (k >= ir->op.reads[op] && s->of[buffer].grad != IR_NONE)
                 note_write(s, buffer, i);
             else if (k < ir->op.reads[op] && s->of[buffer].param != IR_NONE)
-                note_read(s, s->of[buffer].param, i, op);
+                note_read(s, list, s->of[buffer].param, i);
         }
     }
 }
@@ -131,6 +155,19 @@ static bool shares_root(const struct shard *s, const struct op_list *list, uint3
     return weights_root_unit(s->e->choices) &&
            b->bundle == s->e->weights.part[part_after_layers(s->e, PART_EMBEDDING)].bundle &&
            s->ir->op.micro[list->op[a->begin]] == s->ir->op.micro[list->op[b->begin]];
+}
+
+/* True if a run uses what the bundle's run before it gathered: without reshard_after_forward that of a forward, and on
+ * stages of torch.distributed.pipelining that of a backward, too (set_reshard_after_backward(False)). The root is freed
+ * after no forward, so a stage gathers it once a step. */
+static bool stays_gathered(const struct shard *s, const struct op_list *list, uint32_t before)
+{
+    const struct choices *c = s->e->choices;
+    const struct use_run *run = &s->run[before];
+    bool stage = has_torch_stages(s->e);
+    if (s->ir->op.phase[list->op[run->end - 1]] == PHASE_FORWARD)
+        return c->reshard == RESHARD_NEVER || (stage && is_of_root(s->e, run->bundle));
+    return stage;
 }
 
 /* Finds the runs that use the gathered copy of an earlier run: a bundle stays gathered if it is read again before
@@ -146,7 +183,8 @@ static void find_kept(struct shard *s, const struct op_list *list)
     for (uint32_t r = 0; r < s->run_count; r++) {
         uint32_t b = s->run[r].bundle;
         if (last[b] > 0 &&
-            ((reach > 0 && read - then[b] <= reach) || shares_root(s, list, last[b] - 1, r)))
+            ((reach > 0 && read - then[b] <= reach) || shares_root(s, list, last[b] - 1, r) ||
+             stays_gathered(s, list, last[b] - 1)))
             s->run[r].keeps = last[b] - 1;
         read += e->weights.bundle[b].elements;
         last[b] = r + 1;

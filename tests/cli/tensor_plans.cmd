@@ -5,6 +5,15 @@ for plan in megatron module linear replicated; do
     echo $plan $(grep -oE '(all_gather|reduce_scatter|all_reduce|pack|unpack) .*' $T/$plan.ir | cut -d' ' -f1 | sort | uniq -c)
 done
 longhaul predict --model longhaul-3m --seq 64 --gpus 1 --cluster dgx-h100 --tensor-plan linear --quick 2>&1 >/dev/null
+# the vocabulary of tensor ranks: what cannot be, and what it costs in logits
+vocabulary() { longhaul predict --model longhaul-3m --seq 64 --gpus 2 --cluster dgx-h100 --strategy megatron-sp --tp 2 --quick "$@" 2>&1 > $T/out ||
+    echo exit $?; grep -o 'vocabulary [a-z]*' $T/out | head -1; }
+vocabulary --profile torchtitan --vocabulary whole
+vocabulary --profile torchtitan --vocabulary gathered --set vocab=257
+vocabulary --profile torchtitan --vocabulary gathered --loss parallel
+vocabulary --profile torchtitan --loss eager
+vocabulary --profile torchtitan --vocabulary gathered --all
+vocabulary --reshard never --zero 1
 # DeepSpeed's optimizer on the host: fp32 gradients go down, and copies from pageable memory hold the host
 longhaul schedule --flat --model longhaul-3m --set layers=1 --seq 64 --gpus 1 --cluster dgx-h100 --strategy local \
     --optimizer host --profile deepspeed --activations full -o $T/host.ir

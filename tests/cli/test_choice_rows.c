@@ -254,6 +254,9 @@ static void identities_differ_where_choices_matter(void)
         small.cp = small.hp = small.tp = small.pp = small.dp = small.window = 2;
         small.chunks = small.subsequences = 2;
         small.pipeline = CHOICE_PIPELINE_MSP;
+        small.weights = CHOICE_WEIGHTS_ZERO3;
+        small.accumulation = 2;
+        small.ranks = 64;
         large = small;
         ((char *)&large)[row->chosen.offset] ^= 1;
         choices_identity(one, &small);
@@ -265,6 +268,7 @@ static void identities_differ_where_choices_matter(void)
         small.chunks = small.subsequences = 1;
         small.pipeline = CHOICE_PIPELINE_NONE;
         small.model = &dense;
+        small.ranks = 1;
         large = small;
         ((char *)&large)[row->chosen.offset] ^= 1;
         choices_identity(one, &small);

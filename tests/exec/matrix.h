@@ -54,6 +54,9 @@ enum factor {
     FACTOR_HELPERS,
     FACTOR_SHARED,
     FACTOR_TENSOR_PLAN,
+    FACTOR_VOCABULARY,
+    FACTOR_GRAD_SYNC,
+    FACTOR_RESHARD,
     FACTOR_COUNT
 };
 
@@ -89,6 +92,9 @@ static const char *const factor_names[FACTOR_COUNT] = {
     [FACTOR_HELPERS] = "helpers",
     [FACTOR_SHARED] = "shared",
     [FACTOR_TENSOR_PLAN] = "tensor plan",
+    [FACTOR_VOCABULARY] = "vocabulary",
+    [FACTOR_GRAD_SYNC] = "grad sync",
+    [FACTOR_RESHARD] = "reshard",
 };
 
 /* The values of the levels of factors without a registry; 0 leaves the choice open. */
@@ -160,6 +166,9 @@ static inline struct factors factors_all(void)
         [FACTOR_HELPERS] = HELPERS_COUNT,
         [FACTOR_SHARED] = ARRAY_LEN(factor_shared),
         [FACTOR_TENSOR_PLAN] = TENSOR_PLAN_COUNT,
+        [FACTOR_VOCABULARY] = VOCABULARY_COUNT,
+        [FACTOR_GRAD_SYNC] = GRAD_SYNC_COUNT,
+        [FACTOR_RESHARD] = RESHARD_COUNT,
     }};
 }
 
@@ -193,6 +202,9 @@ static inline struct request product_request(const struct matrix_row *product)
         .window = value[FACTOR_WINDOW],
         .rotate = l[FACTOR_ROTATION],
         .tensor_plan = l[FACTOR_TENSOR_PLAN],
+        .vocabulary = l[FACTOR_VOCABULARY],
+        .grad_sync = l[FACTOR_GRAD_SYNC],
+        .reshard = l[FACTOR_RESHARD],
         .seq = value[FACTOR_SEQ] * value[FACTOR_RANKS],
         .micro_batch = value[FACTOR_MICRO],
         .loss_chunks = value[FACTOR_LOSS],
@@ -229,18 +241,20 @@ static inline const char *choices_label(const struct choices *c, char *text, siz
 {
     size_t count;
     snprintf(text, size,
-             "%s %s %s %s %s %s %s pp %u x %u dp %u cp %u hp %u tp %u %s window %u %s shard %u seq "
+             "%s %s %s %s %s %s %s pp %u x %u dp %u cp %u hp %u tp %u %s %s sync %s reshard %s "
+             "window %u %s shard %u seq "
              "%" PRId64 " / %u micro %" PRId64 " x %u loss %u ffn %u "
              "chunk %" PRId64 " x %u offload %s %s fetch %s helpers %s %s shared %u %u",
              c->model->name, strategies_list(&count)[c->strategy].name, c->profile->name,
              weights_names[c->weights], activations_names[c->activations],
              optimizer_names[c->optimizer], pipeline_names[c->pipeline], c->pp, c->virtual_stages,
-             c->dp, c->cp, c->hp, c->tp, tensor_plan_names[c->tensor_plan], c->window,
-             rotation_names[c->rotation], c->shard, c->seq, c->subsequences, c->micro_batch,
-             c->accumulation, c->loss_chunks, c->ffn_chunks, c->chunk, c->chunks,
-             kv_offload_names[c->kv_offload], chunk_order_names[c->chunk_order],
-             fetch_names[c->fetch], helper_names[c->helpers], dtype_name(c->dtype), c->shared.first,
-             c->shared.last);
+             c->dp, c->cp, c->hp, c->tp, tensor_plan_names[c->tensor_plan],
+             vocabulary_names[c->vocabulary], grad_sync_names[c->grad_sync],
+             reshard_names[c->reshard], c->window, rotation_names[c->rotation], c->shard, c->seq,
+             c->subsequences, c->micro_batch, c->accumulation, c->loss_chunks, c->ffn_chunks,
+             c->chunk, c->chunks, kv_offload_names[c->kv_offload],
+             chunk_order_names[c->chunk_order], fetch_names[c->fetch], helper_names[c->helpers],
+             dtype_name(c->dtype), c->shared.first, c->shared.last);
     return text;
 }
 

@@ -96,8 +96,7 @@ static void forward_flops_are_the_models(void)
             /* With tensor ranks the flops are tp times those of one rank's share: its vocabulary is rounded up, in
              * some profiles to a multiple of a unit, and it may hold a copy of a key and value head. */
             const struct transformer share = tensor_share(
-                                         c.model, c.tp,
-                                         c.tp > 1 ? tensor_vocabulary_unit(c.profile) : 1),
+                                         c.model, c.tp, c.tp > 1 ? tensor_vocabulary_unit(&c) : 1),
                                      *m = &share;
             double tokens = (double)c.global_batch * (double)c.seq, products, attention;
             double pairs = (double)c.seq * ((double)c.seq + 1) / 2; /* j <= i, the diagonal too */

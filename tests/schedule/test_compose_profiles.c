@@ -169,6 +169,88 @@ static void internlm_all_reduces_flat_buckets(void)
     CHECK_INT("a gather for each", gathers[1] - gathers[0], scatters[1]);
 }
 
+/* Two stages of two layers each, embedding on the first and head on the last one, and four micro-batches in 1F1B order:
+ * F0 F1 B0 F2 B1 F3 B2 B3 on the first, F0 B0 F1 B1 F2 B2 F3 B3 on the last. A layer is gathered for each forward that
+ * does not follow a backward, and for each backward that follows a forward: 5 times on either stage. */
+static void fsdp_gathers_and_reduces_as_asked(void)
+{
+    static const struct {
+        const char *label, *profile;
+        int pp, grad_sync, reshard;
+        uint32_t gathers, scatters;
+    } rows[] = {
+        {"stages keep what they gathered", "torchtitan", 2, 0, 0, 6, 6},
+        {"stages free it after a forward", "torchtitan", 2, 0, RESHARD_ALWAYS, 22, 6},
+        {"stages reduce in each micro-batch", "torchtitan", 2, GRAD_SYNC_EACH, 0, 6, 24},
+        {"each micro-batch", "torchtitan", 1, 0, 0, 36, 20},
+        {"the last micro-batch", "torchtitan", 1, GRAD_SYNC_LAST, 0, 36, 5},
+        {"Accelerate's no_sync()", "hf", 1, 0, 0, 36, 5},
+        {"kept from forward to backward", "torchtitan", 1, 0, RESHARD_NEVER, 20, 20},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct transformer model = shapes[0];
+        struct request request = small(0, 4);
+        model.layers = 4;
+        request.model = &model;
+        request.strategy = "local";
+        request.profile = rows[i].profile;
+        request.weights = CHOICE_WEIGHTS_ZERO3;
+        request.pp = rows[i].pp;
+        request.pipeline = rows[i].pp > 1 ? CHOICE_PIPELINE_1F1B : 0;
+        request.grad_sync = rows[i].grad_sync;
+        request.reshard = rows[i].reshard;
+        request.global_batch = 4 * request.ranks / rows[i].pp;
+        struct choices c;
+        struct ir ir;
+        build(&ir, &c, &request, rows[i].label);
+        CHECK_INT(rows[i].label, count(&ir, WORK_ALL_GATHER, PHASE_COUNT), rows[i].gathers);
+        CHECK_INT(rows[i].label, count(&ir, WORK_REDUCE_SCATTER, PHASE_COUNT), rows[i].scatters);
+        ir_release(&ir);
+    }
+}
+
+/* Embedding and head of a layer on two tensor ranks: elements of the gradients that a rank holds, and the collectives
+ * that a cut vocabulary has and a whole one has not. */
+static void tensor_ranks_hold_the_vocabulary_as_asked(void)
+{
+    static const struct {
+        int vocabulary, plan;
+        int64_t tables; /* rows of embedding and head on a rank */
+        uint32_t gathers, products;
+    } rows[] = {
+        {VOCABULARY_CUT, TENSOR_PLAN_REPLICATED, 48 + 48, 1, 48},
+        {VOCABULARY_GATHERED, TENSOR_PLAN_REPLICATED, 96 + 48, 1, 48},
+        {VOCABULARY_WHOLE, TENSOR_PLAN_REPLICATED, 96 + 96, 0, 96},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct request request = small(1, 2);
+        request.strategy = "local";
+        request.profile = "torchtitan";
+        request.weights = CHOICE_WEIGHTS_REPLICATED;
+        request.tp = 2;
+        request.tensor_plan = rows[i].plan;
+        request.vocabulary = rows[i].vocabulary;
+        struct choices c;
+        struct ir ir;
+        build(&ir, &c, &request, vocabulary_names[rows[i].vocabulary]);
+        int64_t tables = 0;
+        for (uint32_t t = 0; t < ir.tensor_count; t++) {
+            const struct tensor *x = &ir.tensor[t];
+            if (strcmp(x->name, "embedding.weight") == 0 || strcmp(x->name, "head.weight") == 0)
+                tables += x->rows / (x->slice_axes[0] != 0 ? 2 : 1);
+        }
+        CHECK_INT("rows of both tables", tables, rows[i].tables);
+        CHECK_INT("gathers", count(&ir, WORK_ALL_GATHER, PHASE_COUNT), rows[i].gathers);
+        uint32_t heads = 0;
+        for (uint32_t op = 0; op < ir.op.count; op++)
+            heads += ir.op.kind[op] == WORK_MATMUL && ir.op.region[op] == REGION_LOSS &&
+                     ir.op.phase[op] == PHASE_FORWARD &&
+                     ir.shape[ir.op.shape[op]].matmul.n == rows[i].products;
+        CHECK_INT("the product of the head", heads, 1);
+        ir_release(&ir);
+    }
+}
+
 /* Rows of the vocabulary per rank that Megatron-LM's tokenizer prints: 50257 is padded to a multiple of 128 tp. */
 static void megatron_pads_the_vocabulary(void)
 {
@@ -304,6 +386,8 @@ static const struct check_case cases[] = {
      fsdp1_passes_over_gradients_before_each_reduction},
     {"a loss keeps what its implementation does", a_loss_keeps_what_its_implementation_does},
     {"InternLM all-reduces flat buckets", internlm_all_reduces_flat_buckets},
+    {"FSDP gathers and reduces as asked", fsdp_gathers_and_reduces_as_asked},
+    {"tensor ranks hold the vocabulary as asked", tensor_ranks_hold_the_vocabulary_as_asked},
     {"megatron pads the vocabulary", megatron_pads_the_vocabulary},
     {"Megatron reduces after the backward", megatron_reduces_after_the_backward},
     {"FSDP2 copies what it gathered", fsdp2_copies_what_it_gathered},
