@@ -100,7 +100,7 @@ static const struct option rows[] = {
 };
 const struct option_set bench_options = {"what to measure", rows, ARRAY_LEN(rows)};
 
-/* Parses a list "matmul,add" into the kinds that are wanted. */
+/* Parses a list of kinds, "matmul,add", and marks them in kinds[]. */
 static enum status read_kinds(const char *list, bool *kinds, struct diag *diag)
 {
     const char *names[WORK_KIND_COUNT];
@@ -195,7 +195,7 @@ static void describe(struct points *points, bool quick, const char *dtype)
     points_set(points, (struct loc){0}, "dtype", dtype);
 }
 
-/* Sets the host's memory bandwidth, of which host streams get a share, to the rate of the largest plain add. */
+/* Sets the host's memory bandwidth, of which each host stream gets a share, to the rate of the largest plain add. */
 static void set_host_bandwidth(struct points *points, const char *backend)
 {
     const struct point *largest = NULL;
@@ -213,8 +213,8 @@ static void set_host_bandwidth(struct points *points, const char *backend)
     points_set(points, (struct loc){0}, "host_memory_bytes_per_s", rate);
 }
 
-/* Writes into the header of the points what share of the planned points is measured, so that the file says so even if
- * the program is ended early. */
+/* Writes into the header of the points how many of the planned points are measured, so that the file says so even if
+ * the program ends early. */
 static void set_share(struct points *points, size_t count)
 {
     static const char key[] = "points";
@@ -228,7 +228,7 @@ static void set_share(struct points *points, size_t count)
     points_set(points, (struct loc){0}, key, share);
 }
 
-/* Writes the points measured so far to the file. */
+/* Writes the points that are measured so far to the file. */
 static enum status save_rows(const struct points *points, const char *path, struct diag *diag)
 {
     struct text out = {0};
@@ -240,8 +240,8 @@ static enum status save_rows(const struct points *points, const char *path, stru
 
 enum { FAILURES_IN_A_ROW = 8 };
 
-/* Measures the cases and counts in *failed those whose steps failed, which are reported on standard error and left
- * out. Returns STATUS_NO after FAILURES_IN_A_ROW of them in a row. */
+/* Measures the cases. A case whose step fails is reported on standard error, left out, and counted in *failed. After
+ * FAILURES_IN_A_ROW failures in a row, returns STATUS_NO. */
 static enum status measure(struct points *points, const struct microbench_options *bench,
                            const struct microbench_case *cases, size_t count, size_t *failed,
                            const struct options *options, struct diag *diag)
@@ -267,7 +267,8 @@ static enum status measure(struct points *points, const struct microbench_option
                 name.data ? name.data : "");
         status = microbench_run(&cases[i], bench, &point, diag);
         microbench_spend(&budget, guess_s, run_now() - begin_s);
-        /* One point whose step fails costs no other; on a device that has failed many times nothing runs any more. */
+        /* a point whose step fails does not affect the others; but on a device that has failed many times nothing runs
+         * any more */
         if (status == STATUS_NO && ++failed_in_a_row < FAILURES_IN_A_ROW) {
             fputs(diag->text, stderr);
             diag_clear(diag);
@@ -290,7 +291,7 @@ static enum status measure(struct points *points, const struct microbench_option
     return status;
 }
 
-/* Returns the file that takes the rows; NULL: no file, since only a cluster is wanted. */
+/* Returns the file to which the rows are written; NULL: there is none, since only a cluster is wanted. */
 static const char *rows_path(const struct options *options)
 {
     const char *path = options_text(options, "o");
@@ -298,7 +299,7 @@ static const char *rows_path(const struct options *options)
     return path != NULL || others ? path : "-";
 }
 
-/* Reports which points an interrupt left; nothing is fitted to a part of the points. */
+/* Reports how many points were measured before an interrupt. Nothing is fitted to a part of the points. */
 static enum status explain_interrupt(const struct points *points, size_t count,
                                      const struct options *options, struct diag *diag)
 {
@@ -314,7 +315,7 @@ static enum status explain_interrupt(const struct points *points, size_t count,
                           : " before anything was measured");
 }
 
-/* Writes the points to the file as rows, and to standard output as JSON, or as rows if there is no other output. */
+/* Writes the points as rows to the file of rows_path(), and with --json as JSON to standard output. */
 static enum status write_points(const struct points *points, const struct options *options,
                                 struct diag *diag)
 {
@@ -333,8 +334,7 @@ static enum status write_points(const struct points *points, const struct option
     return status;
 }
 
-/* Writes FILE.json and FILE.device.json from the points. The report goes to standard error, to which progress is
- * printed, too. */
+/* Fits the points, and writes FILE.json and FILE.device.json. The report goes to standard error, like the progress. */
 static enum status write_cluster(struct fitted *fitted, const struct options *options,
                                  struct diag *diag)
 {

@@ -50,7 +50,8 @@ static const struct option compare_rows[] = {
 };
 const struct option_set compare_options = {"comparison", compare_rows, ARRAY_LEN(compare_rows)};
 
-/* Parses "15%" as 0.15. A number without '%' is refused, since it could mean either. */
+/* Parses a percentage: "15%" gives 0.15. A number without '%' is refused, since it could mean a percentage or a
+ * fraction. */
 static enum status parse_tolerance(const char *text, double *tolerance, struct diag *diag)
 {
     size_t size = strlen(text);
@@ -75,7 +76,7 @@ static enum status judge(const struct compare_report *report, struct diag *diag)
                       100 * c->match_rate);
 }
 
-/* Appends the comparison to a file of measured runs, if most of the time was matched. */
+/* Appends the comparison to a file of measured runs. It is refused if less than most of the time was matched. */
 static enum status record(const struct options *options, const struct comparison *c,
                           struct diag *diag)
 {
@@ -93,7 +94,7 @@ static enum status record(const struct options *options, const struct comparison
     return status;
 }
 
-/* Refuses options of the tables that --explain does not print. */
+/* Refuses options that concern only tables which --explain does not print. */
 static enum status check_explain(const struct options *options, struct diag *diag)
 {
     static const char *const tables[] = {"tolerance", "by", "top", "record"};

@@ -1,4 +1,4 @@
-/* longhaul help: the commands and their options, from the tables, in several forms. */
+/* longhaul help: prints the commands and their options in several forms. All come from the tables of options. */
 #include "base/arena.h"
 #include "cli/command.h"
 #include "cli/common/output.h"

@@ -1,4 +1,5 @@
-/* longhaul list: what there is, a function per table. */
+/* longhaul list: prints the models, clusters, strategies and other tables that the program knows. Each table has a
+ * function. */
 #include "cli/command.h"
 
 #include "base/json_write.h"
@@ -27,7 +28,7 @@ const struct option_set list_options = {"list", rows, ARRAY_LEN(rows)};
 /* The output in progress: rows of text, or objects of JSON. */
 struct listing {
     struct text *out;
-    struct json_out json; /* out NULL: text */
+    struct json_out json; /* its `out` is NULL if the output is text */
     struct arena arena;
 };
 
@@ -49,7 +50,7 @@ static void put_row(struct listing *l, const char *name, const char *summary)
     screen_wrap(l->out, summary, COLUMN, COLUMN, screen_width(STDOUT_FILENO));
 }
 
-/* A row of which JSON has the parts that make up the summary, each by its name. */
+/* A part of a row's summary. JSON has the parts by their keys instead of the summary. */
 struct list_section {
     const char *key, *value;
 };
@@ -68,7 +69,7 @@ static void put_parts(struct listing *l, const char *name, const struct list_sec
     json_end_object(&l->json);
 }
 
-/* ---- all of a table ---- */
+/* ---- whole tables ---- */
 
 static enum status list_strategies(struct listing *l, struct diag *diag)
 {
@@ -214,7 +215,7 @@ static enum status list_reserved(struct listing *l, struct diag *diag)
         text_printf(&summary, "%s: %s", table[i].value, table[i].source);
         if (as_json(l)) {
             put_parts(l, table[i].name, part, ARRAY_LEN(part), summary.data);
-        } else { /* the names are long */
+        } else { /* the names are too long to stand beside the summary */
             text_printf(l->out, "%s\n%*s", table[i].name, COLUMN, "");
             screen_wrap(l->out, summary.data, COLUMN, COLUMN, screen_width(STDOUT_FILENO));
         }
@@ -223,8 +224,9 @@ static enum status list_reserved(struct listing *l, struct diag *diag)
     return STATUS_OK;
 }
 
-/* Counts constants of a preset: all of them, including those of the files on which it is based, and how many of them
- * were not stated or measured; then the same two counts for the preset's own file only. */
+/* Counts the constants of a preset. numbers: all of them, including those of the files on which it is based; unstated:
+ * those among them that no source states and nobody measured. own, own_unstated: the same two counts for the preset's
+ * own file only. */
 struct constants {
     size_t numbers, unstated, own, own_unstated;
 };
@@ -286,7 +288,7 @@ static enum status count_cluster(struct constants *c, struct arena *arena, const
     return status;
 }
 
-/* The numbers of all files together: each counts where it stands. */
+/* Puts the sums over all files. Each number is counted only in the file that has it. */
 static void put_all_constants(struct listing *l, const char *kind, struct constants c)
 {
     struct text summary = {0};
@@ -328,7 +330,7 @@ static enum status list_constants(struct listing *l, struct diag *diag)
     return status;
 }
 
-/* ---- one of a table ---- */
+/* ---- one entry of a table ---- */
 
 static enum status show_model(struct listing *l, const char *name, struct diag *diag)
 {
@@ -344,7 +346,7 @@ static enum status show_model(struct listing *l, const char *name, struct diag *
         {"kv_heads", t.kv_heads}, {"head_dim", t.head_dim}, {"ffn", t.ffn},
         {"vocab", t.vocab},
     };
-    const struct { /* of a mixture of experts */
+    const struct { /* sizes that only a mixture of experts has */
         const char *key;
         int64_t value;
     } experts[] = {
@@ -390,7 +392,7 @@ static enum status show_model(struct listing *l, const char *name, struct diag *
     return STATUS_OK;
 }
 
-/* A quantity is a number in SI units; names and tables are as the file has them. */
+/* Puts the value of a fact. Quantities become numbers in SI units; names and tables stay as the file has them. */
 static void put_value(struct json_out *json, const struct cluster *cluster,
                       const struct cluster_fact *fact)
 {
@@ -503,7 +505,7 @@ static enum status find_list(const struct list **list, const char *name, struct 
                       nearest != NULL ? nearest : "", nearest != NULL ? "'?" : "");
 }
 
-/* Prints all entries of one table, or the names and purposes of all tables. */
+/* Prints all entries of one table or, if `list` is NULL, the names and purposes of all tables. */
 static enum status put_all(struct listing *l, const struct list *list, struct diag *diag)
 {
     enum status status = STATUS_OK;

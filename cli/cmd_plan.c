@@ -113,7 +113,7 @@ static enum status print(struct text *out, enum status status, struct diag *diag
     return printed == STATUS_OK ? status : printed;
 }
 
-/* Notes the given options that no examined configuration uses. */
+/* Notes the options that were given but that no examined configuration uses. */
 static void note_idle(const struct options *options, const struct best *best)
 {
     struct idle_options idle = {0};
@@ -131,8 +131,8 @@ static void note_idle(const struct options *options, const struct best *best)
     diag_release(&note);
 }
 
-/* Warns of the tokens that packing dropped. All steps of a search have sequences of one length, so that the first
- * packed set says it for all. */
+/* Warns of tokens that packing dropped. All steps of a search have sequences of one length, so the first packed set
+ * stands for all. */
 static void note_dropped(const struct packed_sets *packed_sets)
 {
     struct diag note = {0};
@@ -190,7 +190,7 @@ static enum status plan_longest(struct setup *setup, const struct options *optio
     return status;
 }
 
-/* Appends "longhaul predict --model ...": all that was given of what rows do not repeat. */
+/* Appends the command "longhaul predict --model ..." with the options that hold for all rows. Each row has the rest. */
 static void put_given(struct text *out, const struct options *options, enum goal goal)
 {
     static const char *const keep[] = {"seq", "batch", NULL}, *const none[] = {NULL},
@@ -239,7 +239,7 @@ static void winner_batches_release(struct winner_batches *b)
     arena_release(&b->arena);
 }
 
-/* Predicts the winner again, for its traces and its page; `brief`: without what to try next. */
+/* Predicts the winner again, to write its traces and its page. brief: the report does not propose what to try next. */
 static enum status write_winner(const struct options *options, struct setup *setup,
                                 const struct best *best, const char *given, bool brief,
                                 struct diag *diag)
@@ -371,7 +371,7 @@ static enum status plan_best(struct setup *setup, const struct options *options,
     return status;
 }
 
-/* Checks that the options either give a length or ask for the longest. */
+/* Checks that the options either give a length or ask for the longest one. */
 static enum status check_length(const struct options *options, struct diag *diag)
 {
     bool longest =
@@ -409,7 +409,7 @@ static enum status check_probability(const struct options *options, struct diag 
                       probability);
 }
 
-/* Which framework the search and the settings are about. */
+/* Checks that --only, --emit and --emit-winner go together, and with --longest. */
 static enum status check_frameworks(const struct options *options, struct diag *diag)
 {
     if (options_given(options, "emit-winner") && !options_given(options, "emit"))
@@ -432,7 +432,7 @@ static enum status check_frameworks(const struct options *options, struct diag *
     return STATUS_OK;
 }
 
-/* Refuses options that predict has and a search does not. */
+/* Refuses options that `predict` has but that make no sense for a search. */
 static enum status check_question(const struct options *options, struct diag *diag)
 {
     if (options_given(options, "loopback"))

@@ -83,9 +83,9 @@ static const struct option rows[] = {
 };
 const struct option_set plot_options = {"figure", rows, ARRAY_LEN(rows)};
 
-/* ---- figures, a row each ---- */
+/* ---- a function per figure ---- */
 
-/* A window of ops needs both tables. */
+/* Loads a trace. If `memory` is drawn in a window of ops, the trace also needs the table of ops. */
 static enum status load_trace(struct trace *trace, const char *path,
                               const struct figure_options *wanted, bool memory, struct diag *diag)
 {
@@ -149,7 +149,7 @@ static enum status plot_memory(struct figure *f, const char *path,
     return of_trace(f, path, wanted, figure_memory, true, diag);
 }
 
-/* "out/block-2" is "block-2" in the figure. */
+/* Returns the last part of a path, which names a trace in the figure: "block-2" of "out/block-2". */
 static const char *last_part(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -213,17 +213,18 @@ static enum status plot_error(struct figure *f, const char *path,
     return of_table(f, path, wanted, figure_error, diag);
 }
 
-/* What a figure's y axis can be; the axis of LOGARITHMIC figures is always logarithmic. */
+/* The scales that the y axis of a figure can have. NONE: it has no scale. EITHER: linear, or logarithmic with
+ * --y-log. */
 enum scale { SCALE_NONE, SCALE_LINEAR, SCALE_EITHER, SCALE_LOGARITHMIC };
 
 static const struct plot {
     const char *name;
     enum status (*make)(struct figure *figure, const char *path,
                         const struct figure_options *wanted, struct diag *diag);
-    /* of several files; NULL: takes one */
+    /* draws several files; NULL: the figure takes one file */
     enum status (*make_many)(struct figure *figure, const char *const *path, size_t count,
                              const struct figure_options *wanted, struct diag *diag);
-    bool rows; /* is drawn of rows, some of which can be chosen */
+    bool rows; /* the figure is drawn from rows, from which --only can choose */
     enum scale scale;
 } plots[] = {
     {"timeline", plot_timeline, NULL, false, SCALE_NONE},
@@ -260,9 +261,9 @@ static enum status find_plot(const struct plot **plot, const char *name, struct 
     return status;
 }
 
-/* ---- what of it is drawn ---- */
+/* ---- what is drawn ---- */
 
-/* Parses a range "2..8", "2.." or "..8". */
+/* Parses a range such as "2..8", "2.." or "..8". */
 static enum status read_range(struct figure_range *range, const char *text, struct diag *diag)
 {
     const char *dots = text != NULL ? strstr(text, "..") : NULL;
@@ -286,7 +287,7 @@ static enum status read_range(struct figure_range *range, const char *text, stru
                             text);
 }
 
-/* Checks that conditions have the form "zero=1,3". */
+/* Checks that each condition has the form "zero=1,3". */
 static enum status check_only(const struct figure_options *wanted, struct diag *diag)
 {
     for (size_t i = 0; i < wanted->onlys; i++) {
@@ -327,7 +328,7 @@ static enum status check_scale(const struct plot *plot, const struct figure_opti
     return STATUS_OK;
 }
 
-/* ---- where it goes ---- */
+/* ---- where the figure is written ---- */
 
 static bool ends_in(const char *path, const char *ending)
 {
@@ -335,14 +336,14 @@ static bool ends_in(const char *path, const char *ending)
     return size > length && strcmp(path + size - length, ending) == 0;
 }
 
-/* True for a path with an extension, such as "e.jpg", but not for ".figures" or "../e". */
+/* Returns whether a path has an extension, such as "e.jpg". ".figures" and "../e" have none. */
 static bool has_extension(const char *path)
 {
     const char *slash = strrchr(path, '/'), *name = slash == NULL ? path : slash + 1;
     return *name != '\0' && strchr(name + 1, '.') != NULL;
 }
 
-/* Checks that a path can be meant as a folder. */
+/* Refuses a path that is probably not meant as a folder. */
 static enum status check_folder(const char *path, struct diag *diag)
 {
     struct stat info;

@@ -115,7 +115,7 @@ static enum status check_options_fit(const struct options *options, struct diag 
     return STATUS_OK;
 }
 
-/* Options that only a whole model has an answer to. */
+/* Refuses options that make sense only for a whole step if only a part is predicted (--scope). */
 static enum status check_part(const struct options *options, const struct prediction *p,
                               struct diag *diag)
 {
@@ -128,7 +128,7 @@ static enum status check_part(const struct options *options, const struct predic
     return STATUS_OK;
 }
 
-/* True if the requested output shows arenas, or offsets within them. */
+/* Returns whether the requested output shows arenas or the offsets in them. */
 static bool asks_for_arenas(const struct options *options)
 {
     static const char *const asking[] = {"all", "json", "o", "record", "verify"};
@@ -138,7 +138,7 @@ static bool asks_for_arenas(const struct options *options)
     return false;
 }
 
-/* Parses "1:20%" as rank 1 and a factor of 1.2. */
+/* Parses --late-rank: "1:20%" is rank 1, slower by a factor of 1.2. */
 static enum status read_late_rank(struct prediction_question *question,
                                   const struct options *options, struct diag *diag)
 {
@@ -203,7 +203,7 @@ static enum status print_report(const struct report *report, const struct option
     return status;
 }
 
-/* Appends the first warning among notes, without its line end: it is shown in the report as well. */
+/* Appends the first warning among the notes, without its line end. The report shows it, too. */
 static void put_warning(struct text *out, const struct diag *note)
 {
     static const char head[] = "warning: ";
@@ -212,8 +212,8 @@ static void put_warning(struct text *out, const struct diag *note)
         text_append(out, found + sizeof head - 1, strcspn(found, "\n") - (sizeof head - 1));
 }
 
-/* Appends the command that repeats this prediction, and the one that searches all layouts for its model, cluster and
- * length; plan stays empty if there is nothing to search. */
+/* Appends two commands: the one that repeats this prediction, and the one that searches all layouts for its model,
+ * cluster and length. The latter stays empty if there is nothing to search. */
 static void put_commands(struct text *predict, struct text *plan, const struct options *options)
 {
     static const char *const without[] = {
@@ -319,7 +319,7 @@ enum status cmd_predict(const struct options *options, struct diag *diag)
     }
     if (status == STATUS_OK)
         status = print_report(&report, options, &note, diag);
-    progress_part(NULL); /* where the report was not reached */
+    progress_part(NULL); /* the line is still shown if no report was printed */
     if (status == STATUS_OK || status == STATUS_NO)
         command_note(&note);
     diag_release(&note);

@@ -40,7 +40,8 @@ static bool has_file(const char *folder, const char *name)
     return there;
 }
 
-/* Makes the page of a folder of predict -o; refuses the folder of a run, which has only measured ops. */
+/* Makes the page of a folder that `predict -o` wrote. The folder of a run is refused, since it has only measured
+ * ops. */
 static enum status page_of_folder(struct page *page, const char *path, const char *title,
                                   struct diag *diag)
 {
@@ -57,7 +58,7 @@ static enum status page_of_folder(struct page *page, const char *path, const cha
                       "is a folder without prediction.json, which predict -o leaves in its own");
 }
 
-/* The columns of a CSV file tell which command wrote it. */
+/* Makes the page of a CSV file. Its columns show which command wrote it. */
 static enum status page_of_rows(struct page *page, const char *path, const char *title,
                                 struct diag *diag)
 {

@@ -45,7 +45,7 @@ const struct option_set reproduce_options = {"reproduction", rows, ARRAY_LEN(row
 
 /* ---- --list ---- */
 
-/* Returns the row of an entry in the states that ship; SIZE_MAX: none. */
+/* Returns the row of an entry in the table of states that ships with the program; SIZE_MAX: it has none. */
 static size_t state_row(const struct table *states, const char *name)
 {
     size_t column = table_find(states, "name");
@@ -178,7 +178,7 @@ static enum status write_all(const struct reproduction *r, const bool *wanted, c
     return status;
 }
 
-/* Lines are wrapped at the width of a terminal, each below itself. */
+/* Prints text, wrapped at the width of the terminal. */
 static enum status print_wrapped(struct text *lines, struct diag *diag)
 {
     struct text out = {0};

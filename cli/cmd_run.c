@@ -35,14 +35,15 @@ struct session {
     const struct options *options;
     struct setup setup;
     struct ir ir;
-    const char *name;                /* of the schedule, for messages */
-    const struct transformer *model; /* NULL: a file without --model */
-    char what[160];                  /* for the report */
-    struct text otherwise;           /* what the run does not do as the choices say */
+    const char *name; /* the name of the schedule, for messages */
+    /* NULL: the schedule is from a file, and --model was not given */
+    const struct transformer *model;
+    char what[160];        /* a description of the step, for the report */
+    struct text otherwise; /* which choices the run does not follow */
     struct run_options wanted;
-    int32_t *tokens; /* (steps, batch, seq) */
+    int32_t *tokens; /* [steps x batch x seq] */
     struct text out;
-    struct json_out json; /* out NULL: text is printed */
+    struct json_out json; /* its `out` is NULL if text is printed */
     struct diag note;
 };
 
@@ -55,8 +56,8 @@ static void take_capability(void *user, const char *key, const char *value)
         *(int *)user = (int)number;
 }
 
-/* Sets the request's compute capability to that of the device on which the step will run, unless a cluster states it.
- * Workspaces depend on it. */
+/* Sets the request's compute capability, on which workspaces depend, to that of the device that runs the step, unless a
+ * cluster states it. */
 static void ask_capability(const struct backend *backend, struct request *request)
 {
     struct diag unread = {0};
@@ -65,7 +66,7 @@ static void ask_capability(const struct backend *backend, struct request *reques
     diag_release(&unread);
 }
 
-/* Finds what the run does otherwise than the choices say, and notes it if the user chose any of it. */
+/* Finds which choices the run does not follow, and notes this if the user made any of these choices. */
 static void note_otherwise(struct session *s, const struct choices *choices, bool host)
 {
     static const char *const options[] = {"profile", "compile", "kernels", "attention", "from"};
@@ -93,8 +94,9 @@ static enum status build(struct session *s, struct diag *diag)
         return diag_error(diag, (struct loc){.name = "--states"}, STATUS_BAD_INPUT,
                           "8bit can be predicted but not run: no backend computes AdamW with "
                           "moments in 8 bits; choose --states fp32 or bf16");
+    /* the default of a model's file is not followed, since the backends cannot compute dropout */
     if (r->dropout == DROPOUT_MODEL)
-        r->dropout = DROPOUT_OFF; /* whatever the model's file says: see below */
+        r->dropout = DROPOUT_OFF;
     if (r->dropout == DROPOUT_ON)
         return diag_error(diag, (struct loc){.name = "--dropout"}, STATUS_BAD_INPUT,
                           "dropout can be predicted but not run: no backend drops scores; choose "
@@ -132,16 +134,16 @@ static enum status load(struct session *s, struct diag *diag)
     return status;
 }
 
-/* If a launcher started this program once per rank, only one of the processes prints. */
+/* Returns whether a launcher started this program once per rank; then only one of the processes prints. */
 static bool several_processes(const struct options *options)
 {
     const struct backend *backend = backend_find(options_text(options, "backend"));
     return backend != NULL && backend->processes;
 }
 
-/* ---- does it fit this machine? ---- */
+/* ---- memory of this machine ---- */
 
-/* Returns the bytes that the system can give; 0: unknown. */
+/* Returns the bytes that the system has available; 0: not known. */
 static double memory_there(void)
 {
     double kib = 0;
@@ -161,17 +163,18 @@ static enum status check_memory(const struct session *s, const struct training_o
                                 struct diag *diag)
 {
     double ranks = mesh_ranks(&s->ir.mesh), here = ranks, arenas = 0, there = memory_there();
-    double processes = 1; /* of this machine, a rank each; without a launcher one has all ranks */
+    /* number of processes on this machine: a launcher starts one per rank, otherwise one process runs all ranks */
+    double processes = 1;
     struct bootstrap_place place;
     if (several_processes(s->options) && bootstrap_place_read(&place, NULL) == STATUS_OK &&
         place.size > 1)
         here = processes = place.local_size;
-    bool host =
-        backend_find(s->wanted.exec.backend)->host_memory; /* or has memory of its own for hbm */
+    /* the arena for MEMORY_HBM is in host memory, not on a device */
+    bool host = backend_find(s->wanted.exec.backend)->host_memory;
     for (int m = 0; m < MEMORY_COUNT; m++)
         arenas += (m == MEMORY_HBM && !host ? 0 : 1) * here * (double)s->ir.arena_bytes[m];
-    double need =
-        arenas * (s->wanted.exec.poison && host ? 3 : 1); /* the shadow is twice the arena */
+    /* poisoning needs a shadow of twice the arena's size */
+    double need = arenas * (s->wanted.exec.poison && host ? 3 : 1);
     if (s->model != NULL)
         need += processes * training_bytes(s->model, how);
     if (ranks > ASSIGNMENT_RANKS_MAX)
@@ -210,7 +213,7 @@ static enum status tokens_of_file(struct session *s, const char *path, size_t co
                             "has %zu bytes, and one sequence takes %zu", text.size, one);
     for (size_t i = 0; status == STATUS_OK && i < count; i++)
         s->tokens[i] =
-            (unsigned char)text.data[i % text.size]; /* from its start again at its end */
+            (unsigned char)text.data[i % text.size]; /* a file that is too short begins again */
     text_release(&text);
     return status;
 }
@@ -241,9 +244,9 @@ static enum status check_model(struct session *s, struct diag *diag)
     return STATUS_OK;
 }
 
-/* ---- the parts ---- */
+/* ---- what is done ---- */
 
-/* Begins the JSON object that holds everything a run prints. */
+/* Begins the JSON object in which all output of a run is. */
 static void open_json(struct session *s)
 {
     if (s->json.out != NULL && s->out.size == 0)
@@ -256,7 +259,7 @@ static enum status do_check(struct session *s, struct diag *diag)
     struct exec_options exec = s->wanted.exec;
     exec.trace = exec.settle = false;
     exec.notes =
-        s->wanted.run ? NULL : &s->note; /* what one run has to say, the other would say again */
+        s->wanted.run ? NULL : &s->note; /* if the step also runs, that run makes the same notes */
     enum status status = reference_check_tokens(&check, &s->ir, s->name, s->model, s->tokens,
                                                 s->wanted.seed, &exec, diag);
     if (status == STATUS_OK) {
@@ -271,8 +274,8 @@ static enum status do_check(struct session *s, struct diag *diag)
     return status;
 }
 
-/* Prints the loss of every step, and with --check the reference's loss next to it. Rounding errors grow from step to
- * step, so the tolerance is a hundred times that for the loss of a single step. */
+/* Prints the loss of every step, and with --check also that of the reference. Rounding errors grow from step to step,
+ * so the tolerance is a hundred times that for the loss of a single step. */
 static enum status report_curve(struct session *s, struct training *training, struct diag *diag)
 {
     struct loss_curve curve = {
@@ -325,7 +328,7 @@ static enum status do_run(struct session *s, const struct training_options *how,
     }
     bool speaks = !several_processes(s->options) || bootstrap_speaks();
     enum status saved =
-        STATUS_OK; /* times that were measured are printed even if they cannot be saved */
+        STATUS_OK; /* whether the times could be saved; they are printed in either case */
     if (status == STATUS_OK && s->wanted.exec.trace && speaks) {
         if (s->model != NULL)
             trace_set(&result.trace, "model", s->model->name);

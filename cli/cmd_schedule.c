@@ -1,4 +1,4 @@
-/* longhaul schedule: the schedule of a configuration as text; longhaul check: is one right? */
+/* longhaul schedule: prints the schedule of a configuration as text. longhaul check: checks a schedule. */
 #include "cli/command.h"
 
 #include "base/json_write.h"
@@ -55,7 +55,7 @@ static enum status build(struct ir *ir, struct setup *setup, const struct option
     return status;
 }
 
-/* Prints the tensors that the forward of the first layer makes for the first unit. */
+/* Prints the tensors that the forward of layer 0 makes for unit 0, with their classes. */
 static enum status print_classes(const struct ir *ir, struct diag *diag)
 {
     struct text out = {0};
@@ -140,7 +140,7 @@ static void print_json(struct text *out, const struct ir *ir, const struct verif
     text_putc(out, '\n');
 }
 
-/* A cluster, when one is named, says how large an arena may be. */
+/* Returns the limits for the verifier: the size of an arena, if a cluster is named. */
 static struct verify_limits limits_of(const struct setup *setup)
 {
     struct verify_limits limits = {0};

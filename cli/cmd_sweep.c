@@ -49,7 +49,7 @@ static const struct option_set *const point_sets[] = {
     &setup_model_options,     &setup_cluster_options, &setup_choice_options,
     &setup_documents_options, &sweep_point_options,   NULL};
 
-/* Parses "2/8", the second of eight parts of a sweep. */
+/* Parses --part: "2/8" is the second of eight parts of a sweep. */
 static enum status read_part(struct sweep_options *sweep, const char *text, struct diag *diag)
 {
     int64_t part, parts;
@@ -76,7 +76,7 @@ static enum status check_options_fit(const struct options *options, struct diag 
     return STATUS_OK;
 }
 
-/* The rows are all known, or were in the file already. */
+/* Ends a sweep whose rows are all in the journal, some perhaps from an earlier run: writes the file. */
 static enum status finish(struct sweep_journal *journal, const struct sweep_options *sweep,
                           const struct options *options, struct diag *diag)
 {

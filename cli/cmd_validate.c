@@ -86,7 +86,8 @@ static const struct option rows[] = {
 };
 const struct option_set validate_options = {"measurements", rows, ARRAY_LEN(rows)};
 
-/* Rows of both kinds; a kind may have none. Their texts are in the arena of `read`. */
+/* The rows of the files. figures: published figures; steps: measured steps. Either may be empty. Their texts are in the
+ * arena of `read`, which has all rows. */
 struct data {
     struct external_runs read, figures, steps;
 };
@@ -98,7 +99,7 @@ static void data_release(struct data *data)
     external_release(&data->steps);
 }
 
-/* Divides the rows that were read into both kinds. */
+/* Divides the rows that were read into figures and steps. */
 static void divide(struct data *data)
 {
     for (size_t i = 0; i < data->read.count; i++) {
@@ -129,7 +130,8 @@ static enum status load(struct data *data, const struct options *options, struct
     return status;
 }
 
-/* A column that a filter looks at. -1: rows of that kind have none, and pass no such filter. */
+/* An option that selects rows, and the column that it looks at, for figures and for steps. -1: these rows have no such
+ * column, and none of them is selected. */
 struct filter {
     const char *option;
     int figure, step;
@@ -142,7 +144,7 @@ static bool step_passes(const struct external_run *row, const struct filter *fil
                                         : strcmp(row->text[filter->step], want) == 0;
 }
 
-/* Adds a value that the list does not have yet. */
+/* Adds a value to a list unless the list has it. */
 static void add_value(const char **value, size_t *count, const char *other)
 {
     for (size_t i = 0; i < *count; i++)
@@ -201,7 +203,7 @@ static enum status apply_filter(struct data *data, const struct filter *filter, 
     return status;
 }
 
-/* Keeps only the layouts among which a longest length is searched. */
+/* Keeps only those layouts that are needed: the ones among which a row's longest length is searched. */
 static void prune_layouts(struct external_runs *figures)
 {
     size_t kept = 0;
@@ -216,8 +218,8 @@ static void prune_layouts(struct external_runs *figures)
     figures->count = kept;
 }
 
-/* Keeps the rows that pass every filter, and the layouts that these need. A filter that leaves no row is an error that
- * lists the existing values. */
+/* Keeps the rows that pass every filter, and the layouts that these rows need. If a filter leaves no row, the error
+ * lists the values that exist. */
 static enum status filter(struct data *data, const struct options *options, struct diag *diag)
 {
     static const struct filter filters[] = {
@@ -237,7 +239,7 @@ static enum status filter(struct data *data, const struct options *options, stru
     return status;
 }
 
-/* Reports how many rows could not be predicted; each of them has had its own message. */
+/* Reports how many rows could not be predicted. The reason for each has been reported already. */
 static enum status check_errors(const struct validation *v, const struct external_validation *steps,
                                 struct diag *diag)
 {
@@ -252,7 +254,7 @@ static enum status check_errors(const struct validation *v, const struct externa
                       "%zu of %zu rows could not be predicted; their lines say why", errors, all);
 }
 
-/* Writes the rows of both kinds, figures first. */
+/* Writes the rows of both kinds, first the figures. */
 static enum status save(const struct validation *v, const struct external_validation *steps,
                         const char *path, struct diag *diag)
 {
@@ -261,7 +263,7 @@ static enum status save(const struct validation *v, const struct external_valida
     for (size_t i = 0; i < v->rows->count; i++) {
         result[i] = v->row[i].result;
         if (result[i].outcome == OUTCOME_OK && !v->row[i].counted)
-            result[i].why = v->row[i].other; /* why it does not count */
+            result[i].why = v->row[i].other; /* why the error does not count */
     }
     external_print_columns(&out);
     external_print(v->rows, result, &out);
@@ -272,7 +274,7 @@ static enum status save(const struct validation *v, const struct external_valida
     return status;
 }
 
-/* Errors of whole steps of both kinds, with the intervals that the program would have given. */
+/* Prints the errors of whole steps of both kinds, with the intervals that the program would have given for them. */
 static enum status print_steps(struct text *out, const struct validation *v,
                                const struct external_validation *steps,
                                const struct residuals *runs, struct diag *diag)
@@ -328,7 +330,8 @@ static enum status print(const struct validation *v, const struct external_valid
     return status;
 }
 
-/* These options need --json, or rows of training steps only. */
+/* Refuses --baseline, --sensitivity and --leave-one-out together with --json, or if there are only rows of training
+ * steps. */
 static enum status check_fit(const struct options *options, const struct data *data,
                              struct diag *diag)
 {
@@ -350,7 +353,7 @@ static enum status check_fit(const struct options *options, const struct data *d
     return STATUS_OK;
 }
 
-/* --check-rows and --records read a file of their own, and predict nothing. */
+/* These options read a file of their own, and predict nothing. */
 static const char *const file_options[][2] = {{"check-rows", "--check-rows"},
                                               {"records", "--records"}};
 
@@ -374,7 +377,7 @@ static enum status validate_file(const struct options *options, size_t which, st
     return status;
 }
 
-/* Refuses a folder that pages cannot be written into, before the work. */
+/* Refuses a folder into which no pages can be written, before anything is predicted. */
 static enum status check_pages(const char *folder, struct diag *diag)
 {
     size_t before = diag->size;
@@ -410,8 +413,8 @@ enum status cmd_validate(const struct options *options, struct diag *diag)
         status = print(&figures, &steps, &runs, options, &out, diag);
     if (status == STATUS_OK) {
         status = command_print(&out, diag);
-        if (options_given(options, "o")) { /* also when the reader of the report has closed the
-                                              pipe */
+        /* the file is written even if the report could not be printed, for example into a closed pipe */
+        if (options_given(options, "o")) {
             enum status saved = save(&figures, &steps, options_text(options, "o"), diag);
             status = status == STATUS_OK ? saved : status;
         }

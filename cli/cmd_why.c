@@ -25,13 +25,14 @@ static const struct option why_rows[] = {
 };
 const struct option_set why_options = {"snapshot", why_rows, ARRAY_LEN(why_rows)};
 
-/* The figures of the answer if a configuration was given. */
+/* What the answer says about a configuration, if one was given. */
 struct answer {
     bool known;
-    uint64_t predicted_bytes; /* inside the allocator, its cache given back */
-    uint64_t seen_bytes;      /* in use and asked for */
-    uint64_t most_bytes;      /* the most memory that the allocator could have used */
-    uint64_t unseen_bytes;    /* seen and not predicted: added to every option */
+    uint64_t predicted_bytes; /* predicted bytes in the allocator, without its cache */
+    uint64_t seen_bytes;      /* bytes that the process had in use, and those that it asked for */
+    uint64_t most_bytes;      /* the most bytes that the allocator could have had */
+    /* bytes that were seen but not predicted; they are added to the need of every option */
+    uint64_t unseen_bytes;
     double step_s;
     struct suggestion suggestion[SUGGESTIONS_MAX];
     size_t count, tried;
@@ -48,7 +49,7 @@ static enum status load(struct torch_snapshot *snapshot, const char *path, struc
     return status;
 }
 
-/* Predicts the configuration, and compares its memory with what the process held. */
+/* Predicts the configuration, and compares its memory with what the process had. */
 static enum status find_answer(struct answer *a, const struct torch_snapshot *s,
                                const struct options *options, struct diag *diag)
 {
@@ -83,7 +84,7 @@ static void put_gib(struct text *out, const char *before, uint64_t bytes, const 
 
 /* clang-format off */
 static const struct column sites[] = {
-    {NULL, "allocated at", NULL, COLUMN_NAME, -60, NULL}, /* cut to the width */
+    {NULL, "allocated at", NULL, COLUMN_NAME, -60, NULL}, /* cut to the width of the screen */
     {"where", NULL, NULL, COLUMN_NAME, 0, "The line of code that allocated."},
     {"bytes", "bytes", NULL, COLUMN_MEMORY, 10, NULL},
     {NULL, "share", NULL, COLUMN_SHARE, 7, NULL},
@@ -92,7 +93,7 @@ static const struct column sites[] = {
 
 static const struct column suggestions[] = {
     {"options", "would have fitted", NULL, COLUMN_NAME, -50, "Options of predict, added to those given."},
-    {NULL, "step", NULL, COLUMN_NAME, 12, NULL}, /* in the unit of all */
+    {NULL, "step", NULL, COLUMN_NAME, 12, NULL}, /* all rows have the same unit */
     {"step_s", NULL, NULL, COLUMN_SECONDS, 0, NULL},
     {"time_lost", "time lost", NULL, COLUMN_ERROR, 10, "Share of the step as it was configured."},
     {"bytes", "GiB", NULL, COLUMN_GIB, 10, "Needed inside the allocator."},

@@ -89,7 +89,7 @@ static const struct option_set general_options = {"general", general_rows, ARRAY
     "every number of that one, and its source."
 #define HELP_ABOUT "Prints all commands, or one with its options and their defaults."
 
-/* Options of shared sets that a command refuses, with a message of its own; each list ends in NULL. */
+/* Options that are in the sets of a command, but that it refuses with a message of its own. Each list ends in NULL. */
 static const char *const refused_by_plan[] = {"loopback", "scope", NULL};
 static const char *const refused_by_run[] = {"costs", NULL};
 
@@ -297,7 +297,7 @@ enum status command_find(const struct command **command, const char *name, struc
                       nearest);
 }
 
-/* Returns the option of a command without arguments that takes a file to read; NULL: none. */
+/* Returns the option with which a command that takes no arguments reads a file; NULL: there is none. */
 static const struct option *file_option(const struct command *command)
 {
     for (size_t s = 0; command->arguments_max == 0 && command->sets[s] != NULL; s++)
@@ -332,18 +332,20 @@ static enum status check_arguments(const struct command *command, const struct o
     return STATUS_OK;
 }
 
-/* Launch files of frameworks, for the commands that read them. */
+/* Applies the launch files of frameworks, for commands that read them. */
 static enum status apply_files(const struct command *command, struct options *options,
                                struct diag *diag)
 {
-    bool configures = false; /* --from of plot is another option */
+    /* the command describes a configuration; --from of `plot` is a different option */
+    bool configures = false;
     for (size_t i = 0; command->sets[i] != NULL; i++)
         configures = configures || command->sets[i] == &setup_model_options;
     if (!configures)
         return STATUS_OK;
     bool search = command->run == cmd_plan && !options_given(options, "longest");
     size_t recordings = command->run == cmd_calibrate ? options->argument_count : 0;
-    options->argument_count -= recordings; /* JSON files that are no launch files */
+    /* the arguments of `calibrate` are JSON files, but no launch files */
+    options->argument_count -= recordings;
     enum status status = from_apply(options, search, diag);
     options->argument_count += recordings;
     return status;

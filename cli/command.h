@@ -19,35 +19,37 @@
 
 struct command {
     const char *name;
-    const char *arguments; /* as help shows them: "[FILE.ir]"; "" */
+    const char *arguments; /* the arguments as help shows them: "[FILE.ir]"; "": it has none */
     size_t arguments_min, arguments_max;
     enum status (*run)(const struct options *options, struct diag *diag);
     const char *summary;
-    const char *about;                                  /* a few sentences */
-    const struct option_set *sets[OPTION_SETS_MAX + 1]; /* ends in NULL */
-    const char *const
-        *refused; /* options of the sets that the command lacks; ends in NULL. NULL: none */
+    const char *about;                                  /* a description in a few sentences */
+    const struct option_set *sets[OPTION_SETS_MAX + 1]; /* the array ends in NULL */
+    /* options of the sets that the command lacks; ends in NULL. NULL: none */
+    const char *const *refused;
 };
 
-/* True if the command's help shows this option of its sets: it shows all that the command does not refuse. */
+/* Returns whether the command's help shows an option of its sets. It shows all options that the command does not
+ * refuse. */
 bool command_shows(const struct command *command, const struct option *option);
 
 const struct command *command_table(size_t *count);
 
-/* Finds the command of that name; for an unknown name the error suggests the nearest one. */
+/* Finds a command by its name. For an unknown name, the error proposes the most similar one. */
 enum status command_find(const struct command **command, const char *name, struct diag *diag);
 
-/* Parses argv, which starts after the command's name, and runs the command. --help prints its help. */
+/* Parses argv, which starts after the command's name, and runs the command. With --help it prints the command's
+ * help. */
 enum status command_run(const struct command *command, int argc, char **argv, struct diag *diag);
 
-/* Appends what `longhaul help` and `longhaul help COMMAND` print. */
+/* Append what `longhaul help` and `longhaul help COMMAND` print. */
 void command_print_overview(struct text *out);
 void command_print_help(struct text *out, const struct command *command);
 
-/* Appends the command `only` with its options as JSON, or all commands if `only` is NULL. */
+/* Appends a command with its options as JSON. only NULL: appends all commands. */
 void help_print_json(struct text *out, const struct command *only);
 
-/* The functions of the rows. */
+/* The functions of the commands. */
 enum status cmd_plan(const struct options *options, struct diag *diag);
 enum status cmd_predict(const struct options *options, struct diag *diag);
 enum status cmd_schedule(const struct options *options, struct diag *diag);
@@ -65,7 +67,7 @@ enum status cmd_report(const struct options *options, struct diag *diag);
 enum status cmd_why(const struct options *options, struct diag *diag);
 enum status cmd_help(const struct options *options, struct diag *diag);
 
-/* Return the i-th word that a command may have as its first argument; NULL: there are no more. For completion. */
+/* Return the i-th word that a command accepts as its first argument, for completion; NULL: there are no more words. */
 const char *plot_figure_name(size_t i);
 const char *list_name(size_t i);
 const char *command_name(size_t i);
@@ -77,7 +79,7 @@ extern const struct option_set reproduce_options;
 extern const struct option_set compare_options, sweep_options, plot_options, report_options,
     why_options, list_options, help_options;
 
-/* The tables of `why`. */
+/* The tables that `why` prints. */
 enum { WHY_SITES, WHY_SUGGESTIONS, WHY_TABLE_COUNT };
 extern const struct row_table why_tables[WHY_TABLE_COUNT];
 

@@ -15,7 +15,7 @@ static const char *dashes(const struct option *option)
     return option->name[1] == '\0' ? "-" : "--";
 }
 
-/* ---- what values an option takes ---- */
+/* ---- the values of an option ---- */
 
 static void put_strategies(struct text *out)
 {
@@ -61,7 +61,7 @@ static void put_costs(struct text *out)
     put_presets(out, cost_presets);
 }
 
-/* Appends the names that a value may have, as of this installation; nothing: a file or a number. */
+/* Appends the names that a value may have in this installation. Appends nothing if the value is a file or a number. */
 static void put_values(struct text *out, const struct option *option)
 {
     static const struct {
@@ -78,7 +78,7 @@ static void put_values(struct text *out, const struct option *option)
             known[i].put(out);
 }
 
-/* Appends what the first argument of a command may be; nothing: a file. */
+/* Appends the words that the first argument of a command may be. Appends nothing if it is a file. */
 static void put_first(struct text *out, const struct command *command)
 {
     static const struct {
@@ -150,7 +150,7 @@ void completion_print_bash(struct text *out)
 
 /* ---- zsh ---- */
 
-/* Text between the quotes and brackets of an _arguments specification. */
+/* Appends a text such that it may stand between the quotes and brackets of an _arguments specification. */
 static void put_zsh(struct text *out, const char *text)
 {
     for (; *text != '\0'; text++)

@@ -1,4 +1,4 @@
-/* The tables of options as JSON, for programs that call this one. */
+/* cli/help_json.c: prints the tables of options as JSON, for programs that call longhaul. */
 #include "base/json_write.h"
 #include "cli/command.h"
 

@@ -1,5 +1,5 @@
-/* cli/main.c: finds the command, runs it, prints its messages and chooses the exit code: 0 done, 1 the answer is no,
- * 2 could not do it. */
+/* cli/main.c: finds the command, runs it, prints its messages and chooses the exit code. 0: done; 1: the answer is no;
+ * 2: the command failed. */
 #include "base/arena.h"
 #include "cli/command.h"
 #include "cli/common/output.h"
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Handles errors of GSL as its default does, except for a failed allocation. */
+/* Handles errors of the library GSL as its default handler does, but reports a failed allocation as longhaul does. */
 static void gsl_failed(const char *reason, const char *file, int line, int error)
 {
     if (error == GSL_ENOMEM)
@@ -45,11 +45,11 @@ int main(int argc, char **argv)
 {
     static const int code[STATUS_COUNT] = {
         [STATUS_OK] = 0, [STATUS_NO] = 1, [STATUS_BAD_INPUT] = 2, [STATUS_SYSTEM] = 2};
-    /* A write to a pipe that nobody reads, or beyond the limit on file sizes, would end the program by a signal. With
-     * the signals ignored, it fails with an error that is reported like a full disk. */
+    /* Without this, a write to a closed pipe, or beyond the limit on file sizes, would end the program by a signal.
+     * With the signals ignored, the write fails with an error, which is reported like a full disk. */
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);
-    /* A parent that ignores SIGCHLD hands that on, and then no exit code of a child process can be read. */
+    /* A program inherits an ignored SIGCHLD from its parent; no exit code of a child process could be read then. */
     signal(SIGCHLD, SIG_DFL);
     gsl_set_error_handler(gsl_failed);
     progress_show_on_terminal();

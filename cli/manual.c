@@ -4,7 +4,8 @@
 
 #include <string.h>
 
-/* Text as man(7) wants it: no escapes, no line that begins with a control character. */
+/* Appends a text in a form that man(7) prints as it is: backslashes and hyphens are escaped, and no line begins with a
+ * control character. */
 static void put(struct text *out, const char *text)
 {
     if (*text == '.' || *text == '\'')
@@ -44,7 +45,7 @@ static void put_option(struct text *out, const struct option *option)
     text_putc(out, '\n');
 }
 
-/* Sets that several commands share are printed with the first of them. */
+/* Returns the first command that has a set of options. A set that several commands share is printed only there. */
 static const struct command *first_with(const struct option_set *set)
 {
     size_t count;
@@ -56,7 +57,7 @@ static const struct command *first_with(const struct option_set *set)
     return NULL;
 }
 
-/* Appends ", but for --scope": of a set that is printed with another command. */
+/* Appends ", but for --scope": the options of a set, printed with another command, that this command refuses. */
 static void put_refused(struct text *out, const struct command *command,
                         const struct option_set *set)
 {

@@ -5,7 +5,7 @@
 #include <assert.h>
 #include <stdio.h>
 
-/* The bit of a note of a row. */
+/* Returns the bit that stands for note number `note` of a row. */
 static uint64_t bit_of(size_t row, size_t note)
 {
     static const uint64_t one = 1;
@@ -17,7 +17,7 @@ static uint64_t bit_of(size_t row, size_t note)
     return one << bit;
 }
 
-/* True if the user gave the option of a row that has notes. */
+/* Returns whether the user gave the option of a row that has notes. */
 static bool is_given(const struct options *options, const struct choice_row *row)
 {
     return row->note[0].text != NULL && options_given(options, row->option->name);

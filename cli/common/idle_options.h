@@ -13,25 +13,25 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Masks with a bit for each note of predict/setup/choices.def. All-zero: no configuration was added. */
+/* given, used: have a bit for each note of predict/setup/choices.def. All-zero: no configuration has been added. */
 struct idle_options {
     uint64_t given, used;
 };
 
-/* True if the user gave any of the options that are checked. */
+/* Returns whether the user gave any of the options that have notes. */
 bool idle_options_given(const struct options *options);
 
 /* Adds a configuration: `r` is the request that the options make, `c` the choices that followed from it. */
 void idle_options_add(struct idle_options *idle, const struct options *options,
                       const struct request *r, const struct choices *c);
 
-/* True if every given option is used, so that further configurations cannot change the notes. */
+/* Returns whether every option that was given is used, so that further configurations cannot change the notes. */
 bool idle_options_none(const struct idle_options *idle);
 
 /* Adds to `note` a message for each given option that no configuration uses. */
 void idle_options_note(const struct idle_options *idle, struct diag *note);
 
-/* Adds the only configuration and the notes about its unused options. */
+/* Notes the unused options of a command that makes only one configuration. */
 void idle_options_note_of(const struct options *options, const struct request *r,
                           const struct choices *c, struct diag *note);
 

@@ -34,7 +34,7 @@ static size_t count_all(const struct option_set *const *sets)
     return count;
 }
 
-/* "--seq" or "-o", for messages. */
+/* An option as messages show it: "--seq" or "-o". */
 struct shown {
     char text[40];
 };
@@ -46,7 +46,8 @@ static struct shown show(const char *name)
     return shown;
 }
 
-/* Parses the tokens of a whole training: "1B", "15T" or digits. B and T are decimal, as is usual for such totals. */
+/* Parses the number of tokens of a whole training: "1B", "15T" or digits. B and T are decimal, as usual for such
+ * numbers. */
 static enum status parse_total(const char *text, double *value, struct loc at, struct diag *diag)
 {
     size_t size = strlen(text);
@@ -157,7 +158,7 @@ enum status options_refuse_list(const char *name, const char *list, struct diag 
                       list);
 }
 
-/* True if a value of one number or name is meant as several. */
+/* Returns whether a text for an option that takes one value has several. */
 static bool is_list(const struct option *option, const char *text)
 {
     bool one = option->kind != OPTION_TEXT && option->kind != OPTION_LIST;
@@ -172,7 +173,7 @@ static enum status parse_given(const struct option_set *const *sets, const struc
                : parse_value(option, text, value, diag);
 }
 
-/* Parses the option at argv[*i] and moves *i to its last word. */
+/* Parses the option at argv[*i], and moves *i to the last word of it. */
 static enum status parse_option(struct options *options, int argc, char **argv, int *i,
                                 struct diag *diag)
 {
@@ -370,7 +371,8 @@ void options_put_word(struct text *out, const char *word)
     text_putc(out, '\'');
 }
 
-/* Appends what one quote holds; text stands after it. NULL: it is not closed. */
+/* Appends the quoted part of a word; text stands after the opening quote. Returns the place after the closing quote;
+ * NULL: there is none. */
 static const char *read_quoted(struct text *word, const char *text, char quote)
 {
     for (; *text != quote; text++) {
@@ -383,7 +385,8 @@ static const char *read_quoted(struct text *word, const char *text, char quote)
     return text + 1;
 }
 
-/* Appends one word; text stands on its first character. NULL: a quote or a backslash has no end. */
+/* Appends one word; text stands on its first character. Returns the place after the word; NULL: a quote is not closed,
+ * or a backslash is the last character. */
 static const char *read_word(struct text *word, const char *text)
 {
     while (text != NULL && *text != '\0' && strchr(" \t\r\n", *text) == NULL) {
@@ -477,7 +480,7 @@ bool options_in_command(const char *command, const char *name, struct text *valu
     return found;
 }
 
-/* Appends an option and its value; choices that would pass the width go on in another line. */
+/* Appends an option and its value. If the names of a choice pass the width, they go on in further lines. */
 static void put_head(struct text *out, const char *head, size_t width)
 {
     enum { INDENT_CHOICES = 6 };

@@ -18,7 +18,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Options that belong together. A command has a few sets, and no name is in two of them. */
+/* A set of options that belong together. A command has a few sets, and no two of them have an option of the same
+ * name. */
 struct option_set {
     const char *title; /* "model and cluster" */
     const struct option *option;
@@ -28,20 +29,21 @@ struct option_set {
 enum { OPTION_SETS_MAX = 7 };
 
 struct option_value {
-    bool given;        /* the user gave it: the value is not the fallback */
-    const char *text;  /* NULL: neither given nor a fallback */
-    int64_t count;     /* COUNT, TOKENS; CHOICE: index in names */
-    double number;     /* NUMBER, TOTAL */
-    const char **list; /* LIST: count texts */
+    bool given;       /* the user gave the option, so the value is not the fallback */
+    const char *text; /* NULL: the option was not given and has no fallback */
+    /* the value of COUNT and TOKENS; of CHOICE the index in names; of LIST the number of texts */
+    int64_t count;
+    double number;     /* the value of NUMBER and TOTAL */
+    const char **list; /* the texts of LIST */
 };
 
 /* All-zero is empty. Texts point into argv and the option tables, or live in the arena. */
 struct options {
-    const struct option_set *const *sets; /* ends in NULL */
-    struct option_value *value;           /* one per option, sets end to end */
+    const struct option_set *const *sets; /* the array ends in NULL */
+    struct option_value *value;           /* [options of all sets, set after set] */
     const char **argument;
     size_t argument_count;
-    struct arena arena; /* of texts that options_supply() was given */
+    struct arena arena; /* of texts that were given to options_supply() */
 };
 
 /* Parses argv[0..argc), which starts after the command's name. sets must outlive *options. */
@@ -51,61 +53,64 @@ void options_release(struct options *options);
 
 /* Return an option's value by name. Asking for an option that no set has, or for a value of another kind, is a
  * programming error (an assert). */
-bool options_given(const struct options *options, const char *name); /* FLAG: whether it is set */
-const char *options_text(const struct options *options, const char *name); /* NULL: none */
-int64_t options_count(const struct options *options, const char *name);    /* 0: none */
-double options_number(const struct options *options, const char *name);    /* 0: none */
-int options_choice(const struct options *options, const char *name);       /* -1: none */
+/* of a flag: whether it is set */
+bool options_given(const struct options *options, const char *name);
+/* NULL: it has no value */
+const char *options_text(const struct options *options, const char *name);
+int64_t options_count(const struct options *options, const char *name); /* 0: it has no value */
+double options_number(const struct options *options, const char *name); /* 0: it has no value */
+int options_choice(const struct options *options, const char *name);    /* -1: it has no value */
 
-/* Returns the *count texts of a list, in the order in which they were given. */
+/* Returns the texts of a list option in the order in which they were given, and their number in *count. */
 const char *const *options_list(const struct options *options, const char *name, size_t *count);
 
-/* Sets an option that was not given, as if the user had written it; value NULL sets a flag. The text is copied. */
+/* Sets an option that was not given, as if the user had given it. value NULL: sets a flag. The text is copied. */
 enum status options_supply(struct options *options, const char *name, const char *value,
                            struct diag *diag);
 
-/* Fails if the option does not take the value, with the message that options_parse() has. */
+/* Fails if the option does not accept the value, with the same message as options_parse(). */
 enum status options_check(const struct option *option, const char *value, struct diag *diag);
 
-/* Replaces an option's text, which has to outlive the options. The option counts as given if it did before. */
+/* Replaces the text of an option. The new text has to outlive the options. Whether the option counts as given does not
+ * change. */
 void options_replace_text(struct options *options, const char *name, const char *text);
 
 /* Treats an option as not given and without a fallback from now on. */
 void options_withdraw(struct options *options, const char *name);
 
-/* Returns the row of an option; NULL: no set has it. */
+/* Returns the row of an option; NULL: no set has an option of that name. */
 const struct option *options_find(const struct option_set *const *sets, const char *name);
 
-/* Reports that an option of a sweep was given a list of values, and what would be right. */
+/* Reports that an option, which takes one value, was given a list, and that `sweep` takes lists. */
 enum status options_refuse_list(const char *name, const char *list, struct diag *diag);
 
-/* Reports an error when more than one of two options is given. */
+/* Reports an error if both options are given. */
 enum status options_exclude(const struct options *options, const char *one, const char *other,
                             struct diag *diag);
 
-/* Appends a blank and a word, quoted so that a shell reads it back, on one line. */
+/* Appends a blank and a word, quoted such that a shell reads it back. The text has no line end. */
 void options_put_word(struct text *out, const char *word);
 
-/* Splits text into words as a shell does, and undoes options_put_word(): blanks and line ends separate words, quotes
- * and backslashes keep what they quote. Nothing is expanded. *word gets *count words, which live in arena. A
- * quote that is not closed is an error at `at`. */
+/* Splits a text into words as a shell does, which is the reverse of options_put_word(). Blanks and line ends separate
+ * words; quotes and backslashes keep what they quote; nothing is expanded. *word gets *count words, which live in
+ * arena. A quote that is not closed is reported at `at`. */
 enum status options_split_words(char ***word, int *count, struct arena *arena, const char *text,
                                 struct loc at, struct diag *diag);
 
-/* True if a name is in without[], which ends in NULL. */
+/* Returns whether a name is in without[], which ends in NULL. */
 bool options_are_without(const char *const *without, const char *name);
 
-/* Appends the options that were given, in the order of the tables, and the arguments; options named in
- * without[] are left out. */
+/* Appends the options that were given, in the order of the tables, and the arguments. Options in without[] are left
+ * out. */
 void options_put_command(struct text *out, const struct options *options,
                          const char *const *without);
 
-/* Finds an option's value in a command line that options_put_command() wrote, as the header of a file keeps it.
- * False: the command lacks the option, or is NULL. */
+/* Finds the value of an option in a command line that options_put_command() wrote; files keep it in their headers.
+ * Returns false if the command lacks the option, or is NULL. */
 bool options_in_command(const char *command, const char *name, struct text *value);
 
-/* Appends the help of all sets: names, values, what they do, defaults; lines of at most 100
- * columns. Options named in without[] are left out. */
+/* Appends the help of all sets: the options with their values, descriptions and defaults, in lines of at most 100
+ * columns. Options in without[] are left out. */
 void options_print_help(struct text *out, const struct option_set *const *sets,
                         const char *const *without);
 

@@ -8,7 +8,7 @@
 #include <signal.h>
 #include <stdio.h>
 
-/* simgrid/version.h needs this and does not include it */
+/* simgrid/version.h needs this header, but does not include it */
 #include <xbt/base.h>
 
 #include <simgrid/version.h>

@@ -6,23 +6,23 @@
 #include "base/json_write.h"
 #include "base/text.h"
 
-/* The version of what --json prints: raised when a name changes, disappears or gets another meaning. */
+/* The version of the JSON that --json prints. It is raised when a name changes, disappears or gets another meaning. */
 enum { JSON_SCHEMA_VERSION = 3 };
 
-/* Begins the object of a whole answer with the name of its schema, docs/schema/NAME.json, and the version. */
+/* Begins the object of a whole answer. It begins with the version and the name of its schema, docs/schema/NAME.json. */
 void command_begin_json(struct json_out *json, const char *schema);
 
-/* Writes a result to standard output; a full disk or a closed pipe is an error. */
+/* Writes a result to standard output. A full disk or a closed pipe is an error. */
 enum status command_print(const struct text *text, struct diag *diag);
 
-/* Prints notes, such as which values were filled in, to standard error. Not called once an error was reported. */
+/* Prints notes on standard error, for example which values were filled in. It is not called after an error. */
 void command_note(const struct diag *note);
 
 /* Must be called last. If a signal arrived (base/interrupt.h) and *diag says so, it prints the message and lets that
  * signal end the program, so that the calling shell sees why the program ended. */
 void command_end_if_interrupted(const struct diag *diag);
 
-/* Appends the program's version and those of the libraries it runs with. */
+/* Appends the versions of the program and of the libraries that it runs with. */
 void command_print_version(struct text *out);
 
 #endif

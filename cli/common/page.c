@@ -63,7 +63,7 @@ void page_put(struct page *page, const char *text)
     text_release(&whole);
 }
 
-/* Appends <tag>text</tag> */
+/* Appends a text between an opening and a closing tag. */
 static void put_in(struct page *page, const char *open, const char *text, const char *close)
 {
     text_puts(&page->html, open);

@@ -15,36 +15,36 @@ enum page_mood { PAGE_GOOD, PAGE_BAD, PAGE_CLOSE };
 
 struct page {
     struct text html;
-    bool folded; /* the open table is folded away */
+    bool folded; /* the table that is being written is folded away */
     size_t svgs;
 };
 
 void page_begin(struct page *page, const char *title, const char *subtitle);
 void page_end(struct page *page);
 
-/* Appends the answer, in one sentence; it stands above everything else. */
+/* Appends the answer in one sentence. It stands at the top of the page. */
 void page_verdict(struct page *page, enum page_mood mood, const char *text);
 void page_heading(struct page *page, const char *text);
 void page_text(struct page *page, const char *text);
 void page_warning(struct page *page, const char *text);
-/* Appends preformatted text, folded away under a summary to click on. */
+/* Appends preformatted text, which is folded away under a summary until the reader clicks on that. */
 void page_details(struct page *page, const char *summary, const char *text);
 void page_code(struct page *page, const char *text);
 
-/* Append numbers with their names; those between begin and end stand side by side. */
+/* Append numbers, each with its name. The numbers between begin and end stand side by side. */
 void page_begin_numbers(struct page *page);
 void page_number(struct page *page, const char *value, const char *what);
 void page_end_numbers(struct page *page);
 
-/* Begins a table. The column heads end in NULL. Cells that are numbers are right-aligned. details: the table is
- * folded away under this line until the reader opens it; NULL: it is always shown. */
+/* Begins a table. The column heads end in NULL. Cells that are numbers are right-aligned. details: the table is folded
+ * away under this line until the reader clicks on it; NULL: the table is always shown. */
 void page_begin_table(struct page *page, const char *details, const char *const *heads);
 void page_cell(struct page *page, const char *text);
 void page_cellf(struct page *page, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void page_end_row(struct page *page);
 void page_end_table(struct page *page);
 
-/* Appends a text with what HTML means otherwise escaped; bytes that are not UTF-8 become U+FFFD. */
+/* Appends a text. Characters that have a meaning in HTML are escaped; bytes that are not UTF-8 become U+FFFD. */
 void page_put(struct page *page, const char *text);
 
 #endif

@@ -1,4 +1,4 @@
-#define _XOPEN_SOURCE 700 /* setitimer */
+#define _XOPEN_SOURCE 700 /* for setitimer() */
 #include "cli/common/progress.h"
 
 #include "base/c_locale.h"
@@ -24,7 +24,7 @@ static double now_s(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* The search whose line is shown; searches follow one another. */
+/* The search whose progress is shown. Searches do not overlap. */
 static struct {
     bool shown; /* standard error is a terminal */
     double began_s, printed_s;
@@ -88,11 +88,11 @@ void progress_show_on_terminal(void)
 
 enum { QUIET_S = 2, LINE = 128 };
 
-static const char *volatile part; /* NULL: none */
+static const char *volatile part; /* name of the part that is running; NULL: none */
 static volatile sig_atomic_t part_s;
 static struct sigaction alarm_before;
 
-/* Shows "simulating, 12 s". It runs in a signal handler, so it may not use stdio. */
+/* Prints a line such as "simulating, 12 s". It runs in a signal handler, so it may not use stdio. */
 static void show_part(int number)
 {
     (void)number;

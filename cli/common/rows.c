@@ -12,7 +12,7 @@ static bool is_shown(const struct rows *rows, const struct column *column)
     return rows->json != NULL ? column->key != NULL : column->label != NULL;
 }
 
-/* Appends a cell of text, with a blank before all but the first. */
+/* Appends a cell of text. A blank separates it from the cell before. */
 static void put_cell(struct rows *rows, const struct column *column, const char *cell)
 {
     bool first = true;
@@ -48,7 +48,7 @@ void rows_begin(struct rows *rows, const char *key, const char *details,
         page_begin_table(rows->page, details, heads);
 }
 
-/* Returns the next column, and begins a row before its first. */
+/* Returns the next column. If it is the first one, it begins a row. */
 static const struct column *next(struct rows *rows)
 {
     if (rows->at == 0 && rows->json != NULL)
@@ -56,7 +56,7 @@ static const struct column *next(struct rows *rows)
     return &rows->column[rows->at++];
 }
 
-/* Ends the row after its last column. */
+/* Ends the row if its last column has been filled. */
 static void end_row(struct rows *rows)
 {
     if (rows->at < rows->count)
@@ -89,7 +89,7 @@ void rows_name(struct rows *rows, const char *name)
     end_row(rows);
 }
 
-/* Appends a number as people read it; the head of a page's column has the unit of a share. */
+/* Appends a number in the form that people read. In a page, the head of the column has the percent sign of a share. */
 static void put_value(struct text *out, const struct column *column, double value, bool page)
 {
     const char *unit = page ? "" : " %";

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 enum {
-    WIDTH_USUAL = 80, /* of a terminal that does not say */
+    WIDTH_USUAL = 80, /* of a terminal whose width is not known */
     WIDTH_LEAST = 40,
     WIDTH_MOST = 100, /* longer lines are hard to read */
     INDENT = 2,
@@ -19,7 +19,7 @@ enum {
     BAR_LONGEST = 24,
 };
 
-/* Bars of a smaller share of the whole are summed. */
+/* Bars with a smaller share of the whole are joined. */
 #define BAR_LEAST 0.02
 
 size_t screen_width(int file)
@@ -51,7 +51,8 @@ struct screen screen_make(struct text *out)
     return screen;
 }
 
-/* Returns the length of the word at text; a command between backquotes is one word, so that it can be pasted. */
+/* Returns the length of the word at text. A command between backquotes counts as one word, so that it is not broken and
+ * can be pasted. */
 static size_t unbroken_size(const char *text)
 {
     const char *open = text + strcspn(text, " `");
@@ -61,7 +62,7 @@ static size_t unbroken_size(const char *text)
 
 void screen_wrap(struct text *out, const char *text, size_t indent, size_t column, size_t width)
 {
-    bool first = true; /* of its line */
+    bool first = true; /* the word is the first of its line */
     while (*text != '\0') {
         size_t size = unbroken_size(text);
         if (!first && width > 0 && column + 1 + size > width) {
@@ -121,7 +122,7 @@ void screen_print_messages(const char *messages)
     text_release(&out);
 }
 
-/* Begins a colour by its number in ECMA-48 (SGR), or ends all of them. */
+/* Switches a colour on, given by its number in ECMA-48 (SGR); 0 switches all colours off. */
 static void put_colour(const struct screen *screen, int number)
 {
     if (screen->colour)
@@ -162,7 +163,7 @@ void screen_put_text(const struct screen *screen, const char *text)
     screen_wrap(screen->out, text, INDENT, INDENT, screen->width);
 }
 
-/* Returns the length of the word at text, of which blanks inside single quotes are part. */
+/* Returns the length of the word at text. Blanks between single quotes belong to the word. */
 static size_t word_size(const char *text)
 {
     bool quoted = false;
@@ -175,7 +176,7 @@ static size_t word_size(const char *text)
 void screen_put_command(const struct screen *screen, const char *command)
 {
     size_t column = INDENT;
-    bool first = true; /* of its line */
+    bool first = true; /* the word is the first of its line */
     text_printf(screen->out, "%*s", INDENT, "");
     while (*command != '\0') {
         size_t size = word_size(command);
@@ -212,7 +213,8 @@ static void put_bar(const struct screen *screen, const struct screen_bar *bar, d
                     double whole, screen_put_value *put)
 {
     size_t width = screen->width > 0 ? screen->width : WIDTH_USUAL;
-    size_t taken = INDENT + BAR_LABEL + BAR_VALUE + 9; /* "  37 %  " */
+    /* the width of the other columns and of "  37 %  " */
+    size_t taken = INDENT + BAR_LABEL + BAR_VALUE + 9;
     size_t room = width <= taken ? 0 : width - taken;
     struct text value = {0};
     if (room > BAR_LONGEST)
@@ -237,7 +239,8 @@ void screen_put_bars(const struct screen *screen, struct screen_bar *bar, size_t
         some++;
     while (shown < some && (all || (shown < BARS_SHOWN && bar[shown].value >= BAR_LEAST * whole)))
         shown++;
-    if (some - shown == 1) /* it takes the line that "other" would */
+    /* a bar "other" would take a line as well, so this bar is shown itself */
+    if (some - shown == 1)
         shown++;
     for (size_t i = shown; i < some; i++)
         other.value += bar[i].value;

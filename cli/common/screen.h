@@ -18,18 +18,19 @@ struct screen {
     bool colour;
 };
 
-/* Returns the columns of the terminal of a file descriptor, limited to 40..100; 0: it is no terminal. */
+/* Returns the number of columns of the terminal of a file descriptor, at least 40 and at most 100; 0: the file is not a
+ * terminal. */
 size_t screen_width(int file);
 
-/* Returns the width at which help is wrapped: that of the terminal, or the usual one in a pipe or file. */
+/* Returns the width at which help is wrapped: the width of the terminal, or 80 columns in a pipe or file. */
 size_t screen_help_width(void);
 
-/* Returns a screen that appends to `out` text laid out for standard output. */
+/* Returns a screen that appends to `out`. Its layout is that for standard output. */
 struct screen screen_make(struct text *out);
 
 enum screen_tone { SCREEN_GOOD, SCREEN_BAD, SCREEN_DOUBT };
 
-/* Appends the answer: "Fits" in the colour of its tone, and the rest of the sentence. */
+/* Appends the answer: the verdict, such as "Fits", in the colour of its tone, and the rest of the sentence. */
 void screen_put_verdict(const struct screen *screen, enum screen_tone tone, const char *verdict,
                         const char *rest);
 
@@ -50,20 +51,20 @@ struct screen_bar {
     double value;
 };
 
-/* Appends a value in the unit that suits the whole; report_put_time() is one such function. */
+/* Appends a value in the unit that suits `whole`. report_put_time() is one of these functions. */
 typedef void screen_put_value(struct text *out, double value, double whole);
 
-/* Appends bars, largest first, each with its value and its share of the whole. Unless `all` is set, bars under 2 %
- * and bars after the fifth are joined in one bar "other", if there are two or more of them; values of 0 get no bar.
- * Sorts bar[] in place. */
+/* Appends bars, the largest first, each with its value and its share of the whole. Values of 0 get no bar. Unless `all`
+ * is set, bars below 2 % and all bars after the fifth are joined in one bar "other"; a single such bar stands by
+ * itself. The function sorts bar[]. */
 void screen_put_bars(const struct screen *screen, struct screen_bar *bar, size_t count,
                      double whole, screen_put_value *put, bool all);
 
-/* Appends text broken at blanks before `width` (0: it is not broken); each line after the first is indented by
- * `indent`, and the first begins in column `column`. A command between backquotes is not broken. Ends the line. */
+/* Appends text, broken at blanks before `width` (0: it is not broken), and ends the line. The first line begins in
+ * column `column`; each line after it is indented by `indent`. A command between backquotes is not broken. */
 void screen_wrap(struct text *out, const char *text, size_t indent, size_t column, size_t width);
 
-/* Prints messages on standard error, lines wrapped if that is a terminal. */
+/* Prints messages on standard error. If that is a terminal, lines are wrapped. */
 void screen_print_messages(const char *messages);
 
 /* Appends lines that each begin with a label in the first `label` columns. The text after the label is wrapped as by

@@ -9,7 +9,8 @@
 
 enum { COLUMNS_SHOWN = 16 };
 
-/* Names of columns in files of longhaul 0.1 before schema version 1, and the names that replaced them. */
+/* Old and new names of columns that were renamed. Files that longhaul 0.1 wrote before schema version 1 have the old
+ * names. */
 static const char *const renamed[][2] = {
     {"extrapolated", "extrapolated_share"},
     {"chosen_tokens", "chosen_sequence_tokens"},
@@ -116,7 +117,7 @@ enum status table_get(const struct table *table, const char *name, size_t *colum
     return status;
 }
 
-/* True if a list "1,3" has it. */
+/* Returns whether a list "1,3" contains the value. */
 static bool lists(const char *list, const char *value)
 {
     size_t length = strlen(value);
@@ -130,7 +131,7 @@ static bool lists(const char *list, const char *value)
     }
 }
 
-/* Appends "1, 3 and 4 more": the values of a column. */
+/* Appends the values of a column as a phrase: "1, 3 and 4 more". */
 static void put_values(struct text *out, const struct table *table, size_t column)
 {
     enum { SHOWN = 8 };

@@ -13,19 +13,19 @@ struct table {
     struct arena arena;
     const char *path;
     size_t columns, rows, capacity;
-    const char *const *name; /* columns */
-    const char ***row;       /* row[i][column] */
+    const char *const *name; /* names of the columns */
+    const char ***row;       /* texts of the cells, row[i][column] */
     size_t heads;
-    const char **head; /* "key=value" */
+    const char **head; /* header lines "key=value" */
 };
 
-/* Reads a file. *table must be all-zero; release it even after an error. path is borrowed. */
+/* Reads a file. *table must be all-zero, and must be released even after an error. path must outlive it. */
 enum status table_load(struct table *table, const char *path, struct diag *diag);
 void table_release(struct table *table);
 
-/* Returns the index of a column; SIZE_MAX: there is no such column. */
+/* Returns the index of the column with a name; SIZE_MAX: there is no such column. */
 size_t table_find(const struct table *table, const char *name);
-/* Finds a column that must exist; the error lists the columns of the file. */
+/* Finds a column that must exist. If it does not, the error lists the columns of the file. */
 enum status table_get(const struct table *table, const char *name, size_t *column,
                       struct diag *diag);
 
@@ -33,10 +33,10 @@ enum status table_get(const struct table *table, const char *name, size_t *colum
  * reported at `at`, if there is no such column or no row would be left. */
 enum status table_keep(struct table *table, const char *wanted, struct loc at, struct diag *diag);
 
-/* Reads the number in a cell; false if the cell holds no number. */
+/* Reads the number in a cell. Returns false if the cell does not contain a number. */
 bool table_number(const struct table *table, size_t row, size_t column, double *value);
 
-/* Returns a value of the file's head; NULL: the head lacks the key. */
+/* Returns the value of a key in the file's header; NULL: the header lacks the key. */
 const char *table_head(const struct table *table, const char *key);
 
 #endif

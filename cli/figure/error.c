@@ -1,4 +1,4 @@
-/* The figure of a validation: predictions beside measurements of one metric. */
+/* cli/figure/error.c: the figure of a validation: predictions beside measurements of one metric. */
 #include "cli/figure/figure.h"
 
 #include <math.h>
@@ -27,7 +27,7 @@ static enum status find_columns(struct columns *c, const struct table *table, st
     return status;
 }
 
-/* True if a row has both numbers, above 0. */
+/* Returns whether a row has both numbers, and both are above 0. */
 static bool has_both(const struct table *table, const struct columns *c, size_t row,
                      double *measured, double *predicted)
 {
@@ -35,7 +35,7 @@ static bool has_both(const struct table *table, const struct columns *c, size_t 
            table_number(table, row, c->predicted, predicted) && *measured > 0 && *predicted > 0;
 }
 
-/* Returns the metric that most rows with both numbers have. */
+/* Returns the metric for which most rows have both numbers. */
 static const char *find_metric(const struct table *table, const struct columns *c)
 {
     const char *metric[METRICS_MAX];
@@ -59,7 +59,7 @@ static const char *find_metric(const struct table *table, const struct columns *
     return count > 0 ? metric[most] : NULL;
 }
 
-/* Appends "mfu: 30 rows, mean error 3.0 % of the 28 that count" */
+/* Appends the title: "mfu: 30 rows, mean error 3.0 % of the 28 that count". */
 static void put_title(struct text *out, const char *metric, size_t rows, size_t counted, double sum)
 {
     text_printf(out, "%s: %zu row%s", metric, rows, rows == 1 ? "" : "s");
@@ -71,7 +71,7 @@ static void put_title(struct text *out, const char *metric, size_t rows, size_t 
         text_printf(out, " of the %zu that count%s", counted, counted == 1 ? "s" : "");
 }
 
-/* Appends "mfu by the convention of its source (fraction)" */
+/* Appends the label of an axis: "mfu by the convention of its source (fraction)". */
 static void put_metric(struct text *out, const char *metric, const char *unit)
 {
     text_printf(out, "%s%s (%s)", metric,
@@ -112,7 +112,8 @@ enum status figure_error(struct figure *figure, const struct table *table,
         low = fmin(low, fmin(measured, predicted));
         high = fmax(high, fmax(measured, predicted));
         rows++;
-        if (strcmp(table->row[i][c.status], "ok") == 0) { /* and not "ok: why it does not count" */
+        /* the status is not "ok: " followed by the reason why the error does not count */
+        if (strcmp(table->row[i][c.status], "ok") == 0) {
             sum += fabs(predicted / measured - 1);
             counted++;
         }

@@ -1,4 +1,4 @@
-#define _XOPEN_SOURCE 700 /* realpath() */
+#define _XOPEN_SOURCE 700 /* for realpath() */
 
 #include "cli/figure/figure.h"
 
@@ -69,7 +69,8 @@ void figure_put_subject(struct text *title, const struct trace *trace)
         text_printf(title, "%s%s", model != NULL || cluster != NULL ? ", " : before, strategy);
 }
 
-/* Points of a key's line, and of a letter beside it, as the scripts set them. */
+/* Widths in points, as the scripts draw them: of the line in a key, of a letter beside it, and of the space around
+ * both. */
 enum { KEY_LINE = 18, KEY_LETTER = 8, KEY_AROUND = 130, LINES_WIDE = 640 };
 
 void figure_set_series(struct figure *figure, const char *const *name, size_t count)
@@ -97,7 +98,7 @@ void figure_set_y(struct figure *figure, const struct figure_options *wanted)
         figure_set_number(figure, "y_high", wanted->y_range.high);
 }
 
-/* Appends the variables and data that the script needs, and then the script. */
+/* Appends the program for gnuplot: the variables and the data that the script needs, and then the script. */
 static enum status put_program(struct text *out, const struct figure *figure,
                                enum figure_format format, bool dark, const char *data,
                                const char *output, struct diag *diag)
@@ -106,7 +107,8 @@ static enum status put_program(struct text *out, const struct figure *figure,
     struct text folder = {0};
     enum status status = data_path(&folder, "plots", diag);
     if (status == STATUS_OK) {
-        char *whole = realpath(folder.data, NULL); /* gnuplot may run in another folder */
+        /* gnuplot may run in another folder, so it gets the whole path */
+        char *whole = realpath(folder.data, NULL);
         text_printf(out, "format = '%s'\ndark = %d\nwide = %d\nhigh = %d\n", names[format], dark,
                     figure->wide, figure->high);
         text_puts(out, "folder = ");
@@ -126,8 +128,8 @@ static enum status put_program(struct text *out, const struct figure *figure,
 
 /* ---- gnuplot ---- */
 
-/* The files through which data pass to and from gnuplot. They have no names and disappear when no process has them
- * open any more, so an interrupt leaves no files. gnuplot opens them by descriptor. */
+/* The files through which data pass to and from gnuplot. They have no names, and disappear when no process has them
+ * open any more, so an interrupt leaves no files behind. gnuplot opens them by their descriptors. */
 enum gnuplot_file { CHANNEL_PROGRAM, CHANNEL_PICTURE, CHANNEL_WORDS, CHANNEL_DATA, CHANNEL_COUNT };
 #define DATA_PATH "/dev/fd/3"
 #define PICTURE_PATH "/dev/fd/1"
@@ -187,7 +189,7 @@ static enum status run_gnuplot(const int channel[CHANNEL_COUNT], int *code, stru
     return STATUS_OK;
 }
 
-/* Returns the last line of gnuplot's messages: before it, gnuplot shows the place in its program. */
+/* Returns the last line of gnuplot's messages. The lines before it show the place in gnuplot's program. */
 static const char *last_line(struct text *words, size_t drawn)
 {
     while (words->size > 0 && strchr("\n ", words->data[words->size - 1]) != NULL)
@@ -199,7 +201,7 @@ static const char *last_line(struct text *words, size_t drawn)
     return line + strspn(line, " ");
 }
 
-/* True if a picture is complete; gnuplot does not report when it cannot write all of it. */
+/* Returns whether a picture is complete. gnuplot does not report that it could not write all of it. */
 static bool is_whole(const struct text *picture, enum figure_format format)
 {
     static const struct {
@@ -244,7 +246,8 @@ enum status figure_draw(const struct figure *figure, enum figure_format format, 
     int channel[CHANNEL_COUNT];
     bool made = true;
     for (int i = 0; i < CHANNEL_COUNT; i++) {
-        channel[i] = process_nameless_file(CHANNEL_COUNT); /* above gnuplot's own */
+        /* the descriptor is above those under which gnuplot gets the files */
+        channel[i] = process_nameless_file(CHANNEL_COUNT);
         made = made && channel[i] >= 0;
     }
     enum status status = STATUS_OK;

@@ -17,75 +17,78 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* All-zero is empty. */
+/* The data and variables of a figure. All-zero is empty. */
 struct figure {
-    const char *script; /* "sweep": plots/sweep.gp */
-    int wide, high;     /* size of the SVG in points; a PNG has twice as many pixels each way */
-    struct text data;   /* CSV */
-    struct text set;    /* gnuplot: the script's variables */
+    const char *script; /* the name of the script: "sweep" for plots/sweep.gp */
+    /* size of the SVG in points; a PNG has twice as many pixels in each direction */
+    int wide, high;
+    struct text data; /* CSV that the script reads */
+    struct text set;  /* commands of gnuplot that set the script's variables */
 };
 void figure_release(struct figure *figure);
 
 enum figure_format { FIGURE_SVG, FIGURE_PNG };
 
-/* Appends the picture. Without gnuplot, an error says how to get it. */
+/* Draws the figure and appends the picture. If gnuplot is missing, the error says how to get it. */
 enum status figure_draw(const struct figure *figure, enum figure_format format, bool dark,
                         struct text *picture, struct diag *diag);
 
-/* Writes data.csv and figure.gp, which `gnuplot figure.gp` draws, into a folder, which is created if it does not
- * exist. */
+/* Writes data.csv and figure.gp into a folder, which is created if it does not exist. `gnuplot figure.gp` draws the
+ * figure. */
 enum status figure_save(const struct figure *figure, enum figure_format format, bool dark,
                         const char *folder, struct diag *diag);
 
-/* Appends a text in gnuplot's single quotes, in which only the quote itself is special. */
+/* Appends a text in single quotes for gnuplot. Only the quote itself is special in it. */
 void figure_put_quoted(struct text *out, const char *text);
 
-/* Sets a variable to a text or a number. */
+/* Set a variable of the script to a text or to a number. */
 void figure_set_text(struct figure *figure, const char *name, const char *text);
 void figure_set_number(struct figure *figure, const char *name, double value);
 
 /* Appends ": llama3-8b on dgx-h100, ulysses hp=8 dp=1", as far as the trace says what it is of. */
 void figure_put_subject(struct text *title, const struct trace *trace);
 
-/* The most series in one figure: plots/common.gp has as many combinations of colour, dash and mark. */
+/* The largest number of series in a figure: plots/common.gp has that many combinations of colour, dash and mark. */
 enum { FIGURE_SERIES_MAX = 24 };
 
-/* Sets the script's variables series, name1, name2, ..., and enlarges the figure to fit its key, which stands in one
- * column beside the plot. */
+/* Sets the script's variables series, name1, name2, ..., and enlarges the figure so that its key fits, which stands in
+ * one column beside the plot. */
 void figure_set_series(struct figure *figure, const char *const *name, size_t count);
 
-/* The part of an axis that is shown; all-zero is the whole axis. */
+/* The shown part of an axis. All-zero is the whole axis. */
 struct figure_range {
-    bool from, to; /* whether an end is given */
+    bool from, to; /* the lower and the upper end are given */
     double low, high;
 };
 
-/* The user's options of a figure; all-zero has none set. */
+/* The options of a figure that the user can set. All-zero has none of them set. */
 struct figure_options {
     const char *title;
-    const char *x, *y;           /* columns, or a metric */
-    double from_s, to_s;         /* shown interval of a time axis; 0, 0: all of it */
-    const char *window;          /* instead of times, the ops shown: cli/figure/window.h */
-    long rank;                   /* of a trace */
-    const char *memory;          /* "hbm" */
-    struct figure_range y_range; /* in the units of its label */
+    const char *x, *y;   /* columns; for the figure `error`, y is a metric */
+    double from_s, to_s; /* the interval of a time axis that is shown; 0, 0: all of it */
+    /* ops that give the interval, instead of times: cli/figure/window.h */
+    const char *window;
+    long rank;                   /* the rank of a trace whose rows are drawn */
+    const char *memory;          /* which memory is drawn: "hbm" */
+    struct figure_range y_range; /* in the units of the axis' label */
     bool y_log;
-    const char *const *only; /* "hp=2,4": conditions; rows that meet all of them are drawn */
+    /* conditions such as "hp=2,4"; only rows that meet all of them are drawn */
+    const char *const *only;
     size_t onlys;
 };
 
-/* Sets the script's variables y_log and, where the options give them, y_low and y_high. */
+/* Sets the script's variable y_log, and y_low and y_high if the options give them. */
 void figure_set_y(struct figure *figure, const struct figure_options *wanted);
 
-/* Each of these fills an all-zero *figure; release it even after an error. */
+/* Each of these functions fills an all-zero *figure, which must be released even after an error. */
 enum status figure_timeline(struct figure *figure, const struct trace *trace,
                             const struct figure_options *wanted, struct diag *diag);
 enum status figure_pipeline(struct figure *figure, const struct trace *trace,
                             const struct figure_options *wanted, struct diag *diag);
 enum status figure_memory(struct figure *figure, const struct trace *trace,
                           const struct figure_options *wanted, struct diag *diag);
-/* A trace of figure_memories(), which overlays the memory of several traces, each as the sum of its categories over
- * time from the start of its window. */
+/* A trace for figure_memories(). That figure overlays the memory of several traces, each as the sum of its categories
+ * over time, from the start of its window. */
 struct figure_trace {
     const char *name;
     const struct trace *trace;

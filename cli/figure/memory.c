@@ -1,4 +1,5 @@
-/* Figures of what memories hold over time: of one trace by category, of several by their sums. */
+/* cli/figure/memory.c: figures of what memories hold over time: of one trace by category, and of several traces by
+ * their sums. */
 #include "cli/figure/window.h"
 
 #include "base/c_locale.h"
@@ -8,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Changes of memory closer than this part of the window are one: they would be one on the paper. */
+/* Changes of memory that follow each other within this share of the window are drawn as one, since they could not be
+ * told apart. */
 #define FINEST (1.0 / 3000)
 
 enum { CATEGORIES_MAX = 32 };
@@ -21,11 +23,12 @@ struct levels {
     size_t count;
 };
 
-/* How a state of memory is drawn: each category stacked on those before it, or only their sum. */
+/* How a state of memory is drawn. sum_only: only the sum of its categories is drawn; otherwise each category is stacked
+ * on those before it. */
 struct drawing {
     struct text *out;
     const struct figure_window *window;
-    double origin_s; /* the time that is 0 on the axis */
+    double origin_s; /* the time at the 0 of the axis */
     bool sum_only;
 };
 
@@ -55,7 +58,7 @@ static bool is_of(const struct trace *trace, size_t row, uint32_t rank, const ch
            strcmp(trace->label[trace->memory.memory[row]], memory) == 0;
 }
 
-/* A finest interval: its fullest state, and that in which it ends. */
+/* An interval that is too short to show all of its states. It is drawn by its fullest state and its last one. */
 struct slot {
     bool any;
     double start_s, last_s;
@@ -73,7 +76,7 @@ static void put_slot(const struct drawing *d, const struct slot *slot, double un
     put_level(d, &slot->last, until_s);
 }
 
-/* Takes the state that holds from time_s on, which is not after the window. */
+/* Adds the state that holds from time_s on, which is not after the window. */
 static void settle(const struct drawing *d, struct slot *slot, const struct levels *levels,
                    double time_s)
 {
@@ -92,12 +95,14 @@ static void settle(const struct drawing *d, struct slot *slot, const struct leve
     slot->last_s = time_s;
 }
 
-/* Steps, thinned out: of each finest interval the fullest state is drawn. Returns the top in bytes. */
+/* Draws the memory as steps. Of each shortest interval only its fullest state and its last one are drawn. Returns the
+ * largest state in bytes. */
 static double put_levels(const struct drawing *d, const struct trace *trace, uint32_t rank,
                          const char *memory, struct levels *levels)
 {
     struct slot slot = {.fullest = *levels, .last = *levels};
-    double top = 0, now_s = -INFINITY; /* several rows of one time are one state */
+    /* the time of the rows that were read last; rows of the same time make one state */
+    double top = 0, now_s = -INFINITY;
     bool more = false;
     for (size_t i = 0; i < trace->memory.count && trace->memory.time_s[i] <= d->window->to_s; i++) {
         if (!is_of(trace, i, rank, memory))
@@ -120,7 +125,7 @@ static double put_levels(const struct drawing *d, const struct trace *trace, uin
     return top;
 }
 
-/* Finds the categories of a memory and the end of the step. */
+/* Finds the categories of a memory, the most bytes of each, and the end of the step. */
 static enum status find_levels(struct levels *levels, double most[CATEGORIES_MAX], double *end_s,
                                const struct trace *trace, uint32_t rank, const char *memory,
                                struct diag *diag)
@@ -151,7 +156,7 @@ static enum status find_levels(struct levels *levels, double most[CATEGORIES_MAX
     return STATUS_OK;
 }
 
-/* Leaves out categories that are thinner than a line. */
+/* Leaves out categories that would be thinner than a line. */
 static void drop_thin(struct levels *levels, const double most[CATEGORIES_MAX])
 {
     double all = 0;
@@ -164,7 +169,7 @@ static void drop_thin(struct levels *levels, const double most[CATEGORIES_MAX])
     levels->count = kept;
 }
 
-/* Returns the GiB of memory that the device has; 0: unknown. */
+/* Returns the memory of the device that is available, in GiB; 0: not known. */
 static double limit_of(const struct trace *trace, const char *memory)
 {
     struct text key = {0};
@@ -177,7 +182,7 @@ static double limit_of(const struct trace *trace, const char *memory)
     return limit;
 }
 
-/* Sets the variables that both scripts need. */
+/* Sets the variables that the scripts of both figures need. */
 static void set_common(struct figure *figure, const char *memory, double top, double limit,
                        const struct figure_options *wanted, const char *title)
 {
@@ -187,7 +192,7 @@ static void set_common(struct figure *figure, const char *memory, double top, do
     figure_set_text(figure, "title", wanted->title != NULL ? wanted->title : title);
     figure_set_text(figure, "memory_name", memory);
     figure_set_number(figure, "limit", limit);
-    /* a limit far above the figure would flatten it */
+    /* the axis does not extend to a limit far above the memory in use, which would flatten the figure */
     figure_set_number(figure, "top", 1.12 * (limit < 3 * top ? fmax(top, limit) : top));
     figure_set_y(figure, wanted);
     c_snprintf(name, sizeof name, "usable: %.1f GiB", limit);

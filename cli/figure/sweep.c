@@ -1,4 +1,4 @@
-/* The figures of a sweep: a curve over one axis, a map over two, MFU over the length. */
+/* cli/figure/sweep.c: the figures of a sweep: curves over one axis, a map over two axes, and MFU over the length. */
 #include "cli/figure/figure.h"
 
 #include "cli/figure/sweep_view.h"
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Curves: a line for each combination of the other axes. */
+/* The curves of a sweep: a line for each combination of values of the other axes. */
 struct curves {
     struct sweep_view view;
     struct sweep_axis axis;
@@ -23,7 +23,8 @@ static void curves_free(struct curves *c)
     free(c);
 }
 
-/* Makes the curves of a sweep over axis x; x NULL: the last axis that varies. Free *made even after an error. */
+/* Makes the curves of a sweep over axis x (NULL: the last axis that varies). *made must be freed even after an
+ * error. */
 static enum status curves_make(struct curves **made, const struct table *sweep, const char *x,
                                const char *y, struct diag *diag)
 {
@@ -46,7 +47,7 @@ static double x_of(const struct curves *c, size_t row)
     return c->axis.at[sweep_axis_place(&c->axis, c->view.table->row[row][c->x])];
 }
 
-/* Points that a curve has at least between its axis and its key. */
+/* The least width of a plot between its axis and its key, in points. */
 enum { PLOT_WIDE = 560 };
 
 static void set_common(struct figure *figure, const struct curves *c, const char *script,
@@ -61,7 +62,8 @@ static void set_common(struct figure *figure, const struct curves *c, const char
     sweep_axis_set_ticks(figure, "x", &c->axis, false, PLOT_WIDE / (int)(shown + 1));
 }
 
-/* What a GPU has: the line that needs are held against. 0: of another column, or not the same for all. */
+/* Returns the bytes that a GPU has available, which are drawn as a line. It is 0 if column y is not the needed memory,
+ * or if the points differ in it. */
 static double limit_of(const struct curves *c)
 {
     const struct table *sweep = c->view.table;
@@ -79,8 +81,8 @@ static double limit_of(const struct curves *c)
     return limit;
 }
 
-/* Sets the range of a sweep's y axis, and its lower end, where points without a number are drawn. A logarithmic axis
- * cannot begin at 0, so it begins below the least point, and it does not extend to the next power of ten. */
+/* Sets the range of the y axis, and its lower end, at which points without a number are drawn. A logarithmic axis
+ * cannot begin at 0. It begins below the lowest point, and does not extend to the next power of ten. */
 static void set_range(struct figure *figure, const struct figure_options *wanted, double least,
                       double most)
 {
@@ -145,14 +147,14 @@ out:
     return status;
 }
 
-/* Appends a cell's number with three digits. */
+/* Appends the number of a cell with three digits. */
 static void put_cell(struct text *out, double value)
 {
     int decimals = 2 - (int)floor(log10(fabs(value) > 0 ? fabs(value) : 1));
     text_printf(out, "%.*f", decimals > 0 ? decimals : 0, value);
 }
 
-/* Chooses the columns of a map: the wanted one and the last other axis that varies. */
+/* Chooses the columns of a map: the wanted axis, and the last of the other axes that varies. */
 static enum status choose_axes(size_t at[2], const struct sweep_view *view, const char *wanted,
                                struct diag *diag)
 {
@@ -252,7 +254,7 @@ out:
     return status;
 }
 
-/* Appends the points of one line, or of all rows when it is every row's. */
+/* Appends the points of a line. all: the line has the points of all rows. */
 static void put_mfu_line(struct text *out, const struct curves *c, size_t line, bool all,
                          size_t column)
 {
@@ -263,7 +265,7 @@ static void put_mfu_line(struct text *out, const struct curves *c, size_t line, 
             text_printf(out, "%zu,%.9g,%.9g\n", line + 1, x_of(c, i), value);
 }
 
-/* Appends a line for each MFU convention and one for HFU; used if the sweep makes a single line. */
+/* Appends a line for each MFU convention and one for HFU. They replace the line of a sweep that has only one. */
 static void put_conventions(struct figure *figure, struct curves *c)
 {
     c->series.count = 0;

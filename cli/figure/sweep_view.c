@@ -65,7 +65,7 @@ enum status sweep_view_choose(const struct sweep_view *view, const char *wanted,
     return status;
 }
 
-/* Reads a number, tokens or a quantity: "128K", "12", "0.5", "200Gb/s". */
+/* Reads a plain number, tokens or a quantity: "128K", "12", "0.5", "200Gb/s". */
 static bool number_of(const char *text, double *value)
 {
     int64_t tokens;
@@ -122,8 +122,8 @@ size_t sweep_axis_place(const struct sweep_axis *axis, const char *text)
     return k;
 }
 
-/* Points per letter of a tick's text, the number of letters for which a figure always has room, and the most
- * ticks. */
+/* TICK_LETTER: points per letter of a tick's text. TICK_LETTERS: the number of letters that fit in every figure. TICKS,
+ * UPRIGHT_TICKS: the most ticks on an axis with level texts, and with upright ones. */
 enum { TICK_LETTER = 7, TICK_LETTERS = 6, TICKS = 16, UPRIGHT_TICKS = 40 };
 
 void sweep_axis_set_ticks(struct figure *figure, const char *which, const struct sweep_axis *axis,
@@ -149,7 +149,7 @@ void sweep_axis_set_ticks(struct figure *figure, const char *which, const struct
 
 /* ---- lines ---- */
 
-/* Appends the name of the line that a row is of. */
+/* Appends the name of the line to which a row belongs. */
 static void put_name(struct text *out, const struct sweep_view *view, size_t row, size_t x)
 {
     out->size = 0;
@@ -161,13 +161,13 @@ static void put_name(struct text *out, const struct sweep_view *view, size_t row
         text_puts(out, "sweep");
 }
 
-/* Names of lines, each once. */
+/* A set of names of lines. */
 struct names {
     const char **name;
     size_t count, capacity;
 };
 
-/* Returns the place of a name, which is added when it is new. */
+/* Returns the index of a name. A new name is added. */
 static size_t place_of(struct names *names, struct sweep_view *view, const struct text *name)
 {
     for (size_t k = 0; k < names->count; k++)
@@ -193,8 +193,8 @@ static size_t count_values(const struct table *table, size_t column)
     return values;
 }
 
-/* Reports that there are too many lines: names the options that make them and suggests to keep one value of the
- * option with the most values. */
+/* Reports that there are too many lines. The message names the options whose values make them, and suggests to keep one
+ * value of the option that has most. */
 static enum status too_many(const struct sweep_view *view, size_t lines, size_t x,
                             struct diag *diag)
 {
@@ -230,7 +230,8 @@ enum status sweep_series_make(struct sweep_series *series, struct sweep_view *vi
     struct names names = {0};
     double number;
     series->of_row = arena_array(&view->arena, table->rows, sizeof *series->of_row);
-    for (int pass = 0; pass < 2; pass++) { /* lines with numbers, then those without */
+    /* first the lines that have numbers, so that they get the first indices, then the others */
+    for (int pass = 0; pass < 2; pass++) {
         for (size_t i = 0; i < table->rows; i++) {
             if (table_number(table, i, y, &number) != (pass == 0))
                 continue;
@@ -263,7 +264,7 @@ void sweep_series_set(struct figure *figure, const struct sweep_series *series)
     text_release(&empty);
 }
 
-/* ---- words ---- */
+/* ---- labels and titles ---- */
 
 double sweep_put_label(struct text *out, const char *column)
 {
@@ -307,7 +308,7 @@ double sweep_put_label(struct text *out, const char *column)
     return 1;
 }
 
-/* Points of a letter of a title, and of what stands beside it. */
+/* TITLE_LETTER: points per letter of a title. TITLE_AROUND: points of the space beside it. */
 enum { TITLE_LETTER = 9, TITLE_AROUND = 60 };
 
 void sweep_view_set_title(struct figure *figure, const struct sweep_view *view, const char *wanted)

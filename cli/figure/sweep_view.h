@@ -17,18 +17,20 @@
 enum { SWEEP_VALUES_MAX = 400 };
 
 struct sweep_view {
-    const struct table *table; /* the caller's */
-    size_t axes, status;       /* columns before column `status` are axes */
-    size_t varying;            /* how many of them vary */
-    bool *varies;              /* (axes) the axis has more than one value */
+    const struct table *table; /* it belongs to the caller */
+    size_t axes, status;       /* the columns before column `status` are the axes */
+    size_t varying;            /* how many axes vary */
+    bool *varies;              /* [axes] the axis has more than one value */
     struct arena arena;
 };
 
-/* Fills an all-zero view; release it even after an error. Errors: the table is no sweep, or has no rows. */
+/* Fills an all-zero view, which must be released even after an error. It fails if the table is not that of a sweep, or
+ * has no rows. */
 enum status sweep_view_make(struct sweep_view *view, const struct table *table, struct diag *diag);
 void sweep_view_release(struct sweep_view *view);
 
-/* Returns the last axis outside except[] that varies, or, if none does, the last one; SIZE_MAX: no axis is left. */
+/* Returns the last axis that varies and is not in except[]. If none varies, returns the last axis that is not in
+ * except[]; SIZE_MAX: all axes are. */
 size_t sweep_view_last(const struct sweep_view *view, const size_t *except, size_t excepted);
 
 /* Finds the column `wanted`, or `fallback` if `wanted` is NULL. With of_axes the column must be an axis. */
@@ -36,7 +38,7 @@ enum status sweep_view_choose(const struct sweep_view *view, const char *wanted,
                               const char *fallback, bool of_axes, size_t *column,
                               struct diag *diag);
 
-/* The values of an axis in the order of the file, and the position of each on the axis. */
+/* The values of an axis in the order of the file. at[]: the position of each on the axis. */
 struct sweep_axis {
     size_t column, count;
     const char *text[SWEEP_VALUES_MAX];
@@ -53,22 +55,24 @@ size_t sweep_axis_place(const struct sweep_axis *axis, const char *text);
 void sweep_axis_set_ticks(struct figure *figure, const char *which, const struct sweep_axis *axis,
                           bool index, int room);
 
-/* The lines over axis x: one for each combination of values of the other varying axes, if any of its rows has a
- * number in column y. More lines than FIGURE_SERIES_MAX are an error that says which values to leave out. */
+/* The lines over axis x. There is a line for each combination of values of the other varying axes that has a number in
+ * column y of any row. If there are more than FIGURE_SERIES_MAX lines, the error says which values to leave out. */
 struct sweep_series {
-    const char *name[FIGURE_SERIES_MAX]; /* "strategy=fpdt zero=3"; in the view's arena */
+    /* "strategy=fpdt zero=3"; the text is in the view's arena */
+    const char *name[FIGURE_SERIES_MAX];
     size_t count;
-    size_t empty;   /* combinations without any number */
-    size_t *of_row; /* (rows) index of the row's line; `count`: the row is on no line */
+    size_t empty;   /* how many combinations have no number */
+    size_t *of_row; /* [rows] the index of the row's line; `count`: the row belongs to no line */
 };
 enum status sweep_series_make(struct sweep_series *series, struct sweep_view *view, size_t x,
                               size_t y, struct diag *diag);
-/* Sets the script's variables for the lines' number and names and for the number of empty combinations. */
+/* Sets the script's variables: the number of lines, their names, and the number of combinations without a number. */
 void sweep_series_set(struct figure *figure, const struct sweep_series *series);
 /* Appends the label of a column on an axis, with its unit. Returns the factor that scales values to that unit. */
 double sweep_put_label(struct text *out, const char *column);
 
-/* Sets the figure's title, `wanted` or else the options that all rows share, and widens the figure to fit it. */
+/* Sets the title of the figure, and widens the figure so that the title fits. wanted NULL: the title has the options in
+ * which all rows agree. */
 void sweep_view_set_title(struct figure *figure, const struct sweep_view *view, const char *wanted);
 
 #endif

@@ -1,4 +1,4 @@
-/* The figure of a trace that shows what streams do. */
+/* cli/figure/trace.c: the figure of a trace that shows what each stream does over time. */
 #include "cli/figure/figure.h"
 
 #include "cli/figure/window.h"
@@ -7,14 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The number of bins of a timeline's lane, about one per pixel of a PNG. SEEN: a box narrower than this share of the
- * window would not be visible. */
+/* The number of bins of a timeline's lane, about one for each pixel of a PNG. SEEN: a box with a smaller share of the
+ * window could not be seen. */
 enum { BINS = 1500 };
 #define SEEN (1.0 / 600)
 
 enum { LANES_MAX = 32 };
 
-/* The kinds of work that boxes are coloured by, in the order of the colours. */
+/* The colours of boxes. Each kind of work has one. The names below are in the same order. */
 enum colour {
     COLOUR_ATTENTION = 1,
     COLOUR_MATMUL,
@@ -54,8 +54,8 @@ static const struct coloured kinds[] = {
     {"scatter", COLOUR_EXCHANGE},
 };
 
-/* The colours of kernel classes. In a profiler's recording the kind of a row is the name of its kernel or operator, and
- * the region is its class (traces/kernel_class.h). */
+/* The colours of kernel classes. In a profiler's recording, the kind of a row is the name of its kernel or operator,
+ * and its region is the kernel's class (traces/kernel_class.h). */
 static const struct coloured classes[] = {
     {"attention", COLOUR_ATTENTION},    {"matmul", COLOUR_MATMUL},
     {"optimizer", COLOUR_OPTIMIZER},    {"copy", COLOUR_COPY},
@@ -89,11 +89,11 @@ struct box {
 /* One of BINS equal parts of the window on one lane: for how long each colour runs in it, and the first and last time
  * at which any op runs. */
 struct bin {
-    double busy_s[COLOUR_COUNT]; /* all 0: idle */
+    double busy_s[COLOUR_COUNT]; /* all 0: no op runs */
     double first_s, last_s;
 };
 
-/* Adds what of start_s..end_s lies in the window to the bins of a lane. */
+/* Adds the part of start_s..end_s that is in the window to the bins of a lane. */
 static void fill(struct bin *bin, const struct figure_window *window, double start_s, double end_s,
                  enum colour colour)
 {
@@ -105,7 +105,7 @@ static void fill(struct bin *bin, const struct figure_window *window, double sta
         double last_s = fmin(end_s, window->from_s + (double)(i + 1) * bin_s);
         if (!(first_s < end_s))
             break;
-        if (!(first_s < last_s)) /* it begins at the end of its bin, but for rounding */
+        if (!(first_s < last_s)) /* only by a rounding error does the interval begin in this bin */
             continue;
         bool idle = !(bin[i].first_s < bin[i].last_s);
         bin[i].first_s = idle ? first_s : fmin(bin[i].first_s, first_s);
@@ -114,9 +114,9 @@ static void fill(struct bin *bin, const struct figure_window *window, double sta
     }
 }
 
-/* Finds the boxes of a lane, in order of time and without overlaps, and returns their number. A bin has the colour
- * that fills most of it; neighbouring bins of one colour make one box. Where a box borders on idle time, its edge is
- * exact. box: room for BINS. */
+/* Finds the boxes of a lane, in the order of time and without overlaps, and returns their number. A bin has the colour
+ * that fills most of it; neighbouring bins of one colour make one box. The edge of a box is exact if idle time is next
+ * to it. box[] has room for BINS. */
 static size_t find_boxes(struct box *box, const struct bin *bin, const struct figure_window *window)
 {
     double bin_s = (window->to_s - window->from_s) / BINS;
@@ -137,7 +137,7 @@ static size_t find_boxes(struct box *box, const struct bin *bin, const struct fi
     return count;
 }
 
-/* Widens narrow boxes until they can be seen, but only into idle time. */
+/* Widens boxes that are too narrow to be seen, but only into idle time. */
 static void widen(struct box *box, size_t count, const struct figure_window *window)
 {
     for (size_t i = 0; i < count; i++) {
@@ -147,7 +147,7 @@ static void widen(struct box *box, size_t count, const struct figure_window *win
     }
 }
 
-/* Compute on top, then the others as they come. lane[i]: label of a stream. */
+/* Finds the lanes: the labels of the rank's streams, first `compute`, then the others in the order of the trace. */
 static size_t find_lanes(const struct trace *trace, uint32_t rank, uint16_t *lane)
 {
     size_t count = 0;
@@ -177,9 +177,9 @@ static enum status no_rows(const struct figure_options *wanted, const char *what
         wanted->rank);
 }
 
-/* ---- since when a message moves ---- */
+/* ---- when a message begins to move ---- */
 
-/* A row of a message. The rows of its ranks end together and have its bytes. */
+/* A message, or the row of one of its ranks. The rows of all ranks end at the same time and have the same bytes. */
 struct message_rows {
     double end_s, bytes, start_s;
     enum { MESSAGE_OF_TWO, MESSAGE_OF_GROUP } kind;
@@ -210,8 +210,8 @@ static struct message_rows message_of(const struct trace *trace, size_t row)
                                  trace->ops.start_s[row], two ? MESSAGE_OF_TWO : MESSAGE_OF_GROUP};
 }
 
-/* Returns a row for each message, on the heap, in an order for message_moves_s(): the start is that of the rank which
- * came last. Before it the other ranks wait. */
+/* Returns an element for each message, on the heap, sorted for moves_s(). start_s is the start of the rank that arrives
+ * last; the others wait until then. */
 static struct message_rows *find_messages(const struct trace *trace, size_t *count)
 {
     struct message_rows *message = heap_alloc(trace->ops.count + 1, sizeof *message);
@@ -232,8 +232,9 @@ static struct message_rows *find_messages(const struct trace *trace, size_t *cou
     return message;
 }
 
-/* Returns when the message of a row begins to move: when the last of its ranks has come. A trace that was measured has
- * rows that end at different times, and waits cannot be told from messages. */
+/* Returns when the message of a row begins to move, which is when the last of its ranks arrives. In a measured trace
+ * the rows of a message end at different times, so each stands for itself, and its wait cannot be told from its
+ * message. */
 static double moves_s(const struct trace *trace, size_t row, const struct message_rows *message,
                       size_t count)
 {

@@ -1,11 +1,11 @@
-/* The figure of a waterfall: where a step went. */
+/* cli/figure/waterfall.c: the figure of a waterfall, which shows where the time of a step goes. */
 #include "cli/figure/figure.h"
 
 #include "cli/report/report.h"
 
 #include <math.h>
 
-/* Returns the colour of a cause by its kind: necessary work, avoidable work, waiting. */
+/* Returns the colour of a cause. It depends on its kind: necessary work, avoidable work, waiting. */
 static int colour_of(enum cause cause)
 {
     switch (cause) {
@@ -26,7 +26,7 @@ enum status figure_waterfall(struct figure *figure, const char *name, const stru
                              const struct figure_options *wanted, struct diag *diag)
 {
     struct report_time time = report_time_for(w->step_s);
-    long long rounded[CAUSE_COUNT]; /* as the report has them: they add up */
+    long long rounded[CAUSE_COUNT]; /* rounded like those of the report, so that they add up */
     struct text label = {0};
     double at_s = 0;
     int rows = 0;

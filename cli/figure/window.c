@@ -8,9 +8,9 @@
 enum { KEY_OP, KEY_LAYER, KEY_CHUNK, KEY_STEP, KEY_COUNT };
 static const char *const key_names[KEY_COUNT] = {"op", "layer", "chunk", "step"};
 
-/* The ops that a window names. */
+/* The ops that a window selects. */
 struct selection {
-    const char *phase; /* NULL: any; phase_size characters */
+    const char *phase; /* of phase_size characters; NULL: any phase */
     size_t phase_size;
     bool given[KEY_COUNT];
     long low[KEY_COUNT], high[KEY_COUNT];
@@ -27,7 +27,7 @@ static bool parse_whole(const char **text, long *value)
     return errno == 0;
 }
 
-/* Parses "N" or "N..M" that ends at `end`. */
+/* Parses a number N, or a range N..M, which must end at `end`. */
 static bool parse_range(const char *text, const char *end, long *low, long *high)
 {
     if (!parse_whole(&text, low))

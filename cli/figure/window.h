@@ -9,13 +9,14 @@
 
 struct figure_window {
     double from_s, to_s;
-    struct report_time time; /* unit of the time axis */
+    struct report_time time; /* the unit of the time axis */
 };
 
-/* Finds the interval that a figure shows: the ops of wanted->rank that wanted->window names, else wanted->from_s to
- * wanted->to_s, else the whole trace, which ends at end_s. wanted->window is a phase, or KEY=N or KEY=N..M with KEY
- * op, layer, chunk or step, or several of these joined by ':', all of which must hold: "backward:layer=1",
- * "op=100..200". The window goes from the start of the first such op to the end of the last. */
+/* Finds the interval that a figure shows. It is that of the ops of wanted->rank which wanted->window selects, or else
+ * wanted->from_s to wanted->to_s, or else the whole trace, which ends at end_s. wanted->window is a phase, or KEY=N or
+ * KEY=N..M with KEY op, layer, chunk or step, or several of these joined by ':', all of which must hold:
+ * "backward:layer=1", "op=100..200". The interval begins with the first of these ops to start, and ends with the last
+ * to end. */
 enum status figure_window_find(struct figure_window *window, const struct trace *trace,
                                double end_s, const struct figure_options *wanted,
                                struct diag *diag);

@@ -40,7 +40,7 @@ static void put_text(struct text *out, unsigned field, const char *text)
     put_bytes(out, field, text, strlen(text));
 }
 
-/* Appends a message after its size; a file is a row of such messages. */
+/* Appends the size of a message and the message itself. A file is a sequence of these. */
 static void put_message(struct text *out, const struct text *message)
 {
     put_varint(out, message->size);
@@ -101,14 +101,15 @@ static void put_text_attr(struct text *out, unsigned field, const char *name, co
 
 /* ---- nodes ---- */
 
-/* The node types of kinds of work. A kind that is not listed is computation. */
+/* The node type of each kind of work. A kind that is not listed is computation. */
 static const struct {
     uint8_t type;
-    int8_t collective; /* of TYPE_COMM_COLL */
+    int8_t collective; /* which collective, for TYPE_COMM_COLL */
 } nodes[WORK_KIND_COUNT] = {
     [WORK_H2D] = {TYPE_MEM_LOAD, COLLECTIVE_NONE},
     [WORK_D2H] = {TYPE_MEM_STORE, COLLECTIVE_NONE},
-    [WORK_SHIFT] = {TYPE_COMM_SEND, COLLECTIVE_NONE}, /* its other half is a node of its own */
+    /* the receiving half of a shift is a node of its own */
+    [WORK_SHIFT] = {TYPE_COMM_SEND, COLLECTIVE_NONE},
     [WORK_SEND] = {TYPE_COMM_SEND, COLLECTIVE_NONE},
     [WORK_RECV] = {TYPE_COMM_RECV, COLLECTIVE_NONE},
     [WORK_ALL_REDUCE] = {TYPE_COMM_COLL, COLLECTIVE_ALL_REDUCE},
@@ -136,16 +137,16 @@ struct chakra_writer {
     const struct prediction *p;
     const struct sim_class *class;
     uint32_t rank;
-    uint32_t *before; /* by stream: the last op that was written; IR_NONE: none */
+    uint32_t *before; /* by stream: the op of the stream that was written last; IR_NONE: none */
 };
 
-/* Returns a node's id. Each op has two: the second is the receiving half of a shift. */
+/* Returns the id of a node. Each op has two ids; the second is for the receiving half of a shift. */
 static uint64_t id_of(uint32_t op, bool receives)
 {
     return 2 * (uint64_t)op + (receives ? 2 : 1);
 }
 
-/* Appends a dependency on an op as one on each of its nodes. */
+/* Appends a dependency on an op, which is a dependency on each of its nodes. */
 static void put_dependency(struct text *out, unsigned field, const struct ir *ir, uint32_t op)
 {
     put_number(out, field, id_of(op, false));
@@ -153,8 +154,8 @@ static void put_dependency(struct text *out, unsigned field, const struct ir *ir
         put_number(out, field, id_of(op, true));
 }
 
-/* Returns the rank that is `by` places further in the group, which is counted as a ring; UINT32_MAX: this rank is in
- * no instance. */
+/* Returns the rank that is `by` places after this one in its instance of the group, which is counted as a ring;
+ * UINT32_MAX: this rank is not in the group. */
 static uint32_t peer_of(const struct chakra_writer *w, const struct work *work, int64_t by)
 {
     const struct ir *ir = &w->p->ir;
@@ -176,7 +177,7 @@ static void put_communication(struct text *node, const struct chakra_writer *w, 
         put_attr(node, "comm_type", ATTR_INT64, (uint64_t)collective_of(kind));
         return;
     }
-    /* a receive comes from the other side */
+    /* the receiving half has its peer on the other side */
     int64_t by = kind == WORK_SHIFT && receives ? -work->p2p.by : work->p2p.by;
     uint32_t peer = peer_of(w, work, by);
     put_attr(node, "comm_src", ATTR_INT64, receives ? peer : w->rank);

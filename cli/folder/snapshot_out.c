@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-/* An address at which a device's memory could be; any number but 0 would do. */
+/* The address at which the memory of the device begins in the snapshot. It could be any number but 0. */
 #define BASE INT64_C(0x7f0000000000)
 
 static void put_key_int(struct text *out, const char *key, int64_t value)
@@ -21,7 +21,7 @@ static void put_key_text(struct text *out, const char *key, const char *value)
     pickle_put_text(out, value);
 }
 
-/* Appends a buffer's frames: [{"name": ..., "filename": category, "line": layer}]. */
+/* Appends the frames of a buffer: [{"name": ..., "filename": category, "line": layer}]. */
 static void put_frames(struct text *out, const struct ir *ir, uint32_t buffer)
 {
     char name[128];
@@ -87,8 +87,8 @@ static int compare_live(const void *left, const void *right)
     return a->offset < b->offset ? -1 : a->offset > b->offset;
 }
 
-/* Returns the number of events up to the moment of most memory. The snapshot ends at that moment: readers walk back
- * through the history from the state of the segments, so the history must end there too. */
+/* Returns the number of events up to the moment at which most memory is used. The snapshot shows that moment. Readers
+ * walk back through the history from the state of the segments, so the history must end at that moment, too. */
 static size_t count_to_peak(const struct ir *ir, const struct memory_event *event, size_t count)
 {
     int64_t bytes = 0, most = -1;
@@ -105,8 +105,8 @@ static size_t count_to_peak(const struct ir *ir, const struct memory_event *even
     return upto;
 }
 
-/* Finds the buffers that are live after the events, ordered by offset; the caller frees the array. Returns their
- * number. */
+/* Finds the buffers that are live after the first `count` events, in the order of their offsets, and returns their
+ * number. The caller frees the array. */
 static size_t find_live(const struct ir *ir, const struct memory_event *event, size_t count,
                         struct live **live)
 {
@@ -144,7 +144,7 @@ static void put_block(struct text *out, const struct ir *ir, uint64_t offset, ui
     pickle_end_dict(out);
 }
 
-/* Appends the arena at its fullest; blocks and gaps tile it. */
+/* Appends the arena as a segment. Its blocks are the live buffers and the gaps between them. */
 static void put_segment(struct text *out, const struct ir *ir, const struct live *live,
                         size_t count, uint64_t arena)
 {

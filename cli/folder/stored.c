@@ -18,7 +18,8 @@ static void put_path(struct text *out, const char *path, const char *name)
         text_printf(out, "/%s", name);
 }
 
-/* Names of members differ between versions, so that a file of another one is made again. */
+/* Checks the version. The names of members differ between versions, so a file of another version has to be made
+ * again. */
 static enum status check_version(struct stored *stored, struct diag *diag)
 {
     struct json_node root = json_root(&stored->json);

@@ -10,7 +10,7 @@
 
 #include <stdbool.h>
 
-/* A prediction.json. All-zero is empty. */
+/* A prediction.json that was read. All-zero is empty. */
 struct stored {
     struct text path, text;
     struct json json;
@@ -22,7 +22,7 @@ void stored_release(struct stored *stored);
 
 enum status stored_waterfall(struct stored *stored, struct waterfall *waterfall, struct diag *diag);
 
-/* Reads a trace from the file `path`, or, if path is a folder, from its ops.csv (with `memory`, its memory.csv). */
+/* Reads a trace. path: the file, or a folder, whose ops.csv is read, or with `memory` its memory.csv. */
 enum status stored_trace(struct trace *trace, const char *path, bool memory, struct diag *diag);
 
 #endif

@@ -11,18 +11,18 @@
 /* The page that `report` makes of a folder, in the folder. */
 #define TRACE_FOLDER_PAGE "report.html"
 
-/* Checks, before work that takes long, that a folder can be created, or written to if it exists. Leaves nothing on
+/* Checks that a folder can be created, or written to if it exists, before work that takes long. It leaves nothing on
  * the disk. */
 enum status trace_folder_check(const char *folder, struct diag *diag);
 
-/* Adds the trace's three files to those of files->folder, which appear together. */
+/* Adds the trace's three files to `files`. All files of files->folder appear together. */
 enum status trace_folder_add(const struct trace *trace, struct file_set *files, struct diag *diag);
 
 /* Notes which files in the folder were left by another run: those with names that commands write there and that are
  * not in `files`. They are not deleted, since the user may need them. page: the caller writes the page next. */
 void trace_folder_note_others(const struct file_set *files, bool page, struct diag *note);
 
-/* Writes a folder with only the trace's three files, and notes files of another run that it holds. */
+/* Writes a folder with only the trace's three files. Notes files that another run left in it. */
 enum status trace_folder_save(const struct trace *trace, const char *folder, struct diag *note,
                               struct diag *diag);
 

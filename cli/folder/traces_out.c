@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Sets a key to a rounded number; 0 is not known. */
+/* Sets a key to a rounded number. If the number is 0, it is not known, and the key is not set. */
 static void set_number(struct trace *trace, const char *key, double value)
 {
     char text[32];
@@ -78,7 +78,7 @@ static void fill_header(struct trace *trace, const struct prediction *p)
     text_release(&value);
 }
 
-/* Adds the files that `emit` asks for in addition to the trace. */
+/* Adds the files beyond the trace that `emit` asks for. */
 static enum status add_asked(const struct prediction *p, struct traces_emit emit,
                              struct file_set *files, struct diag *diag)
 {
@@ -124,7 +124,7 @@ enum status traces_write(const struct report *report, const char *folder, struct
         status = trace_folder_add(&trace, &files, diag);
     if (status == STATUS_OK)
         status = add_asked(p, emit, &files, diag);
-    if (status == STATUS_OK) /* last: a folder that has it is of one run */
+    if (status == STATUS_OK) /* it is added last, so a folder that has it is complete */
         status = file_set_add(&files, "prediction.json", json.data, json.size, diag);
     if (status == STATUS_OK)
         status = file_set_end(&files, diag);

@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-/* The files that are written only on demand. */
+/* Files that are written only on request. */
 struct traces_emit {
     bool ir;       /* schedule.ir */
     bool snapshot; /* snapshot.pickle of rank 0 */
@@ -15,9 +15,9 @@ struct traces_emit {
     bool page;     /* the caller writes report.html next */
 };
 
-/* Writes ops.csv, memory.csv, trace.json, prediction.json and the files in `emit` into a folder, which is created if
- * it does not exist: all of them appear together, or none. The traces hold one rank of each class that was simulated.
- * Notes files in the folder that are left from another run. */
+/* Writes ops.csv, memory.csv, trace.json, prediction.json and the files in `emit` into a folder, which is created if it
+ * does not exist. All of them appear together, or none does. The traces have one rank of each class that was simulated.
+ * Notes files that another run left in the folder. */
 enum status traces_write(const struct report *report, const char *folder, struct traces_emit emit,
                          struct diag *note, struct diag *diag);
 
