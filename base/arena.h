@@ -2,10 +2,7 @@
  *
  * An arena hands out memory and takes it back all at once. The heap functions
  * are for single large arrays that grow. This module is the only place that
- * handles out-of-memory: it prints one line and ends the program with code 2.
- *
- * The folder base/ holds what every layer uses and what knows nothing of schedules: messages, memory, files, JSON,
- * units. */
+ * handles out-of-memory: it prints one line and ends the program with code 2. */
 #ifndef BASE_ARENA_H
 #define BASE_ARENA_H
 

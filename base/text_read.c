@@ -1,4 +1,5 @@
 /* Whole files, read for base/text.h and unpacked. */
+#include "base/digest.h"
 #include "base/gunzip.h"
 #include "base/text.h"
 
@@ -56,6 +57,13 @@ static void drop_byte_order_mark(struct text *text)
     memmove(text->data, text->data + size, text->size + 1);
 }
 
+static uint64_t *watched; /* NULL: nothing is watched */
+
+void text_watch(uint64_t *digest)
+{
+    watched = digest;
+}
+
 enum status text_read_within(struct text *text, const char *path, uint64_t limit, struct diag *diag)
 {
     bool standard = strcmp(path, "-") == 0;
@@ -78,6 +86,10 @@ enum status text_read_within(struct text *text, const char *path, uint64_t limit
         status = gunzip(text, (size_t)limit, at, diag);
     if (status == STATUS_OK)
         drop_byte_order_mark(text);
+    if (status == STATUS_OK && watched != NULL) {
+        *watched = digest_add(*watched, &text->size, sizeof text->size);
+        *watched = digest_add(*watched, text->data, text->size);
+    }
 out:
     if (!standard)
         close(file);

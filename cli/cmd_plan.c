@@ -1,6 +1,7 @@
 /* longhaul plan: the longest sequence of a configuration, or the best configuration. */
 #include "cli/command.h"
 
+#include "base/digest.h"
 #include "base/interrupt.h"
 #include "cli/common/idle_options.h"
 #include "cli/common/output.h"
@@ -8,6 +9,7 @@
 #include "cli/folder/trace_folder.h"
 #include "cli/folder/traces_out.h"
 #include "cli/page/pages.h"
+#include "cli/plan/cache.h"
 #include "cli/plan/longest_report.h"
 #include "cli/plan/report.h"
 #include "cli/plan/winner_settings.h"
@@ -96,7 +98,8 @@ static const struct option rows[] = {
      .kind = OPTION_TEXT,
      .value = "DIR",
      .help = "write the winner's ops.csv, memory.csv, trace.json, prediction.json and "
-             "report.html into a folder"},
+             "report.html into a folder; what was found out about each configuration is kept "
+             "beside it in DIR.cache, so that a later plan with the same -o is faster"},
 };
 const struct option_set plan_options = {"plan", rows, ARRAY_LEN(rows)};
 
@@ -299,10 +302,14 @@ static enum status write_winner(const struct options *options, struct setup *set
     return status;
 }
 
-static enum status plan_best(struct setup *setup, const struct options *options, struct diag *diag)
+/* files: digest of the files that the setup was loaded from. */
+static enum status plan_best(struct setup *setup, const struct options *options, uint64_t files,
+                             struct diag *diag)
 {
+    struct plan_cache cache;
     struct best best = {.limits = {.within_s = options_number(options, "within"),
-                                   .gap = options_number(options, "gap") / 100}};
+                                   .gap = options_number(options, "gap") / 100,
+                                   .kept = plan_cache_open(&cache, options, &plan_options, files)}};
     struct safe safe;
     struct text out = {0}, given = {0};
     const struct screen screen = screen_make(&out);
@@ -364,6 +371,7 @@ static enum status plan_best(struct setup *setup, const struct options *options,
     if (status == STATUS_OK || status == STATUS_NO)
         note_idle(options, &best);
     note_dropped(&packed_sets);
+    plan_cache_close(&cache);
     text_release(&out);
     text_release(&given);
     best_release(&best);
@@ -461,6 +469,7 @@ static enum status check_documents(const struct options *options, struct diag *d
 enum status cmd_plan(const struct options *options, struct diag *diag)
 {
     struct setup setup = {0};
+    uint64_t files = DIGEST_NONE;
     enum status status = check_question(options, diag);
     if (status == STATUS_OK)
         status = check_probability(options, diag);
@@ -470,14 +479,16 @@ enum status cmd_plan(const struct options *options, struct diag *diag)
         status = check_length(options, diag);
     if (status == STATUS_OK)
         status = check_documents(options, diag);
+    text_watch(&files);
     if (status == STATUS_OK)
         status = setup_load_open(&setup, options, diag);
+    text_watch(NULL);
     if (status == STATUS_OK && options_given(options, "emit"))
         status = launch_check_model(emitted(options), &setup.model, diag);
     if (status == STATUS_OK && options_given(options, "longest"))
         status = plan_longest(&setup, options, diag);
     else if (status == STATUS_OK)
-        status = plan_best(&setup, options, diag);
+        status = plan_best(&setup, options, files, diag);
     setup_release(&setup);
     command_end_if_interrupted(diag);
     return status;

@@ -154,7 +154,7 @@ static enum status run(struct reproduction *r, const char *folder, size_t jobs, 
         status = answers_open(&answers, path.data, r, diag);
     if (status == STATUS_OK)
         status = reproduce_run(r, &answers, folder, jobs, diag);
-    answers_close(&answers);
+    answers_release(&answers);
     text_release(&path);
     return status;
 }

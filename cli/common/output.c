@@ -1,10 +1,12 @@
 #include "cli/common/output.h"
 
+#include "base/digest.h"
 #include "base/file_set.h"
 #include "base/interrupt.h"
 #include "cli/common/screen.h"
 
 #include <gsl/gsl_version.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 
@@ -47,4 +49,16 @@ void command_print_version(struct text *out)
     sg_version_get(&major, &minor, &patch);
     text_printf(out, "longhaul %s\nSimGrid %d.%d.%d\nGSL %s\n", LONGHAUL_VERSION, major, minor,
                 patch, gsl_version);
+}
+
+void command_put_build(struct text *out)
+{
+    struct text program = {0};
+    int major, minor, patch;
+    sg_version_get(&major, &minor, &patch);
+    if (text_read(&program, "/proc/self/exe", NULL) != STATUS_OK)
+        text_release(&program);
+    text_printf(out, "longhaul %s, SimGrid %d.%d.%d, program %016" PRIx64, LONGHAUL_VERSION, major,
+                minor, patch, digest_add(DIGEST_NONE, program.data, program.size));
+    text_release(&program);
 }

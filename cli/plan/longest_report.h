@@ -1,7 +1,5 @@
 /* cli/plan/longest_report.h: `plan --longest`: the longest sequence of one configuration and its
- * certificate as text and as JSON.
- *
- * The folder cli/plan/ prints the results of `plan`. */
+ * certificate as text and as JSON. */
 #ifndef CLI_PLAN_LONGEST_REPORT_H
 #define CLI_PLAN_LONGEST_REPORT_H
 

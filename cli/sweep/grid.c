@@ -1,5 +1,6 @@
 #include "cli/sweep/grid.h"
 
+#include "base/digest.h"
 #include "models/cluster.h"
 #include "models/cluster_fields.h"
 #include "models/cost.h"
@@ -268,9 +269,7 @@ void sweep_grid_print(struct text *out, const struct sweep_grid *grid)
 /* Continues an FNV-1a hash with the bytes and one more that marks their end. */
 static void hash(uint64_t *sum, const char *data, size_t size)
 {
-    for (size_t i = 0; i < size; i++)
-        *sum = (*sum ^ (unsigned char)data[i]) * 1099511628211u;
-    *sum = (*sum ^ 0xff) * 1099511628211u;
+    *sum = digest_add(digest_add(*sum, data, size), "\xff", 1);
 }
 
 /* The file that an option names, a cluster's without the numbers that follow its name. */
@@ -293,7 +292,7 @@ static void hash_file(uint64_t *sum, const char *option)
 
 uint64_t sweep_grid_identity(const struct sweep_grid *grid)
 {
-    uint64_t sum = 14695981039346656037u;
+    uint64_t sum = DIGEST_NONE;
     struct text columns = {0};
     hash(&sum, LONGHAUL_VERSION, strlen(LONGHAUL_VERSION));
     sweep_put_columns(&columns, &grid->axes); /* rows of other columns cannot be continued */

@@ -1,6 +1,6 @@
 #include "predict/plan/all_batches.h"
 
-#include "base/interrupt.h"
+#include "base/digest.h"
 #include "predict/progress.h"
 #include "predict/workers.h"
 
@@ -21,6 +21,7 @@ struct job {
 
 struct batch_comparison {
     struct setup *setup;
+    const struct kept_jobs *kept;
     struct contender contender[COMPARED_ROWS];
     size_t contenders;
     struct job *job;
@@ -50,6 +51,22 @@ static void predict_one(void *context, size_t job, void *result)
     arena_release(&arena);
 }
 
+/* Returns digests of the steps of all jobs, in the comparison's arena. */
+static uint64_t *keys_of(const struct batch_comparison *c, struct arena *arena)
+{
+    uint64_t *key = arena_array(arena, c->jobs + 1, sizeof *key);
+    for (size_t i = 0; i < c->jobs && c->kept->file != NULL; i++) {
+        const struct outcome *row = c->job[i].contender->row;
+        struct request request = row->request;
+        struct documents documents;
+        packed_batch_documents(&row->packed_set->batch[c->job[i].batch], request.seq, &documents,
+                               arena);
+        request.documents = &documents;
+        key[i] = outcome_request_key(c->setup, &request, request.ranks);
+    }
+    return key;
+}
+
 /* Predicts each contender on those of its first `count` batches on which it was not predicted yet. */
 static enum status predict_all(struct batch_comparison *c, struct diag *diag)
 {
@@ -63,11 +80,13 @@ static enum status predict_all(struct batch_comparison *c, struct diag *diag)
             if (!(c->contender[i].step_s[b] > 0))
                 c->job[c->jobs++] = (struct job){&c->contender[i], b};
     double *step_s = heap_zalloc(c->jobs + 1, sizeof *step_s);
+    struct arena arena = {0};
     struct progress progress;
     progress_begin(&progress, c->jobs, 0);
-    enum status status =
-        workers_run(c->jobs, sizeof *step_s, predict_one, c, step_s, &progress, diag);
+    enum status status = kept_jobs_run(c->kept, keys_of(c, &arena), c->jobs, sizeof *step_s,
+                                       predict_one, c, step_s, &progress, diag);
     progress_end();
+    arena_release(&arena);
     for (size_t i = 0; i < c->jobs && status == STATUS_OK; i++)
         c->job[i].contender->step_s[c->job[i].batch] = step_s[i];
     free(step_s);
@@ -187,6 +206,13 @@ static void explain_one(void *context, size_t job, void *result)
     prediction_release(&p);
 }
 
+static uint64_t explanation_key(const struct setup *setup, const struct outcome *row)
+{
+    static const char causes[] = "causes"; /* of the step, whose time has another key */
+    return digest_add(outcome_request_key(setup, &row->request, row->request.ranks), causes,
+                      sizeof causes);
+}
+
 /* Simulates the first COMPARED_ROWS rows, and the best of each strategy, for the causes of their times. */
 static enum status explain(struct best *best, struct setup *setup, struct diag *diag)
 {
@@ -200,10 +226,15 @@ static enum status explain(struct best *best, struct setup *setup, struct diag *
         seen[row->strategy] = true;
     }
     struct outcome *out = heap_zalloc(count + 1, sizeof *out);
+    uint64_t *key = heap_zalloc(count + 1, sizeof *key);
+    for (size_t i = 0; i < count && best->limits.kept.file != NULL; i++)
+        key[i] = explanation_key(setup, e.row[i]);
     struct progress progress;
     progress_begin(&progress, count, 0);
-    enum status status = workers_run(count, sizeof *out, explain_one, &e, out, &progress, diag);
+    enum status status = kept_jobs_run(&best->limits.kept, key, count, sizeof *out, explain_one, &e,
+                                       out, &progress, diag);
     progress_end();
+    free(key);
     for (size_t i = 0; i < count && status == STATUS_OK; i++)
         if (out[i].explained) { /* the rest of the row is of all batches */
             memcpy(e.row[i]->cause_s, out[i].cause_s, sizeof out[i].cause_s);
@@ -216,7 +247,7 @@ static enum status explain(struct best *best, struct setup *setup, struct diag *
 
 enum status all_batches_rank(struct best *best, struct setup *setup, struct diag *diag)
 {
-    struct batch_comparison c = {.setup = setup};
+    struct batch_comparison c = {.setup = setup, .kept = &best->limits.kept};
     begin(&c, best);
     enum status status = predict_all(&c, diag);
     bool complete = status == STATUS_OK && is_complete(&c);

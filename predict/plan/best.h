@@ -8,11 +8,8 @@
 #ifndef PREDICT_PLAN_BEST_H
 #define PREDICT_PLAN_BEST_H
 
-#include "predict/documents/batches.h"
-#include "predict/intervals.h"
-#include "predict/plan/longest.h"
-#include "predict/plan/space.h"
-#include "predict/prediction.h"
+#include "predict/kept_jobs.h"
+#include "predict/plan/outcome.h"
 
 #include <stdbool.h>
 
@@ -21,45 +18,8 @@
 
 enum goal { GOAL_SPEED, GOAL_GPUS, GOAL_LONGEST, GOAL_COUNT };
 
-enum outcome_kind {
-    OUTCOME_NO_ROOM, /* states and layer inputs need more memory than there is */
-    OUTCOME_REFUSED, /* could not be built */
-    OUTCOME_UNFIT,   /* built: does not fit */
-    OUTCOME_SLOWER,  /* bounded: cannot be better than another, whether or not it fits */
-    OUTCOME_TIMED,
-    OUTCOME_LEFT, /* not searched: an interrupt or the time that was set came before */
-    OUTCOME_KIND_COUNT
-};
-
-struct outcome {
-    enum outcome_kind kind;
-    struct request
-        request; /* with the changes that made it fit: chunks, the optimizer on the host */
-    uint8_t strategy;
-    struct verdict verdict;
-    double missing_bytes;     /* UNFIT: bytes by which it does not fit */
-    double most;              /* tokens/s/GPU that it cannot exceed; TIMED: what it reaches */
-    double step_s, sequences; /* of the step; of packed documents, the packed set's typical batch */
-    const struct packed_set
-        *packed_set; /* the packed batches; NULL: each sequence is one document */
-    struct step_spread
-        spread; /* TIMED, with a packed set of documents: the step times of the batches that were
-                   predicted. `most` is then the rate of their mean tokens in a median step, or the
-                   best row's rate times the ratio of the two rows' rates on these batches */
-    size_t won; /* in how many of these batches it is faster than the best row */
-    struct intervals intervals;  /* TIMED */
-    double cause_s[CAUSE_COUNT]; /* of all ranks' steps, on average */
-    bool explained; /* cause_s is final: with a packed set, CAUSE_DOCUMENTS has been separated */
-    double bubble,
-        exposed;    /* shares of the step: stages idle; idle for copies to the host and back */
-    int64_t tokens; /* of a sequence: the longest, or the one asked about */
-    struct ladder ladder; /* GOAL_LONGEST: lengths that were asked about */
-    bool
-        open_ended; /* GOAL_LONGEST: longer sequences may fit, since the search stopped at the longest
-                 length that it tries or at the length that is to be beaten */
-};
-
-/* When a search ends before its end, and what it leaves out. All-zero: never, and nothing. */
+/* When a search ends before its end, what it leaves out, and where its steps are kept. All-zero: never, nothing, and
+ * nowhere. */
 struct search_limits {
     double within_s; /* after that many seconds; 0: no limit */
     /* when no configuration can be faster by more than that share; from 1 on, the best of the other strategies is not
@@ -67,6 +27,7 @@ struct search_limits {
     double gap;
     const struct outcome
         *beaten; /* GOAL_LONGEST: what is no longer is not searched; NULL: none. Borrowed. */
+    struct kept_jobs kept;
 };
 
 struct best {
@@ -83,9 +44,6 @@ struct best {
     size_t gamble_gpus;
     size_t gpus; /* GPUs of the rows; GOAL_GPUS: the fewest on which some configuration fits */
 };
-
-/* Makes an outcome TIMED with the figures of a simulated prediction. */
-void outcome_take_times(struct outcome *outcome, const struct prediction *prediction);
 
 /* Searches the space, of GOAL_LONGEST without limits, and fills *best, which must be all-zero but for its limits;
  * release it in either case. STATUS_NO: nothing fits. After a signal that base/interrupt.h has noted, the search ends

@@ -1,4 +1,5 @@
 /* The search of predict/plan/best.h. */
+#include "base/digest.h"
 #include "base/interrupt.h"
 #include "predict/bounds.h"
 #include "predict/plan/all_batches.h"
@@ -7,7 +8,6 @@
 #include "predict/plan/repairs.h"
 #include "predict/plan/room.h"
 #include "predict/progress.h"
-#include "predict/workers.h"
 #include "schedule/choices/strategies.h"
 #include "schedule/config/resolve_config.h"
 
@@ -140,6 +140,13 @@ static void try_candidate(void *context, size_t job, void *result)
     lengthen_it(round, o);
 }
 
+/* Returns a digest of all on which a candidate's outcome depends: what the longest so far is, too. */
+static uint64_t key_of(const struct round *round, const struct candidate *c)
+{
+    int64_t beaten = round->incumbent != NULL ? round->incumbent->tokens : 0;
+    return digest_add(outcome_key(round->setup, round->open, c), &beaten, sizeof beaten);
+}
+
 /* ---- the search ---- */
 
 /* Orders by the bytes that a GPU needs at least, fewest first; then by those that do not grow with the length. */
@@ -182,6 +189,7 @@ static enum status find_longest(struct best *best, struct setup *setup,
     while (next < best->count && status == STATUS_OK && interrupted() == 0) {
         struct candidate batch[ROUND];
         struct outcome out[ROUND];
+        uint64_t key[ROUND];
         size_t place[ROUND], jobs = 0;
         for (; next < best->count && jobs < ROUND; next++) {
             /* the optimizer's part may go to the host */
@@ -196,12 +204,16 @@ static enum status find_longest(struct best *best, struct setup *setup,
         }
         progress.base = next - jobs;
         round.candidate = batch;
-        status = workers_run(jobs, sizeof out[0], try_candidate, &round, out, &progress, diag);
+        for (size_t i = 0; i < jobs && best->limits.kept.file != NULL; i++)
+            key[i] = key_of(&round, &batch[i]);
+        status = kept_jobs_run(&best->limits.kept, key, jobs, sizeof out[0], try_candidate, &round,
+                               out, &progress, diag);
         for (size_t i = 0; i < jobs && status == STATUS_OK; i++) {
             if (out[i].request.model == NULL) { /* an interrupt ended it */
                 skip(&best->row[place[i]], &batch[i], OUTCOME_LEFT);
                 continue;
             }
+            outcome_adopt(&out[i], &batch[i]);
             best->row[place[i]] = out[i];
             if (out[i].kind == OUTCOME_TIMED &&
                 (round.incumbent == NULL || best_is_better(best->goal, &out[i], &incumbent))) {

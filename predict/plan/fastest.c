@@ -1,6 +1,7 @@
 #include "predict/plan/fastest.h"
 
 #include "base/c_locale.h"
+#include "base/digest.h"
 #include "base/interrupt.h"
 #include "predict/bounds.h"
 #include "predict/plan/all_batches.h"
@@ -77,6 +78,7 @@ struct search {
     struct layer *layer;
     uint32_t layers, capacity;
     struct job job[ROUND];
+    uint64_t key[ROUND]; /* of the jobs' results, where these are kept */
     size_t jobs;
     size_t turn;  /* whose it is in choose_roomy() */
     int strategy; /* only candidates of this row of strategies_list(); -1: all */
@@ -267,8 +269,9 @@ static void take_step(void *context, size_t number, void *result)
     const struct node *node = &s->node[job->node];
     struct answer *a = result;
     a->answered = true;
-    a->outcome = s->best->row[job->node];
     a->next = STAGE_DONE;
+    if (job->stage != STAGE_LAYER)
+        a->outcome = s->best->row[job->node];
     s->setup->padding =
         c->packed_set != NULL ? c->packed_set->batch[c->packed_set->typical].padding : 0;
     if (!resize(s->setup, c->request.ranks))
@@ -600,16 +603,48 @@ static bool is_late(const struct search *s)
     return interrupted() != 0 || (within_s > 0 && now_s() - s->began_s >= within_s);
 }
 
+/* Returns a digest of all on which a job's answer depends: the layer that it looks at, or the candidate and what is known
+ * of it. */
+static uint64_t key_of(const struct search *s, const struct job *job)
+{
+    const struct candidate *c = &s->best->space.row[job->node];
+    const struct node *node = &s->node[job->node];
+    const struct outcome *o = &s->best->row[job->node];
+    uint64_t key;
+    if (job->stage == STAGE_LAYER) {
+        const struct layer *layer = &s->layer[job->layer];
+        const struct request request = layer_request(&c->request, &layer->key);
+        key = outcome_request_key(s->setup, &request, c->request.ranks);
+        return digest_add(key, &layer->has_sums, sizeof layer->has_sums);
+    }
+    const double state[] = {job->stage,
+                            node->repair,
+                            odds_asked(s, node, o),
+                            job->stage == STAGE_WHOLE ? s->to_exceed : 0,
+                            o->kind,
+                            o->missing_bytes,
+                            o->verdict.fits_probability};
+    key = digest_add(outcome_key(s->setup, s->open, c), state, sizeof state);
+    return digest_add(key, o->verdict.needed, sizeof o->verdict.needed);
+}
+
 static enum status take_round(struct search *s, double above, struct progress *progress,
                               struct diag *diag)
 {
     struct answer answer[ROUND];
     choose_jobs(s, above);
-    enum status status =
-        workers_run(s->jobs, sizeof answer[0], take_step, s, answer, progress, diag);
-    for (size_t i = 0; i < s->jobs && status == STATUS_OK; i++)
-        if (answer[i].answered)
-            take_answer(s, &s->job[i], &answer[i]);
+    for (size_t i = 0; i < s->jobs && s->best->limits.kept.file != NULL; i++)
+        s->key[i] = key_of(s, &s->job[i]);
+    enum status status = kept_jobs_run(&s->best->limits.kept, s->key, s->jobs, sizeof answer[0],
+                                       take_step, s, answer, progress, diag);
+    for (size_t i = 0; i < s->jobs && status == STATUS_OK; i++) {
+        const struct candidate *c = &s->best->space.row[s->job[i].node];
+        if (!answer[i].answered)
+            continue;
+        outcome_adopt(&answer[i].outcome, c);
+        outcome_adopt(&answer[i].gamble, c);
+        take_answer(s, &s->job[i], &answer[i]);
+    }
     return status;
 }
 

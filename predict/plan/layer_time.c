@@ -39,8 +39,7 @@ bool layer_keys_equal(const struct layer_key *a, const struct layer_key *b)
     return memcmp(a, b, sizeof *a) == 0;
 }
 
-/* Returns a request of layers only, on the ranks of one sequence. */
-static struct request of_one_sequence(const struct request *asked, const struct layer_key *key)
+struct request layer_request(const struct request *asked, const struct layer_key *key)
 {
     struct request r = *asked;
     r.scope = SCOPE_LAYERS;
@@ -67,7 +66,7 @@ static struct request of_one_sequence(const struct request *asked, const struct 
 struct bound_layer layer_sums(const struct setup *setup, const struct request *asked,
                               const struct layer_key *key)
 {
-    struct request request = of_one_sequence(asked, key);
+    struct request request = layer_request(asked, key);
     struct prediction_sums of[2] = {{0}};
     struct bound_layer layer = {0};
     for (int i = 0; i < 2; i++) {
@@ -90,7 +89,7 @@ struct bound_layer layer_sums(const struct setup *setup, const struct request *a
 double layer_step_s(const struct setup *setup, const struct request *asked,
                     const struct layer_key *key)
 {
-    struct request request = of_one_sequence(asked, key);
+    struct request request = layer_request(asked, key);
     double of[2] = {0};
     for (int i = 0; i < 2; i++) {
         const struct prediction_question question = {

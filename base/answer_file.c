@@ -1,0 +1,257 @@
+#include "base/answer_file.h"
+
+#include "base/arena.h"
+#include "base/digest.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+/* The place of a line in answer_file.line, behind its key. */
+struct answer_line {
+    uint64_t key;
+    size_t begin, size; /* size 0: the slot is free */
+};
+
+enum { DIGITS = 16, PREFIX = 2 * (DIGITS + 1) }; /* "key digest " */
+
+static enum status cannot(struct diag *diag, const char *path, const char *what)
+{
+    return diag_error(diag, (struct loc){.name = path}, STATUS_SYSTEM, "cannot %s: %s", what,
+                      strerror(errno));
+}
+
+/* ---- lines ---- */
+
+static int digit(char c)
+{
+    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+static bool read_number(const char *text, uint64_t *number)
+{
+    *number = 0;
+    for (int i = 0; i < DIGITS; i++) {
+        if (digit(text[i]) < 0)
+            return false;
+        *number = *number << 4 | (uint64_t)digit(text[i]);
+    }
+    return text[DIGITS] == ' ';
+}
+
+static bool read_hex(unsigned char *bytes, size_t size, const char *text)
+{
+    for (size_t i = 0; i < size; i++) {
+        int high = digit(text[2 * i]), low = high < 0 ? -1 : digit(text[2 * i + 1]);
+        if (low < 0)
+            return false;
+        bytes[i] = (unsigned char)(high * 16 + low);
+    }
+    return true;
+}
+
+static void put_hex(struct text *out, const unsigned char *bytes, size_t size)
+{
+    static const char digits[] = "0123456789abcdef";
+    for (size_t i = 0; i < size; i++) {
+        text_putc(out, digits[bytes[i] >> 4]);
+        text_putc(out, digits[bytes[i] & 15]);
+    }
+}
+
+/* Returns the slot of a key: its own, or the free one that it would take. */
+static struct answer_line *slot_of(const struct answer_file *f, uint64_t key)
+{
+    size_t i = (size_t)(key * UINT64_C(0x9e3779b97f4a7c15)) & (f->capacity - 1);
+    while (f->row[i].size != 0 && f->row[i].key != key)
+        i = (i + 1) & (f->capacity - 1);
+    return &f->row[i];
+}
+
+/* Notes a line; of lines with one key the last one counts. */
+static void note_line(struct answer_file *f, struct answer_line line)
+{
+    if (2 * (f->count + 1) > f->capacity) {
+        struct answer_line *old = f->row;
+        size_t before = f->capacity;
+        f->capacity = before == 0 ? 64 : 2 * before;
+        f->row = heap_zalloc(f->capacity, sizeof *f->row);
+        for (size_t i = 0; i < before; i++)
+            if (old[i].size != 0)
+                *slot_of(f, old[i].key) = old[i];
+        free(old);
+    }
+    struct answer_line *slot = slot_of(f, line.key);
+    f->count += slot->size == 0;
+    *slot = line;
+}
+
+/* Notes all whole lines; one that does not begin as an answer does is left out. */
+static void note_lines(struct answer_file *f)
+{
+    const char *text = f->line.data;
+    for (size_t at = 0; at < f->line.size;) {
+        const char *end = memchr(text + at, '\n', f->line.size - at);
+        size_t size = (size_t)(end - text) - at;
+        struct answer_line line = {.begin = at + DIGITS + 1, .size = size};
+        uint64_t digest;
+        if (size > PREFIX && read_number(text + at, &line.key) &&
+            read_number(text + at + DIGITS + 1, &digest)) {
+            line.size = size - DIGITS - 1;
+            note_line(f, line);
+        }
+        at += size + 1;
+    }
+}
+
+bool answer_file_find(const struct answer_file *f, uint64_t key, void *answer, size_t size)
+{
+    const struct answer_line *line = f->capacity == 0 ? NULL : slot_of(f, key);
+    if (line == NULL || line->size <= DIGITS + 1)
+        return false;
+    const char *text = f->line.data + line->begin;
+    size_t packed_size = (line->size - DIGITS - 1) / 2;
+    unsigned char *packed = heap_alloc(packed_size + 1, 1), *bytes = heap_zalloc(size + 1, 1);
+    uLongf got = (uLongf)size;
+    uint64_t digest;
+    bool found = read_number(text, &digest) && (line->size - DIGITS - 1) % 2 == 0 &&
+                 read_hex(packed, packed_size, text + DIGITS + 1) &&
+                 uncompress(bytes, &got, packed, (uLong)packed_size) == Z_OK && got == size &&
+                 digest_add(key, bytes, size) == digest;
+    if (found)
+        memcpy(answer, bytes, size);
+    free(packed);
+    free(bytes);
+    return found;
+}
+
+/* ---- the file ---- */
+
+static enum status append(struct answer_file *f, const char *data, size_t size)
+{
+    for (size_t at = 0; at < size;) {
+        ssize_t put = write(f->file, data + at, size - at);
+        if (put < 0 && errno != EINTR)
+            return STATUS_SYSTEM;
+        at += put > 0 ? (size_t)put : 0;
+    }
+    f->size += (long long)size;
+    return STATUS_OK;
+}
+
+enum status answer_file_add(struct answer_file *f, uint64_t key, const void *answer, size_t size,
+                            struct diag *diag)
+{
+    uLongf packed_size = compressBound((uLong)size);
+    unsigned char *packed = heap_alloc(packed_size + 1, 1);
+    const size_t begin = f->line.size;
+    enum status status = STATUS_OK;
+    if (compress(packed, &packed_size, answer, (uLong)size) == Z_OK) {
+        text_printf(&f->line, "%016" PRIx64 " %016" PRIx64 " ", key, digest_add(key, answer, size));
+        put_hex(&f->line, packed, packed_size);
+        note_line(f,
+                  (struct answer_line){key, begin + DIGITS + 1, f->line.size - begin - DIGITS - 1});
+        text_putc(&f->line, '\n');
+        if (f->file >= 0)
+            status = append(f, f->line.data + begin, f->line.size - begin);
+    }
+    free(packed);
+    if (status == STATUS_OK)
+        return STATUS_OK;
+    status = cannot(diag, f->path, "write");
+    if (ftruncate(f->file, (off_t)f->size) != 0)
+        (void)0; /* the digest tells that the line was cut off */
+    close(f->file);
+    f->file = -1;
+    return status;
+}
+
+static enum status lock(int file, const char *path, struct diag *diag)
+{
+    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    if (fcntl(file, F_SETLK, &whole) == 0 || (errno != EACCES && errno != EAGAIN))
+        return STATUS_OK; /* or a file system without locks */
+    return diag_error(diag, (struct loc){.name = path}, STATUS_SYSTEM,
+                      "another process is writing it");
+}
+
+/* Reads the whole file through the locked descriptor: opening and closing the file again would end the lock. */
+static enum status read_all(struct text *text, int file, const char *path, struct diag *diag)
+{
+    char piece[1 << 14];
+    for (;;) {
+        ssize_t got = pread(file, piece, sizeof piece, (off_t)text->size);
+        if (got < 0 && errno != EINTR)
+            return cannot(diag, path, "read");
+        if (got == 0)
+            return STATUS_OK;
+        text_append(text, piece, got > 0 ? (size_t)got : 0);
+    }
+}
+
+/* Takes the answers of a file with this head, up to its last whole line. A file of another build, and one that was cut
+ * off inside its head, is begun anew. */
+static enum status take(struct answer_file *f, const struct text *text, const char *whose,
+                        const struct text *head, struct diag *diag)
+{
+    size_t known = strlen(whose), common = text->size < known ? text->size : known;
+    if (common > 0 && memcmp(text->data, whose, common) != 0)
+        return diag_error(diag, (struct loc){.name = f->path}, STATUS_BAD_INPUT,
+                          "exists and does not begin with '%s': remove it, or write elsewhere "
+                          "with -o",
+                          whose);
+    bool same = text->size >= head->size && memcmp(text->data, head->data, head->size) == 0;
+    size_t end = same ? text->size : 0;
+    while (end > 0 && text->data[end - 1] != '\n')
+        end--;
+    if (end < text->size && ftruncate(f->file, (off_t)end) != 0)
+        return cannot(diag, f->path, "shorten");
+    f->size = (long long)end;
+    if (!same)
+        return append(f, head->data, head->size) == STATUS_OK ? STATUS_OK
+                                                              : cannot(diag, f->path, "write");
+    text_append(&f->line, text->data + head->size, end - head->size);
+    note_lines(f);
+    return STATUS_OK;
+}
+
+enum status answer_file_open(struct answer_file *f, const char *path, const char *whose,
+                             const char *build, struct diag *diag)
+{
+    struct text head = {0}, text = {0};
+    struct stat info;
+    *f = (struct answer_file){.path = path, .file = -1};
+    if (stat(path, &info) == 0 && !S_ISREG(info.st_mode))
+        return diag_error(diag, (struct loc){.name = path}, STATUS_BAD_INPUT,
+                          "exists and is no regular file: remove it, or write elsewhere with -o");
+    f->file = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_APPEND, 0666);
+    if (f->file < 0)
+        return cannot(diag, path, "write");
+    text_printf(&head, "%s, %s\n", whose, build);
+    enum status status = lock(f->file, path, diag);
+    if (status == STATUS_OK)
+        status = read_all(&text, f->file, path, diag);
+    if (status == STATUS_OK)
+        status = take(f, &text, whose, &head, diag);
+    if (status != STATUS_OK) {
+        close(f->file);
+        f->file = -1;
+    }
+    text_release(&head);
+    text_release(&text);
+    return status;
+}
+
+void answer_file_release(struct answer_file *f)
+{
+    if (f->path != NULL && f->file >= 0)
+        close(f->file);
+    text_release(&f->line);
+    free(f->row);
+    *f = (struct answer_file){0};
+}

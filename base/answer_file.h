@@ -1,0 +1,46 @@
+/* base/answer_file.h: answers on disk, so that they are not computed again.
+ *
+ * An answer is plain bytes under a key. Each is appended to the file as soon as it is known, as one line: the key, a
+ * digest of the bytes, and the bytes, packed. So whatever is damaged or cut off loses its own answer only, and nothing
+ * else: an answer is taken only if its digest and its size are right. The first line is the head, which says whose
+ * answers they are and of which build; a file of another build is begun anew. One process has the file at a time.
+ *
+ * The folder base/ holds what every layer uses and what knows nothing of schedules: messages, memory, files, JSON,
+ * units. */
+#ifndef BASE_ANSWER_FILE_H
+#define BASE_ANSWER_FILE_H
+
+#include "base/diag.h"
+#include "base/text.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct answer_file {
+    int file;                /* -1: answers are only kept in memory */
+    long long size;          /* bytes of the file's whole lines */
+    struct text line;        /* all lines, without the head */
+    struct answer_line *row; /* [capacity], heap: a hash table by key */
+    size_t count, capacity;  /* a power of two; 0: none yet */
+    const char *path;        /* borrowed */
+};
+
+/* Opens or creates the file, locks it against other processes, and reads its answers. whose: the first words of the head,
+ * without blanks at its end; build: the rest of it, one line. If *file is not usable, an error says why (a file that is not
+ * of `whose` or is in use, a folder that cannot be written), and answers are kept in memory only. Release *file in
+ * either case. */
+enum status answer_file_open(struct answer_file *file, const char *path, const char *whose,
+                             const char *build, struct diag *diag);
+
+/* Copies the last answer under that key. Returns false if there is none of that size. */
+bool answer_file_find(const struct answer_file *file, uint64_t key, void *answer, size_t size);
+
+/* Adds an answer. If the disk takes no more, the file ends with the answer before, an error says so, and later answers
+ * are kept in memory only. */
+enum status answer_file_add(struct answer_file *file, uint64_t key, const void *answer, size_t size,
+                            struct diag *diag);
+
+void answer_file_release(struct answer_file *file);
+
+#endif

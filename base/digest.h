@@ -1,0 +1,21 @@
+/* base/digest.h: 64-bit digests of bytes (FNV-1a), by which equal data is recognised. They guard against chance and
+ * damage, not against malice. */
+#ifndef BASE_DIGEST_H
+#define BASE_DIGEST_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* The digest of no bytes. */
+#define DIGEST_NONE UINT64_C(14695981039346656037)
+
+/* Returns the digest of the bytes so far and these. */
+static inline uint64_t digest_add(uint64_t digest, const void *data, size_t size)
+{
+    const unsigned char *at = data;
+    for (size_t i = 0; i < size; i++)
+        digest = (digest ^ at[i]) * UINT64_C(1099511628211);
+    return digest;
+}
+
+#endif

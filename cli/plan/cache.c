@@ -1,0 +1,89 @@
+#define _XOPEN_SOURCE 700 /* realpath */
+#include "cli/plan/cache.h"
+
+#include "base/digest.h"
+#include "cli/common/output.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Options that are part of each configuration's key, so that plans that differ in them share results. */
+static const char *const of_configurations[] = {"strategy", "seq", "batch", "nodes", "gpus"};
+
+/* Digests the options that were given of the model, the machine, the documents and the choices. */
+static uint64_t question_of(const struct options *options, const struct option_set *own,
+                            uint64_t files)
+{
+    enum { NAMES_MAX = 64 };
+    const char *without[NAMES_MAX];
+    struct text words = {0};
+    size_t count = 0;
+    for (size_t i = 0; i < own->count && count < NAMES_MAX; i++)
+        without[count++] = own->option[i].name;
+    for (size_t i = 0; i < ARRAY_LEN(of_configurations) && count < NAMES_MAX; i++)
+        without[count++] = of_configurations[i];
+    assert(count < NAMES_MAX);
+    without[count] = NULL;
+    options_put_command(&words, options, without);
+    uint64_t question = digest_add(files, words.data, words.size);
+    text_release(&words);
+    return question;
+}
+
+/* Puts "DIR.cache" into *path, without slashes at the end of DIR. A folder that has no name there is found first. */
+static void put_path(struct text *path, const char *folder)
+{
+    const char *name = strrchr(folder, '/');
+    size_t size = strlen(folder);
+    name = name == NULL ? folder : name + 1;
+    char *real = strcmp(name, "") == 0 || strcmp(name, ".") == 0 || strcmp(name, "..") == 0
+                     ? realpath(folder, NULL)
+                     : NULL;
+    if (real != NULL) {
+        folder = real;
+        size = strlen(folder);
+    }
+    while (size > 1 && folder[size - 1] == '/')
+        size--;
+    text_append(path, folder, size);
+    text_puts(path, ".cache");
+    free(real);
+}
+
+struct kept_jobs plan_cache_open(struct plan_cache *cache, const struct options *options,
+                                 const struct option_set *own, uint64_t files)
+{
+    struct text build = {0};
+    *cache = (struct plan_cache){0};
+    if (!options_given(options, "o"))
+        return (struct kept_jobs){0};
+    put_path(&cache->path, options_text(options, "o"));
+    command_put_build(&build);
+    answer_file_open(&cache->file, cache->path.data, "# longhaul plan cache", build.data,
+                     &cache->why);
+    text_release(&build);
+    return (struct kept_jobs){.file = &cache->file,
+                              .question = question_of(options, own, files),
+                              .taken = &cache->taken,
+                              .why = &cache->why};
+}
+
+void plan_cache_close(struct plan_cache *cache)
+{
+    static const char error[] = "error: ";
+    const struct loc at = {.name = cache->path.data};
+    const char *why = cache->why.text == NULL ? NULL : strstr(cache->why.text, error);
+    struct diag note = {0};
+    if (cache->taken > 0)
+        diag_note(&note, at, "has %zu of the search's results, of earlier plans", cache->taken);
+    if (why != NULL) {
+        why += sizeof error - 1;
+        diag_note(&note, at, "%.*s; this plan went on without it", (int)strcspn(why, "\n"), why);
+    }
+    command_note(&note);
+    diag_release(&note);
+    diag_release(&cache->why);
+    answer_file_release(&cache->file);
+    text_release(&cache->path);
+}

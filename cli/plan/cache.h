@@ -1,0 +1,29 @@
+/* cli/plan/cache.h: the file beside the folder of -o in which a plan keeps what it found out about each configuration, so
+ * that it is not predicted again by a later plan, or after an interrupt: DIR.cache (docs/planning.md).
+ *
+ * It never changes an answer: what it holds is what the same step of a search found with the same program, options and
+ * files. Where it cannot be used, a note says why and the plan goes on without it.
+ *
+ * The folder cli/plan/ prints the results of `plan`, and keeps what it found out. */
+#ifndef CLI_PLAN_CACHE_H
+#define CLI_PLAN_CACHE_H
+
+#include "cli/common/options.h"
+#include "predict/kept_jobs.h"
+
+struct plan_cache {
+    struct answer_file file;
+    struct text path; /* empty: there is no -o, and nothing is kept */
+    size_t taken;
+    struct diag why; /* it cannot be used, or not any more */
+};
+
+/* Opens the file of the options, and returns it for a search whose input files have that digest (text_watch()). own: the
+ * options of the command itself, on which no configuration's result depends. The cache must outlive the result. */
+struct kept_jobs plan_cache_open(struct plan_cache *cache, const struct options *options,
+                                 const struct option_set *own, uint64_t files);
+
+/* Prints what the user should know, and closes the file. */
+void plan_cache_close(struct plan_cache *cache);
+
+#endif

@@ -1,0 +1,66 @@
+#include "predict/kept_jobs.h"
+
+#include "base/arena.h"
+#include "base/digest.h"
+#include "base/interrupt.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The jobs that are left to do. */
+struct left {
+    workers_function *function;
+    void *context;
+    size_t *job; /* [count], heap: their numbers */
+    size_t count;
+};
+
+static void do_left(void *context, size_t number, void *result)
+{
+    const struct left *left = context;
+    left->function(left->context, left->job[number], result);
+}
+
+static bool is_zero(const char *bytes, size_t size)
+{
+    for (size_t i = 0; i < size; i++)
+        if (bytes[i] != 0)
+            return false;
+    return true;
+}
+
+/* Keeps a new result, unless an interrupt may have cut its job short. Where the disk takes no more, the search goes on
+ * without. */
+static void keep(const struct kept_jobs *kept, uint64_t key, const char *result, size_t size)
+{
+    if (!is_zero(result, size) && interrupted() == 0)
+        answer_file_add(kept->file, key, result, size, kept->why);
+}
+
+enum status kept_jobs_run(const struct kept_jobs *kept, const uint64_t *key, size_t count,
+                          size_t result_size, workers_function *function, void *context,
+                          void *results, struct progress *progress, struct diag *diag)
+{
+    if (kept->file == NULL)
+        return workers_run(count, result_size, function, context, results, progress, diag);
+    struct left left = {function, context, heap_alloc(count + 1, sizeof(size_t)), 0};
+    char *result = results, *made;
+    memset(results, 0, count * result_size);
+    for (size_t i = 0; i < count; i++)
+        if (!answer_file_find(kept->file, digest_add(kept->question, &key[i], sizeof key[i]),
+                              result + i * result_size, result_size))
+            left.job[left.count++] = i;
+    made = heap_zalloc(left.count + 1, result_size);
+    enum status status = workers_run(left.count, result_size, do_left, &left, made, progress, diag);
+    for (size_t i = 0; i < left.count; i++) {
+        const size_t job = left.job[i];
+        memcpy(result + job * result_size, made + i * result_size, result_size);
+        keep(kept, digest_add(kept->question, &key[job], sizeof key[job]),
+             result + job * result_size, result_size);
+    }
+    if (kept->taken != NULL)
+        *kept->taken += count - left.count;
+    free(made);
+    free(left.job);
+    return status;
+}

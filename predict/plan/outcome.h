@@ -1,0 +1,72 @@
+/* predict/plan/outcome.h: what a search found out about one configuration.
+ *
+ * Outcomes cross processes, and are kept on disk (predict/kept_jobs.h), as plain bytes: keys say what they depend on, and
+ * their few pointers are replaced by those of the candidate. */
+#ifndef PREDICT_PLAN_OUTCOME_H
+#define PREDICT_PLAN_OUTCOME_H
+
+#include "predict/documents/batches.h"
+#include "predict/intervals.h"
+#include "predict/plan/longest.h"
+#include "predict/plan/space.h"
+#include "predict/prediction.h"
+
+#include <stdbool.h>
+
+enum outcome_kind {
+    OUTCOME_NO_ROOM, /* states and layer inputs need more memory than there is */
+    OUTCOME_REFUSED, /* could not be built */
+    OUTCOME_UNFIT,   /* built: does not fit */
+    OUTCOME_SLOWER,  /* bounded: cannot be better than another, whether or not it fits */
+    OUTCOME_TIMED,
+    OUTCOME_LEFT, /* not searched: an interrupt or the time that was set came before */
+    OUTCOME_KIND_COUNT
+};
+
+/* It holds no pointers but those of the request and packed_set (outcome_adopt()). */
+struct outcome {
+    enum outcome_kind kind;
+    struct request
+        request; /* with the changes that made it fit: chunks, the optimizer on the host */
+    uint8_t strategy;
+    struct verdict verdict;
+    double missing_bytes;     /* UNFIT: bytes by which it does not fit */
+    double most;              /* tokens/s/GPU that it cannot exceed; TIMED: what it reaches */
+    double step_s, sequences; /* of the step; of packed documents, the packed set's typical batch */
+    const struct packed_set
+        *packed_set; /* the packed batches; NULL: each sequence is one document */
+    struct step_spread
+        spread; /* TIMED, with a packed set of documents: the step times of the batches that were
+                   predicted. `most` is then the rate of their mean tokens in a median step, or the
+                   best row's rate times the ratio of the two rows' rates on these batches */
+    size_t won; /* in how many of these batches it is faster than the best row */
+    struct intervals intervals;  /* TIMED */
+    double cause_s[CAUSE_COUNT]; /* of all ranks' steps, on average */
+    bool explained; /* cause_s is final: with a packed set, CAUSE_DOCUMENTS has been separated */
+    double bubble,
+        exposed;    /* shares of the step: stages idle; idle for copies to the host and back */
+    int64_t tokens; /* of a sequence: the longest, or the one asked about */
+    struct ladder ladder; /* GOAL_LONGEST: lengths that were asked about */
+    bool
+        open_ended; /* GOAL_LONGEST: longer sequences may fit, since the search stopped at the longest
+                 length that it tries or at the length that is to be beaten */
+};
+
+/* Makes an outcome TIMED with the figures of a simulated prediction. */
+void outcome_take_times(struct outcome *outcome, const struct prediction *prediction);
+
+/* Returns a digest of a request on so many GPUs of the setup's cluster, without what the question's options and files
+ * set. */
+uint64_t outcome_request_key(const struct setup *setup, const struct request *request,
+                             int64_t gpus);
+
+/* Returns a digest of all on which an outcome of the candidate depends, beside the options and files of the question and
+ * the state of the search. */
+uint64_t outcome_key(const struct setup *setup, const struct space_open *open,
+                     const struct candidate *candidate);
+
+/* Gives an outcome that a process or a file returned the pointers of its candidate: all that a search changes of a
+ * request are numbers. */
+void outcome_adopt(struct outcome *outcome, const struct candidate *candidate);
+
+#endif
