@@ -244,6 +244,7 @@ static void print_trl(struct text *out, const struct launch *l)
         add_item(&items, "--fsdp_auto_wrap_policy", "TRANSFORMER_BASED_WRAP");
     add_items(&items, l, LAUNCH_TRAINER);
     add_item(&items, "packing_strategy", "wrapped");
+    add_item(&items, "loss_type", "nll"); /* else in pieces of 256 tokens, but for Liger's */
     print_command(out, &items);
 }
 

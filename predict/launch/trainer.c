@@ -161,7 +161,7 @@ static const struct launch_row trainer_rows[] = {
     {"use_vllm",                     UNMODELLED, "generation of answers and the memory of the rollout engine: only the policy's update is predicted", NULL},
     {"ref_model*",                   UNMODELLED, reference, NULL},
     {"beta",                         UNMODELLED, reference, NULL},
-    {"loss_type",                    UNMODELLED, "another loss than cross entropy; of preference training a sample is two sequences", "nll chunked_nll"},
+    {"loss_type",                    ALSO, LAUNCH_TEXT,   LAUNCH_LOSS_TYPE, NULL, NULL},
     {"router_aux_loss_coef",         UNMODELLED, "a detail of experts: every rank has all of them here, with even loads", NULL},
     {"dataset*", IGNORED}, {"data_seed", IGNORED}, {"data_dir", IGNORED}, {"data_files", IGNORED}, {"dataloader_*", IGNORED},
     {"chat_template*", IGNORED}, {"model_revision", IGNORED}, {"trust_remote_code", IGNORED}, {"tokenizer_*", IGNORED}, {"eos_token", IGNORED},
@@ -424,6 +424,30 @@ static void number_options(struct launch *l)
     }
 }
 
+/* Adds the pieces of TRL's loss, each of so many tokens of a rank (_CHUNKED_LM_HEAD_CHUNK_SIZE, trl/trainer/sft_trainer.py),
+ * or a remark on another loss than cross entropy. */
+static void loss_option(struct launch *l, const struct launch_degrees *d)
+{
+    enum { CHUNK_TOKENS = 256, PIECES_MAX = 65535 };
+    int64_t rows = launch_count(l, LAUNCH_SEQ, 0) / (d->cp * d->hp);
+    int64_t micro = launch_count(l, LAUNCH_MICRO_BATCH, 8);
+    if (!launch_said(l, LAUNCH_LOSS_TYPE) || launch_is(l, LAUNCH_LOSS_TYPE, "nll"))
+        return;
+    if (!launch_is(l, LAUNCH_LOSS_TYPE, "chunked_nll")) {
+        launch_remark_on(l, REMARK_UNMODELLED, LAUNCH_LOSS_TYPE,
+                         "another loss than cross entropy; of preference training a sample is two "
+                         "sequences");
+        return;
+    }
+    int64_t pieces = micro < 1 << 20 ? (rows * micro + CHUNK_TOKENS - 1) / CHUNK_TOKENS : 0;
+    if (pieces > 1)
+        launch_option_count(l, LAUNCH_LOSS_TYPE, "loss-chunks",
+                            pieces < PIECES_MAX ? pieces : PIECES_MAX);
+    launch_remark_on(l, REMARK_UNMODELLED, LAUNCH_LOSS_TYPE,
+                     "logits of each piece are computed again in its backward: here they are not "
+                     "(one product of hidden size x vocabulary less)");
+}
+
 static void recompute_options(struct launch *l)
 {
     bool said = launch_said(l, LAUNCH_CHECKPOINTS) || launch_said(l, LAUNCH_DEEPSPEED_CHECKPOINTS);
@@ -506,6 +530,7 @@ enum status launch_trainer_options(struct launch *l, struct launch_given given, 
     batch_options(l, given, &d);
     recompute_options(l);
     number_options(l);
+    loss_option(l, &d);
     launch_remark_config(l);
     return STATUS_OK;
 }
