@@ -11,10 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Kinds of work that one screen has room for; columns of the labels of the lines above the tables. */
+/* KINDS_SHOWN: the kinds of work for which one screen has room. LABEL: the width of the labels of the lines above the
+ * tables. */
 enum { KINDS_SHOWN = 8, LABEL = 11 };
 
-/* Returns 0 where both are 0, too. */
+/* Returns the relative error of a prediction; 0 also if both values are 0. */
 static double error_of(double predicted, double measured)
 {
     return predicted == measured ? 0 : compare_error(predicted, measured);
@@ -99,7 +100,7 @@ static double memory_error(const struct compare_memory *row)
     return error_of(row->predicted_bytes, row->measured_bytes);
 }
 
-/* Prints the arenas that differ and the peak with the largest error, or, with `all`, every arena and peak. */
+/* Prints the arenas that differ, and the peak with the largest error. With `all` it prints every arena and peak. */
 static void print_memory(struct text *out, const struct compare_report *report)
 {
     const struct comparison *c = report->comparison;
@@ -132,7 +133,7 @@ static void print_memory(struct text *out, const struct compare_report *report)
     }
 }
 
-/* ---- tables: of the screen, of JSON and of the page ---- */
+/* ---- the columns of all tables ---- */
 
 /* clang-format off */
 #define GROUPS(name, kind) \
@@ -201,7 +202,7 @@ const struct row_table compare_tables[COMPARE_TABLE_COUNT] = {
     [COMPARE_MEMORY] = {"compare_memory", memories, ARRAY_LEN(memories)},
 };
 
-/* Begins a table, in text after an empty line. */
+/* Begins a table. In text it stands after an empty line. */
 static void begin(struct rows *rows, const char *key, const char *details,
                   const struct row_table *table)
 {
@@ -240,7 +241,7 @@ size_t compare_report_put_groups(struct rows *rows, const struct comparison *c, 
     return all < most ? 0 : all - most;
 }
 
-/* Returns the cycles that `seconds` at a clock are, whole ones; 0: the clock is not known. */
+/* Returns `seconds` as whole cycles of the clock of a kind of work; 0: the clock is not known. */
 static double cycles_of(double seconds, const struct trace *trace, const char *kind)
 {
     return round(seconds * 1e6 * compare_clock_mhz(trace, kind));
@@ -296,7 +297,7 @@ static double share_of(double part_s, double all_s)
     return all_s > 0 ? part_s / all_s : NAN;
 }
 
-/* Puts the exposed time of each stream role that has work. */
+/* Puts the exposed time of every stream role that has work. */
 static void put_exposed(struct rows *rows, const struct comparison *c)
 {
     bool any = rows->out == NULL;
@@ -345,7 +346,7 @@ void compare_report_put_memory(struct rows *rows, const struct comparison *c)
     }
 }
 
-/* ---- the screen ---- */
+/* ---- text ---- */
 
 void compare_report_print(struct text *out, const struct compare_report *report)
 {
@@ -370,7 +371,7 @@ void compare_report_print(struct text *out, const struct compare_report *report)
     compare_report_put_ops(&rows, report->comparison, report->top);
 }
 
-/* --- JSON: SI units, all digits --- */
+/* ---- JSON ---- */
 
 static void put_side(struct json_out *json, const char *name, const char *path,
                      const struct compare_side *side)

@@ -19,7 +19,7 @@ static bool is_there(const char *path)
     return stat(path, &info) == 0;
 }
 
-/* Loads a folder, which holds ops.csv and usually memory.csv. */
+/* Loads the trace of a folder, which contains ops.csv and usually memory.csv. */
 static enum status load_folder(struct recording *recording, const char *folder, struct diag *diag)
 {
     struct text path = {0};
@@ -38,7 +38,7 @@ bool recording_recognise(const char *data, size_t size)
     static const char columns[] = "rank,stream,op,kind,";
     if (kineto_recognise(data, size))
         return true;
-    while (size > 0 && data[0] == '#') { /* the header */
+    while (size > 0 && data[0] == '#') { /* skips the lines of the header */
         const char *end = memchr(data, '\n', size);
         size_t line = end != NULL ? (size_t)(end - data) + 1 : size;
         data += line;

@@ -6,7 +6,8 @@
 
 #include <math.h>
 
-/* Widths of columns: the label of the first line; the blanks before the name of a cause; that name. */
+/* LABEL: the width of the label of the first line. CAUSE: the width of the columns before a cause's name. CAUSE_NAME:
+ * the width of that name. */
 enum { CAUSES_SHOWN = 10, RANKS_SHOWN = 8, LABEL = 11, CAUSE = 23, CAUSE_NAME = 19 };
 
 static double difference_s(const struct explanation *e)
@@ -14,7 +15,7 @@ static double difference_s(const struct explanation *e)
     return e->measured_s - e->predicted_s;
 }
 
-/* Returns the sum of the causes' absolute seconds. */
+/* Returns the sum of the absolute seconds of all causes. */
 static double all_of(const struct explanation *e)
 {
     double all_s = 0;
@@ -50,14 +51,15 @@ static void print_causes(struct text *out, const struct explanation *e, size_t w
     text_printf(out, "%+12.3f %8s  rest\n", fabs(rest_s) < 5e-7 ? 0 : 1e3 * rest_s, "");
 }
 
-/* True if the table shows rank i: it shows all ranks, or the explained one and the first others. */
+/* Returns whether the table shows rank i. It shows all ranks or, if there are too many, the first ones and the slowest
+ * one. */
 static bool is_shown(const struct explanation *e, size_t i)
 {
     return e->ranks <= RANKS_SHOWN || i == e->slowest ||
            i < RANKS_SHOWN - (e->slowest >= RANKS_SHOWN ? 1 : 0);
 }
 
-/* Appends a cell of the table; a negative number that rounds to 0 is "+0.000", too. */
+/* Appends a cell of the table. A negative number that rounds to 0 is printed as "+0.000", like a positive one. */
 static void put_more(struct text *out, double seconds)
 {
     double ms = 1e3 * seconds;
@@ -115,7 +117,7 @@ void explain_report_print(struct text *out, const struct explanation *e, size_t 
     print_ranks(out, e);
 }
 
-/* --- JSON --- */
+/* ---- JSON ---- */
 
 static void put_parts(struct json_out *json, const char *key, const double *part_s)
 {

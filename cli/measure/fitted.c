@@ -52,7 +52,7 @@ static enum status load_base(struct fitted *fitted, const char *base, struct dia
     return status;
 }
 
-/* Adds advice for points that other programs disturbed, after the messages of the refused fits. */
+/* Adds, after the messages about refused fits, advice for points that other programs disturbed. */
 static void note_noise(const struct fitted *fitted, const char *name, struct diag *diag)
 {
     double spread = noise_spread_of_all(&fitted->points);
@@ -86,7 +86,8 @@ enum status fitted_make(struct fitted *fitted, const char *base, bool links_want
             note_noise(fitted, name, diag);
         return device == STATUS_OK ? links : device;
     }
-    struct diag refusal = {0}; /* links were not requested: a refused fit is only reported */
+    /* links were not requested, so a refused fit of them is reported but is no error */
+    struct diag refusal = {0};
     calibrate_links(&fitted->links, &fitted->points, &fitted->options, &refusal);
     if (refusal.size > 0)
         text_printf(&fitted->refused, "links not fitted:\n%s", refusal.text);
@@ -106,7 +107,7 @@ void fitted_report(const struct fitted *fitted, struct text *out)
 
 /* ---- files ---- */
 
-/* Returns the file's name without folders and ".json". */
+/* Returns the name of a file, without its folders and without ".json". */
 static const char *stem_of(struct arena *arena, const char *path)
 {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
@@ -116,8 +117,8 @@ static const char *stem_of(struct arena *arena, const char *path)
     return arena_text(arena, name, size);
 }
 
-/* True if a fit was given up because its measurement was disturbed; a file that keeps the base's numbers is then
- * still a result. */
+/* Returns whether a fit was given up because its measurement was disturbed. A file that has the base's numbers instead
+ * is then still a result. */
 static bool goes_on_without(const struct calibrate_fallback *fallback, size_t count)
 {
     bool found = false;
@@ -141,7 +142,7 @@ static bool has_no_links(const struct fitted *fitted)
            !goes_on_without(fitted->links.fallback, fitted->links.fallbacks);
 }
 
-/* The requested file cannot be written, because none of its fits succeeded. */
+/* Notes that a requested file is not written, since none of its fits succeeded. */
 static enum status note_nothing(const char *path, struct diag *diag)
 {
     diag_note(diag, (struct loc){.name = path},
@@ -149,7 +150,7 @@ static enum status note_nothing(const char *path, struct diag *diag)
     return STATUS_NO;
 }
 
-/* Notes that a part of the file has the base's numbers, if fits were refused. */
+/* Notes that a part of the file has the numbers of the base, if fits were refused. */
 static void note_part(const char *path, const char *base, const struct calibrate_fallback *fallback,
                       size_t count, struct diag *diag)
 {
@@ -162,8 +163,8 @@ static void note_part(const char *path, const char *base, const struct calibrate
                   base);
 }
 
-/* Returns the path "mine.points.csv" beside "mine.json" if there are points that a device file can name; else
- * NULL. */
+/* Returns the path of the file of points beside a device file, "mine.points.csv" for "mine.json"; NULL: there are no
+ * points that a device file could name. */
 static const char *points_path(struct fitted *fitted, const char *device)
 {
     bool shapes = false;
@@ -179,19 +180,20 @@ static const char *points_path(struct fitted *fitted, const char *device)
     return arena_printf(&fitted->arena, "%.*s.points.csv", (int)size, device);
 }
 
-/* Appends the device file. points: path of the file of points beside it; NULL: none. */
+/* Appends the text of the device file. points: path of the file of points beside it; NULL: there is none. */
 static enum status print_device(struct fitted *fitted, const char *path, const char *name,
                                 const char *points, struct text *out, struct diag *diag)
 {
     const char *device = points_get(&fitted->points, "device");
-    assert(fitted->has_device); /* the command refused the option before */
+    assert(fitted->has_device); /* the command has refused the option otherwise */
     if (name == NULL)
         name = stem_of(&fitted->arena, path);
     const char *note = device ? arena_printf(&fitted->arena, "%s, measured.", device) : NULL;
     calibration_print_device(&fitted->device, name, fitted->base_name, note, out);
     struct device_cost again;
     enum status status = cost_parse(&again, &fitted->arena, path, out->data, out->size, diag);
-    if (status == STATUS_OK && points != NULL) { /* which is not written yet */
+    /* the text could be checked only without the points, whose file is not written yet */
+    if (status == STATUS_OK && points != NULL) {
         const char *slash = strrchr(points, '/');
         fitted->device.points_file = slash != NULL ? slash + 1 : points;
         fitted->device.points_source = fitted->points_source;
@@ -204,7 +206,7 @@ static enum status print_device(struct fitted *fitted, const char *path, const c
     return status;
 }
 
-/* Returns another file as the cluster's file has to name it: from its own folder, or in full. */
+/* Returns a path as the cluster's file has to name it: relative to that file's folder, or in full. */
 static const char *seen_from(struct arena *arena, const char *cluster, const char *device)
 {
     if (device == NULL || device[0] == '/')

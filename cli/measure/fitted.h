@@ -7,7 +7,7 @@
 #include "models/calibrate.h"
 #include "models/calibrate_links.h"
 
-/* All-zero is empty. points and options are filled by the caller. */
+/* All-zero is empty. The caller fills `points` and `options`. */
 struct fitted {
     struct arena arena;
     struct points points;
@@ -17,36 +17,38 @@ struct fitted {
     const char *base_name;
     struct calibration device;
     struct link_calibration links;
-    bool has_device, has_links; /* there are points of the device, of links */
+    bool has_device, has_links; /* there are points of the device, and points of links */
     struct text refused;        /* messages about refused fits of links that were not requested */
-    /* The source of the points, as a device file that names a file of points states it (docs/costs.md, "Measured
-     * points"); NULL: the device file names none. */
+    /* The source of the points, which a device file states together with the name of a file of points (docs/costs.md,
+     * "Measured points"); NULL: the device file names no file of points. */
     const char *points_source;
 };
 
 void fitted_release(struct fitted *fitted);
 
-/* Finds whether there are points of the device and of links; drops messages and copies of fewer than min_bytes. */
+/* Finds whether there are points of the device and of links. Drops messages and copies of fewer than min_bytes. */
 void fitted_sort(struct fitted *fitted, int64_t min_bytes);
 
-/* Fits everything that has points. base: the device preset whose numbers are kept where nothing was measured; NULL:
- * the preset of the backend that measured them. A refused fit of links is STATUS_NO if `links` is set or there is
- * nothing else to fit; else it is only reported. `name` stands for the points in messages. */
+/* Fits everything for which there are points. base: the device preset whose numbers stay where nothing was measured;
+ * NULL: the preset of the backend that measured the points. If a fit of links is refused, returns STATUS_NO if
+ * `links` is set or if there is nothing else to fit; otherwise it is only reported. `name` stands for the points in
+ * messages. */
 enum status fitted_make(struct fitted *fitted, const char *base, bool links, const char *name,
                         struct diag *diag);
 void fitted_report(const struct fitted *fitted, struct text *out);
 
-/* The files that take the results; NULL: that file is not written. */
+/* The files that are written. NULL: that file is not written. */
 struct fitted_files {
     const char *device; /* the device file */
-    const char *name;   /* the device's name; NULL: its file's name without ".json" */
-    /* a cluster over the preset `base`, with the measured links and with the device of `device` */
+    const char *name;   /* the name of the device; NULL: the name of its file without ".json" */
+    /* a cluster file: the preset `base` with the measured links and the device of `device` */
     const char *cluster;
     const char *base;
 };
-/* Writes the files, all or none, with the device's file of points. A file for which there is no fit is left out, with
- * a note and STATUS_NO. Numbers whose fit was refused keep the base's values, with a note. To be called after
- * fitted_make() returned STATUS_OK or STATUS_NO; a device file needs points of a device. */
+/* Writes the files, and the file of points of the device. All appear together, or none. A file for which no fit
+ * succeeded is left out, with a note, and STATUS_NO is returned. Numbers whose fit was refused are those of the base,
+ * with a note. It is called after fitted_make() returned STATUS_OK or STATUS_NO. A device file needs points of a
+ * device. */
 enum status fitted_save(struct fitted *fitted, const struct fitted_files *files, struct diag *diag);
 
 #endif

@@ -1,4 +1,5 @@
-/* cli/measure/not_honoured.h: what a prediction of a configuration counts, and its execution does not do. */
+/* cli/measure/not_honoured.h: which choices of a configuration its execution does not follow, although its prediction
+ * does. */
 #ifndef CLI_MEASURE_NOT_HONOURED_H
 #define CLI_MEASURE_NOT_HONOURED_H
 
@@ -7,8 +8,8 @@
 
 #include <stdbool.h>
 
-/* Appends what execution does otherwise than the choices say, a clause each, separated by "; ". Appends nothing if it
- * does all as they say. host: it runs on the processor (--backend cpu). */
+/* Appends a clause for each choice that execution does not follow, separated by "; ". Appends nothing if it follows
+ * all. host: the step runs on the processor (--backend cpu). */
 void not_honoured_put(struct text *out, const struct choices *choices, bool host);
 
 #endif

@@ -62,7 +62,8 @@ void points_print_json(const struct points *points, struct text *out)
 
 /* ---- the numbers fitted to the points ---- */
 
-/* Appends the fitted numbers of a family, counted from 0; family -1: those that belong to none. */
+/* Appends the fitted numbers of a family, which is counted from 0. family -1: appends the numbers that belong to no
+ * family. */
 static void put_numbers(struct json_out *json, const char *key, const struct calibration *c,
                         int family)
 {

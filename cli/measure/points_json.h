@@ -5,11 +5,12 @@
 #include "base/text.h"
 #include "models/calibrate_links.h"
 
-/* Appends an object: the header, and the points with the columns of models/points.h. */
+/* Appends an object with the header and the points, which have the columns of models/points.h. */
 void points_print_json(const struct points *points, struct text *out);
 
-/* Appends an object: families with their residuals and numbers, numbers that were not fitted,
- * links. refused: messages about refused fits, "" for none. recorded: the lines about recorded steps, "" for none. */
+/* Appends an object with the families, their residuals and numbers, the numbers that were not fitted, and the links.
+ * refused: messages about refused fits; "": there are none. recorded: the lines about recorded steps; "": there are
+ * none. */
 void calibration_print_json(const struct calibration *device, const struct link_calibration *links,
                             const char *refused, const char *recorded, struct text *out);
 

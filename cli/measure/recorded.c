@@ -39,7 +39,8 @@ static enum status add_one(struct recorded *r, const char *path, struct points *
     return status;
 }
 
-/* Notes that much of the recorded time found no op, or many ops no row, as when the options describe another run. */
+/* Notes that much of the recorded time belongs to no op, or that many ops have no row. Then the options probably
+ * describe another run. */
 static void note_unmatched(const struct recorded *r)
 {
     const struct observed *o = &r->observed;

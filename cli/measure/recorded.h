@@ -15,22 +15,22 @@ struct recorded {
     struct setup setup;
     struct prediction prediction;
     struct observed observed;
-    struct text notes; /* about recorded work that cannot become points */
+    struct text notes; /* about recorded work of which no point can be made */
 };
 
 void recorded_release(struct recorded *recorded);
 
-/* Keeps the path of a recording; the text of the path is borrowed. */
+/* Adds the path of a recording. The text of the path is borrowed. */
 void recorded_add(struct recorded *recorded, const char *path);
 
-/* Predicts what the options describe and adds the points of all recordings. */
+/* Predicts the configuration that the options describe, and adds the points of all recordings. */
 enum status recorded_points(struct recorded *recorded, const struct options *options,
                             struct points *points, struct diag *diag);
 
-/* Appends lines "recorded", "strays" and notes. */
+/* Appends the lines "recorded" and "strays", and the notes. */
 void recorded_report(const struct recorded *recorded, struct text *out);
 
-/* Returns the device preset that has the numbers which were not measured. */
+/* Returns the name of the device preset from which the numbers come that were not measured. */
 const char *recorded_base(const struct recorded *recorded);
 
 #endif

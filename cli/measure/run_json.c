@@ -1,4 +1,4 @@
-/* Prints the results of `longhaul run` as JSON. */
+/* cli/measure/run_json.c: prints the results of `longhaul run` as JSON. */
 #include "cli/measure/run_report.h"
 
 static void put_series(struct json_out *json, const char *key, const double *value, uint32_t count)
@@ -9,7 +9,8 @@ static void put_series(struct json_out *json, const char *key, const double *val
     json_end_array(json);
 }
 
-/* Writes the check. The error of a tensor that the schedule does not bind, or that is not a number, is null. */
+/* Writes the check. The error of a tensor is null if the schedule does not bind the tensor, or if it is not a
+ * number. */
 void run_json_check(struct json_out *json, const struct reference_check *a)
 {
     json_begin_object(json, "check");
@@ -18,7 +19,8 @@ void run_json_check(struct json_out *json, const struct reference_check *a)
     json_put_number(json, "tolerance", a->rule.tolerance);
     json_put_number(json, "moment2_tolerance",
                     reference_check_tolerance(&a->rule, REFERENCE_CHECK_MOMENT2));
-    int step = a->loss_error[1].off > a->loss_error[0].off; /* the one that is further off */
+    /* the step whose loss has the larger error */
+    int step = a->loss_error[1].off > a->loss_error[0].off;
     json_put_number(json, "loss", a->loss[step]);
     json_put_number(json, "reference_loss", a->reference_loss);
     json_put_number(json, "loss_error", a->loss_error[step].off);

@@ -1,4 +1,4 @@
-/* The options of `longhaul run`, and the run that they describe. */
+/* cli/measure/run_options.c: the options of `longhaul run`, and what they say of the run. */
 #include "cli/measure/run_options.h"
 
 #include "base/units.h"
@@ -156,7 +156,8 @@ enum status run_options_read(struct run_options *wanted, const struct options *o
         .exec =
             {
                 .backend = options_text(o, "backend"),
-                .model = {1e-5, 1e4}, /* of a file without a model: any will do to measure */
+                /* for a file without a model: measured times do not depend on these numbers */
+                .model = {1e-5, 1e4},
                 .adamw = {.lr = options_number(o, "lr"),
                           .beta1 = 0.9,
                           .beta2 = 0.95,

@@ -9,18 +9,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The options of `run` itself, beside those of a configuration. */
+/* The options that only `run` has. It also has those of a configuration. */
 extern const struct option_set run_options;
 
 struct run_options {
     bool check, run, train;
     uint64_t seed;
-    bool flat;      /* weights near 0, for a comparison of power */
-    uint32_t steps; /* warm-up included; 0: only a check */
+    bool flat;      /* the weights are near 0, to compare the power that a device needs */
+    uint32_t steps; /* the steps of warm-up are included; 0: nothing but a check */
     struct exec_options exec;
 };
 
-/* Fills *wanted from the options of the command, whose texts it borrows. */
+/* Fills *wanted from the options of the command. It borrows their texts. */
 enum status run_options_read(struct run_options *wanted, const struct options *options,
                              struct diag *diag);
 

@@ -43,7 +43,8 @@ void run_report_check(struct text *out, const struct reference_check *a)
 {
     struct rows rows = {.out = out};
     run_report_put_tensors(&rows, a);
-    int step = a->loss_error[1].off > a->loss_error[0].off; /* the one that is further off */
+    /* the step whose loss has the larger error */
+    int step = a->loss_error[1].off > a->loss_error[0].off;
     text_printf(out, "loss %.7g, reference %.7g, off by %.1e\n", a->loss[step], a->reference_loss,
                 a->loss_error[step].off);
     text_printf(out, "norm %.7g, reference %.7g, off by %.1e", a->norm, a->reference_norm,

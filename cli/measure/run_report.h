@@ -12,36 +12,36 @@
 
 #include <stdint.h>
 
-/* Fills the columns of the table of a check: the tensor and the error of each of its parts. `width` is that of the first
- * column in text. */
+/* Fills the columns of the table of a check: the tensor, and the error of each of its parts. width: the width of the
+ * first column in text. */
 enum { RUN_CHECK_COLUMNS = 1 + REFERENCE_CHECK_PART_COUNT };
 struct row_table run_check_table(struct column column[RUN_CHECK_COLUMNS], int width);
 
-/* Puts the largest error of every tensor. */
+/* Puts a row for every tensor with its largest errors. */
 void run_report_put_tensors(struct rows *rows, const struct reference_check *check);
 
-/* Appends a table with the error of every tensor, and the verdict. */
+/* Appends a table of the errors of all tensors, and the verdict. */
 void run_report_check(struct text *out, const struct reference_check *check);
 
-/* The loss of every step of a training. */
+/* The losses of all steps of a training. */
 struct loss_curve {
-    const double *loss, *reference; /* (steps); reference NULL: there is none */
+    const double *loss, *reference; /* [steps] reference NULL: there is none */
     uint32_t steps;
-    double tolerance; /* largest accepted relative difference of a loss from the reference's */
+    double tolerance; /* the largest relative difference from the reference that is accepted */
 };
 
-/* Returns the largest relative difference of a curve from its reference; infinite: a loss is not a number. */
+/* Returns the largest relative difference between a loss and its reference; infinite if a loss is not a number. */
 double run_curve_error(const struct loss_curve *curve);
 
-/* Appends a line per step: its loss and, with a reference, the relative difference. */
+/* Appends a line for each step: its loss and, if there is a reference, the relative difference from it. */
 void run_report_curve(struct text *out, const struct loss_curve *curve);
 
-/* Appends what ran, the time of a step and its memory. `what` names the run: "longhaul-3m, ulysses". */
+/* Appends what ran, and the time and memory of a step. what: a description of the run, "longhaul-3m, ulysses". */
 void run_report_times(struct text *out, const char *what, const char *backend, const struct ir *ir,
                       const struct exec_result *result);
 
-/* Write members of a JSON object: run_json_check() the result of --check; the others the loss curve ("training"), and
- * what was run, with its times and memory. */
+/* Write members of a JSON object. run_json_check(): the result of --check. run_json_curve(): the losses of all steps.
+ * run_json_times(): what ran, with its times and memory. */
 void run_json_check(struct json_out *json, const struct reference_check *check);
 void run_json_curve(struct json_out *json, const struct loss_curve *curve);
 void run_json_times(struct json_out *json, const char *what, const char *backend,

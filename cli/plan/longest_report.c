@@ -31,7 +31,8 @@ static void print_step(const struct screen *screen, const struct prediction *p)
     text_release(&line);
 }
 
-/* "activations 61.2 GiB, ..., op 966 (cross_entropy, forward)": the moment that needs most. */
+/* Prints what is in memory at the moment that needs most: "activations 61.2 GiB, ..., op 966 (cross_entropy,
+ * forward)". */
 static void print_peak(const struct screen *screen, const struct prediction *p)
 {
     const struct sim_peak *peak = prediction_peak(p);
@@ -54,8 +55,8 @@ static void print_peak(const struct screen *screen, const struct prediction *p)
     text_release(&line);
 }
 
-/* Appends "825K tokens: device memory needs ... (213 MiB too much), 223346688 bytes": why the next length does not
- * fit. */
+/* Appends why the next length does not fit: "825K tokens: device memory needs ... (213 MiB too much), 223346688
+ * bytes". */
 static void put_next(struct text *out, const struct longest_certificate *r)
 {
     const struct longest *l = &r->longest;
@@ -84,7 +85,8 @@ static void put_next(struct text *out, const struct longest_certificate *r)
     }
 }
 
-/* Appends "728K tokens fit in 6 of 10 cases": the longest that fits less surely than was asked. */
+/* Appends the longest length that fits with a smaller probability than was asked for: "728K tokens fit in 6 of 10
+ * cases". */
 static void put_gamble(struct text *out, const struct longest_certificate *r)
 {
     put_tokens(out, r->gamble.tokens);
@@ -92,7 +94,7 @@ static void put_gamble(struct text *out, const struct longest_certificate *r)
     verdict_put_odds(out, r->gamble.at.fits_probability);
 }
 
-/* Appends the options that make a longer sequence fit. */
+/* Appends the options with each of which a longer sequence fits. */
 static void put_flips(struct text *out, const struct longest_certificate *r)
 {
     enum { SHOWN = 4 };
@@ -108,8 +110,9 @@ static void put_flips(struct text *out, const struct longest_certificate *r)
         text_puts(out, r->flips == 0 ? "no one other option makes a longer sequence fit" : " fits");
 }
 
-/* Appends "824K tokens (843776), in steps of 1024, 22 lengths asked about"; if all lengths that were asked about fit,
- * or the search was ended early, "at least 1732K tokens ..." or "not known: no length that was asked about fits". */
+/* Appends the longest length: "824K tokens (843776), in steps of 1024, 22 lengths asked about". If all lengths that
+ * were tried fit, it is "at least 1732K tokens ...". If the search was ended early, it may be "not known: no length
+ * that was asked about fits". */
 static void put_longest(struct text *out, const struct longest_certificate *r)
 {
     const struct longest *l = &r->longest;
@@ -151,7 +154,7 @@ static void print_what(const struct screen *screen, const struct prediction *p)
     text_release(&line);
 }
 
-/* Prints a line whose text put() appends. */
+/* Prints a line with a label, whose text is appended by put(). */
 static void print_line(const struct screen *screen, const char *label,
                        void (*put)(struct text *, const struct longest_certificate *),
                        const struct longest_certificate *r)

@@ -7,11 +7,11 @@
 #include "cli/common/screen.h"
 #include "predict/plan/longest_certificate.h"
 
-/* Appends one screen, the answer first; `all` adds what fills memory at the next length. */
+/* Appends one screen, which begins with the answer. With `all`, it also has what fills memory at the next length. */
 void longest_report_print(const struct screen *screen, const struct longest_certificate *report,
                           bool all);
 
-/* Adds the error message of a report that a signal cut short: it says what the report lacks. */
+/* Adds the error message for a search that a signal ended. It says what the report lacks. */
 enum status longest_report_ended(const struct longest_certificate *report, struct diag *diag);
 void longest_report_print_json(struct text *out, const struct longest_certificate *report);
 

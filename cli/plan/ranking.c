@@ -30,8 +30,8 @@ struct family plan_family_of(const struct best *best, uint8_t strategy)
     return f;
 }
 
-/* Returns the cause whose time per sequence grows most compared with the winner's step. Times are per sequence
- * because steps may hold different numbers of sequences, on the same GPUs. */
+/* Returns the cause whose time per sequence grows most compared with the winner's step. Times are divided by sequences
+ * because steps may have different numbers of sequences on the same GPUs. */
 enum cause plan_slower_cause(const struct outcome *o, const struct outcome *winner, double *by_s)
 {
     enum cause most = CAUSE_OTHER;
@@ -48,8 +48,8 @@ enum cause plan_slower_cause(const struct outcome *o, const struct outcome *winn
     return most;
 }
 
-/* Appends by how much the outcome is slower than the winner, and why: " (-3.2 %; per sequence 1.2 s more: pipeline
- * fill)"; " (as fast)" if the difference would print as 0. */
+/* Appends by how much an outcome is slower than the winner, and why: " (-3.2 %; per sequence 1.2 s more: pipeline
+ * fill)". Appends " (as fast)" if the difference would be printed as 0. */
 void plan_put_loss(struct text *out, const struct outcome *o, const struct outcome *winner)
 {
     double by_s, loss = 100 * (o->most / winner->most - 1);
@@ -67,7 +67,8 @@ void plan_put_loss(struct text *out, const struct outcome *o, const struct outco
     text_putc(out, ')');
 }
 
-/* Appends "78.8 GiB (9.80 GiB of it cache)": the bytes that a device needs, with a remark if it is nearly full. */
+/* Appends the bytes that a device needs, with a remark if the device is nearly full: "78.8 GiB (9.80 GiB of it
+ * cache)". */
 void plan_put_device(struct text *out, const struct verdict *v)
 {
     units_put_gib(out, (double)v->needed[LIMIT_DEVICE]);
@@ -123,7 +124,7 @@ void plan_put_won(struct text *out, const struct outcome *o)
         text_puts(out, ", in 1 batch");
 }
 
-/* Appends the options that predict a configuration; --seq is one of them if the length was searched for. */
+/* Appends the options that predict a configuration. They include --seq if the length was searched for. */
 void plan_put_options(struct text *out, const struct plan_report *r, const struct outcome *o)
 {
     request_put_options(out, &o->request);

@@ -10,24 +10,26 @@
 #include "predict/plan/sensitivity.h"
 #include "predict/plan/split.h"
 
-#define PLAN_FAMILIES 16 /* at least as many as strategies */
+#define PLAN_FAMILIES 16 /* at least as many as there are strategies */
 
 struct plan_report {
-    struct best *best;       /* plan_report_make() completes the intervals of its first row */
-    const struct safe *safe; /* the probability with which it fits, and a gamble */
-    struct setup *setup;     /* the setup of the search */
-    size_t shown;            /* number of rows of the ranking that are printed */
-    bool all;                /* every detail is found and printed, as JSON always has it */
-    const char *only;        /* the framework that the search was restricted to; NULL: none */
-    /* a command with the options of the model, the cluster, the length and the batch; with the options of a row
-     * appended, it predicts that row */
+    struct best *best; /* plan_report_make() completes the intervals of its first row */
+    /* with which probability the winner fits, and a faster one that may not fit */
+    const struct safe *safe;
+    struct setup *setup; /* the setup that was searched */
+    size_t shown;        /* how many rows of the ranking are printed */
+    bool all;            /* all details are found and printed, which JSON always has */
+    const char *only;    /* the framework to which the search was restricted; NULL: none */
+    /* A command with the options of the model, the cluster, the length and the batch. With the options of a row
+     * appended, it predicts that row. */
     const char *given;
-    struct sensitivity sensitivity[SENSITIVITIES]; /* with `all` */
-    struct split split[PLAN_FAMILIES]; /* with `all`: of the best of each strategy that lost */
+    struct sensitivity sensitivity[SENSITIVITIES]; /* filled only with `all` */
+    /* filled only with `all`, for the best of each strategy that lost */
+    struct split split[PLAN_FAMILIES];
 };
 
-/* With report->all, simulates the winner on machines each of which differs from the given one in one property, and the
- * best configuration of each strategy with profile ideal. */
+/* With report->all, simulates the winner on other machines, each of which differs from the given one in one property,
+ * and the best configuration of each strategy with profile `ideal`. */
 enum status plan_report_make(struct plan_report *report, struct diag *diag);
 
 /* One screen: the answer first (screen.c); with report->all every detail after it (report_details.c). */

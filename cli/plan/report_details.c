@@ -45,7 +45,7 @@ enum status plan_report_make(struct plan_report *r, struct diag *diag)
 
 /* ---- details ---- */
 
-/* Appends ", stages idle 7.6 %, waiting for copies 0.1 %" of the step. */
+/* Appends the share of the step in which stages are idle or wait: ", stages idle 7.6 %, waiting for copies 0.1 %". */
 static void put_idle(struct text *out, const struct outcome *o)
 {
     if (o->request.pp > 1)
@@ -60,7 +60,8 @@ static void put_part(struct text *out, const char *what, double seconds)
     report_put_time(out, fabs(seconds), fabs(seconds));
 }
 
-/* Appends "           of it layout 1.2 s, kernels 0 s, framework 30 ms": a line below a family's */
+/* Appends a line below that of a strategy, which splits its loss: "           per sequence: layout 1.2 s, kernels 0 s,
+ * framework 30 ms". */
 static void put_split(struct text *out, const struct split *split)
 {
     if (!split->known)
@@ -99,15 +100,15 @@ static void put_row(struct text *out, const struct plan_report *r, size_t i)
     text_putc(out, '\n');
 }
 
-/* ---- one family's splits ---- */
+/* ---- the splits of the winner's strategy ---- */
 
 static bool same_split(const struct request *a, const struct request *b)
 {
     return a->tp == b->tp && a->pp == b->pp && a->dp == b->dp && a->cp == b->cp && a->hp == b->hp;
 }
 
-/* True if outcome a is shown for their split rather than b: of simulated outcomes the faster one, else the one that
- * came nearer to being simulated. */
+/* Returns whether outcome a represents their split better than b. Of two simulated outcomes the faster one does,
+ * otherwise the one that came nearer to being simulated. */
 static bool represents_better(const struct outcome *a, const struct outcome *b)
 {
     if (a->kind != b->kind)
@@ -117,7 +118,7 @@ static bool represents_better(const struct outcome *a, const struct outcome *b)
     return a->missing_bytes < b->missing_bytes;
 }
 
-/* Appends "tp 16 x pp 2, 64 of 4 numbers of subsequences: 310.2 tokens/s/GPU, ..." */
+/* Appends the line of a split: "tp 16 x pp 2, best of 4 with 64 subsequences: 310.2 tokens/s/GPU, ...". */
 static void put_stages(struct text *out, const struct plan_report *r, const struct outcome *o,
                        size_t members)
 {
@@ -154,7 +155,7 @@ static void put_stages(struct text *out, const struct plan_report *r, const stru
     text_putc(out, '\n');
 }
 
-/* Lists every product of tensor ranks and stages, where a strategy of subsequences was asked for or won. */
+/* Lists a line for every split of ranks, if the winner's strategy cuts sequences into subsequences. */
 static void put_splits(struct text *out, const struct plan_report *r)
 {
     size_t count;
@@ -179,7 +180,7 @@ static void put_splits(struct text *out, const struct plan_report *r)
     }
 }
 
-/* Appends why lengths beyond the winner's were not tried, if its search ended before memory was full. */
+/* Appends why no length beyond the winner's was tried, if its search ended before memory was full. */
 static void put_end(struct text *out, const struct plan_report *r)
 {
     const struct outcome *winner = &r->best->row[0];
@@ -231,7 +232,7 @@ static void put_sensitivities(struct text *out, const struct plan_report *r)
 {
     const struct outcome *winner = &r->best->row[0];
     bool first = true;
-    if (interrupted() != 0) /* no time for them */
+    if (interrupted() != 0) /* they were not simulated, to end soon */
         return;
     text_printf(out, "%-11s", "if");
     for (int i = 0; i < SENSITIVITIES; i++) {
@@ -273,7 +274,7 @@ static void put_question(struct text *out, const struct plan_report *r)
                     best->kinds[OUTCOME_LEFT], best_ended_by(best));
 }
 
-/* Appends an upper bound on the speed of all configurations that were not simulated, or that there is none. */
+/* Appends an upper bound of the speed of all configurations that were not simulated, or that there is none. */
 static void put_proof(struct text *out, const struct best *best, size_t members)
 {
     double most = 0, left = 0;
@@ -293,7 +294,8 @@ static void put_proof(struct text *out, const struct best *best, size_t members)
                     "proof", fmax(most, left), members);
 }
 
-/* Those of the first member of every family that was simulated or bounded; returns the winner's. */
+/* Collects the kernels of attention of every strategy that has a speed, each from its first such member. Returns those
+ * of the winner. */
 static enum attention_impl kernels_of(struct kernels *kernels, const struct best *best)
 {
     size_t strategies;

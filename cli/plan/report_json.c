@@ -1,4 +1,4 @@
-/* Prints the result of a search as JSON. */
+/* cli/plan/report_json.c: prints the result of a search as JSON. */
 #include "base/json_write.h"
 #include "cli/common/output.h"
 #include "cli/plan/ranking.h"
@@ -9,7 +9,7 @@
 
 #include <math.h>
 
-/* Prints as plan_put_loss() does. */
+/* Puts what plan_put_loss() appends: by how much an outcome is slower than the winner, and why. */
 static void json_loss(struct json_out *w, const struct outcome *o, const struct outcome *winner)
 {
     double by_s;
@@ -29,7 +29,7 @@ static void json_split(struct json_out *w, const struct split *split)
     json_put_number(w, "framework_s_per_sequence", split->framework_s);
 }
 
-/* The steps of packed batches. */
+/* Puts the spread of the steps over packed batches. */
 static void json_batches(struct json_out *w, const struct outcome *o)
 {
     const struct step_spread *s = &o->spread;

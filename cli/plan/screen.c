@@ -1,5 +1,5 @@
-/* The screen of a search: the best configuration and its command, the next ones, and the best step of each other
- * strategy. */
+/* cli/plan/screen.c: the screen of a search. It has the best configuration and its command, the next ones, and the best
+ * step of each other strategy. */
 #include "base/interrupt.h"
 #include "base/units.h"
 #include "cli/plan/ranking.h"
@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-/* Appends "824K tokens, " where lengths are searched for. */
+/* Appends the length of an outcome, "824K tokens, ", if lengths are searched for. */
 static void put_length(struct text *out, const struct plan_report *r, const struct outcome *o)
 {
     if (r->best->goal != GOAL_LONGEST)
@@ -18,8 +18,8 @@ static void put_length(struct text *out, const struct plan_report *r, const stru
     text_puts(out, o->open_ended ? " tokens at least, " : " tokens, ");
 }
 
-/* Appends " for 4 sequences of 1M tokens": what a step of the outcome computes. A search that may choose the number of
- * data-parallel ranks chooses the number of sequences, too. */
+/* Appends what a step of the outcome computes: " for 4 sequences of 1M tokens". The number of sequences differs between
+ * outcomes if the search may choose the number of data-parallel ranks. */
 static void put_work(struct text *out, const struct outcome *o, int64_t tokens)
 {
     text_printf(out, " for %.0f sequence%s of ", o->sequences, o->sequences == 1 ? "" : "s");
@@ -52,7 +52,7 @@ static void print_found(const struct screen *screen, const struct plan_report *r
     text_release(&rest);
 }
 
-/* Prints what is better but may not fit, or that nothing fits as surely as was asked. */
+/* Prints an outcome that is better but may not fit, or that nothing fits with the probability that was asked for. */
 static void print_odds(const struct screen *screen, const struct plan_report *r)
 {
     const struct best *best = r->best;
@@ -111,7 +111,7 @@ static void print_none(const struct screen *screen, const struct plan_report *r)
     text_release(&rest);
 }
 
-/* Appends by how much what was not simulated may be faster than the best. */
+/* Appends by how much a configuration that was not simulated may be faster than the best. */
 static void put_proved(struct text *out, double gap)
 {
     if (gap < 0.0005)
@@ -163,7 +163,8 @@ static void print_question(const struct screen *screen, const struct plan_report
     text_release(&line);
 }
 
-/* Prints the steps of the best configuration, and how many of the others were predicted on how many batches. */
+/* Prints the spread of the best configuration's steps, and on how many batches how many other configurations were
+ * predicted. */
 static void print_batches(const struct screen *screen, const struct best *best)
 {
     const struct outcome *o = &best->row[0];

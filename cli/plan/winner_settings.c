@@ -35,7 +35,7 @@ enum status plan_settings_print(struct text *out, enum framework framework,
     return put_settings(out, framework, request, diag);
 }
 
-/* Appends "768K tokens, 310.2 tokens/s/GPU: --strategy ...", by what was asked for. */
+/* Appends the best outcome by what the goal asks for: "768K tokens, 310.2 tokens/s/GPU: --strategy ...". */
 static void put_outcome(struct text *out, const struct best *best)
 {
     const struct outcome *o = &best->row[0];
@@ -56,8 +56,8 @@ static void put_named(struct text *out, const char *what, const struct best *bes
     put_outcome(out, best);
 }
 
-/* Appends the line "# predicted: a step of 5.60 s (90 %: 4.37 to 8.82); a GPU needs 32.1 GiB (90 %: ...) of its 79.1
- * GiB". */
+/* Appends the line of predictions: "# predicted: a step of 5.60 s (90 %: 4.37 to 8.82); a GPU needs 32.1 GiB (90 %:
+ * ...) of its 79.1 GiB, P(fits) 0.99". */
 static void put_predicted(struct text *out, const struct outcome *o)
 {
     const double step_s = plan_step_s(o), needed = (double)o->verdict.needed[LIMIT_DEVICE];
@@ -75,7 +75,7 @@ static void put_predicted(struct text *out, const struct outcome *o)
     text_printf(out, ", P(fits) %.2f\n", o->verdict.fits_probability);
 }
 
-/* Appends "12.3 % slower than": by the measure of the goal. */
+/* Appends how far the best of `own` is from the best of `all`, by the measure of the goal: "12.3 % slower than". */
 static void put_distance(struct text *out, const struct best *own, const struct best *all)
 {
     const struct outcome *a = &own->row[0], *b = &all->row[0];

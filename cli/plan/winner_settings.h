@@ -1,4 +1,5 @@
-/* cli/plan/winner_settings.h: which configuration plan --emit writes, and how far it is from the best of all. */
+/* cli/plan/winner_settings.h: prints the settings of the configuration that `plan --emit` writes, and how far it is
+ * from the best of all. */
 #ifndef CLI_PLAN_WINNER_SETTINGS_H
 #define CLI_PLAN_WINNER_SETTINGS_H
 
@@ -6,23 +7,24 @@
 #include "predict/plan/best.h"
 #include "predict/plan/expressible.h"
 
-/* Prints the settings of a request: a line with the number of GPUs, then those of cli/plan/settings.h. */
+/* Prints the settings of a request: a line with the number of GPUs, and then those of cli/plan/settings.h. */
 enum status plan_settings_print(struct text *out, enum framework framework,
                                 const struct request *request, struct diag *diag);
 
-/* Prints the framework's settings for the best configuration that it can express: the winner in `all` if it can
- * express that, else the best of a search limited to such configurations. STATUS_NO: no such configuration fits; the
- * text then names the winner in `all`, which must have one. */
+/* Prints the framework's settings for the best configuration that the framework can express. That is the winner in
+ * `all`, or else the best of a second search, which is restricted to such configurations. Returns STATUS_NO if no such
+ * configuration fits; the text then names the winner in `all`, which must have one. */
 enum status plan_settings_of_best(struct text *out, enum framework framework,
                                   const struct best *all, struct setup *setup,
                                   struct space_open open, struct diag *diag);
 
-/* Prints the settings of the winner itself, with the speed or length that it reaches. */
+/* Prints the settings of the winner itself, with the speed or the length that it reaches. */
 enum status plan_settings_of_winner(struct text *out, enum framework framework,
                                     const struct best *all, struct diag *diag);
 
-/* Prints the settings of the best configuration that a search had found when a signal ended it, with a line that says
- * so: of those that the framework can express, or (winner) of all. STATUS_NO: none fitted so far. */
+/* Prints the settings of the best configuration that a search had found when a signal ended it, and a line that says
+ * so. It is the best that the framework can express, or (winner) the best of all. Returns STATUS_NO if none had been
+ * found that fits. */
 enum status plan_settings_so_far(struct text *out, enum framework framework, const struct best *all,
                                  struct space_open open, bool winner, struct diag *diag);
 

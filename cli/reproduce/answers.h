@@ -12,7 +12,7 @@
 
 struct answers {
     struct answer_file file;
-    size_t resumed; /* answers of wanted jobs that the file had */
+    size_t resumed; /* number of answers of wanted jobs that the file had */
 };
 
 /* Opens or creates the file and passes the answers that it holds to the reproduction. Release *answers in either

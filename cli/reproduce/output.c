@@ -34,7 +34,7 @@ static void put_value(struct text *out, double value, const char *text)
     }
 }
 
-/* Appends the options that a point's job was made of. */
+/* Appends the options from which the job of a point was made. */
 static void put_configuration(struct text *out, const struct reproduction *r,
                               const struct reproduction_point *point)
 {
@@ -79,7 +79,7 @@ static enum status add_file(struct file_set *files, const char *name, const char
     return status;
 }
 
-/* Adds a figure in its light and its dark version. */
+/* Adds the picture of a figure in its light and in its dark version. */
 static enum status add_pictures(struct file_set *files, const struct figure *figure,
                                 const char *name, const char *ending, struct diag *diag)
 {
@@ -186,7 +186,7 @@ static void put_summary(struct page *page, const struct reproduction *r, const b
     page_end_table(page);
 }
 
-/* Appends each line of the words as a paragraph. */
+/* Appends each line of a text as a paragraph. */
 static void put_lines(struct page *page, struct text *words)
 {
     for (char *line = words->data; line != NULL && *line != '\0';) {

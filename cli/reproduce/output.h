@@ -7,8 +7,8 @@
 
 #include <stdbool.h>
 
-/* Writes NAME.csv, NAME.txt, NAME.svg and NAME-dark.svg, and a picture of each timeline in both colours, into the
- * folder. */
+/* Writes NAME.csv, NAME.txt, NAME.svg and NAME-dark.svg into the folder, and a light and a dark picture of each
+ * timeline. */
 enum status output_entry(const struct reproduction *r, size_t entry, const char *folder,
                          struct diag *diag);
 
@@ -16,10 +16,10 @@ enum status output_entry(const struct reproduction *r, size_t entry, const char 
 enum status output_page(const struct reproduction *r, const bool *wanted, const char *folder,
                         struct diag *diag);
 
-/* Appends an entry's name as a file name: "fpdt-fig11". */
+/* Appends the name of an entry as a file name: "fpdt-fig11". */
 void output_put_name(struct text *out, const char *name);
 
-/* Appends the columns, or the row, of states.csv: name, state, what. */
+/* Append the columns of states.csv (name, state, what), and the row of an entry. */
 void output_put_state_columns(struct text *out);
 void output_put_state(struct text *out, const struct reproduction *r, size_t entry);
 

@@ -16,9 +16,10 @@ enum {
     KEY_AROUND = 70,
     KEY_LETTER = 7
 };
-enum { LABELS_TURN = 30 }; /* letters of all labels of a panel, beyond which they lie aslant */
+/* with more letters in all labels of a panel, the labels are drawn aslant */
+enum { LABELS_TURN = 30 };
 
-/* The distinct texts of a coordinate of an entry's points. */
+/* The distinct texts that the points of an entry have in one coordinate: panel, series or x. */
 struct places {
     const char **text;
     double *value;
@@ -37,7 +38,7 @@ static size_t place_add(struct places *p, const char *text, double value)
     return i;
 }
 
-/* True if all texts are numbers, whose points a line may join. */
+/* Returns whether all texts are numbers. Only then may a line join the points. */
 static bool are_numbers(const struct places *p)
 {
     for (size_t i = 0; i < p->count; i++)
@@ -46,7 +47,7 @@ static bool are_numbers(const struct places *p)
     return true;
 }
 
-/* Sorts the places of an axis if they are numbers; other texts keep the order of the points. */
+/* Sorts the places of an axis by value if all are numbers. Otherwise they keep the order of the points. */
 static void sort_numbers(struct places *p)
 {
     if (!are_numbers(p))
@@ -62,7 +63,7 @@ static void sort_numbers(struct places *p)
         }
 }
 
-/* Each panel has an x axis of its own. */
+/* The panels and series of a figure, and the places on the x axis of each panel. */
 struct layout {
     struct places panel, series, x[PANELS_MAX];
 };
@@ -115,7 +116,7 @@ static void put_row(struct text *out, const struct reproduction_point *point, si
                 does_not_fit(point->predicted_text));
 }
 
-/* Appends the points of a series in a panel, from left to right, for a line joins them. */
+/* Appends the points of a series in a panel from left to right, since a line joins them. */
 static void put_line(struct text *out, const struct reproduction *r, size_t entry,
                      const struct layout *l, size_t panel, size_t series)
 {
@@ -128,7 +129,7 @@ static void put_line(struct text *out, const struct reproduction *r, size_t entr
                 strcmp(point->x, l->x[panel].text[x]) == 0)
                 put_row(out, point, panel, series, x);
         }
-    text_putc(out, '\n'); /* lines of different series are not joined */
+    text_putc(out, '\n'); /* the empty line keeps the lines of different series apart */
 }
 
 static void put_rows(struct text *out, const struct reproduction *r, size_t entry,
@@ -139,7 +140,7 @@ static void put_rows(struct text *out, const struct reproduction *r, size_t entr
             put_line(out, r, entry, l, p, s);
 }
 
-/* "panel2" of the second panel: the name of a variable of its. */
+/* Makes the name of a variable of a panel: "panel2" of the second one. */
 static void put_variable(char name[32], const char *what, size_t panel)
 {
     snprintf(name, 32, "%s%zu", what, panel + 1);
@@ -159,7 +160,7 @@ static void set_number_of(struct figure *figure, const char *what, size_t panel,
     figure_set_number(figure, name, value);
 }
 
-/* True if the labels of a panel's places lie aslant, as they do not fit beside each other. */
+/* Returns whether the labels on the x axis of a panel are drawn aslant, since they do not fit beside each other. */
 static bool is_turned(const struct layout *l, size_t panel)
 {
     size_t letters = 0;
@@ -209,7 +210,7 @@ static void set_size(struct figure *figure, const struct layout *l)
     figure_set_number(figure, "key_wide", key);
 }
 
-/* Finds the panels, series and axes of an entry's points. */
+/* Finds the panels, the series and the places on the x axes of an entry. */
 static void layout_make(struct layout *l, const struct reproduction *r, size_t e)
 {
     places_make(&l->panel, r->points);
@@ -240,7 +241,7 @@ static void layout_release(struct layout *l)
         places_release(&l->x[p]);
 }
 
-/* Sets which kinds of points the figure has, for its key. */
+/* Sets which kinds of points the figure has; its key shows them. */
 static void set_kinds(struct figure *figure, const struct reproduction *r, size_t e)
 {
     bool published = false, unfit = false;
@@ -266,7 +267,7 @@ void picture_of_points(struct figure *figure, const struct reproduction *r, size
     int wide = figure->wide, high = figure->high;
     put_rows(&figure->data, r, e, &l);
     figure_set_series(figure, l.series.text, l.series.count);
-    figure->wide = wide; /* the key has its own share */
+    figure->wide = wide; /* set_size() has already counted the width of the key */
     figure->high = high > figure->high ? high : figure->high;
     figure_set_number(figure, "panels", (double)l.panel.count);
     for (size_t p = 0; p < l.panel.count; p++)
@@ -292,8 +293,9 @@ enum status picture_of_timeline(struct figure *figure, const struct reproduction
     const struct figure_options wanted = {.title = timeline->title, .window = timeline->window};
     reproduce_put_trace_folder(&path, r, job, folder);
     enum status status = stored_trace(&trace, path.data, timeline->memory, diag);
+    /* the ops that a window names are in the other table */
     if (status == STATUS_OK && timeline->memory && timeline->window != NULL)
-        status = stored_trace(&trace, path.data, false, diag); /* a window names ops */
+        status = stored_trace(&trace, path.data, false, diag);
     if (status == STATUS_OK)
         status = timeline->memory ? figure_memory(figure, &trace, &wanted, diag)
                                   : figure_timeline(figure, &trace, &wanted, diag);

@@ -6,13 +6,14 @@
 #include "cli/figure/figure.h"
 #include "predict/reproduce/reproduction.h"
 
-/* True if an entry has points that can be drawn. */
+/* Returns whether an entry has points that can be drawn. */
 bool picture_has_points(const struct reproduction *r, size_t entry);
 
 /* Fills an all-zero *figure with the entry's points. */
 void picture_of_points(struct figure *figure, const struct reproduction *r, size_t entry);
 
-/* Fills an all-zero *figure with a timeline, drawn from the trace that its job wrote below folder. */
+/* Fills an all-zero *figure with a timeline. It is drawn from the trace that the timeline's job wrote below
+ * `folder`. */
 enum status picture_of_timeline(struct figure *figure, const struct reproduction *r, size_t job,
                                 const char *folder, struct diag *diag);
 

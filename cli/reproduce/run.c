@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Appends "fpdt:fig7" as a part of a path: fpdt-fig7. */
+/* Appends a name as a part of a path: "fpdt-fig7" for "fpdt:fig7". */
 static void put_name(struct text *out, const char *name)
 {
     for (const char *c = name; *c != '\0'; c++)
@@ -33,7 +33,7 @@ struct run {
     struct pool pool;
 };
 
-/* ---- in a worker ---- */
+/* ---- worker processes ---- */
 
 static enum status write_trace(const struct prediction *p, const char *args, const char *folder,
                                struct diag *diag)
@@ -53,7 +53,7 @@ static enum status write_trace(const struct prediction *p, const char *args, con
     return status;
 }
 
-/* Appends nothing, or what went wrong. */
+/* Predicts the step of a timeline and writes its trace. The answer is empty, or the message if that failed. */
 static void do_trace(const struct run *run, size_t job, struct text *answer)
 {
     const char *args = run->r->job[job].args;
@@ -85,7 +85,7 @@ static void do_job(void *context, uint64_t job, struct text *answer)
 {
     struct run *run = context;
     char bytes[REPRODUCTION_ANSWER_MAX] = {0};
-    progress_watch(NULL); /* a search inside a job is no news */
+    progress_watch(NULL); /* a job's own searches do not report progress */
     if (run->r->job[job].kind == JOB_TRACE) {
         do_trace(run, (size_t)job, answer);
         return;
@@ -94,7 +94,7 @@ static void do_job(void *context, uint64_t job, struct text *answer)
     text_append(answer, bytes, reproduction_answer_size(run->r, (size_t)job));
 }
 
-/* ---- in the parent ---- */
+/* ---- the process that starts them ---- */
 
 static enum status trace_failed(const struct run *run, size_t job, const char *why,
                                 struct diag *diag)

@@ -5,13 +5,13 @@
 #include "base/text.h"
 #include "cli/reproduce/answers.h"
 
-/* Runs the wanted jobs that are not done. Timelines are written below folder. A job whose process dies gets an
- * answer that says so, which is not stored. jobs: number of processes; 0: one per core. An interrupt ends the run
- * with STATUS_SYSTEM; answers keeps the jobs that are done. */
+/* Runs the jobs that are wanted and not done. Timelines are written below `folder`. If the process of a job dies, the
+ * job's answer says so, but is not stored. jobs: number of processes; 0: one per core. An interrupt ends the run with
+ * STATUS_SYSTEM; `answers` keeps the jobs that are done. */
 enum status reproduce_run(struct reproduction *r, struct answers *answers, const char *folder,
                           size_t jobs, struct diag *diag);
 
-/* Appends the folder of a timeline's trace. */
+/* Appends the path of the folder with the trace of a timeline. */
 void reproduce_put_trace_folder(struct text *out, const struct reproduction *r, size_t job,
                                 const char *folder);
 

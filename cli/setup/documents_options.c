@@ -89,7 +89,7 @@ enum status documents_check(const struct options *options, struct diag *diag)
     return status;
 }
 
-/* The sizes of a step, and to what its layout rounds documents up. */
+/* Finds the sizes of a step, and the multiple to which its layout rounds documents up. */
 static enum status find_sizes(struct packing_options *sizes, const struct setup *setup,
                               const struct options *options, struct diag *diag)
 {

@@ -16,8 +16,8 @@ enum { WIDTH = 80, INDENT = 2 };
 
 /* ---- printing ---- */
 
-/* Appends words after `column` columns, in lines of at most WIDTH; each line but the first begins with `indent`
- * blanks. end: the text at the end of a line that is continued. */
+/* Appends words in lines of at most WIDTH columns. The first line has `column` columns already; each line after it
+ * begins with `indent` blanks. end: a text for the end of each line that is continued. */
 static void put_wrapped(struct text *out, const char *words, size_t indent, size_t column,
                         const char *end)
 {
@@ -50,7 +50,7 @@ static bool is_named_before(const struct launch *launch, size_t i)
     return false;
 }
 
-/* Appends "--fp8-format hybrid (line 86)". */
+/* Appends the name of a remark and its place: "--fp8-format hybrid (line 86)". */
 static void put_place(struct text *out, const struct launch_remark *remark)
 {
     text_puts(out, remark->name);
@@ -63,7 +63,7 @@ static bool has_text(const struct launch_remark *remark, const char *text)
     return remark->text != NULL && strcmp(remark->text, text) == 0;
 }
 
-/* Remarks that say the same stand together: "not modelled  --a (line 1), --b (line 2): ...". */
+/* Prints remarks that have the same text together: "not modelled  --a (line 1), --b (line 2): ...". */
 static void put_alike(struct text *out, const char *title, const struct launch *launch, size_t i)
 {
     struct text line = {0};
@@ -127,11 +127,11 @@ static void put_remarks(struct text *out, const struct launch *launch)
 
 /* ---- options ---- */
 
-/* Options that mean the same, of which the second is the one that files give. */
+/* Pairs of options that mean the same. Launch files give the second of them. */
 static const char *const same[][2] = {
     {"ulysses", "hp"},      {"zero", "weights"}, {"checkpoint", "activations"},
     {"compile", "kernels"}, {"nodes", "gpus"},   {"loopback", "gpus"}};
-/* The options of a file that a search takes. */
+/* The options of a launch file that a search uses, too. */
 static const char *const workload[] = {"model", "gpus", "seq", "batch", "dtype", "states"};
 
 static bool is_given(const struct options *options, const char *name)
@@ -142,7 +142,7 @@ static bool is_given(const struct options *options, const char *name)
     return options_given(options, name);
 }
 
-/* True if a sweep varies it. */
+/* Returns whether a sweep varies the option. */
 static bool is_varied(const struct options *options, const char *name)
 {
     size_t count, size = strlen(name);
@@ -169,7 +169,7 @@ static bool is_workload(const char *name)
     return false;
 }
 
-/* True if the command looks for the length itself. */
+/* Returns whether the command searches for the length. */
 static bool looks_for_length(const struct options *options)
 {
     if (options_find(options->sets, "longest") == NULL)
@@ -195,7 +195,7 @@ static enum status check_text(const struct option *option, const char *value, st
     return status;
 }
 
-/* Fails at a place if the option does not take the value; `column` stands before the message. */
+/* Fails at a place if the option does not accept the value. column: a text that stands before the message. */
 static enum status check_value(const struct option *option, const char *value, struct loc at,
                                const char *column, struct diag *diag)
 {
@@ -212,7 +212,7 @@ static enum status check_value(const struct option *option, const char *value, s
     return status;
 }
 
-/* Checks each result of a row's words, which are "pattern=result". */
+/* Checks all results in the words of a row, which have the form "pattern=result". */
 static enum status check_words(const struct option *option, const char *words, struct loc at,
                                struct diag *diag)
 {
@@ -245,7 +245,7 @@ static enum status check_profile(const struct table_row *row, struct loc at, str
                                    : check_words(option, row->words, at, diag);
 }
 
-/* Checks an option that a row of a table file names itself, and the values that the row gives it. */
+/* Checks the option that a row of a table file names, and the values that the row gives it. */
 static enum status check_row(const struct table_row *row, struct loc at, struct diag *diag)
 {
     static const struct option_set *const sets[] = {&setup_choice_options, NULL};
@@ -292,7 +292,7 @@ static enum status check_tables(const struct launch_tables *tables, struct diag 
     return status;
 }
 
-/* Appends "--name value". */
+/* Appends an option and its value: "--name value". */
 static void put_option(struct text *out, const struct launch_option *option)
 {
     text_printf(out, " --%s", option->name);
@@ -303,7 +303,9 @@ static void put_option(struct text *out, const struct launch_option *option)
 struct from {
     struct launch_tables tables;
     struct launch launch;
-    struct text taken, replaced, left; /* options, as a command has them */
+    /* texts of options: those taken from files, those that the command line replaces, and those that are searched
+     * for */
+    struct text taken, replaced, left;
 };
 
 static enum status take_options(struct from *from, struct options *options, bool search,
@@ -357,7 +359,7 @@ static enum status count_gpus(const struct options *options, const struct launch
     return status;
 }
 
-/* True for a table file of a framework of the user's own. */
+/* Returns whether a file is a table that describes a framework of the user's own. */
 static bool is_table(const char *path)
 {
     size_t size = strlen(path);
@@ -384,7 +386,7 @@ static enum status read_files(struct launch *launch, struct launch_tables *table
     return status;
 }
 
-/* "x.sh: arguments of Megatron-LM; as options:" and the rest. */
+/* Appends what was read: the options, such as "x.sh: arguments of Megatron-LM; as options:", and the remarks. */
 static void print(struct from *from, struct text *out)
 {
     const char *between = "";
@@ -409,7 +411,7 @@ static void print(struct from *from, struct text *out)
     put_remarks(out, &from->launch);
 }
 
-/* A recipe in Python (NeMo, torchtune) is a program, whose settings are known once it runs. */
+/* Refuses recipes in Python (NeMo, torchtune). They are programs, whose settings are known only when they run. */
 static enum status refuse_programs(const struct options *options, struct diag *diag)
 {
     size_t files, arguments = options->argument_count;

@@ -1,4 +1,5 @@
-/* The tables of options that describe a model and a cluster; those of choices are in predict/setup/choices.def. */
+/* cli/setup/options.c: the tables of the options that describe a model and a cluster. The options of choices are in
+ * predict/setup/choices.def. */
 #include "cli/setup/options.h"
 
 #include "models/cluster.h"

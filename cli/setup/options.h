@@ -5,11 +5,12 @@
 
 #include "cli/common/options.h"
 
-/* --model; --cluster and how much of it; --strategy and the other choices of a step. */
+/* The options of a model, of a cluster and how much of it is used, and of the strategy and the other choices of a
+ * step. */
 extern const struct option_set setup_model_options, setup_cluster_options, setup_choice_options;
 
-/* Appends the options that were given, except three kinds: those of the set `own`, those named in drop[], and choices
- * not named in keep[]. Both lists end in NULL. */
+/* Appends the options that were given, without three kinds: the options of the set `own`, those in drop[], and choices
+ * that are not in keep[]. Both lists end in NULL. */
 void setup_put_given(struct text *out, const struct options *options, const struct option_set *own,
                      const char *const *keep, const char *const *drop);
 

@@ -24,7 +24,7 @@ static enum status share_gpu(struct setup *setup, const struct options *options,
                                : status;
 }
 
-/* Refuses options of a set, which do not apply to a schedule from a file. */
+/* Refuses the options of a set, which make no sense for a schedule from a file, except those in except[]. */
 static enum status refuse(const struct options *options, const struct option_set *set,
                           const char *const *except, size_t excepted, struct diag *diag)
 {
@@ -55,7 +55,7 @@ static enum status need(const struct options *options, const char *name, const c
     return diag_error(diag, (struct loc){.name = shown}, STATUS_BAD_INPUT, "is missing: %s", what);
 }
 
-/* Returns the row whose member of a request an alias sets, too. */
+/* Returns the row that has the same member of the request as an alias. */
 static const struct choice_row *row_of_alias(const struct choice_row *alias)
 {
     const struct choice_row *row = choice_rows;
@@ -64,7 +64,7 @@ static const struct choice_row *row_of_alias(const struct choice_row *alias)
     return row;
 }
 
-/* Stores an option of a choice, if it was given or has a fallback. */
+/* Stores the value of a choice's option in the request, if it was given or has a fallback. */
 static void read_choice(struct request *r, const struct choice_row *row,
                         const struct options *options)
 {
@@ -115,7 +115,7 @@ enum status setup_of_file(const struct options *options, struct diag *diag)
     return status == STATUS_OK ? refuse(options, &setup_cluster_options, NULL, 0, diag) : status;
 }
 
-/* Loads the choices that options make, and lets the strategy fill those left open. */
+/* Loads the choices that the options make. The strategy fills those that stay open. */
 static enum status load_choices(struct setup *setup, const struct options *options,
                                 struct diag *diag)
 {
@@ -132,7 +132,7 @@ enum status setup_choose(struct setup *setup, const struct options *options, str
     return load_choices(setup, options, diag);
 }
 
-/* Reports a missing file, before options that its schedule needs are checked. */
+/* Reports a missing file. It is called first, so that no message about options hides that one. */
 static enum status find_file(const char *path, struct diag *diag)
 {
     if (strcmp(path, "-") == 0 || access(path, R_OK) == 0)
@@ -141,7 +141,7 @@ static enum status find_file(const char *path, struct diag *diag)
                       strerror(errno));
 }
 
-/* Loads the model that --model names, and applies options that ignore or set parts of it. */
+/* Loads the model that --model names, and applies the options that ignore or set parts of it. */
 static enum status load_model(struct setup *setup, const struct options *options, struct diag *diag)
 {
     setup->as_dense = options_given(options, "as-dense");
@@ -149,7 +149,7 @@ static enum status load_model(struct setup *setup, const struct options *options
                             options_text(options, "set"), diag);
 }
 
-/* Takes the name of a framework that has no profile. */
+/* Stores the name of a framework that has no profile. */
 static enum status take_framework(struct setup *setup, const char *name, struct diag *diag)
 {
     size_t count;
@@ -200,7 +200,8 @@ enum status setup_load_open(struct setup *setup, const struct options *options, 
 enum status setup_load(struct setup *setup, const struct options *options, bool from_file,
                        struct diag *diag)
 {
-    static const char *const of_files[] = {"attention", "profile"}; /* what times depend on */
+    /* they are accepted, since times depend on them */
+    static const char *const of_files[] = {"attention", "profile"};
     enum status status;
     if (from_file) {
         status = find_file(options->argument[0], diag);
@@ -288,8 +289,9 @@ enum status setup_load_run(struct setup *setup, const struct options *options, b
         return diag_error(
             diag, (struct loc){.name = "--offload-ratio"}, STATUS_BAD_INPUT,
             "'adaptive' needs the costs of a cluster, and a run has none; 0.5 would do");
-    r->offload_adaptive = false; /* a strategy's own: all of it instead */
-    r->shared_open = false;      /* the same */
+    /* a run has no costs, so an adaptive default of the strategy becomes offloading all */
+    r->offload_adaptive = false;
+    r->shared_open = false; /* likewise, no units are shared by default */
     if (status == STATUS_OK && r->partition == PARTITION_OPTION_TIME)
         return diag_error(diag, (struct loc){.name = "--partition"}, STATUS_BAD_INPUT,
                           "'time' needs the costs of a cluster, and a run has none; flops "

@@ -7,23 +7,24 @@
 
 #include <stdbool.h>
 
-/* Loads the model, cluster and configuration that the options describe. A missing --model or --seq is an error. If
- * the schedule comes from a file, options that describe a configuration are errors instead. */
+/* Loads the model, cluster and configuration that the options describe. Without --model or --seq it fails. If the
+ * schedule comes from a file, options that describe a configuration are errors instead. */
 enum status setup_load(struct setup *setup, const struct options *options, bool from_file,
                        struct diag *diag);
 
-/* Works as setup_load() without a file, but --seq may be absent, for a command that searches for the length. */
+/* Does the same as setup_load() without a file, but --seq may be missing. It is for commands that search for the
+ * length. */
 enum status setup_load_open(struct setup *setup, const struct options *options, struct diag *diag);
 
-/* Refuses options that describe a model, a configuration or a machine, for a command that only reads a schedule
+/* Refuses options that describe a model, a configuration or a machine. It is for commands that only read a schedule's
  * file. */
 enum status setup_of_file(const struct options *options, struct diag *diag);
 
-/* Reads the choices of other options into a setup whose model and cluster are loaded already. */
+/* Reads the choices of other options into a setup that already has its model and cluster. */
 enum status setup_choose(struct setup *setup, const struct options *options, struct diag *diag);
 
-/* Does what setup_load() does, for a run on this machine. Without --cluster the number of ranks is that of --gpus, or
- * 1, on one node. With a schedule from a file, --model may name the model for which it was made. */
+/* Does the same as setup_load(), for a run on this machine. Without --cluster, the number of ranks is --gpus, or 1, on
+ * one node. With a schedule from a file, --model may name the model for which it was made. */
 enum status setup_load_run(struct setup *setup, const struct options *options, bool from_file,
                            struct diag *diag);
 

@@ -23,7 +23,7 @@ void sweep_grid_release(struct sweep_grid *grid)
     *grid = (struct sweep_grid){0};
 }
 
-/* option NULL: the key is a number of the cluster. */
+/* Returns which values an axis of this option has. option NULL: the axis is a number of the cluster. */
 static enum axis_values values_of(const struct option *option)
 {
     if (option == NULL)
@@ -84,7 +84,8 @@ static enum status check_profile(const char *value, struct arena *arena, struct 
 static enum status check_model(const char *value, struct arena *arena, struct diag *diag)
 {
     struct transformer model;
-    if (access(value, R_OK) == 0) /* the fault in the file may be in keys that --ignore skips */
+    /* it is a file, which can be checked only with --ignore: a fault may be in a key that is ignored */
+    if (access(value, R_OK) == 0)
         return STATUS_OK;
     return transformer_load(&model, arena, value, NULL, diag);
 }
@@ -101,8 +102,8 @@ static enum status check_costs(const char *value, struct arena *arena, struct di
     return cost_load(&cost, arena, value, diag);
 }
 
-/* Checks a value that names a strategy, profile, model, cluster or cost file. The options accept any text here, so the
- * name is looked up now: an unknown one would fail at every point of the sweep. */
+/* Checks a value that names a strategy, profile, model, cluster or cost file. The option accepts any text, so the name
+ * is looked up here; otherwise an unknown name would fail at every point of the sweep. */
 static enum status check_name(const char *key, const char *value, struct diag *diag)
 {
     static const struct {
@@ -125,14 +126,15 @@ static enum status check_name(const char *key, const char *value, struct diag *d
     return status;
 }
 
-/* Checks each value of a number of the cluster by itself. Whether it is consistent with the rest of the cluster is
- * checked at each point. */
+/* Checks each value of an axis that is a number of the cluster, by itself. Whether it agrees with the rest of the
+ * cluster is checked at each point. */
 static enum status check_cluster_values(const struct grid_axis *axis, struct diag *diag)
 {
     const struct cluster_field *field = cluster_field_find(axis->key);
     enum status status = STATUS_OK;
     for (size_t i = 0; status == STATUS_OK && field != NULL && i < axis->count; i++) {
-        struct cluster cluster = {.ideal = true}; /* takes all that some cluster takes */
+        /* this cluster accepts every value that any cluster accepts */
+        struct cluster cluster = {.ideal = true};
         struct arena arena = {0};
         status = cluster_field_set(&cluster, &arena, field, axis->value[i], strlen(axis->value[i]),
                                    "", vary_loc, diag);
@@ -141,7 +143,7 @@ static enum status check_cluster_values(const struct grid_axis *axis, struct dia
     return status;
 }
 
-/* Checks that each value of each axis is one that its option takes. */
+/* Checks that the option of each axis accepts the axis' values. */
 static enum status check_values(const struct sweep_grid *grid, struct diag *diag)
 {
     enum status status = STATUS_OK;
@@ -165,7 +167,7 @@ static enum status check_values(const struct sweep_grid *grid, struct diag *diag
     return status;
 }
 
-/* Options that are text to the table take a list in silence, and no name holds a comma. */
+/* Refuses lists for options whose values are names. The options accept any text, and no name has a comma. */
 static enum status check_no_list(const struct options *options, struct diag *diag)
 {
     static const char *const names[] = {"strategy", "profile", "model", "cluster", "costs"};
@@ -212,8 +214,8 @@ enum status sweep_grid_make(struct sweep_grid *grid, const struct option_set *co
     return check_values(grid, diag);
 }
 
-/* Appends "KEY=VALUE" to the word --cluster=... of words[0..count): after a ":", or after a "," if the word has numbers
- * already. It is an error if no word is --cluster. */
+/* Appends "KEY=VALUE" to the word --cluster=... of words[0..count), after a ":", or after a "," if the word has numbers
+ * already. It fails if no word is --cluster. */
 static enum status add_to_cluster(char **words, size_t count, const char *key, const char *value,
                                   struct arena *arena, struct diag *diag)
 {
@@ -266,19 +268,20 @@ void sweep_grid_print(struct text *out, const struct sweep_grid *grid)
     text_release(&word);
 }
 
-/* Continues an FNV-1a hash with the bytes and one more that marks their end. */
+/* Continues an FNV-1a hash with the bytes of a text, and with one more that marks its end. */
 static void hash(uint64_t *sum, const char *data, size_t size)
 {
     *sum = digest_add(digest_add(*sum, data, size), "\xff", 1);
 }
 
-/* The file that an option names, a cluster's without the numbers that follow its name. */
+/* Continues the hash with the bytes of the file that an option names. Of a cluster, it is the file without the numbers
+ * that follow its name. */
 static void hash_file(uint64_t *sum, const char *option)
 {
     struct text text = {0};
     struct stat info;
     char path[4096];
-    const char *colon = strchr(option, ':'); /* FILE, FILE:more, or name:FILE */
+    const char *colon = strchr(option, ':'); /* the option is FILE, FILE:more or name:FILE */
     snprintf(path, sizeof path, "%s", option);
     if (stat(path, &info) != 0 && colon != NULL)
         snprintf(path, sizeof path, "%s", colon + 1);
@@ -295,7 +298,7 @@ uint64_t sweep_grid_identity(const struct sweep_grid *grid)
     uint64_t sum = DIGEST_NONE;
     struct text columns = {0};
     hash(&sum, LONGHAUL_VERSION, strlen(LONGHAUL_VERSION));
-    sweep_put_columns(&columns, &grid->axes); /* rows of other columns cannot be continued */
+    sweep_put_columns(&columns, &grid->axes); /* rows with other columns cannot be continued */
     hash(&sum, columns.data, columns.size);
     text_release(&columns);
     for (size_t i = 0; i < grid->base_count; i++) {

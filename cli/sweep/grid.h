@@ -14,30 +14,31 @@
 #include <stddef.h>
 
 struct sweep_grid {
-    struct arena arena;                   /* texts and arrays */
-    const struct option_set *const *sets; /* sets of a point's options; ends in NULL */
+    struct arena arena; /* holds texts and arrays */
+    /* the sets of options that a point may have; ends in NULL */
+    const struct option_set *const *sets;
     struct grid_axes axes;
-    char **base; /* "--seq=128K": options that all points share */
+    char **base; /* the options that all points share, such as "--seq=128K" */
     size_t base_count;
     size_t points;
 };
 
-/* Makes the grid from the given options that belong to `sets`, and the axes vary[0..count).
- * *grid must be all-zero; release it even after an error. */
+/* Makes the grid from the options that were given, as far as `sets` have them, and from the axes vary[0..count). *grid
+ * must be all-zero, and must be released even after an error. */
 enum status sweep_grid_make(struct sweep_grid *grid, const struct option_set *const *sets,
                             const struct options *options, const char *const *vary, size_t count,
                             struct diag *diag);
 void sweep_grid_release(struct sweep_grid *grid);
 
-/* Fills *options for a point. Their texts live in the grid and in *arena. */
+/* Fills *options for a point. Their texts are in the grid and in *arena. */
 enum status sweep_grid_options(const struct sweep_grid *grid, size_t point, struct arena *arena,
                                struct options *options, struct diag *diag);
 
-/* Appends the command that makes the grid, its options in the order of the tables. */
+/* Appends the command that makes the grid, with its options in the order of the tables. */
 void sweep_grid_print(struct text *out, const struct sweep_grid *grid);
 
-/* Returns a hash that identifies the grid, made from the program's version, the options, the values of the axes, and
- * the bytes of the files that options name. */
+/* Returns a hash that identifies the grid. It depends on the program's version, the options, the values of the axes,
+ * and the bytes of the files that options name. */
 uint64_t sweep_grid_identity(const struct sweep_grid *grid);
 
 #endif

@@ -16,7 +16,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A power cut loses the rows of this many seconds at most; the end of the program loses none. */
+/* The journal is flushed to the disk after this many seconds. A power failure loses the rows since then; when only the
+ * program ends, none is lost. */
 #define SYNC_EVERY_S 1.0
 
 static const char journal_head[] = "# longhaul sweep journal 1\n";
@@ -27,7 +28,7 @@ static enum status cannot(struct diag *diag, const char *path, const char *what)
                       strerror(errno));
 }
 
-/* Appends the lines that both kinds of file begin with. */
+/* Appends the lines with which both kinds of file begin, the journal and the finished sweep. */
 static void put_head(struct text *out, const struct sweep_grid *grid)
 {
     size_t before = out->size;
@@ -40,7 +41,7 @@ static void put_head(struct text *out, const struct sweep_grid *grid)
                 sweep_grid_identity(grid));
 }
 
-/* Returns the value of a line "# key=value" among the comments that data begins with. */
+/* Returns the value of a key in the comments "# key=value" at the beginning of data; NULL: the key is not there. */
 static const char *find_head(const char *data, const char *key, size_t *size)
 {
     size_t length = strlen(key);
@@ -58,7 +59,7 @@ static const char *find_head(const char *data, const char *key, size_t *size)
     return NULL;
 }
 
-/* Checks that a file with this beginning is of the same grid, so that its rows can be used. */
+/* Checks that a file that begins with `data` is of the same grid, so that its rows can be used. */
 static enum status check_head(const struct sweep_grid *grid, const char *path, const char *data,
                               struct diag *diag)
 {
@@ -104,7 +105,8 @@ static void keep(struct sweep_journal *j, size_t point, const char *text, size_t
     j->row[point] = (struct sweep_row){.text = arena_text(&j->arena, text, size), .failed = failed};
 }
 
-/* Appends "checksum point - row" or "checksum point f row"; the checksum is of what follows it. */
+/* Appends a line of the journal: "checksum point - row", or "checksum point f row" for a point that failed. The
+ * checksum is that of the text after it. */
 static void put_line(struct text *out, size_t point, const struct text *row, bool failed)
 {
     struct text rest = {0};
@@ -116,7 +118,7 @@ static void put_line(struct text *out, size_t point, const struct text *row, boo
     text_release(&rest);
 }
 
-/* Reads a number and the blank after it, and moves *at past both. */
+/* Reads a number and the blank after it, and moves *at behind both. */
 static bool take_number(const char **at, const char *end, uint64_t *value)
 {
     const char *blank = memchr(*at, ' ', (size_t)(end - *at));
@@ -126,7 +128,7 @@ static bool take_number(const char **at, const char *end, uint64_t *value)
     return true;
 }
 
-/* Takes the row of a line; one that is damaged is left out, and its point predicted again. */
+/* Takes the row from a line. A damaged line is ignored, so its point is predicted again. */
 static void take_line(struct sweep_journal *j, const char *line, size_t size)
 {
     const char *at = line, *end = line + size, *rest;
@@ -142,7 +144,8 @@ static void take_line(struct sweep_journal *j, const char *line, size_t size)
         keep(j, (size_t)point, at + 2, (size_t)(end - at) - 2, failed);
 }
 
-/* Reads the whole journal through the locked descriptor: opening and closing the file again would end the lock. */
+/* Reads the whole journal through the locked descriptor, since closing another one of the same file would end the
+ * lock. */
 static enum status read_all(struct text *text, int file, const char *path, struct diag *diag)
 {
     char piece[1 << 14];
@@ -158,7 +161,7 @@ static enum status read_all(struct text *text, int file, const char *path, struc
     }
 }
 
-/* Reads a journal; *size is where its last whole line ends. */
+/* Reads a journal. *size: the place where its last complete line ends. */
 static enum status read_journal(struct sweep_journal *j, int file, const char *path,
                                 long long *size, struct diag *diag)
 {
@@ -175,7 +178,7 @@ static enum status read_journal(struct sweep_journal *j, int file, const char *p
                             "file with -o");
     struct text wanted = {0};
     put_head(&wanted, j->grid);
-    /* a journal cut off inside its head has no rows to lose */
+    /* a journal that ends within its head is begun again, since it has no rows */
     if (status == STATUS_OK && !cut &&
         !(text.size < head + wanted.size &&
           memcmp(text.data + head, wanted.data, text.size - head) == 0)) {
@@ -203,7 +206,7 @@ static enum status lock(int file, const char *path, struct diag *diag)
     struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     if (fcntl(file, F_SETLK, &whole) == 0)
         return STATUS_OK;
-    if (errno != EACCES && errno != EAGAIN) /* a file system without locks */
+    if (errno != EACCES && errno != EAGAIN) /* the file system has no locks */
         return STATUS_OK;
     return diag_error(diag, (struct loc){.name = path}, STATUS_SYSTEM,
                       "another sweep is writing it");
@@ -223,7 +226,7 @@ static enum status write_all(int file, const char *data, size_t size)
     return STATUS_OK;
 }
 
-/* Appends whole or not at all. */
+/* Appends a text to the journal. If that fails, nothing of it stays. */
 static enum status append(struct sweep_journal *j, const struct text *text, struct diag *diag)
 {
     if (write_all(j->file, text->data, text->size) == STATUS_OK) {
@@ -235,18 +238,20 @@ static enum status append(struct sweep_journal *j, const struct text *text, stru
                    "cannot write: %s; the %zu rows before are kept; run the same command again to "
                    "continue",
                    strerror(errno), j->known);
+    /* nothing more can be done; the next run sees by its checksum that the line was cut off */
     if (ftruncate(j->file, (off_t)j->size) != 0)
-        (void)0; /* the next run sees by the checksum that the line was cut off */
+        (void)0;
     return status;
 }
 
-/* Finds the journals of path: that of the whole sweep and those of parts. */
+/* Finds the journals of the sweep that is written to `path`: that of the whole sweep and those of its parts. */
 static void find_journals(const char *path, glob_t *found)
 {
     static const char *const endings[] = {".part", ".part-[0-9]*-of-[0-9]*"};
     for (size_t i = 0; i < ARRAY_LEN(endings); i++) {
         struct text pattern = {0};
-        for (const char *c = path; *c != '\0'; c++) { /* the path itself holds no patterns */
+        /* characters of the path that would be patterns are escaped */
+        for (const char *c = path; *c != '\0'; c++) {
             if (strchr("*?[\\", *c) != NULL)
                 text_putc(&pattern, '\\');
             text_putc(&pattern, *c);
@@ -259,7 +264,7 @@ static void find_journals(const char *path, glob_t *found)
     }
 }
 
-/* Reads the rows from the journals of parts. */
+/* Reads the rows from the journals of the parts. */
 static enum status read_others(struct sweep_journal *j, struct diag *diag)
 {
     glob_t found = {0};
@@ -305,7 +310,7 @@ static enum status open_journal(struct sweep_journal *j, struct diag *diag)
     return status;
 }
 
-/* Checks whether the finished file exists (*there) and is of this grid. */
+/* Checks whether the finished file exists (*there), and if so, that it is of this grid. */
 static enum status check_finished(const struct sweep_grid *grid, const char *path, bool *there,
                                   struct diag *diag)
 {
@@ -339,7 +344,8 @@ enum status sweep_journal_open(struct sweep_journal *j, const struct sweep_grid 
     text_printf(&j->part, "%s.part", path);
     if (parts > 0)
         text_printf(&j->part, "-%zu-of-%zu", part, parts);
-    if (there && access(j->part.data, F_OK) != 0) { /* none of its rows has failed */
+    /* there is no journal, so none of the rows has failed */
+    if (there && access(j->part.data, F_OK) != 0) {
         j->complete = true;
         return STATUS_OK;
     }
@@ -372,7 +378,8 @@ enum status sweep_journal_add(struct sweep_journal *j, size_t point, const struc
         status = append(j, &line, diag);
         text_release(&line);
         if (status == STATUS_OK && now_s() - j->synced_s > SYNC_EVERY_S) {
-            fdatasync(j->file); /* a disk that fails says so by the next write */
+            /* its result is not needed: if the disk fails, the next write fails as well */
+            fdatasync(j->file);
             j->synced_s = now_s();
         }
     }

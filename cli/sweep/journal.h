@@ -18,37 +18,39 @@
 #include <stddef.h>
 
 struct sweep_row {
-    char *text;  /* NULL: not known yet */
-    bool failed; /* the row is known, and the next run tries the point again */
+    char *text;  /* NULL: it is not known yet */
+    bool failed; /* the point failed; its row is known, but the next run tries the point again */
 };
 
-/* All-zero is closed. */
+/* All-zero is a closed journal. */
 struct sweep_journal {
     const struct sweep_grid *grid;
-    const char *path; /* of the sweep; borrowed */
+    const char *path; /* path of the finished sweep; borrowed */
     struct text part; /* path of the journal */
     struct arena arena;
-    struct sweep_row *row; /* grid->points */
+    struct sweep_row *row; /* [grid->points] */
     size_t known;          /* number of known rows */
-    size_t resumed;        /* rows of these that were found on disk */
-    bool complete; /* the file at path has all rows: nothing was opened, nothing is left to do */
+    size_t resumed;        /* how many of the known rows were on the disk before */
+    /* the finished file has all rows, so that no journal was opened and nothing is left to do */
+    bool complete;
     int file;
-    long long size;  /* bytes of the journal's whole lines; after them is a line that was cut off */
-    double synced_s; /* time of the journal's last fsync() */
+    /* bytes of the complete lines of the journal; a line that was cut off may follow */
+    long long size;
+    double synced_s; /* when the journal was flushed to the disk */
 };
 
-/* Opens or creates the journal of path, and reads the rows that exist. Refuses files that are no sweep or are of
- * another grid, and journals in use. part of parts: which points will be added; 0 of 0: all. path NULL: rows are kept
- * in memory only. */
+/* Opens or creates the journal of the sweep at `path`, and reads the rows that exist. It refuses a file that is not
+ * that of a sweep, or that is of another grid, and a journal that another process uses. part of parts: which points
+ * will be added; 0 of 0: all. path NULL: rows are kept in memory only. */
 enum status sweep_journal_open(struct sweep_journal *journal, const struct sweep_grid *grid,
                                const char *path, size_t part, size_t parts, struct diag *diag);
 
-/* Stores a row in memory and appends it to the journal as a line. If the disk is full, the journal file ends with the
- * previous row. */
+/* Stores a row in memory, and appends it to the journal as a line. If the disk is full, the journal ends with the row
+ * before. */
 enum status sweep_journal_add(struct sweep_journal *journal, size_t point, const struct text *row,
                               bool failed, struct diag *diag);
 
-/* Writes the sweep in grid order to path ("-" and NULL: standard output), and removes the journals,
+/* Writes the sweep in the order of the grid to its path ("-" and NULL: standard output), and removes the journals
  * unless a row has failed. All rows must be known. */
 enum status sweep_journal_finish(struct sweep_journal *journal, struct diag *diag);
 

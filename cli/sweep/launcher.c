@@ -1,4 +1,4 @@
-#define _GNU_SOURCE /* RTLD_DEEPBIND */
+#define _GNU_SOURCE /* for RTLD_DEEPBIND */
 
 #include "cli/sweep/launcher.h"
 
@@ -13,7 +13,8 @@
 
 static const struct loc nowhere = {.name = "longhaul"};
 
-/* Launchers, and the environment variables in which each gives the number of processes and the own number. */
+/* Programs that start several processes, each with the environment variables in which it gives the number of processes
+ * and the process' own number. */
 static const struct {
     const char *size, *rank, *name;
 } launchers[] = {
@@ -32,7 +33,7 @@ static int number_of(const char *variable)
                : -1;
 }
 
-/* Beside the program, as built, or where it is installed. */
+/* Loads the module. It is in the folder of the program in a build, or where it is installed. */
 static void *load_module(void)
 {
     static const char *const places[] = {"longhaul_mpi.so", "../lib/longhaul/longhaul_mpi.so"};
@@ -43,10 +44,10 @@ static void *load_module(void)
         if (!program_folder(&path))
             break;
         text_puts(&path, places[i]);
-        /* Loads MPI with RTLD_DEEPBIND and as global symbols. The former makes its own symbols come before those of
-         * SimGrid, which has an MPI with the same names (SMPI); the latter lets the parts that MPI loads find
-         * them. */
-        if (access(path.data, R_OK) == 0) /* sanitizers refuse the flag, file or no file */
+        /* RTLD_DEEPBIND makes MPI find its own symbols before those of SimGrid, which has an MPI with the same names
+         * (SMPI). RTLD_GLOBAL lets the parts that MPI loads find its symbols. */
+        /* sanitizers refuse RTLD_DEEPBIND even if the file does not exist */
+        if (access(path.data, R_OK) == 0)
             module = dlopen(path.data, RTLD_NOW | RTLD_GLOBAL | RTLD_DEEPBIND);
     }
     text_release(&path);

@@ -1,8 +1,6 @@
-/* cli/sweep/launcher.h: the other processes of the same command, if mpirun or the like started several.
- *
- * The program itself does not link MPI. The calls that it needs are in a module, longhaul_mpi.so, built
- * where CMake finds MPI and loaded only when a launcher's environment says that there are several
- * processes. */
+/* cli/sweep/launcher.h: the other processes of the same command, if a launcher such as mpirun started several. The
+ * program itself does not link MPI. The calls that it needs are in a module, longhaul_mpi.so, which is built where
+ * CMake finds MPI, and is loaded only when the environment says that a launcher started several processes. */
 #ifndef CLI_SWEEP_LAUNCHER_H
 #define CLI_SWEEP_LAUNCHER_H
 
@@ -11,12 +9,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The functions of the module, as the symbol longhaul_mpi. Data are bytes. A function that fails returns false; MPI
- * itself then ends the program. */
+/* The functions of the module, which are in its symbol longhaul_mpi. Messages are bytes. A function that fails returns
+ * false, and MPI then ends the program. */
 struct launcher_calls {
     bool (*start)(int *rank, int *size);
     bool (*send)(int to, int tag, const void *data, size_t size);
-    /* True if a message has come; then its sender, tag and size. */
+    /* Returns whether a message has arrived, and if so, its sender, tag and size. */
     bool (*probe)(int *from, int *tag, size_t *size);
     bool (*receive)(int from, int tag, void *data, size_t size);
     void (*finish)(void);
@@ -24,14 +22,15 @@ struct launcher_calls {
 };
 
 struct launcher {
-    int rank, size; /* 0 and 1: this is the only process */
+    int rank, size; /* rank 0 and size 1: this is the only process */
     const struct launcher_calls *calls;
 };
 
-/* Reads the environment, and loads the module if there are several processes. Does not start MPI. */
+/* Reads the environment, and loads the module if there are several processes. It does not start MPI. */
 enum status launcher_find(struct launcher *launcher, struct diag *diag);
 
-/* Starts MPI and joins the other processes. Workers must be forked before: not every MPI survives a fork. */
+/* Starts MPI, and connects to the other processes. Workers must be forked before, since not every MPI survives a
+ * fork. */
 enum status launcher_start(struct launcher *launcher, struct diag *diag);
 
 #endif

@@ -36,7 +36,7 @@ void sweep_predictor_release(struct sweep_predictor *predictor)
     *predictor = (struct sweep_predictor){0};
 }
 
-/* The options whose values are loaded: those of the model and the cluster, not the choices. */
+/* The options that load the model and the cluster. The other options are choices. */
 static const char *const loaded_options[] = {"model", "ignore", "set",      "cluster",
                                              "nodes", "gpus",   "loopback", "costs"};
 
@@ -93,7 +93,7 @@ enum sweep_status sweep_predict(struct sweep_predictor *predictor, size_t point,
     return outcome;
 }
 
-/* Adds a point's options; returns whether those of further points can tell more. */
+/* Adds the options of a point and its choices. Returns whether further points could still change the notes. */
 static bool add_idle(struct idle_options *idle, struct sweep_predictor *predictor, size_t point)
 {
     struct arena arena = {0};

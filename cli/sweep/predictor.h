@@ -5,26 +5,27 @@
 #include "cli/sweep/grid.h"
 #include "predict/sweep/point.h"
 
-/* --exact and --unfit-too, which are options of every point. */
+/* --exact and --unfit-too, which hold for every point. */
 extern const struct option_set sweep_point_options;
 
-/* Predicts points one after the other. Neighbours in a grid mostly share the model and the cluster, which are then
- * not loaded again. */
+/* Predicts points one after the other. Neighbouring points of a grid mostly have the same model and cluster, which are
+ * then not loaded again. */
 struct sweep_predictor {
     const struct sweep_grid *grid;
     struct setup setup;
-    struct text loaded; /* the options that setup's model and cluster came from */
+    /* the options from which the model and the cluster of `setup` were loaded */
+    struct text loaded;
 };
 void sweep_predictor_release(struct sweep_predictor *predictor);
 
 /* Predicts a point and appends its row, without the line end. */
 enum sweep_status sweep_predict(struct sweep_predictor *predictor, size_t point, struct text *row);
 
-/* Loads the model and the cluster if all points share them, so that a fault in them is reported once and not as a
- * failed row per point. */
+/* Loads the model and the cluster if all points have the same. So a fault in them is reported once, and not as a failed
+ * row for each point. */
 enum status sweep_check_setup(const struct sweep_grid *grid, struct diag *diag);
 
-/* Adds a note for each option that changes nothing in any point (cli/common/idle_options.h). */
+/* Adds a note for each option that has no effect at any point (cli/common/idle_options.h). */
 void sweep_note_idle(const struct sweep_grid *grid, struct diag *note);
 
 #endif

@@ -8,7 +8,7 @@
 
 enum tag { TAG_WANT = 1, TAG_POINT, TAG_ROW, TAG_STOP };
 
-/* The longest wait for a worker before the process looks for messages again. */
+/* The longest time to wait for a worker before messages are looked for again. */
 enum { LOOK_EVERY_MS = 2 };
 
 /* ---- rank 0 ---- */
@@ -42,7 +42,7 @@ void sweep_remote_give(struct sweep_remote *remote, size_t point)
     remote->away++;
 }
 
-/* A row's message: its point, how it came out, its text. */
+/* A message with a row: this head, and then the text of the row. */
 struct row_head {
     uint64_t point, outcome;
 };
@@ -80,7 +80,7 @@ void sweep_remote_stop(struct sweep_remote *remote)
         return;
     for (int rank = 1; rank < remote->launcher->size; rank++)
         remote->launcher->calls->send(rank, TAG_STOP, NULL, 0);
-    /* receives requests sent meanwhile, so that no rank waits in a send */
+    /* a rank may be sending a request; receiving it lets that rank go on */
     struct sweep_remote_row row = {0};
     while (sweep_remote_take(remote, &row))
         ;
@@ -88,13 +88,13 @@ void sweep_remote_stop(struct sweep_remote *remote)
     remote->launcher->calls->finish();
 }
 
-/* ---- the others ---- */
+/* ---- the other ranks ---- */
 
 struct server {
     const struct sweep_grid *grid;
     const struct launcher_calls *calls;
     struct pool pool;
-    uint64_t *queue; /* points that were given and not begun */
+    uint64_t *queue; /* points that rank 0 has sent and that no worker has begun */
     size_t queued, asked, most;
     uint64_t died; /* the last point whose process died; it is tried once more */
     bool stopped;

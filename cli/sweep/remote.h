@@ -1,7 +1,6 @@
-/* cli/sweep/remote.h: sends points of a sweep to processes on other nodes and collects their rows.
- *
- * Rank 0 has the journal. The other ranks ask it for points, a few more than their workers are computing, and send
- * rows back; a message to stop ends them. */
+/* cli/sweep/remote.h: sends points of a sweep to processes on other nodes, and collects their rows. Rank 0 has the
+ * journal. The other ranks ask it for points, for a few more than their workers are computing, and send rows back. A
+ * message from rank 0 ends them. */
 #ifndef CLI_SWEEP_REMOTE_H
 #define CLI_SWEEP_REMOTE_H
 
@@ -13,12 +12,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Rank 0's state. With a launcher of one process all but `launcher` is zero, and no point is remote. */
+/* The state of rank 0. If the launcher started one process, all members but `launcher` are zero, and no point is
+ * remote. */
 struct sweep_remote {
     const struct launcher *launcher;
-    int *wanting; /* ranks that asked and have no answer yet */
+    int *wanting; /* ranks that have asked for a point and not got one yet */
     size_t wants, capacity;
-    size_t away; /* points given to other ranks whose rows have not come */
+    size_t away; /* number of points that other ranks have and whose rows have not arrived */
 };
 
 struct sweep_remote_row {
@@ -29,16 +29,16 @@ struct sweep_remote_row {
 
 void sweep_remote_release(struct sweep_remote *remote);
 
-/* True if another rank waits for a point. */
+/* Returns whether another rank waits for a point. */
 bool sweep_remote_wants(struct sweep_remote *remote);
-/* Sends a point to the rank that has waited longest. */
+/* Sends a point to the rank that has waited longest for one. */
 void sweep_remote_give(struct sweep_remote *remote, size_t point);
-/* Receives a row if one has arrived; else returns false. row->row is overwritten. */
+/* Receives a row, which replaces row->row. Returns false if none has arrived. */
 bool sweep_remote_take(struct sweep_remote *remote, struct sweep_remote_row *row);
-/* Tells all others to stop, and leaves MPI. */
+/* Tells all other ranks to stop, and ends MPI. */
 void sweep_remote_stop(struct sweep_remote *remote);
 
-/* Runs on the other ranks: predicts the points that rank 0 sends until it sends the message to stop. */
+/* Is run by the other ranks: predicts the points that rank 0 sends, until rank 0 sends the message to stop. */
 enum status sweep_serve(const struct sweep_grid *grid, size_t jobs, struct launcher *launcher,
                         struct diag *diag);
 

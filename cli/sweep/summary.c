@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* True if an axis changes what is computed for a token, and not only how. */
+/* Returns whether an axis changes what is computed for a token. Other axes change only how it is computed. */
 static bool is_work(const char *axis)
 {
     static const char *const axes[] = {"model",   "set",      "seq",  "documents",
@@ -99,7 +99,7 @@ enum status sweep_summary_make(struct sweep_summary *s, const struct table *tabl
     return STATUS_OK;
 }
 
-/* Prints the kernels of attention of the points that fit, unless the sweep varies them. */
+/* Prints the kernels of attention of the points that fit, unless the sweep varies these kernels. */
 static void print_kernels(struct text *out, const struct table *table,
                           const struct sweep_summary *s)
 {
@@ -143,7 +143,7 @@ const char *sweep_summary_words(int status, size_t count)
     return count == 1 ? one[status] : many[status];
 }
 
-/* Appends the fastest point of each work; nothing where no point has a time. */
+/* Appends the fastest point of each workload. Appends nothing if no point has a time. */
 static void print_fastest(struct text *out, const struct table *table,
                           const struct sweep_summary *s)
 {
@@ -191,7 +191,7 @@ static void put_point(struct json_out *json, const char *key, const struct table
     double value = 0;
     json_begin_object(json, key);
     json_put_count(json, "row", row);
-    json_begin_object(json, "varied"); /* by the names of the options */
+    json_begin_object(json, "varied"); /* the values by the names of their options */
     for (size_t a = 0; a < s->axes; a++)
         json_put_text(json, table->name[a], table->row[row][a]);
     json_end_object(json);

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Predicts a point in a worker; the answer is the point's status as a digit, then its row. */
+/* Predicts a point in a worker process. The answer is the point's status as a digit, and then its row. */
 static void do_point(void *context, uint64_t job, struct text *answer)
 {
     text_putc(answer, '-');
@@ -18,11 +18,11 @@ static void do_point(void *context, uint64_t job, struct text *answer)
     answer->data[0] = (char)('0' + outcome);
 }
 
-/* Points still to do, in grid order, and after them those whose process died. */
+/* The points that are left, in the order of the grid. Points whose process died are appended. */
 struct queue {
     size_t *point;
     size_t count, next;
-    bool *died; /* of every point of the grid: once already */
+    bool *died; /* [points of the grid] the process of the point has died once */
 };
 
 static void queue_make(struct queue *queue, const struct sweep_journal *journal,
@@ -60,8 +60,8 @@ static void show(struct sweep_run *run)
     progress_update(&run->progress, run->done, note);
 }
 
-/* True if the next point can be given to a worker. A point whose process died is repeated while no other point runs,
- * because the memory that the others used may have been the cause. */
+/* Returns whether the next point can be given to a worker. A point whose process died is tried again when no other
+ * point runs, since the memory that others used may have been the cause. */
 static bool may_give(const struct sweep_run *run)
 {
     const struct queue *queue = &run->queue;
@@ -103,7 +103,8 @@ static enum status take(struct sweep_run *run, const struct pool_event *event, s
     return sweep_journal_add(run->journal, point, &row, outcome == SWEEP_FAILED, diag);
 }
 
-/* Stores the rows that other nodes sent, and gives them points; a point whose process died is tried here. */
+/* Stores the rows that other nodes have sent, and sends them points. A point whose process died is tried again on this
+ * node. */
 static enum status exchange(struct sweep_run *run, struct diag *diag)
 {
     struct sweep_remote_row row = {0};

@@ -14,14 +14,16 @@
 #include <stddef.h>
 
 struct sweep_options {
-    size_t jobs;        /* worker processes; 0: one per core that the process may use */
-    size_t part, parts; /* points with point % parts == part - 1; 0 of 0: all */
+    /* number of worker processes; 0: one for each core that the process may use */
+    size_t jobs;
+    /* only points with point % parts == part - 1 are predicted; 0 of 0: all points */
+    size_t part, parts;
 };
 
 /* Predicts the points for which the journal has no row. If the process of a point dies, the point is repeated once,
- * while no other point runs; if it dies again, the point's row says so. An interrupt ends the sweep with
- * STATUS_SYSTEM and interrupted() set; the journal keeps the rows that were done. Rank 0 of the launcher calls this
- * even when no point is left, since the other ranks wait for its message to stop. */
+ * while no other point runs; if it dies again, the point's row says so. An interrupt ends the sweep with STATUS_SYSTEM,
+ * and interrupted() is set; the journal keeps the rows that were done. Rank 0 of the launcher calls this even if no
+ * point is left, since the other ranks wait for its message to stop. */
 enum status sweep_run(const struct sweep_grid *grid, const struct sweep_options *options,
                       struct sweep_journal *journal, struct launcher *launcher, struct diag *diag);
 

@@ -1,4 +1,5 @@
-/* The closed form on the rows of a validation, at the share of the peak that suits it best. */
+/* cli/validate/baseline_row.c: prints how well the closed form predicts the rows of a validation, at the share of the
+ * peak that suits it best. */
 #include "cli/validate/print.h"
 #include "predict/validate/error_means.h"
 
@@ -6,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Computes the closed form's relative error of a row; returns false if the form does not apply to it. */
+/* Computes the relative error of the closed form for a row. Returns false if the form does not apply to the row. */
 static bool error_of(const struct validation *v, size_t i, double share, double *error)
 {
     const struct validated *row = &v->row[i];
@@ -17,7 +18,7 @@ static bool error_of(const struct validation *v, size_t i, double share, double 
     double there_s = published->value * published->scale;
     switch (published->metric) {
     case METRIC_TGS:
-    case METRIC_MFU: /* both are something over the step */
+    case METRIC_MFU: /* both figures are proportional to 1 / step */
         there_s = answer->step_s * row->result.predicted / published->value;
         *error = there_s / baseline_s(&answer->baseline, share) - 1;
         return true;
@@ -34,7 +35,7 @@ static bool error_of(const struct validation *v, size_t i, double share, double 
 }
 
 struct sum {
-    struct error_means form, ours; /* of the closed form, and simulated */
+    struct error_means form, ours; /* errors of the closed form, and of the simulation */
 };
 
 static struct sum sum_of(const struct validation *v, size_t table, double share)

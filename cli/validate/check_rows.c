@@ -9,17 +9,17 @@
 #include <math.h>
 #include <string.h>
 
-/* Two figures that follow from each other agree within this. */
+/* Two figures that follow from each other agree if they differ by at most this share. */
 #define AGREES 0.02
 
 struct checker {
     const char *path;
     struct text columns;
     struct text *out;
-    struct external_runs rows; /* those that can be read, for checks between rows */
+    struct external_runs rows; /* the rows that can be read, to compare rows with each other */
     size_t count, faulty;
-    size_t unchecked; /* steps that the printed figure does not give */
-    bool fault;       /* of the current row */
+    size_t unchecked; /* number of steps that do not follow from the printed figure */
+    bool fault;       /* a fault was found in the current row */
 };
 
 static void fault(struct checker *c, struct loc at, const char *format, ...)
@@ -37,7 +37,7 @@ static void fault(struct checker *c, struct loc at, const char *format, ...)
     c->fault = true;
 }
 
-/* Takes over messages of other modules, each of which points to the row or has no place. */
+/* Reports the first message of another module as a fault of the row. */
 static void take_faults(struct checker *c, struct loc at, const struct diag *diag)
 {
     size_t size = 0;
@@ -60,8 +60,8 @@ static double number_of(const struct external_run *row, enum external_column col
     return parse_double(text, strlen(text), &value) ? value : (double)NAN;
 }
 
-/* Returns the seconds of a step that follow from the printed figure; NAN: none follow, since the source counts flops
- * its own way. */
+/* Returns the seconds of a step that follow from the printed figure; NAN: none follow, since the source has its own way
+ * to count flops. */
 static double step_of_published(const struct external_run *row)
 {
     double value = row->value * row->scale;
@@ -80,7 +80,7 @@ static double step_of_published(const struct external_run *row)
     }
 }
 
-/* Checks that the published value and the seconds of a step agree. */
+/* Checks that the printed figure of a row and its seconds of a step agree. */
 static void check_published(struct checker *c, const struct external_run *row)
 {
     double step_s = step_of_published(row);
@@ -103,7 +103,7 @@ of_same_run(const struct checker *c, const struct external_run *row, enum measur
     return NULL;
 }
 
-/* Checks that tokens per second and MFU of one run agree, since they are the same measurement. */
+/* Checks that the tokens per second and the MFU of one run agree, since they are the same measurement. */
 static void check_mfu(struct checker *c, const struct external_run *row, const struct setup *setup,
                       const struct choices *choices, enum mfu_convention convention)
 {
@@ -133,7 +133,7 @@ static void check_again(struct checker *c, const struct external_run *row)
 
 /* ---- all rows ---- */
 
-/* Checks that options can be resolved, and that columns agree with those that state the same. */
+/* Checks that the options in a column can be resolved, and that they agree with columns that state the same. */
 static void check_args(struct checker *c, const struct external_run *row,
                        enum external_column column)
 {
@@ -180,8 +180,8 @@ static void check_fields(struct checker *c, const struct external_run *row)
 
 /* ---- the file ---- */
 
-/* Reads one row with the reader of rows, which gets a text of only the line of columns and this row, with the row's
- * line number. */
+/* Reads one row by itself. The reader of files gets a text that has only the line of columns and this row, which is on
+ * its own line number. */
 static enum status read_alone(struct checker *c, const struct record *record, struct diag *diag)
 {
     struct text text = {0};
@@ -209,7 +209,7 @@ static enum status check_row(void *context, const struct record *record, struct 
     if (read_alone(c, record, &own) != STATUS_OK) {
         text_append(c->out, own.text, own.size);
         c->fault = true;
-        if (c->rows.count > before) /* the fault came after the row was added */
+        if (c->rows.count > before) /* the fault was found after the row was added */
             c->rows.count--;
     } else {
         check_fields(c, &c->rows.row[c->rows.count - 1]);

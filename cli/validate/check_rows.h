@@ -8,9 +8,8 @@
 #include "base/diag.h"
 #include "base/text.h"
 
-/* Checks a CSV of measured runs. Appends a line for
- * each fault, then how many rows there are and how many are faulty; STATUS_NO when any is. A file that is no such
- * CSV, or has no rows, is an error. */
+/* Checks a CSV of measured runs. Appends a line for each fault, and then how many rows there are and how many are
+ * faulty. Returns STATUS_NO if any is faulty. A file that is not such a CSV, or has no rows, is an error. */
 enum status validation_check_rows(struct text *out, const char *path, struct diag *diag);
 
 #endif

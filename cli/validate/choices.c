@@ -1,14 +1,15 @@
-/* Runs that differ in one choice only: is the one predicted to be best the one that was best? */
+/* cli/validate/choices.c: for runs that differ in one choice only, prints whether the one that is predicted to be best
+ * was the best. */
 #include "cli/validate/print.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Groups of rows that differ in one choice (column `group`). */
+/* The choices that a group of rows may differ in, as the column `group` names them. */
 static const char *const choices[] = {"split", "placement", "window", "rotation"};
 
-/* Returns 1 if more of a metric is better, -1 if less is, 0 if the metric decides nothing. */
+/* Returns 1 if a larger value of the metric is better, -1 if a smaller one is, and 0 if the metric does not say. */
 static int better(enum measurement_metric metric)
 {
     switch (metric) {
@@ -23,11 +24,14 @@ static int better(enum measurement_metric metric)
 }
 
 struct choice_tally {
-    size_t groups, same, close; /* of these, within 2 % of the best */
-    double worst; /* the largest fraction by which a choice predicted to be best is slower */
+    /* same: groups whose best choice is predicted; close: groups in which the predicted choice is within 2 % of the
+     * best */
+    size_t groups, same, close;
+    /* the largest share by which a choice that is predicted to be best is slower than the best */
+    double worst;
 };
 
-/* Tallies the group of rows from i on that differ from row i only in the choice, and marks them as done. */
+/* Counts the group of row i, whose rows from i on differ only in the choice, and marks these as done. */
 static void count_group(const struct validation *v, const char *choice, size_t i, bool *done,
                         struct choice_tally *tally)
 {

@@ -8,14 +8,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One run beside its interval. */
+/* A run and its interval. */
 struct judged {
     const struct residual *run;
     struct interval interval;
     bool inside;
 };
 
-/* Judges the times of runs; abroad: without the rows of their laboratories. Returns how many. */
+/* Makes the interval of each run's time, and finds whether the run lies inside. Returns the number of runs. first: the
+ * error at first sight counts, and the interval is made without the rows of the run's laboratory. */
 static size_t judge(struct judged *judged, const struct residuals *runs,
                     const struct evidence *evidence, bool first)
 {
@@ -75,7 +76,7 @@ static bool is_any(const struct judged *judged, int class)
     return true;
 }
 
-/* The number of notable unmeasured features; two or more are one class. */
+/* Returns the number of notable unmeasured features. Two or more are one class, 2. */
 static int unmeasured_of(const struct judged *judged)
 {
     int count = 0;
@@ -107,7 +108,7 @@ static bool has_mechanism(const struct judged *judged, int class)
     return false;
 }
 
-/* The classes of runs, in the order of the table. */
+/* The classes of runs, in the order of the printed table. */
 static const struct {
     const char *name;
     in_class *is_in;
@@ -224,7 +225,8 @@ static void add_verdict_case(struct verdict_reliability *c, const struct verdict
     c->all++;
 }
 
-/* Adds what a figure says: that a run ran, or ran out of memory; of a longest length, both. */
+/* Adds what a figure says about memory: that a run ran, or ran out of memory. A longest length says both, each of its
+ * own length. */
 static void add_figure(struct verdict_reliability *c, const struct validation *v, size_t i)
 {
     const struct external_run *row = &v->rows->row[i];

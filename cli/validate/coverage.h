@@ -1,5 +1,5 @@
-/* cli/validate/coverage.h: whether intervals hold: the share of runs inside, by feature and by laboratory, at first sight
- * and with today's model; and whether P(fits) holds, by bins. */
+/* cli/validate/coverage.h: whether intervals hold: the share of runs inside, by feature and by laboratory, both for
+ * errors at first sight and for those of today's model. Also whether the probabilities of fitting hold, by bins. */
 #ifndef CLI_VALIDATE_COVERAGE_H
 #define CLI_VALIDATE_COVERAGE_H
 
@@ -8,25 +8,27 @@
 #include "predict/validate/external_validation.h"
 #include "predict/validate/validation.h"
 
-/* A class of runs, and how many lie inside their intervals. */
+/* A class of runs, and how many of them lie inside their intervals. */
 struct coverage {
-    const char *name; /* of a feature, or of a laboratory */
+    const char *name; /* name of a feature or of a laboratory */
     size_t runs, inside, laboratories;
-    double by_laboratory; /* mean over laboratories of their share inside */
+    double by_laboratory; /* the share inside of each laboratory, averaged over laboratories */
     double half_width;    /* median of (high - low) / 2 over the predicted value */
 };
 
-/* Fills out[0..coverage_most()) with the classes that have runs, "all" first, and returns their number. first: of errors at
- * first sight, today's where there are none, each run by the rows of other laboratories; else of today's errors by all rows. */
+/* Fills out[0..coverage_most()) with the classes that have runs, first the class "all", and returns their number.
+ * first: the errors at first sight count (today's if there are none), and the interval of a run comes from the rows of
+ * other laboratories. Otherwise today's errors count, and intervals come from all rows. */
 size_t coverage_make(struct coverage *out, const struct residuals *runs,
                      const struct evidence *evidence, bool first);
 size_t coverage_most(const struct residuals *runs);
 
-/* Appends tables of coverage by number of unmeasured features, by feature and by laboratory. */
+/* Appends tables of coverage by the number of unmeasured features, by feature and by laboratory. */
 void coverage_print(struct text *out, const struct residuals *runs,
                     const struct evidence *evidence);
 
-/* Appends the calibration of P(fits) over all runs that ran or ran out of memory: by bins, with the Brier score. */
+/* Appends how well P(fits) is calibrated over all runs that ran or ran out of memory: by bins, and with the Brier
+ * score. */
 void coverage_print_fits(struct text *out, const struct validation *figures,
                          const struct external_validation *steps);
 

@@ -1,4 +1,4 @@
-/* Validated rows of training steps as text. */
+/* cli/validate/external_print.c: prints validated rows of training steps as text. */
 #include "base/units.h"
 #include "cli/validate/print.h"
 #include "predict/validate/error_means.h"
@@ -18,7 +18,7 @@ static const struct external_answer *answer_of(const struct external_validation 
     return &v->answer[v->answer_of[i]];
 }
 
-/* Appends "; memory_allocated_gib 28.29 -> 28.21 GiB peak of tensors  -0.3 %" */
+/* Appends the memory of a row: "; memory_allocated_gib 28.29 -> 28.21 GiB peak of tensors  -0.3 %". */
 static void put_memory(struct text *out, const struct external_run *row,
                        const struct external_result *result)
 {
@@ -83,7 +83,7 @@ static void key_device(struct text *key, const struct external_validation *v, si
     text_puts(key, column(&v->runs->row[i], EXTERNAL_GPU));
 }
 
-/* "torchtitan" of "torchtitan 2024-12, FSDP eager": without a version and what follows it. */
+/* The key is the name of the framework up to its version: "torchtitan" of "torchtitan 2024-12, FSDP eager". */
 static void key_framework(struct text *key, const struct external_validation *v, size_t i)
 {
     const char *name = column(&v->runs->row[i], EXTERNAL_FRAMEWORK);
@@ -109,10 +109,10 @@ static void key_all(struct text *key, const struct external_validation *v, size_
     text_puts(key, "all");
 }
 
-/* Which errors a table is about. NAN: the row is not in it. */
+/* Returns the error of a row for a table; NAN: the row does not count in that table. */
 typedef double error_function(const struct external_validation *v, size_t i);
 
-/* Appends a line per group of rows of a set with equal keys, in the order of their first rows. */
+/* Appends a line for each group of rows of a set that have the same key, in the order of their first rows. */
 static void put_groups(struct text *out, const struct external_validation *v, const char *set,
                        key_function *key, error_function *error)
 {

@@ -1,10 +1,10 @@
-/* cli/validate/external_setup.h: the args of a measured run read by the option tables of `predict`. */
+/* cli/validate/external_setup.h: reads the args of a measured run by the option tables of `predict`. */
 #ifndef CLI_VALIDATE_EXTERNAL_SETUP_H
 #define CLI_VALIDATE_EXTERNAL_SETUP_H
 
 #include "predict/validate/validation.h"
 
-/* A run_setup_function. Where args name no profile, it is the strategy's own. */
+/* Reads args into a setup, as run_setup_function says. If args name no profile, it is the strategy's own. */
 enum status external_setup(struct setup *setup, enum mfu_convention *mfu, const char *args,
                            const char *csv, struct diag *diag);
 

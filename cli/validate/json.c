@@ -1,4 +1,4 @@
-/* Validated rows of both kinds of file as JSON. */
+/* cli/validate/json.c: prints validated rows of both kinds of file as JSON. */
 #include "base/json_write.h"
 #include "cli/common/output.h"
 #include "cli/validate/print.h"
@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Appends the columns of a row: texts, and counts that are not given as null. */
+/* Appends the columns of a row. Texts are texts; a count that is not given is null. */
 static void put_columns(struct json_out *json, const struct external_run *row)
 {
     static const enum external_column counts[] = {

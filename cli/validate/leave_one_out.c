@@ -1,4 +1,5 @@
-/* The errors of each table when the fitted numbers are fitted to the other tables. */
+/* cli/validate/leave_one_out.c: prints the errors of each table when the fitted numbers are fitted to the other
+ * tables. */
 #include "predict/validate/leave_one_out.h"
 #include "cli/validate/print.h"
 #include "predict/validate/error_means.h"
@@ -11,7 +12,7 @@ static const char *table_of(const struct leave_one_out *r, size_t row)
     return r->rows.row[row].text[EXTERNAL_PLACE];
 }
 
-/* Appends the mean and the worst error of all rows with the table and metric of this row. */
+/* Appends the mean error and the worst error over all rows that have the table and metric of this row. */
 static size_t put_errors(struct text *out, const struct leave_one_out *r, size_t row,
                          const double *error)
 {

@@ -1,4 +1,5 @@
-/* cli/validate/open_table.h: errors of whole steps, a row per source, device, framework and scale. */
+/* cli/validate/open_table.h: a table of the errors of whole steps. It has a row for each source, device, framework and
+ * scale. */
 #ifndef CLI_VALIDATE_OPEN_TABLE_H
 #define CLI_VALIDATE_OPEN_TABLE_H
 
@@ -6,21 +7,24 @@
 #include "models/interval.h"
 #include "predict/validate/error_means.h"
 
-/* A row of the table: runs of one source on one device by one framework at one scale. Errors are measured / predicted
- * - 1, of seconds. */
+/* A row of the table: the runs of one source on one device by one framework at one scale. Errors are those of seconds,
+ * measured / predicted - 1. */
 struct open_row {
-    const struct residual *like; /* the first run, which has the traits of all */
+    /* the first of the runs, which agrees with all others in these traits */
+    const struct residual *like;
     struct error_means errors;
     size_t with_interval,
-        held; /* runs that have a 90 % interval by the rows of other laboratories, and lie in it */
+        /* with_interval: runs that have a 90 % interval from the rows of other laboratories; held: those that lie in
+         * it */
+        held;
 };
 
-/* Fills rows, which has room for runs->count rows, and returns their number. evidence: what
- * intervals are made from. */
+/* Fills rows[], which has room for runs->count rows, and returns their number. evidence: the measured runs from which
+ * intervals are made. */
 size_t open_table_make(struct open_row *rows, const struct residuals *runs,
                        const struct evidence *evidence);
 
-/* Appends the table, aligned, or as Markdown. */
+/* Appends the table as aligned text, or as Markdown. */
 void open_table_print(struct text *out, const struct residuals *runs,
                       const struct evidence *evidence, bool markdown);
 

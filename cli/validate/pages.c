@@ -19,7 +19,7 @@ struct pages {
     const struct evidence *from;
 };
 
-/* Appends a text to a cell of a table, with '|' escaped, which would end the cell. */
+/* Appends a text to a cell of a Markdown table. It escapes '|', which would end the cell. */
 static void put_cell(struct text *out, const char *text)
 {
     for (const char *c = text; *c != '\0'; c++)
@@ -169,7 +169,7 @@ static void put_errors(struct text *out, const char *by, const char *name,
                     100 * means->worst);
 }
 
-/* Appends a line for a device, a framework or all, of the training steps of a set. */
+/* Appends a line with the errors of the training steps of a set: those of a device, of a framework, or all. */
 static void put_group(struct text *out, const struct external_validation *v, const char *set,
                       const char *by, const char *name, const char *device, const char *framework)
 {
@@ -186,7 +186,7 @@ static void put_group(struct text *out, const struct external_validation *v, con
     put_errors(out, by, name, &means);
 }
 
-/* Appends the errors of memory, for sources that say which memory they print. */
+/* Appends the errors of memory for a source that says which memory it prints. */
 static void put_memory(struct text *out, const struct external_validation *v, const char *source)
 {
     struct error_means means = {0};
@@ -198,7 +198,7 @@ static void put_memory(struct text *out, const struct external_validation *v, co
     put_errors(out, "memory", source, &means);
 }
 
-/* True if an earlier row has the same text in a column. */
+/* Returns whether an earlier row has the same text in a column. */
 static bool is_again(const struct external_validation *v, size_t i, enum external_column column)
 {
     for (size_t k = 0; k < i; k++)
@@ -233,7 +233,7 @@ static bool is_there(const char *path)
     return stat(path, &info) == 0;
 }
 
-/* Adds a document with some blocks set to the files that are written. */
+/* Adds a document, in which some blocks are replaced, to the files that are written. */
 static enum status add_document(struct file_set *files, const char *folder, const char *name,
                                 const char *title, const char *const *block,
                                 const struct text *content, size_t blocks, struct diag *diag)
@@ -254,7 +254,7 @@ static enum status add_document(struct file_set *files, const char *folder, cons
     return status;
 }
 
-/* Appends "FPDT" as a file: accuracy/fpdt.md */
+/* Appends the file name of a source's page: "accuracy/fpdt.md" for "FPDT". */
 static void put_page_name(struct text *out, const char *source)
 {
     text_puts(out, "accuracy/");
@@ -306,7 +306,7 @@ static enum status add_pages(struct file_set *files, const char *folder, const s
     return status;
 }
 
-/* Adds accuracy.md: a block of sources, and one of training steps for each set of rows. */
+/* Adds accuracy.md, with a block of sources, and one of training steps for each set of rows. */
 static enum status add_overview(struct file_set *files, const char *folder, const struct pages *p,
                                 struct diag *diag)
 {

@@ -1,4 +1,4 @@
-/* Validated rows as text. */
+/* cli/validate/print.c: prints validated rows as text. */
 #include "cli/validate/print.h"
 #include "base/units.h"
 #include "predict/validate/error_means.h"
@@ -12,7 +12,7 @@ static const char *column(const struct validation *v, size_t i, enum external_co
     return v->rows->row[i].text[which];
 }
 
-/* Appends "system model, 32 x 512K: --args" */
+/* Appends what ran: "system model, 32 x 512K: --args". */
 static void put_run(struct text *out, const struct validation *v, size_t i)
 {
     const struct external_run *row = &v->rows->row[i];
@@ -84,14 +84,15 @@ static void put_row(struct text *out, const struct validation *v, size_t i)
     } else if (length) {
         if (answer->longest > 0)
             validation_put_arithmetic(out, &answer->verdict, &answer->reserved, "there: ");
-        if (answer->beyond.available[LIMIT_DEVICE] > 0) /* not asked of a lower bound */
+        /* not searched if the published length is only a lower bound */
+        if (answer->beyond.available[LIMIT_DEVICE] > 0)
             validation_put_arithmetic(out, &answer->beyond, NULL, "one length further: ");
     } else if (!answer->verdict.fits) {
         validation_put_arithmetic(out, &answer->verdict, &answer->reserved, "it ran, yet ");
     }
 }
 
-/* True if a row is printed even when not all rows are: its result is wrong or an error. */
+/* Returns whether a row is printed even without --all, since its result is wrong or an error. */
 static bool is_wrong(const struct validated *row)
 {
     return row->result.outcome == OUTCOME_WRONG || row->result.outcome == OUTCOME_ERROR;
@@ -114,7 +115,7 @@ static void put_rows(struct text *out, const struct validation *v, bool all)
     }
 }
 
-/* Appends the mean and worst error of the counted rows of each table and metric. */
+/* Appends the mean error and the worst error of each table and metric, over the rows that count. */
 static void put_means(struct text *out, const struct validation *v)
 {
     bool *done = heap_zalloc(v->rows->count + 1, sizeof *done);
@@ -157,7 +158,7 @@ static size_t count_outcome(const struct validation *v, enum measurement_outcome
     return count;
 }
 
-/* Runs that were timed ran, whatever their rows say. */
+/* Appends how many verdicts are right. A run whose time was measured did fit in memory, whatever its rows say. */
 static void put_verdicts(struct text *out, const struct validation *v)
 {
     size_t ran = 0, unfit = 0;

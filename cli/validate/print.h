@@ -1,4 +1,4 @@
-/* cli/validate/print.h: a validation as text and as JSON. */
+/* cli/validate/print.h: prints a validation as text and as JSON. */
 #ifndef CLI_VALIDATE_PRINT_H
 #define CLI_VALIDATE_PRINT_H
 
@@ -6,35 +6,35 @@
 #include "predict/validate/external_validation.h"
 #include "predict/validate/validation.h"
 
-/* Appends a line per row that was predicted, then means by table and metric, verdicts, and the
- * number of unsupported rows by reason. */
+/* Appends a line for each row that was predicted, and then means by table and metric, verdicts, and the number of
+ * unsupported rows by reason. */
 void validation_print(struct text *out, const struct validation *validation, bool all);
 
-/* Appends a line of what decides a verdict: its memory and, unless `reserved` is NULL, what that consists of. */
+/* Appends a line with the memory that decides a verdict, and what it consists of, unless `reserved` is NULL. */
 void validation_put_arithmetic(struct text *out, const struct verdict *verdict,
                                const struct reserved *reserved, const char *label);
 
-/* Appends the rows of both kinds of file as JSON: their columns, the prediction, and how it compares. */
+/* Appends the rows of both kinds of file as JSON: their columns, their predictions, and how these compare. */
 void validation_print_json(struct text *out, const struct validation *validation,
                            const struct external_validation *external);
 /* Appends, for groups of runs that differ in one choice only (the split, the placement, the window, the rotation),
- * whether the choice that was predicted to be fastest was the fastest. Part of validation_print(). */
+ * whether the choice that was predicted to be fastest was the fastest. validation_print() calls it. */
 void validation_print_choices(struct text *out, const struct validation *validation);
 
-/* Appends the errors of the closed form on the same rows. */
+/* Appends the errors of the closed form for the same rows. */
 void validation_print_baseline(struct text *out, const struct validation *validation);
 
-/* Appends how the mean error of each table moves with each number of the machine. It predicts all rows again twice
- * for each number. */
+/* Appends by how much the mean error of each table changes with each number of the machine. For each number, all rows
+ * are predicted twice more. */
 enum status validation_print_sensitivity(struct text *out, const struct validation *validation,
                                          struct diag *diag);
 
-/* Appends the errors of each table of LoongTrain when the numbers that were fitted to these tables are fitted to the
- * other tables only. STATUS_BAD_INPUT if fewer than two tables have rows that count. */
+/* Appends the errors of each table of LoongTrain when the numbers that were fitted to these tables are fitted only to
+ * the other tables. Returns STATUS_BAD_INPUT if fewer than two tables have rows that count. */
 enum status validation_print_leave_one_out(struct text *out, const struct validation *validation,
                                            struct diag *diag);
 
-/* Appends a line per row, then the errors by source, device, framework and scale, those of memory, and the
+/* Appends a line for each row, and then the errors by source, device, framework and scale, those of memory, and the
  * verdicts. */
 void external_validation_print(struct text *out, const struct external_validation *validation,
                                bool all);

@@ -9,10 +9,10 @@
 
 struct sums {
     size_t recorded, held, with_interval;
-    struct error_means steps; /* measured / predicted seconds - 1 */
+    struct error_means steps; /* errors of the steps: measured / predicted seconds - 1 */
 };
 
-/* Reads a number; NAN if it is null or absent. */
+/* Reads a number into *value, which is NAN if the number is null or absent. */
 static enum status read_number(struct json_node object, const char *key, double *value,
                                struct diag *diag)
 {
@@ -93,7 +93,7 @@ static enum status print_record(struct text *out, struct sums *sums, struct json
     return status;
 }
 
-/* One line of the file. It is given line ends in front, so that messages name its place. */
+/* Prints a record of the file. The reader gets line ends in front of it, so that messages name the right line. */
 static enum status print_line(struct text *out, struct sums *sums, const char *path, size_t line,
                               const char *data, size_t size, struct diag *diag)
 {

@@ -21,7 +21,7 @@ static bool is_speed(const struct external_run *row)
     return row->metric == METRIC_TGS || row->metric == METRIC_MFU || row->metric == METRIC_STEP_MS;
 }
 
-/* True if two rows are figures of one run, also in tables of their own. */
+/* Returns whether two rows are figures of one run. They may be in different tables. */
 static bool same_run(const struct external_run *a, const struct external_run *b)
 {
     return strcmp(a->text[EXTERNAL_SOURCE], b->text[EXTERNAL_SOURCE]) == 0 &&
@@ -33,7 +33,7 @@ static bool is_counted(const struct validation *v, size_t i)
     return is_ok(v, i) && v->row[i].counted && is_speed(&v->rows->row[i]);
 }
 
-/* True if an earlier row that counts is of the same run. */
+/* Returns whether an earlier row that counts is a figure of the same run. */
 static bool is_again(const struct validation *v, size_t i)
 {
     for (size_t k = 0; k < i; k++)
@@ -48,7 +48,7 @@ static bool is_memory(const struct external_run *row)
            external_as_run(row);
 }
 
-/* log(measured / predicted) of the memory of row i's run; NAN: none was printed that is comparable. */
+/* Returns log(measured / predicted) of the memory of row i's run; NAN: no memory was printed that can be compared. */
 static double memory_of_figure(const struct validation *v, size_t i)
 {
     for (size_t k = 0; k < v->rows->count; k++)
@@ -83,7 +83,7 @@ static void add_steps(struct residuals *out, const struct external_validation *v
         const struct external_run *row = &v->runs->row[i];
         const struct external_result *result = &v->result[i];
         const struct similarity *like = &v->answer[v->answer_of[i]].like;
-        bool scored; /* false: the source does not say which memory its figure is of */
+        bool scored; /* false: the source does not say which memory its figure is */
         bool compared = external_compared_memory(row->second_metric, &scored) != NULL && scored &&
                         external_as_run(row);
         if (result->outcome == OUTCOME_ERROR || like->device[0] == '\0')
@@ -142,7 +142,7 @@ static bool same_set(const struct residual *a, const struct residual *b)
     return strcmp(a->set, b->set) == 0;
 }
 
-/* Runs of the set and with the key of run i, beside their intervals. */
+/* Appends a line for the group of run i: the runs of its set that have the same key. Marks them as done. */
 static void put_group(struct text *out, const struct residuals *runs, enum residual_of of,
                       const struct interval *interval, key_function *key, size_t i, bool *done)
 {
@@ -172,7 +172,7 @@ static void put_group(struct text *out, const struct residuals *runs, enum resid
     free(half);
 }
 
-/* Appends the tables of the set of run `first`. */
+/* Appends the tables for the set of run `first`. */
 static void put_tables(struct text *out, const struct residuals *runs, enum residual_of of,
                        const struct interval *interval, size_t first)
 {
@@ -198,7 +198,7 @@ static void put_tables(struct text *out, const struct residuals *runs, enum resi
     free(done);
 }
 
-/* True if run i is the first of its set that has a residual. */
+/* Returns whether run i is the first one of its set that has a residual. */
 static bool is_first_of_set(const struct residuals *runs, enum residual_of of, size_t i)
 {
     bool is_first = !isnan(runs->row[i].value[of]);

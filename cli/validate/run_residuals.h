@@ -12,12 +12,13 @@
 #include "predict/validate/validation.h"
 #include "traces/residuals.h"
 
-/* Adds the rows of both kinds of file, with the errors at first sight that ship. */
+/* Adds the rows of both kinds of file. Their errors at first sight are taken from the file that ships with the
+ * program. */
 enum status run_residuals_add(struct residuals *residuals, const struct validation *validation,
                               const struct external_validation *external, struct diag *diag);
 
-/* Appends the errors of the runs by source, device, framework and scale, with the coverage and the median half-width
- * of their intervals. The interval of a run is made without the rows of the run's laboratory. */
+/* Appends the errors of the runs by source, device, framework and scale, with the share of runs inside their intervals
+ * and the median half width of these. The interval of a run is made without the rows of the run's laboratory. */
 void run_residuals_print(struct text *out, const struct residuals *runs,
                          const struct evidence *evidence);
 

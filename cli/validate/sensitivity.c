@@ -1,10 +1,11 @@
-/* Computes how the mean error of each table changes with one number of the machine. */
+/* cli/validate/sensitivity.c: prints by how much the mean error of each table changes with each number of the
+ * machine. */
 #include "cli/validate/print.h"
 #include "predict/validate/table_moves.h"
 
 #include <math.h>
 
-static const double shown = 0.0005; /* a mean that moves by less is not shown */
+static const double shown = 0.0005; /* means that change by less are not printed */
 
 static bool is_shown(const struct table_moves *m)
 {
