@@ -125,15 +125,20 @@ static double shards_of(const struct choices *c, enum weights_choice from)
     return cut ? all : 1;
 }
 
-static double share_of_parameters(const struct choices *c)
+/* Returns the parameters of a rank of which a copy is cut over `shards` ranks, beside tensor and pipeline ranks. */
+static double parameters_of_rank(const struct choices *c, double shards)
 {
-    return (double)transformer_parameters(c->model) / c->tp / c->pp;
+    const struct transformer *m = c->model;
+    double experts = (double)(transformer_expert_layers(m) * m->experts) * 3 * (double)m->hidden *
+                     (double)m->expert_ffn;
+    double others = (double)transformer_parameters(m) - experts;
+    return (others / (shards * c->tp) + experts / fmax(shards * c->tp, c->ep)) / c->pp;
 }
 
 double bound_state_bytes(const struct setup *setup, const struct choices *c)
 {
-    return share_of_parameters(c) * (double)dtype_bytes((enum dtype)c->dtype) /
-               shards_of(c, CHOICE_WEIGHTS_ZERO3) +
+    return parameters_of_rank(c, shards_of(c, CHOICE_WEIGHTS_ZERO3)) *
+               (double)dtype_bytes((enum dtype)c->dtype) +
            setup->cluster.device.context_bytes;
 }
 
@@ -144,8 +149,8 @@ double bound_optimizer_bytes(const struct choices *c)
 {
     if (c->optimizer == CHOICE_OPTIMIZER_HOST)
         return 0;
-    return states_bytes((enum states)c->states, (enum dtype)c->dtype) * share_of_parameters(c) /
-           shards_of(c, CHOICE_WEIGHTS_ZERO1);
+    return states_bytes((enum states)c->states, (enum dtype)c->dtype) *
+           parameters_of_rank(c, shards_of(c, CHOICE_WEIGHTS_ZERO1));
 }
 
 enum { ROWS_MAX = 64 };

@@ -52,6 +52,7 @@ static void pin_degrees(struct request *request, const struct choices *c)
     request->hp = c->hp;
     request->tp = c->tp;
     request->pp = c->pp;
+    request->ep = c->ep;
 }
 
 int64_t longest_long(int64_t ranks)

@@ -321,6 +321,22 @@ static bool is_open(int64_t given, int64_t value)
     return given <= 0 || given == value;
 }
 
+/* Walks the degrees of expert parallelism that divide the experts; resolve_choices() refuses those that do not fit. */
+static void walk_experts(struct space_walk *w, struct request request)
+{
+    const int64_t given = w->setup->request.ep, experts = request.model->experts;
+    if (experts == 0) {
+        walk_places(w, request);
+        return;
+    }
+    for (int64_t ep = 1; ep <= experts && ep <= request.ranks / request.pp; ep++) {
+        if (experts % ep != 0 || ep % request.tp != 0 || !is_open(given, ep))
+            continue;
+        request.ep = ep;
+        walk_places(w, request);
+    }
+}
+
 static void walk_degrees(struct space_walk *w, struct request request)
 {
     const struct request *given = &w->setup->request;
@@ -344,7 +360,7 @@ static void walk_degrees(struct space_walk *w, struct request request)
                     request.cp = cp;
                     request.hp = hp;
                     request.dp = rest / hp;
-                    walk_places(w, request);
+                    walk_experts(w, request);
                 }
             }
 }

@@ -5,9 +5,11 @@
 #include "schedule/config/resolve_degrees.h"
 #include "schedule/pipeline/pipeline.h"
 
+/* Tensor ranks, which are neighbours, have different experts. */
 static bool has_run(const struct choices *c, int64_t ep)
 {
-    return (int64_t)c->dp * c->cp * c->hp % ep == 0 && mesh_parts_have_run(c, ep);
+    return ep % c->tp == 0 && (int64_t)c->dp * c->cp * c->hp % (ep / c->tp) == 0 &&
+           mesh_parts_have_run(c, ep / c->tp);
 }
 
 /* True if experts may be spread over ep ranks. The ranks that share one copy of the other weights are whole groups of
@@ -16,7 +18,8 @@ static bool fits(const struct choices *c, int64_t ep)
 {
     const bool in_part =
         c->weights != CHOICE_WEIGHTS_REPLICATED && c->shard < (int64_t)c->dp * c->cp * c->hp;
-    return c->model->experts % ep == 0 && has_run(c, ep) && (!in_part || c->shard % ep == 0);
+    return c->model->experts % ep == 0 && has_run(c, ep) &&
+           (!in_part || (int64_t)c->shard * c->tp % ep == 0);
 }
 
 enum status resolve_experts(struct choices *c, const struct request *r, struct diag *diag)
@@ -26,10 +29,11 @@ enum status resolve_experts(struct choices *c, const struct request *r, struct d
     int64_t fit[16];
     int count = 0;
     c->ep = (uint32_t)ep;
-    if (experts > 0 && c->tp > 1)
-        return resolve_refuse(diag, "--tp",
-                              "experts are not divided among tensor ranks; choose --tp 1");
-    if (ep == 1)
+    if (experts > 0 && c->tp > 1 && c->row_ranks == 1)
+        return resolve_refuse(diag, "--tensor-plan",
+                              "tensor ranks that have all tokens would all send the same ones to "
+                              "experts; choose --tensor-plan megatron, or --tp 1");
+    if (ep == 1 && (experts == 0 || c->tp == 1))
         return STATUS_OK;
     if (experts == 0)
         return resolve_refuse(diag, "--ep",
@@ -45,6 +49,11 @@ enum status resolve_experts(struct choices *c, const struct request *r, struct d
     if (experts % ep != 0)
         return resolve_bad_size(diag, "--ep", &would, "%lld experts do not divide over ep %lld",
                                 (long long)experts, (long long)ep);
+    if (ep % c->tp != 0)
+        return resolve_bad_size(diag, "--ep", &would,
+                                "tensor ranks have different experts, and ep %lld is no multiple "
+                                "of tp %u",
+                                (long long)ep, c->tp);
     if (!has_run(c, ep))
         return resolve_bad_size(diag, "--ep", &would,
                                 "ep %lld is no run of neighbouring ranks of dp %u x cp %u x hp %u",
@@ -52,7 +61,7 @@ enum status resolve_experts(struct choices *c, const struct request *r, struct d
     return resolve_bad_size(
         diag, "--ep", &would,
         "ep %lld does not divide the %u ranks that share one copy of the weights", (long long)ep,
-        c->shard);
+        c->shard * c->tp);
 }
 
 /* Returns the first piece of a unit's rows whose copies do not divide over the experts; 0: they all do. */
@@ -75,7 +84,7 @@ enum status resolve_expert_rows(const struct choices *c, struct diag *diag)
         unit /= 2;
     for (uint32_t u = 0; c->ep > 1 && !c->uneven && u < c->subsequences; u++) {
         int64_t tokens = pipeline_prefix(c, u + 1) - pipeline_prefix(c, u);
-        int64_t rows = uneven_rows(c, c->micro_batch * (tokens / c->cp / c->hp));
+        int64_t rows = uneven_rows(c, c->micro_batch * (tokens / c->cp / c->hp / c->tp));
         if (rows > 0)
             return resolve_refuse(
                 diag, "--ep",

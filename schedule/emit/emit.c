@@ -89,7 +89,13 @@ uint32_t part_after_layers(const struct emit *e, enum end_part part)
 
 bool has_weight(const struct emit *e, enum weight weight)
 {
-    return e->weights.slot[weight].rows > 0;
+    return e->weights.slot[0][weight].rows > 0 || e->weights.slot[1][weight].rows > 0;
+}
+
+const struct weight_slot *weight_slot_of(const struct emit *e, uint32_t part, enum weight weight)
+{
+    bool experts = part < (uint32_t)e->whole->layers && transformer_has_experts(e->whole, part);
+    return &e->weights.slot[experts][weight];
 }
 
 /* Returns the part of the model that owns a weight, and sets *weight to the weight's name in that part: a tied head
@@ -113,7 +119,7 @@ static uint32_t bundle_of(const struct emit *e, uint32_t part, enum weight weigh
 static struct view slot_view(const struct emit *e, uint32_t part, enum weight weight,
                              buffer_id buffer)
 {
-    const struct weight_slot *slot = &e->weights.slot[weight];
+    const struct weight_slot *slot = weight_slot_of(e, part, weight);
     const struct model_part *p = &e->weights.part[part];
     const uint32_t bundle = bundle_of(e, part, weight);
     assert(slot->rows > 0 && bundle != IR_NONE);

@@ -265,8 +265,8 @@ struct emit_unit {
 
 /* Weights and their gradients. */
 struct emit_weights {
-    struct weight_slot slot[WEIGHT_COUNT];
-    struct model_part *part; /* those of the layers, then those of enum end_part */
+    struct weight_slot slot[2][WEIGHT_COUNT]; /* of parts without and with experts */
+    struct model_part *part;                  /* those of the layers, then those of enum end_part */
     struct bundle_state *bundle;
     uint32_t bundle_count;
     uint8_t grad_dtype; /* enum dtype of weight gradients */
@@ -369,6 +369,8 @@ struct view view_rows(buffer_id buffer, int64_t begin, int64_t rows, int64_t col
 /* Returns the number of a part that follows the layers; for END_PARTS, the number of all parts. */
 uint32_t part_after_layers(const struct emit *e, enum end_part part);
 bool has_weight(const struct emit *e, enum weight weight);
+/* Returns where a weight lies in its part. */
+const struct weight_slot *weight_slot_of(const struct emit *e, uint32_t part, enum weight weight);
 struct view weight_view(const struct emit *e, uint32_t part, enum weight weight);
 /* Returns the weight's gradient, and sets *accumulate if it already holds something. The gradient counts as written
  * from now on. */

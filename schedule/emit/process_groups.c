@@ -155,12 +155,13 @@ void emit_mesh(struct emit *e)
     struct axes axes = {.count = 0}, plain;
     uint32_t shard = c->weights == CHOICE_WEIGHTS_REPLICATED ? 1 : c->shard;
     uint32_t stages = pipeline_replicates_weights(c) ? 1 : c->pp;
-    struct runs runs = {.size = {shard, c->ep}};
+    struct runs runs = {.size = {shard, c->ep / c->tp}};
     add_axes(e, &axes, stages, &runs);
     uint32_t sharded = runs.axes[0], ep = runs.axes[1];
     bool two = c->window > 1 && c->window < c->cp;
     uint32_t hp = along(&axes, ALONG_HP), copy = along(&axes, ALONG_TP_COPY);
     uint32_t tp = along(&axes, ALONG_TP) | copy;
+    ep |= c->ep > 1 ? tp : 0;
     uint32_t all = ((1u << axes.count) - 1) & ~tp;
     if (stages > 1)
         all &= ~along(&axes, ALONG_PP);

@@ -50,7 +50,7 @@ static struct view unit_rows(struct emit *e, buffer_id bound, const char *stem)
 static void table_forward(struct emit *e, enum weight weight, int64_t part, struct view index,
                           struct view to, int64_t rows)
 {
-    const struct weight_slot *slot = &e->weights.slot[weight];
+    const struct weight_slot *slot = &e->weights.slot[0][weight];
     struct work work = {.kind = WORK_EMBEDDING,
                         .embedding = {rows, slot->cols, slot->rows, .part = part}};
     struct view table = weight_view(e, part_after_layers(e, PART_EMBEDDING), weight);
@@ -95,8 +95,8 @@ static void table_backward(struct emit *e, enum weight weight, int64_t part, str
     bool accumulate;
     struct view dtable = grad_view(e, part_after_layers(e, PART_EMBEDDING), weight, &accumulate);
     struct work work = {.kind = WORK_EMBEDDING_BACKWARD,
-                        .embedding = {rows, e->weights.slot[weight].cols,
-                                      e->weights.slot[weight].rows, .part = part}};
+                        .embedding = {rows, e->weights.slot[0][weight].cols,
+                                      e->weights.slot[0][weight].rows, .part = part}};
     emit_op(e, e->stream.compute, &work, (struct view[]){dx, index, dtable}, accumulate ? 3 : 2,
             &dtable, 1);
 }

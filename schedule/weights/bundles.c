@@ -37,9 +37,10 @@ static enum weight weight_of(const char *name)
 enum { NAME_SIZE = 112 };
 
 /* Adds one tensor to the ir, or, if tensor ranks cut its blocks separately, each block of it. The tensor starts at
- * *offset of a rank's part of the bundle; *offset is then moved past it. */
-static void add_tensor(struct emit *e, const char *prefix, const struct tensor_spec *spec,
-                       const struct tensor_cut *cut, uint64_t *offset)
+ * *offset of a rank's part of the bundle; *offset is then moved past it. experts: the part is a layer with experts. */
+static void add_tensor(struct emit *e, bool experts, const char *prefix,
+                       const struct tensor_spec *spec, const struct tensor_cut *cut,
+                       uint64_t *offset)
 {
     uint32_t copied = e->tensor.axes & ~e->tensor.copy_axes;
     int64_t rows = 0, cols = cut->cols ? spec->cols / (int64_t)e->tensor.size : spec->cols;
@@ -70,7 +71,8 @@ static void add_tensor(struct emit *e, const char *prefix, const struct tensor_s
                 : cut->rows ? (block->rows + parts - 1) / parts
                             : block->rows;
     }
-    e->weights.slot[weight_of(spec->name)] =
+    const enum weight weight = weight_of(spec->name);
+    e->weights.slot[experts][weight] =
         (struct weight_slot){.offset = *offset, .rows = rows, .cols = cols};
     *offset += (uint64_t)(rows * cols);
 }
@@ -99,7 +101,7 @@ static void add_experts(struct emit *e, uint32_t layer, const char *prefix,
                                              .rows = spec[i].rows,
                                              .cols = spec[i].cols,
                                              .slice_axes = {axes, 0}});
-        e->weights.slot[weight_of(spec[i].name)] =
+        e->weights.slot[1][weight_of(spec[i].name)] =
             (struct weight_slot){.offset = offset, .rows = rows, .cols = spec[i].cols};
         offset += (uint64_t)(rows * spec[i].cols);
     }
@@ -112,6 +114,8 @@ static void add_part(struct emit *e, uint32_t part, const char *prefix,
                      const struct tensor_spec *spec, size_t count, uint64_t *used)
 {
     struct model_part *p = &e->weights.part[part];
+    const bool experts =
+        part < (uint32_t)e->whole->layers && transformer_has_experts(e->whole, part);
     uint64_t offset = 0;
     *p = (struct model_part){.bundle = e->weights.bundle_count, .base = *used, .experts = IR_NONE};
     for (int whole = 0; whole < 2; whole++) {
@@ -122,7 +126,7 @@ static void add_part(struct emit *e, uint32_t part, const char *prefix,
             if (e->tensor.size > 1 && !complete)
                 cut = tensor_cut_of(e->whole, spec[i].name, spec[i].rows);
             if ((cut.rows || cut.cols || complete) != (bool)whole && !is_spread(e, &spec[i]))
-                add_tensor(e, prefix, &spec[i], &cut, &offset);
+                add_tensor(e, experts, prefix, &spec[i], &cut, &offset);
         }
     }
     p->whole_count = offset - p->whole_begin;

@@ -69,7 +69,7 @@ static void reduce_tensor(struct shard *s, uint32_t row, buffer_id grad)
         if (part->bundle != s->gradient[row].bundle)
             continue;
         for (size_t i = 0; p < layers && i < ARRAY_LEN(projections); i++) {
-            const struct weight_slot *slot = &e->weights.slot[projections[i]];
+            const struct weight_slot *slot = weight_slot_of(e, p, projections[i]);
             int64_t q = transformer_q_width(e->choices->model);
             if (slot->rows > 0)
                 sum_over_tensor_ranks(s, row, e->tensor.copy_group, grad,
@@ -79,7 +79,7 @@ static void reduce_tensor(struct shard *s, uint32_t row, buffer_id grad)
         static const enum weight of_heads[] = {WEIGHT_Q_NORM, WEIGHT_K_NORM};
         bool all_tokens = e->choices->row_ranks == 1;
         for (size_t i = 0; all_tokens && p < layers && i < ARRAY_LEN(of_heads); i++) {
-            const struct weight_slot *slot = &e->weights.slot[of_heads[i]];
+            const struct weight_slot *slot = weight_slot_of(e, p, of_heads[i]);
             sum_over_tensor_ranks(s, row, e->tensor.group, grad, part->base + slot->offset,
                                   (uint64_t)(slot->rows * (slot->cols > 0 ? slot->cols : 1)));
         }

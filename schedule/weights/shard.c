@@ -54,14 +54,17 @@ static bool is_of_experts(const struct shard *s, uint32_t r)
     return s->e->weights.bundle[s->run[r].bundle].experts;
 }
 
-/* Returns the run that a use of the bundle continues, or NULL. The experts of a layer interrupt no run of the layer's
- * other weights. */
+/* Returns the run that a use of the bundle continues, or NULL. The experts of a layer, the bundle after that of its other
+ * weights, interrupt no run of these, and are interrupted by none. */
 static struct use_run *continued(const struct shard *s, const struct op_list *list, uint32_t bundle,
                                  struct remote_task task, uint32_t op)
 {
     uint32_t r = s->run_count;
-    while (r > 0 && !s->e->weights.bundle[bundle].experts && is_of_experts(s, r - 1))
-        r--;
+    if (s->e->weights.bundle[bundle].experts)
+        r -= r > 0 && s->run[r - 1].bundle + 1 == bundle;
+    else
+        while (r > 0 && is_of_experts(s, r - 1))
+            r--;
     struct use_run *run = r > 0 ? &s->run[r - 1] : NULL;
     bool same = run != NULL && run->bundle == bundle && run->task.chunk == task.chunk &&
                 run->task.unit == task.unit && run->task.forward == task.forward;
@@ -77,11 +80,18 @@ static uint32_t run_before(const struct shard *s, uint32_t r, uint32_t count)
     return count == 0 ? r : IR_NONE;
 }
 
+/* True if the run after r is of the same layer: one of them is of its experts, the bundle after that of the others. */
+static bool layer_goes_on(const struct shard *s, uint32_t r)
+{
+    uint32_t a = s->run[r].bundle, b = s->run[r + 1].bundle;
+    return (is_of_experts(s, r + 1) && b == a + 1) || (is_of_experts(s, r) && a == b + 1);
+}
+
 /* Returns the last run of the layer `count` layers after that of run r. */
 static uint32_t run_after(const struct shard *s, uint32_t r, uint32_t count)
 {
     for (; r + 1 < s->run_count; r++)
-        if (!is_of_experts(s, r + 1) && count-- == 0)
+        if (!layer_goes_on(s, r) && count-- == 0)
             break;
     return r;
 }

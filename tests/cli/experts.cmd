@@ -13,6 +13,9 @@ refused $what --seq 32K --ep 3
 refused $what --seq 32K --ep 32
 refused $what --seq 32K --ep 16 --weights hsdp
 refused $what --seq 32K --ep 8 --ffn-chunks 3
-refused $what --seq 32K --ep 8 --strategy megatron-sp
-longhaul $what --seq 1M --ep 8 --strategy fpdt 2> $T/note | grep layout
+refused $what --seq 32K --ep 2 --strategy megatron-sp
+refused $what --seq 32K --ep 8 --strategy megatron-sp --tensor-plan replicated
+longhaul $what --seq 1M --ep 8 --strategy fpdt 2> $T/note | grep ^layout
+longhaul plan --model qwen3-30b-a3b --cluster 1x8xb200 --seq 4K --strategy local --weights zero1 --profile megatron-te --micro-batch 1 --top 1 2> $T/note |
+  grep "^  longhaul predict"
 longhaul $what --seq 1M --ep 16 --strategy 2d --hp 4 --json 2> $T/note | grep -o '"ep": [0-9]*'

@@ -100,6 +100,10 @@ static void experts_over_ranks_compute_the_reference(void)
         const char *profile;
     } rows[] = {
         {{.strategy = "local", .ranks = 2, .ep = 2, .seq = 48}, CHOICE_WEIGHTS_REPLICATED, 0, NULL},
+        {{.strategy = "local", .ranks = 4, .ep = 2, .seq = 24, .ffn_chunks = 4},
+         CHOICE_WEIGHTS_ZERO3,
+         0,
+         NULL},
         {{.strategy = "local", .ranks = 3, .ep = 3, .seq = 24, .micro_batch = 2, .ffn_chunks = 2},
          CHOICE_WEIGHTS_ZERO3,
          2,
@@ -192,30 +196,99 @@ static void experts_over_ranks_compute_the_reference(void)
     }
 }
 
-static void tensor_ranks_are_refused(void)
+/* Each tensor rank routes its own tokens and has experts that the others do not have. */
+static void tensor_ranks_compute_the_reference(void)
+{
+    static const struct {
+        struct request request;
+        int weights, activations;
+        const char *profile;
+    } rows[] = {
+        {{.strategy = "megatron-sp", .ranks = 2, .tp = 2, .ep = 2, .seq = 48}, 0, 0, NULL},
+        {{.strategy = "megatron-sp", .ranks = 4, .tp = 2, .ep = 2, .seq = 48, .micro_batch = 2},
+         CHOICE_WEIGHTS_ZERO1,
+         2,
+         "megatron"},
+        {{.strategy = "megatron-sp", .ranks = 12, .tp = 2, .ep = 6, .seq = 48, .global_batch = 12},
+         CHOICE_WEIGHTS_ZERO3,
+         1,
+         NULL},
+        {{.strategy = "ulysses", .ranks = 8, .tp = 2, .hp = 2, .ep = 2, .seq = 48},
+         CHOICE_WEIGHTS_ZERO2,
+         3,
+         NULL},
+        {{.strategy = "ring", .ranks = 4, .tp = 2, .ep = 2, .seq = 96, .ffn_chunks = 2},
+         CHOICE_WEIGHTS_ZERO3,
+         2,
+         "torchtitan"},
+        {{.strategy = "megatron-sp",
+          .ranks = 4,
+          .tp = 2,
+          .pp = 2,
+          .ep = 2,
+          .seq = 48,
+          .global_batch = 4},
+         CHOICE_WEIGHTS_ZERO1,
+         0,
+         "megatron-te"},
+        {{.strategy = "megatron-sp",
+          .ranks = 4,
+          .tp = 2,
+          .pp = 2,
+          .ep = 2,
+          .seq = 96,
+          .subsequences = 2,
+          .pipeline = CHOICE_PIPELINE_SEQ1F1B},
+         CHOICE_WEIGHTS_ZERO1,
+         2,
+         NULL},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct transformer model = base;
+        struct request request = rows[i].request;
+        model.kv_heads = i % 2 == 1 ? 1 : 4;
+        model.shared_ffn = i % 2 == 1 ? 24 : 0;
+        model.dense_layers = i % 3 == 2;
+        request.weights = rows[i].weights;
+        request.activations = rows[i].activations;
+        request.profile = rows[i].profile;
+        check_request(&request, &model);
+    }
+}
+
+/* Refuses a request of two tensor ranks, in words. */
+static void check_refused(const struct request *asked, const char *words)
 {
     struct choices choices;
     struct diag diag = {0};
-    const struct request request = {.model = &base,
-                                    .strategy = "megatron-sp",
-                                    .ranks = 2,
-                                    .tp = 2,
-                                    .seq = 32,
-                                    .gpus_per_node = 2,
-                                    .sm = 80,
-                                    .dtype = -1,
-                                    .attention_impl = -1,
-                                    .optimizer = -1};
-    CHECK_INT("tp", resolve_choices(&choices, &request, NULL, &diag), STATUS_BAD_INPUT);
-    CHECK("says why", diag.text != NULL && strstr(diag.text, "choose --tp 1") != NULL);
+    struct request request = *asked;
+    request.model = &base;
+    request.strategy = "megatron-sp";
+    request.ranks = 4;
+    request.tp = 2;
+    request.seq = 48;
+    request.gpus_per_node = 2;
+    request.sm = 80;
+    request.dtype = request.attention_impl = request.optimizer = -1;
+    CHECK_INT(words, resolve_choices(&choices, &request, NULL, &diag), STATUS_BAD_INPUT);
+    CHECK(words, diag.text != NULL && strstr(diag.text, words) != NULL);
     diag_release(&diag);
+}
+
+static void experts_that_tensor_ranks_cannot_have_are_refused(void)
+{
+    check_refused(&(struct request){.ep = 1}, "ep 1 is no multiple of tp 2; --ep 2 would do");
+    check_refused(&(struct request){.ep = 2, .tensor_plan = TENSOR_PLAN_REPLICATED},
+                  "choose --tensor-plan megatron");
 }
 
 static const struct check_case cases[] = {
     {"every router computes the reference", every_router_computes_the_reference},
     {"every strategy computes the reference", every_strategy_computes_the_reference},
     {"experts over ranks compute the reference", experts_over_ranks_compute_the_reference},
-    {"tensor ranks are refused", tensor_ranks_are_refused},
+    {"tensor ranks compute the reference", tensor_ranks_compute_the_reference},
+    {"experts that tensor ranks cannot have are refused",
+     experts_that_tensor_ranks_cannot_have_are_refused},
 };
 
 CHECK_MAIN("experts", cases)
