@@ -45,14 +45,14 @@ static const char *unescape(struct json *json, const char *text, size_t size)
     return out;
 }
 
-struct member {
+struct json_member {
     const struct json_value *value;
 };
 
 static int by_key(const void *left, const void *right)
 {
-    const struct json_value *a = ((const struct member *)left)->value;
-    const struct json_value *b = ((const struct member *)right)->value;
+    const struct json_value *a = ((const struct json_member *)left)->value;
+    const struct json_value *b = ((const struct json_member *)right)->value;
     const int order = strcmp(a->key, b->key);
     return order != 0 ? order : (a > b) - (a < b);
 }
@@ -61,7 +61,7 @@ static int by_key(const void *left, const void *right)
 static enum status check_keys(const struct builder *b, const struct json_value *object)
 {
     const struct json_value *twice = NULL;
-    struct member *member = heap_alloc(object->size, sizeof *member);
+    struct json_member *member = heap_alloc(object->size, sizeof *member);
     for (size_t i = 0; i < object->size; i++)
         member[i].value = &object->is.child[i];
     qsort(member, object->size, sizeof *member, by_key);

@@ -26,7 +26,7 @@ static const struct option why_rows[] = {
 const struct option_set why_options = {"snapshot", why_rows, ARRAY_LEN(why_rows)};
 
 /* What the answer says about a configuration, if one was given. */
-struct answer {
+struct memory_answer {
     bool known;
     uint64_t predicted_bytes; /* predicted bytes in the allocator, without its cache */
     uint64_t seen_bytes;      /* bytes that the process had in use, and those that it asked for */
@@ -50,7 +50,7 @@ static enum status load(struct torch_snapshot *snapshot, const char *path, struc
 }
 
 /* Predicts the configuration, and compares its memory with what the process had. */
-static enum status find_answer(struct answer *a, const struct torch_snapshot *s,
+static enum status find_answer(struct memory_answer *a, const struct torch_snapshot *s,
                                const struct options *options, struct diag *diag)
 {
     struct setup setup = {0};
@@ -121,7 +121,7 @@ static void put_sites(struct rows *rows, const struct torch_snapshot *s, size_t 
     rows_end(rows);
 }
 
-static void put_suggestions(struct rows *rows, const struct answer *a, size_t top)
+static void put_suggestions(struct rows *rows, const struct memory_answer *a, size_t top)
 {
     const struct report_time time = report_time_for(a->step_s);
     rows_begin(rows, "would_have_fitted", NULL, &why_tables[WHY_SUGGESTIONS]);
@@ -161,7 +161,7 @@ static void print_snapshot(struct text *out, const struct torch_snapshot *s, siz
     put_sites(&rows, s, top);
 }
 
-static void print_answer(struct text *out, const struct answer *a, size_t top)
+static void print_answer(struct text *out, const struct memory_answer *a, size_t top)
 {
     struct report_time time = report_time_for(a->step_s);
     put_gib(out, "\nneeded     ", a->seen_bytes, " of ");
@@ -183,8 +183,8 @@ static void print_answer(struct text *out, const struct answer *a, size_t top)
     put_suggestions(&rows, a, top);
 }
 
-static void print_json(struct text *out, const struct torch_snapshot *s, const struct answer *a,
-                       size_t top)
+static void print_json(struct text *out, const struct torch_snapshot *s,
+                       const struct memory_answer *a, size_t top)
 {
     struct json_out json = {.out = out};
     command_begin_json(&json, "why");
@@ -214,7 +214,7 @@ static void print_json(struct text *out, const struct torch_snapshot *s, const s
 enum status cmd_why(const struct options *options, struct diag *diag)
 {
     struct torch_snapshot snapshot = {0};
-    struct answer *answer = heap_zalloc(1, sizeof *answer);
+    struct memory_answer *answer = heap_zalloc(1, sizeof *answer);
     struct text out = {0};
     size_t top = (size_t)options_count(options, "top");
     bool configured = options_given(options, "model") || options_given(options, "cluster") ||

@@ -118,7 +118,7 @@ struct backend {
     bool (*barrier)(struct exec_run *run, uint32_t rank, uint32_t op);
     bool (*finish)(struct exec_run *run, uint32_t rank);
     /* Called when the host has passed a SYNC op, for which other ops may wait. */
-    void (*pass)(struct exec_run *run, uint32_t rank, uint32_t op);
+    void (*sync_passed)(struct exec_run *run, uint32_t rank, uint32_t op);
 
     /* Called by the watcher before it decides whether a run has stalled: counts the ops that have ended, on backends
      * that must ask the device. NULL: the backend counts ops as they end. */

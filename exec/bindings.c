@@ -10,20 +10,20 @@
 
 /* ---- the mesh ---- */
 
-struct place {
+struct mesh_place {
     uint32_t coordinate[MESH_AXES_MAX];
 };
 
-static struct place place_of(const struct ir *ir, uint32_t rank)
+static struct mesh_place place_of(const struct ir *ir, uint32_t rank)
 {
-    struct place place = {{0}};
+    struct mesh_place place = {{0}};
     mesh_coordinates(&ir->mesh, rank, place.coordinate);
     return place;
 }
 
 /* Returns the combined coordinate along the axes of a mask, and the product of their sizes; the first axis is
  * slowest. */
-static uint32_t index_along(const struct ir *ir, const struct place *place, uint32_t axes,
+static uint32_t index_along(const struct ir *ir, const struct mesh_place *place, uint32_t axes,
                             uint32_t *size)
 {
     uint32_t index = 0;
@@ -47,7 +47,7 @@ static uint32_t group_axes(const struct ir *ir, uint16_t group)
 /* True if this rank is the first of the ranks of a role that differ only in `axes`. */
 static bool is_first(const struct ir *ir, uint32_t rank, uint32_t role, uint32_t axes)
 {
-    struct place place = place_of(ir, rank), first = place;
+    struct mesh_place place = place_of(ir, rank), first = place;
     for (uint32_t a = 0; a < ir->mesh.axis_count; a++)
         for (uint32_t c = 0; (axes >> a & 1) && c < place.coordinate[a]; c++) {
             first.coordinate[a] = c;
@@ -61,21 +61,21 @@ static bool is_first(const struct ir *ir, uint32_t rank, uint32_t role, uint32_t
 /* ---- tensors ---- */
 
 /* The part of one tensor that a rank holds. */
-struct slice {
+struct tensor_slice {
     int64_t row, col; /* where it begins */
     int64_t rows, cols;
     int64_t room; /* rows that a part has memory for: the last parts may have fewer */
 };
 
-static struct slice slice_of(const struct ir *ir, const struct tensor *tensor,
-                             const struct place *place)
+static struct tensor_slice slice_of(const struct ir *ir, const struct tensor *tensor,
+                                    const struct mesh_place *place)
 {
     uint32_t parts[2], index[2];
     for (int d = 0; d < 2; d++)
         index[d] = index_along(ir, place, tensor->slice_axes[d], &parts[d]);
     int64_t rows = tensor->padded > tensor->rows ? tensor->padded : tensor->rows;
-    struct slice slice = {.room = (rows + parts[0] - 1) / parts[0],
-                          .cols = tensor->cols / parts[1]};
+    struct tensor_slice slice = {.room = (rows + parts[0] - 1) / parts[0],
+                                 .cols = tensor->cols / parts[1]};
     slice.row = slice.room * index[0];
     slice.col = slice.cols * index[1];
     int64_t left = tensor->rows - slice.row;
@@ -84,12 +84,12 @@ static struct slice slice_of(const struct ir *ir, const struct tensor *tensor,
 }
 
 /* A run of elements that are contiguous in a buffer and in a tensor. */
-struct stretch {
+struct element_stretch {
     uint32_t tensor;
     uint64_t in_tensor, in_buffer, count;
 };
 
-typedef void stretch_function(void *context, const struct stretch *stretch);
+typedef void stretch_function(void *context, const struct element_stretch *stretch);
 
 /* Calls use() once for each stretch of tensor elements that a bound buffer holds on its rank. Padding is in no
  * stretch. */
@@ -97,7 +97,7 @@ static void for_stretches(const struct exec_buffer *buffer, stretch_function *us
 {
     const struct ir *ir = buffer->ir;
     const struct bundle *bundle = &ir->bundle[buffer->binding->bundle];
-    struct place place = place_of(ir, buffer->rank);
+    struct mesh_place place = place_of(ir, buffer->rank);
     uint64_t begin = 0, end = bundle->elements,
              at = 0; /* of the bundle: this buffer; this tensor */
     if (buffer->binding->shard != IR_NONE16) {
@@ -110,7 +110,7 @@ static void for_stretches(const struct exec_buffer *buffer, stretch_function *us
     }
     for (uint32_t t = bundle->tensor_begin; t < bundle->tensor_begin + bundle->tensor_count; t++) {
         const struct tensor *tensor = &ir->tensor[t];
-        struct slice slice = slice_of(ir, tensor, &place);
+        struct tensor_slice slice = slice_of(ir, tensor, &place);
         bool whole_rows = slice.cols == tensor->cols;
         uint64_t size = (uint64_t)(slice.rows * slice.cols);
         uint64_t run = whole_rows ? size : (uint64_t)slice.cols;
@@ -118,7 +118,7 @@ static void for_stretches(const struct exec_buffer *buffer, stretch_function *us
         for (uint64_t e = from; end > at && e < to;) {
             uint64_t row = e / (uint64_t)slice.cols, col = e % (uint64_t)slice.cols;
             uint64_t left = run - e % run, count = left < to - e ? left : to - e;
-            struct stretch stretch = {
+            struct element_stretch stretch = {
                 .tensor = t,
                 .in_tensor = ((uint64_t)slice.row + row) * (uint64_t)tensor->cols +
                              (uint64_t)slice.col + col,
@@ -139,7 +139,7 @@ struct joining {
     struct bindings_block block; /* rows 0: none */
 };
 
-static void join_stretch(void *context, const struct stretch *s)
+static void join_stretch(void *context, const struct element_stretch *s)
 {
     struct joining *j = context;
     struct bindings_block *b = &j->block;
@@ -175,7 +175,7 @@ struct sharing {
     struct copied_run last;
 };
 
-static void add_stretch(void *context, const struct stretch *stretch)
+static void add_stretch(void *context, const struct element_stretch *stretch)
 {
     struct sharing *s = context;
     const struct tensor *tensor = &s->ir->tensor[stretch->tensor];
@@ -232,7 +232,7 @@ struct binding_copy {
     uint32_t partial; /* axes over which the binding is */
 };
 
-static void fill_stretch(void *context, const struct stretch *s)
+static void fill_stretch(void *context, const struct element_stretch *s)
 {
     const struct binding_copy *t = context;
     for (uint64_t i = 0; i < s->count; i++)
@@ -243,7 +243,7 @@ static void fill_stretch(void *context, const struct stretch *s)
 /* Collects a contiguous part of a tensor's elements. Where several ranks hold the same elements, those of the first
  * rank are taken and those of the others that differ are counted; ranks along axes over which the tensor is partial are
  * summed. */
-static void read_stretch(void *context, const struct stretch *s)
+static void read_stretch(void *context, const struct element_stretch *s)
 {
     struct binding_copy *t = context;
     const struct ir *ir = t->b->ir;
@@ -291,7 +291,7 @@ static enum status fill_tensors(struct bindings *b, const struct exec_buffer *bu
 /* Returns the axes along which the head ranks of the layout lie: tensor ranks too where they cut sequences. */
 static uint32_t head_axes(const struct ir *ir)
 {
-    const struct place origin = {{0}};
+    const struct mesh_place origin = {{0}};
     uint32_t heads = ir_axes_named(ir, "hp"), both = heads | ir_axes_named(ir, "tp"), size;
     index_along(ir, &origin, both, &size);
     return size == ir->layout.hp ? both : heads;
@@ -310,7 +310,7 @@ static bool are_same_ranks(const struct ir *ir, uint32_t axes, uint32_t others)
 static int64_t own_position(const struct ir *ir, uint32_t rank,
                             const struct document_list *documents, int64_t p)
 {
-    struct place place = place_of(ir, rank);
+    struct mesh_place place = place_of(ir, rank);
     uint32_t size, c = ir_context_of(ir, rank);
     uint32_t h = index_along(ir, &place, head_axes(ir), &size);
     return layout_global_in(&ir->layout, documents, c, h, p);
@@ -366,7 +366,7 @@ static enum status fill_tokens(const struct bindings *b, const struct exec_buffe
                                struct diag *diag)
 {
     const struct ir *ir = b->ir;
-    struct place place = place_of(ir, buffer->rank);
+    struct mesh_place place = place_of(ir, buffer->rank);
     uint32_t size, d = index_along(ir, &place, ir_axes_named(ir, "dp"), &size);
     int64_t of_one = bound_tokens(ir, buffer->binding);
     int64_t sequences = (int64_t)buffer->elements / of_one;
@@ -490,7 +490,7 @@ enum status bindings_check(const struct bindings *b, const char *name, struct di
 {
     const struct ir *ir = b->ir;
     const struct loc at = {name, 0, 0};
-    struct place origin = place_of(ir, 0);
+    struct mesh_place origin = place_of(ir, 0);
     for (uint32_t t = 0; t < ir->tensor_count; t++)
         for (int d = 0; d < 2; d++) {
             uint32_t parts;

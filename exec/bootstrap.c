@@ -44,7 +44,7 @@ struct greeting {
 };
 
 /* Rank 0's answers: one to the greeting, a second one on MESSAGES when all have come. */
-struct answer {
+struct greeting_answer {
     char magic[8];
     uint32_t refused;
     char words[WORDS]; /* why */
@@ -159,9 +159,9 @@ static enum status get(struct bootstrap *b, uint32_t peer, void *data, size_t by
 
 /* ---- rank 0 and those that come ---- */
 
-static struct answer answer_of(bool refused, const char *words)
+static struct greeting_answer answer_of(bool refused, const char *words)
 {
-    struct answer answer = {.refused = refused};
+    struct greeting_answer answer = {.refused = refused};
     memcpy(answer.magic, magic, sizeof magic);
     snprintf(answer.words, sizeof answer.words, "%s", words);
     return answer;
@@ -169,7 +169,7 @@ static struct answer answer_of(bool refused, const char *words)
 
 static void reply(int fd, bool refused, const char *words)
 {
-    const struct answer answer = answer_of(refused, words);
+    const struct greeting_answer answer = answer_of(refused, words);
     (void)!send(fd, &answer, sizeof answer, MSG_NOSIGNAL); /* one that has left is noticed later */
 }
 
@@ -342,7 +342,7 @@ static int connect_once(const struct addrinfo *to, double timeout_s)
 /* Reads an answer of rank 0 within wait_s; known: it has answered before. */
 static enum status hear(struct bootstrap *b, int fd, bool known, double wait_s, struct diag *diag)
 {
-    struct answer answer = {.refused = 0};
+    struct greeting_answer answer = {.refused = 0};
     const struct loc at = {.name = "rank 0"};
     set_timeout(fd, wait_s);
     errno = 0;

@@ -39,7 +39,7 @@ static void clear(struct exec_run *run, const struct exec_buffer *buffer)
 }
 
 /* A bound buffer that is being drawn. */
-struct drawing {
+struct buffer_draw {
     struct exec_run *run;
     const struct exec_buffer *buffer;
 };
@@ -47,7 +47,7 @@ struct drawing {
 /* Fills a block of a bound buffer where it lies: on the device, or by threads of the host. */
 static void draw_block(void *context, uint64_t at, const struct draw *draw)
 {
-    const struct drawing *d = context;
+    const struct buffer_draw *d = context;
     const struct buffer_table *table = &d->run->ir->buffer;
     uint32_t b = d->buffer->buffer, rank = d->buffer->rank;
     enum memory memory = (enum memory)table->memory[b];
@@ -65,7 +65,7 @@ static enum status fill(struct exec_run *run, const struct exec_io *io, struct e
     const struct buffer_table *table = &run->ir->buffer;
     uint32_t b = buffer->buffer;
     uint64_t bytes = ir_buffer_bytes(run->ir, (buffer_id){b});
-    struct drawing drawing = {run, buffer};
+    struct buffer_draw drawing = {run, buffer};
     if (!run_is_here(run, buffer->rank))
         return STATUS_OK;
     if (ZEROED >> buffer->binding->kind & 1) {
@@ -137,7 +137,7 @@ static enum status visit_bound(struct exec_run *run, const struct exec_io *io, u
 
 /* ---- steps ---- */
 
-struct steps {
+struct measured_steps {
     double *step_s;       /* (measured) */
     double *begin_s;      /* (measured) of run_now(), on this process */
     struct op_time *time; /* (measured, time_count) only with trace */
@@ -220,7 +220,8 @@ static enum status settled(struct exec_run *run, struct settling *s, bool *stead
 }
 
 /* Gives all processes the times of all ranks' ops in the median step, which is the same on all. */
-static enum status share_times(struct exec_run *run, const struct steps *steps, struct diag *diag)
+static enum status share_times(struct exec_run *run, const struct measured_steps *steps,
+                               struct diag *diag)
 {
     if (run->world == NULL || steps->time == NULL)
         return STATUS_OK;
@@ -239,7 +240,8 @@ static enum status failure(const struct exec_run *run, struct diag *diag)
 }
 
 static enum status run_steps(struct exec_run *run, struct executor *executor,
-                             const struct exec_io *io, struct steps *steps, struct diag *diag)
+                             const struct exec_io *io, struct measured_steps *steps,
+                             struct diag *diag)
 {
     struct settling settling = {.begin_s = run_now(), .since_s = run_now()};
     for (run->step = 0; run->step < steps->warmup + steps->measured; run->step++) {
@@ -292,7 +294,7 @@ static void say_to_trace(void *user, const char *key, const char *value)
     trace_set(user, key, value);
 }
 
-static void describe(struct exec_run *run, const struct steps *steps, double median_s,
+static void describe(struct exec_run *run, const struct measured_steps *steps, double median_s,
                      struct trace *trace)
 {
     char text[64];
@@ -336,7 +338,8 @@ static void describe(struct exec_run *run, const struct steps *steps, double med
     }
 }
 
-static void fill_result(struct exec_run *run, struct steps *steps, struct exec_result *result)
+static void fill_result(struct exec_run *run, struct measured_steps *steps,
+                        struct exec_result *result)
 {
     result->ranks = run->assignment.ranks;
     result->steps = steps->measured;
@@ -435,8 +438,8 @@ enum status exec_run(const struct ir *ir, const char *name, const struct exec_op
 {
     static const struct exec_io nothing = {0};
     struct exec_run run = {.ir = ir, .name = name, .options = options};
-    struct steps steps = {.warmup = options->warmup,
-                          .measured = options->steps > 0 ? options->steps : 1};
+    struct measured_steps steps = {.warmup = options->warmup,
+                                   .measured = options->steps > 0 ? options->steps : 1};
     struct executor *executor = NULL;
     init_lock(&run);
     enum status status = find_backend(&run, diag);

@@ -68,7 +68,7 @@ static bool sync_op(struct exec_run *run, uint32_t rank, uint32_t op)
                     : run->backend->wait_stream(run, rank, run->ir->op.stream[op]);
     time->end_s = run_now() - run->epoch_s;
     if (going) {
-        run->backend->pass(run, rank, op);
+        run->backend->sync_passed(run, rank, op);
         atomic_fetch_add(&run->progress, 1);
     }
     return going;

@@ -347,16 +347,16 @@ static void add_timing(struct timings *timings, double seconds)
     timings->s[timings->count++] = seconds > 1e-9 ? seconds : 1e-9; /* the clock's step */
 }
 
-struct times { /* of one op over all ranks */
+struct op_times { /* of one op over all ranks */
     double start_s, end_s;
 };
 
 /* (ops) A collective starts when its last member has come, and ends when its last one has it. */
-static struct times *times_of(const struct bench *b, const struct trace *trace)
+static struct op_times *times_of(const struct bench *b, const struct trace *trace)
 {
-    struct times *times = heap_zalloc(b->ir.op.count, sizeof *times);
+    struct op_times *times = heap_zalloc(b->ir.op.count, sizeof *times);
     for (size_t row = 0; row < trace->ops.count; row++) {
-        struct times *t = &times[trace->ops.op[row]];
+        struct op_times *t = &times[trace->ops.op[row]];
         if (trace->ops.start_s[row] > t->start_s)
             t->start_s = trace->ops.start_s[row];
         if (trace->ops.end_s[row] > t->end_s)
@@ -367,7 +367,7 @@ static struct times *times_of(const struct bench *b, const struct trace *trace)
 
 static void add_timings(const struct bench *b, const struct trace *trace, struct timings *timings)
 {
-    struct times *times = times_of(b, trace);
+    struct op_times *times = times_of(b, trace);
     uint32_t first = b->first.i, end = first + b->timed;
     if (b->wanted->work.kind == WORK_HOST_SYNC) {
         for (uint32_t op = first; op < end; op += 2)
@@ -379,7 +379,7 @@ static void add_timings(const struct bench *b, const struct trace *trace, struct
             add_timing(timings, times[op].end_s - times[op - 1].end_s);
     } else {
         for (uint32_t i = 0; i < b->timed; i++) {
-            const struct times *t = &times[first + i * b->stride];
+            const struct op_times *t = &times[first + i * b->stride];
             add_timing(timings, t->end_s - t->start_s);
         }
     }

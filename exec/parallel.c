@@ -7,7 +7,7 @@
 
 enum { THREADS_MAX = 256 };
 
-struct part {
+struct thread_part {
     parallel_body *body;
     void *context;
     uint64_t begin, end;
@@ -15,7 +15,7 @@ struct part {
 
 static void *run_part(void *argument)
 {
-    const struct part *part = argument;
+    const struct thread_part *part = argument;
     part->body(part->context, part->begin, part->end);
     return NULL;
 }
@@ -24,7 +24,7 @@ void parallel_for(uint32_t threads, uint64_t count, uint64_t grain, parallel_bod
                   void *context)
 {
     pthread_t thread[THREADS_MAX];
-    struct part part[THREADS_MAX];
+    struct thread_part part[THREADS_MAX];
     uint64_t grains = (count + grain - 1) / grain,
              most = threads < THREADS_MAX ? threads : THREADS_MAX;
     uint64_t parts = grains < most ? grains : most, started = 0;
@@ -32,7 +32,7 @@ void parallel_for(uint32_t threads, uint64_t count, uint64_t grain, parallel_bod
         return;
     for (uint64_t i = 0; i < parts; i++) {
         uint64_t begin = grains * i / parts * grain, end = grains * (i + 1) / parts * grain;
-        part[i] = (struct part){body, context, begin, end < count ? end : count};
+        part[i] = (struct thread_part){body, context, begin, end < count ? end : count};
     }
     while (started + 1 < parts &&
            pthread_create(&thread[started], NULL, run_part, &part[started]) == 0)

@@ -9,7 +9,7 @@
 enum { CHAIN_MAX = 8 };
 
 /* An op of a rank that has not ended; op IR_NONE: the chain ends here. */
-struct node {
+struct wait_node {
     uint32_t rank, op;
 };
 
@@ -34,7 +34,7 @@ static void tell(struct story *story, const char *format, ...)
         story->used = story->size - 1;
 }
 
-static const struct node END = {IR_NONE, IR_NONE};
+static const struct wait_node END = {IR_NONE, IR_NONE};
 
 static bool done(struct exec_run *run, uint32_t rank, uint32_t op)
 {
@@ -57,7 +57,7 @@ static uint32_t find_call(const struct exec_run *run, uint32_t rank, uint32_t gr
 }
 
 /* Says which member of a collective or barrier is the first that has not come, and returns its op. */
-static struct node missing_member(struct story *story, struct node at)
+static struct wait_node missing_member(struct story *story, struct wait_node at)
 {
     struct exec_run *run = story->run;
     const struct assignment *assignment = &run->assignment;
@@ -84,13 +84,13 @@ static struct node missing_member(struct story *story, struct node at)
             return END;
         }
         tell(story, " waits for rank %" PRIu32 " in group %s", peer, name);
-        return (struct node){peer, op};
+        return (struct wait_node){peer, op};
     }
     tell(story, " has met all of group %s and is at work", name);
     return END;
 }
 
-static struct node missing_end(struct story *story, struct node at)
+static struct wait_node missing_end(struct story *story, struct wait_node at)
 {
     const struct exec_run *run = story->run;
     const struct assignment_message *message =
@@ -104,7 +104,7 @@ static struct node missing_end(struct story *story, struct node at)
         return END;
     }
     tell(story, " waits for rank %" PRIu32 " to %s", peer, send ? "receive" : "send");
-    return (struct node){peer, op};
+    return (struct wait_node){peer, op};
 }
 
 /* Returns the first op of the stream, before `before`, that has not ended. */
@@ -130,7 +130,7 @@ static uint32_t unmet_wait(struct exec_run *run, uint32_t rank, uint32_t op)
 }
 
 /* Says what holds the host, which has not issued the op `at`, and returns the op to follow next. */
-static struct node held_host(struct story *story, struct node at)
+static struct wait_node held_host(struct story *story, struct wait_node at)
 {
     struct exec_run *run = story->run;
     uint32_t host = atomic_load(&run->host[at.rank]), held = IR_NONE;
@@ -141,7 +141,7 @@ static struct node held_host(struct story *story, struct node at)
     switch ((enum work_kind)run->ir->op.kind[host]) {
     case WORK_BARRIER:
         if (run->backend->arrived(run, at.rank, host))
-            return missing_member(story, (struct node){at.rank, host});
+            return missing_member(story, (struct wait_node){at.rank, host});
         held = unmet_wait(run, at.rank, host);
         break;
     case WORK_HOST_SYNC:
@@ -158,11 +158,11 @@ static struct node held_host(struct story *story, struct node at)
     }
     tell(story, " holds %s until op %" PRIu32 " has ended", host != at.op ? "it" : "the host",
          held);
-    return (struct node){at.rank, held};
+    return (struct wait_node){at.rank, held};
 }
 
 /* Says what the op waits for and returns that. */
-static struct node follow(struct story *story, struct node at)
+static struct wait_node follow(struct story *story, struct wait_node at)
 {
     struct exec_run *run = story->run;
     const struct ir *ir = run->ir;
@@ -178,12 +178,12 @@ static struct node follow(struct story *story, struct node at)
         uint32_t before = pending_on(run, at.rank, ir->op.stream[at.op], at.op);
         if (before != IR_NONE) {
             tell(story, " comes behind op %" PRIu32 " on its stream", before);
-            return (struct node){at.rank, before};
+            return (struct wait_node){at.rank, before};
         }
         uint32_t wait = unmet_wait(run, at.rank, at.op);
         if (wait != IR_NONE) {
             tell(story, " waits for op %" PRIu32, wait);
-            return (struct node){at.rank, wait};
+            return (struct wait_node){at.rank, wait};
         }
         tell(story, " is about to start");
         return END;
@@ -202,13 +202,13 @@ static struct node follow(struct story *story, struct node at)
 }
 
 /* Returns the first op that has not ended, of the first rank that has one. */
-static struct node first_pending(struct exec_run *run)
+static struct wait_node first_pending(struct exec_run *run)
 {
     for (uint32_t rank = run->first; rank < run->first + run->count; rank++)
         for (uint32_t k = 0; k < assignment_ops(&run->assignment, rank); k++) {
             uint32_t op = assignment_first(&run->assignment, rank) + k;
             if (!done(run, rank, op))
-                return (struct node){rank, op};
+                return (struct wait_node){rank, op};
         }
     return END;
 }
@@ -216,7 +216,7 @@ static struct node first_pending(struct exec_run *run)
 void stall_explain(struct exec_run *run, char *text, size_t size)
 {
     struct story story = {.run = run, .text = text, .size = size};
-    struct node chain[CHAIN_MAX], at = first_pending(run);
+    struct wait_node chain[CHAIN_MAX], at = first_pending(run);
     text[0] = '\0';
     if (at.op == IR_NONE)
         tell(&story, "all ops have ended");

@@ -197,7 +197,7 @@ static size_t batch_tokens(const struct ir *ir)
 }
 
 /* Receives blocks of a buffer's tensors. */
-struct drawing {
+struct tensor_draw {
     const struct training *training;
     exec_draw_function *block;
     void *context;
@@ -209,7 +209,7 @@ struct drawing {
  * has there: the schedule does not change what is computed. */
 static void draw_weights(void *context, const struct bindings_block *b)
 {
-    const struct drawing *d = context;
+    const struct tensor_draw *d = context;
     const struct tensor *tensor = &d->training->ir->tensor[b->tensor];
     bool flat = d->training->options.flat, norm = reference_is_norm(tensor->name);
     double deviation = flat                                      ? TRAINING_FLAT
@@ -231,7 +231,7 @@ static void draw_weights(void *context, const struct bindings_block *b)
 bool training_draw(void *user, const struct exec_buffer *buffer, exec_draw_function *block,
                    void *context)
 {
-    struct drawing drawing = {user, block, context};
+    struct tensor_draw drawing = {user, block, context};
     enum binding_kind kind = (enum binding_kind)buffer->binding->kind;
     if (drawing.training->reference != NULL || kind > BINDING_MOMENT2)
         return false;

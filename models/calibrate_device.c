@@ -81,17 +81,17 @@ static enum status check_points(const struct points *points, struct diag *diag)
 }
 
 /* The state of a calibration to which it returns when a fit is refused. */
-struct mark {
+struct calibration_mark {
     struct device_cost cost;
     size_t families, numbers, notes;
 };
 
-static struct mark mark_of(const struct calibration *c)
+static struct calibration_mark mark_of(const struct calibration *c)
 {
-    return (struct mark){c->cost, c->families, c->numbers, c->notes.size};
+    return (struct calibration_mark){c->cost, c->families, c->numbers, c->notes.size};
 }
 
-static void return_to(struct calibration *c, const struct mark *mark)
+static void return_to(struct calibration *c, const struct calibration_mark *mark)
 {
     c->cost = mark->cost;
     c->families = mark->families;
@@ -115,7 +115,7 @@ static enum status fit_despite_noise(const struct calibrate_problem *family,
 {
     struct calibration *c = family->c;
     struct calibrate_options fastest = *family->options;
-    struct mark before = mark_of(c);
+    struct calibration_mark before = mark_of(c);
     struct calibrate_problem problem = *family;
     struct diag quiet = {0};
     fastest.fastest = true;
@@ -145,7 +145,7 @@ static enum status fit_few_sizes(const struct calibrate_problem *family,
                                  calibrate_family_function *function)
 {
     struct calibration *c = family->c;
-    struct mark before = mark_of(c);
+    struct calibration_mark before = mark_of(c);
     struct calibrate_problem problem = *family;
     struct diag quiet = {0};
     enum status status = function(&problem, &quiet);
@@ -171,7 +171,7 @@ static enum status fit_family(const struct calibrate_problem *family,
                               calibrate_family_function *function, struct diag *diag)
 {
     struct calibration *c = family->c;
-    struct mark before = mark_of(c);
+    struct calibration_mark before = mark_of(c);
     struct calibrate_problem problem = *family;
     if (family->options->few_sizes && fit_few_sizes(family, function) == STATUS_OK)
         return STATUS_OK;

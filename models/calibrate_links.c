@@ -324,7 +324,7 @@ void link_calibration_print_report(const struct link_calibration *links, struct 
 
 /* ---- a cluster file ---- */
 
-struct field {
+struct link_field {
     const char *section, *name;
     enum unit_kind unit;
     double value;
@@ -336,14 +336,14 @@ enum { FIELDS_MAX = 24 };
 
 struct fields {
     size_t count;
-    struct field row[FIELDS_MAX];
+    struct link_field row[FIELDS_MAX];
 };
 
 static void put(struct fields *fields, const char *section, const char *name, enum unit_kind unit,
                 double value, const char *source)
 {
     assert(fields->count < FIELDS_MAX);
-    fields->row[fields->count++] = (struct field){section, name, unit, value, source, 0};
+    fields->row[fields->count++] = (struct link_field){section, name, unit, value, source, 0};
 }
 
 /* Writes a number that the points of a class determine, with its spread. The spread is the largest of the fit's root
@@ -456,7 +456,7 @@ static void put_network(struct fields *fields, const struct link_calibration *li
 static void print_fields(const struct fields *fields, struct json_out *json)
 {
     for (size_t i = 0; i < fields->count; i++) {
-        const struct field *field = &fields->row[i];
+        const struct link_field *field = &fields->row[i];
         const bool first = i == 0 || strcmp(field[-1].section, field->section) != 0;
         if (first && i > 0)
             json_end_object(json);

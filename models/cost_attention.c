@@ -8,7 +8,7 @@
 static const double MASKED_EXTRA = 0.5;
 
 /* The steps over which the blocks of one op loop: fully masked steps are skipped, partly masked ones count whole. */
-struct blocks {
+struct attention_blocks {
     double count;             /* number of blocks that have any work */
     double columns;           /* columns over which all blocks together loop */
     double shortest, longest; /* the fewest and the most columns of one block */
@@ -78,7 +78,7 @@ static struct mask_band band_of(enum work_kind kind, const struct attention_piec
 
 /* Takes from blocks of a causal band what a window hides: the columns before the first one that a block's first row
  * sees. all: the columns in whole steps. */
-static void hide_by_window(struct blocks *blocks, const struct cost_attention *attention,
+static void hide_by_window(struct attention_blocks *blocks, const struct cost_attention *attention,
                            const struct mask_band *band, double count, double all)
 {
     double tile = attention->tile, step = attention->step;
@@ -89,24 +89,25 @@ static void hide_by_window(struct blocks *blocks, const struct cost_attention *a
 }
 
 /* Returns the blocks of one head for one piece. Rounding to whole steps is exact when a tile is whole steps. */
-static struct blocks blocks_of(const struct cost_attention *attention, enum work_kind kind,
-                               const struct attention_piece *piece, bool causal)
+static struct attention_blocks blocks_of(const struct cost_attention *attention,
+                                         enum work_kind kind, const struct attention_piece *piece,
+                                         bool causal)
 {
     double tile = attention->tile, step = attention->step;
     struct mask_band band = band_of(kind, piece, causal, tile);
     double count = ceil(band.rows / tile), all = ceil(band.columns / step) * step;
     if (!band.causal || band.rows == 0)
-        return (struct blocks){count, count * all, all, all};
+        return (struct attention_blocks){count, count * all, all, all};
     if (attention_piece_pairs(piece) == 0)
-        return (struct blocks){0};
+        return (struct attention_blocks){0};
 
     /* Without a window a block loops from column 0 to the last column that its last row sees. */
     double first_end = ceil((band.offset + fmin(tile, band.rows)) / step) * step;
     double last_end = ceil((band.offset + band.rows) / step) * step;
-    struct blocks blocks = {.columns = clamped_sum(first_end, tile, count - 1, all) +
-                                       clamp(last_end, 0, all),
-                            .longest = clamp(last_end, 0, all),
-                            .shortest = clamp(first_end, 0, all)};
+    struct attention_blocks blocks = {.columns = clamped_sum(first_end, tile, count - 1, all) +
+                                                 clamp(last_end, 0, all),
+                                      .longest = clamp(last_end, 0, all),
+                                      .shortest = clamp(first_end, 0, all)};
     double unseeing_before = clamp(ceil(-band.offset / tile), 0, count), unseeing_after = 0;
     if (band.windowed) {
         double end = ceil((band.columns - band.offset + band.window - 1) / tile);
@@ -124,7 +125,8 @@ static struct blocks blocks_of(const struct cost_attention *attention, enum work
 }
 
 /* Returns the blocks of one head for the whole work. */
-static struct blocks blocks_of_work(const struct cost_attention *attention, const struct work *work)
+static struct attention_blocks blocks_of_work(const struct cost_attention *attention,
+                                              const struct work *work)
 {
     struct attention_piece piece = {
         .q = work->attention.q, .kv = work->attention.kv, .offset = work->attention.offset};
@@ -136,13 +138,14 @@ static struct blocks blocks_of_work(const struct cost_attention *attention, cons
 
 /* Returns the blocks of one head for these pieces of attention: each piece has blocks of its own, as in kernels for
  * variable lengths. */
-static struct blocks blocks_of_pieces(const struct cost_attention *attention, enum work_kind kind,
-                                      const struct attention_piece *piece, size_t count)
+static struct attention_blocks blocks_of_pieces(const struct cost_attention *attention,
+                                                enum work_kind kind,
+                                                const struct attention_piece *piece, size_t count)
 {
-    struct blocks all = {0};
+    struct attention_blocks all = {0};
     for (size_t i = 0; i < count; i++) {
         bool causal = piece[i].window > 0 || piece[i].offset < piece[i].kv - 1;
-        struct blocks blocks = blocks_of(attention, kind, &piece[i], causal);
+        struct attention_blocks blocks = blocks_of(attention, kind, &piece[i], causal);
         if (blocks.count == 0)
             continue;
         all.shortest = all.count == 0 ? blocks.shortest : fmin(all.shortest, blocks.shortest);
@@ -158,7 +161,7 @@ static struct blocks blocks_of_pieces(const struct cost_attention *attention, en
  * that they finish at times spread over the length of the longest block, so half of that length is lost. Between the
  * two cases, the result is mixed by how uneven the blocks are. */
 static double blocks_s(const struct device_cost *cost, const struct cost_attention *attention,
-                       struct blocks blocks, double heads, double column_s)
+                       struct attention_blocks blocks, double heads, double column_s)
 {
     double multiprocessors = cost->device_sm_count, count = blocks.count * heads;
     if (count == 0)
@@ -223,7 +226,7 @@ double cost_attention_mhz(const struct device_cost *cost, enum attention_impl im
 /* The facts about one attention op that are known before it is timed. */
 struct attention_op {
     const struct cost_attention *attention;
-    struct blocks blocks;
+    struct attention_blocks blocks;
     double heads, column_s; /* column_s: seconds of one column of one block at the highest clock */
     double around_s;        /* seconds of the kernels before and after a backward */
 };

@@ -26,7 +26,7 @@ static const double RANK_TOLERANCE = 1e-5;
 static const double COLUMN_TOLERANCE = 1e-7;
 
 /* One least-squares problem over the parameters that are free; one point may be left out. */
-struct search {
+struct fit_search {
     const struct fit_problem *problem;
     double value[FIT_PARAMS_MAX];
     enum fit_state state[FIT_PARAMS_MAX];
@@ -48,19 +48,19 @@ static double outer(const struct fit_param *param, double u)
     return fmin(fmax(value, param->low), param->high);
 }
 
-static double relative_error(const struct search *search, const double *value, size_t point)
+static double relative_error(const struct fit_search *search, const double *value, size_t point)
 {
     const struct fit_problem *p = search->problem;
     double error = p->model(p->context, value, point) / p->measured_s[point] - 1;
     return isfinite(error) ? fmin(error, 1e6) : 1e6;
 }
 
-static size_t rows_of(const struct search *search)
+static size_t rows_of(const struct fit_search *search)
 {
     return search->problem->points - (search->skip < search->problem->points);
 }
 
-static void to_values(const struct search *search, const gsl_vector *u, double *value)
+static void to_values(const struct fit_search *search, const gsl_vector *u, double *value)
 {
     memcpy(value, search->value, sizeof search->value);
     for (size_t i = 0; i < search->frees; i++)
@@ -70,7 +70,7 @@ static void to_values(const struct search *search, const gsl_vector *u, double *
 
 static int residuals(const gsl_vector *u, void *context, gsl_vector *f)
 {
-    const struct search *search = context;
+    const struct fit_search *search = context;
     double value[FIT_PARAMS_MAX];
     to_values(search, u, value);
     for (size_t point = 0, row = 0; point < search->problem->points; point++)
@@ -83,7 +83,7 @@ static int residuals(const gsl_vector *u, void *context, gsl_vector *f)
  * a bound, where the outward step changes nothing, only the inward step counts. */
 static int jacobian(const gsl_vector *u, void *context, gsl_matrix *j)
 {
-    const struct search *search = context;
+    const struct fit_search *search = context;
     double low[FIT_PARAMS_MAX], high[FIT_PARAMS_MAX];
     for (size_t i = 0; i < search->frees; i++) {
         size_t k = search->free[i];
@@ -105,7 +105,7 @@ static int jacobian(const gsl_vector *u, void *context, gsl_matrix *j)
     return GSL_SUCCESS;
 }
 
-static void list_free(struct search *search)
+static void list_free(struct fit_search *search)
 {
     search->frees = 0;
     for (size_t i = 0; i < search->problem->params; i++)
@@ -113,7 +113,7 @@ static void list_free(struct search *search)
             search->free[search->frees++] = i;
 }
 
-static gsl_vector *inner_values(const struct search *search)
+static gsl_vector *inner_values(const struct fit_search *search)
 {
     gsl_vector *u = gsl_vector_alloc(search->frees);
     for (size_t i = 0; i < search->frees; i++)
@@ -124,7 +124,7 @@ static gsl_vector *inner_values(const struct search *search)
 
 /* ---- one descent ---- */
 
-static void descend(struct search *search)
+static void descend(struct fit_search *search)
 {
     size_t rows = rows_of(search);
     if (search->frees == 0 || rows < search->frees)
@@ -146,7 +146,7 @@ static void descend(struct search *search)
 }
 
 /* Descends, holds parameters that have run into a bound there, and descends again over the rest. */
-static void solve(struct search *search)
+static void solve(struct fit_search *search)
 {
     for (bool again = true; again;) {
         again = false;
@@ -169,7 +169,7 @@ static void solve(struct search *search)
 /* ---- which parameters the points determine ---- */
 
 /* Returns the Jacobian over the free parameters, at the search's values. */
-static gsl_matrix *jacobian_of(const struct search *search)
+static gsl_matrix *jacobian_of(const struct fit_search *search)
 {
     gsl_matrix *j = gsl_matrix_calloc(rows_of(search), search->frees);
     gsl_vector *u = inner_values(search);
@@ -226,7 +226,7 @@ static bool full_rank(const gsl_matrix *j, bool *mixed)
     return full;
 }
 
-static void put_names(struct text *out, const struct search *search, const bool *chosen)
+static void put_names(struct text *out, const struct fit_search *search, const bool *chosen)
 {
     const char *separator = "";
     for (size_t i = 0; i < search->frees; i++)
@@ -236,7 +236,7 @@ static void put_names(struct text *out, const struct search *search, const bool 
         }
 }
 
-static enum status refuse(const struct search *search, struct loc at, struct diag *diag,
+static enum status refuse(const struct fit_search *search, struct loc at, struct diag *diag,
                           const char *before, const bool *chosen, const char *after)
 {
     struct text names = {0};
@@ -249,7 +249,7 @@ static enum status refuse(const struct search *search, struct loc at, struct dia
 }
 
 /* Holds optional parameters that no point depends on. */
-static enum status hold_unmoved(struct search *search, struct loc at, struct diag *diag)
+static enum status hold_unmoved(struct fit_search *search, struct loc at, struct diag *diag)
 {
     bool unmoved[FIT_PARAMS_MAX];
     list_free(search);
@@ -270,7 +270,7 @@ static enum status hold_unmoved(struct search *search, struct loc at, struct dia
     return STATUS_OK;
 }
 
-static enum status check_rank(const struct search *search, struct loc at, struct diag *diag)
+static enum status check_rank(const struct fit_search *search, struct loc at, struct diag *diag)
 {
     bool chosen[FIT_PARAMS_MAX];
     if (search->frees == 0)
@@ -287,7 +287,7 @@ static enum status check_rank(const struct search *search, struct loc at, struct
 
 /* ---- errors of the fit ---- */
 
-static void find_residuals(struct fit *fit, const struct search *search)
+static void find_residuals(struct fit *fit, const struct fit_search *search)
 {
     double sum = 0;
     for (size_t point = 0; point < fit->points; point++) {
@@ -302,7 +302,7 @@ static void find_residuals(struct fit *fit, const struct search *search)
 }
 
 /* Finds the standard errors from the covariance, scaled by the scatter of the residuals. */
-static void find_errors(struct fit *fit, const struct search *search)
+static void find_errors(struct fit *fit, const struct fit_search *search)
 {
     if (search->frees == 0 || fit->freedom == 0)
         return;
@@ -323,7 +323,7 @@ static void find_errors(struct fit *fit, const struct search *search)
 /* Fills leverage[0..points), each between 0 and 1: the share of a change of a point's time by which the fit's
  * prediction of that point changes. The sum is the number of parameters; if one is 1, no other point determines one
  * of the parameters. Returns false if there are no parameters. */
-static bool leverages(double *leverage, const struct search *all, size_t points)
+static bool leverages(double *leverage, const struct fit_search *all, size_t points)
 {
     if (all->frees == 0)
         return false;
@@ -342,14 +342,14 @@ static bool leverages(double *leverage, const struct search *all, size_t points)
     return true;
 }
 
-static void leave_one_out(struct fit *fit, const struct search *all)
+static void leave_one_out(struct fit *fit, const struct fit_search *all)
 {
     double sum = 0, *leverage = heap_alloc(fit->points + 1, sizeof *leverage);
     bool known = leverages(leverage, all, fit->points);
     for (size_t point = 0; point < fit->points && fit->points > all->frees; point++) {
         if (known && leverage[point] > MOST_LEVERAGE)
             continue;
-        struct search search = *all;
+        struct fit_search search = *all;
         search.skip = point;
         solve(&search);
         double error = relative_error(&search, search.value, point);
@@ -363,7 +363,7 @@ static void leave_one_out(struct fit *fit, const struct search *all)
 /* Multiplies all rates and shares (parameters with scale 0) by one common factor, from 1e-4 to 1e4 in steps of a tenth
  * of a decade, that brings the predictions nearest to the measured times. This is needed because, from too far away,
  * every relative error is about -1 and no direction improves it. */
-static void scale_rates(struct search *search)
+static void scale_rates(struct fit_search *search)
 {
     const struct fit_problem *p = search->problem;
     double best = INFINITY, start[FIT_PARAMS_MAX], value[FIT_PARAMS_MAX];
@@ -386,7 +386,7 @@ static void scale_rates(struct search *search)
 
 /* Fits the problem. Optional parameters are held for as long as no point depends on them at the values that the fit has
  * reached. */
-static enum status settle(struct search *search, struct loc at, struct diag *diag)
+static enum status settle(struct fit_search *search, struct loc at, struct diag *diag)
 {
     for (int pass = 0; pass < 4; pass++) {
         enum fit_state before[FIT_PARAMS_MAX];
@@ -425,7 +425,7 @@ enum status fit_run(struct fit *fit, const struct fit_problem *problem, struct l
     assert(problem->params <= FIT_PARAMS_MAX && problem->points > 0);
     gsl_error_handler_t *handler = gsl_set_error_handler(end_without_memory);
     *fit = (struct fit){.points = problem->points};
-    struct search search = {.problem = problem, .skip = problem->points};
+    struct fit_search search = {.problem = problem, .skip = problem->points};
     for (size_t i = 0; i < problem->params; i++)
         search.value[i] = problem->param[i].start;
     scale_rates(&search);

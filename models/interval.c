@@ -221,7 +221,7 @@ static void find_unmeasured(struct interval *interval, const struct evidence *ev
     interval->device = is_measured(&measured, run, SHARE_DEVICE, MECHANISM_COUNT);
     if (is_neutral(run) && deviation[FEATURE_NEUTRAL] > 0)
         add(interval, deviation, FEATURE_NEUTRAL, MECHANISM_COUNT, 1);
-    else if (is_neutral(run) || run->stands_for != NULL ||
+    else if (is_neutral(run) || run->real_framework != NULL ||
              !is_measured(&measured, run, SHARE_PROFILE, MECHANISM_COUNT))
         add(interval, deviation, FEATURE_PROFILE, MECHANISM_COUNT, 1);
     add_layout(interval, &measured, run, deviation);
@@ -375,8 +375,8 @@ void interval_put_unmeasured(struct text *out, const struct unmeasured *unmeasur
     switch ((enum interval_feature)unmeasured->feature) {
     case FEATURE_PROFILE:
     case FEATURE_NEUTRAL:
-        if (run->stands_for != NULL)
-            text_printf(out, "%s, described by profile %s", run->stands_for, run->framework);
+        if (run->real_framework != NULL)
+            text_printf(out, "%s, described by profile %s", run->real_framework, run->framework);
         else
             text_printf(out, "profile %s", run->framework);
         break;

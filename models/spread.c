@@ -147,24 +147,24 @@ static void visit_all(struct device_cost *cost, struct cluster *cluster, visitor
 }
 
 /* The smallest and the largest spread of a part; 0, 0: none was measured. */
-struct range {
+struct spread_range {
     enum spread_part part;
     double least, most;
 };
 
 static void widen(void *context, struct number number)
 {
-    struct range *range = context;
+    struct spread_range *range = context;
     if (number.part != range->part || number.spread == 0)
         return;
     range->least = range->most > 0 ? fmin(range->least, number.spread) : number.spread;
     range->most = fmax(range->most, number.spread);
 }
 
-static struct range range_of(const struct device_cost *cost, const struct cluster *cluster,
-                             enum spread_part part)
+static struct spread_range range_of(const struct device_cost *cost, const struct cluster *cluster,
+                                    enum spread_part part)
 {
-    struct range range = {.part = part}; /* widen() changes no number */
+    struct spread_range range = {.part = part}; /* widen() changes no number */
     visit_all((struct device_cost *)cost, (struct cluster *)cluster, widen, &range);
     return range;
 }

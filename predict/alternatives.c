@@ -22,7 +22,7 @@ enum { OPS_MAX = 1000000, TRIES_MIN = 2 };
 #define WORTH 0.995
 
 /* The field of a request that a perturbation sets. */
-enum field {
+enum tried_field {
     FIELD_ACTIVATIONS,
     FIELD_WEIGHTS,
     FIELD_OPTIMIZER,
@@ -33,7 +33,7 @@ enum field {
 
 static const struct alternative_option {
     const char *option;
-    enum field field;
+    enum tried_field field;
     int value;
 } perturbations[] = {
     {"--checkpoint none", FIELD_ACTIVATIONS, CHOICE_ACTIVATIONS_KEEP},

@@ -5,13 +5,13 @@
 #include <stdlib.h>
 
 /* How far data go: between host and device, between ranks that share a GPU, within a node, between nodes. */
-enum reach { REACH_HOST, REACH_DEVICE, REACH_NODE, REACH_NODES };
+enum link_reach { REACH_HOST, REACH_DEVICE, REACH_NODE, REACH_NODES };
 enum sort { SORT_H2D, SORT_D2H, SORT_RING, SORT_EXCHANGE, SORT_PEER, SORT_COUNT };
 
 static const struct {
     /* path: the key, in a cluster file, of the number that sets the rate */
     const char *name, *path;
-    enum reach reach;
+    enum link_reach reach;
     unsigned sorts; /* the sorts of work, a bit for each enum sort */
 } rows[] = {
     {"copies to a device", "pcie.h2d", REACH_HOST, 1u << SORT_H2D},

@@ -365,14 +365,14 @@ static bool describe(struct point *point, const struct prediction *p, uint32_t o
 }
 
 /* The observed times of one shape. */
-struct times {
+struct shape_times {
     /* of every instance; for a message, of the rank that arrives last, which is the fastest */
     double *seconds;
     double *mean; /* the mean over the instances of each step */
     size_t count, steps;
 };
 
-static void put_times(struct point *point, struct times *times, double each_s)
+static void put_times(struct point *point, struct shape_times *times, double each_s)
 {
     point->median_s = quantile(times->mean, times->steps, 0.5) + each_s;
     point->p10_s = fmin(quantile(times->seconds, times->count, 0.1) + each_s, point->median_s);
@@ -382,7 +382,8 @@ static void put_times(struct point *point, struct times *times, double each_s)
 
 /* Collects the times of one shape from its observations, which are in the order of compare_observations(). The means
  * over the instances of a step keep the step's sum. */
-static void collect(struct times *times, const struct observation *row, size_t count, bool message)
+static void collect(struct shape_times *times, const struct observation *row, size_t count,
+                    bool message)
 {
     size_t first = 0; /* index in times->seconds of the step's first instance */
     times->count = times->steps = 0;
@@ -408,10 +409,10 @@ static void add_starts(const struct observed *o, struct loc at, struct points *p
                           .impl = POINT_NO_IMPL,
                           .nodes = 1,
                           .work = {.kind = WORK_FILL, .in = DTYPE_F32, .out = DTYPE_F32}};
-    struct times times = {.seconds = heap_alloc(o->steps, sizeof *times.seconds),
-                          .mean = heap_alloc(o->steps, sizeof *times.mean),
-                          .count = o->steps,
-                          .steps = o->steps};
+    struct shape_times times = {.seconds = heap_alloc(o->steps, sizeof *times.seconds),
+                                .mean = heap_alloc(o->steps, sizeof *times.mean),
+                                .count = o->steps,
+                                .steps = o->steps};
     memcpy(times.seconds, o->start_s, o->steps * sizeof *o->start_s);
     memcpy(times.mean, o->start_s, o->steps * sizeof *o->start_s);
     point.work.elements.count = 1;
@@ -454,8 +455,8 @@ void observed_points(const struct observed *o, const struct prediction *p, const
     if (o->count == 0 || o->steps == 0)
         return;
     struct observation *row = heap_alloc(o->count, sizeof *row);
-    struct times times = {.seconds = heap_alloc(o->count, sizeof *times.seconds),
-                          .mean = heap_alloc(o->count, sizeof *times.mean)};
+    struct shape_times times = {.seconds = heap_alloc(o->count, sizeof *times.seconds),
+                                .mean = heap_alloc(o->count, sizeof *times.mean)};
     struct cost_chain chain[WORK_KIND_COUNT] = {{0}};
     bool chained[WORK_KIND_COUNT] = {false};
     bool kept = p->choices.activations == CHOICE_ACTIVATIONS_KEEP ||

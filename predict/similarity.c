@@ -46,8 +46,8 @@ struct similarity similarity_of(const struct setup *setup, const struct choices 
         return like;
     snprintf(like.device, sizeof like.device, "%.*s", (int)strcspn(device, "-_ "), device);
     snprintf(like.framework, sizeof like.framework, "%s", framework);
-    if (setup->stands_for != NULL)
-        snprintf(like.stands_for, sizeof like.stands_for, "%s", setup->stands_for);
+    if (setup->real_framework != NULL)
+        snprintf(like.real_framework, sizeof like.real_framework, "%s", setup->real_framework);
     if (choices != NULL)
         add_choices(&like, setup, choices);
     return like;
@@ -59,7 +59,8 @@ struct residual similarity_residual(const struct similarity *like)
                              .set = "",
                              .device = like->device,
                              .framework = like->framework,
-                             .stands_for = like->stands_for[0] != '\0' ? like->stands_for : NULL,
+                             .real_framework =
+                                 like->real_framework[0] != '\0' ? like->real_framework : NULL,
                              .attention = like->attention,
                              .context = like->context,
                              .activations = like->activations,

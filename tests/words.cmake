@@ -1,8 +1,8 @@
 cmake_minimum_required(VERSION 3.25)
 # A word has one sense: a tag (struct, enum, union) of a header is defined once in the tree, so that a reader who looks
 # for it finds one definition; and a function of a header carries the name of its header (or the first word of it)
-# or folder, or a word that tests/data/header_words.txt gives for the header. Run with -D SOURCE=<tree> -D PRIVATE=<most private tags that are
-# defined in several sources>.
+# or folder, or a word that tests/data/header_words.txt gives for the header. A tag of several sources is in
+# tests/data/shared_tags.txt with the one sense that it has in them. Run with -D SOURCE=<tree>.
 set(faults 0)
 
 macro(fault text)
@@ -35,20 +35,33 @@ if(count LESS 1)
     message(FATAL_ERROR "no tags found below '${SOURCE}'")
 endif()
 list(REMOVE_DUPLICATES tags)
-set(again 0)
+# Each line: a tag that several sources define for themselves, and its sense.
+set(shared)
+if(EXISTS ${SOURCE}/tests/data/shared_tags.txt)
+    file(STRINGS ${SOURCE}/tests/data/shared_tags.txt shared REGEX "^[a-z]")
+    list(TRANSFORM shared REPLACE " .*" "")
+endif()
 foreach(tag ${tags})
     list(LENGTH of_${tag} definitions)
     if(definitions GREATER 1)
         if("${of_${tag}}" MATCHES "\\.(h|hpp|cuh)(;|$)")
             fault("${tag} is a tag of a header and is defined ${definitions} times: ${of_${tag}}")
-        else()
-            math(EXPR again "${again} + 1")
+        endif()
+    endif()
+    list(FILTER of_${tag} EXCLUDE REGEX "^(bench|examples|tests)/")
+    list(LENGTH of_${tag} definitions)
+    if(definitions GREATER 1 AND NOT "${of_${tag}}" MATCHES "\\.(h|hpp|cuh)(;|$)")
+        if(NOT tag IN_LIST shared)
+            fault("${tag} is defined in ${of_${tag}}: give each a name of its own, or tests/data/shared_tags.txt their one sense")
         endif()
     endif()
 endforeach()
-if(again GREATER PRIVATE)
-    fault("${again} private tags are defined in more than one source, where there were ${PRIVATE}: give a new one a name of its own")
-endif()
+foreach(tag ${shared})
+    list(LENGTH of_${tag} definitions)
+    if(definitions LESS 2)
+        fault("tests/data/shared_tags.txt: ${tag} is not defined in several sources")
+    endif()
+endforeach()
 
 # Each line: a header, then words; a function of the header may carry one of them instead of the header's name.
 if(EXISTS ${SOURCE}/tests/data/header_words.txt)

@@ -58,11 +58,11 @@ struct bucket {
     double seconds[2]; /* predicted, measured */
 };
 
-struct gap {
+struct time_gap {
     struct bucket bucket[CLASS_COUNT][ALIGN_PHASE_COUNT];
 };
 
-static void fill_gap(struct gap *gap, const struct align_filler *filler, int side)
+static void fill_gap(struct time_gap *gap, const struct align_filler *filler, int side)
 {
     struct bucket *bucket = &gap->bucket[filler->class][filler->phase];
     if (side == 0 && bucket->rows[0] == 0)
@@ -83,7 +83,7 @@ static void match_bucket(struct aligned *f, uint32_t lane, int class, int phase,
 /* Matches the rows between two blocks, phase by phase. Rows of a class that are then left on both sides make one more
  * match, for instance a loss whose backward pass one side calls forward. Rows whose class does not follow from their
  * name are not matched. */
-static void match_gap(struct aligned *f, uint32_t lane, const struct gap *gap)
+static void match_gap(struct aligned *f, uint32_t lane, const struct time_gap *gap)
 {
     for (int class = 0; class < CLASS_COUNT; class ++) {
         struct bucket rest = {0};
@@ -113,7 +113,7 @@ static void match_lane(struct aligned *f, uint32_t lane, const struct align_sequ
     size_t count = align_blocks(p, m, &block);
     size_t i = 0, j = 0;
     for (size_t k = 0; k <= count; k++) {
-        struct gap gap = {0}; /* the rows before block k */
+        struct time_gap gap = {0}; /* the rows before block k */
         for (; i < p->filler_count && (k == count || p->filler[i].place <= block[k].a); i++)
             fill_gap(&gap, &p->filler[i], 0);
         for (; j < m->filler_count && (k == count || m->filler[j].place <= block[k].b); j++)

@@ -287,7 +287,7 @@ static enum status read_row(void *context, const struct record *record, struct d
     return STATUS_OK;
 }
 
-struct named {
+struct named_text {
     const char *id;
     struct loc at;
 };
@@ -295,7 +295,7 @@ struct named {
 /* Orders rows by id, and those with equal ids by line. */
 static int by_id(const void *a, const void *b)
 {
-    const struct named *one = a, *other = b;
+    const struct named_text *one = a, *other = b;
     int order = strcmp(one->id, other->id);
     return order != 0 ? order : one->at.line < other->at.line ? -1 : one->at.line > other->at.line;
 }
@@ -303,9 +303,9 @@ static int by_id(const void *a, const void *b)
 static enum status check_ids(const struct external_runs *runs, struct diag *diag)
 {
     enum status status = STATUS_OK;
-    struct named *row = heap_zalloc(runs->count + 1, sizeof *row);
+    struct named_text *row = heap_zalloc(runs->count + 1, sizeof *row);
     for (size_t i = 0; i < runs->count; i++)
-        row[i] = (struct named){runs->row[i].text[EXTERNAL_ID], runs->row[i].at};
+        row[i] = (struct named_text){runs->row[i].text[EXTERNAL_ID], runs->row[i].at};
     qsort(row, runs->count, sizeof *row, by_id);
     for (size_t i = 1; status == STATUS_OK && i < runs->count; i++)
         if (strcmp(row[i].id, row[i - 1].id) == 0)

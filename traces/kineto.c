@@ -108,7 +108,7 @@ static void nest(struct builder *b)
 
 /* ---- which step an instant belongs to ---- */
 
-struct steps {
+struct step_bounds {
     struct profiler_step {
         double start_us, end_us;
         int32_t number;
@@ -122,9 +122,9 @@ static int compare_steps(const void *left, const void *right)
     return a->start_us < b->start_us ? -1 : a->start_us > b->start_us;
 }
 
-static struct steps find_steps(const struct builder *b)
+static struct step_bounds find_steps(const struct builder *b)
 {
-    struct steps steps = {heap_alloc(b->events->count + 1, sizeof *steps.step), 0};
+    struct step_bounds steps = {heap_alloc(b->events->count + 1, sizeof *steps.step), 0};
     for (uint32_t i = 0; i < b->events->count; i++) {
         const struct kineto_event *event = event_at(b, i);
         static const char prefix[] = "ProfilerStep#";
@@ -143,7 +143,7 @@ static struct steps find_steps(const struct builder *b)
 
 /* Returns the number of the profiler's step that runs at an instant; -1: the instant lies outside all steps. If no
  * steps were recorded, everything is step 0. */
-static int32_t step_at(const struct steps *steps, double time_us)
+static int32_t step_at(const struct step_bounds *steps, double time_us)
 {
     if (steps->count == 0)
         return 0;
@@ -247,7 +247,7 @@ static void add_row(struct builder *b, const struct kineto_event *event, enum ke
     ops->flops[row] = flops;
 }
 
-static void add_operators(struct builder *b, const struct steps *steps)
+static void add_operators(struct builder *b, const struct step_bounds *steps)
 {
     for (uint32_t i = 0; i < b->events->count; i++) {
         const struct kineto_event *event = event_at(b, i);
@@ -261,7 +261,7 @@ static void add_operators(struct builder *b, const struct steps *steps)
 
 /* Adds a row for each kernel. A kernel whose operator is unknown belongs to the step that runs when the kernel
  * starts. */
-static void add_kernels(struct builder *b, const struct steps *steps)
+static void add_kernels(struct builder *b, const struct step_bounds *steps)
 {
     const struct kineto_events *events = b->events;
     struct launchers launchers = find_launchers(b);
@@ -299,7 +299,7 @@ static void add_kernels(struct builder *b, const struct steps *steps)
     launchers_release(&launchers);
 }
 
-static void add_issue(const struct builder *b, const struct steps *steps,
+static void add_issue(const struct builder *b, const struct step_bounds *steps,
                       struct kineto_issue *issue)
 {
     const struct kineto_events *events = b->events;
@@ -346,7 +346,7 @@ static void build(struct builder *b, struct kineto_issue *issue)
     b->backward = trace_label(trace, "backward");
     b->optimizer = trace_label(trace, "optimizer");
     nest(b);
-    struct steps steps = find_steps(b);
+    struct step_bounds steps = find_steps(b);
     if (events->has_kernels && issue != NULL)
         add_issue(b, &steps, issue);
     if (events->has_kernels)

@@ -13,7 +13,7 @@ enum { INPUTS = 3, DIMENSIONS = 6, NAME_LIMIT = 4096 };
 
 #define TIME_LIMIT_US 1e18 /* 30,000 years; times since 1970 are 2e15 */
 
-struct names {
+struct event_names {
     struct arena *arena;
     const char **text;
     size_t count, capacity;
@@ -24,7 +24,7 @@ struct names {
 struct reader {
     struct json_pull pull;
     struct kineto_events *events;
-    struct names names, lanes;
+    struct event_names names, lanes;
     struct diag *diag;
     char name[NAME_LIMIT]; /* of the current event */
     char cpu_lane[2][64];  /* process and thread id as written */
@@ -55,7 +55,7 @@ static uint32_t hash(const char *text)
     return h;
 }
 
-static size_t find_slot(const struct names *names, const char *text)
+static size_t find_slot(const struct event_names *names, const char *text)
 {
     size_t slot = hash(text) & (names->slots - 1);
     while (names->slot[slot] != 0 && strcmp(names->text[names->slot[slot] - 1], text) != 0)
@@ -63,7 +63,7 @@ static size_t find_slot(const struct names *names, const char *text)
     return slot;
 }
 
-static uint32_t intern(struct names *names, const char *text)
+static uint32_t intern(struct event_names *names, const char *text)
 {
     if (2 * names->count >= names->slots) {
         free(names->slot);

@@ -30,7 +30,7 @@ struct residual {
     const char *device;    /* kind of device: "a100" */
     const char *framework; /* the profile with which the run is predicted: "deepspeed" */
     /* of a run to be predicted, the framework that really runs, if that profile only stands for it; NULL: none */
-    const char *stands_for;
+    const char *real_framework;
     const char *attention; /* the kernel: "fa2" */
     /* how ranks share a sequence: "none", "ulysses", "ring", "2d", "fpdt", "upipe" */
     const char *context;

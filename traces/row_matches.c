@@ -59,7 +59,7 @@ static void match_block(struct maker *maker, const struct align_sequence *p,
 }
 
 /* The fillers of one side that stand before a block. */
-struct gap {
+struct filler_gap {
     const struct align_filler *filler;
     size_t count;
 };
@@ -69,7 +69,7 @@ static bool is_sort(const struct align_filler *filler, int sort)
     return (filler->class == CLASS_OPTIMIZER) == (sort == BETWEEN_OPTIMIZER);
 }
 
-static size_t count_sort(const struct gap *gap, int sort)
+static size_t count_sort(const struct filler_gap *gap, int sort)
 {
     size_t count = 0;
     for (size_t i = 0; i < gap->count; i++)
@@ -77,8 +77,8 @@ static size_t count_sort(const struct gap *gap, int sort)
     return count;
 }
 
-static void match_sort(struct maker *maker, const struct gap *p, const struct gap *m, int sort,
-                       bool both)
+static void match_sort(struct maker *maker, const struct filler_gap *p, const struct filler_gap *m,
+                       int sort, bool both)
 {
     struct block_match *match = NULL;
     for (size_t i = 0; i < p->count; i++)
@@ -101,7 +101,7 @@ static void match_sort(struct maker *maker, const struct gap *p, const struct ga
 }
 
 /* Matches optimizer rows apart from others if both sides have some; else all rows of the gap are one match. */
-static void match_gap(struct maker *maker, const struct gap *p, const struct gap *m)
+static void match_gap(struct maker *maker, const struct filler_gap *p, const struct filler_gap *m)
 {
     bool apart = count_sort(p, BETWEEN_OPTIMIZER) > 0 && count_sort(m, BETWEEN_OPTIMIZER) > 0;
     for (int sort = 0; sort < (apart ? BETWEEN_COUNT : 1); sort++)
@@ -109,9 +109,10 @@ static void match_gap(struct maker *maker, const struct gap *p, const struct gap
 }
 
 /* Returns the fillers that stand before item `until`, and moves *from past them. */
-static struct gap take_gap(const struct align_sequence *s, size_t *from, bool last, uint32_t until)
+static struct filler_gap take_gap(const struct align_sequence *s, size_t *from, bool last,
+                                  uint32_t until)
 {
-    struct gap gap = {s->filler + *from, 0};
+    struct filler_gap gap = {s->filler + *from, 0};
     while (*from < s->filler_count && (last || s->filler[*from].place <= until)) {
         ++*from;
         gap.count++;
@@ -137,8 +138,8 @@ static void match_lane(struct maker *maker, const struct align_sequence *p,
     for (size_t k = 0; k <= count; k++) {
         bool last = k == count;
         uint32_t b = last ? (uint32_t)m->count : block[k].b;
-        struct gap before_p = take_gap(p, &i, last, last ? 0 : block[k].a);
-        struct gap before_m = take_gap(m, &j, last, b);
+        struct filler_gap before_p = take_gap(p, &i, last, last ? 0 : block[k].a);
+        struct filler_gap before_m = take_gap(m, &j, last, b);
         match_gap(maker, &before_p, &before_m);
         skip_items(maker, m, done, b);
         if (last)

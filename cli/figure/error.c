@@ -7,11 +7,12 @@
 
 enum { METRICS_MAX = 32 };
 
-struct columns {
+struct error_columns {
     size_t source, place, metric, value, unit, predicted, status;
 };
 
-static enum status find_columns(struct columns *c, const struct table *table, struct diag *diag)
+static enum status find_columns(struct error_columns *c, const struct table *table,
+                                struct diag *diag)
 {
     const struct {
         const char *name;
@@ -28,7 +29,7 @@ static enum status find_columns(struct columns *c, const struct table *table, st
 }
 
 /* Returns whether a row has both numbers, and both are above 0. */
-static bool has_both(const struct table *table, const struct columns *c, size_t row,
+static bool has_both(const struct table *table, const struct error_columns *c, size_t row,
                      double *measured, double *predicted)
 {
     return table_number(table, row, c->value, measured) &&
@@ -36,7 +37,7 @@ static bool has_both(const struct table *table, const struct columns *c, size_t 
 }
 
 /* Returns the metric for which most rows have both numbers. */
-static const char *find_metric(const struct table *table, const struct columns *c)
+static const char *find_metric(const struct table *table, const struct error_columns *c)
 {
     const char *metric[METRICS_MAX];
     size_t rows[METRICS_MAX], count = 0, most = 0;
@@ -82,7 +83,7 @@ static void put_metric(struct text *out, const char *metric, const char *unit)
 enum status figure_error(struct figure *figure, const struct table *table,
                          const struct figure_options *wanted, struct diag *diag)
 {
-    struct columns c;
+    struct error_columns c;
     enum status status = find_columns(&c, table, diag);
     if (status != STATUS_OK)
         return status;

@@ -162,13 +162,13 @@ static void put_name(struct text *out, const struct sweep_view *view, size_t row
 }
 
 /* A set of names of lines. */
-struct names {
+struct line_names {
     const char **name;
     size_t count, capacity;
 };
 
 /* Returns the index of a name. A new name is added. */
-static size_t place_of(struct names *names, struct sweep_view *view, const struct text *name)
+static size_t place_of(struct line_names *names, struct sweep_view *view, const struct text *name)
 {
     for (size_t k = 0; k < names->count; k++)
         if (strcmp(names->name[k], name->data) == 0)
@@ -227,7 +227,7 @@ enum status sweep_series_make(struct sweep_series *series, struct sweep_view *vi
 {
     const struct table *table = view->table;
     struct text name = {0};
-    struct names names = {0};
+    struct line_names names = {0};
     double number;
     series->of_row = arena_array(&view->arena, table->rows, sizeof *series->of_row);
     /* first the lines that have numbers, so that they get the first indices, then the others */

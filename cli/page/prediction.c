@@ -223,15 +223,15 @@ static enum status put_traces(struct page *page, const char *path, struct diag *
 }
 
 /* A member of an object, and its label on the page. */
-struct part {
+struct labelled_member {
     struct result_name key;
     const char *label;
 };
 
 /* Appends a table of the parts of a whole, in seconds or bytes: those that are not 0. */
 static void put_parts(struct page *page, const char *details, struct json_node object,
-                      const char *what, const struct part *part, size_t count, bool bytes,
-                      double whole)
+                      const char *what, const struct labelled_member *part, size_t count,
+                      bool bytes, double whole)
 {
     const char *const heads[] = {what, "", "share", NULL};
     page_begin_table(page, details, heads);
@@ -255,21 +255,23 @@ static void put_parts(struct page *page, const char *details, struct json_node o
 
 static void put_causes(struct page *page, struct json_node root)
 {
-    struct part part[CAUSE_COUNT];
+    struct labelled_member part[CAUSE_COUNT];
     for (int i = 0; i < CAUSE_COUNT; i++)
-        part[i] = (struct part){result_name_of_cause((enum cause)i), cause_label((enum cause)i)};
+        part[i] = (struct labelled_member){result_name_of_cause((enum cause)i),
+                                           cause_label((enum cause)i)};
     put_parts(page, "The causes as numbers", json_find(root, "waterfall"), "cause (s)", part,
               CAUSE_COUNT, false, number(root, "step_s"));
 }
 
 static void put_memory(struct page *page, struct json_node memory)
 {
-    struct part reserved[RESERVED_PART_COUNT], peak[CATEGORY_COUNT];
+    struct labelled_member reserved[RESERVED_PART_COUNT], peak[CATEGORY_COUNT];
     for (int i = 0; i < RESERVED_PART_COUNT; i++)
-        reserved[i] = (struct part){result_name_of_reserved((enum reserved_part)i),
-                                    reserved_part_label((enum reserved_part)i)};
+        reserved[i] = (struct labelled_member){result_name_of_reserved((enum reserved_part)i),
+                                               reserved_part_label((enum reserved_part)i)};
     for (int i = 0; i < CATEGORY_COUNT; i++)
-        peak[i] = (struct part){result_name_of_peak((enum category)i), category_labels[i]};
+        peak[i] =
+            (struct labelled_member){result_name_of_peak((enum category)i), category_labels[i]};
     put_parts(page, NULL, json_find(memory, "reserved_parts"), "reserved", reserved,
               RESERVED_PART_COUNT, true, number(memory, "reserved_bytes"));
     put_parts(page, NULL, json_find(memory, "at_peak"), "live at the peak", peak, CATEGORY_COUNT,

@@ -259,12 +259,12 @@ struct metric {
     size_t worst_row;
 };
 
-struct columns {
+struct page_columns {
     size_t source, place, framework, model, seq, args, metric, value, unit, predicted, error,
         status;
 };
 
-static enum status find_columns(struct columns *c, const struct table *t, struct diag *diag)
+static enum status find_columns(struct page_columns *c, const struct table *t, struct diag *diag)
 {
     const struct {
         const char *name;
@@ -281,7 +281,8 @@ static enum status find_columns(struct columns *c, const struct table *t, struct
     return status;
 }
 
-static size_t sum_metrics(const struct table *t, const struct columns *c, struct metric *metric)
+static size_t sum_metrics(const struct table *t, const struct page_columns *c,
+                          struct metric *metric)
 {
     size_t count = 0;
     double error;
@@ -306,12 +307,12 @@ static size_t sum_metrics(const struct table *t, const struct columns *c, struct
 }
 
 /* True if a row is shown and not counted: "ok: why". */
-static bool is_left_out(const struct table *t, const struct columns *c, size_t row)
+static bool is_left_out(const struct table *t, const struct page_columns *c, size_t row)
 {
     return strncmp(t->row[row][c->status], "ok:", 3) == 0;
 }
 
-static void put_rows(struct page *page, const struct table *t, const struct columns *c)
+static void put_rows(struct page *page, const struct table *t, const struct page_columns *c)
 {
     static const char *const heads[] = {"source",  "place",  "system",   "model",
                                         "tokens",  "metric", "measured", "predicted",
@@ -338,7 +339,7 @@ enum status page_of_validation(struct page *page, const struct table *t, const c
                                struct diag *diag)
 {
     static const char *const heads[] = {"metric", "rows", "mean error %", "worst %", "at", NULL};
-    struct columns c;
+    struct page_columns c;
     struct metric metric[METRICS_MAX];
     struct text text = {0};
     enum status status = find_columns(&c, t, diag);

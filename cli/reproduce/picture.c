@@ -20,13 +20,13 @@ enum {
 enum { LABELS_TURN = 30 };
 
 /* The distinct texts that the points of an entry have in one coordinate: panel, series or x. */
-struct places {
+struct axis_texts {
     const char **text;
     double *value;
     size_t count;
 };
 
-static size_t place_add(struct places *p, const char *text, double value)
+static size_t place_add(struct axis_texts *p, const char *text, double value)
 {
     size_t i = 0;
     while (i < p->count && strcmp(p->text[i], text) != 0)
@@ -39,7 +39,7 @@ static size_t place_add(struct places *p, const char *text, double value)
 }
 
 /* Returns whether all texts are numbers. Only then may a line join the points. */
-static bool are_numbers(const struct places *p)
+static bool are_numbers(const struct axis_texts *p)
 {
     for (size_t i = 0; i < p->count; i++)
         if (isnan(p->value[i]))
@@ -48,7 +48,7 @@ static bool are_numbers(const struct places *p)
 }
 
 /* Sorts the places of an axis by value if all are numbers. Otherwise they keep the order of the points. */
-static void sort_numbers(struct places *p)
+static void sort_numbers(struct axis_texts *p)
 {
     if (!are_numbers(p))
         return;
@@ -65,17 +65,17 @@ static void sort_numbers(struct places *p)
 
 /* The panels and series of a figure, and the places on the x axis of each panel. */
 struct layout {
-    struct places panel, series, x[PANELS_MAX];
+    struct axis_texts panel, series, x[PANELS_MAX];
 };
 
-static void places_make(struct places *p, size_t most)
+static void places_make(struct axis_texts *p, size_t most)
 {
     p->text = heap_alloc(most + 1, sizeof *p->text);
     p->value = heap_alloc(most + 1, sizeof *p->value);
     p->count = 0;
 }
 
-static void places_release(struct places *p)
+static void places_release(struct axis_texts *p)
 {
     free((void *)p->text);
     free(p->value);
@@ -172,7 +172,7 @@ static bool is_turned(const struct layout *l, size_t panel)
 static void set_panel(struct figure *figure, const struct layout *l, size_t panel)
 {
     struct text ticks = {0};
-    const struct places *x = &l->x[panel];
+    const struct axis_texts *x = &l->x[panel];
     text_putc(&ticks, '(');
     for (size_t i = 0; i < x->count; i++) {
         text_puts(&ticks, i > 0 ? ", \"" : "\"");

@@ -26,7 +26,7 @@ void reproduce_put_trace_folder(struct text *out, const struct reproduction *r, 
     text_printf(out, "-trace-%zu", r->job[job].run + 1);
 }
 
-struct run {
+struct entry_run {
     struct reproduction *r;
     struct answers *answers;
     const char *folder;
@@ -54,7 +54,7 @@ static enum status write_trace(const struct prediction *p, const char *args, con
 }
 
 /* Predicts the step of a timeline and writes its trace. The answer is empty, or the message if that failed. */
-static void do_trace(const struct run *run, size_t job, struct text *answer)
+static void do_trace(const struct entry_run *run, size_t job, struct text *answer)
 {
     const char *args = run->r->job[job].args;
     struct setup setup = {0};
@@ -83,7 +83,7 @@ static void do_trace(const struct run *run, size_t job, struct text *answer)
 
 static void do_job(void *context, uint64_t job, struct text *answer)
 {
-    struct run *run = context;
+    struct entry_run *run = context;
     char bytes[REPRODUCTION_ANSWER_MAX] = {0};
     progress_watch(NULL); /* a job's own searches do not report progress */
     if (run->r->job[job].kind == JOB_TRACE) {
@@ -96,7 +96,7 @@ static void do_job(void *context, uint64_t job, struct text *answer)
 
 /* ---- the process that starts them ---- */
 
-static enum status trace_failed(const struct run *run, size_t job, const char *why,
+static enum status trace_failed(const struct entry_run *run, size_t job, const char *why,
                                 struct diag *diag)
 {
     return diag_error(diag, (struct loc){.name = "reproduce"}, STATUS_SYSTEM,
@@ -104,7 +104,7 @@ static enum status trace_failed(const struct run *run, size_t job, const char *w
                       run->r->catalogue.entry[run->r->job[job].entry].name[0], why);
 }
 
-static void take_death(struct run *run, size_t job, const char *why)
+static void take_death(struct entry_run *run, size_t job, const char *why)
 {
     if (run->r->job[job].kind == JOB_RUN) {
         struct run_answer answer = {0};
@@ -117,7 +117,7 @@ static void take_death(struct run *run, size_t job, const char *why)
     }
 }
 
-static enum status take(struct run *run, const struct pool_event *event, struct diag *diag)
+static enum status take(struct entry_run *run, const struct pool_event *event, struct diag *diag)
 {
     size_t job = (size_t)event->job;
     if (event->kind == POOL_NOTHING)
@@ -136,7 +136,7 @@ static enum status take(struct run *run, const struct pool_event *event, struct 
     return answers_add(run->answers, run->r, job, event->answer->data, diag);
 }
 
-static enum status do_jobs(struct run *run, const size_t *job, size_t count, size_t before,
+static enum status do_jobs(struct entry_run *run, const size_t *job, size_t count, size_t before,
                            struct diag *diag)
 {
     struct progress progress;
@@ -162,7 +162,7 @@ static enum status do_jobs(struct run *run, const size_t *job, size_t count, siz
 enum status reproduce_run(struct reproduction *r, struct answers *answers, const char *folder,
                           size_t jobs, struct diag *diag)
 {
-    struct run run = {.r = r, .answers = answers, .folder = folder};
+    struct entry_run run = {.r = r, .answers = answers, .folder = folder};
     struct interrupt interrupt;
     size_t *job = heap_alloc(r->jobs + 1, sizeof *job), count = 0, before = 0;
     for (size_t i = 0; i < r->jobs; i++)

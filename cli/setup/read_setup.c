@@ -163,7 +163,7 @@ static enum status take_framework(struct setup *setup, const char *name, struct 
             return diag_error(diag, at, STATUS_BAD_INPUT,
                               "%s has a profile of its own; give --profile %s in its place", name,
                               name);
-    setup->stands_for = name;
+    setup->real_framework = name;
     return STATUS_OK;
 }
 

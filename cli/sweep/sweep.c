@@ -19,13 +19,13 @@ static void do_point(void *context, uint64_t job, struct text *answer)
 }
 
 /* The points that are left, in the order of the grid. Points whose process died are appended. */
-struct queue {
+struct point_queue {
     size_t *point;
     size_t count, next;
     bool *died; /* [points of the grid] the process of the point has died once */
 };
 
-static void queue_make(struct queue *queue, const struct sweep_journal *journal,
+static void queue_make(struct point_queue *queue, const struct sweep_journal *journal,
                        const struct sweep_options *options)
 {
     size_t points = journal->grid->points;
@@ -42,7 +42,7 @@ struct sweep_run {
     const struct sweep_grid *grid;
     struct sweep_journal *journal;
     struct pool pool;
-    struct queue queue;
+    struct point_queue queue;
     struct sweep_remote remote;
     struct progress progress;
     size_t done, outcome[SWEEP_STATUS_COUNT];
@@ -64,7 +64,7 @@ static void show(struct sweep_run *run)
  * point runs, since the memory that others used may have been the cause. */
 static bool may_give(const struct sweep_run *run)
 {
-    const struct queue *queue = &run->queue;
+    const struct point_queue *queue = &run->queue;
     if (queue->next == queue->count || run->pool.busy == run->pool.count)
         return false;
     if (queue->died[queue->point[queue->next]])

@@ -34,13 +34,13 @@ static bool error_of(const struct validation *v, size_t i, double share, double 
     }
 }
 
-struct sum {
+struct error_sum {
     struct error_means form, ours; /* errors of the closed form, and of the simulation */
 };
 
-static struct sum sum_of(const struct validation *v, size_t table, double share)
+static struct error_sum sum_of(const struct validation *v, size_t table, double share)
 {
-    struct sum sum = {0};
+    struct error_sum sum = {0};
     for (size_t i = 0; i < v->rows->count; i++) {
         double error;
         bool wanted = table == SIZE_MAX || validation_same_table(v, table, i);
@@ -57,7 +57,7 @@ void validation_print_baseline(struct text *out, const struct validation *v)
     double share = 0, least = INFINITY;
     for (int step = 40; step < 200; step++) {
         double s = step / 200.0;
-        struct sum sum = sum_of(v, SIZE_MAX, s);
+        struct error_sum sum = sum_of(v, SIZE_MAX, s);
         if (sum.form.count > 0 && sum.form.absolute < least) {
             least = sum.form.absolute;
             share = s;
@@ -79,7 +79,7 @@ void validation_print_baseline(struct text *out, const struct validation *v)
             continue;
         for (size_t k = i; k < v->rows->count; k++)
             done[k] |= validation_same_table(v, i, k);
-        struct sum sum = sum_of(v, i, share);
+        struct error_sum sum = sum_of(v, i, share);
         const struct external_run *row = &v->rows->row[i];
         text_printf(out, "  %s %s %s: %.1f %%, %+.1f %%, of %zu; simulated %.1f %%\n",
                     row->text[EXTERNAL_SOURCE], row->text[EXTERNAL_PLACE],

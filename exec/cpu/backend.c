@@ -431,7 +431,7 @@ static bool cpu_finish(struct exec_run *run, uint32_t rank)
     return true;
 }
 
-static void cpu_pass(struct exec_run *run, uint32_t r, uint32_t op)
+static void cpu_sync_passed(struct exec_run *run, uint32_t r, uint32_t op)
 {
     struct cpu_rank *rank = &cpu_of(run)->rank[r];
     (void)op; /* SYNC ops are passed in list order */
@@ -484,7 +484,7 @@ const struct backend cpu_backend = {
     .wait_op = cpu_wait_op,
     .barrier = cpu_barrier,
     .finish = cpu_finish,
-    .pass = cpu_pass,
+    .sync_passed = cpu_sync_passed,
     .stop = cpu_stop,
     .state = cpu_state,
     .arrived = cpu_arrived,

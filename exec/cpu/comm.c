@@ -15,7 +15,7 @@ struct collective_part {
 };
 
 /* One instance of a group: its collectives and barriers by number. */
-struct instance {
+struct group_instance {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     uint32_t size;
@@ -36,7 +36,7 @@ struct comm {
     struct exec_run *run;
     uint32_t *instance_begin; /* (groups) row of the group's first instance */
     uint32_t instance_count;
-    struct instance *instance;
+    struct group_instance *instance;
     pthread_mutex_t lock; /* of the messages */
     pthread_cond_t changed;
     struct comm_message *message;
@@ -57,7 +57,7 @@ struct comm *comm_new(struct exec_run *run)
     comm->instance = arena_array(&comm->arena, comm->instance_count, sizeof *comm->instance);
     for (uint32_t g = 0; g < groups; g++)
         for (uint32_t i = 0; i < assignment->instances[g]; i++) {
-            struct instance *c = &comm->instance[comm->instance_begin[g] + i];
+            struct group_instance *c = &comm->instance[comm->instance_begin[g] + i];
             pthread_mutex_init(&c->lock, NULL);
             pthread_cond_init(&c->changed, NULL);
             c->size = assignment->size[g];
@@ -92,7 +92,7 @@ void comm_free(struct comm *comm)
 void comm_begin_step(struct comm *comm)
 {
     for (uint32_t i = 0; i < comm->instance_count; i++) {
-        struct instance *c = &comm->instance[i];
+        struct group_instance *c = &comm->instance[i];
         pthread_mutex_lock(&c->lock);
         memset(c->passed, 0, c->calls * sizeof *c->passed);
         memset(c->part, 0, (size_t)c->calls * c->size * sizeof *c->part);
@@ -117,7 +117,7 @@ void comm_stop(struct comm *comm)
     pthread_mutex_unlock(&comm->lock);
 }
 
-static struct instance *instance_of(const struct comm *comm, uint32_t rank, uint32_t group)
+static struct group_instance *instance_of(const struct comm *comm, uint32_t rank, uint32_t group)
 {
     return &comm->instance[comm->instance_begin[group] +
                            assignment_instance(&comm->run->assignment, rank, group)];
@@ -139,7 +139,7 @@ bool comm_arrived(struct comm *comm, uint32_t rank, uint32_t op)
     }
     if (assignment_instance(assignment, rank, group) == IR_NONE)
         return false;
-    struct instance *c = instance_of(comm, rank, group);
+    struct group_instance *c = instance_of(comm, rank, group);
     size_t at = (size_t)assignment->call[op] * c->size + assignment_index(assignment, rank, group);
     pthread_mutex_lock(&c->lock);
     here = work->kind == WORK_BARRIER ? c->at_barrier[at] : c->part[at].here;
@@ -152,7 +152,7 @@ bool comm_barrier(struct comm *comm, uint32_t rank, uint32_t op)
     const struct assignment *assignment = &comm->run->assignment;
     uint32_t group = (uint32_t)ir_work(comm->run->ir, op)->barrier.group,
              call = assignment->call[op];
-    struct instance *c = instance_of(comm, rank, group);
+    struct group_instance *c = instance_of(comm, rank, group);
     pthread_mutex_lock(&c->lock);
     c->at_barrier[(size_t)call * c->size + assignment_index(assignment, rank, group)] = true;
     if (++c->barrier_count[call] == c->size)
@@ -167,10 +167,10 @@ bool comm_barrier(struct comm *comm, uint32_t rank, uint32_t op)
 /* ---- collectives ---- */
 
 /* One member at work on one collective. */
-struct member {
+struct comm_member {
     struct cpu_worker *worker;
     struct exec_run *run;
-    struct instance *instance;
+    struct group_instance *instance;
     const struct call *call;
     uint32_t number; /* of the collective */
     uint32_t index;
@@ -178,9 +178,9 @@ struct member {
 };
 
 /* Waits until all members have passed phase `phase`, counted from 1. */
-static bool pass(const struct member *m, uint32_t phase)
+static bool pass(const struct comm_member *m, uint32_t phase)
 {
-    struct instance *c = m->instance;
+    struct group_instance *c = m->instance;
     uint32_t *passed = &c->passed[m->number], want = phase * c->size;
     atomic_fetch_sub(&m->run->busy, 1);
     pthread_mutex_lock(&c->lock);
@@ -217,7 +217,7 @@ static void move(void *to, const void *from, uint64_t count, enum dtype dtype)
 
 /* Returns where this member's slice of `count` elements begins in the send buffer of member k: usually at `begin`.
  * With relative slices it depends on k, since slice j is for the member j places before its sender. */
-static uint64_t slice_begin(const struct member *m, uint32_t k, uint64_t begin, uint64_t count)
+static uint64_t slice_begin(const struct comm_member *m, uint32_t k, uint64_t begin, uint64_t count)
 {
     const struct work *work = m->call->work;
     uint32_t size = m->instance->size;
@@ -226,7 +226,7 @@ static uint64_t slice_begin(const struct member *m, uint32_t k, uint64_t begin, 
 }
 
 /* Computes to = sum or maximum over members of their slices of `count` send elements. */
-static void reduce(const struct member *m, void *to, uint64_t begin, uint64_t count,
+static void reduce(const struct comm_member *m, void *to, uint64_t begin, uint64_t count,
                    enum reduce_op reduction)
 {
     enum { BLOCK = 1024 };
@@ -252,7 +252,7 @@ static void reduce(const struct member *m, void *to, uint64_t begin, uint64_t co
 
 /* Computes an all-reduce: each member reduces its slice into its own result, and then all fetch the other slices. In
  * place this is safe: before the second phase only its owner touches a slice. */
-static bool all_reduce(const struct member *m)
+static bool all_reduce(const struct comm_member *m)
 {
     struct operand recv = m->part[m->index].recv;
     uint64_t size = m->instance->size, each = (recv.count + size - 1) / size;
@@ -271,7 +271,7 @@ static bool all_reduce(const struct member *m)
     return true;
 }
 
-static void fetch(const struct member *m)
+static void fetch(const struct comm_member *m)
 {
     const struct work *work = m->call->work;
     struct operand recv = m->part[m->index].recv;
@@ -335,7 +335,7 @@ static double sent_bytes(const struct work *work, uint32_t size)
 }
 
 /* Checks that all members call the same kind with equal counts of the same type. */
-static bool agree(const struct member *m)
+static bool agree(const struct comm_member *m)
 {
     const struct collective_part *own = &m->part[m->index];
     for (uint32_t k = 0; k < m->instance->size; k++) {
@@ -366,7 +366,7 @@ bool cpu_collective(void *context, struct call *call)
     struct exec_run *run = worker->run;
     const struct assignment *assignment = &run->assignment;
     uint32_t group = (uint32_t)work_group(call->work);
-    struct member m = {
+    struct comm_member m = {
         .worker = worker,
         .run = run,
         .instance = instance_of(cpu_of(run)->comm, call->rank, group),

@@ -367,7 +367,7 @@ static bool cuda_finish(struct exec_run *run, uint32_t rank)
     return true;
 }
 
-static void cuda_pass(struct exec_run *run, uint32_t rank, uint32_t op)
+static void cuda_sync_passed(struct exec_run *run, uint32_t rank, uint32_t op)
 {
     (void)run; /* later ops are issued later, so there is no thread to notify */
     (void)rank;
@@ -456,7 +456,7 @@ const struct backend cuda_backend = {
     .wait_op = cuda_wait_op,
     .barrier = cuda_barrier,
     .finish = cuda_finish,
-    .pass = cuda_pass,
+    .sync_passed = cuda_sync_passed,
     .watch = cuda_watch,
     .stop = cuda_stop,
     .state = cuda_state,

@@ -199,18 +199,19 @@ void cuda_close_memory(struct cuda_rank *rank)
 
 /* ---- poison ---- */
 
-struct range {
+struct device_range {
     uint64_t begin, end;
 };
 
 static int by_begin(const void *a, const void *b)
 {
-    const struct range *x = a, *y = b;
+    const struct device_range *x = a, *y = b;
     return x->begin < y->begin ? -1 : x->begin > y->begin;
 }
 
 /* Lists the rank's bound buffers of one memory by their begin, followed by the end of the arena. */
-static size_t bound_ranges(const struct cuda_rank *rank, enum memory memory, struct range *range)
+static size_t bound_ranges(const struct cuda_rank *rank, enum memory memory,
+                           struct device_range *range)
 {
     const struct ir *ir = rank->run->ir;
     size_t count = 0;
@@ -218,9 +219,9 @@ static size_t bound_ranges(const struct cuda_rank *rank, enum memory memory, str
         if (ir->buffer.binding[b] != IR_NONE16 && ir->buffer.memory[b] == memory &&
             ir->buffer.role[b] == rank->run->assignment.role[rank->rank] &&
             ir->buffer.offset[b] != UINT64_MAX)
-            range[count++] = (struct range){
+            range[count++] = (struct device_range){
                 ir->buffer.offset[b], ir->buffer.offset[b] + ir_buffer_bytes(ir, (buffer_id){b})};
-    range[count++] = (struct range){ir->arena_bytes[memory], ir->arena_bytes[memory]};
+    range[count++] = (struct device_range){ir->arena_bytes[memory], ir->arena_bytes[memory]};
     qsort(range, count, sizeof *range, by_begin);
     return count;
 }
@@ -228,7 +229,7 @@ static size_t bound_ranges(const struct cuda_rank *rank, enum memory memory, str
 cudaError_t cuda_poison(const struct cuda_rank *rank)
 {
     enum { NOT_A_NUMBER = 0xff }; /* in every byte: a NaN in all types, and no index */
-    struct range *range = heap_alloc((size_t)rank->run->ir->buffer.count + 1, sizeof *range);
+    struct device_range *range = heap_alloc((size_t)rank->run->ir->buffer.count + 1, sizeof *range);
     cudaError_t error = cudaSuccess;
     for (int m = 0; m < MEMORY_COUNT; m++) {
         size_t count = bound_ranges(rank, (enum memory)m, range);

@@ -18,7 +18,7 @@ struct job {
     int64_t layers;                   /* number of layers that are simulated; 0: all */
 };
 
-struct answer {
+struct batch_answer {
     enum status status;
     double step_s;
     struct document_lateness lateness;
@@ -29,7 +29,7 @@ static void predict_one(void *context, size_t i, void *result)
 {
     const struct job *job = context;
     const struct prediction *first = job->first;
-    struct answer *answer = result;
+    struct batch_answer *answer = result;
     struct request request = *first->question.request;
     struct documents documents;
     struct arena arena = {0};
@@ -123,7 +123,7 @@ static enum status predict_all(struct batch_times *times, struct job *job, size_
                                struct diag *diag)
 {
     size_t count = times->count - from;
-    struct answer *answer = heap_zalloc(count + 1, sizeof *answer);
+    struct batch_answer *answer = heap_zalloc(count + 1, sizeof *answer);
     struct progress progress = {0};
     progress_begin(&progress, count, 0);
     enum status status =

@@ -27,12 +27,12 @@ void lengths_release(struct lengths *l)
 
 /* ---- files ---- */
 
-struct reading {
+struct lengths_reading {
     struct lengths *lengths;
     size_t rows, capacity;
 };
 
-static void add(struct reading *reading, int64_t batch, int64_t length)
+static void add(struct lengths_reading *reading, int64_t batch, int64_t length)
 {
     struct lengths *l = reading->lengths;
     if (l->count == reading->capacity) {
@@ -56,7 +56,7 @@ static bool is_heading(struct lengths *l, const struct record *record)
 
 static enum status read_row(void *context, const struct record *record, struct diag *diag)
 {
-    struct reading *reading = context;
+    struct lengths_reading *reading = context;
     struct lengths *l = reading->lengths;
     int64_t batch = 0, length = 0;
     if (reading->rows++ == 0 && is_heading(l, record))
@@ -95,7 +95,7 @@ static enum status skip_comment(void *context, struct loc at, const char *text, 
 static enum status read_file(struct lengths *l, const char *path, struct diag *diag)
 {
     struct text text = {0};
-    struct reading reading = {.lengths = l};
+    struct lengths_reading reading = {.lengths = l};
     const struct record_handler handler = {&reading, read_row, skip_comment};
     enum status status = text_read(&text, path, diag);
     if (status == STATUS_OK)

@@ -149,22 +149,22 @@ const char *shell_word_end(const char *text, const char *end, uint32_t *lines)
 /* ---- arithmetic ---- */
 
 /* Whole numbers of up to 53 bits; what is not known, or larger, is NAN. */
-struct sum {
+struct shell_sum {
     struct shell *shell;
     const char *at, *end;
     unsigned depth;
 };
 
-static double add(struct sum *s);
+static double add(struct shell_sum *s);
 
-static char next_sign(struct sum *s)
+static char next_sign(struct shell_sum *s)
 {
     while (s->at < s->end && c_is_space(*s->at))
         s->at++;
     return s->at < s->end ? *s->at : '\0';
 }
 
-static double primary(struct sum *s)
+static double primary(struct shell_sum *s)
 {
     char c = next_sign(s);
     double value = NAN;
@@ -200,7 +200,7 @@ static double primary(struct sum *s)
     return value;
 }
 
-static double multiply(struct sum *s)
+static double multiply(struct shell_sum *s)
 {
     double value = primary(s);
     for (char c = next_sign(s); c == '*' || c == '/' || c == '%'; c = next_sign(s)) {
@@ -216,7 +216,7 @@ static double multiply(struct sum *s)
     return value;
 }
 
-static double add(struct sum *s)
+static double add(struct shell_sum *s)
 {
     double value = multiply(s);
     for (char c = next_sign(s); c == '+' || c == '-'; c = next_sign(s)) {
@@ -385,7 +385,7 @@ static enum status expand_sum(struct sink *sink, const char *text, const char *e
     text_puts(&inner, "");
     enum status status =
         shell_expand_text(sink->shell, &inner, text + 3, end - 2, sink->line, true);
-    struct sum s = {.shell = sink->shell, .at = inner.data, .end = inner.data + inner.size};
+    struct shell_sum s = {.shell = sink->shell, .at = inner.data, .end = inner.data + inner.size};
     double value = status == STATUS_OK ? add(&s) : NAN;
     char number[32];
     if (status == STATUS_OK && next_sign(&s) == '\0' && fabs(value) < 9e15)

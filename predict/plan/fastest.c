@@ -39,7 +39,7 @@ enum { NO_LAYER = UINT32_MAX };
 /* What a candidate does next. */
 enum search_stage { STAGE_LAYER, STAGE_SHORT, STAGE_WHOLE, STAGE_DONE };
 
-struct node {
+struct search_node {
     double most;         /* tokens/s/GPU that it cannot exceed, as far as is known */
     double ops;          /* of its schedule, one rank of each stage, at most */
     uint32_t least, own; /* rows of search.layer: one that recomputes nothing, and its own */
@@ -60,7 +60,7 @@ struct job {
 };
 
 /* What a child finds. All-zero: a signal ended it. */
-struct answer {
+struct candidate_answer {
     bool answered;
     enum search_stage next;
     uint8_t repair;
@@ -69,12 +69,12 @@ struct answer {
     struct outcome outcome, gamble;
 };
 
-struct search {
+struct rate_search {
     struct best *best;
     struct setup *setup;
     const struct request *given;
     const struct space_open *open;
-    struct node *node;
+    struct search_node *node;
     struct layer *layer;
     uint32_t layers, capacity;
     struct job job[ROUND];
@@ -89,7 +89,7 @@ struct search {
     double top[COMPARED_ROWS]; /* of the fastest, over packed documents; 0: none yet */
 };
 
-static bool has_answer(const struct search *s)
+static bool has_answer(const struct rate_search *s)
 {
     return s->incumbent.kind == OUTCOME_TIMED;
 }
@@ -119,7 +119,8 @@ static double repaired_error(const struct choices *c)
 
 /* Returns the least probability of fitting at which a candidate is worth a simulation: what the setup asks, or 0.5 as
  * long as it may beat best->gamble, the fastest configuration so far that fits in only half of the cases. */
-static double odds_asked(const struct search *s, const struct node *node, const struct outcome *o)
+static double odds_asked(const struct rate_search *s, const struct search_node *node,
+                         const struct outcome *o)
 {
     bool gambles = o->packed_set == NULL && s->best->gamble_gpus == 0;
     return gambles && node->most > s->best->gamble.most ? 0.5 : s->setup->fits_probability;
@@ -167,7 +168,8 @@ static bool is_beyond_repair(const struct setup *setup, const struct repairs *re
 }
 
 /* Takes the next repair with which short steps do not show that memory lacks, and estimates its time. */
-static void shorten_it(const struct search *s, const struct node *node, struct answer *a)
+static void shorten_it(const struct rate_search *s, const struct search_node *node,
+                       struct candidate_answer *a)
 {
     struct outcome *o = &a->outcome;
     struct repairs repairs = repairs_make(s->given, s->open, &o->request);
@@ -206,7 +208,8 @@ static void take_gamble(const struct outcome *o, const struct request *request,
 }
 
 /* Predicts the whole step with the candidate's repair. If it does not fit, the next repair has to be tried. */
-static void predict_it(const struct search *s, const struct node *node, struct answer *a)
+static void predict_it(const struct rate_search *s, const struct search_node *node,
+                       struct candidate_answer *a)
 {
     struct outcome *o = &a->outcome;
     struct repairs repairs = repairs_make(s->given, s->open, &o->request);
@@ -251,8 +254,8 @@ static bool resize(struct setup *setup, int64_t gpus)
            cluster_resize(&setup->cluster, &setup->arena, 0, gpus, NULL) == STATUS_OK;
 }
 
-static void take_layer(const struct search *s, const struct layer *layer,
-                       const struct request *request, struct answer *a)
+static void take_layer(const struct rate_search *s, const struct layer *layer,
+                       const struct request *request, struct candidate_answer *a)
 {
     a->layer = layer->time;
     if (!layer->has_sums)
@@ -263,11 +266,11 @@ static void take_layer(const struct search *s, const struct layer *layer,
 
 static void take_step(void *context, size_t number, void *result)
 {
-    struct search *s = context;
+    struct rate_search *s = context;
     const struct job *job = &s->job[number];
     const struct candidate *c = &s->best->space.row[job->node];
-    const struct node *node = &s->node[job->node];
-    struct answer *a = result;
+    const struct search_node *node = &s->node[job->node];
+    struct candidate_answer *a = result;
     a->answered = true;
     a->next = STAGE_DONE;
     if (job->stage != STAGE_LAYER)
@@ -286,7 +289,7 @@ static void take_step(void *context, size_t number, void *result)
 
 /* ---- layers ---- */
 
-static uint32_t layer_of(struct search *s, const struct layer_key *key)
+static uint32_t layer_of(struct rate_search *s, const struct layer_key *key)
 {
     for (uint32_t i = 0; i < s->layers; i++)
         if (layer_keys_equal(&s->layer[i].key, key))
@@ -299,10 +302,10 @@ static uint32_t layer_of(struct search *s, const struct layer_key *key)
     return s->layers++;
 }
 
-static void find_layers(struct search *s, size_t i)
+static void find_layers(struct rate_search *s, size_t i)
 {
     const struct request *request = &s->best->space.row[i].request;
-    struct node *node = &s->node[i];
+    struct search_node *node = &s->node[i];
     struct layer_key key;
     struct choices c;
     node->least = node->own = NO_LAYER;
@@ -324,10 +327,10 @@ static double rate_of(const struct candidate *c, double step_s)
 }
 
 /* Lowers a candidate's bound to that of the layers that are known. */
-static void take_layers(struct search *s, size_t i)
+static void take_layers(struct rate_search *s, size_t i)
 {
     const struct candidate *candidate = &s->best->space.row[i];
-    struct node *node = &s->node[i];
+    struct search_node *node = &s->node[i];
     const struct layer *least = &s->layer[node->least], *own = &s->layer[node->own];
     struct bound_layer layer = {least->time.kernels_s, own->time.issue_s,
                                 fmax(least->time.step_s, own->time.step_s)};
@@ -344,7 +347,7 @@ static void take_layers(struct search *s, size_t i)
 
 /* ---- the search ---- */
 
-static void skip(struct search *s, size_t i, enum outcome_kind kind)
+static void skip(struct rate_search *s, size_t i, enum outcome_kind kind)
 {
     struct outcome *o = &s->best->row[i];
     o->kind = kind;
@@ -353,7 +356,7 @@ static void skip(struct search *s, size_t i, enum outcome_kind kind)
 }
 
 /* Makes a row and a node for each candidate. What has no room for its states is done. */
-static void begin(struct search *s)
+static void begin(struct rate_search *s)
 {
     struct best *best = s->best;
     const struct device *device = &s->setup->cluster.device;
@@ -367,7 +370,7 @@ static void begin(struct search *s)
                                         .strategy = c->strategy,
                                         .packed_set = c->packed_set,
                                         .tokens = c->request.seq};
-        s->node[i] = (struct node){.most = rate_of(c, c->bound_s)};
+        s->node[i] = (struct search_node){.most = rate_of(c, c->bound_s)};
         if (least > available) {
             skip(s, i, OUTCOME_NO_ROOM);
             best->row[i].missing_bytes = least - available;
@@ -379,7 +382,7 @@ static void begin(struct search *s)
 
 /* Notes the best outcome so far, and the rate that others must exceed. Over packed documents that rate is below the
  * best one's, since the fastest few are compared on other batches later. */
-static void note_timed(struct search *s, const struct outcome *o)
+static void note_timed(struct rate_search *s, const struct outcome *o)
 {
     double rate = o->most;
     if (best_is_better(s->best->goal, o, &s->incumbent))
@@ -396,22 +399,22 @@ static void note_timed(struct search *s, const struct outcome *o)
 }
 
 /* Returns the layer that a candidate's next step looks at; NO_LAYER: that step is another one. */
-static uint32_t next_layer(const struct search *s, const struct node *node)
+static uint32_t next_layer(const struct rate_search *s, const struct search_node *node)
 {
     if (node->stage != STAGE_LAYER)
         return NO_LAYER;
     return s->layer[node->least].has_sums ? node->own : node->least;
 }
 
-static bool is_long(const struct search *s, const struct job *job)
+static bool is_long(const struct rate_search *s, const struct job *job)
 {
     return job->stage != STAGE_LAYER && s->node[job->node].ops > LONG_OPS;
 }
 
 /* Adds the next step of a candidate to the round, unless another one takes it already. */
-static bool add_job(struct search *s, size_t i, bool layers)
+static bool add_job(struct rate_search *s, size_t i, bool layers)
 {
-    const struct node *node = &s->node[i];
+    const struct search_node *node = &s->node[i];
     struct job job = {(enum search_stage)node->stage, i, layers ? next_layer(s, node) : NO_LAYER};
     size_t whole = 0, many = 0;
     if (job.stage == STAGE_LAYER && !layers)
@@ -431,12 +434,12 @@ static bool add_job(struct search *s, size_t i, bool layers)
 }
 
 /* An order of candidates: true if a comes before b. */
-typedef bool order_fn(const struct search *s, size_t a, size_t b);
+typedef bool order_fn(const struct rate_search *s, size_t a, size_t b);
 
 /* The highest bound comes first; of equal ones, what takes least to predict, and then what needs least memory. */
-static bool highest_first(const struct search *s, size_t a, size_t b)
+static bool highest_first(const struct rate_search *s, size_t a, size_t b)
 {
-    const struct node *x = &s->node[a], *y = &s->node[b];
+    const struct search_node *x = &s->node[a], *y = &s->node[b];
     if (x->most != y->most)
         return x->most > y->most;
     if (x->ops != y->ops)
@@ -446,7 +449,7 @@ static bool highest_first(const struct search *s, size_t a, size_t b)
 
 /* What may need little memory comes first, since it most likely fits; of that, what takes least to predict, and then
  * what recomputes most. */
-static bool roomiest_first(const struct search *s, size_t a, size_t b)
+static bool roomiest_first(const struct rate_search *s, size_t a, size_t b)
 {
     const struct candidate *row = s->best->space.row;
     bool x = row[a].least_bytes <= s->little_bytes, y = row[b].least_bytes <= s->little_bytes;
@@ -459,7 +462,7 @@ static bool roomiest_first(const struct search *s, size_t a, size_t b)
 }
 
 /* True if a candidate is not done, and may be better than `above`. */
-static bool is_open(const struct search *s, size_t i, double above)
+static bool is_open(const struct rate_search *s, size_t i, double above)
 {
     return s->node[i].stage != STAGE_DONE && s->node[i].most > above &&
            (s->strategy < 0 ||
@@ -467,7 +470,7 @@ static bool is_open(const struct search *s, size_t i, double above)
 }
 
 /* Returns how many candidates are not done and may be better than `above`. */
-static size_t open_above(const struct search *s, double above)
+static size_t open_above(const struct rate_search *s, double above)
 {
     size_t open = 0;
     for (size_t i = 0; i < s->best->space.count; i++)
@@ -476,7 +479,7 @@ static size_t open_above(const struct search *s, double above)
 }
 
 /* Finds out what little memory is: a quarter more than the least of all open candidates. */
-static void find_little(struct search *s, double above)
+static void find_little(struct rate_search *s, double above)
 {
     double least = HUGE_VAL;
     for (size_t i = 0; i < s->best->space.count; i++)
@@ -490,7 +493,7 @@ struct firsts {
     size_t node[ROUND + ROUND / 2], count;
 };
 
-static void put_first(struct firsts *f, const struct search *s, order_fn *before, bool layers,
+static void put_first(struct firsts *f, const struct rate_search *s, order_fn *before, bool layers,
                       size_t i)
 {
     uint32_t layer = layers ? next_layer(s, &s->node[i]) : NO_LAYER;
@@ -515,7 +518,7 @@ static void put_first(struct firsts *f, const struct search *s, order_fn *before
 
 /* Adds the first candidates of an order to the round, at most `most` of them, of those from a stage on that may be
  * better than `above`. Unless `layers`, they take short steps without waiting for the time of their layers. */
-static void choose(struct search *s, order_fn *before, size_t most, enum search_stage from,
+static void choose(struct rate_search *s, order_fn *before, size_t most, enum search_stage from,
                    bool layers, double above)
 {
     struct firsts firsts = {.count = 0};
@@ -529,7 +532,7 @@ static void choose(struct search *s, order_fn *before, size_t most, enum search_
 
 /* Adds the candidates of one strategy that most likely fit. Strategies take turns, since all layouts of one may need
  * too much. */
-static void choose_roomy(struct search *s, size_t most, double above)
+static void choose_roomy(struct rate_search *s, size_t most, double above)
 {
     size_t strategies;
     int all = s->strategy;
@@ -546,7 +549,7 @@ static void choose_roomy(struct search *s, size_t most, double above)
 
 /* Chooses the jobs of a round: the candidates with the highest bounds; but without an answer some that most likely fit,
  * and later some of those that may soon be a better answer. */
-static void choose_jobs(struct search *s, double above)
+static void choose_jobs(struct rate_search *s, double above)
 {
     s->jobs = 0;
     if (has_answer(s) || s->strategy >= 0) {
@@ -561,9 +564,10 @@ static void choose_jobs(struct search *s, double above)
     }
 }
 
-static void take_answer(struct search *s, const struct job *job, const struct answer *a)
+static void take_answer(struct rate_search *s, const struct job *job,
+                        const struct candidate_answer *a)
 {
-    struct node *node = &s->node[job->node];
+    struct search_node *node = &s->node[job->node];
     if (job->stage == STAGE_LAYER) {
         struct layer *layer = &s->layer[job->layer];
         layer->has_step = layer->has_sums;
@@ -597,7 +601,7 @@ static double now_s(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static bool is_late(const struct search *s)
+static bool is_late(const struct rate_search *s)
 {
     double within_s = s->best->limits.within_s;
     return interrupted() != 0 || (within_s > 0 && now_s() - s->began_s >= within_s);
@@ -605,10 +609,10 @@ static bool is_late(const struct search *s)
 
 /* Returns a digest of all on which a job's answer depends: the layer that it looks at, or the candidate and what is known
  * of it. */
-static uint64_t key_of(const struct search *s, const struct job *job)
+static uint64_t key_of(const struct rate_search *s, const struct job *job)
 {
     const struct candidate *c = &s->best->space.row[job->node];
-    const struct node *node = &s->node[job->node];
+    const struct search_node *node = &s->node[job->node];
     const struct outcome *o = &s->best->row[job->node];
     uint64_t key;
     if (job->stage == STAGE_LAYER) {
@@ -628,10 +632,10 @@ static uint64_t key_of(const struct search *s, const struct job *job)
     return digest_add(key, o->verdict.needed, sizeof o->verdict.needed);
 }
 
-static enum status take_round(struct search *s, double above, struct progress *progress,
+static enum status take_round(struct rate_search *s, double above, struct progress *progress,
                               struct diag *diag)
 {
-    struct answer answer[ROUND];
+    struct candidate_answer answer[ROUND];
     choose_jobs(s, above);
     for (size_t i = 0; i < s->jobs && s->best->limits.kept.file != NULL; i++)
         s->key[i] = key_of(s, &s->job[i]);
@@ -649,7 +653,7 @@ static enum status take_round(struct search *s, double above, struct progress *p
 }
 
 /* Writes "390.2 tokens/s/GPU, at most 4.1 % more". */
-static void note_best(const struct search *s, char *note, size_t size)
+static void note_best(const struct rate_search *s, char *note, size_t size)
 {
     double most = 0;
     for (size_t i = 0; i < s->best->space.count; i++)
@@ -662,7 +666,7 @@ static void note_best(const struct search *s, char *note, size_t size)
 
 /* Lets rounds take steps until no candidate may be better by more than the gap, or a limit ends the search. Sets *above
  * to the rate up to which nothing is left open. */
-static enum status search(struct search *s, double *above, struct progress *progress,
+static enum status search(struct rate_search *s, double *above, struct progress *progress,
                           struct diag *diag)
 {
     size_t all = s->best->space.count, open;
@@ -684,7 +688,7 @@ static enum status search(struct search *s, double *above, struct progress *prog
 }
 
 /* Begins to search among the candidates of one strategy, from the best of them that was simulated. */
-static void take_strategy(struct search *s, int strategy)
+static void take_strategy(struct rate_search *s, int strategy)
 {
     s->strategy = strategy;
     s->incumbent = (struct outcome){0};
@@ -698,7 +702,8 @@ static void take_strategy(struct search *s, int strategy)
 
 /* Searches for the best of each strategy, for a few rounds at most, or until no other candidate of the strategy may be
  * faster by more than RUNNER_UP_GAP, or than the gap that was asked for. */
-static enum status find_runners_up(struct search *s, struct progress *progress, struct diag *diag)
+static enum status find_runners_up(struct rate_search *s, struct progress *progress,
+                                   struct diag *diag)
 {
     enum { ROUNDS_MAX = 12 };
     size_t strategies;
@@ -721,13 +726,13 @@ enum status fastest_find(struct best *best, struct setup *setup, const struct sp
                          struct diag *diag)
 {
     struct request given = setup->request;
-    struct search s = {.best = best,
-                       .setup = setup,
-                       .given = &given,
-                       .open = open,
-                       .strategy = -1,
-                       .began_s = now_s(),
-                       .node = heap_zalloc(best->space.count + 1, sizeof *s.node)};
+    struct rate_search s = {.best = best,
+                            .setup = setup,
+                            .given = &given,
+                            .open = open,
+                            .strategy = -1,
+                            .began_s = now_s(),
+                            .node = heap_zalloc(best->space.count + 1, sizeof *s.node)};
     struct progress progress;
     double above = 0;
     begin(&s);

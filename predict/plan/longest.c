@@ -104,7 +104,7 @@ enum status ladder_of(struct ladder *ladder, struct request *request, struct dia
 
 /* ---- the search ---- */
 
-struct search {
+struct length_search {
     const struct setup *setup;
     const struct request *request;
     const struct ladder *ladder;
@@ -114,7 +114,7 @@ struct search {
 
 /* Reports progress. Each time that bisection halves the range between the last length that fits and the first one
  * that does not, it needs one more length. */
-static void show(const struct search *s)
+static void show(const struct length_search *s)
 {
     const struct longest *l = s->longest;
     struct text note = {0};
@@ -142,7 +142,7 @@ static void put_refusal(struct longest *longest, const struct diag *diag)
 }
 
 /* True if a length fits. Stores its verdict as `at`, else as `beyond`. */
-static bool fits(struct search *s, uint32_t rung, struct diag *diag)
+static bool fits(struct length_search *s, uint32_t rung, struct diag *diag)
 {
     struct longest *l = s->longest;
     struct request request = *s->request;
@@ -189,7 +189,7 @@ enum status longest_find(struct longest *longest, const struct setup *setup,
                          const struct request *request, const struct ladder *ladder, int64_t guess,
                          struct progress *progress, struct diag *diag)
 {
-    struct search s = {setup, request, ladder, longest, progress};
+    struct length_search s = {setup, request, ladder, longest, progress};
     uint32_t at = rung_of(ladder, guess), low, high, stride = 1; /* low fits, high does not */
     *longest = (struct longest){0};
     if (fits(&s, at, diag)) {

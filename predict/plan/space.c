@@ -77,7 +77,7 @@ struct space_walk {
     const struct strategy *row;
     bool beyond; /* also combinations that are searched only if the user's options ask for them */
     bool
-        corners; /* only what degrees of 1 reduce to a simpler strategy (is_corner()); else only the others */
+        simpler_only; /* only what degrees of 1 reduce to a simpler strategy (is_simpler()); else only the others */
     struct identity *seen; /* of the rows that were added */
     size_t count, capacity;
 };
@@ -132,7 +132,7 @@ bool space_allows(const struct space_open *open, const struct request *request)
 }
 
 /* True if degrees of 1 reduce the strategy to a simpler one's schedule, in this strategy's implementation. */
-static bool is_corner(const struct strategy *row, const struct choices *c)
+static bool is_simpler(const struct strategy *row, const struct choices *c)
 {
     bool whole = c->tp == 1 && c->pp == 1 && c->subsequences == 1;
     return c->attention != row->attention || (row->tensor && whole);
@@ -169,7 +169,7 @@ static void add(struct space_walk *w, const struct request *asked)
     struct resolved resolved;
     if (resolve_choices(&c, &request, NULL, NULL) != STATUS_OK)
         return;
-    if (is_corner(w->row, &c) != w->corners || !is_expressed(&w->open, &c) ||
+    if (is_simpler(w->row, &c) != w->simpler_only || !is_expressed(&w->open, &c) ||
         is_run_otherwise(w, &c) || !add_documents(w, &request, &c, &packed_set) ||
         is_seen(w, &c, &request))
         return;
@@ -395,9 +395,9 @@ static void walk_strategies(struct space_walk *w, int64_t gpus)
 /* Walks all configurations. One that two strategies share is listed under the simpler strategy. */
 static void walk_all(struct space_walk *w, int64_t gpus)
 {
-    w->corners = false;
+    w->simpler_only = false;
     walk_strategies(w, gpus);
-    w->corners = true;
+    w->simpler_only = true;
     walk_strategies(w, gpus);
 }
 

@@ -2,7 +2,7 @@
 
 /* The largest tensors among the ops that were visited so far, in elements. attended, attended_back: attention was
  * visited, in the forward and in the backward. */
-struct found {
+struct largest_tensors {
     const struct ir *ir;
     struct block_tensors forward, backward;
     bool attended, attended_back;
@@ -38,7 +38,7 @@ static double elements_of_operands(const struct ir *ir, uint32_t op)
 }
 
 /* Counts the tensor of a product: in the forward the one that it writes, in the backward the gradient that it reads. */
-static void take_product(struct found *f, uint32_t op, bool backward)
+static void take_product(struct largest_tensors *f, uint32_t op, bool backward)
 {
     bool is_ffn = backward ? !f->attended_back : f->attended;
     struct block_tensors *t = backward ? &f->backward : &f->forward;
@@ -46,7 +46,7 @@ static void take_product(struct found *f, uint32_t op, bool backward)
               backward ? elements_of_read(f->ir, op) : elements_of_write(f->ir, op));
 }
 
-static void take_op(struct found *f, uint32_t op)
+static void take_op(struct largest_tensors *f, uint32_t op)
 {
     const struct ir *ir = f->ir;
     bool backward = ir->op.phase[op] == PHASE_BACKWARD;
@@ -88,7 +88,7 @@ static void in_units(struct block_tensors *t, double unit)
 void block_tensors_of(struct block_tensors *forward, struct block_tensors *backward,
                       const struct ir *ir)
 {
-    struct found f = {.ir = ir};
+    struct largest_tensors f = {.ir = ir};
     const struct role *role = &ir->role[0];
     for (uint32_t op = role->op_begin; op < role->op_begin + role->op_count; op++)
         if (ir->op.phase[op] == PHASE_FORWARD || ir->op.phase[op] == PHASE_BACKWARD)

@@ -25,7 +25,7 @@ struct setup {
     struct device_cost cost;
     /* the framework that really runs, if the profile of the request only stands for it; NULL: the profile is of that
      * framework. The text is borrowed. */
-    const char *stands_for;
+    const char *real_framework;
     /* a search takes only configurations that fit with at least this probability; 0: one half */
     double fits_probability;
     /* measured runs, which say how sure a prediction is; with the cluster */

@@ -52,7 +52,7 @@ static enum status parse_list(struct arena *arena, struct grid_axis *axis, struc
 
 /* ---- ranges ---- */
 
-struct range {
+struct axis_range {
     double from, to, step;
     bool factor;
 };
@@ -80,7 +80,7 @@ static char *print_number(struct arena *arena, enum axis_values of, double value
     return kept;
 }
 
-static bool range_parse(struct range *range, enum axis_values of, const char *given)
+static bool range_parse(struct axis_range *range, enum axis_values of, const char *given)
 {
     const char *dots = strstr(given, ".."), *colon = strchr(given, ':');
     const char *end = colon != NULL ? colon : given + strlen(given);
@@ -102,7 +102,7 @@ static bool range_parse(struct range *range, enum axis_values of, const char *gi
 static enum status parse_range(struct arena *arena, struct grid_axis *axis, enum axis_values of,
                                const char *text, struct diag *diag)
 {
-    struct range range = {0};
+    struct axis_range range = {0};
     if (!range_parse(&range, of, text))
         return diag_error(diag, vary_loc, STATUS_BAD_INPUT,
                           "%s: '%s' is no range: write A..B:xF (times F) or A..B:+S (plus S)%s",

@@ -8,13 +8,13 @@ const char *const activation_class_names[ACTIVATION_CLASS_COUNT] = {"none", "rea
 
 enum { SHARED = 1, READ_BACK = 2, READ_OUTSIDE = 4 }; /* shared: other units read or write it too */
 
-struct use {
+struct class_use {
     uint16_t unit; /* the unit that made the buffer */
     bool made;
     uint8_t how;
 };
 
-static void note_read(const struct ir *ir, uint32_t op, struct use *use)
+static void note_read(const struct ir *ir, uint32_t op, struct class_use *use)
 {
     bool forward = ir->op.phase[op] == PHASE_FORWARD, layer = ir->op.layer[op] != IR_NONE16;
     if (!use->made)
@@ -25,7 +25,7 @@ static void note_read(const struct ir *ir, uint32_t op, struct use *use)
         use->how |= layer ? READ_BACK : READ_OUTSIDE;
 }
 
-static void note_write(const struct ir *ir, uint32_t op, struct use *use)
+static void note_write(const struct ir *ir, uint32_t op, struct class_use *use)
 {
     bool forward = ir->op.phase[op] == PHASE_FORWARD && ir->op.layer[op] != IR_NONE16;
     if (!use->made && forward) {
@@ -38,7 +38,7 @@ static void note_write(const struct ir *ir, uint32_t op, struct use *use)
 
 void activations_classify(const struct ir *ir, const uint32_t *list, uint32_t count, uint8_t *class)
 {
-    struct use *use = heap_zalloc((size_t)ir->buffer.count + 1, sizeof *use);
+    struct class_use *use = heap_zalloc((size_t)ir->buffer.count + 1, sizeof *use);
     for (uint32_t i = 0; i < count; i++) {
         uint32_t op = list != NULL ? list[i] : i, reads = ir->op.reads[op];
         for (uint32_t k = 0; k < reads; k++)

@@ -23,7 +23,7 @@
 
 #include <stdlib.h>
 
-struct item { /* a tensor of a (unit, layer) that is copied to the host */
+struct offload_item { /* a tensor of a (unit, layer) that is copied to the host */
     buffer_id buffer, host, back;
 };
 
@@ -44,7 +44,7 @@ struct offload {
     bool inputs;   /* true: items are inputs of layers; false: outputs of attention's core */
     bool blocking; /* the host waits for each copy */
     struct segment *segment;
-    struct item *item;
+    struct offload_item *item;
     uint32_t item_count;
     uint32_t *of_buffer; /* 1 + row of `item` */
     op_id stored[2];     /* the last copies to the host of the last two layers; IR_NONE: none yet */
@@ -55,7 +55,7 @@ static void add_item(struct offload *o, struct segment *segment, uint32_t buffer
 {
     if (segment->items++ == 0)
         segment->item = o->item_count;
-    o->item[o->item_count++] = (struct item){{buffer}, {IR_NONE}, {IR_NONE}};
+    o->item[o->item_count++] = (struct offload_item){{buffer}, {IR_NONE}, {IR_NONE}};
     o->of_buffer[buffer] = o->item_count;
 }
 
@@ -116,7 +116,7 @@ static void store(struct offload *o, uint32_t which)
 {
     struct segment *segment = &o->segment[which];
     for (uint32_t i = segment->item; i < segment->item + segment->items; i++) {
-        struct item *item = &o->item[i];
+        struct offload_item *item = &o->item[i];
         item->host = ir_add_buffer_like(o->ir, item->buffer);
         o->ir->buffer.memory[item->host.i] = o->blocking ? MEMORY_PAGEABLE : MEMORY_PINNED;
         segment->store = copy(o, WORK_D2H, item->buffer, item->host, which, (op_id){IR_NONE});
@@ -134,7 +134,7 @@ static void load(struct offload *o, uint32_t which, op_id after)
         return;
     segment->loaded = true;
     for (uint32_t i = segment->item; i < segment->item + segment->items; i++) {
-        struct item *item = &o->item[i];
+        struct offload_item *item = &o->item[i];
         item->back = ir_add_buffer_like(o->ir, item->buffer);
         copy(o, WORK_H2D, item->host, item->back, which, after);
     }

@@ -39,7 +39,7 @@ struct moved {
     int64_t elements;
 };
 
-struct ratio {
+struct offload_share {
     struct emit *e;
     struct ir *ir;
     struct op_list out; /* the new list */
@@ -57,7 +57,7 @@ struct ratio {
 
 /* ---- runs ---- */
 
-static void add_run(struct ratio *r, const struct op_list *in, uint32_t begin, uint32_t end)
+static void add_run(struct offload_share *r, const struct op_list *in, uint32_t begin, uint32_t end)
 {
     const struct ir *ir = r->ir;
     uint32_t op = in->op[begin];
@@ -79,7 +79,7 @@ static void add_run(struct ratio *r, const struct op_list *in, uint32_t begin, u
     r->run[r->run_count++] = run;
 }
 
-static bool same_run(const struct ratio *r, uint32_t a, uint32_t b)
+static bool same_run(const struct offload_share *r, uint32_t a, uint32_t b)
 {
     const struct op_table *op = &r->ir->op;
     return op->layer[b] != IR_NONE16 && op->micro[a] == op->micro[b] &&
@@ -87,7 +87,7 @@ static bool same_run(const struct ratio *r, uint32_t a, uint32_t b)
            (op->phase[a] == PHASE_FORWARD) == (op->phase[b] == PHASE_FORWARD);
 }
 
-static void find_runs(struct ratio *r, const struct op_list *in)
+static void find_runs(struct offload_share *r, const struct op_list *in)
 {
     const struct choices *c = r->e->choices;
     r->chunk_of = heap_zalloc((size_t)c->model->layers + 1, sizeof *r->chunk_of);
@@ -121,7 +121,7 @@ static int by_size(const void *a, const void *b)
     return x->buffer < y->buffer ? -1 : x->buffer > y->buffer;
 }
 
-static uint32_t candidates(const struct ratio *r, const struct op_list *in,
+static uint32_t candidates(const struct offload_share *r, const struct op_list *in,
                            const struct unit_run *run, uint8_t *class,
                            struct offload_candidate *out)
 {
@@ -145,7 +145,7 @@ static uint32_t candidates(const struct ratio *r, const struct op_list *in,
 
 /* Returns the number of bytes that can be copied to the host during the next forward run, or, if there is none, during
  * a run that takes as long as this one. */
-static double hidden_bytes(const struct ratio *r, uint32_t i)
+static double hidden_bytes(const struct offload_share *r, uint32_t i)
 {
     const struct choices *c = r->e->choices;
     uint32_t next = i + 1;
@@ -159,7 +159,7 @@ static double hidden_bytes(const struct ratio *r, uint32_t i)
 }
 
 /* Returns the number of bytes of a run's candidates that are offloaded. */
-static uint64_t bytes_to_move(const struct ratio *r, uint32_t run, uint64_t all)
+static uint64_t bytes_to_move(const struct offload_share *r, uint32_t run, uint64_t all)
 {
     const struct choices *c = r->e->choices;
     double ratio = c->offload_ratio;
@@ -174,7 +174,7 @@ static uint64_t bytes_to_move(const struct ratio *r, uint32_t run, uint64_t all)
 
 /* Keeps on the device the tensors that one chunk of layers passes unchanged to another chunk on the same stage,
  * because the other chunk's backward reads them first. */
-static void keep_handed_on(const struct ratio *r, const struct op_list *in, uint8_t *class)
+static void keep_handed_on(const struct offload_share *r, const struct op_list *in, uint8_t *class)
 {
     const struct ir *ir = r->ir;
     uint32_t *maker = ir_no_ids(ir->buffer.count);
@@ -194,7 +194,7 @@ static void keep_handed_on(const struct ratio *r, const struct op_list *in, uint
     free(maker);
 }
 
-static void choose_buffers(struct ratio *r, const struct op_list *in)
+static void choose_buffers(struct offload_share *r, const struct op_list *in)
 {
     struct ir *ir = r->ir;
     uint8_t *class = heap_zalloc((size_t)ir->buffer.count + 1, 1);
@@ -233,7 +233,7 @@ static void choose_buffers(struct ratio *r, const struct op_list *in)
 
 /* ---- copies ---- */
 
-static op_id copy(struct ratio *r, enum work_kind kind, struct view from, struct view to)
+static op_id copy(struct offload_share *r, enum work_kind kind, struct view from, struct view to)
 {
     op_id op = emit_copy(r->e, kind, false, from, to);
     op_list_push(&r->out, op);
@@ -241,7 +241,7 @@ static op_id copy(struct ratio *r, enum work_kind kind, struct view from, struct
 }
 
 /* Copies the elements of a buffer that are not offloaded to another buffer on the device. */
-static void copy_rest(struct ratio *r, struct view from, struct view to)
+static void copy_rest(struct offload_share *r, struct view from, struct view to)
 {
     if (to.count == 0)
         return;
@@ -250,13 +250,13 @@ static void copy_rest(struct ratio *r, struct view from, struct view to)
     op_list_push(&r->out, r->last_compute);
 }
 
-static void set_tags(struct ratio *r, const struct unit_run *run, enum phase phase)
+static void set_tags(struct offload_share *r, const struct unit_run *run, enum phase phase)
 {
     r->e->tags = (struct op_tags){(uint8_t)phase, REGION_OFFLOAD, IR_NONE16,
                                   IR_NONE16,      IR_NONE16,      run->unit};
 }
 
-static void store(struct ratio *r, struct unit_run *run)
+static void store(struct offload_share *r, struct unit_run *run)
 {
     op_id ended = r->last_compute;
     set_tags(r, run, PHASE_FORWARD);
@@ -277,7 +277,7 @@ static void store(struct ratio *r, struct unit_run *run)
 
 /* Copies back to the device the tensors of the forward that a backward run reads; the copies start after all compute
  * that is listed so far. */
-static void load(struct ratio *r, struct unit_run *run)
+static void load(struct offload_share *r, struct unit_run *run)
 {
     const struct unit_run *forward = &r->run[run->partner];
     op_id ended = r->last_compute;
@@ -295,7 +295,7 @@ static void load(struct ratio *r, struct unit_run *run)
 }
 
 /* Returns the next backward run of the list if the tensors that it needs have been stored on the host, else NULL. */
-static struct unit_run *next_backward(struct ratio *r, uint32_t i)
+static struct unit_run *next_backward(struct offload_share *r, uint32_t i)
 {
     while (++i < r->run_count)
         if (r->run[i].partner != IR_NONE && !r->run[i].loaded)
@@ -303,7 +303,7 @@ static struct unit_run *next_backward(struct ratio *r, uint32_t i)
     return NULL;
 }
 
-static void begin_run(struct ratio *r, uint32_t i)
+static void begin_run(struct offload_share *r, uint32_t i)
 {
     struct unit_run *run = &r->run[i], *before = i > 0 ? &r->run[i - 1] : NULL, *ahead;
     /* a forward starts only when the activations of the run before the last one are on the host */
@@ -320,7 +320,7 @@ static void begin_run(struct ratio *r, uint32_t i)
         load(r, ahead);
 }
 
-static void pass_op(struct ratio *r, uint32_t op, bool backward)
+static void pass_op(struct offload_share *r, uint32_t op, bool backward)
 {
     struct ir *ir = r->ir;
     bool computes = ir->op.stream[op] == r->e->stream.compute;
@@ -343,13 +343,13 @@ void pass_offload_ratio(struct emit *e, struct op_list *list)
     struct ir *ir = e->ir;
     /* the buffers that exist now; those that this pass adds are never looked up */
     uint32_t buffers = ir->buffer.count;
-    struct ratio r = {.e = e,
-                      .ir = ir,
-                      .run = heap_alloc((size_t)list->count + 1, sizeof *r.run),
-                      .of_buffer = ir_no_ids(buffers),
-                      .last_compute = {IR_NONE},
-                      .last_store = {IR_NONE},
-                      .before_next = {IR_NONE}};
+    struct offload_share r = {.e = e,
+                              .ir = ir,
+                              .run = heap_alloc((size_t)list->count + 1, sizeof *r.run),
+                              .of_buffer = ir_no_ids(buffers),
+                              .last_compute = {IR_NONE},
+                              .last_store = {IR_NONE},
+                              .before_next = {IR_NONE}};
     find_runs(&r, list);
     choose_buffers(&r, list);
     uint32_t next = 0;

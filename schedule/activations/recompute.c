@@ -30,7 +30,7 @@ struct segment { /* a layer's forward of one unit: positions in the list */
 /* The origin of a buffer of attention's forward; the last of these that applies. */
 enum origin { FROM_HERE, FROM_RANKS, FROM_CORE };
 
-struct mark {         /* what is known of a buffer */
+struct buffer_mark {  /* what is known of a buffer */
     uint32_t again;   /* the buffer that replaces it in the repeated forward; IR_NONE: none */
     uint32_t needed;  /* 1 + the last segment whose backward, or whose repeated op, reads it */
     uint32_t remains; /* 1 + the last segment in which an op that writes it is not repeated */
@@ -44,10 +44,10 @@ struct recompute {
     struct ir *ir;
     struct op_list out; /* the new list */
     uint32_t layers;
-    struct segment *segment; /* unit * layers + layer */
-    struct mark *mark;       /* per buffer of the first forward */
-    uint32_t *op;            /* for each op of the first forward, its repetition; IR_NONE: none */
-    bool selective;          /* some buffers are kept */
+    struct segment *segment;  /* unit * layers + layer */
+    struct buffer_mark *mark; /* per buffer of the first forward */
+    uint32_t *op;             /* for each op of the first forward, its repetition; IR_NONE: none */
+    bool selective;           /* some buffers are kept */
 };
 
 static bool in_layer(const struct ir *ir, uint32_t op, enum phase phase)
@@ -124,7 +124,7 @@ static bool leads_to_kept(const struct recompute *r, uint32_t op, uint32_t which
     bool core = r->ir->op.region[op] == REGION_ATTENTION ||
                 r->e->choices->activations == CHOICE_ACTIVATIONS_SELECTIVE_OP;
     for (uint32_t k = reads; core && k < operands; k++) {
-        const struct mark *mark = &r->mark[ir_touched(r->ir, op, k)];
+        const struct buffer_mark *mark = &r->mark[ir_touched(r->ir, op, k)];
         core = mark->kept || mark->needed != which + 1;
     }
     return operands > reads ? core : after;
@@ -201,7 +201,7 @@ static void repeat_op(struct recompute *r, uint32_t op)
     assert(operands <= ARRAY_LEN(of));
     for (uint32_t k = reads; k < operands; k++) {
         uint32_t buffer = ir_touched(ir, op, k);
-        struct mark *mark = &r->mark[buffer];
+        struct buffer_mark *mark = &r->mark[buffer];
         bool shared = mark->cache || (ir->buffer.flags[buffer] & BUFFER_PERSISTENT);
         /* the repetition of a cache would have the same values */
         if (mark->again == IR_NONE && !shared)
@@ -233,7 +233,7 @@ static void repeat_forward(struct recompute *r, const struct op_list *in, uint32
     for (uint32_t i = begin; i <= segment.last; i++) {
         bool own = in_backward(ir, in->op[i]) && segment_of(r->ir, r->layers, in->op[i]) == which;
         for (uint32_t k = 0; own && k < ir->op.reads[in->op[i]]; k++) {
-            struct mark *mark = &r->mark[ir_touched(ir, in->op[i], k)];
+            struct buffer_mark *mark = &r->mark[ir_touched(ir, in->op[i], k)];
             if (mark->origin != FROM_RANKS || mark->kept)
                 mark->needed = which + 1;
         }

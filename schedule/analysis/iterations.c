@@ -10,14 +10,14 @@ enum {
     UNITS_MIN = 5
 };
 
-struct block {
+struct op_block {
     uint32_t begin, ops;
     int32_t label; /* the layer or the unit; -1: none */
     uint8_t phase;
 };
 
-struct blocks {
-    struct block *row;
+struct op_blocks {
+    struct op_block *row;
     uint32_t count;
 };
 
@@ -55,9 +55,9 @@ int32_t iteration_label(const struct ir *ir, uint32_t op, bool of_units)
 
 /* ---- blocks ---- */
 
-static void add_block(struct blocks *b, const struct ir *ir, uint32_t op, int32_t label)
+static void add_block(struct op_blocks *b, const struct ir *ir, uint32_t op, int32_t label)
 {
-    b->row[b->count++] = (struct block){.begin = op, .label = label, .phase = ir->op.phase[op]};
+    b->row[b->count++] = (struct op_block){.begin = op, .label = label, .phase = ir->op.phase[op]};
 }
 
 /* Adds a key to those seen. Returns false if it was there already. */
@@ -72,11 +72,11 @@ static bool is_new(uint64_t *seen, uint32_t *count, uint64_t key)
 
 /* Finds the blocks of a role. A block may contain gathers for the next layer. The optimizer visits a layer several
  * times, so in the optimizer a block begins wherever the updated layer changes. */
-static struct blocks find_blocks(const struct ir *ir, const struct role *role, bool of_units)
+static struct op_blocks find_blocks(const struct ir *ir, const struct role *role, bool of_units)
 {
     uint32_t begin = role->op_begin, end = begin + role->op_count, seen_count = 0;
     uint64_t *seen = heap_alloc((size_t)role->op_count + 1, sizeof *seen), last_key = UINT64_MAX;
-    struct blocks b = {.row = heap_alloc((size_t)role->op_count + 1, sizeof *b.row)};
+    struct op_blocks b = {.row = heap_alloc((size_t)role->op_count + 1, sizeof *b.row)};
     int32_t updated = -2;
     for (uint32_t op = begin; op < end; op++) {
         int32_t label = iteration_label(ir, op, of_units);
@@ -112,7 +112,7 @@ static uint64_t memories(const struct ir *ir, uint32_t op)
            ir->buffer.memory[ir_touched(ir, op, ir->op.reads[op])];
 }
 
-static bool same_block(const struct ir *ir, const struct block *a, const struct block *b)
+static bool same_block(const struct ir *ir, const struct op_block *a, const struct op_block *b)
 {
     const struct op_table *t = &ir->op;
     uint32_t i = a->begin, k = b->begin, ops = a->ops;
@@ -130,7 +130,7 @@ static bool same_block(const struct ir *ir, const struct block *a, const struct 
 /* ---- iterations ---- */
 
 /* Returns the label of the iteration that begins with a block. */
-static int32_t label_of(const struct block *block, uint32_t length, bool of_units)
+static int32_t label_of(const struct op_block *block, uint32_t length, bool of_units)
 {
     for (uint32_t i = 0; of_units && i < length; i++)
         if (block[i].phase != PHASE_FORWARD)
@@ -138,7 +138,7 @@ static int32_t label_of(const struct block *block, uint32_t length, bool of_unit
     return block->label;
 }
 
-static void find_step(struct iterations *run, const struct block *block, bool of_units)
+static void find_step(struct iterations *run, const struct op_block *block, bool of_units)
 {
     run->first = label_of(block, run->blocks, of_units);
     run->optimizer = block->phase == PHASE_OPTIMIZER;
@@ -164,7 +164,7 @@ static bool is_run(const struct repeats *r, const struct iterations *run)
 }
 
 /* Returns the iterations that begin with block `at`; count 0: there are none. */
-static struct iterations iterations_at(const struct ir *ir, const struct blocks *b, uint32_t at)
+static struct iterations iterations_at(const struct ir *ir, const struct op_blocks *b, uint32_t at)
 {
     const struct repeats *r = &ir->repeats;
     for (uint32_t length = 1; length <= BLOCKS_MAX; length++) {
@@ -188,7 +188,7 @@ static struct iterations iterations_at(const struct ir *ir, const struct blocks 
 
 struct iterations *find_iterations(const struct ir *ir, uint32_t role, uint32_t *count)
 {
-    struct blocks b = find_blocks(ir, &ir->role[role], ir->repeats.of_units);
+    struct op_blocks b = find_blocks(ir, &ir->role[role], ir->repeats.of_units);
     struct iterations *runs = NULL;
     size_t capacity = 0;
     *count = 0;

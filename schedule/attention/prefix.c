@@ -22,14 +22,14 @@
 /* Positions in the sequence, in tokens: begin and end of the subsequence, and begin (from) and end (to) of this
  * stage's queries. The core of this stage attends to the tokens from 0 up to `to`. piece: the tokens of every piece but
  * the last. */
-struct reach {
+struct prefix_reach {
     int64_t begin, end, from, to, piece;
 };
 
-static struct reach reach_of(const struct emit *e)
+static struct prefix_reach reach_of(const struct emit *e)
 {
-    struct reach reach = {.begin = pipeline_prefix(e->choices, e->unit.subsequence),
-                          .end = pipeline_prefix(e->choices, e->unit.subsequence + 1)};
+    struct prefix_reach reach = {.begin = pipeline_prefix(e->choices, e->unit.subsequence),
+                                 .end = pipeline_prefix(e->choices, e->unit.subsequence + 1)};
     int64_t tp = (int64_t)e->tensor.size, rows = (reach.end - reach.begin) / tp;
     struct piece own = emit_piece(rows, e->unit.shared.count, e->unit.shared.index);
     reach.from = reach.begin + own.begin * tp;
@@ -67,7 +67,8 @@ struct prefix *prefix_open(struct emit *e, uint32_t row, int64_t *width)
 
 /* Returns a buffer with room for a full piece, whose end is zeroed; the keys or values of a shorter piece are written
  * before the zeros later. Returns an empty view if this piece has full length. */
-static struct view filled_up(struct emit *e, const char *stem, struct reach reach, int64_t width)
+static struct view filled_up(struct emit *e, const char *stem, struct prefix_reach reach,
+                             int64_t width)
 {
     int64_t own = reach.to - reach.from, lacks = (reach.piece - own) * width;
     if (lacks == 0)
@@ -79,7 +80,7 @@ static struct view filled_up(struct emit *e, const char *stem, struct reach reac
 
 /* Gathers the pieces of all stages into the cache, after the tokens that it already has. */
 static void gather(struct emit *e, struct view own, struct view filled, struct view cache,
-                   struct reach reach, int64_t width)
+                   struct prefix_reach reach, int64_t width)
 {
     int64_t all = reach.piece * width * e->unit.shared.count;
     collective(e, WORK_ALL_GATHER, filled.count > 0 ? filled : own,
@@ -95,7 +96,8 @@ static struct view copied(struct emit *e, struct view x, const char *stem, int64
 }
 
 static struct work tile_work(const struct emit *e, uint32_t layer, int64_t sequence,
-                             const struct head_exchange *z, enum work_kind kind, struct reach reach)
+                             const struct head_exchange *z, enum work_kind kind,
+                             struct prefix_reach reach)
 {
     struct work work = attention_work(e, kind, z->s, z->heads / z->ranks, z->kv_sent / z->ranks);
     work.attention.kv = reach.to;
@@ -113,7 +115,7 @@ void prefix_forward(struct emit *e, uint32_t layer, int64_t sequence, struct vie
                     struct view out)
 {
     struct head_exchange z = exchange_of(e);
-    struct reach reach = reach_of(e);
+    struct prefix_reach reach = reach_of(e);
     int64_t width;
     struct prefix *prefix = prefix_open(e, row_of(e, layer, sequence), &width);
     struct attention_saved *saved = &e->saved[layer].attention[sequence];
@@ -167,7 +169,7 @@ static struct view summed(struct emit *e, struct view tile, struct view later)
  * later queries (or to zeros if there is none yet). The returned view has all keys up to the subsequence's end; the
  * tile may cover only the first of them. */
 static struct view summed_in_place(struct emit *e, struct view tile, struct view later,
-                                   struct reach reach, int64_t width)
+                                   struct prefix_reach reach, int64_t width)
 {
     struct view sum = later;
     int64_t seen = reach.end * width;
@@ -180,8 +182,8 @@ static struct view summed_in_place(struct emit *e, struct view tile, struct view
 }
 
 /* Returns, in the compute dtype, the gradients of the piece's own keys, to which no earlier query adds. */
-static struct view complete(struct emit *e, struct view sum, struct view given, struct reach reach,
-                            int64_t width)
+static struct view complete(struct emit *e, struct view sum, struct view given,
+                            struct prefix_reach reach, int64_t width)
 {
     int64_t own = (reach.to - reach.from) * width, piece = reach.piece * width;
     int64_t begin = reach.begin * width, count = (reach.end - reach.begin) * width;
@@ -201,7 +203,7 @@ void prefix_backward(struct emit *e, uint32_t layer, int64_t sequence, struct vi
                      struct view dqkv)
 {
     struct head_exchange z = exchange_of(e);
-    struct reach reach = reach_of(e);
+    struct prefix_reach reach = reach_of(e);
     struct prefix *prefix = &e->prefix[row_of(e, layer, sequence)];
     const struct attention_saved *saved = &e->saved[layer].attention[sequence];
     int64_t width = z.kv_width / z.ranks, seen = reach.to * width;

@@ -19,16 +19,16 @@
 #include <stdint.h>
 
 enum attention_choice {
-#define ATTENTION(symbol, name, around, inner, cp, hp, corner) CHOICE_ATTENTION_##symbol,
+#define ATTENTION(symbol, name, around, inner, cp, hp, simpler_at_one) CHOICE_ATTENTION_##symbol,
 #include "schedule/choices/attention_choices.def"
 #undef ATTENTION
     CHOICE_ATTENTION_COUNT
 };
 
-/* The axes by which the ranks of a sequence share it, by choice. corner: the choice needs more than one rank along each
+/* The axes by which the ranks of a sequence share it, by choice. simpler_at_one: the choice needs more than one rank along each
  * of its axes; with a degree of 1 resolve_choices() takes the simpler choice that is left. */
 struct attention_axes {
-    bool cp, hp, corner;
+    bool cp, hp, simpler_at_one;
 };
 extern const struct attention_axes attention_axes[CHOICE_ATTENTION_COUNT];
 

@@ -5,12 +5,12 @@
 #include "schedule/choices/profile.h"
 
 const char *const attention_names[CHOICE_ATTENTION_COUNT] = {
-#define ATTENTION(symbol, name, around, inner, cp, hp, corner) name,
+#define ATTENTION(symbol, name, around, inner, cp, hp, simpler_at_one) name,
 #include "schedule/choices/attention_choices.def"
 #undef ATTENTION
 };
 const struct attention_axes attention_axes[CHOICE_ATTENTION_COUNT] = {
-#define ATTENTION(symbol, name, around, inner, cp, hp, corner) {cp, hp, corner},
+#define ATTENTION(symbol, name, around, inner, cp, hp, simpler_at_one) {cp, hp, simpler_at_one},
 #include "schedule/choices/attention_choices.def"
 #undef ATTENTION
 };

@@ -536,7 +536,7 @@ enum status resolve_degrees(struct choices *c, const struct request *r,
         {CHOICE_ATTENTION_LOCAL, CHOICE_ATTENTION_ULYSSES},
         {CHOICE_ATTENTION_RING, CHOICE_ATTENTION_2D},
     };
-    if (axes.corner && ((axes.cp && c->cp == 1) || (axes.hp && c->hp == 1)))
+    if (axes.simpler_at_one && ((axes.cp && c->cp == 1) || (axes.hp && c->hp == 1)))
         c->attention = left[c->cp > 1][c->hp > 1];
     if (resolve_window(c, r, diag) != STATUS_OK)
         return STATUS_BAD_INPUT;

@@ -16,7 +16,7 @@ enum { DEPTH_MAX = 8 };
 
 /* A loop as it is printed. The loops of one top-level node have consecutive rows, an outer one before its inner
  * ones. */
-struct named {
+struct named_loop {
     uint32_t parent; /* row; UINT32_MAX: none */
     uint32_t trips;
     uint32_t ops; /* number of ops of an iteration */
@@ -38,7 +38,7 @@ struct alias {
 struct printer {
     struct text *out;
     struct loops loops;
-    struct named *named;
+    struct named_loop *named;
     uint32_t named_count;
     size_t named_capacity;
     uint64_t *op_begin;   /* [top-level nodes] number of ops before each */
@@ -70,7 +70,7 @@ static void put_loop_name(struct text *out, uint32_t loop)
 /* Finds the number that most lines of an iteration have for a label such as "layer=". It looks only at lines outside
  * inner loops, and only if the label's number grows or falls by one per iteration. Returns false if no line is left. */
 static bool find_label(const struct loops *l, const struct loops_shape *loop, const int64_t *number,
-                       const char *label, struct named *named)
+                       const char *label, struct named_loop *named)
 {
     enum { MOST = 64 };
     struct {
@@ -106,7 +106,7 @@ static bool find_label(const struct loops *l, const struct loops_shape *loop, co
     return true;
 }
 
-static bool is_used(const struct printer *p, const struct named *named, const char *variable)
+static bool is_used(const struct printer *p, const struct named_loop *named, const char *variable)
 {
     for (uint32_t outer = named->parent; outer != UINT32_MAX; outer = p->named[outer].parent)
         if (strcmp(p->named[outer].variable, variable) == 0)
@@ -115,7 +115,7 @@ static bool is_used(const struct printer *p, const struct named *named, const ch
 }
 
 static void choose_variable(const struct printer *p, const struct loops_shape *loop,
-                            const int64_t *number, struct named *named)
+                            const int64_t *number, struct named_loop *named)
 {
     static const char *const of_label[LOOPS_LABELS] = {"L", "c", "t", "u"};
     for (int i = 0; i < LOOPS_LABELS; i++)
@@ -144,10 +144,10 @@ static void name_loops(struct printer *p, uint32_t shape, const int64_t *number,
         return;
     p->named = heap_grow(p->named, &p->named_capacity, p->named_count + 1u, sizeof *p->named);
     uint32_t row = p->named_count++;
-    p->named[row] = (struct named){.parent = parent,
-                                   .trips = loop->trips,
-                                   .ops = loop->ops / loop->trips,
-                                   .first_op = first_op};
+    p->named[row] = (struct named_loop){.parent = parent,
+                                        .trips = loop->trips,
+                                        .ops = loop->ops / loop->trips,
+                                        .first_op = first_op};
     choose_variable(p, loop, number, &p->named[row]);
     for (uint32_t i = 0; i < loop->count; i++) {
         name_loops(p, loop->body[i], number, first_op, row);
@@ -174,7 +174,7 @@ static void name_all(struct printer *p)
 
 /* ---- the place of an op ---- */
 
-struct place {
+struct op_place {
     uint32_t depth; /* number of loops around the op; 0: it is a top-level line */
     uint32_t loop[DEPTH_MAX];
     int64_t iteration[DEPTH_MAX]; /* number of the iteration, from 0 */
@@ -182,7 +182,7 @@ struct place {
     uint32_t row;
 };
 
-static struct place find_op(const struct printer *p, uint64_t op)
+static struct op_place find_op(const struct printer *p, uint64_t op)
 {
     uint64_t low = 0, high = p->loops.count;
     while (high - low > 1) { /* nodes without ops come before the node that has the op */
@@ -192,7 +192,7 @@ static struct place find_op(const struct printer *p, uint64_t op)
         else
             high = middle;
     }
-    struct place place = {0};
+    struct op_place place = {0};
     uint64_t rest =
         op - p->op_begin[low]; /* the op's number in its node, and then in each loop around it */
     uint32_t loop = p->loop_begin[low];
@@ -259,7 +259,7 @@ static int64_t split_constant(const struct printer *p, const struct around *a, i
                               const int64_t *stride, int64_t *factor)
 {
     for (uint32_t d = 0; d < a->depth; d++) {
-        const struct named *named = &p->named[a->loop[d]];
+        const struct named_loop *named = &p->named[a->loop[d]];
         factor[d] = stride[d] * named->step;
         first -= factor[d] * named->value;
     }
@@ -291,7 +291,7 @@ static void put_number(struct printer *p, const struct around *a, int64_t first,
  * loop m around the target. For "B.3[L+1]", where L is the variable of the one loop around the line and begins at 0:
  * place is row 3 of B in iteration 1, and moves[0][0] is 1. */
 struct strided_reference {
-    struct place place;
+    struct op_place place;
     int64_t moves[DEPTH_MAX][DEPTH_MAX];
 };
 
@@ -326,14 +326,14 @@ static bool find_moves(const struct printer *p, const struct around *a, int64_t 
 
 /* Finds the ops [*begin, *end) of one iteration of the loop around level m of a place, or all ops if there is no such
  * loop. *first: the number at which they begin in the first iterations of the loops around. */
-static void find_around(const struct printer *p, const struct place *place, uint32_t m,
+static void find_around(const struct printer *p, const struct op_place *place, uint32_t m,
                         uint64_t *begin, uint64_t *end, uint64_t *first)
 {
     *begin = *first = 0;
     *end = p->op_begin[p->loops.count];
     if (m == 0)
         return;
-    const struct named *outer = &p->named[place->loop[m - 1]];
+    const struct named_loop *outer = &p->named[place->loop[m - 1]];
     *begin = *first = outer->first_op;
     for (uint32_t k = 0; k < m; k++)
         *begin += (uint64_t)place->iteration[k] * p->named[place->loop[k]].ops;
@@ -348,7 +348,7 @@ static bool add_aliases(struct printer *p, const struct around *a,
                         const struct strided_reference *r, int64_t first, const int64_t *stride)
 {
     for (uint32_t m = 0; m < r->place.depth; m++) {
-        const struct named *named = &p->named[r->place.loop[m]];
+        const struct named_loop *named = &p->named[r->place.loop[m]];
         int64_t low = r->place.iteration[m], high = low;
         uint32_t by = a->depth, moves = 0;
         for (uint32_t d = 0; d < a->depth; d++) {
@@ -428,7 +428,7 @@ static void put_reference(struct printer *p, const struct around *a, int64_t fir
     put_loop_name(p->out, r.place.loop[r.place.depth - 1]);
     put_row(p->out, r.place.row);
     for (uint32_t m = 0; m < r.place.depth; m++) {
-        const struct named *named = &p->named[r.place.loop[m]];
+        const struct named_loop *named = &p->named[r.place.loop[m]];
         int64_t of[DEPTH_MAX];
         for (uint32_t d = 0; d < a->depth; d++)
             of[d] = r.moves[m][d] * named->step;
@@ -483,7 +483,7 @@ static void put_node(struct printer *p, uint32_t shape, const int64_t *number,
         put_line(p, s->text, number, a, at, row);
         return;
     }
-    const struct named *named = &p->named[loop];
+    const struct named_loop *named = &p->named[loop];
     indent(p->out, a->depth);
     text_puts(p->out, "loop ");
     put_loop_name(p->out, loop);
@@ -509,7 +509,7 @@ static void put_node(struct printer *p, uint32_t shape, const int64_t *number,
 /* Appends the op of an alias, by the name that a line has for it which is in the loop around the aliased loop. */
 static void put_alias_op(struct printer *p, const struct alias *alias)
 {
-    struct place place = find_op(p, alias->op);
+    struct op_place place = find_op(p, alias->op);
     uint32_t depth = 0; /* number of loops around the aliased one */
     for (uint32_t outer = p->named[alias->loop].parent; outer != UINT32_MAX;
          outer = p->named[outer].parent)
@@ -522,7 +522,7 @@ static void put_alias_op(struct printer *p, const struct alias *alias)
         put_loop_name(p->out, place.loop[place.depth - 1]);
     put_row(p->out, place.row);
     for (uint32_t m = 0; m < place.depth && place.depth > depth; m++) {
-        const struct named *named = &p->named[place.loop[m]];
+        const struct named_loop *named = &p->named[place.loop[m]];
         text_putc(p->out, m == 0 ? '[' : ',');
         if (m < depth)
             text_puts(p->out, named->variable);

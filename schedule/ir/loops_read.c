@@ -27,7 +27,7 @@ enum { DEPTH_MAX = 8, NAME_MAX = 8 };
 /* More lines than a schedule can have rows: a loop that unrolls to as many is refused. */
 #define LINES_MAX ((uint64_t)IR_NONE - 1)
 
-struct item {
+struct text_item {
     struct cursor text; /* the text of its line */
     uint32_t loop;      /* the loop that begins here; IR_NONE: a statement */
     uint32_t next;      /* the next item at the same depth; IR_NONE: none */
@@ -61,7 +61,7 @@ struct alias {
 
 struct reader {
     struct parser *p;
-    struct item *item;
+    struct text_item *item;
     uint32_t item_count;
     size_t item_capacity;
     struct loop *loop;
@@ -224,7 +224,7 @@ static bool read_alias(struct reader *r, struct cursor *text)
 }
 
 /* Adds an item to the tree, as the successor of *last at its depth. */
-static void add_item(struct reader *r, struct item item, uint32_t last[DEPTH_MAX + 1])
+static void add_item(struct reader *r, struct text_item item, uint32_t last[DEPTH_MAX + 1])
 {
     GROW(r, item);
     uint32_t row = r->item_count++;
@@ -243,7 +243,7 @@ static bool read_tree(struct reader *r)
     memset(last, 0xff, sizeof last);
     while (cursor_next_line(cursor)) {
         const char *line_end = memchr(cursor->at, '\n', (size_t)(cursor->end - cursor->at));
-        struct item item = {*cursor, IR_NONE, IR_NONE};
+        struct text_item item = {*cursor, IR_NONE, IR_NONE};
         item.text.end = line_end ? line_end : cursor->end;
         struct cursor text = item.text;
         struct word word = cursor_next(&text);
@@ -312,7 +312,7 @@ static bool count_ops(struct reader *r, uint32_t first, uint32_t within)
 {
     uint64_t ops = 0, lines = 0;
     for (uint32_t i = first; i != IR_NONE; i = r->item[i].next, lines++) {
-        const struct item *item = &r->item[i];
+        const struct text_item *item = &r->item[i];
         struct cursor text = item->text;
         r->p->cursor.line = text.line;
         if (within != IR_NONE)
@@ -503,7 +503,7 @@ static bool put_list(struct reader *r, struct word list)
 }
 
 /* Writes a statement into r->flat, and has it parsed. */
-static bool put_statement(struct reader *r, const struct item *item)
+static bool put_statement(struct reader *r, const struct text_item *item)
 {
     struct cursor text = item->text;
     struct word word = cursor_next(&text);
@@ -539,7 +539,7 @@ static bool put_statement(struct reader *r, const struct item *item)
 static bool put_items(struct reader *r, uint32_t first)
 {
     for (uint32_t i = first; i != IR_NONE; i = r->item[i].next) {
-        const struct item *item = &r->item[i];
+        const struct text_item *item = &r->item[i];
         if (item->loop == IR_NONE) {
             if (!put_statement(r, item))
                 return false;

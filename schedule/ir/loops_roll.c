@@ -122,7 +122,7 @@ void loops_add_line(struct loops *l, const char *line, size_t size, bool is_op)
 /* ---- loops ---- */
 
 /* A loop that was found: number of nodes of an iteration, and number of iterations. */
-struct found {
+struct found_loop {
     uint32_t period, trips;
 };
 
@@ -208,10 +208,10 @@ static bool may_begin(const struct loops *l, uint64_t from, uint64_t at, uint32_
 
 /* Returns the iterations that cover most nodes. again: for each node from `from` on, the next node of the same
  * shape. */
-static struct found find_loop(const struct loops *l, const uint64_t *again, uint64_t from,
-                              uint64_t at, uint64_t end, uint32_t period_max)
+static struct found_loop find_loop(const struct loops *l, const uint64_t *again, uint64_t from,
+                                   uint64_t at, uint64_t end, uint32_t period_max)
 {
-    struct found best = {0};
+    struct found_loop best = {0};
     uint64_t candidate = again[at - from];
     for (int tries = 0; tries < CANDIDATES_MAX && candidate < end && candidate - at <= period_max;
          tries++, candidate = again[candidate - from]) {
@@ -219,13 +219,13 @@ static struct found find_loop(const struct loops *l, const uint64_t *again, uint
         uint32_t trips = count_trips(l, at, period, end);
         if (trips >= TRIPS_MIN && may_begin(l, from, at, period) &&
             (uint64_t)trips * period > (uint64_t)best.trips * best.period)
-            best = (struct found){period, trips};
+            best = (struct found_loop){period, trips};
     }
     return best;
 }
 
 /* Makes the node of a loop whose iterations are nodes from `at` on. */
-static struct loops_node make_loop(struct loops *l, uint64_t at, struct found found)
+static struct loops_node make_loop(struct loops *l, uint64_t at, struct found_loop found)
 {
     struct loops_shape loop = {.count = found.period, .trips = found.trips, .loops = 1};
     uint32_t *body = loop.body = arena_array(&l->arena, found.period, sizeof *body);
@@ -266,7 +266,7 @@ static void roll_once(struct loops *l, uint64_t from, uint32_t period_max)
     uint64_t end = l->count, out = from;
     uint64_t *again = find_again(l, from);
     for (uint64_t at = from; at < end;) {
-        struct found found = find_loop(l, again, from, at, end, period_max);
+        struct found_loop found = find_loop(l, again, from, at, end, period_max);
         if (found.trips == 0) {
             l->node[out++] = l->node[at++];
             continue;

@@ -144,15 +144,15 @@ const char *visible_unfit_work(const struct ir *ir, const struct work *work)
 /* ---- rows ---- */
 
 /* The keys [begin, end) that a query row sees. */
-struct range {
+struct key_range {
     int64_t begin, end;
 };
 
 /* Consecutive rows whose ranges of keys begin, and end, either all at the same key or each one key after that of the
  * previous row. */
-struct stretch {
+struct key_stretch {
     int64_t row, rows;
-    struct range first, last;
+    struct key_range first, last;
 };
 
 /* What is needed to find the keys that a query sees: the layout, the documents and the window. */
@@ -161,9 +161,9 @@ struct sight {
     const struct document_list *list;
     uint32_t q_context, kv_context;
     int64_t kv_first, kv, window;
-    int64_t begin;       /* first position of the document */
-    int64_t first_row;   /* first row of the op's queries */
-    struct stretch open; /* rows that are not yet in a piece; rows = 0: none */
+    int64_t begin;           /* first position of the document */
+    int64_t first_row;       /* first row of the op's queries */
+    struct key_stretch open; /* rows that are not yet in a piece; rows = 0: none */
     struct visible_pieces *out;
 };
 
@@ -174,13 +174,13 @@ static int64_t keys_below(const struct sight *s, int64_t position)
     return rows < 0 ? 0 : rows > s->kv ? s->kv : rows;
 }
 
-static struct range range_of(const struct sight *s, int64_t row)
+static struct key_range range_of(const struct sight *s, int64_t row)
 {
     int64_t position = layout_gathered_in(s->layout, s->list, s->q_context, row);
     int64_t from = s->begin;
     if (s->window > 0 && position - s->window + 1 > from)
         from = position - s->window + 1;
-    return (struct range){keys_below(s, from), keys_below(s, position + 1)};
+    return (struct key_range){keys_below(s, from), keys_below(s, position + 1)};
 }
 
 static bool is_even(int64_t first, int64_t last, int64_t rows)
@@ -196,7 +196,7 @@ static bool goes_on(int64_t a_first, int64_t a_last, int64_t b_first, int64_t b_
 }
 
 /* Appends the keys that a stretch of rows sees as a piece. */
-static void add_piece(struct visible_pieces *out, int64_t first_row, const struct stretch *s)
+static void add_piece(struct visible_pieces *out, int64_t first_row, const struct key_stretch *s)
 {
     bool end_moves = s->last.end > s->first.end, begin_moves = s->last.begin > s->first.begin;
     if (s->last.end <= s->first.begin ||
@@ -212,9 +212,9 @@ static void add_piece(struct visible_pieces *out, int64_t first_row, const struc
     out->piece[out->count++] = piece;
 }
 
-static void collect(struct sight *s, struct stretch next)
+static void collect(struct sight *s, struct key_stretch next)
 {
-    struct stretch *open = &s->open;
+    struct key_stretch *open = &s->open;
     int64_t rows = open->rows + next.rows;
     if (open->rows > 0 &&
         goes_on(open->first.begin, open->last.begin, next.first.begin, next.last.begin, rows) &&
@@ -233,7 +233,7 @@ static void collect(struct sight *s, struct stretch next)
  * those of the rows in between follow; otherwise each half is collected by itself. */
 static void collect_rows(struct sight *s, int64_t row, int64_t rows)
 {
-    struct stretch next = {row, rows, range_of(s, row), range_of(s, row + rows - 1)};
+    struct key_stretch next = {row, rows, range_of(s, row), range_of(s, row + rows - 1)};
     if (is_even(next.first.begin, next.last.begin, rows) &&
         is_even(next.first.end, next.last.end, rows)) {
         collect(s, next);

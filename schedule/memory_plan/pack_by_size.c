@@ -14,7 +14,7 @@ struct packing {
     /* (2 * leaves) a tree: the greatest `until` of the placed live ranges below each node */
     uint32_t *reach;
     uint32_t leaves;
-    struct block {
+    struct byte_block {
         uint64_t begin, end;
     } * block; /* room for the byte ranges of the placed live ranges that conflict */
     uint32_t blocks;
@@ -71,7 +71,8 @@ static void find_blocks(struct packing *p, uint32_t node, uint32_t first, uint32
     }
     p->comparisons++;
     if (live_ranges_conflict(t, i, first))
-        p->block[p->blocks++] = (struct block){t->offset[first], t->offset[first] + t->size[first]};
+        p->block[p->blocks++] =
+            (struct byte_block){t->offset[first], t->offset[first] + t->size[first]};
 }
 
 /* Returns the lowest offset at which `size` bytes lie between the blocks or above them: every block in the way moves
@@ -81,7 +82,7 @@ static uint64_t lowest_gap(const struct packing *p, uint64_t size)
     uint64_t offset = 0, before = UINT64_MAX;
     while (offset != before) {
         before = offset;
-        for (const struct block *b = p->block; b < p->block + p->blocks; b++)
+        for (const struct byte_block *b = p->block; b < p->block + p->blocks; b++)
             if (b->begin < offset + size && offset < b->end)
                 offset = b->end;
     }

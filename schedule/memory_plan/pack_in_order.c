@@ -59,23 +59,23 @@ static inline bool is_open(const struct live_ranges *t, const struct hole *hole,
            live_ranges_ends(t, hole->last)[t->class_of[i]] <= t->first_use[i];
 }
 
-struct run {
+struct free_run {
     uint64_t begin, end;
     size_t hole; /* the first hole of the run */
 };
 
 /* Returns the run of bytes that live range i takes. If no run is large enough, it returns the one below the top, which
  * may be empty. */
-static struct run find_run(const struct holes *h, uint32_t i, enum pack_fit fit)
+static struct free_run find_run(const struct holes *h, uint32_t i, enum pack_fit fit)
 {
     uint64_t size = h->t->size[i], least = UINT64_MAX;
     uint64_t enough = fit == PACK_FIRST_FIT ? UINT64_MAX - 1 : size;
-    struct run best = {h->top, h->top, h->count};
+    struct free_run best = {h->top, h->top, h->count};
     for (size_t at = 0, end; at < h->count && least > enough; at = end) {
         end = at + 1;
         if (!is_open(h->t, &h->row[at], i))
             continue;
-        struct run run = {h->row[at].begin, h->row[at].end, at};
+        struct free_run run = {h->row[at].begin, h->row[at].end, at};
         for (; end < h->count && h->row[end].begin == run.end && is_open(h->t, &h->row[end], i);
              end++)
             run.end = h->row[end].end;
@@ -89,7 +89,7 @@ static struct run find_run(const struct holes *h, uint32_t i, enum pack_fit fit)
 
 static void take(struct holes *h, uint64_t *offset, uint32_t i, enum pack_fit fit)
 {
-    struct run run = find_run(h, i, fit);
+    struct free_run run = find_run(h, i, fit);
     uint64_t end = run.begin + h->t->size[i];
     size_t gone = run.hole;
     while (gone < h->count && h->row[gone].end <= end)

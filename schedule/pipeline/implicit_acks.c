@@ -9,15 +9,16 @@
 #include <string.h>
 
 /* The position of each action of a stage in the stage's order: (FORWARD or BACKWARD, chunks, units). */
-struct places {
+struct action_places {
     const struct choices *c;
     uint32_t stage, chunks, units;
     uint32_t *at;
 };
 
-static struct places places_of(const struct choices *c, uint32_t stage, const struct actions *of)
+static struct action_places places_of(const struct choices *c, uint32_t stage,
+                                      const struct actions *of)
 {
-    struct places p = {c, stage, pipeline_chunks_at(c), pipeline_units(c), NULL};
+    struct action_places p = {c, stage, pipeline_chunks_at(c), pipeline_units(c), NULL};
     p.at = heap_alloc((size_t)2 * p.chunks * p.units, sizeof *p.at);
     for (uint32_t i = 0; i < of->count; i++) {
         const struct action *a = &of->action[i];
@@ -28,7 +29,7 @@ static struct places places_of(const struct choices *c, uint32_t stage, const st
 }
 
 /* Returns the action of a stage that reads what an action of another stage makes; PIPELINE_NEVER: none does. */
-static uint32_t receiver(const struct places *to, uint32_t stage, const struct action *made)
+static uint32_t receiver(const struct action_places *to, uint32_t stage, const struct action *made)
 {
     if (made->kind > ACTION_BACKWARD)
         return PIPELINE_NEVER;
@@ -43,12 +44,12 @@ static uint32_t receiver(const struct places *to, uint32_t stage, const struct a
     return to->at[((size_t)made->kind * to->chunks + v) * to->units + made->unit];
 }
 
-static void of_peer(const struct places *own, const struct actions *actions, uint32_t peer,
+static void of_peer(const struct action_places *own, const struct actions *actions, uint32_t peer,
                     uint32_t *returns)
 {
     struct actions theirs = {0};
     pipeline_of(own->c)->order(&theirs, own->c, peer);
-    struct places places = places_of(own->c, peer, &theirs);
+    struct action_places places = places_of(own->c, peer, &theirs);
     uint32_t *answer = heap_alloc((size_t)theirs.count + 1, sizeof *answer);
     answer[theirs.count] = PIPELINE_NEVER;
     /* answer[i] becomes the first action of ours that needs what their actions from i on make */
@@ -71,7 +72,7 @@ static void of_peer(const struct places *own, const struct actions *actions, uin
 void pipeline_implicit_acks(const struct choices *c, uint32_t stage, const struct actions *actions,
                             uint32_t *returns)
 {
-    struct places own = places_of(c, stage, actions);
+    struct action_places own = places_of(c, stage, actions);
     memset(returns, 0xff, actions->count * sizeof *returns);
     for (uint32_t peer = 0; peer < c->pp; peer++)
         if (peer != stage)

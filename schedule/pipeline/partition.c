@@ -21,7 +21,7 @@ static double flops_boundary(const struct partition *p, int64_t i)
 
 enum { STEPS_MAX = 200 };
 
-struct search {
+struct partition_search {
     const struct partition *p;
     double begin, target_s; /* begin of a piece, and the seconds that it is to take */
 };
@@ -47,7 +47,7 @@ static double root(double (*function)(double, void *), void *context, double low
 
 static double piece_over_target(double end, void *context)
 {
-    const struct search *search = context;
+    const struct partition_search *search = context;
     return search->p->seconds(search->p->context, search->begin, end) - search->target_s;
 }
 
@@ -55,7 +55,7 @@ static double piece_over_target(double end, void *context)
  * first. */
 static double piece_end(const struct partition *p, double begin, double target_s)
 {
-    struct search search = {p, begin, target_s};
+    struct partition_search search = {p, begin, target_s};
     double all = (double)p->tokens;
     if (piece_over_target(all, &search) <= 0)
         return all;
@@ -65,7 +65,7 @@ static double piece_end(const struct partition *p, double begin, double target_s
 /* Returns the seconds by which the last piece takes longer than the others if each of these takes target_s. */
 static double last_over_target(double target_s, void *context)
 {
-    const struct search *search = context;
+    const struct partition_search *search = context;
     double begin = 0;
     for (int64_t i = 0; i + 1 < search->p->pieces; i++)
         begin = piece_end(search->p, begin, target_s);
@@ -75,7 +75,7 @@ static double last_over_target(double target_s, void *context)
 
 static void time_boundaries(const struct partition *p, int64_t *length)
 {
-    struct search search = {.p = p};
+    struct partition_search search = {.p = p};
     double all_s = p->seconds(p->context, 0, (double)p->tokens);
     double target_s = root(last_over_target, &search, all_s / (double)p->pieces * 1e-3, all_s);
     double begin = 0;

@@ -115,7 +115,7 @@ const char *reserved_part_label(enum reserved_part part)
 /* ---- NCCL ---- */
 
 /* The ways in which the ops of a role use a group. */
-enum use { USE_RING = 1, USE_TREE = 2, USE_PEERS = 4 };
+enum memory_use { USE_RING = 1, USE_TREE = 2, USE_PEERS = 4 };
 
 static const uint8_t use_of[WORK_KIND_COUNT] = {
     [WORK_ALL_GATHER] = USE_RING,  [WORK_REDUCE_SCATTER] = USE_RING,

@@ -269,7 +269,7 @@ static void fill_messages(struct actors *a, const struct ir *ir, const struct ra
 /* Matches sends with receives. Sends queue up per (source, destination, channel); receives take from the front. */
 static void match_messages(struct actors *a, const struct ir *ir)
 {
-    struct queue {
+    struct message_queue {
         uint32_t source, destination, head, tail;
         int64_t channel;
     } *queue = NULL;
@@ -287,7 +287,7 @@ static void match_messages(struct actors *a, const struct ir *ir)
             uint32_t destination = sends ? message->peer : message->actor;
             int64_t channel = ir_work(ir, message->op)->p2p.channel;
             uint64_t hash = hash_word(hash_word(source, destination), (uint64_t)channel);
-            struct queue *q = NULL;
+            struct message_queue *q = NULL;
             for (struct id_probe p = id_map_start(&map, hash); !q && id_map_next(&map, &p);)
                 if (queue[p.row].source == source && queue[p.row].destination == destination &&
                     queue[p.row].channel == channel)
@@ -296,7 +296,7 @@ static void match_messages(struct actors *a, const struct ir *ir)
             if (sends && !q) {
                 queue = heap_grow(queue, &capacity, (size_t)queues + 1, sizeof *queue);
                 id_map_add(&map, hash, queues);
-                queue[queues++] = (struct queue){source, destination, m, m, channel};
+                queue[queues++] = (struct message_queue){source, destination, m, m, channel};
             } else if (sends) {
                 next[q->tail] = m;
                 q->tail = m;

@@ -12,13 +12,13 @@
 #include <string.h>
 
 /* A range of bytes of an arena, and the buffer that had them last. */
-struct range {
+struct byte_range {
     uint64_t begin, end;
     uint32_t buffer;
 };
 
 struct range_map {
-    struct range *row; /* sorted by address */
+    struct byte_range *row; /* sorted by address */
     size_t count, capacity;
 };
 
@@ -97,13 +97,14 @@ static void claim_range(struct overlap_walk *w, uint32_t buffer)
     size_t first = first_after(m, begin), last = first; /* rows [first, last) share bytes with it */
     for (; last < m->count && m->row[last].begin < end; last++)
         check_pair(w, buffer, m->row[last].buffer);
-    struct range new[3]; /* the rest of the first range, the buffer's, the rest of the last range */
+    struct byte_range new
+        [3]; /* the rest of the first range, the buffer's, the rest of the last range */
     size_t count = 0;
     if (last > first && m->row[first].begin < begin)
-        new[count++] = (struct range){m->row[first].begin, begin, m->row[first].buffer};
-    new[count++] = (struct range){begin, end, buffer};
+        new[count++] = (struct byte_range){m->row[first].begin, begin, m->row[first].buffer};
+    new[count++] = (struct byte_range){begin, end, buffer};
     if (last > first && m->row[last - 1].end > end)
-        new[count++] = (struct range){end, m->row[last - 1].end, m->row[last - 1].buffer};
+        new[count++] = (struct byte_range){end, m->row[last - 1].end, m->row[last - 1].buffer};
     m->row = heap_grow(m->row, &m->capacity, m->count + count, sizeof *m->row);
     memmove(m->row + first + count, m->row + last, (m->count - last) * sizeof *m->row);
     memcpy(m->row + first, new, count * sizeof *new);

@@ -57,7 +57,7 @@ static void choose_components(struct folder *f, const struct fold *fold)
 /* ---- quotients ---- */
 
 /* A positive fraction in lowest terms; 0/0: not known yet. */
-struct ratio {
+struct fraction {
     uint64_t over, under;
 };
 
@@ -72,10 +72,10 @@ static uint64_t divisor(uint64_t a, uint64_t b)
 }
 
 /* Returns number / r. */
-static struct ratio divide(uint64_t number, struct ratio r)
+static struct fraction divide(uint64_t number, struct fraction r)
 {
     uint64_t over = number * r.under, common = divisor(over, r.over);
-    return (struct ratio){over / common, r.over / common};
+    return (struct fraction){over / common, r.over / common};
 }
 
 /* The number n(L, F) of flows of class `flow` on each link of class `link`. */
@@ -87,8 +87,8 @@ struct entry {
 struct quotient {
     struct entry *entry; /* one per pair of classes that meet */
     size_t count, capacity;
-    struct ratio *divide_link, *copies; /* s(L) [link_classes], k(F) [flow_classes] */
-    uint32_t *first_link;               /* [link_classes] the first link of each class */
+    struct fraction *divide_link, *copies; /* s(L) [link_classes], k(F) [flow_classes] */
+    uint32_t *first_link;                  /* [link_classes] the first link of each class */
     /* [flow_classes] the flows of each class, and the copies of each flow that run */
     uint32_t *members, *times;
     /* the common factor by which all k(F) become whole numbers */
@@ -123,7 +123,7 @@ static void add_entries(struct folder *f, struct quotient *q, uint32_t link)
 }
 
 /* True if products with the ratio cannot overflow; no symmetric cluster has larger numbers. */
-static bool is_small(struct ratio r)
+static bool is_small(struct fraction r)
 {
     enum { RATIO_MAX = 1 << 20 };
     return r.over <= RATIO_MAX && r.under <= RATIO_MAX;
@@ -133,14 +133,14 @@ static bool is_small(struct ratio r)
  * Returns false if n does not factor, or if a ratio is not small. */
 static bool factor(struct quotient *q)
 {
-    q->copies[q->entry[0].flow] = (struct ratio){1, 1};
+    q->copies[q->entry[0].flow] = (struct fraction){1, 1};
     for (bool more = true; more;) {
         more = false;
         for (size_t i = 0; i < q->count; i++) {
             struct entry e = q->entry[i];
             if (!is_small(q->divide_link[e.link]) || !is_small(q->copies[e.flow]))
                 return false;
-            struct ratio *s = &q->divide_link[e.link], *k = &q->copies[e.flow];
+            struct fraction *s = &q->divide_link[e.link], *k = &q->copies[e.flow];
             if (k->under && !s->under) {
                 *s = divide(e.count, *k);
                 more = true;
@@ -151,7 +151,7 @@ static bool factor(struct quotient *q)
         }
     }
     for (size_t i = 0; i < q->count; i++) {
-        struct ratio s = q->divide_link[q->entry[i].link], k = q->copies[q->entry[i].flow];
+        struct fraction s = q->divide_link[q->entry[i].link], k = q->copies[q->entry[i].flow];
         if (s.over * k.over != q->entry[i].count * s.under * k.under)
             return false;
     }
@@ -165,13 +165,13 @@ static bool make_whole(struct quotient *q)
     enum { COPIES_MAX = 4096 };
     uint64_t scale = 1;
     for (size_t i = 0; i < q->count; i++) {
-        struct ratio k = q->copies[q->entry[i].flow];
+        struct fraction k = q->copies[q->entry[i].flow];
         scale = scale / divisor(scale, k.under) * k.under;
         if (scale > COPIES_MAX)
             return false;
     }
     for (size_t i = 0; i < q->count; i++) {
-        struct ratio k = q->copies[q->entry[i].flow];
+        struct fraction k = q->copies[q->entry[i].flow];
         if (k.over * (scale / k.under) > q->members[q->entry[i].flow])
             return false;
     }
@@ -198,21 +198,21 @@ static void fold_component(struct folder *f, struct fold *fold, struct quotient 
     bool divides = factor(q) && make_whole(q);
     for (uint32_t i = links->begin[component]; divides && i < links->begin[component + 1]; i++) {
         uint32_t link = links->row[i], class = network->class_of_link[link];
-        struct ratio s = q->divide_link[class];
+        struct fraction s = q->divide_link[class];
         f->stand_in[link] = q->first_link[class];
         if (link == q->first_link[class]) /* s(L) / scale divides, since k(F) * scale copies run */
             fold->bytes_per_s[link] *= (double)(s.under * q->scale) / (double)s.over;
     }
     for (uint32_t i = f->flows.begin[component]; i < f->flows.begin[component + 1]; i++) {
         uint32_t flow = f->flows.row[i], class = network->class_of_flow[flow];
-        struct ratio k = q->copies[class];
+        struct fraction k = q->copies[class];
         bool first = q->members[class] > 0;
         f->keep[flow] = !divides ? 1 : first ? (uint32_t)(k.over * (q->scale / k.under)) : 0;
         q->members[class] = 0;
     }
     for (size_t i = 0; i < q->count; i++) {
-        q->copies[q->entry[i].flow] = (struct ratio){0, 0};
-        q->divide_link[q->entry[i].link] = (struct ratio){0, 0};
+        q->copies[q->entry[i].flow] = (struct fraction){0, 0};
+        q->divide_link[q->entry[i].link] = (struct fraction){0, 0};
         q->first_link[q->entry[i].link] = IR_NONE;
     }
 }

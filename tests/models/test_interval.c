@@ -131,7 +131,7 @@ static void of_a_framework_without_a_profile(void)
     struct evidence e = evidence_make();
     struct residual run = run_make();
     struct text named = {0};
-    run.stands_for = "lightning";
+    run.real_framework = "lightning";
     const struct interval t = interval_make(&e, RESIDUAL_TIME, &run, NULL);
     CHECK_CLOSE("deviation", t.deviation, sqrt(.05 * .05 + .1 * .1 + .2e-3 * .2e-3), 1e-9);
     if (CHECK("a feature", t.count > 0))
