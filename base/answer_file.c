@@ -175,7 +175,7 @@ static enum status lock(int file, const char *path, struct diag *diag)
 {
     struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     if (fcntl(file, F_SETLK, &whole) == 0 || (errno != EACCES && errno != EAGAIN))
-        return STATUS_OK; /* or a file system without locks */
+        return STATUS_OK; /* the lock is held, or the file system has no locks */
     return diag_error(diag, (struct loc){.name = path}, STATUS_SYSTEM,
                       "another process is writing it");
 }

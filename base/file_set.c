@@ -67,7 +67,8 @@ static void remove_temporaries(const struct file_set *s)
 
 static void end_by(int number)
 {
-    if (active != NULL && getpid() == owner) /* not in a child */
+    /* child processes leave the files of their parent alone */
+    if (active != NULL && getpid() == owner)
         remove_temporaries(active);
     signal(number, SIG_DFL);
     raise(number);

@@ -17,12 +17,13 @@
 enum { SIZE_LIMIT = 16 << 20 };
 
 struct json_value {
-    const char *key; /* of a member; NULL: it is none */
+    const char *key; /* if the value is a member of an object: its key; else NULL */
     union {
-        const char *text; /* of a scalar: as it is written, strings without their quotes */
-        const struct json_value *child; /* of an object or array, in the order of the text */
+        const char *text; /* a scalar's text as it is written; strings without their quotes */
+        /* the values in an object or array, in the order of the text */
+        const struct json_value *child;
     } is;
-    uint32_t size; /* of the text, or number of children */
+    uint32_t size; /* bytes of the text, or number of children */
     uint32_t line, key_line, key_column;
     enum json_token type : 8; /* JSON_OBJECT, _ARRAY, _STRING, _NUMBER or _WORD */
 };

@@ -26,7 +26,7 @@ enum json_token {
     JSON_OBJECT_END,
     JSON_ARRAY, /* '[' */
     JSON_ARRAY_END,
-    JSON_KEY, /* and the ':' after it */
+    JSON_KEY, /* a key and the ':' after it */
     JSON_STRING,
     JSON_NUMBER,
     JSON_WORD, /* true, false, null */
@@ -35,7 +35,7 @@ enum json_token {
 };
 
 struct json_pull {
-    const char *name; /* for messages; borrowed, like the text */
+    const char *name; /* names the text in messages; borrowed, like the text */
     enum json_dialect dialect;
     const char *at, *end, *line_start;
     uint32_t line;

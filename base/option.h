@@ -27,8 +27,8 @@ struct option {
     /* without a fallback: the help's words for the option not given; NULL: none */
     const char *unset;
     const char *help;
-    int64_t low, high;        /* COUNT */
-    const char *const *names; /* CHOICE */
+    int64_t low, high;        /* for COUNT: the allowed range */
+    const char *const *names; /* for CHOICE: the allowed names */
     size_t name_count;
 };
 

@@ -19,7 +19,7 @@
 
 enum unit_kind {
     UNIT_BYTES,       /* B KB MB GB TB, KiB MiB GiB TiB */
-    UNIT_BYTES_PER_S, /* the same followed by /s, and Gb/s (bits) */
+    UNIT_BYTES_PER_S, /* the units of UNIT_BYTES followed by /s, and Gb/s (bits) */
     UNIT_SECONDS,     /* s ms us ns */
     UNIT_FLOP_PER_S,  /* FLOP/s GFLOP/s TFLOP/s PFLOP/s */
     UNIT_WATTS,       /* W kW */

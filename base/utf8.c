@@ -32,7 +32,8 @@ size_t utf8_encode(uint32_t code, char out[4])
     if (code > 0x10ffff || (code >= 0xd800 && code < 0xe000))
         code = 0xfffd;
     const size_t size = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
-    static const unsigned char lead[] = {0, 0, 0xc0, 0xe0, 0xf0}; /* by size */
+    /* the marker bits of the first byte, by the number of bytes */
+    static const unsigned char lead[] = {0, 0, 0xc0, 0xe0, 0xf0};
     for (size_t i = size; i-- > 1; code >>= 6)
         out[i] = (char)(0x80 | (code & 0x3f));
     out[0] = (char)(lead[size] | code);

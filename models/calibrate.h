@@ -35,8 +35,8 @@ struct calibrate_options {
 
 enum calibrate_origin {
     CALIBRATE_FITTED,
-    CALIBRATE_STATED, /* by the header of the points */
-    CALIBRATE_DERIVED /* from fitted ones; `how` says it */
+    CALIBRATE_STATED, /* the header of the points states the number */
+    CALIBRATE_DERIVED /* the number follows from fitted ones; `how` says which */
 };
 
 /* A number that differs from the base. */
@@ -46,8 +46,8 @@ struct calibrate_number {
     double value, error; /* error: the standard error; 0: none */
     bool at_bound;       /* the best value lies at an end of the allowed range */
     enum calibrate_origin origin;
-    int family;      /* for FITTED: row of calibration.family */
-    const char *how; /* its source in words */
+    int family;      /* for FITTED: index in calibration.family[] */
+    const char *how; /* the source of the number in words */
 };
 
 struct calibrate_family {

@@ -74,7 +74,7 @@ static struct link_traffic loopback_traffic_of(const struct work *work)
         return (struct link_traffic){1, (n + 1) / 2 * bytes};
     case WORK_ALL_REDUCE:
         return (struct link_traffic){n, ((n + 1) / 2 + n - 1) * bytes};
-    case WORK_REDUCE: /* of the root only */
+    case WORK_REDUCE: /* only the root copies and sums */
         return (struct link_traffic){1, (n + 1) / 2 * bytes};
     case WORK_BROADCAST:
         return (struct link_traffic){1, (n - 1) * bytes};

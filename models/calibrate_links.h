@@ -46,7 +46,7 @@ struct calibrated_link {
 struct link_calibration {
     struct arena arena;
     struct calibrated_link link[CALIBRATE_LINK_COUNT];
-    /* with to_base: the class was not fitted, and a cluster file leaves it as the preset has it */
+    /* The classes that were not fitted. With to_base, a cluster file has the preset's numbers for the class. */
     size_t fallbacks;
     struct calibrate_fallback fallback[CALIBRATE_LINK_COUNT];
 };

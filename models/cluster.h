@@ -62,7 +62,7 @@ struct fabric {
                            ring-shaped collectives reach, (0, 1] */
     double all_to_all_efficiency; /* share of bytes_per_s that an all-to-all of 4 or more GPUs
                                            reaches */
-    double peer_bytes_per_s;      /* what one send/receive pair reaches, over few channels */
+    double peer_bytes_per_s;      /* the rate of one send/receive pair, which uses few channels */
     int64_t peer_ranks;           /* number of ranks of the communicator in which a pair reaches
                                      peer_bytes_per_s; in a smaller one a pair has more channels; 0:
                                      no difference */
@@ -71,7 +71,7 @@ struct fabric {
     double all_to_all_peer_bytes_per_s;
     /* the rate of all channels of an all-to-all together, the part to the GPU itself included; 0: unknown */
     double all_to_all_channels_bytes_per_s;
-    double latency_s; /* per message or per step of a collective */
+    double latency_s; /* latency of a message, or of each step of a collective */
     /* seconds to start a collective, added once to the latency of its steps */
     double collective_latency_s;
     double peer_latency_s; /* seconds to start a send/receive pair, added to latency_s */
@@ -81,7 +81,7 @@ struct fabric {
 
 /* Messages between ranks that share a GPU: copies within its memory. */
 struct loopback {
-    double bytes_per_s; /* of copies, each byte read once and written once; 0: not known */
+    double bytes_per_s; /* rate of copies, each byte read once and written once; 0: not known */
     /* seconds per copy; a rank makes one or more copies for one message or collective */
     double latency_s;
 };
@@ -95,15 +95,16 @@ struct pcie {
                                      reaches its own rate */
     double uplink_bytes_per_s; /* effective; a switch's link to its socket, shared by all that hangs
                                   on it */
-    double latency_s;          /* per copy */
-    int64_t switch_count;      /* per node; GPUs wired straight to a socket: one switch per GPU */
+    double latency_s;          /* latency of a copy */
+    /* number of switches per node; if GPUs are wired straight to a socket, each counts as having a switch */
+    int64_t switch_count;
 };
 
 struct nic {
     int64_t count;            /* number per node; 0: the cluster is one domain and cannot grow */
     double bytes_per_s;       /* nominal, one direction */
     double efficiency;        /* share of it that many flows together reach, (0, 1] */
-    double peer_bytes_per_s;  /* what one send/receive pair reaches */
+    double peer_bytes_per_s;  /* the rate of one send/receive pair */
     double latency_s;         /* wire and switches, one way */
     double message_latency_s; /* added per message or per step of a collective by the library */
     /* seconds to start a send/receive pair, added to latency_s and message_latency_s */
@@ -127,7 +128,8 @@ struct host {
     double memory_bytes;
     double reserved_bytes; /* operating system, file cache, daemons */
     int64_t sockets;
-    double memory_bytes_per_s; /* of one socket; reads and writes together; what STREAM reaches */
+    /* rate of one socket, reads and writes together, that STREAM reaches */
+    double memory_bytes_per_s;
     double socket_link_bytes_per_s;   /* between two sockets; 0 when there is one socket */
     double to_pageable_bytes_per_s;   /* one copy to freshly allocated pageable memory */
     double from_pageable_bytes_per_s; /* one copy from pageable memory */
@@ -140,8 +142,8 @@ struct host {
  * was read; cluster_resize() does not change them. */
 struct cluster_fact {
     const char *path;   /* "nic.bandwidth" */
-    const char *value;  /* as written: "200 Gb/s" */
-    const char *source; /* as written */
+    const char *value;  /* as it is written in the file: "200 Gb/s" */
+    const char *source; /* the source, as it is written in the file */
     enum number_origin how;
     size_t entries; /* number of entries of a table; 0: the value is no table */
     /* relative spread of a number that `calibrate` fitted on this machine; 0: it is no such number */
@@ -161,7 +163,7 @@ struct cluster {
     bool ideal; /* infinite links and memory (INFINITY), zero latency, work takes flops / peak */
 
     int64_t nodes;         /* in use */
-    int64_t gpus_per_node; /* of a whole node: the length of the tables below */
+    int64_t gpus_per_node; /* of a whole node; the tables below have so many entries */
     int64_t gpus;          /* in use: nodes * gpus_per_node, or fewer on one partial node, which
                             * keeps the whole host and all NICs */
     int64_t domain_nodes;  /* nodes whose GPUs share one fabric; >= 1 */

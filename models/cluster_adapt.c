@@ -51,7 +51,8 @@ static void scale_rates(struct cluster *cluster, struct arena *arena, const stru
         double rate = cluster_field_value(base, reached);
         if (before == now || before == 0 || rate == 0 || (isinf(before) && !isinf(rate)))
             continue;
-        double share = isinf(before) ? 1 : rate / before; /* at most 1 if rate is at most before */
+        /* so that a rate of at most the nominal one stays at most the new nominal one */
+        double share = isinf(before) ? 1 : rate / before;
         cluster_field_set_rate(cluster, arena, reached, share * now,
                                arena_printf(arena, "scaled with %s", nominal->path),
                                cluster_field_loc(cluster, nominal));
@@ -83,7 +84,8 @@ static void spread_nics(struct cluster *cluster, struct arena *arena, const bool
     if (is_given(given, "nic.switch_of_nic") || !has_gpu_table(cluster, "nic.of_gpu"))
         return;
     int64_t *switch_of = arena_array(arena, (size_t)count, sizeof *switch_of);
-    for (int64_t n = 0; n < count; n++) /* NICs that serve no GPU */
+    /* a NIC that serves no GPU is put on the switch of a GPU near it in number */
+    for (int64_t n = 0; n < count; n++)
         switch_of[n] = cluster->switch_of_gpu[n * gpus / count];
     for (int64_t g = gpus - 1; g >= 0; g--)
         if (cluster->nic_of_gpu[g] < count)

@@ -69,7 +69,7 @@ struct cost_attention {
 /* One number and its source, for `longhaul list`. */
 struct cost_fact {
     const char *name; /* "matmul.k_ramp", "attention.fa2.forward.rates.128" */
-    double value;     /* SI */
+    double value;     /* in SI units */
     /* the range of values that machines of this device reach, if they disagree; 0, 0: unknown */
     double low, high;
     /* relative spread of a number that `calibrate` fitted on this machine; 0: it is no such number */
@@ -102,7 +102,7 @@ struct cost_chain {
 struct cost_point {
     struct work work;
     double seconds;
-    uint8_t impl; /* for attention: enum attention_impl */
+    uint8_t impl; /* for attention: the kernels, enum attention_impl */
     /* measured at the clock of steps; false: in a short run, whose clock may be higher */
     bool sustained;
 };

@@ -82,7 +82,8 @@ static void hide_by_window(struct attention_blocks *blocks, const struct cost_at
                            const struct mask_band *band, double count, double all)
 {
     double tile = attention->tile, step = attention->step;
-    double hidden = floor((band->offset - band->window + 1) / step) * step; /* from block 0 */
+    /* the number of columns that the window hides from block 0 */
+    double hidden = floor((band->offset - band->window + 1) / step) * step;
     blocks->columns -= clamped_sum(hidden, tile, count, all);
     blocks->shortest -= clamp(hidden, 0, all);
     blocks->longest = fmin(blocks->longest, ceil((band->window + tile) / step) * step);

@@ -73,7 +73,7 @@ struct cost_param {
     enum unit_kind unit;
     double low, high;
     const char *meaning;
-    size_t offset; /* of the double in struct device_cost */
+    size_t offset; /* offset of the number, a double, in struct device_cost */
 };
 extern const struct cost_param cost_params[];
 extern const size_t cost_param_count;

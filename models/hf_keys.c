@@ -209,7 +209,7 @@ static const struct hf_key keys[] = {
     {"num_mtp_modules", HF_EXPERTS, HF_KEY_READ, true},
     {"shared_intermediate_size", HF_EXPERTS, HF_KEY_READ, true},
     {"attn_type_list", HF_EXPERTS, HF_KEY_SKIPPED, true}, /* MiniMax-M2: 1 for every layer */
-    {"qk_norm_type", HF_EXPERTS, HF_KEY_SKIPPED, true},   /* of no class; one norm over all heads */
+    {"qk_norm_type", HF_EXPERTS, HF_KEY_SKIPPED, true},   /* unread; one norm over all heads */
     {"use_mtp", HF_EXPERTS, HF_KEY_SKIPPED, true},
     {"mtp_transformer_layers", HF_EXPERTS, HF_KEY_SKIPPED, true},
     {"rotary_dim", HF_EXPERTS, HF_KEY_SCALES, true},
@@ -314,10 +314,10 @@ static const struct hf_key keys[] = {
     {"cache_implementation", HF_ALL, HF_KEY_SKIPPED, true}, /* only for generation */
     {"problem_type", HF_ALL, HF_KEY_SKIPPED, true},
     {"sliding_window_size", HF_GEMMA, HF_KEY_SKIPPED, true}, /* a copy of sliding_window */
-    {"original_max_position_embeddings", HF_PHI3, HF_KEY_SKIPPED, true}, /* of scaled angles */
+    {"original_max_position_embeddings", HF_PHI3, HF_KEY_SKIPPED, true}, /* for scaled angles */
     {"resid_pdrop", HF_PHI3, HF_KEY_SKIPPED, true},
     {"embd_pdrop", HF_PHI3, HF_KEY_SKIPPED, true},
-    {"interpolate_factor", HF_PHI3, HF_KEY_SKIPPED, true}, /* of Phi-4-mini; no class has it */
+    {"interpolate_factor", HF_PHI3, HF_KEY_SKIPPED, true}, /* Phi-4-mini; no class reads it */
     {"lm_head_bias", HF_PHI3, HF_KEY_SKIPPED, true},
     {"mlp_bias", HF_PHI3, HF_KEY_SKIPPED, true},
     {"full_attn_mod", HF_PHI3, HF_KEY_SKIPPED, true},
@@ -355,7 +355,7 @@ static const struct hf_key keys[] = {
     {"return_dict", HF_ALL, HF_KEY_SKIPPED, true},
     {"use_return_dict", HF_ALL, HF_KEY_SKIPPED, true},
     {"is_decoder", HF_ALL, HF_KEY_SKIPPED, true},
-    {"chunk_size_feed_forward", HF_ALL, HF_KEY_SKIPPED, true}, /* the same numbers in pieces */
+    {"chunk_size_feed_forward", HF_ALL, HF_KEY_SKIPPED, true}, /* same result, in pieces */
 };
 
 const struct hf_key *hf_key_find(const char *name, size_t size, enum hf_family_bit family)

@@ -10,7 +10,8 @@
 /* clang-format off */
 static const struct hub_model {
     const char *name, *model;
-    const char *path; /* on the hub; NULL: another row has the same sizes, and a path */
+    /* the model's path on the hub; NULL: another row has the same sizes and a path */
+    const char *path;
 } models[] = {
     {"Meta-Llama-3-8B", "llama3-8b", "meta-llama/Meta-Llama-3-8B"},
     {"Meta-Llama-3.1-8B", "llama3-8b", NULL},

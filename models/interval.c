@@ -76,7 +76,7 @@ void evidence_prepare(struct evidence *evidence)
 /* The measured rows of one figure. */
 struct measured {
     const struct residuals *runs;
-    const bool *explained; /* of each row */
+    const bool *explained; /* [rows] the row measures the figure */
     const char *without;   /* a laboratory that is left out, or NULL */
 };
 

@@ -26,7 +26,7 @@
 enum mechanism {
     MECHANISM_TENSOR,
     MECHANISM_PIPELINE,
-    MECHANISM_CONTEXT, /* of the kind that the run has: rings, Ulysses, ... */
+    MECHANISM_CONTEXT, /* context parallelism of the kind that the run uses: rings, Ulysses, ... */
     MECHANISM_HOST_OPTIMIZER,
     MECHANISM_PLAIN,
     MECHANISM_COUNT
@@ -37,7 +37,7 @@ enum mechanism {
 struct evidence {
     struct residuals runs;
     bool *explained
-        [RESIDUAL_COUNT]; /* of each run: it measures the figure; evidence_prepare() makes it */
+        [RESIDUAL_COUNT]; /* [runs] the run measures the figure; evidence_prepare() finds this */
     struct deviations deviations;
     struct residuals own;
 };

@@ -10,7 +10,7 @@
 enum number_origin {
     NUMBER_STATED,   /* the source states it, or what it follows from; the default */
     NUMBER_MEASURED, /* measured on such a machine */
-    NUMBER_INFERRED, /* from other figures of the source, or from another machine */
+    NUMBER_INFERRED, /* inferred from other figures of the source, or from another machine */
     NUMBER_ASSUMED,  /* no source states it */
     NUMBER_ESTIMATED,
     NUMBER_ORIGIN_COUNT

@@ -44,7 +44,7 @@ static bool find_part(const struct cost_param *param, enum spread_part *part)
     case COST_CPU:
         *part = SPREAD_HOST_WORK;
         return true;
-    default: /* of the numbers of COST_DEVICE only the start of a kernel belongs to a part */
+    default: /* a kernel's start is the only number of COST_DEVICE that belongs to a part */
         *part = SPREAD_STARTS;
         return strcmp(param->field, "kernel_start_s") == 0;
     }
@@ -208,7 +208,7 @@ bool spread_is_known(const struct device_cost *cost, const struct cluster *clust
 /* The numbers that are made slower, and by how much. */
 struct move {
     enum spread_part part;
-    /* of numbers that were not measured; 0: the measured ones move, each by its spread */
+    /* the factor for numbers that were not measured; 0: the measured numbers are changed, each by its spread */
     double factor;
 };
 

@@ -76,8 +76,8 @@ enum norm {
 /* The place of the norms in each of a layer's two branches (attention, feed-forward). */
 enum norm_place {
     NORM_BEFORE, /* at the beginning of the branch (Llama) */
-    NORM_AFTER,  /* at its end, before the residual is added (OLMo 2) */
-    NORM_BOTH,   /* at both (Gemma 2 and 3) */
+    NORM_AFTER,  /* at the end of the branch, before the residual is added (OLMo 2) */
+    NORM_BOTH,   /* at the beginning and at the end (Gemma 2 and 3) */
     NORM_PLACE_COUNT
 };
 
@@ -93,7 +93,7 @@ enum router {
     ROUTER_SOFTMAX, /* over all experts */
     /* softmax over the logits of a token's chosen experts only (gpt-oss, Mixtral) */
     ROUTER_CHOSEN,
-    ROUTER_SIGMOID, /* of each logit by itself (DeepSeek-V3) */
+    ROUTER_SIGMOID, /* the sigmoid of each logit (DeepSeek-V3) */
     ROUTER_COUNT
 };
 
@@ -106,7 +106,7 @@ extern const char *const router_names[ROUTER_COUNT];
 struct transformer {
     const char *name;   /* the name in a file of our schema; else made from the path or the sizes */
     const char *source; /* the source of the values, as text; may be NULL */
-    const char *note;   /* what is odd about the model, as text; may be NULL */
+    const char *note;   /* what is unusual about the model, as text; may be NULL */
     const char *proxy;  /* parts of the real model that a dense proxy lacks; NULL: no proxy */
     const char *lacks;  /* parts of the real model of which there are no fields below; NULL: none */
     int64_t layers, hidden;

@@ -109,7 +109,7 @@ static const struct {
     enum work_kind kind;
     uint8_t read, write;
 } in_place[] = {
-    {WORK_MATMUL, 2, 0}, /* with accumulate, after the bias if there is one */
+    {WORK_MATMUL, 2, 0}, /* y itself, with accumulate: read 2, or read 3 if there is a bias */
     {WORK_MATMUL, 3, 0},
     {WORK_MERGE, 0, 0},
     {WORK_MERGE, 1, 1},
@@ -378,8 +378,8 @@ static double matmul_bytes(const struct work *work, struct bytes_of e)
     double m = (double)work->matmul.m, n = (double)work->matmul.n, k = (double)work->matmul.k;
     double bias = work->matmul.epilogue == EPILOGUE_BIAS ? n * e.in : 0;
     double passes = work->matmul.accumulate ? 2 : 1; /* with accumulate, y is read too */
-    double groups =
-        (double)work_groups(work); /* matrices of b, or of the result of a weight's gradient */
+    /* number of matrices in b, or, for the gradient of weights, in the result */
+    double groups = (double)work_groups(work);
     bool turned = work->matmul.form == MATMUL_TN;
     return (m * k + (turned ? 1 : groups) * k * n) * e.in + bias +
            passes * (turned ? groups : 1) * m * n * e.out;
@@ -437,7 +437,7 @@ static double activation_bytes(const struct work *work, struct bytes_of e)
         return count * (3 * e.in + 2 * e.out);
     case WORK_GELU:
         return count * (e.in + e.out);
-    default: /* GELU_BACKWARD */
+    default: /* it is GELU_BACKWARD */
         return count * (2 * e.in + e.out);
     }
 }

@@ -22,7 +22,8 @@ enum work_type {
 };
 
 struct work_operand {
-    const char *formula; /* of the count, in the table: "rows*cols"; for messages */
+    /* the formula of the count as the table has it, "rows*cols"; for messages */
+    const char *formula;
     uint32_t formula_size;
     bool in_bytes;  /* the count is in bytes: for communication and copies */
     bool optional;  /* may be left out */

@@ -45,8 +45,9 @@
 /* The figures of a prediction. They stay valid after the prediction is released. */
 struct prediction_result {
     /* memory, in bytes; known before the simulation */
-    struct verdict verdict; /* whether it fits; bytes needed and available on a device and a host */
-    uint64_t arena_bytes;   /* of one device: what the schedule's plan of memory needs */
+    /* whether the step fits, with the bytes needed and available on a device and on a host */
+    struct verdict verdict;
+    uint64_t arena_bytes;    /* of one device: what the schedule's plan of memory needs */
     uint64_t reserved_bytes; /* of one device: what the profile's framework would hold */
 
     /* The members below need prediction_time(); without it they are 0. */

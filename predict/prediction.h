@@ -32,7 +32,8 @@ struct prediction_question {
     /* ---- what is built and simulated ---- */
     bool exact; /* simulate every rank and every flow (struct sim_options), and the whole list */
     bool whole; /* build the whole list, not a short list that represents it */
-    int64_t layers; /* that many layers instead of the model's; 0: its own */
+    /* the number of layers to build instead of the model's; 0: all layers of the model */
+    int64_t layers;
     /* Index of the first short list length to try. The prediction of a similar step has it in its short_list_length. */
     size_t short_list_length;
     double slow_factor; /* as in struct sim_options; the question has to be exact */
@@ -69,9 +70,11 @@ struct prediction {
     /* ---- times, once simulated ---- */
     bool simulated;
     struct sim_result sim;
-    struct waterfall waterfall;        /* of rank 0 */
-    struct stages stages;              /* of a pipeline; empty without one */
-    struct document_lateness lateness; /* of packed documents */
+    struct waterfall waterfall; /* the time of rank 0 by cause */
+    /* the time of each stage of a pipeline by cause; empty without a pipeline */
+    struct stages stages;
+    /* which rank's documents take longest, for packed documents */
+    struct document_lateness lateness;
     double tokens_per_s_gpu;
     double jitter_s; /* seconds that measured jitter adds; the step's time contains them */
     bool checkpoints_cost_host; /* the times contain the profile's host_per_checkpoint_s */

@@ -16,7 +16,7 @@ enum { CHILD_WHY_SIZE = 2048 };
 struct child_shared {
     int finished; /* set last: a child that dies leaves 0 */
     enum status status;
-    double events_s; /* as in struct sim_counts */
+    double events_s; /* processor seconds of the event loop, as in struct sim_counts */
     struct schedule_times times;
     char why[CHILD_WHY_SIZE];
 };

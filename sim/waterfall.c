@@ -14,7 +14,7 @@ typedef long double wide;
 struct maker {
     const struct ir *ir;
     uint32_t op_begin, op_count;
-    const double *start_s, *end_s; /* of the rank's ops */
+    const double *start_s, *end_s; /* [ops] start and end of each op of the rank */
     /* [ops] the op before each on its stream; for a HOST_SYNC, the op that it waits for */
     uint32_t *before;
     uint32_t *holder; /* [ops] the last op before each that blocked the host */
@@ -96,7 +96,7 @@ static enum cause cause_of(const struct ir *ir, uint32_t op)
     case WORK_HOST_SYNC:
     case WORK_BARRIER:
         return CAUSE_HOST;
-    case WORK_ADAMW: /* AdamW on a host stream */
+    case WORK_ADAMW: /* AdamW runs on a host stream */
         return CAUSE_OPTIMIZER;
     default:
         return CAUSE_OFFLOAD; /* copies, and all work on a host stream */

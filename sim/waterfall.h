@@ -20,21 +20,23 @@ enum cause {
     /* all of phase recompute; at peak: the scores that attention's backward computes again, flops that several
      * tensor ranks duplicate, and those on padding rows of the vocabulary */
     CAUSE_RECOMPUTE,
-    CAUSE_INEFFICIENCY, /* of kinds that have flops: what they take beyond flops / peak */
+    CAUSE_INEFFICIENCY, /* for kinds of work that have flops: the time beyond flops / peak */
     CAUSE_MEMORY_BOUND, /* kinds without flops */
     CAUSE_OPTIMIZER,    /* all of phase optimizer; waiting for an optimizer step on the host */
-    CAUSE_ALL_TO_ALL,   /* from here on no compute op runs */
+    CAUSE_ALL_TO_ALL,   /* in the causes from here on, no compute op runs */
     CAUSE_RING,         /* shifts; sends and receives inside attention */
     CAUSE_WEIGHTS,      /* gathers, reductions and broadcasts of parameters and gradients */
     CAUSE_GATHER,       /* all other gathers, reductions and broadcasts */
-    CAUSE_FILL,         /* other sends and receives: before the first backward kernel, */
-    CAUSE_DRAIN,        /* after the last forward kernel, also of stages that are done early, */
-    CAUSE_PIPELINE,     /* and in between: stages that are not equally loaded */
-    CAUSE_DOCUMENTS,    /* waiting because other ranks' documents have more visible pairs
+    CAUSE_FILL,         /* other sends and receives, before the first backward kernel */
+    /* the same after the last forward kernel, and the end of stages that finish early */
+    CAUSE_DRAIN,
+    CAUSE_PIPELINE,  /* the same in between: stages that are not equally loaded */
+    CAUSE_DOCUMENTS, /* waiting because other ranks' documents have more visible pairs
                            (waterfall_take_documents()); 0 unless that was called */
-    CAUSE_OFFLOAD,      /* copies between device and host, collectives on such data, host work */
-    CAUSE_HOST,         /* issue, host_sync, barrier */
-    CAUSE_OTHER,        /* this rank has ended, others have not; what jitter adds (sim/jitter.h) */
+    CAUSE_OFFLOAD,   /* copies between device and host, collectives on such data, host work */
+    CAUSE_HOST,      /* issue, host_sync, barrier */
+    /* this rank has ended and others have not, and what jitter adds (sim/jitter.h) */
+    CAUSE_OTHER,
     CAUSE_COUNT
 };
 

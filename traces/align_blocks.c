@@ -12,7 +12,7 @@
  * that pair about equally many items: they favour small blocks, equal phases and equal numbers of the repeated unit. */
 #define SCORE_ITEM 1.0f
 #define SCORE_UNCHECKED 0.5f
-#define SCORE_BLOCK_ITEM (-0.25f) /* for each item beyond one and one */
+#define SCORE_BLOCK_ITEM (-0.25f) /* for each item of a block beyond one on each side */
 #define SCORE_PHASE 0.25f
 #define SCORE_UNIT 0.25f
 

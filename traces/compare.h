@@ -69,7 +69,7 @@ struct comparison {
     double match_rate; /* the smaller of both sides' shares of time that pairs cover */
 
     bool foreign;
-    struct compare_period predicted_period, measured_period; /* of foreign traces only */
+    struct compare_period predicted_period, measured_period; /* set only for foreign traces */
 
     struct compare_memory *memory;
     size_t memory_count, memory_capacity;

@@ -190,7 +190,7 @@ struct reader {
     struct trace *trace;
     const struct csv_columns *table;
     bool in_rows;   /* the line of column names has been read */
-    size_t columns; /* that the file has */
+    size_t columns; /* number of columns in the file */
     /* the label of the previous row: equal labels often follow each other */
     uint16_t last[COLUMN_LIMIT];
 };

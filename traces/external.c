@@ -39,7 +39,7 @@ static const struct record_columns columns = {
 /* The metrics of column second_metric. Column metric has those of traces/measurements.h. */
 static const struct {
     const char *name;
-    double scale; /* from the file's unit to SI units */
+    double scale; /* factor from the file's unit to SI units */
 } metrics[EXTERNAL_METRIC_COUNT] = {[EXTERNAL_NO_METRIC] = {"", 0},
 #define METRIC(symbol, name, scale) [EXTERNAL_METRIC_##symbol] = {name, scale},
                                     EXTERNAL_METRICS(METRIC)

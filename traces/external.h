@@ -95,7 +95,7 @@ enum external_column {
     METRIC(TFLOPS, "tflops", 1e12) /* flop/s of a GPU by the source's own count */                 \
     METRIC(ALLOCATED, "memory_allocated_gib", 1073741824.0) /* most that tensors held */           \
     METRIC(RESERVED_GIB, "memory_gib", 1073741824.0)        /* reserved_bytes.all.peak */          \
-    METRIC(UNSTATED_GB, "memory_gb", 1e9)                   /* which of the two is not stated */   \
+    METRIC(UNSTATED_GB, "memory_gb", 1e9)                   /* one of the two; not stated which */ \
     METRIC(UNSTATED_GIB, "memory_unstated_gib", 1073741824.0)
 
 enum external_metric {
@@ -107,15 +107,16 @@ enum external_metric {
 };
 
 struct external_run {
-    struct loc at;                                    /* of the row, for messages */
-    const char *text[EXTERNAL_COLUMN_COUNT];          /* as written, never NULL */
+    struct loc at; /* the place of the row, for messages */
+    /* the cells as they are written, never NULL */
+    const char *text[EXTERNAL_COLUMN_COUNT];
     int64_t gpus, seq_len, micro_batch, global_batch; /* 0: not given */
     enum measurement_metric metric;
     /* false: text[EXTERNAL_VALUE] is the value: "OOM", "model does not fit", or nothing */
     bool is_number;
     double value;  /* in the unit of the row */
     double scale;  /* value * scale is in s, bytes, tokens, tokens/s/GPU, flop/s or a pure number */
-    double step_s; /* of a training step; 0: the row is a figure */
+    double step_s; /* the time of a training step; 0: the row is a figure */
     bool counts;   /* the row is in means and intervals */
     bool is_least; /* a longest length is only a lower bound */
     enum external_metric second_metric;
@@ -160,14 +161,15 @@ enum status external_load(struct external_runs *runs, const char *path, struct d
 
 /* The prediction for a row. A number that is NAN is not known. */
 struct external_result {
-    /* for a training step, OUTCOME_WRONG means that it was predicted not to fit, and yet ran */
+    /* for a training step, OUTCOME_WRONG means that it was predicted not to fit although it ran */
     enum measurement_outcome outcome;
-    double predicted;           /* of a figure, in the unit of the row */
-    const char *predicted_text; /* of a figure, not NULL: printed in its place ("OOM") */
+    double predicted; /* for a figure: the predicted value in the unit of the row */
+    /* for a figure: a text that is printed in place of the value, such as "OOM"; NULL: none */
+    const char *predicted_text;
     /* Positive: predicted faster than measured, or more of anything else: predicted / value - 1, of times of steps
      * measured / predicted - 1. */
     double error;
-    double step_s; /* of a training step: predicted seconds */
+    double step_s; /* for a training step: its predicted seconds */
     double peak_bytes, reserved_bytes;
     /* the predicted figure that is compared with the second metric; NAN: none */
     double memory_bytes;

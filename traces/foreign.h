@@ -14,7 +14,8 @@
 /* Borrows both traces. */
 struct foreign {
     const struct trace *predicted, *measured;
-    enum kernel_class *predicted_class, *measured_class; /* by label of the trace */
+    /* [labels of the trace] the class of the kernels with that name */
+    enum kernel_class *predicted_class, *measured_class;
     bool merge_norms;        /* one side has no norm kernels, so norms count as element-wise work */
     uint32_t rank;           /* rank of the recording */
     uint32_t predicted_rank; /* the rank of the prediction that is compared with it */
@@ -30,9 +31,10 @@ struct timed_row {
 /* One step of one side as a sequence per lane. */
 struct foreign_step {
     struct align_sequence lane[LANE_COUNT];
-    size_t rows;           /* rows that have a class */
-    double busy_s;         /* sum of their durations */
-    double start_s, end_s; /* of all rows, those of CLASS_NONE too */
+    size_t rows;   /* rows that have a class */
+    double busy_s; /* sum of their durations */
+    /* start of the first row and end of the last, rows of CLASS_NONE included */
+    double start_s, end_s;
 };
 
 /* Classifies both sides and finds the predicted rank that corresponds to the recorded one. name is the recording's,

@@ -18,8 +18,9 @@ struct kineto_event {
     uint32_t name, lane;     /* rows of name[], lane[] */
     double start_us, end_us; /* since the first event */
     uint64_t external;       /* "External id", from 1; 0: none */
-    uint64_t correlation;    /* of a call and the kernel or copy that it started, from 1; 0: none */
-    double flops, bytes;     /* flops of an operator, bytes of a copy or message; 0: not recorded */
+    /* a number that a call shares with the kernel or copy that it started, from 1; 0: none */
+    uint64_t correlation;
+    double flops, bytes; /* flops of an operator, bytes of a copy or message; 0: not recorded */
 };
 
 /* All-zero is empty. Events are ordered by lane, then by start, then by descending end, so that
@@ -34,7 +35,7 @@ struct kineto_events {
     size_t lane_count;
     size_t seen; /* number of events of any type, including those that are not kept */
     bool has_kernels;
-    uint32_t rank, ranks; /* from "distributedInfo"; ranks 0: not recorded */
+    uint32_t rank, ranks; /* from the member "distributedInfo"; ranks 0: it was not recorded */
 };
 
 enum status kineto_events_read(struct kineto_events *events, const char *name, const char *data,

@@ -52,7 +52,7 @@ void kineto_issue_release(struct kineto_issue *issue);
 struct kineto_issued {
     double start_us;
     uint32_t event;          /* the call */
-    uint32_t operator_event; /* of the operator that made it; UINT32_MAX: none */
+    uint32_t operator_event; /* the operator that made the call; UINT32_MAX: none */
     int32_t step;            /* the profiler's; -1: outside all steps */
 };
 

@@ -31,7 +31,7 @@ struct perfetto_writer {
     const struct trace *trace;
     struct text *out;
     struct text *label; /* the labels, escaped */
-    uint32_t *thread;   /* of each label that is a stream */
+    uint32_t *thread;   /* [labels] the thread that stands for the stream of that name */
     bool any;           /* an event has been written */
     const char *name;
     struct diag *diag;

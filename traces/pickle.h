@@ -22,22 +22,22 @@ enum pickle_kind {
     PICKLE_BOOL,
     PICKLE_INT, /* a number of more than 64 bits becomes the nearest one of 64 */
     PICKLE_FLOAT,
-    PICKLE_TEXT, /* also bytes */
-    PICKLE_LIST, /* also a tuple */
+    PICKLE_TEXT, /* a text, or bytes */
+    PICKLE_LIST, /* a list, or a tuple */
     PICKLE_DICT,
 };
 
 struct pickle_value {
     enum pickle_kind kind;
-    int64_t number;   /* BOOL, INT */
-    double real;      /* FLOAT */
-    const char *text; /* TEXT */
+    int64_t number;   /* for BOOL and INT */
+    double real;      /* for FLOAT */
+    const char *text; /* for TEXT */
     size_t count;     /* number of bytes of TEXT, of items of LIST and DICT */
     struct pickle_item *first, *last;
 };
 
 struct pickle_item {
-    struct pickle_value *key; /* DICT */
+    struct pickle_value *key; /* for DICT */
     struct pickle_value *value;
     struct pickle_item *next;
 };

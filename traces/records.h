@@ -53,8 +53,9 @@ enum status records_check_columns(const struct record *record, const char *const
 struct record_columns {
     const char *const *name;
     size_t count, results;
-    bool by_name;       /* a file may have them in any order, and lack some */
-    const bool *needed; /* for tables by name: the columns that a file may not lack; NULL: none */
+    bool by_name; /* a file may have them in any order, and lack some */
+    /* for tables with by_name: whether a file must have the column; NULL: it may lack all */
+    const bool *needed;
 };
 
 /* Reads a table. Its first row must name the columns, with or without those of results. Every other row must have as

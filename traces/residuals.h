@@ -39,7 +39,7 @@ struct residual {
     bool several;            /* the run is on several nodes */
     int64_t tp, pp, gpus;
     int64_t seq_len, sequences; /* tokens of a sequence; sequences of a step */
-    int64_t parameters;         /* of the whole model */
+    int64_t parameters;         /* number of parameters of the whole model */
     /* seconds of a layer's forward products on a rank at the device's peak, one micro-batch: 2 parameters / layers x
      * tokens / (ranks that share a sequence x tp) / peak */
     double layer_s;

@@ -48,7 +48,7 @@ struct row_matches {
     size_t steps;
     struct stray *stray; /* the longest strays first */
     size_t strays;
-    bool *is_stray; /* per row of the recording */
+    bool *is_stray; /* [rows of the recording] */
     uint32_t rank, predicted_rank;
 };
 

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 struct row_order {
-    uint64_t *key; /* of row[i]: rank << 16 | label, ascending */
+    uint64_t *key; /* the key of row[i], rank << 16 | label; the keys ascend */
     uint32_t *row; /* within a key in order of time, then as they stand in the table */
     size_t count;
 };

@@ -40,7 +40,7 @@ struct stats_stream {
 
 struct stats_rank {
     uint32_t rank;
-    size_t first_stream, stream_count; /* of trace_stats.stream[] */
+    size_t first_stream, stream_count; /* the rank's rows of trace_stats.stream[] */
     double start_s, end_s;             /* over all streams; the span is end_s - start_s */
     double busy_s[ROLE_COUNT];         /* seconds in which any stream of the role is busy */
     /* seconds in which the role is busy and no compute stream is; of ROLE_COMPUTE: 0 */
@@ -50,16 +50,16 @@ struct stats_rank {
 
 struct stats_category {
     uint16_t category;    /* label */
-    double peak_bytes;    /* its own peak */
+    double peak_bytes;    /* the most bytes of the category */
     double peak_time_s;   /* when the peak was first reached */
     double bytes_at_peak; /* the category's bytes at the first peak of the memory as a whole */
-    double last_bytes;    /* at the end */
+    double last_bytes;    /* the category's bytes at the end of the trace */
 };
 
 struct stats_memory {
     uint32_t rank;
     uint16_t memory;                       /* label */
-    size_t first_category, category_count; /* of trace_stats.category[] */
+    size_t first_category, category_count; /* the memory's rows of trace_stats.category[] */
     double peak_bytes, peak_time_s;        /* sum over categories; first time it was reached */
     double last_bytes;
 };
@@ -78,8 +78,8 @@ struct trace_stats {
     double start_s, end_s; /* over all ranks; 0 and 0 without ops */
 };
 
-/* Computes all of the above; stats holds no pointers into the trace. The time is linear in the rows
- * if those of each stream are in order of start. */
+/* Computes the statistics of a trace. *stats holds no pointers into the trace. The time is linear in the rows if those
+ * of each stream are in order of start. */
 void trace_stats_init(struct trace_stats *stats, const struct trace *trace);
 void trace_stats_release(struct trace_stats *stats);
 

@@ -37,13 +37,13 @@ struct option_value {
     const char **list; /* the texts of LIST */
 };
 
-/* All-zero is empty. Texts point into argv and the option tables, or live in the arena. */
+/* The parsed options. Texts point into argv and the option tables, or into the arena. All-zero is empty. */
 struct options {
     const struct option_set *const *sets; /* the array ends in NULL */
     struct option_value *value;           /* [options of all sets, set after set] */
     const char **argument;
     size_t argument_count;
-    struct arena arena; /* of texts that were given to options_supply() */
+    struct arena arena; /* holds the texts that were given to options_supply() */
 };
 
 /* Parses argv[0..argc), which starts after the command's name. sets must outlive *options. */

@@ -30,7 +30,7 @@ struct column {
     const char *key, *label;
     const char *head; /* the label in a page, which contains the unit; NULL: the same as `label` */
     enum column_kind kind;
-    int width;         /* of the column in text; negative: left-aligned */
+    int width;         /* width of the column in text; negative: left-aligned */
     const char *about; /* description in the schema; NULL: the key says enough */
 };
 

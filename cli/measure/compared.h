@@ -14,7 +14,7 @@
 /* A predicted and a measured trace, and their comparison. All-zero is empty. */
 struct compared {
     struct trace predicted, measured;
-    struct comparison comparison; /* it borrows both traces */
+    struct comparison comparison; /* the comparison borrows both traces */
 };
 
 /* A measured trace and the kind of program that recorded it. */

@@ -15,7 +15,7 @@ struct plan_cache {
     struct answer_file file;
     struct text path; /* empty: there is no -o, and nothing is kept */
     size_t taken;
-    struct diag why; /* it cannot be used, or not any more */
+    struct diag why; /* why the file cannot be used, or cannot be used any more */
 };
 
 /* Opens the file of the options, and returns it for a search whose input files have that digest (text_watch()). own: the

@@ -25,7 +25,7 @@ struct packed_set {
     struct packing_options sizes;
     struct packed_batch *batch; /* [count], heap */
     size_t count, typical;
-    struct documents documents; /* of the typical batch */
+    struct documents documents; /* the documents of the typical batch */
 };
 
 /* All-zero is empty, apart from `asked`, which the caller sets. */

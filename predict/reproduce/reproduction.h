@@ -28,7 +28,7 @@ struct reproduction_job {
     size_t run;
     enum cell_question question;
     bool unfit_too;
-    size_t entry; /* of TRACE */
+    size_t entry; /* of TRACE: the entry that shows the timeline */
     bool wanted, done;
 };
 

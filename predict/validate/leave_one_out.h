@@ -11,20 +11,21 @@
 enum { LEAVE_ONE_OUT_NUMBERS = 10, LEAVE_ONE_OUT_TABLES = 16 };
 
 struct leave_one_out {
-    run_setup_function *load;  /* of the validation */
+    run_setup_function *load;  /* loads a setup, as in struct validation */
     struct external_runs rows; /* the rows of the source that count */
     /* the tables, each given by the index of its first row */
     size_t table[LEAVE_ONE_OUT_TABLES], tables;
     bool *used;      /* [rows] the fit uses the row */
     double *shipped; /* [rows] relative errors with the shipped numbers */
-    /* [tables + 1][rows] the same, fitted without one table; the last: fitted to all */
+    /* [tables + 1][rows] relative errors after a fit to all tables but one; the last row: after a fit to all tables */
     double *error;
-    double x[LEAVE_ONE_OUT_TABLES + 1]
-            [LEAVE_ONE_OUT_NUMBERS]; /* logarithms of the numbers' factors */
+    /* [tables + 1] the logarithms of the fitted factors on the shipped numbers */
+    double x[LEAVE_ONE_OUT_TABLES + 1][LEAVE_ONE_OUT_NUMBERS];
 };
 
-/* Fits without each table in turn, and to all tables, and fills *result. STATUS_BAD_INPUT: fewer than two tables, or
- * more than LEAVE_ONE_OUT_TABLES, have rows that count. Release *result in either case. */
+/* Fits to all tables but one, for each table in turn, and to all tables, and fills *result. Returns STATUS_BAD_INPUT if
+ * fewer than two tables, or more than LEAVE_ONE_OUT_TABLES, have rows that count. *result must be released in either
+ * case. */
 enum status leave_one_out_make(struct leave_one_out *result, const struct validation *validation,
                                struct diag *diag);
 void leave_one_out_release(struct leave_one_out *result);

@@ -26,7 +26,8 @@ struct run_answer {
     struct similarity like;
     double step_s, tokens_per_s_gpu;
     double mfu,
-        mfu_other; /* by the convention of the args; with the other factor for recomputation */
+        /* mfu: by the convention of the args; mfu_other: with the other factor for recomputation */
+        mfu_other;
     struct operator_times operator; /* the times of a part of the model (--scope) */
     /* the source's convention counts recomputed flops, but the run recomputes nothing */
     bool counts_recompute;

@@ -12,10 +12,10 @@
 #include "schedule/attention/project.h"
 
 struct head_exchange {
-    int64_t begin; /* for a chunk (FPDT), its first row among the rank's rows */
+    int64_t begin; /* for a chunk of FPDT: its first row among the rank's rows */
     /* n, s: tokens of a sequence on a rank, and on its head group */
     int64_t n, s, dim;
-    int64_t ranks; /* P */
+    int64_t ranks; /* number of ranks in the head group, P */
     /* heads of the model; kv_sent: key and value heads that take part in the core */
     int64_t heads, kv_heads, kv_sent;
     int64_t q_width, kv_width; /* columns of q, and of k as sent, on all ranks together */

@@ -28,12 +28,12 @@ struct fpdt_pair {
 
 /* The data of a chunk that later chunks and the backward need. */
 struct fpdt_chunk {
-    /* on the device; its q, k, v, o and lse are set only if nothing is offloaded */
+    /* what stays on the device; q, k, v, o and lse of it are set only if nothing is offloaded */
     struct attention_saved part;
     struct view norm;            /* in pinned memory; empty: it is on the device */
     struct fpdt_queries queries; /* queries and pair: as fpdt_keep() leaves them */
     struct fpdt_pair pair;
-    /* those that the forward has already fetched for the backward */
+    /* the queries that the forward has already fetched for the backward */
     struct fpdt_queries early_queries;
     struct fpdt_pair early_pair;
 };
@@ -48,7 +48,7 @@ struct fpdt {
     bool offload;
     uint8_t load, store, aside; /* streams; aside: for copies that nothing waits for soon */
     int64_t q_width, kv_width;  /* columns of one head rank's q, and of its k */
-    int64_t heads, kv_heads;    /* those of one head rank */
+    int64_t heads, kv_heads;    /* heads of one head rank */
     int64_t ranks;              /* size of the head group */
 };
 
@@ -56,7 +56,8 @@ struct fpdt fpdt_of(struct emit *e, uint32_t layer, int64_t sequence);
 
 /* Returns the exchange of chunk i, whose n and s are c and C. */
 struct head_exchange fpdt_exchange(const struct fpdt *f, int64_t i);
-int64_t fpdt_tokens(const struct fpdt *f, int64_t i); /* C */
+/* Returns C, the tokens of chunk i on the head group. */
+int64_t fpdt_tokens(const struct fpdt *f, int64_t i);
 
 /* fpdt_keys() returns the number of keys of chunk k that the queries of chunk q attend to: all if q = k or attention
  * is not block-sparse, else those that block-sparse attention keeps. fpdt_pair_part() returns the part of a pair of

@@ -47,7 +47,7 @@ struct qkv fpdt_tile_backward(const struct fpdt *f, int64_t q, int64_t k, const 
     struct qkv grads = {emit_computed(e, "dq_block", CATEGORY_ACTIVATION, rows, 0),
                         emit_computed(e, "dk_block", CATEGORY_KV, keys, 0),
                         emit_computed(e, "dv_block", CATEGORY_KV, keys, 0)};
-    if (e->choices->profile->chunk_reload) { /* as torch.zeros() does */
+    if (e->choices->profile->chunk_reload) { /* the profile's code makes them with torch.zeros() */
         emit_zeros(e, grads.q);
         emit_zeros(e, grads.k);
         emit_zeros(e, grads.v);

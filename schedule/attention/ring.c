@@ -17,7 +17,7 @@ static const struct tile_rule {
     /* token i cp + r is the i-th of rank r */
     [RING_STRIPED] = {{0, 2, 2, MASK_CAUSAL, 0}, {0, 2, 2, MASK_CAUSAL, -1}},
     [RING_ZIGZAG_DOCUMENTS] = {{0, 2, 1, MASK_FULL, 0},
-                               {1, 1, 2, MASK_FULL, 0}}, /* of one document */
+                               {1, 1, 2, MASK_FULL, 0}}, /* its slices are those of one document */
 };
 
 uint32_t ring_steps(const struct emit *e)

@@ -18,7 +18,7 @@
 
 struct ring_shape {
     int64_t rows;              /* c: tokens of a context rank */
-    int64_t heads, kv_heads;   /* those of one head rank */
+    int64_t heads, kv_heads;   /* heads of one head rank */
     int64_t q_width, kv_width; /* columns of q, and of k */
     uint32_t layer;            /* the layer decides whether there is a window */
     /* index of the sequence in the micro-batch, which decides whether there are documents */
@@ -31,7 +31,8 @@ struct ring_tile {
     uint8_t mask; /* enum mask */
     int64_t offset;
     uint16_t guard; /* IR_NONE16: all ranks */
-    /* for mask DOCUMENTS, with or without a window: the rows of a rank are not consecutive in the sequence */
+    /* Members of the same names in struct work (attention). They are used for mask DOCUMENTS, with or without a window,
+     * since the rows of a rank are not consecutive in the sequence then. */
     int64_t window, sequence, away, away_out;
 };
 

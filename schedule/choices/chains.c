@@ -8,7 +8,7 @@
 struct row {
     uint8_t kind, kernels;
     double bytes;
-    double slow, slow_bytes; /* as in struct cost_chain */
+    double slow, slow_bytes; /* see struct cost_chain */
     double again;            /* bytes added if the layer keeps its activations for the backward */
     double compiled;
     uint8_t kernels_compiled;

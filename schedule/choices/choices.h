@@ -100,9 +100,10 @@ enum vocabulary_choice { VOCABULARY_CUT, VOCABULARY_GATHERED, VOCABULARY_WHOLE, 
 enum weights_choice {
     CHOICE_WEIGHTS_REPLICATED, /* gradients all-reduced */
     CHOICE_WEIGHTS_ZERO1,      /* optimizer states sharded */
-    CHOICE_WEIGHTS_ZERO2,      /* and gradients */
-    CHOICE_WEIGHTS_ZERO3,      /* and parameters */
-    CHOICE_WEIGHTS_HSDP,       /* as ZeRO-3 within `shard` ranks, replicated across */
+    CHOICE_WEIGHTS_ZERO2,      /* optimizer states and gradients sharded */
+    CHOICE_WEIGHTS_ZERO3,      /* optimizer states, gradients and parameters sharded */
+    /* like ZeRO-3 within groups of `shard` ranks, replicated across these groups */
+    CHOICE_WEIGHTS_HSDP,
     CHOICE_WEIGHTS_COUNT
 };
 
@@ -120,10 +121,11 @@ enum pipeline_choice {
     CHOICE_PIPELINE_1F1B,
     CHOICE_PIPELINE_INTERLEAVED, /* 1F1B over several chunks of layers a stage */
     CHOICE_PIPELINE_ZB_1P,       /* 1F1B with gradients of weights split off: ZB-H1 */
-    CHOICE_PIPELINE_ZB_V,        /* also split off; two chunks a stage, down and back up */
-    CHOICE_PIPELINE_TERAPIPE,    /* GPipe over subsequences */
-    CHOICE_PIPELINE_SEQ1F1B,     /* 1F1B over subsequences */
-    CHOICE_PIPELINE_MSP,         /* TeraPipe with multiplexed sequence partitioning (SPPO) */
+    /* 1F1B with gradients of weights split off; a stage has two chunks, one on the way down and one on the way up */
+    CHOICE_PIPELINE_ZB_V,
+    CHOICE_PIPELINE_TERAPIPE, /* GPipe with subsequences as units */
+    CHOICE_PIPELINE_SEQ1F1B,  /* 1F1B over subsequences */
+    CHOICE_PIPELINE_MSP,      /* TeraPipe with multiplexed sequence partitioning (SPPO) */
     CHOICE_PIPELINE_COUNT
 };
 
@@ -145,14 +147,16 @@ struct shared_units {
 #define SHARED_ALL UINT32_MAX
 
 enum activations_choice {
-    CHOICE_ACTIVATIONS_KEEP,              /* everything the backward reads stays */
-    CHOICE_ACTIVATIONS_SELECTIVE,         /* layer inputs and what attention's core made stay */
-    CHOICE_ACTIVATIONS_FULL,              /* layer inputs stay, the rest is recomputed */
-    CHOICE_ACTIVATIONS_OFFLOAD,           /* layer inputs go to the host, the rest is recomputed */
-    CHOICE_ACTIVATIONS_SELECTIVE_OFFLOAD, /* as selective; what the core made goes to the host */
-    CHOICE_ACTIVATIONS_SELECTIVE_OP,      /* as selective, and every second product stays */
-    CHOICE_ACTIVATIONS_SELECTIVE_LAYER,   /* every second layer as full, the others as keep */
-    CHOICE_ACTIVATIONS_SELECTIVE_CORE,    /* all stays but what only attention's core needs */
+    CHOICE_ACTIVATIONS_KEEP,      /* everything the backward reads stays */
+    CHOICE_ACTIVATIONS_SELECTIVE, /* layer inputs and what attention's core made stay */
+    CHOICE_ACTIVATIONS_FULL,      /* layer inputs stay, the rest is recomputed */
+    CHOICE_ACTIVATIONS_OFFLOAD,   /* layer inputs go to the host, the rest is recomputed */
+    /* like SELECTIVE, but what the core made goes to the host */
+    CHOICE_ACTIVATIONS_SELECTIVE_OFFLOAD,
+    /* like SELECTIVE, but the results of every second product stay, too */
+    CHOICE_ACTIVATIONS_SELECTIVE_OP,
+    CHOICE_ACTIVATIONS_SELECTIVE_LAYER, /* every second layer as full, the others as keep */
+    CHOICE_ACTIVATIONS_SELECTIVE_CORE,  /* all stays but what only attention's core needs */
     CHOICE_ACTIVATIONS_RATIO, /* part of what the backward reads goes to the host, none recomputed */
     CHOICE_ACTIVATIONS_COUNT
 };

@@ -49,7 +49,7 @@ struct model_part {
 
 enum end_part { PART_EMBEDDING, PART_HEAD, PART_POSITIONS, END_PARTS };
 
-struct weight_slot { /* where a kind of weight lies in its part; present when rows > 0 */
+struct weight_slot { /* The place of one kind of weight in its part. The part has it if rows > 0. */
     uint64_t offset;
     int64_t rows, cols;
 };
@@ -62,19 +62,19 @@ struct weight_ranks {
 };
 
 struct bundle_state {
-    uint16_t row;                     /* of ir.bundle */
+    uint16_t row;                     /* row of ir.bundle */
     bool experts;                     /* it has the experts that are spread over ranks */
-    const struct weight_ranks *ranks; /* that share it */
+    const struct weight_ranks *ranks; /* the ranks that share it */
     bool at_both_ends;                /* the first and the last stage have it: a tied embedding */
     bool borrowed;                    /* only other stages have its states */
     /* the chunk of the pipeline to which the bundle belongs; 0 for a tied embedding */
     uint32_t chunk;
     uint64_t elements;     /* number of elements, padding included */
     uint64_t used;         /* number of elements without padding */
-    buffer_id param;       /* what forward and backward ops read */
-    buffer_id grad;        /* what the current micro-batch's backward ops write */
-    buffer_id param_shard; /* this rank's part, when parameters are sharded */
-    buffer_id grad_shard;  /* this rank's part of the reduced gradient, when one is kept */
+    buffer_id param;       /* the parameters that forward and backward ops read */
+    buffer_id grad;        /* the gradient that the backward ops of the current micro-batch write */
+    buffer_id param_shard; /* this rank's shard, if parameters are sharded */
+    buffer_id grad_shard;  /* this rank's shard of the reduced gradient, if one is kept */
     buffer_id master, moment1, moment2;
 };
 
@@ -98,11 +98,12 @@ struct prefix {
     struct view k, v;
     struct view dk, dv; /* gradients of as many keys as the last backward had */
     struct view given_dk,
-        given_dv; /* what stages that shared the last subsequences summed; none: nothing */
+        /* the sums of those stages that shared the last subsequences; empty: there are none */
+        given_dv;
 };
 
-/* The buffers that a layer's forward keeps for its backward. */
-enum { FFN_PARTS = 2 }; /* at most */
+/* The most parts into which the rows of a feed-forward product are divided. */
+enum { FFN_PARTS = 2 };
 
 /* The tensors of one chunk of rows that the backward of the experts reads. */
 struct expert_saved {
@@ -111,6 +112,7 @@ struct expert_saved {
     buffer_id shared_up, shared_act;
 };
 
+/* The buffers that a layer's forward keeps for its backward. */
 struct layer_saved {
     buffer_id ffn; /* the result of the down projection, which only a norm after it reads */
     buffer_id x, norm1;
@@ -122,10 +124,10 @@ struct layer_saved {
     /* gathered from all tensor ranks; norm2_all: one for each chunk of rows */
     struct view norm1_all, *norm2_all;
     struct view norm1_stats, norm2_stats, norm1_after_stats, norm2_after_stats;
-    /* for each chunk of rows, in parts: [rows of the part, 2 ffn or ffn] */
+    /* [chunks of rows] in parts: [rows of the part, 2 ffn or ffn] */
     buffer_id (*up)[FFN_PARTS];
-    buffer_id *act;               /* for each chunk of rows: [rows, ffn] */
-    struct expert_saved *experts; /* for each chunk of rows; NULL: the layer has no experts */
+    buffer_id *act;               /* [chunks of rows] each [rows, ffn] */
+    struct expert_saved *experts; /* [chunks of rows] NULL: the layer has no experts */
 };
 
 /* A buffer that an implementation keeps until an op has ended, because a Python variable still names it. */
@@ -192,7 +194,7 @@ struct shared {
  * chunk; or one part of that gradient, if stages hold parts of weights. */
 struct remote_grad {
     buffer_id buffer;
-    uint32_t *touched; /* as emit_weights.touched, for all bundles of these units */
+    uint32_t *touched; /* as emit_weights.touched, for all bundles of the remote gradients */
     uint32_t bundle;
     uint16_t group; /* the unit's stages */
     struct shared shared;
@@ -233,9 +235,10 @@ struct emit_streams {
 struct emit_groups {
     uint16_t hp;              /* ranks that share a sequence by heads */
     struct ring inner, outer; /* the context ranks, inner.size * outer.size of them */
-    uint8_t *ring_seen;       /* what schedule/attention/ring.c has found of each step and tile */
-    uint16_t all;             /* every rank */
-    uint16_t ep;              /* ranks that have different experts */
+    /* what schedule/attention/ring.c found out about each step and tile */
+    uint8_t *ring_seen;
+    uint16_t all; /* every rank */
+    uint16_t ep;  /* ranks that have different experts */
     struct weight_ranks dense,
         experts;        /* of bundles of experts that are spread over ranks, and of all others */
     uint16_t pp;        /* ranks of the same place on all stages */
@@ -249,7 +252,7 @@ struct emit_groups {
 struct emit_unit {
     int64_t n;    /* local tokens of one sequence, of all tensor ranks together */
     int64_t rows; /* micro_batch * n */
-    /* the same of one tensor rank, for ops outside the pairs of products */
+    /* n and rows of one tensor rank, for ops outside the pairs of products */
     int64_t own_n, own_rows;
     /* index of the unit's first token among the rank's tokens of a sequence */
     int64_t first_token;
@@ -291,7 +294,7 @@ struct emit_weights {
 /* The state of emission. */
 struct emit {
     struct ir *ir;
-    const struct choices *choices;   /* its model is the share of one tensor rank */
+    const struct choices *choices;   /* their model is the share of one tensor rank */
     unsigned planned;                /* bit m: buffers of memory m get offsets */
     const struct transformer *whole; /* the whole model */
     struct repeats repeats;          /* the iterations that the list leaves out; all-zero: none */
@@ -310,8 +313,8 @@ struct emit {
 
     buffer_id tokens, tokens_own, labels, positions, positions_gathered, positions_own, loss;
     bool loss_touched;
-    struct view
-        loss_lse; /* the logarithm of the sum of exponentials, of the rows of the last piece of the loss */
+    /* the logarithm of the sum of exponentials, of the rows of the last piece of the loss */
+    struct view loss_lse;
 
     struct op_tags tags; /* given to every op that is emitted */
     uint16_t guard;      /* given to every op that is emitted; IR_NONE16: none */

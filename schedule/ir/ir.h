@@ -63,7 +63,7 @@ enum phase {
     PHASE_FORWARD,
     PHASE_RECOMPUTE,
     PHASE_BACKWARD,
-    PHASE_WEIGHT_GRADIENT, /* those parts of a backward that a zero-bubble pipeline puts off */
+    PHASE_WEIGHT_GRADIENT, /* the parts of a backward that a zero-bubble pipeline postpones */
     PHASE_OPTIMIZER,
     PHASE_COUNT
 };
@@ -74,7 +74,7 @@ enum region {
     REGION_EMBEDDING,
     REGION_NORM,
     REGION_LINEAR,
-    REGION_ATTENTION, /* from the first all-to-all or ring step to the last */
+    REGION_ATTENTION, /* from the first all-to-all or ring step to the last one */
     REGION_LOSS,
     REGION_WEIGHTS, /* gathers and reductions of parameters and gradients */
     REGION_OFFLOAD,
@@ -135,8 +135,8 @@ enum binding_kind {
     /* the parameters that AdamW updates, if they are not those of BINDING_PARAM: a copy in fp32, this rank's part
      * with --states bf16, or the host's copy */
     BINDING_MASTER,
-    BINDING_MOMENT1,   /* Adam m */
-    BINDING_MOMENT2,   /* Adam v */
+    BINDING_MOMENT1,   /* m of Adam, the first moment */
+    BINDING_MOMENT2,   /* v of Adam, the second moment */
     BINDING_TOKENS,    /* input, i32 */
     BINDING_LABELS,    /* input, i32; already shifted; -1: ignored */
     BINDING_POSITIONS, /* input, i32 */
@@ -148,7 +148,7 @@ enum binding_kind {
  * the rules leak and read-before-write (gradients are zero before op 0). */
 struct binding {
     uint8_t kind;    /* enum binding_kind */
-    uint16_t bundle; /* for PARAM..MOMENT2; else IR_NONE16 */
+    uint16_t bundle; /* the bundle, for PARAM to MOMENT2; else IR_NONE16 */
     /* The group over which the bundle is cut flat into equal parts by index; IR_NONE16: whole. */
     uint16_t shard;
     /* TOKENS, LABELS, POSITIONS: the group whose members' tokens this buffer holds, in gathered order (one sequence
@@ -163,15 +163,16 @@ struct binding {
 struct buffer_table {
     uint32_t count, capacity;
     uint8_t *memory, *dtype, *category;
-    uint8_t *flags; /* BUFFER_* */
+    uint8_t *flags; /* bit mask of BUFFER_* */
     uint16_t *role;
-    uint16_t *layer;   /* for reports; IR_NONE16: none */
+    uint16_t *layer;   /* the layer that reports name; IR_NONE16: none */
     uint16_t *binding; /* IR_NONE16: none */
     uint32_t *dims;    /* row of ir.dims */
     uint32_t *stem,
         *number; /* the name: text `stem` and a decimal number (IR_NONE: only the stem) */
     /* The ops that must have completed before the memory is free: see ir_free_set(). Nearly every buffer has one. */
-    op_id *free_op; /* that op; if there are several, the row of ir.free_op[] at which they begin */
+    /* The op; if the buffer has several, the row of ir.free_op[] at which they begin. */
+    op_id *free_op;
     uint16_t *free_count;
     uint64_t *offset; /* bytes from the start of its memory's arena; UINT64_MAX: not planned */
 };
@@ -205,7 +206,7 @@ struct ir {
 
     struct mesh mesh;
     struct token_layout layout;
-    struct documents documents; /* of packed sequences; its memory is the arena's */
+    struct documents documents; /* the documents of packed sequences; they are in `arena` */
     int64_t global_batch;       /* sequences per step, over all ranks */
     int64_t micro_batch;        /* sequences per rank and micro-batch */
     uint8_t dtype;              /* enum dtype of compute */
@@ -214,7 +215,7 @@ struct ir {
     uint32_t group_count, group_capacity;
     struct guard *guard;
     uint32_t guard_count, guard_capacity;
-    struct role *role; /* at least one once ops exist */
+    struct role *role; /* if there are ops, there is at least one role */
     uint32_t role_count, role_capacity;
     struct stream *stream;
     uint32_t stream_count, stream_capacity;
@@ -287,7 +288,7 @@ uint32_t ir_find(const struct ir *ir, enum ir_table table, const char *name, siz
 
 /* ---- tables with many rows ---- */
 struct buffer_desc {
-    const char *stem; /* not ending in a digit */
+    const char *stem; /* a name that does not end in a digit */
     uint32_t number;  /* IR_NONE: one more than the highest number of this stem so far */
     uint8_t memory, dtype, category, flags;
     uint16_t role, layer, binding;
@@ -387,8 +388,8 @@ static inline struct view ir_write(const struct ir *ir, uint32_t op, uint32_t k)
 {
     return ir_view(ir, ir->operand[ir->op.operand_begin[op] + ir->op.reads[op] + k]);
 }
-/* Return the buffer of an operand, and that of the k-th operand of an op (reads first). They do not look up the
- * range. */
+/* Return the buffer of an operand, and that of the k-th operand of an op, reads first. They do not make the view, so
+ * they are faster than ir_view(). */
 static inline uint32_t ir_buffer_of(const struct ir *ir, uint32_t operand)
 {
     return operand & IR_RANGE ? ir->range[operand & ~IR_RANGE].buffer.i : operand;

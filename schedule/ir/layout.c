@@ -140,7 +140,7 @@ enum status layout_check(const struct token_layout *layout, struct loc at, struc
 struct cut_document {
     /* begin: first position of the document; slice: tokens of one of its 2 cp slices */
     int64_t begin, slice;
-    int64_t row; /* its first row on a rank */
+    int64_t row; /* the document's first row on a rank */
 };
 
 static struct cut_document cut_document(const struct token_layout *layout,

@@ -33,7 +33,7 @@ struct token_layout {
     uint8_t kind;    /* enum layout_kind */
     uint32_t cp, hp; /* ranks of the context and of the head axes */
     uint32_t chunks; /* u of RANK_ORDINAL, else 1 */
-    int64_t tokens;  /* of one sequence */
+    int64_t tokens;  /* tokens of one sequence */
     /* tokens of a context rank's chunk when the last one is shorter; 0: equal chunks */
     int64_t chunk;
     /* tokens of each chunk over all ranks; NULL: all chunks are equal. The memory belongs to the owner, an ir's

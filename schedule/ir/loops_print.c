@@ -126,7 +126,7 @@ static void choose_variable(const struct printer *p, const struct loops_shape *l
         }
     named->value = 0;
     named->step = 1;
-    /* as many as DEPTH_MAX */
+    /* there are DEPTH_MAX of them */
     static const char *const others[] = {"i", "j", "k", "l", "m", "n", "o", "p"};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         strcpy(named->variable, others[i]);

@@ -376,7 +376,7 @@ static bool find_instance(struct reader *r, uint32_t loop, uint32_t row, const i
     const struct loop *inner = &r->loop[loop];
     uint64_t number = row < inner->row_capacity ? inner->row[row] : UINT64_MAX;
     bool inside = true; /* all values are in their loops' ranges */
-    bool around = true; /* those of the loops around it are */
+    bool around = true; /* the values of the loops around the op's loop are in range */
     if (number == UINT64_MAX)
         return fault(r, "loop '%s' has no op .%" PRIu32, inner->name, row);
     for (uint32_t at = loop; at != IR_NONE; at = r->loop[at].parent) {

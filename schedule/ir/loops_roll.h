@@ -21,8 +21,9 @@ struct loops_shape {
     const char *text; /* text of a line; NULL: it is a loop */
     uint32_t *body;   /* the shapes of an iteration, in order */
     uint32_t count;   /* length of body */
-    uint32_t trips;   /* at least 2 */
-    int64_t *stride;  /* for each number of an iteration, its change to the next iteration */
+    uint32_t trips;   /* number of iterations, at least 2 */
+    /* [numbers of an iteration] by how much the number changes from one iteration to the next */
+    int64_t *stride;
     /* number of numbers of a node: those of a line, or of a loop's first iteration */
     uint32_t numbers;
     uint32_t ops;   /* number of op lines of a node, all iterations together */

@@ -101,7 +101,7 @@ void order_interleaved(struct actions *a, const struct choices *c, uint32_t stag
     uint32_t all = pipeline_units(c) * c->virtual_stages;
     uint32_t warm = (c->pp - stage - 1) * 2 + (c->virtual_stages - 1) * c->pp;
     warm = at_most(warm + last_of_micro_batch(c), all);
-    if (c->subsequences == 1 && c->accumulation == c->pp) /* as in Megatron-LM core 0.7 */
+    if (c->subsequences == 1 && c->accumulation == c->pp) /* Megatron-LM core 0.7 does the same */
         warm = all;
     for (uint32_t i = 0; i < warm; i++)
         add_interleaved(a, c, ACTION_FORWARD, i);

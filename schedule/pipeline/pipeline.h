@@ -31,7 +31,7 @@ enum action_kind {
 
 struct action {
     uint8_t kind;  /* enum action_kind */
-    uint8_t chunk; /* of the stage: 0 .. V - 1 */
+    uint8_t chunk; /* number of the chunk on its stage, 0 .. V - 1 */
     uint16_t unit;
 };
 

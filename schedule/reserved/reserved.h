@@ -44,7 +44,7 @@ struct reserved {
     uint64_t available; /* device memory without what the driver keeps; UINT64_MAX: infinite */
     /* no segment was refused; before one is refused, free segments are given back */
     bool fits;
-    bool tight; /* it fits, and would not fit on a device with RESERVED_ERROR less memory */
+    bool tight; /* it fits, but would not fit on a device with RESERVED_ERROR less memory */
     uint32_t communicators;
     uint64_t pinned; /* host memory of a rank: PyTorch rounds pinned blocks up to powers of two and
                         keeps freed blocks for later ones of the same size */

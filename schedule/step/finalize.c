@@ -192,7 +192,8 @@ static void write_role(const struct emit *e, const struct op_list *list, struct 
 {
     struct ir *in = e->ir;
     uint32_t first = out->op.count, first_buffer = out->buffer.count,
-             buffers = out->buffer.count + in->buffer.count; /* at most */
+             /* the list has at most so many buffers */
+        buffers = out->buffer.count + in->buffer.count;
     struct finish f = {
         .e = e,
         .in = in,

@@ -189,7 +189,7 @@ static void describe(struct descriptions *descriptions, const struct ir *ir,
 
 /* The components that are equal to each other, by the first of them that was seen. */
 struct kind_of_component {
-    size_t begin, end; /* its description */
+    size_t begin, end; /* where the description of the component begins and ends */
     uint32_t first_actor;
 };
 

@@ -55,7 +55,7 @@ struct actors {
 struct exchange {
     bool made;
     struct exchange_ops ops;
-    struct actors actors; /* as few actors as possible */
+    struct actors actors; /* made with `fold`: there are as few actors as possible */
 };
 
 struct verifier;

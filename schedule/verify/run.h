@@ -32,7 +32,7 @@ struct untimed_run {
     /* (groups, actors): the number of the first meeting of the party in which an actor meets others; UINT64_MAX: the
      * actor is not in the group */
     uint64_t *party;
-    /* for each meeting: number of actors that must arrive, and that have arrived */
+    /* [meetings] how many actors must arrive, and how many have arrived */
     uint32_t *expected, *arrived;
     uint64_t meetings;
     bool *has_arrived; /* [messages] */

@@ -16,26 +16,27 @@
 #include <stdint.h>
 
 enum link_kind {
-    LINK_FABRIC_OUT, /* a: rank. A GPU's port into its domain's switch */
+    LINK_FABRIC_OUT, /* a: rank. A GPU's port into the switch of its domain */
     LINK_FABRIC_IN,
     /* a: GPU. Its memory, if ranks share it: time of copies and of kernels that memory limits */
     LINK_DEVICE,
-    LINK_PAIR,       /* a, b: ranks. Mesh fabrics: from a to b */
+    LINK_PAIR,       /* a, b: ranks. The link of a mesh fabric from a to b */
     LINK_LANES_UP,   /* a: rank. PCIe lanes from the GPU */
     LINK_LANES_DOWN, /* a: rank. PCIe lanes to the GPU */
     LINK_UPLINK_UP,  /* a: node, b: PCIe switch. To the socket */
     LINK_UPLINK_DOWN,
     LINK_MEMORY,  /* a: node, b: socket. Host memory, reads and writes together */
     LINK_SOCKETS, /* a: node, b: from socket * 256 + to socket */
-    LINK_NIC_OUT, /* a: node, b: NIC */
+    LINK_NIC_OUT, /* a: node, b: NIC. The port of the NIC */
     LINK_NIC_IN,
-    LINK_STAGED_OUT, /* a: rank. What it moves to its NIC through host memory */
+    LINK_STAGED_OUT, /* a: rank. The way of its bytes to its NIC through host memory */
     LINK_STAGED_IN,
-    LINK_LEAF_UP, /* a: leaf switch; when the network is oversubscribed */
+    LINK_LEAF_UP, /* a: leaf switch. Its links upwards, if the network is oversubscribed */
     LINK_LEAF_DOWN,
-    LINK_COPY_H2D, /* a: rank. What the copy engine reaches */
+    LINK_COPY_H2D, /* a: rank. The copy engine, by the rate that it reaches */
     LINK_COPY_D2H,
-    LINK_COPY_BOTH,    /* a: rank. What both directions reach together */
+    /* a: rank. The copy engines of both directions, by the rate that they reach together */
+    LINK_COPY_BOTH,
     LINK_PAGEABLE_H2D, /* a: rank. The host thread that moves pageable memory */
     LINK_PAGEABLE_D2H,
     LINK_KERNELS, /* a: GPU. Its processors, shared by kernels of several streams */

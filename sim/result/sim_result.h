@@ -13,7 +13,7 @@
 
 /* One class of ranks that do the same at the same times. */
 struct sim_class {
-    uint32_t rank;               /* its lowest rank, the one that was simulated */
+    uint32_t rank;               /* the lowest rank of the class, the one that was simulated */
     uint32_t ranks;              /* members */
     uint32_t role;               /* row of ir->role */
     uint32_t op_begin, op_count; /* its ops, ids of the schedule */
@@ -53,7 +53,7 @@ struct sim_link_load {
 struct sim_counts {
     uint64_t op_instances; /* number of (rank, op) pairs of the schedule that the result
                               represents */
-    uint64_t simulated;    /* of those, the ones that were executed */
+    uint64_t simulated;    /* how many of those pairs were executed by the simulation */
     /* flows that were started; with `exact`, SimGrid moves all of them (sim/scheduler/uncontended.h) */
     uint64_t flows;
     uint64_t timers;
@@ -66,8 +66,9 @@ struct sim_result {
      * the whole list. unsteady: the times of the whole list cannot be derived from the short list's, and no figure here
      * is valid. */
     bool unsteady;
-    double *period_s;   /* per run of ir->repeats: the time of each copy */
-    double simulated_s; /* when the list that was simulated ends: a short list's own step */
+    double *period_s; /* [runs of ir->repeats] the time of each copy */
+    /* when the simulated list ends; of a short list this is not the whole step */
+    double simulated_s;
     uint32_t rank_count, class_count, node_count;
     uint32_t uniform_ranks;  /* ranks of an even ring (sim/uniform/uniform.h); 0: there was none */
     uint8_t *uniform_guards; /* [guard_count] */

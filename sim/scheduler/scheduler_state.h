@@ -9,13 +9,14 @@
 struct program {
     uint32_t op_begin, op_count;
     uint16_t *needs;    /* [op_count] dependencies of an op: issue, stream and waits */
-    struct index after; /* for each op, those that wait for it; ops are counted from op_begin */
+    struct index after; /* for each op, the ops that wait for it; both are counted from op_begin */
 };
 
 /* One class of ranks: its representative's host and endpoints. */
 struct rank_state {
     uint32_t rank, role;
-    size_t row;        /* of its ops in the arrays per op */
+    /* index of the class's first op in the arrays that have an element per op and class */
+    size_t row;
     uint32_t issued;   /* ops [0, issued) have been issued */
     uint32_t held;     /* the op that blocks the host; IR_NONE: none */
     double host_s;     /* date until which the host has worked */
@@ -23,12 +24,13 @@ struct rank_state {
     uint32_t *send;    /* [comm_count] channel class, or IR_NONE */
     uint32_t *receive; /* [comm_count] of shifts */
     struct beside {
-        uint32_t op;        /* on the compute stream, and begun or about to begin; IR_NONE: none */
+        /* the op on the compute stream that has begun or is about to begin; IR_NONE: there is none */
+        uint32_t op;
         bool by_memory;     /* memory bandwidth limits the op; false: the multiprocessors do */
         double left_s;      /* seconds left of the op if no message runs */
         double since_s;     /* date of left_s; of an op that has not begun: when it begins */
-        double end_s;       /* when it ends if no message starts or ends before */
-        struct taken taken; /* by the messages that run */
+        double end_s;       /* the date at which the op ends if no message starts or ends before */
+        struct taken taken; /* the resources that the running messages take */
         uint32_t place;     /* in scheduler.ending */
     } beside;
     /* [op_count] for a send or receive: its position among those of its channel that the rank runs. NULL: the rank runs
@@ -67,8 +69,8 @@ struct event_queue {
 };
 
 struct channel_state {
-    size_t event_begin; /* its events: event[event_begin + n] */
-    struct taken taken; /* by one event, from each side */
+    size_t event_begin; /* the class's events are event[event_begin + n] */
+    struct taken taken; /* the resources that one event takes on each side */
     uint32_t side_begin, side_count;
 };
 
@@ -94,16 +96,18 @@ struct scheduler {
     struct side *side;
     uint32_t side_count;
     size_t event_count;
-    struct event *event; /* per channel class and place; made when the run begins */
-    uint16_t *left;      /* per row */
-    bool has_flows;      /* false: no flow needs the engine, which is not started */
+    /* [event_count] by channel class, then by place; made when the run begins */
+    struct event *event;
+    uint16_t *left; /* [rows] */
+    bool has_flows; /* false: no flow needs the engine, which is not started */
     struct event_queue event_queue;
 
     /* Uncontended flows; unused with fold->exact. */
-    uint32_t *holder;      /* per link: the event that has it for itself; IR_NONE: none */
-    uint32_t *moving;      /* per link: flows that the engine moves over it */
-    double *uncontended_s; /* per transfer: seconds when nothing else moves; < 0: not known */
-    double *rate;          /* per flow: bytes/s when no other transfer moves */
+    uint32_t *holder; /* [links] the event that has the link for itself; IR_NONE: none */
+    uint32_t *moving; /* [links] the number of flows that the engine moves over the link */
+    /* [transfers] the seconds that it takes if nothing else moves; negative: not known */
+    double *uncontended_s;
+    double *rate; /* [flows] its bytes/s if no other transfer moves */
 
     double now_s;
     bool ahead; /* now_s is ahead of the engine's clock: no flow may start */

@@ -30,7 +30,8 @@ enum { RANKS, CHANNELS, FLOWS, LINKS, SORTS };
 struct colours {
     uint32_t count[SORTS];
     uint64_t *now[SORTS], *sum[SORTS];
-    uint32_t classes[SORTS]; /* of equal colours, numbered by their first members */
+    /* the classes of nodes with equal colours, numbered by their first members */
+    uint32_t classes[SORTS];
     uint32_t *class_of[SORTS], *first[SORTS];
 };
 

@@ -21,7 +21,7 @@ struct steady {
     const struct repeats *repeats;
     const struct fold *fold;
     struct steady_times times;
-    double *period_s; /* per run: from one iteration to the next */
+    double *period_s; /* [runs] the time from one iteration to the next */
     double *before_s; /* [runs] the seconds that the copies of the role's earlier runs take */
     double same_s;
 };
@@ -196,7 +196,8 @@ struct check {
     uint32_t rank, role;
     double host_s;  /* date at which the host issues the next op */
     double *last_s; /* [streams] date at which the stream's last op ends */
-    /* per op of the image, of the first copy: which needs its start is the end of */
+    /* [ops of a run] the dependencies at whose end the op starts in every copy that was checked; bits as in
+     * start_is_right() */
     uint64_t *needed;
 };
 

@@ -99,7 +99,7 @@ struct traffic {
 
     uint32_t comm_count;
     struct comm_class *comm;
-    /* not a comm class itself: it holds the variants that all P2P comm classes share, one for each size */
+    /* It is no comm class itself: it holds the variants that all P2P comm classes share, one for each size. */
     struct comm_class p2p;
     uint32_t *comm_op;
 
@@ -113,7 +113,7 @@ struct traffic {
     /* [rank_count][comm_count] for shifts: the channel on which the rank receives */
     uint32_t *receive;
 
-    /* per op of the schedule */
+    /* The next four arrays have an element for each op of the schedule. */
     uint8_t *op_class;    /* enum op_class */
     uint16_t *op_comm;    /* IR_NONE16: the op is no event */
     uint16_t *op_variant; /* row in the comm class's variants */

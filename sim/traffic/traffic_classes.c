@@ -87,7 +87,7 @@ static enum op_class classify(const struct reader *reader, uint32_t op, struct c
         return OP_NOTHING;
     case WORK_SHIFT:
         if (work->p2p.together)
-            return OP_EVENT; /* COMM_COLLECTIVE */
+            return OP_EVENT; /* the kind stays COMM_COLLECTIVE */
         key->kind = COMM_SHIFT;
         key->by = shift_distance(traffic, work);
         return OP_EVENT;
@@ -112,7 +112,7 @@ static enum op_class classify(const struct reader *reader, uint32_t op, struct c
         break;
     }
     if (key->group != IR_NONE16)
-        return OP_EVENT; /* COMM_COLLECTIVE */
+        return OP_EVENT; /* the kind stays COMM_COLLECTIVE */
     if (ir->stream[ir->op.stream[op]].stream_class == STREAM_HOST) {
         uint32_t shape = ir->op.shape[op];
         key->kind = COMM_HOST_WORK;
