@@ -12,13 +12,14 @@
 #include <unistd.h>
 #include <zlib.h>
 
-/* The place of a line in answer_file.line, behind its key. */
+/* The place of a line in answer_file.line, from the text after its key on. */
 struct answer_line {
     uint64_t key;
-    size_t begin, size; /* size 0: the slot is free */
+    size_t begin, size; /* size 0: this element of the table is free */
 };
 
-enum { DIGITS = 16, PREFIX = 2 * (DIGITS + 1) }; /* "key digest " */
+/* DIGITS: hexadecimal digits of a number. PREFIX: bytes of "key digest " at the beginning of a line. */
+enum { DIGITS = 16, PREFIX = 2 * (DIGITS + 1) };
 
 static enum status cannot(struct diag *diag, const char *path, const char *what)
 {
@@ -64,7 +65,7 @@ static void put_hex(struct text *out, const unsigned char *bytes, size_t size)
     }
 }
 
-/* Returns the slot of a key: its own, or the free one that it would take. */
+/* Returns the element of the hash table that has the key, or the free one in which the key would be put. */
 static struct answer_line *slot_of(const struct answer_file *f, uint64_t key)
 {
     size_t i = (size_t)(key * UINT64_C(0x9e3779b97f4a7c15)) & (f->capacity - 1);
@@ -73,7 +74,7 @@ static struct answer_line *slot_of(const struct answer_file *f, uint64_t key)
     return &f->row[i];
 }
 
-/* Notes a line; of lines with one key the last one counts. */
+/* Adds a line to the table. Of several lines with one key, the last one counts. */
 static void note_line(struct answer_file *f, struct answer_line line)
 {
     if (2 * (f->count + 1) > f->capacity) {
@@ -91,7 +92,7 @@ static void note_line(struct answer_file *f, struct answer_line line)
     *slot = line;
 }
 
-/* Notes all whole lines; one that does not begin as an answer does is left out. */
+/* Adds all complete lines to the table. A line that does not begin like an answer is left out. */
 static void note_lines(struct answer_file *f)
 {
     const char *text = f->line.data;
@@ -165,7 +166,7 @@ enum status answer_file_add(struct answer_file *f, uint64_t key, const void *ans
         return STATUS_OK;
     status = cannot(diag, f->path, "write");
     if (ftruncate(f->file, (off_t)f->size) != 0)
-        (void)0; /* the digest tells that the line was cut off */
+        (void)0; /* nothing more can be done; the digest will show that the line was cut off */
     close(f->file);
     f->file = -1;
     return status;
@@ -180,7 +181,7 @@ static enum status lock(int file, const char *path, struct diag *diag)
                       "another process is writing it");
 }
 
-/* Reads the whole file through the locked descriptor: opening and closing the file again would end the lock. */
+/* Reads the whole file through the locked descriptor, since closing another one of the same file would end the lock. */
 static enum status read_all(struct text *text, int file, const char *path, struct diag *diag)
 {
     char piece[1 << 14];
@@ -194,8 +195,8 @@ static enum status read_all(struct text *text, int file, const char *path, struc
     }
 }
 
-/* Takes the answers of a file with this head, up to its last whole line. A file of another build, and one that was cut
- * off inside its head, is begun anew. */
+/* Takes the answers of a file that has this head, up to its last complete line. A file of another build, or one that
+ * ends within its head, is begun again. */
 static enum status take(struct answer_file *f, const struct text *text, const char *whose,
                         const struct text *head, struct diag *diag)
 {

@@ -19,25 +19,25 @@
 
 struct answer_file {
     int file;                /* -1: answers are only kept in memory */
-    long long size;          /* bytes of the file's whole lines */
-    struct text line;        /* all lines, without the head */
-    struct answer_line *row; /* [capacity], heap: a hash table by key */
+    long long size;          /* bytes of the complete lines in the file */
+    struct text line;        /* the text of all lines, without the head */
+    struct answer_line *row; /* [capacity] on the heap: a hash table by key */
     size_t count, capacity;  /* a power of two; 0: none yet */
     const char *path;        /* borrowed */
 };
 
-/* Opens or creates the file, locks it against other processes, and reads its answers. whose: the first words of the head,
- * without blanks at its end; build: the rest of it, one line. If *file is not usable, an error says why (a file that is not
- * of `whose` or is in use, a folder that cannot be written), and answers are kept in memory only. Release *file in
- * either case. */
+/* Opens or creates the file, locks it against other processes, and reads its answers. whose: the first words of the
+ * head, without a blank at the end. build: the rest of the head, on the same line. If *file cannot be used, an error
+ * says why (it has another `whose`, it is in use, its folder cannot be written), and answers are kept in memory only.
+ * *file must be released in either case. */
 enum status answer_file_open(struct answer_file *file, const char *path, const char *whose,
                              const char *build, struct diag *diag);
 
-/* Copies the last answer under that key. Returns false if there is none of that size. */
+/* Copies the last answer that was added under a key. Returns false if there is none of that size. */
 bool answer_file_find(const struct answer_file *file, uint64_t key, void *answer, size_t size);
 
-/* Adds an answer. If the disk takes no more, the file ends with the answer before, an error says so, and later answers
- * are kept in memory only. */
+/* Adds an answer. If the disk is full, the file ends with the answer before, an error says so, and later answers are
+ * kept in memory only. */
 enum status answer_file_add(struct answer_file *file, uint64_t key, const void *answer, size_t size,
                             struct diag *diag);
 

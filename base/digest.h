@@ -1,5 +1,5 @@
-/* base/digest.h: 64-bit digests of bytes (FNV-1a), by which equal data is recognised. They guard against chance and
- * damage, not against malice. */
+/* base/digest.h: 64-bit digests of bytes (FNV-1a), by which equal data are recognised. They detect accidental
+ * differences and damage, but no forgery. */
 #ifndef BASE_DIGEST_H
 #define BASE_DIGEST_H
 
@@ -9,7 +9,7 @@
 /* The digest of no bytes. */
 #define DIGEST_NONE UINT64_C(14695981039346656037)
 
-/* Returns the digest of the bytes so far and these. */
+/* Continues a digest with more bytes, and returns the new digest. */
 static inline uint64_t digest_add(uint64_t digest, const void *data, size_t size)
 {
     const unsigned char *at = data;

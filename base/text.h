@@ -29,7 +29,8 @@ enum status text_read(struct text *text, const char *path, struct diag *diag);
 /* Does the same, and refuses files of more than `limit` bytes: at least 1 MiB, and at most 4 GiB. */
 enum status text_read_within(struct text *text, const char *path, uint64_t limit,
                              struct diag *diag);
-/* Until the next call, adds the bytes of each file that is read to *digest (base/digest.h); NULL: to none. */
+/* From now on, until the next call, the bytes of each file that is read are added to *digest (base/digest.h). NULL:
+ * they are added to no digest. */
 void text_watch(uint64_t *digest);
 /* The most bytes of a file that describes a model, a cluster or the start of a training. */
 #define TEXT_CONFIGURATION_MAX (UINT64_C(16) << 20)

@@ -1,4 +1,4 @@
-/* Whole files, read for base/text.h and unpacked. */
+/* base/text_read.c: reads whole files for base/text.h, and unpacks them. */
 #include "base/digest.h"
 #include "base/gunzip.h"
 #include "base/text.h"
@@ -57,7 +57,7 @@ static void drop_byte_order_mark(struct text *text)
     memmove(text->data, text->data + size, text->size + 1);
 }
 
-static uint64_t *watched; /* NULL: nothing is watched */
+static uint64_t *watched; /* the digest of text_watch(); NULL: there is none */
 
 void text_watch(uint64_t *digest)
 {

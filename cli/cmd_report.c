@@ -80,8 +80,8 @@ static enum status page_of_rows(struct page *page, const char *path, const char 
     return status;
 }
 
-/* Appends where the page of a folder or file is written without -o: in the folder, or beside the file; of standard
- * input to standard output. */
+/* Appends the path of a page if -o is not given. It is in the folder that is read, or beside the file that is read; "-"
+ * if that is standard input. */
 static void put_path(struct text *out, const char *path)
 {
     const char *slash = strrchr(path, '/'), *dot = strrchr(path, '.');
@@ -103,7 +103,7 @@ static void put_path(struct text *out, const char *path)
     text_puts(out, ".html");
 }
 
-/* Writes the page; says where, unless the user has. */
+/* Writes the page. Says where it is, unless the user gave the path. */
 static enum status write_page(const struct page *page, const struct options *options,
                               struct diag *diag)
 {

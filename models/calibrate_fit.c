@@ -1,4 +1,4 @@
-/* One fit of models/calibrate.h: its parameters, its points, and what is recorded of it. */
+/* models/calibrate_fit.c: one fit of models/calibrate.h: its parameters, its points, and what is recorded about it. */
 #include "models/calibrate_parts.h"
 #include "models/noise.h"
 

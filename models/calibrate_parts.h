@@ -38,13 +38,13 @@ struct calibrate_problem {
 void calibrate_add_param(struct calibrate_problem *problem, const char *name, double *slot,
                          enum unit_kind unit, double low, double high, double scale, bool optional);
 
-/* Returns the row of the number of that name ("matmul.ramp_s", "attention.cpu.forward.rates"), and sets *slot to its
+/* Finds a number by its name ("matmul.ramp_s", "attention.cpu.forward.rates"). Returns its row, and sets *slot to its
  * place in c->cost; NULL: there is no such number. */
 const struct cost_param *calibrate_find_param(struct calibration *c, const char *name,
                                               double **slot);
 
-/* Adds the parameter of that name, which must be a row of models/cost_params.def, with its unit and range. The name is
- * kept, not copied. */
+/* Adds a parameter, whose name must be that of a row of models/cost_params.def, with the row's unit and range. The name
+ * is borrowed. */
 void calibrate_add_cost_param(struct calibrate_problem *problem, const char *name, double scale,
                               bool optional);
 

@@ -4,7 +4,8 @@
 #include <assert.h>
 #include <math.h>
 
-/* The classes of kinds that reach one share of the bandwidth: a number of models/cost_params.def each. */
+/* A class of kinds of work that reach the same share of the bandwidth. The share is a number of
+ * models/cost_params.def. */
 struct memory_class {
     const char *name;
     size_t offset; /* in struct device_cost */

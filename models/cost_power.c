@@ -1,4 +1,4 @@
-/* What the power limit leaves of a device's clock; docs/costs.md. */
+/* models/cost_power.c: the clock that a device has under its power limit (docs/costs.md). */
 #include "models/cost_parts.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* models/dtype.h: the types of elements: their names and sizes. */
+/* models/dtype.h: the types of elements, with their names and sizes. */
 #ifndef MODELS_DTYPE_H
 #define MODELS_DTYPE_H
 

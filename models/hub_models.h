@@ -9,11 +9,11 @@
  * is not known. */
 const char *hub_model_find(const char *name);
 
-/* A model of the table: where it is on the hub ("Qwen/Qwen3-8B"), and the preset or line that has its sizes. */
+/* A model of the table: its path on the hub ("Qwen/Qwen3-8B"), and the preset or line of fields that has its sizes. */
 struct hub_model_path {
     const char *path, *model;
 };
-/* Returns the i-th model whose place on the hub is known; path is NULL: there are fewer. */
+/* Returns the i-th model that has a path on the hub. Its path is NULL if there are not that many. */
 struct hub_model_path hub_model_at(size_t i);
 
 #endif

@@ -1,4 +1,4 @@
-/* Overrides and checks of the fields of models/transformer.h. */
+/* models/transformer_check.c: overrides and checks the fields of models/transformer.h. */
 #include "base/text.h"
 #include "models/transformer.h"
 #include "models/transformer_fields.h"

@@ -10,7 +10,7 @@
 
 /* ---- names ---- */
 
-/* VALUES(table, count, names in the order of the enum): the tables of values that work_kinds.def names. */
+/* VALUES(table, count, names in the order of the enum): the tables of names of values that work_kinds.def refers to. */
 #define VALUE_TABLES(VALUES)                                                                       \
     VALUES(form, MATMUL_FORM_COUNT, "nt", "nn", "tn")                                              \
     VALUES(epilogue, EPILOGUE_COUNT, "none", "bias")                                               \

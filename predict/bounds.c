@@ -125,7 +125,8 @@ static double shards_of(const struct choices *c, enum weights_choice from)
     return cut ? all : 1;
 }
 
-/* Returns the parameters of a rank of which a copy is cut over `shards` ranks, beside tensor and pipeline ranks. */
+/* Returns the number of parameters of a rank if one copy is cut over `shards` ranks, in addition to tensor and pipeline
+ * ranks. */
 static double parameters_of_rank(const struct choices *c, double shards)
 {
     const struct transformer *m = c->model;

@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The jobs that are left to do. */
+/* The jobs whose results are not known yet. */
 struct left {
     workers_function *function;
     void *context;
-    size_t *job; /* [count], heap: their numbers */
+    size_t *job; /* [count] on the heap: their numbers */
     size_t count;
 };
 
@@ -29,8 +29,8 @@ static bool is_zero(const char *bytes, size_t size)
     return true;
 }
 
-/* Keeps a new result, unless an interrupt may have cut its job short. Where the disk takes no more, the search goes on
- * without. */
+/* Keeps a new result, unless an interrupt may have ended its job early. If the disk is full, the search goes on without
+ * keeping results. */
 static void keep(const struct kept_jobs *kept, uint64_t key, const char *result, size_t size)
 {
     if (!is_zero(result, size) && interrupted() == 0)

@@ -6,17 +6,17 @@
 #include "base/answer_file.h"
 #include "predict/workers.h"
 
-/* Results of earlier jobs. All-zero: none, and none are kept. */
+/* The results of earlier jobs. All-zero: there are none, and new ones are not kept. */
 struct kept_jobs {
     struct answer_file *file; /* NULL: none */
-    uint64_t question;        /* digest of all on which every job's result depends */
-    size_t *taken;            /* counts the jobs that were not done again; NULL: nobody asks */
-    struct diag *why;         /* gets an error where results are no longer written */
+    uint64_t question;        /* digest of everything on which the results of all jobs depend */
+    size_t *taken;            /* is raised by each job that was not done again; NULL: not needed */
+    struct diag *why;         /* gets an error when results can no longer be written */
 };
 
-/* Does what workers_run() does, but takes results that are known. key[count] are digests of what, beside the question,
- * a job's result depends on. A result that is all zero is not kept: its job was not done. A result that holds pointers
- * must have them replaced by the caller, since those of another process mean nothing. */
+/* Does the same as workers_run(), but takes results that are known from the file. key[count]: digests of what each
+ * job's result depends on in addition to `question`. A result that is all zero is not kept, since its job was not done.
+ * If results hold pointers, the caller must replace them, since pointers of another process mean nothing. */
 enum status kept_jobs_run(const struct kept_jobs *kept, const uint64_t *key, size_t count,
                           size_t result_size, workers_function *function, void *context,
                           void *results, struct progress *progress, struct diag *diag);

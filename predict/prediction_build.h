@@ -1,5 +1,5 @@
-/* predict/prediction_build.h: builds the schedule of a prediction: a short list where one represents the whole list.
- * Private to predict/prediction*.c. */
+/* predict/prediction_build.h: builds the schedule of a prediction, as a short list if one represents the whole list.
+ * Only predict/prediction*.c include it. */
 #ifndef PREDICT_PREDICTION_BUILD_H
 #define PREDICT_PREDICTION_BUILD_H
 
@@ -9,13 +9,15 @@
  * memory that there is. Otherwise it compares the planned arenas. Pageable memory is always judged by its arena. */
 bool prediction_is_judged_by_reserved(const struct prediction *p);
 
-/* Builds the schedule of p->choices: the short list of index p->short_list_length, a longer one, or the whole list. */
+/* Builds the schedule of p->choices: the short list with index p->short_list_length, or a longer one, or the whole
+ * list. */
 enum status prediction_build(struct prediction *p, struct diag *diag);
 
 /* Builds a longer short list, or the whole list, after a short list that does not represent it. Arenas stay the same. */
 enum status prediction_build_longer(struct prediction *p, bool whole, struct diag *diag);
 
-/* True if the list that was built is the one to simulate: it is whole, or the whole one is too long. */
+/* Returns whether the list that was built is the one to simulate: it is the whole list, or the whole list is too
+ * long. */
 bool prediction_is_simulated_short(const struct prediction *p);
 
 #endif

@@ -1,4 +1,4 @@
-/* The schedule of a prediction, and its verdict on memory. */
+/* predict/prediction_memory.c: builds the schedule of a prediction, and judges whether its memory suffices. */
 #include "predict/prediction_build.h"
 #include "predict/similarity.h"
 #include "schedule/choices/profile.h"

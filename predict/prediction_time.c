@@ -1,4 +1,4 @@
-/* The simulated step of a prediction, and bounds of its seconds. */
+/* predict/prediction_time.c: simulates the step of a prediction, and computes bounds of its time. */
 #include "base/units.h"
 #include "predict/prediction_build.h"
 #include "predict/shape_costs.h"

@@ -11,7 +11,7 @@ static bool has_offsets(const struct ir *ir)
     return false;
 }
 
-/* True if ops wait only for earlier ones of their role, and buffers are freed by ops of their role. */
+/* Returns whether ops wait only for earlier ops of their role, and buffers are freed only by ops of their role. */
 static bool is_ordered(const struct ir *ir)
 {
     for (uint32_t r = 0; r < ir->role_count; r++)

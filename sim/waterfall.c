@@ -369,7 +369,8 @@ bool waterfall_adds_up(const struct waterfall *waterfall)
 
 void waterfall_take_documents(struct waterfall *w, const struct waterfall *uniform)
 {
-    /* longer_s: by how much longer the rank waits in all; grown_s: the sum over those causes of waiting that grew */
+    /* longer_s: by how much longer the rank waits altogether. grown_s: the sum over those causes of waiting that take
+     * longer. */
     double longer_s = 0, grown_s = 0;
     for (int c = CAUSE_ALL_TO_ALL; c < CAUSE_COUNT; c++) {
         double by_s = w->cause_s[c] - uniform->cause_s[c];

@@ -15,7 +15,7 @@ static enum align_phase phase_of(const struct trace *trace, uint32_t row)
         [ALIGN_OPTIMIZER] = "optimizer",
     };
     const char *phase = trace->label[trace->ops.phase[row]];
-    if (strcmp(phase, "weight_gradient") == 0) /* a recording has it in its backward */
+    if (strcmp(phase, "weight_gradient") == 0) /* a recording has this work in its backward */
         return ALIGN_BACKWARD;
     for (int i = 0; i < ALIGN_PHASE_COUNT; i++)
         if (strcmp(names[i], phase) == 0)

@@ -15,7 +15,8 @@ enum { COLUMN_LIMIT = 16 };
 struct csv_columns {
     const char *const *names;
     const enum column_type *types;
-    size_t columns, optional; /* the last ones, which a file may lack; they are I32, and then -1 */
+    /* optional: how many of the last columns a file may lack; these are of type I32, and are -1 then */
+    size_t columns, optional;
     /* two columns of times, of which the second may not be less than the first; 0, 0: none */
     size_t start, end;
     size_t (*add)(struct trace *trace);

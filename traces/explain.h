@@ -44,8 +44,8 @@ struct explanation {
     size_t ranks, slowest;          /* rank[slowest] is the rank that waits least */
     size_t steps;                   /* number of measured steps */
     double predicted_s, measured_s; /* step times of that rank */
-    /* the smallest match rate of the measured traces (traces/compare.h); below COMPARE_MATCH_MIN the causes may be those
-     * of work that does not correspond */
+    /* The smallest match rate of the measured traces (traces/compare.h). Below COMPARE_MATCH_MIN, the causes may come
+     * from work that does not correspond. */
     double match_rate;
     struct explain_cause cause[EXPLAIN_CAUSES_MAX]; /* the largest first, by their size */
     size_t causes;

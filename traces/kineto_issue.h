@@ -19,10 +19,10 @@ enum kineto_call { CALL_LAUNCH, CALL_COLLECTIVE, CALL_COPY, CALL_WAIT, CALL_COUN
 /* The calls of one kind in one step. */
 struct kineto_calls {
     size_t count;
-    /* sum of the times of the calls; the time of a wait begins at the end of the work that it waits for */
+    /* sum of the times of all calls; that of a wait begins when the work that it waits for has ended */
     double call_s;
     double before_s; /* sum of the times between these calls and the calls before them */
-    /* number of operators that made these calls; an operator with several launches in a row counts once */
+    /* number of operators that made these calls; an operator that launches several kernels in a row counts once */
     size_t operators;
 };
 

@@ -44,8 +44,8 @@ struct residual {
      * tokens / (ranks that share a sequence x tp) / peak */
     double layer_s;
     double value[RESIDUAL_COUNT]; /* logarithms of measured / predicted; NAN: not measured */
-    /* the residual of time at first sight: by the program as it was before anyone had seen the source. Rows that count
-     * in no mean have it, too. NAN: unknown. It is never computed anew. */
+    /* The residual of the time at first sight: by the program as it was before anyone had seen the source. It is never
+     * computed again, and exists even for rows that count in no mean. NAN: not known. */
     double first;
 };
 

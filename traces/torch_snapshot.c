@@ -55,8 +55,8 @@ static const char *file_of(const struct pickle_item *frame)
     return pickle_text(pickle_find(frame->value, "filename"), "");
 }
 
-/* Appends the innermost frame of the model; else the innermost one in Python; else, of a thread of autograd, that it
- * is one; else the innermost of all. */
+/* Appends the frame that allocated a block: the innermost one in the model; or else the innermost one in Python; or
+ * else, if it is in a thread of autograd, the words for that; or else the innermost one of all. */
 static void put_site(struct text *out, const struct pickle_value *block)
 {
     const struct pickle_value *frames = pickle_find(block, "frames");

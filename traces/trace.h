@@ -27,7 +27,9 @@ struct trace_ops {
     int32_t *layer, *chunk, *step;            /* -1: none */
     double *start_s, *end_s;
     double *bytes, *flops; /* payload or memory bytes; hardware flops */
-    int32_t *micro; /* micro-batch times subsequences, plus subsequence; -1: none, or not known */
+    /* number of the micro-batch times the number of subsequences, plus the number of the subsequence; -1: not known, or
+     * the op has none */
+    int32_t *micro;
 };
 
 struct trace_memory {
@@ -71,7 +73,7 @@ enum { TRACE_LABEL_LIMIT = 65536 };
     X(bytes, AMOUNT)                                                                               \
     X(flops, AMOUNT)                                                                               \
     X(micro, I32)
-/* The last columns of an op that a file may lack: those that a version of the program before it did not write. */
+/* How many of the last columns of an op a file may lack, since earlier versions of the program did not write them. */
 enum { TRACE_OP_COLUMNS_OPTIONAL = 1 };
 
 #define TRACE_MEMORY_COLUMNS(X)                                                                    \

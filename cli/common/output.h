@@ -25,8 +25,8 @@ void command_end_if_interrupted(const struct diag *diag);
 /* Appends the versions of the program and of the libraries that it runs with. */
 void command_print_version(struct text *out);
 
-/* Appends on one line what tells a build from others, for files of answers (base/answer_file.h): versions, and a digest of
- * the program's file. */
+/* Appends on one line what distinguishes a build from others, for files of answers (base/answer_file.h): the versions,
+ * and a digest of the program's file. */
 void command_put_build(struct text *out);
 
 #endif

@@ -45,7 +45,7 @@ void figure_put_quoted(struct text *out, const char *text);
 void figure_set_text(struct figure *figure, const char *name, const char *text);
 void figure_set_number(struct figure *figure, const char *name, double value);
 
-/* Appends ": llama3-8b on dgx-h100, ulysses hp=8 dp=1", as far as the trace says what it is of. */
+/* Appends what a trace is of, as far as it says so: ": llama3-8b on dgx-h100, ulysses hp=8 dp=1". */
 void figure_put_subject(struct text *title, const struct trace *trace);
 
 /* The largest number of series in a figure: plots/common.gp has that many combinations of colour, dash and mark. */

@@ -1,4 +1,4 @@
-/* The figure of a pipeline: what each stage does, unit by unit. */
+/* cli/figure/pipeline.c: the figure of a pipeline, which shows what each stage does, unit by unit. */
 #include "cli/figure/window.h"
 
 #include <math.h>
@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The classes of boxes, in the order of the script's colours. Those of a second chunk of layers are lighter. */
+/* The classes of boxes, in the order of the script's colours. The classes of a second chunk of layers are lighter. */
 enum box_class {
     BOX_FORWARD = 1,
     BOX_FORWARD_OTHER,
@@ -26,21 +26,21 @@ static const char *const class_names[BOX_CLASS_COUNT] = {
 };
 
 enum { STAGES_MAX = 64, CHUNKS_MAX = 1024 };
-/* A shorter wait inside a unit's passage is not drawn, and the passage goes on; nor is shorter work between units. A
- * share of the window. */
+/* A share of the window. A wait inside a unit's passage that is shorter is not drawn, and the passage counts as one;
+ * work between units that is shorter is not drawn either. */
 #define SHORTEST_WAIT (1.0 / 300)
-/* The share of the window that a digit of a number takes. */
+/* The share of the window that one digit of a number takes. */
 #define DIGIT (1.0 / 140)
 
-/* A part of a unit's passage through a chunk of layers, between two waits. */
+/* The passage of a unit through a chunk of layers, or, if it has to wait, the part of the passage between two waits. */
 struct stage_box {
     double start_s, end_s;
     int32_t micro; /* -1: none */
-    int32_t chunk; /* of layers; -1: not known */
+    int32_t chunk; /* the chunk of layers; -1: not known */
     uint8_t pass;  /* BOX_FORWARD, BOX_BACKWARD, BOX_WEIGHTS, BOX_OPTIMIZER or BOX_REST */
 };
 
-/* The chunks of layers that a stage takes, in the order of their first passages. */
+/* The chunks of layers of a stage, in the order in which units first pass through them. */
 struct chunks_seen {
     size_t count;
     int32_t chunk[CHUNKS_MAX];
@@ -49,10 +49,10 @@ struct chunks_seen {
 struct pipeline_trace {
     const struct trace *trace;
     uint32_t stages;
-    uint32_t rank[STAGES_MAX]; /* the one that stands for a stage */
-    int32_t first[CHUNKS_MAX]; /* the first layer of each chunk */
+    uint32_t rank[STAGES_MAX]; /* [stages] the rank that represents each stage */
+    int32_t first[CHUNKS_MAX]; /* [chunks] the first layer of each chunk */
     size_t chunks;             /* 0: not known */
-    uint16_t compute;          /* label of the stream */
+    uint16_t compute;          /* label of the stream `compute` */
 };
 
 static enum status find_stages(struct pipeline_trace *p, struct diag *diag)
@@ -123,7 +123,8 @@ static uint8_t pass_of(const struct trace *trace, size_t row)
     return BOX_REST;
 }
 
-/* Work without a unit of its own, such as casts for gathers of weights, which are issued between units. */
+/* Returns whether a row is work without a unit of its own, which is issued between units, such as casts for gathers of
+ * weights. */
 static bool is_between(const struct trace *trace, size_t row)
 {
     return strcmp(trace->label[trace->ops.region[row]], "weights") == 0 ||
@@ -136,7 +137,7 @@ static bool same_passage(const struct stage_box *a, const struct stage_box *b)
            (a->chunk == b->chunk || a->chunk < 0 || b->chunk < 0);
 }
 
-/* Finds the pieces of a stage, in order of time. They are on the heap. */
+/* Finds the boxes of a stage in the order of time. They are on the heap. */
 static struct stage_box *find_pieces(const struct pipeline_trace *p, uint32_t stage,
                                      const struct figure_window *window, size_t *count)
 {
@@ -177,8 +178,9 @@ static struct stage_box *find_pieces(const struct pipeline_trace *p, uint32_t st
     return piece;
 }
 
-/* A stage with one chunk of layers is light where it takes another stage's. Of several chunks the one that a stage takes
- * first is dark, its second one light, and so on. */
+/* Returns the class of a box. If a stage has one chunk of layers, it is dark, and another stage's chunk that it
+ * computes is light. If it has several, they are dark and light in turn, in the order in which units first pass through
+ * them. */
 static uint8_t class_of(const struct pipeline_trace *p, uint32_t stage,
                         const struct stage_box *piece, struct chunks_seen *seen)
 {
@@ -194,7 +196,7 @@ static uint8_t class_of(const struct pipeline_trace *p, uint32_t stage,
     return (uint8_t)(piece->pass + k % 2);
 }
 
-/* Appends the boxes of a stage. found[class] is set for each class that has one. */
+/* Appends the boxes of a stage, and sets found[class] for each class that has one. */
 static void put_stage(struct text *data, const struct pipeline_trace *p, uint32_t stage,
                       const struct figure_window *window, bool found[BOX_CLASS_COUNT])
 {

@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-/* The page that `report` makes of a folder, in the folder. */
+/* the name of the page that `report` writes into a folder */
 #define TRACE_FOLDER_PAGE "report.html"
 
 /* Checks that a folder can be created, or written to if it exists, before work that takes long. It leaves nothing on
@@ -18,8 +18,8 @@ enum status trace_folder_check(const char *folder, struct diag *diag);
 /* Adds the trace's three files to `files`. All files of files->folder appear together. */
 enum status trace_folder_add(const struct trace *trace, struct file_set *files, struct diag *diag);
 
-/* Notes which files in the folder were left by another run: those with names that commands write there and that are
- * not in `files`. They are not deleted, since the user may need them. page: the caller writes the page next. */
+/* Notes which files in the folder another run left: those that have names which commands write, but are not in `files`.
+ * They are not deleted, since the user may need them. page: the caller writes the page next. */
 void trace_folder_note_others(const struct file_set *files, bool page, struct diag *note);
 
 /* Writes a folder with only the trace's three files. Notes files that another run left in it. */

@@ -23,7 +23,7 @@ static void set_number(struct trace *trace, const char *key, double value)
         trace_set(trace, key, text);
 }
 
-/* Sets the first layer of every chunk of layers, of a pipeline. */
+/* Sets the header keys for the first layer of each chunk of layers, if the trace is of a pipeline. */
 static void set_chunks(struct trace *trace, const struct choices *choices)
 {
     struct text layers = {0};

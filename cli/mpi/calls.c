@@ -1,6 +1,6 @@
-/* The module longhaul_mpi.so: the calls of MPI that cli/sweep/launcher.h needs.
+/* cli/mpi/calls.c: the module longhaul_mpi.so, which makes the calls of MPI that cli/sweep/launcher.h needs.
  *
- * The folder cli/mpi/ is the module through which `sweep` calls MPI, loaded only if a launcher started several
+ * The folder cli/mpi/ is the module through which `sweep` calls MPI. It is loaded only if a launcher started several
  * processes. */
 #include "cli/sweep/launcher.h"
 

@@ -11,7 +11,8 @@
 /* Options that are part of each configuration's key, so that plans that differ in them share results. */
 static const char *const of_configurations[] = {"strategy", "seq", "batch", "nodes", "gpus"};
 
-/* Digests the options that were given of the model, the machine, the documents and the choices. */
+/* Returns the digest of the options that describe the model, the machine, the documents and the choices, as far as they
+ * were given. */
 static uint64_t question_of(const struct options *options, const struct option_set *own,
                             uint64_t files)
 {
@@ -31,7 +32,8 @@ static uint64_t question_of(const struct options *options, const struct option_s
     return question;
 }
 
-/* Puts "DIR.cache" into *path, without slashes at the end of DIR. A folder that has no name there is found first. */
+/* Sets *path to "DIR.cache", without slashes at the end of DIR. If DIR has no name, such as "..", its path is found
+ * first. */
 static void put_path(struct text *path, const char *folder)
 {
     const char *name = strrchr(folder, '/');

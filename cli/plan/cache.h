@@ -18,12 +18,13 @@ struct plan_cache {
     struct diag why; /* why the file cannot be used, or cannot be used any more */
 };
 
-/* Opens the file of the options, and returns it for a search whose input files have that digest (text_watch()). own: the
- * options of the command itself, on which no configuration's result depends. The cache must outlive the result. */
+/* Opens the file that belongs to the options, and returns it for a search. The input files of the search must have the
+ * digest that was computed by text_watch(). own: the options of the command itself, on which the result of no
+ * configuration depends. The cache must outlive the result. */
 struct kept_jobs plan_cache_open(struct plan_cache *cache, const struct options *options,
                                  const struct option_set *own, uint64_t files);
 
-/* Prints what the user should know, and closes the file. */
+/* Prints notes about the file, and closes it. */
 void plan_cache_close(struct plan_cache *cache);
 
 #endif

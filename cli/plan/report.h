@@ -32,7 +32,8 @@ struct plan_report {
  * and the best configuration of each strategy with profile `ideal`. */
 enum status plan_report_make(struct plan_report *report, struct diag *diag);
 
-/* One screen: the answer first (screen.c); with report->all every detail after it (report_details.c). */
+/* Append the report: one screen, which begins with the answer (screen.c); all details, for report->all
+ * (report_details.c); the report as JSON. */
 void plan_report_print(const struct screen *screen, const struct plan_report *report);
 void plan_report_print_details(struct text *out, const struct plan_report *report);
 void plan_report_print_json(struct text *out, const struct plan_report *report);

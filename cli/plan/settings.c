@@ -5,7 +5,8 @@
 enum status settings_print(struct text *out, enum framework framework,
                            const struct choices *choices, struct diag *diag)
 {
-    if (framework >= FRAMEWORK_AXOLOTL) { /* settings that come near are none of Trainer's family */
+    /* frameworks of Trainer's family have no settings that come near */
+    if (framework >= FRAMEWORK_AXOLOTL) {
         enum status status = expressible_check(framework, choices, diag);
         return status == STATUS_OK ? launch_print(out, framework, choices, diag) : status;
     }

@@ -15,7 +15,7 @@ struct answers {
     size_t resumed; /* number of answers of wanted jobs that the file had */
 };
 
-/* Opens or creates the file and passes the answers that it holds to the reproduction. Release *answers in either
+/* Opens or creates the file, and gives the answers in it to the reproduction. *answers must be released in either
  * case. */
 enum status answers_open(struct answers *answers, const char *path, struct reproduction *r,
                          struct diag *diag);

@@ -178,7 +178,7 @@ static bool looks_for_length(const struct options *options)
     return options_given(options, "longest") || (goal != NULL && strcmp(goal, "longest") == 0);
 }
 
-/* Fails if the text is none that a choice of a step takes. */
+/* Fails if the text is not one that the option of a choice accepts. */
 static enum status check_text(const struct option *option, const char *value, struct diag *diag)
 {
     struct setup scratch = {0};
@@ -237,7 +237,7 @@ static enum status check_words(const struct option *option, const char *words, s
     return status;
 }
 
-/* Checks the field `profile`, whose values are those of --profile. */
+/* Checks the values of the field `profile`, which are those of --profile. */
 static enum status check_profile(const struct table_row *row, struct loc at, struct diag *diag)
 {
     const struct option *option = &choice_options[CHOICE_OPTION_profile];
@@ -255,8 +255,9 @@ static enum status check_row(const struct table_row *row, struct loc at, struct 
                               "column 'to': '--%s' is another name: give '--%s' and its values",
                               same[i][0], same[i][1]);
     const struct option *option = options_find(sets, row->option);
+    /* the words of this row are values of the framework's setting, not of an option */
     if (option != NULL && row->use == TABLE_WRITTEN)
-        return STATUS_OK; /* its words are values of the setting */
+        return STATUS_OK;
     if (option != NULL)
         return check_words(option, row->words, at, diag);
     const char **names = heap_alloc(setup_choice_options.count, sizeof *names);
@@ -332,7 +333,7 @@ static enum status take_options(struct from *from, struct options *options, bool
     return status;
 }
 
-/* Finds the number of GPUs, if options or files state it, and the memory of one. */
+/* Finds the number of GPUs that options or launch files state, and the memory of a GPU. 0: not stated. */
 static enum status count_gpus(const struct options *options, const struct launch *launch,
                               int64_t *gpus, double *gpu_bytes, struct diag *diag)
 {

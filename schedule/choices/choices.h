@@ -25,8 +25,9 @@ enum attention_choice {
     CHOICE_ATTENTION_COUNT
 };
 
-/* The axes by which the ranks of a sequence share it, by choice. simpler_at_one: the choice needs more than one rank along each
- * of its axes; with a degree of 1 resolve_choices() takes the simpler choice that is left. */
+/* The axes of the mesh along which the ranks of a sequence share it, for each attention choice. simpler_at_one: the
+ * choice needs more than one rank along each of its axes; if a degree is 1, resolve_choices() takes the simpler choice
+ * that is left. */
 struct attention_axes {
     bool cp, hp, simpler_at_one;
 };
@@ -107,11 +108,11 @@ enum weights_choice {
     CHOICE_WEIGHTS_COUNT
 };
 
-/* Where gradients are sharded: whether they are reduced in every micro-batch, or accumulate whole on every rank until the
- * last one (set_requires_gradient_sync(False), no_sync()). */
+/* Whether sharded gradients are reduced in every micro-batch (EACH), or accumulate whole on every rank until the last
+ * one (LAST; set_requires_gradient_sync(False), no_sync()). */
 enum grad_sync { GRAD_SYNC_PROFILE, GRAD_SYNC_EACH, GRAD_SYNC_LAST, GRAD_SYNC_COUNT };
 
-/* Where parameters are sharded: whether a layer's are freed after its forward, and gathered again for its backward
+/* Whether the sharded parameters of a layer are freed after its forward, and gathered again for its backward
  * (fully_shard(), reshard_after_forward). */
 enum reshard { RESHARD_PROFILE, RESHARD_ALWAYS, RESHARD_NEVER, RESHARD_COUNT };
 
@@ -234,7 +235,7 @@ struct choices {
     uint32_t ranks;        /* all ranks: dp * pp * cp * hp * tp */
     int64_t gpus_per_node; /* of the cluster; 0: not known */
     uint32_t dp, pp, cp, hp;
-    /* neighbouring ranks of a stage that have different experts; 1: each rank has all */
+    /* number of neighbouring ranks of a stage that have different experts; 1: each rank has all experts */
     uint32_t ep;
     uint32_t tp;             /* ranks that share heads, feed-forward width and vocabulary */
     uint32_t row_ranks;      /* tensor ranks that cut the tokens outside the products: tp, or 1 */

@@ -34,7 +34,7 @@ enum chains {
     CHAINS_COUNT
 };
 
-#define PROFILE_IDEAL "ideal" /* the name of the row that is ideal */
+#define PROFILE_IDEAL "ideal" /* the name of the row that has `ideal` set */
 
 /* The switches in which implementations of a schedule differ. docs/strategies/profiles.md has the source of every value. */
 struct profile {
@@ -134,9 +134,9 @@ struct profile {
     /* stages reduce sharded gradients after their last micro-batch only, and keep parameters gathered after a backward
      * until the next forward has read them: torch/distributed/pipelining/stage.py, backward_maybe_with_nosync() */
     bool stages_accumulate;
-    /* stages keep parameters gathered after a forward, too, so gather them once a step */
+    /* stages also keep parameters gathered after a forward, so each is gathered once a step */
     bool stages_keep_gathered;
-    /* without stages, too, sharded gradients accumulate whole until the last micro-batch */
+    /* also without stages, sharded gradients accumulate whole until the last micro-batch */
     bool accumulates_whole;
     /* gathers start after attention's core; false: when the layer begins */
     bool gathers_after_core;

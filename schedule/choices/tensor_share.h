@@ -12,10 +12,12 @@
 /* True if tp ranks can share the layers of a model: tp divides heads and ffn; and it divides key and value heads, or
  * these are copied. */
 bool tensor_share_fits(const struct transformer *model, int64_t tp);
-/* Returns the transformer of one of tp ranks: heads (of keys and values at least one), feed-forward width and
- * vocabulary are divided by tp, the vocabulary rounded up to a multiple of `unit` rows; 0: not divided. */
+/* Returns the transformer that one of tp ranks has. Heads (of keys and values at least one), feed-forward width and
+ * vocabulary are divided by tp. unit: the vocabulary is first rounded up to a multiple of tp * unit rows; 0: it is not
+ * divided. */
 struct transformer tensor_share(const struct transformer *model, int64_t tp, int64_t unit);
-/* Returns the unit that the rows of a tensor rank's vocabulary are rounded to; 0: it has the whole vocabulary. */
+/* Returns the unit to which the vocabulary rows of a tensor rank are rounded up; 0: each rank has the whole
+ * vocabulary. */
 int64_t tensor_vocabulary_unit(const struct choices *choices);
 /* Returns how many ranks hold the same key and value heads. */
 int64_t tensor_kv_copies(const struct transformer *model, int64_t tp);
@@ -35,7 +37,8 @@ struct tensor_cut {
     bool vocabulary; /* the share's rows times tp are the rows of all ranks, padding included */
 };
 struct tensor_cut tensor_cut_of(const struct transformer *whole, const char *name, int64_t rows);
-/* True if every tensor rank has the whole tensor and the whole gradient of it: an embedding or head that is not cut. */
+/* Returns whether every tensor rank has the whole tensor and the whole gradient of it, as for an embedding or a head
+ * that is not cut. */
 bool tensor_is_complete(const struct choices *choices, const char *name);
 
 #endif

@@ -12,8 +12,8 @@
 
 /* True if ranks hold parts of the parameters: with ZeRO-3 and HSDP, where several ranks share the weights. */
 bool weights_sharded_params(const struct choices *choices);
-/* True if gradients are reduced in every micro-batch, because no rank keeps whole gradients: with ZeRO-2, ZeRO-3 and
- * HSDP, where several ranks share the weights and gradients do not accumulate whole (GRAD_SYNC_LAST). */
+/* Returns whether gradients are reduced in every micro-batch, since no rank keeps whole gradients. That is so with
+ * ZeRO-2, ZeRO-3 and HSDP if several ranks share the weights, unless gradients accumulate whole (GRAD_SYNC_LAST). */
 bool weights_reduce_each_micro_batch(const struct choices *choices);
 /* True if whole gradients are zeroed before the step and checked for infinities before they are reduced, each in a
  * pass over memory of its own, as Megatron-LM does. */

@@ -6,8 +6,8 @@
 
 #include <stdint.h>
 
-/* What the ranks along a part of the mesh share or differ in. A part is an axis of the mesh, or one of the factors into
- * which runs of ranks that end inside an axis cut it. */
+/* What ranks along a part of the mesh share, or in what they differ. A part is an axis of the mesh; if a run of
+ * neighbouring ranks ends inside an axis, it cuts the axis into two factors, and each of them is a part. */
 enum along {
     ALONG_DP,
     ALONG_PP,
@@ -27,7 +27,8 @@ struct mesh_part {
 enum { MESH_PARTS_MAX = 7 };
 /* Fills part[] with the parts in the order of ranks, slowest first, and returns their number. */
 uint32_t mesh_parts(const struct choices *c, struct mesh_part part[MESH_PARTS_MAX]);
-/* True if a run of `ranks` neighbouring ranks of a stage cuts at most one axis of the mesh, in equal parts. */
+/* Returns whether a run of `ranks` neighbouring ranks of a stage cuts at most one axis of the mesh, and cuts it in
+ * equal parts. */
 bool mesh_parts_have_run(const struct choices *c, int64_t ranks);
 
 #endif

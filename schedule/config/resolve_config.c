@@ -340,7 +340,8 @@ static void take_choices(struct choices *c, const struct request *r,
                                                                   : c->profile->attention_impl);
 }
 
-/* Takes when sharded weights are gathered and reduced: as asked, or as the profile does it, with stages or without. */
+/* Resolves when sharded weights are gathered and reduced: as the request says, or else as the profile does it, which
+ * may depend on whether there are stages. */
 static void take_sharding(struct choices *c, const struct request *r)
 {
     const struct profile *p = c->profile;

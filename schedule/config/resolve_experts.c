@@ -5,15 +5,16 @@
 #include "schedule/config/resolve_degrees.h"
 #include "schedule/pipeline/pipeline.h"
 
-/* Tensor ranks, which are neighbours, have different experts. */
+/* Returns whether ep neighbouring ranks can have different experts. Tensor ranks, which are neighbours, are among
+ * them. */
 static bool has_run(const struct choices *c, int64_t ep)
 {
     return ep % c->tp == 0 && (int64_t)c->dp * c->cp * c->hp % (ep / c->tp) == 0 &&
            mesh_parts_have_run(c, ep / c->tp);
 }
 
-/* True if experts may be spread over ep ranks. The ranks that share one copy of the other weights are whole groups of
- * them. */
+/* Returns whether experts may be spread over ep ranks. The ranks that share one copy of the other weights must be whole
+ * groups of ep ranks. */
 static bool fits(const struct choices *c, int64_t ep)
 {
     const bool in_part =
@@ -64,7 +65,8 @@ enum status resolve_experts(struct choices *c, const struct request *r, struct d
         c->shard * c->tp);
 }
 
-/* Returns the first piece of a unit's rows whose copies do not divide over the experts; 0: they all do. */
+/* Returns the rows of the first piece of a unit whose copies do not divide over the experts; 0: the copies of every
+ * piece do. */
 static int64_t uneven_rows(const struct choices *c, int64_t rows)
 {
     const struct transformer *m = c->model;

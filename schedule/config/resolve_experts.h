@@ -5,9 +5,10 @@
 #include "base/diag.h"
 #include "schedule/choices/choices.h"
 
-/* Fills and checks the degree of expert parallelism; the other degrees and the shard of weights are resolved. */
+/* Fills and checks the degree of expert parallelism. The other degrees and the shard of weights must be resolved
+ * already. */
 enum status resolve_experts(struct choices *c, const struct request *r, struct diag *diag);
-/* Fails if experts that are spread over ranks would not take equally many rows of a rank, in every piece. */
+/* Fails if experts that are spread over ranks would not get equally many rows of each rank in every piece. */
 enum status resolve_expert_rows(const struct choices *c, struct diag *diag);
 
 #endif

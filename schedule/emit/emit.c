@@ -109,7 +109,7 @@ static uint32_t owner(const struct emit *e, uint32_t part, enum weight *weight)
     return *weight == WEIGHT_POSITIONS ? part_after_layers(e, PART_POSITIONS) : part;
 }
 
-/* Returns the bundle that has a weight of a part. */
+/* Returns the bundle that has a weight of a part of the model. */
 static uint32_t bundle_of(const struct emit *e, uint32_t part, enum weight weight)
 {
     const struct model_part *p = &e->weights.part[part];
@@ -133,7 +133,7 @@ struct view weight_view(const struct emit *e, uint32_t part, enum weight weight)
     return slot_view(e, part, weight, e->weights.bundle[bundle_of(e, part, weight)].param);
 }
 
-/* Returns the weights of a part that a bundle has, a bit each. */
+/* Returns which weights of a part a bundle has, as a bit mask. */
 static uint32_t weights_in(const struct emit *e, uint32_t part, uint32_t bundle)
 {
     const struct model_part *p = &e->weights.part[part];
@@ -161,7 +161,7 @@ struct view grad_view(struct emit *e, uint32_t part, enum weight weight, bool *a
     if (weights_pass_over_gradients(e->choices) &&
         (e->weights.touched[part] & weights_in(e, part, bundle)) == 0)
         zero_gradient(e, bundle);
-    /* the gradients of experts that no other rank has are those of all micro-batches */
+    /* gradients of experts that no other rank has accumulate over all micro-batches */
     uint32_t *touched =
         e->weights.bundle[bundle].experts && e->weights.bundle[bundle].ranks->shard_size == 1
             ? e->weights.touched_of

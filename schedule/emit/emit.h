@@ -27,7 +27,7 @@ enum weight {
     WEIGHT_COUNT
 };
 
-/* True if each expert has a part of the weight. */
+/* Returns whether every expert has a part of the weight. */
 static inline bool weight_is_of_experts(enum weight weight)
 {
     return weight == WEIGHT_EXPERTS_UP || weight == WEIGHT_EXPERTS_DOWN;
@@ -40,10 +40,10 @@ struct model_part {
     uint64_t base;   /* first element of the part in its bundle */
     /* the bundle of its experts, if they are spread over ranks; IR_NONE: `bundle` has them */
     uint32_t experts;
-    uint64_t experts_base; /* their first element there */
-    /* elements of the tensors that each tensor rank holds whole; they follow those of the tensors that are divided
-     * among tensor ranks, or complete on each (tensor_is_complete()), and whole_begin counts from `base`. A rank's gradient of them covers only its own tokens,
-     * or heads. */
+    uint64_t experts_base; /* the first element of the part's experts in that bundle */
+    /* The elements of those tensors that every tensor rank holds whole. They follow the elements of tensors that are
+     * divided among tensor ranks, or complete on each (tensor_is_complete()). whole_begin counts from `base`. A rank's
+     * gradient of them covers only the rank's own tokens, or heads. */
     uint64_t whole_begin, whole_count;
 };
 
@@ -54,7 +54,7 @@ struct weight_slot { /* The place of one kind of weight in its part. The part ha
     int64_t rows, cols;
 };
 
-/* How ranks share bundles. IR_NONE16: the group has one rank. */
+/* How ranks share bundles. A group of one rank is IR_NONE16. */
 struct weight_ranks {
     uint16_t shard, replica; /* ranks that share one copy of the weights; that hold equal shards */
     uint32_t shard_size, replica_size;
@@ -62,8 +62,9 @@ struct weight_ranks {
 };
 
 struct bundle_state {
-    uint16_t row;                     /* row of ir.bundle */
-    bool experts;                     /* it has the experts that are spread over ranks */
+    uint16_t row; /* row of ir.bundle */
+    /* it has the experts of a part whose experts are spread over ranks */
+    bool experts;
     const struct weight_ranks *ranks; /* the ranks that share it */
     bool at_both_ends;                /* the first and the last stage have it: a tied embedding */
     bool borrowed;                    /* only other stages have its states */
@@ -102,7 +103,7 @@ struct prefix {
         given_dv;
 };
 
-/* The most parts into which the rows of a feed-forward product are divided. */
+/* The rows of a feed-forward product are divided into at most so many parts. */
 enum { FFN_PARTS = 2 };
 
 /* The tensors of one chunk of rows that the backward of the experts reads. */
@@ -240,7 +241,8 @@ struct emit_groups {
     uint16_t all; /* every rank */
     uint16_t ep;  /* ranks that have different experts */
     struct weight_ranks dense,
-        experts;        /* of bundles of experts that are spread over ranks, and of all others */
+        /* dense: for all other bundles; experts: for bundles of experts that are spread over ranks */
+        experts;
     uint16_t pp;        /* ranks of the same place on all stages */
     uint16_t ends;      /* ranks of the same place on the first and on the last stage */
     uint16_t norm;      /* ranks that together have every gradient */
@@ -268,8 +270,9 @@ struct emit_unit {
 
 /* Weights and their gradients. */
 struct emit_weights {
-    struct weight_slot slot[2][WEIGHT_COUNT]; /* of parts without and with experts */
-    struct model_part *part;                  /* those of the layers, then those of enum end_part */
+    /* [0]: for parts without experts; [1]: for parts with experts */
+    struct weight_slot slot[2][WEIGHT_COUNT];
+    struct model_part *part; /* those of the layers, then those of enum end_part */
     struct bundle_state *bundle;
     uint32_t bundle_count;
     uint8_t grad_dtype; /* enum dtype of weight gradients */
@@ -313,7 +316,7 @@ struct emit {
 
     buffer_id tokens, tokens_own, labels, positions, positions_gathered, positions_own, loss;
     bool loss_touched;
-    /* the logarithm of the sum of exponentials, of the rows of the last piece of the loss */
+    /* the logarithms of the sums of exponentials, for the rows of the loss's last piece */
     struct view loss_lse;
 
     struct op_tags tags; /* given to every op that is emitted */
@@ -372,7 +375,7 @@ struct view view_rows(buffer_id buffer, int64_t begin, int64_t rows, int64_t col
 /* Returns the number of a part that follows the layers; for END_PARTS, the number of all parts. */
 uint32_t part_after_layers(const struct emit *e, enum end_part part);
 bool has_weight(const struct emit *e, enum weight weight);
-/* Returns where a weight lies in its part. */
+/* Returns the place of a weight in its part. */
 const struct weight_slot *weight_slot_of(const struct emit *e, uint32_t part, enum weight weight);
 struct view weight_view(const struct emit *e, uint32_t part, enum weight weight);
 /* Returns the weight's gradient, and sets *accumulate if it already holds something. The gradient counts as written

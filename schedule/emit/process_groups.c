@@ -84,19 +84,20 @@ void emit_role(struct emit *e, uint32_t stage)
     e->role = ir_add_role(e->ir, name, &set, 1);
 }
 
-/* Runs of neighbouring ranks, and the axes along which the ranks of a run lie, as masks. */
+/* Runs of neighbouring ranks. For each run, the axes along which its ranks lie, as a mask. */
 struct runs {
     uint32_t size[2];
     uint32_t axes[2];
 };
 
-/* Adds a part of the mesh, cut where runs of ranks end inside it; `below`: the ranks of all later parts. */
+/* Adds a part of the mesh. If runs of ranks end inside it, it is cut there. below: the number of ranks of all later
+ * parts. */
 static void add_part(struct ir *ir, struct axes *axes, const struct mesh_part *part, uint32_t below,
                      struct runs *runs)
 {
     static const char *const suffix[3][3] = {{""}, {"_out", "_in"}, {"_out", "_mid", "_in"}};
     uint32_t above = below * part->size, end[4] = {above}, cuts = 0;
-    for (int i = 0; i < 2; i++) /* the longer run first */
+    for (int i = 0; i < 2; i++) /* the longer run is cut off first */
         if (runs->size[i] > below && runs->size[i] < end[cuts])
             end[++cuts] = runs->size[i];
     end[cuts + 1] = below;
@@ -108,7 +109,7 @@ static void add_part(struct ir *ir, struct axes *axes, const struct mesh_part *p
     }
 }
 
-/* Adds the axes of the mesh, and fills the axes of runs. */
+/* Adds the axes of the mesh, and finds the axes of the runs. */
 static void add_axes(struct emit *e, struct axes *axes, uint32_t stages, struct runs *runs)
 {
     const struct choices *c = e->choices;
@@ -132,8 +133,8 @@ static void add_axes(struct emit *e, struct axes *axes, uint32_t stages, struct 
         add_axis(ir, axes, &(struct mesh_part){"tp_copy", 0, ALONG_TP_COPY, 0}, "", copies);
 }
 
-/* Makes the groups of ranks that share weights whose gradients are partial over `partial`; those along `cut` share a
- * copy. */
+/* Makes the groups of ranks that share weights. The gradients of these weights are partial over the axes `partial`;
+ * ranks along the axes `cut` share one copy. */
 static struct weight_ranks weight_ranks(struct ir *ir, const struct axes *plain, uint32_t partial,
                                         uint32_t cut, const char *shard, const char *replica)
 {

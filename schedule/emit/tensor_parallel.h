@@ -27,7 +27,8 @@ enum tensor_rows { TENSOR_SEQUENCES, TENSOR_ANY };
  * the implementation keeps for such gathers throughout the step, if it keeps one and no weight gradient is deferred. */
 struct view tensor_gather(struct emit *e, struct view x, int64_t cols, enum tensor_rows order,
                           const char *stem, bool held);
-/* True if gathered inputs of products are kept for the backward; false if it gathers them again. */
+/* Returns whether the gathered inputs of products are kept for the backward. Otherwise the backward gathers them
+ * again. */
 bool tensor_keeps_gathered(const struct emit *e);
 /* Does what tensor_gather() does, for an input that `products` products of the framework read. By the plan it is
  * gathered once, or once for each of them. */

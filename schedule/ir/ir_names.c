@@ -1,4 +1,4 @@
-/* Names of rows, and rows found by their names. */
+/* schedule/ir/ir_names.c: gives rows their names, and finds rows by their names. */
 #include "schedule/ir/ir_index.h"
 
 #include <inttypes.h>

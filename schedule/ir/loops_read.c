@@ -367,9 +367,9 @@ static bool follow_alias(struct reader *r, const struct alias *alias, const int6
     return found;
 }
 
-/* Finds the number of the op that is a row of a loop, in the iteration in which the loop's variable and those of the
- * loops around it have the values value[0 .. depth]. If the loop's own value is outside its range, an alias names the
- * op. aliased: the name is an alias's own, which may not lead to another alias. */
+/* Finds the number of the op that is a row of a loop in one iteration. value[0 .. depth]: the values of the variables
+ * of the loops around the row, the loop's own last. If that value is outside the loop's range, an alias names the op.
+ * aliased: the name itself is in an alias, which may not refer to another alias. */
 static bool find_instance(struct reader *r, uint32_t loop, uint32_t row, const int64_t *value,
                           bool aliased, uint64_t *op)
 {

@@ -74,7 +74,8 @@ bool repeats_correspond(const struct repeats *repeats, uint32_t op, int32_t valu
 uint32_t repeats_times(const struct repeats *repeats, uint32_t op);
 
 #define REPEATS_ALL_ROLES UINT32_MAX
-/* Returns the number of ops of the whole list, of one role (or of REPEATS_ALL_ROLES) that has `ops` in the short list. */
+/* Returns the number of ops in the whole list, of one role (or of REPEATS_ALL_ROLES). ops: their number in the short
+ * list. */
 uint32_t repeats_ops(const struct repeats *repeats, uint32_t role, uint32_t ops);
 
 /* One row of a table of the whole list, which is sorted by ops. The row corresponds to row number `row` of the short

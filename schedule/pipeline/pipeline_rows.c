@@ -1,4 +1,4 @@
-/* The pipelines that there are; schedule/pipeline/pipeline.h has their columns. */
+/* schedule/pipeline/pipeline_rows.c: the table of pipelines. schedule/pipeline/pipeline.h describes its columns. */
 #include "schedule/pipeline/orders.h"
 
 /* clang-format off */

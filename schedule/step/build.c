@@ -257,7 +257,8 @@ static bool emit_and_rewrite(struct emit *e, struct ir *out, struct offsets_figu
     return stands;
 }
 
-/* Returns the choices that a scope needs; *bare is the model that it needs. */
+/* Returns the choices with which a scope is built. *bare: becomes the model of these choices, if it differs from the
+ * whole one. */
 static struct choices in_scope(const struct choices *choices, struct transformer *bare)
 {
     struct choices c = *choices;

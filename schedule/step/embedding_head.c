@@ -5,7 +5,7 @@
 #include "schedule/emit/emit.h"
 #include "schedule/emit/tensor_parallel.h"
 
-/* Returns the group over which the embedding, or the head, is divided, as a parameter of work; 0: it is whole. */
+/* Returns the group over whose ranks the embedding, or the head, is divided, as work has it; 0: it is whole. */
 static int64_t part_of(const struct emit *e, bool head)
 {
     bool cut = e->choices->vocabulary == VOCABULARY_CUT ||
@@ -13,7 +13,7 @@ static int64_t part_of(const struct emit *e, bool head)
     return e->tensor.size > 1 && cut ? e->tensor.group + 1 : 0;
 }
 
-/* Returns how many columns of logits a loss reads that sees whole rows, or those of the rank's part. */
+/* Returns how many columns of logits the loss reads: whole rows, or the rank's part of them. */
 static int64_t loss_columns(const struct emit *e)
 {
     return e->choices->vocabulary == VOCABULARY_CUT ? e->choices->model->vocab : e->whole->vocab;

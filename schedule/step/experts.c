@@ -44,7 +44,7 @@ static void compute(struct emit *e, struct work work, const struct view *read, u
     emit_op(e, e->stream.compute, &work, read, reads, write, writes);
 }
 
-/* The number of experts that a rank has. */
+/* Returns the number of experts that a rank has. */
 static int64_t own_experts(const struct emit *e)
 {
     return e->choices->model->experts / (int64_t)e->choices->ep;
@@ -60,8 +60,8 @@ static struct view all_to_all(struct emit *e, const char *stem, enum category ca
     return y;
 }
 
-/* Sends `rows` copies to the ranks of their experts, and returns those that came, in the order of the rank's experts, as
- * y; without other ranks x. */
+/* Sends `rows` copies to the ranks of their experts, and returns the copies that arrive, in the order of the rank's
+ * experts. Without other ranks it returns x. */
 static struct view dispatch(struct emit *e, const char *stem, struct view x, int64_t rows)
 {
     const int64_t ranks = e->choices->ep, h = e->choices->model->hidden;
@@ -72,7 +72,7 @@ static struct view dispatch(struct emit *e, const char *stem, struct view x, int
                      own_experts(e), rows / e->choices->model->experts * h);
 }
 
-/* The inverse of dispatch(). */
+/* Does the reverse of dispatch(). */
 static struct view combine(struct emit *e, const char *stem, struct view x, int64_t rows)
 {
     const int64_t ranks = e->choices->ep, h = e->choices->model->hidden;

@@ -1,4 +1,5 @@
-/* What the rules share: faults, the order of ops, slots of buffers, texts for messages. */
+/* schedule/verify/verifier.c: what the rules share: reports of faults, the order of ops, the slots of buffers, and
+ * texts for messages. */
 #include "base/c_locale.h"
 #include "base/text.h"
 #include "schedule/verify/rules.h"
