@@ -165,8 +165,7 @@ static enum status read_options(const struct options *options, struct microbench
     };
     const char *list = options_text(options, "kinds"), *dtype_text = dtype_of(options);
     enum dtype dtype;
-    if (!dtype_find(dtype_text, strlen(dtype_text), &dtype) || dtype == DTYPE_I32 ||
-        dtype == DTYPE_U8)
+    if (!dtype_find(dtype_text, strlen(dtype_text), &dtype) || !dtype_computes(dtype))
         return diag_error(diag, (struct loc){.name = "--dtype"}, STATUS_BAD_INPUT,
                           "'%s' is no floating-point type; bf16, f16, f32 and f64 are", dtype_text);
     bench->dtype = (uint8_t)dtype;

@@ -96,6 +96,7 @@ void microbench_add_memory_bound(struct microbench_list *set, int64_t count, boo
         {.kind = WORK_ADAMW, .elements = {count}},
         {.kind = WORK_SQUARE_SUM, .square_sum = {count, 0, 0}},
         {.kind = WORK_CLIP, .elements = {count}},
+        {.kind = WORK_QUANTISE, .quantise = {rows, COLS, SCALING_TENSOR, 0, 1, 1}},
     };
     for (size_t i = 0; i < ARRAY_LEN(works); i++)
         if (!host || works[i].kind == WORK_ADAMW)

@@ -1,6 +1,7 @@
 #include "exec/number.h"
 
 #include <assert.h>
+#include <math.h>
 #include <string.h>
 
 static uint32_t bits_of(float value)
@@ -60,6 +61,68 @@ static uint16_t to_f16(float value)
     return (uint16_t)(sign | ((rounded >> 13) - (112u << 10)));
 }
 
+/* The 8-bit types. */
+struct narrow {
+    int mantissa, bias; /* bits of the mantissa; the exponent of 1 */
+    float most;
+};
+
+static struct narrow narrow_of(enum dtype dtype)
+{
+    return dtype == DTYPE_E4M3 ? (struct narrow){3, 7, 448} : (struct narrow){2, 15, 57344};
+}
+
+static float from_narrow(struct narrow type, uint8_t code)
+{
+    const int bits = code & 0x7f, exponent = bits >> type.mantissa;
+    const int mantissa = bits & ((1 << type.mantissa) - 1);
+    float value = exponent == 0 ? ldexpf((float)mantissa, 1 - type.bias - type.mantissa)
+                                : ldexpf((float)(mantissa + (1 << type.mantissa)),
+                                         exponent - type.bias - type.mantissa);
+    if (value > type.most) /* the codes after the largest number */
+        value = type.mantissa == 2 && mantissa == 0 ? INFINITY : NAN;
+    return code & 0x80 ? -value : value;
+}
+
+static uint8_t to_narrow(struct narrow type, float value)
+{
+    const uint8_t sign = bits_of(value) >> 31 ? 0x80 : 0;
+    float size = fabsf(value);
+    if (isnan(value))
+        return sign | 0x7f;
+    if (size >= type.most)
+        size = type.most;
+    int exponent;
+    frexpf(size, &exponent);
+    exponent = size == 0 || exponent < 2 - type.bias ? 1 - type.bias : exponent - 1;
+    /* steps of the numbers around; the most steps are those of the next power of two, whose code follows */
+    float steps = nearbyintf(ldexpf(size, type.mantissa - exponent));
+    return (uint8_t)(sign | (((exponent + type.bias - 1) << type.mantissa) + (int)steps));
+}
+
+float number_most(enum dtype dtype)
+{
+    return dtype == DTYPE_E2M1X2 ? 6 : narrow_of(dtype).most;
+}
+
+int number_scale_exponent(float amax, enum dtype dtype, bool down)
+{
+    const float most = number_most(dtype);
+    int exponent, largest;
+    if (!(amax > 0) || isinf(amax))
+        return amax > 0 ? 127 : -127;
+    if (down) {
+        frexpf(amax, &exponent);
+        frexpf(most, &largest);
+        exponent -= largest;
+    } else {
+        /* amax = f 2^e and most = g 2^h with f and g in [0.5, 1): the quotient is in (2^(e-h-1), 2^(e-h+1)) */
+        const float part = frexpf(amax, &exponent), of = frexpf(most, &largest);
+        exponent += (part > of) - largest;
+    }
+    return exponent < -127 ? -127 : exponent > 127 ? 127 : exponent;
+}
+
 void number_to_f32(float *to, const void *from, enum dtype dtype, size_t count)
 {
     const uint16_t *half = from;
@@ -79,6 +142,16 @@ void number_to_f32(float *to, const void *from, enum dtype dtype, size_t count)
     case DTYPE_F64:
         for (size_t i = 0; i < count; i++)
             to[i] = (float)wide[i];
+        return;
+    case DTYPE_E4M3:
+    case DTYPE_E5M2:
+        for (size_t i = 0; i < count; i++)
+            to[i] = from_narrow(narrow_of(dtype), ((const uint8_t *)from)[i]);
+        return;
+    case DTYPE_E8M0:
+        for (size_t i = 0; i < count; i++)
+            to[i] = ((const uint8_t *)from)[i] == 255 ? NAN
+                                                      : ldexpf(1, ((const uint8_t *)from)[i] - 127);
         return;
     default:
         assert(!"a floating-point type");
@@ -104,6 +177,18 @@ void number_from_f32(void *to, enum dtype dtype, const float *from, size_t count
     case DTYPE_F64:
         for (size_t i = 0; i < count; i++)
             wide[i] = from[i];
+        return;
+    case DTYPE_E4M3:
+    case DTYPE_E5M2:
+        for (size_t i = 0; i < count; i++)
+            ((uint8_t *)to)[i] = to_narrow(narrow_of(dtype), from[i]);
+        return;
+    case DTYPE_E8M0: /* rounded up, so that what is divided by it does not grow */
+        for (size_t i = 0; i < count; i++) {
+            int exponent;
+            float part = frexpf(from[i], &exponent);
+            ((uint8_t *)to)[i] = (uint8_t)(exponent + 127 - (part == 0.5f));
+        }
         return;
     default:
         assert(!"a floating-point type");
@@ -135,8 +220,8 @@ void number_set(void *data, enum dtype dtype, uint64_t i, double value)
 
 int number_digits(enum dtype dtype)
 {
-    static const int digits[DTYPE_COUNT] = {
-        [DTYPE_BF16] = 8, [DTYPE_F16] = 11, [DTYPE_F32] = 24, [DTYPE_F64] = 53};
+    static const int digits[DTYPE_COUNT] = {[DTYPE_BF16] = 8, [DTYPE_F16] = 11, [DTYPE_F32] = 24,
+                                            [DTYPE_F64] = 53, [DTYPE_E4M3] = 4, [DTYPE_E5M2] = 3};
     return digits[dtype];
 }
 

@@ -92,9 +92,13 @@ static bool type_fits(const struct work_operand *want, enum dtype dtype)
         return true;
     if (want->type == WORK_TYPE_FIXED && want->dtype == DTYPE_I32)
         return dtype == DTYPE_I32;
-    return dtype != DTYPE_I32 &&
-           dtype != DTYPE_U8; /* f64 is accepted for every floating-point type when numbers are
-                                 checked */
+    if (want->type == WORK_TYPE_NARROW)
+        return want->dtype == DTYPE_E2M1X2 ? dtype == DTYPE_E2M1X2
+                                           : dtype == DTYPE_E4M3 || dtype == DTYPE_E5M2;
+    if (want->type == WORK_TYPE_FIXED && !dtype_computes((enum dtype)want->dtype))
+        return dtype == want->dtype;
+    return dtype_computes(
+        dtype); /* f64 is accepted for every floating-point type when numbers are checked */
 }
 
 static enum status check_side(const struct ir *ir, uint32_t op, const struct operand_side *side,
@@ -116,7 +120,9 @@ static enum status check_side(const struct ir *ir, uint32_t op, const struct ope
                           dtype_name(dtype), buffer, want->count, want->in_bytes ? " bytes" : "",
                           type_fits(want, DTYPE_U8)    ? "any type"
                           : type_fits(want, DTYPE_I32) ? "i32"
-                                                       : "a floating-point type");
+                          : want->type == WORK_TYPE_NARROW || !type_fits(want, DTYPE_F32)
+                              ? "an 8- or 4-bit type"
+                              : "a floating-point type");
     }
     return STATUS_OK;
 }

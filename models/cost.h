@@ -157,6 +157,9 @@ enum status cost_parse(struct device_cost *cost, struct arena *arena, const char
 enum status cost_presets(const char *const **names, size_t *count, struct arena *arena,
                          struct diag *diag);
 
+/* True if the device multiplies operands with such scales. */
+bool cost_multiplies(const struct device_cost *cost, enum scaling scaling);
+
 /* Returns 1 + the implementation of attention that the device has costs of, if it is the only one; else 0. */
 int cost_only_attention(const struct device_cost *cost);
 
@@ -164,6 +167,10 @@ int cost_only_attention(const struct device_cost *cost);
  * backward); the message names those that it has. To be called before costing attention. */
 enum status cost_check_attention(const struct device_cost *cost, enum attention_impl impl,
                                  int64_t dim, struct loc at, struct diag *diag);
+
+/* Fails unless the device multiplies operands with such scales; `what` names them to the user ("mxfp8"). */
+enum status cost_check_products(const struct device_cost *cost, enum scaling scaling,
+                                const char *what, struct loc at, struct diag *diag);
 
 /* Returns the share of its highest rate that work sustains in steps, if it would draw `watts` at that rate; 0 watts: 1.
  * Power goes with the square of the rate, and the limit holds for the mean of a step, so that the share solves

@@ -6,6 +6,31 @@
 /* The most parts into which a library cuts k; each part has tiles of its own. */
 enum { SPLIT_MAX = 32 };
 
+/* The rates of 8- and 4-bit products; 0: the device has none. */
+static double scaled_rate(const struct device_cost *cost, enum scaling scaling)
+{
+    switch (scaling) {
+    case SCALING_TENSOR:
+        return cost->matmul_tensor8_flop_per_s;
+    case SCALING_ROW:
+        return cost->matmul_row8_flop_per_s;
+    case SCALING_VECTOR:
+    case SCALING_BLOCK:
+        return cost->matmul_block8_flop_per_s;
+    case SCALING_MX:
+        return cost->matmul_mx8_flop_per_s;
+    case SCALING_NV:
+        return cost->matmul_nv4_flop_per_s;
+    default:
+        return 0;
+    }
+}
+
+bool cost_multiplies(const struct device_cost *cost, enum scaling scaling)
+{
+    return scaling == SCALING_NONE || cost->ideal || scaled_rate(cost, scaling) > 0;
+}
+
 /* Returns the flop/s of large products of a dtype at the highest clock. */
 static double rate(const struct device_cost *cost, enum dtype dtype)
 {
@@ -17,6 +42,13 @@ static double rate(const struct device_cost *cost, enum dtype dtype)
     default:
         return cost->matmul_flop_per_s;
     }
+}
+
+/* Returns the same for a product; one of operands that the device cannot multiply goes as one of bf16. */
+static double rate_of(const struct device_cost *cost, const struct work *work)
+{
+    double scaled = scaled_rate(cost, (enum scaling)work->matmul.scaling);
+    return scaled > 0 ? scaled : rate(cost, (enum dtype)work->in);
 }
 
 /* Returns the watts that large products would draw at the highest clock; 0: the power limit never slows them. */
@@ -58,7 +90,7 @@ static double waves_s(const struct device_cost *cost, const struct work *work, d
 /* Returns the seconds of a product with the best tiles, since the library chooses the fastest of its kernels. */
 static double tiles_s(const struct device_cost *cost, const struct work *work)
 {
-    double flop_per_s = rate(cost, (enum dtype)work->in);
+    double flop_per_s = rate_of(cost, work);
     double large = cost->matmul_tile, small = cost->matmul_small_tile;
     const struct {
         double m, n, rate;
@@ -79,7 +111,7 @@ static double tiles_s(const struct device_cost *cost, const struct work *work)
 struct cost_busy cost_matmul_busy(const struct device_cost *cost, const struct work *work)
 {
     enum dtype dtype = (enum dtype)work->in;
-    return (struct cost_busy){work_flops(work) / rate(cost, dtype), watts(cost, dtype),
+    return (struct cost_busy){work_flops(work) / rate_of(cost, work), watts(cost, dtype),
                               cost->device_kernel_start_s};
 }
 

@@ -21,6 +21,7 @@ CLASS(scatter);
 
 /* NULL: memory does not limit the kind. */
 static const struct memory_class *const class_of[WORK_KIND_COUNT] = {
+    [WORK_QUANTISE] = &stream,
     [WORK_MERGE] = &stream,
     [WORK_RMSNORM] = &reduce,
     [WORK_RMSNORM_BACKWARD] = &reduce,

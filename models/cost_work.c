@@ -32,6 +32,7 @@ struct kind_cost {
  * PyTorch code does it: a cast, one jitted update of o, one of lse, and a copy back of each. */
 static const struct kind_cost kinds[WORK_KIND_COUNT] = {
     [WORK_MATMUL] = {cost_matmul_s, ISSUE_OP, 1, 1},
+    [WORK_QUANTISE] = {cost_memory_s, ISSUE_OP, 1, 2},
     [WORK_ATTENTION] = {cost_attention_s, ISSUE_OP, 2, 1},
     [WORK_ATTENTION_BACKWARD] = {cost_attention_s, ISSUE_OP, 2, 4},
     [WORK_MERGE] = {cost_memory_s, ISSUE_OP, 5, 5},
@@ -204,6 +205,31 @@ int cost_only_attention(const struct device_cost *cost)
             only = impl + 1;
     }
     return only;
+}
+
+enum status cost_check_products(const struct device_cost *cost, enum scaling scaling,
+                                const char *what, struct loc at, struct diag *diag)
+{
+    static const struct {
+        enum scaling scaling;
+        const char *name;
+    } offered[] = {{SCALING_TENSOR, "8 bits with a scale for a tensor"},
+                   {SCALING_ROW, "8 bits with a scale for a row"},
+                   {SCALING_BLOCK, "8 bits with scales of 128 x 128"},
+                   {SCALING_MX, "MXFP8"},
+                   {SCALING_NV, "NVFP4"}};
+    struct text has = {0};
+    if (cost_multiplies(cost, scaling))
+        return STATUS_OK;
+    for (size_t i = 0; i < ARRAY_LEN(offered); i++)
+        if (cost_multiplies(cost, offered[i].scaling))
+            text_printf(&has, "%s%s", has.size ? ", " : "", offered[i].name);
+    enum status status =
+        diag_error(diag, at, STATUS_BAD_INPUT,
+                   "device %s does not multiply '%s'; it multiplies 16 and 32 bits%s%s", cost->name,
+                   what, has.size ? ", " : "", has.size ? has.data : "");
+    text_release(&has);
+    return status;
 }
 
 enum status cost_check_attention(const struct device_cost *cost, enum attention_impl impl,

@@ -7,8 +7,10 @@ static const struct {
     const char *name;
     size_t bytes;
 } dtypes[DTYPE_COUNT] = {
-    [DTYPE_BF16] = {"bf16", 2}, [DTYPE_F16] = {"f16", 2}, [DTYPE_F32] = {"f32", 4},
-    [DTYPE_F64] = {"f64", 8},   [DTYPE_I32] = {"i32", 4}, [DTYPE_U8] = {"u8", 1},
+    [DTYPE_BF16] = {"bf16", 2}, [DTYPE_F16] = {"f16", 2},   [DTYPE_F32] = {"f32", 4},
+    [DTYPE_F64] = {"f64", 8},   [DTYPE_I32] = {"i32", 4},   [DTYPE_U8] = {"u8", 1},
+    [DTYPE_E4M3] = {"e4m3", 1}, [DTYPE_E5M2] = {"e5m2", 1}, [DTYPE_E2M1X2] = {"e2m1x2", 1},
+    [DTYPE_E8M0] = {"e8m0", 1},
 };
 
 const char *dtype_name(enum dtype dtype)
@@ -31,4 +33,14 @@ size_t dtype_bytes(enum dtype dtype)
 {
     assert(dtype < DTYPE_COUNT);
     return dtypes[dtype].bytes;
+}
+
+bool dtype_computes(enum dtype dtype)
+{
+    return dtype <= DTYPE_F64;
+}
+
+bool dtype_is_narrow(enum dtype dtype)
+{
+    return dtype == DTYPE_E4M3 || dtype == DTYPE_E5M2 || dtype == DTYPE_E2M1X2;
 }

@@ -35,6 +35,7 @@ static const struct {
     VALUE_TABLES(VALUES)
 #undef VALUES
         {"states", states_names, STATES_COUNT},
+        {"scaling", scaling_names, SCALING_COUNT},
 };
 
 static const char *const stream_names[] = {"compute", "comm", "h2d", "d2h", "host", "sync"};
@@ -298,6 +299,13 @@ int64_t work_group_of(int64_t total, int64_t groups, int64_t row)
     return row < in_longer ? row / (size + 1) : longer + (row - in_longer) / size;
 }
 
+double work_peak_factor(const struct work *work)
+{
+    if (work->kind != WORK_MATMUL || work->matmul.scaling == SCALING_NONE)
+        return 1;
+    return work->matmul.scaling == SCALING_NV ? 4 : 2;
+}
+
 /* ---- flops ---- */
 
 /* Returns the sum of x clamped to [0, top], over all integers x <= n. */
@@ -381,8 +389,31 @@ static double matmul_bytes(const struct work *work, struct bytes_of e)
     /* number of matrices in b, or, for the gradient of weights, in the result */
     double groups = (double)work_groups(work);
     bool turned = work->matmul.form == MATMUL_TN;
-    return (m * k + (turned ? 1 : groups) * k * n) * e.in + bias +
+    double in = work->matmul.scaling == SCALING_NV ? e.in / 2 : e.in;
+    if (work->matmul.scaling != SCALING_NONE) /* the bias is as wide as the result */
+        bias = bias / e.in * e.out;
+    return (m * k + (turned ? 1 : groups) * k * n) * in + bias +
            passes * (turned ? groups : 1) * m * n * e.out;
+}
+
+/* A copy is made in one pass, which reads x and writes the copy; so are both copies. A scale for each row is found and
+ * applied to a transposed copy only after another pass has transposed x in its own dtype
+ * (torchao/testing/training/roofline_utils.py, get_tensor_memory_traffic_ovhd_s()). */
+static double quantise_bytes(const struct work *work, struct bytes_of e)
+{
+    const int64_t rows = work->quantise.rows, cols = work->quantise.cols;
+    const enum scaling scaling = (enum scaling)work->quantise.scaling;
+    const double count = (double)rows * (double)cols, out = e.out / (scaling == SCALING_NV ? 2 : 1);
+    const bool both = work->quantise.both, turned = work->quantise.turned || both;
+    double scale = (double)dtype_bytes(scaling_dtype(scaling));
+    double bytes = count * (e.in + (both ? 2 : 1) * out);
+    if (turned && scaling == SCALING_ROW)
+        bytes += count * 2 * e.in;
+    if (work->quantise.amax)
+        bytes += count * e.in;
+    if (!work->quantise.turned || both)
+        bytes += scale * (double)scaling_count(scaling, rows, cols);
+    return bytes + (turned ? scale * (double)scaling_count(scaling, cols, rows) : 0);
 }
 
 static double attention_bytes(const struct work *work, struct bytes_of e)
@@ -544,6 +575,7 @@ static double no_bytes(const struct work *work, struct bytes_of e)
 
 static memory_function *const memory_functions[WORK_KIND_COUNT] = {
     [WORK_MATMUL] = matmul_bytes,
+    [WORK_QUANTISE] = quantise_bytes,
     [WORK_ATTENTION] = attention_bytes,
     [WORK_ATTENTION_BACKWARD] = attention_bytes,
     [WORK_MERGE] = merge_bytes,

@@ -8,6 +8,7 @@
 #define MODELS_WORK_H
 
 #include "models/dtype.h"
+#include "models/scaling.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -72,8 +73,14 @@ struct work {
         int64_t p[WORK_PARAMS_MAX]; /* in the order of work_kinds.def; unused ones are 0 */
         struct {
             /* groups: 0 or 1 for one product; else see work_group_begin() */
-            int64_t m, n, k, form, epilogue, accumulate, groups;
+            int64_t m, n, k, form, epilogue, accumulate, groups, scaling; /* enum scaling */
         } matmul;
+        struct {
+            int64_t rows, cols, scaling; /* enum scaling */
+            int64_t turned, both;        /* the copy is transposed; a second copy is */
+            int64_t amax;                /* the largest element is found in a pass before */
+            int64_t down;                /* of E8M0: the exponent is rounded down */
+        } quantise;
         struct {
             int64_t q, kv, heads, kv_heads, dim, mask, offset, window;
             /* For mask DOCUMENTS. sequence: which of the rank's sequences. q_first, kv_first: the first rows of q and
@@ -190,6 +197,10 @@ bool stream_class_find(const char *name, size_t size, enum stream_class *stream)
 int64_t work_group_begin(int64_t total, int64_t groups, int64_t g);
 int64_t work_group_of(int64_t total, int64_t groups, int64_t row);
 int64_t work_groups(const struct work *work);
+
+/* Returns how many times faster than in bf16 a product's operands multiply at the peaks of data sheets: 2 of 8 bits, 4
+ * of 4 bits, else 1. */
+double work_peak_factor(const struct work *work);
 
 /* Returns the group of a communication op, or -1 for other kinds. */
 int64_t work_group(const struct work *work);

@@ -12,13 +12,19 @@
  * the count, in this order:
  *   ":f32", ":i32", ":u8"  the dtype, when it is fixed
  *   ":master", ":moment"   the dtype that the parameter `states` fixes
+ *   ":narrow", ":scale"    an 8- or 4-bit dtype, and that of its scales, by the parameter `scaling`
+ *   ":side"                ":narrow" of a product with scales, else none
  *   ":sum", ":op", ":float", ":moved"  the dtypes that it may have (enum work_type); none: WORK_TYPE_STEP
  *   ":~f32"                ":float", and f32 in the op of a microbenchmark
  *   "=N"                   a read that a microbenchmark gives the buffer of write N (from 0), updated in place
  *   "?p", "?!p"            the operand exists only if parameter p is not 0; only if it is 0
  *   "?", "??"              the operand may be left out; a microbenchmark leaves out those with "??" */
 static const char *const rows[WORK_KIND_COUNT][2] = {
-    [WORK_MATMUL] = {"m*k k*n*groups n?epilogue m*n*groups:sum=0?accumulate", "m*n*groups:sum"},
+    [WORK_MATMUL] = {"m*k:side k*n*groups:side n?epilogue m*n*groups:sum=0?accumulate "
+                     "scales_a:scale?scaling scales_b:scale?scaling",
+                     "m*n*groups:sum"},
+    [WORK_QUANTISE] = {"rows*cols", "rows*cols:narrow scales:scale rows*cols:narrow?both "
+                                    "scales_turned:scale?both"},
     [WORK_ATTENTION] = {"q*heads*dim kv*kv_heads*dim kv*kv_heads*dim", "q*heads*dim q*heads:f32"},
     [WORK_ATTENTION_BACKWARD] = {"q*heads*dim kv*kv_heads*dim kv*kv_heads*dim q*heads*dim "
                                  "q*heads:f32 q*heads*dim",
@@ -85,11 +91,31 @@ static const char *const rows[WORK_KIND_COUNT][2] = {
     [WORK_BARRIER] = {"", ""},
 };
 
+static bool is_word(const char *word, size_t size, const char *name)
+{
+    return strlen(name) == size && memcmp(name, word, size) == 0;
+}
+
 /* Returns a times b; UINT64_MAX if b is negative or the product does not fit. */
 static uint64_t times(uint64_t a, int64_t b)
 {
     uint64_t product;
     return b < 0 || __builtin_mul_overflow(a, (uint64_t)b, &product) ? UINT64_MAX : product;
+}
+
+/* Returns the number of scales that a word of the table names: those of a product's operand or of a copy. */
+static int64_t scales(const struct work *work, const char *name, size_t size)
+{
+    const int64_t *p = work->p;
+    if (work->kind == WORK_QUANTISE)
+        return is_word(name, size, "scales_turned") || work->quantise.turned
+                   ? scaling_count((enum scaling)p[2], p[1], p[0])
+                   : scaling_count((enum scaling)p[2], p[0], p[1]);
+    enum scaling scaling = (enum scaling)work->matmul.scaling;
+    if (is_word(name, size, "scales_b"))
+        return scaling_count(scaling, work->matmul.n, work->matmul.k);
+    return scaling_count(scaling == SCALING_BLOCK ? SCALING_VECTOR : scaling, work->matmul.m,
+                         work->matmul.k);
 }
 
 /* Returns the value of a factor: a digit, or a parameter of the kind by its name; w012 is the sum of w0, w1 and w2,
@@ -112,6 +138,8 @@ static int64_t factor(const struct work *work, const char *name, size_t size)
                    ? work->adamw.count
                    : (int64_t)states_moment_elements((enum states)work->adamw.states, count);
     }
+    if (size >= 6 && memcmp(name, "scales", 6) == 0)
+        return scales(work, name, size);
     /* comes last in a product: "k*n*groups" or "m*n*groups" */
     if (size == 6 && memcmp(name, "groups", 6) == 0)
         return (work->matmul.form == MATMUL_TN) == (name[-4] == 'm') ? work_groups(work) : 1;
@@ -141,11 +169,6 @@ static uint64_t moved_bytes(const struct work *work, uint32_t members, char how)
     return how == '*' ? times(bytes, members) : how == '/' ? bytes / members : bytes;
 }
 
-static bool is_word(const char *word, size_t size, const char *name)
-{
-    return strlen(name) == size && memcmp(name, word, size) == 0;
-}
-
 /* Reads the type after a colon. */
 static void read_type(const struct work *work, const char *word, size_t size,
                       struct work_operand *operand)
@@ -167,6 +190,20 @@ static void read_type(const struct work *work, const char *word, size_t size,
             (uint8_t)(master ? states_master_dtype(states) : states_moment_dtype(states));
         return;
     }
+    enum scaling scaling =
+        (enum scaling)(work->kind == WORK_QUANTISE ? work->quantise.scaling : work->matmul.scaling);
+    if (is_word(word, size, "scale")) {
+        operand->type = WORK_TYPE_FIXED;
+        operand->dtype = (uint8_t)scaling_dtype(scaling);
+        return;
+    }
+    if (is_word(word, size, "narrow") || (is_word(word, size, "side") && scaling != SCALING_NONE)) {
+        operand->type = WORK_TYPE_NARROW;
+        operand->dtype = scaling == SCALING_NV ? DTYPE_E2M1X2 : DTYPE_E4M3;
+        return;
+    }
+    if (is_word(word, size, "side"))
+        return;
     size_t i = 0;
     while (i < ARRAY_LEN(types) && !is_word(word, size, types[i].name))
         i++;
@@ -211,6 +248,8 @@ static bool read_word(const struct work *work, uint32_t members, const char *wor
         operand->in_bytes
             ? moved_bytes(work, members, operand->formula_size == 2 ? operand->formula[1] : ' ')
             : product(work, operand->formula, operand->formula_size);
+    if (operand->type == WORK_TYPE_NARROW && operand->dtype == DTYPE_E2M1X2)
+        operand->count = operand->count / 2 + operand->count % 2;
     return true;
 }
 

@@ -13,12 +13,13 @@ enum work_side { WORK_READS, WORK_WRITES };
 
 /* The dtypes that an operand may have. */
 enum work_type {
-    WORK_TYPE_STEP,  /* the dtype in which the step computes */
-    WORK_TYPE_SUM,   /* the step's dtype or f32: an operand that is summed over a step */
-    WORK_TYPE_OP,    /* a floating-point dtype, the same for all such operands of an op */
-    WORK_TYPE_FLOAT, /* any floating-point dtype */
-    WORK_TYPE_MOVED, /* any dtype, the same for all such operands of an op */
-    WORK_TYPE_FIXED, /* `dtype` */
+    WORK_TYPE_STEP,   /* the dtype in which the step computes */
+    WORK_TYPE_SUM,    /* the step's dtype or f32: an operand that is summed over a step */
+    WORK_TYPE_OP,     /* a floating-point dtype, the same for all such operands of an op */
+    WORK_TYPE_FLOAT,  /* any floating-point dtype */
+    WORK_TYPE_MOVED,  /* any dtype, the same for all such operands of an op */
+    WORK_TYPE_NARROW, /* a 4-bit dtype if `dtype` is one, else any 8-bit dtype */
+    WORK_TYPE_FIXED,  /* `dtype` */
 };
 
 struct work_operand {

@@ -399,7 +399,7 @@ void waterfall_make(struct waterfall *waterfall, const struct ir *ir,
     double *flops = ir_flops(ir, rank);
     m.at_peak_s = heap_alloc(ir->shape_count + 1u, sizeof *m.at_peak_s);
     for (uint32_t i = 0; i < ir->shape_count; i++)
-        m.at_peak_s[i] = (wide)flops[i] / peak.flop_per_s;
+        m.at_peak_s[i] = (wide)flops[i] / (peak.flop_per_s * work_peak_factor(&ir->shape[i]));
     m.before = heap_alloc(m.op_count + 1u, sizeof *m.before);
     m.holder = heap_alloc(m.op_count + 1u, sizeof *m.holder);
     explain(&m, result->simulated_s);

@@ -45,6 +45,7 @@ bool cpu_copy(void *context, struct call *call)
 
 static backend_kernel *const kernels[WORK_KIND_COUNT] = {
     [WORK_MATMUL] = compute,
+    [WORK_QUANTISE] = compute,
     [WORK_ATTENTION] = compute,
     [WORK_ATTENTION_BACKWARD] = compute,
     [WORK_MERGE] = compute,

@@ -3,7 +3,8 @@
 #include "exec/number.h"
 
 const struct cpu_math_row cpu_math_rows[WORK_KIND_COUNT] = {
-    [WORK_MATMUL] = {cpu_matmul, NULL, false},
+    [WORK_MATMUL] = {cpu_matmul, cpu_matmul_scratch, false},
+    [WORK_QUANTISE] = {cpu_quantise, NULL, false},
     [WORK_ATTENTION] = {cpu_attention, cpu_attention_scratch, false},
     [WORK_ATTENTION_BACKWARD] = {cpu_attention_backward, cpu_attention_backward_scratch, false},
     [WORK_MERGE] = {cpu_merge, NULL, false},

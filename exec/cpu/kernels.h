@@ -38,6 +38,10 @@ const char *cpu_compute_parts(const struct call *call, float *scratch, uint32_t 
 
 /* exec/cpu/matmul.c */
 cpu_math cpu_matmul;
+size_t cpu_matmul_scratch(const struct work *work);
+
+/* exec/cpu/quantise.c */
+cpu_math cpu_quantise;
 
 /* The sizes of the tiles of queries and keys in exec/cpu/attention.c and attention_backward.c. Tiles go through
  * CBLAS; tiles that the mask hides altogether are skipped. */

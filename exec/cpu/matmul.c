@@ -1,5 +1,7 @@
 #include "exec/cpu/kernels.h"
 
+#include "exec/number.h"
+
 #include <cblas.h>
 #include <string.h>
 
@@ -20,14 +22,44 @@ static void product(enum matmul_form form, blasint m, blasint n, blasint k, cons
                 b_turned ? k : n, beta, y, n);
 }
 
+static bool scaled(const struct work *work)
+{
+    return work->matmul.scaling != SCALING_NONE;
+}
+
+size_t cpu_matmul_scratch(const struct work *work)
+{
+    return scaled(work) ? (size_t)((work->matmul.m + work->matmul.n) * work->matmul.k) : 0;
+}
+
+/* Writes a rows x cols operand of 8 bits as its numbers times their scales, and returns `to`. */
+static const float *unscaled(float *to, const struct operand *x, const struct operand *scales,
+                             enum scaling scaling, int64_t rows, int64_t cols)
+{
+    number_to_f32(to, x->data, (enum dtype)x->dtype, x->count);
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < cols; j++)
+            to[i * cols + j] *= (float)number_get(scales->data, (enum dtype)scales->dtype,
+                                                  (uint64_t)scaling_at(scaling, rows, cols, i, j));
+    return to;
+}
+
 const char *cpu_matmul(const struct call *call, float *scratch)
 {
-    (void)scratch;
     const struct work *work = call->work;
     const blasint m = (blasint)work->matmul.m, n = (blasint)work->matmul.n,
                   k = (blasint)work->matmul.k;
     const float *a = call->read[0].data, *b = call->read[1].data;
     float *y = call->write[0].data; /* (m, n) */
+    if (scaled(work)) {
+        const enum scaling of_b = (enum scaling)work->matmul.scaling;
+        const enum scaling of_a = of_b == SCALING_BLOCK ? SCALING_VECTOR : of_b;
+        const struct operand *scales = &call->read[call->reads - 2];
+        if (of_b == SCALING_NV)
+            return "has scaling=nv, which is predicted and not executed";
+        a = unscaled(scratch, &call->read[0], &scales[0], of_a, m, k);
+        b = unscaled(scratch + (size_t)m * (size_t)k, &call->read[1], &scales[1], of_b, n, k);
+    }
     bool bias = work->matmul.epilogue == EPILOGUE_BIAS;
     if (work->matmul.accumulate) {
         const float *before = call->read[bias ? 3 : 2].data;

@@ -111,6 +111,12 @@ static enum status check_types(const struct exec_run *run, const struct call *ca
 {
     for (uint32_t k = 0; k < call->reads + (uint32_t)call->writes; k++) {
         const struct operand *o = k < call->reads ? &call->read[k] : &call->write[k - call->reads];
+        if (dtype_is_narrow((enum dtype)o->dtype))
+            return diag_error(diag, (struct loc){run->name, 0, 0}, STATUS_BAD_INPUT,
+                              "op %" PRIu32 " (%s) has an operand in %s, in which the cuda backend "
+                              "does not multiply; --backend cpu does",
+                              call->op, work_kind_info((enum work_kind)call->work->kind)->name,
+                              dtype_name((enum dtype)o->dtype));
         if (o->dtype == DTYPE_F64)
             return diag_error(diag, (struct loc){run->name, 0, 0}, STATUS_BAD_INPUT,
                               "op %" PRIu32 " (%s) has an operand in f64, which the cuda backend "
@@ -341,6 +347,7 @@ backend_kernel *const cuda_kernels[WORK_KIND_COUNT] = {
     [WORK_CROSS_ENTROPY_PARTIAL_BACKWARD] = compute,
     [WORK_CROSS_ENTROPY_FINISH] = compute,
     [WORK_ADD] = compute,
+    [WORK_QUANTISE] = compute, /* refused: check_types() */
     [WORK_CAST] = compute,
     [WORK_FILL] = fill,
     [WORK_PACK] = compute,

@@ -101,8 +101,8 @@ bool parse_tokens(struct parser *p)
     if (!parse_attributes(p, "tokens line", keys, COUNT, 1u << DTYPE, value))
         return false;
     enum dtype dtype;
-    if (!dtype_find(value[DTYPE].at, value[DTYPE].size, &dtype) || dtype == DTYPE_I32 ||
-        dtype == DTYPE_U8) /* no computation has this dtype */
+    if (!dtype_find(value[DTYPE].at, value[DTYPE].size, &dtype) ||
+        !dtype_computes(dtype)) /* no computation has another */
         return parse_error(p, value[DTYPE].at,
                            "unknown dtype '%.*s': expected bf16, f16, f32 or f64",
                            value[DTYPE].size < 60 ? (int)value[DTYPE].size : 60, value[DTYPE].at);

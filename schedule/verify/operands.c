@@ -36,6 +36,20 @@ static const char *fault_of_shape(struct verifier *v, const struct work *work)
     }
     uint32_t members = members_of(ir, work);
     switch ((enum work_kind)work->kind) {
+    case WORK_MATMUL:
+        if (work->matmul.scaling > SCALING_TENSOR && work->matmul.form != MATMUL_NT)
+            return "scales along k need form=nt, in which both operands hold k innermost";
+        if (work->matmul.scaling != SCALING_NONE && work->matmul.groups > 1)
+            return "a product in groups has no scales";
+        return NULL;
+    case WORK_QUANTISE:
+        if (work->quantise.scaling == SCALING_NONE)
+            return "scaling=none leaves numbers as they are";
+        if (work->quantise.turned && work->quantise.both)
+            return "turned=1 says which of both copies is made";
+        if (work->quantise.down && work->quantise.scaling != SCALING_MX)
+            return "down=1 rounds exponents, which only scaling=mx has";
+        return NULL;
     case WORK_ATTENTION:
     case WORK_ATTENTION_BACKWARD:
         if (work->attention.heads % work->attention.kv_heads != 0)

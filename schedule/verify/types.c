@@ -37,7 +37,13 @@ static void check_operand(struct verifier *v, uint32_t op, uint32_t k,
                         dtype_name(fixed));
         return;
     }
-    if (type != WORK_TYPE_MOVED && (dtype == DTYPE_I32 || dtype == DTYPE_U8)) {
+    if (type == WORK_TYPE_NARROW) {
+        if (fixed == DTYPE_E2M1X2 ? dtype != fixed : dtype != DTYPE_E4M3 && dtype != DTYPE_E5M2)
+            verify_fail(v, "%s: operand %s, must be %s", op_text(v, op), operand_text(v, op, k),
+                        fixed == DTYPE_E2M1X2 ? "e2m1x2" : "e4m3 or e5m2");
+        return;
+    }
+    if (type != WORK_TYPE_MOVED && !dtype_computes(dtype)) {
         verify_fail(v, "%s: operand %s, must be of a floating-point dtype", op_text(v, op),
                     operand_text(v, op, k));
         return;

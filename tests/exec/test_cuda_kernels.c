@@ -315,11 +315,11 @@ static void kernels_compute_what_the_processor_does(void)
 }
 
 /* Every kind that the CPU backend computes has a CUDA kernel or is computed by a library of NVIDIA, and no other kind
- * is. */
+ * is; but 8-bit copies, which the backend refuses before a step. */
 static void every_kind_has_a_row(void)
 {
     static const enum work_kind elsewhere[] = {WORK_MATMUL, WORK_ATTENTION, WORK_ATTENTION_BACKWARD,
-                                               WORK_FILL};
+                                               WORK_FILL, WORK_QUANTISE};
     for (int kind = 0; kind < WORK_KIND_COUNT; kind++) {
         bool library = false;
         for (size_t i = 0; i < ARRAY_LEN(elsewhere); i++)

@@ -93,7 +93,10 @@ static void types_by_hand(void)
         uint32_t operand;
         enum work_type type;
     } types[] = {
-        {WORK_MATMUL, WORK_READS, 0, WORK_TYPE_STEP},
+        {WORK_MATMUL, WORK_READS, 0,
+         WORK_TYPE_NARROW}, /* it has a scaling, as every parameter is given */
+        {WORK_MATMUL, WORK_READS, 5, WORK_TYPE_FIXED},
+        {WORK_QUANTISE, WORK_WRITES, 2, WORK_TYPE_NARROW},
         {WORK_MATMUL, WORK_WRITES, 0, WORK_TYPE_SUM},
         {WORK_ROPE, WORK_READS, 1, WORK_TYPE_FIXED},
         {WORK_ADD, WORK_READS, 0, WORK_TYPE_OP},
@@ -109,6 +112,23 @@ static void types_by_hand(void)
         work_operands(&work, types[i].side, 1, o);
         CHECK_INT(work_kind_info(types[i].kind)->name, o[types[i].operand].type, types[i].type);
     }
+}
+
+static void a_product_without_scales_multiplies_in_the_dtype_of_the_step(void)
+{
+    struct work_operand o[WORK_OPERANDS_MAX];
+    struct work work = {.kind = WORK_MATMUL, .matmul = {3, 4, 64, MATMUL_NT}};
+    CHECK_INT("operands", work_operands(&work, WORK_READS, 1, o), 2);
+    CHECK_INT("type", o[0].type, WORK_TYPE_STEP);
+    work.matmul.scaling = SCALING_BLOCK;
+    CHECK_INT("operands", work_operands(&work, WORK_READS, 1, o), 4);
+    is("numbers", &o[1], 256, DTYPE_E4M3, -1);
+    is("scales of a: 1 x 128", &o[2], 3, DTYPE_F32, -1);
+    is("scales of b: 128 x 128", &o[3], 1, DTYPE_F32, -1);
+    work.matmul.scaling = SCALING_NV;
+    work_operands(&work, WORK_READS, 1, o);
+    is("two numbers a byte", &o[1], 128, DTYPE_E2M1X2, -1);
+    is("scales: 1 x 16", &o[3], 16, DTYPE_E4M3, -1);
 }
 
 static void bytes_of_collectives(void)
@@ -144,6 +164,8 @@ static const struct check_case cases[] = {
     {"as many as the kind says", as_many_as_the_kind_says},
     {"counts by hand", counts_by_hand},
     {"types by hand", types_by_hand},
+    {"a product without scales multiplies in the dtype of the step",
+     a_product_without_scales_multiplies_in_the_dtype_of_the_step},
     {"bytes of collectives", bytes_of_collectives},
     {"what does not fit stays so", what_does_not_fit_stays_so},
 };

@@ -1,0 +1,70 @@
+/* 8- and 4-bit copies of a matrix, with a scale for each block (docs/ir.md, "Matrix products and attention"). */
+#include "exec/cpu/kernels.h"
+
+#include "exec/number.h"
+
+#include <math.h>
+#include <string.h>
+
+/* A matrix whose element (i, j) is at[i * row + j * col]. */
+struct grid {
+    const float *at;
+    int64_t rows, cols, row, col;
+};
+
+/* Returns the largest magnitude of a block of at most block.rows x block.cols elements that begins at (i, j). */
+static float largest(const struct grid *x, int64_t i, int64_t j, struct scaling_block block)
+{
+    float most = 0;
+    for (int64_t r = i; r < x->rows && r < i + block.rows; r++)
+        for (int64_t c = j; c < x->cols && c < j + block.cols; c++)
+            most = fmaxf(most, fabsf(x->at[r * x->row + c * x->col]));
+    return most;
+}
+
+/* Writes the scale of a block and returns the factor by which its numbers are multiplied before they are rounded. */
+static float scale_of(const struct call *call, void *scales, int64_t which, float amax)
+{
+    const enum dtype dtype = (enum dtype)call->write[0].dtype;
+    if (call->work->quantise.scaling == SCALING_MX) {
+        const int exponent = number_scale_exponent(amax, dtype, call->work->quantise.down != 0);
+        ((uint8_t *)scales)[which] = (uint8_t)(exponent + 127);
+        return ldexpf(1, -exponent);
+    }
+    const float least = 1e-12f; /* torchao/float8/float8_utils.py: EPS */
+    const float factor = number_most(dtype) / fmaxf(amax, least);
+    ((float *)scales)[which] = 1 / factor;
+    return factor;
+}
+
+/* Writes a copy of x, row after row, and its scales, block after block. */
+static void copy(const struct call *call, struct grid x, void *to, void *scales)
+{
+    const struct scaling_block block =
+        scaling_block((enum scaling)call->work->quantise.scaling, x.rows, x.cols);
+    const enum dtype dtype = (enum dtype)call->write[0].dtype;
+    int64_t which = 0;
+    for (int64_t i = 0; i < x.rows; i += block.rows)
+        for (int64_t j = 0; j < x.cols; j += block.cols) {
+            const float factor = scale_of(call, scales, which++, largest(&x, i, j, block));
+            for (int64_t r = i; r < x.rows && r < i + block.rows; r++)
+                for (int64_t c = j; c < x.cols && c < j + block.cols; c++) {
+                    const float value = x.at[r * x.row + c * x.col] * factor;
+                    number_from_f32((uint8_t *)to + r * x.cols + c, dtype, &value, 1);
+                }
+        }
+}
+
+const char *cpu_quantise(const struct call *call, float *scratch)
+{
+    (void)scratch;
+    const int64_t rows = call->work->quantise.rows, cols = call->work->quantise.cols;
+    const struct grid x = {call->read[0].data, rows, cols, cols, 1};
+    const struct grid turned = {call->read[0].data, cols, rows, 1, cols};
+    if (call->work->quantise.scaling == SCALING_NV)
+        return "has scaling=nv, which is predicted and not executed";
+    copy(call, call->work->quantise.turned ? turned : x, call->write[0].data, call->write[1].data);
+    if (call->work->quantise.both)
+        copy(call, turned, call->write[2].data, call->write[3].data);
+    return NULL;
+}
