@@ -17,8 +17,10 @@ static const struct {
     {"h100", "dgx-h100", "hgx4-h100"},
     {"h200", "h200", "hgx4-h200"},
     {"b200", "b200", NULL},
+    {"b300", "b300", NULL},
     {"gh200", "gh200", NULL},
     {"gb200", "gb200", NULL},
+    {"gb300", "gb300", NULL},
 };
 
 const char *cluster_line_preset(const char *device)

@@ -209,7 +209,8 @@ static bool is_again(const struct external_validation *v, size_t i, enum externa
 
 static void put_groups(struct text *out, const struct external_validation *v, const char *set)
 {
-    static const char *const devices[] = {"a100", "h100", "b200", "h200", "gb200", "gh200"};
+    static const char *const devices[] = {"a100",  "h100",  "b200", "h200",
+                                          "gb200", "gh200", "b300", "gb300"};
     text_puts(out, "| by | | runs | mean of absolute errors | mean | worst |\n"
                    "| --- | --- | --- | --- | --- | --- |\n");
     for (size_t i = 0; i < ARRAY_LEN(devices); i++)

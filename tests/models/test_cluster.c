@@ -28,7 +28,7 @@ static void every_preset_loads_and_gives_a_source_for_every_number(void)
     const char *const *names;
     size_t count;
     CHECK_INT("list", cluster_presets(&names, &count, &all.arena, &all.diag), STATUS_OK);
-    CHECK_INT("presets", (int64_t)count, 18);
+    CHECK_INT("presets", (int64_t)count, 20);
     for (size_t i = 0; i < count; i++) {
         struct cluster_fixture f = {0};
         if (load(&f, names[i])) {
@@ -106,6 +106,8 @@ static void the_published_test_beds_are_as_published(void)
         {"h200", "h200", 4, 8, 8, FABRIC_SWITCH, 141, 450e9, 50e9},
         {"b200", "b200", 4, 8, 8, FABRIC_SWITCH, 180, 900e9, 50e9},
         {"gh200", "gh200", 8, 1, 1, FABRIC_PCIE, 96, 0, 50e9},
+        {"gb300", "gb300", 18, 4, 4, FABRIC_SWITCH, 279, 900e9, 100e9},
+        {"b300", "b300", 4, 8, 8, FABRIC_SWITCH, 268, 900e9, 100e9},
         {"gb200", "gb200", 18, 4, 4, FABRIC_SWITCH, 186, 900e9, 50e9},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {

@@ -160,7 +160,7 @@ static const struct {
     {"2x", "2x:1:3: error: expected NODESxGPUSxDEVICE, such as 2x4xh100\n"},
     {"2x4", "2x4:1:3: error: expected NODESxGPUSxDEVICE, such as 2x4xh100\n"},
     {"2x4x", "2x4x:1:5: error: no device or cluster ''; the devices are a100-40g, a100-80g, h100, "
-             "h200, b200, gh200, gb200\n"},
+             "h200, b200, b300, gh200, gb200, gb300\n"},
     {"x4xh100", "x4xh100:1:1: error: expected NODESxGPUSxDEVICE, such as 2x4xh100\n"},
     {"2x4x h100", "2x4x h100:1:5: error: no device or cluster ' h100'; did you mean 'h100'?\n"},
     {"0x4xh100", "0x4xh100:1:1: error: 0 nodes: the number must be from 1 to 65536\n"},
@@ -176,7 +176,7 @@ static const struct {
     {"2x4xa100-80",
      "2x4xa100-80:1:5: error: no device or cluster 'a100-80'; the devices are a100-80g\n"},
     {"2x4xqwertyuiop", "2x4xqwertyuiop:1:5: error: no device or cluster 'qwertyuiop'; the devices "
-                       "are a100-40g, a100-80g, h100, h200, b200, gh200, gb200\n"},
+                       "are a100-40g, a100-80g, h100, h200, b200, b300, gh200, gb200, gb300\n"},
     {"-2x4xh100", "-2x4xh100:1:1: error: -2 nodes: the number must be from 1 to 65536\n"},
     {"2x4xh100:", "2x4xh100::1:10: error: no option ''; give nics=N, or a number of a cluster "
                   "file, such as nic.bandwidth=200 Gb/s (not nodes, gpus_per_node, nic.count, "

@@ -322,7 +322,7 @@ static void no_product_or_attention_beats_the_peak(void)
     size_t count;
     struct cost_fixture list = {0};
     CHECK("presets",
-          cost_presets(&names, &count, &list.arena, &list.diag) == STATUS_OK && count == 11);
+          cost_presets(&names, &count, &list.arena, &list.diag) == STATUS_OK && count == 13);
     for (size_t i = 0; i < count; i++) {
         struct cost_fixture f;
         if (!fixture_load(&f, names[i])) {
