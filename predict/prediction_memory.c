@@ -1,6 +1,7 @@
 /* predict/prediction_memory.c: builds the schedule of a prediction, and judges whether its memory suffices. */
 #include "predict/prediction_build.h"
 #include "predict/similarity.h"
+#include "schedule/choices/products.h"
 #include "schedule/choices/profile.h"
 #include "schedule/choices/strategies.h"
 #include "schedule/pipeline/pipeline.h"
@@ -161,6 +162,10 @@ enum status prediction_memory(struct prediction *p, const struct prediction_ques
             cost_check_attention(&setup->cost, (enum attention_impl)p->choices.attention_impl,
                                  setup->model.head_dim, (struct loc){.name = "--attention"}, diag);
     if (status == STATUS_OK)
+        status = cost_check_products(
+            &setup->cost, (enum scaling)products_recipe(&p->choices)->of_weights,
+            products_names[p->choices.products], (struct loc){.name = "--products"}, diag);
+    if (status == STATUS_OK)
         status = build(p, !question->step_only || shared->count > 1, diag);
     for (uint32_t i = 1; status == STATUS_OK && i < shared->count && !p->slower && !p->verdict.fits;
          i++) {
@@ -230,6 +235,10 @@ enum status prediction_memory_of_file(struct prediction *p,
             status =
                 cost_check_attention(&setup->cost, (enum attention_impl)p->choices.attention_impl,
                                      work->attention.dim, (struct loc){.name = path}, diag);
+        if (status == STATUS_OK && work->kind == WORK_MATMUL)
+            status =
+                cost_check_products(&setup->cost, (enum scaling)work->matmul.scaling,
+                                    "scaling of its products", (struct loc){.name = path}, diag);
     }
     if (status == STATUS_OK) {
         replay(p);

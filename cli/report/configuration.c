@@ -4,6 +4,7 @@
 #include "base/units.h"
 #include "predict/setup/choice_rows.h"
 #include "predict/setup/partition_option.h"
+#include "schedule/choices/products.h"
 #include "schedule/choices/profile.h"
 #include "schedule/choices/strategies.h"
 
@@ -111,6 +112,12 @@ static void put_choices(struct text *line, const struct prediction *p)
     }
     text_printf(&piece, "%s", dtype_name((enum dtype)c->dtype));
     report_put_piece(line, &piece);
+    if (c->products != PRODUCTS_BF16) {
+        text_printf(&piece, "products %s", products_names[c->products]);
+        if (c->bf16_layers > 0)
+            text_printf(&piece, " but in the first and the last %u layers", c->bf16_layers);
+        report_put_piece(line, &piece);
+    }
     text_release(&piece);
 }
 

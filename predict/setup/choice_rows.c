@@ -3,6 +3,7 @@
 #include "base/units.h"
 #include "models/cluster.h"
 #include "predict/setup/partition_option.h"
+#include "schedule/choices/products.h"
 #include "schedule/choices/profile.h"
 #include "schedule/choices/strategies.h"
 #include "schedule/config/derived.h"
@@ -72,6 +73,11 @@ static bool has_stage_places(const struct choices *c)
 static bool has_windows(const struct choices *c)
 {
     return c->window > 1;
+}
+
+static bool multiplies_narrow(const struct choices *c)
+{
+    return c->products != PRODUCTS_BF16;
 }
 
 static bool has_chunks(const struct choices *c)

@@ -228,8 +228,11 @@ struct choices {
     uint8_t attention_impl; /* enum attention_impl */
     uint8_t kernels;        /* enum kernels_choice */
     uint8_t loss;           /* enum loss_choice */
-    uint8_t dtype;          /* enum dtype of compute: bf16, f16 or f32 */
-    int sm;                 /* compute capability of the device times ten, for kernel workspaces */
+    uint8_t products;       /* enum products_choice */
+    uint32_t
+        bf16_layers; /* layers at each end of the model that multiply in the dtype of compute all the same */
+    uint8_t dtype; /* enum dtype of compute: bf16, f16 or f32 */
+    int sm;        /* compute capability of the device times ten, for kernel workspaces */
 
     /* ---- degrees of parallelism, and the ranks' places ---- */
     uint32_t ranks;        /* all ranks: dp * pp * cp * hp * tp */
@@ -302,10 +305,12 @@ struct request {
     int attention_impl; /* enum attention_impl; -1: see request_attention() */
     int dtype;          /* enum dtype; -1: bf16 */
 
-    int states;      /* enum states */
-    int dropout;     /* enum dropout */
-    int kernels;     /* enum kernels_choice */
-    int loss;        /* enum loss_choice */
+    int states;   /* enum states */
+    int dropout;  /* enum dropout */
+    int kernels;  /* enum kernels_choice */
+    int loss;     /* enum loss_choice */
+    int products; /* enum products_choice */
+    int64_t bf16_layers;
     int scope;       /* enum scope */
     int tensor_plan; /* enum tensor_plan */
     int vocabulary;  /* enum vocabulary_choice */

@@ -84,6 +84,8 @@ struct profile {
     uint8_t loss; /* enum loss_choice */
     /* the setting of PyTorch's allocator: schedule/reserved/caching_allocator.h */
     bool expandable_segments;
+    /* with --products: the backward quantises the input of a product again, and reads no copy that the forward made */
+    bool quantises_again;
     uint8_t grad_dtype; /* enum dtype of accumulated weight gradients */
     /* zero_grad(set_to_none=True): a gradient is allocated when the backward reaches its weight, and the step begins
      * without any */

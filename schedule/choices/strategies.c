@@ -102,6 +102,7 @@ static const struct strategy strategies[] = {
      .gathered_shift = true,            /* gradients always go round by all_to_all */                                 \
      .ring_grad_f32 = true,             /* convert_to_f32 */                                                          \
      .tensor_plan = TENSOR_PLAN_MODULE, /* parallelize_module() with PrepareModuleInput, as torchtitan */              \
+     .quantises_again = true,           /* torchao/float8/float8_linear.py: save_for_backward(input_hp, ...) */           \
      .prefetch = 1,                     /* FSDP1: BACKWARD_POST is issued after a unit's backward, by a host that runs ahead */ \
      .waits_for_reductions = true       /* FSDP1: _post_backward_final_callback() */
 

@@ -4,6 +4,7 @@
 #include "schedule/pipeline/pipeline.h"
 
 #include "base/text.h"
+#include "schedule/choices/products.h"
 #include "schedule/choices/profile.h"
 #include "schedule/choices/strategies.h"
 #include "schedule/choices/tensor_share.h"
@@ -256,6 +257,12 @@ static enum status check_products(const struct choices *c, struct diag *diag)
         {c->vocabulary == VOCABULARY_WHOLE && c->tp > 1 && c->row_ranks > 1, "--vocabulary",
          "'whole' computes the logits of all tokens on every tensor rank, but the tensor plan divides the tokens; choose "
          "--tensor-plan replicated, or --vocabulary gathered"},
+        {m->experts > 0 && c->products != PRODUCTS_BF16, "--products",
+         "products of experts in 8 bits are not modelled; choose --products bf16"},
+        {c->bf16_layers > 0 && c->products == PRODUCTS_BF16, "--bf16-layers",
+         "all layers multiply in bf16; choose --products, or leave it out"},
+        {2 * (int64_t)c->bf16_layers >= m->layers && c->bf16_layers > 0, "--bf16-layers",
+         "no layer between the first and the last ones is left; choose less than half of the model's layers"},
         {m->experts > 0 && pipeline_of(c)->multiplexed, "--pipeline",
          "stages that hold parts of each other's weights are not modelled with experts; choose another pipeline"},
         {m->positions == POSITIONS_LEARNED && c->seq > m->max_positions, "--seq",
@@ -333,6 +340,8 @@ static void take_choices(struct choices *c, const struct request *r,
                             c->attention != CHOICE_ATTENTION_FPDT);
     c->dtype = asked_or(r->dtype, DTYPE_BF16);
     c->vocabulary = (uint8_t)r->vocabulary;
+    c->products = (uint8_t)r->products;
+    c->bf16_layers = r->bf16_layers > 0 ? (uint32_t)r->bf16_layers : 0;
     c->scope = (uint8_t)r->scope;
     c->sm = r->sm;
     c->gpus_per_node = r->gpus_per_node;

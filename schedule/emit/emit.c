@@ -197,6 +197,8 @@ op_id emit_op_after(struct emit *e, op_id after, uint8_t stream, const struct wo
         .wait = wait,
     };
     op_id op = ir_add_op(e->ir, &desc);
+    for (uint32_t k = 0; k < writes; k++)
+        emit_narrow_written(e, write[k].buffer);
     if (computes)
         e->last_compute = op;
     return op;
@@ -263,10 +265,11 @@ void emit_matmul(struct emit *e, enum matmul_form form, struct view a, struct vi
                  struct view bias, struct view y, int64_t m, int64_t n, int64_t k)
 {
     struct work work = {.kind = WORK_MATMUL, .matmul = {m, n, k, form, EPILOGUE_NONE, 0}};
-    struct view read[3] = {a, b, bias};
+    struct view read[5] = {a, b, bias};
     if (bias.count > 0)
         work.matmul.epilogue = EPILOGUE_BIAS;
-    emit_op(e, e->stream.compute, &work, read, bias.count > 0 ? 3 : 2, &y, 1);
+    uint32_t reads = emit_narrow_operands(e, &work, read, bias.count > 0 ? 3 : 2);
+    emit_op(e, e->stream.compute, &work, read, reads, &y, 1);
 }
 
 void emit_grouped(struct emit *e, enum matmul_form form, struct view a, struct view b,

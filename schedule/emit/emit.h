@@ -294,6 +294,16 @@ struct emit_weights {
     struct view wide_sum[WEIGHT_COUNT];
 };
 
+/* The 8- and 4-bit copies of tensors that products read (schedule/emit/narrow.c). */
+struct emit_narrow {
+    struct narrow_copies *row; /* row 0 stands for none */
+    uint32_t count;
+    size_t capacity;
+    uint32_t *of_buffer; /* a buffer's first row; 0: none */
+    uint32_t buffers;
+    buffer_id gathered; /* what tensor ranks gathered last */
+};
+
 /* The state of emission. */
 struct emit {
     struct ir *ir;
@@ -311,6 +321,7 @@ struct emit {
     struct tensor_ranks tensor;
     struct emit_unit unit;
     struct emit_weights weights;
+    struct emit_narrow narrow;
     /* one for each sequence of a rank; NULL: each is one document */
     const struct sequence_documents *sequence_documents;
 
@@ -327,7 +338,8 @@ struct emit {
     struct layer_saved *saved; /* one for each layer, of the current unit */
     /* one for each layer and sequence of the micro-batch; NULL: no subsequences */
     struct prefix *prefix;
-    struct saved_buffers caches; /* the buffers of k and v in prefix */
+    struct saved_buffers
+        caches; /* buffers that several units read: of k and v in prefix, and 8-bit weights */
 
     struct saved_buffers kept;
     struct lifetime_extension *extension;
@@ -443,6 +455,15 @@ struct view emit_norm_stats(struct emit *e, enum weight weight, int64_t rows, in
 struct view emit_residual(struct emit *e);
 /* Returns the rows of a residual stream. */
 struct view view_of_residual(const struct emit *e, buffer_id x);
+
+/* Products in 8 or 4 bits: schedule/emit/narrow.c. The first replaces read[0] and read[1] of a product, if it is one of a
+ * linear layer that multiplies in 8 or 4 bits, by copies, and appends their scales after the `reads` operands; it returns
+ * the number of operands, and read[] has room for two more. The second forgets the copies of a buffer that an op
+ * writes, the third all copies, before another role is emitted. */
+uint32_t emit_narrow_operands(struct emit *e, struct work *work, struct view *read, uint32_t reads);
+void emit_narrow_written(struct emit *e, buffer_id buffer);
+void emit_narrow_begin(struct emit *e);
+void emit_narrow_release(struct emit *e);
 
 void emit_extend_lifetime(struct emit *e, buffer_id buffer, op_id until);
 void emit_add_dependency(struct emit *e, op_id op, op_id until);

@@ -89,10 +89,13 @@ void emit_weight_grad(struct emit *e, uint32_t part, enum weight weight, struct 
     struct view dw = grad_view(e, part, weight, &accumulate);
     struct work work = {.kind = WORK_MATMUL,
                         .matmul = {m, n, k, MATMUL_TN, EPILOGUE_NONE, accumulate, 0}};
+    struct view read[5] = {dy, x, dw};
+    uint32_t reads = accumulate ? 3 : 2;
     if (weight_is_of_experts(weight))
         work.matmul.groups = e->choices->model->experts / (int64_t)e->choices->ep;
-    struct view read[3] = {dy, x, dw};
-    emit_op(e, e->stream.compute, &work, read, accumulate ? 3 : 2, &dw, 1);
+    else
+        reads = emit_narrow_operands(e, &work, read, reads);
+    emit_op(e, e->stream.compute, &work, read, reads, &dw, 1);
 }
 
 void emit_bias_grad(struct emit *e, uint32_t part, enum weight bias, struct view dy, int64_t rows,

@@ -76,6 +76,7 @@ void emit_role(struct emit *e, uint32_t stage)
     e->role = 0;
     e->last_compute.i = e->before_wo.i = e->sync.i = IR_NONE;
     e->loss_touched = false;
+    emit_narrow_begin(e);
     e->kept.count = e->caches.count = e->extension_count = e->dependency_count = 0;
     if (e->choices->pp == 1)
         return; /* there is one role, of all ranks */

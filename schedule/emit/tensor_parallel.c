@@ -100,6 +100,7 @@ struct view tensor_gather(struct emit *e, struct view x, int64_t cols, enum tens
         y = view_rows(e->tensor.held, 0, rows, cols);
     else
         y = emit_computed(e, stem, CATEGORY_COMMUNICATION, rows, cols);
+    e->narrow.gathered = y.buffer;
     collective(e, WORK_ALL_GATHER, x, y, order);
     return y;
 }

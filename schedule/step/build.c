@@ -340,6 +340,7 @@ static bool build(struct ir *out, const struct choices *c, const struct transfor
     else
         memcpy(out->arena_bytes, figures->arena, sizeof out->arena_bytes);
     free(figures);
+    emit_narrow_release(&e);
     free(e.kept.buffer);
     free(e.caches.buffer);
     free(e.extension);
@@ -383,6 +384,8 @@ int64_t step_layers_of_period(const struct choices *choices)
         every = 1;
     if (transformer_windowed_layers(model) > 0 && model->window_from_layer > 0)
         return 0;
+    if (choices->bf16_layers > 0)
+        return 0; /* layers of two kinds */
     if (model->experts > 0 && transformer_expert_layers(model) < model->layers)
         return 0; /* the model has layers of two kinds */
     return together % every == 0 ? together : every % together == 0 ? every : 0;

@@ -1,0 +1,35 @@
+#include "schedule/choices/products.h"
+
+#include "schedule/choices/choices.h"
+
+const char *const products_names[PRODUCTS_COUNT] = {
+#define PRODUCTS(symbol, name, inputs, weights, gradients, scaling, of_weights, amax) name,
+#include "schedule/choices/products.def"
+#undef PRODUCTS
+};
+
+static const struct products_recipe recipes[PRODUCTS_COUNT] = {
+#define PRODUCTS(symbol, name, inputs, weights, gradients, scaling, of_weights, amax)              \
+    {DTYPE_##inputs,    DTYPE_##weights,      DTYPE_##gradients,                                   \
+     SCALING_##scaling, SCALING_##of_weights, amax},
+#include "schedule/choices/products.def"
+#undef PRODUCTS
+};
+
+const struct products_recipe *products_recipe(const struct choices *choices)
+{
+    return &recipes[choices->products];
+}
+
+bool products_narrow_in(const struct choices *choices, int64_t layer)
+{
+    const int64_t edge = choices->bf16_layers;
+    return choices->products != PRODUCTS_BF16 && layer >= edge &&
+           layer < choices->model->layers - edge;
+}
+
+bool products_turned_copies(const struct choices *choices)
+{
+    return products_recipe(choices)->scaling != SCALING_TENSOR ||
+           (choices->sm >= 89 && choices->sm < 100);
+}

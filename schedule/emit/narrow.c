@@ -1,0 +1,178 @@
+/* Products in 8 or 4 bits (--products): which operands are quantised, where and how often. A copy is made once and read
+ * by all products that need it, until its tensor is written again: the input of a linear layer is read in the forward,
+ * and by the gradient of the weight; a gradient is read by the gradients of input and weight; a weight that stays whole
+ * for the step is quantised before its first use in the step, and one that is gathered after each gather. */
+#include "schedule/emit/emit.h"
+
+#include "schedule/choices/products.h"
+#include "schedule/choices/profile.h"
+#include "schedule/config/derived.h"
+#include "schedule/emit/tensor_parallel.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What an operand of a product is; a product sums over one axis of it. */
+enum operand_role { ROLE_INPUT, ROLE_WEIGHT, ROLE_GRADIENT };
+
+/* Both copies of a tensor: as it lies in memory, and transposed. */
+struct narrow_copies {
+    struct view of;
+    struct view data[2], scales[2]; /* [1]: transposed; empty: not made */
+    uint32_t next;                  /* of the same buffer; 0: none */
+};
+
+void emit_narrow_begin(struct emit *e)
+{
+    e->narrow.count = 1; /* row 0 stands for none */
+    if (e->narrow.of_buffer != NULL)
+        memset(e->narrow.of_buffer, 0, e->narrow.buffers * sizeof *e->narrow.of_buffer);
+}
+
+void emit_narrow_release(struct emit *e)
+{
+    free(e->narrow.row);
+    free(e->narrow.of_buffer);
+}
+
+void emit_narrow_written(struct emit *e, buffer_id buffer)
+{
+    if (buffer.i < e->narrow.buffers)
+        e->narrow.of_buffer[buffer.i] = 0;
+}
+
+/* Returns the copies of a view; none are made yet of a view that is new. */
+static struct narrow_copies *copies_of(struct emit *e, struct view x)
+{
+    struct emit_narrow *n = &e->narrow;
+    if (x.buffer.i >= n->buffers) {
+        size_t capacity = n->buffers;
+        n->of_buffer = heap_grow(n->of_buffer, &capacity, x.buffer.i + 1u, sizeof *n->of_buffer);
+        memset(n->of_buffer + n->buffers, 0, (capacity - n->buffers) * sizeof *n->of_buffer);
+        n->buffers = (uint32_t)capacity;
+    }
+    for (uint32_t i = n->of_buffer[x.buffer.i]; i != 0; i = n->row[i].next)
+        if (n->row[i].of.begin == x.begin && n->row[i].of.count == x.count)
+            return &n->row[i];
+    if (n->count == 0)
+        n->count = 1;
+    n->row = heap_grow(n->row, &n->capacity, n->count + 1u, sizeof *n->row);
+    n->row[n->count] = (struct narrow_copies){.of = x, .next = n->of_buffer[x.buffer.i]};
+    n->of_buffer[x.buffer.i] = n->count;
+    return &n->row[n->count++];
+}
+
+/* True if the parameters that computation reads stay whole for the step. */
+static bool weights_stay(const struct emit *e)
+{
+    return !(weights_sharded_params(e->choices) && e->group.dense.shard_size > 1);
+}
+
+/* True if the backward reads the copy that the forward makes of an input, and not the input. torchao saves the input and
+ * quantises it again (torchao/float8/float8_linear.py, matmul_with_hp_or_float8_args); an input that tensor ranks gather
+ * again, or that is recomputed, has a new copy. */
+static bool saves_copies(const struct emit *e)
+{
+    const struct choices *c = e->choices;
+    bool keeps = c->activations == CHOICE_ACTIVATIONS_KEEP ||
+                 c->activations == CHOICE_ACTIVATIONS_RATIO ||
+                 c->activations == CHOICE_ACTIVATIONS_SELECTIVE_CORE;
+    return keeps && !c->profile->quantises_again;
+}
+
+/* True if a tensor that only the forward needs untransposed, or a gradient, gets both copies in one pass. torchao has no
+ * kernel that makes both where scales are of blocks (torchao/testing/training/roofline_utils.py). */
+static bool both_at_once(const struct emit *e, enum operand_role role, struct view x)
+{
+    const enum scaling scaling = (enum scaling)products_recipe(e->choices)->scaling;
+    bool one_pass = !e->choices->profile->quantises_again || scaling == SCALING_TENSOR ||
+                    scaling == SCALING_ROW;
+    switch (role) {
+    case ROLE_INPUT:
+        return saves_copies(e) && (e->tensor.size == 1 || tensor_keeps_gathered(e) ||
+                                   x.buffer.i != e->narrow.gathered.i);
+    case ROLE_WEIGHT:
+        return weights_stay(e) && one_pass;
+    default:
+        return one_pass;
+    }
+}
+
+static void quantise(struct emit *e, enum operand_role role, struct view x, int64_t rows,
+                     int64_t cols, bool turned, bool both)
+{
+    static const char *const stems[] = {
+        [ROLE_INPUT] = "x_narrow", [ROLE_WEIGHT] = "w_narrow", [ROLE_GRADIENT] = "dy_narrow"};
+    const struct products_recipe *recipe = products_recipe(e->choices);
+    const enum scaling scaling =
+        (enum scaling)(role == ROLE_WEIGHT ? recipe->of_weights : recipe->scaling);
+    const enum dtype dtype = (enum dtype)(role == ROLE_INPUT    ? recipe->inputs
+                                          : role == ROLE_WEIGHT ? recipe->weights
+                                                                : recipe->gradients);
+    const int64_t halves = dtype == DTYPE_E2M1X2 ? 2 : 1;
+    const enum category category = role == ROLE_WEIGHT ? CATEGORY_PARAMETER : CATEGORY_ACTIVATION;
+    struct work work = {.kind = WORK_QUANTISE,
+                        .quantise = {rows, cols, scaling, turned && !both, both, recipe->amax, 0}};
+    struct view write[4];
+    uint32_t writes = 0;
+    assert(rows * cols == (int64_t)x.count);
+    for (int t = 0; t < 2; t++) {
+        if (!both && t != turned)
+            continue;
+        struct view data =
+            emit_tensor(e, stems[role], category, dtype, (rows * cols + halves - 1) / halves, 0);
+        struct view scales = emit_tensor(
+            e, "scales", category, scaling_dtype(scaling),
+            t ? scaling_count(scaling, cols, rows) : scaling_count(scaling, rows, cols), 0);
+        struct narrow_copies *copies = copies_of(e, x);
+        copies->data[t] = write[writes++] = data;
+        copies->scales[t] = write[writes++] = scales;
+        if (role == ROLE_WEIGHT && weights_stay(e)) { /* recomputation leaves them as they are */
+            saved_buffers_add(&e->caches, data.buffer);
+            saved_buffers_add(&e->caches, scales.buffer);
+        }
+    }
+    emit_op(e, e->stream.compute, &work, &x, 1, write, writes);
+}
+
+/* Returns the copy of a rows x cols operand, and sets *scales to its scales. */
+static struct view narrow_copy(struct emit *e, enum operand_role role, struct view x, int64_t rows,
+                               int64_t cols, bool turned, struct view *scales)
+{
+    const bool pairs = products_turned_copies(e->choices);
+    turned = turned && pairs;
+    if (copies_of(e, x)->data[turned].count == 0)
+        quantise(e, role, x, rows, cols, turned, pairs && !turned && both_at_once(e, role, x));
+    const struct narrow_copies *copies = copies_of(e, x);
+    *scales = copies->scales[turned];
+    return copies->data[turned];
+}
+
+uint32_t emit_narrow_operands(struct emit *e, struct work *work, struct view *read, uint32_t reads)
+{
+    static const struct {
+        uint8_t a, b;            /* enum operand_role */
+        bool a_turned, b_turned; /* the product sums over the operand's rows */
+    } roles[MATMUL_FORM_COUNT] = {
+        [MATMUL_NT] = {ROLE_INPUT, ROLE_WEIGHT, false, false},
+        [MATMUL_NN] = {ROLE_GRADIENT, ROLE_WEIGHT, false, true},
+        [MATMUL_TN] = {ROLE_GRADIENT, ROLE_INPUT, true, true},
+    };
+    const struct choices *c = e->choices;
+    if (e->tags.region != REGION_LINEAR || e->tags.layer == IR_NONE16 ||
+        !products_narrow_in(c, e->tags.layer))
+        return reads;
+    const struct products_recipe *recipe = products_recipe(c);
+    const enum matmul_form form = (enum matmul_form)work->matmul.form;
+    const int64_t m = work->matmul.m, n = work->matmul.n, k = work->matmul.k;
+    const bool a_turned = roles[form].a_turned, b_turned = roles[form].b_turned;
+    read[0] = narrow_copy(e, (enum operand_role)roles[form].a, read[0], a_turned ? k : m,
+                          a_turned ? m : k, a_turned, &read[reads]);
+    read[1] = narrow_copy(e, (enum operand_role)roles[form].b, read[1], b_turned ? k : n,
+                          b_turned ? n : k, b_turned, &read[reads + 1]);
+    work->matmul.scaling = form == MATMUL_TN ? recipe->scaling : recipe->of_weights;
+    if (products_turned_copies(c)) /* both operands hold k innermost */
+        work->matmul.form = MATMUL_NT;
+    return reads + 2;
+}
