@@ -35,7 +35,7 @@ static const struct {
     VALUE_TABLES(VALUES)
 #undef VALUES
         {"states", states_names, STATES_COUNT},
-        {"scaling", scaling_names, SCALING_COUNT},
+    {"scaling", scaling_names, SCALING_COUNT},
 };
 
 static const char *const stream_names[] = {"compute", "comm", "h2d", "d2h", "host", "sync"};
