@@ -310,7 +310,7 @@ struct view emit_norm_stats(struct emit *e, enum weight weight, int64_t rows, in
 struct view emit_residual(struct emit *e)
 {
     int64_t rows = e->unit.own_rows, h = e->choices->model->hidden;
-    int64_t wide = e->choices->pp == 1 ? e->kept_beside.input / 2 : 0;
+    int64_t wide = e->kept_beside.input / 2;
     return view_part(view_all(e, emit_activation(e, "x", rows, h * (1 + wide))), 0, rows * h);
 }
 

@@ -243,8 +243,10 @@ static struct view input_rows(struct stage *s, enum pass pass, uint32_t chunk, u
     struct row_range mine = rows_of(s, chunk, unit, s->e->stage);
     int64_t h = s->c->model->hidden;
     buffer_id *in = &passage_through(s, chunk, unit)->in[pass];
+    assert(mine.end - mine.begin == s->e->unit.own_rows);
     if (in->i == IR_NONE)
-        *in = emit_activation(s->e, pass == PASS_FORWARD ? "x" : "dx", mine.end - mine.begin, h);
+        *in = pass == PASS_FORWARD ? emit_residual(s->e).buffer
+                                   : emit_activation(s->e, "dx", mine.end - mine.begin, h);
     return view_rows(*in, part.begin - mine.begin, part.end - part.begin, h);
 }
 
@@ -390,8 +392,8 @@ void stage_pass_on(struct stage *s, enum pass pass, const struct action *action,
     struct share share = share_of(s, (uint32_t)to, action->unit);
     e->tags.region = REGION_NONE;
     if (seam)
-        made->whole[pass] = tensor_gather(e, view_all(e, x), s->c->model->hidden, TENSOR_SEQUENCES,
-                                          "seam_all", false);
+        made->whole[pass] = tensor_gather(e, view_of_residual(e, x), s->c->model->hidden,
+                                          TENSOR_SEQUENCES, "seam_all", false);
     for (uint32_t peer = share.first; peer < share.first + share.count; peer++) {
         struct row_range both = overlap(mine, rows_of(s, (uint32_t)to, action->unit, peer));
         if (peer == e->stage || both.begin == both.end)

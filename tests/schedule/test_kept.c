@@ -222,8 +222,40 @@ static void layers_keep_what_pytorch_keeps(void)
     diag_release(&diag);
 }
 
+/* Under autocast the residual stream is in fp32, also where a stage receives it: its buffers have room for it. */
+static void stages_keep_a_residual_in_fp32(void)
+{
+    struct transformer model = model_of("llama");
+    model.layers = 4;
+    for (int64_t pp = 1; pp <= 2; pp++) {
+        struct request r = small(0, pp);
+        struct choices c;
+        struct ir ir;
+        uint32_t wide = 0;
+        r.model = &model;
+        r.strategy = "local";
+        r.profile = "torchtitan";
+        r.seq = TOKENS;
+        r.pp = pp;
+        r.pipeline = pp > 1 ? CHOICE_PIPELINE_1F1B : CHOICE_PIPELINE_NONE;
+        r.activations = CHOICE_ACTIVATIONS_KEEP;
+        if (!build(&ir, &c, &r, "stages"))
+            continue;
+        for (uint32_t b = 0; b < ir.buffer.count; b++) {
+            char name[64];
+            ir_buffer_name(&ir, (buffer_id){b}, name, sizeof name);
+            wide += name[0] == 'x' &&
+                    ir_buffer_elements(&ir, (buffer_id){b}) == 2u * TOKENS * (uint64_t)model.hidden;
+        }
+        /* what the embedding makes, what each layer makes, and what the later stage receives */
+        CHECK_INT("buffers of an fp32 residual", wide, 1 + model.layers + (pp - 1));
+        ir_release(&ir);
+    }
+}
+
 static const struct check_case cases[] = {
     {"layers keep what PyTorch keeps", layers_keep_what_pytorch_keeps},
+    {"stages keep a residual in fp32", stages_keep_a_residual_in_fp32},
 };
 
 CHECK_MAIN("kept", cases)
