@@ -1,11 +1,10 @@
 #include "predict/bounds.h"
 
 #include "predict/document_costs.h"
-#include "schedule/activations/classes.h"
+#include "predict/two_layers.h"
 #include "schedule/choices/profile.h"
 #include "schedule/choices/strategies.h"
 #include "schedule/choices/tensor_share.h"
-#include "schedule/config/resolve_config.h"
 #include "schedule/emit/tensor_parallel.h"
 #include "schedule/pipeline/pipeline.h"
 #include "schedule/pipeline/ratios.h"
@@ -167,19 +166,13 @@ struct kept_of_token {
 static void kept_of_token(struct kept_of_token *kept, const struct choices *c)
 {
     enum { TOKENS = 128 };
-    struct transformer two = *c->model;
-    struct choices small;
-    struct ir ir = {0};
     int64_t ranks = (int64_t)c->tp * c->hp;
     size_t count;
-    kept->count = 0;
-    two.layers = 2; /* the second layer reads what the first one saves */
-    struct request request = {.model = &two,
+    struct activation_row *row;
+    uint32_t rows;
+    struct request request = {.model = c->model,
                               .strategy = strategies_list(&count)[c->strategy].name,
                               .profile = c->profile->name,
-                              .weights = CHOICE_WEIGHTS_REPLICATED,
-                              .activations = CHOICE_ACTIVATIONS_KEEP,
-                              .optimizer = -1,
                               .attention_impl = c->attention_impl,
                               .dtype = c->dtype,
                               .ranks = ranks,
@@ -190,16 +183,12 @@ static void kept_of_token(struct kept_of_token *kept, const struct choices *c)
                               .seq = 2 * TOKENS * ranks,
                               .sm = c->sm,
                               .gpus_per_node = ranks};
-    if (resolve_choices(&small, &request, NULL, NULL) == STATUS_OK &&
-        step_build_planned(&ir, &small, 0, NULL) == STATUS_OK) {
-        uint32_t rows;
-        struct activation_row *row = activations_table(&ir, 0, &rows);
-        for (uint32_t i = 0; i < rows && kept->count < ROWS_MAX; i++)
-            if (row[i].class == ACTIVATION_ONCE)
-                kept->bytes[kept->count++] = (double)row[i].bytes / (double)(TOKENS * ranks);
-        free(row);
-    }
-    ir_release(&ir);
+    kept->count = 0;
+    (void)two_layers_table(&row, &rows, &request, NULL); /* refused: no row */
+    for (uint32_t i = 0; i < rows && kept->count < ROWS_MAX; i++)
+        if (row[i].class == ACTIVATION_ONCE)
+            kept->bytes[kept->count++] = (double)row[i].bytes / (double)(TOKENS * ranks);
+    free(row);
 }
 
 /* Returns the bytes that one layer saves of `tokens` tokens, in tensors of `least` bytes or more. */

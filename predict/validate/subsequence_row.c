@@ -2,10 +2,8 @@
 
 #include "predict/setup/offload_estimate.h"
 #include "predict/setup/partition_option.h"
-#include "schedule/activations/classes.h"
-#include "schedule/config/resolve_config.h"
+#include "predict/two_layers.h"
 #include "schedule/pipeline/partition.h"
-#include "schedule/step/build.h"
 
 #include <stdlib.h>
 
@@ -23,39 +21,28 @@ bool subsequence_metric(enum measurement_metric metric)
     }
 }
 
-/* Finds the bytes that a layer saves of `tokens` for its backward: those of the first layer in a schedule of two layers
- * on one rank, since the second layer reads what the first one leaves. The published figures (SPPO) are of Megatron-LM
- * on A100s without recomputation, which gives the profile and the compute capability. */
+/* Finds the bytes that a layer saves of `tokens` for its backward, on one rank. The published figures (SPPO) are of
+ * Megatron-LM on A100s without recomputation, which gives the profile and the compute capability. */
 static enum status layer_bytes(double *bytes, const struct setup *setup, int64_t tokens,
                                struct diag *diag)
 {
-    struct transformer two = setup->model;
-    struct choices choices;
-    struct ir ir = {0};
-    two.layers = 2;
-    struct request request = {.model = &two,
+    struct request request = {.model = &setup->model,
                               .strategy = "local",
                               .profile = "megatron",
-                              .weights = CHOICE_WEIGHTS_REPLICATED,
-                              .activations = CHOICE_ACTIVATIONS_KEEP,
-                              .optimizer = -1,
                               .attention_impl = -1,
                               .dtype = -1,
                               .ranks = 1,
                               .seq = tokens,
                               .sm = 80,
                               .gpus_per_node = 1};
-    enum status status = resolve_choices(&choices, &request, NULL, diag);
-    if (status == STATUS_OK)
-        status = step_build_planned(&ir, &choices, 0, diag);
-    uint32_t rows = 0;
-    struct activation_row *row = status == STATUS_OK ? activations_table(&ir, 0, &rows) : NULL;
+    struct activation_row *row;
+    uint32_t rows;
+    enum status status = two_layers_table(&row, &rows, &request, diag);
     *bytes = 0;
     for (uint32_t i = 0; i < rows; i++)
         if (row[i].class == ACTIVATION_ONCE || row[i].class == ACTIVATION_CONTINUOUS)
             *bytes += (double)row[i].bytes;
     free(row);
-    ir_release(&ir);
     return status;
 }
 

@@ -35,8 +35,9 @@ bool tensor_keeps_gathered(const struct emit *e);
 struct view tensor_gather_input(struct emit *e, struct view x, int64_t cols, enum tensor_rows order,
                                 int products);
 /* Does what tensor_scatter() does, for the gradient of such an input: by the plan it is reduced once, or once for each
- * product. The products are one product here, so each further reduction repeats the first one, and its result is
- * dropped. */
+ * product. The framework adds the reduced gradients of its products. They are one product here, whose result is that
+ * sum, so one reduction gives the numbers; each further one stands for the time and the memory of another product's
+ * reduction, and nothing reads its result. */
 void tensor_scatter_input(struct emit *e, struct view x, struct view y, enum tensor_rows order,
                           int products);
 /* Does what tensor_gather() does, into y, which has room for all rows. */
