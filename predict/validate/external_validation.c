@@ -132,7 +132,7 @@ static double compared_bytes(enum external_metric metric, const struct external_
 {
     switch (metric) {
     case EXTERNAL_METRIC_ALLOCATED:
-        return answer->peak_bytes;
+        return answer->peak_bytes + (double)answer->reserved.bytes[RESERVED_BUCKETS];
     case EXTERNAL_METRIC_RESERVED_GIB:
         return (double)reserved_by_allocator(&answer->reserved);
     case EXTERNAL_METRIC_UNSTATED_GB:

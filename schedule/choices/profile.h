@@ -109,6 +109,9 @@ struct profile {
     /* a table of cosines and sines for the whole sequence stays on every rank */
     bool rotary_tables;
     bool holds_bucket; /* with sharded parameters, a bucket is allocated once and kept */
+    /* The backward of a linear layer adds to the gradient itself, and returns to autograd a 16-bit tensor of the
+     * weight's shape that is never written and kept throughout, one for each shape. */
+    bool placeholder_gradients;
     /* gradients are reduced in buckets of whole layers, at most this many elements or one layer */
     int64_t bucket_elements;
     /* whole gradients are zeroed before the step, and checked before they are reduced, each in a pass of its own */

@@ -26,7 +26,7 @@ enum reserved_part {
     RESERVED_CONTEXT,    /* the process' CUDA context and loaded libraries: device.context_bytes */
     RESERVED_NCCL,       /* buffers of communicators, outside the allocator */
     RESERVED_WORKSPACES, /* workspaces of cuBLAS, inside the allocator */
-    RESERVED_BUCKETS, /* gradient buckets that a framework holds throughout, inside the allocator */
+    RESERVED_BUCKETS, /* gradient buckets and placeholders that a framework holds throughout, inside the allocator */
     RESERVED_TABLES,  /* tables of positions that a framework holds throughout */
     RESERVED_TENSORS, /* the most bytes of tensors that lived at once, each rounded up */
     /* the most bytes that the allocator held in addition to tensors: fragmentation */

@@ -195,8 +195,13 @@ void step_repeated_products(const struct choices *c, double *layers, double *hea
 
 int64_t step_bucket_bytes(const struct choices *c)
 {
-    bool held = c->profile->holds_bucket && weights_sharded_params(c);
-    return held ? c->profile->bucket_elements * (int64_t)dtype_bytes(c->dtype) : 0;
+    struct transformer room;
+    int64_t elements = 0;
+    if (c->profile->holds_bucket && weights_sharded_params(c))
+        elements += c->profile->bucket_elements;
+    if (c->profile->placeholder_gradients && c->states != STATES_BF16 && c->model->experts == 0)
+        elements += transformer_linear_flops_per_token(of_tensor_rank(c, &room)) / 2;
+    return elements * (int64_t)dtype_bytes(c->dtype);
 }
 
 void step_rotary_tables(const struct choices *c, uint64_t block[STEP_ROTARY_TABLES])

@@ -16,8 +16,8 @@
  * store no mask. The factor is inferred from FPDT's measurements (docs/accuracy/fpdt.md). */
 #define STEP_DROPOUT_SLOWDOWN 1.15
 
-/* Returns the bytes of the gradient bucket that the profile's framework holds throughout the step in addition to the
- * schedule's buffers; 0 if it holds none. */
+/* Returns the bytes that the profile's framework holds throughout the step in addition to the schedule's buffers: a
+ * gradient bucket, and placeholders for the gradients of a layer's products, which have one shape each; 0: nothing. */
 int64_t step_bucket_bytes(const struct choices *choices);
 /* Fills the bytes of the rotary tables that the framework holds throughout the step, each in a block of its own:
  * angles in fp32 if it keeps them, cosine, sine. */

@@ -237,10 +237,32 @@ static struct view loss_of(struct emit *e, struct view logits, struct view label
     return narrow_gradient(e, losses[e->choices->loss](e, logits, labels), labels);
 }
 
+/* Two fp32 tensors of the logits' shape that an implementation makes beside the operands of an op. */
+struct temporaries {
+    struct view of[2];
+};
+
+/* Emits what writes the temporaries of torchtitan's loss parallel, which computes each operator in fp32 (components/loss.py):
+ * in the forward the logits less their maximum and the exponentials; in the backward the gradient of the log-softmax, which
+ * begins as zeros, and the exponentials again. */
+static struct temporaries make_temporaries(struct emit *e, struct view labels)
+{
+    struct temporaries made;
+    for (int i = 0; i < 2; i++)
+        made.of[i] = emit_zeros(e, like_logits(e, "loss_temporary", DTYPE_F32, labels));
+    return made;
+}
+
+static void hold_temporaries(struct emit *e, const struct temporaries *made, op_id until)
+{
+    for (int i = 0; i < 2; i++)
+        emit_extend_lifetime(e, made->of[i].buffer, until);
+}
+
 /* Does the same as loss_of(), if each tensor rank has a part of the vocabulary (Megatron's vocabulary-parallel cross
  * entropy): the statistics of all parts are gathered, and every rank has the whole loss and the gradient of its own
  * logits. The gradient is written over the logits (LOSS_TE), over fp32 logits (LOSS_MEGATRON: 6 bytes per element), or
- * to a buffer of its own: in 16 bits (LOSS_COMPILED: 4 bytes), or next to fp32 logits (10 bytes). */
+ * to a buffer of its own: in 16 bits (LOSS_COMPILED: 4 bytes), or next to fp32 logits (LOSS_PARALLEL: with two temporaries, 16 bytes). */
 static struct view vocab_parallel_loss(struct emit *e, struct view logits, struct view labels)
 {
     const struct choices *c = e->choices;
@@ -255,11 +277,18 @@ static struct view vocab_parallel_loss(struct emit *e, struct view logits, struc
         to = like_logits(e, "d_logits", (enum dtype)c->dtype, labels);
     else if (c->loss != LOSS_TE && c->loss != LOSS_FUSED)
         to = from = emit_cast(e, logits, like_logits(e, "logits_wide", DTYPE_F32, labels));
-    if (c->loss == LOSS_PARALLEL || c->loss == LOSS_SOFTMAX)
-        to = like_logits(e, "softmax", DTYPE_F32, labels);
+    bool parallel = c->loss == LOSS_PARALLEL;
+    struct temporaries beside = {0};
+    if (parallel)
+        beside = make_temporaries(e, labels);
     struct work partial = {.kind = WORK_CROSS_ENTROPY_PARTIAL,
                            .loss_partial = {rows, vocab, 0, total, part}};
-    emit_op(e, e->stream.compute, &partial, (struct view[]){from, labels}, 2, &own, 1);
+    op_id summed =
+        emit_op(e, e->stream.compute, &partial, (struct view[]){from, labels}, 2, &own, 1);
+    if (parallel) {
+        emit_extend_lifetime(e, logits.buffer, summed);
+        hold_temporaries(e, &beside, summed);
+    }
     tensor_gather_to(e, own, all);
     struct work finish = {.kind = WORK_CROSS_ENTROPY_FINISH,
                           .p = {rows, vocab, counted, 0, e->loss_touched}};
@@ -267,10 +296,16 @@ static struct view vocab_parallel_loss(struct emit *e, struct view logits, struc
             e->loss_touched ? 4 : 3, (struct view[]){loss, lse}, 2);
     e->loss_touched = true;
     e->tags.phase = PHASE_BACKWARD;
+    if (parallel)
+        beside = make_temporaries(e, labels);
+    if (parallel || c->loss == LOSS_SOFTMAX)
+        to = like_logits(e, "softmax", DTYPE_F32, labels);
     struct work backward = {.kind = WORK_CROSS_ENTROPY_PARTIAL_BACKWARD,
                             .loss_backward = {rows, vocab, counted, 0, total, part}};
     op_id done =
         emit_op(e, e->stream.compute, &backward, (struct view[]){from, labels, lse}, 3, &to, 1);
+    if (parallel)
+        hold_temporaries(e, &beside, done);
     if (c->loss == LOSS_SOFTMAX)
         emit_extend_lifetime(e, logits.buffer, done);
     return narrow_gradient(e, to, labels);

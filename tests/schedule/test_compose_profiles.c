@@ -133,6 +133,68 @@ static void a_loss_keeps_what_its_implementation_does(void)
     }
 }
 
+/* Returns the most bytes of logits that are live at one time. */
+static int64_t most_of_logits(const struct ir *ir)
+{
+    int64_t most = 0;
+    for (uint32_t op = 0; op < ir->op.count; op++) {
+        int64_t live = 0;
+        for (uint32_t b = 0; b < ir->buffer.count; b++)
+            if (ir->buffer.category[b] == CATEGORY_LOGITS && lives_at(ir, b, op))
+                live += (int64_t)ir_buffer_bytes(ir, (buffer_id){b});
+        most = live > most ? live : most;
+    }
+    return most;
+}
+
+/* Bytes of one logit of a rank's part of the vocabulary, of 48 columns on two tensor ranks. */
+static void a_loss_over_parts_keeps_what_its_implementation_does(void)
+{
+    static const struct {
+        int loss;
+        int64_t most;
+    } rows[] = {{LOSS_TE, 2}, {LOSS_COMPILED, 4}, {LOSS_MEGATRON, 6}, {LOSS_PARALLEL, 16}};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct request request = small(1, 2);
+        struct ir ir;
+        struct choices c;
+        request.strategy = "local";
+        request.profile = "torchtitan";
+        request.tp = 2;
+        request.seq = 1024;
+        request.loss = rows[i].loss;
+        build(&ir, &c, &request, loss_names[rows[i].loss]);
+        /* and at most 44 bytes a row of statistics */
+        CHECK_CLOSE(loss_names[rows[i].loss], (double)most_of_logits(&ir),
+                    (double)(c.seq * (rows[i].most * 48 + 22)), 22.0 / 48 / 2);
+        ir_release(&ir);
+    }
+}
+
+/* A layer's four products leave a 16-bit placeholder each where gradients are added by the products themselves. */
+static void megatron_holds_placeholders_of_gradients(void)
+{
+    static const struct {
+        const char *profile;
+        int64_t tp, bytes;
+    } rows[] = {
+        {"neutral", 1, 0},
+        {"megatron", 1, 2 * (192 * 64 + 64 * 64 + 192 * 64 + 64 * 96)},
+        {"megatron-te", 2, 192 * 64 + 64 * 64 + 192 * 64 + 64 * 96},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct request request = small(0, 2);
+        struct diag diag = {0};
+        struct choices c;
+        request.strategy = "local";
+        request.profile = rows[i].profile;
+        request.tp = rows[i].tp;
+        CHECK_INT("resolve", resolve_choices(&c, &request, NULL, &diag), STATUS_OK);
+        CHECK_INT(rows[i].profile, step_bucket_bytes(&c), rows[i].bytes);
+        diag_release(&diag);
+    }
+}
+
 /* The profile internlm copies each whole gradient three times, and does an all-reduce as a reduce-scatter and a
  * gather, once per step for any number of micro-batches. Parameters are gathered as in internevo. */
 static void internlm_all_reduces_flat_buckets(void)
@@ -385,6 +447,9 @@ static const struct check_case cases[] = {
     {"FSDP1 passes over gradients before each reduction",
      fsdp1_passes_over_gradients_before_each_reduction},
     {"a loss keeps what its implementation does", a_loss_keeps_what_its_implementation_does},
+    {"a loss over parts keeps what its implementation does",
+     a_loss_over_parts_keeps_what_its_implementation_does},
+    {"Megatron holds placeholders of gradients", megatron_holds_placeholders_of_gradients},
     {"InternLM all-reduces flat buckets", internlm_all_reduces_flat_buckets},
     {"FSDP gathers and reduces as asked", fsdp_gathers_and_reduces_as_asked},
     {"tensor ranks hold the vocabulary as asked", tensor_ranks_hold_the_vocabulary_as_asked},
