@@ -2,6 +2,7 @@
 #include "cli/common/progress.h"
 
 #include "base/c_locale.h"
+#include "cli/common/screen.h"
 #include "predict/progress.h"
 
 #include <errno.h>
@@ -13,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { BAR = 30 };
+enum { BAR = 30, BAR_LEAST = 6 };
 
 #define EVERY_S 0.1
 
@@ -48,24 +49,38 @@ static void put_duration(char *buffer, size_t size, double seconds)
         snprintf(buffer, size, "%ld:%02ld", whole / 60, whole % 60);
 }
 
+/* Writes "257/884, 87.3/s, 0:07 left, NOTE" after a bar, which takes what room the rest leaves of the terminal's width. A
+ * line that does not fit is cut off, since a terminal goes back to the beginning of its last row only. */
 static void update(const struct progress *p, size_t done, const char *note)
 {
     double now = now_s(), spent = now - search.began_s;
     if (!search.shown || now - search.printed_s < EVERY_S || p->total == 0)
         return;
     search.printed_s = now;
-    char bar[BAR + 1], left[32] = "?";
-    size_t filled = done * BAR / p->total;
-    memset(bar, '.', BAR);
-    memset(bar, '#', filled);
-    bar[BAR] = '\0';
+    if (done > p->total)
+        done = p->total;
+    char bar[BAR + 4] = "", rest[256], left[48] = "", rate_text[24] = "";
     double rate = done > p->first ? (double)(done - p->first) / spent : 0;
-    if (rate > 0)
-        put_duration(left, sizeof left, (double)(p->total - done) / rate);
-    char rate_text[16];
-    c_snprintf(rate_text, sizeof rate_text, "%.3g", rate);
-    fprintf(stderr, "\r[%s] %zu/%zu, %s/s, %s left%s%s\033[K", bar, done, p->total, rate_text, left,
-            note[0] == '\0' ? "" : ", ", note);
+    if (note[0] == '\0')
+        c_snprintf(rate_text, sizeof rate_text, ", %.3g/s", rate);
+    if (rate > 0 && done < p->total) {
+        put_duration(left, sizeof left - 8, (double)(p->total - done) / rate);
+        memcpy(left + strlen(left), " left", sizeof " left");
+    }
+    snprintf(rest, sizeof rest, "%zu/%zu%s%s%s%s%s", done, p->total, rate_text,
+             left[0] == '\0' ? "" : ", ", left, note[0] == '\0' ? "" : ", ", note);
+    size_t width = screen_width(STDERR_FILENO) - 1, used = strlen(rest) + 3;
+    size_t size = used + BAR_LEAST > width ? 0 : used + BAR > width ? width - used : BAR;
+    if (size > 0) {
+        size_t filled = done * size / p->total;
+        memset(bar + 1, '.', size);
+        memset(bar + 1, '#', filled);
+        bar[0] = '[';
+        bar[size + 1] = ']';
+        bar[size + 2] = ' ';
+        bar[size + 3] = '\0';
+    }
+    fprintf(stderr, "\r%s%.*s\033[K", bar, (int)width, rest);
     fflush(stderr);
 }
 

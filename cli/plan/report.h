@@ -32,6 +32,8 @@ struct plan_report {
  * and the best configuration of each strategy with profile `ideal`. */
 enum status plan_report_make(struct plan_report *report, struct diag *diag);
 
+enum { PLAN_LABEL = 11 }; /* columns of the label that a line of the details begins with */
+
 /* Append the report: one screen, which begins with the answer (screen.c); all details, for report->all
  * (report_details.c); the report as JSON. */
 void plan_report_print(const struct screen *screen, const struct plan_report *report);

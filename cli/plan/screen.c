@@ -111,9 +111,18 @@ static void print_none(const struct screen *screen, const struct plan_report *r)
     text_release(&rest);
 }
 
-/* Appends by how much a configuration that was not simulated may be faster than the best. */
-static void put_proved(struct text *out, double gap)
+/* Appends by how much a configuration that was not simulated may be better than the best. */
+static void put_proved(struct text *out, const struct best *best)
 {
+    double gap = best->goal == GOAL_LONGEST ? 0 : best_gap(best);
+    if (best->goal == GOAL_LONGEST && best->kinds[OUTCOME_LEFT] > 0)
+        text_puts(out, "nothing yet: one that was not searched may take a longer sequence");
+    else if (best->goal == GOAL_LONGEST)
+        text_puts(out, "no configuration fits a sequence that is a step longer than the best's");
+    if (best->goal == GOAL_LONGEST)
+        return;
+    if (best->goal == GOAL_GPUS && best->gpus > 1 && best->kinds[OUTCOME_LEFT] == 0)
+        text_puts(out, "no configuration fits on the next smaller number of GPUs; on these ");
     if (gap < 0.0005)
         text_puts(out, "no configuration that was not simulated can be faster than the best");
     else
@@ -156,8 +165,8 @@ static void print_question(const struct screen *screen, const struct plan_report
                     best_ended_by(best));
     screen_put_line(screen, "searched", line.data);
     line.size = 0;
-    if (best->count > 0 && best->row[0].kind == OUTCOME_TIMED && best->goal != GOAL_LONGEST) {
-        put_proved(&line, best_gap(best));
+    if (best->count > 0 && best->row[0].kind == OUTCOME_TIMED) {
+        put_proved(&line, best);
         screen_put_line(screen, "proved", line.data);
     }
     text_release(&line);
@@ -295,8 +304,11 @@ void plan_report_print(const struct screen *screen, const struct plan_report *r)
         report_print_intervals(screen, &winner->intervals, winner->step_s, &winner->verdict);
     }
     if (r->all) {
+        struct text details = {0};
         screen_put_heading(screen, "Details");
-        plan_report_print_details(screen->out, r);
+        plan_report_print_details(&details, r);
+        screen_wrap_labelled(screen->out, details.data, PLAN_LABEL, screen->width);
+        text_release(&details);
     } else if (found) {
         screen_put_heading(screen, "What to try next");
         screen_put_text(screen,
