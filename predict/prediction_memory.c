@@ -105,13 +105,12 @@ static void note_experts(struct diag *note, const struct choices *c)
     char where[64] = "every rank has all experts of its layers";
     if (c->ep > 1)
         snprintf(where, sizeof where, "those of a layer are spread over %u ranks", c->ep);
-    diag_note(note, (struct loc){0},
-              "experts: %s, and tokens are dealt to them evenly; no measured step with experts was "
-              "compared with a prediction%s",
-              where,
-              c->seq > LONGEST_WITH_EXPERTS
-                  ? ", and none that is public has sequences of more than 8K tokens"
-                  : "");
+    diag_note(
+        note, (struct loc){0}, "experts: %s, and tokens are dealt to them evenly; %s", where,
+        c->seq > LONGEST_WITH_EXPERTS
+            ? "nothing that predictions with experts were compared with has sequences of more "
+              "than 8K tokens"
+            : "docs/accuracy/experts.md compares such predictions with measured steps");
 }
 
 /* Builds the schedule of the resolved request. judged: the memory of the schedule is judged too. */

@@ -163,7 +163,9 @@ struct profile {
     bool chunk_eager;
     bool chunk_grad_f32; /* fpdt sums the weight gradients of pieces in an fp32 buffer of its own */
     uint8_t clipping;    /* enum clipping; where there is any, AdamW waits for the last reduction */
-    bool clipping_sync;  /* the host waits for the norm of gradients before it continues */
+    bool
+        experts_sync; /* the host waits for the counts of the experts' rows before it launches more */
+    bool clipping_sync; /* the host waits for the norm of gradients before it continues */
     /* enum chains: whose norms, rotations and activations are not one kernel each */
     uint8_t chains;
     bool fused_merge; /* partial outputs of rings and chunks are merged by one kernel */

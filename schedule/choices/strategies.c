@@ -151,6 +151,7 @@ static const struct profile profiles[] = {
      .tensor_buffer = true,             /* get_global_memory_buffer(): "mpu" */
      .vocabulary_unit = 128,            /* make_vocab_size_divisible_by, times tensor ranks */
      .messages_sync = true,             /* batch_isend_irecv, wait, torch.cuda.synchronize(): batch_p2p_comm, batch_p2p_sync */
+     .experts_sync = true,              /* MoEAlltoAllTokenDispatcher, dropless: cuda_sync_point "before_ep_alltoall" */
      .prefix_copied = true,             /* Seq1F1B, a fork of it: torch.cat */
      .offload_waits = true,             /* streams "offload" and "onload" of Seq1F1B's branch flexPP */
      .offload_grain = 1048576,          /* of the same branch */
@@ -216,6 +217,7 @@ static const struct profile profiles[] = {
      .grads_to_none = true,             /* zero_grad(), whose set_to_none is true by default */
      .params_f32 = true,                /* fully_shard with mixed_precision_param = bfloat16 */
      .gather_copies = true, .gathers_apart = true, /* _fsdp_collectives.py: foreach_all_gather(), _copy_out() */
+     .experts_sync = true,              /* expert_parallel.py: splits of all_to_all_single to the CPU, tolist() */
      .root_unit = true,                 /* fully_shard(model): tok_embeddings, norm and output; _lazy_init() keeps the root after the forward */
      .stages_accumulate = true,         /* torch.distributed.pipelining: backward_maybe_with_nosync() */
      .stages_keep_gathered = true,      /* fsdp_reshard_after_forward = "default": not with pipelines (parallelize.py, apply_fsdp()) */
@@ -271,6 +273,7 @@ static const struct profile profiles[] = {
      .ring_retains = true,              /* AttnFuncWithCPAndKVP2P */
      .gathers_first = true,             /* cp_comm_type=all_gather: keys and values before any tile */
      .messages_sync = true,             /* as megatron */
+     .experts_sync = true,              /* as megatron */
      .vocabulary_unit = 128,            /* make_vocab_size_divisible_by */
      .recompute_whole = true,
      .loss = LOSS_TE,                   /* a fused kernel in place */

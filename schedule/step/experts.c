@@ -6,6 +6,7 @@
  * packed into that of the rank's experts, [experts, ranks, rows] (Megatron-LM, moe/token_dispatcher.py,
  * MoEAlltoAllTokenDispatcher: permute, all_to_all, sort_chunks_by_idxs). Results return the same way. */
 #include "schedule/step/experts.h"
+#include "schedule/choices/profile.h"
 
 #include <math.h>
 
@@ -117,6 +118,8 @@ void experts_forward(struct emit *e, uint32_t layer, struct view x, struct view 
     const struct view dealt = view_all(e, emit_activation(e, "permuted", all, h));
     const struct view up = view_all(e, saved->up), act = view_all(e, saved->act);
     compute(e, permute_work(e, WORK_PERMUTE, rows, false), &x, 1, &dealt, 1);
+    if (e->choices->profile->experts_sync)
+        emit_wait(e, e->stream.compute);
     const struct view permuted = dispatch(e, "dispatched", dealt, all);
     saved->permuted = permuted.buffer;
     emit_grouped(e, MATMUL_NT, permuted, weight_view(e, layer, WEIGHT_EXPERTS_UP), up, all, 2 * f,

@@ -19,3 +19,8 @@ longhaul $what --seq 1M --ep 8 --strategy fpdt 2> $T/note | grep ^layout
 longhaul plan --model qwen3-30b-a3b --cluster 1x8xb200 --seq 4K --strategy local --weights zero1 --profile megatron-te --micro-batch 1 --top 1 2> $T/note |
   grep "^  longhaul predict"
 longhaul $what --seq 1M --ep 16 --strategy 2d --hp 4 --json 2> $T/note | grep -o '"ep": [0-9]*'
+# the host waits for the counts of dropless routing in each layer, and again where the forward is repeated
+for p in neutral "megatron-te --activations keep" "megatron-te --activations full"; do
+  longhaul schedule --model qwen3-30b-a3b --set layers=2 --cluster dgx-h100 --seq 4K --strategy local --ep 2 --weights zero1 --profile $p 2> $T/note |
+    grep -c host_sync || true
+done
