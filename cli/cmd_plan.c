@@ -97,9 +97,9 @@ static const struct option rows[] = {
     {.name = "o",
      .kind = OPTION_TEXT,
      .value = "DIR",
-     .help = "write the winner's ops.csv, memory.csv, trace.json, prediction.json and "
-             "report.html into a folder; what was found out about each configuration is kept "
-             "beside it in DIR.cache, so that a later plan with the same -o is faster"},
+     .help = "write the winner's ops.csv, memory.csv, trace.json, prediction.json, "
+             "plan.json and report.html into a folder; what was found out about each configuration "
+             "is kept beside it in DIR.cache, so that a later plan with the same -o is faster"},
 };
 const struct option_set plan_options = {"plan", rows, ARRAY_LEN(rows)};
 
@@ -244,9 +244,9 @@ static void winner_batches_release(struct winner_batches *b)
 
 /* Predicts the winner again, to write its traces and its page. brief: the report does not propose what to try next. */
 static enum status write_winner(const struct options *options, struct setup *setup,
-                                const struct best *best, const char *given, bool brief,
-                                struct diag *diag)
+                                const struct plan_report *search, bool brief, struct diag *diag)
 {
+    const struct best *best = search->best;
     const struct outcome *winner = &best->row[0];
     const char *folder = options_text(options, "o");
     struct request *request = &setup->request;
@@ -255,12 +255,12 @@ static enum status write_winner(const struct options *options, struct setup *set
     struct alternative other = {0};
     struct winner_batches batches = {0};
     struct diag note = {0};
-    struct text command = {0}, path = {0};
+    struct text command = {0}, path = {0}, ranking = {0};
     struct page page = {0};
     *request = winner->request;
     request->seq = winner->tokens;
     take_first_batch(&batches, setup, winner->packed_set);
-    text_puts(&command, given);
+    text_puts(&command, search->given);
     if (best->goal == GOAL_GPUS)
         text_printf(&command, " --gpus %zu", best->gpus);
     if (best->goal == GOAL_LONGEST)
@@ -285,9 +285,15 @@ static enum status write_winner(const struct options *options, struct setup *set
     if (status == STATUS_OK && !brief)
         status = alternatives_find(&other, &p, diag);
     if (status == STATUS_OK)
-        status = traces_write(&report, folder, (struct traces_emit){.page = true}, &note, diag);
+        status = traces_write(&report, folder, (struct traces_emit){.search = true}, &note, diag);
+    if (status == STATUS_OK) {
+        text_printf(&path, "%s/" TRACE_FOLDER_PLAN, folder);
+        plan_report_print_json(&ranking, search);
+        status = file_set_write(path.data, ranking.data, ranking.size, diag);
+    }
     if (status == STATUS_OK)
         status = page_of_prediction(&page, folder, NULL, diag);
+    path.size = 0;
     text_printf(&path, "%s/" TRACE_FOLDER_PAGE, folder);
     if (status == STATUS_OK)
         status = file_set_write(path.data, page.html.data, page.html.size, diag);
@@ -295,6 +301,7 @@ static enum status write_winner(const struct options *options, struct setup *set
     command_note(&note);
     diag_release(&note);
     text_release(&page.html);
+    text_release(&ranking);
     text_release(&path);
     text_release(&command);
     winner_batches_release(&batches);
@@ -360,7 +367,7 @@ static enum status plan_best(struct setup *setup, const struct options *options,
     int ended = interrupt_set_aside();
     bool writes = status == STATUS_OK && options_given(options, "o");
     if (writes)
-        status = write_winner(options, setup, &best, given.data, ended != 0, diag);
+        status = write_winner(options, setup, &report, ended != 0, diag);
     interrupt_put_back(ended);
     if (interrupted() != 0)
         status = diag_error(diag, (struct loc){.name = "plan"}, STATUS_SYSTEM,

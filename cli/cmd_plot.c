@@ -369,9 +369,13 @@ static enum status write_figure(const struct figure *figure, const char *path, b
     enum status status;
     if (!png && !ends_in(path, ".svg")) {
         status = check_folder(path, diag);
-        return status == STATUS_OK ? figure_save(figure, FIGURE_SVG, dark, path, diag) : status;
+        return status == STATUS_OK
+                   ? figure_save(figure, (struct figure_look){.dark = dark}, path, diag)
+                   : status;
     }
-    status = figure_draw(figure, png ? FIGURE_PNG : FIGURE_SVG, dark, &picture, diag);
+    status = figure_draw(
+        figure, (struct figure_look){.format = png ? FIGURE_PNG : FIGURE_SVG, .dark = dark},
+        &picture, diag);
     if (status == STATUS_OK)
         status = file_set_write(path, picture.data, picture.size, diag);
     text_release(&picture);

@@ -2,7 +2,7 @@
 #
 # `longhaul plot` sets before: format ("svg" or "png"), output, data (a CSV file, the schema of which
 # stands at the top of each script), title, dark (0 or 1), wide and high (of the SVG, in points; a PNG
-# has twice the pixels). Without the program:
+# has twice the pixels), and, of a figure in a page, themed = 1. Without the program:
 #   gnuplot -e "format='png'; output='a.png'; data='a.csv'; title='...'; ..." sweep.gp
 #
 # The folder plots/ holds the gnuplot scripts, which read only the CSV that the program writes.
@@ -12,11 +12,16 @@ if (!exists("wide")) wide = 900
 if (!exists("high")) high = 480
 if (!exists("title")) title = ""
 
-ink = dark ? "#e6e6e6" : "#222222"
-paper = dark ? "#16181c" : "#ffffff"
-faint = dark ? "#3a3f47" : "#d9d9d9"
-grey = dark ? "#8a8f98" : "#6b6b6b"
-idle = dark ? "#4a505a" : "#d4d4d4"
+if (!exists("themed")) themed = 0
+narrow = wide < 500 # as on a telephone: keys and names of lanes do not stand beside the plot
+
+# A page's style sheet has the colours that differ between light and dark: cli/page/svg.c knows these.
+theme(page, on_dark, on_light) = themed ? page : dark ? on_dark : on_light
+ink = theme("#010101", "#e6e6e6", "#222222")
+paper = theme("#020202", "#16181c", "#ffffff")
+faint = theme("#030303", "#3a3f47", "#d9d9d9")
+grey = theme("#040404", "#8a8f98", "#6b6b6b")
+idle = theme("#050505", "#4a505a", "#d4d4d4")
 
 # Okabe and Ito's colours, which differ for every kind of colour blindness; black turns light on dark.
 array colour[8]
@@ -26,7 +31,7 @@ colour[3] = "#009e73"
 colour[4] = "#cc79a7"
 colour[5] = "#56b4e9"
 colour[6] = "#d55e00"
-colour[7] = dark ? "#f0e442" : "#c8b900"
+colour[7] = theme("#060606", "#f0e442", "#c8b900")
 colour[8] = grey
 # Up to 24 series: a colour comes three times, each time with other dashes and another mark.
 array mark[24] = [7, 5, 9, 11, 13, 15, 6, 4,  8, 10, 12, 14, 4, 6, 9, 13,  5, 7, 15, 9, 11, 13, 8, 10]
@@ -35,7 +40,7 @@ if (format eq "png") {
     set terminal pngcairo size 2*wide, 2*high font "DejaVu Sans,12" fontscale 1.85 linewidth 2 \
         background rgb paper noenhanced
 } else {
-    set terminal svg size wide, high dynamic font "DejaVu Sans,12" linewidth 1 \
+    set terminal svg size wide, high dynamic font (narrow ? "DejaVu Sans,11" : "DejaVu Sans,12") linewidth 1 \
         background rgb paper noenhanced
 }
 size_of_marks = format eq "png" ? 1 : 0.6 # terminals differ
@@ -70,7 +75,11 @@ if (exists("series")) {
     name(i) = value(sprintf("name%d", i))
 }
 
-# A key below the plot; `set key @key_below`.
-key_below = "outside bottom center horizontal reverse Left samplen 1 width 1 maxrows 2"
+# Keys of a figure: `set key @key_below`, `set key @key_beside`.
+key_below = narrow ? "bmargin left horizontal reverse Left samplen 1 width 0 maxcols 2" : \
+    "outside bottom center horizontal reverse Left samplen 1 width 1 maxrows 2"
+key_beside = narrow ? "bmargin left vertical maxcols 1 reverse Left" : \
+    "outside right top vertical maxcols 1 reverse Left"
+label_font = narrow ? ",11" : ",12"
 # Names in lists have '_' for a blank.
 with_blanks(s) = strstrt(s, "_") ? s[1:strstrt(s, "_") - 1]." ".with_blanks(s[strstrt(s, "_") + 1:*]) : s

@@ -10,7 +10,7 @@ set for [d=-6:12] xtics add (sprintf("%g", 2 * 10.**d) 2 * 10.**d, sprintf("%g",
 set for [d=-6:12] ytics add (sprintf("%g", 2 * 10.**d) 2 * 10.**d, sprintf("%g", 5 * 10.**d) 5 * 10.**d)
 set xlabel "measured ".metric textcolor rgb ink
 set ylabel "predicted ".metric textcolor rgb ink
-set key outside right top vertical maxcols 1 reverse Left samplen 1
+set key @key_beside samplen 1
 set samples 3
 set style fill transparent solid 0.7 noborder
 plot [low:high_value] '+' using 1:($1 / 1.1):($1 * 1.1) with filledcurves linecolor rgb faint \

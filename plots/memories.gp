@@ -8,7 +8,7 @@ set yrange [0:top]
 load folder."/y_axis.gp"
 set xlabel origin." (".unit.")" textcolor rgb ink
 set ylabel memory_name." (GiB = 2³⁰ bytes)" textcolor rgb ink
-set key outside right top vertical maxcols 1 reverse Left samplen 5 title "peak" textcolor rgb ink
+set key @key_beside samplen 5 title "peak" textcolor rgb ink
 if (limit > top) {
     set label limit_name.", above the figure" at graph 0.99, graph 0.97 right front textcolor rgb colour[6]
 }

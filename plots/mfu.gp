@@ -8,6 +8,6 @@ set ylabel convention." (% of dense peak)" textcolor rgb ink
 set yrange [0:*]
 set offsets graph 0.04, graph 0.04, graph 0.06, 0
 load folder."/y_axis.gp"
-set key outside right top vertical maxcols 1 reverse Left samplen 5
+set key @key_beside samplen 5
 plot for [i=1:series] data using ($1 == i ? $2 : NaN):(100 * $3) with linespoints linestyle i title name(i), \
     for [i=1:strlen(empty) > 0] keyentry with dots linecolor rgb paper title empty

@@ -11,7 +11,7 @@ set format y "%.8g"
 set yrange [0:*]
 set offsets graph 0.04, graph 0.04, graph 0.06, 0
 load folder."/y_axis.gp"
-set key outside right top vertical maxcols 1 reverse Left samplen 5
+set key @key_beside samplen 5
 if (series == 1 && strlen(unfit) == 0 && strlen(empty) == 0) {
     unset key # one line is what the title says
 }

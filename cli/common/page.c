@@ -9,13 +9,16 @@
 #include <string.h>
 
 static const char style[] =
-    ":root{--ink:#222;--paper:#fff;--soft:#f4f4f2;--line:#d9d9d9;--grey:#666;--good:#00694e;"
+    ":root{--ink:#222;--paper:#fff;--soft:#f4f4f2;--line:#d9d9d9;--grey:#666;--idle:#d4d4d4;--"
+    "yellow:#c8b900;--good:#00694e;"
     "--bad:#a63c00;--close:#7a5c00;color-scheme:light dark}"
-    "@media(prefers-color-scheme:dark){:root{--ink:#e6e6e6;--paper:#16181c;--soft:#1f2228;"
-    "--line:#3a3f47;--grey:#9aa0a8;--good:#3fd0a5;--bad:#ff9a5c;--close:#f0e442}"
-    ".light{display:none}}"
-    "@media not (prefers-color-scheme:dark){.dark{display:none}}"
-    "@media print{.dark{display:none}.light{display:block!important}details>*{display:block}}"
+    "@media screen and "
+    "(prefers-color-scheme:dark){:root{--ink:#e6e6e6;--paper:#16181c;--soft:#1f2228;"
+    "--line:#3a3f47;--grey:#9aa0a8;--idle:#4a505a;--yellow:#f0e442;--good:#3fd0a5;--bad:#ff9a5c;--"
+    "close:#f0e442}"
+    "}"
+    "@media(max-width:799px){.wide{display:none}}@media(min-width:800px){.narrow{display:none}}"
+    "@media print{.narrow{display:none}.wide{display:block!important}details>*{display:block}}"
     "body{font:15px/1.5 system-ui,'DejaVu Sans',sans-serif;color:var(--ink);"
     "background:var(--paper);max-width:66rem;margin:2rem auto;padding:0 1rem}"
     "h1{font-size:1.5rem;margin:0}h2{font-size:1.15rem;margin:2.2rem 0 .6rem;"
@@ -32,7 +35,10 @@ static const char style[] =
     ".scroll{overflow-x:auto}table{border-collapse:collapse;font-size:.88rem;margin:.6rem 0;"
     "font-variant-numeric:tabular-nums}th,td{padding:.22rem .7rem;border-bottom:1px solid "
     "var(--line);text-align:left;vertical-align:top}th{color:var(--grey);font-weight:600}"
-    ".n{text-align:right;white-space:nowrap}figure{margin:1rem 0}figure svg{width:100%;height:auto}"
+    ".n{text-align:right;white-space:nowrap}figure{margin:1rem 0}"
+    /* what all groups of a drawing have: cli/page/svg.c leaves it out of them */
+    "figure svg{width:100%;height:auto;display:block;fill:none;stroke:currentColor;"
+    "font-family:'DejaVu Sans',Verdana,sans-serif}"
     "figcaption{color:var(--grey);font-size:.85rem}pre{background:var(--soft);padding:.7rem .9rem;"
     "overflow-x:auto;font-size:.82rem;white-space:pre-wrap;overflow-wrap:anywhere}"
     "summary{cursor:pointer;margin:.4rem 0}";

@@ -52,6 +52,14 @@ void figure_set_number(struct figure *figure, const char *name, double value)
     text_printf(&figure->set, "%s = %.17g\n", name, value);
 }
 
+void figure_put_name(struct text *list, const char *name)
+{
+    if (list->size > 0)
+        text_putc(list, ' ');
+    for (const char *c = name; *c != '\0'; c++)
+        text_putc(list, *c == ' ' ? '_' : *c);
+}
+
 void figure_put_subject(struct text *title, const struct trace *trace)
 {
     const char *model = trace_get(trace, "model"), *cluster = trace_get(trace, "cluster"),
@@ -100,17 +108,19 @@ void figure_set_y(struct figure *figure, const struct figure_options *wanted)
 
 /* Appends the program for gnuplot: the variables and the data that the script needs, and then the script. */
 static enum status put_program(struct text *out, const struct figure *figure,
-                               enum figure_format format, bool dark, const char *data,
-                               const char *output, struct diag *diag)
+                               struct figure_look look, const char *data, const char *output,
+                               struct diag *diag)
 {
     static const char *const names[] = {"svg", "png"};
     struct text folder = {0};
     enum status status = data_path(&folder, "plots", diag);
     if (status == STATUS_OK) {
-        /* gnuplot may run in another folder, so it gets the whole path */
-        char *whole = realpath(folder.data, NULL);
-        text_printf(out, "format = '%s'\ndark = %d\nwide = %d\nhigh = %d\n", names[format], dark,
-                    figure->wide, figure->high);
+        char *whole = realpath(folder.data, NULL); /* gnuplot may run in another folder */
+        text_printf(out, "format = '%s'\ndark = %d\nwide = %d\nhigh = %d\n", names[look.format],
+                    look.dark, look.narrow ? FIGURE_NARROW : figure->wide,
+                    look.narrow && figure->narrow_high > 0 ? figure->narrow_high : figure->high);
+        if (look.themed)
+            text_puts(out, "themed = 1\n");
         text_puts(out, "folder = ");
         figure_put_quoted(out, whole != NULL ? whole : folder.data);
         free(whole);
@@ -214,6 +224,17 @@ static bool is_whole(const struct text *picture, enum figure_format format)
     return size > ending && memcmp(picture->data + size - ending, ends[format].text, ending) == 0;
 }
 
+/* Removes what makes gnuplot's boxes begin and end at whole pixels: narrow ones of equal width would differ. */
+static void remove_snapping(struct text *svg)
+{
+    static const char snap[] = " shape-rendering=\'crispEdges\'";
+    for (char *at = svg->data; at != NULL && (at = strstr(at, snap)) != NULL;) {
+        const size_t size = strlen(snap);
+        memmove(at, at + size, svg->size - (size_t)(at - svg->data) - size + 1);
+        svg->size -= size;
+    }
+}
+
 static enum status draw(const struct figure *figure, enum figure_format format,
                         const struct text *program, const int channel[CHANNEL_COUNT],
                         struct text *picture, struct diag *diag)
@@ -232,6 +253,8 @@ static enum status draw(const struct figure *figure, enum figure_format format,
             diag_error(diag, (struct loc){.name = "gnuplot"}, STATUS_SYSTEM,
                        "cannot draw plots/%s.gp: %s", figure->script, last_line(&words, got.size));
     }
+    if (status == STATUS_OK && format == FIGURE_SVG)
+        remove_snapping(&got);
     if (status == STATUS_OK)
         text_append(picture, got.data, got.size);
     text_release(&words);
@@ -239,8 +262,8 @@ static enum status draw(const struct figure *figure, enum figure_format format,
     return status;
 }
 
-enum status figure_draw(const struct figure *figure, enum figure_format format, bool dark,
-                        struct text *picture, struct diag *diag)
+enum status figure_draw(const struct figure *figure, struct figure_look look, struct text *picture,
+                        struct diag *diag)
 {
     struct text program = {0};
     int channel[CHANNEL_COUNT];
@@ -256,9 +279,9 @@ enum status figure_draw(const struct figure *figure, enum figure_format format, 
                             "cannot write the program of the figure to its standard input: %s",
                             strerror(errno));
     if (status == STATUS_OK)
-        status = put_program(&program, figure, format, dark, DATA_PATH, PICTURE_PATH, diag);
+        status = put_program(&program, figure, look, DATA_PATH, PICTURE_PATH, diag);
     if (status == STATUS_OK)
-        status = draw(figure, format, &program, channel, picture, diag);
+        status = draw(figure, look.format, &program, channel, picture, diag);
     for (int i = 0; i < CHANNEL_COUNT; i++)
         if (channel[i] >= 0)
             close(channel[i]);
@@ -266,13 +289,13 @@ enum status figure_draw(const struct figure *figure, enum figure_format format, 
     return status;
 }
 
-enum status figure_save(const struct figure *figure, enum figure_format format, bool dark,
-                        const char *folder, struct diag *diag)
+enum status figure_save(const struct figure *figure, struct figure_look look, const char *folder,
+                        struct diag *diag)
 {
     struct text program = {0};
     struct file_set files = {.folder = folder};
-    enum status status = put_program(&program, figure, format, dark, "data.csv",
-                                     format == FIGURE_SVG ? "figure.svg" : "figure.png", diag);
+    enum status status = put_program(&program, figure, look, "data.csv",
+                                     look.format == FIGURE_SVG ? "figure.svg" : "figure.png", diag);
     if (status == STATUS_OK)
         status = file_set_begin(&files, diag);
     if (status == STATUS_OK)

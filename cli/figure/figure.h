@@ -22,6 +22,7 @@ struct figure {
     const char *script; /* the name of the script: "sweep" for plots/sweep.gp */
     /* size of the SVG in points; a PNG has twice as many pixels in each direction */
     int wide, high;
+    int narrow_high;  /* the height of a figure that is FIGURE_NARROW wide; 0: high */
     struct text data; /* CSV that the script reads */
     struct text set;  /* commands of gnuplot that set the script's variables */
 };
@@ -29,14 +30,24 @@ void figure_release(struct figure *figure);
 
 enum figure_format { FIGURE_SVG, FIGURE_PNG };
 
-/* Draws the figure and appends the picture. If gnuplot is missing, the error says how to get it. */
-enum status figure_draw(const struct figure *figure, enum figure_format format, bool dark,
-                        struct text *picture, struct diag *diag);
+/* How a figure is drawn; all-zero is an SVG, light, as wide as the figure. */
+struct figure_look {
+    enum figure_format format;
+    bool dark;
+    /* colours that differ between light and dark are marks for a page's style sheet (plots/common.gp) */
+    bool themed;
+    bool narrow; /* FIGURE_NARROW wide, for pages on a telephone */
+};
+enum { FIGURE_NARROW = 360 };
 
-/* Writes data.csv and figure.gp into a folder, which is created if it does not exist. `gnuplot figure.gp` draws the
- * figure. */
-enum status figure_save(const struct figure *figure, enum figure_format format, bool dark,
-                        const char *folder, struct diag *diag);
+/* Draws the figure and appends the picture. If gnuplot is missing, the error says how to get it. */
+enum status figure_draw(const struct figure *figure, struct figure_look look, struct text *picture,
+                        struct diag *diag);
+
+/* Writes data.csv and figure.gp, which `gnuplot figure.gp` draws, into a folder, which is created if it does not
+ * exist. */
+enum status figure_save(const struct figure *figure, struct figure_look look, const char *folder,
+                        struct diag *diag);
 
 /* Appends a text in single quotes for gnuplot. Only the quote itself is special in it. */
 void figure_put_quoted(struct text *out, const char *text);
@@ -45,7 +56,10 @@ void figure_put_quoted(struct text *out, const char *text);
 void figure_set_text(struct figure *figure, const char *name, const char *text);
 void figure_set_number(struct figure *figure, const char *name, double value);
 
-/* Appends what a trace is of, as far as it says so: ": llama3-8b on dgx-h100, ulysses hp=8 dp=1". */
+/* Appends a name to a list that a script reads: names are separated by blanks, and '_' is a blank in a name. */
+void figure_put_name(struct text *list, const char *name);
+
+/* Appends ": llama3-8b on dgx-h100, ulysses hp=8 dp=1", as far as the trace says what it is of. */
 void figure_put_subject(struct text *title, const struct trace *trace);
 
 /* The largest number of series in a figure: plots/common.gp has that many combinations of colour, dash and mark. */
@@ -68,8 +82,10 @@ struct figure_options {
     double from_s, to_s; /* the interval of a time axis that is shown; 0, 0: all of it */
     /* ops that give the interval, instead of times: cli/figure/window.h */
     const char *window;
-    long rank;                   /* the rank of a trace whose rows are drawn */
-    const char *memory;          /* which memory is drawn: "hbm" */
+    long rank;          /* the rank of a trace whose rows are drawn */
+    const char *memory; /* which memory is drawn: "hbm" */
+    /* a memory figure shows the bytes that the verdict counts too; the rank is the one that needs most */
+    bool needed;
     struct figure_range y_range; /* in the units of the axis' label */
     bool y_log;
     /* conditions such as "hp=2,4"; only rows that meet all of them are drawn */

@@ -3,6 +3,7 @@
 #include "cli/figure/window.h"
 
 #include "base/c_locale.h"
+#include "schedule/ir/ir.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -11,7 +12,7 @@
 
 /* Changes of memory that follow each other within this share of the window are drawn as one, since they could not be
  * told apart. */
-#define FINEST (1.0 / 3000)
+#define FINEST (1.0 / 1000)
 
 enum { CATEGORIES_MAX = 32 };
 
@@ -169,17 +170,26 @@ static void drop_thin(struct levels *levels, const double most[CATEGORIES_MAX])
     levels->count = kept;
 }
 
-/* Returns the memory of the device that is available, in GiB; 0: not known. */
-static double limit_of(const struct trace *trace, const char *memory)
+/* Returns the words for a category of a schedule, or the name as it is. */
+static const char *label_of(const char *category)
+{
+    for (int c = 0; c < CATEGORY_COUNT; c++)
+        if (strcmp(category_names[c], category) == 0)
+            return category_labels[c];
+    return category;
+}
+
+/* Returns the GiB of a memory by a key of the header, such as "available_bytes"; 0: unknown. */
+static double header_gib(const struct trace *trace, const char *name, const char *memory)
 {
     struct text key = {0};
-    double limit = 0;
-    text_printf(&key, "available_bytes.%s", memory);
-    const char *available = trace_get(trace, key.data);
-    if (available != NULL && parse_double(available, strlen(available), &limit))
-        limit /= GIB;
+    double bytes = 0;
+    text_printf(&key, "%s.%s", name, memory);
+    const char *value = trace_get(trace, key.data);
+    if (value == NULL || !parse_double(value, strlen(value), &bytes))
+        bytes = 0;
     text_release(&key);
-    return limit;
+    return bytes / GIB;
 }
 
 /* Sets the variables that the scripts of both figures need. */
@@ -189,8 +199,9 @@ static void set_common(struct figure *figure, const char *memory, double top, do
     char name[64];
     figure->wide = 1000;
     figure->high = 420;
+    figure->narrow_high = 480;
     figure_set_text(figure, "title", wanted->title != NULL ? wanted->title : title);
-    figure_set_text(figure, "memory_name", memory);
+    figure_set_text(figure, "memory_name", strcmp(memory, "hbm") == 0 ? "memory of a GPU" : memory);
     figure_set_number(figure, "limit", limit);
     /* the axis does not extend to a limit far above the memory in use, which would flatten the figure */
     figure_set_number(figure, "top", 1.12 * (limit < 3 * top ? fmax(top, limit) : top));
@@ -217,11 +228,18 @@ enum status figure_memory(struct figure *figure, const struct trace *trace,
     struct drawing drawing = {.out = &figure->data, .window = &window};
     double top = put_levels(&drawing, trace, rank, memory, &levels) / GIB;
     for (size_t k = 0; k < levels.count; k++)
-        text_printf(&names, "%s%s", k == 0 ? "" : " ", trace->label[levels.category[k]]);
+        figure_put_name(&names, label_of(trace->label[levels.category[k]]));
+    /* what the whole step needs is not that of a window, or of another rank */
+    const double needed = wanted->needed ? header_gib(trace, "needed_bytes", memory) : 0;
     text_printf(&title, "Live bytes of rank %ld by category (%s)", wanted->rank, memory);
     figure_put_subject(&title, trace);
     figure->script = "memory";
-    set_common(figure, memory, top, limit_of(trace, memory), wanted, title.data);
+    set_common(figure, memory, fmax(top, needed), header_gib(trace, "available_bytes", memory),
+               wanted, title.data);
+    figure_set_number(figure, "needed", needed);
+    title.size = 0;
+    text_printf(&title, "a GPU needs %.1f GiB", needed);
+    figure_set_text(figure, "needed_name", title.data);
     figure_set_text(figure, "categories", names.data);
     figure_window_set(figure, &window);
     text_release(&names);
@@ -255,7 +273,9 @@ enum status figure_memories(struct figure *figure, const struct figure_trace *tr
         if (status != STATUS_OK)
             break;
         whole.to_s = fmax(whole.to_s, window[i].to_s - window[i].from_s);
-        limit = i == 0 || limit_of(trace, memory) == limit ? limit_of(trace, memory) : 0;
+        limit = i == 0 || header_gib(trace, "available_bytes", memory) == limit
+                    ? header_gib(trace, "available_bytes", memory)
+                    : 0;
     }
     whole.time = report_time_for(whole.to_s);
     for (size_t i = 0; i < count && status == STATUS_OK; i++) {

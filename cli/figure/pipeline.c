@@ -19,20 +19,17 @@ enum box_class {
     BOX_CLASS_COUNT
 };
 static const char *const class_names[BOX_CLASS_COUNT] = {
-    [BOX_FORWARD] = "forward",          [BOX_FORWARD_OTHER] = "forward,_other_layers",
-    [BOX_BACKWARD] = "backward",        [BOX_BACKWARD_OTHER] = "backward,_other_layers",
-    [BOX_WEIGHTS] = "weight_gradients", [BOX_WEIGHTS_OTHER] = "weight_gradients,_other_layers",
-    [BOX_OPTIMIZER] = "optimizer",      [BOX_REST] = "weights_gathered,_reduced",
+    [BOX_FORWARD] = "forward",          [BOX_FORWARD_OTHER] = "forward, other layers",
+    [BOX_BACKWARD] = "backward",        [BOX_BACKWARD_OTHER] = "backward, other layers",
+    [BOX_WEIGHTS] = "weight gradients", [BOX_WEIGHTS_OTHER] = "weight gradients, other layers",
+    [BOX_OPTIMIZER] = "optimizer",      [BOX_REST] = "weights gathered, reduced",
 };
 
 enum { STAGES_MAX = 64, CHUNKS_MAX = 1024 };
 /* A share of the window. A wait inside a unit's passage that is shorter is not drawn, and the passage counts as one;
  * work between units that is shorter is not drawn either. */
 #define SHORTEST_WAIT (1.0 / 300)
-/* The share of the window that one digit of a number takes. */
-#define DIGIT (1.0 / 140)
-
-/* The passage of a unit through a chunk of layers, or, if it has to wait, the part of the passage between two waits. */
+/* A part of a unit's passage through a chunk of layers, between two waits. */
 struct stage_box {
     double start_s, end_s;
     int32_t micro; /* -1: none */
@@ -200,7 +197,7 @@ static uint8_t class_of(const struct pipeline_trace *p, uint32_t stage,
 static void put_stage(struct text *data, const struct pipeline_trace *p, uint32_t stage,
                       const struct figure_window *window, bool found[BOX_CLASS_COUNT])
 {
-    const double window_s = window->to_s - window->from_s, unit_s = window->time.unit_s;
+    const double unit_s = window->time.unit_s;
     struct chunks_seen seen = {0};
     size_t count;
     struct stage_box *piece = find_pieces(p, stage, window, &count);
@@ -215,11 +212,8 @@ static void put_stage(struct text *data, const struct pipeline_trace *p, uint32_
         const uint8_t class = class_of(p, stage, &piece[i], &seen);
         for (; i < end; i++) {
             char number[16] = "";
-            const double wide_s = piece[i].end_s - piece[i].start_s;
             if (piece[i].micro >= 0 && i == widest)
                 snprintf(number, sizeof number, "%d", (int)piece[i].micro);
-            if (wide_s < (0.3 + (double)strlen(number)) * DIGIT * window_s)
-                number[0] = '\0';
             found[class] = true;
             text_printf(data, "%u,%u,%.9g,%.9g,%s\n", p->stages - 1 - stage, class,
                         piece[i].start_s / unit_s, piece[i].end_s / unit_s, number);
@@ -250,7 +244,7 @@ enum status figure_pipeline(struct figure *figure, const struct trace *trace,
     for (int c = 1; c < BOX_CLASS_COUNT; c++) {
         if (!seen[c])
             continue;
-        text_printf(&names, "%s%s", shown == 0 ? "" : " ", class_names[c]);
+        figure_put_name(&names, class_names[c]);
         text_printf(&numbers, "%s%d", shown++ == 0 ? "" : " ", c);
     }
     text_puts(&title, "Pipeline");
@@ -258,6 +252,7 @@ enum status figure_pipeline(struct figure *figure, const struct trace *trace,
     figure->script = "pipeline";
     figure->wide = 1000;
     figure->high = 130 + 34 * (int)p.stages;
+    figure->narrow_high = 120 + 26 * (int)p.stages + 9 * shown;
     figure_set_text(figure, "title", wanted->title != NULL ? wanted->title : title.data);
     figure_set_number(figure, "stages", p.stages);
     figure_set_text(figure, "classes", names.data);

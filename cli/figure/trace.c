@@ -1,16 +1,11 @@
 /* cli/figure/trace.c: the figure of a trace that shows what each stream does over time. */
 #include "cli/figure/figure.h"
 
-#include "cli/figure/window.h"
+#include "cli/figure/lane.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* The number of bins of a timeline's lane, about one for each pixel of a PNG. SEEN: a box with a smaller share of the
- * window could not be seen. */
-enum { BINS = 1500 };
-#define SEEN (1.0 / 600)
 
 enum { LANES_MAX = 32 };
 
@@ -26,8 +21,16 @@ enum colour {
     COLOUR_WAIT,
     COLOUR_COUNT,
 };
-static const char colour_names[] = "attention matmul other_compute optimizer activations_exchanged "
-                                   "weights_exchanged copies waiting";
+static const char *const colour_names[COLOUR_COUNT] = {
+    [COLOUR_ATTENTION] = "attention",
+    [COLOUR_MATMUL] = "matmul",
+    [COLOUR_OTHER_COMPUTE] = "other compute",
+    [COLOUR_OPTIMIZER] = "optimizer",
+    [COLOUR_EXCHANGE] = "activations exchanged",
+    [COLOUR_WEIGHTS] = "weights exchanged",
+    [COLOUR_COPY] = "copies",
+    [COLOUR_WAIT] = "waiting",
+};
 
 struct coloured {
     const char *name;
@@ -81,70 +84,41 @@ static enum colour colour_of(const char *kind, const char *phase, const char *re
                                            : find_colour(classes, ARRAY_LEN(classes), region);
 }
 
-struct box {
-    double start_s, end_s;
-    enum colour colour;
-};
-
-/* One of BINS equal parts of the window on one lane: for how long each colour runs in it, and the first and last time
- * at which any op runs. */
-struct bin {
-    double busy_s[COLOUR_COUNT]; /* all 0: no op runs */
-    double first_s, last_s;
-};
-
-/* Adds the part of start_s..end_s that is in the window to the bins of a lane. */
-static void fill(struct bin *bin, const struct figure_window *window, double start_s, double end_s,
-                 enum colour colour)
+/* The words for the streams of a schedule, as docs/glossary.md has them. */
+static const char *lane_name(const char *stream)
 {
-    double bin_s = (window->to_s - window->from_s) / BINS;
-    start_s = fmax(start_s, window->from_s);
-    end_s = fmin(end_s, window->to_s);
-    for (size_t i = (size_t)((start_s - window->from_s) / bin_s); i < BINS; i++) {
-        double first_s = fmax(start_s, window->from_s + (double)i * bin_s);
-        double last_s = fmin(end_s, window->from_s + (double)(i + 1) * bin_s);
-        if (!(first_s < end_s))
-            break;
-        if (!(first_s < last_s)) /* only by a rounding error does the interval begin in this bin */
-            continue;
-        bool idle = !(bin[i].first_s < bin[i].last_s);
-        bin[i].first_s = idle ? first_s : fmin(bin[i].first_s, first_s);
-        bin[i].last_s = idle ? last_s : fmax(bin[i].last_s, last_s);
-        bin[i].busy_s[colour] += last_s - first_s;
-    }
-}
-
-/* Finds the boxes of a lane, in the order of time and without overlaps, and returns their number. A bin has the colour
- * that fills most of it; neighbouring bins of one colour make one box. The edge of a box is exact if idle time is next
- * to it. box[] has room for BINS. */
-static size_t find_boxes(struct box *box, const struct bin *bin, const struct figure_window *window)
-{
-    double bin_s = (window->to_s - window->from_s) / BINS;
-    size_t count = 0;
-    for (size_t i = 0; i < BINS; i++) {
-        enum colour most = COLOUR_ATTENTION;
-        for (enum colour c = most; c < COLOUR_COUNT; c++)
-            if (bin[i].busy_s[c] > bin[i].busy_s[most])
-                most = c;
-        if (!(bin[i].busy_s[most] > 0))
-            continue;
-        struct box *last = count > 0 ? &box[count - 1] : NULL;
-        if (last != NULL && last->colour == most && bin[i].first_s - last->end_s < bin_s)
-            last->end_s = bin[i].last_s;
-        else
-            box[count++] = (struct box){bin[i].first_s, bin[i].last_s, most};
-    }
-    return count;
-}
-
-/* Widens boxes that are too narrow to be seen, but only into idle time. */
-static void widen(struct box *box, size_t count, const struct figure_window *window)
-{
-    for (size_t i = 0; i < count; i++) {
-        double room_s = i + 1 < count ? box[i + 1].start_s : window->to_s;
-        double wanted_s = box[i].start_s + (window->to_s - window->from_s) * SEEN;
-        box[i].end_s = fmax(box[i].end_s, fmin(wanted_s, room_s));
-    }
+    static const struct {
+        const char *stream, *name;
+    } names[] = {
+        {"comm.hp", "all-to-all (hp)"},
+        {"comm.tp", "tensor parallel (tp)"},
+        {"comm.cp", "ring (cp)"},
+        {"comm.cp_in", "inner ring (cp)"},
+        {"comm.dkv", "ring of gradients (cp)"},
+        {"comm.dkv_in", "inner ring of gradients (cp)"},
+        {"comm.ep", "experts"},
+        {"comm.gather", "all-gather of weights"},
+        {"comm.reduce", "reduce-scatter of gradients"},
+        {"comm.fetch", "scatter of fetched chunks"},
+        {"comm.send", "send (pp)"},
+        {"comm.recv", "receive (pp)"},
+        {"comm.send_up", "send up (pp)"},
+        {"comm.recv_up", "receive up (pp)"},
+        {"comm.send_back", "send back (pp)"},
+        {"comm.recv_back", "receive back (pp)"},
+        {"comm.send_back_up", "send back up (pp)"},
+        {"comm.recv_back_up", "receive back up (pp)"},
+        {"comm.stages", "weights of other stages (pp)"},
+        {"comm.keys_out", "send keys (pp)"},
+        {"comm.keys_in", "receive keys (pp)"},
+        {"comm.keys_back", "gradients of keys (pp)"},
+        {"d2h", "copies to the host"},
+        {"h2d", "copies from the host"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        if (strcmp(names[i].stream, stream) == 0)
+            return names[i].name;
+    return stream;
 }
 
 /* Finds the lanes: the labels of the rank's streams, first `compute`, then the others in the order of the trace. */
@@ -264,8 +238,7 @@ enum status figure_timeline(struct figure *figure, const struct trace *trace,
         return status;
     size_t messages;
     struct message_rows *message = find_messages(trace, &messages);
-    struct bin *bin = heap_zalloc(lanes * BINS, sizeof *bin);
-    struct box *box = heap_alloc(BINS, sizeof *box);
+    struct lane content[LANES_MAX] = {{0}};
     for (size_t i = 0; i < trace->ops.count; i++) {
         const struct trace_ops *t = &trace->ops;
         if (t->rank[i] != rank || t->end_s[i] <= window.from_s || t->start_s[i] >= window.to_s)
@@ -276,39 +249,44 @@ enum status figure_timeline(struct figure *figure, const struct trace *trace,
         if (k == lanes)
             continue;
         const double moved_s = moves_s(trace, i, message, messages);
-        if (moved_s > t->start_s[i])
-            fill(&bin[k * BINS], &window, t->start_s[i], moved_s, COLOUR_WAIT);
-        fill(&bin[k * BINS], &window, moved_s, t->end_s[i],
-             colour_of(trace->label[t->kind[i]], trace->label[t->phase[i]],
-                       trace->label[t->region[i]]));
+        lane_add(&content[k], &window, t->start_s[i], moved_s, COLOUR_WAIT);
+        lane_add(&content[k], &window, moved_s, t->end_s[i],
+                 (uint8_t)colour_of(trace->label[t->kind[i]], trace->label[t->phase[i]],
+                                    trace->label[t->region[i]]));
     }
+    struct text names = {0}, shown = {0}, numbers = {0}, title = {0};
+    bool found[LANE_COLOURS] = {false};
+    int classes_shown = 0;
     for (size_t k = lanes; k-- > 0;) {
-        size_t boxes = find_boxes(box, &bin[k * BINS], &window);
-        widen(box, boxes, &window);
-        for (size_t i = 0; i < boxes; i++)
-            text_printf(&figure->data, "%zu,%u,%.9g,%.9g\n", lanes - 1 - k, box[i].colour,
-                        box[i].start_s / window.time.unit_s, box[i].end_s / window.time.unit_s);
-        count += boxes;
+        if (content[k].count > 0) { /* lanes in which nothing takes time are left out */
+            lane_put(&figure->data, &content[k], count++, &window, found);
+            figure_put_name(&names, lane_name(trace->label[lane[k]]));
+        }
+        lane_release(&content[k]);
     }
     free(message);
-    free(bin);
-    free(box);
     if (count == 0)
-        return no_rows(wanted, "op in that window", diag);
-
-    struct text names = {0}, title = {0};
-    for (size_t k = lanes; k-- > 0;)
-        text_printf(&names, "%s%s", trace->label[lane[k]], k == 0 ? "" : " ");
+        status = no_rows(wanted, "op in that window", diag);
+    for (int c = 1; c < COLOUR_COUNT; c++)
+        if (found[c]) {
+            classes_shown++;
+            text_printf(&numbers, "%s%d", numbers.size > 0 ? " " : "", c);
+            figure_put_name(&shown, colour_names[c]);
+        }
     text_printf(&title, "Streams of rank %ld", wanted->rank);
     figure_put_subject(&title, trace);
     figure->script = "timeline";
     figure->wide = 1000;
-    figure->high = 170 + 42 * (int)lanes;
+    figure->high = 130 + 42 * (int)count;
+    figure->narrow_high = 90 + 44 * (int)count + 16 * classes_shown;
     figure_set_text(figure, "title", wanted->title != NULL ? wanted->title : title.data);
     figure_set_text(figure, "lanes", names.data);
-    figure_set_text(figure, "classes", colour_names);
+    figure_set_text(figure, "classes", shown.data);
+    figure_set_text(figure, "class_numbers", numbers.data);
     figure_window_set(figure, &window);
     text_release(&names);
+    text_release(&shown);
+    text_release(&numbers);
     text_release(&title);
-    return STATUS_OK;
+    return status;
 }

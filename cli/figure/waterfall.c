@@ -51,6 +51,7 @@ enum status figure_waterfall(struct figure *figure, const char *name, const stru
     figure->script = "waterfall";
     figure->wide = 900;
     figure->high = 110 + 32 * rows;
+    figure->narrow_high = 90 + 40 * rows;
     figure_set_text(figure, "title", wanted->title != NULL ? wanted->title : label.data);
     figure_set_text(figure, "unit", time.name);
     figure_set_number(figure, "rows", rows);

@@ -56,9 +56,9 @@ enum status trace_folder_add(const struct trace *trace, struct file_set *files, 
 /* Returns whether `predict`, `run` or `report` writes files of this name into a folder. */
 static bool is_ours(const char *name)
 {
-    static const char *const names[] = {"ops.csv",        "memory.csv",      "trace.json",
-                                        "schedule.ir",    "snapshot.pickle", "prediction.json",
-                                        TRACE_FOLDER_PAGE};
+    static const char *const names[] = {"ops.csv",         "memory.csv",      "trace.json",
+                                        "schedule.ir",     "snapshot.pickle", "prediction.json",
+                                        TRACE_FOLDER_PAGE, TRACE_FOLDER_PLAN};
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
         if (strcmp(name, names[i]) == 0)
             return true;
@@ -68,7 +68,7 @@ static bool is_ours(const char *name)
     return digits > 0 && strcmp(name + 7 + digits, ".et") == 0;
 }
 
-void trace_folder_note_others(const struct file_set *files, bool page, struct diag *note)
+void trace_folder_note_others(const struct file_set *files, bool search, struct diag *note)
 {
     DIR *folder = opendir(files->folder);
     struct text first = {0};
@@ -77,7 +77,8 @@ void trace_folder_note_others(const struct file_set *files, bool page, struct di
         return;
     for (const struct dirent *entry = readdir(folder); entry != NULL; entry = readdir(folder)) {
         if (!is_ours(entry->d_name) || file_set_has(files, entry->d_name) ||
-            (page && strcmp(entry->d_name, TRACE_FOLDER_PAGE) == 0))
+            (search && (strcmp(entry->d_name, TRACE_FOLDER_PAGE) == 0 ||
+                        strcmp(entry->d_name, TRACE_FOLDER_PLAN) == 0)))
             continue;
         if (others++ == 0 || strcmp(entry->d_name, first.data) < 0) {
             first.size = 0;

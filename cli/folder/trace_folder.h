@@ -11,6 +11,9 @@
 /* the name of the page that `report` writes into a folder */
 #define TRACE_FOLDER_PAGE "report.html"
 
+/* What `plan --json` prints of the search that the folder is of the winner of. */
+#define TRACE_FOLDER_PLAN "plan.json"
+
 /* Checks that a folder can be created, or written to if it exists, before work that takes long. It leaves nothing on
  * the disk. */
 enum status trace_folder_check(const char *folder, struct diag *diag);
@@ -19,8 +22,8 @@ enum status trace_folder_check(const char *folder, struct diag *diag);
 enum status trace_folder_add(const struct trace *trace, struct file_set *files, struct diag *diag);
 
 /* Notes which files in the folder another run left: those that have names which commands write, but are not in `files`.
- * They are not deleted, since the user may need them. page: the caller writes the page next. */
-void trace_folder_note_others(const struct file_set *files, bool page, struct diag *note);
+ * They are not deleted, since the user may need them. search: the caller writes plan.json and the page next. */
+void trace_folder_note_others(const struct file_set *files, bool search, struct diag *note);
 
 /* Writes a folder with only the trace's three files. Notes files that another run left in it. */
 enum status trace_folder_save(const struct trace *trace, const char *folder, struct diag *note,

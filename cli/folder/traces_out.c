@@ -129,7 +129,7 @@ enum status traces_write(const struct report *report, const char *folder, struct
     if (status == STATUS_OK)
         status = file_set_end(&files, diag);
     if (status == STATUS_OK)
-        trace_folder_note_others(&files, emit.page, note);
+        trace_folder_note_others(&files, emit.search, note);
     file_set_release(&files);
     text_release(&json);
     trace_release(&trace);

@@ -12,7 +12,7 @@ struct traces_emit {
     bool ir;       /* schedule.ir */
     bool snapshot; /* snapshot.pickle of rank 0 */
     bool chakra;   /* chakra.RANK.et of every rank */
-    bool page;     /* the caller writes report.html next */
+    bool search;   /* the caller writes plan.json and report.html next */
 };
 
 /* Writes ops.csv, memory.csv, trace.json, prediction.json and the files in `emit` into a folder, which is created if it

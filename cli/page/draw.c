@@ -1,41 +1,39 @@
 #include "cli/page/draw.h"
 
-#include <string.h>
+#include "cli/page/svg.h"
 
-/* Appends the svg element, without what makes a file of it. */
-static void put_svg(struct page *page, const char *class, int wide, const struct text *svg)
+/* Appends a drawing of the figure; the style sheet shows it or the other one, by the width of the window. */
+static enum status put_drawing(struct page *page, const struct figure *figure, bool narrow,
+                               struct diag *diag)
 {
-    const char *at = strstr(svg->data, "<svg");
-    page->svgs++;
-    text_printf(&page->html, "<div class=\"%s\" style=\"max-width:%dpx\">", class, wide);
-    for (at = at == NULL ? svg->data : at; *at != '\0'; at++) {
-        /* gnuplot's marks have the same ids in every figure */
-        bool mark = strncmp(at, "gp", 2) == 0 && (at[-1] == '#' || at[-1] == '\'');
-        if (mark)
-            text_printf(&page->html, "s%zu-", page->svgs);
-        text_putc(&page->html, *at);
+    const int wide = narrow ? FIGURE_NARROW : figure->wide;
+    struct text svg = {0};
+    enum status status =
+        figure_draw(figure, (struct figure_look){.themed = true, .narrow = narrow}, &svg, diag);
+    if (status == STATUS_OK) {
+        /* a smaller one would have letters too small to be read; it is scrolled */
+        text_printf(&page->html,
+                    "<div class=\"%s scroll\"><div style=\"max-width:%dpx;min-width:%dpx\">",
+                    narrow ? "narrow" : "wide", wide, wide * 8 / 10);
+        svg_put(&page->html, svg.data, ++page->svgs);
+        text_puts(&page->html, "</div></div>");
     }
-    text_puts(&page->html, "</div>");
+    text_release(&svg);
+    return status;
 }
 
 enum status page_draw(struct page *page, struct figure *figure, enum status status,
                       const char *caption, struct diag *diag)
 {
-    struct text light = {0}, dark = {0};
-    if (status == STATUS_OK)
-        status = figure_draw(figure, FIGURE_SVG, false, &light, diag);
-    if (status == STATUS_OK)
-        status = figure_draw(figure, FIGURE_SVG, true, &dark, diag);
-    if (status == STATUS_OK) {
-        text_puts(&page->html, "<figure>");
-        put_svg(page, "light", figure->wide, &light);
-        put_svg(page, "dark", figure->wide, &dark);
-        text_puts(&page->html, "<figcaption>");
-        page_put(page, caption);
-        text_puts(&page->html, "</figcaption></figure>\n");
-    }
-    text_release(&light);
-    text_release(&dark);
+    const size_t before = page->html.size;
+    text_puts(&page->html, "<figure>");
+    for (int narrow = 0; narrow < 2 && status == STATUS_OK; narrow++)
+        status = put_drawing(page, figure, narrow != 0, diag);
+    text_puts(&page->html, "<figcaption>");
+    page_put(page, caption);
+    text_puts(&page->html, "</figcaption></figure>\n");
+    if (status != STATUS_OK)
+        page->html.size = before;
     figure_release(figure);
     return status;
 }

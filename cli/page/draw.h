@@ -1,6 +1,4 @@
-/* cli/page/draw.h: figures in a page (cli/common/page.h).
- *
- * The folder cli/page/ writes the HTML pages of `report`, `plan -o` and `reproduce`. */
+/* cli/page/draw.h: figures in a page (cli/common/page.h). */
 #ifndef CLI_PAGE_DRAW_H
 #define CLI_PAGE_DRAW_H
 

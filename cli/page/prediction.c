@@ -3,7 +3,9 @@
 
 #include "base/units.h"
 #include "cli/folder/stored.h"
+#include "cli/page/context.h"
 #include "cli/page/sources.h"
+#include "cli/page/values.h"
 #include "cli/report/report.h"
 #include "models/mfu.h"
 #include "predict/intervals.h"
@@ -14,38 +16,20 @@
 #include <math.h>
 #include <string.h>
 
-/* Values of prediction.json; a missing value is 0 or "". */
-static double number(struct json_node object, const char *key)
-{
-    double value = 0;
-    struct json_node node = json_find(object, key);
-    if (json_is_number(node))
-        json_as_double(node, -DBL_MAX, DBL_MAX, &value, NULL);
-    return value;
-}
-
-static const char *words(struct json_node object, const char *key)
-{
-    const char *value = "";
-    struct json_node node = json_find(object, key);
-    if (json_is_string(node))
-        json_as_string(node, &value, NULL);
-    return value;
-}
-
 static const char *words_or_null(struct json_node object, const char *key)
 {
-    const char *value = words(object, key);
+    const char *value = page_words_of(object, key);
     return value[0] == '\0' ? NULL : value;
 }
 
 /* Appends "device memory needs 46.4 GiB of 79.1 GiB a GPU (32.7 GiB free)": of the memory that decides. */
 static void put_need(struct text *out, struct json_node verdict)
 {
-    const char *limit = words(verdict, "limit");
+    const char *limit = page_words_of(verdict, "limit");
     bool host = strcmp(limit, "host") == 0;
-    double needed = number(verdict, host ? "host_needed_bytes" : "device_needed_bytes");
-    double there = number(verdict, host ? "host_available_bytes" : "device_available_bytes");
+    double needed = page_number_of(verdict, host ? "host_needed_bytes" : "device_needed_bytes");
+    double there =
+        page_number_of(verdict, host ? "host_available_bytes" : "device_available_bytes");
     text_printf(out, "%s memory needs ", host ? "host" : "device");
     units_put_gib(out, needed);
     if (there > 0) {
@@ -65,7 +49,7 @@ static void put_need(struct text *out, struct json_node verdict)
 static void put_verdict(struct page *page, struct json_node root)
 {
     struct json_node verdict = json_find(root, "verdict");
-    const double probability = number(verdict, "fits_probability");
+    const double probability = page_number_of(verdict, "fits_probability");
     const enum verdict_word word = verdict_word(probability);
     struct text text = {0}, odds = {0};
     verdict_put_odds(&odds, probability);
@@ -104,7 +88,7 @@ static void put_training(struct page *page, struct json_node training)
         if (!json_is_object(training) || !json_is_number(json_find(training, shown[i].key)))
             continue;
         text.size = 0;
-        text_printf(&text, "%.*f", shown[i].decimals, number(training, shown[i].key));
+        text_printf(&text, "%.*f", shown[i].decimals, page_number_of(training, shown[i].key));
         page_number(page, text.data, shown[i].what);
     }
     text_release(&text);
@@ -117,9 +101,10 @@ static void put_sure(struct page *page, const char *value, const char *what, str
     struct json_node interval = json_find(root, "interval_90");
     struct text text = {0};
     text_puts(&text, what);
-    if (number(interval, high) > 0) {
+    if (page_number_of(interval, high) > 0) {
         text_puts(&text, " (90 %: ");
-        intervals_put_ends(&text, number(interval, low) / unit, number(interval, high) / unit);
+        intervals_put_ends(&text, page_number_of(interval, low) / unit,
+                           page_number_of(interval, high) / unit);
         text_putc(&text, ')');
     }
     page_number(page, value, text.data);
@@ -129,24 +114,24 @@ static void put_sure(struct page *page, const char *value, const char *what, str
 static void put_numbers(struct page *page, struct json_node root)
 {
     struct text text = {0};
-    double step_s = number(root, "step_s");
+    double step_s = page_number_of(root, "step_s");
     page_begin_numbers(page);
     put_time(&text, step_s);
     put_sure(page, text.data, "a step", root, "step_low_s", "step_high_s",
              report_time_for(step_s).unit_s);
     text.size = 0;
-    text_printf(&text, "%.1f", number(root, "tokens_per_s_gpu"));
+    text_printf(&text, "%.1f", page_number_of(root, "tokens_per_s_gpu"));
     put_sure(page, text.data, "tokens/s/GPU", root, "tokens_per_s_gpu_low", "tokens_per_s_gpu_high",
              1);
     struct json_node mfu = json_find(root, "mfu");
     if (json_members(mfu) > 0) {
         text.size = 0;
-        text_printf(&text, "%.1f %%", 100 * number(mfu, "mfu_longhaul"));
+        text_printf(&text, "%.1f %%", 100 * page_number_of(mfu, "mfu_longhaul"));
         put_sure(page, text.data, "MFU, convention longhaul", root, "mfu_longhaul_low",
                  "mfu_longhaul_high", 0.01);
     }
-    if (number(json_find(root, "interval_90"), "device_needed_high_bytes") > 0) {
-        double needed = number(json_find(root, "verdict"), "device_needed_bytes");
+    if (page_number_of(json_find(root, "interval_90"), "device_needed_high_bytes") > 0) {
+        double needed = page_number_of(json_find(root, "verdict"), "device_needed_bytes");
         text.size = 0;
         units_put_gib(&text, needed);
         put_sure(page, text.data, "needed of a GPU", root, "device_needed_low_bytes",
@@ -157,24 +142,57 @@ static void put_numbers(struct page *page, struct json_node root)
     text_release(&text);
 }
 
-/* Appends how sure the figures are, and warnings about misreading them, in the report's words. */
-static void put_warnings(struct page *page, struct json_node root)
+/* Appends what an interval rests on, of the text "time -22 to +58 %, never measured: ...; memory -26 to +35 %, ..."
+ * (intervals_put_from()). */
+static void put_evidence(struct text *out, const char *from, bool memory)
+{
+    const char *of_memory = strncmp(from, "memory ", 7) == 0 ? from : strstr(from, "; memory ");
+    const char *begin = memory ? of_memory : from;
+    begin = begin != NULL ? strstr(begin, " %, ") : NULL;
+    if (begin == NULL)
+        return;
+    begin += strlen(" %, ");
+    text_append(out, begin,
+                !memory && of_memory != NULL ? (size_t)(of_memory - begin) : strlen(begin));
+}
+
+/* Appends "A measured step takes 5.16 to 10.4 s in 9 of 10 cases; never measured: ...", if there is an interval. */
+static void put_sure_of(struct page *page, struct json_node interval, bool memory,
+                        const char *begin, const char *low, const char *high, double unit,
+                        const char *unit_name)
 {
     struct text text = {0};
-    const char *from = words(json_find(root, "interval_90"), "from");
-    if (from[0] == '\0' && words(root, "beware")[0] == '\0')
-        return;
-    page_heading(page, "How sure this is");
-    if (from[0] != '\0') {
-        text_printf(&text, "9 of 10 measured steps would lie within %s.", from);
+    if (page_number_of(interval, high) > 0) {
+        text_puts(&text, begin);
+        intervals_put_ends(&text, page_number_of(interval, low) / unit,
+                           page_number_of(interval, high) / unit);
+        text_printf(&text, " %s in 9 of 10 cases; ", unit_name);
+        put_evidence(&text, page_words_of(interval, "from"), memory);
+        text_putc(&text, '.');
         page_text(page, text.data);
-        text.size = 0;
-    }
-    if (words(root, "beware")[0] != '\0') {
-        text_printf(&text, "Beware: %s.", words(root, "beware"));
-        page_warning(page, text.data);
     }
     text_release(&text);
+}
+
+/* Appends how sure the figures are, and warnings about misreading them. */
+static void put_warnings(struct page *page, struct json_node root)
+{
+    struct json_node interval = json_find(root, "interval_90");
+    const struct report_time time = report_time_for(page_number_of(root, "step_s"));
+    const char *beware = page_words_of(root, "beware");
+    if (page_words_of(interval, "from")[0] == '\0' && beware[0] == '\0')
+        return;
+    page_heading(page, "How sure this is");
+    put_sure_of(page, interval, false, "A measured step takes ", "step_low_s", "step_high_s",
+                time.unit_s, time.name);
+    put_sure_of(page, interval, true, "A GPU needs ", "device_needed_low_bytes",
+                "device_needed_high_bytes", 0x1p30, "GiB");
+    if (beware[0] != '\0') {
+        struct text text = {0};
+        text_printf(&text, "Beware: %s.", beware);
+        page_warning(page, text.data);
+        text_release(&text);
+    }
 }
 
 static enum status put_waterfall(struct page *page, const char *path, struct stored *stored,
@@ -182,7 +200,7 @@ static enum status put_waterfall(struct page *page, const char *path, struct sto
 {
     struct figure figure = {0};
     struct waterfall waterfall;
-    const struct figure_options wanted = {0};
+    const struct figure_options wanted = {.title = ""};
     enum status status = stored_waterfall(stored, &waterfall, diag);
     if (status == STATUS_OK)
         status =
@@ -194,31 +212,40 @@ static enum status put_waterfall(struct page *page, const char *path, struct sto
     return status;
 }
 
-static enum status put_traces(struct page *page, const char *path, struct diag *diag)
+/* Appends what happens over time; rank: the one that needs most memory. */
+static enum status put_traces(struct page *page, const char *path, double rank, struct diag *diag)
 {
-    static const struct {
-        bool memory;
-        const char *caption;
-        enum status (*make)(struct figure *, const struct trace *, const struct figure_options *,
-                            struct diag *);
-    } of_traces[] = {
-        {false, "What each stream of rank 0 does. Boxes closer than the paper can show are one.",
-         figure_timeline},
-        {true, "Live bytes of rank 0's device by category, and what the device has.",
-         figure_memory},
-    };
-    const struct figure_options wanted = {0};
-    enum status status = STATUS_OK;
-    for (size_t i = 0; i < ARRAY_LEN(of_traces) && status == STATUS_OK; i++) {
-        struct trace trace = {0};
-        struct figure one = {0};
-        status = stored_trace(&trace, path, of_traces[i].memory, diag);
-        if (status == STATUS_OK)
-            status = page_draw(page, &one, of_traces[i].make(&one, &trace, &wanted, diag),
-                               of_traces[i].caption, diag);
-        figure_release(&one);
-        trace_release(&trace);
+    struct trace ops = {0}, memory = {0};
+    struct figure figure = {0};
+    struct text caption = {0};
+    struct figure_options wanted = {.title = ""};
+    enum status status = stored_trace(&ops, path, false, diag);
+    if (status == STATUS_OK && trace_get(&ops, "stages") != NULL)
+        status = page_draw(page, &figure, figure_pipeline(&figure, &ops, &wanted, diag),
+                           "What each pipeline stage does. A number is that of a micro-batch or "
+                           "subsequence, from 0; recomputation is part of the backward.",
+                           diag);
+    if (status == STATUS_OK)
+        status = page_draw(page, &figure, figure_timeline(&figure, &ops, &wanted, diag),
+                           "What each stream of rank 0 does. Where more alternates than can be "
+                           "shown, colours share the height as they share the time.",
+                           diag);
+    if (status == STATUS_OK)
+        status = stored_trace(&memory, path, true, diag);
+    if (status == STATUS_OK) {
+        wanted.rank = (long)rank;
+        wanted.needed = true;
+        text_printf(&caption,
+                    "The memory of rank %ld, which needs most. Reserved, not live: what the "
+                    "allocator's cache, NCCL and the CUDA context hold.",
+                    wanted.rank);
+        status = page_draw(page, &figure, figure_memory(&figure, &memory, &wanted, diag),
+                           caption.data, diag);
     }
+    figure_release(&figure);
+    text_release(&caption);
+    trace_release(&ops);
+    trace_release(&memory);
     return status;
 }
 
@@ -236,7 +263,7 @@ static void put_parts(struct page *page, const char *details, struct json_node o
     const char *const heads[] = {what, "", "share", NULL};
     page_begin_table(page, details, heads);
     for (size_t i = 0; i < count; i++) {
-        double value = number(object, part[i].key.text);
+        double value = page_number_of(object, part[i].key.text);
         struct text shown = {0};
         if (bytes)
             units_put_gib(&shown, value);
@@ -260,7 +287,7 @@ static void put_causes(struct page *page, struct json_node root)
         part[i] = (struct labelled_member){result_name_of_cause((enum cause)i),
                                            cause_label((enum cause)i)};
     put_parts(page, "The causes as numbers", json_find(root, "waterfall"), "cause (s)", part,
-              CAUSE_COUNT, false, number(root, "step_s"));
+              CAUSE_COUNT, false, page_number_of(root, "step_s"));
 }
 
 static void put_memory(struct page *page, struct json_node memory)
@@ -273,9 +300,9 @@ static void put_memory(struct page *page, struct json_node memory)
         peak[i] =
             (struct labelled_member){result_name_of_peak((enum category)i), category_labels[i]};
     put_parts(page, NULL, json_find(memory, "reserved_parts"), "reserved", reserved,
-              RESERVED_PART_COUNT, true, number(memory, "reserved_bytes"));
+              RESERVED_PART_COUNT, true, page_number_of(memory, "reserved_bytes"));
     put_parts(page, NULL, json_find(memory, "at_peak"), "live at the peak", peak, CATEGORY_COUNT,
-              true, number(memory, "peak_bytes"));
+              true, page_number_of(memory, "peak_bytes"));
 }
 
 /* Appends a table of an object's members: names and values. */
@@ -291,7 +318,7 @@ static void put_object(struct page *page, struct json_node object, const char *w
             json_as_string(node, &text, NULL);
             page_cell(page, text);
         } else if (json_is_number(node)) {
-            double is = number(object, key);
+            double is = page_number_of(object, key);
             page_cellf(page, is == floor(is) && fabs(is) < 1e15 ? "%.0f" : "%.6g", is);
         } else {
             page_cell(page, "-");
@@ -309,13 +336,13 @@ static void put_mfu(struct page *page, struct json_node root)
     struct text excess = {0};
     page_begin_table(page, NULL, heads);
     for (int i = 0; i < MFU_CONVENTION_COUNT && json_members(mfu) > 0; i++) {
-        fraction[i] = number(mfu, result_name_of_mfu((enum mfu_convention)i).text);
+        fraction[i] = page_number_of(mfu, result_name_of_mfu((enum mfu_convention)i).text);
         page_cell(page, mfu_table[i].name);
         page_cellf(page, "%.1f", 100 * fraction[i]);
         page_end_row(page);
     }
     page_cell(page, "HFU: recomputed flops counted");
-    page_cellf(page, "%.1f", 100 * number(root, "hfu"));
+    page_cellf(page, "%.1f", 100 * page_number_of(root, "hfu"));
     page_end_row(page);
     page_end_table(page);
     mfu_put_excess(&excess, fraction);
@@ -329,17 +356,17 @@ static void put_mfu(struct page *page, struct json_node root)
 static void put_next(struct page *page, struct json_node root)
 {
     struct json_node next = json_find(root, "next");
-    const char *options = words(next, "options");
-    const char *profile = words(json_find(root, "configuration"), "profile");
-    double step_s = number(root, "step_s"), ideal_s = number(root, "ideal_step_s");
-    double next_s = number(next, "step_s");
+    const char *options = page_words_of(next, "options");
+    const char *profile = page_words_of(json_find(root, "configuration"), "profile");
+    double step_s = page_number_of(root, "step_s"), ideal_s = page_number_of(root, "ideal_step_s");
+    double next_s = page_number_of(next, "step_s");
     bool fits = false;
     struct text text = {0};
     if (!json_is_object(next))
         return;
     page_heading(page, "What to try next");
     if (options[0] == '\0') {
-        text_printf(&text, "None of %.0f other options is better.", number(next, "tried"));
+        text_printf(&text, "None of %.0f other options is better.", page_number_of(next, "tried"));
     } else {
         text_printf(&text, "%s: ", options);
         if (next_s > 0) {
@@ -351,17 +378,15 @@ static void put_next(struct page *page, struct json_node root)
         json_get_bool(next, "fits", &fits, NULL);
         text_puts(&text, fits ? "." : "; still too much.");
     }
-    if (ideal_s > 0 && strcmp(profile, PROFILE_IDEAL) != 0) {
+    if (ideal_s > 0 && strcmp(profile, PROFILE_IDEAL) != 0 && fabs(ideal_s / step_s - 1) >= 5e-4) {
         text_puts(&text, " With profile ideal the step would take ");
         put_time(&text, ideal_s);
-        text_puts(&text, fabs(ideal_s / step_s - 1) < 5e-4
-                             ? ", as long: this implementation adds nothing."
-                         : ideal_s < step_s ? ": the rest is this implementation."
-                                            : ", more than with this implementation.");
+        text_puts(&text, ideal_s < step_s ? ": the rest is this implementation."
+                                          : ", more than with this implementation.");
     }
     page_text(page, text.data);
-    if (words(next, "command")[0] != '\0')
-        page_code(page, words(next, "command"));
+    if (page_words_of(next, "command")[0] != '\0')
+        page_code(page, page_words_of(next, "command"));
     text_release(&text);
 }
 
@@ -375,17 +400,18 @@ static void put_documents(struct page *page, struct json_node root)
         return;
     page_heading(page, "Packed documents");
     text_printf(&text, "%.0f documents, padding %.1f %%, visible pairs %.2f %% of causal.",
-                number(packed, "documents"), 100 * number(packed, "padding_share"),
-                100 * number(packed, "visible_share"));
+                page_number_of(packed, "documents"), 100 * page_number_of(packed, "padding_share"),
+                100 * page_number_of(packed, "visible_share"));
     if (json_is_object(batches)) {
         text_printf(&text, " %zu steps of other documents: median ",
                     json_count(json_find(batches, "by_batch")));
-        put_time(&text, number(batches, "median_step_s"));
+        put_time(&text, page_number_of(batches, "median_step_s"));
         text_puts(&text, ", 90 % at most ");
-        put_time(&text, number(batches, "high_step_s"));
+        put_time(&text, page_number_of(batches, "high_step_s"));
         text_puts(&text, ", worst ");
-        put_time(&text, number(batches, "worst_step_s"));
-        text_printf(&text, "; %.1f tokens/s/GPU.", number(batches, "mean_tokens_per_s_gpu"));
+        put_time(&text, page_number_of(batches, "worst_step_s"));
+        text_printf(&text, "; %.1f tokens/s/GPU.",
+                    page_number_of(batches, "mean_tokens_per_s_gpu"));
     }
     page_text(page, text.data);
     text_release(&text);
@@ -404,12 +430,14 @@ enum status page_of_prediction(struct page *page, const char *path, const char *
     struct json_node root = json_root(&stored.json), what = json_find(root, "configuration");
     struct json_node made_by = json_find(root, "made_by"), memory = json_find(root, "memory");
     text_printf(&text, "%s, %.0f x ",
-                words(what, "model")[0] != '\0' ? words(what, "model") : "a schedule",
-                number(what, "sequences"));
-    units_put_tokens(&text, (int64_t)number(what, "sequence_tokens"));
-    text_printf(&text, " tokens, %.0f GPU%s of %s%s%s", number(what, "gpus"),
-                number(what, "gpus") == 1 ? "" : "s", words(what, "cluster"),
-                words(what, "strategy")[0] != '\0' ? ", " : "", words(what, "strategy"));
+                page_words_of(what, "model")[0] != '\0' ? page_words_of(what, "model")
+                                                        : "a schedule",
+                page_number_of(what, "sequences"));
+    units_put_tokens(&text, (int64_t)page_number_of(what, "sequence_tokens"));
+    text_printf(&text, " tokens, %.0f GPU%s of %s%s%s", page_number_of(what, "gpus"),
+                page_number_of(what, "gpus") == 1 ? "" : "s", page_words_of(what, "cluster"),
+                page_words_of(what, "strategy")[0] != '\0' ? ", " : "",
+                page_words_of(what, "strategy"));
     page_begin(page, title != NULL ? title : "One training step, predicted", text.data);
     put_verdict(page, root);
     put_numbers(page, root);
@@ -421,9 +449,13 @@ enum status page_of_prediction(struct page *page, const char *path, const char *
         page_heading(page, "What fills a GPU's memory");
         put_memory(page, memory);
         put_warnings(page, root);
+        page_put_measured(page, root);
         put_next(page, root);
+        status = page_put_ranking(page, path, root, diag);
+    }
+    if (status == STATUS_OK) {
         page_heading(page, "Over time");
-        status = put_traces(page, path, diag);
+        status = put_traces(page, path, page_number_of(memory, "peak_rank"), diag);
     }
     if (status == STATUS_OK) {
         page_heading(page, "Utilisation");
@@ -433,8 +465,8 @@ enum status page_of_prediction(struct page *page, const char *path, const char *
         page_put_sources(page, words_or_null(made_by, "model"), words_or_null(made_by, "cluster"),
                          words_or_null(made_by, "costs"), words_or_null(what, "profile"));
         page_heading(page, "Made by");
-        page_code(page, words(made_by, "command"));
-        page_text(page, words(made_by, "versions"));
+        page_code(page, page_words_of(made_by, "command"));
+        page_text(page, page_words_of(made_by, "versions"));
         page_end(page);
     }
     text_release(&text);

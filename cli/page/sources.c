@@ -124,7 +124,4 @@ void page_put_sources(struct page *page, const char *model, const char *cluster,
         put_cluster(page, cluster, costs);
     put_conventions(page);
     put_reserved(page);
-    page_text(page,
-              "docs/accuracy.md says how predictions compare with published measurements, and "
-              "what was fitted to what.");
 }

@@ -87,7 +87,7 @@ static enum status add_pictures(struct file_set *files, const struct figure *fig
     for (int dark = 0; status == STATUS_OK && dark < 2; dark++) {
         struct text picture = {0}, rest = {0};
         text_printf(&rest, "%s%s.svg", ending, dark ? "-dark" : "");
-        status = figure_draw(figure, FIGURE_SVG, dark, &picture, diag);
+        status = figure_draw(figure, (struct figure_look){.dark = dark}, &picture, diag);
         if (status == STATUS_OK)
             status = add_file(files, name, rest.data, &picture, diag);
         text_release(&picture);

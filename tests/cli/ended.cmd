@@ -164,5 +164,5 @@ for command in "predict --model gpt2 --cluster ideal --seq 1K --quick" "report $
     longhaul $command >&- || code=$?
     echo "${command%% *}, closed: exit $code"
 done 2>&1
-{ longhaul report $T/p -o - 2>&1 || echo $? > $T/code; } | head -c 15
+{ longhaul schedule --model llama3-8b --cluster ideal --gpus 4 --pp 4 --batch 16 --seq 8K 2>&1 || echo $? > $T/code; } | head -c 15
 echo "... exit $(cat $T/code)"

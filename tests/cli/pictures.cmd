@@ -1,6 +1,6 @@
 # Pictures of the documents are what the commands above them make: words and lines, numbers within a pixel where the same gnuplot
 # drew them. UPDATE_GOLDEN=1 draws them anew; that of a page is a screenshot, of which report.txt has the words: take it when these change,
-# with chromium-headless-shell --hide-scrollbars --window-size=1100,1180 --screenshot=report.png report.html
+# with chromium --headless --hide-scrollbars --window-size=1100,1180 --screenshot=report.png report.html
 pictures=$S/docs/pictures
 mkdir $T/blocks $T/work
 cd $T/work
@@ -32,8 +32,8 @@ done
 
 longhaul predict --model internlm-7b-mha --cluster loongtrain-a100 --gpus 32 --strategy ulysses --profile published --seq 512K --quick -o out > $T/said
 longhaul report out -o report.html
-# its words up to its second figure, light
-sed -n '/<body/,/>Over time</p' report.html | sed '/^<\/div><div class="dark"/,/^<\/div><figcaption/{ /figcaption/!d }' |
-    sed '/<title>/d; /<desc>/d; :a; /<svg [^>]*$/{ N; ba }; s/<[^>]*>/\n/g' | sed '/^[[:space:]]*$/d; /^data using/d' > report.txt
+# its words up to its second figure, drawn for a wide screen
+sed -n '/<body/,/>Over time</p' report.html | sed 's/<div class="narrow.*<figcaption>/<figcaption>/; s/<[^>]*>/\n/g' |
+    sed '/^[[:space:]]*$/d' > report.txt
 if test "$UPDATE_GOLDEN" = 1; then cp report.txt $pictures/report.txt; fi
 diff $pictures/report.txt report.txt && echo "the page is that of report.png"

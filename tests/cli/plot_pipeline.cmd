@@ -1,4 +1,5 @@
-# the pipeline figure: of every order a row a stage, in which each unit passes once a pass and chunk of layers, without overlaps
+# the pipeline figure: of every order a row a stage, in which each unit has its passes through each chunk of layers,
+# without overlaps
 what="--model llama3-8b --set layers=16 --cluster dgx-h100 --gpus 4 --pp 4 --strategy ulysses --quick"
 names="1:forward 2:forward* 3:backward 4:backward* 5:weights 6:weights* 7:optimizer 8:between" # *: other layers
 draw() { # NAME OPTIONS
@@ -9,12 +10,12 @@ draw() { # NAME OPTIONS
     awk -F, -v names="$names" -v what="$name" '
         $1 == row && $3 < end - 1e-9 { bad++ }
         { row = $1; end = $4; rows[$1] = 1; boxes[$2]++; busy[$2] += $4 - $3 }
-        $5 != "" { numbers[$2]++; if ($5 > last) last = $5; if (once[$1 "," $2 "," $5]++) twice[$2]++ }
+        $5 != "" && !once[$1 "," $2 "," $5]++ { numbers[$2]++; if ($5 > last) last = $5 }
         END {
             for (r in rows) stages++
             printf "%s: %d stages, units to %d, %d overlaps;", what, stages, last, bad
             split(names, name, " ")
-            for (c = 1; c <= 8; c++) if (boxes[c]) printf " %s %d numbered, %d twice;", substr(name[c], 3), numbers[c], twice[c]
+            for (c = 1; c <= 8; c++) if (boxes[c]) printf " %s %d;", substr(name[c], 3), numbers[c]
             print ""
         }' $T/$name-figure/data.csv
 }

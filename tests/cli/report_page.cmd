@@ -45,8 +45,12 @@ longhaul report $T/n -o $T/page.html
 sed -n 's/.*<p>\(--.*\)<.p>/\1/p; s/.*class="warning">\(.*\)<.p>/\1/p' $T/page.html | sed 's/[0-9][0-9.]* s/N s/'
 sed -n 's/^ *Beware: //p' $T/note
 # how sure it is, on the page as in text
-sed -n 's/^interval  *90 %: \(time .* runs\).*/\1/p' $T/note > $T/sure
-grep -c "within $(cat $T/sure)" $T/page.html
+sentences() { grep -o 'A measured step takes .* cases; [^.(]*\|A GPU needs .* cases; [^.(]*' $1; }
+longhaul predict --model llama3-8b --cluster dgx-h100 --nodes 1 --seq 128K --quick -o $T/q | tr '\n' ' ' | sed 's/  */ /g; s/ A GPU needs/\n&/; s/ A measured/\n&/' > $T/screen
+longhaul report $T/q -o $T/page.html
+sentences $T/screen > $T/sure
+sentences $T/page.html | diff - $T/sure && wc -l < $T/sure
+grep -c 'class="n">+\{0,1\}-\{0,1\}[0-9.]*</td></tr>' $T/page.html
 grep -o 'a step (90 %: ' $T/page.html
 # part of a model has no page; names of any bytes make UTF-8 of files
 longhaul predict --model gpt2 --cluster ideal --gpus 2 --seq 1K --scope attention -o $T/part > $T/note

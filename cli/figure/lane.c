@@ -1,0 +1,130 @@
+#include "cli/figure/lane.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The bins of a lane, about one for two pixels of a page; a lane with more spans than SPANS_MAX is drawn in bins. */
+enum { BINS = 500, SPANS_MAX = 400 };
+/* A box narrower than this share of the window would not be visible. */
+#define NARROWEST (1.0 / 900)
+/* A lower share of a bin would not be visible. */
+#define LOWEST 0.08
+/* Neighbouring bins whose shares differ by less are one box. */
+#define ALIKE 0.03
+
+void lane_release(struct lane *lane)
+{
+    free(lane->span);
+    *lane = (struct lane){0};
+}
+
+void lane_add(struct lane *lane, const struct figure_window *window, double start_s, double end_s,
+              uint8_t colour)
+{
+    const double near_s = (window->to_s - window->from_s) / BINS / 100;
+    start_s = fmax(start_s, window->from_s);
+    end_s = fmin(end_s, window->to_s);
+    struct lane_span *last = lane->count > 0 ? &lane->span[lane->count - 1] : NULL;
+    if (last != NULL) /* rows of a recording may overlap */
+        start_s = fmax(start_s, last->end_s);
+    if (!(start_s < end_s))
+        return;
+    if (last != NULL && last->colour == colour && start_s - last->end_s < near_s) {
+        last->end_s = fmax(last->end_s, end_s);
+        return;
+    }
+    if (lane->count == lane->capacity) {
+        lane->capacity = heap_next_capacity(lane->capacity, lane->count + 1);
+        lane->span = heap_realloc(lane->span, lane->capacity, sizeof *lane->span);
+    }
+    lane->span[lane->count++] = (struct lane_span){start_s, end_s, colour};
+}
+
+static void put_box(struct text *out, size_t number, const struct figure_window *window,
+                    struct lane_span box, double low, double high)
+{
+    text_printf(out, "%zu,%u,%.9g,%.9g,%.4g,%.4g\n", number, box.colour,
+                box.start_s / window->time.unit_s, box.end_s / window->time.unit_s, low, high);
+}
+
+/* Appends the spans as boxes. Narrow ones grow until they can be seen, but only into idle time. */
+static void put_spans(struct text *out, const struct lane *lane, size_t number,
+                      const struct figure_window *window)
+{
+    const double least_s = (window->to_s - window->from_s) * NARROWEST;
+    for (size_t i = 0; i < lane->count; i++) {
+        struct lane_span box = lane->span[i];
+        const double room_s = i + 1 < lane->count ? lane->span[i + 1].start_s : window->to_s;
+        box.end_s = fmax(box.end_s, fmin(box.start_s + least_s, room_s));
+        put_box(out, number, window, box, 0, 1);
+    }
+}
+
+/* The share of a bin's time that each colour takes. */
+struct lane_bin {
+    double share[LANE_COLOURS];
+};
+
+static struct lane_bin *make_bins(const struct lane *lane, const struct figure_window *window)
+{
+    struct lane_bin *bin = heap_zalloc(BINS, sizeof *bin);
+    const double bin_s = (window->to_s - window->from_s) / BINS;
+    for (size_t i = 0; i < lane->count; i++) {
+        const struct lane_span *span = &lane->span[i];
+        const double first = (span->start_s - window->from_s) / bin_s,
+                     last = (span->end_s - window->from_s) / bin_s;
+        for (size_t k = (size_t)first; k < BINS && (double)k < last; k++)
+            bin[k].share[span->colour] += fmin(last, (double)k + 1) - fmax(first, (double)k);
+    }
+    return bin;
+}
+
+static bool are_alike(const struct lane_bin *a, const struct lane_bin *b)
+{
+    for (int c = 1; c < LANE_COLOURS; c++)
+        if (fabs(a->share[c] - b->share[c]) > ALIKE || (a->share[c] > 0) != (b->share[c] > 0))
+            return false;
+    return true;
+}
+
+/* Appends the boxes of bins that are alike: the colours on one another, with the mean of their shares. */
+static void put_shares(struct text *out, size_t number, const struct figure_window *window,
+                       const struct lane_bin *bin, size_t begin, size_t end)
+{
+    const double bin_s = (window->to_s - window->from_s) / BINS;
+    double share[LANE_COLOURS] = {0}, all = 0, low = 0;
+    for (int c = 1; c < LANE_COLOURS; c++) {
+        for (size_t k = begin; k < end; k++)
+            share[c] += bin[k].share[c] / (double)(end - begin);
+        share[c] = share[c] > 1e-9 ? fmax(share[c], LOWEST) : 0;
+        all += share[c];
+    }
+    for (int c = 1; c < LANE_COLOURS; c++) {
+        const double high = low + share[c] / fmax(all, 1);
+        if (high > low)
+            put_box(out, number, window,
+                    (struct lane_span){window->from_s + (double)begin * bin_s,
+                                       window->from_s + (double)end * bin_s, (uint8_t)c},
+                    low, high);
+        low = high;
+    }
+}
+
+void lane_put(struct text *out, const struct lane *lane, size_t number,
+              const struct figure_window *window, bool found[LANE_COLOURS])
+{
+    for (size_t i = 0; i < lane->count; i++)
+        found[lane->span[i].colour] = true;
+    if (lane->count <= SPANS_MAX) {
+        put_spans(out, lane, number, window);
+        return;
+    }
+    struct lane_bin *bin = make_bins(lane, window);
+    for (size_t begin = 0, end; begin < BINS; begin = end) {
+        for (end = begin + 1; end < BINS && are_alike(&bin[begin], &bin[end]);)
+            end++;
+        put_shares(out, number, window, bin, begin, end);
+    }
+    free(bin);
+}

@@ -1,0 +1,32 @@
+/* cli/figure/lane.h: one lane of a timeline: what a stream does over the time of a window, as boxes.
+ *
+ * A lane with few spans is drawn as they are. Where there are more than the paper can show, the window is cut into bins,
+ * and the height of a bin is shared by the colours in proportion to their time; what is left is idle. So a lane that
+ * repeats looks repeated however many of its periods fall into a bin. */
+#ifndef CLI_FIGURE_LANE_H
+#define CLI_FIGURE_LANE_H
+
+#include "cli/figure/window.h"
+
+enum { LANE_COLOURS = 9 }; /* colours are numbered from 1 */
+
+/* All-zero is empty. */
+struct lane {
+    struct lane_span {
+        double start_s, end_s;
+        uint8_t colour;
+    } * span; /* heap; in order of time */
+    size_t count, capacity;
+};
+void lane_release(struct lane *lane);
+
+/* Adds a span; what lies outside of the window is left out. Spans come in the order of their starts. */
+void lane_add(struct lane *lane, const struct figure_window *window, double start_s, double end_s,
+              uint8_t colour);
+
+/* Appends the lane's boxes: number, colour, start and end in the window's unit, and the part of the lane's height that
+ * the box takes, from 0 to 1. Sets found[colour] for each colour that occurs. */
+void lane_put(struct text *out, const struct lane *lane, size_t number,
+              const struct figure_window *window, bool found[LANE_COLOURS]);
+
+#endif

@@ -1,0 +1,238 @@
+#include "cli/page/context.h"
+
+#include "base/arena.h"
+#include "base/units.h"
+#include "cli/folder/trace_folder.h"
+#include "cli/page/values.h"
+#include "cli/report/report.h"
+#include "predict/result_names.h"
+#include "traces/residuals.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* ---- measured steps ---- */
+
+enum { MEASURED_SHOWN = 6 };
+
+/* How unlike two runs are: a feature that differs counts by how much it moves predictions, and a size by how often it
+ * doubles between them. */
+static double distance(const struct residual *a, const struct residual *b)
+{
+    const struct {
+        const char *a, *b;
+        double weight;
+    } names[] = {{a->device, b->device, 4},
+                 {a->context, b->context, 3},
+                 {a->activations, b->activations, 1},
+                 {a->framework, b->framework, 1},
+                 {a->attention, b->attention, 0.5}};
+    const struct {
+        int64_t a, b;
+        double weight;
+    } sizes[] = {{a->seq_len, b->seq_len, 0.5},
+                 {a->gpus, b->gpus, 0.5},
+                 {a->parameters, b->parameters, 0.5},
+                 {a->tp, b->tp, 0.5},
+                 {a->pp, b->pp, 1}};
+    double sum = a->several != b->several;
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        sum += strcmp(names[i].a, names[i].b) == 0 ? 0 : names[i].weight;
+    for (size_t i = 0; i < ARRAY_LEN(sizes); i++)
+        if (sizes[i].a > 0 && sizes[i].b > 0)
+            sum += sizes[i].weight * fabs(log2((double)sizes[i].a / (double)sizes[i].b));
+    return sum;
+}
+
+static void put_measured_row(struct page *page, const struct residual *row)
+{
+    struct text text = {0};
+    page_cell(page, row->source);
+    page_cell(page, row->framework);
+    page_cell(page, row->device);
+    page_cellf(page, "%lld", (long long)row->gpus);
+    text_printf(&text, "%.1f", (double)row->parameters / 1e9);
+    page_cell(page, text.data);
+    text.size = 0;
+    units_put_tokens(&text, row->seq_len);
+    page_cell(page, text.data);
+    text.size = 0;
+    text_puts(&text, strcmp(row->context, "none") == 0 ? "whole sequences" : row->context);
+    if (row->tp > 1)
+        text_printf(&text, ", tp %lld", (long long)row->tp);
+    if (row->pp > 1)
+        text_printf(&text, ", pp %lld", (long long)row->pp);
+    page_cell(page, text.data);
+    page_cellf(page, "%+.1f", 100 * expm1(row->value[RESIDUAL_TIME]));
+    page_end_row(page);
+    text_release(&text);
+}
+
+void page_put_measured(struct page *page, struct json_node root)
+{
+    static const char *const heads[] = {"measured by",
+                                        "predicted as",
+                                        "device",
+                                        "GPUs",
+                                        "parameters (10⁹)",
+                                        "tokens",
+                                        "parallelism",
+                                        "error of the prediction (%)",
+                                        NULL};
+    struct json_node run = json_find(root, "run");
+    struct residuals all = {0};
+    struct residual like = {0};
+    const struct residual *shown[MEASURED_SHOWN];
+    size_t count = 0;
+    if (!json_is_object(run) || residual_read_json(&like, run, NULL) != STATUS_OK ||
+        residuals_load_shipped(&all, NULL) != STATUS_OK)
+        goto out;
+    for (size_t i = 0; i < all.count; i++) {
+        const struct residual *row = &all.row[i];
+        if (isnan(row->value[RESIDUAL_TIME]) || row->set[0] != '\0')
+            continue;
+        size_t at = count;
+        while (at > 0 && distance(row, &like) < distance(shown[at - 1], &like))
+            at--;
+        if (at == MEASURED_SHOWN)
+            continue;
+        count += count < MEASURED_SHOWN;
+        memmove(&shown[at + 1], &shown[at], (count - at - 1) * sizeof shown[0]);
+        shown[at] = row;
+    }
+    if (count == 0)
+        goto out;
+    page_heading(page, "Measured steps most like this one");
+    page_begin_table(page, NULL, heads);
+    for (size_t i = 0; i < count; i++)
+        put_measured_row(page, shown[i]);
+    page_end_table(page);
+    page_text(page, "A positive error means that the step was predicted faster than it was "
+                    "measured.");
+out:
+    residuals_release(&all);
+}
+
+/* ---- the ranking of a search ---- */
+
+/* Appends why a configuration is slower than the best: "3.1 % slower; per sequence 83.2 ms more: waiting for the
+ * ring", or what it lacks. */
+static void put_why(struct text *out, struct json_node row, double best)
+{
+    const double rate = page_number_of(row, "tokens_per_s_gpu"),
+                 most = page_number_of(row, "most_tokens_per_s_gpu"),
+                 missing = page_number_of(row, "missing_bytes");
+    const char *cause = page_words_of(row, "slower_cause");
+    if (rate > 0 && best > 0) {
+        const double loss = 100 * (rate / best - 1);
+        if (fabs(loss) < 0.05) {
+            text_puts(out, "as fast");
+            return;
+        }
+        text_printf(out, "%+.1f %%", loss);
+        for (int c = 0; c < CAUSE_COUNT && cause[0] != '\0'; c++)
+            if (strcmp(result_name_of_words(cause_name((enum cause)c)).text, cause) == 0) {
+                const double by_s = page_number_of(row, "slower_cause_s_per_sequence");
+                text_puts(out, "; per sequence ");
+                report_put_time(out, by_s, by_s);
+                text_printf(out, " more: %s", cause_label((enum cause)c));
+            }
+    } else if (most > 0) {
+        text_printf(out, "not simulated: at most %.1f tokens/s/GPU", most);
+    } else if (missing > 0) {
+        text_puts(out, "does not fit: ");
+        units_put_gib(out, missing);
+        text_puts(out, " are missing");
+    } else {
+        text_puts(out, page_words_of(row, "outcome"));
+    }
+}
+
+static void put_rate(struct page *page, struct json_node row)
+{
+    const double rate = page_number_of(row, "tokens_per_s_gpu"),
+                 needed = page_number_of(row, "device_needed_bytes");
+    struct text text = {0};
+    if (rate > 0)
+        page_cellf(page, "%.1f", rate);
+    else
+        page_cell(page, "");
+    if (needed > 0)
+        units_put_gib(&text, needed);
+    page_cell(page, needed > 0 ? text.data : "");
+    text_release(&text);
+}
+
+static void put_table(struct page *page, struct json_node rows, double best, bool of_strategies)
+{
+    const char *const heads[] = {of_strategies ? "strategy" : "place",
+                                 "tokens/s/GPU",
+                                 "a GPU needs",
+                                 "beside the best",
+                                 "options",
+                                 NULL};
+    page_begin_table(page, NULL, heads);
+    for (size_t i = 0; i < json_count(rows); i++) {
+        struct json_node row = json_at(rows, i), at = row;
+        struct text why = {0};
+        if (of_strategies)
+            row = json_is_object(json_find(at, "best")) ? json_find(at, "best") : at;
+        put_why(&why, row, best);
+        if (of_strategies)
+            page_cell(page, page_words_of(at, "strategy"));
+        else
+            page_cellf(page, "%zu", i + 1);
+        put_rate(page, row);
+        page_cell(page, !of_strategies && i == 0 ? "" : why.data);
+        page_cell(page, page_words_of(row, "options"));
+        page_end_row(page);
+        text_release(&why);
+    }
+    page_end_table(page);
+}
+
+enum status page_put_ranking(struct page *page, const char *folder, struct json_node root,
+                             struct diag *diag)
+{
+    struct text path = {0}, text = {0};
+    struct json json = {0};
+    struct stat info;
+    enum status status = STATUS_OK;
+    text_printf(&path, "%s/" TRACE_FOLDER_PLAN, folder);
+    if (stat(path.data, &info) != 0)
+        goto out;
+    status = text_read(&text, path.data, diag);
+    if (status == STATUS_OK)
+        status = json_parse(&json, path.data, text.data == NULL ? "" : text.data, text.size, diag);
+    if (status != STATUS_OK)
+        goto out;
+    struct json_node plan = json_root(&json), ranking = json_find(plan, "ranking");
+    struct json_node best = json_at(ranking, 0);
+    const char *options = page_words_of(best, "options"),
+               *command = page_words_of(json_find(root, "made_by"), "command");
+    if (json_count(ranking) == 0 || options[0] == '\0' || strstr(command, options) == NULL)
+        goto out; /* of another search */
+    const double rate = page_number_of(best, "tokens_per_s_gpu");
+    page_heading(page, "Beside other configurations");
+    text.size = 0;
+    text_printf(&text,
+                "The best of %.0f configurations, of which %.0f were simulated; the others cannot "
+                "be better, or do not fit.",
+                page_number_of(plan, "configurations"), page_number_of(plan, "simulated"));
+    if (page_number_of(plan, "not_searched") > 0) {
+        text.size = 0;
+        text_printf(&text, "The best so far: %.0f of %.0f configurations were not searched.",
+                    page_number_of(plan, "not_searched"), page_number_of(plan, "configurations"));
+    }
+    page_text(page, text.data);
+    put_table(page, ranking, rate, false);
+    page_text(page, "What each strategy reaches, and why it is not the best:");
+    put_table(page, json_find(plan, "families"), rate, true);
+out:
+    json_release(&json);
+    text_release(&text);
+    text_release(&path);
+    return status;
+}

@@ -1,0 +1,21 @@
+/* cli/page/context.h: what a prediction's page sets beside it: measured steps, and the other configurations of a
+ * search.
+ *
+ * The folder cli/page/ writes the HTML pages of `report`, `plan -o` and `reproduce`. */
+#ifndef CLI_PAGE_CONTEXT_H
+#define CLI_PAGE_CONTEXT_H
+
+#include "base/diag.h"
+#include "base/json.h"
+#include "cli/common/page.h"
+
+/* Appends a table of the measured steps that are most like the run in prediction.json (its root), with the errors of
+ * their predictions; nothing if the run has nothing to be compared with. */
+void page_put_measured(struct page *page, struct json_node root);
+
+/* Appends the ranking of the search that chose this configuration, and why other strategies lost: of plan.json in the
+ * folder, if it is of the same command. */
+enum status page_put_ranking(struct page *page, const char *folder, struct json_node root,
+                             struct diag *diag);
+
+#endif

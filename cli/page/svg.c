@@ -1,0 +1,309 @@
+#include "cli/page/svg.h"
+
+#include "base/arena.h"
+#include "base/c_locale.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The marks of plots/common.gp: #010101 is the first. The style sheet of a page (cli/common/page.c) has the first five;
+ * the others are of drawings only. */
+static const char *const colours[] = {"var(--ink)",  "var(--paper)", "var(--line)",
+                                      "var(--grey)", "var(--idle)",  "var(--yellow)"};
+
+struct svg_writer {
+    struct text *out;
+    size_t number;
+    char fill[32];    /* of the path that is open */
+    struct text path; /* its commands; empty: none is open */
+};
+
+static bool starts(const char *text, const char *with)
+{
+    return strncmp(text, with, strlen(with)) == 0;
+}
+
+/* ---- points ---- */
+
+struct svg_point {
+    double x, y;
+};
+
+static bool read_point(const char **at, struct svg_point *point)
+{
+    char *end;
+    *at += strspn(*at, " \t\n");
+    point->x = c_strtod(*at, &end);
+    if (end == *at || *end != ',')
+        return false;
+    const char *next = end + 1;
+    point->y = c_strtod(next, &end);
+    if (end == next)
+        return false;
+    *at = end;
+    return true;
+}
+
+static void put_number(struct text *out, double value)
+{
+    char text[32];
+    c_snprintf(text, sizeof text, "%.1f", value);
+    size_t size = strlen(text);
+    if (size > 2 && strcmp(text + size - 2, ".0") == 0)
+        text[size - 2] = '\0';
+    text_puts(out, strcmp(text, "-0") == 0 ? "0" : text);
+}
+
+static double rounded(double value)
+{
+    return round(value * 10) / 10;
+}
+
+/* A line of points that is being written: a point between two others on a horizontal or vertical line is left out. */
+struct svg_line {
+    struct text *out;
+    struct svg_point last,
+        before; /* the last point, which is not written yet, and the one before it */
+    size_t points;
+};
+
+static void put_point(struct svg_line *line)
+{
+    if (line->points < 2)
+        return;
+    if (line->last.y == line->before.y) {
+        text_putc(line->out, 'H');
+        put_number(line->out, line->last.x);
+    } else if (line->last.x == line->before.x) {
+        text_putc(line->out, 'V');
+        put_number(line->out, line->last.y);
+    } else {
+        text_putc(line->out, 'L');
+        put_number(line->out, line->last.x);
+        text_putc(line->out, ' ');
+        put_number(line->out, line->last.y);
+    }
+}
+
+static bool between(double a, double b, double c)
+{
+    return (a <= b && b <= c) || (a >= b && b >= c);
+}
+
+static void add_point(struct svg_line *line, struct svg_point point)
+{
+    point = (struct svg_point){rounded(point.x), rounded(point.y)};
+    if (line->points == 0) {
+        text_putc(line->out, 'M');
+        put_number(line->out, point.x);
+        text_putc(line->out, ' ');
+        put_number(line->out, point.y);
+    } else if (point.x == line->last.x && point.y == line->last.y) {
+        return;
+    } else if (line->points > 1 && ((point.x == line->last.x && line->last.x == line->before.x &&
+                                     between(line->before.y, line->last.y, point.y)) ||
+                                    (point.y == line->last.y && line->last.y == line->before.y &&
+                                     between(line->before.x, line->last.x, point.x)))) {
+        line->last = point;
+        return;
+    } else {
+        put_point(line);
+    }
+    line->before = line->last;
+    line->last = point;
+    line->points++;
+}
+
+/* Appends the commands of "x,y x,y ..." as a closed path. */
+static void put_points(struct text *out, const char *at)
+{
+    struct svg_line line = {.out = out};
+    struct svg_point point;
+    while (read_point(&at, &point))
+        add_point(&line, point);
+    put_point(&line);
+    text_putc(out, 'z');
+}
+
+/* Appends path data of gnuplot's, "M x,y L x,y ...", shorter; other commands end it. */
+static void put_path(struct text *out, const char *at, const char *end)
+{
+    struct svg_line line = {.out = out};
+    while (at < end) {
+        struct svg_point point;
+        at += strspn(at, " \t\n");
+        if (at >= end)
+            break;
+        const char command = *at;
+        if (command == 'M') {
+            put_point(&line);
+            line = (struct svg_line){.out = out};
+        }
+        if (command == 'M' || command == 'L')
+            at++;
+        if (!read_point(&at, &point)) { /* "z", or what gnuplot does not write today */
+            put_point(&line);
+            text_append(out, at, (size_t)(end - at));
+            return;
+        }
+        add_point(&line, point);
+    }
+    put_point(&line);
+}
+
+/* ---- elements ---- */
+
+/* Appends "rgb( 1,  1,  1)" at *at as a colour of the page, or as #rrggbb; returns false if none is there. */
+static bool put_colour(struct text *out, const char **at)
+{
+    long part[3];
+    const char *next = *at + strlen("rgb(");
+    for (int i = 0; i < 3; i++) {
+        char *end;
+        part[i] = strtol(next, &end, 10);
+        if (end == next || *end != (i < 2 ? ',' : ')') || part[i] < 0 || part[i] > 255)
+            return false;
+        next = end + 1;
+    }
+    if (part[0] == part[1] && part[1] == part[2] && 0 < part[0] &&
+        part[0] <= (long)ARRAY_LEN(colours))
+        text_puts(out, colours[part[0] - 1]);
+    else
+        text_printf(out, "#%02lx%02lx%02lx", (unsigned long)part[0], (unsigned long)part[1],
+                    (unsigned long)part[2]);
+    *at = next;
+    return true;
+}
+
+static void end_path(struct svg_writer *w)
+{
+    if (w->path.size > 0)
+        text_printf(w->out, "<path stroke=\"none\" fill=\"%s\" d=\"%s\"/>", w->fill, w->path.data);
+    w->path.size = 0;
+}
+
+/* Takes a polygon into the open path, if it has the same colour. */
+static void put_polygon(struct svg_writer *w, const char *tag)
+{
+    struct text fill = {0};
+    const char *colour = strstr(tag, "rgb("), *points = strstr(tag, "points = '");
+    if (colour == NULL || !put_colour(&fill, &colour))
+        text_puts(&fill, "currentColor");
+    if (w->path.size > 0 && strcmp(fill.data, w->fill) != 0)
+        end_path(w);
+    snprintf(w->fill, sizeof w->fill, "%s", fill.data);
+    if (points != NULL)
+        put_points(&w->path, points + strlen("points = '"));
+    text_release(&fill);
+}
+
+/* What all groups have, and the style sheet says once (cli/common/page.c). */
+static const char *const defaults[] = {" fill=\"none\"",
+                                       " color=\"black\"",
+                                       " stroke=\"currentColor\"",
+                                       " stroke-width=\"1.00\"",
+                                       " stroke-linecap=\"butt\"",
+                                       " stroke-linejoin=\"miter\"",
+                                       " font-family=\"DejaVu Sans\"",
+                                       " class=\"gridline\""};
+
+/* Appends a tag with its colours and numbers shorter. */
+static void put_tag(struct svg_writer *w, const char *at, const char *end)
+{
+    while (at < end) {
+        size_t d = 0;
+        while (d < ARRAY_LEN(defaults) && !starts(at, defaults[d]))
+            d++;
+        if (d < ARRAY_LEN(defaults)) {
+            at += strlen(defaults[d]);
+        } else if (starts(at, "rgb(") && put_colour(w->out, &at)) {
+            continue;
+        } else if (starts(at, " d='M")) {
+            const char *close = strchr(at + 4, '\'');
+            text_puts(w->out, " d='");
+            put_path(w->out, at + 4, close);
+            at = close;
+        } else if (starts(at, "#gp") ||
+                   starts(at, "'gp")) { /* marks have the same ids in every drawing */
+            text_printf(w->out, "%cs%zu-", *at, w->number);
+            at++;
+        } else {
+            text_putc(w->out, *at++);
+        }
+    }
+}
+
+/* Returns where the tag at `at` ends. */
+static const char *tag_end(const char *at)
+{
+    const char *end = strchr(at, '>');
+    return end == NULL ? at + strlen(at) : end + 1;
+}
+
+static const char *skip_blank(const char *at)
+{
+    return at + strspn(at, " \t\r\n");
+}
+
+void svg_put(struct text *out, const char *svg, size_t number)
+{
+    struct svg_writer w = {.out = out, .number = number};
+    const char *at = strstr(svg, "<svg");
+    const char *marks_end = at != NULL ? strstr(at, "</defs>") : NULL;
+    const bool has_marks = marks_end != NULL && strstr(marks_end, "'#gp") != NULL;
+    bool shown[64] = {
+        false}; /* of the groups that are open: whether they were written, or had no attributes left */
+    size_t depth = 0;
+    for (at = at == NULL ? svg + strlen(svg) : at; *(at = skip_blank(at)) != '\0';) {
+        const char *end = tag_end(at);
+        if (*at != '<') { /* the words of a text */
+            const char *words = at + strcspn(at, "<");
+            text_append(out, at, (size_t)(words - at));
+            at = words;
+        } else if (starts(at, "<defs>") && !has_marks) {
+            at = marks_end != NULL ? marks_end + strlen("</defs>") : end;
+        } else if (starts(at, "<title>") || starts(at, "<desc>")) {
+            at = strstr(at, "</") != NULL ? tag_end(strstr(at, "</")) : end;
+        } else if (starts(at, "<rect x=\"0\" y=\"0\"")) { /* the background is the page's */
+            at = end;
+        } else if (starts(at, "<polygon")) {
+            put_polygon(&w, at);
+            at = end;
+        } else if (starts(at, "</g>")) {
+            if (depth > 0 && depth <= ARRAY_LEN(shown) && shown[--depth]) {
+                end_path(&w);
+                text_puts(out, "</g>");
+            }
+            at = end;
+        } else if (starts(at, "<g ") || starts(at, "<g>")) {
+            const char *next = skip_blank(end);
+            struct text tag = {0};
+            struct svg_writer probe = {.out = &tag, .number = number};
+            if (starts(next, "</g>")) { /* empty */
+                at = next + strlen("</g>");
+                continue;
+            }
+            put_tag(&probe, at, end);
+            const bool has_more = strcmp(tag.data, "<g>") != 0 &&
+                                  strstr(tag.data, "id=\"gnuplot_plot") == NULL &&
+                                  !starts(tag.data, "<g stroke='none'");
+            if (depth < ARRAY_LEN(shown))
+                shown[depth] = has_more;
+            depth++;
+            if (has_more) {
+                end_path(&w);
+                text_append(out, tag.data, tag.size);
+            }
+            text_release(&tag);
+            at = end;
+        } else {
+            end_path(&w);
+            put_tag(&w, at, end);
+            at = end;
+        }
+    }
+    text_release(&w.path);
+}
