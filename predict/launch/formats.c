@@ -60,7 +60,7 @@ static const struct launch_format formats[] = {
      "training.data_parallel_* training.tensor_parallel_degree training.compile training.dtype training.dataset "
      "training.enable_cpu_offload training.mixed_precision_* parallelism. activation_checkpoint. experimental. model.flavor "
      "job.dump_folder job.description job.config_file",
-     "--training.* --parallelism.* --model.flavor --job.* --activation_checkpoint.* --experimental.*", "torchtitan", NULL},
+     "--training.* --parallelism.* --model.flavor --job.* --activation_checkpoint.* --experimental.*", "torchtitan run_train.sh", NULL},
     {"Megatron-LM", LAUNCH_MEGATRON, NULL,
      "--num-layers --seq-length --tensor-model-parallel-size --pipeline-model-parallel-size --micro-batch-size "
      "--global-batch-size --hidden-size --context-parallel-size",

@@ -132,6 +132,10 @@ struct launch {
     struct launch_option direct[LAUNCH_OPTIONS_MAX]; /* that rows of a table file name themselves */
     size_t directs;
     struct text comments; /* of launch_print(): lines before the settings */
+    const char *folder;   /* of the file that launch_read() reads; NULL: it reads none */
+    const char *file[8];  /* settings files that it names, which are read after it */
+    size_t files;
+    bool beneath; /* such a file is read: what is said already counts more */
 };
 
 void launch_release(struct launch *launch);
@@ -141,7 +145,8 @@ const char *launch_framework_name(struct launch *launch, enum launch_framework f
 
 /* ---- reading ---- */
 
-/* Reads a file, or a line of arguments, into *launch; further calls add to it. Two files that set one field
+/* Reads a file, or a line of arguments, into *launch, and the settings files that a command in it names, if they are there;
+ * what the command says counts more than they. Further calls add to *launch. Two files that set one field
  * differently are an error. A config.json or a model file of ours becomes the option "model". */
 enum status launch_read(struct launch *launch, const char *path, struct diag *diag);
 enum status launch_read_text(struct launch *launch, const char *name, const char *text, size_t size,

@@ -343,6 +343,8 @@ enum status launch_set_field(struct launch *launch, const struct launch_row *row
     /* of one argument that is given twice the last one counts, and is said (launch_take()) */
     bool again = before.said && strcmp(before.at.name, read.at.name) == 0 &&
                  strcmp(before.name, read.name) == 0;
+    if (launch->beneath && before.said && !before.implied && !again)
+        return STATUS_OK;
     if (before.said && !before.implied && !again &&
         (before.count != read.count || before.number != read.number ||
          (row->kind == LAUNCH_TEXT && strcmp(before.text, read.text) != 0)))

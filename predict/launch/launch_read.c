@@ -136,6 +136,10 @@ static void add_arguments(struct launch *launch, struct settings *settings, cons
         }
         if (open != NULL)
             launch_remark(launch, REMARK_OPEN, "further arguments", at, "%.200s", open);
+        if (open == NULL && (launch_name_file(launch, word->text, at) ||
+                             (kind == SETTING_PROGRAM && !is_option(word->text) &&
+                              launch_remark_file(launch, word->text, at))))
+            continue;
         if (open == NULL && !is_option(word->text) && kind == SETTING_PROGRAM)
             launch_remark(launch, REMARK_UNKNOWN, word->text, at, "%s", "");
         if (!is_option(word->text) || memchr(word->text, SETTING_OPEN, size) != NULL)
@@ -154,6 +158,65 @@ static void add_arguments(struct launch *launch, struct settings *settings, cons
     }
     text_release(&value);
     text_release(&option);
+}
+
+/* True for torchtitan's run_train.sh, whose settings are variables too. */
+static bool is_run_train(const char *word)
+{
+    return strcmp(word, "run_train.sh") == 0 || ends_with(word, "/run_train.sh");
+}
+
+/* Adds the variables that torchtitan's run_train.sh makes arguments of, and its 8 ranks if none says how many. */
+static void add_run_train(struct settings *settings, const char *name,
+                          const struct shell_command *command)
+{
+    const struct {
+        const char *name, *value;
+        enum setting_kind kind;
+    } rows[] = {
+        {"--nproc_per_node", command->gpus != NULL ? command->gpus : "8", SETTING_LAUNCHER},
+        {"--job.config_file", command->config_file, SETTING_PROGRAM},
+        {"--module", command->module, SETTING_PROGRAM},
+        {"--config", command->recipe, SETTING_PROGRAM},
+    };
+    struct loc at = {.name = name, .line = command->line};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        if (rows[i].value != NULL)
+            settings_add(settings, rows[i].name, rows[i].value, at)->kind = rows[i].kind;
+}
+
+/* Adds the subcommand of `trl` and `nemo`, where it trains in another way than the usual one. */
+static void add_subcommand(struct settings *settings, const char *name,
+                           const struct shell_command *command, size_t first)
+{
+    static const char *const rows[][2] = {{"trl", "sft"}, {"nemo", "pretrain"}}; /* the usual one */
+    for (size_t k = 0; k < ARRAY_LEN(rows) && first > 1; k++)
+        if (strcmp(command->word[0].text, rows[k][0]) == 0 &&
+            strcmp(command->word[first - 1].text, rows[k][1]) != 0)
+            settings_add(settings, "--subcommand", command->word[first - 1].text,
+                         (struct loc){.name = name, .line = command->line})
+                ->kind = SETTING_PROGRAM;
+}
+
+/* Notes the scripts that commands start, `bash train.sh`, to be read after this one, which has no command of its own.
+ * Returns one that is not there; NULL: all are. */
+static const char *name_scripts(struct launch *launch, const char *name,
+                                const struct shell_script *script)
+{
+    const char *missing = NULL;
+    static const char *const shells[] = {"bash", "sh", "sbatch"};
+    for (size_t i = 0; i < script->count; i++) {
+        const struct shell_command *command = &script->command[i];
+        bool shell = false;
+        for (size_t k = 0; k < ARRAY_LEN(shells) && command->count > 1; k++)
+            shell = shell || strcmp(command->word[0].text, shells[k]) == 0;
+        for (size_t word = shell; word < command->count && word <= shell; word++)
+            if (ends_with(command->word[word].text, ".sh") &&
+                !launch_name_script(launch, command->word[word].text,
+                                    (struct loc){.name = name, .line = command->line}))
+                missing = command->word[word].text;
+    }
+    return missing;
 }
 
 /* Returns the index at which a program's arguments begin: after the first "x.py", the subcommand of `trl` and the like, or the
@@ -177,7 +240,7 @@ static size_t find_arguments(const struct shell_command *command)
             return 0;
     for (size_t i = 0; i < command->count; i++) {
         const char *word = command->word[i].text;
-        if (ends_with(word, ".py"))
+        if (ends_with(word, ".py") || is_run_train(word))
             return i + 1;
         for (size_t k = 0; k < ARRAY_LEN(programs); k++)
             if (i == 0 && strcmp(word, programs[k].name) == 0 &&
@@ -317,6 +380,9 @@ static enum status read_script(struct launch *launch, const char *name, const ch
         if (first > 0)
             add_arguments(launch, &settings, name, launched, 1, first - 1, SETTING_LAUNCHER);
         add_devices(&settings, name, launched, first);
+        if (first > 0 && is_run_train(launched->word[first - 1].text))
+            add_run_train(&settings, name, launched);
+        add_subcommand(&settings, name, launched, first);
         add_arguments(launch, &settings, name, launched, first, launched->count, SETTING_PROGRAM);
         remark_others(launch, name, &script, launched);
     }
@@ -324,13 +390,30 @@ static enum status read_script(struct launch *launch, const char *name, const ch
         if (is_arguments(&script.command[i]))
             add_arguments(launch, &settings, name, &script.command[i], 0, script.command[i].count,
                           SETTING_PROGRAM);
-    if (status == STATUS_OK && settings.count == 0 && format == NULL)
+    launch_name_files(launch, &settings);
+    const char *missing = NULL;
+    if (settings.count == 0 && format == NULL)
+        missing = name_scripts(launch, name, &script);
+    if (status == STATUS_OK && settings.count == 0 && format == NULL && launch->files == 0)
         status = diag_error(
             diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
             "no command that starts a training run is found: expected a program (x.py, or -m "
-            "module) with arguments, or only arguments");
+            "module) with arguments, or only arguments%s%s%s",
+            missing != NULL ? "; the script that it starts, " : "", missing != NULL ? missing : "",
+            missing != NULL ? ", is not here" : "");
     if (format == NULL)
         format = launch_format_of(launch, &settings);
+    if (format == NULL || format->framework == LAUNCH_FRAMEWORKS) {
+        const struct launch_format *named = launch_format_of_named(launch);
+        format = named != NULL ? named : format;
+    }
+    bool known = format != NULL && format->framework != LAUNCH_FRAMEWORKS;
+    if (status == STATUS_OK && !known && launch->files > 0) { /* which say what the program is */
+        status = launch_take(launch, LAUNCH_LAUNCHER, &settings, diag);
+        settings_release(&settings);
+        shell_release(&script);
+        return status;
+    }
     if (status == STATUS_OK && (format == NULL || format->framework == LAUNCH_FRAMEWORKS))
         status = launch_format_refuse(
             format, (struct loc){.name = name, .line = launched == NULL ? 0 : launched->line},
@@ -422,18 +505,39 @@ enum status launch_read_text(struct launch *launch, const char *name, const char
     return read_file(launch, name, text, size, settings_read_toml, diag);
 }
 
-enum status launch_read(struct launch *launch, const char *path, struct diag *diag)
+/* Reads one file, without those that it names. */
+static enum status read_path(struct launch *launch, const char *path, struct diag *diag)
 {
     struct text text = {0};
-    enum status status = STATUS_OK;
-    if (is_line(path))
-        return launch_read_text(launch, "the line", path, strlen(path), diag);
-    status = text_read_within(&text, path, TEXT_CONFIGURATION_MAX, diag);
+    const char *slash = strrchr(path, '/');
+    launch->folder = slash == NULL ? "." : arena_text(&launch->arena, path, (size_t)(slash - path));
+    enum status status = text_read_within(&text, path, TEXT_CONFIGURATION_MAX, diag);
     if (status == STATUS_OK && text.size > 0)
         status = launch_read_text(launch, path, text.data, text.size, diag);
     else if (status == STATUS_OK)
         status =
             diag_error(diag, (struct loc){.name = path}, STATUS_BAD_INPUT, "the file is empty");
     text_release(&text);
+    return status;
+}
+
+enum status launch_read(struct launch *launch, const char *path, struct diag *diag)
+{
+    bool line = is_line(path);
+    size_t before = launch->files;
+    launch->folder = ".";
+    enum status status = line ? launch_read_text(launch, "the line", path, strlen(path), diag)
+                              : read_path(launch, path, diag);
+    const struct launch_value *config = &launch->value[LAUNCH_DEEPSPEED_CONFIG];
+    if (status == STATUS_OK && config->said && !launch->has[LAUNCH_DEEPSPEED_JSON])
+        launch_name_file(launch, config->text, config->at);
+    launch->beneath = true;
+    for (size_t i = before; i < launch->files && status == STATUS_OK; i++) {
+        status = read_path(launch, launch->file[i], diag);
+        if (status == STATUS_OK && config->said && !launch->has[LAUNCH_DEEPSPEED_JSON])
+            launch_name_file(launch, config->text, config->at);
+    }
+    launch->beneath = false;
+    launch->folder = NULL;
     return status;
 }

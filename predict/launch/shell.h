@@ -29,6 +29,8 @@ struct shell_command {
     size_t count;
     const char *devices;           /* CUDA_VISIBLE_DEVICES; NULL: the script does not set it */
     const char *processes, *nodes; /* NPROC_PER_NODE and NNODES, the same */
+    /* CONFIG_FILE, MODULE, CONFIG and NGPU of torchtitan's run_train.sh */
+    const char *config_file, *module, *recipe, *gpus;
     uint32_t line;
     bool unsure; /* whether it runs depends on something open */
 };

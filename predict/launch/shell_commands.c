@@ -283,6 +283,10 @@ static enum status record(struct shell_reader *s, struct shell_words *words)
         .devices = variable_text(s, "CUDA_VISIBLE_DEVICES"),
         .processes = variable_text(s, "NPROC_PER_NODE"),
         .nodes = variable_text(s, "NNODES"),
+        .config_file = variable_text(s, "CONFIG_FILE"),
+        .module = variable_text(s, "MODULE"),
+        .recipe = variable_text(s, "CONFIG"),
+        .gpus = variable_text(s, "NGPU"),
         .line = words->word[0].line,
         .unsure = s->runs == ANSWER_OPEN,
     };

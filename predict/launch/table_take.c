@@ -124,7 +124,8 @@ static enum status take_option(struct launch *launch, const struct table_row *ro
         struct launch_option *option = &launch->direct[i];
         if (strcmp(option->name, row->option) != 0)
             continue;
-        if (row->use == TABLE_IMPLIES || strcmp(option->value, value) == 0)
+        if (row->use == TABLE_IMPLIES || strcmp(option->value, value) == 0 ||
+            (launch->beneath && !option->implied))
             return STATUS_OK;
         if (option->implied) {
             option->value = value;

@@ -105,6 +105,8 @@ static const struct launch_row trainer_rows[] = {
     {"torch_dtype",                  ALSO, LAUNCH_TEXT,   LAUNCH_LOADED_DTYPE, NULL, NULL},
     {"dtype",                        SETS, LAUNCH_TEXT,   LAUNCH_LOADED_DTYPE, NULL, NULL},
 
+    {"subcommand",                   ALSO, LAUNCH_TEXT,   LAUNCH_SUBCOMMAND, NULL, NULL},
+    {"accelerate_config",            ALSO, LAUNCH_TEXT,   LAUNCH_ACCELERATE_CONFIG, NULL, NULL},
     {"use_liger_kernel",             SETS, LAUNCH_SWITCH, LAUNCH_LIGER, NULL, NULL},
     {"use_liger",                    ALSO, LAUNCH_SWITCH, LAUNCH_LIGER, NULL, NULL},
     {"use_peft",                     UNMODELLED, adapters, NULL}, {"lora_r", UNMODELLED, adapters, NULL}, {"lora_*", UNMODELLED, adapters, NULL},
@@ -469,12 +471,50 @@ static void recompute_options(struct launch *l)
                          "on the device here, which needs more memory");
 }
 
+/* Sets what TRL's own file of that name says (trl/accelerate_configs): a kind of sharing. */
+static void take_accelerate_config(struct launch *l)
+{
+    if (!launch_said(l, LAUNCH_ACCELERATE_CONFIG))
+        return;
+    const char *name = launch_text(l, LAUNCH_ACCELERATE_CONFIG);
+    bool zero =
+        strncmp(name, "zero", 4) == 0 && name[4] >= '1' && name[4] <= '3' && name[5] == '\0';
+    bool fsdp = strcmp(name, "fsdp1") == 0 || strcmp(name, "fsdp2") == 0;
+    if (zero && !launch_said(l, LAUNCH_ZERO))
+        launch_say_count(l, LAUNCH_ZERO, name[4] - '0');
+    else if (fsdp && !launch_said(l, LAUNCH_FSDP))
+        launch_say_count(l, LAUNCH_FSDP, 1);
+    else if (!zero && !fsdp && strcmp(name, "multi_gpu") != 0 && strcmp(name, "single_gpu") != 0)
+        launch_remark_on(l, REMARK_OPEN, LAUNCH_ACCELERATE_CONFIG,
+                         "this file is not here: give it with --from");
+}
+
+/* Takes what a subcommand of trl trains: pairs of answers, or answers that are generated. */
+static void take_subcommand(struct launch *l)
+{
+    static const char *const pairs[] = {"dpo", "orpo", "cpo", "reward"};
+    for (size_t i = 0; i < ARRAY_LEN(pairs); i++)
+        if (launch_is(l, LAUNCH_SUBCOMMAND, pairs[i])) {
+            launch_say_count(l, LAUNCH_PAIRS, 1);
+            launch_remark_on(l, REMARK_UNMODELLED, LAUNCH_SUBCOMMAND,
+                             "a sample is two sequences, which is predicted; a reference model's "
+                             "forward, about a third of a step, and its weights, 2 bytes a "
+                             "parameter{2P} over the ranks that share them, are not");
+        }
+    if (launch_is(l, LAUNCH_SUBCOMMAND, "grpo") || launch_is(l, LAUNCH_SUBCOMMAND, "rloo"))
+        launch_remark_on(l, REMARK_UNMODELLED, LAUNCH_SUBCOMMAND,
+                         "answers are generated before each update: only the policy's update is "
+                         "predicted");
+}
+
 enum status launch_trainer_options(struct launch *l, struct launch_given given, struct diag *diag)
 {
     struct launch_degrees d = {.tp = launch_count(l, LAUNCH_TP, 1),
                                .pp = 1,
                                .cp = launch_count(l, LAUNCH_CP, 1),
                                .hp = launch_count(l, LAUNCH_SP, 1)};
+    take_accelerate_config(l);
+    take_subcommand(l);
     enum status status = launch_model_named(l, given);
     if (status == STATUS_OK)
         status = check_sharding(l, diag);
@@ -507,12 +547,9 @@ enum status launch_trainer_options(struct launch *l, struct launch_given given, 
                           ? "all-to-all"
                       : launch_is(l, LAUNCH_ROTATE, "p2p") ? "p2p"
                                                            : "all-gather");
-    if (d.tp >
-        1) { /* base_model_tp_plan of Transformers: colwise and rowwise, and colwise_rep for the head */
+    /* base_model_tp_plan of Transformers: colwise and rowwise, and colwise_rep for the head */
+    if (d.tp > 1)
         launch_option(l, LAUNCH_TP, "tensor-plan", "replicated");
-        launch_remark_on(l, REMARK_UNMODELLED, LAUNCH_TP,
-                         "tensor ranks gather whole logits: here each keeps its part of them");
-    }
     if (shards_by(l, "offload"))
         launch_remark_on(l, REMARK_UNMODELLED, LAUNCH_SHARDING, "%s", on_host);
     if (has_fsdp(l) && launch_said(l, LAUNCH_SHARDING) && !shards_by(l, "auto_wrap") &&
