@@ -78,6 +78,29 @@ static void add_directs(struct launch *launch)
     }
 }
 
+/* Tensor ranks of Transformers gather logits where the head is of its own and divides; otherwise they keep their parts
+ * here. */
+static void vocabulary_option(struct launch *launch, struct launch_given given)
+{
+    struct arena arena = {0};
+    struct transformer model;
+    int64_t tp = launch_count(launch, LAUNCH_TP, 1);
+    const char *name = given.named;
+    if (tp <= 1 || !launch_of_family(launch, LAUNCH_TRAINER))
+        return;
+    for (size_t i = 0; i < launch->options && name == NULL; i++)
+        if (strcmp(launch->option[i].name, "model") == 0)
+            name = launch->option[i].value;
+    if (name != NULL && transformer_load(&model, &arena, name, NULL, NULL) == STATUS_OK) {
+        if (!model.tied_head && model.vocab % tp == 0)
+            launch_option(launch, LAUNCH_TP, "vocabulary", "gathered");
+        else
+            launch_remark_on(launch, REMARK_UNMODELLED, LAUNCH_TP,
+                             "tensor ranks gather whole logits: here each keeps its part of them");
+    }
+    arena_release(&arena);
+}
+
 /* Liger's loss reads whole rows of logits, which tensor ranks do not have here: the profile's loss stays. */
 static void leave_out_fused_loss(struct launch *launch)
 {
@@ -238,6 +261,8 @@ enum status launch_options(struct launch *launch, struct launch_given given, str
         else
             launch_option_count(launch, LAUNCH_EP, "ep", launch_count(launch, LAUNCH_EP, 1));
     }
+    if (status == STATUS_OK)
+        vocabulary_option(launch, given);
     if (status == STATUS_OK)
         add_directs(launch);
     if (status == STATUS_OK)

@@ -28,7 +28,7 @@ static void fsdp_fields(struct launch *l, const struct choices *c)
 {
     launch_say_count(l, LAUNCH_FSDP, 1);
     launch_say_count(l, LAUNCH_FSDP_VERSION, 2);
-    launch_say_text(l, LAUNCH_RESHARD, c->weights == CHOICE_WEIGHTS_ZERO2 ? "false" : "true");
+    launch_say_text(l, LAUNCH_RESHARD, c->reshard == RESHARD_NEVER ? "false" : "true");
 }
 
 /* Sets the degrees of Accelerate's device mesh, whose product is the number of ranks. */
@@ -76,8 +76,10 @@ void launch_axolotl_fields(struct launch *l, const struct choices *c)
         &l->comments,
         "# add datasets, output_dir and the schedule of the learning rate; start it with `axolotl "
         "train FILE`\n");
-    if (c->weights == CHOICE_WEIGHTS_ZERO1) {
-        launch_say_text(l, LAUNCH_DEEPSPEED_CONFIG, "deepspeed_configs/zero1.json");
+    if (expressible_needs_zero(c)) {
+        launch_say_text(l, LAUNCH_DEEPSPEED_CONFIG,
+                        c->weights == CHOICE_WEIGHTS_ZERO1 ? "deepspeed_configs/zero1.json"
+                                                           : "deepspeed_configs/zero2.json");
     } else if (!expressible_is_ddp(c)) {
         fsdp_fields(l, c);
         mesh_fields(l, c);
@@ -108,6 +110,8 @@ void launch_factory_fields(struct launch *l, const struct choices *c)
     launch_say_count(l, LAUNCH_PACKING, 1);
     if (c->optimizer == CHOICE_OPTIMIZER_HOST) {
         launch_say_text(l, LAUNCH_DEEPSPEED_CONFIG, "examples/deepspeed/ds_z2_offload_config.json");
+    } else if (expressible_needs_zero(c)) {
+        launch_say_text(l, LAUNCH_DEEPSPEED_CONFIG, "examples/deepspeed/ds_z2_config.json");
     } else if (!expressible_is_ddp(c)) {
         fsdp_fields(l, c);
         launch_say_text(l, LAUNCH_SHARDING, "full_shard auto_wrap");

@@ -396,7 +396,55 @@ bool expressible_is_ddp(const struct choices *c)
 
 bool expressible_needs_zero(const struct choices *c)
 {
-    return c->weights == CHOICE_WEIGHTS_ZERO1 || has_host_optimizer(c);
+    return c->weights == CHOICE_WEIGHTS_ZERO1 || has_zero2(c) || has_host_optimizer(c);
+}
+
+/* True if gradients of more than one micro-batch are reduced at other times than `usual`. */
+static bool has_sync_but(const struct choices *c, uint8_t usual)
+{
+    return c->accumulation > 1 && expressible_sharing(c) > 1 &&
+           c->weights >= CHOICE_WEIGHTS_ZERO2 && c->grad_sync != usual;
+}
+
+static bool has_other_sync(const struct choices *c)
+{
+    const struct profile *p = c->profile;
+    bool last = p->accumulates_whole || (c->pp > 1 && p->stages_accumulate);
+    return has_sync_but(c, last ? GRAD_SYNC_LAST : GRAD_SYNC_EACH);
+}
+
+/* DeepSpeed reduces in each micro-batch, FSDP under Trainer as the profile has it. */
+static bool has_other_trainer_sync(const struct choices *c)
+{
+    return expressible_needs_zero(c) ? has_sync_but(c, GRAD_SYNC_EACH) : has_other_sync(c);
+}
+
+static bool has_kept_weights(const struct choices *c)
+{
+    return expressible_sharing(c) > 1 && c->weights >= CHOICE_WEIGHTS_ZERO3 &&
+           c->reshard == RESHARD_NEVER;
+}
+
+static bool has_kept_weights_by_zero(const struct choices *c)
+{
+    return has_kept_weights(c) && expressible_needs_zero(c);
+}
+
+static bool has_whole_logits(const struct choices *c)
+{
+    return c->tp > 1 && c->vocabulary != VOCABULARY_CUT;
+}
+
+/* Transformers gathers logits where the head is of its own and divides. */
+static bool has_other_logits(const struct choices *c)
+{
+    bool gathers = !c->model->tied_head && c->model->vocab % c->tp == 0;
+    return c->tp > 1 && c->vocabulary != (gathers ? VOCABULARY_GATHERED : VOCABULARY_CUT);
+}
+
+static bool has_fused_loss_in_parts(const struct choices *c)
+{
+    return c->tp > 1 && c->loss == LOSS_FUSED;
 }
 
 static bool has_stages(const struct choices *c)
@@ -624,6 +672,13 @@ static const struct gap {
     {TITAN | SPEED, has_near_stages,         "stages nearer to each other than ranks with other sequences: they are the outermost ranks"},
     {TITAN,    has_replicated_states,        "optimizer states sharded alone: FSDP shards all, DDP nothing; FSDP is set"},
     {TITAN,    has_zero2,                    "gradients sharded and parameters kept: reshard_after_forward = \"never\" comes near"},
+    {TITAN | MEGATRON | SPEED, has_other_sync, "gradients of micro-batches that are reduced at other times (--grad-sync)"},
+    {TRAINER,  has_other_trainer_sync,       "gradients of micro-batches that are reduced at other times: in each by DeepSpeed (ZeRO-2, AdamW on the host), after the last by FSDP"},
+    {MEGATRON | SPEED, has_kept_weights,     "gathered parameters that stay until the backward (--reshard never)"},
+    {TRAINER,  has_kept_weights_by_zero,     "gathered parameters that stay until the backward (--reshard never) by DeepSpeed"},
+    {TITAN | MEGATRON | SPEED, has_whole_logits, "logits that tensor ranks gather (--vocabulary): they keep their parts"},
+    {TRAINER,  has_other_logits,             "logits that tensor ranks keep in parts: a head that divides gathers them (--vocabulary gathered)"},
+    {TRAINER,  has_fused_loss_in_parts,      "a fused loss of tensor ranks"},
     {TRAINER,  has_whole_copies_beside,      "copies of whole weights beside ranks that share a sequence or layers, or with an optimizer on the host"},
     {FACTORY,  has_zero1,                    "optimizer states sharded alone: its files of DeepSpeed have stages 0, 2 and 3"},
     {TRAINER,  has_zero_beside,              "DeepSpeed (ZeRO-1, or AdamW on the host) beside a ring or tensor ranks"},

@@ -9,9 +9,10 @@ back() { # FRAMEWORK OPTIONS: written, and read again
 back axolotl --strategy ring --cp 2 --rotate all-gather --attention fa2 --layout contiguous --ffn-chunks 4 --kernels liger --loss fused
 back axolotl --strategy local --weights zero1 --checkpoint offload --loss chunked --states 8bit
 back llama-factory --strategy local --weights zero2 --optimizer host --kernels compiled --loss compiled
-back llama-factory --strategy local --weights zero2 --states bf16 --kernels liger --loss fused
+back llama-factory --strategy local --weights zero3 --reshard never --states bf16 --kernels liger --loss fused
 back trl --strategy ring --cp 2 --weights hsdp --shard 4 --rotate all-to-all
 back trl --strategy megatron-sp --tp 2 --tensor-plan replicated --weights zero3 --batch 8 --micro-batch 2
+back axolotl --strategy local --weights zero2 --batch 16 --grad-sync each
 back trl --strategy local --weights zero3 --optimizer host --attention fa3
 back axolotl --strategy ulysses --pp 2 --batch 8 --optimizer host
 back llama-factory --strategy ring --cp 8 --weights zero1 --loss te

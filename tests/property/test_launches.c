@@ -85,6 +85,8 @@ static void fill_request(struct request *r, struct check_random *random, enum fr
     r->rotate = (int)any(random, 0, ROTATION_COUNT - 1);
     r->stage_placement = (int)any(random, 0, STAGE_PLACEMENT_COUNT - 1);
     r->kernels = any(random, 0, 1) ? KERNELS_COMPILED : KERNELS_PROFILE;
+    r->grad_sync = any(random, 0, 3) == 0 ? (int)any(random, 0, GRAD_SYNC_COUNT - 1) : 0;
+    r->reshard = any(random, 0, 2) == 0 ? (int)any(random, 0, RESHARD_COUNT - 1) : 0;
     if (framework == FRAMEWORK_MEGATRON && any(random, 0, 1))
         r->loss = any(random, 0, 1) ? LOSS_TE : LOSS_MEGATRON;
     if (r->pp > 1 && any(random, 0, 1))
@@ -121,6 +123,7 @@ static void fill_trainer(struct request *r, struct check_random *random)
     r->attention_impl = impls[any(random, 0, 3)];
     r->dropout = DROPOUT_MODEL;
     r->ring_layout = (int)any(random, 0, RING_CONTIGUOUS);
+    r->vocabulary = any(random, 0, 3) > 0 ? VOCABULARY_GATHERED : VOCABULARY_CUT;
     r->tensor_plan = any(random, 0, 3) > 0 ? TENSOR_PLAN_REPLICATED : TENSOR_PLAN_PROFILE;
     r->kernels = (int)any(random, 0, KERNELS_COUNT - 1);
     r->loss = losses[any(random, 0, 5)];
@@ -212,6 +215,10 @@ static void put_differences(struct text *out, const struct choices *a, const str
         {"chunks", a->chunk != b->chunk || (a->chunks > 1 && a->kv_offload != b->kv_offload)},
         {"compile", (ring || a->profile->chains != CHAINS_FUSED) && a->kernels != b->kernels},
         {"loss", a->loss != b->loss},
+        {"vocabulary", a->tp > 1 && a->vocabulary != b->vocabulary},
+        {"reductions", shared && a->accumulation > 1 && a->weights >= CHOICE_WEIGHTS_ZERO2 &&
+                           a->grad_sync != b->grad_sync},
+        {"gathers", shared && a->weights >= CHOICE_WEIGHTS_ZERO3 && a->reshard != b->reshard},
         {"expert ranks", a->ep != b->ep},
         {"tensor plan", a->tp > 1 && a->tensor_plan != b->tensor_plan},
     };
