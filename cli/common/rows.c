@@ -26,6 +26,7 @@ void rows_begin(struct rows *rows, const char *key, const char *details,
 {
     const char *heads[COLUMNS_MAX + 1] = {NULL};
     size_t shown = 0;
+    bool labelled = false;
     rows->column = table->column;
     rows->count = table->count;
     rows->at = 0;
@@ -38,14 +39,16 @@ void rows_begin(struct rows *rows, const char *key, const char *details,
         const struct column *column = &table->column[i];
         if (!is_shown(rows, column))
             continue;
-        if (rows->out != NULL)
-            put_cell(rows, column, column->label);
+        labelled |= column->label[0] != '\0';
         heads[shown++] = column->head != NULL ? column->head : column->label;
     }
-    if (rows->out != NULL)
-        text_putc(rows->out, '\n');
-    else
+    if (rows->page != NULL)
         page_begin_table(rows->page, details, heads);
+    for (size_t i = 0; i < table->count && rows->out != NULL && labelled; i++)
+        if (is_shown(rows, &table->column[i]))
+            put_cell(rows, &table->column[i], table->column[i].label);
+    if (rows->out != NULL && labelled)
+        text_putc(rows->out, '\n');
 }
 
 /* Returns the next column. If it is the first one, it begins a row. */

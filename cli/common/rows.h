@@ -1,7 +1,8 @@
 /* cli/common/rows.h: a table that is declared once and filled once, and comes out as text, as JSON or in a page.
  *
  * Columns say how a value looks: its unit, digits and sign follow from the kind. A row is filled column by column;
- * after its last column it ends. A column without a label is only in JSON, and one without a key is not in JSON.
+ * after its last column it ends. A column without a label is only in JSON, and one without a key is not in JSON. If all
+ * labels are empty, the text has no line of labels.
  * docs/schema/rows.json is made from the columns. */
 #ifndef CLI_COMMON_ROWS_H
 #define CLI_COMMON_ROWS_H

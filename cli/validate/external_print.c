@@ -112,32 +112,71 @@ static void key_all(struct text *key, const struct external_validation *v, size_
 /* Returns the error of a row for a table; NAN: the row does not count in that table. */
 typedef double error_function(const struct external_validation *v, size_t i);
 
-/* Appends a line for each group of rows of a set that have the same key, in the order of their first rows. */
-static void put_groups(struct text *out, const struct external_validation *v, const char *set,
-                       key_function *key, error_function *error)
+/* A table of means: the rows of one line have the same key. */
+static const struct mean_table {
+    const char *name, *title;
+    key_function *key;
+    error_function *error;
+} tables[] = {
+    {"source", "by source", key_source, external_counted_error},
+    {"device", "by device", key_family, external_counted_error},
+    {"named_device", "by device as the source names it", key_device, external_counted_error},
+    {"framework", "by framework", key_framework, external_counted_error},
+    {"scale", "by scale", key_scale, external_counted_error},
+    {"all", "all", key_all, external_counted_error},
+    {"memory", "memory, predicted / measured - 1", key_source, external_scored_memory_error},
+};
+
+/* clang-format off */
+static const struct column step_means[] = {
+    {"set", NULL, NULL, COLUMN_NAME, 0, "The set of the rows; empty: they are in none."},
+    {"by", NULL, NULL, COLUMN_NAME, 0, "What the rows have in common: source, device (its family), named_device, framework, scale, all; memory: the errors are of memory, by source."},
+    {NULL, "", NULL, COLUMN_NAME, -26, NULL}, /* the name, indented */
+    {"name", NULL, NULL, COLUMN_NAME, 0, "The source, device, framework or scale."},
+    {"runs", "", NULL, COLUMN_COUNT, 3, "Rows that count."},
+    {"mean_absolute_error", "", NULL, COLUMN_SHARE, 9, "Mean of absolute values. Of speed: measured / predicted seconds - 1; of memory: predicted / measured - 1."},
+    {"mean_error", "", NULL, COLUMN_ERROR, 9, "Mean."},
+    {"worst_error", "", NULL, COLUMN_ERROR, 9, "The largest by its size."},
+};
+/* clang-format on */
+
+const struct row_table validate_tables[VALIDATE_TABLE_COUNT] = {
+    [VALIDATE_STEP_MEANS] = {"validate_step_means", step_means, ARRAY_LEN(step_means)},
+};
+
+/* Fills a row for each group of rows of a set that have the same key, in the order of their first rows. */
+static void put_groups(struct rows *rows, const struct external_validation *v, const char *set,
+                       const struct mean_table *table)
 {
     size_t count = v->runs->count;
     bool *done = heap_zalloc(count + 1, sizeof *done);
     struct text name = {0}, other = {0};
     for (size_t i = 0; i < count; i++) {
-        if (done[i] || !external_in_set(&v->runs->row[i], set) || isnan(error(v, i)))
+        if (done[i] || !external_in_set(&v->runs->row[i], set) || isnan(table->error(v, i)))
             continue;
         struct error_means means = {0};
         name.size = 0;
-        key(&name, v, i);
+        text_puts(&name, "  ");
+        table->key(&name, v, i);
         for (size_t k = i; k < count; k++) {
             other.size = 0;
-            if (done[k] || !external_in_set(&v->runs->row[k], set) || isnan(error(v, k)))
+            if (done[k] || !external_in_set(&v->runs->row[k], set) || isnan(table->error(v, k)))
                 continue;
-            key(&other, v, k);
+            text_puts(&other, "  ");
+            table->key(&other, v, k);
             if (other.size != name.size || memcmp(other.data, name.data, name.size) != 0)
                 continue;
             done[k] = true;
-            error_means_add(&means, error(v, k));
+            error_means_add(&means, table->error(v, k));
         }
-        text_printf(out, "  %-24s %3zu %7.1f %% %+7.1f %% %+7.1f %%\n", name.data, means.count,
-                    100 * error_means_absolute(&means), 100 * error_means_mean(&means),
-                    100 * means.worst);
+        rows_name(rows, set);
+        rows_name(rows, table->name);
+        rows_name(rows, name.data);
+        rows_name(rows, name.data + 2);
+        rows_number(rows, (double)means.count);
+        rows_number(rows, error_means_absolute(&means));
+        rows_number(rows, error_means_mean(&means));
+        rows_number(rows, means.worst);
     }
     text_release(&name);
     text_release(&other);
@@ -146,28 +185,27 @@ static void put_groups(struct text *out, const struct external_validation *v, co
 
 static void put_tables(struct text *out, const struct external_validation *v, const char *set)
 {
-    static const struct {
-        const char *title;
-        key_function *key;
-        error_function *error;
-    } tables[] = {
-        {"by source", key_source, external_counted_error},
-        {"by device", key_family, external_counted_error},
-        {"by device as the source names it", key_device, external_counted_error},
-        {"by framework", key_framework, external_counted_error},
-        {"by scale", key_scale, external_counted_error},
-        {"all", key_all, external_counted_error},
-        {"memory, predicted / measured - 1", key_source, external_scored_memory_error},
-    };
-    struct text rows = {0};
+    struct text body = {0};
+    struct rows rows = {.out = &body};
     for (size_t i = 0; i < ARRAY_LEN(tables); i++) {
-        rows.size = 0;
-        put_groups(&rows, v, set, tables[i].key, tables[i].error);
-        if (rows.size == 0)
-            continue;
-        text_printf(out, "%s\n%s", tables[i].title, rows.data);
+        body.size = 0;
+        rows_begin(&rows, NULL, NULL, &validate_tables[VALIDATE_STEP_MEANS]);
+        put_groups(&rows, v, set, &tables[i]);
+        rows_end(&rows);
+        if (body.size > 0)
+            text_printf(out, "%s\n%s", tables[i].title, body.data);
     }
-    text_release(&rows);
+    text_release(&body);
+}
+
+void external_validation_put_means(struct json_out *json, const struct external_validation *v)
+{
+    struct rows rows = {.json = json};
+    rows_begin(&rows, "step_means", NULL, &validate_tables[VALIDATE_STEP_MEANS]);
+    for (size_t i = 0; i < v->runs->count; i++)
+        for (size_t k = 0; k < ARRAY_LEN(tables) && external_is_first_of_set(v->runs, i); k++)
+            put_groups(&rows, v, column(&v->runs->row[i], EXTERNAL_SET), &tables[k]);
+    rows_end(&rows);
 }
 
 static size_t count_outcome(const struct external_validation *v, const char *set,

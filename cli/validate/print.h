@@ -3,8 +3,13 @@
 #define CLI_VALIDATE_PRINT_H
 
 #include "base/text.h"
+#include "cli/common/rows.h"
 #include "predict/validate/external_validation.h"
 #include "predict/validate/validation.h"
+
+/* The tables that are printed as text and as JSON. */
+enum validate_table { VALIDATE_STEP_MEANS, VALIDATE_TABLE_COUNT };
+extern const struct row_table validate_tables[VALIDATE_TABLE_COUNT];
 
 /* Appends a line for each row that was predicted, and then means by table and metric, verdicts, and the number of
  * unsupported rows by reason. */
@@ -38,5 +43,8 @@ enum status validation_print_leave_one_out(struct text *out, const struct valida
  * verdicts. */
 void external_validation_print(struct text *out, const struct external_validation *validation,
                                bool all);
+/* Appends those errors as the member "step_means". */
+void external_validation_put_means(struct json_out *json,
+                                   const struct external_validation *validation);
 
 #endif

@@ -5,6 +5,7 @@
 #include "cli/common/rows.h"
 #include "cli/measure/compare_report.h"
 #include "cli/measure/run_report.h"
+#include "cli/validate/print.h"
 #include "tests/check.h"
 
 #include <math.h>
@@ -150,7 +151,10 @@ static void the_schema_is_made_from_the_columns(void)
     const struct {
         const struct row_table *table;
         size_t count;
-    } all[] = {{compare_tables, COMPARE_TABLE_COUNT}, {&check, 1}, {why_tables, WHY_TABLE_COUNT}};
+    } all[] = {{compare_tables, COMPARE_TABLE_COUNT},
+               {&check, 1},
+               {why_tables, WHY_TABLE_COUNT},
+               {validate_tables, VALIDATE_TABLE_COUNT}};
     struct text out = {0};
     struct json_out json = {.out = &out};
     json_begin_object(&json, NULL);

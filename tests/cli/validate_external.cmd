@@ -34,6 +34,8 @@ longhaul validate --all --data $T/rows/own.csv --device ideal-40g | head -1
 # by device: as the row has it, or all of a kind; by source
 longhaul validate --all --data $T/rows/right.csv --device ideal | grep -c ' -> '
 longhaul validate --data $T/rows/right.csv --device ideal_80gb --json | grep -E '"(figures|id|gpu|predicted_step_s|relative_error|status)"'
+# its means are those of the text
+longhaul validate --data $T/rows/right.csv --json | sed -n "/step_means/,/]/p"
 bad() { longhaul validate "$@" 2>&1 || echo "exit $?"; }
 bad --data $T/rows/own.csv --device idea
 bad --data $T/rows/own.csv --source Nobody
