@@ -27,14 +27,14 @@ box[7] = "#cc79a7"
 box[8] = "#8a8f98"
 array words_on[8] = ["#ffffff", "#101010", "#101010", "#101010", "#ffffff", "#101010", "#101010", "#101010"]
 shown(c) = int(word(class_numbers, c))
-# A digit takes 6.4 points of the plot, and the box's edges 2.
-fits(a, b, digits) = digits > 0 && (b - a) / (to - from) * (wide - 110 + 60 * narrow) > 6.4 * digits + 2
+# A digit takes 6.4 points of the plot (7 where it is narrow), and the box's edges 2.
+fits(a, b, digits) = digits > 0 && (b - a) / (to - from) * (wide - 110 + 60 * narrow) > (narrow ? 7 : 6.4) * digits + 2
 class_name(c) = with_blanks(word(classes, c))
 plot for [i=0:stages - 1] '+' using (from):(i):(from):(to):(i - 0.42):(i + 0.42) every ::0::0 with boxxyerror \
         linecolor rgb idle notitle, \
     for [c=1:words(classes)] data using ($2 == shown(c) ? ($3 + $4) / 2 : NaN):1:3:4:($1 - 0.42):($1 + 0.42) \
         with boxxyerror linecolor rgb box[shown(c)] linewidth 0.4 fillstyle solid 1 border rgb paper notitle, \
     for [c=1:words(classes)] data using ($2 == shown(c) && fits($3, $4, strlen(strcol(5))) ? ($3 + $4) / 2 : NaN):1:5 with labels \
-        font ",9" textcolor rgb words_on[shown(c)] notitle, \
+        font (narrow ? ",10" : ",9.5") textcolor rgb words_on[shown(c)] notitle, \
     for [c=1:words(classes)] keyentry with boxes fillstyle solid 1 linecolor rgb box[shown(c)] title class_name(c), \
     keyentry with boxes fillstyle solid 1 linecolor rgb idle title "idle"

@@ -97,7 +97,7 @@ static enum status put_sweep_figures(struct page *page, const struct table *swee
         struct figure figure = {0};
         struct figure_options wanted = {.title = ""};
         status = page_draw(page, &figure, figure_heatmap(&figure, sweep, &wanted, diag),
-                           "The same as a map.", diag);
+                           "Throughput by both options.", diag);
         figure_release(&figure);
     }
     if (status == STATUS_OK && seq < s->axes && values_of(sweep, seq) > 1 &&
