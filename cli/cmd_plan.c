@@ -103,7 +103,7 @@ static const struct option rows[] = {
 };
 const struct option_set plan_options = {"plan", rows, ARRAY_LEN(rows)};
 
-static enum framework emitted(const struct options *options)
+static enum framework framework_to_emit(const struct options *options)
 {
     return (enum framework)options_choice(options, "emit");
 }
@@ -177,7 +177,7 @@ static enum status plan_longest(struct setup *setup, const struct options *optio
         text_printf(&out, "# the search was ended by %s: longer sequences may fit\n",
                     interrupt_name());
     if (status == STATUS_OK && options_given(options, "emit"))
-        status = plan_settings_print(&out, emitted(options), &request, diag);
+        status = plan_settings_print(&out, framework_to_emit(options), &request, diag);
     else if (options_given(options, "json"))
         longest_report_print_json(&out, &report);
     else
@@ -348,12 +348,13 @@ static enum status plan_best(struct setup *setup, const struct options *options,
                                    options_number(options, "fits-probability"), diag);
     if (best_ended_by(&best) != NULL && options_given(options, "emit") &&
         (status == STATUS_OK || status == STATUS_NO)) {
-        status = plan_settings_so_far(&out, emitted(options), &best, open,
+        status = plan_settings_so_far(&out, framework_to_emit(options), &best, open,
                                       options_given(options, "emit-winner"), diag);
     } else if (status == STATUS_OK && options_given(options, "emit")) {
-        status = options_given(options, "emit-winner")
-                     ? plan_settings_of_winner(&out, emitted(options), &best, diag)
-                     : plan_settings_of_best(&out, emitted(options), &best, setup, open, diag);
+        status =
+            options_given(options, "emit-winner")
+                ? plan_settings_of_winner(&out, framework_to_emit(options), &best, diag)
+                : plan_settings_of_best(&out, framework_to_emit(options), &best, setup, open, diag);
     } else {
         if (status == STATUS_OK)
             status = plan_report_make(&report, diag);
@@ -491,7 +492,7 @@ enum status cmd_plan(const struct options *options, struct diag *diag)
         status = setup_load_open(&setup, options, diag);
     text_watch(NULL);
     if (status == STATUS_OK && options_given(options, "emit"))
-        status = launch_check_model(emitted(options), &setup.model, diag);
+        status = launch_check_model(framework_to_emit(options), &setup.model, diag);
     if (status == STATUS_OK && options_given(options, "longest"))
         status = plan_longest(&setup, options, diag);
     else if (status == STATUS_OK)

@@ -105,7 +105,7 @@ static bool has_kind(const struct calibrate_problem *problem, enum work_kind kin
 
 /* Returns the kind that represents a class: the typical one if it has points, or else the first kind of the class that
  * has; WORK_KIND_COUNT: none has. */
-static enum work_kind represents(const struct calibrate_problem *problem, const char *class)
+static enum work_kind representative_of(const struct calibrate_problem *problem, const char *class)
 {
     for (size_t i = 0; i < ARRAY_LEN(typical); i++)
         if (cost_memory_class(typical[i]) == class && has_kind(problem, typical[i]))
@@ -126,7 +126,7 @@ static void add_shares(struct calibrate_problem *problem, bool kinds)
         if (class == NULL || !has_kind(problem, (enum work_kind)kind))
             continue;
         cost->kind_fraction[kind] = 0;
-        if (represents(problem, class) == (enum work_kind)kind) {
+        if (representative_of(problem, class) == (enum work_kind)kind) {
             calibrate_add_cost_param(problem, class, 0, false);
         } else if (kinds) {
             cost->kind_fraction[kind] = cost_memory_fraction(cost, (enum work_kind)kind);

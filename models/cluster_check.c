@@ -15,10 +15,10 @@ struct checker {
 };
 
 /* Reports "at: error: PATH: ..." where at is the line the field was read from. */
-static void wrong(struct checker *checker, const char *path, const char *format, ...)
+static void report_wrong(struct checker *checker, const char *path, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-static void wrong(struct checker *checker, const char *path, const char *format, ...)
+static void report_wrong(struct checker *checker, const char *path, const char *format, ...)
 {
     char what[256];
     va_list args;
@@ -59,7 +59,7 @@ static void check_order(struct checker *checker, const char *low, const char *hi
     text_printf(&text, " is more than %s, ", high);
     cluster_field_put(&text, cluster, high_field);
     cluster_field_put_origin(&text, cluster, high_field, cluster_field_loc(cluster, low_field));
-    wrong(checker, low, "%s", text.data);
+    report_wrong(checker, low, "%s", text.data);
     text_release(&text);
 }
 
@@ -68,8 +68,8 @@ static void check_table(struct checker *checker, const char *path, const int64_t
 {
     for (int64_t i = 0; i < count; i++) {
         if (entries[i] < 0 || entries[i] >= limit)
-            wrong(checker, path, "entry %lld is %lld, but the %s are 0 to %lld", (long long)i,
-                  (long long)entries[i], what, (long long)limit - 1);
+            report_wrong(checker, path, "entry %lld is %lld, but the %s are 0 to %lld",
+                         (long long)i, (long long)entries[i], what, (long long)limit - 1);
     }
 }
 
@@ -77,34 +77,37 @@ static void check_size(struct checker *checker)
 {
     const struct cluster *c = checker->cluster;
     if (c->nodes > CLUSTER_MAX_GPUS / c->gpus_per_node)
-        wrong(checker, "nodes", "%lld nodes of %lld GPUs are more than the %d GPUs there can be",
-              (long long)c->nodes, (long long)c->gpus_per_node, CLUSTER_MAX_GPUS);
+        report_wrong(checker, "nodes",
+                     "%lld nodes of %lld GPUs are more than the %d GPUs there can be",
+                     (long long)c->nodes, (long long)c->gpus_per_node, CLUSTER_MAX_GPUS);
     if (c->nic.count == 0 && c->nodes > c->domain_nodes)
-        wrong(checker, "nic.count", "%lld nodes need NICs to reach each other",
-              (long long)c->nodes);
+        report_wrong(checker, "nic.count", "%lld nodes need NICs to reach each other",
+                     (long long)c->nodes);
     if (c->gpus < 1 || c->gpus > c->nodes * c->gpus_per_node)
-        wrong(checker, "gpus_per_node", "%lld GPUs in use, but there are %lld", (long long)c->gpus,
-              (long long)(c->nodes * c->gpus_per_node));
+        report_wrong(checker, "gpus_per_node", "%lld GPUs in use, but there are %lld",
+                     (long long)c->gpus, (long long)(c->nodes * c->gpus_per_node));
 }
 
 static void check_device(struct checker *checker)
 {
     const struct device *device = &checker->cluster->device;
     if (device->driver_bytes + device->context_bytes >= device->memory_bytes)
-        wrong(checker, "device.context", "driver and context leave none of the device's memory");
+        report_wrong(checker, "device.context",
+                     "driver and context leave none of the device's memory");
 }
 
 static void check_fabric(struct checker *checker)
 {
     const struct cluster *c = checker->cluster;
     if (c->fabric.kind != FABRIC_SWITCH && c->domain_nodes > 1)
-        wrong(checker, "domain_nodes",
-              "only a switch can join the GPUs of several nodes; "
-              "fabric.kind is %s",
-              fabric_kind_names[c->fabric.kind]);
+        report_wrong(checker, "domain_nodes",
+                     "only a switch can join the GPUs of several nodes; "
+                     "fabric.kind is %s",
+                     fabric_kind_names[c->fabric.kind]);
     if (c->fabric.kind == FABRIC_PCIE) {
         if (c->fabric.bytes_per_s != 0)
-            wrong(checker, "fabric.bandwidth", "a pcie fabric has none of its own; leave it out");
+            report_wrong(checker, "fabric.bandwidth",
+                         "a pcie fabric has none of its own; leave it out");
         check_order(checker, "fabric.peer_bandwidth", "pcie.bandwidth");
         return;
     }
@@ -120,11 +123,11 @@ static void check_links(struct checker *checker)
     if (c->nic.count > 0)
         check_order(checker, "nic.peer_bandwidth", "nic.bandwidth");
     if (c->network.oversubscription != 0 && !(c->network.oversubscription >= 1))
-        wrong(checker, "network.oversubscription",
-              "%g; bandwidth below a leaf over bandwidth above it is at least 1",
-              c->network.oversubscription);
+        report_wrong(checker, "network.oversubscription",
+                     "%g; bandwidth below a leaf over bandwidth above it is at least 1",
+                     c->network.oversubscription);
     if (c->host.reserved_bytes >= c->host.memory_bytes)
-        wrong(checker, "host.reserved", "leaves none of the host's memory");
+        report_wrong(checker, "host.reserved", "leaves none of the host's memory");
 }
 
 static void check_tables(struct checker *checker)

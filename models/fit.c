@@ -37,12 +37,13 @@ struct fit_search {
 
 /* ---- parameters as GSL sees them: logarithms or scaled values ---- */
 
-static double inner(const struct fit_param *param, double value)
+/* Returns the parameter that GSL sees for a value. value_of_scaled() does the reverse, within the limits. */
+static double scaled_value(const struct fit_param *param, double value)
 {
     return param->scale == 0 ? log(value) : value / param->scale;
 }
 
-static double outer(const struct fit_param *param, double u)
+static double value_of_scaled(const struct fit_param *param, double u)
 {
     double value = param->scale == 0 ? exp(u) : u * param->scale;
     return fmin(fmax(value, param->low), param->high);
@@ -65,7 +66,7 @@ static void to_values(const struct fit_search *search, const gsl_vector *u, doub
     memcpy(value, search->value, sizeof search->value);
     for (size_t i = 0; i < search->frees; i++)
         value[search->free[i]] =
-            outer(&search->problem->param[search->free[i]], gsl_vector_get(u, i));
+            value_of_scaled(&search->problem->param[search->free[i]], gsl_vector_get(u, i));
 }
 
 static int residuals(const gsl_vector *u, void *context, gsl_vector *f)
@@ -91,9 +92,9 @@ static int jacobian(const gsl_vector *u, void *context, gsl_matrix *j)
         double at = gsl_vector_get(u, i), step = 1e-5 * fmax(1, fabs(at));
         to_values(search, u, low);
         to_values(search, u, high);
-        low[k] = outer(param, at - step);
-        high[k] = outer(param, at + step);
-        double width = inner(param, high[k]) - inner(param, low[k]);
+        low[k] = value_of_scaled(param, at - step);
+        high[k] = value_of_scaled(param, at + step);
+        double width = scaled_value(param, high[k]) - scaled_value(param, low[k]);
         for (size_t point = 0, row = 0; point < search->problem->points; point++)
             if (point != search->skip)
                 gsl_matrix_set(j, row++, i,
@@ -118,7 +119,8 @@ static gsl_vector *inner_values(const struct fit_search *search)
     gsl_vector *u = gsl_vector_alloc(search->frees);
     for (size_t i = 0; i < search->frees; i++)
         gsl_vector_set(
-            u, i, inner(&search->problem->param[search->free[i]], search->value[search->free[i]]));
+            u, i,
+            scaled_value(&search->problem->param[search->free[i]], search->value[search->free[i]]));
     return u;
 }
 

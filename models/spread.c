@@ -152,7 +152,7 @@ struct spread_range {
     double least, most;
 };
 
-static void widen(void *context, struct number number)
+static void widen_range(void *context, struct number number)
 {
     struct spread_range *range = context;
     if (number.part != range->part || number.spread == 0)
@@ -164,8 +164,8 @@ static void widen(void *context, struct number number)
 static struct spread_range range_of(const struct device_cost *cost, const struct cluster *cluster,
                                     enum spread_part part)
 {
-    struct spread_range range = {.part = part}; /* widen() changes no number */
-    visit_all((struct device_cost *)cost, (struct cluster *)cluster, widen, &range);
+    struct spread_range range = {.part = part}; /* widen_range() changes no number */
+    visit_all((struct device_cost *)cost, (struct cluster *)cluster, widen_range, &range);
     return range;
 }
 
@@ -175,7 +175,7 @@ double spread_of(const struct device_cost *cost, const struct cluster *cluster,
     return range_of(cost, cluster, part).most;
 }
 
-static double estimate(const struct cost_calibration *calibration)
+static double error_of_estimate(const struct cost_calibration *calibration)
 {
     return calibration->known ? 0 : calibration->residual;
 }
@@ -189,12 +189,13 @@ double spread_of_estimate(const struct device_cost *cost, enum spread_part part)
     double most = 0;
     if (part == SPREAD_ATTENTION) {
         for (int k = 0; k < ATTENTION_IMPL_COUNT * ATTENTION_PASS_COUNT; k++)
-            most = fmax(
-                most, estimate(&cost->attention[k / ATTENTION_PASS_COUNT][k % ATTENTION_PASS_COUNT]
+            most =
+                fmax(most, error_of_estimate(
+                               &cost->attention[k / ATTENTION_PASS_COUNT][k % ATTENTION_PASS_COUNT]
                                     .calibration));
         return most;
     }
-    return part <= SPREAD_HOST_WORK ? estimate(&cost->calibration[family[part]]) : 0;
+    return part <= SPREAD_HOST_WORK ? error_of_estimate(&cost->calibration[family[part]]) : 0;
 }
 
 bool spread_is_known(const struct device_cost *cost, const struct cluster *cluster)

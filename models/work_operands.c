@@ -121,7 +121,7 @@ static int64_t scales(const struct work *work, const char *name, size_t size)
 /* Returns the value of a factor: a digit, or a parameter of the kind by its name; w012 is the sum of w0, w1 and w2,
  * `moment` the elements of a moment of AdamW, `groups` the matrices of an operand of a grouped product: of b (k*n), or of
  * y (m*n) where that is a weight's gradient. */
-static int64_t factor(const struct work *work, const char *name, size_t size)
+static int64_t factor_value(const struct work *work, const char *name, size_t size)
 {
     if (size == 1 && *name >= '0' && *name <= '9')
         return *name - '0';
@@ -152,13 +152,13 @@ static int64_t factor(const struct work *work, const char *name, size_t size)
     return work->p[i];
 }
 
-static uint64_t product(const struct work *work, const char *formula, size_t size)
+static uint64_t formula_value(const struct work *work, const char *formula, size_t size)
 {
     uint64_t value = 1;
     for (size_t at = 0, end; at < size; at = end + 1) {
         const char *star = memchr(formula + at, '*', size - at);
         end = star ? (size_t)(star - formula) : size;
-        value = times(value, factor(work, formula + at, end - at));
+        value = times(value, factor_value(work, formula + at, end - at));
     }
     return value;
 }
@@ -223,7 +223,8 @@ static bool read_word(const struct work *work, uint32_t members, const char *wor
     operand->formula_size = (uint32_t)strcspn(operand->formula, ":=? ");
     const char *at = operand->formula + operand->formula_size;
     const char *last = at - 6; /* messages leave groups out of a count, even if there is one */
-    if (operand->formula_size > 7 && memcmp(last, "groups", 6) == 0 && factor(work, last, 6) == 1)
+    if (operand->formula_size > 7 && memcmp(last, "groups", 6) == 0 &&
+        factor_value(work, last, 6) == 1)
         operand->formula_size -= 7;
     if (at < end && *at == ':') {
         size_t letters = strcspn(at + 1, "=? ");
@@ -240,14 +241,14 @@ static bool read_word(const struct work *work, uint32_t members, const char *wor
         operand->rare = at + 1 < end && at[1] == '?';
         operand->optional = operand->rare || at + 1 == end;
         const char *name = at + 1 + negated;
-        if (!operand->optional && (factor(work, name, (size_t)(end - name)) != 0) == negated)
+        if (!operand->optional && (factor_value(work, name, (size_t)(end - name)) != 0) == negated)
             return false;
     }
     operand->in_bytes = *operand->formula == '@';
     operand->count =
         operand->in_bytes
             ? moved_bytes(work, members, operand->formula_size == 2 ? operand->formula[1] : ' ')
-            : product(work, operand->formula, operand->formula_size);
+            : formula_value(work, operand->formula, operand->formula_size);
     if (operand->type == WORK_TYPE_NARROW && operand->dtype == DTYPE_E2M1X2)
         operand->count = operand->count / 2 + operand->count % 2;
     return true;

@@ -93,7 +93,7 @@ static int by_start(const void *a, const void *b)
 }
 
 /* Returns the length of the union of the intervals, in seconds. */
-static double covered(struct busy_span *interval, size_t count)
+static double union_s(struct busy_span *interval, size_t count)
 {
     double sum = 0, until = 0;
     qsort(interval, count, sizeof *interval, by_start);
@@ -138,7 +138,7 @@ struct operator_times operator_times_of(const struct prediction *p)
         times.ring_s = ring[i] > times.ring_s ? ring[i] : times.ring_s;
     times.exchange_s = p->choices.scope == SCOPE_EXCHANGE
                            ? between_waits(p, &p->sim, false, PHASE_FORWARD)
-                           : covered(exchange, exchanges);
+                           : union_s(exchange, exchanges);
     if (p->choices.scope == SCOPE_EXCHANGE) /* the exchange is the whole part */
         times.elapsed_s = times.exchange_s;
     else if (!times.all_to_all)

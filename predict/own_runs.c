@@ -7,8 +7,8 @@
 #include <string.h>
 
 /* Sets *value to log(measured / predicted) of a figure, or to NAN if one of the two objects lacks it. */
-static enum status ratio(struct json_node predicted, struct json_node measured, const char *key,
-                         double *value, struct diag *diag)
+static enum status read_log_ratio(struct json_node predicted, struct json_node measured,
+                                  const char *key, double *value, struct diag *diag)
 {
     const struct json_node nodes[] = {json_find(predicted, key), json_find(measured, key)};
     double number[ARRAY_LEN(nodes)];
@@ -33,9 +33,11 @@ static enum status add_record(struct residuals *own, struct json_node record, st
     if (status == STATUS_OK)
         status = json_get_object(record, "measured", &measured, diag);
     if (status == STATUS_OK)
-        status = ratio(predicted, measured, "step_s", &residual.value[RESIDUAL_TIME], diag);
+        status =
+            read_log_ratio(predicted, measured, "step_s", &residual.value[RESIDUAL_TIME], diag);
     if (status == STATUS_OK)
-        status = ratio(predicted, measured, "reserved_gib", &residual.value[RESIDUAL_MEMORY], diag);
+        status = read_log_ratio(predicted, measured, "reserved_gib",
+                                &residual.value[RESIDUAL_MEMORY], diag);
     if (status != STATUS_OK ||
         (isnan(residual.value[RESIDUAL_TIME]) && isnan(residual.value[RESIDUAL_MEMORY])))
         return status;

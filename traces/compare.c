@@ -41,7 +41,7 @@ static int compare_doubles(const void *left, const void *right)
 }
 
 /* Returns the number that a header key states, if it is above 0; else `otherwise`. */
-static double stated(const struct trace *trace, const char *key, double otherwise)
+static double header_number(const struct trace *trace, const char *key, double otherwise)
 {
     const char *text = trace_get(trace, key);
     double number;
@@ -52,14 +52,14 @@ static double stated(const struct trace *trace, const char *key, double otherwis
 
 double compare_step_s(const struct trace *trace, double otherwise_s)
 {
-    return stated(trace, "step_s", otherwise_s);
+    return header_number(trace, "step_s", otherwise_s);
 }
 
 double compare_clock_mhz(const struct trace *trace, const char *kind)
 {
     char key[80];
     snprintf(key, sizeof key, "sm_clock_mhz.%s", kind);
-    return stated(trace, key, stated(trace, "sm_clock_mhz", 0));
+    return header_number(trace, key, header_number(trace, "sm_clock_mhz", 0));
 }
 
 double compare_median(double *value, size_t count)

@@ -141,8 +141,9 @@ static void add_pair(struct join *join, size_t i, size_t p_run, size_t j, size_t
     pair->measured_s = median_seconds(join->measured, join->m + j, m_run, join->scratch);
 }
 
-static void leave(struct compare_side *side, const struct trace *trace,
-                  const struct instance *instance, size_t count)
+/* Counts instances that have no partner, and their seconds. */
+static void count_unmatched(struct compare_side *side, const struct trace *trace,
+                            const struct instance *instance, size_t count)
 {
     side->unmatched_rows += count;
     for (size_t i = 0; i < count; i++)
@@ -162,9 +163,9 @@ static void join_rank(struct join *join)
             add_pair(join, i, p_run, j, m_run);
         } else {
             if (!m_first)
-                leave(&c->predicted, join->predicted, join->p + i, p_run);
+                count_unmatched(&c->predicted, join->predicted, join->p + i, p_run);
             if (!p_first)
-                leave(&c->measured, join->measured, join->m + j, m_run);
+                count_unmatched(&c->measured, join->measured, join->m + j, m_run);
         }
         if (!m_first)
             i += p_run;

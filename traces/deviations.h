@@ -9,7 +9,7 @@
 #include "base/diag.h"
 #include "traces/residuals.h"
 
-/* What measured runs may lack. FEATURE(symbol, name) */
+/* What all measured runs may lack of a run that is predicted. FEATURE(symbol, name) */
 #define INTERVAL_FEATURES(FEATURE)                                                                 \
     FEATURE(BASE, "base")           /* nothing */                                                  \
     FEATURE(PROFILE, "profile")     /* the profile */                                              \

@@ -217,7 +217,7 @@ static void add_cause(struct explanation *e, double seconds, int64_t rank, const
     e->cause[e->causes++] = (struct explain_cause){name, text, rank, seconds};
 }
 
-static double share(double part, double whole)
+static double percent(double part, double whole)
 {
     return whole > 0 ? 100 * part / whole : 0;
 }
@@ -241,9 +241,9 @@ static void add_own_kernels(struct explanation *e, const double *own, const doub
             ? arena_printf(&e->arena,
                            "rank %u: its kernels take %.1f %% longer than those of other ranks, "
                            "which wait %.3f ms",
-                           slowest->rank, share(seconds, base_s), 1e3 * waits_s(e))
+                           slowest->rank, percent(seconds, base_s), 1e3 * waits_s(e))
             : arena_printf(&e->arena, "rank %u: its kernels take %.1f %% less than those of others",
-                           slowest->rank, -share(seconds, base_s));
+                           slowest->rank, -percent(seconds, base_s));
     add_cause(e, seconds, slowest->rank, seconds > 0 ? "late rank" : "early rank", text);
 }
 
@@ -282,13 +282,13 @@ static void add_common_kernels(struct explanation *e, const double *common)
             arena_printf(&e->arena,
                          "kernels of all sorts take %.1f %% longer than predicted, as under a "
                          "lower clock",
-                         share(seconds, base_s)));
+                         percent(seconds, base_s)));
         return;
     }
     for (int part = 0; part < EXPLAIN_STRAY; part++)
         add_cause(e, common[part], -1, explain_part_name((enum explain_part)part),
                   arena_printf(&e->arena, "takes %.1f %% %s than predicted",
-                               share(fabs(common[part]), slowest->predicted_s[part]),
+                               percent(fabs(common[part]), slowest->predicted_s[part]),
                                common[part] > 0 ? "longer" : "less"));
 }
 

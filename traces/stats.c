@@ -81,7 +81,8 @@ static void unite(struct busy_intervals *list, const struct busy_intervals *othe
     *list = sum;
 }
 
-static double length(const struct busy_intervals *list)
+/* Returns the sum of the lengths of the intervals, which do not overlap. */
+static double total_s(const struct busy_intervals *list)
 {
     double sum = 0;
     for (size_t i = 0; i < list->count; i++)
@@ -90,7 +91,7 @@ static double length(const struct busy_intervals *list)
 }
 
 /* Returns the time during which both are busy. */
-static double common(const struct busy_intervals *a, const struct busy_intervals *b)
+static double overlap_s(const struct busy_intervals *a, const struct busy_intervals *b)
 {
     double sum = 0;
     for (size_t i = 0, j = 0; i < a->count && j < b->count;) {
@@ -132,7 +133,7 @@ static void measure_stream(struct stats_stream *stream, struct busy_intervals *b
         stream->bytes += ops->bytes[row[i]];
         stream->flops += ops->flops[row[i]];
     }
-    stream->busy_s = length(busy);
+    stream->busy_s = total_s(busy);
 }
 
 /* Computes exposed and idle times of a rank. Call once busy[] holds the times of all its streams, by role. */
@@ -140,15 +141,16 @@ static void measure_rank(struct stats_rank *rank, struct busy_intervals *busy)
 {
     struct busy_intervals any = {0};
     for (int role = 0; role < ROLE_COUNT; role++) {
-        rank->busy_s[role] = length(&busy[role]);
+        rank->busy_s[role] = total_s(&busy[role]);
         if (role != ROLE_COMPUTE)
-            rank->exposed_s[role] = rank->busy_s[role] - common(&busy[role], &busy[ROLE_COMPUTE]);
+            rank->exposed_s[role] =
+                rank->busy_s[role] - overlap_s(&busy[role], &busy[ROLE_COMPUTE]);
         /* The difference of two equal sums may be a rounding error away from zero. */
         if (rank->exposed_s[role] < 1e-12 * rank->busy_s[role])
             rank->exposed_s[role] = 0;
         unite(&any, &busy[role]);
     }
-    rank->idle_s = rank->end_s - rank->start_s - length(&any);
+    rank->idle_s = rank->end_s - rank->start_s - total_s(&any);
     if (rank->idle_s < 1e-12 * (rank->end_s - rank->start_s))
         rank->idle_s = 0;
     free(any.at);

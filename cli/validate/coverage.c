@@ -36,7 +36,9 @@ static size_t judge(struct judged *judged, const struct residuals *runs,
 
 typedef bool in_class(const struct judged *judged, int class);
 
-static struct coverage sum(const struct judged *judged, size_t count, in_class *is_in, int class)
+/* Returns how many runs of a class lie inside their intervals. */
+static struct coverage coverage_of(const struct judged *judged, size_t count, in_class *is_in,
+                                   int class)
 {
     struct coverage c = {0};
     double *half = heap_zalloc(count + 1, sizeof *half);
@@ -155,7 +157,7 @@ static size_t add_laboratories(struct coverage *out, const struct judged *judged
             own[n++] = judged[k];
             done[k] = k != i;
         }
-        added += add(&out[added], judged[i].run->laboratory, sum(own, n, is_any, 0));
+        added += add(&out[added], judged[i].run->laboratory, coverage_of(own, n, is_any, 0));
     }
     free(own);
     free(done);
@@ -170,7 +172,7 @@ size_t coverage_make(struct coverage *out, const struct residuals *runs,
     size_t made = 0;
     for (size_t i = 0; i < ARRAY_LEN(classes); i++)
         made += add(&out[made], classes[i].name,
-                    sum(judged, count, classes[i].is_in, classes[i].class));
+                    coverage_of(judged, count, classes[i].is_in, classes[i].class));
     made += add_laboratories(&out[made], judged, count);
     free(judged);
     return made;

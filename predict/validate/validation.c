@@ -126,8 +126,8 @@ static enum status load(const struct validation *v, const struct external_run *r
 }
 
 /* Predicts the run in the column `against`, and divides the rate of the row's own run by its rate. */
-static enum status speedup(const struct validation *v, const struct external_run *row,
-                           struct run_answer *answer, struct diag *diag)
+static enum status find_speedup(const struct validation *v, const struct external_run *row,
+                                struct run_answer *answer, struct diag *diag)
 {
     struct setup setup = {0};
     struct run_answer other = {0};
@@ -198,7 +198,7 @@ void validation_predict(const struct validation *v, size_t job, struct run_answe
     } else if (status == STATUS_OK) {
         status = predict(&setup, row, convention, v->timed[job], answer, &diag);
         if (status == STATUS_OK && row->metric == METRIC_SPEEDUP)
-            status = speedup(v, row, answer, &diag);
+            status = find_speedup(v, row, answer, &diag);
     }
     answer->ok = status == STATUS_OK && diag.errors == 0;
     if (!answer->ok)

@@ -121,9 +121,10 @@ static int by_size(const void *a, const void *b)
     return x->buffer < y->buffer ? -1 : x->buffer > y->buffer;
 }
 
-static uint32_t candidates(const struct offload_share *r, const struct op_list *in,
-                           const struct unit_run *run, uint8_t *class,
-                           struct offload_candidate *out)
+/* Fills out[] with the buffers of a run that may be offloaded, and returns their number. */
+static uint32_t list_candidates(const struct offload_share *r, const struct op_list *in,
+                                const struct unit_run *run, uint8_t *class,
+                                struct offload_candidate *out)
 {
     const struct ir *ir = r->ir;
     uint64_t least = (uint64_t)r->e->choices->profile->offload_grain;
@@ -210,7 +211,7 @@ static void choose_buffers(struct offload_share *r, const struct op_list *in)
         run->first = r->moved_count;
         if (!run->forward || r->run[i + 1].partner == i)
             continue;
-        uint32_t count = candidates(r, in, run, class, list);
+        uint32_t count = list_candidates(r, in, run, class, list);
         uint64_t all = 0, left;
         for (uint32_t k = 0; k < count; k++)
             all += list[k].bytes;

@@ -31,8 +31,8 @@ struct head_exchange exchange_of(const struct emit *e)
 /* Copies x[rows, cols] `count` times in a row, the last time into `to` when that is a view, and returns the last
  * copy; x itself if count is 0. The copies stand for layout passes of an implementation, which cost time; our layout
  * does not change. */
-static struct view copies(struct emit *e, struct view x, int count, const char *stem,
-                          enum category category, int64_t rows, int64_t cols, struct view to)
+static struct view add_copies(struct emit *e, struct view x, int count, const char *stem,
+                              enum category category, int64_t rows, int64_t cols, struct view to)
 {
     for (; count > 0; count--) {
         bool last = count == 1 && to.count > 0;
@@ -47,7 +47,7 @@ static struct view settle(struct emit *e, struct view x, struct view to, int64_t
 {
     if (to.count == 0 || (x.buffer.i == to.buffer.i && x.begin == to.begin))
         return x;
-    return copies(e, x, 1, "", CATEGORY_KV, rows, cols, to);
+    return add_copies(e, x, 1, "", CATEGORY_KV, rows, cols, to);
 }
 
 struct view pack_one(struct emit *e, struct view x, int64_t rows, int64_t parts, int64_t width)
@@ -65,8 +65,8 @@ static struct view all_to_all(struct emit *e, const struct head_exchange *z, str
                               int after, struct view to)
 {
     struct view none = view_none();
-    struct view send = copies(e, x, e->choices->profile->copies_before - 1, "send",
-                              CATEGORY_COMMUNICATION, z->s, width, none);
+    struct view send = add_copies(e, x, e->choices->profile->copies_before - 1, "send",
+                                  CATEGORY_COMMUNICATION, z->s, width, none);
     struct work work = {.kind = WORK_ALL_TO_ALL,
                         .collective = {e->group.hp, bytes_of(e, send), ALGORITHM_AUTO, 0}};
     struct view recv = after > 0 ? none : to;
@@ -76,7 +76,7 @@ static struct view all_to_all(struct emit *e, const struct head_exchange *z, str
     op_id op = emit_op(e, e->stream.comm, &work, &send, 1, &recv, 1);
     if (sync)
         e->sync = op;
-    return copies(e, recv, after, stem, category, z->s, width, to);
+    return add_copies(e, recv, after, stem, category, z->s, width, to);
 }
 
 /* Scatters heads: packed[P, n, w] becomes [s, w]. */

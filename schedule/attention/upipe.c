@@ -36,8 +36,8 @@ struct scattered {
 };
 
 /* Returns x[rows, count, width] reordered to [count, rows, width]. */
-static struct view outermost(struct emit *e, struct view x, const char *stem, int64_t rows,
-                             int64_t count, int64_t width)
+static struct view with_count_first(struct emit *e, struct view x, const char *stem, int64_t rows,
+                                    int64_t count, int64_t width)
 {
     if (count == 1)
         return x;
@@ -57,11 +57,11 @@ static struct upipe upipe_of(struct emit *e, uint32_t layer)
         struct heads *heads = &u.heads[p];
         heads->count = (p == Q ? z->heads : z->kv_heads) / z->ranks;
         int64_t rows = heads->count * u.width;
-        heads->weight = outermost(e, view_part(weight, row * h, rows * h), "wqkv_staged", z->ranks,
-                                  heads->count, z->dim * h);
+        heads->weight = with_count_first(e, view_part(weight, row * h, rows * h), "wqkv_staged",
+                                         z->ranks, heads->count, z->dim * h);
         if (bias.count > 0)
-            heads->bias = outermost(e, view_part(bias, row, rows), "bias_staged", z->ranks,
-                                    heads->count, z->dim);
+            heads->bias = with_count_first(e, view_part(bias, row, rows), "bias_staged", z->ranks,
+                                           heads->count, z->dim);
         row += rows;
     }
     return u;
@@ -223,7 +223,7 @@ static void sequence_backward(const struct upipe *u, struct view x, struct view 
     struct emit *e = u->e;
     const struct head_exchange *z = &u->z;
     int64_t stages = u->heads[Q].count, shared = stages / u->heads[K].count, n = z->n * u->width;
-    struct view d_staged = outermost(e, d_out, "d_staged", z->n * z->ranks, stages, z->dim);
+    struct view d_staged = with_count_first(e, d_out, "d_staged", z->n * z->ranks, stages, z->dim);
     struct scattered part[PARTS] = {0};
     struct qkv sum = {0};
     for (enum projection p = Q; p < PARTS; p++)

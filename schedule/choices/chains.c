@@ -1,5 +1,6 @@
-/* The bytes that chains of kernels move per element, counted operator by operator: for example, a cast between 16
- * bits and fp32 moves 6, a product of two fp32 tensors 12, a product of an fp32 tensor with one number per row 8. */
+/* schedule/choices/chains.c: the bytes that chains of kernels move per element. They are counted operator by operator:
+ * for example, a cast between 16 bits and fp32 moves 6, a product of two fp32 tensors 12, a product of an fp32 tensor
+ * with one number per row 8. The comment above a row lists the operators of its chain, each with its bytes. */
 #include "schedule/choices/chains.h"
 #include "schedule/choices/profile.h"
 
@@ -10,7 +11,8 @@ struct row {
     double bytes;
     double slow, slow_bytes; /* see struct cost_chain */
     double again;            /* bytes added if the layer keeps its activations for the backward */
-    double compiled;
+    double
+        compiled; /* `bytes`, if torch.compile or Liger fuses the chain; 0: it is one kernel then */
     uint8_t kernels_compiled;
 };
 

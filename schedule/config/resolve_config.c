@@ -62,8 +62,8 @@ enum status strategies_check_names(const char *strategy, const char *profile, st
 
 /* ---- sizes ---- */
 
-static enum status positive(int64_t value, int64_t most, const char *option, const char *what,
-                            struct diag *diag)
+static enum status check_range(int64_t value, int64_t most, const char *option, const char *what,
+                               struct diag *diag)
 {
     if (value >= 1 && value <= most)
         return STATUS_OK;
@@ -85,7 +85,7 @@ static enum status resolve_batch(struct choices *c, const struct request *r, str
             (long long)c->global_batch, c->dp, (long long)c->micro_batch);
     }
     int64_t accumulation = c->global_batch / unit;
-    if (positive(accumulation, 4096, "--batch", "the number of micro-batches per step", diag) !=
+    if (check_range(accumulation, 4096, "--batch", "the number of micro-batches per step", diag) !=
         STATUS_OK)
         return STATUS_BAD_INPUT;
     c->accumulation = (uint32_t)accumulation;
@@ -181,7 +181,7 @@ static enum status resolve_chunks(uint32_t *chunks, int64_t asked, int64_t rows,
     *chunks = 1;
     if (asked <= 0)
         return STATUS_OK;
-    if (positive(asked, rows < 65535 ? rows : 65535, option, "the number of pieces", diag) !=
+    if (check_range(asked, rows < 65535 ? rows : 65535, option, "the number of pieces", diag) !=
         STATUS_OK)
         return STATUS_BAD_INPUT;
     /* all pieces but the last have the same size, and none may be empty */
@@ -385,12 +385,12 @@ enum status resolve_choices(struct choices *c, const struct request *asked, stru
         return STATUS_BAD_INPUT;
     c->profile = &profiles_list(&count)[row];
     take_choices(c, r, strategy);
-    if (positive(r->ranks, 1 << 20, "--gpus", "the number of ranks", diag) != STATUS_OK ||
-        positive(r->seq, (int64_t)1 << 40, "--seq", "the sequence length", diag) != STATUS_OK ||
-        positive(r->global_batch > 0 ? r->global_batch : 1, 1 << 20, "--batch", "the batch",
-                 diag) != STATUS_OK ||
-        positive(r->micro_batch > 0 ? r->micro_batch : 1, 1024, "--micro-batch", "the micro-batch",
-                 diag) != STATUS_OK)
+    if (check_range(r->ranks, 1 << 20, "--gpus", "the number of ranks", diag) != STATUS_OK ||
+        check_range(r->seq, (int64_t)1 << 40, "--seq", "the sequence length", diag) != STATUS_OK ||
+        check_range(r->global_batch > 0 ? r->global_batch : 1, 1 << 20, "--batch", "the batch",
+                    diag) != STATUS_OK ||
+        check_range(r->micro_batch > 0 ? r->micro_batch : 1, 1024, "--micro-batch",
+                    "the micro-batch", diag) != STATUS_OK)
         return STATUS_BAD_INPUT;
     c->ranks = (uint32_t)r->ranks;
     c->seq = r->seq;

@@ -21,7 +21,8 @@ struct holes {
     uint32_t placed; /* number of live ranges placed since holes were last joined */
 };
 
-static void give(struct holes *h, uint32_t i)
+/* Adds the bytes of live range i as a hole, which other live ranges may take once its free set has ended. */
+static void add_hole(struct holes *h, uint32_t i)
 {
     uint64_t begin = h->t->offset[i];
     uint32_t open_from = 0;
@@ -38,7 +39,7 @@ static void give(struct holes *h, uint32_t i)
 
 /* Joins adjacent holes that every first use from op `now` on may take. Without this, a list of many units would leave a
  * hole for each of its buffers, and every search would pass all of them. */
-static void join(struct holes *h, uint32_t now)
+static void join_holes(struct holes *h, uint32_t now)
 {
     size_t kept = 0;
     for (size_t i = 0; i < h->count; i++) {
@@ -102,7 +103,7 @@ static void take(struct holes *h, uint64_t *offset, uint32_t i, enum pack_fit fi
     h->top = end > h->top ? end : h->top;
     offset[i] = run.begin;
     if (++h->placed > JOIN_EVERY + h->count / JOIN_PARTS)
-        join(h, h->t->first_use[i]);
+        join_holes(h, h->t->first_use[i]);
 }
 
 uint64_t pack_in_order(struct live_ranges *t, enum pack_fit fit, uint64_t most)
@@ -115,7 +116,7 @@ uint64_t pack_in_order(struct live_ranges *t, enum pack_fit fit, uint64_t most)
     for (uint32_t i = 0; i < t->count && holes.top <= most; i++) {
         for (; now <= t->first_use[i]; now++)
             for (uint32_t k = head[now - t->begin]; k != IR_NONE; k = next[k])
-                give(&holes, k);
+                add_hole(&holes, k);
         take(&holes, t->offset, i, fit);
         if (t->first_end[i] == LIVE_RANGES_NEVER)
             continue;

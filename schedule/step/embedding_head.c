@@ -120,7 +120,7 @@ static struct view like_logits(struct emit *e, const char *stem, enum dtype dtyp
 }
 
 /* Casts `gradient` to the compute dtype. */
-static struct view narrowed(struct emit *e, struct view gradient, struct view labels)
+static struct view cast_gradient(struct emit *e, struct view gradient, struct view labels)
 {
     return emit_cast(e, gradient,
                      like_logits(e, "d_logits", (enum dtype)e->choices->dtype, labels));
@@ -165,7 +165,8 @@ static op_id loss_backward(struct emit *e, struct view from, struct view labels,
 /* Returns the gradient of the logits in the compute dtype. */
 static struct view narrow_gradient(struct emit *e, struct view gradient, struct view labels)
 {
-    return dtype_of(e, gradient) == e->choices->dtype ? gradient : narrowed(e, gradient, labels);
+    return dtype_of(e, gradient) == e->choices->dtype ? gradient
+                                                      : cast_gradient(e, gradient, labels);
 }
 
 /* Emits the loss of fp32 logits as Megatron-DeepSpeed's sequence-parallel cross entropy does. The softmax, its

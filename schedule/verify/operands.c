@@ -83,7 +83,7 @@ static const char *fault_of_shape(struct verifier *v, const struct work *work)
     }
 }
 
-static uint32_t least(const struct work_operand *operand, uint32_t count)
+static uint32_t required_count(const struct work_operand *operand, uint32_t count)
 {
     while (count > 0 && operand[count - 1].optional)
         count--;
@@ -96,8 +96,8 @@ static void needs_of(struct verifier *v, const struct work *work, struct needs *
     uint32_t members = needs->fault ? 1 : members_of(v->ir, work);
     needs->reads = work_operands(work, WORK_READS, members, needs->read);
     needs->writes = work_operands(work, WORK_WRITES, members, needs->write);
-    needs->reads_least = least(needs->read, needs->reads);
-    needs->writes_least = least(needs->write, needs->writes);
+    needs->reads_least = required_count(needs->read, needs->reads);
+    needs->writes_least = required_count(needs->write, needs->writes);
 }
 
 struct needs *needs_of_shapes(struct verifier *v)

@@ -128,14 +128,14 @@ void slots_of(const struct slots *slots, const struct ir *ir, uint32_t operand, 
 
 /* ---- texts, which are not made for messages that will not be shown ---- */
 
-static bool enough(const struct verifier *v)
+static bool enough_shown(const struct verifier *v)
 {
     return v->result->failures >= VERIFY_SHOWN;
 }
 
 const char *op_text(struct verifier *v, uint32_t op)
 {
-    if (enough(v))
+    if (enough_shown(v))
         return "";
     const struct ir *ir = v->ir;
     const char *kind = work_kind_info(ir->op.kind[op])->name;
@@ -150,7 +150,7 @@ const char *op_text(struct verifier *v, uint32_t op)
 
 const char *buffer_text(struct verifier *v, uint32_t buffer)
 {
-    if (enough(v))
+    if (enough_shown(v))
         return "";
     char name[512];
     ir_buffer_name(v->ir, (buffer_id){buffer}, name, sizeof name);
@@ -159,7 +159,7 @@ const char *buffer_text(struct verifier *v, uint32_t buffer)
 
 const char *view_text(struct verifier *v, struct view view)
 {
-    if (enough(v))
+    if (enough_shown(v))
         return "";
     const char *name = buffer_text(v, view.buffer.i);
     if (view.begin == 0 && view.count == ir_buffer_elements(v->ir, view.buffer))
@@ -170,7 +170,7 @@ const char *view_text(struct verifier *v, struct view view)
 
 const char *rank_text(struct verifier *v, uint32_t rank)
 {
-    if (enough(v))
+    if (enough_shown(v))
         return "";
     const struct mesh *mesh = &v->ir->mesh;
     uint32_t coordinate[MESH_AXES_MAX];
