@@ -128,7 +128,7 @@ static const struct mean_table {
 };
 
 /* clang-format off */
-static const struct column step_means[] = {
+const struct column validate_step_columns[VALIDATE_STEP_COLUMNS] = {
     {"set", NULL, NULL, COLUMN_NAME, 0, "The set of the rows; empty: they are in none."},
     {"by", NULL, NULL, COLUMN_NAME, 0, "What the rows have in common: source, device (its family), named_device, framework, scale, all; memory: the errors are of memory, by source."},
     {NULL, "", NULL, COLUMN_NAME, -26, NULL}, /* the name, indented */
@@ -139,10 +139,6 @@ static const struct column step_means[] = {
     {"worst_error", "", NULL, COLUMN_ERROR, 9, "The largest by its size."},
 };
 /* clang-format on */
-
-const struct row_table validate_tables[VALIDATE_TABLE_COUNT] = {
-    [VALIDATE_STEP_MEANS] = {"validate_step_means", step_means, ARRAY_LEN(step_means)},
-};
 
 /* Fills a row for each group of rows of a set that have the same key, in the order of their first rows. */
 static void put_groups(struct rows *rows, const struct external_validation *v, const char *set,

@@ -73,6 +73,7 @@ void validation_print_json(struct text *out, const struct validation *v,
     for (size_t i = 0; i < external->runs->count; i++)
         put_external(&json, external, i);
     json_end_array(&json);
+    validation_put_means(&json, v);
     external_validation_put_means(&json, external);
     json_end_object(&json);
     text_putc(out, '\n');

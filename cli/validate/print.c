@@ -115,14 +115,36 @@ static void put_rows(struct text *out, const struct validation *v, bool all)
     }
 }
 
-/* Appends the mean error and the worst error of each table and metric, over the rows that count. */
-static void put_means(struct text *out, const struct validation *v)
+/* clang-format off */
+static const struct column figure_means[] = {
+    {NULL, "  source", NULL, COLUMN_NAME, -18, NULL}, /* indented */
+    {"source", NULL, NULL, COLUMN_NAME, 0, NULL},
+    {"place", "table", NULL, COLUMN_NAME, -10, "The table or page where the source printed them."},
+    {"metric", "metric", NULL, COLUMN_NAME, -30, NULL},
+    {"figures", "rows", NULL, COLUMN_COUNT, 4, "Rows that count."},
+    {"mean_absolute_error", "mean", NULL, COLUMN_SHARE, 9, "Mean of absolute values of predicted / measured - 1."},
+    {"worst_error", "worst", NULL, COLUMN_ERROR, 9, "The largest by its size."},
+};
+/* clang-format on */
+
+const struct row_table validate_tables[VALIDATE_TABLE_COUNT] = {
+    [VALIDATE_FIGURE_MEANS] = {"validate_figure_means", figure_means, ARRAY_LEN(figure_means)},
+    [VALIDATE_STEP_MEANS] = {"validate_step_means", validate_step_columns, VALIDATE_STEP_COLUMNS},
+};
+
+/* The mean of absolute errors of steps and their speed, over all tables. */
+struct speed_mean {
+    double sum;
+    size_t count;
+};
+
+/* Fills a row for each table and metric with the errors of the rows that count. */
+static struct speed_mean put_means(struct rows *rows, const struct validation *v)
 {
     bool *done = heap_zalloc(v->rows->count + 1, sizeof *done);
-    text_puts(out, "errors: mean of absolute values, and worst; predicted / measured - 1, of a "
-                   "step's time as of its tokens per second: + is faster\n");
-    double all = 0;
-    size_t all_count = 0;
+    struct speed_mean speed = {0};
+    struct text indented = {0};
+    rows_begin(rows, "figure_means", NULL, &validate_tables[VALIDATE_FIGURE_MEANS]);
     for (size_t i = 0; i < v->rows->count; i++) {
         struct error_means means = {0};
         if (done[i] || !v->row[i].counted)
@@ -133,21 +155,44 @@ static void put_means(struct text *out, const struct validation *v)
             done[k] = true;
             error_means_add(&means, v->row[k].result.error);
         }
-        text_printf(out, "  %s %s %s: %.1f %%, %+.1f %%, of %zu\n", column(v, i, EXTERNAL_SOURCE),
-                    column(v, i, EXTERNAL_PLACE), column(v, i, EXTERNAL_METRIC),
-                    100 * error_means_absolute(&means), 100 * means.worst, means.count);
+        indented.size = 0;
+        text_printf(&indented, "  %s", column(v, i, EXTERNAL_SOURCE));
+        rows_name(rows, indented.data);
+        rows_name(rows, column(v, i, EXTERNAL_SOURCE));
+        rows_name(rows, column(v, i, EXTERNAL_PLACE));
+        rows_name(rows, column(v, i, EXTERNAL_METRIC));
+        rows_number(rows, (double)means.count);
+        rows_number(rows, error_means_absolute(&means));
+        rows_number(rows, means.worst);
         enum measurement_metric metric = v->rows->row[i].metric;
         if (metric == METRIC_TGS || metric == METRIC_MFU || metric == METRIC_STEP_MS) {
-            all += means.absolute;
-            all_count += means.count;
+            speed.sum += means.absolute;
+            speed.count += means.count;
         }
     }
-    if (all_count > 0)
+    rows_end(rows);
+    text_release(&indented);
+    free(done);
+    return speed;
+}
+
+static void print_means(struct text *out, const struct validation *v)
+{
+    struct rows rows = {.out = out};
+    text_puts(out, "errors: mean of absolute values, and worst; predicted / measured - 1, of a "
+                   "step's time as of its tokens per second: + is faster\n");
+    const struct speed_mean speed = put_means(&rows, v);
+    if (speed.count > 0)
         text_printf(out, "  all of tgs, mfu and step_ms: %.1f %% of %zu\n",
-                    100 * all / (double)all_count, all_count);
+                    100 * speed.sum / (double)speed.count, speed.count);
     else
         text_puts(out, "  none\n");
-    free(done);
+}
+
+void validation_put_means(struct json_out *json, const struct validation *v)
+{
+    struct rows rows = {.json = json};
+    (void)put_means(&rows, v);
 }
 
 static size_t count_outcome(const struct validation *v, enum measurement_outcome outcome)
@@ -184,7 +229,7 @@ static void put_outcomes(struct text *out, const struct validation *v)
 void validation_print(struct text *out, const struct validation *v, bool all)
 {
     put_rows(out, v, all);
-    put_means(out, v);
+    print_means(out, v);
     validation_print_choices(out, v);
     put_verdicts(out, v);
     put_outcomes(out, v);

@@ -8,7 +8,9 @@
 #include "predict/validate/validation.h"
 
 /* The tables that are printed as text and as JSON. */
-enum validate_table { VALIDATE_STEP_MEANS, VALIDATE_TABLE_COUNT };
+enum validate_table { VALIDATE_FIGURE_MEANS, VALIDATE_STEP_MEANS, VALIDATE_TABLE_COUNT };
+enum { VALIDATE_STEP_COLUMNS = 8 };
+extern const struct column validate_step_columns[VALIDATE_STEP_COLUMNS];
 extern const struct row_table validate_tables[VALIDATE_TABLE_COUNT];
 
 /* Appends a line for each row that was predicted, and then means by table and metric, verdicts, and the number of
@@ -22,6 +24,8 @@ void validation_put_arithmetic(struct text *out, const struct verdict *verdict,
 /* Appends the rows of both kinds of file as JSON: their columns, their predictions, and how these compare. */
 void validation_print_json(struct text *out, const struct validation *validation,
                            const struct external_validation *external);
+/* Appends the mean errors of each table and metric of figures as the member "figure_means". */
+void validation_put_means(struct json_out *json, const struct validation *validation);
 /* Appends, for groups of runs that differ in one choice only (the split, the placement, the window, the rotation),
  * whether the choice that was predicted to be fastest was the fastest. validation_print() calls it. */
 void validation_print_choices(struct text *out, const struct validation *validation);
