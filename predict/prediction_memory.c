@@ -235,9 +235,9 @@ enum status prediction_memory_of_file(struct prediction *p,
                 cost_check_attention(&setup->cost, (enum attention_impl)p->choices.attention_impl,
                                      work->attention.dim, (struct loc){.name = path}, diag);
         if (status == STATUS_OK && work->kind == WORK_MATMUL)
-            status =
-                cost_check_products(&setup->cost, (enum scaling)work->matmul.scaling,
-                                    "scaling of its products", (struct loc){.name = path}, diag);
+            status = cost_check_products(&setup->cost, (enum scaling)work->matmul.scaling,
+                                         scaling_names[work->matmul.scaling],
+                                         (struct loc){.name = path}, diag);
     }
     if (status == STATUS_OK) {
         replay(p);

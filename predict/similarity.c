@@ -2,6 +2,7 @@
 
 #include "base/c_locale.h"
 #include "models/work.h"
+#include "schedule/choices/products.h"
 #include "schedule/choices/profile.h"
 #include "schedule/choices/strategies.h"
 
@@ -26,8 +27,12 @@ static void add_choices(struct similarity *like, const struct setup *setup, cons
     snprintf(like->attention, sizeof like->attention, "%s",
              attention_impl_name((enum attention_impl)c->attention_impl));
     const char *context = alone ? "none" : attention_names[c->attention];
-    /* no measured run with experts has been compared, so experts count as a feature of their own */
-    if (c->model->experts > 0)
+    /* no measured run with experts, or with products in 8 or 4 bits, has been compared, so these count as a feature of
+     * their own */
+    if (c->products != PRODUCTS_BF16)
+        snprintf(like->context, sizeof like->context, "%s%s%s products", alone ? "" : context,
+                 alone ? "" : " with ", products_names[c->products]);
+    else if (c->model->experts > 0)
         snprintf(like->context, sizeof like->context, "%s%sexperts", alone ? "" : context,
                  alone ? "" : " with ");
     else

@@ -106,6 +106,13 @@ static void put_times(struct json_out *w, const struct prediction *p)
     for (int i = 0; i < CAUSE_COUNT; i++)
         json_put_number(w, result_name_of_cause((enum cause)i).text, p->waterfall.cause_s[i]);
     json_end_object(w);
+    if (p->products.narrow_s > 0) {
+        json_begin_object(w, "narrow_products");
+        json_put_number(w, "seconds", p->products.narrow_s);
+        json_put_number(w, "seconds_wide", p->products.wide_s);
+        json_put_number(w, "cast_seconds", p->products.casts_s);
+        json_end_object(w);
+    }
     if (p->stages.count > 1)
         put_stages(w, p);
 }

@@ -3,6 +3,7 @@
 
 #include "base/units.h"
 #include "predict/intervals.h"
+#include "schedule/choices/products.h"
 
 #include <assert.h>
 #include <float.h>
@@ -95,6 +96,17 @@ static void print_figures(const struct screen *screen, const struct report *r)
     if (r->documents != NULL)
         text_puts(&line, ", padding not counted");
     screen_put_line(screen, "tokens/s/GPU", line.data);
+    if (p->products.narrow_s > 0) {
+        const double less = 1 - p->products.narrow_s / p->products.wide_s;
+        line.size = 0;
+        text_printf(&line, "%s: products %.0f %% %s than in %s, casts %.0f %% of the step",
+                    p->has_choices ? products_names[p->choices.products] : "8 or 4 bits",
+                    100 * fabs(less), less >= 0 ? "shorter" : "longer",
+                    dtype_name((enum dtype)p->ir.dtype), 100 * p->products.casts_s / p->sim.step_s);
+        if (p->products.casts_s > p->products.wide_s - p->products.narrow_s)
+            text_puts(&line, ": they take more than the products gain");
+        screen_put_line(screen, "products", line.data);
+    }
     if (p->has_choices) {
         double percent = 100 * prediction_mfu(p, r->mfu);
         line.size = 0;

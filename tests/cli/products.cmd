@@ -1,0 +1,19 @@
+# Products in 8 and 4 bits: what they gain and what casts take is said, and devices refuse by name.
+predict() { longhaul predict "$@" --strategy local --batch 8 2>/dev/null | grep -E '^(layout|products)' | sed 's/^layout.*bf16, /layout /; s/, attention.*//'; }
+predict --model llama3-8b --cluster dgx-h100 --nodes 1 --seq 8K --products fp8-tensor
+predict --model llama3-8b --cluster b200 --nodes 1 --seq 8K --products mxfp8 --bf16-layers 2
+predict --model llama3-8b --cluster gb300 --gpus 8 --seq 8K --products nvfp4
+# where casts take more than products gain, that is said
+predict --model layers=4,hidden=1024,heads=8,ffn=1024,vocab=1024 --cluster dgx-h100 --nodes 1 --seq 2K --products fp8-row
+for o in 'dgx-h100 --products mxfp8' 'dgx-a100 --products fp8-tensor' 'dgx-h100 --bf16-layers 2' 'dgx-h100 --products fp8-row --bf16-layers 16' 'dgx-h100 --products fp8'; do
+    longhaul predict --model llama3-8b --seq 8K --strategy local --batch 32 --cluster $o || echo "exit $?"
+done
+longhaul predict --model qwen3-30b-a3b --seq 8K --strategy local --batch 32 --cluster dgx-h100 --products fp8-row || echo "exit $?"
+# every recipe is verified and executed, but nvfp4; a schedule's own products are refused as well
+M='--model layers=2,hidden=64,heads=4,ffn=128,vocab=96 --cluster cpu-node --gpus 2 --seq 256 --strategy local --batch 4'
+for p in fp8-tensor fp8-delayed fp8-row fp8-block mxfp8; do
+    longhaul schedule $M --products $p > $T/$p.ir
+    longhaul check $T/$p.ir | tail -1
+done
+longhaul predict $T/mxfp8.ir --cluster dgx-h100 || echo "exit $?"
+longhaul sweep --model llama3-8b --cluster dgx-h100 --nodes 1 --seq 8K --strategy local --batch 8 --vary products=bf16,fp8-tensor 2>/dev/null | grep -v '^#' | cut -d, -f1,2
