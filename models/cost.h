@@ -157,7 +157,7 @@ enum status cost_parse(struct device_cost *cost, struct arena *arena, const char
 enum status cost_presets(const char *const **names, size_t *count, struct arena *arena,
                          struct diag *diag);
 
-/* True if the device multiplies operands with such scales. */
+/* Returns whether the device multiplies operands that have scales of this kind. */
 bool cost_multiplies(const struct device_cost *cost, enum scaling scaling);
 
 /* Returns 1 + the implementation of attention that the device has costs of, if it is the only one; else 0. */
@@ -168,7 +168,8 @@ int cost_only_attention(const struct device_cost *cost);
 enum status cost_check_attention(const struct device_cost *cost, enum attention_impl impl,
                                  int64_t dim, struct loc at, struct diag *diag);
 
-/* Fails unless the device multiplies operands with such scales; `what` names them to the user ("mxfp8"). */
+/* Fails if the device cannot multiply operands that have scales of this kind. what: the name that the user knows
+ * ("mxfp8"). */
 enum status cost_check_products(const struct device_cost *cost, enum scaling scaling,
                                 const char *what, struct loc at, struct diag *diag);
 

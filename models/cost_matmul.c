@@ -6,7 +6,7 @@
 /* The most parts into which a library cuts k; each part has tiles of its own. */
 enum { SPLIT_MAX = 32 };
 
-/* The rates of 8- and 4-bit products; 0: the device has none. */
+/* Returns the rate of 8- or 4-bit products; 0: the device has none. */
 static double scaled_rate(const struct device_cost *cost, enum scaling scaling)
 {
     switch (scaling) {
@@ -44,7 +44,7 @@ static double rate(const struct device_cost *cost, enum dtype dtype)
     }
 }
 
-/* Returns the same for a product; one of operands that the device cannot multiply goes as one of bf16. */
+/* Returns the rate of a product. If the device cannot multiply its 8- or 4-bit operands, it is the rate of bf16. */
 static double rate_of(const struct device_cost *cost, const struct work *work)
 {
     double scaled = scaled_rate(cost, (enum scaling)work->matmul.scaling);

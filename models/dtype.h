@@ -13,18 +13,20 @@ enum dtype {
     DTYPE_I32,
     DTYPE_U8,
     DTYPE_E4M3, /* 8 bits, 448 at most, without infinities (OCP 8-bit Floating Point Specification) */
-    DTYPE_E5M2, /* 8 bits, 57344 at most (the same) */
-    DTYPE_E2M1X2, /* two numbers of 4 bits, 6 at most, the first in the low half (OCP Microscaling Formats) */
-    DTYPE_E8M0, /* a power of two, 2^(byte - 127): the scale of a block (the same) */
+    DTYPE_E5M2, /* 8 bits, 57344 at most (OCP 8-bit Floating Point Specification) */
+    /* a byte with two numbers of 4 bits, the first in the low half; each is 6 at most (OCP Microscaling Formats) */
+    DTYPE_E2M1X2,
+    /* the scale of a block, a power of two: 2^(byte - 127) (OCP Microscaling Formats) */
+    DTYPE_E8M0,
     DTYPE_COUNT
 };
 
 const char *dtype_name(enum dtype dtype);
 bool dtype_find(const char *name, size_t size, enum dtype *dtype);
 size_t dtype_bytes(enum dtype dtype); /* Returns the bytes of one element. */
-/* True of the types in which a step may compute: bf16, f16, f32, f64. */
+/* Returns whether a step may compute in the type: bf16, f16, f32 or f64. */
 bool dtype_computes(enum dtype dtype);
-/* True of the types of 8- and 4-bit operands, not of scales. */
+/* Returns whether the type is that of 8- or 4-bit operands. The type of scales is not. */
 bool dtype_is_narrow(enum dtype dtype);
 
 #endif

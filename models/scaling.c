@@ -3,7 +3,7 @@
 const char *const scaling_names[SCALING_COUNT] = {"none",  "tensor", "row", "vector",
                                                   "block", "mx",     "nv"};
 
-/* 0: the whole side */
+/* The rows and columns of a block, and the dtype of its scale; 0: all rows, or all columns. */
 static const struct {
     int64_t rows, cols;
     enum dtype dtype;
@@ -14,7 +14,7 @@ static const struct {
     [SCALING_NV] = {1, 16, DTYPE_E4M3},
 };
 
-/* A work that was made by hand may have any number. */
+/* Returns the scaling itself, or SCALING_NONE if a caller that fills struct work by itself has another number there. */
 static enum scaling known(enum scaling scaling)
 {
     return scaling < SCALING_COUNT ? scaling : SCALING_NONE;

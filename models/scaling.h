@@ -6,16 +6,18 @@
 
 #include <stdint.h>
 
-/* Which elements of an 8- or 4-bit operand share a scale, by which they are multiplied. Rows of blocks lie along the
- * axis that a product sums over. */
+/* Which elements of an 8- or 4-bit operand form a block that shares a scale, and the dtype of the scales. Elements are
+ * multiplied by the scale. The rows of a block lie along the axis that a product sums over. */
 enum scaling {
     SCALING_NONE,
-    SCALING_TENSOR, /* all of them; f32 */
-    SCALING_ROW,    /* a row; f32 */
-    SCALING_VECTOR, /* 128 of a row; f32. A product in which b has these too */
-    SCALING_BLOCK,  /* 128 x 128; f32. In a product: of b, whose a has SCALING_VECTOR */
-    SCALING_MX,     /* 32 of a row; E8M0 */
-    SCALING_NV,     /* 16 of a row; E4M3 */
+    SCALING_TENSOR, /* all elements; f32 */
+    SCALING_ROW,    /* each row; f32 */
+    /* 128 elements of a row; f32. A product with this scaling has it for a and b. */
+    SCALING_VECTOR,
+    /* 128 x 128 elements; f32. A product with this scaling has it for b, and SCALING_VECTOR for a. */
+    SCALING_BLOCK,
+    SCALING_MX, /* 32 elements of a row; E8M0 */
+    SCALING_NV, /* 16 elements of a row; E4M3 */
     SCALING_COUNT
 };
 extern const char *const scaling_names[SCALING_COUNT];
@@ -32,7 +34,7 @@ struct scaling_block scaling_block(enum scaling scaling, int64_t rows, int64_t c
 /* Returns the number of scales of a matrix of rows x cols. */
 int64_t scaling_count(enum scaling scaling, int64_t rows, int64_t cols);
 
-/* Returns the number of the scale of element (i, j): scales lie in rows of blocks. */
+/* Returns the index of the scale of element (i, j). The scales of a row of blocks follow each other. */
 int64_t scaling_at(enum scaling scaling, int64_t rows, int64_t cols, int64_t i, int64_t j);
 
 #endif

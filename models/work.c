@@ -390,14 +390,14 @@ static double matmul_bytes(const struct work *work, struct bytes_of e)
     double groups = (double)work_groups(work);
     bool turned = work->matmul.form == MATMUL_TN;
     double in = work->matmul.scaling == SCALING_NV ? e.in / 2 : e.in;
-    if (work->matmul.scaling != SCALING_NONE) /* the bias is as wide as the result */
+    if (work->matmul.scaling != SCALING_NONE) /* the bias has the dtype of the result */
         bias = bias / e.in * e.out;
     return (m * k + (turned ? 1 : groups) * k * n) * in + bias +
            passes * (turned ? groups : 1) * m * n * e.out;
 }
 
-/* A copy is made in one pass, which reads x and writes the copy; so are both copies. A scale for each row is found and
- * applied to a transposed copy only after another pass has transposed x in its own dtype
+/* Returns the bytes of a quantisation. One pass reads x and writes the copy, or both copies. Only if each row of a
+ * transposed copy has a scale, another pass first transposes x in its own dtype
  * (torchao/testing/training/roofline_utils.py, get_tensor_memory_traffic_ovhd_s()). */
 static double quantise_bytes(const struct work *work, struct bytes_of e)
 {

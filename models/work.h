@@ -77,9 +77,10 @@ struct work {
         } matmul;
         struct {
             int64_t rows, cols, scaling; /* enum scaling */
-            int64_t turned, both;        /* the copy is transposed; a second copy is */
-            int64_t amax;                /* the largest element is found in a pass before */
-            int64_t down;                /* of E8M0: the exponent is rounded down */
+            /* turned: the copy is transposed; both: a second copy is made, which is transposed */
+            int64_t turned, both;
+            int64_t amax; /* a pass of its own finds the largest element first */
+            int64_t down; /* the exponents of E8M0 scales are rounded down */
         } quantise;
         struct {
             int64_t q, kv, heads, kv_heads, dim, mask, offset, window;
@@ -198,8 +199,8 @@ int64_t work_group_begin(int64_t total, int64_t groups, int64_t g);
 int64_t work_group_of(int64_t total, int64_t groups, int64_t row);
 int64_t work_groups(const struct work *work);
 
-/* Returns how many times faster than in bf16 a product's operands multiply at the peaks of data sheets: 2 of 8 bits, 4
- * of 4 bits, else 1. */
+/* Returns by which factor the peak of data sheets for a product's operands exceeds that for bf16: 2 for 8 bits, 4 for 4
+ * bits, else 1. */
 double work_peak_factor(const struct work *work);
 
 /* Returns the group of a communication op, or -1 for other kinds. */

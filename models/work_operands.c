@@ -103,7 +103,7 @@ static uint64_t times(uint64_t a, int64_t b)
     return b < 0 || __builtin_mul_overflow(a, (uint64_t)b, &product) ? UINT64_MAX : product;
 }
 
-/* Returns the number of scales that a word of the table names: those of a product's operand or of a copy. */
+/* Returns the number of scales that a word of the table names: of one operand of a product, or of a copy. */
 static int64_t scales(const struct work *work, const char *name, size_t size)
 {
     const int64_t *p = work->p;

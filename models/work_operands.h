@@ -18,7 +18,7 @@ enum work_type {
     WORK_TYPE_OP,     /* a floating-point dtype, the same for all such operands of an op */
     WORK_TYPE_FLOAT,  /* any floating-point dtype */
     WORK_TYPE_MOVED,  /* any dtype, the same for all such operands of an op */
-    WORK_TYPE_NARROW, /* a 4-bit dtype if `dtype` is one, else any 8-bit dtype */
+    WORK_TYPE_NARROW, /* if `dtype` is a 4-bit dtype, that one; else any 8-bit dtype */
     WORK_TYPE_FIXED,  /* `dtype` */
 };
 

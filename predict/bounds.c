@@ -184,7 +184,8 @@ static void kept_of_token(struct kept_of_token *kept, const struct choices *c)
                               .sm = c->sm,
                               .gpus_per_node = ranks};
     kept->count = 0;
-    (void)two_layers_table(&row, &rows, &request, NULL); /* refused: no row */
+    /* if the request is refused, there are no rows */
+    (void)two_layers_table(&row, &rows, &request, NULL);
     for (uint32_t i = 0; i < rows && kept->count < ROWS_MAX; i++)
         if (row[i].class == ACTIVATION_ONCE)
             kept->bytes[kept->count++] = (double)row[i].bytes / (double)(TOKENS * ranks);

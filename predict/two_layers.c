@@ -23,7 +23,7 @@ enum status two_layers_table(struct activation_row **row, uint32_t *rows,
     if (status == STATUS_OK)
         *row = activations_table(&ir, 0, rows);
     for (uint32_t i = 0; i < *rows; i++)
-        (*row)[i].stem = NULL; /* a text of the ir */
+        (*row)[i].stem = NULL; /* its text is released with the ir */
     ir_release(&ir);
     return status;
 }

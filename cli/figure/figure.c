@@ -224,7 +224,8 @@ static bool is_whole(const struct text *picture, enum figure_format format)
     return size > ending && memcmp(picture->data + size - ending, ends[format].text, ending) == 0;
 }
 
-/* Removes what makes gnuplot's boxes begin and end at whole pixels: narrow ones of equal width would differ. */
+/* Removes the attribute that makes boxes begin and end at whole pixels; with it, narrow boxes of equal width would look
+ * different. */
 static void remove_snapping(struct text *svg)
 {
     static const char snap[] = " shape-rendering=\'crispEdges\'";

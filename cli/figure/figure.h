@@ -22,7 +22,7 @@ struct figure {
     const char *script; /* the name of the script: "sweep" for plots/sweep.gp */
     /* size of the SVG in points; a PNG has twice as many pixels in each direction */
     int wide, high;
-    int narrow_high;  /* the height of a figure that is FIGURE_NARROW wide; 0: high */
+    int narrow_high;  /* the height if the figure is FIGURE_NARROW wide; 0: the same as high */
     struct text data; /* CSV that the script reads */
     struct text set;  /* commands of gnuplot that set the script's variables */
 };
@@ -34,9 +34,9 @@ enum figure_format { FIGURE_SVG, FIGURE_PNG };
 struct figure_look {
     enum figure_format format;
     bool dark;
-    /* colours that differ between light and dark are marks for a page's style sheet (plots/common.gp) */
+    /* a colour that differs between light and dark is a mark, which a page's style sheet replaces (plots/common.gp) */
     bool themed;
-    bool narrow; /* FIGURE_NARROW wide, for pages on a telephone */
+    bool narrow; /* the figure is FIGURE_NARROW wide, for pages on a telephone */
 };
 enum { FIGURE_NARROW = 360 };
 

@@ -4,13 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The bins of a lane, about one for two pixels of a page; a lane with more spans than SPANS_MAX is drawn in bins. */
+/* BINS: the number of bins of a lane, about one for two pixels of a page. SPANS_MAX: a lane with more spans is drawn in
+ * bins. */
 enum { BINS = 500, SPANS_MAX = 400 };
-/* A box narrower than this share of the window would not be visible. */
+/* A box with a smaller share of the window could not be seen, so it is drawn with this one. */
 #define NARROWEST (1.0 / 900)
-/* A lower share of a bin would not be visible. */
+/* A colour with a smaller share of a bin could not be seen, so it is drawn with this one. */
 #define LOWEST 0.08
-/* Neighbouring bins whose shares differ by less are one box. */
+/* Neighbouring bins are drawn as one box if no share differs by more than this. */
 #define ALIKE 0.03
 
 void lane_release(struct lane *lane)
@@ -26,7 +27,7 @@ void lane_add(struct lane *lane, const struct figure_window *window, double star
     start_s = fmax(start_s, window->from_s);
     end_s = fmin(end_s, window->to_s);
     struct lane_span *last = lane->count > 0 ? &lane->span[lane->count - 1] : NULL;
-    if (last != NULL) /* rows of a recording may overlap */
+    if (last != NULL) /* rows of a recording may overlap; only the rest of the row is added */
         start_s = fmax(start_s, last->end_s);
     if (!(start_s < end_s))
         return;
@@ -48,7 +49,7 @@ static void put_box(struct text *out, size_t number, const struct figure_window 
                 box.start_s / window->time.unit_s, box.end_s / window->time.unit_s, low, high);
 }
 
-/* Appends the spans as boxes. Narrow ones grow until they can be seen, but only into idle time. */
+/* Appends each span as a box. Narrow boxes are widened until they can be seen, but only into idle time. */
 static void put_spans(struct text *out, const struct lane *lane, size_t number,
                       const struct figure_window *window)
 {
@@ -61,7 +62,7 @@ static void put_spans(struct text *out, const struct lane *lane, size_t number,
     }
 }
 
-/* The share of a bin's time that each colour takes. */
+/* How a bin's time is divided among the colours: the share of each. */
 struct lane_bin {
     double share[LANE_COLOURS];
 };
@@ -88,7 +89,8 @@ static bool are_alike(const struct lane_bin *a, const struct lane_bin *b)
     return true;
 }
 
-/* Appends the boxes of bins that are alike: the colours on one another, with the mean of their shares. */
+/* Appends boxes for bins that are alike: a box for each colour, one upon the other, whose height is the mean of its
+ * shares. */
 static void put_shares(struct text *out, size_t number, const struct figure_window *window,
                        const struct lane_bin *bin, size_t begin, size_t end)
 {

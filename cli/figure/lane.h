@@ -15,12 +15,12 @@ struct lane {
     struct lane_span {
         double start_s, end_s;
         uint8_t colour;
-    } * span; /* heap; in order of time */
+    } * span; /* on the heap, in the order of time */
     size_t count, capacity;
 };
 void lane_release(struct lane *lane);
 
-/* Adds a span; what lies outside of the window is left out. Spans come in the order of their starts. */
+/* Adds the part of a span that lies in the window. Spans must be added in the order of their starts. */
 void lane_add(struct lane *lane, const struct figure_window *window, double start_s, double end_s,
               uint8_t colour);
 

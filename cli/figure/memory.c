@@ -229,7 +229,7 @@ enum status figure_memory(struct figure *figure, const struct trace *trace,
     double top = put_levels(&drawing, trace, rank, memory, &levels) / GIB;
     for (size_t k = 0; k < levels.count; k++)
         figure_put_name(&names, label_of(trace->label[levels.category[k]]));
-    /* what the whole step needs is not that of a window, or of another rank */
+    /* no need of memory is drawn for a window, or for a rank other than the one that needs most */
     const double needed = wanted->needed ? header_gib(trace, "needed_bytes", memory) : 0;
     text_printf(&title, "Live bytes of rank %ld by category (%s)", wanted->rank, memory);
     figure_put_subject(&title, trace);

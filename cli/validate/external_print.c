@@ -112,7 +112,7 @@ static void key_all(struct text *key, const struct external_validation *v, size_
 /* Returns the error of a row for a table; NAN: the row does not count in that table. */
 typedef double error_function(const struct external_validation *v, size_t i);
 
-/* A table of means: the rows of one line have the same key. */
+/* A table of means. Its lines are groups of rows that have the same key. */
 static const struct mean_table {
     const char *name, *title;
     key_function *key;
@@ -131,7 +131,7 @@ static const struct mean_table {
 const struct column validate_step_columns[VALIDATE_STEP_COLUMNS] = {
     {"set", NULL, NULL, COLUMN_NAME, 0, "The set of the rows; empty: they are in none."},
     {"by", NULL, NULL, COLUMN_NAME, 0, "What the rows have in common: source, device (its family), named_device, framework, scale, all; memory: the errors are of memory, by source."},
-    {NULL, "", NULL, COLUMN_NAME, -26, NULL}, /* the name, indented */
+    {NULL, "", NULL, COLUMN_NAME, -26, NULL}, /* text has the name indented */
     {"name", NULL, NULL, COLUMN_NAME, 0, "The source, device, framework or scale."},
     {"runs", "", NULL, COLUMN_COUNT, 3, "Rows that count."},
     {"mean_absolute_error", "", NULL, COLUMN_SHARE, 9, "Mean of absolute values. Of speed: measured / predicted seconds - 1; of memory: predicted / measured - 1."},

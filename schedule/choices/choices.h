@@ -229,8 +229,8 @@ struct choices {
     uint8_t kernels;        /* enum kernels_choice */
     uint8_t loss;           /* enum loss_choice */
     uint8_t products;       /* enum products_choice */
-    uint32_t
-        bf16_layers; /* layers at each end of the model that multiply in the dtype of compute all the same */
+    /* this many layers at each end of the model multiply in the dtype of compute, whatever `products` is */
+    uint32_t bf16_layers;
     uint8_t dtype; /* enum dtype of compute: bf16, f16 or f32 */
     int sm;        /* compute capability of the device times ten, for kernel workspaces */
 

@@ -19,21 +19,22 @@ enum products_choice {
 extern const char *const products_names[PRODUCTS_COUNT];
 
 struct products_recipe {
-    uint8_t inputs, weights, gradients; /* enum dtype of operands */
-    uint8_t scaling, of_weights;        /* enum scaling of inputs and gradients, and of weights */
+    uint8_t inputs, weights, gradients; /* enum dtype, for each kind of operand */
+    /* enum scaling, for inputs and gradients, and for weights */
+    uint8_t scaling, of_weights;
     bool amax;
 };
 
-/* Returns the recipe of a configuration. With bf16 its scalings are SCALING_NONE. */
+/* Returns the recipe of a configuration. With products in bf16, its scalings are SCALING_NONE. */
 const struct products_recipe *products_recipe(const struct choices *choices);
 
-/* True if the linear layers of a transformer layer multiply in 8 or 4 bits: with --bf16-layers N not in the first N and
- * the last N of the model's layers. */
+/* Returns whether the linear layers of a transformer layer multiply in 8 or 4 bits. With --bf16-layers N, those of the
+ * first N and the last N layers do not. */
 bool products_narrow_in(const struct choices *choices, int64_t layer);
 
-/* True if a tensor's transposed 8-bit copy is stored beside it: scales of rows and blocks lie along the axis that a product
- * sums over, and compute capability 8.9 and 9.0 multiply 8-bit operands only if both hold that axis innermost (cuBLAS
- * documentation, cublasLtMatmul(), "FP8 kernels"). */
+/* Returns whether tensors also have a transposed 8-bit copy. Scales of rows and blocks lie along the axis that a
+ * product sums over, so a product over the other axis needs other scales. Compute capabilities 8.9 and 9.0 multiply
+ * 8-bit operands only if that axis is innermost in both (cuBLAS documentation, cublasLtMatmul(), "FP8 kernels"). */
 bool products_turned_copies(const struct choices *choices);
 
 #endif

@@ -163,8 +163,8 @@ struct profile {
     bool chunk_eager;
     bool chunk_grad_f32; /* fpdt sums the weight gradients of pieces in an fp32 buffer of its own */
     uint8_t clipping;    /* enum clipping; where there is any, AdamW waits for the last reduction */
-    bool
-        experts_sync; /* the host waits for the counts of the experts' rows before it launches more */
+    /* before it launches more, the host waits for the numbers of rows that each expert gets */
+    bool experts_sync;
     bool clipping_sync; /* the host waits for the norm of gradients before it continues */
     /* enum chains: whose norms, rotations and activations are not one kernel each */
     uint8_t chains;

@@ -296,12 +296,12 @@ struct emit_weights {
 
 /* The 8- and 4-bit copies of tensors that products read (schedule/emit/narrow.c). */
 struct emit_narrow {
-    struct narrow_copies *row; /* row 0 stands for none */
+    struct narrow_copies *row; /* row 0 is not used, since 0 stands for none */
     uint32_t count;
     size_t capacity;
-    uint32_t *of_buffer; /* a buffer's first row; 0: none */
+    uint32_t *of_buffer; /* [buffers] the buffer's first row; 0: none */
     uint32_t buffers;
-    buffer_id gathered; /* what tensor ranks gathered last */
+    buffer_id gathered; /* the buffer into which tensor ranks gathered last */
 };
 
 /* The state of emission. */
@@ -338,8 +338,8 @@ struct emit {
     struct layer_saved *saved; /* one for each layer, of the current unit */
     /* one for each layer and sequence of the micro-batch; NULL: no subsequences */
     struct prefix *prefix;
-    struct saved_buffers
-        caches; /* buffers that several units read: of k and v in prefix, and 8-bit weights */
+    /* buffers that several units read: those of k and v in `prefix`, and 8-bit weights */
+    struct saved_buffers caches;
 
     struct saved_buffers kept;
     struct lifetime_extension *extension;
@@ -456,10 +456,11 @@ struct view emit_residual(struct emit *e);
 /* Returns the rows of a residual stream. */
 struct view view_of_residual(const struct emit *e, buffer_id x);
 
-/* Products in 8 or 4 bits: schedule/emit/narrow.c. The first replaces read[0] and read[1] of a product, if it is one of a
- * linear layer that multiplies in 8 or 4 bits, by copies, and appends their scales after the `reads` operands; it returns
- * the number of operands, and read[] has room for two more. The second forgets the copies of a buffer that an op
- * writes, the third all copies, before another role is emitted. */
+/* Products in 8 or 4 bits (schedule/emit/narrow.c). emit_narrow_operands(): if the product is one of a linear layer
+ * that multiplies in 8 or 4 bits, replaces read[0] and read[1] by their copies, and appends the scales of both after
+ * the `reads` operands; read[] must have room for two more. Returns the number of operands. emit_narrow_written():
+ * forgets the copies of a buffer, since an op writes it. emit_narrow_begin(): forgets all copies, before another role
+ * is emitted. */
 uint32_t emit_narrow_operands(struct emit *e, struct work *work, struct view *read, uint32_t reads);
 void emit_narrow_written(struct emit *e, buffer_id buffer);
 void emit_narrow_begin(struct emit *e);

@@ -13,19 +13,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What an operand of a product is; a product sums over one axis of it. */
+/* The tensor that an operand of a product is. */
 enum operand_role { ROLE_INPUT, ROLE_WEIGHT, ROLE_GRADIENT };
 
-/* Both copies of a tensor: as it lies in memory, and transposed. */
+/* The 8- or 4-bit copies of a tensor: one as it lies in memory, and one transposed. */
 struct narrow_copies {
     struct view of;
-    struct view data[2], scales[2]; /* [1]: transposed; empty: not made */
-    uint32_t next;                  /* of the same buffer; 0: none */
+    struct view data[2], scales[2]; /* [1] is transposed; empty: the copy has not been made */
+    uint32_t next;                  /* row of the next tensor in the same buffer; 0: none */
 };
 
 void emit_narrow_begin(struct emit *e)
 {
-    e->narrow.count = 1; /* row 0 stands for none */
+    e->narrow.count = 1; /* row 0 is not used, since 0 stands for none */
     if (e->narrow.of_buffer != NULL)
         memset(e->narrow.of_buffer, 0, e->narrow.buffers * sizeof *e->narrow.of_buffer);
 }
@@ -42,7 +42,7 @@ void emit_narrow_written(struct emit *e, buffer_id buffer)
         e->narrow.of_buffer[buffer.i] = 0;
 }
 
-/* Returns the copies of a view; none are made yet of a view that is new. */
+/* Returns the copies of a view. For a view that is not known yet, it adds a row without copies. */
 static struct narrow_copies *copies_of(struct emit *e, struct view x)
 {
     struct emit_narrow *n = &e->narrow;
@@ -63,15 +63,15 @@ static struct narrow_copies *copies_of(struct emit *e, struct view x)
     return &n->row[n->count++];
 }
 
-/* True if the parameters that computation reads stay whole for the step. */
+/* Returns whether the parameters that computation reads stay whole during the step. */
 static bool weights_stay(const struct emit *e)
 {
     return !(weights_sharded_params(e->choices) && e->group.dense.shard_size > 1);
 }
 
-/* True if the backward reads the copy that the forward makes of an input, and not the input. torchao saves the input and
- * quantises it again (torchao/float8/float8_linear.py, matmul_with_hp_or_float8_args); an input that tensor ranks gather
- * again, or that is recomputed, has a new copy. */
+/* Returns whether the backward reads the copy of an input that the forward made. Otherwise it quantises the input
+ * again. torchao saves the input itself (torchao/float8/float8_linear.py, matmul_with_hp_or_float8_args), and an input
+ * that tensor ranks gather again, or that is recomputed, needs a new copy anyway. */
 static bool saves_copies(const struct emit *e)
 {
     const struct choices *c = e->choices;
@@ -81,8 +81,9 @@ static bool saves_copies(const struct emit *e)
     return keeps && !c->profile->quantises_again;
 }
 
-/* True if a tensor that only the forward needs untransposed, or a gradient, gets both copies in one pass. torchao has no
- * kernel that makes both where scales are of blocks (torchao/testing/training/roofline_utils.py). */
+/* Returns whether one pass makes both copies of a tensor. A gradient needs both at once. An input or a weight needs the
+ * transposed copy only in the backward, so both are made only if copies are kept until then. torchao has no kernel that
+ * makes both if scales are of blocks (torchao/testing/training/roofline_utils.py). */
 static bool both_at_once(const struct emit *e, enum operand_role role, struct view x)
 {
     const enum scaling scaling = (enum scaling)products_recipe(e->choices)->scaling;
@@ -128,7 +129,8 @@ static void quantise(struct emit *e, enum operand_role role, struct view x, int6
         struct narrow_copies *copies = copies_of(e, x);
         copies->data[t] = write[writes++] = data;
         copies->scales[t] = write[writes++] = scales;
-        if (role == ROLE_WEIGHT && weights_stay(e)) { /* recomputation leaves them as they are */
+        /* recomputation does not make these copies again */
+        if (role == ROLE_WEIGHT && weights_stay(e)) {
             saved_buffers_add(&e->caches, data.buffer);
             saved_buffers_add(&e->caches, scales.buffer);
         }
@@ -136,7 +138,8 @@ static void quantise(struct emit *e, enum operand_role role, struct view x, int6
     emit_op(e, e->stream.compute, &work, &x, 1, write, writes);
 }
 
-/* Returns the copy of a rows x cols operand, and sets *scales to its scales. */
+/* Returns the copy of an operand with `rows` x `cols` elements, and sets *scales to its scales. If there is none, it
+ * emits the quantisation. */
 static struct view narrow_copy(struct emit *e, enum operand_role role, struct view x, int64_t rows,
                                int64_t cols, bool turned, struct view *scales)
 {
@@ -172,7 +175,8 @@ uint32_t emit_narrow_operands(struct emit *e, struct work *work, struct view *re
     read[1] = narrow_copy(e, (enum operand_role)roles[form].b, read[1], b_turned ? k : n,
                           b_turned ? n : k, b_turned, &read[reads + 1]);
     work->matmul.scaling = form == MATMUL_TN ? recipe->scaling : recipe->of_weights;
-    if (products_turned_copies(c)) /* both operands hold k innermost */
+    /* k, the axis that is summed over, is innermost in both operands */
+    if (products_turned_copies(c))
         work->matmul.form = MATMUL_NT;
     return reads + 2;
 }
