@@ -94,7 +94,7 @@ enum external_column {
     METRIC(MFU, "mfu", 0.01)       /* percent by the source's own count */                         \
     METRIC(TFLOPS, "tflops", 1e12) /* flop/s of a GPU by the source's own count */                 \
     METRIC(ALLOCATED, "memory_allocated_gib", 1073741824.0) /* most that tensors held */           \
-    METRIC(RESERVED_GIB, "memory_gib", 1073741824.0)        /* reserved_bytes.all.peak */          \
+    METRIC(RESERVED_GIB, "memory_gib", 1073741824.0)        /* most that PyTorch reserved */       \
     METRIC(UNSTATED_GB, "memory_gb", 1e9)                   /* one of the two; not stated which */ \
     METRIC(UNSTATED_GIB, "memory_unstated_gib", 1073741824.0)
 

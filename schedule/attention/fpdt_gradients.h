@@ -12,13 +12,13 @@ struct set {
 };
 
 struct query_state {
-    struct view d_o, dq; /* as fpdt_keep() leaves them; empty: not stored yet */
+    struct view d_o, dq; /* in the memory where fpdt_keep() has put them; empty: not stored yet */
 };
 
 struct gradients {
     const struct fpdt *f;
     buffer_id d_out;
-    struct query_state *queries; /* per chunk */
+    struct query_state *queries; /* [chunks] */
 };
 
 /* Returns the gradient of chunk q's output, scattered over the heads. */

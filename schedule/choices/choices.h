@@ -194,8 +194,8 @@ enum kernels_choice {
     KERNELS_COUNT
 };
 
-/* How the loss of a piece of rows is computed from its logits, and so how many bytes a logit exist at once in the
- * forward and in the backward, the head's 16-bit logits included. docs/strategies.md has the sources. */
+/* How the loss of a piece of rows is computed from its logits. The two numbers of each value are the bytes that exist
+ * at once for each logit, in the forward and in the backward, the head's 16-bit logits included. docs/strategies.md has the sources. */
 enum loss_choice {
     LOSS_PROFILE,  /* as the profile's code does; not resolved */
     LOSS_EAGER,    /* 8, 12: PyTorch's cross_entropy of fp32 logits */
@@ -253,10 +253,12 @@ struct choices {
     uint32_t shard;
 
     /* ---- rings ---- */
-    uint8_t ring_layout;  /* enum ring_layout */
-    uint8_t rotation;     /* enum rotation, not ROTATE_PROFILE */
-    uint32_t window;      /* context ranks of an inner ring (Double-Ring); 1: one ring of all */
-    uint32_t interleaved; /* the context ranks of a node, when windows are interleaved; else 0 */
+    uint8_t ring_layout; /* enum ring_layout */
+    uint8_t rotation;    /* enum rotation, not ROTATE_PROFILE */
+    uint32_t
+        window; /* number of context ranks in an inner ring (Double-Ring); 1: all are in one ring */
+    uint32_t
+        interleaved; /* number of context ranks on a node, if windows are interleaved; else 0 */
 
     /* ---- pipelines ---- */
     uint32_t virtual_stages; /* chunks of layers on each stage of the pipeline */

@@ -91,7 +91,8 @@ uint32_t repeats_ops(const struct repeats *r, uint32_t role, uint32_t ops)
     return ops;
 }
 
-/* Adds the copies of the iteration before a run's gap, whose rows end before row `end`. */
+/* Appends the rows of a run's copies. They are copies of the iteration before the gap, whose rows are the last ones of
+ * the short list's table before row `end`. */
 static struct repeat_row *add_copies(const struct repeats *r, const struct repeat_run *run,
                                      const uint32_t *op, uint32_t end, struct repeat_row *row,
                                      size_t *capacity, uint32_t *rows)

@@ -31,9 +31,10 @@ struct repeat_run {
 
 /* All-zero: the list is whole. The runs are in list order, and live in the arena of the ir. */
 struct repeats {
-    uint32_t copies;       /* number of copies in each gap */
-    int32_t first_copied;  /* the value of the first copy */
-    int32_t most_distance; /* the largest distance of values at which references are by distance */
+    uint32_t copies;      /* number of copies in each gap */
+    int32_t first_copied; /* the value of the first copy */
+    int32_t
+        most_distance; /* a reference is by distance if values differ by no more, else by place */
     /* iterations are units; false: they are layers, and bundles repeat too */
     bool of_units;
     int32_t layers; /* number of layers of a period */
