@@ -62,8 +62,9 @@ for signal in INT TERM; do
 done
 # once something fits, its folder and its settings are kept: the wait grows until something was found
 what_fits="longhaul plan --model llama3-8b --cluster dgx-h100 --nodes 4 --seq 256K"
-kept() { # WORDS FILE OPTIONS: interrupts a plan, once the file has the words
+kept() { # WORDS FILE OPTIONS: interrupts a plan, once the file has the words; each starts without results of the last
     for wait in 1 2 3 5 8 13 21; do
+        rm -f $T/kept.cache
         env --default-signal=INT $what_fits $3 $4 $5 > $T/out 2> $T/err &
         pid=$!
         sleep $wait
