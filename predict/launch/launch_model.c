@@ -23,6 +23,8 @@ static bool is_same(const struct transformer *a, const struct transformer *b)
            a->attention_window == b->attention_window &&
            a->window_from_layer == b->window_from_layer &&
            a->full_attention_every == b->full_attention_every && a->experts == b->experts &&
+           a->experts_per_token == b->experts_per_token && a->expert_ffn == b->expert_ffn &&
+           a->shared_ffn == b->shared_ffn && a->dense_layers == b->dense_layers &&
            a->kv_latent == b->kv_latent && a->attention_sinks == b->attention_sinks;
 }
 

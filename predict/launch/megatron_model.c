@@ -89,7 +89,51 @@ static enum status need(const struct launch *l, enum launch_field field, const c
                       "the arguments give no %s; give it, or the model with --model", name);
 }
 
-/* Reads experts as a dense feed-forward part of the width that a token passes. */
+/* Reads a list of layers as Megatron's recipes write it, "([0]*3+[1]*58)": 3 without experts, then 58 with them. */
+static bool read_list(const char *text, int64_t *dense, int64_t *sparse)
+{
+    static const char first[] = "([0]*", second[] = "+[1]*";
+    const char *plus = strstr(text, second), *end = strrchr(text, ')');
+    const char *one = text + strlen(first);
+    if (strncmp(text, first, strlen(first)) != 0 || plus == NULL || end == NULL || end[1] != '\0')
+        return false;
+    const char *other = plus + strlen(second);
+    return parse_i64(one, (size_t)(plus - one), dense) && end > other &&
+           parse_i64(other, (size_t)(end - other), sparse);
+}
+
+/* Reads which layers have experts: all, or all after the first ones. */
+static enum status read_expert_layers(struct launch *l, struct transformer *m, struct diag *diag)
+{
+    int64_t dense, sparse;
+    if (!launch_said(l, LAUNCH_EXPERT_LAYERS) || launch_is(l, LAUNCH_EXPERT_LAYERS, "1"))
+        return STATUS_OK;
+    if (!read_list(launch_text(l, LAUNCH_EXPERT_LAYERS), &dense, &sparse) || dense < 0 ||
+        dense >= m->layers || dense + sparse != m->layers)
+        return launch_bad(l, LAUNCH_EXPERT_LAYERS, diag,
+                          "which layers have experts is read from 1, for all of them, or from a "
+                          "list such as ([0]*1+[1]*%lld), of %lld layers",
+                          (long long)m->layers - 1, (long long)m->layers);
+    m->dense_layers = dense;
+    return STATUS_OK;
+}
+
+/* Reads how the router scores experts (Megatron-LM, moe/moe_utils.py, topk_routing_with_score_function()): by default
+ * a softmax over the chosen ones, which is that over all, divided by their sum. */
+static enum status read_router(struct launch *l, struct transformer *m, struct diag *diag)
+{
+    bool sigmoid = launch_is(l, LAUNCH_ROUTER_SCORE, "sigmoid");
+    if (launch_said(l, LAUNCH_ROUTER_SCORE) && !sigmoid &&
+        !launch_is(l, LAUNCH_ROUTER_SCORE, "softmax"))
+        return launch_bad(l, LAUNCH_ROUTER_SCORE, diag,
+                          "a router's scores are read as softmax or sigmoid");
+    m->router = sigmoid ? ROUTER_SIGMOID : ROUTER_SOFTMAX;
+    m->router_norm = sigmoid ? m->experts_per_token > 1 : !launch_on(l, LAUNCH_ROUTER_BEFORE);
+    m->router_scale = launch_number(l, LAUNCH_ROUTER_SCALE, 0);
+    return STATUS_OK;
+}
+
+/* Reads experts; with --as-dense a dense feed-forward part of the width that a token passes. */
 static enum status read_experts(struct launch *l, struct launch_given given, struct transformer *m,
                                 struct diag *diag)
 {
@@ -98,19 +142,23 @@ static enum status read_experts(struct launch *l, struct launch_given given, str
     int64_t routed = launch_count(l, LAUNCH_EXPERTS_A_TOKEN, 2);
     if (experts <= 1)
         return STATUS_OK;
-    if (width > 1 << 24 || routed > 1 << 14 || routed < 1)
+    if (width > 1 << 24 || routed > 1 << 14 || routed < 1 || routed > experts)
         return launch_bad(l, LAUNCH_EXPERTS, diag, "experts of this width or number are not read");
-    int64_t active = routed * width + launch_count(l, LAUNCH_SHARED_FFN, 0);
-    if (!given.as_dense)
+    if (given.as_dense) {
+        m->ffn = routed * width + launch_count(l, LAUNCH_SHARED_FFN, 0);
+        m->proxy = "experts";
+        return STATUS_OK;
+    }
+    if (m->activation != ACTIVATION_SWIGLU)
         return launch_bad(l, LAUNCH_EXPERTS, diag,
-                          "a mixture of %lld experts is not modelled: missing are which rank has "
-                          "which expert, and the all-to-alls between them; --as-dense takes the "
-                          "nearest dense model as a proxy, with the %lld of a feed-forward width "
-                          "that a token passes",
-                          (long long)experts, (long long)active);
-    m->ffn = active;
-    m->proxy = "experts";
-    return STATUS_OK;
+                          "experts without a gate are not modelled: --swiglu is missing");
+    m->experts = experts;
+    m->experts_per_token = routed;
+    m->expert_ffn = width;
+    m->shared_ffn = launch_count(l, LAUNCH_SHARED_FFN, 0);
+    if (read_expert_layers(l, m, diag) != STATUS_OK)
+        return STATUS_BAD_INPUT;
+    return read_router(l, m, diag);
 }
 
 static void read_positions(struct launch *l, struct transformer *m)

@@ -55,13 +55,14 @@ static enum status set_fields(struct setup *setup, const char *all, struct diag 
 static enum status refuse_unmodelled(struct setup *setup, const char *name, const char *ignore,
                                      struct diag *diag)
 {
-    struct text what = {0}, line = {0};
+    struct text what = {0}, line = {0}, left = {0};
     struct transformer dense;
     if (!transformer_put_unmodelled(&what, &setup->model)) {
         text_release(&what);
         return STATUS_OK;
     }
-    if (transformer_load_dense(&dense, &setup->arena, name, ignore, NULL) == STATUS_OK)
+    if (transformer_load_dense(&dense, &setup->arena, name, ignore, NULL) == STATUS_OK &&
+        !transformer_put_unmodelled(&left, &dense)) /* a model in one line stays as it is */
         transformer_put_line(&line, &dense, true);
     enum status status = diag_error(
         diag, (struct loc){.name = setup->model.name}, STATUS_BAD_INPUT,
@@ -73,6 +74,7 @@ static enum status refuse_unmodelled(struct setup *setup, const char *name, cons
                                       (double)transformer_parameters(&dense) / 1e9, line.data));
     text_release(&what);
     text_release(&line);
+    text_release(&left);
     return status;
 }
 

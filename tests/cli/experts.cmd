@@ -24,3 +24,14 @@ for p in neutral "megatron-te --activations keep" "megatron-te --activations ful
   longhaul schedule --model qwen3-30b-a3b --set layers=2 --cluster dgx-h100 --seq 4K --strategy local --ep 2 --weights zero1 --profile $p 2> $T/note |
     grep -c host_sync || true
 done
+# arguments of Megatron-LM, in which the preset is found; which layers have experts, and what is not read
+args="--num-layers 48 --hidden-size 2048 --num-attention-heads 32 --group-query-attention --num-query-groups 4 --kv-channels 128 --ffn-hidden-size 6144
+  --swiglu --normalization RMSNorm --norm-epsilon 1e-6 --disable-bias-linear --qk-layernorm --untie-embeddings-and-output-weights --position-embedding-type rope
+  --rotary-base 1000000 --vocab-size 151936 --seq-length 4096 --max-position-embeddings 40960 --micro-batch-size 1 --global-batch-size 64 --attention-dropout 0
+  --num-experts 128 --moe-router-topk 8 --moe-ffn-hidden-size 768 --moe-token-dispatcher-type alltoall --expert-model-parallel-size 8 --bf16"
+longhaul predict --from "$args" --cluster 1x8xb200 --quick 2>&1 | sed -n '1,/^  ignored/p'
+longhaul predict --from "$args --moe-layer-freq '([0]*3+[1]*45)' --moe-router-score-function sigmoid --moe-router-topk-scaling-factor 2.5" --cluster 1x8xb200 --quick 2>&1 |
+  grep -o "dense_layers=[0-9]*\|router=[a-z]*\|router_norm=[a-z]*\|router_scale=[0-9.]*"
+refused predict --from "$args --moe-layer-freq '([0]*3+[1]*58)'" --cluster 1x8xb200 --quick
+refused predict --from "$args --moe-layer-freq 2" --cluster 1x8xb200 --quick
+refused predict --from "$args --moe-router-score-function tanh" --cluster 1x8xb200 --quick
