@@ -45,8 +45,8 @@ struct assignment {
     uint32_t *call;      /* (ops) of a collective: how many of its group the role lists before it */
     uint32_t *calls;     /* (groups) the most collectives that a role lists */
     uint32_t *barriers;  /* (groups) the most barriers that a role lists */
-    bool *
-        softmax; /* (ops) CROSS_ENTROPY_BACKWARD: a CROSS_ENTROPY wrote its first read as softmax */
+    /* (ops) CROSS_ENTROPY_BACKWARD: a CROSS_ENTROPY wrote its first read as softmax */
+    bool *softmax;
     struct assignment_shares *shares; /* (rows, ranks): of SQUARE_SUM ops */
     uint32_t *share_row;              /* (ops) row of shares, or IR_NONE */
     struct assignment_pieces *pieces; /* (rows, ranks): of shapes with mask DOCUMENTS */

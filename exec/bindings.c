@@ -168,8 +168,8 @@ void bindings_blocks(const struct exec_buffer *buffer, bindings_block_function *
 
 struct sharing {
     const struct ir *ir;
-    uint32_t
-        axes; /* along which ranks of the group hold the same of a tensor that is not cut there */
+    /* along which ranks of the group hold the same of a tensor that is not cut there */
+    uint32_t axes;
     struct copied_run *share;
     uint32_t count;
     struct copied_run last;

@@ -39,9 +39,8 @@ struct cpu_worker {
     struct assignment_stream list;
     uint32_t issued, ended; /* numbers of ops, in the current step */
     bool at_work;           /* op[ended] is running: all it waited for has ended */
-    struct cpu_need
-        need; /* the op whose end the worker awaits; stream CPU_NOTHING: it only waits for the next
-                 op to be issued */
+    /* the op whose end the worker awaits; stream CPU_NOTHING: it only waits for the next op to be issued */
+    struct cpu_need need;
     atomic_bool rendezvous; /* its op waits for other ranks */
     float *scratch;         /* for the running kernel, and for operands that are not fp32 */
 };
@@ -50,8 +49,8 @@ struct cpu_rank {
     uint32_t rank;
     pthread_mutex_t lock;
     struct cpu_worker *worker; /* (stream_count); those without ops have no thread */
-    uint32_t
-        *place; /* (ops of the role) the op's place in its stream's list; SYNC ops: in the host's */
+    /* (ops of the role) the op's place in its stream's list; SYNC ops: in the host's */
+    uint32_t *place;
     uint32_t passed;      /* SYNC ops that the host has passed */
     pthread_cond_t wake;  /* the host's */
     struct cpu_need need; /* the host's */

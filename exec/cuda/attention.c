@@ -48,8 +48,8 @@ struct attentions {
     char why[1024];          /* of tiles that were not asked for */
     struct attention *first;
     struct fused_plan *plan;
-    void *
-        builder[THREADS_MAX + 1]; /* handles that plans were built with, which these may refer to */
+    /* handles that plans were built with, which these may refer to */
+    void *builder[THREADS_MAX + 1];
     uint32_t builders;
     uint32_t with_fused, with_tiles;
 };

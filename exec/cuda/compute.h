@@ -10,8 +10,8 @@
 
 struct cuda_place {
     cudaStream_t stream;
-    void *
-        scratch; /* the bytes that the row's `scratch` returns, aligned to CUDA_SCRATCH_ALIGNMENT */
+    /* the bytes that the row's `scratch` returns, aligned to CUDA_SCRATCH_ALIGNMENT */
+    void *scratch;
     int32_t *fault; /* the rank's: a kernel that meets wrong data writes the op's mark here */
     int32_t mark;   /* op + 1 */
     const int32_t *visible; /* of an op with mask DOCUMENTS: its cuda_mask's; else NULL */

@@ -10,9 +10,9 @@
 
 struct launch_format {
     const char *name; /* "Axolotl" */
-    enum launch_framework
-        framework; /* whose table reads it; LAUNCH_TABLE: the format is the first member of a struct
-                                      * launch_table_file; LAUNCH_FRAMEWORKS: it is not read */
+    /* whose table reads it; LAUNCH_TABLE: the format is the first member of a struct launch_table_file;
+     * LAUNCH_FRAMEWORKS: it is not read */
+    enum launch_framework framework;
     /* Lists, separated by blanks; NULL: none. A '.' or '*' at the end of an entry stands for anything after it. */
     const char *keys;      /* of files, and of arguments "key=value" */
     const char *arguments; /* of commands, with their dashes */

@@ -72,8 +72,8 @@ struct launch_row {
     enum launch_kind kind;
     enum launch_field field;
     const char *note;
-    const char *
-        usual; /* UNMODELLED: values that are what is predicted, separated by blanks; NULL: those that switch it off */
+    /* UNMODELLED: values that are what is predicted, separated by blanks; NULL: those that switch it off */
+    const char *usual;
 };
 
 struct launch_table {
@@ -115,11 +115,11 @@ struct table_row;
 /* All-zero is empty. Texts live in the arena. */
 struct launch {
     struct arena arena;
-    const struct launch_tables
-        *tables; /* table files; the caller's, or those of the shipped data if it sets none */
+    /* table files; the caller's, or those of the shipped data if it sets none */
+    const struct launch_tables *tables;
     struct launch_tables *own; /* NULL: the caller set them */
-    const struct launch_table_file
-        *table; /* of the framework of a file that was read; NULL: none */
+    /* of the framework of a file that was read; NULL: none */
+    const struct launch_table_file *table;
     struct launch_value value[LAUNCH_FIELDS];
     bool has[LAUNCH_FRAMEWORKS];  /* which kinds of files were read */
     struct launch_remark *remark; /* heap */

@@ -37,8 +37,8 @@ struct shell_command {
 
 struct shell_document {
     const char *text; /* of a here-document, with its variables filled in */
-    const char *
-        file; /* into which its command writes; NULL: none is named, or it is known only in a run */
+    /* into which its command writes; NULL: none is named, or it is known only in a run */
+    const char *file;
     uint32_t line; /* of its first line */
 };
 

@@ -23,10 +23,10 @@ struct shell_frame {
 struct shell_here_document {
     const char *mark; /* the line that ends it */
     const char *file; /* into which its command writes; NULL: none is known */
-    const char
-        *variable; /* that its command sets (read -d '' NAME <<EOF); NULL: it is no such command */
-    bool quoted;   /* its variables are not expanded */
-    bool tabs;     /* tabs at the beginning of its lines are dropped (<<-) */
+    /* that its command sets (read -d '' NAME <<EOF); NULL: it is no such command */
+    const char *variable;
+    bool quoted; /* its variables are not expanded */
+    bool tabs;   /* tabs at the beginning of its lines are dropped (<<-) */
 };
 
 struct shell_reader {
@@ -40,8 +40,8 @@ struct shell_reader {
     uint32_t open_line; /* the line of the condition that makes `runs` open */
     struct shell_frame frame[SHELL_DEPTH_MAX]; /* outermost first */
     unsigned frames;
-    struct shell_here_document
-        pending[4]; /* announced in the present line; they begin on the next */
+    /* announced in the present line; they begin on the next */
+    struct shell_here_document pending[4];
     unsigned pendings;
     const char *output; /* the file into which the present command writes; NULL: none is known */
 };

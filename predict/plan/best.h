@@ -25,8 +25,8 @@ struct search_limits {
     /* when no configuration can be faster by more than that share; from 1 on, the best of the other strategies is not
      * looked for either */
     double gap;
-    const struct outcome
-        *beaten; /* GOAL_LONGEST: what is no longer is not searched; NULL: none. Borrowed. */
+    /* GOAL_LONGEST: what is no longer is not searched; NULL: none. Borrowed. */
+    const struct outcome *beaten;
     struct kept_jobs kept;
 };
 

@@ -12,16 +12,16 @@
 struct flip { /* an option, and the longest sequence with it */
     const char *option;
     int64_t tokens; /* 0: refused, or nothing fits */
-    int64_t
-        asked; /* the last length that was asked about, if it fits, so that longer ones may; else 0 */
+    /* the last length that was asked about, if it fits, so that longer ones may; else 0 */
+    int64_t asked;
 };
 
 struct longest_certificate {
-    bool
-        brief; /* set by the caller: find only the length, with no simulation and no other options */
+    /* set by the caller: find only the length, with no simulation and no other options */
+    bool brief;
     struct longest longest;
-    struct longest
-        gamble; /* the longest that fits in half of the cases, where that is longer; else tokens 0 */
+    /* the longest that fits in half of the cases, where that is longer; else tokens 0 */
+    struct longest gamble;
     bool unsafe; /* nothing fits as surely as the setup asks: `longest` fits in half of the cases */
     struct ladder ladder;
     struct request request;             /* degrees filled in */

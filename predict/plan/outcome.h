@@ -26,20 +26,20 @@ enum outcome_kind {
 /* It holds no pointers but those of the request and packed_set (outcome_adopt()). */
 struct outcome {
     enum outcome_kind kind;
-    struct request
-        request; /* with the changes that made it fit: chunks, the optimizer on the host */
+    /* with the changes that made it fit: chunks, the optimizer on the host */
+    struct request request;
     uint8_t strategy;
     struct verdict verdict;
     double missing_bytes;     /* UNFIT: bytes by which it does not fit */
     double most;              /* tokens/s/GPU that it cannot exceed; TIMED: what it reaches */
     double step_s, sequences; /* of the step; of packed documents, the packed set's typical batch */
-    const struct packed_set
-        *packed_set; /* the packed batches; NULL: each sequence is one document */
-    struct step_spread
-        spread; /* TIMED, with a packed set of documents: the step times of the batches that were
-                   predicted. `most` is then the rate of their mean tokens in a median step, or the
-                   best row's rate times the ratio of the two rows' rates on these batches */
-    size_t won; /* in how many of these batches it is faster than the best row */
+    /* the packed batches; NULL: each sequence is one document */
+    const struct packed_set *packed_set;
+    /* TIMED, with a packed set of documents: the step times of the batches that were predicted. `most` is then the
+     * rate of their mean tokens in a median step, or the best row's rate times the ratio of the two rows' rates on
+     * these batches */
+    struct step_spread spread;
+    size_t won;                  /* in how many of these batches it is faster than the best row */
     struct intervals intervals;  /* TIMED */
     double cause_s[CAUSE_COUNT]; /* of all ranks' steps, on average */
     bool explained; /* cause_s is final: with a packed set, CAUSE_DOCUMENTS has been separated */
@@ -47,9 +47,9 @@ struct outcome {
         exposed;    /* shares of the step: stages idle; idle for copies to the host and back */
     int64_t tokens; /* of a sequence: the longest, or the one asked about */
     struct ladder ladder; /* GOAL_LONGEST: lengths that were asked about */
-    bool
-        open_ended; /* GOAL_LONGEST: longer sequences may fit, since the search stopped at the longest
-                 length that it tries or at the length that is to be beaten */
+    /* GOAL_LONGEST: longer sequences may fit, since the search stopped at the longest length that it tries or at the
+     * length that is to be beaten */
+    bool open_ended;
 };
 
 /* Makes an outcome TIMED with the figures of a simulated prediction. */

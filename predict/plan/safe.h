@@ -9,8 +9,8 @@
 
 struct safe {
     double asked, taken; /* probabilities; taken < asked: nothing is that safe */
-    struct outcome
-        gamble; /* TIMED: what is better than the winner, but fits with less than `asked`, and at least 0.5 */
+    /* TIMED: what is better than the winner, but fits with less than `asked`, and at least 0.5 */
+    struct outcome gamble;
     size_t gamble_gpus; /* of it, with GOAL_GPUS */
 };
 

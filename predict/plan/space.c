@@ -76,8 +76,8 @@ struct space_walk {
     uint8_t strategy;
     const struct strategy *row;
     bool beyond; /* also combinations that are searched only if the user's options ask for them */
-    bool
-        simpler_only; /* only what degrees of 1 reduce to a simpler strategy (is_simpler()); else only the others */
+    /* only what degrees of 1 reduce to a simpler strategy (is_simpler()); else only the others */
+    bool simpler_only;
     struct identity *seen; /* of the rows that were added */
     size_t count, capacity;
 };

@@ -15,8 +15,8 @@
 #include <stddef.h>
 
 struct candidate {
-    struct request
-        request; /* every degree given; documents are those of the packed set's typical batch */
+    /* every degree given; documents are those of the packed set's typical batch */
+    struct request request;
     const struct packed_set *packed_set; /* NULL: each sequence is one document */
     uint8_t strategy;                    /* row of strategies_list() */
     double tokens;                       /* of a step, without padding */
@@ -38,8 +38,8 @@ struct space_open {
     struct packed_sets
         *packed_sets;           /* packs the documents of each size of step; NULL: there are none */
     const enum framework *only; /* only what this framework expresses; NULL: all */
-    bool
-        own_profile; /* of `only`: each strategy as the framework's own implementation; else as the request says */
+    /* of `only`: each strategy as the framework's own implementation; else as the request says */
+    bool own_profile;
 };
 
 /* True if a request is part of the space: its choices resolve, and the framework expresses them. */

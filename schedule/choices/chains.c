@@ -11,8 +11,8 @@ struct row {
     double bytes;
     double slow, slow_bytes; /* see struct cost_chain */
     double again;            /* bytes added if the layer keeps its activations for the backward */
-    double
-        compiled; /* `bytes`, if torch.compile or Liger fuses the chain; 0: it is one kernel then */
+    /* `bytes`, if torch.compile or Liger fuses the chain; 0: it is one kernel then */
+    double compiled;
     uint8_t kernels_compiled;
 };
 

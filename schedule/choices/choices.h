@@ -255,10 +255,10 @@ struct choices {
     /* ---- rings ---- */
     uint8_t ring_layout; /* enum ring_layout */
     uint8_t rotation;    /* enum rotation, not ROTATE_PROFILE */
-    uint32_t
-        window; /* number of context ranks in an inner ring (Double-Ring); 1: all are in one ring */
-    uint32_t
-        interleaved; /* number of context ranks on a node, if windows are interleaved; else 0 */
+    /* number of context ranks in an inner ring (Double-Ring); 1: all are in one ring */
+    uint32_t window;
+    /* number of context ranks on a node, if windows are interleaved; else 0 */
+    uint32_t interleaved;
 
     /* ---- pipelines ---- */
     uint32_t virtual_stages; /* chunks of layers on each stage of the pipeline */

@@ -33,8 +33,8 @@ struct repeat_run {
 struct repeats {
     uint32_t copies;      /* number of copies in each gap */
     int32_t first_copied; /* the value of the first copy */
-    int32_t
-        most_distance; /* a reference is by distance if values differ by no more, else by place */
+    /* a reference is by distance if values differ by no more, else by place */
+    int32_t most_distance;
     /* iterations are units; false: they are layers, and bundles repeat too */
     bool of_units;
     int32_t layers; /* number of layers of a period */

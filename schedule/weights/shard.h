@@ -12,8 +12,8 @@ struct use_run { /* consecutive uses of one bundle's parameters: positions in th
     uint32_t after_core;     /* the op after a forward's core of attention; begin: there is none */
     uint32_t keeps;          /* the earlier run whose gathered copy is still there, or IR_NONE */
     buffer_id gathered;
-    buffer_id
-        flat; /* with the profile's gather_copies: what is to be copied to `gathered`; IR_NONE: nothing */
+    /* with the profile's gather_copies: what is to be copied to `gathered`; IR_NONE: nothing */
+    buffer_id flat;
 };
 
 struct gradient { /* the gradient of one bundle, in one micro-batch or (persistent) in all */
