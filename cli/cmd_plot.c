@@ -175,16 +175,36 @@ static enum status plot_memories(struct figure *f, const char *const *path, size
     return status;
 }
 
+/* Appends "llama3-8b on dgx-h100, ulysses": what a prediction is of, as far as it says so. */
+static void put_subject(struct text *out, struct json_node root)
+{
+    static const char *const keys[] = {"model", "cluster", "strategy"};
+    static const char *const before[] = {"", " on ", ", "};
+    text_puts(out, "");
+    for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+        const char *value = "";
+        struct json_node node = json_find(json_find(root, "configuration"), keys[i]);
+        if (json_is_string(node))
+            json_as_string(node, &value, NULL);
+        if (value[0] != '\0')
+            text_printf(out, "%s%s", out->size > 0 ? before[i] : "", value);
+    }
+}
+
 static enum status plot_waterfall(struct figure *f, const char *path,
                                   const struct figure_options *wanted, struct diag *diag)
 {
     struct stored stored = {0};
     struct waterfall waterfall;
+    struct text subject = {0};
     enum status status = stored_load(&stored, path, diag);
+    if (status == STATUS_OK)
+        put_subject(&subject, json_root(&stored.json));
     if (status == STATUS_OK)
         status = stored_waterfall(&stored, &waterfall, diag);
     if (status == STATUS_OK)
-        status = figure_waterfall(f, path, &waterfall, wanted, diag);
+        status = figure_waterfall(f, path, subject.data, &waterfall, wanted, diag);
+    text_release(&subject);
     stored_release(&stored);
     return status;
 }

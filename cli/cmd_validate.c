@@ -1,7 +1,6 @@
 /* longhaul validate: predictions beside published figures and measured training steps. */
 #include "cli/command.h"
 
-#include "base/data_path.h"
 #include "base/file_set.h"
 #include "cli/common/output.h"
 #include "cli/folder/trace_folder.h"
@@ -112,20 +111,9 @@ static void divide(struct data *data)
 
 static enum status load(struct data *data, const struct options *options, struct diag *diag)
 {
-    static const char *const shipped[] = {"traces/published/measurements.csv",
-                                          "traces/published/external.csv",
-                                          "traces/published/external-2026-11.csv"};
-    enum status status = STATUS_OK;
-    if (options_given(options, "data"))
-        status = external_load(&data->read, options_text(options, "data"), diag);
-    for (size_t i = 0;
-         !options_given(options, "data") && status == STATUS_OK && i < ARRAY_LEN(shipped); i++) {
-        struct text path = {0};
-        status = data_path(&path, shipped[i], diag);
-        if (status == STATUS_OK)
-            status = external_load(&data->read, path.data, diag);
-        text_release(&path);
-    }
+    enum status status = options_given(options, "data")
+                             ? external_load(&data->read, options_text(options, "data"), diag)
+                             : external_load_shipped(&data->read, diag);
     divide(data);
     return status;
 }

@@ -509,6 +509,36 @@ static enum status read_family(const struct hf_reader *r)
     return r->family->bit == HF_GPT2 ? read_gpt2(r) : read_rotary(r);
 }
 
+/* Returns the part of a path between its last '/' before `end` and `end`. */
+static const char *last_part(struct arena *arena, const char *path, const char *end)
+{
+    const char *begin = end;
+    while (begin > path && begin[-1] != '/')
+        begin--;
+    return arena_text(arena, begin, (size_t)(end - begin));
+}
+
+/* Returns the name of the model in a file. A file "config.json" has none of its own: then the config says it, or the
+ * folder does, or it is called by its family. */
+static const char *name_of(struct arena *arena, const char *path, struct json_node root)
+{
+    const char *end = path + strlen(path), *said = "", *family = "model";
+    if (strcmp(last_part(arena, path, end), "config.json") != 0)
+        return arena_text(arena, path, strlen(path));
+    if (json_is_string(json_find(root, "_name_or_path")))
+        json_get_string(root, "_name_or_path", &said, NULL);
+    while (said[0] != '\0' && said[strlen(said) - 1] == '/')
+        said = arena_text(arena, said, strlen(said) - 1);
+    const char *name = last_part(arena, said, said + strlen(said));
+    if (name[0] == '\0' && end - path > (ptrdiff_t)strlen("/config.json"))
+        name = last_part(arena, path, end - strlen("/config.json"));
+    if (name[0] != '\0' && strcmp(name, ".") != 0 && strcmp(name, "..") != 0)
+        return name;
+    if (json_is_string(json_find(root, "model_type")))
+        json_get_string(root, "model_type", &family, NULL);
+    return arena_printf(arena, "%s of config.json", family);
+}
+
 enum status hf_config_read(struct transformer *t, struct arena *arena, const char *name,
                            struct json_node root, const char *ignore, bool dense, struct diag *diag)
 {
@@ -516,10 +546,11 @@ enum status hf_config_read(struct transformer *t, struct arena *arena, const cha
     t->name = arena_text(arena, name, strlen(name));
     if (!json_is_object(root))
         return json_error(root, diag, "expected an object: a Hugging Face config.json");
-    const char *type = NULL;
+    const char *type = NULL, *model = name_of(arena, name, root);
+    t->name = model;
     if (dense && json_get_string(root, "model_type", &type, NULL) == STATUS_OK &&
         hf_proxy_has(type))
-        return hf_proxy_read(t, arena, name, root, type, ignore, diag);
+        return hf_proxy_read(t, arena, model, root, type, ignore, diag);
     struct hf_reader r = {.t = t, .root = text_model(root), .ignore = ignore, .diag = diag};
     enum status status = find_family(r.root, &r.family, ignore, diag);
     if (status == STATUS_OK)
@@ -534,7 +565,7 @@ enum status hf_config_read(struct transformer *t, struct arena *arena, const cha
         return STATUS_OK;
     }
     if (parts != 0)
-        hf_proxy_name(t, arena, name, parts);
+        hf_proxy_name(t, arena, model, parts);
     if (parts != 0 && !dense)
         return hf_proxy_refuse_parts(json_find(root, "model_type"), parts, t, diag);
     return STATUS_OK;

@@ -21,8 +21,9 @@
 #include "base/json.h"
 #include "models/transformer.h"
 
-/* Reads a whole config.json in memory; name stands for it in messages and becomes t->name. Strings
- * are copied into arena. The result has passed transformer_check(). ignore may be NULL. */
+/* Reads a whole config.json in memory; name stands for it in messages and becomes t->name. A model of a
+ * file config.json has the name that the config says (_name_or_path), or else that of its folder. Strings are copied
+ * into arena. The result has passed transformer_check(). ignore may be NULL. */
 enum status hf_config_parse(struct transformer *t, struct arena *arena, const char *name,
                             const char *data, size_t size, const char *ignore, struct diag *diag);
 

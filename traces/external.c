@@ -1,5 +1,6 @@
 #include "traces/external.h"
 
+#include "base/data_path.h"
 #include "traces/records.h"
 
 #include <assert.h>
@@ -331,6 +332,22 @@ enum status external_load(struct external_runs *runs, const char *path, struct d
     if (status == STATUS_OK)
         status = external_parse(runs, name, text.data, text.size, diag);
     text_release(&text);
+    return status;
+}
+
+enum status external_load_shipped(struct external_runs *runs, struct diag *diag)
+{
+    static const char *const shipped[] = {"traces/published/measurements.csv",
+                                          "traces/published/external.csv",
+                                          "traces/published/external-2026-11.csv"};
+    enum status status = STATUS_OK;
+    for (size_t i = 0; status == STATUS_OK && i < ARRAY_LEN(shipped); i++) {
+        struct text path = {0};
+        status = data_path(&path, shipped[i], diag);
+        if (status == STATUS_OK)
+            status = external_load(runs, path.data, diag);
+        text_release(&path);
+    }
     return status;
 }
 

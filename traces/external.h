@@ -159,6 +159,9 @@ enum status external_parse(struct external_runs *runs, const char *name, const c
                            size_t size, struct diag *diag);
 enum status external_load(struct external_runs *runs, const char *path, struct diag *diag);
 
+/* Adds the rows that ship with the program and that `validate` compares by default. */
+enum status external_load_shipped(struct external_runs *runs, struct diag *diag);
+
 /* The prediction for a row. A number that is NAN is not known. */
 struct external_result {
     /* for a training step, OUTCOME_WRONG means that it was predicted not to fit although it ran */

@@ -111,7 +111,7 @@ struct figure_trace {
 };
 enum status figure_memories(struct figure *figure, const struct figure_trace *traces, size_t count,
                             const struct figure_options *wanted, struct diag *diag);
-enum status figure_waterfall(struct figure *figure, const char *name,
+enum status figure_waterfall(struct figure *figure, const char *name, const char *subject,
                              const struct waterfall *waterfall, const struct figure_options *wanted,
                              struct diag *diag);
 enum status figure_sweep(struct figure *figure, const struct table *sweep,

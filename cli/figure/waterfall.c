@@ -22,8 +22,9 @@ static int colour_of(enum cause cause)
     }
 }
 
-enum status figure_waterfall(struct figure *figure, const char *name, const struct waterfall *w,
-                             const struct figure_options *wanted, struct diag *diag)
+enum status figure_waterfall(struct figure *figure, const char *name, const char *subject,
+                             const struct waterfall *w, const struct figure_options *wanted,
+                             struct diag *diag)
 {
     struct report_time time = report_time_for(w->step_s);
     long long rounded[CAUSE_COUNT]; /* rounded like those of the report, so that they add up */
@@ -46,8 +47,8 @@ enum status figure_waterfall(struct figure *figure, const char *name, const stru
         at_s += cause_s;
         rows++;
     }
-    text_printf(&label, "Where a step of %.*f %s goes", time.decimals, w->step_s / time.unit_s,
-                time.name);
+    text_printf(&label, "Where a step of %.*f %s goes%s%s", time.decimals, w->step_s / time.unit_s,
+                time.name, subject[0] != '\0' ? ": " : "", subject);
     figure->script = "waterfall";
     figure->wide = 900;
     figure->high = 110 + 32 * rows;

@@ -6,6 +6,7 @@
 #include "cli/page/values.h"
 #include "cli/report/report.h"
 #include "predict/result_names.h"
+#include "traces/external.h"
 #include "traces/residuals.h"
 
 #include <math.h>
@@ -46,16 +47,28 @@ static double distance(const struct residual *a, const struct residual *b)
     return sum;
 }
 
-static void put_measured_row(struct page *page, const struct residual *row)
+/* Returns the measured tokens/s/GPU of a run; NAN: its source gives another figure. */
+static double measured_rate(const struct external_runs *published, const struct residual *run)
+{
+    for (size_t i = 0; i < published->count; i++) {
+        const struct external_run *row = &published->row[i];
+        if (strcmp(row->text[EXTERNAL_ID], run->run) != 0 ||
+            strcmp(row->text[EXTERNAL_SOURCE], run->source) != 0)
+            continue;
+        if (row->step_s > 0)
+            return (double)(row->seq_len * row->global_batch) / (row->step_s * (double)row->gpus);
+        if (row->is_number && row->metric == METRIC_TGS)
+            return row->value * row->scale;
+    }
+    return NAN;
+}
+
+static void put_measured_row(struct page *page, const struct residual *row, double rate)
 {
     struct text text = {0};
     page_cell(page, row->source);
-    page_cell(page, row->framework);
-    page_cell(page, row->device);
-    page_cellf(page, "%lld", (long long)row->gpus);
-    text_printf(&text, "%.1f", (double)row->parameters / 1e9);
-    page_cell(page, text.data);
-    text.size = 0;
+    page_cellf(page, "%lld %s", (long long)row->gpus, row->device);
+    page_cellf(page, "%.1f", (double)row->parameters / 1e9);
     units_put_tokens(&text, row->seq_len);
     page_cell(page, text.data);
     text.size = 0;
@@ -65,6 +78,14 @@ static void put_measured_row(struct page *page, const struct residual *row)
     if (row->pp > 1)
         text_printf(&text, ", pp %lld", (long long)row->pp);
     page_cell(page, text.data);
+    page_cell(page, row->framework);
+    if (isnan(rate)) {
+        page_cell(page, "");
+        page_cell(page, "");
+    } else {
+        page_cellf(page, "%.1f", rate);
+        page_cellf(page, "%.1f", rate * exp(row->value[RESIDUAL_TIME]));
+    }
     page_cellf(page, "%+.1f", 100 * expm1(row->value[RESIDUAL_TIME]));
     page_end_row(page);
     text_release(&text);
@@ -72,22 +93,19 @@ static void put_measured_row(struct page *page, const struct residual *row)
 
 void page_put_measured(struct page *page, struct json_node root)
 {
-    static const char *const heads[] = {"measured by",
-                                        "predicted as",
-                                        "device",
-                                        "GPUs",
-                                        "parameters (10⁹)",
-                                        "tokens",
-                                        "parallelism",
-                                        "error of the prediction (%)",
-                                        NULL};
+    static const char *const heads[] = {
+        "measured by", "GPUs",    "parameters (10⁹)",      "tokens",
+        "parallelism", "profile", "measured tokens/s/GPU", "predicted",
+        "error (%)",   NULL};
     struct json_node run = json_find(root, "run");
     struct residuals all = {0};
+    struct external_runs published = {0};
     struct residual like = {0};
     const struct residual *shown[MEASURED_SHOWN];
     size_t count = 0;
     if (!json_is_object(run) || residual_read_json(&like, run, NULL) != STATUS_OK ||
-        residuals_load_shipped(&all, NULL) != STATUS_OK)
+        residuals_load_shipped(&all, NULL) != STATUS_OK ||
+        external_load_shipped(&published, NULL) != STATUS_OK)
         goto out;
     for (size_t i = 0; i < all.count; i++) {
         const struct residual *row = &all.row[i];
@@ -99,7 +117,8 @@ void page_put_measured(struct page *page, struct json_node root)
         if (at == MEASURED_SHOWN)
             continue;
         count += count < MEASURED_SHOWN;
-        memmove(&shown[at + 1], &shown[at], (count - at - 1) * sizeof shown[0]);
+        for (size_t k = count - 1; k > at; k--)
+            shown[k] = shown[k - 1];
         shown[at] = row;
     }
     if (count == 0)
@@ -107,11 +126,12 @@ void page_put_measured(struct page *page, struct json_node root)
     page_heading(page, "Measured steps most like this one");
     page_begin_table(page, NULL, heads);
     for (size_t i = 0; i < count; i++)
-        put_measured_row(page, shown[i]);
+        put_measured_row(page, shown[i], measured_rate(&published, shown[i]));
     page_end_table(page);
-    page_text(page, "A positive error means that the step was predicted faster than it was "
-                    "measured.");
+    page_text(page, "Each was predicted as this step was, with the profile of the framework that "
+                    "ran it.");
 out:
+    external_release(&published);
     residuals_release(&all);
 }
 

@@ -204,7 +204,7 @@ static enum status put_waterfall(struct page *page, const char *path, struct sto
     enum status status = stored_waterfall(stored, &waterfall, diag);
     if (status == STATUS_OK)
         status =
-            page_draw(page, &figure, figure_waterfall(&figure, path, &waterfall, &wanted, diag),
+            page_draw(page, &figure, figure_waterfall(&figure, path, "", &waterfall, &wanted, diag),
                       "Every instant of rank 0 has one cause. Green: flops that the model "
                       "needs; orange: other work; blue: waiting for data; grey: the host.",
                       diag);

@@ -86,6 +86,12 @@ for file in ops.csv memory.csv trace.json; do cmp $T/winner.d/$file $T/again.d/$
 grep -v '"command"' $T/again.d/prediction.json > $T/again
 grep -v '"command"' $T/winner.d/prediction.json | cmp - $T/again
 grep -c "$(head -1 $T/commands)" $T/winner.d/report.html
+# the page has the ranking and why others lost, also when it is made again, and not with another search's plan.json
+ranked() { longhaul report $1 > $T/note; sed 's/<[^>]*>/\n/g' $1/report.html | grep -E '^(Beside other|The best of|What each)|; per sequence|does not fit:' | sed 's/[0-9][0-9.]* [GM]iB/N GiB/; s/[0-9][0-9.]*/N/g' | sort -u; }
+ranked $T/winner.d
+cp $T/winner.d/plan.json $T/again.d/
+sed 's/"options": "/&--batch 3 /' $T/winner.d/plan.json > $T/again.d/plan.json
+ranked $T/again.d
 # what takes longer is said per sequence, however many of them a step has: one here, and two in the winner's
 few="--model gpt2 --set layers=2 --cluster dgx-h100 --gpus 2 --seq 1K"
 longhaul plan $few --weights zero1 --checkpoint none --top 1000 --json > $T/rows.json

@@ -401,6 +401,39 @@ static void small_configs_are_read(void)
 }
 
 /* Layers have a sliding window, or none, as Transformers' configuration classes decide. */
+/* A file "config.json" does not name its model. */
+static void a_config_names_its_model(void)
+{
+    static const char *const start = "{\"model_type\":\"llama\",\"hidden_size\":8,\"num_attention_"
+                                     "heads\":2,\"num_hidden_layers\":1,\"intermediate_size\":8,"
+                                     "\"vocab_size\":16";
+    static const struct {
+        const char *path, *said, *name;
+    } rows[] = {
+        {"models/Llama-3.1-8B/config.json", "", "Llama-3.1-8B"},
+        {"snapshots/0e9e/config.json", ",\"_name_or_path\":\"meta-llama/Llama-3.1-8B\"",
+         "Llama-3.1-8B"},
+        {"config.json", ",\"_name_or_path\":\"/home/me/Llama-3.1-8B/\"", "Llama-3.1-8B"},
+        {"config.json", "", "llama of config.json"},
+        {"./config.json", "", "llama of config.json"},
+        {"models/small.json", ",\"_name_or_path\":\"other\"", "models/small.json"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct arena arena = {0};
+        struct diag diag = {0};
+        struct transformer t;
+        struct text text = {0};
+        text_printf(&text, "%s%s}", start, rows[i].said);
+        CHECK_INT(rows[i].path,
+                  hf_config_parse(&t, &arena, rows[i].path, text.data, text.size, NULL, &diag),
+                  STATUS_OK);
+        CHECK_TEXT(rows[i].path, t.name, rows[i].name);
+        text_release(&text);
+        diag_release(&diag);
+        arena_release(&arena);
+    }
+}
+
 static void windows_are_read_per_layer(void)
 {
 #define LAYERS(rest)                                                                               \
@@ -669,6 +702,7 @@ static const struct check_case cases[] = {
     {"scaled angles are read with a note", scaled_angles_are_read_with_a_note},
     {"families differ in what they leave out", families_differ_in_what_they_leave_out},
     {"small configs are read", small_configs_are_read},
+    {"a config names its model", a_config_names_its_model},
     {"version 5 gives the base of the angles", version_5_gives_the_base_of_the_angles},
     {"windows are read per layer", windows_are_read_per_layer},
     {"what is not modelled is named", what_is_not_modelled_is_named},
