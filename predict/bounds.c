@@ -137,9 +137,10 @@ static double parameters_of_rank(const struct choices *c, double shards)
 
 double bound_state_bytes(const struct setup *setup, const struct choices *c)
 {
-    return parameters_of_rank(c, shards_of(c, CHOICE_WEIGHTS_ZERO3)) *
-               (double)dtype_bytes((enum dtype)c->dtype) +
-           setup->cluster.device.context_bytes;
+    double here = c->parameters == PARAMETERS_HOST
+                      ? 0
+                      : parameters_of_rank(c, shards_of(c, CHOICE_WEIGHTS_ZERO3));
+    return here * (double)dtype_bytes((enum dtype)c->dtype) + setup->cluster.device.context_bytes;
 }
 
 /* Counts the separate copy of the parameters that AdamW updates, and two moments. Where the optimizer updates the

@@ -116,6 +116,10 @@ enum grad_sync { GRAD_SYNC_PROFILE, GRAD_SYNC_EACH, GRAD_SYNC_LAST, GRAD_SYNC_CO
  * (fully_shard(), reshard_after_forward). */
 enum reshard { RESHARD_PROFILE, RESHARD_ALWAYS, RESHARD_NEVER, RESHARD_COUNT };
 
+/* Where the shards of parameters wait between gathers. host: in pinned memory, where AdamW updates them, and each gather
+ * first copies the rank's part to the device (FSDP2's CPUOffloadPolicy, ZeRO-3's offload_param). */
+enum parameters_choice { PARAMETERS_DEVICE, PARAMETERS_HOST, PARAMETERS_COUNT };
+
 enum pipeline_choice {
     CHOICE_PIPELINE_NONE,
     CHOICE_PIPELINE_GPIPE,
@@ -246,6 +250,7 @@ struct choices {
     uint8_t vocabulary;      /* enum vocabulary_choice */
     uint8_t grad_sync;       /* enum grad_sync, not GRAD_SYNC_PROFILE */
     uint8_t reshard;         /* enum reshard, not RESHARD_PROFILE */
+    uint8_t parameters;      /* enum parameters_choice */
     uint8_t placement;       /* enum placement */
     uint8_t stage_placement; /* enum stage_placement */
     /* number of ranks of a stage that share one copy of its weights: all of dp x cp x hp, or fewer with HSDP; with
@@ -318,6 +323,7 @@ struct request {
     int vocabulary;  /* enum vocabulary_choice */
     int grad_sync;   /* enum grad_sync */
     int reshard;     /* enum reshard */
+    int parameters;  /* enum parameters_choice */
 
     int64_t ranks;
     int64_t dp, pp, cp, hp, tp, ep, shard;

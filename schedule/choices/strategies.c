@@ -33,6 +33,7 @@ const char *const tensor_plan_names[TENSOR_PLAN_COUNT] = {"profile", "megatron",
 const char *const vocabulary_names[VOCABULARY_COUNT] = {"cut", "gathered", "whole"};
 const char *const grad_sync_names[GRAD_SYNC_COUNT] = {"profile", "each", "last"};
 const char *const reshard_names[RESHARD_COUNT] = {"profile", "always", "never"};
+const char *const parameters_names[PARAMETERS_COUNT] = {"device", "host"};
 const char *const scope_names[SCOPE_COUNT] = {
     "model",           "layer",         "attention",
     "attention:fwd",   "attention:bwd", "attention:exchange",

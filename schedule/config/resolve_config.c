@@ -8,6 +8,7 @@
 #include "schedule/choices/profile.h"
 #include "schedule/choices/strategies.h"
 #include "schedule/choices/tensor_share.h"
+#include "schedule/config/derived.h"
 #include "schedule/config/mesh_parts.h"
 #include "schedule/config/resolve_config.h"
 
@@ -247,6 +248,9 @@ static enum status check_products(const struct choices *c, struct diag *diag)
         {c->tensor_plan == TENSOR_PLAN_REPLICATED && c->tp > 1 && c->subsequences > 1, "--tensor-plan",
          "subsequences of a pipeline are cut over tensor ranks, which under plan replicated have all tokens; choose "
          "--tensor-plan megatron, or --subsequences 1"},
+        {c->parameters == PARAMETERS_HOST && (!weights_sharded_params(c) || c->shard < 2 || c->optimizer != CHOICE_OPTIMIZER_HOST), "--parameters",
+         "shards of parameters wait on the host, where AdamW updates them, so several ranks must share the weights and the "
+         "optimizer be there; choose --zero 3 --optimizer host, or --parameters device"},
         {c->vocabulary != VOCABULARY_CUT && c->tp > 1 && c->subsequences > 1, "--vocabulary",
          "subsequences of a pipeline are looked up in parts of the embedding, of which each tensor rank has one; choose "
          "--vocabulary cut, or --subsequences 1"},
@@ -340,6 +344,7 @@ static void take_choices(struct choices *c, const struct request *r,
                             c->attention != CHOICE_ATTENTION_FPDT);
     c->dtype = asked_or(r->dtype, DTYPE_BF16);
     c->vocabulary = (uint8_t)r->vocabulary;
+    c->parameters = (uint8_t)r->parameters;
     c->products = (uint8_t)r->products;
     c->bf16_layers = r->bf16_layers > 0 ? (uint32_t)r->bf16_layers : 0;
     c->scope = (uint8_t)r->scope;
@@ -350,15 +355,15 @@ static void take_choices(struct choices *c, const struct request *r,
 }
 
 /* Resolves when sharded weights are gathered and reduced: as the request says, or else as the profile does it, which
- * may depend on whether there are stages. */
+ * may depend on whether there are stages. With one micro-batch nothing accumulates: gradients are freed as they are
+ * reduced. */
 static void take_sharding(struct choices *c, const struct request *r)
 {
     const struct profile *p = c->profile;
-    bool last = p->accumulates_whole || (c->pp > 1 && p->stages_accumulate);
+    bool own = p->accumulates_whole || (c->pp > 1 && p->stages_accumulate);
+    bool last = r->grad_sync == GRAD_SYNC_LAST || (r->grad_sync == GRAD_SYNC_PROFILE && own);
     bool never = c->pp > 1 && p->stages_keep_gathered;
-    c->grad_sync = (uint8_t)(r->grad_sync != GRAD_SYNC_PROFILE ? r->grad_sync
-                             : last                            ? GRAD_SYNC_LAST
-                                                               : GRAD_SYNC_EACH);
+    c->grad_sync = last && c->accumulation > 1 ? GRAD_SYNC_LAST : GRAD_SYNC_EACH;
     c->reshard = (uint8_t)(r->reshard != RESHARD_PROFILE ? r->reshard
                            : never                       ? RESHARD_NEVER
                                                          : RESHARD_ALWAYS);

@@ -307,8 +307,9 @@ static buffer_id state_buffer(struct emit *e, uint32_t bundle, const char *stem,
     if (kind == BINDING_GRAD && !shard && shards_optimizer(e, bundle))
         binding.partial = ranks->axes;
     buffer_id buffer = emit_bound(e, stem, binding, category, dtype, count);
-    bool host = kind != BINDING_GRAD && kind != BINDING_PARAM &&
-                e->choices->optimizer == CHOICE_OPTIMIZER_HOST;
+    bool there = kind == BINDING_PARAM ? shard && e->choices->parameters == PARAMETERS_HOST
+                                       : kind != BINDING_GRAD;
+    bool host = there && e->choices->optimizer == CHOICE_OPTIMIZER_HOST;
     e->ir->buffer.memory[buffer.i] = host ? MEMORY_PINNED : MEMORY_HBM;
     if (kind == BINDING_GRAD && weights_make_gradients(e->choices))
         e->ir->buffer.flags[buffer.i] &= (uint8_t)~BUFFER_PERSISTENT;
@@ -318,7 +319,7 @@ static buffer_id state_buffer(struct emit *e, uint32_t bundle, const char *stem,
 bool weights_are_masters(const struct choices *choices)
 {
     return states_master_dtype((enum states)choices->states) == (enum dtype)choices->dtype &&
-           choices->optimizer != CHOICE_OPTIMIZER_HOST;
+           (choices->optimizer != CHOICE_OPTIMIZER_HOST || choices->parameters == PARAMETERS_HOST);
 }
 
 /* Makes the buffers of a bundle that the optimizer updates and keeps, in the dtypes that --states chooses. Usually
@@ -355,8 +356,9 @@ static void make_states(struct emit *e, uint32_t b)
     struct bundle_state *bundle = &e->weights.bundle[b];
     bool shard_params = weights_sharded_params(c) && bundle->ranks->shard_size > 1;
     /* one_copy: the optimizer updates the parameters themselves */
-    bool one_copy = shard_params && c->optimizer != CHOICE_OPTIMIZER_HOST &&
-                    (c->profile->params_f32 || weights_are_masters(c));
+    bool together = c->optimizer != CHOICE_OPTIMIZER_HOST ||
+                    c->parameters == PARAMETERS_HOST; /* in one memory */
+    bool one_copy = shard_params && together && (c->profile->params_f32 || weights_are_masters(c));
     enum dtype shard_dtype =
         one_copy ? states_master_dtype((enum states)c->states) : (enum dtype)c->dtype;
 

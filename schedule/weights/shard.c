@@ -202,6 +202,17 @@ static void find_kept(struct shard *s, const struct op_list *list)
     }
 }
 
+/* Copies a rank's part of parameters to the device, into memory that is free after op `after`; IR_NONE: at once. */
+static buffer_id fetch(struct shard *s, buffer_id part, uint32_t after)
+{
+    struct view from = view_all(s->e, part);
+    struct view to = emit_like(s->e, from, (int64_t)from.count, "fetched", MEMORY_HBM);
+    op_id op = emit_copy(s->e, WORK_H2D, false, from, to);
+    if (after != IR_NONE)
+        emit_add_dependency(s->e, op, (op_id){after});
+    return to.buffer;
+}
+
 /* Gathers the parameters of a run, unless those of an earlier run are still gathered; the gather may reuse the
  * memory of the run `prefetch` + 1 before it. With the profile's switch collectives_hold it waits for the op before the
  * run. */
@@ -224,6 +235,8 @@ static void gather(struct shard *s, uint32_t r, const struct op_list *in)
             run->gathered.i = IR_NONE; /* it reads its own */
     } else {
         run->gathered = ir_add_buffer_like(s->ir, e->weights.bundle[run->bundle].param);
+        if (s->ir->buffer.memory[part.i] != MEMORY_HBM)
+            part = fetch(s, part, before != IR_NONE ? in->op[s->run[before].end - 1] : IR_NONE);
         if (s->ir->buffer.dtype[part.i] != e->choices->dtype) {
             buffer_id in_compute_dtype = weights_shard_buffer(
                 e, run->bundle, "cast", CATEGORY_COMMUNICATION, e->choices->dtype);

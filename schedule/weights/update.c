@@ -27,8 +27,10 @@ static void update(struct emit *e, uint32_t b, buffer_id norm)
     buffer_id param = bundle->param_shard.i != IR_NONE ? bundle->param_shard : bundle->param;
     bool gather_after = sharded && bundle->param_shard.i == IR_NONE;
     bool no_master = weights_are_masters(e->choices);
+    bool stays = bundle->param_shard.i != IR_NONE &&
+                 e->ir->buffer.memory[bundle->param_shard.i] != MEMORY_HBM; /* on the host */
     weights_set_tags(e, PHASE_OPTIMIZER, REGION_OPTIMIZER, IR_NONE);
-    if (no_master)
+    if (no_master && !stays)
         param = bundle->master;
     else if (gather_after)
         param = weights_shard_buffer(e, b, "updated", CATEGORY_PARAMETER, e->choices->dtype);
@@ -39,7 +41,8 @@ static void update(struct emit *e, uint32_t b, buffer_id norm)
         if (profile->host_grads_f32)
             sent = emit_as(e, sent, DTYPE_F32, "grad_wide", CATEGORY_GRADIENT);
         read = on_host(e, sent.buffer, MEMORY_PINNED);
-        written = on_host(e, param, pageable ? MEMORY_PAGEABLE : MEMORY_PINNED);
+        if (!stays)
+            written = on_host(e, param, pageable ? MEMORY_PAGEABLE : MEMORY_PINNED);
         emit_copy(e, WORK_D2H, false, sent, view_all(e, read));
     }
     bool copies = bundle->master.i != param.i; /* parameters beside the optimizer's own */
@@ -51,10 +54,10 @@ static void update(struct emit *e, uint32_t b, buffer_id norm)
         reads[4] = ir_whole(e->ir, norm);
     emit_op(e, host ? e->stream.host : e->stream.compute, &work, reads, norm.i != IR_NONE ? 5 : 4,
             state, copies ? 4 : 3);
-    if (host &&
-        pageable) /* CUDA reads pageable memory when the copy is called, not when its stream comes to it */
+    if (host && pageable &&
+        !stays) /* CUDA reads pageable memory when the copy is called, not when its stream comes to it */
         emit_wait(e, e->stream.host);
-    if (host)
+    if (host && !stays)
         emit_copy(e, WORK_H2D, pageable, view_all(e, written), view_all(e, param));
     if (gather_after) {
         e->tags.region = REGION_WEIGHTS;

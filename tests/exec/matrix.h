@@ -57,6 +57,7 @@ enum factor {
     FACTOR_VOCABULARY,
     FACTOR_GRAD_SYNC,
     FACTOR_RESHARD,
+    FACTOR_PARAMETERS,
     FACTOR_COUNT
 };
 
@@ -95,6 +96,7 @@ static const char *const factor_names[FACTOR_COUNT] = {
     [FACTOR_VOCABULARY] = "vocabulary",
     [FACTOR_GRAD_SYNC] = "grad sync",
     [FACTOR_RESHARD] = "reshard",
+    [FACTOR_PARAMETERS] = "parameters",
 };
 
 /* The values of the levels of factors without a registry; 0 leaves the choice open. */
@@ -169,6 +171,7 @@ static inline struct factors factors_all(void)
         [FACTOR_VOCABULARY] = VOCABULARY_COUNT,
         [FACTOR_GRAD_SYNC] = GRAD_SYNC_COUNT,
         [FACTOR_RESHARD] = RESHARD_COUNT,
+        [FACTOR_PARAMETERS] = PARAMETERS_COUNT,
     }};
 }
 
@@ -205,6 +208,7 @@ static inline struct request product_request(const struct matrix_row *product)
         .vocabulary = l[FACTOR_VOCABULARY],
         .grad_sync = l[FACTOR_GRAD_SYNC],
         .reshard = l[FACTOR_RESHARD],
+        .parameters = l[FACTOR_PARAMETERS],
         .seq = value[FACTOR_SEQ] * value[FACTOR_RANKS],
         .micro_batch = value[FACTOR_MICRO],
         .loss_chunks = value[FACTOR_LOSS],
@@ -240,21 +244,21 @@ static inline bool product_legal(const struct matrix_row *product, struct choice
 static inline const char *choices_label(const struct choices *c, char *text, size_t size)
 {
     size_t count;
-    snprintf(text, size,
-             "%s %s %s %s %s %s %s pp %u x %u dp %u cp %u hp %u tp %u %s %s sync %s reshard %s "
-             "window %u %s shard %u seq "
-             "%" PRId64 " / %u micro %" PRId64 " x %u loss %u ffn %u "
-             "chunk %" PRId64 " x %u offload %s %s fetch %s helpers %s %s shared %u %u",
-             c->model->name, strategies_list(&count)[c->strategy].name, c->profile->name,
-             weights_names[c->weights], activations_names[c->activations],
-             optimizer_names[c->optimizer], pipeline_names[c->pipeline], c->pp, c->virtual_stages,
-             c->dp, c->cp, c->hp, c->tp, tensor_plan_names[c->tensor_plan],
-             vocabulary_names[c->vocabulary], grad_sync_names[c->grad_sync],
-             reshard_names[c->reshard], c->window, rotation_names[c->rotation], c->shard, c->seq,
-             c->subsequences, c->micro_batch, c->accumulation, c->loss_chunks, c->ffn_chunks,
-             c->chunk, c->chunks, kv_offload_names[c->kv_offload],
-             chunk_order_names[c->chunk_order], fetch_names[c->fetch], helper_names[c->helpers],
-             dtype_name(c->dtype), c->shared.first, c->shared.last);
+    snprintf(
+        text, size,
+        "%s %s %s %s %s %s %s pp %u x %u dp %u cp %u hp %u tp %u %s %s sync %s reshard %s on %s "
+        "window %u %s shard %u seq "
+        "%" PRId64 " / %u micro %" PRId64 " x %u loss %u ffn %u "
+        "chunk %" PRId64 " x %u offload %s %s fetch %s helpers %s %s shared %u %u",
+        c->model->name, strategies_list(&count)[c->strategy].name, c->profile->name,
+        weights_names[c->weights], activations_names[c->activations], optimizer_names[c->optimizer],
+        pipeline_names[c->pipeline], c->pp, c->virtual_stages, c->dp, c->cp, c->hp, c->tp,
+        tensor_plan_names[c->tensor_plan], vocabulary_names[c->vocabulary],
+        grad_sync_names[c->grad_sync], reshard_names[c->reshard], parameters_names[c->parameters],
+        c->window, rotation_names[c->rotation], c->shard, c->seq, c->subsequences, c->micro_batch,
+        c->accumulation, c->loss_chunks, c->ffn_chunks, c->chunk, c->chunks,
+        kv_offload_names[c->kv_offload], chunk_order_names[c->chunk_order], fetch_names[c->fetch],
+        helper_names[c->helpers], dtype_name(c->dtype), c->shared.first, c->shared.last);
     return text;
 }
 

@@ -247,6 +247,7 @@ static void fsdp_gathers_and_reduces_as_asked(void)
         {"each micro-batch", "torchtitan", 1, 0, 0, 36, 20},
         {"the last micro-batch", "torchtitan", 1, GRAD_SYNC_LAST, 0, 36, 5},
         {"Accelerate's no_sync()", "hf", 1, 0, 0, 36, 5},
+        {"on the host", "torchtitan", 1, GRAD_SYNC_LAST, RESHARD_NEVER, 20, 5},
         {"kept from forward to backward", "torchtitan", 1, 0, RESHARD_NEVER, 20, 20},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
@@ -264,9 +265,36 @@ static void fsdp_gathers_and_reduces_as_asked(void)
         request.global_batch = 4 * request.ranks / rows[i].pp;
         struct choices c;
         struct ir ir;
+        bool host = strcmp(rows[i].label, "on the host") == 0;
+        request.optimizer = host ? CHOICE_OPTIMIZER_HOST : CHOICE_OPTIMIZER_DEVICE;
+        request.parameters = host ? PARAMETERS_HOST : PARAMETERS_DEVICE;
         build(&ir, &c, &request, rows[i].label);
+        CHECK_INT("a copy to the device for each gather", count(&ir, WORK_H2D, PHASE_COUNT),
+                  host ? rows[i].gathers : 0);
         CHECK_INT(rows[i].label, count(&ir, WORK_ALL_GATHER, PHASE_COUNT), rows[i].gathers);
         CHECK_INT(rows[i].label, count(&ir, WORK_REDUCE_SCATTER, PHASE_COUNT), rows[i].scatters);
+        ir_release(&ir);
+    }
+}
+
+/* With one micro-batch nothing accumulates, so no rank holds a whole gradient longer than its reduction. */
+static void one_micro_batch_accumulates_nothing(void)
+{
+    for (int64_t sequences = 4; sequences <= 8; sequences += 4) {
+        struct request request = small(0, 4);
+        request.strategy = "local";
+        request.profile = "hf";
+        request.weights = CHOICE_WEIGHTS_ZERO3;
+        request.global_batch = sequences;
+        struct choices c;
+        struct ir ir;
+        build(&ir, &c, &request, "hf");
+        int64_t whole = 0;
+        for (uint32_t b = 0; b < ir.buffer.count; b++)
+            whole += ir.buffer.binding[b] != IR_NONE16 &&
+                     ir.buffer.category[b] == CATEGORY_GRADIENT &&
+                     ir.binding[ir.buffer.binding[b]].shard == IR_NONE16;
+        CHECK_INT("whole gradients that last: root and two layers", whole, sequences > 4 ? 3 : 0);
         ir_release(&ir);
     }
 }
@@ -452,6 +480,7 @@ static const struct check_case cases[] = {
     {"Megatron holds placeholders of gradients", megatron_holds_placeholders_of_gradients},
     {"InternLM all-reduces flat buckets", internlm_all_reduces_flat_buckets},
     {"FSDP gathers and reduces as asked", fsdp_gathers_and_reduces_as_asked},
+    {"one micro-batch accumulates nothing", one_micro_batch_accumulates_nothing},
     {"tensor ranks hold the vocabulary as asked", tensor_ranks_hold_the_vocabulary_as_asked},
     {"megatron pads the vocabulary", megatron_pads_the_vocabulary},
     {"Megatron reduces after the backward", megatron_reduces_after_the_backward},
