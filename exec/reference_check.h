@@ -28,6 +28,9 @@
  * 2 g d. The floor is for gradients that are 0 in exact numbers (a bias of keys without RoPE) and
  * keep the rounding of what cancels.
  *
+ * A schedule whose products have 8-bit operands is compared with a reference that rounds the same operands, if a rank
+ * rounds whole sequences (training_products()); else with the plain one, and the tolerance is that of their roundings.
+ *
  * The derivation fails where terms are few: the largest of 8 elements may be much smaller than the
  * terms that it is summed from, and a norm over 8 columns that are nearly equal divides the rounding
  * error by a very small number. How much depends on every number of the model, so it is measured: the

@@ -54,12 +54,20 @@ double *reference_linear(struct arena *arena, const struct reference_affine *p, 
                          size_t rows)
 {
     const size_t n = p->outputs, k = p->inputs;
-    double *y = matrix(arena, rows, n);
-    double *wt = transposed(p->weight, n, k, k); /* (inputs, outputs): loops run along rows */
+    const struct reference_products *narrow = p->products;
+    double *y = matrix(arena, rows, n), *w = NULL, *in = NULL;
+    if (narrow != NULL) {
+        w = reference_narrow(p->weight, n, k, narrow->weights, narrow->of_weights, false);
+        in = reference_narrow(x, rows, k, narrow->inputs, narrow->scaling, false);
+    }
+    /* (inputs, outputs): loops run along rows */
+    double *wt = transposed(w != NULL ? w : p->weight, n, k, k);
     for (size_t i = 0; i < rows && p->bias != NULL; i++)
         memcpy(&y[i * n], p->bias, n * sizeof *y);
-    add_product(y, x, k, 1, wt, n, rows, n, k);
+    add_product(y, in != NULL ? in : x, k, 1, wt, n, rows, n, k);
     free(wt);
+    free(w);
+    free(in);
     return y;
 }
 
@@ -67,8 +75,21 @@ void reference_linear_backward(const struct reference_affine *p, double *dx, con
                                const double *x, size_t rows)
 {
     const size_t n = p->outputs, k = p->inputs;
-    add_product(dx, dy, n, 1, p->weight, k, rows, k, n);
-    add_product(p->dweight, dy, 1, n, x, k, n, k, rows);
+    const struct reference_products *narrow = p->products;
+    if (narrow != NULL) { /* the first sums over outputs, the second over rows */
+        double *of[] = {
+            reference_narrow(dy, rows, n, narrow->gradients, narrow->scaling, false),
+            reference_narrow(p->weight, n, k, narrow->weights, narrow->of_weights, true),
+            reference_narrow(dy, rows, n, narrow->gradients, narrow->scaling, true),
+            reference_narrow(x, rows, k, narrow->inputs, narrow->scaling, true)};
+        add_product(dx, of[0], n, 1, of[1], k, rows, k, n);
+        add_product(p->dweight, of[2], 1, n, of[3], k, n, k, rows);
+        for (int i = 0; i < 4; i++)
+            free(of[i]);
+    } else {
+        add_product(dx, dy, n, 1, p->weight, k, rows, k, n);
+        add_product(p->dweight, dy, 1, n, x, k, n, k, rows);
+    }
     for (size_t i = 0; i < rows && p->dbias != NULL; i++)
         add_scaled(p->dbias, 1, &dy[i * n], n);
 }

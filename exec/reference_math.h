@@ -7,6 +7,8 @@
 #define EXEC_REFERENCE_MATH_H
 
 #include "base/arena.h"
+#include "exec/reference.h"
+#include "models/scaling.h"
 #include "models/transformer.h"
 
 #include <stddef.h>
@@ -16,7 +18,14 @@ struct reference_affine {
     const double *weight, *bias;
     double *dweight, *dbias;
     size_t outputs, inputs; /* the weight is (outputs, inputs); a norm's is (outputs) */
+    const struct reference_products
+        *products; /* a linear layer's; NULL: its operands are not rounded */
 };
+
+/* Returns the numbers that the 8-bit copy of x, (rows, cols), stands for, in a block on the heap; turned: those of the copy
+ * of its transpose, as an array of the shape of x. */
+double *reference_narrow(const double *x, size_t rows, size_t cols, enum dtype dtype,
+                         enum scaling scaling, bool turned);
 
 /* y = x W^T + b: x is (rows, inputs), y (rows, outputs). */
 double *reference_linear(struct arena *arena, const struct reference_affine *p, const double *x,

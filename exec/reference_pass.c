@@ -131,7 +131,7 @@ static struct layer_parameters layer_parameters(const struct reference *r, int64
     char prefix[40];
     snprintf(prefix, sizeof prefix, "layers.%lld.", (long long)layer);
     const bool gated = transformer_gated(&r->transformer);
-    return (struct layer_parameters){
+    struct layer_parameters p = {
         .norm1 = affine(r, prefix, "norm1"),
         .qkv = affine(r, prefix, "wqkv"),
         .q_norm = affine(r, prefix, "q_norm"),
@@ -148,6 +148,9 @@ static struct layer_parameters layer_parameters(const struct reference *r, int64
         .shared_up = affine(r, prefix, "shared.w13"),
         .shared_down = affine(r, prefix, "shared.w2"),
     };
+    if (layer >= r->products.first && layer < r->products.end)
+        p.qkv.products = p.o.products = p.up.products = p.down.products = &r->products;
+    return p;
 }
 
 /* ---- a layer ---- */

@@ -158,6 +158,48 @@ double training_bytes(const struct transformer *model, const struct training_opt
     return model != NULL ? each * (double)transformer_parameters(model) : 0;
 }
 
+/* True if a rank's tensors are those of one whole sequence. */
+static bool sequences_are_whole(const struct ir *ir)
+{
+    static const char *const cuts[] = {"tp", "cp", "hp"};
+    for (uint32_t i = 0; i < ir->mesh.axis_count; i++)
+        for (size_t k = 0; k < ARRAY_LEN(cuts); k++)
+            if (ir->mesh.axis[i].size > 1 && strncmp(ir->mesh.axis[i].name, cuts[k], 2) == 0)
+                return false;
+    return ir->micro_batch == 1;
+}
+
+enum training_products training_products(const struct ir *ir, struct reference_products *products)
+{
+    bool whole = sequences_are_whole(ir), any = false;
+    *products = (struct reference_products){.first = INT64_MAX};
+    for (uint32_t op = 0; op < ir->op.count; op++) {
+        const struct work *work = ir_work(ir, op);
+        if (work->kind != WORK_MATMUL || work->matmul.scaling == SCALING_NONE ||
+            ir->op.layer[op] == IR_NONE16)
+            continue;
+        const uint8_t a = ir->buffer.dtype[ir_touched(ir, op, 0)];
+        const int64_t layer = ir->op.layer[op], scaling = work->matmul.scaling;
+        any = true;
+        products->first = layer < products->first ? layer : products->first;
+        products->end = layer >= products->end ? layer + 1 : products->end;
+        if (ir->op.phase[op] == PHASE_BACKWARD) {
+            products->gradients = a;
+            continue;
+        }
+        products->inputs = a;
+        products->weights = ir->buffer.dtype[ir_touched(ir, op, 1)];
+        products->of_weights = (uint8_t)scaling;
+        products->scaling = (uint8_t)(scaling == SCALING_BLOCK ? SCALING_VECTOR : scaling);
+        whole = whole && work->matmul.m == ir->layout.tokens;
+    }
+    if (!any)
+        products->first = 0;
+    return !any    ? TRAINING_PRODUCTS_NONE
+           : whole ? TRAINING_PRODUCTS_SAME
+                   : TRAINING_PRODUCTS_ELSEWHERE;
+}
+
 enum status training_init(struct training *t, const struct ir *ir, const char *name,
                           const struct transformer *model, const struct training_options *options,
                           struct diag *diag)
@@ -169,6 +211,9 @@ enum status training_init(struct training *t, const struct ir *ir, const char *n
     if (status != STATUS_OK || !options->reference)
         return status;
     t->reference = reference_new(model);
+    struct reference_products products;
+    if (training_products(ir, &products) == TRAINING_PRODUCTS_SAME)
+        t->reference->products = products;
     status = find_tensors(t, diag);
     if (status == STATUS_OK && options->collect)
         collect(t);

@@ -52,6 +52,16 @@ struct training {
 /* Checks the schedule's bindings. With options.reference also makes a reference of the model and checks that
  * its tensors are those of the schedule. The message of a failure names what does not fit. model may be NULL
  * without options.reference. */
+/* Whether a schedule multiplies in 8 bits, and rounds the operands that the reference rounds: tensors of one whole
+ * sequence. Elsewhere: parts of a sequence, or several of them, so that other numbers share a scale. */
+enum training_products {
+    TRAINING_PRODUCTS_NONE,
+    TRAINING_PRODUCTS_SAME,
+    TRAINING_PRODUCTS_ELSEWHERE
+};
+/* Fills *products with the 8-bit operands of a schedule. */
+enum training_products training_products(const struct ir *ir, struct reference_products *products);
+
 enum status training_init(struct training *training, const struct ir *ir, const char *name,
                           const struct transformer *model, const struct training_options *options,
                           struct diag *diag);

@@ -1,0 +1,54 @@
+/* Products of 8-bit operands in the reference: operands are rounded to 8 bits where a schedule rounds them. */
+#include "exec/reference_math.h"
+
+#include "base/arena.h"
+#include "exec/number.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* Element (i, j) of a matrix is at[i * row + j * col]. */
+struct strided {
+    size_t rows, cols, row, col;
+};
+
+/* Returns the factor by which a block's numbers are multiplied before they are rounded; the inverse is its scale. */
+static float factor_of(float amax, enum dtype dtype, enum scaling scaling)
+{
+    if (scaling == SCALING_MX)
+        return ldexpf(1, -number_scale_exponent(amax, dtype, false));
+    return number_most(dtype) / fmaxf(amax, 1e-12f);
+}
+
+static void round_block(double *y, const double *x, struct strided s, size_t i0, size_t j0,
+                        struct scaling_block block, enum dtype dtype, enum scaling scaling)
+{
+    const size_t i1 = i0 + (size_t)block.rows < s.rows ? i0 + (size_t)block.rows : s.rows;
+    const size_t j1 = j0 + (size_t)block.cols < s.cols ? j0 + (size_t)block.cols : s.cols;
+    float amax = 0;
+    for (size_t i = i0; i < i1; i++)
+        for (size_t j = j0; j < j1; j++)
+            amax = fmaxf(amax, fabsf((float)x[i * s.row + j * s.col]));
+    const float factor = factor_of(amax, dtype, scaling), scale = 1 / factor;
+    for (size_t i = i0; i < i1; i++)
+        for (size_t j = j0; j < j1; j++) {
+            uint8_t code;
+            float value = (float)x[i * s.row + j * s.col] * factor;
+            number_from_f32(&code, dtype, &value, 1);
+            number_to_f32(&value, &code, dtype, 1);
+            y[i * s.row + j * s.col] = (double)value * scale;
+        }
+}
+
+double *reference_narrow(const double *x, size_t rows, size_t cols, enum dtype dtype,
+                         enum scaling scaling, bool turned)
+{
+    const struct strided s =
+        turned ? (struct strided){cols, rows, 1, cols} : (struct strided){rows, cols, cols, 1};
+    const struct scaling_block block = scaling_block(scaling, (int64_t)s.rows, (int64_t)s.cols);
+    double *y = heap_alloc(rows * cols, sizeof *y);
+    for (size_t i = 0; i < s.rows; i += (size_t)block.rows)
+        for (size_t j = 0; j < s.cols; j += (size_t)block.cols)
+            round_block(y, x, s, i, j, block, dtype, scaling);
+    return y;
+}
