@@ -199,7 +199,8 @@ enum kernels_choice {
 };
 
 /* How the loss of a piece of rows is computed from its logits. The two numbers of each value are the bytes that exist
- * at once for each logit, in the forward and in the backward, the head's 16-bit logits included. docs/strategies.md has the sources. */
+ * at once for each logit, in the forward and in the backward, the head's 16-bit logits included. docs/strategies.md has
+ * the sources. */
 enum loss_choice {
     LOSS_PROFILE,  /* as the profile's code does; not resolved */
     LOSS_EAGER,    /* 8, 12: PyTorch's cross_entropy of fp32 logits */
