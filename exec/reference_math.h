@@ -18,8 +18,8 @@ struct reference_affine {
     const double *weight, *bias;
     double *dweight, *dbias;
     size_t outputs, inputs; /* the weight is (outputs, inputs); a norm's is (outputs) */
-    const struct reference_products
-        *products; /* a linear layer's; NULL: its operands are not rounded */
+    /* how the operands of a linear layer are rounded; NULL: they are not */
+    const struct reference_products *products;
 };
 
 /* Returns the numbers that the 8-bit copy of x, (rows, cols), stands for, in a block on the heap; turned: those of the copy
