@@ -36,7 +36,7 @@ static const char style[] =
     ".scroll{overflow-x:auto}table{border-collapse:collapse;font-size:.88rem;margin:.6rem 0;"
     "font-variant-numeric:tabular-nums}th,td{padding:.22rem .7rem;border-bottom:1px solid "
     "var(--line);text-align:left;vertical-align:top}th{color:var(--grey);font-weight:600}"
-    ".n{text-align:right;white-space:nowrap}figure{margin:1rem 0}"
+    ".n{text-align:right;white-space:nowrap}.l{min-width:15rem}figure{margin:1rem 0}"
     /* what all groups of a drawing have: cli/page/svg.c leaves it out of them */
     "figure svg{width:100%;height:auto;display:block;fill:none;stroke:currentColor;"
     "font-family:'DejaVu Sans',Verdana,sans-serif}"
@@ -156,11 +156,17 @@ void page_begin_table(struct page *page, const char *details, const char *const 
     page->folded = details != NULL;
 }
 
+/* A longer cell is not squeezed into a column of words: on a narrow screen the table is scrolled. */
+enum { LONG_CELL = 40 };
+
 void page_cell(struct page *page, const char *text)
 {
     size_t digits = strspn(text, "0123456789.,+-% ");
-    put_in(page, text[0] != '\0' && text[digits] == '\0' ? "<td class=\"n\">" : "<td>", text,
-           "</td>");
+    put_in(page,
+           text[0] != '\0' && text[digits] == '\0' ? "<td class=\"n\">"
+           : strlen(text) > LONG_CELL              ? "<td class=\"l\">"
+                                                   : "<td>",
+           text, "</td>");
 }
 
 void page_cellf(struct page *page, const char *format, ...)
