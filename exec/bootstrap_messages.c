@@ -1,0 +1,293 @@
+#define _DEFAULT_SOURCE /* struct timeval of sockets, getaddrinfo() */
+/* Messages between processes, and the connections that this process keeps. */
+#include "exec/bootstrap_state.h"
+
+#include "base/arena.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+
+/* ---- sockets ---- */
+
+double bootstrap_now_s(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+void bootstrap_set_timeout(int fd, double timeout_s)
+{
+    const time_t whole_s = (time_t)timeout_s;
+    struct timeval t = {whole_s, (suseconds_t)(1e6 * (timeout_s - (double)whole_s))};
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &t, sizeof t);
+    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &t, sizeof t);
+}
+
+static double last_moved_s(struct bootstrap *b)
+{
+    pthread_mutex_lock(&b->lock);
+    double moved_s = b->moved_s;
+    pthread_mutex_unlock(&b->lock);
+    return moved_s;
+}
+
+/* True if a call that began at since_s may still wait: sockets time out after a second, and time counts from the last
+ * progress of any process. */
+static bool may_wait(struct bootstrap *b, double since_s)
+{
+    double moved_s = last_moved_s(b);
+    return (errno == EAGAIN || errno == EWOULDBLOCK) &&
+           bootstrap_now_s() < (moved_s > since_s ? moved_s : since_s) + b->timeout_s;
+}
+
+static enum status gone(struct bootstrap *b, uint32_t peer, const char *call, struct diag *diag)
+{
+    b->broken = true;
+    const char *why = errno == 0                                  ? "it has ended"
+                      : (errno == EAGAIN || errno == EWOULDBLOCK) ? "it does not answer"
+                                                                  : strerror(errno);
+    return diag_error(diag, (struct loc){.name = call}, STATUS_SYSTEM,
+                      "rank %" PRIu32 " has lost the connection to rank %" PRIu32 ": %s",
+                      b->place.rank, peer, why);
+}
+
+static enum status put(struct bootstrap *b, uint32_t peer, const void *data, size_t bytes,
+                       struct diag *diag)
+{
+    double since_s = bootstrap_now_s();
+    for (size_t done = 0; done < bytes;) {
+        errno = 0;
+        ssize_t n =
+            send(b->peer[MESSAGES][peer], (const char *)data + done, bytes - done, MSG_NOSIGNAL);
+        if (n < 0 && (errno == EINTR || may_wait(b, since_s)))
+            continue;
+        if (n <= 0)
+            return gone(b, peer, "send", diag);
+        done += (size_t)n;
+    }
+    return STATUS_OK;
+}
+
+static enum status get(struct bootstrap *b, uint32_t peer, void *data, size_t bytes,
+                       struct diag *diag)
+{
+    double since_s = bootstrap_now_s();
+    for (size_t done = 0; done < bytes;) {
+        errno = 0;
+        ssize_t n = recv(b->peer[MESSAGES][peer], (char *)data + done, bytes - done, 0);
+        if (n < 0 && (errno == EINTR || may_wait(b, since_s)))
+            continue;
+        if (n <= 0)
+            return gone(b, peer, "recv", diag);
+        done += (size_t)n;
+    }
+    return STATUS_OK;
+}
+
+/* ---- opening ---- */
+
+/* Returns a number that processes of one machine have in common, and no others: that of its last start. */
+static uint64_t host_number(void)
+{
+    char text[64] = "";
+    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "r");
+    if (file == NULL || fgets(text, sizeof text, file) == NULL)
+        gethostname(text, sizeof text - 1);
+    if (file != NULL)
+        fclose(file);
+    uint64_t number = 0;
+    for (const char *c = text; *c != '\0'; c++)
+        number = number * 1099511628211u + (unsigned char)*c;
+    return number;
+}
+
+/* Finds how many processes run on this machine, and this one's place among them if the launcher has not said it. */
+static enum status find_neighbours(struct bootstrap *b, uint64_t *host, struct diag *diag)
+{
+    enum status status = bootstrap_broadcast(b, 0, host, b->place.size * sizeof *host, diag);
+    uint32_t before = 0;
+    b->local_size = 0;
+    for (uint32_t r = 0; r < b->place.size && status == STATUS_OK; r++) {
+        before += r < b->place.rank && host[r] == b->host;
+        b->local_size += host[r] == b->host;
+    }
+    if (b->place.local == BOOTSTRAP_UNKNOWN)
+        b->place.local = before;
+    return status;
+}
+
+static enum status open_all(struct bootstrap *b, struct diag *diag)
+{
+    uint64_t *host = heap_zalloc(b->place.size, sizeof *host);
+    host[0] = b->host;
+    enum status status = bootstrap_meet(b, host, diag);
+    for (uint32_t r = 0; r < b->place.size; r++)
+        if (b->peer[MESSAGES][r] >= 0)
+            bootstrap_set_timeout(b->peer[MESSAGES][r], 1);
+    b->moved_s = bootstrap_now_s();
+    if (status == STATUS_OK)
+        status = find_neighbours(b, host, diag);
+    free(host);
+    int error = status == STATUS_OK ? pthread_create(&b->thread, NULL, bootstrap_exchange, b) : 0;
+    b->has_thread = status == STATUS_OK && error == 0;
+    return error == 0 ? status
+                      : diag_error(diag, (struct loc){0}, STATUS_SYSTEM,
+                                   "cannot start a thread: %s", strerror(error));
+}
+
+struct bootstrap *bootstrap_open(const struct bootstrap_place *place, uint64_t schedule,
+                                 double timeout_s, struct diag *diag)
+{
+    struct bootstrap *b = heap_zalloc(1, sizeof *b);
+    b->place = *place;
+    b->schedule = schedule;
+    b->timeout_s = timeout_s;
+    b->host = host_number();
+    b->local_size = 1;
+    pthread_mutex_init(&b->lock, NULL);
+    for (int c = 0; c < CHANNELS; c++) {
+        b->peer[c] = heap_alloc(place->size, sizeof *b->peer[c]);
+        for (uint32_t i = 0; i < place->size; i++)
+            b->peer[c][i] = -1;
+    }
+    if (place->size == 1 || open_all(b, diag) == STATUS_OK)
+        return b;
+    bootstrap_close(b);
+    return NULL;
+}
+
+void bootstrap_close(struct bootstrap *b)
+{
+    if (b == NULL)
+        return;
+    atomic_store(&b->quit, true);
+    if (b->has_thread)
+        pthread_join(b->thread, NULL);
+    for (int c = 0; c < CHANNELS; c++) {
+        for (uint32_t i = 0; i < b->place.size; i++)
+            bootstrap_hang_up(&b->peer[c][i]);
+        free(b->peer[c]);
+    }
+    pthread_mutex_destroy(&b->lock);
+    free(b);
+}
+
+uint32_t bootstrap_rank(const struct bootstrap *b)
+{
+    return b->place.rank;
+}
+
+uint32_t bootstrap_size(const struct bootstrap *b)
+{
+    return b->place.size;
+}
+
+uint32_t bootstrap_local(const struct bootstrap *b)
+{
+    return b->place.local;
+}
+
+uint32_t bootstrap_local_size(const struct bootstrap *b)
+{
+    return b->local_size;
+}
+
+/* ---- messages ---- */
+
+static enum status is_broken(struct diag *diag)
+{
+    return diag_error(diag, (struct loc){0}, STATUS_SYSTEM,
+                      "an earlier call lost the connection to a process of the run");
+}
+
+enum status bootstrap_broadcast(struct bootstrap *b, uint32_t root, void *data, size_t bytes,
+                                struct diag *diag)
+{
+    if (b->broken)
+        return is_broken(diag);
+    if (b->place.rank != 0) {
+        enum status status = b->place.rank == root ? put(b, 0, data, bytes, diag) : STATUS_OK;
+        return status == STATUS_OK && b->place.rank != root ? get(b, 0, data, bytes, diag) : status;
+    }
+    enum status status = root != 0 ? get(b, root, data, bytes, diag) : STATUS_OK;
+    for (uint32_t i = 1; i < b->place.size && status == STATUS_OK; i++)
+        if (i != root)
+            status = put(b, i, data, bytes, diag);
+    return status;
+}
+
+enum status bootstrap_gather(struct bootstrap *b, const void *mine, void *all, size_t bytes,
+                             struct diag *diag)
+{
+    enum status status = STATUS_OK;
+    if (b->broken)
+        return is_broken(diag);
+    memmove((char *)all + b->place.rank * bytes, mine, bytes);
+    if (b->place.rank != 0) {
+        status = put(b, 0, mine, bytes, diag);
+        return status == STATUS_OK ? get(b, 0, all, b->place.size * bytes, diag) : status;
+    }
+    for (uint32_t i = 1; i < b->place.size && status == STATUS_OK; i++)
+        status = get(b, i, (char *)all + i * bytes, bytes, diag);
+    for (uint32_t i = 1; i < b->place.size && status == STATUS_OK; i++)
+        status = put(b, i, all, b->place.size * bytes, diag);
+    return status;
+}
+
+enum status bootstrap_agree(struct bootstrap *b, uint64_t schedule, struct diag *diag)
+{
+    uint64_t *all = heap_zalloc(b->place.size, sizeof *all);
+    enum status status = bootstrap_gather(b, &schedule, all, sizeof *all, diag);
+    for (uint32_t r = 1; r < b->place.size && status == STATUS_OK; r++)
+        if (all[r] != all[0])
+            status = diag_error(diag, (struct loc){.name = "rank 0"}, STATUS_SYSTEM,
+                                "rank %" PRIu32
+                                " has another schedule than rank 0; all processes must be started "
+                                "with the same options and files",
+                                r);
+    free(all);
+    return status;
+}
+
+/* ---- of this process ---- */
+
+static struct bootstrap *met;
+
+static void leave(void)
+{
+    bootstrap_close(met);
+    met = NULL;
+}
+
+enum status bootstrap_world(struct bootstrap **world, uint64_t schedule, struct diag *diag)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    const double connect_s = 120, message_s = 600; /* a process may build plans for minutes */
+    struct bootstrap_place place;
+    enum status status = bootstrap_place_read(&place, diag);
+    *world = NULL;
+    if (status != STATUS_OK || place.size == 1)
+        return status;
+    pthread_mutex_lock(&lock);
+    if (met != NULL) {
+        status = bootstrap_agree(met, schedule, diag);
+    } else {
+        met = bootstrap_open(&place, schedule, connect_s, diag);
+        status = met != NULL ? STATUS_OK : STATUS_SYSTEM;
+        if (met != NULL) {
+            met->timeout_s = message_s;
+            atexit(leave);
+        }
+    }
+    *world = met;
+    pthread_mutex_unlock(&lock);
+    return status;
+}
