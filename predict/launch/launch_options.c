@@ -64,6 +64,29 @@ static void sum_length(struct launch *launch)
     launch->value[LAUNCH_SEQ].name = name;
 }
 
+/* Adds the numbers in which products multiply, of the frameworks' names for where their scales come from; Megatron's and
+ * TransformerEngine's default is the delayed one. */
+static void products_option(struct launch *launch)
+{
+    static const char *const recipes[][2] = {
+        {"delayed", "fp8-delayed"}, {"tensorwise", "fp8-tensor"}, {"rowwise", "fp8-row"},
+        {"blockwise", "fp8-block"}, {"mxfp8", "mxfp8"},           {"rowwise_with_gw_hp", "fp8-row"},
+        {"mxfp8_cublas", "mxfp8"}};
+    bool on =
+        launch_said(launch, LAUNCH_FP8) && !launch_is_usual(NULL, launch_text(launch, LAUNCH_FP8));
+    bool said = launch_said(launch, LAUNCH_FP8_RECIPE);
+    if (!on)
+        return;
+    for (size_t i = 0; i < ARRAY_LEN(recipes); i++)
+        if (strcmp(said ? launch_text(launch, LAUNCH_FP8_RECIPE) : "delayed", recipes[i][0]) == 0) {
+            launch_option(launch, LAUNCH_FP8, "products", recipes[i][1]);
+            return;
+        }
+    launch_remark_on(launch, REMARK_UNMODELLED, LAUNCH_FP8_RECIPE,
+                     "products in 8 bits by another recipe: bf16 is predicted, whose products take "
+                     "up to twice as long");
+}
+
 /* Adds the options that rows of a table file name themselves, in place of the family's. */
 static void add_directs(struct launch *launch)
 {
@@ -263,6 +286,8 @@ enum status launch_options(struct launch *launch, struct launch_given given, str
     }
     if (status == STATUS_OK)
         vocabulary_option(launch, given);
+    if (status == STATUS_OK)
+        products_option(launch);
     if (status == STATUS_OK)
         add_directs(launch);
     if (status == STATUS_OK)

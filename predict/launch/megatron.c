@@ -77,6 +77,8 @@ static const struct launch_row rows[] = {
     {"--recompute-activations",           ALSO, LAUNCH_SWITCH, LAUNCH_SELECTIVE, NULL, NULL},
     {"--checkpoint-activations",          ALSO, LAUNCH_SWITCH, LAUNCH_CHECKPOINTS, NULL, NULL},
     {"--attention-backend",               SETS, LAUNCH_TEXT,   LAUNCH_ATTENTION, NULL, NULL},
+    {"--fp8-format",                      ALSO, LAUNCH_TEXT,   LAUNCH_FP8, NULL, NULL},
+    {"--fp8-recipe",                      ALSO, LAUNCH_TEXT,   LAUNCH_FP8_RECIPE, NULL, NULL},
     {"--cross-entropy-loss-fusion",       SETS, LAUNCH_SWITCH, LAUNCH_LOSS_FUSION, NULL, NULL},
     {"--cross-entropy-fusion-impl",       SETS, LAUNCH_TEXT,   LAUNCH_LOSS_KERNEL, NULL, NULL},
     {"--use-flash-attn",                  ALSO, LAUNCH_SWITCH, LAUNCH_FLASH, NULL, NULL},
@@ -92,8 +94,7 @@ static const struct launch_row rows[] = {
     {"--moe-router-pre-softmax",          ALSO, LAUNCH_SWITCH, LAUNCH_ROUTER_BEFORE, NULL, NULL},
     {"--moe-router-topk-scaling-factor",  ALSO, LAUNCH_NUMBER, LAUNCH_ROUTER_SCALE, NULL, NULL},
 
-    {"--fp8-format",             UNMODELLED, "matrix products in 8 bits: bf16 is predicted, whose products take up to twice as long", NULL},
-    {"--fp8-*",                  UNMODELLED, "matrix products in 8 bits: bf16 is predicted, whose products take up to twice as long", NULL},
+    {"--fp8-*",                  UNMODELLED, "a detail of products in 8 bits: their scales and casts are predicted, parameters are gathered in 16 bits", NULL},
     {"--fp4-*",                  UNMODELLED, "matrix products in 4 bits: bf16 is predicted, whose products take up to four times as long", NULL},
     {"--rampup-batch-size",      UNMODELLED, "the batch grows at the beginning: the step of the whole batch is predicted", NULL},
     {"--grad-reduce-in-bf16",    UNMODELLED, "gradients are summed and reduced in fp32 here: 2 bytes a parameter more, and twice the bytes of the reduction", NULL},

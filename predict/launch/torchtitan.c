@@ -66,9 +66,11 @@ static const struct launch_row rows[] = {
     {"activation_checkpoint.selective_ac_option", SETS, LAUNCH_TEXT, LAUNCH_MODULES, NULL, NULL},
     {"activation_checkpoint.selective_ac_type",   ALSO, LAUNCH_TEXT, LAUNCH_MODULES, NULL, NULL},
 
-    {"model.converters",                UNMODELLED, eight_bits, NULL},
-    {"float8.enable_float8_linear",     UNMODELLED, eight_bits, NULL},
-    {"training.fp8_linear",             UNMODELLED, eight_bits, NULL},
+    {"model.converters",                ALSO, LAUNCH_TEXT,   LAUNCH_CONVERTERS, NULL, NULL},
+    {"float8.enable_float8_linear",     ALSO, LAUNCH_TEXT,   LAUNCH_FP8, NULL, NULL},
+    {"training.fp8_linear",             ALSO, LAUNCH_TEXT,   LAUNCH_FP8, NULL, NULL},
+    {"float8.recipe_name",              ALSO, LAUNCH_TEXT,   LAUNCH_FP8_RECIPE, NULL, NULL},
+    {"mx.recipe_name",                  ALSO, LAUNCH_TEXT,   LAUNCH_FP8_RECIPE, NULL, NULL},
     {"parallelism.enable_async_tensor_parallel",   UNMODELLED, async_tp, NULL},
     {"experimental.enable_async_tensor_parallel",  UNMODELLED, async_tp, NULL},
     {"parallelism.disable_loss_parallel",          UNMODELLED, "the loss over whole logits: they are shared over tensor ranks here", NULL},
@@ -101,8 +103,8 @@ static const struct launch_row rows[] = {
     {"training.gc_debug",               UNMODELLED, "Python collects garbage in each step: the host may fall behind", NULL},
     {"training.data_parallel_type",     UNMODELLED, "FSDP is predicted", "fsdp"},
     {"float8.filter_fqns", IGNORED}, {"mx.filter_fqns", IGNORED}, {"dataset.*", IGNORED},
-    {"float8.*",                        UNMODELLED, eight_bits, NULL},
-    {"mx.*",                            UNMODELLED, eight_bits, NULL},
+    {"float8.*",                        UNMODELLED, "a detail of products in 8 bits: parameters are gathered in 16 bits here", NULL},
+    {"mx.*",                            UNMODELLED, "a detail of products in 8 bits: parameters are gathered in 16 bits here", NULL},
     {"model.norm_type",                 UNMODELLED, "RMSNorm is predicted, which has no biases", "rmsnorm fused_rmsnorm"},
     {"experimental.enable_compiled_autograd", UNMODELLED, "launches of the backward: a few percent at most", NULL},
     {"model.use_flex_attn",             UNMODELLED, "other kernels of attention: FlashAttention-2 is predicted", NULL},
@@ -395,8 +397,10 @@ static enum status take_recipe(struct launch *l, struct diag *diag)
     }
     launch_remark_on(l, REMARK_ASSUMED, LAUNCH_RECIPE,
                      "the recipe's settings of August 2026 are taken");
-    if (recipe->compile)
-        launch_remark_on(l, REMARK_UNMODELLED, LAUNCH_RECIPE, "%s; %s", eight_bits, async_tp);
+    if (recipe->compile) {
+        launch_remark_on(l, REMARK_UNMODELLED, LAUNCH_RECIPE, "%s", async_tp);
+        imply_text(l, LAUNCH_CONVERTERS, "float8");
+    }
     imply_text(l, LAUNCH_MODEL, recipe->model);
     struct launch_value from = l->value[LAUNCH_RECIPE];
     if (!launch_said(l, LAUNCH_FLAVOR)) {
@@ -412,6 +416,20 @@ static enum status take_recipe(struct launch *l, struct diag *diag)
     imply_text(l, LAUNCH_MODULES, "op");
     imply_count(l, LAUNCH_COMPILE, recipe->compile);
     return STATUS_OK;
+}
+
+/* Takes the converters of linear layers: float8's default scales are of a tensor, mx's of 32 numbers. */
+static void take_converters(struct launch *l)
+{
+    const char *list = launch_said(l, LAUNCH_CONVERTERS) ? launch_text(l, LAUNCH_CONVERTERS) : "";
+    bool mx = strstr(list, "mx") != NULL;
+    if (list[0] != '\0' && !mx && strstr(list, "float8") == NULL)
+        launch_remark_on(l, REMARK_UNMODELLED, LAUNCH_CONVERTERS,
+                         "layers that another converter changes: those of the model are predicted");
+    if (!mx && strstr(list, "float8") == NULL && !launch_said(l, LAUNCH_FP8))
+        return;
+    imply_text(l, LAUNCH_FP8, "true");
+    imply_text(l, LAUNCH_FP8_RECIPE, mx ? "mxfp8" : "tensorwise");
 }
 
 /* Makes batches of tokens, as today's settings have them, batches of sequences. */
@@ -608,6 +626,8 @@ enum status launch_torchtitan_options(struct launch *l, struct launch_given give
     enum status status = take_recipe(l, diag);
     if (status == STATUS_OK)
         status = count_sequences(l, diag);
+    if (status == STATUS_OK)
+        take_converters(l);
     struct launch_degrees d = {.tp = launch_count(l, LAUNCH_TP, 1),
                                .pp = launch_count(l, LAUNCH_PP, 1),
                                .cp = launch_count(l, LAUNCH_CP, 1),

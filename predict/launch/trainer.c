@@ -62,7 +62,7 @@ static const struct launch_row accelerate_rows[] = {
     {"dynamo_backend",                          ALSO, LAUNCH_TEXT,   LAUNCH_COMPILER, NULL, NULL},
     {"dynamo_config.*",                         IGNORED},
     {"megatron_lm_config.*",                    UNMODELLED, "Megatron-LM within Accelerate: give its arguments instead", NULL},
-    {"fp8_config.*",                            UNMODELLED, "matrix products in 8 bits: bf16 is predicted, whose products take up to twice as long", NULL},
+    {"fp8_config.*",                            UNMODELLED, "a detail of products in 8 bits, of which those of torchao are predicted", NULL},
     {"parallelism_config.parallelism_config_sp_attn_implementation", ALSO, LAUNCH_TEXT, LAUNCH_ATTENTION, NULL, NULL},
     {"fsdp_config.fsdp_auto_wrap_policy",       UNMODELLED, wrapping, "TRANSFORMER_BASED_WRAP"},
     {"fsdp_config.fsdp_min_num_params",         UNMODELLED, wrapping, NULL},
@@ -392,6 +392,12 @@ static void number_options(struct launch *l)
     bool f16 = launch_on(l, LAUNCH_FP16) || launch_is(l, LAUNCH_DTYPE, "fp16");
     bool bf16 = launch_on(l, LAUNCH_BF16) || launch_is(l, LAUNCH_DTYPE, "bf16") ||
                 launch_is(l, LAUNCH_DTYPE, "fp8");
+    if (launch_is(l, LAUNCH_DTYPE, "fp8") && !launch_said(l, LAUNCH_FP8)) {
+        launch_remark_on(l, REMARK_ASSUMED, LAUNCH_DTYPE,
+                         "products in 8 bits by torchao, with a scale for a tensor");
+        launch_say_text(l, LAUNCH_FP8, "true");
+        launch_say_text(l, LAUNCH_FP8_RECIPE, "tensorwise");
+    }
     bool said =
         launch_said(l, LAUNCH_BF16) || launch_said(l, LAUNCH_FP16) || launch_said(l, LAUNCH_DTYPE);
     if (said)

@@ -1,5 +1,6 @@
 #include "predict/plan/expressible.h"
 
+#include "schedule/choices/products.h"
 #include "schedule/choices/profile.h"
 #include "schedule/choices/strategies.h"
 #include "schedule/config/resolve_degrees.h"
@@ -187,6 +188,11 @@ static bool has_sharded_pipeline(const struct choices *c)
 static bool has_host_optimizer(const struct choices *c)
 {
     return c->optimizer == CHOICE_OPTIMIZER_HOST;
+}
+
+static bool has_narrow_products(const struct choices *c)
+{
+    return c->products != PRODUCTS_BF16;
 }
 
 static bool has_bf16_states(const struct choices *c)
@@ -706,6 +712,7 @@ static const struct gap {
     {TITAN,    has_selective,                "selective checkpoints that keep attention's output: mode = \"selective\" with option \"op\" keeps products too"},
     {MEGATRON, has_selective,                "selective checkpoints that keep attention's output: selective recomputation of core_attn does the opposite; full is set"},
     {SPEED | TRAINER, has_selective,                "checkpoints that keep attention's output"},
+    {ALL,      has_narrow_products,          "products in 8 or 4 bits (--products): those of --dtype are set"},
     {ALL,      has_states_in_groups,         "optimizer states over some of the ranks: all share them"},
     {TITAN | SPEED | TRAINER, has_core_alone,          "recomputation of attention's core alone: full is set"},
     {MEGATRON | SPEED | TRAINER, has_every_second,     "checkpoints of every second product or layer: full is set"},
