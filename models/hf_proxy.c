@@ -11,7 +11,7 @@ static const struct {
     unsigned part;
     const char *name, *what;
 } parts[] = {
-    {PART_EXPERTS, "experts", "which rank has which expert, and the all-to-alls between them"},
+    {PART_EXPERTS, "experts", "those of some other families are read"},
     {PART_LATENT, "latent-attention", "keys and values that are made of a narrow common vector"},
     {PART_LINEAR, "linear-attention",
      "layers of which the work does not grow with the square of the length"},

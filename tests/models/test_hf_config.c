@@ -539,9 +539,8 @@ static const struct {
      "granite, glm4, arcee, cohere2, exaone4, smollm3, qwen3_moe, mixtral, gpt_oss, llama4_text, "
      "minimax_m2, glm4_moe, deepseek_v2, deepseek_v3 and kimi_k2 are; did you mean 'llama'?\n"},
     {"experts by family", "{\"model_type\": \"qwen2_moe\"}", NULL,
-     "c.json:1: error: model_type: 'qwen2_moe' has parts that are not modelled: experts (which "
-     "rank "
-     "has which expert, and the all-to-alls between them); --as-dense takes the nearest dense "
+     "c.json:1: error: model_type: 'qwen2_moe' has parts that are not modelled: experts (those "
+     "of some other families are read); --as-dense takes the nearest dense "
      "model\n"},
     {"unknown experts", "{\"model_type\": \"some_moe\"}", NULL,
      "c.json:1: error: model_type: 'some_moe' is a mixture of experts, which is not modelled: "
