@@ -14,7 +14,7 @@ static const char *const sections[] = {"device", "fabric",  "loopback", "pcie",
                                        "nic",    "network", "host"};
 
 /* Keys whose values are plain, without a source: they are names and choices, not measurements. */
-static const char *const plain_keys[] = {"name", "summary", "base", "ideal"};
+static const char *const plain_keys[] = {"name", "summary", "base", "board", "ideal"};
 static const char *const device_keys[] = {"name", "cost"};
 
 static enum status read_document(struct cluster *cluster, struct arena *arena, const char *name,
@@ -243,6 +243,45 @@ static enum status read_base(struct cluster *cluster, struct arena *arena, struc
     return status;
 }
 
+/* Reads the numbers of a file: those at its top, and those of its sections. given: those that it has. */
+static enum status read_numbers(struct cluster *cluster, struct arena *arena, struct json_node root,
+                                bool given[CLUSTER_FIELD_COUNT], struct diag *diag)
+{
+    enum status status = read_section(cluster, arena, root, NULL, given, diag);
+    for (size_t i = 0; status == STATUS_OK && i < ARRAY_LEN(sections); i++) {
+        struct json_node object = json_find(root, sections[i]);
+        if (!object.value)
+            continue;
+        status = json_get_object(root, sections[i], &object, diag);
+        if (status == STATUS_OK)
+            status = read_section(cluster, arena, object, sections[i], given, diag);
+    }
+    return status;
+}
+
+/* Reads the board that a file names, models/presets/boards/NAME.json: numbers that several clusters share, between
+ * those of their bases and their own. */
+static enum status read_board(struct cluster *cluster, struct arena *arena, struct json_node root,
+                              bool given[CLUSTER_FIELD_COUNT], struct diag *diag)
+{
+    struct json_node node = json_find(root, "board");
+    struct json json = {0};
+    struct text text = {0};
+    const char *name, *path = NULL;
+    enum status status = json_as_string(node, &name, diag);
+    if (status == STATUS_OK)
+        status = presets_find("boards", "board", name, json_loc(node), &path, arena, diag);
+    if (status == STATUS_OK)
+        status = text_read_within(&text, path, TEXT_CONFIGURATION_MAX, diag);
+    if (status == STATUS_OK)
+        status = json_parse(&json, path, text.data ? text.data : "", text.size, diag);
+    if (status == STATUS_OK)
+        status = read_numbers(cluster, arena, json_root(&json), given, diag);
+    json_release(&json);
+    text_release(&text);
+    return status;
+}
+
 static enum status read_root(struct cluster *cluster, struct arena *arena, struct json_node root,
                              int depth, struct diag *diag)
 {
@@ -266,16 +305,10 @@ static enum status read_root(struct cluster *cluster, struct arena *arena, struc
         cluster->summary = arena_printf(arena, "%s with other numbers", base.name);
     else if (status == STATUS_OK)
         status = read_text(&cluster->summary, arena, root, "summary", diag);
+    if (status == STATUS_OK && json_find(root, "board").value)
+        status = read_board(cluster, arena, root, given, diag);
     if (status == STATUS_OK)
-        status = read_section(cluster, arena, root, NULL, given, diag);
-    for (size_t i = 0; status == STATUS_OK && i < ARRAY_LEN(sections); i++) {
-        struct json_node object = json_find(root, sections[i]);
-        if (!object.value)
-            continue;
-        status = json_get_object(root, sections[i], &object, diag);
-        if (status == STATUS_OK)
-            status = read_section(cluster, arena, object, sections[i], given, diag);
-    }
+        status = read_numbers(cluster, arena, root, given, diag);
     if (status == STATUS_OK && has_base)
         cluster_adapt(cluster, arena, &base, given);
     return status;

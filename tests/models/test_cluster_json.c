@@ -35,6 +35,10 @@ static const struct {
      "{\"name\": \"t\", \"summary\": \"s\",\n"
      " \"base\": \"dgx-a10\"}",
      "t.json:2: error: no cluster 'dgx-a10'; did you mean 'dgx-a100'?\n"},
+    {"no such board",
+     "{\"name\": \"t\", \"summary\": \"s\", \"base\": \"dgx-a100\",\n"
+     " \"board\": \"hgx5\"}",
+     "t.json:2: error: no board 'hgx5'; did you mean 'hgx4'?\n"},
     {"a base that is no text",
      "{\"name\": \"t\", \"summary\": \"s\",\n"
      " \"base\": 7}",
@@ -397,10 +401,25 @@ static void an_unknown_preset_gets_the_nearest_name(void)
     release(&f);
 }
 
+/* The file's own numbers stand above its board's, and these above its base's. */
+static void a_board_stands_between_base_and_file(void)
+{
+    struct cluster_fixture f = {0};
+    if (parse(&f,
+              "{\"name\": \"t\", \"base\": \"dgx-a100\", \"board\": \"hgx4\",\n"
+              " \"nic\": {\"count\": 2, \"of_gpu\": [0, 0, 1, 1], \"switch_of_nic\": [0, 2]}}")) {
+        CHECK_INT("GPUs", f.cluster.gpus_per_node, 4);
+        CHECK_INT("fabric", f.cluster.fabric.kind, FABRIC_MESH);
+        CHECK_INT("NICs", f.cluster.nic.count, 2);
+    }
+    release(&f);
+}
+
 static const struct check_case cases[] = {
     {"a wrong file is refused with its line", a_wrong_file_is_refused_with_its_line},
     {"a value without a source is given", a_value_without_a_source_is_given},
     {"what a base gave is adapted", what_a_base_gave_is_adapted},
+    {"a board stands between base and file", a_board_stands_between_base_and_file},
     {"a NIC hangs on the switch of a GPU it serves", a_nic_hangs_on_the_switch_of_a_gpu_it_serves},
     {"a missing number is named", a_missing_number_is_named},
     {"a cut file never passes", a_cut_file_never_passes},
