@@ -58,6 +58,7 @@ static void judge(struct prediction *p)
     v->available[LIMIT_DEVICE] = p->reserved.available;
     v->tight = p->reserved.tight;
     v->cache = v->by_reserved ? p->reserved.bytes[RESERVED_CACHE] : 0;
+    v->nccl = v->by_reserved ? p->reserved.bytes[RESERVED_NCCL] : 0;
 
     uint64_t ranks = mesh_ranks(&p->ir.mesh), on_node = (uint64_t)cluster->gpus_per_node;
     if (ranks < on_node)

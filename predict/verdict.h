@@ -25,6 +25,8 @@ struct verdict {
     /* among the device's needed bytes: those in which there is no tensor, and which the allocator gives back before it
      * fails */
     uint64_t cache;
+    uint64_t
+        nccl; /* bytes of the device's figure that are buffers of communicators, which the ranks' places decide */
 };
 
 /* Appends "needs 61.2 GiB of 79.1 GiB (17.9 GiB free)" for one of the memories. */

@@ -1,292 +1,21 @@
 #include "predict/plan/fastest.h"
 
 #include "base/c_locale.h"
-#include "base/digest.h"
 #include "base/interrupt.h"
 #include "predict/bounds.h"
-#include "predict/plan/all_batches.h"
-#include "predict/plan/layer_time.h"
-#include "predict/plan/repairs.h"
-#include "predict/plan/room.h"
-#include "predict/plan/shortened.h"
+#include "predict/plan/fastest_parts.h"
 #include "predict/progress.h"
 #include "predict/setup/resolved.h"
-#include "predict/workers.h"
 #include "schedule/choices/strategies.h"
 #include "schedule/config/resolve_config.h"
 #include "schedule/step/build.h"
 
 #include <math.h>
-#include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
-
-/* Jobs of a round, and at most how many of them are whole steps, or are of candidates with more than LONG_OPS ops: what
- * one of these finds spares others. */
-enum { ROUND = 16, ROUND_WHOLE = 4, ROUND_LONG = 2 };
-#define LONG_OPS 1e6
-
-enum { NO_LAYER = UINT32_MAX };
 
 /* The best of a strategy is searched for until no other one may be faster by more than this share. */
 #define RUNNER_UP_GAP 0.01
-/* Candidates with more ops on the ranks of all stages together, by the upper bound of step_ops_at_most(), are left
- * out of that. */
-#define RUNNER_UP_OPS 3e6
-
-/* What a candidate does next. */
-enum search_stage { STAGE_LAYER, STAGE_SHORT, STAGE_WHOLE, STAGE_DONE };
-
-struct search_node {
-    double most;         /* tokens/s/GPU that it cannot exceed, as far as is known */
-    double ops;          /* of its schedule, one rank of each stage, at most */
-    uint32_t least, own; /* rows of search.layer: one that recomputes nothing, and its own */
-    uint8_t stage, repair;
-};
-
-/* A layer that several candidates share. Members of `time` are 0 where they cannot be found. */
-struct layer {
-    struct layer_key key;
-    struct bound_layer time;
-    bool has_sums, has_step; /* these have been looked for */
-};
-
-struct job {
-    enum search_stage stage;
-    size_t node;
-    uint32_t layer; /* STAGE_LAYER: its sums if these are not known, else its step */
-};
-
-/* What a child finds. All-zero: a signal ended it. */
-struct candidate_answer {
-    bool answered;
-    enum search_stage next;
-    uint8_t repair;
-    struct bound_layer layer;
-    double bound_s, most; /* seconds, tokens/s/GPU; 0: not known */
-    struct outcome outcome, gamble;
-};
-
-struct rate_search {
-    struct best *best;
-    struct setup *setup;
-    const struct request *given;
-    const struct space_open *open;
-    struct search_node *node;
-    struct layer *layer;
-    uint32_t layers, capacity;
-    struct job job[ROUND];
-    uint64_t key[ROUND]; /* of the jobs' results, where these are kept */
-    size_t jobs;
-    size_t turn;  /* whose it is in choose_roomy() */
-    int strategy; /* only candidates of this row of strategies_list(); -1: all */
-    struct outcome incumbent;
-    double began_s;
-    double little_bytes;       /* roomiest_first() */
-    double to_exceed;          /* tokens/s/GPU: what is no faster is not simulated */
-    double top[COMPARED_ROWS]; /* of the fastest, over packed documents; 0: none yet */
-};
-
-static bool has_answer(const struct rate_search *s)
-{
-    return s->incumbent.kind == OUTCOME_TIMED;
-}
-
-/* ---- one step of a candidate, in a child ---- */
-
-/* Notes the verdict that came nearest to fitting. */
-static void note_unfit(struct outcome *o, const struct verdict *verdict)
-{
-    double lacks = verdict_missing(verdict);
-    if (o->kind == OUTCOME_UNFIT && lacks >= o->missing_bytes)
-        return;
-    o->kind = OUTCOME_UNFIT;
-    o->verdict = *verdict;
-    o->missing_bytes = lacks;
-}
-
-/* Where activations are offloaded by ratio, how much of them leaves depends on the pieces of the loss and the
- * feed-forward part, so that the last repair may need more than another one: by no more than this share of the memory
- * (tests/cli/test_space.c). */
-#define RATIO_ERROR 0.1
-
-static double repaired_error(const struct choices *c)
-{
-    return c->activations == CHOICE_ACTIVATIONS_RATIO ? RATIO_ERROR : RESERVED_ERROR;
-}
-
-/* Returns the least probability of fitting at which a candidate is worth a simulation: what the setup asks, or 0.5 as
- * long as it may beat best->gamble, the fastest configuration so far that fits in only half of the cases. */
-static double odds_asked(const struct rate_search *s, const struct search_node *node,
-                         const struct outcome *o)
-{
-    bool gambles = o->packed_set == NULL && s->best->gamble_gpus == 0;
-    return gambles && node->most > s->best->gamble.most ? 0.5 : s->setup->fits_probability;
-}
-
-/* True if memory lacks with every repair, by the last one only: if it lacks more than RESERVED_ERROR of the device's
- * memory, so do the others, since they need the same memory up to an allocator's cache, or more. They need no more host
- * memory, which must suffice. */
-static bool is_beyond_last(const struct setup *setup, const struct repairs *repairs, double odds,
-                           struct outcome *o)
-{
-    struct request request;
-    struct choices c;
-    struct verdict verdict;
-    if (!repairs_last(&request, repairs) || resolve_choices(&c, &request, NULL, NULL) != STATUS_OK)
-        return false;
-    if (!room_bound_lacks(&verdict, setup, &request, odds) &&
-        !shortened_lacks(&verdict, setup, &request, odds)) {
-        const struct prediction_question question = {
-            .setup = setup, .request = &request, .skip_arenas = true};
-        struct prediction p = {0};
-        bool made = prediction_memory(&p, &question, NULL, NULL) == STATUS_OK;
-        verdict = p.verdict;
-        prediction_release(&p);
-        if (!made)
-            return false;
-    }
-    if (room_lacks_in(LIMIT_HOST, setup, &c, &verdict, 0, odds) ||
-        !room_lacks_in(LIMIT_DEVICE, setup, &c, &verdict, repaired_error(&c), odds))
-        return false;
-    note_unfit(o, &verdict);
-    return true;
-}
-
-/* True if memory lacks with every repair; the outcome has the verdict without any. No repair reduces what a node's host
- * needs. */
-static bool is_beyond_repair(const struct setup *setup, const struct repairs *repairs, double odds,
-                             struct outcome *o)
-{
-    struct choices c;
-    if (resolve_choices(&c, &o->request, NULL, NULL) == STATUS_OK &&
-        room_lacks_in(LIMIT_HOST, setup, &c, &o->verdict, repaired_error(&c), odds))
-        return true;
-    return is_beyond_last(setup, repairs, odds, o);
-}
-
-/* Takes the next repair with which short steps do not show that memory lacks, and estimates its time. */
-static void shorten_it(const struct rate_search *s, const struct search_node *node,
-                       struct candidate_answer *a)
-{
-    struct outcome *o = &a->outcome;
-    struct repairs repairs = repairs_make(s->given, s->open, &o->request);
-    struct request request;
-    double odds = odds_asked(s, node, o);
-    a->next = STAGE_DONE;
-    for (a->repair = 0; repairs_next(&request, &repairs); a->repair++) {
-        struct verdict verdict;
-        struct choices refused;
-        if (a->repair < node->repair ||
-            resolve_choices(&refused, &request, NULL, NULL) != STATUS_OK)
-            continue;
-        if (room_bound_lacks(&verdict, s->setup, &request, odds) ||
-            shortened_lacks(&verdict, s->setup, &request, odds)) {
-            note_unfit(o, &verdict);
-            if (a->repair == 0 && is_beyond_repair(s->setup, &repairs, odds, o))
-                return;
-            continue;
-        }
-        a->next = STAGE_WHOLE;
-        a->bound_s = shortened_step_s(s->setup, &request) * (1 - SHORTENED_ERROR);
-        return;
-    }
-}
-
-/* Times a configuration that fits less surely than the setup asks, but in half of the cases. */
-static void take_gamble(const struct outcome *o, const struct request *request,
-                        struct prediction *p, struct outcome *gamble)
-{
-    if (prediction_time(p, NULL) != STATUS_OK)
-        return;
-    *gamble = *o;
-    gamble->request = *request;
-    gamble->verdict = p->verdict;
-    outcome_take_times(gamble, p);
-}
-
-/* Predicts the whole step with the candidate's repair. If it does not fit, the next repair has to be tried. */
-static void predict_it(const struct rate_search *s, const struct search_node *node,
-                       struct candidate_answer *a)
-{
-    struct outcome *o = &a->outcome;
-    struct repairs repairs = repairs_make(s->given, s->open, &o->request);
-    struct request request;
-    const struct prediction_question question = {.setup = s->setup,
-                                                 .request = &request,
-                                                 .skip_arenas = true,
-                                                 .skip_causes = true,
-                                                 .to_exceed = s->to_exceed};
-    struct prediction p = {0};
-    a->next = STAGE_DONE;
-    for (unsigned i = 0; i <= node->repair; i++)
-        if (!repairs_next(&request, &repairs))
-            return;
-    a->repair = (uint8_t)(node->repair + 1);
-    if (prediction_memory(&p, &question, NULL, NULL) != STATUS_OK) {
-        a->next = STAGE_SHORT;
-    } else if (p.slower) { /* it is simulated later, if its strategy has no better one */
-        a->repair = node->repair;
-        a->next = STAGE_WHOLE;
-        a->most = p.tokens_per_s_gpu;
-    } else if (room_fits(s->setup, &p.verdict)) {
-        o->request = request;
-        o->verdict = p.verdict;
-        if (prediction_time(&p, NULL) == STATUS_OK)
-            outcome_take_times(o, &p);
-    } else {
-        note_unfit(o, &p.verdict);
-        double odds = odds_asked(s, node, o);
-        if (p.verdict.fits && odds < s->setup->fits_probability)
-            take_gamble(o, &request, &p, &a->gamble);
-        bool beyond = node->repair == 0 && is_beyond_repair(s->setup, &repairs, odds, o);
-        a->next = beyond ? STAGE_DONE : STAGE_SHORT;
-    }
-    prediction_release(&p);
-}
-
-/* Resizes the child's own copy of the cluster to fewer GPUs. */
-static bool resize(struct setup *setup, int64_t gpus)
-{
-    return setup->cluster.gpus == gpus ||
-           cluster_resize(&setup->cluster, &setup->arena, 0, gpus, NULL) == STATUS_OK;
-}
-
-static void take_layer(const struct rate_search *s, const struct layer *layer,
-                       const struct request *request, struct candidate_answer *a)
-{
-    a->layer = layer->time;
-    if (!layer->has_sums)
-        a->layer = layer_sums(s->setup, request, &layer->key);
-    else
-        a->layer.step_s = fmax(a->layer.step_s, layer_step_s(s->setup, request, &layer->key));
-}
-
-static void take_step(void *context, size_t number, void *result)
-{
-    struct rate_search *s = context;
-    const struct job *job = &s->job[number];
-    const struct candidate *c = &s->best->space.row[job->node];
-    const struct search_node *node = &s->node[job->node];
-    struct candidate_answer *a = result;
-    a->answered = true;
-    a->next = STAGE_DONE;
-    if (job->stage != STAGE_LAYER)
-        a->outcome = s->best->row[job->node];
-    s->setup->padding =
-        c->packed_set != NULL ? c->packed_set->batch[c->packed_set->typical].padding : 0;
-    if (!resize(s->setup, c->request.ranks))
-        return;
-    if (job->stage == STAGE_LAYER)
-        take_layer(s, &s->layer[job->layer], &c->request, a);
-    else if (job->stage == STAGE_SHORT)
-        shorten_it(s, node, a);
-    else
-        predict_it(s, node, a);
-}
-
 /* ---- layers ---- */
 
 static uint32_t layer_of(struct rate_search *s, const struct layer_key *key)
@@ -298,7 +27,7 @@ static uint32_t layer_of(struct rate_search *s, const struct layer_key *key)
         s->capacity = (uint32_t)heap_next_capacity(s->capacity, s->layers + 1);
         s->layer = heap_realloc(s->layer, s->capacity, sizeof *s->layer);
     }
-    s->layer[s->layers] = (struct layer){.key = *key};
+    s->layer[s->layers] = (struct search_layer){.key = *key};
     return s->layers++;
 }
 
@@ -308,7 +37,7 @@ static void find_layers(struct rate_search *s, size_t i)
     struct search_node *node = &s->node[i];
     struct layer_key key;
     struct choices c;
-    node->least = node->own = NO_LAYER;
+    node->least = node->own = SEARCH_NO_LAYER;
     node->stage = STAGE_SHORT;
     if (resolve_choices(&c, request, NULL, NULL) != STATUS_OK)
         return;
@@ -331,7 +60,7 @@ static void take_layers(struct rate_search *s, size_t i)
 {
     const struct candidate *candidate = &s->best->space.row[i];
     struct search_node *node = &s->node[i];
-    const struct layer *least = &s->layer[node->least], *own = &s->layer[node->own];
+    const struct search_layer *least = &s->layer[node->least], *own = &s->layer[node->own];
     struct bound_layer layer = {least->time.kernels_s, own->time.issue_s,
                                 fmax(least->time.step_s, own->time.step_s)};
     struct resolved resolved;
@@ -353,6 +82,78 @@ static void skip(struct rate_search *s, size_t i, enum outcome_kind kind)
     o->kind = kind;
     o->most = s->node[i].most;
     s->node[i].stage = STAGE_DONE;
+}
+
+/* ---- twins ---- */
+
+struct twin_key {
+    uint64_t key;
+    size_t node;
+};
+
+static int by_key(const void *left, const void *right)
+{
+    const struct twin_key *a = left, *b = right;
+    if (a->key != b->key)
+        return a->key < b->key ? -1 : 1;
+    return a->node < b->node ? -1 : 1;
+}
+
+/* Finds the candidates that differ only in the placement of stages: their schedules differ only in which ranks are
+ * neighbours, and so in NCCL's buffers. How many subsequences stages share depends on the placement, so that of those none are twins. */
+static void find_twins(struct rate_search *s)
+{
+    const struct space *space = &s->best->space;
+    struct twin_key *key = heap_zalloc(space->count + 1, sizeof *key);
+    size_t count = 0;
+    for (size_t i = 0; i < space->count; i++) {
+        struct candidate placed = space->row[i];
+        s->node[i].twin = i;
+        if (placed.request.pp <= 1 || placed.request.dp <= 1 ||
+            placed.request.pipeline == CHOICE_PIPELINE_MSP)
+            continue;
+        placed.request.stage_placement = STAGES_OUTER;
+        key[count++] = (struct twin_key){outcome_key(s->setup, s->open, &placed), i};
+    }
+    qsort(key, count, sizeof *key, by_key);
+    for (size_t k = 1; k < count; k++)
+        if (key[k].key == key[k - 1].key) {
+            s->node[key[k].node].twin = key[k - 1].node;
+            s->node[key[k - 1].node].twin = key[k].node;
+        }
+    free(key);
+}
+
+/* True if a candidate's twin lacks memory with every repair with which the candidate does: the candidate lacks it without
+ * NCCL's buffers, which are all that the two do not share. The verdict is of the repair that lacks least. */
+static bool twin_lacks(const struct verdict *verdict)
+{
+    struct verdict least = *verdict;
+    uint64_t *needed = &least.needed[LIMIT_DEVICE];
+    *needed -= least.nccl < *needed ? least.nccl : *needed;
+    return verdict_missing(&least) > 0;
+}
+
+/* Takes what a candidate's answer says of its twin's memory: the repairs with which it does not fit. A gamble is the
+ * candidate's own, since the twin's may be faster. */
+static void take_twin(struct rate_search *s, size_t i, const struct candidate_answer *a)
+{
+    const size_t t = s->node[i].twin;
+    struct search_node *twin = &s->node[t];
+    struct outcome *o = &s->best->row[t];
+    if (t == i || twin->stage == STAGE_DONE || a->outcome.kind != OUTCOME_UNFIT ||
+        a->gamble.kind == OUTCOME_TIMED || !twin_lacks(&a->outcome.verdict) ||
+        (a->next != STAGE_DONE && twin->repair >= a->repair))
+        return;
+    const struct candidate *candidate = &s->best->space.row[t];
+    *o = a->outcome;
+    o->request = candidate->request;
+    outcome_adopt(o, candidate);
+    twin->repair = a->repair;
+    if (a->next == STAGE_DONE)
+        twin->stage = STAGE_DONE;
+    else if (twin->stage == STAGE_WHOLE)
+        twin->stage = STAGE_SHORT;
 }
 
 /* Makes a row and a node for each candidate. What has no room for its states is done. */
@@ -378,6 +179,7 @@ static void begin(struct rate_search *s)
             find_layers(s, i);
         }
     }
+    find_twins(s);
 }
 
 /* Notes the best outcome so far, and the rate that others must exceed. Over packed documents that rate is below the
@@ -398,178 +200,12 @@ static void note_timed(struct rate_search *s, const struct outcome *o)
         s->to_exceed = fmax(s->incumbent.most / (1 + DOCUMENTS_MARGIN), s->top[COMPARED_ROWS - 1]);
 }
 
-/* Returns the layer that a candidate's next step looks at; NO_LAYER: that step is another one. */
-static uint32_t next_layer(const struct rate_search *s, const struct search_node *node)
-{
-    if (node->stage != STAGE_LAYER)
-        return NO_LAYER;
-    return s->layer[node->least].has_sums ? node->own : node->least;
-}
-
-static bool is_long(const struct rate_search *s, const struct job *job)
-{
-    return job->stage != STAGE_LAYER && s->node[job->node].ops > LONG_OPS;
-}
-
-/* Adds the next step of a candidate to the round, unless another one takes it already. */
-static bool add_job(struct rate_search *s, size_t i, bool layers)
-{
-    const struct search_node *node = &s->node[i];
-    struct job job = {(enum search_stage)node->stage, i, layers ? next_layer(s, node) : NO_LAYER};
-    size_t whole = 0, many = 0;
-    if (job.stage == STAGE_LAYER && !layers)
-        job.stage = STAGE_SHORT;
-    for (size_t k = 0; k < s->jobs; k++) {
-        whole += s->job[k].stage == STAGE_WHOLE;
-        many += is_long(s, &s->job[k]);
-        if (s->job[k].node == i || (job.layer != NO_LAYER && s->job[k].layer == job.layer))
-            return false;
-    }
-    if (s->jobs == ROUND ||
-        (job.stage == STAGE_WHOLE && whole == (has_answer(s) ? ROUND_WHOLE : 1)) ||
-        (is_long(s, &job) && many == ROUND_LONG))
-        return false;
-    s->job[s->jobs++] = job;
-    return true;
-}
-
-/* An order of candidates: true if a comes before b. */
-typedef bool order_fn(const struct rate_search *s, size_t a, size_t b);
-
-/* The highest bound comes first; of equal ones, what takes least to predict, and then what needs least memory. */
-static bool highest_first(const struct rate_search *s, size_t a, size_t b)
-{
-    const struct search_node *x = &s->node[a], *y = &s->node[b];
-    if (x->most != y->most)
-        return x->most > y->most;
-    if (x->ops != y->ops)
-        return x->ops < y->ops;
-    return s->best->space.row[a].least_bytes < s->best->space.row[b].least_bytes;
-}
-
-/* What may need little memory comes first, since it most likely fits; of that, what takes least to predict, and then
- * what recomputes most. */
-static bool roomiest_first(const struct rate_search *s, size_t a, size_t b)
-{
-    const struct candidate *row = s->best->space.row;
-    bool x = row[a].least_bytes <= s->little_bytes, y = row[b].least_bytes <= s->little_bytes;
-    if (x != y)
-        return x;
-    if (s->node[a].ops != s->node[b].ops)
-        return s->node[a].ops < s->node[b].ops;
-    return row[a].bound_s != row[b].bound_s ? row[a].bound_s > row[b].bound_s
-                                            : highest_first(s, a, b);
-}
-
-/* True if a candidate is not done, and may be better than `above`. */
-static bool is_open(const struct rate_search *s, size_t i, double above)
-{
-    return s->node[i].stage != STAGE_DONE && s->node[i].most > above &&
-           (s->strategy < 0 ||
-            (s->best->space.row[i].strategy == s->strategy && s->node[i].ops <= RUNNER_UP_OPS));
-}
-
-/* Returns how many candidates are not done and may be better than `above`. */
-static size_t open_above(const struct rate_search *s, double above)
-{
-    size_t open = 0;
-    for (size_t i = 0; i < s->best->space.count; i++)
-        open += is_open(s, i, above);
-    return open;
-}
-
-/* Finds out what little memory is: a quarter more than the least of all open candidates. */
-static void find_little(struct rate_search *s, double above)
-{
-    double least = HUGE_VAL;
-    for (size_t i = 0; i < s->best->space.count; i++)
-        if (is_open(s, i, above))
-            least = fmin(least, s->best->space.row[i].least_bytes);
-    s->little_bytes = 1.25 * least;
-}
-
-/* The candidates that come first; of those that would simulate the same layer only one. */
-struct firsts {
-    size_t node[ROUND + ROUND / 2], count;
-};
-
-static void put_first(struct firsts *f, const struct rate_search *s, order_fn *before, bool layers,
-                      size_t i)
-{
-    uint32_t layer = layers ? next_layer(s, &s->node[i]) : NO_LAYER;
-    size_t last = f->count;
-    if (f->count == ARRAY_LEN(f->node) && !before(s, i, f->node[f->count - 1]))
-        return;
-    for (size_t k = 0; k < f->count && layer != NO_LAYER; k++)
-        if (next_layer(s, &s->node[f->node[k]]) == layer) {
-            if (!before(s, i, f->node[k]))
-                return;
-            last = k; /* i takes its place, or an earlier one */
-            break;
-        }
-    if (last == f->count && f->count < ARRAY_LEN(f->node))
-        f->count++;
-    else if (last == f->count)
-        last--;
-    for (; last > 0 && before(s, i, f->node[last - 1]); last--)
-        f->node[last] = f->node[last - 1];
-    f->node[last] = i;
-}
-
-/* Adds the first candidates of an order to the round, at most `most` of them, of those from a stage on that may be
- * better than `above`. Unless `layers`, they take short steps without waiting for the time of their layers. */
-static void choose(struct rate_search *s, order_fn *before, size_t most, enum search_stage from,
-                   bool layers, double above)
-{
-    struct firsts firsts = {.count = 0};
-    size_t added = 0;
-    for (size_t i = 0; i < s->best->space.count; i++)
-        if (s->node[i].stage >= from && is_open(s, i, above))
-            put_first(&firsts, s, before, layers, i);
-    for (size_t k = 0; k < firsts.count && added < most; k++)
-        added += add_job(s, firsts.node[k], layers);
-}
-
-/* Adds the candidates of one strategy that most likely fit. Strategies take turns, since all layouts of one may need
- * too much. */
-static void choose_roomy(struct rate_search *s, size_t most, double above)
-{
-    size_t strategies;
-    int all = s->strategy;
-    strategies_list(&strategies);
-    for (size_t i = 0; i < strategies; i++) {
-        s->strategy = (int)(s->turn++ % strategies);
-        if (open_above(s, above) > 0)
-            break;
-    }
-    find_little(s, above);
-    choose(s, roomiest_first, most, STAGE_LAYER, false, above);
-    s->strategy = all;
-}
-
-/* Chooses the jobs of a round: the candidates with the highest bounds; but without an answer some that most likely fit,
- * and later some of those that may soon be a better answer. */
-static void choose_jobs(struct rate_search *s, double above)
-{
-    s->jobs = 0;
-    if (has_answer(s) || s->strategy >= 0) {
-        choose(s, highest_first, 1, STAGE_WHOLE, true, above);
-        choose(s, highest_first, 2, STAGE_SHORT, true, above);
-        choose(s, highest_first, ROUND, STAGE_LAYER, true, above);
-    } else {
-        choose_roomy(s, ROUND / 4, above);
-        choose_roomy(s, ROUND / 4, above);
-        choose(s, s->best->goal == GOAL_GPUS ? roomiest_first : highest_first, ROUND, STAGE_LAYER,
-               s->best->goal != GOAL_GPUS, above);
-    }
-}
-
-static void take_answer(struct rate_search *s, const struct job *job,
+static void take_answer(struct rate_search *s, const struct search_job *job,
                         const struct candidate_answer *a)
 {
     struct search_node *node = &s->node[job->node];
     if (job->stage == STAGE_LAYER) {
-        struct layer *layer = &s->layer[job->layer];
+        struct search_layer *layer = &s->layer[job->layer];
         layer->has_step = layer->has_sums;
         layer->has_sums = true;
         layer->time = a->layer;
@@ -580,6 +216,7 @@ static void take_answer(struct rate_search *s, const struct job *job,
                 take_layers(s, i);
         return;
     }
+    take_twin(s, job->node, a);
     node->stage = (uint8_t)a->next;
     node->repair = a->repair;
     if (a->bound_s > 0)
@@ -607,40 +244,15 @@ static bool is_late(const struct rate_search *s)
     return interrupted() != 0 || (within_s > 0 && now_s() - s->began_s >= within_s);
 }
 
-/* Returns a digest of all on which a job's answer depends: the layer that it looks at, or the candidate and what is known
- * of it. */
-static uint64_t key_of(const struct rate_search *s, const struct job *job)
-{
-    const struct candidate *c = &s->best->space.row[job->node];
-    const struct search_node *node = &s->node[job->node];
-    const struct outcome *o = &s->best->row[job->node];
-    uint64_t key;
-    if (job->stage == STAGE_LAYER) {
-        const struct layer *layer = &s->layer[job->layer];
-        const struct request request = layer_request(&c->request, &layer->key);
-        key = outcome_request_key(s->setup, &request, c->request.ranks);
-        return digest_add(key, &layer->has_sums, sizeof layer->has_sums);
-    }
-    const double state[] = {job->stage,
-                            node->repair,
-                            odds_asked(s, node, o),
-                            job->stage == STAGE_WHOLE ? s->to_exceed : 0,
-                            o->kind,
-                            o->missing_bytes,
-                            o->verdict.fits_probability};
-    key = digest_add(outcome_key(s->setup, s->open, c), state, sizeof state);
-    return digest_add(key, o->verdict.needed, sizeof o->verdict.needed);
-}
-
 static enum status take_round(struct rate_search *s, double above, struct progress *progress,
                               struct diag *diag)
 {
-    struct candidate_answer answer[ROUND];
-    choose_jobs(s, above);
+    struct candidate_answer answer[SEARCH_ROUND];
+    fastest_choose_jobs(s, above);
     for (size_t i = 0; i < s->jobs && s->best->limits.kept.file != NULL; i++)
-        s->key[i] = key_of(s, &s->job[i]);
+        s->key[i] = fastest_job_key(s, &s->job[i]);
     enum status status = kept_jobs_run(&s->best->limits.kept, s->key, s->jobs, sizeof answer[0],
-                                       take_step, s, answer, progress, diag);
+                                       fastest_take_step, s, answer, progress, diag);
     for (size_t i = 0; i < s->jobs && status == STATUS_OK; i++) {
         const struct candidate *c = &s->best->space.row[s->job[i].node];
         if (!answer[i].answered)
@@ -657,9 +269,9 @@ static void note_best(const struct rate_search *s, char *note, size_t size)
 {
     double most = 0;
     for (size_t i = 0; i < s->best->space.count; i++)
-        if (is_open(s, i, most))
+        if (fastest_is_open(s, i, most))
             most = s->node[i].most;
-    if (has_answer(s))
+    if (fastest_has_answer(s))
         c_snprintf(note, size, "%.1f tokens/s/GPU (fits: %.0f %%), at most %.1f %% more",
                    s->incumbent.most, 100 * s->incumbent.verdict.fits_probability,
                    100 * fmax(0, most / s->incumbent.most - 1));
@@ -677,7 +289,7 @@ static enum status search(struct rate_search *s, double *above, struct progress 
     for (;;) {
         *above = s->to_exceed * (1 + s->best->limits.gap);
         note_best(s, note, sizeof note);
-        open = open_above(s, *above);
+        open = fastest_open_above(s, *above);
         if (open == 0 || status != STATUS_OK || is_late(s))
             break;
         progress->base = all - open;
@@ -717,7 +329,7 @@ static enum status find_runners_up(struct rate_search *s, struct progress *progr
         take_strategy(s, strategy);
         for (int round = 0; round < ROUNDS_MAX && status == STATUS_OK; round++) {
             double above = s->to_exceed * (1 + gap);
-            if (open_above(s, above) == 0 || is_late(s))
+            if (fastest_open_above(s, above) == 0 || is_late(s))
                 break;
             status = take_round(s, above, progress, diag);
         }
@@ -743,7 +355,7 @@ enum status fastest_find(struct best *best, struct setup *setup, const struct sp
     progress_begin(&progress, best->space.count, 0);
     enum status status = search(&s, &above, &progress, diag);
     bool any = best->limits.gap >= 1; /* any answer will do */
-    if (status == STATUS_OK && has_answer(&s) && s.incumbent.packed_set == NULL && !any)
+    if (status == STATUS_OK && fastest_has_answer(&s) && s.incumbent.packed_set == NULL && !any)
         status = find_runners_up(&s, &progress, diag);
     progress_end();
     for (size_t i = 0; i < best->space.count; i++)

@@ -28,9 +28,9 @@ head -$((n / 2)) $T/screens > $T/short
 tail -$((n / 2)) $T/screens | cmp - $T/short
 cat $T/short
 # how far a search is, on one row of the terminal
-script -qec "stty cols 80; longhaul plan $small --batch 64 > $T/out" $T/typescript < /dev/null > $T/raw
+script -qec "stty cols 80; longhaul plan --model llama3-8b --cluster dgx-h100 --nodes 1 --seq 512K > $T/out" $T/typescript < /dev/null > $T/raw
 tr '\r' '\n' < $T/raw | sed "s/$(printf '\033')\[K//" > $T/rows
 awk 'length($0) > 79 { print "more than a row: " $0 }' $T/rows
-grep -cE '^[0-9]+/[0-9]+, [0-9:]+ left, [0-9.]+ tokens/s/GPU \(fits: [0-9]+ %\), at most [0-9.]+ % more$|^\[#*\.*\] [0-9]+/[0-9]+, [0-9:]+ left, [0-9.]+ tokens/s/GPU \(fits: [0-9]+ %\), at most [0-9.]+ % more$' $T/rows > $T/count
+grep -cE '^[0-9]+/[0-9]+, [0-9:]+ left, [0-9.]+ tokens/s/GPU \(fits: [0-9]+ %\), at most [0-9.]+ % more$|^\[#*\.*\] [0-9]+/[0-9]+, [0-9:]+ left, [0-9.]+ tokens/s/GPU \(fits: [0-9]+ %\), at most [0-9.]+ % more$' $T/rows > $T/count || true
 test $(cat $T/count) -gt 0 && echo "the best so far, its odds, and the gap"
 grep -oE '[0-9]{3,}:[0-9]+:[0-9]+ left' $T/rows || echo "no endless wait"

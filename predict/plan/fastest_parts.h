@@ -1,0 +1,95 @@
+/* predict/plan/fastest_parts.h: what the sources of the search for the fastest share (predict/plan/fastest.h):
+ * fastest.c runs the rounds, fastest_order.c chooses what a round looks at, fastest_steps.c takes one step of a candidate
+ * in a child process. */
+#ifndef PREDICT_PLAN_FASTEST_PARTS_H
+#define PREDICT_PLAN_FASTEST_PARTS_H
+
+#include "predict/plan/all_batches.h"
+#include "predict/plan/best.h"
+#include "predict/plan/layer_time.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { SEARCH_ROUND = 16 }; /* jobs of a round */
+
+enum { SEARCH_NO_LAYER = UINT32_MAX };
+
+/* What a candidate does next. */
+enum search_stage { STAGE_LAYER, STAGE_SHORT, STAGE_WHOLE, STAGE_DONE };
+
+struct search_node {
+    double most;         /* tokens/s/GPU that it cannot exceed, as far as is known */
+    double ops;          /* of its schedule, one rank of each stage, at most */
+    uint32_t least, own; /* rows of rate_search.layer: one that recomputes nothing, and its own */
+    uint8_t stage, repair;
+    size_t twin; /* the candidate that differs only in the placement of stages; itself: none */
+};
+
+/* A layer that several candidates share. Members of `time` are 0 where they cannot be found. */
+struct search_layer {
+    struct layer_key key;
+    struct bound_layer time;
+    bool has_sums, has_step; /* these have been looked for */
+};
+
+struct search_job {
+    enum search_stage stage;
+    size_t node;
+    uint32_t layer; /* STAGE_LAYER: its sums if these are not known, else its step */
+};
+
+/* What a child finds. All-zero: a signal ended it. */
+struct candidate_answer {
+    bool answered;
+    enum search_stage next;
+    uint8_t repair;
+    struct bound_layer layer;
+    double bound_s, most; /* seconds, tokens/s/GPU; 0: not known */
+    struct outcome outcome, gamble;
+};
+
+struct rate_search {
+    struct best *best;
+    struct setup *setup;
+    const struct request *given;
+    const struct space_open *open;
+    struct search_node *node;
+    struct search_layer *layer;
+    uint32_t layers, capacity;
+    struct search_job job[SEARCH_ROUND];
+    uint64_t key[SEARCH_ROUND]; /* of the jobs' results, where these are kept */
+    size_t jobs;
+    size_t turn;  /* whose it is in choose_roomy() */
+    int strategy; /* only candidates of this row of strategies_list(); -1: all */
+    struct outcome incumbent;
+    double began_s;
+    double little_bytes;       /* roomiest_first() */
+    double to_exceed;          /* tokens/s/GPU: what is no faster is not simulated */
+    double top[COMPARED_ROWS]; /* of the fastest, over packed documents; 0: none yet */
+};
+
+/* True if something was found that fits. */
+static inline bool fastest_has_answer(const struct rate_search *s)
+{
+    return s->incumbent.kind == OUTCOME_TIMED;
+}
+
+/* True if a candidate is not done, and may be better than `above`. */
+bool fastest_is_open(const struct rate_search *search, size_t i, double above);
+/* Returns how many candidates are not done and may be better than `above`. */
+size_t fastest_open_above(const struct rate_search *search, double above);
+
+/* Chooses the jobs of a round: the candidates with the highest bounds; but without an answer some that most likely fit,
+ * and later some of those that may soon be a better answer. */
+void fastest_choose_jobs(struct rate_search *search, double above);
+
+/* Takes the step of a job, a workers_function: context is the search, result a struct candidate_answer. */
+void fastest_take_step(void *context, size_t number, void *result);
+
+/* Returns a digest of all on which a job's answer depends: the layer that it looks at, or the candidate and what is known
+ * of it. */
+uint64_t fastest_job_key(const struct rate_search *search, const struct search_job *job);
+
+#endif

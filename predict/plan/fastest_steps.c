@@ -1,0 +1,222 @@
+/* One step of a candidate, in a child, of the search for the fastest (predict/plan/fastest_parts.h). */
+#include "base/digest.h"
+#include "predict/bounds.h"
+#include "predict/plan/fastest_parts.h"
+#include "predict/plan/repairs.h"
+#include "predict/plan/room.h"
+#include "predict/plan/shortened.h"
+#include "schedule/config/resolve_config.h"
+
+#include <math.h>
+
+/* Notes the verdict that came nearest to fitting. */
+static void note_unfit(struct outcome *o, const struct verdict *verdict)
+{
+    double lacks = verdict_missing(verdict);
+    if (o->kind == OUTCOME_UNFIT && lacks >= o->missing_bytes)
+        return;
+    o->kind = OUTCOME_UNFIT;
+    o->verdict = *verdict;
+    o->missing_bytes = lacks;
+}
+
+/* Where activations are offloaded by ratio, how much of them leaves depends on the pieces of the loss and the
+ * feed-forward part, so that the last repair may need more than another one: by no more than this share of the memory
+ * (tests/cli/test_space.c). */
+#define RATIO_ERROR 0.1
+
+static double repaired_error(const struct choices *c)
+{
+    return c->activations == CHOICE_ACTIVATIONS_RATIO ? RATIO_ERROR : RESERVED_ERROR;
+}
+
+static double odds_asked(const struct rate_search *s, const struct search_node *node,
+                         const struct outcome *o)
+{
+    bool gambles = o->packed_set == NULL && s->best->gamble_gpus == 0;
+    return gambles && node->most > s->best->gamble.most ? 0.5 : s->setup->fits_probability;
+}
+
+/* True if memory lacks with every repair, by the last one only: if it lacks more than RESERVED_ERROR of the device's
+ * memory, so do the others, since they need the same memory up to an allocator's cache, or more. They need no more host
+ * memory, which must suffice. */
+static bool is_beyond_last(const struct setup *setup, const struct repairs *repairs, double odds,
+                           struct outcome *o)
+{
+    struct request request;
+    struct choices c;
+    struct verdict verdict;
+    if (!repairs_last(&request, repairs) || resolve_choices(&c, &request, NULL, NULL) != STATUS_OK)
+        return false;
+    if (!room_bound_lacks(&verdict, setup, &request, odds) &&
+        !shortened_lacks(&verdict, setup, &request, odds)) {
+        const struct prediction_question question = {
+            .setup = setup, .request = &request, .skip_arenas = true};
+        struct prediction p = {0};
+        bool made = prediction_memory(&p, &question, NULL, NULL) == STATUS_OK;
+        verdict = p.verdict;
+        prediction_release(&p);
+        if (!made)
+            return false;
+    }
+    if (room_lacks_in(LIMIT_HOST, setup, &c, &verdict, 0, odds) ||
+        !room_lacks_in(LIMIT_DEVICE, setup, &c, &verdict, repaired_error(&c), odds))
+        return false;
+    note_unfit(o, &verdict);
+    return true;
+}
+
+/* True if memory lacks with every repair; the outcome has the verdict without any. No repair reduces what a node's host
+ * needs. */
+static bool is_beyond_repair(const struct setup *setup, const struct repairs *repairs, double odds,
+                             struct outcome *o)
+{
+    struct choices c;
+    if (resolve_choices(&c, &o->request, NULL, NULL) == STATUS_OK &&
+        room_lacks_in(LIMIT_HOST, setup, &c, &o->verdict, repaired_error(&c), odds))
+        return true;
+    return is_beyond_last(setup, repairs, odds, o);
+}
+
+/* Takes the next repair with which short steps do not show that memory lacks, and estimates its time. */
+static void shorten_it(const struct rate_search *s, const struct search_node *node,
+                       struct candidate_answer *a)
+{
+    struct outcome *o = &a->outcome;
+    struct repairs repairs = repairs_make(s->given, s->open, &o->request);
+    struct request request;
+    double odds = odds_asked(s, node, o);
+    a->next = STAGE_DONE;
+    for (a->repair = 0; repairs_next(&request, &repairs); a->repair++) {
+        struct verdict verdict;
+        struct choices refused;
+        if (a->repair < node->repair ||
+            resolve_choices(&refused, &request, NULL, NULL) != STATUS_OK)
+            continue;
+        if (room_bound_lacks(&verdict, s->setup, &request, odds) ||
+            shortened_lacks(&verdict, s->setup, &request, odds)) {
+            note_unfit(o, &verdict);
+            if (a->repair == 0 && is_beyond_repair(s->setup, &repairs, odds, o))
+                return;
+            continue;
+        }
+        a->next = STAGE_WHOLE;
+        a->bound_s = shortened_step_s(s->setup, &request) * (1 - SHORTENED_ERROR);
+        return;
+    }
+}
+
+/* Times a configuration that fits less surely than the setup asks, but in half of the cases. */
+static void take_gamble(const struct outcome *o, const struct request *request,
+                        struct prediction *p, struct outcome *gamble)
+{
+    if (prediction_time(p, NULL) != STATUS_OK)
+        return;
+    *gamble = *o;
+    gamble->request = *request;
+    gamble->verdict = p->verdict;
+    outcome_take_times(gamble, p);
+}
+
+/* Predicts the whole step with the candidate's repair. If it does not fit, the next repair has to be tried. */
+static void predict_it(const struct rate_search *s, const struct search_node *node,
+                       struct candidate_answer *a)
+{
+    struct outcome *o = &a->outcome;
+    struct repairs repairs = repairs_make(s->given, s->open, &o->request);
+    struct request request;
+    const struct prediction_question question = {.setup = s->setup,
+                                                 .request = &request,
+                                                 .skip_arenas = true,
+                                                 .skip_causes = true,
+                                                 .to_exceed = s->to_exceed};
+    struct prediction p = {0};
+    a->next = STAGE_DONE;
+    for (unsigned i = 0; i <= node->repair; i++)
+        if (!repairs_next(&request, &repairs))
+            return;
+    a->repair = (uint8_t)(node->repair + 1);
+    if (prediction_memory(&p, &question, NULL, NULL) != STATUS_OK) {
+        a->next = STAGE_SHORT;
+    } else if (p.slower) { /* it is simulated later, if its strategy has no better one */
+        a->repair = node->repair;
+        a->next = STAGE_WHOLE;
+        a->most = p.tokens_per_s_gpu;
+    } else if (room_fits(s->setup, &p.verdict)) {
+        o->request = request;
+        o->verdict = p.verdict;
+        if (prediction_time(&p, NULL) == STATUS_OK)
+            outcome_take_times(o, &p);
+    } else {
+        note_unfit(o, &p.verdict);
+        double odds = odds_asked(s, node, o);
+        if (p.verdict.fits && odds < s->setup->fits_probability)
+            take_gamble(o, &request, &p, &a->gamble);
+        bool beyond = node->repair == 0 && is_beyond_repair(s->setup, &repairs, odds, o);
+        a->next = beyond ? STAGE_DONE : STAGE_SHORT;
+    }
+    prediction_release(&p);
+}
+
+/* Resizes the child's own copy of the cluster to fewer GPUs. */
+static bool resize(struct setup *setup, int64_t gpus)
+{
+    return setup->cluster.gpus == gpus ||
+           cluster_resize(&setup->cluster, &setup->arena, 0, gpus, NULL) == STATUS_OK;
+}
+
+static void take_layer(const struct rate_search *s, const struct search_layer *layer,
+                       const struct request *request, struct candidate_answer *a)
+{
+    a->layer = layer->time;
+    if (!layer->has_sums)
+        a->layer = layer_sums(s->setup, request, &layer->key);
+    else
+        a->layer.step_s = fmax(a->layer.step_s, layer_step_s(s->setup, request, &layer->key));
+}
+
+void fastest_take_step(void *context, size_t number, void *result)
+{
+    struct rate_search *s = context;
+    const struct search_job *job = &s->job[number];
+    const struct candidate *c = &s->best->space.row[job->node];
+    const struct search_node *node = &s->node[job->node];
+    struct candidate_answer *a = result;
+    a->answered = true;
+    a->next = STAGE_DONE;
+    if (job->stage != STAGE_LAYER)
+        a->outcome = s->best->row[job->node];
+    s->setup->padding =
+        c->packed_set != NULL ? c->packed_set->batch[c->packed_set->typical].padding : 0;
+    if (!resize(s->setup, c->request.ranks))
+        return;
+    if (job->stage == STAGE_LAYER)
+        take_layer(s, &s->layer[job->layer], &c->request, a);
+    else if (job->stage == STAGE_SHORT)
+        shorten_it(s, node, a);
+    else
+        predict_it(s, node, a);
+}
+
+uint64_t fastest_job_key(const struct rate_search *s, const struct search_job *job)
+{
+    const struct candidate *c = &s->best->space.row[job->node];
+    const struct search_node *node = &s->node[job->node];
+    const struct outcome *o = &s->best->row[job->node];
+    uint64_t key;
+    if (job->stage == STAGE_LAYER) {
+        const struct search_layer *layer = &s->layer[job->layer];
+        const struct request request = layer_request(&c->request, &layer->key);
+        key = outcome_request_key(s->setup, &request, c->request.ranks);
+        return digest_add(key, &layer->has_sums, sizeof layer->has_sums);
+    }
+    const double state[] = {job->stage,
+                            node->repair,
+                            odds_asked(s, node, o),
+                            job->stage == STAGE_WHOLE ? s->to_exceed : 0,
+                            o->kind,
+                            o->missing_bytes,
+                            o->verdict.fits_probability};
+    key = digest_add(outcome_key(s->setup, s->open, c), state, sizeof state);
+    return digest_add(key, o->verdict.needed, sizeof o->verdict.needed);
+}
