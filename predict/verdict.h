@@ -25,8 +25,8 @@ struct verdict {
     /* among the device's needed bytes: those in which there is no tensor, and which the allocator gives back before it
      * fails */
     uint64_t cache;
-    uint64_t
-        nccl; /* bytes of the device's figure that are buffers of communicators, which the ranks' places decide */
+    /* among the device's needed bytes: buffers of communicators, whose size depends on which ranks are neighbours */
+    uint64_t nccl;
 };
 
 /* Appends "needs 61.2 GiB of 79.1 GiB (17.9 GiB free)" for one of the memories. */
