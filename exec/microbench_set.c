@@ -98,8 +98,9 @@ void microbench_add_memory_bound(struct microbench_list *set, int64_t count, boo
         {.kind = WORK_CLIP, .elements = {count}},
         {.kind = WORK_QUANTISE, .quantise = {rows, COLS, SCALING_TENSOR, 0, 1, 1}},
     };
+    const bool casts = impl == ATTENTION_CPU; /* the CUDA backend refuses 8-bit copies */
     for (size_t i = 0; i < ARRAY_LEN(works); i++)
-        if (!host || works[i].kind == WORK_ADAMW)
+        if (host ? works[i].kind == WORK_ADAMW : casts || works[i].kind != WORK_QUANTISE)
             microbench_add(set, host ? POINT_HOST : POINT_WORK, works[i]);
     if (!host)
         microbench_add_by(set, POINT_WORK, impl,
