@@ -15,12 +15,14 @@ for file in config.json fsdp.yaml; do
     config.json) printf '{"model_type": "llama", "num_hidden_layers": 2, "hidden_size": 256, "num_attention_heads": 4, "intermediate_size": 512, "vocab_size": 1000}' ;;
     *) printf 'distributed_type: FSDP\nmixed_precision: bf16\nnum_processes: 8\n' ;;
     esac > $T/$file
-    { printf '\357\273\277'; cat $T/$file; } > $T/marked-$file
+    mkdir -p $T/marked/same $T/plain-files/same # a model has the name of its folder
+    cp $T/$file $T/plain-files/same/$file
+    { printf '\357\273\277'; cat $T/$file; } > $T/marked/same/$file
 done
 small="--cluster dgx-h100 --nodes 1 --seq 1K --batch 8 --strategy local --quick"
-longhaul predict --model $T/config.json --from $T/fsdp.yaml $small --json > $T/plain 2> $T/err
-longhaul predict --model $T/marked-config.json --from $T/marked-fsdp.yaml $small --json > $T/marked 2> $T/err
-sed "s|marked-||g" $T/marked | cmp - $T/plain && echo "the mark changes nothing"
+longhaul predict --model $T/plain-files/same/config.json --from $T/plain-files/same/fsdp.yaml $small --json > $T/plain 2> $T/err
+longhaul predict --model $T/marked/same/config.json --from $T/marked/same/fsdp.yaml $small --json > $T/marked.json 2> $T/err
+sed "s|/marked/|/plain-files/|g" $T/marked.json | cmp - $T/plain && echo "the mark changes nothing"
 # devices without an end
 bad --from /dev/zero
 ln -s /dev/zero $T/zero.json
