@@ -51,10 +51,16 @@ static enum status put_lengths(struct text *out, const char *text, struct diag *
         text_puts(out, histogram);
         text += strlen(histogram);
     }
+    struct text path = {0};
+    enum status status = STATUS_OK;
     if (strncmp(text, shipped, strlen(shipped)) == 0)
-        return data_path(out, text, diag);
-    text_puts(out, text);
-    return STATUS_OK;
+        status = data_path(&path, text, diag);
+    else
+        text_puts(&path, text);
+    if (status == STATUS_OK)
+        text_puts(out, path.data);
+    text_release(&path);
+    return status;
 }
 
 /* Sets setup->sampled from the options about documents; what it points to lives in the setup's arena, since the setup

@@ -10,8 +10,8 @@ for picture in $T/out/*.svg; do grep -q '</svg>' $picture || echo "$picture is c
 grep -q '</html>' $T/out/index.html && echo "a page"
 # what was predicted is used again, by other figures too; a line that was cut off is predicted anew
 longhaul reproduce torchtitan:fig7 -o $T/out > $T/again
-grep -c . $T/out/answers > $T/before
+sort $T/out/answers > $T/before
 longhaul reproduce torchtitan:table1 -o $T/out | cmp - $T/again
 head -c -9 $T/out/answers > $T/cut && cat $T/cut > $T/out/answers
 longhaul reproduce torchtitan:table1 -o $T/out | cmp - $T/again
-grep -c . $T/out/answers | paste $T/before - | awk '{ print $2 - $1, "more" }'
+sort $T/out/answers | cmp - $T/before && echo "the answers are whole again"
