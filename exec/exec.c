@@ -294,8 +294,8 @@ static void say_to_trace(void *user, const char *key, const char *value)
     trace_set(user, key, value);
 }
 
-static void describe(struct exec_run *run, const struct measured_steps *steps, double median_s,
-                     struct trace *trace)
+static void put_trace_header(struct exec_run *run, const struct measured_steps *steps,
+                             double median_s, struct trace *trace)
 {
     char text[64];
     trace_set(trace, "made_by", "longhaul run");
@@ -353,7 +353,7 @@ static void fill_result(struct exec_run *run, struct measured_steps *steps,
     result->median_s = result->step_s[result->median_step];
     memcpy(result->arena_bytes, run->ir->arena_bytes, sizeof result->arena_bytes);
     if (steps->time != NULL) {
-        describe(run, steps, result->median_s, &result->trace);
+        put_trace_header(run, steps, result->median_s, &result->trace);
         measure_trace(run, steps->time + result->median_step * steps->time_count, &result->trace,
                       result->peak_bytes);
         ir_trace_stages(run->ir, &result->trace);

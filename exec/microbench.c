@@ -162,7 +162,7 @@ static op_id add_product(struct bench *b, int64_t size)
 }
 
 /* Side of the product that holds the stream: its time is a GPU's 5 ms, however small the GPU is. */
-static int64_t hold_size(const struct bench *b)
+static int64_t holding_product_side(const struct bench *b)
 {
     double sms = b->options->sms > 0 ? b->options->sms : HOLD_SMS;
     return b->gpu ? (int64_t)(HOLD_GPU * cbrt(sms / HOLD_SMS)) / 128 * 128 : HOLD;
@@ -266,7 +266,7 @@ static void emit_repeats(struct bench *b)
 static void emit_queue(struct bench *b)
 {
     add_set(b, 0);
-    op_id hold = add_product(b, hold_size(b));
+    op_id hold = add_product(b, holding_product_side(b));
     add_barrier(b);
     for (uint32_t i = 0; i < QUEUE; i++) {
         op_id op = add_work(b, 0, &hold);
@@ -281,7 +281,7 @@ static void emit_syncs(struct bench *b)
 {
     struct work sync = {.kind = WORK_HOST_SYNC};
     for (uint32_t i = 0; i < SYNCS; i++) {
-        op_id op = add_product(b, hold_size(b) / 8);
+        op_id op = add_product(b, holding_product_side(b) / 8);
         if (i == 0)
             b->first = op;
         add_other(b, sync, NULL, 0, NULL, 0);

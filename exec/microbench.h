@@ -34,7 +34,7 @@ struct microbench_case {
     struct work work;
 };
 
-/* Roles PAGEABLE and BOTH_WAYS exist only for copies, those from BESIDE on only for compute. In role ROBBED another
+/* Roles PAGEABLE and BOTH_WAYS exist only for copies, those from BESIDE on only for compute. In role SM_HOG another
  * kernel, which only the cuda backend has, runs at the same time. */
 
 /* Measures one point. STATUS_BAD_INPUT: the shape does not fit its kind, or the backend is unknown. A point whose

@@ -60,7 +60,7 @@ double *reference_linear(struct arena *arena, const struct reference_affine *p, 
         w = reference_narrow(p->weight, n, k, narrow->weights, narrow->of_weights, false);
         in = reference_narrow(x, rows, k, narrow->inputs, narrow->scaling, false);
     }
-    /* (inputs, outputs): loops run along rows */
+    /* wt is (inputs, outputs), so that the inner loop of add_product() runs along consecutive elements of a row. */
     double *wt = transposed(w != NULL ? w : p->weight, n, k, k);
     for (size_t i = 0; i < rows && p->bias != NULL; i++)
         memcpy(&y[i * n], p->bias, n * sizeof *y);

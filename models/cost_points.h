@@ -12,7 +12,7 @@
 
 #include "models/cost_reader.h"
 
-/* Reads the value of "points". Points of a base are dropped. */
+/* Reads the member "points" of a device file. Its points replace those that the file's base has set. */
 enum status cost_points_read(struct cost_reader reader, struct json_node node);
 
 /* Drops the points of attention (true) or of products (false). */

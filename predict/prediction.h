@@ -100,8 +100,8 @@ void prediction_release(struct prediction *prediction);
 enum status prediction_memory(struct prediction *answer, const struct prediction_question *question,
                               struct diag *note, struct diag *diag);
 
-/* Returns the probability that a need of memory of a configuration is at most what is available, in bytes, by the
- * interval of its memory. */
+/* Returns the probability that a configuration that is predicted to need `needed` bytes fits into `available` bytes, by
+ * the interval of its memory. */
 double prediction_fits(const struct setup *setup, const struct choices *choices, double needed,
                        double available);
 

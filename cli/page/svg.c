@@ -222,7 +222,7 @@ static void put_tag(struct svg_writer *w, const char *at, const char *end)
         } else if (starts(at, "rgb(") && put_colour(w->out, &at)) {
             continue;
         } else if (starts(at, " d='M")) {
-            const char *close = strchr(at + 4, '\'');
+            const char *close = at + 4 + strcspn(at + 4, "'");
             text_puts(w->out, " d='");
             put_path(w->out, at + 4, close);
             at = close;
@@ -273,7 +273,7 @@ void svg_put(struct text *out, const char *svg, size_t number)
             put_polygon(&w, at);
             at = end;
         } else if (starts(at, "</g>")) {
-            if (depth > 0 && depth <= ARRAY_LEN(shown) && shown[--depth]) {
+            if (depth > 0 && --depth < ARRAY_LEN(shown) && shown[depth]) {
                 end_path(&w);
                 text_puts(out, "</g>");
             }

@@ -19,7 +19,7 @@ static void put_tokens(struct text *out, int64_t tokens)
     text_printf(out, " tokens");
 }
 
-static void print_step(const struct screen *screen, const struct prediction *p)
+static void print_step_time(const struct screen *screen, const struct prediction *p)
 {
     const struct intervals intervals = intervals_of(p);
     struct text line = {0};
@@ -184,7 +184,7 @@ void longest_report_print(const struct screen *screen, const struct longest_cert
     if (!r->at.simulated)
         return;
     print_what(screen, &r->at);
-    print_step(screen, &r->at);
+    print_step_time(screen, &r->at);
     const struct intervals intervals = intervals_of(&r->at);
     screen_put_heading(screen, "How sure this is");
     report_print_intervals(screen, &intervals, r->at.sim.step_s, &l->at);

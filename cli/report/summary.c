@@ -179,7 +179,8 @@ static void print_memory(const struct screen *screen, const struct report *r)
 
 /* ---- how sure ---- */
 
-/* Appends how much of a need is cache, if the interval ends beyond the memory and it fits all the same. */
+/* If the step fits although the upper end of its memory interval exceeds the available memory, appends how much of the
+ * needed memory is unused cache of the allocator. */
 static void put_cache(struct text *out, const struct interval *interval, const struct verdict *v)
 {
     const double needed = (double)v->needed[LIMIT_DEVICE];

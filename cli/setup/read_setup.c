@@ -55,7 +55,7 @@ static enum status need(const struct options *options, const char *name, const c
     return diag_error(diag, (struct loc){.name = shown}, STATUS_BAD_INPUT, "is missing: %s", what);
 }
 
-/* Returns the row that has the same member of the request as an alias. */
+/* Returns the row of the option that an alias stands for: both store their value in the same member of the request. */
 static const struct choice_row *row_of_alias(const struct choice_row *alias)
 {
     const struct choice_row *row = choice_rows;

@@ -96,7 +96,7 @@ struct server {
     struct pool pool;
     uint64_t *queue; /* points that rank 0 has sent and that no worker has begun */
     size_t queued, asked, most;
-    uint64_t died; /* the last point whose process died; it is tried once more */
+    bool *died; /* [points]: whether the point's process has died once; it is tried once more */
     bool stopped;
 };
 
@@ -139,8 +139,8 @@ static void take(struct server *s, const struct pool_event *event)
     if (event->kind == POOL_ANSWER) {
         send_row(s, event->job, (uint64_t)(event->answer->data[0] - '0'), event->answer->data + 1,
                  event->answer->size - 1);
-    } else if (event->kind == POOL_DEATH && s->died != event->job) {
-        s->died = event->job;
+    } else if (event->kind == POOL_DEATH && !s->died[event->job]) {
+        s->died[event->job] = true;
         s->queue[s->queued++] = event->job;
     } else if (event->kind == POOL_DEATH) {
         struct text row = {0};
@@ -154,7 +154,8 @@ enum status sweep_serve(const struct sweep_grid *grid, size_t jobs, struct launc
                         struct diag *diag)
 {
     struct sweep_predictor predictor = {.grid = grid};
-    struct server s = {.grid = grid, .calls = launcher->calls, .died = UINT64_MAX};
+    struct server s = {
+        .grid = grid, .calls = launcher->calls, .died = heap_zalloc(grid->points, sizeof *s.died)};
     size_t workers = jobs > 0 ? jobs : pool_cores();
     s.most = 2 * workers;
     s.queue = heap_alloc(s.most + workers + 1, sizeof *s.queue);
@@ -181,6 +182,7 @@ enum status sweep_serve(const struct sweep_grid *grid, size_t jobs, struct launc
         launcher->calls->finish();
     pool_release(&s.pool);
     free(s.queue);
+    free(s.died);
     sweep_predictor_release(&predictor);
     return status;
 }

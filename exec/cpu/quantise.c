@@ -7,13 +7,14 @@
 #include <string.h>
 
 /* A matrix whose element (i, j) is at[i * row + j * col]. */
-struct grid {
+struct strided_matrix {
     const float *at;
     int64_t rows, cols, row, col;
 };
 
 /* Returns the largest magnitude of a block of at most block.rows x block.cols elements that begins at (i, j). */
-static float largest(const struct grid *x, int64_t i, int64_t j, struct scaling_block block)
+static float largest(const struct strided_matrix *x, int64_t i, int64_t j,
+                     struct scaling_block block)
 {
     float most = 0;
     for (int64_t r = i; r < x->rows && r < i + block.rows; r++)
@@ -38,7 +39,7 @@ static float scale_of(const struct call *call, void *scales, int64_t which, floa
 }
 
 /* Writes a copy of x, row after row, and its scales, block after block. */
-static void copy(const struct call *call, struct grid x, void *to, void *scales)
+static void copy(const struct call *call, struct strided_matrix x, void *to, void *scales)
 {
     const struct scaling_block block =
         scaling_block((enum scaling)call->work->quantise.scaling, x.rows, x.cols);
@@ -59,8 +60,8 @@ const char *cpu_quantise(const struct call *call, float *scratch)
 {
     (void)scratch;
     const int64_t rows = call->work->quantise.rows, cols = call->work->quantise.cols;
-    const struct grid x = {call->read[0].data, rows, cols, cols, 1};
-    const struct grid turned = {call->read[0].data, cols, rows, 1, cols};
+    const struct strided_matrix x = {call->read[0].data, rows, cols, cols, 1};
+    const struct strided_matrix turned = {call->read[0].data, cols, rows, 1, cols};
     if (call->work->quantise.scaling == SCALING_NV)
         return "has scaling=nv, which is predicted and not executed";
     copy(call, call->work->quantise.turned ? turned : x, call->write[0].data, call->write[1].data);

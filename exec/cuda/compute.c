@@ -242,8 +242,8 @@ static int cross_entropy_backward(const struct call *call, const struct cuda_pla
                                        place->stream);
 }
 
-/* Returns the number of columns of a rank's part that stand for rows of the vocabulary: if the vocabulary does not
- * divide evenly, the last parts have fewer such columns than others. */
+/* Returns how many columns of a rank's part of the logits belong to tokens of the vocabulary. If the vocabulary does
+ * not divide evenly, the last parts are padded and have fewer. */
 static int64_t columns_of(int64_t vocab, int64_t first, int64_t total)
 {
     int64_t left = total > 0 ? total - first : vocab;

@@ -69,7 +69,8 @@ static struct packed_sequence *find_place(struct packed_batch *batch,
     return best;
 }
 
-/* Places a document whole. Returns false if no sequence has room for it; it then waits for the next step. */
+/* Places a document in one sequence without cutting it in two; of one that is longer than a sequence, only the first
+ * `seq` tokens are placed. Returns false if no sequence has room for it; it then waits for the next step. */
 static bool place_whole(struct packed_batch *batch, const struct packing_options *o,
                         struct lengths *lengths, int64_t length)
 {

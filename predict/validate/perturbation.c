@@ -5,7 +5,8 @@
 #include <assert.h>
 #include <string.h>
 
-/* The numbers of each direction of attention by fa2, which follow those of a cluster and of a device's costs. */
+/* Perturbations are numbered: first the fields of a cluster, then the numbers of a device's costs, then, for the forward
+ * and the backward of attention, these two of the kernel fa2. */
 enum { RATE, RAMP, ATTENTION_NUMBERS };
 
 size_t perturbation_count(void)

@@ -23,8 +23,8 @@ void validation_release(struct validation *v)
 
 /* Searches for the longest length that fits. Papers double lengths, so it tries the printed length, its halves down to
  * VALIDATION_SHORTEST and, if `above`, its doubles up to LONGEST. */
-static void search(const struct setup *setup, bool above, struct run_answer *answer,
-                   struct diag *diag)
+static void search_longest(const struct setup *setup, bool above, struct run_answer *answer,
+                           struct diag *diag)
 {
     int64_t seq = setup->request.seq;
     struct ladder ladder = {.first = seq, .doubles = true};
@@ -192,7 +192,7 @@ void validation_predict(const struct validation *v, size_t job, struct run_answe
         answer->verdict.fits = true; /* nothing reads it */
         status = subsequence_predict(&answer->saved, &setup, row->metric, &diag);
     } else if (status == STATUS_OK && is_search(row)) {
-        search(&setup, !row->is_least, answer, &diag);
+        search_longest(&setup, !row->is_least, answer, &diag);
     } else if (status == STATUS_OK && row->metric == METRIC_MAX_SEQ_LEN) {
         status = search_layouts(v, row, answer, &diag);
     } else if (status == STATUS_OK) {

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 /* Returns the first row whose first use is `op` or a later op. */
-static uint32_t row_at(const struct live_ranges *t, uint32_t op)
+static uint32_t first_row_from(const struct live_ranges *t, uint32_t op)
 {
     uint32_t low = 0, high = t->count;
     while (low < high) {
@@ -39,8 +39,8 @@ static bool isomorphic_around(const struct live_ranges *t, const struct repeats 
                               const struct repeat_run *run)
 {
     uint32_t begin = run->begin + (run->gap - 1) * run->ops;
-    uint32_t a = row_at(t, begin), b = row_at(t, begin + run->ops),
-             c = row_at(t, begin + 2 * run->ops);
+    uint32_t a = first_row_from(t, begin), b = first_row_from(t, begin + run->ops),
+             c = first_row_from(t, begin + 2 * run->ops);
     if (b - a != c - b)
         return false;
     for (uint32_t i = a; i < b; i++)

@@ -161,7 +161,7 @@ struct descriptions {
     size_t count, capacity;
 };
 
-static void describe_word(struct descriptions *descriptions, uint32_t word)
+static void append_word(struct descriptions *descriptions, uint32_t word)
 {
     descriptions->word = heap_grow(descriptions->word, &descriptions->capacity,
                                    descriptions->count + 1, sizeof *descriptions->word);
@@ -175,12 +175,12 @@ static void describe(struct descriptions *descriptions, const struct ir *ir,
     for (uint32_t m = c->begin[component]; m < c->begin[component + 1]; m++) {
         uint32_t rank = c->member[m];
         uint16_t role = ranks->role[rank];
-        describe_word(descriptions, role);
+        append_word(descriptions, role);
         for (uint32_t i = routes->begin[role]; i < routes->begin[role + 1]; i++) {
             uint32_t peer = find_peer(ir, rank, routes->route[i].group, routes->route[i].by);
             bool known = peer != IR_NONE && ranks->role[peer] != IR_NONE16;
-            describe_word(descriptions, guard_holds(ranks, routes->route[i].guard, rank));
-            describe_word(descriptions, known ? c->place[peer] : IR_NONE);
+            append_word(descriptions, guard_holds(ranks, routes->route[i].guard, rank));
+            append_word(descriptions, known ? c->place[peer] : IR_NONE);
         }
     }
 }

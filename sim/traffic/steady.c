@@ -69,7 +69,7 @@ static double period_of(const struct steady *x, const struct repeat_run *run)
     return x->period_s[run - x->repeats->run];
 }
 
-static double before_of(const struct steady *x, const struct repeat_run *run)
+static double seconds_of_earlier_runs(const struct steady *x, const struct repeat_run *run)
 {
     return x->before_s[run - x->repeats->run];
 }
@@ -184,7 +184,7 @@ static double shift_s(const struct steady *x, uint32_t role, uint32_t op)
     const struct repeat_run *run = repeats_run_before(x->repeats, op);
     if (run == NULL || run->role != role)
         return 0;
-    return before_of(x, run) +
+    return seconds_of_earlier_runs(x, run) +
            (op >= begin_of(run, run->gap) ? x->repeats->copies * period_of(x, run) : 0);
 }
 
@@ -212,7 +212,8 @@ static double end_seen_s(const struct check *c, uint32_t from, uint32_t copy, ui
     uint32_t gap = at.run->gap, after = at.iteration < gap ? 0 : at.iteration - gap + 1;
     after = after > r->copies ? r->copies : after;
     uint32_t row = at.run->begin + (at.iteration - after) * at.run->ops + at.at;
-    return c->t.end_s[row] + before_of(c->x, at.run) + after * period_of(c->x, at.run);
+    return c->t.end_s[row] + seconds_of_earlier_runs(c->x, at.run) +
+           after * period_of(c->x, at.run);
 }
 
 static uint64_t need_bit(const struct check *c, double start_s, double need_s, uint32_t bit)
