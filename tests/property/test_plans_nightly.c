@@ -11,7 +11,7 @@ static const struct plan_question questions[] = {
     {"llama3-8b", NULL, "dgx-h100", NULL, 8, 131072, 0},
     {"llama3-8b", NULL, "dgx-h100", NULL, 8, 524288, 1},
     {"gpt-7b", NULL, "sppo-a100", "sppo", 16, 262144, 2},
-    {"gpt-13b", NULL, "dgx-a100", NULL, 8, 65536, 8},
+    {"gpt-13b", "layers=8", "dgx-a100", NULL, 8, 65536, 8},
     {"llama3-70b", "layers=16", "dgx-h100", NULL, 16, 65536, 8},
     {"gpt-30b", "layers=24", "dgx-a100", "megatron-sp", 16, 32768, 16},
 };
