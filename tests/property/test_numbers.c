@@ -37,6 +37,13 @@ static const char *const predictions[] = {
     "--model longhaul-3m --cluster dgx-h100 --gpus 2 --seq 8K --strategy ring --attention fa3",
     "--model longhaul-3m --cluster dgx-h100 --gpus 2 --seq 8K --strategy ring --attention triton",
     "--model longhaul-3m --cluster dgx-a100 --gpus 2 --seq 8K --strategy ring --attention fa1",
+    "--model longhaul-3m --cluster dgx-h100 --gpus 1 --seq 8K --strategy local --products "
+    "fp8-tensor",
+    "--model longhaul-3m --cluster dgx-h100 --gpus 1 --seq 8K --strategy local --products fp8-row",
+    "--model longhaul-3m --cluster dgx-h100 --gpus 1 --seq 8K --strategy local --products "
+    "fp8-block",
+    "--model longhaul-3m --cluster 1x8xb200 --gpus 1 --seq 8K --strategy local --products mxfp8",
+    "--model longhaul-3m --cluster 1x8xb200 --gpus 1 --seq 8K --strategy local --products nvfp4",
 };
 
 struct figures {
