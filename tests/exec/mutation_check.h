@@ -144,6 +144,10 @@ static inline void judge(struct mutant_tally *tally, const char *name, const str
     }
 }
 
+/* In a sequence of two tokens only the first has a label, and it sees no key but its own: wrong keys change nothing but
+ * the rounding of gradients that are zero. */
+enum { TOKENS_WITHOUT_KEYS = 2 };
+
 static inline struct choices draw_choices(struct check_random *random)
 {
     struct factors factors = factors_all();
@@ -155,7 +159,7 @@ static inline struct choices draw_choices(struct check_random *random)
     factors.levels[FACTOR_ACCUMULATION] = 2;
     do
         product = draw_product(&factors, random);
-    while (!product_legal(&product, &choices, &why));
+    while (!product_legal(&product, &choices, &why) || choices.seq <= TOKENS_WITHOUT_KEYS);
     diag_release(&why);
     struct request request = product_request(&product);
     request.global_batch = choices.global_batch;
@@ -191,7 +195,7 @@ static inline bool one_mutant(struct mutant_tally *tally, int kind, struct check
 }
 
 /* Makes `count` mutants, prints the table, and checks that all were made and that at least 99 % of those that are
- * not equivalent were caught, rounded to a whole mutant. */
+ * not equivalent were caught. */
 static inline void check_mutants(uint32_t count, uint64_t seed, bool list)
 {
     struct check_random random = {seed};
@@ -225,8 +229,7 @@ static inline void check_mutants(uint32_t count, uint64_t seed, bool list)
     printf("  caught %u of %u that are not equivalent (%.2f %%); %u were refused before they ran\n",
            caught, wrong, 100.0 * caught / wrong, all.refused);
     CHECK_INT("mutants made", all.made, count);
-    /* One survivor for each hundred that are begun: a sample of fifty may have the one that the whole has. */
-    CHECK("99 % are caught", all.survived * 100 <= wrong + 99);
+    CHECK("99 % are caught", caught * 100 >= wrong * 99);
 }
 
 #endif
