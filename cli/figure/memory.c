@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Changes of memory that follow each other within this share of the window are drawn as one, since they could not be
- * told apart. */
+/* Changes of memory that follow each other within this share of the window are drawn as one: a reader could not see
+ * that they are two. */
 #define FINEST (1.0 / 1000)
 
 enum { CATEGORIES_MAX = 32 };

@@ -5,7 +5,7 @@
 enum status settings_print(struct text *out, enum framework framework,
                            const struct choices *choices, struct diag *diag)
 {
-    /* frameworks of Trainer's family have no settings that come near */
+    /* for frameworks of Trainer's family only settings that express the configuration are written */
     if (framework >= FRAMEWORK_AXOLOTL) {
         enum status status = expressible_check(framework, choices, diag);
         return status == STATUS_OK ? launch_print(out, framework, choices, diag) : status;

@@ -51,7 +51,7 @@ struct packing_options {
     enum packing_policy policy;
     enum packing_balance balance;
     int64_t seq; /* tokens of a sequence; `multiple` divides them */
-    /* document lengths are rounded up to a multiple of so many tokens; 1: they are not rounded */
+    /* document lengths are rounded up to a multiple of this number of tokens; 1: they are not rounded */
     int64_t multiple;
     uint32_t sequences;   /* number of sequences of a step; ranks x micro_batch divides it */
     uint32_t ranks;       /* number of data-parallel ranks */

@@ -187,7 +187,7 @@ static double count_parameters(const struct launch *launch, struct launch_given 
     return parameters;
 }
 
-/* Appends " (15.0 GiB)" for the mark {2P}, the bytes of so many times the parameters, or " (47.5 GiB of 79.1 GiB)" for
+/* Appends " (15.0 GiB)" for the mark {2P}, the bytes of the parameters at 2 bytes each, or " (47.5 GiB of 79.1 GiB)" for
  * {share}, of a GPU's memory; nothing where these are not known. Returns the text after the mark; NULL: it is none. */
 static const char *put_mark(struct text *out, const char *mark, const struct launch_remark *remark,
                             double parameters, double gpu_bytes)

@@ -432,7 +432,8 @@ static void number_options(struct launch *l)
     }
 }
 
-/* Adds the pieces of TRL's loss, each of so many tokens of a rank (_CHUNKED_LM_HEAD_CHUNK_SIZE, trl/trainer/sft_trainer.py),
+/* Adds the pieces of TRL's loss, each with the tokens of a rank that TRL's
+ * _CHUNKED_LM_HEAD_CHUNK_SIZE says (trl/trainer/sft_trainer.py),
  * or a remark on another loss than cross entropy. */
 static void loss_option(struct launch *l, const struct launch_degrees *d)
 {

@@ -66,8 +66,8 @@ static bool highest_first(const struct rate_search *s, size_t a, size_t b)
     return s->best->space.row[a].least_bytes < s->best->space.row[b].least_bytes;
 }
 
-/* What may need little memory comes first, since it most likely fits; of that, what takes least to predict, and then
- * what recomputes most. */
+/* True if candidate a comes before candidate b: candidates that may need little memory come first, since they most likely
+ * fit; among these, the ones that are predicted fastest, and then the ones that recompute most. */
 static bool roomiest_first(const struct rate_search *s, size_t a, size_t b)
 {
     const struct candidate *row = s->best->space.row;

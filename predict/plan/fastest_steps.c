@@ -20,9 +20,9 @@ static void note_unfit(struct outcome *o, const struct verdict *verdict)
     o->missing_bytes = lacks;
 }
 
-/* Where activations are offloaded by ratio, how much of them leaves depends on the pieces of the loss and the
- * feed-forward part, so that the last repair may need more than another one: by no more than this share of the memory
- * (tests/cli/test_space.c). */
+/* A step that offloads activations by ratio moves more or fewer of them by the number of pieces of the loss and the
+ * feed-forward part. Its last repair may therefore need more memory than another repair, by no more than this share of
+ * the device's memory (tests/cli/test_space.c). */
 #define RATIO_ERROR 0.1
 
 static double repaired_error(const struct choices *c)

@@ -98,7 +98,7 @@ static double step_s(const struct setup *setup, const struct request *asked,
     return seconds;
 }
 
-/* Returns the seconds of a step of so many layers with all micro-batches; 0: not known. */
+/* Returns the seconds of a step of `layers` layers with all micro-batches; 0: not known. */
 static double of_layers_s(const struct setup *setup, const struct request *asked,
                           const struct choices *c, const struct shape *shape, int64_t layers)
 {

@@ -3,7 +3,7 @@
 #include "models/cost.h"
 #include "schedule/step/build.h"
 
-/* The rows of a kernel that stands for large work: with so many, the last wave of its blocks, which does not fill the
+/* The rows of a kernel that stands for large work. With this many rows, the last wave of its blocks, which does not fill the
  * device, takes a small part of its time. */
 enum { ROWS = 65536 };
 

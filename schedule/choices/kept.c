@@ -9,8 +9,8 @@ static const struct kept rows[] = {
 #undef KEPT
 };
 
-/* Returns whose code the layer is, if it consists of PyTorch's operators: torchtitan has one code for all layers,
- * transformers a module for each family. */
+/* Returns which code of a layer the choices run, if it consists of PyTorch's operators: torchtitan has one for all
+ * families, Transformers a module for each. */
 static enum layer_code code_of(const struct choices *c)
 {
     struct choices eager = *c;

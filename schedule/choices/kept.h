@@ -8,7 +8,7 @@
 
 #include "schedule/choices/choices.h"
 
-/* Whose code the layer is (schedule/choices/kept.def). CODE_FUSED: kernels that keep only what the schedule's ops
+/* The program text of a layer (schedule/choices/kept.def), which decides what it keeps. CODE_FUSED: kernels that keep only what the schedule's ops
  * read. */
 enum layer_code { CODE_FUSED, CODE_TITAN, CODE_LLAMA, CODE_GEMMA, CODE_GPT2 };
 

@@ -103,7 +103,7 @@ struct prefix {
         given_dv;
 };
 
-/* The rows of a feed-forward product are divided into at most so many parts. */
+/* The most parts into which the rows of a feed-forward product are divided. */
 enum { FFN_PARTS = 2 };
 
 /* The tensors of one chunk of rows that the backward of the experts reads. */

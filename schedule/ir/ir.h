@@ -345,7 +345,7 @@ static inline op_id *ir_free_set(const struct ir *ir, uint32_t buffer)
     return ir->buffer.free_count[buffer] <= 1 ? own : ir->free_op + own->i;
 }
 
-/* Makes room for so many further rows, for passes that write columns themselves. */
+/* Makes room for that many further rows of each table, for passes that write columns themselves. */
 void ir_reserve(struct ir *ir, uint64_t ops, uint64_t buffers, uint64_t operands, uint64_t waits);
 
 /* Adds a copy of a row of `in` to `out`, which has room for it, and returns its row. The copy has no free set and no

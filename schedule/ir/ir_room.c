@@ -13,7 +13,7 @@ uint32_t ir_grown_capacity(uint32_t capacity, uint64_t needed)
 {
     assert(needed <= ROWS_MAX);
     size_t next = heap_next_capacity(capacity, (size_t)needed);
-    /* so many rows are reserved only if the caller knows how many it will add */
+    /* only a caller that knows how many rows it will add reserves that many at once */
     if (needed >= (uint64_t)capacity + ROWS_KNOWN)
         next = (size_t)needed;
     return next < ROWS_MAX ? (uint32_t)next : (uint32_t)ROWS_MAX;
