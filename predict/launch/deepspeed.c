@@ -27,7 +27,7 @@ static const struct launch_row json_rows[] = {
     {"sequence_parallel_size",             ALSO, LAUNCH_COUNT,  LAUNCH_SP, NULL, NULL},
     {"tensor_parallel.autotp_size",        ALSO, LAUNCH_COUNT,  LAUNCH_TP, NULL, NULL},
 
-    {"zero_optimization.offload_param.device", UNMODELLED, "parameters on the host: they stay on the device here, which needs more memory; gathers from the host take PCIe's time", NULL},
+    {"zero_optimization.offload_param.device", UNMODELLED, "parameters on the host: they stay on the device here, which needs more memory; --parameters host --optimizer host keeps them there", NULL},
     {"zero_optimization.offload_optimizer.ratio", UNMODELLED, "all optimizer states go to the host here", NULL},
     {"zero_optimization.zero_hpz_partition_size", UNMODELLED, "a second copy of parameters in each node (ZeRO++): gathers cross nodes here", NULL},
     {"zero_optimization.zero_quantized_*", UNMODELLED, "collectives in 8 or 4 bits (ZeRO++): 16 bits here, two to four times the bytes", NULL},

@@ -38,7 +38,7 @@ static const struct launch_row rows[] = {
     {"model.peft_config*",           UNMODELLED, "adapters: all weights are trained here; not alike", NULL},
     {"fsdp_config.mixed_precision",  UNMODELLED, "mixed precision DEFAULT is predicted: gradients are reduced in fp32", "DEFAULT"},
     {"fsdp_config.device_mesh",      UNMODELLED, "shards within part of the ranks: --shard says them", NULL},
-    {"fsdp_config.cpu_offload",      UNMODELLED, "parameters on the host: they stay on the device here", NULL},
+    {"fsdp_config.cpu_offload",      UNMODELLED, "parameters on the host: they stay on the device here; --parameters host --optimizer host keeps them there", NULL},
     {"model.attn_pdrop",             UNMODELLED, "no dropout is predicted", "0 0.0"},
     {"model.resid_pdrop",            UNMODELLED, "no dropout is predicted", "0 0.0"},
     {"model.emb_pdrop",              UNMODELLED, "no dropout is predicted", "0 0.0"},

@@ -7,8 +7,9 @@
 #define ALSO LAUNCH_ALSO_SETS
 
 static const char config_file[] = "this file is not read by itself: give it with --from";
-static const char on_host[] = "parameters on the host: they stay on the device here, which needs "
-                              "more memory; gathers from the host take PCIe's time";
+static const char on_host[] =
+    "parameters on the host: they stay on the device here, which needs more memory; "
+    "--parameters host --optimizer host keeps them there";
 static const char wrapping[] =
     "FSDP gathers a layer at a time here: larger units need more memory for gathered weights";
 

@@ -24,8 +24,8 @@ static const char adapters[] = "adapters: all weights are trained here, with gra
                                "of all, 16 bytes a parameter{16P}; "
                                "not alike";
 static const char on_host[] =
-    "parameters on the host: they stay on the device here, which needs more "
-    "memory; gathers from the host take PCIe's time";
+    "parameters on the host: they stay on the device here, which needs more memory; "
+    "--parameters host --optimizer host keeps them there";
 static const char wrapping[] =
     "FSDP gathers a layer at a time here: larger units need more memory for gathered weights";
 static const char backward_prefetch[] =
@@ -541,9 +541,11 @@ enum status launch_trainer_options(struct launch *l, struct launch_given given, 
     launch_degree_options(l, d);
     profile_option(l, &d);
     if (says_zero(l))
-        launch_remark(l, REMARK_UNMODELLED, "DeepSpeed under Trainer", (struct loc){0},
-                      "profile hf is Accelerate with FSDP2: its layers with DeepSpeed's sharing of "
-                      "weights, but not DeepSpeed's buckets and waits: a few percent of a step");
+        launch_remark(
+            l, REMARK_UNMODELLED, "DeepSpeed under Trainer", (struct loc){0},
+            "profile hf is Accelerate with FSDP2: its layers with DeepSpeed's sharing of "
+            "weights, but not DeepSpeed's buckets and waits: a few percent of a step, and more "
+            "with the optimizer on the host");
     if (launch_said(l, LAUNCH_FSDP_VERSION) && launch_count(l, LAUNCH_FSDP_VERSION, 2) == 1)
         launch_remark_on(l, REMARK_UNMODELLED, LAUNCH_FSDP_VERSION,
                          "FSDP2 is predicted: FSDP1 copies gradients in two passes more");

@@ -21,8 +21,8 @@ longhaul plan --model qwen3-30b-a3b --cluster 1x8xb200 --seq 4K --strategy local
 longhaul $what --seq 1M --ep 16 --strategy 2d --hp 4 --json 2> $T/note | grep -o '"ep": [0-9]*'
 # the host waits for the counts of dropless routing in each layer, and again where the forward is repeated
 for p in neutral "megatron-te --activations keep" "megatron-te --activations full"; do
-  longhaul schedule --model qwen3-30b-a3b --set layers=2 --cluster dgx-h100 --seq 4K --strategy local --ep 2 --weights zero1 --profile $p 2> $T/note |
-    grep -c host_sync || true
+  longhaul schedule --model qwen3-30b-a3b --set layers=2 --cluster dgx-h100 --seq 4K --strategy local --ep 2 --weights zero1 --profile $p > $T/s.ir 2> $T/note
+  grep -c host_sync $T/s.ir || true
 done
 # arguments of Megatron-LM, in which the preset is found; which layers have experts, and what is not read
 args="--num-layers 48 --hidden-size 2048 --num-attention-heads 32 --group-query-attention --num-query-groups 4 --kv-channels 128 --ffn-hidden-size 6144

@@ -63,7 +63,10 @@ printf '{"bf16": {"enabled": true}, "train_micro_batch_size_per_gpu": 1, "zero_o
 # GRPO of TRL: prompts and answers make the length; bytes of what is not modelled
 printf 'model_name_or_path: Qwen/Qwen3-4B\nmax_prompt_length: 1024\nmax_completion_length: 7168\nper_device_train_batch_size: 2\npacking: true\ngradient_checkpointing: true\nuse_vllm: true\nvllm_gpu_memory_utilization: 0.4\nbeta: 0.04\nuse_peft: true\ntemperature: 0.9\n' | file grpo.yaml; of $T/grpo.yaml
 # Megatron's loss: its own, its fused kernel, TransformerEngine's, which the fusion switches on
-loss() { of "pretrain_gpt.py --num-layers 32 --hidden-size 4096 --num-attention-heads 32 --seq-length 8192 --max-position-embeddings 8192 --micro-batch-size 1 --global-batch-size 16 --vocab-size 32000 --bf16 --attention-dropout 0 $*" | grep -E 'error|loss|fusion' || echo "none: $*"; }
+# an answer with its continued lines joined, so that a value stands beside its option
+joined() { of "$1" > $T/answer; sed -e ':a' -e '/\\$/N; s/ *\\\n */ /; ta' $T/answer; }
+found() { grep -E "$1" $T/found || { grep -q 'as options:' $T/found && echo "none: $2"; }; }
+loss() { joined "pretrain_gpt.py --num-layers 32 --hidden-size 4096 --num-attention-heads 32 --seq-length 8192 --max-position-embeddings 8192 --micro-batch-size 1 --global-batch-size 16 --vocab-size 32000 --bf16 --attention-dropout 0 $*" > $T/found; found 'error|loss|fusion' "$*"; }
 loss
 loss --cross-entropy-loss-fusion --cross-entropy-fusion-impl te
 loss --cross-entropy-fusion-impl te
@@ -73,7 +76,7 @@ loss --context-parallel-size 2
 loss --context-parallel-size 2 --cross-entropy-loss-fusion --cross-entropy-fusion-impl te
 # compilers: DeepCompile, and Accelerate's
 printf 'base_model: Qwen/Qwen3-4B\nsequence_len: 4096\nmicro_batch_size: 1\npretraining_sample_concatenation: true\ndeepspeed: deepspeed_configs/zero3.json\ndeepcompile: true\nchunked_cross_entropy: true\nchunked_cross_entropy_num_chunks: 12\n' | file recipe.yaml; of $T/recipe.yaml
-for backend in inductor no aot_eager; do of "accelerate launch --num_processes 4 --use_fsdp --dynamo_backend $backend sft.py --model_name_or_path Qwen/Qwen3-4B --per_device_train_batch_size 1 --max_length 4096 --packing true --gradient_checkpointing true" | grep -E 'kernels|compiler|error' || echo "none: $backend"; done
+for backend in inductor no aot_eager; do of "accelerate launch --num_processes 4 --use_fsdp --dynamo_backend $backend sft.py --model_name_or_path Qwen/Qwen3-4B --per_device_train_batch_size 1 --max_length 4096 --packing true --gradient_checkpointing true" > $T/found; found 'kernels|compiler|error' $backend; done
 # tensor ranks of DeepSpeed keep all tokens
 printf '{"bf16": {"enabled": true}, "train_micro_batch_size_per_gpu": 1, "zero_optimization": {"stage": 1}, "tensor_parallel": {"autotp_size": 2}, "compile": {"deepcompile": true}}' | file ds.json; of $T/ds.json --model llama3-8b --seq 4K
 # torchtitan's models of today: by flavor, and by the recipes of --config; what is not modelled is refused by name

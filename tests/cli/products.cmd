@@ -17,10 +17,11 @@ for p in fp8-tensor fp8-delayed fp8-row fp8-block mxfp8; do
 done
 # gradients are those of a reference that rounds the same tensors; where ranks round parts of these, they are near
 R='--model layers=3,hidden=64,heads=4,ffn=128,vocab=96 --cluster cpu-node --seq 256 --dtype f32'
+checked() { longhaul run --check $R "$@" > $T/checked 2> $T/note; tail -1 $T/checked; }
 for p in fp8-tensor fp8-delayed fp8-row fp8-block mxfp8; do
-    longhaul run --check $R --strategy local --gpus 1 --activations keep --products $p | tail -1 | cut -d, -f1
-done 2>/dev/null
-longhaul run --check $R --strategy local --gpus 1 --activations full --products fp8-tensor --bf16-layers 1 2>/dev/null | tail -1
-longhaul run --check $R --strategy megatron-sp --gpus 2 --tp 2 --products fp8-tensor 2>/dev/null | tail -1
+    checked --strategy local --gpus 1 --activations keep --products $p
+done
+checked --strategy local --gpus 1 --activations full --products fp8-tensor --bf16-layers 1
+checked --strategy megatron-sp --gpus 2 --tp 2 --products fp8-tensor
 longhaul predict $T/mxfp8.ir --cluster dgx-h100 || echo "exit $?"
 longhaul sweep --model llama3-8b --cluster dgx-h100 --nodes 1 --seq 8K --strategy local --batch 8 --vary products=bf16,fp8-tensor 2>/dev/null | grep -v '^#' | cut -d, -f1,2

@@ -90,15 +90,26 @@ static void every_strategy_computes_the_reference(void)
     }
 }
 
+struct expert_row {
+    struct request request; /* without the three members that follow */
+    int weights, activations;
+    const char *profile;
+};
+
+static void check_row(const struct expert_row *row, const struct transformer *model)
+{
+    struct request request = row->request;
+    request.weights = row->weights;
+    request.activations = row->activations;
+    request.profile = row->profile;
+    check_request(&request, model);
+}
+
 /* Experts over ranks: whole axes of the mesh, the inner part of one, and two parts of one, which a shard cuts, too. Every
  * way of sharing weights reduces their gradients over the other ranks only, and clips by the norm of all of them. */
 static void experts_over_ranks_compute_the_reference(void)
 {
-    static const struct {
-        struct request request;
-        int weights, activations;
-        const char *profile;
-    } rows[] = {
+    static const struct expert_row rows[] = {
         {{.strategy = "local", .ranks = 2, .ep = 2, .seq = 48}, CHOICE_WEIGHTS_REPLICATED, 0, NULL},
         {{.strategy = "local", .ranks = 4, .ep = 2, .seq = 24, .ffn_chunks = 4},
          CHOICE_WEIGHTS_ZERO3,
@@ -185,25 +196,17 @@ static void experts_over_ranks_compute_the_reference(void)
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct transformer model = base;
-        struct request request = rows[i].request;
         model.router_norm = true;
         model.shared_ffn = i % 2 == 1 ? 24 : 0;
         model.dense_layers = i % 3 == 1;
-        request.weights = rows[i].weights;
-        request.activations = rows[i].activations;
-        request.profile = rows[i].profile;
-        check_request(&request, &model);
+        check_row(&rows[i], &model);
     }
 }
 
 /* Each tensor rank routes its own tokens and has experts that the others do not have. */
 static void tensor_ranks_compute_the_reference(void)
 {
-    static const struct {
-        struct request request;
-        int weights, activations;
-        const char *profile;
-    } rows[] = {
+    static const struct expert_row rows[] = {
         {{.strategy = "megatron-sp", .ranks = 2, .tp = 2, .ep = 2, .seq = 48}, 0, 0, NULL},
         {{.strategy = "megatron-sp", .ranks = 4, .tp = 2, .ep = 2, .seq = 48, .micro_batch = 2},
          CHOICE_WEIGHTS_ZERO1,
@@ -245,14 +248,10 @@ static void tensor_ranks_compute_the_reference(void)
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct transformer model = base;
-        struct request request = rows[i].request;
         model.kv_heads = i % 2 == 1 ? 1 : 4;
         model.shared_ffn = i % 2 == 1 ? 24 : 0;
         model.dense_layers = i % 3 == 2;
-        request.weights = rows[i].weights;
-        request.activations = rows[i].activations;
-        request.profile = rows[i].profile;
-        check_request(&request, &model);
+        check_row(&rows[i], &model);
     }
 }
 
