@@ -12,7 +12,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 /* ---- measured steps ---- */
 
@@ -212,34 +211,30 @@ static void put_table(struct page *page, struct json_node rows, double best, boo
     page_end_table(page);
 }
 
-enum status page_put_ranking(struct page *page, const char *folder, struct json_node root,
-                             struct diag *diag)
+void page_put_ranking(struct page *page, const char *folder, struct json_node root)
 {
     struct text path = {0}, text = {0};
     struct json json = {0};
-    struct stat info;
-    enum status status = STATUS_OK;
     text_printf(&path, "%s/" TRACE_FOLDER_PLAN, folder);
-    if (stat(path.data, &info) != 0)
-        goto out;
-    status = text_read(&text, path.data, diag);
-    if (status == STATUS_OK)
-        status = json_parse(&json, path.data, text.data == NULL ? "" : text.data, text.size, diag);
-    if (status != STATUS_OK)
+    if (text_read(&text, path.data, NULL) != STATUS_OK ||
+        json_parse(&json, path.data, text.data == NULL ? "" : text.data, text.size, NULL) !=
+            STATUS_OK)
         goto out;
     struct json_node plan = json_root(&json), ranking = json_find(plan, "ranking");
     struct json_node best = json_at(ranking, 0);
-    const char *options = page_words_of(best, "options"),
-               *command = page_words_of(json_find(root, "made_by"), "command");
-    if (json_count(ranking) == 0 || options[0] == '\0' || strstr(command, options) == NULL)
+    const char *command = page_words_of(best, "command");
+    if (json_count(ranking) == 0 || command[0] == '\0' ||
+        strcmp(command, page_words_of(json_find(root, "made_by"), "command")) != 0)
         goto out; /* of another search */
     const double rate = page_number_of(best, "tokens_per_s_gpu");
     page_heading(page, "Beside other configurations");
     text.size = 0;
     text_printf(&text,
-                "The best of %.0f configurations, of which %.0f were simulated; the others cannot "
-                "be better, or do not fit.",
+                "The best of %.0f configurations, of which %.0f were simulated; of the others none "
+                "that fits can be ",
                 page_number_of(plan, "configurations"), page_number_of(plan, "simulated"));
+    const double gap = page_number_of(plan, "proved_gap");
+    text_printf(&text, gap < 0.0005 ? "faster." : "more than %.1f %% faster.", 100 * gap);
     if (page_number_of(plan, "not_searched") > 0) {
         text.size = 0;
         text_printf(&text, "The best so far: %.0f of %.0f configurations were not searched.",
@@ -253,5 +248,4 @@ out:
     json_release(&json);
     text_release(&text);
     text_release(&path);
-    return status;
 }

@@ -152,6 +152,8 @@ static void put_evidence(struct text *out, const char *from, bool memory)
     if (begin == NULL)
         return;
     begin += strlen(" %, ");
+    if (!memory && of_memory != NULL && begin > of_memory)
+        return; /* a text that is not longhaul's */
     text_append(out, begin,
                 !memory && of_memory != NULL ? (size_t)(of_memory - begin) : strlen(begin));
 }
@@ -451,7 +453,7 @@ enum status page_of_prediction(struct page *page, const char *path, const char *
         put_warnings(page, root);
         page_put_measured(page, root);
         put_next(page, root);
-        status = page_put_ranking(page, path, root, diag);
+        page_put_ranking(page, path, root);
     }
     if (status == STATUS_OK) {
         page_heading(page, "Over time");

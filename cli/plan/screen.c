@@ -117,12 +117,16 @@ static void put_proved(struct text *out, const struct best *best)
     double gap = best->goal == GOAL_LONGEST ? 0 : best_gap(best);
     if (best->goal == GOAL_LONGEST && best->kinds[OUTCOME_LEFT] > 0)
         text_puts(out, "nothing yet: one that was not searched may take a longer sequence");
+    else if (best->goal == GOAL_LONGEST && best->row[0].open_ended)
+        text_puts(out, "nothing beyond the best's sequence: no longer one was asked about");
     else if (best->goal == GOAL_LONGEST)
         text_puts(out, "no configuration fits a sequence that is a step longer than the best's");
     if (best->goal == GOAL_LONGEST)
         return;
     if (best->goal == GOAL_GPUS && best->gpus > 1 && best->kinds[OUTCOME_LEFT] == 0)
-        text_puts(out, "no configuration fits on the next smaller number of GPUs; on these ");
+        text_puts(out, best->smaller_left
+                           ? "a smaller number of GPUs was not searched to its end; on these "
+                           : "no configuration fits on the next smaller number of GPUs; on these ");
     if (gap < 0.0005)
         text_puts(out, "no configuration that was not simulated can be faster than the best");
     else

@@ -207,14 +207,15 @@ static const char *name_scripts(struct launch *launch, const char *name,
     static const char *const shells[] = {"bash", "sh", "sbatch"};
     for (size_t i = 0; i < script->count; i++) {
         const struct shell_command *command = &script->command[i];
-        bool shell = false;
-        for (size_t k = 0; k < ARRAY_LEN(shells) && command->count > 1; k++)
-            shell = shell || strcmp(command->word[0].text, shells[k]) == 0;
-        for (size_t word = shell; word < command->count && word <= shell; word++)
-            if (ends_with(command->word[word].text, ".sh") &&
-                !launch_name_script(launch, command->word[word].text,
-                                    (struct loc){.name = name, .line = command->line}))
-                missing = command->word[word].text;
+        size_t word = 0;
+        for (size_t k = 0; k < ARRAY_LEN(shells) && word == 0 && command->count > 1; k++)
+            word = strcmp(command->word[0].text, shells[k]) == 0;
+        while (word > 0 && word < command->count && command->word[word].text[0] == '-')
+            word++; /* bash -x, sbatch --nodes=2 */
+        if (word < command->count && ends_with(command->word[word].text, ".sh") &&
+            !launch_name_script(launch, command->word[word].text,
+                                (struct loc){.name = name, .line = command->line}))
+            missing = command->word[word].text;
     }
     return missing;
 }

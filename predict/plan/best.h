@@ -43,6 +43,8 @@ struct best {
     struct outcome gamble;
     size_t gamble_gpus;
     size_t gpus; /* GPUs of the rows; GOAL_GPUS: the fewest on which some configuration fits */
+    /* GOAL_GPUS: a search on fewer GPUs was ended before it found one that fits */
+    bool smaller_left;
 };
 
 /* Searches the space, of GOAL_LONGEST without limits, and fills *best, which must be all-zero but for its limits;

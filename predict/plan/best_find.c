@@ -278,7 +278,8 @@ enum status best_find(struct best *best, enum goal goal, struct setup *setup,
                               .gpus = (size_t)gpus,
                               .limits = last.limits,
                               .gamble = last.gamble,
-                              .gamble_gpus = last.gamble_gpus};
+                              .gamble_gpus = last.gamble_gpus,
+                              .smaller_left = last.smaller_left || last.late};
         enum status status = space_add(&best->space, setup, gpus, open,
                                        gpus == setup->cluster.gpus ? diag : &unread);
         diag_release(&unread);

@@ -21,6 +21,7 @@ of "deepspeed --include localhost:0,1,2 train.py --deepspeed conf/ds3.json --mod
 printf '#!/bin/bash\ncd examples\naccelerate launch --config_file acc.yaml sft.py --config sft.yaml\n' | file conf/run.sh
 of conf/run.sh
 of "bash conf/run.sh"
+of "bash conf/run.sh" > $T/plain && of "bash -x conf/run.sh" | cmp - $T/plain && echo "the same with -x"
 longhaul predict "bash missing.sh" --cluster dgx-h100 || echo "exit $?"
 printf '[model]\nname = "llama3"\nflavor = "8B"\n[training]\nseq_len = 8192\nlocal_batch_size = 1\n[activation_checkpoint]\nmode = "full"\n' | file conf/titan.toml
 of "torchrun --nproc_per_node=4 -m torchtitan.train --job.config_file conf/titan.toml --training.seq_len 16384"

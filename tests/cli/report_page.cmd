@@ -66,3 +66,15 @@ longhaul predict --model internlm-7b-mha --cluster ideal --gpus 8 --seq 1M --qui
 longhaul report $T/long -o $T/page.html
 grep -o '1048576<\|[a-z ]* counts* attention.*fault[.]' $T/page.html
 grep -c '[0-9]e+[0-9]' $T/page.html || true
+# the ranking of a search stands on the page of its winner, and on no other; what is not one is left out
+tiny="--model gpt2 --set layers=2 --cluster dgx-h100 --gpus 2 --seq 1K --weights zero1 --checkpoint none"
+longhaul plan $tiny -o $T/searched > $T/out 2> $T/note
+ranked() { longhaul report $T/searched -o $T/page.html > $T/out && grep -c 'Beside other configurations' $T/page.html || true; }
+ranked
+echo '{ "ranking": [' > $T/searched/plan.json
+ranked
+longhaul plan $tiny -o $T/searched > $T/out 2> $T/note
+cp $T/searched/plan.json $T/kept.json
+longhaul predict $tiny --batch 4 --strategy local --dp 2 -o $T/searched > $T/out 2> $T/note
+cp $T/kept.json $T/searched/plan.json
+ranked
