@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Validates answers of longhaul against the schemas in docs/schema.
 
-    check_schema.py FOLDER NAME FILE.json [...]          whole answers
+    check_schema.py FOLDER NAME FILE.json[.gz] [...]     whole answers
     check_schema.py FOLDER NAME#DEF FILE.csv [...]       every row of a CSV file
     check_schema.py FOLDER                               the schemas themselves
 
 Prints each fault, and ends with exit code 1 if there is one. The last holds their names: each is snake_case, and a figure
 of a sweep's CSV row has the definition that predict's JSON refers to by the same name."""
 import csv
+import gzip
 import json
 import pathlib
 import re
@@ -103,7 +104,8 @@ def main():
     validator = jsonschema.Draft202012Validator(schema)
     for path in sys.argv[3:]:
         count = 0
-        with open(path, newline="") as file:
+        opened = gzip.open(path, "rt") if path.endswith(".gz") else open(path, newline="")
+        with opened as file:
             if part:
                 rows = csv.DictReader(line for line in file if not line.startswith("#"))
                 values = [{k: typed(k, v, schema, defs) for k, v in row.items()

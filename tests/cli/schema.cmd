@@ -63,6 +63,7 @@ check bench bench.json
 longhaul calibrate $S/tests/data/calibration/cpu-example.csv --json > calibrate-1.json
 longhaul calibrate $S/tests/data/calibration/all_reduce_8.txt $S/tests/data/calibration/alltoall_8.txt --json > calibrate-2.json
 check calibrate calibrate-*.json
+check step $S/tests/data/recordings/*.json.gz
 # a folder of another version says how it is made again; a file of a sweep with the old names is read
 sed '/"schema/d' predicted/prediction.json > old && mv old predicted/prediction.json
 longhaul report predicted -o page.html 2>&1 | sed 's/longhaul predict .* -o DIR/longhaul predict ... -o DIR/' || true
