@@ -101,27 +101,29 @@ static void add_directs(struct launch *launch)
     }
 }
 
-/* Tensor ranks of Transformers gather logits where the head is of its own and divides; otherwise they keep their parts
- * here. */
-static void vocabulary_option(struct launch *launch, struct launch_given given)
+/* Loads the model that the command or an option names. Returns false if neither does, or it cannot be loaded. */
+static bool load_model(struct transformer *model, const struct launch *launch,
+                       struct launch_given given, struct arena *arena)
 {
-    struct arena arena = {0};
-    struct transformer model;
-    int64_t tp = launch_count(launch, LAUNCH_TP, 1);
     const char *name = given.named;
-    if (tp <= 1 || !launch_of_family(launch, LAUNCH_TRAINER))
-        return;
     for (size_t i = 0; i < launch->options && name == NULL; i++)
         if (strcmp(launch->option[i].name, "model") == 0)
             name = launch->option[i].value;
-    if (name != NULL && transformer_load(&model, &arena, name, NULL, NULL) == STATUS_OK) {
-        if (!model.tied_head && model.vocab % tp == 0)
-            launch_option(launch, LAUNCH_TP, "vocabulary", "gathered");
-        else
-            launch_remark_on(launch, REMARK_UNMODELLED, LAUNCH_TP,
-                             "tensor ranks gather whole logits: here each keeps its part of them");
-    }
-    arena_release(&arena);
+    return name != NULL && transformer_load(model, arena, name, NULL, NULL) == STATUS_OK;
+}
+
+/* Tensor ranks of Transformers gather logits if the head has weights of its own and the vocabulary divides; otherwise
+ * they keep their parts here. model NULL: it is not known. */
+static void vocabulary_option(struct launch *launch, const struct transformer *model)
+{
+    int64_t tp = launch_count(launch, LAUNCH_TP, 1);
+    if (tp <= 1 || model == NULL || !launch_of_family(launch, LAUNCH_TRAINER))
+        return;
+    if (!model->tied_head && model->vocab % tp == 0)
+        launch_option(launch, LAUNCH_TP, "vocabulary", "gathered");
+    else
+        launch_remark_on(launch, REMARK_UNMODELLED, LAUNCH_TP,
+                         "tensor ranks gather whole logits: here each keeps its part of them");
 }
 
 /* Liger's loss reads whole rows of logits, which tensor ranks do not have here: the profile's loss stays. */
@@ -169,22 +171,6 @@ static void count_replicas(struct launch *launch)
         launch->value[LAUNCH_GLOBAL_BATCH].at = from.at;
         launch->value[LAUNCH_GLOBAL_BATCH].name = from.name;
     }
-}
-
-/* Returns the parameters of the model of an option, or of the caller's; 0: not known. */
-static double count_parameters(const struct launch *launch, struct launch_given given)
-{
-    struct arena arena = {0};
-    struct transformer model;
-    const char *name = given.named;
-    double parameters = 0;
-    for (size_t i = 0; i < launch->options && name == NULL; i++)
-        if (strcmp(launch->option[i].name, "model") == 0)
-            name = launch->option[i].value;
-    if (name != NULL && transformer_load(&model, &arena, name, NULL, NULL) == STATUS_OK)
-        parameters = (double)transformer_parameters(&model);
-    arena_release(&arena);
-    return parameters;
 }
 
 /* Appends " (15.0 GiB)" for the mark {2P}, the bytes of the parameters at 2 bytes each, or " (47.5 GiB of 79.1 GiB)" for
@@ -284,26 +270,25 @@ enum status launch_options(struct launch *launch, struct launch_given given, str
         else
             launch_option_count(launch, LAUNCH_EP, "ep", launch_count(launch, LAUNCH_EP, 1));
     }
-    if (status == STATUS_OK)
-        vocabulary_option(launch, given);
-    if (status == STATUS_OK)
-        products_option(launch);
-    if (status == STATUS_OK)
-        add_directs(launch);
-    if (status == STATUS_OK)
-        leave_out_fused_loss(launch);
-    if (status == STATUS_OK)
-        remark_adapter(launch);
-    if (status == STATUS_OK)
-        put_bytes(launch, count_parameters(launch, given), given.gpu_bytes);
-    if (status == STATUS_OK && launch_said(launch, LAUNCH_PINNED) &&
-        !launch_on(launch, LAUNCH_PINNED) && launch_has_option(launch, "optimizer"))
+    if (status != STATUS_OK)
+        return status;
+    struct arena arena = {0};
+    struct transformer model;
+    const bool known = load_model(&model, launch, given, &arena);
+    vocabulary_option(launch, known ? &model : NULL);
+    products_option(launch);
+    add_directs(launch);
+    leave_out_fused_loss(launch);
+    remark_adapter(launch);
+    put_bytes(launch, known ? (double)transformer_parameters(&model) : 0, given.gpu_bytes);
+    arena_release(&arena);
+    if (launch_said(launch, LAUNCH_PINNED) && !launch_on(launch, LAUNCH_PINNED) &&
+        launch_has_option(launch, "optimizer"))
         launch_remark_on(launch, REMARK_UNMODELLED, LAUNCH_PINNED,
                          "copies to and from pinned memory of the host are predicted: those of "
                          "pageable memory take longer and hold up the host");
-    if (status == STATUS_OK)
-        remark_missing(launch, given);
-    if (status == STATUS_OK && gpus == 0 && launch_said(launch, LAUNCH_DEVICES))
+    remark_missing(launch, given);
+    if (gpus == 0 && launch_said(launch, LAUNCH_DEVICES))
         launch_remark_on(launch, REMARK_OPEN, LAUNCH_DEVICES,
                          "how many GPUs these are depends on the machine: give --gpus");
     static const enum launch_field counts[] = {LAUNCH_PROCESSES, LAUNCH_DEVICES, LAUNCH_GPUS_A_NODE,
@@ -311,7 +296,7 @@ enum status launch_options(struct launch *launch, struct launch_given given, str
     size_t from = 0;
     while (from + 1 < ARRAY_LEN(counts) && !launch_said(launch, counts[from]))
         from++;
-    if (status == STATUS_OK && gpus > 0)
+    if (gpus > 0)
         launch_option_count(launch, counts[from], "gpus", gpus);
-    return status;
+    return STATUS_OK;
 }
