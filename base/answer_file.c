@@ -16,6 +16,7 @@
 struct answer_line {
     uint64_t key;
     size_t begin, size; /* size 0: this element of the table is free */
+    bool found;
 };
 
 /* DIGITS: hexadecimal digits of a number. PREFIX: bytes of "key digest " at the beginning of a line. */
@@ -112,7 +113,7 @@ static void note_lines(struct answer_file *f)
 
 bool answer_file_find(const struct answer_file *f, uint64_t key, void *answer, size_t size)
 {
-    const struct answer_line *line = f->capacity == 0 ? NULL : slot_of(f, key);
+    struct answer_line *line = f->capacity == 0 ? NULL : slot_of(f, key);
     if (line == NULL || line->size <= DIGITS + 1)
         return false;
     const char *text = f->line.data + line->begin;
@@ -126,9 +127,18 @@ bool answer_file_find(const struct answer_file *f, uint64_t key, void *answer, s
                  digest_add(key, bytes, size) == digest;
     if (found)
         memcpy(answer, bytes, size);
+    line->found |= found;
     free(packed);
     free(bytes);
     return found;
+}
+
+size_t answer_file_reused(const struct answer_file *f)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < f->capacity; i++)
+        count += f->row[i].found && f->row[i].begin < f->earlier;
+    return count;
 }
 
 /* ---- the file ---- */
@@ -155,8 +165,9 @@ enum status answer_file_add(struct answer_file *f, uint64_t key, const void *ans
     if (compress(packed, &packed_size, answer, (uLong)size) == Z_OK) {
         text_printf(&f->line, "%016" PRIx64 " %016" PRIx64 " ", key, digest_add(key, answer, size));
         put_hex(&f->line, packed, packed_size);
-        note_line(f,
-                  (struct answer_line){key, begin + DIGITS + 1, f->line.size - begin - DIGITS - 1});
+        note_line(f, (struct answer_line){.key = key,
+                                          .begin = begin + DIGITS + 1,
+                                          .size = f->line.size - begin - DIGITS - 1});
         text_putc(&f->line, '\n');
         if (f->file >= 0)
             status = append(f, f->line.data + begin, f->line.size - begin);
@@ -217,6 +228,7 @@ static enum status take(struct answer_file *f, const struct text *text, const ch
         return append(f, head->data, head->size) == STATUS_OK ? STATUS_OK
                                                               : cannot(diag, f->path, "write");
     text_append(&f->line, text->data + head->size, end - head->size);
+    f->earlier = f->line.size;
     note_lines(f);
     return STATUS_OK;
 }

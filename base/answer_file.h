@@ -21,6 +21,7 @@ struct answer_file {
     int file;                /* -1: answers are only kept in memory */
     long long size;          /* bytes of the complete lines in the file */
     struct text line;        /* the text of all lines, without the head */
+    size_t earlier;          /* bytes of `line` that were in the file when it was opened */
     struct answer_line *row; /* [capacity] on the heap: a hash table by key */
     size_t count, capacity;  /* a power of two; 0: none yet */
     const char *path;        /* borrowed */
@@ -35,6 +36,9 @@ enum status answer_file_open(struct answer_file *file, const char *path, const c
 
 /* Copies the last answer that was added under a key. Returns false if there is none of that size. */
 bool answer_file_find(const struct answer_file *file, uint64_t key, void *answer, size_t size);
+
+/* Returns how many answers of earlier processes were found, each counted once. */
+size_t answer_file_reused(const struct answer_file *file);
 
 /* Adds an answer. If the disk is full, the file ends with the answer before, an error says so, and later answers are
  * kept in memory only. */

@@ -58,8 +58,6 @@ enum status kept_jobs_run(const struct kept_jobs *kept, const uint64_t *key, siz
         keep(kept, digest_add(kept->question, &key[job], sizeof key[job]),
              result + job * result_size, result_size);
     }
-    if (kept->taken != NULL)
-        *kept->taken += count - left.count;
     free(made);
     free(left.job);
     return status;

@@ -10,7 +10,6 @@
 struct kept_jobs {
     struct answer_file *file; /* NULL: none */
     uint64_t question;        /* digest of everything on which the results of all jobs depend */
-    size_t *taken;            /* is raised by each job that was not done again; NULL: not needed */
     struct diag *why;         /* gets an error when results can no longer be written */
 };
 

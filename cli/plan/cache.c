@@ -65,10 +65,8 @@ struct kept_jobs plan_cache_open(struct plan_cache *cache, const struct options 
     answer_file_open(&cache->file, cache->path.data, "# longhaul plan cache", build.data,
                      &cache->why);
     text_release(&build);
-    return (struct kept_jobs){.file = &cache->file,
-                              .question = question_of(options, own, files),
-                              .taken = &cache->taken,
-                              .why = &cache->why};
+    return (struct kept_jobs){
+        .file = &cache->file, .question = question_of(options, own, files), .why = &cache->why};
 }
 
 void plan_cache_close(struct plan_cache *cache)
@@ -77,8 +75,9 @@ void plan_cache_close(struct plan_cache *cache)
     const struct loc at = {.name = cache->path.data};
     const char *why = cache->why.text == NULL ? NULL : strstr(cache->why.text, error);
     struct diag note = {0};
-    if (cache->taken > 0)
-        diag_note(&note, at, "has %zu of the search's results, of earlier plans", cache->taken);
+    const size_t reused = answer_file_reused(&cache->file);
+    if (reused > 0)
+        diag_note(&note, at, "has %zu of the search's results, of earlier plans", reused);
     if (why != NULL) {
         why += sizeof error - 1;
         diag_note(&note, at, "%.*s; this plan went on without it", (int)strcspn(why, "\n"), why);
