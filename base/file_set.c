@@ -22,6 +22,7 @@ struct file_set_file {
     char *path;
     char *temporary;  /* its hidden name; NULL: none yet */
     struct text kept; /* the contents of a file that is written directly */
+    bool removed;     /* the file goes; it has no contents */
     struct file_set_file *next;
 };
 
@@ -243,8 +244,7 @@ static enum status find_old_file(const struct file_set *s, struct file_set_file 
     }
 }
 
-/* Adds a file to the set and, unless it is written directly, opens it for its contents. */
-static enum status begin_file(struct file_set *s, const char *path, struct diag *diag)
+static struct file_set_file *add_file(struct file_set *s, const char *path)
 {
     struct file_set_file *f = heap_zalloc(1, sizeof *f);
     struct text shown = {0};
@@ -254,6 +254,13 @@ static enum status begin_file(struct file_set *s, const char *path, struct diag 
     atomic_signal_fence(memory_order_release);
     *(s->last != NULL ? &s->last->next : &s->first) = f;
     s->last = f;
+    return f;
+}
+
+/* Adds a file to the set and, unless it is written directly, opens it for its contents. */
+static enum status begin_file(struct file_set *s, const char *path, struct diag *diag)
+{
+    struct file_set_file *f = add_file(s, path);
     struct stat old;
     bool exists = false;
     if (strcmp(f->shown, "-") == 0)
@@ -306,6 +313,11 @@ enum status file_set_close(struct file_set *s, struct text *out, struct diag *di
     put(s, out->data, out->size);
     text_release(out);
     return close_contents(s, diag);
+}
+
+void file_set_remove(struct file_set *s, const char *path)
+{
+    add_file(s, path)->removed = true;
 }
 
 enum status file_set_add(struct file_set *s, const char *path, const char *data, size_t size,
@@ -384,6 +396,10 @@ static enum status show_files(struct file_set *s, struct diag *diag)
     if (sealed && unlink(s->last->path) != 0 && errno != ENOENT)
         return cannot_write(diag, s->last->shown);
     for (const struct file_set_file *f = s->first; f != NULL; f = f->next)
+        if (f->removed && unlink(f->shown) != 0 && errno != ENOENT)
+            return diag_error(diag, (struct loc){.name = f->shown}, STATUS_SYSTEM,
+                              "cannot remove: %s", strerror(errno));
+    for (const struct file_set_file *f = s->first; f != NULL; f = f->next)
         if (f->path != NULL && rename(f->temporary, f->path) != 0)
             return cannot_write(diag, f->shown);
     return STATUS_OK;
@@ -419,7 +435,7 @@ enum status file_set_end(struct file_set *s, struct diag *diag)
     enum status status = STATUS_OK;
     /* Steps that can still fail come first. */
     for (const struct file_set_file *f = s->first; f != NULL && status == STATUS_OK; f = f->next)
-        if (f->path == NULL)
+        if (f->path == NULL && !f->removed)
             status = save_directly(f, diag);
     if (status == STATUS_OK)
         status = s->fresh            ? show_folder(s, diag)

@@ -51,6 +51,10 @@ enum status file_set_try(struct file_set *files, struct diag *diag);
 enum status file_set_add(struct file_set *files, const char *path, const char *data, size_t size,
                          struct diag *diag);
 
+/* Removes a file of the folder, if it exists, before the files of the set appear: one that describes what they replace.
+ * The last file of a set must not be one of these. */
+void file_set_remove(struct file_set *files, const char *path);
+
 /* Opens a file that is written while its text is made: text_pass_on(out) writes the text so far to the file and
  * empties it, once it is long (base/text.h). file_set_close() writes the rest, reports failures, and releases *out;
  * text_release() abandons the file. Only one file can be open at a time. */

@@ -275,6 +275,7 @@ static enum status write_winner(const struct options *options, struct setup *set
                             .cluster = options_text(options, "cluster"),
                             .costs = options_text(options, "costs")};
     enum status status = STATUS_OK;
+    plan_report_print_json(&ranking, search);
     progress_part("predicting the winner");
     if (setup->cluster.gpus != request->ranks)
         status = cluster_resize(&setup->cluster, &setup->arena, 0, request->ranks, diag);
@@ -285,15 +286,10 @@ static enum status write_winner(const struct options *options, struct setup *set
     if (status == STATUS_OK && !brief)
         status = alternatives_find(&other, &p, diag);
     if (status == STATUS_OK)
-        status = traces_write(&report, folder, (struct traces_emit){.search = true}, &note, diag);
-    if (status == STATUS_OK) {
-        text_printf(&path, "%s/" TRACE_FOLDER_PLAN, folder);
-        plan_report_print_json(&ranking, search);
-        status = file_set_write(path.data, ranking.data, ranking.size, diag);
-    }
+        status =
+            traces_write(&report, folder, (struct traces_emit){.search = &ranking}, &note, diag);
     if (status == STATUS_OK)
         status = page_of_prediction(&page, folder, NULL, diag);
-    path.size = 0;
     text_printf(&path, "%s/" TRACE_FOLDER_PAGE, folder);
     if (status == STATUS_OK)
         status = file_set_write(path.data, page.html.data, page.html.size, diag);

@@ -68,7 +68,7 @@ static bool is_ours(const char *name)
     return digits > 0 && strcmp(name + 7 + digits, ".et") == 0;
 }
 
-void trace_folder_note_others(const struct file_set *files, bool search, struct diag *note)
+void trace_folder_note_others(const struct file_set *files, struct diag *note)
 {
     DIR *folder = opendir(files->folder);
     struct text first = {0};
@@ -76,9 +76,7 @@ void trace_folder_note_others(const struct file_set *files, bool search, struct 
     if (folder == NULL)
         return;
     for (const struct dirent *entry = readdir(folder); entry != NULL; entry = readdir(folder)) {
-        if (!is_ours(entry->d_name) || file_set_has(files, entry->d_name) ||
-            (search && (strcmp(entry->d_name, TRACE_FOLDER_PAGE) == 0 ||
-                        strcmp(entry->d_name, TRACE_FOLDER_PLAN) == 0)))
+        if (!is_ours(entry->d_name) || file_set_has(files, entry->d_name))
             continue;
         if (others++ == 0 || strcmp(entry->d_name, first.data) < 0) {
             first.size = 0;
@@ -105,7 +103,7 @@ enum status trace_folder_save(const struct trace *trace, const char *folder, str
     if (status == STATUS_OK)
         status = file_set_end(&files, diag);
     if (status == STATUS_OK)
-        trace_folder_note_others(&files, false, note);
+        trace_folder_note_others(&files, note);
     file_set_release(&files);
     return status;
 }

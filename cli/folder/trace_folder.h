@@ -22,8 +22,8 @@ enum status trace_folder_check(const char *folder, struct diag *diag);
 enum status trace_folder_add(const struct trace *trace, struct file_set *files, struct diag *diag);
 
 /* Notes which files in the folder another run left: those that have names which commands write, but are not in `files`.
- * They are not deleted, since the user may need them. search: the caller writes plan.json and the page next. */
-void trace_folder_note_others(const struct file_set *files, bool search, struct diag *note);
+ * They are not deleted, since the user may need them. */
+void trace_folder_note_others(const struct file_set *files, struct diag *note);
 
 /* Writes a folder with only the trace's three files. Notes files that another run left in it. */
 enum status trace_folder_save(const struct trace *trace, const char *folder, struct diag *note,

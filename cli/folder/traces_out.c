@@ -101,6 +101,10 @@ static enum status add_asked(const struct prediction *p, struct traces_emit emit
         text_printf(&name, "chakra.%u.et", rank);
         status = file_set_add(files, name.data, out.data, out.size, diag);
     }
+    if (emit.search != NULL && status == STATUS_OK) {
+        file_set_remove(files, TRACE_FOLDER_PAGE);
+        status = file_set_add(files, TRACE_FOLDER_PLAN, emit.search->data, emit.search->size, diag);
+    }
     text_release(&out);
     text_release(&name);
     return status;
@@ -129,7 +133,7 @@ enum status traces_write(const struct report *report, const char *folder, struct
     if (status == STATUS_OK)
         status = file_set_end(&files, diag);
     if (status == STATUS_OK)
-        trace_folder_note_others(&files, emit.search, note);
+        trace_folder_note_others(&files, note);
     file_set_release(&files);
     text_release(&json);
     trace_release(&trace);

@@ -12,7 +12,9 @@ struct traces_emit {
     bool ir;       /* schedule.ir */
     bool snapshot; /* snapshot.pickle of rank 0 */
     bool chakra;   /* chakra.RANK.et of every rank */
-    bool search;   /* the caller writes plan.json and report.html next */
+    /* plan.json: the search of which this is the winner; the caller writes its page next, and an old one goes. NULL:
+     * there was no search. */
+    const struct text *search;
 };
 
 /* Writes ops.csv, memory.csv, trace.json, prediction.json and the files in `emit` into a folder, which is created if it

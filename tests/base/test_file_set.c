@@ -116,6 +116,29 @@ static void a_folder_is_made_and_its_files_are_replaced(void)
     diag_release(&diag);
 }
 
+/* A file that describes what a set replaces goes with it: before, and only if the set is complete. */
+static void a_file_is_removed_with_what_it_describes(void)
+{
+    struct diag diag = {0};
+    const char *folder = temp_path("described");
+    CHECK_INT("old", save(folder, "old", FILES, &diag), STATUS_OK);
+    for (int ended = 0; ended < 2; ended++) {
+        struct file_set files = {.folder = folder};
+        CHECK_INT("begin", file_set_begin(&files, &diag), STATUS_OK);
+        file_set_remove(&files, "b");
+        file_set_remove(&files, "never there");
+        CHECK_INT("add", file_set_add(&files, "a", "new", 3, &diag), STATUS_OK);
+        if (ended)
+            CHECK_INT("end", file_set_end(&files, &diag), STATUS_OK);
+        file_set_release(&files);
+        CHECK_INT("files", entries(folder), FILES - ended);
+        CHECK_INT("old ones", holding(folder, "old"), FILES - 2 * ended);
+    }
+    CHECK_INT("no messages", (int64_t)diag.size, 0);
+    remove_folder(folder);
+    diag_release(&diag);
+}
+
 static void what_is_not_ended_leaves_nothing(void)
 {
     struct diag diag = {0};
@@ -459,6 +482,7 @@ static const struct check_case cases[] = {
     {"files of two processes do not mix", files_of_two_processes_do_not_mix},
     {"a file that comes and goes is replaced", a_file_that_comes_and_goes_is_replaced},
     {"a folder is made and its files are replaced", a_folder_is_made_and_its_files_are_replaced},
+    {"a file is removed with what it describes", a_file_is_removed_with_what_it_describes},
     {"what is not ended leaves nothing", what_is_not_ended_leaves_nothing},
     {"many files appear together too", many_files_appear_together_too},
     {"a place that is no folder is refused", a_place_that_is_no_folder_is_refused},

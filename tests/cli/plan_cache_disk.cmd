@@ -22,3 +22,12 @@ for kib in 0 8; do
         sed "s/has [0-9]* of/has N of/" $T/err
         ls' full $kib "$what"
 done
+# a page that cannot be written leaves none of another plan beside the new winner; all else is of the new one
+longhaul plan $what -o q > old 2> note
+cp q/plan.json old.json
+code=0
+(ulimit -f 128; longhaul plan $what --batch 4 -o q > out 2> err) || code=$?
+grep -v q.cache err
+echo "  exit $code without room for the page:" $(ls q)
+cmp -s q/plan.json old.json || echo "a new ranking"
+grep -o '"sequences": 4' q/prediction.json
