@@ -1,6 +1,7 @@
 #include "predict/plan/outcome.h"
 
 #include "base/digest.h"
+#include "predict/setup/choice_rows.h"
 
 #include <string.h>
 
@@ -48,22 +49,51 @@ static uint64_t add_documents(uint64_t digest, const struct documents *documents
                       documents->sequences * sizeof documents->list_of[0]);
 }
 
+/* Adds the members of a request that are options of their own in the table of choices. The members that it reads by
+ * functions, and those that are no options, are added one by one: no padding between members is read. */
+static uint64_t add_choices(uint64_t digest, const struct request *r)
+{
+    for (size_t i = 0; i < CHOICE_NAME_COUNT; i++) {
+        const struct choice_row *row = &choice_rows[i];
+        if (row->request.size > 0 && !row->alias && row->read == NULL &&
+            row->option->kind != OPTION_TEXT)
+            digest = digest_add(digest, (const char *)r + row->request.offset, row->request.size);
+    }
+    digest = add_name(add_name(digest, r->strategy), r->profile);
+    digest = add_name(digest, r->impl);
+    digest = add_number(add_number(digest, r->ranks), r->shared_open);
+    digest = add_number(digest, r->shared == NULL ? -1 : (int64_t)r->shared->first);
+    digest = add_number(digest, r->shared == NULL ? -1 : (int64_t)r->shared->last);
+    digest = digest_add(digest, &r->offload_ratio, sizeof r->offload_ratio);
+    digest = digest_add(digest, &r->offload_hidden, sizeof r->offload_hidden);
+    digest = add_number(digest, r->offload_adaptive);
+    digest = add_number(add_number(digest, r->sm), r->gpus_per_node);
+    digest = add_number(digest, r->only_attention);
+    /* of its model all but --sparsity is the setup's */
+    digest = add_number(digest, r->model == NULL ? 0 : r->model->attention_chunk);
+    return add_number(digest, r->model == NULL ? 0 : r->model->attention_kept);
+}
+
+/* Adds the request's lists, each with a number that says whether it has the list. The list of hidden bytes is left out
+ * while the number of subsequences is open, since it follows from the rest then. */
+static uint64_t add_lists(uint64_t digest, const struct request *r)
+{
+    const size_t count = r->subsequences > 0 ? (size_t)r->subsequences : 0;
+    digest = add_number(digest, r->lengths != NULL);
+    if (r->lengths != NULL)
+        digest = digest_add(digest, r->lengths, count * sizeof *r->lengths);
+    digest = add_number(digest, r->offload_hidden_of != NULL);
+    if (r->offload_hidden_of != NULL)
+        digest = digest_add(digest, r->offload_hidden_of, count * sizeof *r->offload_hidden_of);
+    digest = add_number(digest, r->documents != NULL);
+    return r->documents != NULL ? add_documents(digest, r->documents) : digest;
+}
+
 uint64_t outcome_request_key(const struct setup *setup, const struct request *request, int64_t gpus)
 {
-    struct request r = *request; /* its lists are as the question's options give them */
-    uint64_t digest = add_name(add_name(DIGEST_NONE, r.strategy), r.profile);
-    digest = add_name(digest, r.impl);
-    digest = add_number(add_number(digest, setup->cluster.nodes), setup->cluster.gpus);
-    digest = add_number(digest, gpus);
-    if (r.documents != NULL)
-        digest = add_documents(digest, r.documents);
-    r.model = NULL;
-    r.strategy = r.profile = r.impl = NULL;
-    r.lengths = NULL;
-    r.shared = NULL;
-    r.documents = NULL;
-    r.offload_hidden_of = NULL;
-    return digest_add(digest, &r, sizeof r);
+    uint64_t digest = add_number(DIGEST_NONE, setup->cluster.nodes);
+    digest = add_number(add_number(digest, setup->cluster.gpus), gpus);
+    return add_lists(add_choices(digest, request), request);
 }
 
 uint64_t outcome_key(const struct setup *setup, const struct space_open *open,

@@ -55,8 +55,8 @@ struct outcome {
 /* Makes an outcome TIMED with the figures of a simulated prediction. */
 void outcome_take_times(struct outcome *outcome, const struct prediction *prediction);
 
-/* Returns a digest of a request on `gpus` GPUs of the setup's cluster, without what the question's options and files
- * set. */
+/* Returns a digest of a request on `gpus` GPUs of the setup's cluster. Requests that differ in any member, or in what
+ * their lists hold, have different digests. Of the model only what --sparsity sets is in it. */
 uint64_t outcome_request_key(const struct setup *setup, const struct request *request,
                              int64_t gpus);
 

@@ -4,6 +4,7 @@
 #include "cli/common/options.h"
 #include "cli/setup/options.h"
 #include "cli/setup/read_setup.h"
+#include "predict/plan/outcome.h"
 #include "predict/setup/choice_rows.h"
 #include "schedule/choices/profile.h"
 #include "tests/check.h"
@@ -171,12 +172,18 @@ static const struct {
              {"partition", "--subsequences 8"},
              {"sparsity", "--chunk 64K"}};
 
-/* Appends "--NAME VALUE" with a value that is not the usual one, and what it needs. */
-static void put_option(struct text *out, const struct option *option)
+/* Appends the options without which an option is not printed or read. */
+static void put_needs(struct text *out, const struct option *option)
 {
     for (size_t i = 0; i < ARRAY_LEN(needs); i++)
         if (strcmp(needs[i].option, option->name) == 0)
             text_printf(out, " %s", needs[i].with);
+}
+
+/* Appends "--NAME VALUE" with a value that is not the usual one, and what it needs. */
+static void put_option(struct text *out, const struct option *option)
+{
+    put_needs(out, option);
     text_printf(out, " --%s", option->name);
     for (size_t i = 0; i < ARRAY_LEN(texts); i++)
         if (strcmp(texts[i].option, option->name) == 0) {
@@ -280,7 +287,97 @@ static void identities_differ_where_choices_matter(void)
     }
 }
 
+static uint64_t key_of(const struct setup *setup)
+{
+    return outcome_request_key(setup, &setup->request, 8);
+}
+
+/* Every option changes the digest by which a plan recognises a request. */
+static void requests_with_other_choices_have_other_keys(void)
+{
+    for (size_t i = 0; i < CHOICE_NAME_COUNT; i++) {
+        const struct choice_row *row = &choice_rows[i];
+        struct setup with = {0}, without = {0};
+        struct options options = {0}, fewer = {0};
+        struct arena arena = {0};
+        struct text line = {0}, usual = {0};
+        struct diag diag = {0};
+        if (row->option == NULL)
+            continue;
+        put_option(&line, row->option);
+        put_needs(&usual, row->option);
+        CHECK_INT(line.data, read_line(&with, &options, &arena, line.data, &diag), STATUS_OK);
+        CHECK_INT(row->key,
+                  read_line(&without, &fewer, &arena, usual.size > 0 ? usual.data : "", &diag),
+                  STATUS_OK);
+        CHECK(row->key, key_of(&with) != key_of(&without));
+        options_release(&options);
+        options_release(&fewer);
+        setup_release(&with);
+        setup_release(&without);
+        arena_release(&arena);
+        text_release(&line);
+        text_release(&usual);
+        diag_release(&diag);
+    }
+}
+
+/* So does what costs fill in, and what a list holds; but not where a list lies, nor bytes between members. */
+static void requests_with_other_lists_have_other_keys(void)
+{
+    const int64_t lengths[] = {3, 5}, same_lengths[] = {3, 5}, other_lengths[] = {5, 3};
+    const double hidden[] = {1, 2}, other_hidden[] = {2, 1};
+    const struct shared_units shared = {1, 1}, other_shared = {1, 0};
+    uint32_t list_of[] = {0};
+    const int64_t end[] = {4, 8}, other_end[] = {3, 8};
+    struct document_list list = {2, end}, other_list = {2, other_end};
+    const struct documents documents = {1, 1, &list, 1, list_of};
+    const struct documents other_documents = {1, 1, &other_list, 1, list_of};
+    const struct transformer model = {.attention_chunk = 4}, same_model = model;
+    const struct transformer sparse = {.attention_chunk = 8};
+    const struct request base = {.model = &model,
+                                 .subsequences = 2,
+                                 .lengths = lengths,
+                                 .offload_hidden_of = hidden,
+                                 .shared = &shared,
+                                 .documents = &documents};
+    struct request changed[15];
+    uint64_t key[ARRAY_LEN(changed)];
+    const struct setup setup = {0};
+    for (size_t i = 0; i < ARRAY_LEN(changed); i++)
+        changed[i] = base;
+    changed[1].lengths = other_lengths;
+    changed[2].lengths = NULL;
+    changed[3].offload_hidden_of = other_hidden;
+    changed[4].offload_hidden_of = NULL;
+    changed[5].shared = &other_shared;
+    changed[6].shared = NULL;
+    changed[7].documents = &other_documents;
+    changed[8].documents = NULL;
+    changed[9].offload_hidden = 1;
+    changed[10].shared_open = true;
+    changed[11].impl = "x";
+    changed[12].ranks = 2;
+    changed[13].only_attention = 1;
+    changed[14].model = &sparse;
+    for (size_t i = 0; i < ARRAY_LEN(changed); i++) {
+        key[i] = outcome_request_key(&setup, &changed[i], 8);
+        for (size_t k = 0; k < i; k++)
+            CHECK("keys differ", key[i] != key[k]);
+    }
+    CHECK("gpus are part of it", outcome_request_key(&setup, &base, 4) != key[0]);
+    struct request same = base;
+    same.lengths = same_lengths;
+    same.model = &same_model;
+    memset((char *)&same + offsetof(struct request, shared_open) + sizeof same.shared_open, 0xa5,
+           offsetof(struct request, seq) - offsetof(struct request, shared_open) -
+               sizeof same.shared_open);
+    CHECK("the same key", outcome_request_key(&setup, &same, 8) == key[0]);
+}
+
 static const struct check_case cases[] = {
+    {"requests with other choices have other keys", requests_with_other_choices_have_other_keys},
+    {"requests with other lists have other keys", requests_with_other_lists_have_other_keys},
     {"the schema describes every value", the_schema_describes_every_value},
     {"every member is in a row", every_member_is_in_a_row},
     {"options are printed as they are read", options_are_printed_as_they_are_read},
