@@ -11,18 +11,18 @@ void documents_init(struct documents *d, struct arena *arena, uint32_t sequences
         d->list_of[i] = DOCUMENTS_NONE;
 }
 
-static bool same(const struct document_list *list, const int64_t *end, uint32_t count)
+static bool same(const struct document_list *a, const struct document_list *b)
 {
-    return list->count == count && memcmp(list->end, end, count * sizeof *end) == 0;
+    return a->count == b->count && memcmp(a->end, b->end, a->count * sizeof *a->end) == 0 &&
+           deal_is_equal(a->deal, b->deal);
 }
 
-/* Sets the documents of a sequence by their ends, which are copied. */
-static void set_ends(struct documents *d, struct arena *arena, uint32_t sequence,
-                     const int64_t *end, uint32_t count)
+void documents_set_list(struct documents *d, struct arena *arena, uint32_t sequence,
+                        struct document_list set)
 {
-    assert(sequence < d->sequences && count > 0);
+    assert(sequence < d->sequences && set.count > 0);
     uint32_t row = 0;
-    while (row < d->list_count && !same(&d->list[row], end, count))
+    while (row < d->list_count && !same(&d->list[row], &set))
         row++;
     d->list_of[sequence] = row;
     if (row < d->list_count)
@@ -34,9 +34,10 @@ static void set_ends(struct documents *d, struct arena *arena, uint32_t sequence
             memcpy(list, d->list, d->list_count * sizeof *list);
         d->list = list;
     }
-    int64_t *copy = arena_array(arena, count, sizeof *copy);
-    memcpy(copy, end, count * sizeof *copy);
-    d->list[d->list_count++] = (struct document_list){count, copy};
+    int64_t *copy = arena_array(arena, set.count, sizeof *copy);
+    memcpy(copy, set.end, set.count * sizeof *copy);
+    set.end = copy;
+    d->list[d->list_count++] = set;
 }
 
 void documents_set_lengths(struct documents *d, struct arena *arena, uint32_t sequence,
@@ -45,7 +46,7 @@ void documents_set_lengths(struct documents *d, struct arena *arena, uint32_t se
     int64_t *end = arena_array(arena, count, sizeof *end), sum = 0;
     for (uint32_t i = 0; i < count; i++)
         end[i] = sum += length[i];
-    set_ends(d, arena, sequence, end, count);
+    documents_set_list(d, arena, sequence, (struct document_list){count, end, NULL});
 }
 
 void documents_copy(struct documents *to, struct arena *arena, const struct documents *from)
@@ -53,8 +54,7 @@ void documents_copy(struct documents *to, struct arena *arena, const struct docu
     documents_init(to, arena, from->sequences);
     for (uint32_t i = 0; i < from->sequences; i++)
         if (from->list_of[i] != DOCUMENTS_NONE)
-            set_ends(to, arena, i, from->list[from->list_of[i]].end,
-                     from->list[from->list_of[i]].count);
+            documents_set_list(to, arena, i, from->list[from->list_of[i]]);
 }
 
 const struct document_list *documents_of(const struct documents *d, uint32_t sequence)

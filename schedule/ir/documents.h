@@ -5,6 +5,8 @@
  * - 1, n = batch / D, and its micro-batch m of M sequences has those from d n + m M on. Sequences with the same
  * lengths share one list, so that equal micro-batches are known to be equal.
  *
+ * In layout DEALT a list also says which context rank owns which tokens (schedule/ir/deal.h).
+ *
  * A caller who asks for a schedule makes one of these (documents_init(), then documents_set_lengths() for each
  * sequence) and passes it as `documents` of struct request; step_build() copies it into the schedule. All memory comes
  * from the arena that is passed. */
@@ -12,14 +14,17 @@
 #define SCHEDULE_DOCUMENTS_H
 
 #include "base/arena.h"
+#include "schedule/ir/deal.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The end position of each document, ascending; the last one is the end of the sequence. */
+/* The end position of each document, ascending; the last one is the end of the sequence. deal: the owners of the
+ * sequence's tokens; NULL: they follow from the layout. */
 struct document_list {
     uint32_t count;
     const int64_t *end;
+    const struct token_deal *deal;
 };
 
 #define DOCUMENTS_NONE UINT32_MAX
@@ -39,6 +44,11 @@ void documents_init(struct documents *documents, struct arena *arena, uint32_t s
 void documents_set_lengths(struct documents *documents, struct arena *arena, uint32_t sequence,
                            const int64_t *length, uint32_t count);
 
+/* Sets the documents and the deal of a sequence. The ends are copied, the deal is not. */
+void documents_set_list(struct documents *documents, struct arena *arena, uint32_t sequence,
+                        struct document_list list);
+
+/* Copies all lists; the deals of their tokens are shared, not copied. */
 void documents_copy(struct documents *to, struct arena *arena, const struct documents *from);
 
 /* Returns the list of a sequence; NULL: the sequence is one document. */

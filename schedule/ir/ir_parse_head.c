@@ -137,11 +137,41 @@ bool parse_tokens(struct parser *p)
     return layout_check(&p->ir->layout, at, p->diag) == STATUS_OK;
 }
 
-/* Parses "documents [of=SEQUENCE,...] lengths=TOKENS,...". */
+/* Parses the runs of a sequence and their owners. */
+static bool parse_deal(struct parser *p, struct word rows, struct word owners,
+                       const struct token_deal **deal)
+{
+    const struct token_layout *layout = &p->ir->layout;
+    const int64_t *number, *owner;
+    uint32_t runs, count;
+    int64_t left = layout->tokens;
+    if (layout->kind != LAYOUT_DEALT)
+        return parse_error(p, rows.at, "rows and owners are of layout dealt, and the layout is %s",
+                           layout_names[layout->kind]);
+    if (!parse_numbers(p, rows, "tokens of a run", 1, INT64_MAX, &number, &runs) ||
+        !parse_numbers(p, owners, "a context rank", 0, layout->cp - 1, &owner, &count))
+        return false;
+    if (runs != count)
+        return parse_error(p, owners.at, "%" PRIu32 " runs have %" PRIu32 " owners", runs, count);
+    struct token_share *share = arena_array(&p->ir->arena, runs, sizeof *share);
+    for (uint32_t i = 0; i < runs && left >= 0; i++) {
+        share[i] = (struct token_share){number[i], (uint32_t)owner[i]};
+        left = number[i] > left ? -1 : left - number[i];
+    }
+    if (left != 0)
+        return parse_error(p, rows.at,
+                           "the runs have %s tokens than the sequence, which has %" PRId64,
+                           left > 0 ? "fewer" : "more", layout->tokens);
+    *deal = deal_make(&p->ir->arena, layout->cp, share, runs);
+    return true;
+}
+
+/* Parses "documents [of=SEQUENCE,...] lengths=TOKENS,... [rows=TOKENS,... owners=RANK,...]". */
 bool parse_documents(struct parser *p)
 {
-    enum { OF, LENGTHS, COUNT, SEQUENCES_MAX = 1 << 20 };
-    static const char *const keys[COUNT] = {"of", "lengths"};
+    enum { OF, LENGTHS, ROWS, OWNERS, COUNT, SEQUENCES_MAX = 1 << 20 };
+    static const char *const keys[COUNT] = {"of", "lengths", "rows", "owners"};
+    const struct token_deal *deal = NULL;
     struct ir *ir = p->ir;
     struct word value[COUNT];
     const int64_t *length, *sequence = NULL;
@@ -160,12 +190,18 @@ bool parse_documents(struct parser *p)
     if (value[OF].at && !parse_numbers(p, value[OF], "a sequence of the batch", 0,
                                        ir->global_batch - 1, &sequence, &sequences))
         return false;
+    int64_t *end = arena_array(&ir->arena, lengths, sizeof *end);
     for (uint32_t i = 0; i < lengths && sum <= ir->layout.tokens; i++)
-        sum = length[i] > ir->layout.tokens ? length[i] : sum + length[i];
+        end[i] = sum = length[i] > ir->layout.tokens ? length[i] : sum + length[i];
     if (sum != ir->layout.tokens)
         return parse_error(p, value[LENGTHS].at,
                            "the documents have %" PRId64 " tokens%s, the sequence %" PRId64, sum,
                            sum > ir->layout.tokens ? " or more" : "", ir->layout.tokens);
+    if ((value[ROWS].at == NULL) != (value[OWNERS].at == NULL))
+        return parse_error(p, value[value[ROWS].at ? ROWS : OWNERS].at,
+                           "rows and owners are given together");
+    if (value[ROWS].at && !parse_deal(p, value[ROWS], value[OWNERS], &deal))
+        return false;
     if (ir->documents.sequences == 0)
         documents_init(&ir->documents, &ir->arena, (uint32_t)ir->global_batch);
     uint32_t count = value[OF].at ? sequences : ir->documents.sequences;
@@ -174,7 +210,8 @@ bool parse_documents(struct parser *p)
         if (documents_of(&ir->documents, number) != NULL)
             return parse_error(p, value[value[OF].at ? OF : LENGTHS].at,
                                "the documents of sequence %" PRIu32 " are given twice", number);
-        documents_set_lengths(&ir->documents, &ir->arena, number, length, lengths);
+        documents_set_list(&ir->documents, &ir->arena, number,
+                           (struct document_list){lengths, end, deal});
     }
     return true;
 }

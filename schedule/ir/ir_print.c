@@ -3,6 +3,7 @@
 #include "schedule/ir/loops_roll.h"
 
 #include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 
 static void put(struct text *out, const char *key, uint64_t value)
@@ -80,6 +81,17 @@ static void put_tokens(struct text *out, const struct ir *ir)
     text_putc(out, '\n');
 }
 
+static void put_deal(struct text *out, const struct token_deal *deal)
+{
+    uint32_t count;
+    struct token_share *share = deal_shares(deal, &count);
+    for (uint32_t i = 0; i < count; i++)
+        put(out, i == 0 ? " rows=" : ",", (uint64_t)share[i].rows);
+    for (uint32_t i = 0; i < count; i++)
+        put(out, i == 0 ? " owners=" : ",", share[i].owner);
+    free(share);
+}
+
 /* Appends one line for each list of documents; if all sequences have the same list, the line names no sequences. */
 static void put_documents(struct text *out, const struct ir *ir)
 {
@@ -95,6 +107,8 @@ static void put_documents(struct text *out, const struct ir *ir)
         for (uint32_t i = 0; i < d->list[l].count; i++)
             put(out, i == 0 ? " lengths=" : ",",
                 (uint64_t)(d->list[l].end[i] - document_begin(&d->list[l], i)));
+        if (d->list[l].deal != NULL)
+            put_deal(out, d->list[l].deal);
         text_putc(out, '\n');
     }
 }

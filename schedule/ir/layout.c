@@ -11,6 +11,7 @@ const char *const layout_names[LAYOUT_KIND_COUNT] = {
     [LAYOUT_CONTIGUOUS] = "contiguous", [LAYOUT_RANK_ORDINAL] = "rank_ordinal",
     [LAYOUT_STRIPED] = "striped",       [LAYOUT_ZIGZAG] = "zigzag",
     [LAYOUT_ZIGZAG_2D] = "zigzag_2d",   [LAYOUT_ZIGZAG_DOCUMENTS] = "zigzag_documents",
+    [LAYOUT_DEALT] = "dealt",
 };
 
 /* Returns the number of tokens that a sequence must be a multiple of. */
@@ -175,6 +176,10 @@ int64_t layout_gathered_in(const struct token_layout *layout, const struct docum
     case LAYOUT_ZIGZAG:
     case LAYOUT_ZIGZAG_2D:
         return in_slices(cp, c, own / 2, p);
+    case LAYOUT_DEALT: {
+        const struct token_run *run = deal_run_at(documents->deal, c, p);
+        return run->begin + p - run->row;
+    }
     default: {
         assert(layout->kind == LAYOUT_ZIGZAG_DOCUMENTS);
         struct cut_document d = cut_document(layout, documents, p * cp);
@@ -189,6 +194,15 @@ bool layout_cuts(const struct token_layout *layout, const struct document_list *
         if (documents->end[i] % (2 * (int64_t)layout->cp) != 0)
             return false;
     return true;
+}
+
+bool layout_is_dealt(const struct token_layout *layout, const struct document_list *documents)
+{
+    if (layout->kind != LAYOUT_DEALT)
+        return true;
+    const struct token_deal *deal = documents != NULL ? documents->deal : NULL;
+    return deal != NULL && deal->ranks == layout->cp && deal_is_even(deal) &&
+           deal_rows(deal, 0) == layout->tokens / layout->cp;
 }
 
 static int64_t clamp(int64_t value, int64_t most)
@@ -221,6 +235,8 @@ int64_t layout_rows_below(const struct token_layout *layout, const struct docume
         struct cut_document d = cut_document(layout, documents, position);
         return d.row + in_slices_below(layout, c, d.slice, position - d.begin);
     }
+    case LAYOUT_DEALT:
+        return deal_rows_below(documents->deal, c, position);
     default:
         assert(layout->kind == LAYOUT_CONTIGUOUS || cp == 1);
         return clamp(position - c * own, own);
@@ -228,7 +244,7 @@ int64_t layout_rows_below(const struct token_layout *layout, const struct docume
 }
 
 int64_t layout_run_end(const struct token_layout *layout, const struct document_list *documents,
-                       int64_t row)
+                       uint32_t c, int64_t row)
 {
     int64_t own = layout->tokens / layout->cp;
     switch ((enum layout_kind)layout->kind) {
@@ -238,6 +254,10 @@ int64_t layout_run_end(const struct token_layout *layout, const struct document_
     case LAYOUT_ZIGZAG_DOCUMENTS: {
         struct cut_document d = cut_document(layout, documents, row * layout->cp);
         return d.row + (row < d.row + d.slice ? d.slice : 2 * d.slice);
+    }
+    case LAYOUT_DEALT: {
+        const struct token_run *run = deal_run_at(documents->deal, c, row);
+        return run->row + run->rows;
     }
     default:
         return own;

@@ -26,6 +26,9 @@ enum layout_kind {
     /* Context rank c owns slices c and 2 cp - 1 - c of 2 cp of each document, in the order of the sequence
        (Megatron-LM with packed sequences; TransformerEngine's thd format) */
     LAYOUT_ZIGZAG_DOCUMENTS,
+    /* A context rank owns the runs of tokens that the sequence's list deals to it (schedule/ir/deal.h), tokens / cp in
+       all, in the order of the sequence */
+    LAYOUT_DEALT,
     LAYOUT_KIND_COUNT
 };
 
@@ -47,7 +50,7 @@ extern const char *const layout_names[LAYOUT_KIND_COUNT];
 enum status layout_check(const struct token_layout *layout, struct loc at, struct diag *diag);
 
 /* Returns the global position of local position p on the rank with context index c and head index h. documents: the
- * documents of the sequence, which only ZIGZAG_DOCUMENTS needs. */
+ * documents of the sequence, which only ZIGZAG_DOCUMENTS and DEALT need. */
 int64_t layout_global_in(const struct token_layout *layout, const struct document_list *documents,
                          uint32_t c, uint32_t h, int64_t p);
 /* Returns the global position of the p-th token that rank c owns, in gathered order. Rank c owns tokens / cp
@@ -57,14 +60,16 @@ int64_t layout_gathered_in(const struct token_layout *layout, const struct docum
 
 /* True if the layout can cut each of the documents: ZIGZAG_DOCUMENTS needs multiples of 2 cp tokens. */
 bool layout_cuts(const struct token_layout *layout, const struct document_list *documents);
+/* True if the layout is not DEALT, or the list deals tokens / cp tokens to each of cp ranks. documents may be NULL. */
+bool layout_is_dealt(const struct token_layout *layout, const struct document_list *documents);
 
 /* Both functions need gathered positions that ascend. layout_rows_below() returns how many tokens of rank c lie
- * before a global position. The other one returns the end of the run of gathered rows around `row` whose global
- * positions are equally spaced: cp apart in STRIPED, 1 in the other layouts. RANK_ORDINAL is allowed only with cp =
- * 1. */
+ * before a global position. The other one returns the end of the run of gathered rows of rank c around `row` whose
+ * global positions are equally spaced: cp apart in STRIPED, 1 in the other layouts. RANK_ORDINAL is allowed only with
+ * cp = 1. */
 int64_t layout_rows_below(const struct token_layout *layout, const struct document_list *documents,
                           uint32_t c, int64_t position);
 int64_t layout_run_end(const struct token_layout *layout, const struct document_list *documents,
-                       int64_t row);
+                       uint32_t c, int64_t row);
 
 #endif

@@ -112,6 +112,11 @@ const char *visible_unfit(const struct ir *ir)
     for (uint32_t l = 0; l < ir->documents.list_count; l++)
         if (!layout_cuts(&ir->layout, &ir->documents.list[l]))
             return "needs documents that cut into the slices of layout zigzag_documents";
+    for (uint32_t s = 0; ir->layout.kind == LAYOUT_DEALT && s < ir->global_batch; s++)
+        if (!layout_is_dealt(&ir->layout, documents_of(&ir->documents, s)))
+            return "needs the owners of the tokens of every sequence, equally many of each rank, "
+                   "as "
+                   "layout dealt has them";
     return NULL;
 }
 
@@ -247,7 +252,7 @@ static void collect_rows(struct sight *s, int64_t row, int64_t rows)
 static void collect_document(struct sight *s, int64_t from, int64_t to)
 {
     while (from < to) {
-        int64_t run = layout_run_end(s->layout, s->list, from);
+        int64_t run = layout_run_end(s->layout, s->list, s->q_context, from);
         if (run > to)
             run = to;
         collect_rows(s, from, run - from);
@@ -262,7 +267,7 @@ static void collect_document(struct sight *s, int64_t from, int64_t to)
 static void fill_pieces(const struct ir *ir, const struct work *work, uint32_t rank,
                         const struct document_list *list, struct visible_pieces *pieces)
 {
-    const struct document_list whole = {1, &ir->layout.tokens};
+    const struct document_list whole = {1, &ir->layout.tokens, NULL};
     assert(work_has_documents(work));
     struct sight s = {.layout = &ir->layout,
                       .q_context = ir_context_of(ir, rank),
@@ -304,6 +309,85 @@ void visible_release(struct visible_pieces *pieces)
 {
     free(pieces->piece);
     *pieces = (struct visible_pieces){0};
+}
+
+/* ---- the fullest rank ---- */
+
+/* Returns the sum of the positions' distances from the begin of their document, plus 1, but at most `window`, over
+ * `rows` positions that begin at `first` and are `stride` apart. */
+static double seen_by_rows(int64_t first, int64_t stride, int64_t rows, int64_t window)
+{
+    int64_t ascending = rows; /* rows that do not see a whole window */
+    if (window > 0 && first + (rows - 1) * stride > window)
+        ascending = first >= window ? 0 : (window - first + stride - 1) / stride;
+    double n = (double)ascending;
+    return n * (double)first + (double)stride * n * (n - 1) / 2 +
+           (double)(rows - ascending) * (double)window;
+}
+
+/* Returns how many pairs the queries of a context rank see of all keys of a sequence. */
+static double seen_pairs(const struct token_layout *layout, const struct document_list *list,
+                         uint32_t context, int64_t window)
+{
+    int64_t row = 0, own = layout->tokens / layout->cp;
+    double pairs = 0;
+    while (row < own) {
+        int64_t position = layout_gathered_in(layout, list, context, row);
+        uint32_t document = document_at(list, position);
+        int64_t end = layout_rows_below(layout, list, context, list->end[document]);
+        int64_t run = layout_run_end(layout, list, context, row);
+        if (run < end)
+            end = run;
+        pairs += seen_by_rows(position - document_begin(list, document) + 1,
+                              layout->kind == LAYOUT_STRIPED ? layout->cp : 1, end - row, window);
+        row = end;
+    }
+    return pairs;
+}
+
+/* Adds to the places the pairs of a shape that runs `times` times; its keys are those of all ranks. */
+static void add_pairs(double *pairs, const struct ir *ir, const struct work *work, double times)
+{
+    const struct document_list whole = {1, &ir->layout.tokens, NULL};
+    uint32_t replicas;
+    ir_index_along(ir, 0, ir_axes_named(ir, "dp"), &replicas);
+    for (uint32_t r = 0; r < replicas; r++) {
+        const struct document_list *list =
+            documents_of(&ir->documents,
+                         (uint32_t)(r * (ir->global_batch / replicas) + work->attention.sequence));
+        for (uint32_t c = 0; c < ir->layout.cp; c++)
+            pairs[r * ir->layout.cp + c] +=
+                times *
+                seen_pairs(&ir->layout, list != NULL ? list : &whole, c, work->attention.window);
+    }
+}
+
+struct visible_fullest visible_find_fullest(const struct ir *ir)
+{
+    uint32_t places = ir_places(ir), most = 0;
+    double *pairs = heap_zalloc(places, sizeof *pairs), sum = 0;
+    double *times = heap_zalloc(ir->shape_count + 1u, sizeof *times);
+    struct visible_fullest fullest = {0, 1};
+    /* Each run of an attention operator has one tile of a rank's own keys. */
+    for (uint32_t op = 0; op < ir->op.count; op++) {
+        const struct work *work = ir_work(ir, op);
+        if (work_has_documents(work) && work->attention.away == 0 && work->attention.away_out == 0)
+            times[ir->op.shape[op]] += repeats_times(&ir->repeats, op);
+    }
+    for (uint32_t s = 0; s < ir->shape_count; s++)
+        if (times[s] > 0)
+            add_pairs(pairs, ir, &ir->shape[s], times[s]);
+    for (uint32_t p = 0; p < places; p++) {
+        sum += pairs[p];
+        most = pairs[p] > pairs[most] ? p : most;
+    }
+    if (sum > 0)
+        fullest.over_mean = pairs[most] * places / sum;
+    while (ir_place_of(ir, fullest.rank) != most)
+        fullest.rank++;
+    free(times);
+    free(pairs);
+    return fullest;
 }
 
 /* ---- flops ---- */

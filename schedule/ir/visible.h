@@ -57,6 +57,15 @@ void visible_pieces_whole(const struct ir *ir, const struct work *work, uint32_t
                           struct visible_pieces *pieces);
 void visible_release(struct visible_pieces *pieces);
 
+/* The ranks of one place whose attention over packed documents has the most visible pairs in the step, recomputation
+ * included. rank: the lowest of them. over_mean: their pairs over the mean of all places; 1 if there are no pairs. */
+struct visible_fullest {
+    uint32_t rank;
+    double over_mean;
+};
+/* visible_unfit() must have accepted the schedule. */
+struct visible_fullest visible_find_fullest(const struct ir *ir);
+
 /* ir_op_flops() returns the flops of a work on a rank, whatever its mask; ir_flops() returns those of every shape, in
  * an array on the heap. */
 double ir_op_flops(const struct ir *ir, const struct work *work, uint32_t rank);

@@ -60,6 +60,12 @@ void check_documents(struct verifier *v)
     for (uint32_t i = 0; i < d->sequences; i++)
         if (documents_of(d, i) == NULL)
             verify_fail(v, "sequence %" PRIu32 " of %" PRIu32 " has no documents", i, d->sequences);
+    for (uint32_t i = 0; ir->layout.kind == LAYOUT_DEALT && i < ir->global_batch; i++)
+        if (!layout_is_dealt(&ir->layout, documents_of(d, i)))
+            verify_fail(v,
+                        "sequence %" PRIu32 " does not give %" PRId64 " tokens to each of %" PRIu32
+                        " context ranks, as layout dealt needs",
+                        i, ir->layout.tokens / ir->layout.cp, ir->layout.cp);
     uint32_t ops = 0;
     for (uint32_t op = 0; op < ir->op.count; op++) {
         if (ir->op.kind[op] != WORK_ATTENTION && ir->op.kind[op] != WORK_ATTENTION_BACKWARD)

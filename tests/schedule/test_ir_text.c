@@ -127,6 +127,12 @@ static const struct {
      "documents of=0 lengths=8\n",
      "tokens layout=contiguous cp=1 hp=1 chunks=1 seq=8 batch=4 dtype=bf16\n"
      "documents of=0,2 lengths=8\ndocuments of=1,3 lengths=1,7\n"},
+    {"tokens that are dealt",
+     "tokens dtype=bf16 layout=dealt cp=2 seq=8 batch=2\n"
+     "documents rows=2,1,1,3,1 owners=1,0,0,0,1 of=1 lengths=8\n"
+     "documents of=0 owners=1,0,1 rows=2,5,1 lengths=8\n",
+     "tokens layout=dealt cp=2 hp=1 chunks=1 seq=8 batch=2 dtype=bf16\n"
+     "documents lengths=8 rows=2,5,1 owners=1,0,1\n"},
     {"only a dtype", "tokens dtype=f16\n", "tokens dtype=f16\n"},
     {"arenas", "arena pinned=1024 hbm=4096\n", "arena hbm=4096 pinned=1024\n"},
     {"weights",
@@ -450,6 +456,29 @@ static const struct {
     {"documents of a sequence that is not there",
      HEAD "tokens layout=contiguous seq=8 batch=2 dtype=bf16\ndocuments of=2 lengths=8\n",
      "t.ir:8:14: error: a sequence of the batch: expected a whole number in 0..1, not '2'\n"},
+    {"dealt in another layout",
+     HEAD "tokens layout=contiguous seq=8 batch=1 dtype=bf16\n"
+          "documents lengths=8 rows=8 owners=0\n",
+     "t.ir:8:26: error: rows and owners are of layout dealt, and the layout is contiguous\n"},
+    {"rows without owners",
+     HEAD "tokens layout=dealt cp=2 seq=8 batch=1 dtype=bf16\ndocuments lengths=8 rows=4,4\n",
+     "t.ir:8:26: error: rows and owners are given together\n"},
+    {"dealt to a rank that is not there",
+     HEAD "tokens layout=dealt cp=2 seq=8 batch=1 dtype=bf16\n"
+          "documents lengths=8 rows=4,4 owners=0,2\n",
+     "t.ir:8:39: error: a context rank: expected a whole number in 0..1, not '2'\n"},
+    {"runs without an owner",
+     HEAD "tokens layout=dealt cp=2 seq=8 batch=1 dtype=bf16\n"
+          "documents lengths=8 rows=4,4 owners=0\n",
+     "t.ir:8:37: error: 2 runs have 1 owners\n"},
+    {"runs that are too short",
+     HEAD "tokens layout=dealt cp=2 seq=8 batch=1 dtype=bf16\n"
+          "documents lengths=8 rows=4,3 owners=0,1\n",
+     "t.ir:8:26: error: the runs have fewer tokens than the sequence, which has 8\n"},
+    {"runs that are too long",
+     HEAD "tokens layout=dealt cp=2 seq=8 batch=1 dtype=bf16\n"
+          "documents lengths=8 rows=4,5,9 owners=0,1,0\n",
+     "t.ir:8:26: error: the runs have more tokens than the sequence, which has 8\n"},
     {"layout without length", HEAD "tokens layout=zigzag dtype=bf16\n",
      "t.ir:7:15: error: a layout needs seq=TOKENS\n"},
     {"dtype that nothing is computed in", HEAD "tokens dtype=i32\n",

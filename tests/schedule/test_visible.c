@@ -65,10 +65,31 @@ static void three_documents_on_two_ranks(void)
 
 /* ---- beside every pair by itself ---- */
 
+/* Appends a random division of a sequence into runs, with equally many tokens for each rank. */
+static void put_random_deal(struct text *text, int64_t cp, int64_t seq, struct check_random *random)
+{
+    struct text owners = {0};
+    int64_t left[24];
+    for (int64_t c = 0; c < cp; c++)
+        left[c] = seq / cp;
+    for (int64_t rest = seq; rest > 0;) {
+        int64_t owner = check_random_i64(random, 0, cp - 1);
+        while (left[owner] == 0)
+            owner = (owner + 1) % cp;
+        int64_t rows = check_random_i64(random, 1, left[owner]);
+        text_printf(text, "%s%d", rest == seq ? " rows=" : ",", (int)rows);
+        text_printf(&owners, "%s%d", rest == seq ? " owners=" : ",", (int)owner);
+        left[owner] -= rows;
+        rest -= rows;
+    }
+    text_printf(text, "%s\n", owners.data);
+    text_release(&owners);
+}
+
 static void random_text(struct text *text, struct check_random *random)
 {
-    static const char *const layouts[] = {"contiguous", "striped", "zigzag", "zigzag_documents",
-                                          "rank_ordinal"};
+    static const char *const layouts[] = {"contiguous",       "striped",      "zigzag",
+                                          "zigzag_documents", "rank_ordinal", "dealt"};
     const char *layout = layouts[check_random_i64(random, 0, ARRAY_LEN(layouts) - 1)];
     bool two = check_random_i64(random, 0, 1);
     int64_t dp = check_random_i64(random, 1, 2), out = two ? check_random_i64(random, 1, 3) : 1;
@@ -88,8 +109,12 @@ static void random_text(struct text *text, struct check_random *random)
         for (int64_t left = seq / grain; left > 0;) {
             int64_t length = check_random_i64(random, 1, left);
             left -= length;
-            text_printf(text, "%d%s", (int)(length * grain), left > 0 ? "," : "\n");
+            text_printf(text, "%d%s", (int)(length * grain), left > 0 ? "," : "");
         }
+        if (*layout == 'd')
+            put_random_deal(text, cp, seq, random);
+        else
+            text_puts(text, "\n");
     }
     text_puts(text,
               two ? "group cp_out axes=cp_out\ngroup cp_in axes=cp_in\n" : "group cp axes=cp\n");
@@ -152,6 +177,45 @@ static void compare(const struct ir *ir, uint32_t rank, const struct work *work,
     visible_release(&pieces);
 }
 
+/* The fullest rank of an op of own keys, and its share, are those of the pairs of all keys, ring step by ring step. */
+static void check_fullest(struct ir *ir, int64_t window, const char *text)
+{
+    const struct mesh *mesh = &ir->mesh;
+    int64_t own = ir->layout.tokens / ir->layout.cp;
+    struct work work = {.kind = WORK_ATTENTION,
+                        .attention = {own, own, 1, 1, 1, MASK_DOCUMENTS, .window = window}};
+    double most = 0, sum = 0;
+    for (uint32_t rank = 0; rank < mesh_ranks(mesh); rank++) {
+        double pairs = 0;
+        for (uint32_t out = 0; out < mesh->axis[1].size; out++)
+            for (uint32_t in = 0; in < mesh->axis[2].size; in++) {
+                work.attention.away = in;
+                work.attention.away_out = out;
+                pairs += ir_op_flops(ir, &work, rank) / 4;
+            }
+        sum += pairs;
+        most = pairs > most ? pairs : most;
+    }
+    work.attention.away = work.attention.away_out = 0;
+    ir_add_stream(ir, "compute", STREAM_COMPUTE);
+    struct view view = {ir_add_buffer(ir, &(struct buffer_desc){.stem = "x",
+                                                                .number = IR_NONE,
+                                                                .role = IR_NONE16,
+                                                                .layer = IR_NONE16,
+                                                                .binding = IR_NONE16,
+                                                                .dims = {1, {1}}}),
+                        0, 1};
+    struct view views[3] = {view, view, view};
+    ir_add_op(ir, &(struct op_desc){.work = work,
+                                    .read_count = 3,
+                                    .write_count = 2,
+                                    .guard = IR_NONE16,
+                                    .read = views,
+                                    .write = views});
+    struct visible_fullest fullest = visible_find_fullest(ir);
+    CHECK_CLOSE(text, fullest.over_mean, most * mesh_ranks(mesh) / sum, 1e-12);
+}
+
 static void pieces_hold_each_visible_pair_once(void)
 {
     struct check_random random = check_random_make();
@@ -173,6 +237,7 @@ static void pieces_hold_each_visible_pair_once(void)
                               .away = check_random_i64(&random, 0, ir.mesh.axis[2].size - 1),
                               .away_out = check_random_i64(&random, 0, ir.mesh.axis[1].size - 1)}};
             CHECK(text.data, visible_unfit_work(&ir, &work) == NULL);
+            check_fullest(&ir, work.attention.window, text.data);
             for (uint32_t rank = 0; rank < mesh_ranks(&ir.mesh); rank++)
                 compare(&ir, rank, &work, text.data);
         }

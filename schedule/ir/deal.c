@@ -1,0 +1,119 @@
+#include "schedule/ir/deal.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct token_deal *deal_make(struct arena *arena, uint32_t ranks, const struct token_share *share,
+                             uint32_t count)
+{
+    struct token_deal *deal = arena_array(arena, 1, sizeof *deal);
+    uint32_t *first = arena_array(arena, (size_t)ranks + 1, sizeof *first);
+    uint32_t *next = heap_zalloc((size_t)ranks + 1, sizeof *next);
+    int64_t *rows = heap_zalloc(ranks, sizeof *rows), position = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        assert(share[i].owner < ranks && share[i].rows > 0);
+        next[share[i].owner + 1] += i == 0 || share[i].owner != share[i - 1].owner;
+    }
+    for (uint32_t r = 0; r < ranks; r++)
+        next[r + 1] += next[r];
+    memcpy(first, next, ((size_t)ranks + 1) * sizeof *first);
+    struct token_run *run = arena_array(arena, first[ranks], sizeof *run);
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t owner = share[i].owner;
+        if (i > 0 && owner == share[i - 1].owner)
+            run[next[owner] - 1].rows += share[i].rows;
+        else
+            run[next[owner]++] = (struct token_run){position, rows[owner], share[i].rows};
+        rows[owner] += share[i].rows;
+        position += share[i].rows;
+    }
+    free(next);
+    free(rows);
+    *deal = (struct token_deal){ranks, run, first};
+    return deal;
+}
+
+/* A run and its owner. */
+struct owned_run {
+    const struct token_run *run;
+    uint32_t owner;
+};
+
+static int compare_begins(const void *left, const void *right)
+{
+    int64_t a = ((const struct owned_run *)left)->run->begin,
+            b = ((const struct owned_run *)right)->run->begin;
+    return (a > b) - (a < b);
+}
+
+struct token_share *deal_shares(const struct token_deal *deal, uint32_t *count)
+{
+    uint32_t runs = *count = deal->first[deal->ranks];
+    struct owned_run *owned = heap_alloc(runs + (size_t)1, sizeof *owned);
+    struct token_share *share = heap_alloc(runs + (size_t)1, sizeof *share);
+    for (uint32_t rank = 0; rank < deal->ranks; rank++)
+        for (uint32_t i = deal->first[rank]; i < deal->first[rank + 1]; i++)
+            owned[i] = (struct owned_run){&deal->run[i], rank};
+    qsort(owned, runs, sizeof *owned, compare_begins);
+    for (uint32_t i = 0; i < runs; i++)
+        share[i] = (struct token_share){owned[i].run->rows, owned[i].owner};
+    free(owned);
+    return share;
+}
+
+bool deal_is_equal(const struct token_deal *a, const struct token_deal *b)
+{
+    if (a == NULL || b == NULL || a == b)
+        return a == b;
+    return a->ranks == b->ranks &&
+           memcmp(a->first, b->first, ((size_t)a->ranks + 1) * sizeof *a->first) == 0 &&
+           memcmp(a->run, b->run, a->first[a->ranks] * sizeof *a->run) == 0;
+}
+
+int64_t deal_rows(const struct token_deal *deal, uint32_t rank)
+{
+    if (deal->first[rank] == deal->first[rank + 1])
+        return 0;
+    const struct token_run *last = &deal->run[deal->first[rank + 1] - 1];
+    return last->row + last->rows;
+}
+
+bool deal_is_even(const struct token_deal *deal)
+{
+    for (uint32_t rank = 1; rank < deal->ranks; rank++)
+        if (deal_rows(deal, rank) != deal_rows(deal, 0))
+            return false;
+    return true;
+}
+
+const struct token_run *deal_run_at(const struct token_deal *deal, uint32_t rank, int64_t row)
+{
+    uint32_t low = deal->first[rank], high = deal->first[rank + 1];
+    assert(row >= 0 && row < deal_rows(deal, rank));
+    while (high - low > 1) {
+        uint32_t middle = low + (high - low) / 2;
+        if (deal->run[middle].row <= row)
+            low = middle;
+        else
+            high = middle;
+    }
+    return &deal->run[low];
+}
+
+int64_t deal_rows_below(const struct token_deal *deal, uint32_t rank, int64_t position)
+{
+    uint32_t low = deal->first[rank], high = deal->first[rank + 1];
+    if (low == high || position <= deal->run[low].begin)
+        return 0;
+    while (high - low > 1) { /* run[low] begins before the position */
+        uint32_t middle = low + (high - low) / 2;
+        if (deal->run[middle].begin < position)
+            low = middle;
+        else
+            high = middle;
+    }
+    const struct token_run *run = &deal->run[low];
+    int64_t in_run = position - run->begin;
+    return run->row + (in_run < run->rows ? in_run : run->rows);
+}

@@ -1,0 +1,51 @@
+/* schedule/ir/deal.h: which context rank owns which tokens of a sequence, run by run, for layout DEALT.
+ *
+ * A run is a range of consecutive tokens that one rank owns. A rank's rows are the tokens of its runs in ascending order
+ * of their positions. */
+#ifndef SCHEDULE_DEAL_H
+#define SCHEDULE_DEAL_H
+
+#include "base/arena.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct token_run {
+    int64_t begin; /* position of the first token in the sequence */
+    int64_t row;   /* row of the first token among the owner's rows */
+    int64_t rows;
+};
+
+struct token_deal {
+    uint32_t ranks;
+    /* by owner, and in ascending order of `begin` for each */
+    const struct token_run *run;
+    /* [ranks + 1] the owner's first run; the last element is the number of runs */
+    const uint32_t *first;
+};
+
+/* One step of dealing: the next `rows` tokens of the sequence go to `owner`. */
+struct token_share {
+    int64_t rows;
+    uint32_t owner;
+};
+
+/* Deals a sequence from its first token on; neighbouring shares of one owner become one run. All rows must be at least 1
+ * and all owners below `ranks`. The memory comes from the arena. */
+struct token_deal *deal_make(struct arena *arena, uint32_t ranks, const struct token_share *share,
+                             uint32_t count);
+/* Returns an array of the shares that deal_make() would make the deal of, in the order of the sequence, on the heap. */
+struct token_share *deal_shares(const struct token_deal *deal, uint32_t *count);
+/* True if both deal every token to the same rank; NULL is equal only to NULL. */
+bool deal_is_equal(const struct token_deal *a, const struct token_deal *b);
+
+/* Returns the number of rows that a rank owns. */
+int64_t deal_rows(const struct token_deal *deal, uint32_t rank);
+/* True if all ranks own equally many tokens. */
+bool deal_is_even(const struct token_deal *deal);
+/* Returns the run in which a rank's row lies. */
+const struct token_run *deal_run_at(const struct token_deal *deal, uint32_t rank, int64_t row);
+/* Returns how many rows of a rank lie before a position. */
+int64_t deal_rows_below(const struct token_deal *deal, uint32_t rank, int64_t position);
+
+#endif
