@@ -13,10 +13,23 @@ static uint32_t *rank_of_places(const struct ir *ir)
     return rank;
 }
 
+double document_cost_s(const struct ir *ir, const struct work *work, uint32_t rank,
+                       const struct device_cost *cost, const struct document_costs_options *options)
+{
+    struct visible_pieces pieces = {0};
+    /* the peak is that of the cluster file, which may differ from that of the cost file */
+    if (cost->ideal)
+        return ir_op_flops(ir, work, rank) / options->peak_flop_per_s;
+    visible_pieces(ir, work, rank, &pieces);
+    double seconds =
+        options->slowdown * cost_pieces_s(cost, options->impl, work, pieces.piece, pieces.count);
+    visible_release(&pieces);
+    return seconds;
+}
+
 double **document_costs(const struct ir *ir, const struct device_cost *cost,
                         const struct document_costs_options *options)
 {
-    struct visible_pieces pieces = {0};
     double **seconds = NULL;
     uint32_t *rank = NULL, places = 0;
     for (uint32_t s = 0; s < ir->shape_count; s++) {
@@ -29,19 +42,10 @@ double **document_costs(const struct ir *ir, const struct device_cost *cost,
             places = ir_places(ir);
         }
         seconds[s] = heap_alloc(places, sizeof **seconds);
-        for (uint32_t p = 0; p < places; p++) {
-            /* the peak is that of the cluster file, which may differ from that of the cost file */
-            if (cost->ideal) {
-                seconds[s][p] = ir_op_flops(ir, work, rank[p]) / options->peak_flop_per_s;
-                continue;
-            }
-            visible_pieces(ir, work, rank[p], &pieces);
-            seconds[s][p] = options->slowdown *
-                            cost_pieces_s(cost, options->impl, work, pieces.piece, pieces.count);
-        }
+        for (uint32_t p = 0; p < places; p++)
+            seconds[s][p] = document_cost_s(ir, work, rank[p], cost, options);
     }
     free(rank);
-    visible_release(&pieces);
     return seconds;
 }
 

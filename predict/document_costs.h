@@ -17,6 +17,10 @@ struct document_costs_options {
  * document_costs_free(). */
 double **document_costs(const struct ir *ir, const struct device_cost *cost,
                         const struct document_costs_options *options);
+/* Returns the seconds of one shape, whose mask is DOCUMENTS, on a rank. */
+double document_cost_s(const struct ir *ir, const struct work *work, uint32_t rank,
+                       const struct device_cost *cost,
+                       const struct document_costs_options *options);
 /* Returns costs like those of document_costs(), but as if all ranks saw equally many pairs: an op takes the mean of the
  * seconds on the ranks that run it. Ops of one kind, sequence and ring step that are counterparts on different ranks
  * (zigzag: half of the queries, or half of the keys) share one mean. Returns NULL if every rank takes the mean time

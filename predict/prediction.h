@@ -79,6 +79,8 @@ struct prediction {
     } products;
     /* which rank's documents take longest, for packed documents */
     struct document_lateness lateness;
+    /* of a ring whose ranks are taken as the fullest: its visible pairs over the mean (sim/uniform/uniform.h); else 0 */
+    double fullest_over_mean;
     double tokens_per_s_gpu;
     double jitter_s; /* seconds that measured jitter adds; the step's time contains them */
     bool checkpoints_cost_host; /* the times contain the profile's host_per_checkpoint_s */

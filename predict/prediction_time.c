@@ -159,6 +159,7 @@ static enum status simulate(struct prediction *p, struct shape_costs *costs, boo
     if (!*stands)
         return status;
     p->simulated = true;
+    p->fullest_over_mean = costs->fullest_over_mean;
     if (costs->place_work_s != NULL)
         p->lateness = document_lateness(&p->ir, costs->sim.place_work_s);
     if (p->question.step_only)
@@ -245,7 +246,7 @@ struct bound {
 };
 
 static struct bound bound_of_role(const struct prediction *p, const struct shape_costs *costs,
-                                  const uint8_t *even, uint32_t r)
+                                  const uint32_t *even, uint32_t r)
 {
     const struct ir *ir = &p->ir;
     struct bound bound = {0};
@@ -288,7 +289,7 @@ double prediction_bound_s(const struct prediction *p)
     bool waits =
         p->has_choices && pipeline_is_plain(&p->choices) && p->ir.role_count == p->choices.pp;
     /* this also bounds exact steps: in an even ring every rank has the work of the ring's last rank */
-    uint8_t *even = uniform_mark_guards(&p->ir, p->setup->even_above);
+    uint32_t *even = uniform_mark_guards(&p->ir, p->setup->even_above);
     shape_costs_make(&costs, p);
     for (uint32_t r = 0; r < p->ir.role_count; r++) {
         struct bound bound = bound_of_role(p, &costs, even, r);
@@ -306,7 +307,7 @@ double prediction_bound_s(const struct prediction *p)
 struct prediction_sums prediction_sums(const struct prediction *p)
 {
     struct shape_costs costs = {0};
-    uint8_t *even = uniform_mark_guards(&p->ir, p->setup->even_above);
+    uint32_t *even = uniform_mark_guards(&p->ir, p->setup->even_above);
     shape_costs_make(&costs, p);
     struct bound bound = bound_of_role(p, &costs, even, 0);
     shape_costs_release(&costs);

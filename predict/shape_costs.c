@@ -5,6 +5,7 @@
 #include "schedule/choices/profile.h"
 #include "schedule/config/resolve_config.h"
 #include "schedule/ir/visible.h"
+#include "sim/uniform/uniform.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -171,13 +172,20 @@ void shape_costs_make(struct shape_costs *costs, const struct prediction *p)
     costs->issue_s = heap_zalloc(count, sizeof(double));
     costs->return_s = heap_zalloc(count, sizeof(double));
     costs->shapes = p->ir.shape_count;
-    costs->place_work_s =
-        document_costs(&p->ir, cost, &(struct document_costs_options){impl, slowdown, peak});
+    const struct document_costs_options options = {impl, slowdown, peak};
+    struct visible_fullest fullest = {0};
+    if (!p->question.exact && uniform_by_documents(&p->ir, p->setup->even_above)) {
+        fullest = visible_find_fullest(&p->ir);
+        costs->fullest_over_mean = fullest.over_mean;
+    } else
+        costs->place_work_s = document_costs(&p->ir, cost, &options);
     for (uint32_t i = 0; i < p->ir.shape_count; i++) {
         const struct work *work = &p->ir.shape[i];
         bool by_place = work_has_documents(work);
         if (by_place)
-            costs->work_s[i] = costs->place_work_s[i][ir_place_of(&p->ir, 0)];
+            costs->work_s[i] = costs->place_work_s != NULL
+                                   ? costs->place_work_s[i][ir_place_of(&p->ir, 0)]
+                                   : document_cost_s(&p->ir, work, fullest.rank, cost, &options);
         /* the peak is that of the cluster file, which may differ from that of the cost file */
         if (cost->ideal) {
             if (!by_place)

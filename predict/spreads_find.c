@@ -70,7 +70,8 @@ static enum status step_on(double *step_s, const struct spread_trial *trial,
 
 /* Chooses how trials are simulated. If there are long rings, all their ranks get the same work (sim/uniform/uniform.h),
  * which is faster and suffices for ratios of steps; the step on the unchanged machine is then simulated in that way
- * too, unless it was already. If there are none, or a rank is slowed, trials are simulated like the prediction. */
+ * too, unless it was already. If there are none, if documents are packed, or if a rank is slowed, trials are simulated
+ * like the prediction. */
 static enum status choose_simulation(struct spread_trial *trial, const struct prediction *p)
 {
     *trial =
@@ -78,8 +79,9 @@ static enum status choose_simulation(struct spread_trial *trial, const struct pr
     trial->even_above = p->setup->even_above;
     if (p->question.slow_factor != 0) /* every rank has to be simulated */
         return STATUS_OK;
-    uint8_t *even = uniform_mark_guards(&p->ir, EVEN_ABOVE_MIN);
-    bool makes_even = uniform_ranks(&p->ir, even) > 0 && p->sim.uniform_ranks == 0;
+    uint32_t *even = uniform_mark_guards(&p->ir, EVEN_ABOVE_MIN);
+    bool makes_even = uniform_ranks(&p->ir, even) > 0 && p->sim.uniform_ranks == 0 &&
+                      !uniform_by_documents(&p->ir, EVEN_ABOVE_MIN);
     free(even);
     if (!makes_even)
         return STATUS_OK;

@@ -114,7 +114,7 @@ void child_run_release(struct child_run *run)
 
 enum status child_run_make(struct child_run *run, const struct ir *ir,
                            const struct cluster *cluster, const struct sim_costs *costs,
-                           const uint8_t *uniform, const struct sim_options *options,
+                           const uint32_t *uniform, const struct sim_options *options,
                            const char *name, struct diag *diag)
 {
     *run = (struct child_run){0};

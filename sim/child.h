@@ -34,7 +34,7 @@ struct child_run {
  * Release *run in either case. */
 enum status child_run_make(struct child_run *run, const struct ir *ir,
                            const struct cluster *cluster, const struct sim_costs *costs,
-                           const uint8_t *uniform, const struct sim_options *options,
+                           const uint32_t *uniform, const struct sim_options *options,
                            const char *name, struct diag *diag);
 void child_run_release(struct child_run *run);
 

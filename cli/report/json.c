@@ -284,7 +284,10 @@ static void put_simulation(struct json_out *w, const struct prediction *p)
     json_put_count(w, "classes", p->sim.class_count);
     if (p->sim.uniform_ranks > 0) {
         json_put_count(w, "even_ranks", p->sim.uniform_ranks);
-        json_put_number(w, "even_bound", EVEN_BOUND);
+        if (p->fullest_over_mean > 0)
+            json_put_number(w, "fullest_over_mean", p->fullest_over_mean);
+        else
+            json_put_number(w, "even_bound", EVEN_BOUND);
     }
     json_put_count(w, "op_instances", p->sim.counts.op_instances);
     json_put_count(w, "simulated", p->sim.counts.simulated);

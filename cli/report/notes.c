@@ -30,9 +30,19 @@ static void print_other_device(struct text *out, const struct setup *setup)
     text_puts(out, ": MFU and HFU are shares of that");
 }
 
-/* Appends that ranks of a ring were taken as equal, which --exact distinguishes, and how large the error may be. */
+/* Appends that ranks of a ring were taken as equal, which --exact distinguishes, and how large the error may be: a
+ * measured bound, or, with packed documents, how much more than the mean the rank computes as which all are taken. */
 static void print_even(struct text *out, const struct prediction *p)
 {
+    if (p->fullest_over_mean > 0) {
+        text_printf(
+            out,
+            "%sthe %u ranks of the ring are taken as the fullest one, which sees %.2f times "
+            "the mean pairs%s",
+            out->size > 0 ? "; " : "", p->sim.uniform_ranks, p->fullest_over_mean,
+            p->fullest_over_mean > 1 + EVEN_PAIRS ? "; --exact simulates each of them" : "");
+        return;
+    }
     text_printf(
         out, "%sthe %u ranks of the ring are taken as even: the step is within %g %% of --exact's",
         out->size > 0 ? "; " : "", p->sim.uniform_ranks, 100 * EVEN_BOUND);

@@ -70,9 +70,9 @@ struct sim_result {
     /* when the simulated list ends; of a short list this is not the whole step */
     double simulated_s;
     uint32_t rank_count, class_count, node_count;
-    uint32_t uniform_ranks;  /* ranks of an even ring (sim/uniform/uniform.h); 0: there was none */
-    uint8_t *uniform_guards; /* [guard_count] */
-    uint32_t *class_of_rank; /* [rank_count] */
+    uint32_t uniform_ranks;   /* ranks of an even ring (sim/uniform/uniform.h); 0: there was none */
+    uint32_t *uniform_guards; /* of uniform_mark_guards() */
+    uint32_t *class_of_rank;  /* [rank_count] */
     struct sim_class *classes;
     size_t row_count;
     double *start_s, *end_s; /* [row_count]; a guarded-out op starts and ends at its place */

@@ -135,7 +135,7 @@ struct traffic {
  * the ranks is planned. Release *traffic in either case. */
 enum status traffic_make(struct traffic *traffic, const struct ir *ir,
                          const struct cluster *cluster, const struct sim_costs *costs,
-                         const uint8_t *uniform, const struct sim_options *options,
+                         const uint32_t *uniform, const struct sim_options *options,
                          const char *name, struct diag *diag);
 void traffic_release(struct traffic *traffic);
 

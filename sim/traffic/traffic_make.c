@@ -49,7 +49,7 @@ static void find_roles(struct traffic *traffic)
 }
 
 /* Fills which guards let each rank pass. */
-static void pass_guards(struct traffic *traffic, const uint8_t *uniform)
+static void pass_guards(struct traffic *traffic, const uint32_t *uniform)
 {
     const struct ir *ir = traffic->ir;
     traffic->passes = arena_array(&traffic->arena, traffic->rank_count, ir->guard_count);
@@ -104,7 +104,7 @@ static enum status check_waits(const struct traffic *traffic, const char *name, 
 
 enum status traffic_make(struct traffic *traffic, const struct ir *ir,
                          const struct cluster *cluster, const struct sim_costs *costs,
-                         const uint8_t *uniform, const struct sim_options *options,
+                         const uint32_t *uniform, const struct sim_options *options,
                          const char *name, struct diag *diag)
 {
     uint32_t ranks = mesh_ranks(&ir->mesh);

@@ -48,15 +48,15 @@ static bool is_paired(const struct ir *ir, const struct guarded *guarded, uint32
 }
 
 /* Returns the number of ranks that the groups of marked guards distinguish. */
-static uint64_t ranks_apart(const struct ir *ir, const uint8_t *uniform)
+static uint64_t ranks_apart(const struct ir *ir, const uint32_t *uniform)
 {
-    uint8_t *seen = heap_zalloc(ir->group_count + 1u, 1);
+    bool *seen = heap_zalloc(ir->group_count + 1u, sizeof *seen);
     uint64_t ranks = 1;
     for (uint32_t g = 0; g < ir->guard_count; g++) {
         uint16_t group = ir->guard[g].group;
-        if (uniform[g] && !seen[group])
+        if (uniform[g] > 0 && !seen[group])
             ranks *= group_size(&ir->mesh, &ir->group[group]);
-        seen[group] |= uniform[g];
+        seen[group] |= uniform[g] > 0;
     }
     free(seen);
     return ranks;
@@ -72,43 +72,77 @@ static bool has_documents(const struct ir *ir)
     return false;
 }
 
-uint8_t *uniform_mark_guards(const struct ir *ir, uint32_t above)
+bool uniform_by_documents(const struct ir *ir, uint32_t above)
 {
-    uint8_t *uniform = heap_zalloc(ir->guard_count + 1u, 1);
-    uint8_t *uneven = heap_zalloc(ir->group_count + 1u, 1);
+    return ir->layout.cp > (above > 0 ? above : EVEN_ABOVE) && has_documents(ir) &&
+           visible_unfit(ir) == NULL;
+}
+
+/* Marks the guards of a schedule with documents, with the index of the fullest rank in their groups. Groups whose guards
+ * also guard communication, or name one rank, are not marked. */
+static void mark_as_fullest(const struct ir *ir, uint32_t *uniform)
+{
+    struct guarded *guarded = guarded_work(ir);
+    bool *other = heap_zalloc(ir->group_count + 1u, sizeof *other);
+    uint32_t rank = visible_find_fullest(ir).rank, instance, index;
+    for (uint32_t g = 0; g < ir->guard_count; g++)
+        other[ir->guard[g].group] |= guarded[g].other || ir->guard[g].test == GUARD_EQ;
+    for (uint32_t g = 0; g < ir->guard_count; g++)
+        if (!other[ir->guard[g].group] &&
+            group_locate(&ir->mesh, &ir->group[ir->guard[g].group], rank, &instance, &index))
+            uniform[g] = index + 1;
+    free(other);
+    free(guarded);
+}
+
+/* Marks the guards of groups in which every rank computes nearly the same. */
+static void mark_as_last(const struct ir *ir, uint32_t above, uint32_t *uniform)
+{
+    bool *uneven = heap_zalloc(ir->group_count + 1u, sizeof *uneven);
+    struct guarded *guarded = guarded_work(ir);
+    for (uint32_t g = 0; g < ir->guard_count; g++)
+        if (!uneven[ir->guard[g].group])
+            uneven[ir->guard[g].group] = !is_paired(ir, guarded, g);
+    for (uint32_t g = 0; g < ir->guard_count; g++)
+        if (!uneven[ir->guard[g].group])
+            uniform[g] = group_size(&ir->mesh, &ir->group[ir->guard[g].group]);
+    if (ranks_apart(ir, uniform) <= above)
+        memset(uniform, 0, ir->guard_count * sizeof *uniform);
+    free(guarded);
+    free(uneven);
+}
+
+uint32_t *uniform_mark_guards(const struct ir *ir, uint32_t above)
+{
+    uint32_t *uniform = heap_zalloc(ir->guard_count + 1u, sizeof *uniform);
     if (above == 0)
         above = EVEN_ABOVE;
-    if (mesh_ranks(&ir->mesh) > above && ir->guard_count > 0 && !has_documents(ir)) {
-        struct guarded *guarded = guarded_work(ir);
-        for (uint32_t g = 0; g < ir->guard_count; g++)
-            if (!uneven[ir->guard[g].group])
-                uneven[ir->guard[g].group] = !is_paired(ir, guarded, g);
-        for (uint32_t g = 0; g < ir->guard_count; g++)
-            uniform[g] = !uneven[ir->guard[g].group];
-        if (ranks_apart(ir, uniform) <= above)
-            memset(uniform, 0, ir->guard_count);
-        free(guarded);
-    }
-    free(uneven);
+    if (uniform_by_documents(ir, above)) {
+        uniform[ir->guard_count] = 1;
+        mark_as_fullest(ir, uniform);
+    } else if (mesh_ranks(&ir->mesh) > above && ir->guard_count > 0 && !has_documents(ir))
+        mark_as_last(ir, above, uniform);
     return uniform;
 }
 
-uint32_t uniform_ranks(const struct ir *ir, const uint8_t *uniform)
+uint32_t uniform_ranks(const struct ir *ir, const uint32_t *uniform)
 {
     uint64_t ranks = ranks_apart(ir, uniform);
+    if (uniform[ir->guard_count] > 0)
+        return ir->layout.cp;
     return ranks > 1 ? (uint32_t)ranks : 0;
 }
 
-bool uniform_passes(const struct ir *ir, const uint8_t *uniform, uint32_t g, uint32_t rank)
+bool uniform_passes(const struct ir *ir, const uint32_t *uniform, uint32_t g, uint32_t rank)
 {
     const struct guard *guard = &ir->guard[g];
     const struct group *group = &ir->group[guard->group];
     uint32_t instance, index;
-    if (!uniform[g])
+    if (uniform[g] == 0)
         return guard_passes(&ir->mesh, ir->group, guard, rank);
     assert(guard->test != GUARD_EQ);
     if (!group_locate(&ir->mesh, group, rank, &instance, &index))
         return false;
-    uint32_t last = group_size(&ir->mesh, group) - 1;
-    return guard->test == GUARD_LT ? last < guard->value : last >= guard->value;
+    uint32_t as = uniform[g] - 1;
+    return guard->test == GUARD_LT ? as < guard->value : as >= guard->value;
 }

@@ -8,10 +8,14 @@
  * decides the time of each step.
  *
  * A group is made even only if its guards come in pairs (below N, from N on), guard only computation, and the flops
- * of both sides differ by at most EVEN_FLOPS. A schedule with packed documents has no even group. Other groups stay as
- * they are: for example, a contiguous ring, whose last rank has more work, or a group whose guards choose which rank
- * sends. Only times are made even: sim_flops() counts what ranks really execute, and buffers and offsets are the
- * schedule's.
+ * of both sides differ by at most EVEN_FLOPS. Other groups stay as they are: for example, a contiguous ring, whose last
+ * rank has more work, or a group whose guards choose which rank sends. Only times are made even: sim_flops() counts
+ * what ranks really execute, and buffers and offsets are the schedule's.
+ *
+ * With packed documents every context rank has a time of its own. If there are more than `above` context ranks, all
+ * ranks are taken as the fullest (visible_find_fullest()): they run the variants that it runs, and the caller gives
+ * sim_costs without times by place, those of the fullest rank instead. The pairs of the ranks may then differ by any
+ * factor, and the caller says by which.
  *
  * The folder sim/uniform/ simulates long rings as if every rank did the work of its group's last rank, so that ranks
  * fold. */
@@ -35,15 +39,25 @@ enum {
 /* The largest relative difference between an even step and the exact one, in both directions, over the cases of
  * tests/cli/even_nightly.cmd. */
 #define EVEN_BOUND 0.02
+/* The share by which the visible pairs of the fullest context rank may exceed the mean before a prediction points to
+ * --exact. */
+#define EVEN_PAIRS 0.1
 
-/* Returns an array [ir->guard_count + 1] with 1 for each guard of an even group; the caller frees it. Groups are made
- * even if their guards distinguish more than `above` ranks; 0 means EVEN_ABOVE. */
-uint8_t *uniform_mark_guards(const struct ir *ir, uint32_t above);
+/* True if the schedule has attention over packed documents on more than `above` context ranks (0: EVEN_ABOVE), which
+ * are taken as the fullest. */
+bool uniform_by_documents(const struct ir *ir, uint32_t above);
 
-/* Returns how many ranks the guards of even groups distinguish; 0: no group is even. */
-uint32_t uniform_ranks(const struct ir *ir, const uint8_t *uniform);
+/* Returns an array [ir->guard_count + 1], which the caller frees. An element is 0, or, for each guard of an even group,
+ * 1 + the index of the member of the group whose variants all members run. The last element is 1 if
+ * uniform_by_documents(). Groups are made even if their guards distinguish more than `above` ranks; 0 means
+ * EVEN_ABOVE. */
+uint32_t *uniform_mark_guards(const struct ir *ir, uint32_t above);
 
-/* Returns guard_passes() of guard g; in an even group every rank gets the answer of the group's last rank. */
-bool uniform_passes(const struct ir *ir, const uint8_t *uniform, uint32_t g, uint32_t rank);
+/* Returns how many ranks the guards of even groups distinguish, or the number of context ranks that are taken as the
+ * fullest; 0: no group is even. */
+uint32_t uniform_ranks(const struct ir *ir, const uint32_t *uniform);
+
+/* Returns guard_passes() of guard g; in an even group every rank gets the answer of one of its members. */
+bool uniform_passes(const struct ir *ir, const uint32_t *uniform, uint32_t g, uint32_t rank);
 
 #endif
