@@ -105,6 +105,15 @@ static enum status resize_gpus(struct cluster *cluster, int64_t nodes, int64_t g
     return STATUS_OK;
 }
 
+/* Returns how many nodes of each domain a job of `nodes` nodes takes. */
+static int64_t nodes_of_domain(int64_t nodes, int64_t domain)
+{
+    for (int64_t part = domain; nodes > domain && 2 * part > domain; part--)
+        if (nodes % part == 0)
+            return part;
+    return domain;
+}
+
 enum status cluster_resize(struct cluster *cluster, struct arena *arena, int64_t nodes,
                            int64_t gpus, struct diag *diag)
 {
@@ -133,10 +142,13 @@ enum status cluster_resize(struct cluster *cluster, struct arena *arena, int64_t
     enum status status = resize_gpus(&resized, nodes, gpus, diag);
     if (status != STATUS_OK)
         return status;
-    if (resized.nic.count == 0 && resized.nodes > resized.domain_nodes)
+    if (resized.domain_whole == 0)
+        resized.domain_whole = resized.domain_nodes;
+    if (resized.nic.count == 0 && resized.nodes > resized.domain_whole)
         return diag_error(diag, nowhere, STATUS_BAD_INPUT,
                           "%s has no NICs, so it cannot have more than %lld nodes; nodes is %lld",
-                          cluster->name, (long long)resized.domain_nodes, (long long)resized.nodes);
+                          cluster->name, (long long)resized.domain_whole, (long long)resized.nodes);
+    resized.domain_nodes = nodes_of_domain(resized.nodes, resized.domain_whole);
     *cluster = resized;
     return STATUS_OK;
 }

@@ -166,7 +166,9 @@ struct cluster {
     int64_t gpus_per_node; /* of a whole node; the tables below have an entry for each */
     int64_t gpus;          /* in use: nodes * gpus_per_node, or fewer on one partial node, which
                             * keeps the whole host and all NICs */
-    int64_t domain_nodes;  /* nodes whose GPUs share one fabric; >= 1 */
+    int64_t domain_nodes;  /* nodes in use whose GPUs share one fabric; >= 1 */
+    /* what the file says of domain_nodes, if cluster_resize() was called; else 0 */
+    int64_t domain_whole;
 
     struct device device;
     struct fabric fabric;
@@ -222,7 +224,12 @@ enum status cluster_parse_line(struct cluster *cluster, struct arena *arena, con
 
 /* Changes how much of the cluster is in use; 0 leaves a number open, and both must agree when
  * both are given. gpus is less than a node or whole nodes, else the message names the two
- * nearest counts. The ideal cluster takes any number of GPUs, in one node. */
+ * nearest counts. The ideal cluster takes any number of GPUs, in one node.
+ *
+ * If the nodes fill no whole number of domains, but divide into equal parts that are larger than half a domain, each
+ * domain has one such part (64 nodes in domains of 18: 16 of each), as batch systems are asked to place jobs (Slurm's
+ * --segment; Megatron-Bridge at 067f987, scripts/performance/utils/executors.py). Otherwise domains are filled one
+ * after the other. */
 enum status cluster_resize(struct cluster *cluster, struct arena *arena, int64_t nodes,
                            int64_t gpus, struct diag *diag);
 

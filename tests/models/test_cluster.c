@@ -176,6 +176,22 @@ static void ranks_fill_node_after_node(void)
     release(&f);
 }
 
+/* Equal parts of domains that are larger than half of one, whatever the size was before; else whole domains. */
+static void a_job_takes_equal_parts_of_domains(void)
+{
+    static const struct {
+        int64_t nodes, of_domain;
+    } rows[] = {{64, 16}, {8, 18}, {18, 18}, {36, 18}, {20, 10}, {37, 18}, {27, 18}, {128, 16}};
+    struct cluster_fixture f = {0};
+    if (load(&f, "gb200"))
+        for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+            CHECK_INT("resize", cluster_resize(&f.cluster, &f.arena, rows[i].nodes, 0, &f.diag),
+                      STATUS_OK);
+            CHECK_INT("nodes of a domain", f.cluster.domain_nodes, rows[i].of_domain);
+        }
+    release(&f);
+}
+
 /* ---- resizing ---- */
 
 static void resizing_takes_part_of_a_node_or_whole_nodes(void)
@@ -306,6 +322,7 @@ static const struct check_case cases[] = {
     {"LoongTrain shares each NIC between two GPUs", loongtrain_shares_each_nic_between_two_gpus},
     {"the ideal cluster has no limits", the_ideal_cluster_has_no_limits},
     {"ranks fill node after node", ranks_fill_node_after_node},
+    {"a job takes equal parts of domains", a_job_takes_equal_parts_of_domains},
     {"resizing takes part of a node or whole nodes", resizing_takes_part_of_a_node_or_whole_nodes},
     {"resizing says what would fit", resizing_says_what_would_fit},
     {"a cluster without NICs stays one domain", a_cluster_without_nics_stays_one_domain},
