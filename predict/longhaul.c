@@ -15,6 +15,7 @@ static void read_times(struct prediction_result *result, const struct prediction
         memcpy(result->cause_s, p->waterfall.cause_s, sizeof result->cause_s);
     if (!result->whole)
         return;
+    result->products = p->products;
     result->hfu = prediction_hfu(p);
     result->intervals = intervals_of(p);
     for (int i = 0; p->has_choices && i < MFU_CONVENTION_COUNT; i++)

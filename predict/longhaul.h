@@ -74,6 +74,7 @@ struct prediction_result {
     /* the time of rank 0 by cause; it adds up to step_s for a whole step and for SCOPE_LAYERS */
     bool has_causes;
     double cause_s[CAUSE_COUNT];
+    struct prediction_products products; /* of a whole step */
 };
 
 /* Reads the figures of a prediction. It may be called after prediction_make(), or after prediction_memory(), with or

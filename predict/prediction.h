@@ -73,9 +73,11 @@ struct prediction {
     struct waterfall waterfall; /* the time of rank 0 by cause */
     /* the time of each stage of a pipeline by cause; empty without a pipeline */
     struct stages stages;
-    /* rank 0's seconds of products in 8 or 4 bits, of the same products in 16 bits, and of the casts; 0: there are none */
+    /* rank 0's seconds of products in 8 or 4 bits, of the same products in the schedule's dtype, and of the casts; 0:
+     * there are none */
     struct prediction_products {
         double narrow_s, wide_s, casts_s;
+        uint8_t dtype; /* enum dtype, of the schedule */
     } products;
     /* which rank's documents take longest, for packed documents */
     struct document_lateness lateness;

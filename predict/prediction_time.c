@@ -64,7 +64,7 @@ static void find_extrapolated(struct prediction *p, const struct shape_costs *co
 static void find_products(struct prediction *p, const struct shape_costs *costs)
 {
     const struct sim_class *class = &p->sim.classes[p->sim.class_of_rank[0]];
-    p->products = (struct prediction_products){0};
+    p->products = (struct prediction_products){.dtype = p->ir.dtype};
     for (uint32_t op = class->op_begin; op < class->op_begin + class->op_count; op++) {
         const uint32_t shape = p->ir.op.shape[op];
         struct work wide = p->ir.shape[shape];

@@ -71,6 +71,7 @@ static void json_outcome(struct json_out *w, const char *key, const struct plan_
         json_put_count(w, "sequences", (uint64_t)o->sequences);
         if (o != winner && r->best->goal != GOAL_LONGEST)
             json_loss(w, o, winner);
+        report_json_products(w, &o->products);
         json_put_number(w, "stages_idle", o->bubble);
         json_put_number(w, "waiting_for_copies", o->exposed);
         json_put_count(w, "device_needed_bytes", o->verdict.needed[LIMIT_DEVICE]);

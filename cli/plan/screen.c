@@ -5,6 +5,7 @@
 #include "cli/plan/ranking.h"
 #include "cli/report/report.h"
 #include "predict/plan/all_batches.h"
+#include "schedule/choices/products.h"
 #include "schedule/choices/strategies.h"
 
 #include <stdlib.h>
@@ -172,6 +173,9 @@ static void print_question(const struct screen *screen, const struct plan_report
     if (best->count > 0 && best->row[0].kind == OUTCOME_TIMED) {
         put_proved(&line, best);
         screen_put_line(screen, "proved", line.data);
+        const struct outcome *winner = &best->row[0];
+        report_print_products(screen, &winner->products, products_names[winner->request.products],
+                              winner->step_s);
     }
     text_release(&line);
 }

@@ -66,6 +66,17 @@ static void put_schedule(struct json_out *w, const struct prediction *p)
                   attention_impl_name((enum attention_impl)p->choices.attention_impl));
 }
 
+void report_json_products(struct json_out *w, const struct prediction_products *products)
+{
+    if (products->narrow_s <= 0)
+        return;
+    json_begin_object(w, "narrow_products");
+    json_put_number(w, "narrow_products_s", products->narrow_s);
+    json_put_number(w, "wide_products_s", products->wide_s);
+    json_put_number(w, "casts_s", products->casts_s);
+    json_end_object(w);
+}
+
 /* Appends the bubble by both definitions, and what each stage does with the step. */
 static void put_stages(struct json_out *w, const struct prediction *p)
 {
@@ -106,13 +117,7 @@ static void put_times(struct json_out *w, const struct prediction *p)
     for (int i = 0; i < CAUSE_COUNT; i++)
         json_put_number(w, result_name_of_cause((enum cause)i).text, p->waterfall.cause_s[i]);
     json_end_object(w);
-    if (p->products.narrow_s > 0) {
-        json_begin_object(w, "narrow_products");
-        json_put_number(w, "seconds", p->products.narrow_s);
-        json_put_number(w, "seconds_wide", p->products.wide_s);
-        json_put_number(w, "cast_seconds", p->products.casts_s);
-        json_end_object(w);
-    }
+    report_json_products(w, &p->products);
     if (p->stages.count > 1)
         put_stages(w, p);
 }

@@ -57,6 +57,12 @@ void report_print(const struct screen *screen, const struct report *report);
 void report_print_intervals(const struct screen *screen, const struct intervals *intervals,
                             double step_s, const struct verdict *verdict);
 
+/* Prints the line "products" of a step of step_s seconds: by how much products in 8 or 4 bits are shorter, and which
+ * share of the step their casts take. recipe: the value of --products; NULL: not known. Prints nothing if there are no
+ * such products. */
+void report_print_products(const struct screen *screen, const struct prediction_products *products,
+                           const char *recipe, double step_s);
+
 /* Prints how the documents were packed, and the times of all batches; nothing if none were given. */
 void report_print_documents(const struct screen *screen, const struct report *report);
 
@@ -73,6 +79,9 @@ void report_print_next(const struct screen *screen, const struct report *report)
 
 /* Appends the whole report as one JSON object. */
 void report_print_json(struct text *out, const struct report *report);
+
+/* Writes the member "narrow_products" into the open object, if there are products in 8 or 4 bits. */
+void report_json_products(struct json_out *json, const struct prediction_products *products);
 
 /* Writes the member "documents" into the open object, if documents were given. */
 void report_json_documents(struct json_out *json, const struct report *report);

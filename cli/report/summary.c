@@ -78,6 +78,23 @@ static void print_what(const struct screen *screen, const struct report *r)
     report_print_documents(screen, r);
 }
 
+void report_print_products(const struct screen *screen, const struct prediction_products *products,
+                           const char *recipe, double step_s)
+{
+    struct text line = {0};
+    if (products->narrow_s <= 0)
+        return;
+    const double less = 1 - products->narrow_s / products->wide_s;
+    text_printf(&line, "%s: products %.0f %% %s than in %s, casts %.0f %% of the step",
+                recipe != NULL ? recipe : "8 or 4 bits", 100 * fabs(less),
+                less >= 0 ? "shorter" : "longer", dtype_name((enum dtype)products->dtype),
+                100 * products->casts_s / step_s);
+    if (products->casts_s > products->wide_s - products->narrow_s)
+        text_puts(&line, ": they take more than the products gain");
+    screen_put_line(screen, "products", line.data);
+    text_release(&line);
+}
+
 static void print_figures(const struct screen *screen, const struct report *r)
 {
     const struct prediction *p = r->prediction;
@@ -96,17 +113,9 @@ static void print_figures(const struct screen *screen, const struct report *r)
     if (r->documents != NULL)
         text_puts(&line, ", padding not counted");
     screen_put_line(screen, "tokens/s/GPU", line.data);
-    if (p->products.narrow_s > 0) {
-        const double less = 1 - p->products.narrow_s / p->products.wide_s;
-        line.size = 0;
-        text_printf(&line, "%s: products %.0f %% %s than in %s, casts %.0f %% of the step",
-                    p->has_choices ? products_names[p->choices.products] : "8 or 4 bits",
-                    100 * fabs(less), less >= 0 ? "shorter" : "longer",
-                    dtype_name((enum dtype)p->ir.dtype), 100 * p->products.casts_s / p->sim.step_s);
-        if (p->products.casts_s > p->products.wide_s - p->products.narrow_s)
-            text_puts(&line, ": they take more than the products gain");
-        screen_put_line(screen, "products", line.data);
-    }
+    report_print_products(screen, &p->products,
+                          p->has_choices ? products_names[p->choices.products] : NULL,
+                          p->sim.step_s);
     if (p->has_choices) {
         double percent = 100 * prediction_mfu(p, r->mfu);
         line.size = 0;

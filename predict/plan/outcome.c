@@ -21,6 +21,7 @@ void outcome_take_times(struct outcome *o, const struct prediction *p)
             o->cause_s[cause] +=
                 stages->of[i].cause_s[cause] * stages->ranks[i] / p->sim.rank_count;
     }
+    o->products = p->products;
     if (o->packed_set != NULL)
         o->spread = step_spread_of(&o->step_s, 1);
     o->bubble = stages->count > 1 ? stages->to_step : 0;

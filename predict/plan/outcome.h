@@ -43,6 +43,7 @@ struct outcome {
     struct intervals intervals;  /* TIMED */
     double cause_s[CAUSE_COUNT]; /* of all ranks' steps, on average */
     bool explained; /* cause_s is final: with a packed set, CAUSE_DOCUMENTS has been separated */
+    struct prediction_products products; /* TIMED */
     double bubble,
         exposed;    /* shares of the step: stages idle; idle for copies to the host and back */
     int64_t tokens; /* of a sequence: the longest, or the one asked about */

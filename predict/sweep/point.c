@@ -89,6 +89,10 @@ static void put_times(struct cells *cells, const struct prediction *p,
     put_text(cells, "extrapolated_why", r->timed ? p->extrapolated.data : NULL);
     for (int i = 0; i < CAUSE_COUNT; i++)
         put_number(cells, result_name_of_cause((enum cause)i).text, r->has_causes, r->cause_s[i]);
+    const bool narrow = r->products.narrow_s > 0;
+    put_number(cells, "narrow_products_s", narrow, r->products.narrow_s);
+    put_number(cells, "wide_products_s", narrow, r->products.wide_s);
+    put_number(cells, "casts_s", narrow, r->products.casts_s);
 }
 
 static void put_memory(struct cells *cells, const struct prediction_result *r, bool known)

@@ -25,3 +25,9 @@ checked --strategy local --gpus 1 --activations full --products fp8-tensor --bf1
 checked --strategy megatron-sp --gpus 2 --tp 2 --products fp8-tensor
 longhaul predict $T/mxfp8.ir --cluster dgx-h100 || echo "exit $?"
 longhaul sweep --model llama3-8b --cluster dgx-h100 --nodes 1 --seq 8K --strategy local --batch 8 --vary products=bf16,fp8-tensor 2>/dev/null | grep -v '^#' | cut -d, -f1,2
+# a search and a sweep say where the gain goes, too
+longhaul plan --model llama3-8b --cluster b200 --nodes 1 --seq 8K --batch 8 --strategy local --products mxfp8 2>/dev/null | grep '^products'
+longhaul sweep --model llama3-8b --cluster dgx-h100 --nodes 1 --seq 8K --strategy local --batch 8 --vary products=bf16,fp8-tensor 2>/dev/null | grep -v '^#' | python3 -c '
+import csv, sys
+for row in csv.DictReader(sys.stdin):
+    print(row["products"], *(row[k] and "%.2f" % float(row[k]) for k in ("narrow_products_s", "wide_products_s", "casts_s")))'
