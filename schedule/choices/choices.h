@@ -50,7 +50,8 @@ enum ring_layout {
     RING_CONTIGUOUS,
     RING_STRIPED,
     RING_ZIGZAG_DOCUMENTS, /* zigzag of each document of a packed sequence */
-    RING_LAYOUT_COUNT
+    RING_LAYOUT_COUNT,
+    RING_DEALT = RING_LAYOUT_COUNT /* as --core-plan deals them; no value of --layout */
 };
 
 /* The way in which keys and values of all ranks of a ring come to each of them. */
@@ -260,7 +261,9 @@ struct choices {
 
     /* ---- rings ---- */
     uint8_t ring_layout; /* enum ring_layout */
-    uint8_t rotation;    /* enum rotation, not ROTATE_PROFILE */
+    /* the rule by which tokens are dealt (schedule/core_plan/deal_rules.h) if the layout is RING_DEALT; else NULL */
+    const char *core_plan;
+    uint8_t rotation; /* enum rotation, not ROTATE_PROFILE */
     /* number of context ranks in an inner ring (Double-Ring); 1: all are in one ring */
     uint32_t window;
     /* number of context ranks on a node, if windows are interleaved; else 0 */
@@ -331,10 +334,11 @@ struct request {
     int placement;       /* enum placement */
     int stage_placement; /* enum stage_placement */
 
-    int64_t window;  /* context ranks of an inner ring */
-    int windows;     /* enum windows */
-    int rotate;      /* enum rotation */
-    int ring_layout; /* enum ring_layout */
+    int64_t window;        /* context ranks of an inner ring */
+    int windows;           /* enum windows */
+    int rotate;            /* enum rotation */
+    int ring_layout;       /* enum ring_layout */
+    const char *core_plan; /* the rule by which tokens are dealt; NULL: by ring_layout */
 
     int pipeline; /* enum pipeline_choice; CHOICE_PIPELINE_NONE: resolve_choices() chooses */
     int64_t virtual_stages, subsequences;

@@ -24,8 +24,8 @@ const char *const activations_names[CHOICE_ACTIVATIONS_COUNT] = {
     "selective-op", "selective-layer", "selective-core", "ratio"};
 const char *const placement_names[PLACEMENT_COUNT] = {"head-first", "context-first"};
 const char *const stage_placement_names[STAGE_PLACEMENT_COUNT] = {"outer", "inner"};
-const char *const ring_layout_names[RING_LAYOUT_COUNT] = {"zigzag", "contiguous", "striped",
-                                                          "zigzag-documents"};
+const char *const ring_layout_names[RING_DEALT + 1] = {"zigzag", "contiguous", "striped",
+                                                       "zigzag-documents", "dealt"};
 const char *const windows_names[WINDOWS_COUNT] = {"profile", "contiguous", "interleaved"};
 const char *const rotation_names[ROTATION_COUNT] = {"profile", "p2p", "all-to-all", "all-gather"};
 const char *const tensor_plan_names[TENSOR_PLAN_COUNT] = {"profile", "megatron", "module", "linear",

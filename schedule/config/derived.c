@@ -53,6 +53,11 @@ bool weights_clip_gradients(const struct choices *c)
     return c->profile->clipping != CLIPPING_NONE && c->scope == SCOPE_STEP;
 }
 
+bool derived_positions_by_sequence(const struct choices *c)
+{
+    return c->ring_layout == RING_ZIGZAG_DOCUMENTS || c->ring_layout == RING_DEALT;
+}
+
 bool fpdt_offloads(const struct choices *c)
 {
     return c->attention == CHOICE_ATTENTION_FPDT && c->chunks > 1 && c->kv_offload == KV_OFFLOAD_ON;

@@ -28,6 +28,9 @@ bool weights_root_unit(const struct choices *choices);
 bool weights_make_gradients(const struct choices *c);
 /* True if the step clips gradients by the norm of all of them. */
 bool weights_clip_gradients(const struct choices *choices);
+/* True if each sequence is cut over the ranks in a way of its own, by its documents or as it is dealt, so that positions
+ * are bound for each sequence. */
+bool derived_positions_by_sequence(const struct choices *choices);
 /* True if FPDT keeps on the host the tensors of a chunk that other chunks read: there are several chunks, and
  * --kv-offload is on, its default. */
 bool fpdt_offloads(const struct choices *choices);

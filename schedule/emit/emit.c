@@ -351,7 +351,7 @@ void emit_norm_backward(struct emit *e, uint32_t part, enum weight weight, struc
 static int64_t first_position(const struct emit *e)
 {
     const struct choices *c = e->choices;
-    if (c->ring_layout != RING_ZIGZAG_DOCUMENTS)
+    if (!derived_positions_by_sequence(c))
         return e->unit.first_token;
     return e->unit.first_token +
            (e->unit.first_sequence + e->unit.positions_of) * (c->seq / c->hp / c->cp);
