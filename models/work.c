@@ -396,7 +396,8 @@ static double matmul_bytes(const struct work *work, struct bytes_of e)
            passes * (turned ? groups : 1) * m * n * e.out;
 }
 
-/* Returns the bytes of a quantisation. One pass reads x and writes the copy, or both copies. Only if each row of a
+/* Returns the bytes of a quantisation. One pass reads x and writes the copy, or both copies. The pass that finds the
+ * largest element reads x once more; an op that only finds it may be free, where the op that wrote x has done it. Only if each row of a
  * transposed copy has a scale, another pass first transposes x in its own dtype
  * (torchao/testing/training/roofline_utils.py, get_tensor_memory_traffic_ovhd_s()). */
 static double quantise_bytes(const struct work *work, struct bytes_of e)
@@ -409,6 +410,8 @@ static double quantise_bytes(const struct work *work, struct bytes_of e)
     double bytes = count * (e.in + (both ? 2 : 1) * out);
     if (turned && scaling == SCALING_ROW)
         bytes += count * 2 * e.in;
+    if (work->quantise.finds)
+        return work->quantise.amax ? count * e.in : 0;
     if (work->quantise.amax)
         bytes += count * e.in;
     if (!work->quantise.turned || both)

@@ -81,6 +81,8 @@ struct work {
             int64_t turned, both;
             int64_t amax; /* a pass of its own finds the largest element first */
             int64_t down; /* the exponents of E8M0 scales are rounded down */
+            /* with a scale for the tensor: the op only finds the largest magnitude, or reads one that was found */
+            int64_t finds, given;
         } quantise;
         struct {
             int64_t q, kv, heads, kv_heads, dim, mask, offset, window;

@@ -326,6 +326,7 @@ void emit_norm(struct emit *e, uint32_t part, enum weight weight, struct view x,
 {
     bool layernorm = is_layernorm(e, weight);
     struct work work = {.kind = layernorm ? WORK_LAYERNORM : WORK_RMSNORM, .rows = {rows, cols, 0}};
+    e->narrow.normed = y.buffer;
     struct view read[3] = {x, weight_view(e, part, weight)};
     if (layernorm)
         read[2] = weight_view(e, part, weight + 1);

@@ -302,6 +302,7 @@ struct emit_narrow {
     uint32_t *of_buffer; /* [buffers] the buffer's first row; 0: none */
     uint32_t buffers;
     buffer_id gathered; /* the buffer into which tensor ranks gathered last */
+    buffer_id normed;   /* the result of the last norm */
 };
 
 /* The state of emission. */
@@ -460,9 +461,20 @@ struct view view_of_residual(const struct emit *e, buffer_id x);
  * that multiplies in 8 or 4 bits, replaces read[0] and read[1] by their copies, and appends the scales of both after
  * the `reads` operands; read[] must have room for two more. Returns the number of operands. emit_narrow_written():
  * forgets the copies of a buffer, since an op writes it. emit_narrow_begin(): forgets all copies, before another role
- * is emitted. */
+ * is emitted.
+ *
+ * emit_narrow_gathers(): returns whether tensor ranks gather the operands of such products in 8 bits, here: with one scale
+ * for the tensor, which all ranks share (TransformerEngine, distributed.py, _all_gather_fp8(); torchao,
+ * float8_tensor_parallel.py, "all-gather in float8"). emit_narrow_part(): returns the 8-bit copy of this rank's rows of an
+ * input, or of a gradient; the largest element is that of all ranks of the group, which communicate on the stream.
+ * emit_narrow_gathered(): says that data is the copy of the rows y of all ranks, which was gathered from those of part. y
+ * itself is never written. */
 uint32_t emit_narrow_operands(struct emit *e, struct work *work, struct view *read, uint32_t reads);
 void emit_narrow_written(struct emit *e, buffer_id buffer);
+bool emit_narrow_gathers(const struct emit *e);
+struct view emit_narrow_part(struct emit *e, bool gradient, struct view x, int64_t cols,
+                             uint8_t stream, uint16_t group);
+void emit_narrow_gathered(struct emit *e, struct view part, struct view y, struct view data);
 void emit_narrow_begin(struct emit *e);
 void emit_narrow_release(struct emit *e);
 
