@@ -2,9 +2,7 @@
  *
  * Every rule gives each of R ranks S / R of the S tokens. Sources: ring attention (contiguous), striped attention,
  * ring-flash-attention (zigzag); WLB-LLM, arXiv 2503.17924, section 5 (per-document); MagiAttention's default dispatch
- * (chunks).
- *
- * The folder schedule/core_plan/ divides the attention of a sequence among context ranks: who owns which tokens. */
+ * (chunks). */
 #ifndef SCHEDULE_CORE_PLAN_DEAL_RULES_H
 #define SCHEDULE_CORE_PLAN_DEAL_RULES_H
 
