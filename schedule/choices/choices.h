@@ -114,8 +114,11 @@ enum weights_choice {
 enum grad_sync { GRAD_SYNC_PROFILE, GRAD_SYNC_EACH, GRAD_SYNC_LAST, GRAD_SYNC_COUNT };
 
 /* Whether the sharded parameters of a layer are freed after its forward, and gathered again for its backward
- * (fully_shard(), reshard_after_forward). */
-enum reshard { RESHARD_PROFILE, RESHARD_ALWAYS, RESHARD_NEVER, RESHARD_COUNT };
+ * (fully_shard(), reshard_after_forward).
+ *
+ * root: those of embedding, final norm and head, too. PyTorch 2.8 and later free the root module's where its
+ * fully_shard() was told reshard_after_forward=True, and keep them where it was told nothing. */
+enum reshard { RESHARD_PROFILE, RESHARD_ALWAYS, RESHARD_NEVER, RESHARD_ROOT, RESHARD_COUNT };
 
 /* Where the shards of parameters wait between gathers. host: in pinned memory, where AdamW updates them, and each gather
  * first copies the rank's part to the device (FSDP2's CPUOffloadPolicy, ZeRO-3's offload_param). */
@@ -213,6 +216,7 @@ enum loss_choice {
     LOSS_TE,       /* 2, 2: the gradient is written over the logits */
     LOSS_MEGATRON, /* 6, 6: the gradient is written over fp32 logits */
     LOSS_SOFTMAX,  /* 14, 14: fp32 logits, softmax and its logarithm, as Megatron-DeepSpeed */
+    LOSS_16BIT,    /* 4, 8: PyTorch's cross_entropy of 16-bit logits, which the caller holds */
     LOSS_COUNT
 };
 

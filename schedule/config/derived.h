@@ -12,6 +12,9 @@
 
 /* True if ranks hold parts of the parameters: with ZeRO-3 and HSDP, where several ranks share the weights. */
 bool weights_sharded_params(const struct choices *choices);
+/* Returns the enum dtype in which whole weight gradients accumulate and are reduced: the profile's, or that of compute with
+ * --states bf16, unless FSDP reduces in fp32 all the same. */
+uint8_t weights_grad_dtype(const struct choices *choices);
 /* Returns whether gradients are reduced in every micro-batch, since no rank keeps whole gradients. That is so with
  * ZeRO-2, ZeRO-3 and HSDP if several ranks share the weights, unless gradients accumulate whole (GRAD_SYNC_LAST). */
 bool weights_reduce_each_micro_batch(const struct choices *choices);

@@ -398,6 +398,7 @@ static void take_sharding(struct choices *c, const struct request *r)
     c->grad_sync = last && c->accumulation > 1 ? GRAD_SYNC_LAST : GRAD_SYNC_EACH;
     c->reshard = (uint8_t)(r->reshard != RESHARD_PROFILE ? r->reshard
                            : never                       ? RESHARD_NEVER
+                           : p->frees_root               ? RESHARD_ROOT
                                                          : RESHARD_ALWAYS);
 }
 

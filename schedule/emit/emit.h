@@ -275,7 +275,8 @@ struct emit_weights {
     struct model_part *part; /* those of the layers, then those of enum end_part */
     struct bundle_state *bundle;
     uint32_t bundle_count;
-    uint8_t grad_dtype; /* enum dtype of weight gradients */
+    uint8_t grad_dtype; /* enum dtype of whole weight gradients */
+    uint8_t part_dtype; /* enum dtype of the part of their sum that a rank keeps */
     /* buffers of whole gradients: bundle i uses row i % grad_buffer_count; IR_NONE: not used yet */
     buffer_id *grad_buffer;
     uint32_t grad_buffer_count;

@@ -342,8 +342,8 @@ static bool build(struct ir *out, const struct choices *c, const struct transfor
                  .own_rows = c->seq / c->hp / c->cp / c->row_ranks * c->micro_batch},
         .guard = IR_NONE16,
         .repeats = repeats,
-        .weights.grad_dtype =
-            c->profile->grad_dtype == DTYPE_F32 && c->states != STATES_BF16 ? DTYPE_F32 : c->dtype,
+        .weights.grad_dtype = weights_grad_dtype(c),
+        .weights.part_dtype = c->states == STATES_BF16 ? c->dtype : weights_grad_dtype(c),
     };
     staging.layout = layout_of(c);
     if (c->lengths != NULL) {

@@ -379,7 +379,7 @@ static void make_states(struct emit *e, uint32_t b)
                                     e->weights.grad_dtype, false);
     if (shards_optimizer(e, b)) {
         bundle->grad_shard = state_buffer(e, b, "grad_shard", BINDING_GRAD, CATEGORY_GRADIENT,
-                                          e->weights.grad_dtype, true);
+                                          e->weights.part_dtype, true);
         if (c->profile->reduces_in_place && bundle->grad.i != IR_NONE)
             e->ir->buffer.flags[bundle->grad_shard.i] |= BUFFER_PART;
     }
