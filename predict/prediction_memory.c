@@ -158,9 +158,9 @@ enum status prediction_memory(struct prediction *p, const struct prediction_ques
     p->choices = p->resolved.choices;
     p->profile = p->choices.profile;
     if (status == STATUS_OK)
-        status =
-            cost_check_attention(&setup->cost, (enum attention_impl)p->choices.attention_impl,
-                                 setup->model.head_dim, (struct loc){.name = "--attention"}, diag);
+        status = cost_check_attention(&setup->cost, (enum attention_impl)p->choices.attention_impl,
+                                      transformer_wide_dim(&setup->model),
+                                      (struct loc){.name = "--attention"}, diag);
     if (status == STATUS_OK)
         status = cost_check_products(
             &setup->cost, (enum scaling)products_recipe(&p->choices)->of_weights,
@@ -232,9 +232,11 @@ enum status prediction_memory_of_file(struct prediction *p,
     for (uint32_t i = 0; status == STATUS_OK && i < p->ir.shape_count; i++) {
         const struct work *work = &p->ir.shape[i];
         if (work->kind == WORK_ATTENTION || work->kind == WORK_ATTENTION_BACKWARD)
-            status =
-                cost_check_attention(&setup->cost, (enum attention_impl)p->choices.attention_impl,
-                                     work->attention.dim, (struct loc){.name = path}, diag);
+            status = cost_check_attention(
+                &setup->cost, (enum attention_impl)p->choices.attention_impl,
+                work_attention_vdim(work) > work->attention.dim ? work_attention_vdim(work)
+                                                                : work->attention.dim,
+                (struct loc){.name = path}, diag);
         if (status == STATUS_OK && work->kind == WORK_MATMUL)
             status = cost_check_products(&setup->cost, (enum scaling)work->matmul.scaling,
                                          scaling_names[work->matmul.scaling],

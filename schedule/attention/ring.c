@@ -22,6 +22,26 @@ static const struct tile_rule {
     [RING_DEALT] = {{0, 2, 2, MASK_FULL, 0}, {0, 2, 2, MASK_FULL, 0}},
 };
 
+int64_t ring_block_count(const struct ring_shape *z)
+{
+    return z->rows * (z->kv_width + z->v_width);
+}
+
+struct view ring_new_blocks(struct emit *e, const struct ring_shape *z, const char *stem,
+                            int64_t blocks)
+{
+    if (z->kv_width == z->v_width)
+        return emit_computed(e, stem, CATEGORY_KV, blocks * 2 * z->rows, z->kv_width);
+    return emit_computed(e, stem, CATEGORY_KV, blocks * z->rows, z->kv_width + z->v_width);
+}
+
+struct qkv ring_pair(const struct ring_shape *z, struct view block)
+{
+    const int64_t keys = z->rows * z->kv_width;
+    return (struct qkv){.k = view_part(block, 0, keys),
+                        .v = view_part(block, keys, z->rows * z->v_width)};
+}
+
 uint32_t ring_steps(const struct emit *e)
 {
     return e->group.outer.size * e->group.inner.size;

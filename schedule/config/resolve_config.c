@@ -345,6 +345,9 @@ static enum status check_attention(const struct choices *c, struct diag *diag)
         {stages && c->model->qk_norm_wide, "--strategy",
          "the stages of --strategy upipe project some heads at a time, and the model's norms of q and k go over all heads; "
          "choose --strategy ulysses"},
+        {stages && c->model->kv_latent > 0, "--strategy",
+         "the stages of --strategy upipe project some heads at a time from the layer's input, and latent attention projects "
+         "them from a narrow vector; choose --strategy ulysses"},
         {stages && c->subsequences > 1, "--subsequences",
          "the stages of --strategy upipe attend to whole sequences; leave out --subsequences, or choose --strategy ulysses"},
         {stages && c->model->kv_heads % (int64_t)c->hp != 0, "--hp",

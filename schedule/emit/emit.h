@@ -26,6 +26,7 @@ enum weight {
 #undef WEIGHT
     WEIGHT_COUNT
 };
+_Static_assert(WEIGHT_COUNT <= 64, "struct emit_weights has a mask of weights");
 
 /* Returns whether every expert has a part of the weight. */
 static inline bool weight_is_of_experts(enum weight weight)
@@ -84,6 +85,13 @@ struct qkv {
     struct view q, k, v;
 };
 
+/* The tensors of latent attention's projections that their backward reads (schedule/attention/latent.h): the narrow
+ * results on this rank's rows, their norms, and these as the wide products read them, gathered from tensor ranks. */
+struct latent_saved {
+    struct view q, q_norm, q_stats, q_in;
+    struct view kv, kv_norm, kv_stats, kv_in;
+};
+
 /* The buffers of an attention block that one sequence of a micro-batch keeps for its backward. */
 struct attention_saved {
     struct qkv in;
@@ -91,6 +99,8 @@ struct attention_saved {
     struct fpdt_chunk *chunk; /* the chunks of FPDT, each with its own attention_saved */
     struct view q_raw, k_raw; /* q and k before the per-head norms, if there are any */
     struct view q_rstd, k_rstd;
+    /* of a chunk's projection; that of a whole unit is in its first sequence */
+    struct latent_saved latent;
 };
 
 /* Buffers of one layer that all subsequences of a sequence share: keys and values so far, each in a buffer of the
@@ -118,7 +128,7 @@ struct layer_saved {
     buffer_id ffn; /* the result of the down projection, which only a norm after it reads */
     buffer_id x, norm1;
     struct attention_saved *attention; /* one for each sequence of the micro-batch */
-    buffer_id attention_out;           /* [N, heads head_dim] */
+    buffer_id attention_out;           /* [N, columns of attention's result] */
     /* the result of the output projection, which only a norm after it reads */
     buffer_id projected;
     buffer_id x2, norm2;
@@ -195,7 +205,7 @@ struct shared {
  * chunk; or one part of that gradient, if stages hold parts of weights. */
 struct remote_grad {
     buffer_id buffer;
-    uint32_t *touched; /* as emit_weights.touched, for all bundles of the remote gradients */
+    uint64_t *touched; /* as emit_weights.touched, for all bundles of the remote gradients */
     uint32_t bundle;
     uint16_t group; /* the unit's stages */
     struct shared shared;
@@ -281,8 +291,8 @@ struct emit_weights {
     buffer_id *grad_buffer;
     uint32_t grad_buffer_count;
     /* for each part, a bit mask of the weights whose gradients already hold something */
-    uint32_t *touched;
-    uint32_t *touched_of; /* `touched` of every micro-batch, if each has gradients of its own */
+    uint64_t *touched;
+    uint64_t *touched_of; /* `touched` of every micro-batch, if each has gradients of its own */
     struct remote_grad *remote_grad; /* gradients of units that stages share */
     uint32_t remote_grad_count;
     size_t remote_grad_capacity;

@@ -158,6 +158,12 @@ struct view tensor_product(struct emit *e, struct view y, int64_t cols, const ch
 
 void tensor_scatter(struct emit *e, struct view x, struct view y, enum tensor_rows order)
 {
+    tensor_scatter_columns(e, x, y, e->choices->model->hidden, order);
+}
+
+void tensor_scatter_columns(struct emit *e, struct view x, struct view y, int64_t cols,
+                            enum tensor_rows order)
+{
     if (e->tensor.size == 1 || is_replicated(e))
         assert(x.buffer.i == y.buffer.i && "a product that is not cut writes its result");
     if (e->tensor.size == 1)
@@ -166,8 +172,7 @@ void tensor_scatter(struct emit *e, struct view x, struct view y, enum tensor_ro
         e->sync = collective_of(e, WORK_ALL_REDUCE, x, y);
     else if (is_torch(
                  e)) /* reduce_scatter_tensor() on dimension 1: chunks are concatenated first */
-        e->sync = collective_of(e, WORK_REDUCE_SCATTER,
-                                reordered(e, x, WORK_PACK, order, e->choices->model->hidden), y);
+        e->sync = collective_of(e, WORK_REDUCE_SCATTER, reordered(e, x, WORK_PACK, order, cols), y);
     else
         collective(e, WORK_REDUCE_SCATTER, x, y, order);
 }

@@ -70,7 +70,10 @@ static const char *fault_of_shape(struct verifier *v, const struct work *work)
         return NULL;
     case WORK_ROPE:
     case WORK_ROPE_BACKWARD:
-        if (work->rope.dim % 2 != 0)
+        if (work->rope.rotated > work->rope.dim || work->rope.rotated % 2 != 0)
+            return arena_printf(&v->arena, "rotated=%" PRId64 " is odd or above dim=%" PRId64,
+                                work->rope.rotated, work->rope.dim);
+        if (work->rope.rotated == 0 && work->rope.dim % 2 != 0)
             return arena_printf(&v->arena, "dim=%" PRId64 " is odd", work->rope.dim);
         if (work->rope.stride != 0 && work->rope.stride / work->rope.heads < work->rope.dim)
             return "stride is less than heads*dim";

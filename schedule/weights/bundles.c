@@ -399,7 +399,7 @@ static void zero_gradients(struct emit *e)
             emit_zeros(e, view_all(e, bundle->grad));
     }
     for (uint32_t p = 0; remote && p < part_after_layers(e, END_PARTS); p++)
-        e->weights.touched_of[p] = UINT32_MAX;
+        e->weights.touched_of[p] = UINT64_MAX;
 }
 
 void weights_setup(struct emit *e)
