@@ -130,6 +130,16 @@ enum status json_parse(struct json *json, const char *name, const char *data, si
         return diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
                           "%zu bytes are too many: a configuration has at most %d MiB", size,
                           SIZE_LIMIT >> 20);
+    return json_parse_within(json, SIZE_LIMIT, name, data, size, diag);
+}
+
+enum status json_parse_within(struct json *json, size_t limit, const char *name, const char *data,
+                              size_t size, struct diag *diag)
+{
+    *json = (struct json){.name = name};
+    if (size > limit)
+        return diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
+                          "%zu bytes are too many: at most %zu MiB are read", size, limit >> 20);
     struct builder b = {.json = json, .diag = diag};
     struct json_value *root = arena_alloc(&json->arena, sizeof *root);
     enum json_token token;

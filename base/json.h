@@ -5,7 +5,7 @@
  * "a100.json:12: error: nodes.gpu.memory: expected a number". Every key of an object must be
  * known to the reader: json_only() reports the first that is not.
  *
- * Strings are UTF-8 and hold no NUL; a text has at most 16 MiB, a thousand times the size of a configuration.
+ * Strings are UTF-8 and hold no NUL; a configuration has at most 16 MiB, a thousand times its usual size.
  * Functions may be called on a node of the wrong type: getters report it, finders find nothing. */
 #ifndef BASE_JSON_H
 #define BASE_JSON_H
@@ -36,6 +36,9 @@ struct json_node {
  * duplicate key, a trailing comma or trailing text is an error. */
 enum status json_parse(struct json *json, const char *name, const char *data, size_t size,
                        struct diag *diag);
+/* Does the same with a text of at most `limit` bytes; json_parse() takes at most 16 MiB. A value takes 40 bytes. */
+enum status json_parse_within(struct json *json, size_t limit, const char *name, const char *data,
+                              size_t size, struct diag *diag);
 void json_release(struct json *json);
 struct json_node json_root(struct json *json);
 

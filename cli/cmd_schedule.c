@@ -4,7 +4,6 @@
 #include "base/json_write.h"
 #include "cli/common/idle_options.h"
 #include "cli/common/output.h"
-#include "cli/report/check_core_plan.h"
 #include "cli/setup/read_setup.h"
 #include "predict/setup/resolved.h"
 #include "schedule/activations/classes.h"
@@ -87,7 +86,7 @@ enum status cmd_schedule(const struct options *options, struct diag *diag)
     enum status status =
         file ? setup_of_file(options, diag) : setup_load(&setup, options, false, diag);
     if (status == STATUS_OK)
-        status = file ? schedule_load(&ir, file, diag) : build(&ir, &setup, options, diag);
+        status = file ? schedule_load(&ir, file, NULL, diag) : build(&ir, &setup, options, diag);
     if (status == STATUS_OK && options_given(options, "classes"))
         status = print_classes(&ir, diag);
     else if (status == STATUS_OK)
@@ -160,16 +159,13 @@ enum status cmd_check(const struct options *options, struct diag *diag)
     struct verify_report report = {0};
     struct text out = {0};
     enum status status = STATUS_OK, verdict = STATUS_OK;
-    if (from_file && check_core_plan_is(name)) {
-        status = setup_of_file(options, diag);
-        return status == STATUS_OK ? check_core_plan(name, options, diag) : status;
-    }
     if (!from_file || options_given(options, "cluster"))
         status = setup_load(&setup, options, from_file, diag);
     else
         status = setup_of_file(options, diag);
     if (status == STATUS_OK)
-        status = from_file ? schedule_load(&ir, name, diag) : build(&ir, &setup, options, diag);
+        status =
+            from_file ? schedule_load(&ir, name, NULL, diag) : build(&ir, &setup, options, diag);
     if (status == STATUS_OK) {
         struct verify_limits limits = limits_of(&setup);
         verdict = verify(&ir, &limits, name, &report, diag);

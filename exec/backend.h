@@ -67,7 +67,8 @@ struct backend {
      * If false, with options.poison begin_step() fills all memory that is not bound with NaNs. */
     bool host_memory;
     bool processes; /* a launcher may start it once per rank (exec/bootstrap.h) */
-    /* One function for each kind; NULL only for SYNC kinds, which the functions below run. */
+    /* One function for each kind; NULL only for SYNC kinds, which the functions below run, and for opaque work, which
+     * nothing executes. */
     backend_kernel *const *kernel; /* [WORK_KIND_COUNT] */
 
     /* Describes the device: the one that the calling thread's run uses, or the first; NULL: exec/microbench_describe.c describes it. */

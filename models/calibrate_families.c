@@ -129,7 +129,8 @@ static void add_shares(struct calibrate_problem *problem, bool kinds)
         if (representative_of(problem, class) == (enum work_kind)kind) {
             calibrate_add_cost_param(problem, class, 0, false);
         } else if (kinds) {
-            cost->kind_fraction[kind] = cost_memory_fraction(cost, (enum work_kind)kind);
+            cost->kind_fraction[kind] =
+                cost_memory_fraction(cost, &(struct work){.kind = (uint8_t)kind});
             calibrate_add_param(problem,
                                 arena_printf(&problem->c->arena, "memory.kinds.%s",
                                              work_kind_info((enum work_kind)kind)->name),

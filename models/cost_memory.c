@@ -29,8 +29,6 @@ static const struct memory_class *const class_of[WORK_KIND_COUNT] = {
     [WORK_LAYERNORM_BACKWARD] = &reduce,
     [WORK_ROPE] = &permute,
     [WORK_ROPE_BACKWARD] = &permute,
-    [WORK_LATENT_KEYS] = &permute,
-    [WORK_LATENT_KEYS_BACKWARD] = &permute,
     [WORK_SWIGLU] = &stream,
     [WORK_SWIGLU_BACKWARD] = &stream,
     [WORK_GELU] = &stream,
@@ -60,18 +58,26 @@ static const struct memory_class *const class_of[WORK_KIND_COUNT] = {
     [WORK_CLIP] = &stream,
 };
 
+/* The classes of recorded operators. NULL: memory does not limit the operator. */
+static const struct memory_class *const class_of_opaque[OPAQUE_COUNT] = {
+    [OPAQUE_STREAM] = &stream, [OPAQUE_REDUCE] = &reduce,   [OPAQUE_PERMUTE] = &permute,
+    [OPAQUE_GATHER] = &gather, [OPAQUE_SCATTER] = &scatter,
+};
+
 const char *cost_memory_class(enum work_kind kind)
 {
     return class_of[kind] ? class_of[kind]->name : NULL;
 }
 
-double cost_memory_fraction(const struct device_cost *cost, enum work_kind kind)
+double cost_memory_fraction(const struct device_cost *cost, const struct work *work)
 {
-    if (class_of[kind] == NULL)
+    const struct memory_class *class =
+        work->kind == WORK_OPAQUE ? class_of_opaque[work->opaque.as] : class_of[work->kind];
+    if (class == NULL)
         return 0;
-    return cost->kind_fraction[kind] > 0
-               ? cost->kind_fraction[kind]
-               : *(const double *)((const char *)cost + class_of[kind]->offset);
+    return cost->kind_fraction[work->kind] > 0
+               ? cost->kind_fraction[work->kind]
+               : *(const double *)((const char *)cost + class->offset);
 }
 
 double cost_stream_s(const struct device_cost *cost, double fraction, double bytes)
@@ -130,6 +136,9 @@ const struct cost_chain *cost_chain_of(const struct device_cost *cost, const str
 double cost_traffic_bytes(const struct device_cost *cost, enum attention_impl impl,
                           const struct work *work)
 {
+    const struct work as = work_priced_as(work);
+    if (as.kind != work->kind)
+        return cost_traffic_bytes(cost, work_kernels(work, impl), &as);
     if (work->kind == WORK_MERGE && !cost->ideal)
         return merge_bytes(cost, impl, work);
     const struct cost_chain *chain = cost_chain_of(cost, work);
@@ -161,7 +170,9 @@ double cost_memory_s(const struct device_cost *cost, enum attention_impl impl,
                      const struct work *work, enum cost_clock clock)
 {
     (void)clock; /* the power limit does not slow work that waits for memory */
-    double fraction = cost_memory_fraction(cost, (enum work_kind)work->kind);
+    if (work->kind == WORK_OPAQUE && work->opaque.as == OPAQUE_NOTHING)
+        return 0;
+    double fraction = cost_memory_fraction(cost, work);
     assert(fraction > 0);
     const struct cost_chain *chain = cost_chain_of(cost, work);
     if (chain != NULL)

@@ -40,8 +40,8 @@ struct cost_busy cost_attention_busy(const struct device_cost *cost, enum attent
 double cost_sustained_s(const struct device_cost *cost, const struct cost_busy *busy,
                         double burst_s);
 
-/* Returns the share of device_memory_bytes_per_s that a kind reaches; 0 for kinds not limited by memory. */
-double cost_memory_fraction(const struct device_cost *cost, enum work_kind kind);
+/* Returns the share of device_memory_bytes_per_s that work reaches; 0 for work not limited by memory. */
+double cost_memory_fraction(const struct device_cost *cost, const struct work *work);
 /* Returns the name of the number that is the bandwidth share of a kind's class: "memory.stream_fraction". The name is
  * one pointer for all kinds of the class. NULL: memory does not limit the kind. */
 const char *cost_memory_class(enum work_kind kind);

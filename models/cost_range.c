@@ -10,6 +10,11 @@ const char *const cost_size_names[COST_SIZE_COUNT] = {
 void cost_sizes(const struct device_cost *cost, enum attention_impl impl, const struct work *work,
                 double sizes[COST_SIZE_COUNT])
 {
+    const struct work as = work_priced_as(work);
+    if (as.kind != work->kind) {
+        cost_sizes(cost, work_kernels(work, impl), &as, sizes);
+        return;
+    }
     switch ((enum work_kind)work->kind) {
     case WORK_MATMUL:
         sizes[COST_SIZE_M] = (double)work->matmul.m;
@@ -33,7 +38,9 @@ const struct cost_calibration *cost_calibration_of(const struct device_cost *cos
                                                    enum attention_impl impl,
                                                    const struct work *work)
 {
-    switch ((enum work_kind)work->kind) {
+    const struct work as = work_priced_as(work);
+    impl = work_kernels(work, impl);
+    switch ((enum work_kind)as.kind) {
     case WORK_MATMUL:
         return &cost->calibration[COST_MATMUL];
     case WORK_ATTENTION:
@@ -41,8 +48,7 @@ const struct cost_calibration *cost_calibration_of(const struct device_cost *cos
     case WORK_ATTENTION_BACKWARD:
         return &cost->attention[impl][ATTENTION_BACKWARD_PASS].calibration;
     default:
-        return cost_memory_fraction(cost, (enum work_kind)work->kind) > 0 ||
-                       (cost->ideal && work_memory_bytes(work) > 0)
+        return cost_memory_fraction(cost, work) > 0 || (cost->ideal && work_memory_bytes(work) > 0)
                    ? &cost->calibration[COST_MEMORY]
                    : NULL;
     }

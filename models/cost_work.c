@@ -42,8 +42,6 @@ static const struct kind_cost kinds[WORK_KIND_COUNT] = {
     [WORK_LAYERNORM_BACKWARD] = {cost_memory_s, ISSUE_OP, 1, 2},
     [WORK_ROPE] = {cost_memory_s, ISSUE_OP, 1, 1},
     [WORK_ROPE_BACKWARD] = {cost_memory_s, ISSUE_OP, 1, 1},
-    [WORK_LATENT_KEYS] = {cost_memory_s, ISSUE_OP, 1, 1},
-    [WORK_LATENT_KEYS_BACKWARD] = {cost_memory_s, ISSUE_OP, 1, 1},
     [WORK_SWIGLU] = {cost_memory_s, ISSUE_OP, 1, 1},
     [WORK_SWIGLU_BACKWARD] = {cost_memory_s, ISSUE_OP, 1, 1},
     [WORK_GELU] = {cost_memory_s, ISSUE_OP, 1, 1},
@@ -71,6 +69,7 @@ static const struct kind_cost kinds[WORK_KIND_COUNT] = {
     [WORK_ADAMW] = {cost_memory_s, ISSUE_OP, 1, 1},
     [WORK_SQUARE_SUM] = {cost_memory_s, ISSUE_OP, 1, 2},
     [WORK_CLIP] = {cost_memory_s, ISSUE_OP, 1, 1},
+    [WORK_OPAQUE] = {cost_memory_s, ISSUE_OP, 1, 1},
     [WORK_ALL_TO_ALL] = {nothing_s, ISSUE_COLLECTIVE, 1, 1},
     [WORK_ALL_GATHER] = {nothing_s, ISSUE_COLLECTIVE, 1, 1},
     [WORK_REDUCE_SCATTER] = {nothing_s, ISSUE_COLLECTIVE, 1, 1},
@@ -99,6 +98,9 @@ static double work_s(const struct device_cost *cost, enum attention_impl impl,
     assert(work->kind < WORK_KIND_COUNT && kinds[work->kind].device_s);
     if (cost->ideal)
         return cost_ideal_s(cost->device_peak_flop_per_s, work);
+    const struct work as = work_priced_as(work);
+    if (work->kind == WORK_OPAQUE && as.kind != WORK_OPAQUE)
+        return work_s(cost, work_kernels(work, impl), &as, clock);
     return cost_points_s(cost, impl, work, clock, kinds[work->kind].device_s);
 }
 
@@ -132,7 +134,6 @@ static double measured_share(const struct device_cost *cost, enum attention_impl
     dense.attention.heads = work->attention.heads;
     dense.attention.kv_heads = work->attention.kv_heads;
     dense.attention.dim = work->attention.dim;
-    dense.attention.vdim = work->attention.vdim;
     dense.attention.mask = largest->offset < largest->kv - 1 ? MASK_CAUSAL : MASK_FULL;
     return cost_work_s(cost, impl, &dense) / cost_attention_s(cost, impl, &dense, COST_SUSTAINED);
 }
@@ -159,9 +160,10 @@ double cost_burst_s(const struct device_cost *cost, enum attention_impl impl,
 double cost_issue_s(const struct device_cost *cost, const struct work *work)
 {
     assert(work->kind < WORK_KIND_COUNT && kinds[work->kind].ops > 0);
-    if (cost->ideal)
+    if (cost->ideal || (work->kind == WORK_OPAQUE && work->opaque.as == OPAQUE_NOTHING))
         return 0;
-    const struct kind_cost *kind = &kinds[work->kind];
+    const struct work as = work_priced_as(work);
+    const struct kind_cost *kind = &kinds[as.kind];
     const struct cost_chain *chain = cost_chain_of(cost, work);
     if (chain != NULL) /* each kernel of a chain is an operator of its own */
         return chain->kernels * (cost->host_op_s + cost->host_kernel_s);

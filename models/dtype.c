@@ -1,28 +1,30 @@
 #include "models/dtype.h"
 
 #include <assert.h>
+#include <stdint.h>
 #include <string.h>
 
-static const struct {
-    const char *name;
-    size_t bytes;
-} dtypes[DTYPE_COUNT] = {
-    [DTYPE_BF16] = {"bf16", 2}, [DTYPE_F16] = {"f16", 2},   [DTYPE_F32] = {"f32", 4},
-    [DTYPE_F64] = {"f64", 8},   [DTYPE_I32] = {"i32", 4},   [DTYPE_U8] = {"u8", 1},
-    [DTYPE_E4M3] = {"e4m3", 1}, [DTYPE_E5M2] = {"e5m2", 1}, [DTYPE_E2M1X2] = {"e2m1x2", 1},
-    [DTYPE_E8M0] = {"e8m0", 1},
+const char *const dtype_names[DTYPE_COUNT] = {
+    [DTYPE_BF16] = "bf16",     [DTYPE_F16] = "f16",   [DTYPE_F32] = "f32",   [DTYPE_F64] = "f64",
+    [DTYPE_I32] = "i32",       [DTYPE_U8] = "u8",     [DTYPE_E4M3] = "e4m3", [DTYPE_E5M2] = "e5m2",
+    [DTYPE_E2M1X2] = "e2m1x2", [DTYPE_E8M0] = "e8m0",
+};
+
+static const uint8_t sizes[DTYPE_COUNT] = {
+    [DTYPE_BF16] = 2, [DTYPE_F16] = 2,  [DTYPE_F32] = 4,  [DTYPE_F64] = 8,    [DTYPE_I32] = 4,
+    [DTYPE_U8] = 1,   [DTYPE_E4M3] = 1, [DTYPE_E5M2] = 1, [DTYPE_E2M1X2] = 1, [DTYPE_E8M0] = 1,
 };
 
 const char *dtype_name(enum dtype dtype)
 {
     assert(dtype < DTYPE_COUNT);
-    return dtypes[dtype].name;
+    return dtype_names[dtype];
 }
 
 bool dtype_find(const char *name, size_t size, enum dtype *dtype)
 {
     for (int i = 0; i < DTYPE_COUNT; i++)
-        if (strlen(dtypes[i].name) == size && memcmp(dtypes[i].name, name, size) == 0) {
+        if (strlen(dtype_names[i]) == size && memcmp(dtype_names[i], name, size) == 0) {
             *dtype = (enum dtype)i;
             return true;
         }
@@ -32,7 +34,7 @@ bool dtype_find(const char *name, size_t size, enum dtype *dtype)
 size_t dtype_bytes(enum dtype dtype)
 {
     assert(dtype < DTYPE_COUNT);
-    return dtypes[dtype].bytes;
+    return sizes[dtype];
 }
 
 bool dtype_computes(enum dtype dtype)

@@ -21,6 +21,7 @@ enum dtype {
     DTYPE_COUNT
 };
 
+extern const char *const dtype_names[DTYPE_COUNT];
 const char *dtype_name(enum dtype dtype);
 bool dtype_find(const char *name, size_t size, enum dtype *dtype);
 size_t dtype_bytes(enum dtype dtype); /* Returns the bytes of one element. */

@@ -17,6 +17,9 @@
     VALUES(mask, MASK_COUNT, "full", "causal", "window", "documents")                              \
     VALUES(function, FUNCTION_COUNT, "own", "gelu", "relu2")                                       \
     VALUES(score, ROUTE_SCORE_COUNT, "softmax", "chosen", "sigmoid")                               \
+    VALUES(opaque, OPAQUE_COUNT, "nothing", "matmul", "matmul_tn", "attention",                    \
+           "attention_backward", "stream", "reduce", "permute", "gather", "scatter")               \
+    VALUES(impl, ATTENTION_IMPL_COUNT, "fa2", "fa3", "cudnn", "cpu", "triton", "fa1")              \
     VALUES(reduce, REDUCE_COUNT, "sum", "max")                                                     \
     VALUES(algorithm, ALGORITHM_COUNT, "auto", "ring", "tree", "direct")
 
@@ -36,12 +39,11 @@ static const struct {
 #undef VALUES
         {"states", states_names, STATES_COUNT},
     {"scaling", scaling_names, SCALING_COUNT},
+    {"dtype", dtype_names, DTYPE_COUNT},
 };
 
 static const char *const stream_names[] = {"compute", "comm", "h2d", "d2h", "host", "sync"};
-static const char *const impl_names[] = {"fa2", "fa3", "cudnn", "cpu", "triton", "fa1"};
 _Static_assert(ARRAY_LEN(stream_names) == STREAM_CLASS_COUNT, "a name per class of stream");
-_Static_assert(ARRAY_LEN(impl_names) == ATTENTION_IMPL_COUNT, "a name per implementation");
 
 static bool same(const char *name, const char *word, size_t size)
 {
@@ -299,8 +301,47 @@ int64_t work_group_of(int64_t total, int64_t groups, int64_t row)
     return row < in_longer ? row / (size + 1) : longer + (row - in_longer) / size;
 }
 
-double work_peak_factor(const struct work *work)
+/* ---- operators of recorded programs ---- */
+
+struct work work_priced_as(const struct work *work)
 {
+    if (work->kind != WORK_OPAQUE)
+        return *work;
+    struct work as = {.in = (uint8_t)work->opaque.dtype, .out = (uint8_t)work->opaque.out_dtype};
+    switch ((enum opaque_cost)work->opaque.as) {
+    case OPAQUE_MATMUL:
+    case OPAQUE_MATMUL_TN:
+        as.kind = WORK_MATMUL;
+        as.matmul.m = work->opaque.m;
+        as.matmul.n = work->opaque.n;
+        as.matmul.k = work->opaque.k;
+        as.matmul.form = work->opaque.as == OPAQUE_MATMUL_TN ? MATMUL_TN : MATMUL_NT;
+        as.matmul.groups = work->opaque.groups;
+        as.matmul.scaling = work->opaque.scaling;
+        return as;
+    case OPAQUE_ATTENTION:
+    case OPAQUE_ATTENTION_BACKWARD:
+        as.kind = work->opaque.as == OPAQUE_ATTENTION ? WORK_ATTENTION : WORK_ATTENTION_BACKWARD;
+        as.attention.q = work->opaque.m;
+        as.attention.kv = work->opaque.n;
+        as.attention.heads = work->opaque.heads;
+        as.attention.kv_heads = work->opaque.kv_heads;
+        as.attention.dim = work->opaque.k;
+        as.attention.mask = work->opaque.causal ? MASK_CAUSAL : MASK_FULL;
+        return as;
+    default:
+        return *work;
+    }
+}
+
+enum attention_impl work_kernels(const struct work *work, enum attention_impl impl)
+{
+    return work->kind == WORK_OPAQUE ? (enum attention_impl)work->opaque.kernels : impl;
+}
+
+double work_peak_factor(const struct work *opaque)
+{
+    const struct work as = work_priced_as(opaque), *work = &as;
     if (work->kind != WORK_MATMUL || work->matmul.scaling == SCALING_NONE)
         return 1;
     return work->matmul.scaling == SCALING_NV ? 4 : 2;
@@ -350,24 +391,18 @@ double work_attention_pairs(const struct work *work)
     return attention_piece_pairs(&piece);
 }
 
-int64_t work_attention_vdim(const struct work *work)
-{
-    return work->attention.vdim > 0 ? work->attention.vdim : work->attention.dim;
-}
-
-double work_attention_pair_flops(const struct work *work)
-{
-    const double dim = (double)work->attention.dim, vdim = (double)work_attention_vdim(work);
-    return work->kind == WORK_ATTENTION ? 2 * (dim + vdim) : 2 * (3 * dim + 2 * vdim);
-}
-
 double work_attention_flops(const struct work *work, double pairs)
 {
-    return pairs * (double)work->attention.heads * work_attention_pair_flops(work);
+    double forward = 4.0 * pairs * (double)work->attention.heads * (double)work->attention.dim;
+    return work->kind == WORK_ATTENTION ? forward : 2.5 * forward;
 }
 
 double work_flops(const struct work *work)
 {
+    if (work->kind == WORK_OPAQUE) {
+        const struct work as = work_priced_as(work);
+        return as.kind == WORK_OPAQUE ? 0 : work_flops(&as);
+    }
     switch ((enum work_kind)work->kind) {
     case WORK_MATMUL:
         return 2.0 * (double)work->matmul.m * (double)work->matmul.n * (double)work->matmul.k;
@@ -406,8 +441,7 @@ static double matmul_bytes(const struct work *work, struct bytes_of e)
            passes * (turned ? groups : 1) * m * n * e.out;
 }
 
-/* Returns the bytes of a quantisation. One pass reads x and writes the copy, or both copies. The pass that finds the
- * largest element reads x once more; an op that only finds it may be free, where the op that wrote x has done it. Only if each row of a
+/* Returns the bytes of a quantisation. One pass reads x and writes the copy, or both copies. Only if each row of a
  * transposed copy has a scale, another pass first transposes x in its own dtype
  * (torchao/testing/training/roofline_utils.py, get_tensor_memory_traffic_ovhd_s()). */
 static double quantise_bytes(const struct work *work, struct bytes_of e)
@@ -420,8 +454,6 @@ static double quantise_bytes(const struct work *work, struct bytes_of e)
     double bytes = count * (e.in + (both ? 2 : 1) * out);
     if (turned && scaling == SCALING_ROW)
         bytes += count * 2 * e.in;
-    if (work->quantise.finds)
-        return work->quantise.amax ? count * e.in : 0;
     if (work->quantise.amax)
         bytes += count * e.in;
     if (!work->quantise.turned || both)
@@ -433,12 +465,11 @@ static double attention_bytes(const struct work *work, struct bytes_of e)
 {
     double q = (double)work->attention.q * (double)work->attention.heads;
     double kv = (double)work->attention.kv * (double)work->attention.kv_heads;
-    double dim = (double)work->attention.dim, vdim = (double)work_attention_vdim(work);
-    double in = (q + kv) * dim + kv * vdim;
+    double dim = (double)work->attention.dim;
     if (work->kind == WORK_ATTENTION) /* reads q, k and v, writes o and lse */
-        return in * e.in + q * vdim * e.out + q * F32;
+        return (q + 2 * kv) * dim * e.in + q * dim * e.out + q * F32;
     /* reads q, o, do, k, v and lse, writes dq, dk and dv */
-    return (in + 2 * q * vdim) * e.in + q * F32 + in * e.out;
+    return (3 * q + 2 * kv) * dim * e.in + q * F32 + (q + 2 * kv) * dim * e.out;
 }
 
 static double merge_bytes(const struct work *work, struct bytes_of e)
@@ -468,17 +499,6 @@ static double rope_bytes(const struct work *work, struct bytes_of e)
     double cols = work->rope.stride ? (double)work->rope.stride
                                     : (double)work->rope.heads * (double)work->rope.dim;
     return rows * cols * (e.in + e.out) + rows * I32;
-}
-
-static double latent_keys_bytes(const struct work *work, struct bytes_of e)
-{
-    double rows = (double)work->latent_keys.rows, heads = (double)work->latent_keys.heads;
-    double rotated = (double)work->latent_keys.rotated;
-    double narrow = heads * (double)(work->latent_keys.plain + work->latent_keys.vdim);
-    double wide = narrow + heads * rotated;
-    narrow += rotated;
-    return rows * (work->kind == WORK_LATENT_KEYS ? narrow * e.in + wide * e.out
-                                                  : wide * e.in + narrow * e.out);
 }
 
 static double activation_bytes(const struct work *work, struct bytes_of e)
@@ -591,6 +611,13 @@ static double column_sum_bytes(const struct work *work, struct bytes_of e)
     return (double)work->rows.rows * cols * e.in + (work->rows.accumulate ? 2 : 1) * cols * e.out;
 }
 
+static double opaque_bytes(const struct work *work, struct bytes_of e)
+{
+    (void)e;
+    const struct work as = work_priced_as(work);
+    return as.kind == WORK_OPAQUE ? (double)work->opaque.bytes : work_memory_bytes(&as);
+}
+
 static double no_bytes(const struct work *work, struct bytes_of e)
 {
     (void)work;
@@ -614,8 +641,6 @@ static memory_function *const memory_functions[WORK_KIND_COUNT] = {
     [WORK_SWIGLU_BACKWARD] = activation_bytes,
     [WORK_GELU] = activation_bytes,
     [WORK_GELU_BACKWARD] = activation_bytes,
-    [WORK_LATENT_KEYS] = latent_keys_bytes,
-    [WORK_LATENT_KEYS_BACKWARD] = latent_keys_bytes,
     [WORK_ROUTE] = route_bytes,
     [WORK_ROUTE_BACKWARD] = route_bytes,
     [WORK_PERMUTE] = permute_bytes,
@@ -639,6 +664,7 @@ static memory_function *const memory_functions[WORK_KIND_COUNT] = {
     [WORK_ADAMW] = element_bytes,
     [WORK_SQUARE_SUM] = element_bytes,
     [WORK_CLIP] = element_bytes,
+    [WORK_OPAQUE] = opaque_bytes,
     [WORK_ALL_TO_ALL] = no_bytes,
     [WORK_ALL_GATHER] = no_bytes,
     [WORK_REDUCE_SCATTER] = no_bytes,
@@ -671,12 +697,12 @@ int64_t work_workspace_bytes(enum attention_impl impl, int sm, const struct work
     if (work->kind != WORK_ATTENTION_BACKWARD || impl == ATTENTION_CPU)
         return 0;
     double rows = (double)work->attention.q * (double)work->attention.heads;
-    double dim = (double)work->attention.dim, vdim = (double)work_attention_vdim(work);
+    double dim = (double)work->attention.dim;
     double accumulator = F32 * rows * dim, delta = F32 * rows;
     double bytes = accumulator + delta;
     /* dk and dv of every query head, in 16 bits */
     if (work->attention.kv_heads < work->attention.heads)
-        bytes += 2 * (double)work->attention.kv * (double)work->attention.heads * (dim + vdim);
+        bytes += 2 * 2 * (double)work->attention.kv * (double)work->attention.heads * dim;
     if (impl == ATTENTION_CUDNN && sm < 90)
         bytes += accumulator;
     return bytes < 0x1p63 ? (int64_t)bytes : INT64_MAX;

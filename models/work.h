@@ -47,6 +47,22 @@ enum mask { MASK_FULL, MASK_CAUSAL, MASK_WINDOW, MASK_DOCUMENTS, MASK_COUNT };
 enum activation_function { FUNCTION_OWN, FUNCTION_GELU, FUNCTION_RELU2, FUNCTION_COUNT };
 /* how a router makes scores of logits; the values of enum router (models/transformer.h) */
 enum route_score { ROUTE_SOFTMAX, ROUTE_CHOSEN, ROUTE_SIGMOID, ROUTE_SCORE_COUNT };
+/* What an operator of a recorded program costs. NOTHING: no time; a product, a gradient of weights in groups (form TN),
+ * attention and its backward cost what those kinds do; the others are the bytes of kernels that memory limits, in the
+ * classes of docs/costs.md, "Memory-bound work". */
+enum opaque_cost {
+    OPAQUE_NOTHING,
+    OPAQUE_MATMUL,
+    OPAQUE_MATMUL_TN,
+    OPAQUE_ATTENTION,
+    OPAQUE_ATTENTION_BACKWARD,
+    OPAQUE_STREAM,
+    OPAQUE_REDUCE,
+    OPAQUE_PERMUTE,
+    OPAQUE_GATHER,
+    OPAQUE_SCATTER,
+    OPAQUE_COUNT
+};
 enum reduce_op { REDUCE_SUM, REDUCE_MAX, REDUCE_COUNT };
 /* how a collective moves its data: AUTO leaves it to the platform's model of the library */
 enum algorithm {
@@ -57,7 +73,18 @@ enum algorithm {
     ALGORITHM_COUNT
 };
 
-#define WORK_PARAMS_MAX 14
+/* The implementations of attention, which differ in their cost parameters and in their scratch memory. */
+enum attention_impl {
+    ATTENTION_FA2,
+    ATTENTION_FA3,
+    ATTENTION_CUDNN,
+    ATTENTION_CPU,
+    ATTENTION_TRITON, /* FlashAttention's algorithm of 2022 in Triton */
+    ATTENTION_FA1,    /* FlashAttention's own kernels of it: flash-attn before 2.0 */
+    ATTENTION_IMPL_COUNT
+};
+
+#define WORK_PARAMS_MAX 13
 
 struct work {
     uint8_t kind; /* enum work_kind */
@@ -81,8 +108,6 @@ struct work {
             int64_t turned, both;
             int64_t amax; /* a pass of its own finds the largest element first */
             int64_t down; /* the exponents of E8M0 scales are rounded down */
-            /* with a scale for the tensor: the op only finds the largest magnitude, or reads one that was found */
-            int64_t finds, given;
         } quantise;
         struct {
             int64_t q, kv, heads, kv_heads, dim, mask, offset, window;
@@ -90,8 +115,7 @@ struct work {
              * of k and v, among the rows that a context rank holds of the sequence. away, away_out: how far before
              * this rank the rank of k and v is, in the ring of cp (or cp_in), and in that of cp_out. */
             int64_t sequence, q_first, kv_first, away, away_out;
-            int64_t vdim; /* the columns of a head of v and of the result; 0: dim */
-        } attention;      /* and attention_backward */
+        } attention; /* and attention_backward */
         struct {
             int64_t rows, heads, dim;
         } merge;
@@ -103,11 +127,7 @@ struct work {
         } activation;                              /* swiglu, gelu, and their backward */
         struct {
             int64_t rows, heads, dim, stride;
-            int64_t rotated; /* only so many last columns of a head are rotated; 0: all */
         } rope;
-        struct {
-            int64_t rows, heads, plain, rotated, vdim;
-        } latent_keys; /* and latent_keys_backward */
         struct {
             int64_t rows, experts, copies, score, norm, scale; /* scale: in millionths; 0: 1 */
         } route;                                               /* and route_backward */
@@ -141,6 +161,15 @@ struct work {
         struct {
             int64_t rows, heads, dim, copies;
         } heads; /* head_expand, head_reduce */
+        struct {
+            int64_t as; /* enum opaque_cost */
+            /* m, n, k of a product; queries, keys and width of a head of attention */
+            int64_t m, n, k, heads, kv_heads, groups, causal;
+            int64_t kernels;          /* enum attention_impl, of attention */
+            int64_t scaling;          /* enum scaling, of a product */
+            int64_t dtype, out_dtype; /* enum dtype of what is read and written */
+            int64_t bytes;            /* read and written, of work that memory limits */
+        } opaque;
         struct {
             int64_t group, bytes, algorithm, channels, relative;
         } collective; /* all_to_all, all_gather, reduce_scatter; relative: not of all_to_all */
@@ -196,12 +225,6 @@ bool work_runs_on(enum work_kind kind, enum stream_class stream);
 const char *stream_class_name(enum stream_class stream);
 bool stream_class_find(const char *name, size_t size, enum stream_class *stream);
 
-/* Returns the columns of a head of v, and of the result of attention. */
-int64_t work_attention_vdim(const struct work *work);
-/* Returns the flops of attention for each pair and head: 2 products of dim columns or of vdim, and in the backward 3 of
- * dim and 2 of vdim. */
-double work_attention_pair_flops(const struct work *work);
-
 /* Even routing deals the `copies` slots of each of `rows` tokens to experts: slots 0.. of all tokens are in the order
  * of experts, slot j rows + t is copy j of token t, and experts have equal numbers of slots, the first ones one more
  * where these do not divide. A grouped product multiplies the rows of each expert by its own matrix.
@@ -211,6 +234,12 @@ double work_attention_pair_flops(const struct work *work);
 int64_t work_group_begin(int64_t total, int64_t groups, int64_t g);
 int64_t work_group_of(int64_t total, int64_t groups, int64_t row);
 int64_t work_groups(const struct work *work);
+
+/* Returns the work whose costs an opaque op has: a product or attention of the same sizes, or the work itself if it is
+ * of another kind or only moves bytes. */
+struct work work_priced_as(const struct work *work);
+/* Returns the kernels of an attention: those that an opaque op was recorded with, else impl. */
+enum attention_impl work_kernels(const struct work *work, enum attention_impl impl);
 
 /* Returns by which factor the peak of data sheets for a product's operands exceeds that for bf16: 2 for 8 bits, 4 for 4
  * bits, else 1. */
@@ -240,7 +269,7 @@ double work_attention_pairs(const struct work *work);
 double work_attention_flops(const struct work *work, double pairs);
 
 /* Returns the floating-point operations of the matrix products inside a piece of work; a multiply-add is 2. MATMUL: 2
- * m n k; ATTENTION: 2 (dim + vdim) per visible pair and head; its backward: 2 (3 dim + 2 vdim). Every
+ * m n k; ATTENTION: 4 dim per visible pair and head; its backward: 2.5 times that (five products against two). Every
  * other kind counts 0, as in all published conventions: its time is that of its bytes, and its flops are below 1 % of
  * a layer's. Not to be called for attention with mask DOCUMENTS, whose pairs depend on the rank: use ir_op_flops()
  * (schedule/ir/visible.h). */
@@ -251,16 +280,6 @@ double work_flops(const struct work *work);
  * communication and copies count 0: work_payload_bytes() has the bytes of the latter two. */
 double work_memory_bytes(const struct work *work);
 
-/* The implementations of attention, which differ in their cost parameters and in their scratch memory. */
-enum attention_impl {
-    ATTENTION_FA2,
-    ATTENTION_FA3,
-    ATTENTION_CUDNN,
-    ATTENTION_CPU,
-    ATTENTION_TRITON, /* FlashAttention's algorithm of 2022 in Triton */
-    ATTENTION_FA1,    /* FlashAttention's own kernels of it: flash-attn before 2.0 */
-    ATTENTION_IMPL_COUNT
-};
 const char *attention_impl_name(enum attention_impl impl);
 bool attention_impl_find(const char *name, size_t size, enum attention_impl *impl);
 

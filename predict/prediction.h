@@ -2,8 +2,8 @@
  *
  * Memory follows from the schedule, and is cheap; times take a simulation. A prediction has three figures of a device's
  * memory: the live bytes at their peak, the arena into which buffers were planned, and `reserved`, which a framework's
- * allocator would take. The verdict uses `reserved` with a framework's profile; with the profile `ideal`, and for
- * schedules from files, it uses `arena` plus the process' context. docs/commands.md says more. */
+ * allocator would take. The verdict uses `reserved` with a framework's profile and for recorded steps; with the
+ * profile `ideal`, and for schedules from files, it uses `arena` plus the process' context. docs/commands.md says more. */
 #ifndef PREDICT_PREDICTION_H
 #define PREDICT_PREDICTION_H
 
@@ -55,6 +55,7 @@ struct prediction {
     struct prediction_question question;
     const struct setup *setup;     /* question.setup */
     bool has_choices;              /* false: the schedule came from a file */
+    bool recorded;                 /* the file is a recorded step of a PyTorch program */
     struct resolved resolved;      /* the resolved request; empty for a file's schedule */
     struct choices choices;        /* of the step that is predicted, which has question.layers */
     const struct profile *profile; /* the one whose times count; NULL: none (a file's schedule) */
@@ -104,7 +105,7 @@ void prediction_release(struct prediction *prediction);
 enum status prediction_memory(struct prediction *answer, const struct prediction_question *question,
                               struct diag *note, struct diag *diag);
 
-/* Returns the probability that a configuration that is predicted to need `needed` bytes fits into `available` bytes, by
+/* Returns the probability that a configuration (choices NULL: a recorded step) that is predicted to need `needed` bytes fits into `available` bytes, by
  * the interval of its memory. */
 double prediction_fits(const struct setup *setup, const struct choices *choices, double needed,
                        double available);

@@ -8,7 +8,7 @@
 
 bool prediction_is_judged_by_reserved(const struct prediction *p)
 {
-    return p->has_choices && !p->choices.profile->ideal;
+    return p->has_choices ? !p->choices.profile->ideal : p->recorded;
 }
 
 /* Returns the memories whose arenas are planned, as a bit mask. */

@@ -21,7 +21,8 @@ static uint64_t bytes_of(double bytes)
 double prediction_fits(const struct setup *setup, const struct choices *choices, double needed,
                        double available)
 {
-    const struct similarity like = similarity_of(setup, choices, choices->profile);
+    const struct similarity like =
+        similarity_of(setup, choices, choices != NULL ? choices->profile : NULL);
     const struct residual run = similarity_residual(&like);
     struct interval interval = {.low = NAN};
     if (like.device[0] != '\0')
@@ -42,7 +43,9 @@ static double probability_of(const struct prediction *p)
         double needed = (double)v->needed[l];
         if (l == LIMIT_DEVICE && v->needed[l] <= v->available[l])
             needed -= (double)v->cache;
-        probability = fmin(probability, prediction_fits(p->setup, &p->choices, needed, available));
+        probability =
+            fmin(probability,
+                 prediction_fits(p->setup, p->has_choices ? &p->choices : NULL, needed, available));
     }
     return probability;
 }
@@ -83,6 +86,20 @@ static enum status check_size(const struct prediction *p, const char *name, stru
                       "the schedule is for %u ranks, and %s has %lld GPUs; --nodes or --gpus gives "
                       "it more",
                       ranks, p->setup->cluster.name, (long long)p->setup->cluster.gpus);
+}
+
+/* A recorded step holds for its own number of ranks: what each of them computes and holds depends on it. */
+static enum status check_world(const struct prediction *p, const char *name, struct diag *diag)
+{
+    const struct cluster *cluster = &p->setup->cluster;
+    const uint32_t ranks = mesh_ranks(&p->ir.mesh);
+    if ((int64_t)ranks == cluster->gpus)
+        return STATUS_OK;
+    return diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
+                      "was recorded with %u rank%s, and %s has %lld GPUs here: give --gpus %u, or "
+                      "record the step for them: python -m longhaul.record --world-size %lld",
+                      ranks, ranks == 1 ? "" : "s", cluster->name, (long long)cluster->gpus, ranks,
+                      (long long)cluster->gpus);
 }
 
 static void replay(struct prediction *p)
@@ -158,9 +175,9 @@ enum status prediction_memory(struct prediction *p, const struct prediction_ques
     p->choices = p->resolved.choices;
     p->profile = p->choices.profile;
     if (status == STATUS_OK)
-        status = cost_check_attention(&setup->cost, (enum attention_impl)p->choices.attention_impl,
-                                      transformer_wide_dim(&setup->model),
-                                      (struct loc){.name = "--attention"}, diag);
+        status =
+            cost_check_attention(&setup->cost, (enum attention_impl)p->choices.attention_impl,
+                                 setup->model.head_dim, (struct loc){.name = "--attention"}, diag);
     if (status == STATUS_OK)
         status = cost_check_products(
             &setup->cost, (enum scaling)products_recipe(&p->choices)->of_weights,
@@ -223,20 +240,19 @@ enum status prediction_memory_of_file(struct prediction *p,
     p->choices.attention_impl = (uint8_t)request_attention(&setup->request, ATTENTION_FA2);
     enum status status = find_profile(&p->profile, setup->request.profile, diag);
     if (status == STATUS_OK)
-        status = schedule_load(&p->ir, path, diag);
+        status = schedule_load(&p->ir, path, &p->recorded, diag);
     if (status == STATUS_OK && p->ir.op.count == 0)
         status = diag_error(diag, (struct loc){.name = path}, STATUS_BAD_INPUT,
                             "the schedule has no ops: there is nothing to predict");
     if (status == STATUS_OK)
-        status = check_size(p, path, diag);
+        status = p->recorded ? check_world(p, path, diag) : check_size(p, path, diag);
     for (uint32_t i = 0; status == STATUS_OK && i < p->ir.shape_count; i++) {
-        const struct work *work = &p->ir.shape[i];
+        const struct work as = work_priced_as(&p->ir.shape[i]), *work = &as;
         if (work->kind == WORK_ATTENTION || work->kind == WORK_ATTENTION_BACKWARD)
             status = cost_check_attention(
-                &setup->cost, (enum attention_impl)p->choices.attention_impl,
-                work_attention_vdim(work) > work->attention.dim ? work_attention_vdim(work)
-                                                                : work->attention.dim,
-                (struct loc){.name = path}, diag);
+                &setup->cost,
+                work_kernels(&p->ir.shape[i], (enum attention_impl)p->choices.attention_impl),
+                work->attention.dim, (struct loc){.name = path}, diag);
         if (status == STATUS_OK && work->kind == WORK_MATMUL)
             status = cost_check_products(&setup->cost, (enum scaling)work->matmul.scaling,
                                          scaling_names[work->matmul.scaling],

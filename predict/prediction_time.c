@@ -67,7 +67,7 @@ static void find_products(struct prediction *p, const struct shape_costs *costs)
     p->products = (struct prediction_products){.dtype = p->ir.dtype};
     for (uint32_t op = class->op_begin; op < class->op_begin + class->op_count; op++) {
         const uint32_t shape = p->ir.op.shape[op];
-        struct work wide = p->ir.shape[shape];
+        struct work wide = work_priced_as(&p->ir.shape[shape]);
         const double times = repeats_times(&p->ir.repeats, op);
         if (wide.kind == WORK_QUANTISE)
             p->products.casts_s += times * costs->work_s[shape];

@@ -95,8 +95,9 @@ static void add_lists(const struct prediction *p, struct shape_costs *costs)
 
 static bool is_tensor_work(const struct work *work)
 {
-    return work->kind == WORK_MATMUL || work->kind == WORK_ATTENTION ||
-           work->kind == WORK_ATTENTION_BACKWARD;
+    const struct work as = work_priced_as(work);
+    return as.kind == WORK_MATMUL || as.kind == WORK_ATTENTION ||
+           as.kind == WORK_ATTENTION_BACKWARD;
 }
 
 /* Returns the ratio of memory-bound kernels to products and attention in a rank's time, all at the highest clock. It is

@@ -2,6 +2,10 @@
 
 #include "schedule/ir/ir_text.h"
 #include "schedule/memory_plan/plan_offsets.h"
+#include "schedule/recorded/recorded.h"
+#include "traces/step_recording.h"
+
+#include <string.h>
 
 static bool has_offsets(const struct ir *ir)
 {
@@ -27,10 +31,31 @@ static bool is_ordered(const struct ir *ir)
     return true;
 }
 
-enum status schedule_load(struct ir *ir, const char *path, struct diag *diag)
+static enum status make_recorded(struct ir *ir, const char *name, const struct text *text,
+                                 struct diag *diag)
 {
-    enum status status = ir_load(ir, path, diag);
-    if (status == STATUS_OK && ir->op.count > 0 && !has_offsets(ir) && is_ordered(ir))
+    struct step_recording recording = {0};
+    enum status status = step_recording_parse(&recording, name, text->data, text->size, diag);
+    if (status == STATUS_OK)
+        status = recorded_make(ir, &recording, name, diag);
+    step_recording_release(&recording);
+    return status;
+}
+
+enum status schedule_load(struct ir *ir, const char *path, bool *recorded, struct diag *diag)
+{
+    const char *name = strcmp(path, "-") == 0 ? "standard input" : path;
+    struct text text = {0};
+    enum status status = text_read(&text, path, diag);
+    /* whatever is JSON is no schedule's text */
+    const bool json = status == STATUS_OK && text.size > 0 && text.data[0] == '{';
+    if (status == STATUS_OK)
+        status = json ? make_recorded(ir, name, &text, diag)
+                      : ir_parse(ir, name, text.data, text.size, diag);
+    text_release(&text);
+    if (recorded != NULL)
+        *recorded = json;
+    if (status == STATUS_OK && !json && ir->op.count > 0 && !has_offsets(ir) && is_ordered(ir))
         offsets_plan(ir, NULL);
     return status;
 }

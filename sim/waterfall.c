@@ -110,7 +110,7 @@ static enum cause cause_of(const struct ir *ir, uint32_t op)
  * that it does not need. */
 static double model_share(const struct maker *m, uint32_t op)
 {
-    switch ((enum work_kind)m->ir->op.kind[op]) {
+    switch ((enum work_kind)work_priced_as(ir_work(m->ir, op)).kind) {
     case WORK_ATTENTION_BACKWARD:
         return 4.0 / 5;
     case WORK_MATMUL:

@@ -7,6 +7,7 @@
 #include "predict/launch/table_file.h"
 #include "predict/setup/choice_rows.h"
 #include "schedule/choices/strategies.h"
+#include "traces/step_recording.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -439,7 +440,8 @@ enum status from_apply(struct options *options, bool search, struct diag *diag)
         return refused;
     bool arguments = options->argument_count > 0;
     for (size_t i = 0; i < options->argument_count; i++)
-        arguments = arguments && launch_is_path(options->argument[i]);
+        arguments = arguments && launch_is_path(options->argument[i]) &&
+                    !step_recording_is_at(options->argument[i]);
     if (!arguments && !options_given(options, "from"))
         return STATUS_OK;
     if (!arguments && options->argument_count > 0)

@@ -4,7 +4,6 @@
  * gradient of a query chunk is complete after its diagonal tile. fpdt_by_query.c has queries in the outer loop. */
 #include "schedule/attention/attention.h"
 #include "schedule/attention/fpdt_gradients.h"
-#include "schedule/attention/latent.h"
 #include "schedule/choices/profile.h"
 
 #include <stddef.h>
@@ -12,7 +11,7 @@
 struct view fpdt_d_o(const struct gradients *g, int64_t q)
 {
     struct head_exchange z = fpdt_exchange(g->f, q);
-    return exchange_out_backward(g->f->e, &z, view_rows(g->d_out, z.begin, z.n, z.o_width));
+    return exchange_out_backward(g->f->e, &z, view_rows(g->d_out, z.begin, z.n, z.q_width));
 }
 
 struct fpdt_pair fpdt_pair_of(const struct fpdt *f, int64_t q, int64_t k, op_id after)
@@ -42,12 +41,12 @@ struct qkv fpdt_tile_backward(const struct fpdt *f, int64_t q, int64_t k, const 
 {
     struct emit *e = f->e;
     struct work work = fpdt_tile(f, WORK_ATTENTION_BACKWARD, q, k);
-    const int64_t rows = work.attention.q * f->q_width, keys = work.attention.kv;
+    int64_t rows = work.attention.q * f->q_width, keys = work.attention.kv * f->kv_width;
     struct fpdt_pair seen = fpdt_pair_part(f, *pair, q, k);
     struct qkv in = {set->queries.q, seen.k, seen.v};
     struct qkv grads = {emit_computed(e, "dq_block", CATEGORY_ACTIVATION, rows, 0),
-                        emit_computed(e, "dk_block", CATEGORY_KV, keys * f->kv_width, 0),
-                        emit_computed(e, "dv_block", CATEGORY_KV, keys * f->v_width, 0)};
+                        emit_computed(e, "dk_block", CATEGORY_KV, keys, 0),
+                        emit_computed(e, "dv_block", CATEGORY_KV, keys, 0)};
     if (e->choices->profile->chunk_reload) { /* the profile's code makes them with torch.zeros() */
         emit_zeros(e, grads.q);
         emit_zeros(e, grads.k);
@@ -78,12 +77,7 @@ void fpdt_finish_chunk(const struct fpdt *f, int64_t i, struct qkv grads, struct
         return;
     if (norm.count == 0)
         norm = view_rows(e->saved[f->layer].norm1, z.begin, z.n, h);
-    const struct view dx = view_rows(to.dx, z.begin, z.n, h);
-    if (e->choices->model->kv_latent > 0)
-        latent_project_backward(e, f->layer, dqkv, norm, dx, z.n, z.positions,
-                                &f->chunk[i].part.latent);
-    else
-        project_qkv_backward(e, f->layer, dqkv, norm, dx, z.n);
+    project_qkv_backward(e, f->layer, dqkv, norm, view_rows(to.dx, z.begin, z.n, h), z.n);
     e->tags.region = REGION_ATTENTION;
 }
 
@@ -160,12 +154,11 @@ static struct qkv tiles(struct gradients *g, int64_t k, const struct fpdt_pair *
     const struct fpdt *f = g->f;
     struct emit *e = f->e;
     bool reload = e->choices->profile->chunk_reload && f->offload;
-    const int64_t keys = fpdt_tokens(f, k);
-    int64_t last = k;
+    int64_t keys = fpdt_tokens(f, k) * f->kv_width, last = k;
     struct qkv sums = {0};
     if (reload) {
-        sums.k = zeros(f, "dk_sum", CATEGORY_KV, keys * f->kv_width);
-        sums.v = zeros(f, "dv_sum", CATEGORY_KV, keys * f->v_width);
+        sums.k = zeros(f, "dk_sum", CATEGORY_KV, keys);
+        sums.v = zeros(f, "dv_sum", CATEGORY_KV, keys);
     }
     while (last + 1 < f->u && fpdt_sees(f, last + 1, k))
         last++;

@@ -45,7 +45,7 @@ static void find_coming(struct coming *c)
             if (at >= c->end - c->begin || c->first[at] != IR_NONE)
                 continue;
             c->first[at] = op;
-            if (liveness_persistent_whole(ir, buffer))
+            if (liveness_persistent(ir, buffer))
                 continue;
             c->buffer[c->count] = buffer;
             c->op[c->count++] = op;

@@ -22,6 +22,27 @@ static const char *fault_of_pieces(struct verifier *v, const struct work *work, 
                         members, dtype_name(work->in));
 }
 
+/* Returns what an operator of a recorded program lacks: a product has m, n and k, attention has heads too. */
+static const char *fault_of_opaque(struct verifier *v, const struct work *work)
+{
+    const struct work as = work_priced_as(work);
+    const bool attention = as.kind == WORK_ATTENTION || as.kind == WORK_ATTENTION_BACKWARD;
+    if (as.kind == WORK_OPAQUE)
+        return NULL;
+    if (work->opaque.m < 1 || work->opaque.n < 1 || work->opaque.k < 1)
+        return attention ? "attention needs m, n and k: queries, keys and the width of a head"
+                         : "a product needs m, n and k";
+    if (as.kind == WORK_MATMUL)
+        return work->opaque.scaling != SCALING_NONE && work->opaque.groups > 1
+                   ? "a product in groups has no scales"
+                   : NULL;
+    if (work->opaque.kv_heads < 1 || work->opaque.heads < 1 ||
+        work->opaque.heads % work->opaque.kv_heads != 0)
+        return arena_printf(&v->arena, "heads=%" PRId64 " is not a multiple of kv_heads=%" PRId64,
+                            work->opaque.heads, work->opaque.kv_heads);
+    return NULL;
+}
+
 static const char *fault_of_shape(struct verifier *v, const struct work *work)
 {
     const struct ir *ir = v->ir;
@@ -49,13 +70,6 @@ static const char *fault_of_shape(struct verifier *v, const struct work *work)
             return "turned=1 says which of both copies is made";
         if (work->quantise.down && work->quantise.scaling != SCALING_MX)
             return "down=1 rounds exponents, which only scaling=mx has";
-        if ((work->quantise.finds || work->quantise.given) &&
-            work->quantise.scaling != SCALING_TENSOR)
-            return "finds=1 and given=1 are of one largest element, which needs scaling=tensor";
-        if (work->quantise.finds && (work->quantise.turned || work->quantise.both))
-            return "finds=1 makes no copy that could be transposed";
-        if (work->quantise.given && (work->quantise.finds || work->quantise.both))
-            return "given=1 makes one copy by the largest element that another op has found";
         return NULL;
     case WORK_ATTENTION:
     case WORK_ATTENTION_BACKWARD:
@@ -68,12 +82,11 @@ static const char *fault_of_shape(struct verifier *v, const struct work *work)
         if (work->attention.mask < MASK_WINDOW && work->attention.window > 0)
             return "a window belongs to mask=window or mask=documents, and to no other";
         return NULL;
+    case WORK_OPAQUE:
+        return fault_of_opaque(v, work);
     case WORK_ROPE:
     case WORK_ROPE_BACKWARD:
-        if (work->rope.rotated > work->rope.dim || work->rope.rotated % 2 != 0)
-            return arena_printf(&v->arena, "rotated=%" PRId64 " is odd or above dim=%" PRId64,
-                                work->rope.rotated, work->rope.dim);
-        if (work->rope.rotated == 0 && work->rope.dim % 2 != 0)
+        if (work->rope.dim % 2 != 0)
             return arena_printf(&v->arena, "dim=%" PRId64 " is odd", work->rope.dim);
         if (work->rope.stride != 0 && work->rope.stride / work->rope.heads < work->rope.dim)
             return "stride is less than heads*dim";

@@ -59,8 +59,9 @@ static int64_t shift_distance(const struct traffic *traffic, const struct work *
 
 bool traffic_computes(const struct work *work)
 {
-    return work->kind == WORK_MATMUL || work->kind == WORK_ATTENTION ||
-           work->kind == WORK_ATTENTION_BACKWARD;
+    const struct work as = work_priced_as(work);
+    return as.kind == WORK_MATMUL || as.kind == WORK_ATTENTION ||
+           as.kind == WORK_ATTENTION_BACKWARD;
 }
 
 /* True if the kernel takes longer while messages run on its rank, because they occupy multiprocessors and move bytes

@@ -88,23 +88,6 @@ static void full_tiles_of_attention_go_in_waves(void)
     fixture_release(&f);
 }
 
-static void unequal_heads_have_the_rate_of_their_mean(void)
-{
-    struct cost_fixture f;
-    if (fixture_parse(&f, four_cores)) {
-        for (int impl = 0; impl < ATTENTION_IMPL_COUNT; impl++)
-            f.cost.attention[impl][ATTENTION_FORWARD_PASS].flop_per_s[1] = 2e9;
-        struct work work = attention(WORK_ATTENTION, 50, 100, 1, 1, 200, MASK_FULL);
-        work.attention.vdim = 100;
-        /* 4 Gflop/s at dim 100 and 2 at 200 are 3 at 150: a block is 2 (200 + 100) * 10 * 100 flops, in 0.8 ms */
-        CHECK_CLOSE("dim 200, vdim 100", seconds(&f.cost, work), 2 * (0.8e-3 + 1e-3), 1e-12);
-        work.attention.dim = 60; /* below all listed head dims, and the row is that of vdim */
-        work.attention.vdim = 120;
-        CHECK_CLOSE("dim 60, vdim 120", seconds(&f.cost, work), 2 * (0.36e-3 + 1e-3), 1e-12);
-    }
-    fixture_release(&f);
-}
-
 static void causal_tiles_lose_half_of_the_longest_block(void)
 {
     struct cost_fixture f;
@@ -288,6 +271,9 @@ static void every_kind_has_its_functions(void)
             struct work work = is_attention(kind)
                                    ? attention((enum work_kind)kind, 64, 64, 4, 2, 80, MASK_CAUSAL)
                                    : flat((enum work_kind)kind, 64, 64, 64, 0);
+            if (kind == WORK_OPAQUE)
+                work = (struct work){.kind = WORK_OPAQUE,
+                                     .opaque = {.as = OPAQUE_STREAM, .bytes = 64}};
             if (kind == WORK_ADAMW)
                 work.adamw.states = STATES_FP32;
             double s = seconds(&f.cost, work);
@@ -300,6 +286,82 @@ static void every_kind_has_its_functions(void)
         }
         fixture_release(&ideal);
     }
+    fixture_release(&f);
+}
+
+/* What a recorded program runs costs what our own work of the same sizes does; work without a size of its own costs its
+ * bytes in its class. */
+static void opaque_work_costs_what_it_is_recorded_as(void)
+{
+    struct work causal = attention(WORK_ATTENTION, 512, 768, 8, 4, 128, MASK_CAUSAL);
+    struct work full = attention(WORK_ATTENTION_BACKWARD, 512, 768, 8, 4, 128, MASK_FULL);
+    struct work grouped = {.kind = WORK_MATMUL, .matmul = {4096, 768, 2048, MATMUL_TN}};
+    struct work narrow = product(1024, 256, 640);
+    causal.in = causal.out = full.in = full.out = grouped.in = grouped.out = DTYPE_BF16;
+    grouped.matmul.groups = 8;
+    narrow.in = DTYPE_F32;
+    narrow.out = DTYPE_F32;
+    const struct {
+        const char *label;
+        struct work own, opaque;
+    } pairs[] = {
+        {"a product",
+         product(1024, 256, 640),
+         {.kind = WORK_OPAQUE, .opaque = {.as = OPAQUE_MATMUL, .m = 1024, .n = 256, .k = 640}}},
+        {"a product in fp32",
+         narrow,
+         {.kind = WORK_OPAQUE,
+          .opaque = {.as = OPAQUE_MATMUL,
+                     .m = 1024,
+                     .n = 256,
+                     .k = 640,
+                     .dtype = DTYPE_F32,
+                     .out_dtype = DTYPE_F32}}},
+        {"gradients of experts",
+         grouped,
+         {.kind = WORK_OPAQUE,
+          .opaque = {.as = OPAQUE_MATMUL_TN, .m = 4096, .n = 768, .k = 2048, .groups = 8}}},
+        {"causal attention",
+         causal,
+         {.kind = WORK_OPAQUE,
+          .opaque = {.as = OPAQUE_ATTENTION,
+                     .m = 512,
+                     .n = 768,
+                     .k = 128,
+                     .heads = 8,
+                     .kv_heads = 4,
+                     .causal = 1,
+                     .kernels = ATTENTION_FA2}}},
+        {"its backward, not causal",
+         full,
+         {.kind = WORK_OPAQUE,
+          .opaque = {.as = OPAQUE_ATTENTION_BACKWARD,
+                     .m = 512,
+                     .n = 768,
+                     .k = 128,
+                     .heads = 8,
+                     .kv_heads = 4,
+                     .kernels = ATTENTION_FA2}}},
+        {"a fill",
+         {.kind = WORK_FILL, .out = DTYPE_U8, .elements = {1000}},
+         {.kind = WORK_OPAQUE, .opaque = {.as = OPAQUE_STREAM, .bytes = 1000}}},
+    };
+    const struct work nothing = {.kind = WORK_OPAQUE};
+    struct cost_fixture f;
+    if (fixture_load(&f, "a100-80g"))
+        for (size_t i = 0; i < ARRAY_LEN(pairs); i++) {
+            const struct work *own = &pairs[i].own, *opaque = &pairs[i].opaque;
+            CHECK_CLOSE(pairs[i].label, seconds(&f.cost, *opaque), seconds(&f.cost, *own), 0);
+            CHECK_CLOSE(pairs[i].label, cost_issue_s(&f.cost, opaque), cost_issue_s(&f.cost, own),
+                        0);
+            CHECK_CLOSE(pairs[i].label, work_flops(opaque), work_flops(own), 0);
+            CHECK_CLOSE(pairs[i].label, cost_traffic_bytes(&f.cost, ATTENTION_FA2, opaque),
+                        cost_traffic_bytes(&f.cost, ATTENTION_FA2, own), 0);
+            CHECK(pairs[i].label, cost_calibration_of(&f.cost, ATTENTION_FA2, opaque) ==
+                                      cost_calibration_of(&f.cost, ATTENTION_FA2, own));
+        }
+    CHECK_CLOSE("nothing takes no time", seconds(&f.cost, nothing), 0, 0);
+    CHECK_CLOSE("nor does its issue", cost_issue_s(&f.cost, &nothing), 0, 0);
     fixture_release(&f);
 }
 
@@ -535,7 +597,6 @@ static const struct check_case cases[] = {
     {"products go in waves of tiles", products_go_in_waves_of_tiles},
     {"a thin product waits for memory", a_thin_product_waits_for_memory},
     {"full tiles of attention go in waves", full_tiles_of_attention_go_in_waves},
-    {"unequal heads have the rate of their mean", unequal_heads_have_the_rate_of_their_mean},
     {"causal tiles lose half of the longest block", causal_tiles_lose_half_of_the_longest_block},
     {"an eager op takes its start too", an_eager_op_takes_its_start_too},
     {"memory-bound work takes its bytes", memory_bound_work_takes_its_bytes},
@@ -544,6 +605,7 @@ static const struct check_case cases[] = {
     {"the power limit holds for the mean", the_power_limit_holds_for_the_mean},
     {"the host takes its time", the_host_takes_its_time},
     {"every kind has its functions", every_kind_has_its_functions},
+    {"opaque work costs what it is recorded as", opaque_work_costs_what_it_is_recorded_as},
     {"time grows with every size", time_grows_with_every_size},
     {"nothing beats the peak", no_product_or_attention_beats_the_peak},
     {"every number has a source", every_number_has_a_source},

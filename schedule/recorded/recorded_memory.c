@@ -1,0 +1,183 @@
+/* Makes buffers of the storages of a recording. A storage is written first by the op of the event with which it is born,
+ * or by an op without cost before it, and is free when the host has issued the last op before the event at which it
+ * dies: so the replay of the allocator, which goes by the order of issue, allocates and frees as the program did. */
+#include "schedule/recorded/recorded_parts.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct birth {
+    int64_t born;
+    uint32_t storage;
+};
+
+static int by_born(const void *a, const void *b)
+{
+    const struct birth *x = a, *y = b;
+    if (x->born != y->born)
+        return (x->born > y->born) - (x->born < y->born);
+    return (x->storage > y->storage) - (x->storage < y->storage);
+}
+
+void recorded_memory_open(struct recorded_maker *m)
+{
+    const uint32_t count = m->r->storages;
+    struct birth *birth = heap_alloc((size_t)count + 1, sizeof *birth);
+    m->buffer = heap_alloc((size_t)count + 1, sizeof *m->buffer);
+    m->birth = ir_no_ids((size_t)count + 1);
+    m->touched = ir_no_ids((size_t)count + 1);
+    m->by_birth = heap_alloc((size_t)count + 1, sizeof *m->by_birth);
+    m->ops_before = heap_zalloc((size_t)m->r->events + 1, sizeof *m->ops_before);
+    for (uint32_t i = 0; i < count; i++) {
+        m->buffer[i] = (buffer_id){IR_NONE};
+        birth[i] = (struct birth){m->r->storage[i].born, i};
+    }
+    qsort(birth, count, sizeof *birth, by_born);
+    for (uint32_t i = 0; i < count; i++)
+        m->by_birth[i] = birth[i].storage;
+    free(birth);
+}
+
+void recorded_memory_close(struct recorded_maker *m)
+{
+    free(m->buffer);
+    free(m->birth);
+    free(m->touched);
+    free(m->by_birth);
+    free(m->ops_before);
+}
+
+/* ---- buffers ---- */
+
+static const struct {
+    const char *role, *stem;
+    enum category category;
+} roles[] = {
+    {"param", "parameter", CATEGORY_PARAMETER}, {"buffer", "buffer", CATEGORY_PARAMETER},
+    {"grad", "gradient", CATEGORY_GRADIENT},    {"optimizer", "state", CATEGORY_OPTIMIZER},
+    {"given", "given", CATEGORY_INPUT},         {"unsharded", "gathered", CATEGORY_PARAMETER},
+    {"", "tensor", CATEGORY_ACTIVATION},
+};
+
+static buffer_id add_buffer(struct recorded_maker *m, uint32_t storage, uint32_t event)
+{
+    const struct step_storage *s = &m->r->storage[storage];
+    const size_t word = strcspn(s->role, " ");
+    const char *name = s->role[word] == ' ' ? s->role + word + 1 : "";
+    const bool stays = s->born < 0 && s->died < 0;
+    size_t i = 0;
+    while (i + 1 < ARRAY_LEN(roles) &&
+           (strlen(roles[i].role) != word || memcmp(roles[i].role, s->role, word) != 0))
+        i++;
+    struct buffer_desc desc = {
+        .stem = roles[i].stem,
+        .number = IR_NONE,
+        .memory = MEMORY_HBM,
+        .dtype = DTYPE_U8,
+        .category = (uint8_t)roles[i].category,
+        .flags = stays ? BUFFER_PERSISTENT : 0,
+        .layer = s->born < 0 ? IR_NONE16 : recorded_layer(m, event),
+        .binding = IR_NONE16,
+        .dims = {1, {(int64_t)s->bytes}, 0},
+    };
+    const size_t size = strlen(name);
+    if (size > 0 && ir_name_ok(name, size) && ir_find_buffer(m->ir, name, size).i == IR_NONE)
+        return ir_add_named_buffer(m->ir, name, size, &desc);
+    return ir_add_buffer(m->ir, &desc);
+}
+
+struct view recorded_wire(struct recorded_maker *m, const struct recorded_wire *wire)
+{
+    char name[64];
+    struct buffer_desc desc = {
+        .memory = wire->memory,
+        .dtype = wire->dtype,
+        .category = CATEGORY_COMMUNICATION,
+        .flags = BUFFER_PERSISTENT | BUFFER_PART,
+        .layer = IR_NONE16,
+        .binding = IR_NONE16,
+        .dims = {1, {(int64_t)(wire->bytes / dtype_bytes((enum dtype)wire->dtype))}, 0},
+    };
+    snprintf(name, sizeof name, "%s.%u.%s.%llu.", wire->stem, wire->stream,
+             dtype_name((enum dtype)wire->dtype), (unsigned long long)wire->bytes);
+    buffer_id buffer = ir_find_buffer(m->ir, name, strlen(name));
+    if (buffer.i == IR_NONE)
+        buffer = ir_add_named_buffer(m->ir, name, strlen(name), &desc);
+    return ir_whole(m->ir, buffer);
+}
+
+/* ---- births and deaths ---- */
+
+void recorded_born_at(struct recorded_maker *m, const struct recorded_births *births, uint32_t op)
+{
+    for (uint8_t i = 0; i < births->count; i++)
+        m->birth[births->storage[i]] = op;
+}
+
+/* Lets an op without cost write what is born, and empties the list. */
+static void bear(struct recorded_maker *m, struct recorded_births *births)
+{
+    if (births->count > 0)
+        recorded_born_at(m, births, recorded_add_birth(m, births));
+    births->count = 0;
+}
+
+void recorded_births(struct recorded_maker *m, uint32_t number, struct recorded_births *with_op,
+                     uint8_t room)
+{
+    struct recorded_births before = {.count = 0};
+    with_op->count = 0;
+    for (; m->born < m->r->storages; m->born++) {
+        const uint32_t storage = m->by_birth[m->born];
+        const struct step_storage *s = &m->r->storage[storage];
+        if (s->born > (int64_t)number)
+            break;
+        if (s->bytes == 0)
+            continue;
+        const bool gone = s->died >= 0 && s->died <= (int64_t)number;
+        struct recorded_births *to =
+            s->born >= 0 && !gone && with_op->count < room ? with_op : &before;
+        m->buffer[storage] = add_buffer(m, storage, number);
+        to->storage[to->count] = storage;
+        to->view[to->count++] = ir_whole(m->ir, m->buffer[storage]);
+        if (before.count == RECORDED_WRITES_MAX)
+            bear(m, &before);
+    }
+    bear(m, &before);
+}
+
+static void touch(struct recorded_maker *m, uint32_t begin, uint32_t count, uint32_t op)
+{
+    for (uint32_t i = begin; i < begin + count; i++)
+        if (m->r->tensor[i].storage >= 0)
+            m->touched[m->r->tensor[i].storage] = op;
+}
+
+void recorded_touch(struct recorded_maker *m, uint32_t number, uint32_t op)
+{
+    const struct step_event *event = &m->r->event[number];
+    touch(m, event->in_begin, event->in_count, op);
+    touch(m, event->out_begin, event->out_count, op);
+}
+
+void recorded_deaths(struct recorded_maker *m)
+{
+    for (uint32_t i = 0; i < m->r->storages; i++) {
+        const struct step_storage *s = &m->r->storage[i];
+        if (m->buffer[i].i == IR_NONE || (s->born < 0 && s->died < 0))
+            continue;
+        const uint32_t ops = s->died < 0 ? m->ir->op.count : m->ops_before[s->died];
+        uint32_t last = ops > 0 ? ops - 1 : 0;
+        if (last < m->birth[i])
+            last = m->birth[i];
+        op_id free_after[3] = {{m->birth[i]}};
+        uint16_t count = 1;
+        if (m->touched[i] != IR_NONE && m->touched[i] > m->birth[i] && m->touched[i] < last)
+            free_after[count++] = (op_id){m->touched[i]};
+        if (last > m->birth[i])
+            free_after[count++] = (op_id){last};
+        ir_set_free(m->ir, m->buffer[i], free_after, count);
+    }
+}

@@ -1,0 +1,515 @@
+/* Makes a schedule of a recording: a pass over its events in the order of issue.
+ *
+ * A stream of the program becomes up to four streams of the schedule, one for each class of work, and an op waits for
+ * the op before it on its stream of the program. A stream's clock says which ops its next op has to wait for: of each
+ * stream of the schedule the last one. A record copies the clock of its stream, and a wait adds the copy to another's. */
+#include "schedule/recorded/recorded.h"
+
+#include "schedule/recorded/recorded_parts.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CLASSES = STREAM_D2H + 1 };
+
+/* By stream of the schedule: 1 + the op that is waited for; 0: none. */
+struct clock {
+    uint32_t op[IR_STREAMS_MAX];
+};
+
+/* A stream of the program, or a queue of collectives. */
+struct program_stream {
+    int64_t handle;
+    uint32_t queue_of;       /* the group whose collectives it queues; UINT32_MAX: it is a stream */
+    int16_t stream[CLASSES]; /* its streams of the schedule; -1: none yet */
+    struct clock clock;
+};
+
+/* What a record saw of its stream. */
+struct mark {
+    int64_t event;
+    struct clock clock;
+};
+
+struct recorded_streams {
+    struct program_stream *row;
+    uint32_t count;
+    size_t capacity;
+    struct mark *mark;
+    uint32_t marks;
+    size_t mark_capacity;
+    /* by stream of the schedule: what its ops have waited for */
+    struct clock waited[IR_STREAMS_MAX];
+    /* of a storage, 1 + the op of the collective that writes it beside its stream; 0: none */
+    uint32_t *pending; /* [r->storages] */
+    uint32_t *op_of;   /* [r->events] 1 + the collective of the event; 0: none */
+    uint32_t wired;    /* 1 + the last op that writes what moves read; 0: none */
+    int16_t host;      /* the stream on which the host waits for events; -1: none yet */
+};
+
+enum status recorded_fault(const struct recorded_maker *m, uint32_t event, const char *format, ...)
+{
+    struct text text = {0};
+    char what[512];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(what, sizeof what, format, args);
+    va_end(args);
+    text_printf(&text, "event %" PRIu32 " (%.60s): %s", event, m->r->event[event].op, what);
+    enum status status =
+        diag_error(m->diag, (struct loc){.name = m->name}, STATUS_BAD_INPUT, "%s", text.data);
+    text_release(&text);
+    return status;
+}
+
+/* ---- streams ---- */
+
+static struct program_stream *find_stream(struct recorded_maker *m, int64_t handle,
+                                          uint32_t queue_of)
+{
+    struct recorded_streams *s = m->streams;
+    for (uint32_t i = 0; i < s->count; i++)
+        if (s->row[i].handle == handle && s->row[i].queue_of == queue_of)
+            return &s->row[i];
+    s->row = heap_grow(s->row, &s->capacity, (size_t)s->count + 1, sizeof *s->row);
+    struct program_stream *row = &s->row[s->count++];
+    *row = (struct program_stream){.handle = handle, .queue_of = queue_of};
+    memset(row->stream, 0xff, sizeof row->stream);
+    return row;
+}
+
+/* Returns the stream of the schedule for one class of work; -1: there are too many. */
+static int16_t stream_of(struct recorded_maker *m, struct program_stream *row,
+                         enum stream_class class)
+{
+    char name[MESH_NAME_MAX];
+    if (row->stream[class] >= 0)
+        return row->stream[class];
+    if (m->ir->stream_count == IR_STREAMS_MAX)
+        return -1;
+    const char *what = stream_class_name(class);
+    if (row->queue_of != UINT32_MAX)
+        snprintf(name, sizeof name, "queue%" PRIu32, row->queue_of);
+    else if (row->handle == 0)
+        snprintf(name, sizeof name, "%s", what);
+    else
+        snprintf(name, sizeof name, "%s.%" PRId64, what, row->handle);
+    row->stream[class] = ir_add_stream(m->ir, name, class);
+    return row->stream[class];
+}
+
+static void add_clock(struct clock *to, const struct clock *from)
+{
+    for (int i = 0; i < IR_STREAMS_MAX; i++)
+        if (from->op[i] > to->op[i])
+            to->op[i] = from->op[i];
+}
+
+static void add_to_clock(struct recorded_maker *m, struct clock *clock, uint32_t op)
+{
+    const uint8_t stream = m->ir->op.stream[op];
+    if (op + 1 > clock->op[stream])
+        clock->op[stream] = op + 1;
+}
+
+/* ---- labels ---- */
+
+uint16_t recorded_layer(const struct recorded_maker *m, uint32_t event)
+{
+    const struct step_event *e = &m->r->event[event];
+    for (const char *at = m->r->module[e->module]; *at != '\0';) {
+        const size_t size = strcspn(at, ".");
+        uint64_t layer;
+        if (size > 0 && size < 6 && strspn(at, "0123456789") >= size &&
+            parse_u64(at, size, &layer) && layer < IR_NONE16)
+            return (uint16_t)layer;
+        at += size;
+        at += *at == '.';
+    }
+    return IR_NONE16;
+}
+
+static bool in_module(const struct recorded_maker *m, const struct step_event *event,
+                      const char *word)
+{
+    return strstr(m->r->module[event->module], word) != NULL;
+}
+
+/* Returns the part of the model to which an event belongs. Collectives that c10d issues outside of modules move
+ * parameters and gradients; functional ones, which DTensor issues, move activations. */
+static enum region region_of(const struct recorded_maker *m, const struct step_event *event)
+{
+    if (event->phase == STEP_OPTIMIZER)
+        return REGION_OPTIMIZER;
+    switch ((enum step_event_kind)event->kind) {
+    case STEP_COLLECTIVE:
+        return strncmp(event->op, "c10d.", 5) == 0 ? REGION_WEIGHTS : REGION_NONE;
+    case STEP_ATTENTION:
+        return REGION_ATTENTION;
+    case STEP_PRODUCT:
+        return REGION_LINEAR;
+    default:
+        if (strncmp(event->op, "fsdp.", 5) == 0)
+            return REGION_WEIGHTS;
+        if (in_module(m, event, "norm"))
+            return REGION_NORM;
+        return strncmp(event->op, "embedding", 9) == 0 ? REGION_EMBEDDING : REGION_NONE;
+    }
+}
+
+static struct op_tags tags_of(const struct recorded_maker *m, uint32_t event)
+{
+    static const uint8_t phases[] = {[STEP_FORWARD] = PHASE_FORWARD,
+                                     [STEP_BACKWARD] = PHASE_BACKWARD,
+                                     [STEP_RECOMPUTE] = PHASE_RECOMPUTE,
+                                     [STEP_OPTIMIZER] = PHASE_OPTIMIZER};
+    const struct step_event *e = &m->r->event[event];
+    return (struct op_tags){
+        phases[e->phase], (uint8_t)region_of(m, e), recorded_layer(m, event), IR_NONE16, IR_NONE16,
+        IR_NONE16};
+}
+
+/* ---- ops ---- */
+
+struct operands {
+    const struct view *read, *write;
+    uint8_t reads, writes;
+};
+
+/* Adds an op that waits for a clock, and returns its id. Waits that an op before it on its stream had are left out. */
+static uint32_t add_op(struct recorded_maker *m, uint8_t stream, const struct work *work,
+                       struct operands operands, struct op_tags tags, const struct clock *clock)
+{
+    op_id wait[IR_STREAMS_MAX];
+    uint16_t waits = 0;
+    struct clock *waited = &m->streams->waited[stream];
+    for (uint32_t i = 0; i < m->ir->stream_count; i++) {
+        if (i == stream || clock->op[i] <= waited->op[i])
+            continue;
+        wait[waits++] = (op_id){clock->op[i] - 1};
+        waited->op[i] = clock->op[i];
+    }
+    return ir_add_op(m->ir, &(struct op_desc){.work = *work,
+                                              .stream = stream,
+                                              .read_count = operands.reads,
+                                              .write_count = operands.writes,
+                                              .guard = IR_NONE16,
+                                              .wait_count = waits,
+                                              .tags = tags,
+                                              .read = operands.read,
+                                              .write = operands.write,
+                                              .wait = wait})
+        .i;
+}
+
+uint32_t recorded_add_birth(struct recorded_maker *m, const struct recorded_births *births)
+{
+    struct program_stream *stream = find_stream(m, 0, UINT32_MAX);
+    const struct work work = {.kind = WORK_OPAQUE};
+    const struct op_tags none = {PHASE_FORWARD, REGION_NONE, IR_NONE16,
+                                 IR_NONE16,     IR_NONE16,   IR_NONE16};
+    const int16_t on = stream_of(m, stream, STREAM_COMPUTE);
+    static const struct clock no_clock;
+    return add_op(m, (uint8_t)on, &work, (struct operands){NULL, births->view, 0, births->count},
+                  none, &no_clock);
+}
+
+/* Adds the op of an event to a stream of the schedule, in the order of its stream of the program. */
+static uint32_t add_in_order(struct recorded_maker *m, uint32_t number, uint8_t on,
+                             const struct work *work, struct operands operands)
+{
+    struct program_stream *stream = find_stream(m, m->r->event[number].stream, UINT32_MAX);
+    const uint32_t op = add_op(m, on, work, operands, tags_of(m, number), &stream->clock);
+    stream->clock = (struct clock){{0}};
+    add_to_clock(m, &stream->clock, op);
+    recorded_touch(m, number, op);
+    return op;
+}
+
+/* Finds the stream of the schedule for an event's work. */
+static enum status find_place(struct recorded_maker *m, uint32_t number, enum stream_class class,
+                              uint8_t *on)
+{
+    struct program_stream *stream = find_stream(m, m->r->event[number].stream, UINT32_MAX);
+    const int16_t found = stream_of(m, stream, class);
+    *on = (uint8_t)found;
+    return found >= 0
+               ? STATUS_OK
+               : recorded_fault(m, number, "the program has more than %d streams", IR_STREAMS_MAX);
+}
+
+/* Returns the kind of copy between the device and its host; WORK_OPAQUE: the event is none. */
+static enum work_kind copy_of(const struct recorded_maker *m, const struct step_event *event)
+{
+    const struct step_tensor *to = recorded_written(m, event, 0);
+    bool from_host = false;
+    if (event->kind != STEP_COPY || to == NULL)
+        return WORK_OPAQUE;
+    for (uint32_t i = 0; i < event->in_count; i++)
+        from_host |= recorded_read(m, event, i)->storage < 0;
+    return to->storage < 0 ? WORK_D2H : from_host ? WORK_H2D : WORK_OPAQUE;
+}
+
+/* ---- collectives and copies ---- */
+
+/* Makes the stream wait for the collective that writes what wait_tensor reads. */
+static void join_collective(struct recorded_maker *m, const struct step_event *event)
+{
+    const struct step_tensor *x = recorded_read(m, event, 0);
+    if (x == NULL || x->storage < 0 || m->streams->pending[x->storage] == 0)
+        return;
+    add_to_clock(m, &find_stream(m, event->stream, UINT32_MAX)->clock,
+                 m->streams->pending[x->storage] - 1);
+}
+
+/* What a collective or a copy is, and on which stream of the schedule. */
+struct recorded_move {
+    struct work work;
+    uint8_t on;
+    bool queued; /* it is in the queue of its group, and its stream goes on */
+};
+
+static bool is_move(const struct recorded_maker *m, uint32_t number)
+{
+    const struct step_event *event = &m->r->event[number];
+    return event->kind == STEP_COLLECTIVE ? !recorded_is_join(event)
+                                          : copy_of(m, event) != WORK_OPAQUE;
+}
+
+/* A collective of c10d is in the order of its stream, unless it is asynchronous; all others are queued. */
+static enum status read_move(struct recorded_maker *m, uint32_t number, struct recorded_move *move)
+{
+    const struct step_event *event = &m->r->event[number];
+    *move = (struct recorded_move){.queued = false};
+    if (event->kind == STEP_COPY) {
+        const enum work_kind kind = copy_of(m, event);
+        move->work = (struct work){.kind = (uint8_t)kind,
+                                   .copy = {.bytes = (int64_t)fmax(event->written_bytes, 1),
+                                            .blocking = kind == WORK_D2H}};
+        return find_place(m, number, kind == WORK_D2H ? STREAM_D2H : STREAM_H2D, &move->on);
+    }
+    enum status status = recorded_collective(m, number, &move->work);
+    if (status != STATUS_OK)
+        return status;
+    move->queued =
+        move->work.kind != WORK_BARRIER && (event->is_async || strncmp(event->op, "c10d.", 5) != 0);
+    if (!move->queued)
+        return find_place(m, number, STREAM_COMM, &move->on);
+    const int16_t on = stream_of(m, find_stream(m, 0, event->group), STREAM_COMM);
+    move->on = (uint8_t)on;
+    return on >= 0
+               ? STATUS_OK
+               : recorded_fault(m, number, "the program has more than %d streams", IR_STREAMS_MAX);
+}
+
+/* Returns the operands of a move. view[]: room for what it reads and writes. */
+static struct operands wires_of(struct recorded_maker *m, uint32_t number,
+                                const struct recorded_move *move, struct view view[2])
+{
+    const struct work *work = &move->work;
+    const enum work_kind kind = (enum work_kind)work->kind;
+    const bool up = kind == WORK_H2D, down = kind == WORK_D2H;
+    struct recorded_wire wire = {
+        .stem = up ? "host" : "sent",
+        .bytes = (uint64_t)work_payload_bytes(work),
+        .stream = move->on,
+        .memory = up ? MEMORY_PINNED : MEMORY_HBM,
+        .dtype =
+            (uint8_t)(up || down ? DTYPE_U8 : recorded_moved_as(m, &m->r->event[number], kind)),
+    };
+    if (kind == WORK_BARRIER)
+        return (struct operands){0};
+    view[0] = recorded_wire(m, &wire);
+    wire.stem = down ? "host" : "received";
+    wire.memory = down ? MEMORY_PINNED : MEMORY_HBM;
+    if (kind == WORK_ALL_GATHER)
+        wire.bytes *= m->r->group[m->r->event[number].group].count;
+    if (kind == WORK_REDUCE_SCATTER)
+        wire.bytes /= m->r->group[m->r->event[number].group].count;
+    view[1] = recorded_wire(m, &wire);
+    return (struct operands){&view[0], &view[1], 1, 1};
+}
+
+/* Makes the buffers that stand for what collectives and copies move. Ops without cost, before all others, write what is
+ * read of them. */
+static enum status add_wires(struct recorded_maker *m)
+{
+    enum status status = STATUS_OK;
+    struct recorded_move move;
+    struct view view[2];
+    for (uint32_t i = 0; i < m->r->events && status == STATUS_OK; i++) {
+        if (!is_move(m, i))
+            continue;
+        const uint32_t before = m->ir->buffer.count;
+        status = read_move(m, i, &move);
+        if (status != STATUS_OK || wires_of(m, i, &move, view).reads == 0)
+            continue;
+        if (view[0].buffer.i >= before && move.work.kind != WORK_H2D) {
+            const struct recorded_births births = {.view = {view[0]}, .count = 1};
+            m->streams->wired = recorded_add_birth(m, &births) + 1;
+        }
+    }
+    return status;
+}
+
+/* Adds a collective or a copy. */
+static enum status add_move(struct recorded_maker *m, uint32_t number)
+{
+    const struct step_event *event = &m->r->event[number];
+    struct recorded_births none;
+    struct recorded_move move;
+    struct view view[2];
+    recorded_births(m, number, &none, 0);
+    enum status status = read_move(m, number, &move);
+    if (status != STATUS_OK)
+        return status;
+    const struct operands operands = wires_of(m, number, &move, view);
+    struct clock clock = find_stream(m, event->stream, UINT32_MAX)->clock;
+    if (m->streams->wired > 0)
+        add_to_clock(m, &clock, m->streams->wired - 1);
+    const uint32_t op = add_op(m, move.on, &move.work, operands, tags_of(m, number), &clock);
+    recorded_touch(m, number, op);
+    m->streams->op_of[number] = op + 1;
+    if (!move.queued) {
+        struct clock *own = &find_stream(m, event->stream, UINT32_MAX)->clock;
+        *own = (struct clock){{0}};
+        add_to_clock(m, own, op);
+        return STATUS_OK;
+    }
+    for (uint32_t i = 0; i < event->out_count; i++)
+        if (recorded_written(m, event, i)->storage >= 0)
+            m->streams->pending[recorded_written(m, event, i)->storage] = op + 1;
+    return STATUS_OK;
+}
+
+/* ---- kernels ---- */
+
+static enum status add_kernel(struct recorded_maker *m, uint32_t number)
+{
+    struct recorded_births births;
+    struct work work;
+    uint8_t on;
+    enum status status = recorded_work(m, number, &work);
+    if (status == STATUS_OK)
+        status = find_place(m, number, STREAM_COMPUTE, &on);
+    if (status != STATUS_OK)
+        return status;
+    recorded_births(m, number, &births, RECORDED_WRITES_MAX);
+    recorded_born_at(
+        m, &births,
+        add_in_order(m, number, on, &work, (struct operands){NULL, births.view, 0, births.count}));
+    return STATUS_OK;
+}
+
+/* ---- what orders streams ---- */
+
+static const struct mark *find_mark(const struct recorded_streams *s, int64_t event)
+{
+    for (uint32_t i = s->marks; i-- > 0;)
+        if (s->mark[i].event == event)
+            return &s->mark[i];
+    return NULL;
+}
+
+static void add_record(struct recorded_maker *m, const struct step_event *event)
+{
+    struct recorded_streams *s = m->streams;
+    const struct clock clock = find_stream(m, event->stream, UINT32_MAX)->clock;
+    struct mark *mark = (struct mark *)find_mark(s, event->event);
+    if (mark == NULL) {
+        s->mark = heap_grow(s->mark, &s->mark_capacity, (size_t)s->marks + 1, sizeof *s->mark);
+        mark = &s->mark[s->marks++];
+    }
+    *mark = (struct mark){event->event, clock};
+}
+
+/* Adds an op in which the host waits for a clock. */
+static enum status add_host_wait(struct recorded_maker *m, uint32_t number,
+                                 const struct clock *clock)
+{
+    static const struct work work = {.kind = WORK_HOST_SYNC};
+    if (m->streams->host < 0 && m->ir->stream_count == IR_STREAMS_MAX)
+        return recorded_fault(m, number, "the program has more than %d streams", IR_STREAMS_MAX);
+    if (m->streams->host < 0) /* no work runs there: waits alone say what the host waits for */
+        m->streams->host = ir_add_stream(m->ir, "host_waits", STREAM_COMM);
+    add_op(m, (uint8_t)m->streams->host, &work, (struct operands){0}, tags_of(m, number), clock);
+    return STATUS_OK;
+}
+
+static enum status add_event(struct recorded_maker *m, uint32_t number)
+{
+    const struct step_event *event = &m->r->event[number];
+    struct recorded_births none;
+    const struct mark *mark;
+    if (is_move(m, number))
+        return add_move(m, number);
+    if (event->kind < STEP_RECORD && event->kind != STEP_COLLECTIVE)
+        return add_kernel(m, number);
+    recorded_births(m, number, &none, 0);
+    struct clock *clock = &find_stream(m, event->stream, UINT32_MAX)->clock;
+    switch ((enum step_event_kind)event->kind) {
+    case STEP_COLLECTIVE:
+        join_collective(m, event);
+        return STATUS_OK;
+    case STEP_RECORD:
+        add_record(m, event);
+        return STATUS_OK;
+    case STEP_WAIT: /* of an event that was recorded before the step: there is nothing to wait for */
+        mark = find_mark(m->streams, event->event);
+        if (mark != NULL)
+            add_clock(clock, &mark->clock);
+        return STATUS_OK;
+    case STEP_WORK_WAIT:
+        if (event->on >= 0 && m->streams->op_of[event->on] > 0)
+            add_to_clock(m, clock, m->streams->op_of[event->on] - 1);
+        return STATUS_OK;
+    default: /* HOST_WAIT and ITEM */
+        mark = event->event >= 0 ? find_mark(m->streams, event->event) : NULL;
+        return add_host_wait(m, number, mark != NULL ? &mark->clock : clock);
+    }
+}
+
+/* ---- the whole ---- */
+
+static enum status add_all(struct recorded_maker *m)
+{
+    enum status status = STATUS_OK;
+    for (uint32_t i = 0; i < m->r->events && status == STATUS_OK; i++) {
+        m->ops_before[i] = m->ir->op.count;
+        status = add_event(m, i);
+    }
+    m->ops_before[m->r->events] = m->ir->op.count;
+    return status;
+}
+
+enum status recorded_make(struct ir *ir, const struct step_recording *r, const char *name,
+                          struct diag *diag)
+{
+    struct recorded_streams *streams = heap_zalloc(1, sizeof *streams);
+    struct recorded_maker m = {.ir = ir, .r = r, .name = name, .diag = diag, .streams = streams};
+    m.group = heap_alloc((size_t)r->groups + 1, sizeof *m.group);
+    streams->pending = heap_zalloc((size_t)r->storages + 1, sizeof *streams->pending);
+    streams->op_of = heap_zalloc((size_t)r->events + 1, sizeof *streams->op_of);
+    streams->host = -1;
+    recorded_memory_open(&m);
+    enum status status = recorded_mesh(&m);
+    if (status == STATUS_OK)
+        status = add_wires(&m);
+    if (status == STATUS_OK)
+        status = add_all(&m);
+    if (status == STATUS_OK)
+        recorded_deaths(&m);
+    recorded_memory_close(&m);
+    free(m.group);
+    free(streams->row);
+    free(streams->mark);
+    free(streams->pending);
+    free(streams->op_of);
+    free(streams);
+    return status;
+}

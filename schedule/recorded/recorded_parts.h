@@ -1,0 +1,88 @@
+/* schedule/recorded/recorded_parts.h: the steps in which a schedule is made of a recording; private to the folder. */
+#ifndef SCHEDULE_RECORDED_PARTS_H
+#define SCHEDULE_RECORDED_PARTS_H
+
+#include "schedule/recorded/recorded.h"
+
+/* A schedule that is being made. */
+struct recorded_maker {
+    struct ir *ir;
+    const struct step_recording *r;
+    const char *name;
+    struct diag *diag;
+    uint16_t *group; /* [r->groups] the group of the schedule */
+
+    struct recorded_streams *streams; /* recorded_ops.c */
+
+    /* ---- memory (recorded_memory.c) ---- */
+    buffer_id *buffer;    /* [r->storages] IR_NONE: the storage has no buffer yet, or no bytes */
+    uint32_t *birth;      /* [r->storages] the op that writes it first; IR_NONE: none yet */
+    uint32_t *touched;    /* [r->storages] the last op of the events that name it; IR_NONE: none */
+    uint32_t *by_birth;   /* [r->storages] storages in the order of their births */
+    uint32_t born;        /* rows of by_birth that have been born */
+    uint32_t *ops_before; /* [r->events + 1] ops that were added before each event */
+};
+
+/* Adds an error about an event: "step.json.gz: error: event 12 (mm): ...". */
+enum status recorded_fault(const struct recorded_maker *m, uint32_t event, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Storages that one op writes first. */
+enum { RECORDED_WRITES_MAX = 8 }; /* of one opaque op */
+struct recorded_births {
+    struct view view[RECORDED_WRITES_MAX];
+    uint32_t storage[RECORDED_WRITES_MAX];
+    uint8_t count;
+};
+
+/* Adds an op without cost to the stream of computation, which writes what is born, and returns its id. */
+uint32_t recorded_add_birth(struct recorded_maker *m, const struct recorded_births *births);
+/* Returns the layer of an event: the first number in the path of its module; IR_NONE16: there is none. */
+uint16_t recorded_layer(const struct recorded_maker *m, uint32_t event);
+
+/* ---- memory ---- */
+void recorded_memory_open(struct recorded_maker *m);
+void recorded_memory_close(struct recorded_maker *m);
+/* Makes the buffers of the storages that are born before event `number` or with it. Fills *with_op with those, at most
+ * `room`, that the event's own op is to write; ops without cost write the others. */
+void recorded_births(struct recorded_maker *m, uint32_t number, struct recorded_births *with_op,
+                     uint8_t room);
+/* Says that `op` writes the storages. */
+void recorded_born_at(struct recorded_maker *m, const struct recorded_births *births, uint32_t op);
+/* Notes the storages that an event names as touched by `op`. */
+void recorded_touch(struct recorded_maker *m, uint32_t number, uint32_t op);
+/* Gives every storage that dies its free set. */
+void recorded_deaths(struct recorded_maker *m);
+/* A buffer that stands for what a collective or a copy moves on one stream of the schedule. It is part of the program's
+ * storages, and takes no memory of its own. */
+struct recorded_wire {
+    const char *stem;
+    uint64_t bytes;
+    uint8_t stream, memory, dtype;
+};
+/* Returns all of such a buffer, which is made if there is none yet. */
+struct view recorded_wire(struct recorded_maker *m, const struct recorded_wire *wire);
+
+/* Lays the ranks on a mesh whose axes every group of a collective is made of, and adds these groups. */
+enum status recorded_mesh(struct recorded_maker *m);
+
+/* Returns the work of an operator that is no collective. */
+enum status recorded_work(const struct recorded_maker *m, uint32_t event, struct work *work);
+
+/* Returns the work of a collective. */
+enum status recorded_collective(const struct recorded_maker *m, uint32_t event, struct work *work);
+
+/* Returns the dtype that stands for that of what a collective moves: reductions add floating-point numbers. */
+enum dtype recorded_moved_as(const struct recorded_maker *m, const struct step_event *event,
+                             enum work_kind kind);
+
+/* True if the event only joins the stream with a collective that was issued before. */
+bool recorded_is_join(const struct step_event *event);
+
+/* Return the i-th tensor that an event reads, or writes; NULL: it has fewer. */
+const struct step_tensor *recorded_read(const struct recorded_maker *m,
+                                        const struct step_event *event, uint32_t i);
+const struct step_tensor *recorded_written(const struct recorded_maker *m,
+                                           const struct step_event *event, uint32_t i);
+
+#endif

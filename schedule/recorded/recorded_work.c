@@ -1,0 +1,261 @@
+/* Says what each recorded operator costs: a product or an attention by its sizes, all else by its bytes. */
+#include "schedule/recorded/recorded_parts.h"
+
+#include <math.h>
+#include <string.h>
+
+const struct step_tensor *recorded_read(const struct recorded_maker *m,
+                                        const struct step_event *event, uint32_t i)
+{
+    return i < event->in_count ? &m->r->tensor[event->in_begin + i] : NULL;
+}
+
+const struct step_tensor *recorded_written(const struct recorded_maker *m,
+                                           const struct step_event *event, uint32_t i)
+{
+    return i < event->out_count ? &m->r->tensor[event->out_begin + i] : NULL;
+}
+
+static bool has(const struct step_event *event, const char *part)
+{
+    return strstr(event->op, part) != NULL;
+}
+
+/* True if the operator's name is `name`, with or without an overload: "addmm", "addmm.default". */
+static bool is(const struct step_event *event, const char *name)
+{
+    const size_t size = strlen(name);
+    return strncmp(event->op, name, size) == 0 &&
+           (event->op[size] == '\0' || event->op[size] == '.');
+}
+
+static double elements(const struct step_tensor *t)
+{
+    double count = 1;
+    for (uint32_t i = 0; i < t->dims; i++)
+        count *= (double)t->size[i];
+    return count;
+}
+
+/* Returns size i from the end: 0 is the innermost. */
+static int64_t size_of(const struct step_tensor *t, uint32_t i)
+{
+    return t->size[t->dims - 1 - i];
+}
+
+static enum dtype dtype_of(const struct step_tensor *t)
+{
+    static const uint8_t dtypes[] = {
+        [STEP_BF16] = DTYPE_BF16, [STEP_F16] = DTYPE_F16,   [STEP_F32] = DTYPE_F32,
+        [STEP_F64] = DTYPE_F64,   [STEP_E4M3] = DTYPE_E4M3, [STEP_E5M2] = DTYPE_E5M2};
+    return t->dtype < ARRAY_LEN(dtypes) ? (enum dtype)dtypes[t->dtype] : DTYPE_U8;
+}
+
+/* ---- products ---- */
+
+static enum status product(const struct recorded_maker *m, uint32_t number, struct work *work)
+{
+    const struct step_event *event = &m->r->event[number];
+    const bool adds = is(event, "addmm") || is(event, "baddbmm") || is(event, "_addmm_activation");
+    const struct step_tensor *a = recorded_read(m, event, adds),
+                             *b = recorded_read(m, event, adds + 1);
+    const struct step_tensor *y = recorded_written(m, event, 0);
+    if (a == NULL || b == NULL || y == NULL || a->dims < 2 || b->dims < 2 || y->dims < 2)
+        return recorded_fault(m, number, "a product reads two matrices and writes one");
+    const bool groups = has(event, "grouped_mm");
+    work->opaque.as = OPAQUE_MATMUL;
+    work->opaque.dtype = dtype_of(a);
+    work->opaque.out_dtype = dtype_of(y);
+    work->opaque.n = size_of(y, 0);
+    work->opaque.k = size_of(a, 0);
+    work->opaque.m = (int64_t)(elements(y) / (double)(work->opaque.n > 0 ? work->opaque.n : 1));
+    if (groups && y->dims == 3 &&
+        a->dims == 2) { /* gradients of the experts' weights: a (m, tokens) */
+        work->opaque.as = OPAQUE_MATMUL_TN;
+        work->opaque.m = size_of(y, 1);
+        work->opaque.groups = y->size[0];
+    } else if (groups && b->dims == 3)
+        work->opaque.groups = b->size[0];
+    else if (y->dims == 3 && a->dims == 3 && b->dims == 3) /* a batch of products */
+        work->opaque.groups = y->size[0];
+    if (work->opaque.groups == 1)
+        work->opaque.groups = 0;
+    if (has(event, "_scaled")) { /* how the scales lie follows from their number */
+        const struct step_tensor *scale = recorded_read(m, event, 2);
+        const double count = scale != NULL ? elements(scale) : 1;
+        work->opaque.scaling = count <= 1                       ? SCALING_TENSOR
+                               : scale->dtype == STEP_OTHER     ? SCALING_MX
+                               : count == (double)size_of(a, 1) ? SCALING_ROW
+                                                                : SCALING_BLOCK;
+    }
+    if (work->opaque.m < 1 || work->opaque.n < 1 || work->opaque.k < 1)
+        *work = (struct work){.kind = WORK_OPAQUE}; /* a product of no elements is no kernel */
+    return STATUS_OK;
+}
+
+/* A convolution costs what the product of its unfolded input does. One of few terms, as of a depthwise one, is limited by
+ * memory. */
+static void convolution(const struct recorded_maker *m, const struct step_event *event,
+                        struct work *work)
+{
+    enum { FEW = 16 };
+    const bool backward = has(event, "backward");
+    const struct step_tensor *y =
+        backward ? recorded_read(m, event, 0) : recorded_written(m, event, 0);
+    if (y == NULL || y->dims < 2 || !(elements(y) > 0))
+        return;
+    const double terms = event->flops / (2 * elements(y));
+    if (terms < FEW || terms > (double)INT32_MAX)
+        return;
+    work->opaque = (__typeof__(work->opaque)){
+        .as = OPAQUE_MATMUL,
+        .m = (int64_t)(elements(y) / (double)y->size[1]),
+        .n = y->size[1],
+        .k = llround(terms),
+        .dtype = dtype_of(y),
+        .out_dtype = dtype_of(y),
+    };
+}
+
+/* ---- attention ---- */
+
+static enum attention_impl kernels_of(const struct step_event *event)
+{
+    return has(event, "cudnn") ? ATTENTION_CUDNN : ATTENTION_FA2;
+}
+
+static enum status attention(const struct recorded_maker *m, uint32_t number, struct work *work)
+{
+    const struct step_event *event = &m->r->event[number];
+    const bool backward = has(event, "backward");
+    const struct step_tensor *q = recorded_read(m, event, backward),
+                             *k = recorded_read(m, event, backward + 1);
+    if (q == NULL || k == NULL || q->dims != 4 || k->dims != 4)
+        return recorded_fault(m, number,
+                              "attention of this form is not priced: q and k of (batch, heads, "
+                              "tokens, width) are expected");
+    /* aten's own kernels, which SDPA calls, have tokens before heads */
+    const bool tokens_first = strncmp(event->op, "_flash_attention_", 17) == 0 ||
+                              strncmp(event->op, "_efficient_attention_", 21) == 0;
+    const int heads = tokens_first ? 2 : 1, tokens = tokens_first ? 1 : 2;
+    work->opaque.as = backward ? OPAQUE_ATTENTION_BACKWARD : OPAQUE_ATTENTION;
+    work->opaque.m = q->size[tokens];
+    work->opaque.n = k->size[tokens];
+    work->opaque.k = q->size[3];
+    work->opaque.heads = q->size[0] * q->size[heads];
+    work->opaque.kv_heads = k->size[0] * k->size[heads];
+    work->opaque.causal = event->causal;
+    work->opaque.kernels = kernels_of(event);
+    work->opaque.dtype = work->opaque.out_dtype = dtype_of(q);
+    if (work->opaque.kv_heads < 1 || work->opaque.heads % work->opaque.kv_heads != 0)
+        return recorded_fault(m, number,
+                              "%lld heads of queries and %lld of keys do not go together",
+                              (long long)work->opaque.heads, (long long)work->opaque.kv_heads);
+    return STATUS_OK;
+}
+
+/* ---- what memory limits ---- */
+
+static bool moves_strided(const struct recorded_maker *m, const struct step_event *event)
+{
+    for (uint32_t i = 0; i < event->in_count; i++)
+        if (m->r->tensor[event->in_begin + i].strided)
+            return true;
+    for (uint32_t i = 0; i < event->out_count; i++)
+        if (m->r->tensor[event->out_begin + i].strided)
+            return true;
+    return false;
+}
+
+static enum opaque_cost class_of(const struct recorded_maker *m, const struct step_event *event)
+{
+    switch ((enum step_event_kind)event->kind) {
+    case STEP_REDUCTION:
+        return OPAQUE_REDUCE;
+    case STEP_INDEX:
+        return has(event, "scatter") || has(event, "index_put") || has(event, "index_add") ||
+                       has(event, "embedding_dense_backward")
+                   ? OPAQUE_SCATTER
+                   : OPAQUE_GATHER;
+    case STEP_COPY:
+        return moves_strided(m, event) ? OPAQUE_PERMUTE : OPAQUE_STREAM;
+    default:
+        return OPAQUE_STREAM;
+    }
+}
+
+enum status recorded_work(const struct recorded_maker *m, uint32_t number, struct work *work)
+{
+    const struct step_event *event = &m->r->event[number];
+    *work = (struct work){.kind = WORK_OPAQUE};
+    if (event->kind == STEP_PRODUCT)
+        return product(m, number, work);
+    if (event->kind == STEP_ATTENTION)
+        return attention(m, number, work);
+    work->opaque.bytes = llround(event->read_bytes + event->written_bytes);
+    work->opaque.as = class_of(m, event);
+    if (event->kind == STEP_CONVOLUTION)
+        convolution(m, event, work);
+    return STATUS_OK;
+}
+
+/* ---- collectives ---- */
+
+enum dtype recorded_moved_as(const struct recorded_maker *m, const struct step_event *event,
+                             enum work_kind kind)
+{
+    const struct step_tensor *x = recorded_read(m, event, 0);
+    if (kind != WORK_REDUCE_SCATTER && kind != WORK_ALL_REDUCE && kind != WORK_REDUCE)
+        return DTYPE_U8;
+    return x != NULL && x->dtype <= STEP_F64 ? dtype_of(x) : DTYPE_F32;
+}
+
+bool recorded_is_join(const struct step_event *event)
+{
+    return event->kind == STEP_COLLECTIVE && has(event, "wait_tensor");
+}
+
+enum status recorded_collective(const struct recorded_maker *m, uint32_t number, struct work *work)
+{
+    static const struct {
+        const char *part;
+        enum work_kind kind;
+    } names[] = {
+        {"allgather", WORK_ALL_GATHER},
+        {"all_gather", WORK_ALL_GATHER},
+        {"reduce_scatter", WORK_REDUCE_SCATTER},
+        {"allreduce", WORK_ALL_REDUCE},
+        {"all_reduce", WORK_ALL_REDUCE},
+        {"alltoall", WORK_ALL_TO_ALL},
+        {"all_to_all", WORK_ALL_TO_ALL},
+        {"broadcast", WORK_BROADCAST},
+        {"reduce", WORK_REDUCE},
+        {"barrier", WORK_BARRIER},
+    };
+    const struct step_event *event = &m->r->event[number];
+    size_t i = 0;
+    while (i < ARRAY_LEN(names) && !has(event, names[i].part))
+        i++;
+    if (i == ARRAY_LEN(names))
+        return recorded_fault(m, number,
+                              "this collective is not predicted from a recording: gathers, "
+                              "reductions, all-to-alls, broadcasts and barriers are");
+    if (event->group == UINT32_MAX)
+        return recorded_fault(m, number, "has no member 'g', the group of its ranks");
+    const int64_t group = m->group[event->group], ranks = m->r->group[event->group].count;
+    int64_t bytes = llround(event->whole_bytes);
+    *work = (struct work){.kind = (uint8_t)names[i].kind};
+    work->p[0] = group;
+    if (work->kind == WORK_BARRIER)
+        return STATUS_OK;
+    if (work->kind == WORK_ALL_GATHER) /* `full` is what all members gather, and ours is one part */
+        bytes = (bytes + ranks - 1) / ranks;
+    /* whole elements, and equal pieces of them for the members */
+    const bool cut = work->kind == WORK_REDUCE_SCATTER || work->kind == WORK_ALL_TO_ALL;
+    const int64_t piece =
+        (int64_t)dtype_bytes(recorded_moved_as(m, event, (enum work_kind)work->kind)) *
+        (cut ? ranks : 1);
+    bytes = (bytes + piece - 1) / piece * piece;
+    work->p[1] = bytes > 0 ? bytes : piece;
+    return STATUS_OK;
+}

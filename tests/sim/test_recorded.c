@@ -1,0 +1,99 @@
+/* tests/sim/test_recorded.c: recorded programs of two streams whose overlap is known: products of 1 s and 2 s on the
+ * default stream, and a gather of 3 s. */
+#include "schedule/recorded/recorded.h"
+#include "schedule/verify/verify.h"
+#include "tests/sim/machine.h"
+
+#define HEAD                                                                                       \
+    "{\"format\":\"longhaul-step\",\"version\":1,\"torch\":\"2\",\"world\":4,\"rank\":1,"          \
+    "\"groups\":{\"g\":{\"ranks\":[0,1,2,3]}},\"modules\":[\"\"],\"guessed\":{},\"peak\":1600,"    \
+    "\"storages\":[[1600,-1,-1,\"given\"]],\"events\":["
+/* 2 x 1000 x 1000 x 500000 flops are 1 s at 1e12 flop/s */
+#define PRODUCT(k)                                                                                 \
+    "{\"op\":\"mm\",\"k\":\"mm\",\"ph\":\"f\",\"m\":0,\"n\":1,\"s\":0,\"in\":[[0,[1000," k         \
+    "],\"bfloat16\"],[0,[" k ",1000],\"bfloat16\"]],\"out\":[[0,[1000,1000],\"bfloat16\"]],"       \
+    "\"rd\":1,\"wr\":1}"
+#define ONE PRODUCT("500000")
+#define TWO PRODUCT("1000000")
+/* of 4 ranks each sends its 100 GB to 3 others, at 100 GB/s */
+#define GATHER(op, stream, more)                                                                   \
+    "{\"op\":\"" op "\",\"k\":\"comm\",\"ph\":\"f\",\"m\":0,\"n\":-1,\"s\":" stream                \
+    ",\"in\":[],\"out\":[[0,[1],\"bfloat16\"]],\"rd\":1,\"wr\":1,\"g\":\"g\",\"full\":"            \
+    "400000000000" more "}"
+#define SYNC(op, stream, event) "{\"op\":\"" op "\",\"s\":" stream ",\"e\":" event "}"
+#define JOIN                                                                                       \
+    "{\"op\":\"_c10d_functional.wait_tensor\",\"k\":\"comm\",\"ph\":\"f\",\"m\":0,\"n\":-1,"       \
+    "\"s\":0,\"in\":[[0,[1],\"bfloat16\"]],\"out\":[],\"rd\":0,\"wr\":0,\"g\":\"g\",\"full\":1}"
+
+static const struct {
+    const char *label, *events;
+    double step_s;
+} rows[] = {
+    {"a stream of its own: 1 + max(3, 2) + 1",
+     ONE "," SYNC("record", "0", "5") "," SYNC("wait", "7", "5") "," GATHER(
+         "c10d._allgather_base_", "7", "") "," SYNC("record", "7",
+                                                    "6") "," TWO "," SYNC("wait", "0", "6") "," ONE,
+     5},
+    {"a stream that does not wait for the first product: max(3, 1 + 2) + 1",
+     ONE "," GATHER("c10d._allgather_base_", "7",
+                    "") "," SYNC("record", "7", "6") "," TWO "," SYNC("wait", "0", "6") "," ONE,
+     4},
+    {"in the order of the default stream: 1 + 3 + 2 + 1",
+     ONE "," GATHER("c10d._allgather_base_", "0", "") "," TWO "," ONE, 7},
+    {"functional, joined before the last product: 1 + max(3, 2) + 1",
+     ONE "," GATHER("_c10d_functional.all_gather_into_tensor", "0", "") "," TWO "," JOIN "," ONE,
+     5},
+    {"functional, never joined: max(1 + 3, 1 + 2 + 1)",
+     ONE "," GATHER("_c10d_functional.all_gather_into_tensor", "0", "") "," TWO "," ONE, 4},
+    {"asynchronous, waited for at once: 1 + 3 + 2",
+     ONE "," GATHER("c10d._allgather_base_", "0", ",\"async\":true") ",{\"op\":\"work_wait\","
+                                                                     "\"s\":0,\"on\":1}," TWO,
+     6},
+    {"the host reads a value before it issues the gather of another stream: 1 + 3",
+     ONE ",{\"op\":\"item\",\"s\":0}," GATHER("c10d._allgather_base_", "7", ""), 4},
+    {"it waits for an event of another stream: 3 + 2",
+     GATHER("c10d._allgather_base_", "7", "") "," SYNC("record", "7",
+                                                       "6") "," SYNC("host_wait", "0", "6") "," TWO,
+     5},
+    {"a wait for an event that is recorded only later waits for nothing: max(3, 1)",
+     GATHER("c10d._allgather_base_", "7", "") "," SYNC("wait", "0", "6") "," ONE "," SYNC("record",
+                                                                                          "7", "6"),
+     3},
+};
+
+static void streams_overlap_as_recorded(void)
+{
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct step_recording recording = {0};
+        struct text text = {0};
+        struct diag diag = {0};
+        struct ir ir = {0};
+        struct sim_result result = {0};
+        text_printf(&text, HEAD "%s]}", rows[i].events);
+        enum status status =
+            step_recording_parse(&recording, "two.json", text.data, text.size, &diag);
+        if (status == STATUS_OK)
+            status = recorded_make(&ir, &recording, "two.json", &diag);
+        if (status == STATUS_OK)
+            status = verify(&ir, NULL, "two.json", NULL, &diag);
+        CHECK_TEXT(rows[i].label, diag.text ? diag.text : "", "");
+        if (CHECK_INT(rows[i].label, status, STATUS_OK)) {
+            const struct cluster cluster = machine_make(1);
+            struct machine_costs costs = machine_costs_make(&ir, 0);
+            if (machine_run(rows[i].label, &ir, &cluster, &costs.costs, (struct sim_options){0},
+                            &result))
+                CHECK_CLOSE(rows[i].label, result.step_s, rows[i].step_s, 1e-9);
+            machine_costs_release(&costs);
+        }
+        sim_result_release(&result);
+        ir_release(&ir);
+        diag_release(&diag);
+        text_release(&text);
+        step_recording_release(&recording);
+    }
+}
+
+static const struct check_case cases[] = {
+    {"streams overlap as recorded", streams_overlap_as_recorded},
+};
+CHECK_MAIN("sim/recorded", cases)

@@ -1,0 +1,175 @@
+/* tests/traces/test_step_recording.c: recorded steps are read, and what is damaged, foreign or of another version gets
+ * one message. */
+#include "traces/step_recording.h"
+
+#include "base/text.h"
+#include "tests/check.h"
+
+#include <string.h>
+
+#define START                                                                                      \
+    "{\"format\":\"longhaul-step\",\"version\":1,\"torch\":\"2.15\",\"world\":2,\"rank\":1,"       \
+    "\"groups\":{\"3\":{\"ranks\":[1,0],\"desc\":\"dp\"}},\"modules\":[\"\",\"a.b\"],"
+#define PEAK "\"guessed\":{\"item\":2},\"peak\":150,"
+#define STORAGES "\"storages\":[[100,-1,-1,\"param a.b\"],[50,0,1,\"\"],[40,1,-1,\"grad\"]],"
+#define MM                                                                                         \
+    "{\"op\":\"mm\",\"k\":\"mm\",\"ph\":\"b\",\"m\":1,\"n\":3,\"s\":7,\"in\":[[0,[2,3],"           \
+    "\"bfloat16\",[1,2]]],\"out\":[[-1,[],\"int64\"]],\"fl\":12,\"rd\":5,\"wr\":6}"
+#define WAIT "{\"op\":\"wait\",\"s\":7,\"e\":9}"
+#define WHOLE START PEAK STORAGES "\"events\":[" MM "," WAIT "]}"
+
+static enum status parse(struct step_recording *r, const char *text, struct diag *diag)
+{
+    return step_recording_parse(r, "step.json", text, strlen(text), diag);
+}
+
+static void every_member_is_read(void)
+{
+    struct step_recording r = {0};
+    struct diag diag = {0};
+    if (CHECK_INT("parses", parse(&r, WHOLE, &diag), STATUS_OK)) {
+        const struct step_event *mm = &r.event[0], *wait = &r.event[1];
+        CHECK_TEXT("torch", r.torch, "2.15");
+        CHECK_INT("ranks", r.world, 2);
+        CHECK_INT("rank", r.rank, 1);
+        CHECK_INT("ranks of the group, in order", r.group[0].rank[0], 0);
+        CHECK_TEXT("its name", r.group[0].name, "dp");
+        CHECK_TEXT("what was guessed", r.guess[0].what, "item");
+        CHECK_INT("how often", r.guess[0].times, 2);
+        CHECK_INT("storages", r.storages, 3);
+        CHECK_TEXT("role", r.storage[0].role, "param a.b");
+        CHECK_INT("kind", mm->kind, STEP_PRODUCT);
+        CHECK_INT("phase", mm->phase, STEP_BACKWARD);
+        CHECK_TEXT("module", r.module[mm->module], "a.b");
+        CHECK_INT("stream", mm->stream, 7);
+        CHECK_CLOSE("flops", mm->flops, 12, 0);
+        CHECK_CLOSE("read", mm->read_bytes, 5, 0);
+        CHECK_CLOSE("written", mm->written_bytes, 6, 0);
+        CHECK_INT("dims", r.tensor[mm->in_begin].dims, 2);
+        CHECK_INT("size", r.tensor[mm->in_begin].size[1], 3);
+        CHECK_INT("dtype", r.tensor[mm->in_begin].dtype, STEP_BF16);
+        CHECK("strided", r.tensor[mm->in_begin].strided);
+        CHECK_INT("of the host", r.tensor[mm->out_begin].storage, -1);
+        CHECK_INT("a scalar", r.tensor[mm->out_begin].dims, 0);
+        CHECK_INT("wait", wait->kind, STEP_WAIT);
+        CHECK_INT("its event", wait->event, 9);
+        /* 100 bytes live throughout, 50 during event 0, and 40 from event 1 on */
+        CHECK_INT("peak", (int64_t)step_recording_peak(&r), 150);
+    }
+    CHECK_TEXT("no message", diag.text ? diag.text : "", "");
+    diag_release(&diag);
+    step_recording_release(&r);
+}
+
+#define EVENT(text) START PEAK STORAGES "\"events\":[" text "]}"
+#define OPERATOR(op, kind, more)                                                                   \
+    "{\"op\":\"" op "\",\"k\":\"" kind "\",\"ph\":\"f\",\"m\":0,\"n\":0,\"s\":0,\"in\":[],"        \
+    "\"out\":[],\"rd\":0,\"wr\":0" more "}"
+
+static const struct {
+    const char *label, *text, *message;
+} wrong[] = {
+    {"no object", "[1]", "step.json:1: error: expected an object: {\"format\": ...}\n"},
+    {"of another program", "{\"traceEvents\":[]}",
+     "step.json:1: error: has no member 'format', so this is no recorded step: longhaul.record "
+     "writes \"format\": \"longhaul-step\" first\n"},
+    {"another format", "{\"format\":\"chakra\",\"version\":1}",
+     "step.json:1: error: format: 'chakra' is not 'longhaul-step': this is no recorded step\n"},
+    {"another version", "{\"format\":\"longhaul-step\",\"version\":2}",
+     "step.json:1: error: version: 2 is another version of the format than 1, which this program "
+     "reads: record the step again with the longhaul.record of this version\n"},
+    {"cut short", START PEAK "\"storages\":[[100,",
+     "step.json:1:186: error: expected a value, but the text ends here\n"},
+    {"a rank beyond the ranks",
+     "{\"format\":\"longhaul-step\",\"version\":1,\"world\":2,\"rank\":2}",
+     "step.json:1: error: rank: 2 is out of range: expected 0 to 1\n"},
+    {"a group without the recorded rank",
+     "{\"format\":\"longhaul-step\",\"version\":1,\"world\":4,\"rank\":3,\"modules\":[],"
+     "\"groups\":{\"3\":{\"ranks\":[1,0]}}}",
+     "step.json:1: error: groups.3.ranks: lacks rank 3, whose step was recorded\n"},
+    {"a rank twice",
+     "{\"format\":\"longhaul-step\",\"version\":1,\"world\":4,\"rank\":1,\"modules\":[],"
+     "\"groups\":{\"3\":{\"ranks\":[1,0,1]}}}",
+     "step.json:1: error: groups.3.ranks: rank 1 is there twice\n"},
+    {"no events", START PEAK STORAGES "\"events\":[]}",
+     "step.json:1: error: events: has no events: nothing was recorded\n"},
+    {"a storage that dies before its birth",
+     START PEAK "\"storages\":[[100,1,0,\"\"]],\"events\":[" WAIT "]}",
+     "step.json:1: error: storages[0]: died at event 0, before it was born at event 1\n"},
+    {"a storage that dies after the end",
+     START PEAK "\"storages\":[[100,0,2,\"\"]],\"events\":[" WAIT "]}",
+     "step.json:1: error: storages[0][2]: 2 is out of range: expected -1 to 1\n"},
+    {"an unknown kind of operator", EVENT(OPERATOR("x", "spmv", "")),
+     "step.json:1: error: events[0].k: 'spmv' is no kind of operator that this version knows\n"},
+    {"an unknown event", EVENT("{\"op\":\"signal\",\"s\":0}"),
+     "step.json:1: error: events[0].op: 'signal' is no event that this version knows\n"},
+    {"a record without its event", EVENT("{\"op\":\"record\",\"s\":0}"),
+     "step.json:1: error: events[0]: has no member 'e', the event of the stream\n"},
+    {"an unknown group", EVENT(OPERATOR("c10d.allreduce_", "comm", ",\"g\":\"9\",\"full\":8")),
+     "step.json:1: error: events[0].g: there is no group '9' among the groups\n"},
+    {"an unknown phase",
+     EVENT("{\"op\":\"mm\",\"k\":\"mm\",\"ph\":\"x\",\"in\":[],\"out\":[],\"rd\":0,\"wr\":0}"),
+     "step.json:1: error: events[0].ph: 'x' is no phase: f, b, r or o\n"},
+    {"a tensor of a storage that there is not",
+     EVENT(
+         "{\"op\":\"mm\",\"k\":\"mm\",\"in\":[[3,[1],\"bfloat16\"]],\"out\":[],\"rd\":0,\"wr\":0}"),
+     "step.json:1: error: events[0].in[0][0]: 3 is out of range: expected -1 to 2\n"},
+    {"a tensor without a dtype",
+     EVENT("{\"op\":\"mm\",\"k\":\"mm\",\"in\":[[0,[1]]],\"out\":[],\"rd\":0,\"wr\":0}"),
+     "step.json:1: error: events[0].in[0]: expected [storage, [sizes], dtype] and, if it is not "
+     "contiguous, [strides]\n"},
+    {"a wait for a later collective", EVENT("{\"op\":\"work_wait\",\"s\":0,\"on\":0}"),
+     "step.json:1: error: events[0].on: 0 is out of range: expected -1 to -1\n"},
+};
+
+static void what_is_wrong_gets_one_message(void)
+{
+    for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
+        struct step_recording r = {0};
+        struct diag diag = {0};
+        CHECK_INT(wrong[i].label, parse(&r, wrong[i].text, &diag), STATUS_BAD_INPUT);
+        CHECK_TEXT(wrong[i].label, diag.text ? diag.text : "", wrong[i].message);
+        diag_release(&diag);
+        step_recording_release(&r);
+    }
+}
+
+/* Every text that a good one begins with is damaged, and has a message. */
+static void what_is_cut_short_is_refused(void)
+{
+    for (size_t size = 0; size < sizeof WHOLE - 1; size++) {
+        struct step_recording r = {0};
+        struct diag diag = {0};
+        CHECK_INT("cut", step_recording_parse(&r, "step.json", WHOLE, size, &diag),
+                  STATUS_BAD_INPUT);
+        CHECK_INT("one message", (int64_t)diag.errors, 1);
+        diag_release(&diag);
+        step_recording_release(&r);
+    }
+}
+
+static void recordings_are_recognised(void)
+{
+    static const struct {
+        const char *text;
+        bool is_one;
+    } texts[] = {{WHOLE, true},
+                 {" {\n \"format\" : \"longhaul-step\"", true},
+                 {"{\"format\":\"longhaul-ste", false},
+                 {"{\"version\":1}", false},
+                 {"", false}};
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+        struct text text = {0};
+        text_puts(&text, texts[i].text);
+        CHECK(texts[i].text, step_recording_recognise(&text) == texts[i].is_one);
+        text_release(&text);
+    }
+}
+
+static const struct check_case cases[] = {
+    {"every member is read", every_member_is_read},
+    {"what is wrong gets one message", what_is_wrong_gets_one_message},
+    {"what is cut short is refused", what_is_cut_short_is_refused},
+    {"recordings are recognised", recordings_are_recognised},
+};
+CHECK_MAIN("step_recording", cases)

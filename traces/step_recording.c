@@ -1,0 +1,482 @@
+#include "traces/step_recording.h"
+
+#include "base/json.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The most bytes of an unpacked recording: a step of 100,000 events has some 30 MiB. */
+enum { RECORDING_LIMIT = 256 << 20 };
+static const double BYTES_LIMIT = 0x1p60, FLOPS_LIMIT = 0x1p100;
+static const int64_t NUMBER_LIMIT = INT64_C(1) << 60;
+enum { RANKS_LIMIT = 1 << 20 };
+
+static const char *const kind_names[STEP_EVENT_KIND_COUNT] = {
+    "mm",   "sdpa",   "conv",   "elementwise", "reduction", "copy", "index",    "fill",
+    "comm", "opaque", "record", "wait",        "host_wait", "item", "work_wait"};
+static const char phase_letters[] = "fbro";
+_Static_assert(sizeof phase_letters - 1 == STEP_PHASE_COUNT, "a letter per phase");
+
+struct reading {
+    struct step_recording *r;
+    struct json_node root;
+    struct diag *diag;
+};
+
+bool step_recording_recognise(const struct text *text)
+{
+    static const char *const words[] = {"{", "\"format\"", ":", "\"longhaul-step\""};
+    const char *at = text->data, *end = at + text->size;
+    for (size_t i = 0; i < ARRAY_LEN(words); i++) {
+        size_t size = strlen(words[i]);
+        while (at < end && isspace((unsigned char)*at))
+            at++;
+        if ((size_t)(end - at) < size || memcmp(at, words[i], size) != 0)
+            return false;
+        at += size;
+    }
+    return true;
+}
+
+bool step_recording_is_at(const char *path)
+{
+    struct text text = {0};
+    const bool is_one =
+        text_read(&text, path, NULL) == STATUS_OK && step_recording_recognise(&text);
+    text_release(&text);
+    return is_one;
+}
+
+void step_recording_release(struct step_recording *r)
+{
+    arena_release(&r->arena);
+    *r = (struct step_recording){0};
+}
+
+/* ---- members that may be missing ---- */
+
+static enum status read_i64(struct reading *in, struct json_node object, const char *key,
+                            int64_t low, int64_t high, int64_t fallback, int64_t *value)
+{
+    struct json_node node = json_find(object, key);
+    *value = fallback;
+    return node.value == NULL ? STATUS_OK : json_as_i64(node, low, high, value, in->diag);
+}
+
+static enum status read_double(struct reading *in, struct json_node object, const char *key,
+                               double high, double *value)
+{
+    struct json_node node = json_find(object, key);
+    *value = 0;
+    return node.value == NULL ? STATUS_OK : json_as_double(node, 0, high, value, in->diag);
+}
+
+static enum status read_text(struct reading *in, struct json_node node, const char **value)
+{
+    const char *text;
+    enum status status = json_as_string(node, &text, in->diag);
+    *value = status == STATUS_OK ? arena_text(&in->r->arena, text, strlen(text)) : "";
+    return status;
+}
+
+/* ---- the parts of a recording ---- */
+
+static enum status read_head(struct reading *in)
+{
+    struct step_recording *r = in->r;
+    const char *format;
+    int64_t version, world, rank, peak;
+    struct diag *diag = in->diag;
+    if (json_find(in->root, "format").value == NULL)
+        return json_error(in->root, diag,
+                          "has no member 'format', so this is no recorded step: longhaul.record "
+                          "writes \"format\": \"longhaul-step\" first");
+    enum status status = json_get_string(in->root, "format", &format, diag);
+    if (status == STATUS_OK && strcmp(format, "longhaul-step") != 0)
+        return json_error(json_find(in->root, "format"), diag,
+                          "'%.40s' is not 'longhaul-step': this is no recorded step", format);
+    if (status == STATUS_OK)
+        status = json_get_i64(in->root, "version", 0, NUMBER_LIMIT, &version, diag);
+    if (status == STATUS_OK && version != STEP_RECORDING_VERSION)
+        return json_error(json_find(in->root, "version"), diag,
+                          "%lld is another version of the format than %d, which this program "
+                          "reads: record the step again with the longhaul.record of this version",
+                          (long long)version, STEP_RECORDING_VERSION);
+    if (status == STATUS_OK)
+        status = json_get_i64(in->root, "world", 1, RANKS_LIMIT, &world, diag);
+    if (status == STATUS_OK)
+        status = json_get_i64(in->root, "rank", 0, world - 1, &rank, diag);
+    if (status == STATUS_OK)
+        status = read_i64(in, in->root, "peak", 0, NUMBER_LIMIT, 0, &peak);
+    if (status != STATUS_OK)
+        return status;
+    r->world = (uint32_t)world;
+    r->rank = (uint32_t)rank;
+    r->peak = (uint64_t)peak;
+    struct json_node torch = json_find(in->root, "torch");
+    r->torch = "";
+    return torch.value == NULL ? STATUS_OK : read_text(in, torch, &r->torch);
+}
+
+static enum status read_modules(struct reading *in)
+{
+    struct json_node list;
+    enum status status = json_get_array(in->root, "modules", &list, in->diag);
+    if (status != STATUS_OK)
+        return status;
+    const uint32_t count = (uint32_t)json_count(list);
+    const char **module = arena_array(&in->r->arena, count + 1u, sizeof *module);
+    module[0] = "";
+    for (uint32_t i = 0; i < count && status == STATUS_OK; i++)
+        status = read_text(in, json_at(list, i), &module[i]);
+    in->r->module = module;
+    in->r->modules = count > 0 ? count : 1;
+    return status;
+}
+
+static int by_rank(const void *a, const void *b)
+{
+    const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static enum status read_group(struct reading *in, struct json_node node, struct step_group *group)
+{
+    struct json_node ranks, name = json_find(node, "desc");
+    bool own = false;
+    enum status status = json_get_array(node, "ranks", &ranks, in->diag);
+    group->name = "";
+    if (status == STATUS_OK && name.value != NULL)
+        status = read_text(in, name, &group->name);
+    if (status != STATUS_OK)
+        return status;
+    group->count = (uint32_t)json_count(ranks);
+    group->rank = arena_array(&in->r->arena, group->count, sizeof *group->rank);
+    for (uint32_t i = 0; i < group->count && status == STATUS_OK; i++) {
+        status = json_as_i64(json_at(ranks, i), 0, in->r->world - 1, &group->rank[i], in->diag);
+        own |= group->rank[i] == in->r->rank;
+    }
+    if (status != STATUS_OK)
+        return status;
+    qsort(group->rank, group->count, sizeof *group->rank, by_rank);
+    for (uint32_t i = 1; i < group->count; i++)
+        if (group->rank[i] == group->rank[i - 1])
+            return json_error(ranks, in->diag, "rank %lld is there twice",
+                              (long long)group->rank[i]);
+    return own ? STATUS_OK
+               : json_error(ranks, in->diag, "lacks rank %u, whose step was recorded", in->r->rank);
+}
+
+static enum status read_groups(struct reading *in)
+{
+    struct json_node groups;
+    const char *key;
+    enum status status = json_get_object(in->root, "groups", &groups, in->diag);
+    if (status != STATUS_OK)
+        return status;
+    in->r->groups = (uint32_t)json_members(groups);
+    in->r->group = arena_array(&in->r->arena, in->r->groups, sizeof *in->r->group);
+    for (uint32_t i = 0; i < in->r->groups && status == STATUS_OK; i++) {
+        struct json_node group = json_member(groups, i, &key);
+        in->r->group[i].key = arena_text(&in->r->arena, key, strlen(key));
+        status = read_group(in, group, &in->r->group[i]);
+    }
+    return status;
+}
+
+static enum status read_guesses(struct reading *in)
+{
+    struct json_node guessed = json_find(in->root, "guessed");
+    const char *what;
+    enum status status = STATUS_OK;
+    if (guessed.value == NULL)
+        return STATUS_OK;
+    in->r->guesses = (uint32_t)json_members(guessed);
+    in->r->guess = arena_array(&in->r->arena, in->r->guesses, sizeof *in->r->guess);
+    for (uint32_t i = 0; i < in->r->guesses && status == STATUS_OK; i++) {
+        struct json_node times = json_member(guessed, i, &what);
+        in->r->guess[i].what = arena_text(&in->r->arena, what, strlen(what));
+        status = json_as_i64(times, 0, NUMBER_LIMIT, &in->r->guess[i].times, in->diag);
+    }
+    return status;
+}
+
+static enum status read_storage(struct reading *in, struct json_node node,
+                                struct step_storage *storage)
+{
+    int64_t bytes;
+    const int64_t end = in->r->events;
+    if (json_count(node) != 4)
+        return json_error(node, in->diag, "expected [bytes, born, died, role]");
+    enum status status = json_as_i64(json_at(node, 0), 0, NUMBER_LIMIT, &bytes, in->diag);
+    if (status == STATUS_OK)
+        status = json_as_i64(json_at(node, 1), -1, end, &storage->born, in->diag);
+    if (status == STATUS_OK)
+        status = json_as_i64(json_at(node, 2), -1, end, &storage->died, in->diag);
+    if (status == STATUS_OK)
+        status = read_text(in, json_at(node, 3), &storage->role);
+    storage->bytes = (uint64_t)bytes;
+    if (status == STATUS_OK && storage->died >= 0 && storage->died < storage->born)
+        return json_error(node, in->diag, "died at event %lld, before it was born at event %lld",
+                          (long long)storage->died, (long long)storage->born);
+    return status;
+}
+
+static enum status read_storages(struct reading *in, struct json_node list)
+{
+    enum status status = STATUS_OK;
+    double all = 0;
+    for (uint32_t i = 0; i < in->r->storages && status == STATUS_OK; i++) {
+        status = read_storage(in, json_at(list, i), &in->r->storage[i]);
+        all += (double)in->r->storage[i].bytes;
+    }
+    return status != STATUS_OK || all <= BYTES_LIMIT
+               ? status
+               : json_error(list, in->diag, "all storages have more than 2^60 bytes");
+}
+
+/* ---- events ---- */
+
+static enum step_dtype dtype_of(const char *name)
+{
+    static const struct {
+        const char *name;
+        enum step_dtype dtype;
+    } names[] = {{"bfloat16", STEP_BF16}, {"float16", STEP_F16},        {"float32", STEP_F32},
+                 {"float64", STEP_F64},   {"float8_e4m3fn", STEP_E4M3}, {"float8_e5m2", STEP_E5M2}};
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        if (strcmp(names[i].name, name) == 0)
+            return names[i].dtype;
+    return STEP_OTHER;
+}
+
+static enum status read_tensor(struct reading *in, struct json_node node,
+                               struct step_tensor *tensor)
+{
+    const char *dtype;
+    struct json_node shape = json_at(node, 1);
+    const size_t members = json_count(node), dims = json_count(shape);
+    double elements = 1;
+    if (members < 3 || members > 4 || !json_is_array(shape))
+        return json_error(node, in->diag,
+                          "expected [storage, [sizes], dtype] and, if it is not "
+                          "contiguous, [strides]");
+    if (dims > STEP_DIMS_MAX)
+        return json_error(shape, in->diag, "a tensor of %zu dimensions; at most %d are read", dims,
+                          STEP_DIMS_MAX);
+    enum status status =
+        json_as_i64(json_at(node, 0), -1, (int64_t)in->r->storages - 1, &tensor->storage, in->diag);
+    for (size_t i = 0; i < dims && status == STATUS_OK; i++) {
+        status = json_as_i64(json_at(shape, i), 0, NUMBER_LIMIT, &tensor->size[i], in->diag);
+        elements *= fmax((double)tensor->size[i], 1);
+    }
+    if (status == STATUS_OK && elements > (double)NUMBER_LIMIT)
+        return json_error(shape, in->diag, "a tensor of more than 2^60 elements");
+    if (status == STATUS_OK)
+        status = json_as_string(json_at(node, 2), &dtype, in->diag);
+    if (status != STATUS_OK)
+        return status;
+    tensor->dims = (uint8_t)dims;
+    tensor->dtype = (uint8_t)dtype_of(dtype);
+    tensor->strided = members == 4;
+    return STATUS_OK;
+}
+
+static enum status read_tensors(struct reading *in, struct json_node event, const char *key,
+                                uint32_t *begin, uint32_t *count)
+{
+    struct json_node list;
+    enum status status = json_get_array(event, key, &list, in->diag);
+    *begin = in->r->tensors;
+    *count = (uint32_t)json_count(list);
+    for (uint32_t i = 0; i < *count && status == STATUS_OK; i++)
+        status = read_tensor(in, json_at(list, i), &in->r->tensor[in->r->tensors++]);
+    return status;
+}
+
+static enum status read_kind(struct reading *in, struct json_node node, struct step_event *event)
+{
+    struct json_node op = json_find(node, "op"), k = json_find(node, "k"), named = op;
+    const char *name;
+    int first = STEP_RECORD, end = STEP_EVENT_KIND_COUNT;
+    if (op.value == NULL)
+        return json_error(node, in->diag, "has no member 'op'");
+    enum status status = read_text(in, op, &event->op);
+    name = event->op;
+    if (status == STATUS_OK && k.value != NULL) {
+        status = json_as_string(k, &name, in->diag);
+        named = k;
+        first = 0;
+        end = STEP_RECORD;
+    }
+    if (status != STATUS_OK)
+        return status;
+    for (int kind = first; kind < end; kind++)
+        if (strcmp(kind_names[kind], name) == 0) {
+            event->kind = (uint8_t)kind;
+            return STATUS_OK;
+        }
+    if (k.value == NULL && strcmp(name, "nonzero") == 0) {
+        event->kind = STEP_ITEM;
+        return STATUS_OK;
+    }
+    return json_error(named, in->diag, "'%.60s' is no %s that this version knows", name,
+                      k.value != NULL ? "kind of operator" : "event");
+}
+
+/* Reads what only operators have: phase, module, tensors, bytes, flops. */
+static enum status read_operator(struct reading *in, struct json_node node,
+                                 struct step_event *event)
+{
+    struct json_node phase = json_find(node, "ph"), arg = json_find(node, "arg");
+    const char *letter = "f", *at;
+    int64_t module;
+    enum status status = read_i64(in, node, "m", 0, in->r->modules - 1, 0, &module);
+    if (status == STATUS_OK && phase.value != NULL)
+        status = json_as_string(phase, &letter, in->diag);
+    if (status != STATUS_OK)
+        return status;
+    at = strlen(letter) == 1 ? strchr(phase_letters, letter[0]) : NULL;
+    if (at == NULL)
+        return json_error(phase, in->diag, "'%.20s' is no phase: f, b, r or o", letter);
+    event->phase = (uint8_t)(at - phase_letters);
+    event->module = (uint32_t)module;
+    status = read_tensors(in, node, "in", &event->in_begin, &event->in_count);
+    if (status == STATUS_OK)
+        status = read_tensors(in, node, "out", &event->out_begin, &event->out_count);
+    if (status == STATUS_OK)
+        status = read_double(in, node, "fl", FLOPS_LIMIT, &event->flops);
+    if (status == STATUS_OK)
+        status = read_double(in, node, "rd", BYTES_LIMIT, &event->read_bytes);
+    if (status == STATUS_OK)
+        status = read_double(in, node, "wr", BYTES_LIMIT, &event->written_bytes);
+    struct json_node causal = json_find(arg, "is_causal");
+    if (status == STATUS_OK && causal.value != NULL)
+        status = json_as_bool(causal, &event->causal, in->diag);
+    return status;
+}
+
+static enum status read_collective(struct reading *in, struct json_node node,
+                                   struct step_event *event)
+{
+    struct json_node group = json_find(node, "g"), is_async = json_find(node, "async");
+    const char *key;
+    enum status status = read_double(in, node, "full", BYTES_LIMIT, &event->whole_bytes);
+    if (status == STATUS_OK && is_async.value != NULL)
+        status = json_as_bool(is_async, &event->is_async, in->diag);
+    if (status != STATUS_OK || group.value == NULL)
+        return status;
+    status = json_as_string(group, &key, in->diag);
+    for (uint32_t i = 0; i < in->r->groups && status == STATUS_OK; i++)
+        if (strcmp(in->r->group[i].key, key) == 0) {
+            event->group = i;
+            return STATUS_OK;
+        }
+    return status != STATUS_OK
+               ? status
+               : json_error(group, in->diag, "there is no group '%.40s' among the groups", key);
+}
+
+static enum status read_event(struct reading *in, struct json_node node, uint32_t number)
+{
+    struct step_event *event = &in->r->event[number];
+    event->group = UINT32_MAX;
+    if (!json_is_object(node))
+        return json_error(node, in->diag, "expected an event: {\"op\": ...}");
+    enum status status = read_kind(in, node, event);
+    if (status == STATUS_OK)
+        status = read_i64(in, node, "s", INT64_MIN, INT64_MAX, 0, &event->stream);
+    if (status == STATUS_OK)
+        status = read_i64(in, node, "e", -1, NUMBER_LIMIT, -1, &event->event);
+    if (status == STATUS_OK)
+        status = read_i64(in, node, "on", -1, (int64_t)number - 1, -1, &event->on);
+    if (status == STATUS_OK && event->kind < STEP_RECORD)
+        status = read_operator(in, node, event);
+    if (status == STATUS_OK && event->kind == STEP_COLLECTIVE)
+        status = read_collective(in, node, event);
+    if (status == STATUS_OK && (event->kind == STEP_RECORD || event->kind == STEP_WAIT) &&
+        event->event < 0)
+        return json_error(node, in->diag, "has no member 'e', the event of the stream");
+    return status;
+}
+
+static size_t tensors_of(struct json_node events)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < json_count(events); i++) {
+        struct json_node event = json_at(events, i);
+        count += json_count(json_find(event, "in")) + json_count(json_find(event, "out"));
+    }
+    return count;
+}
+
+static enum status read_events(struct reading *in)
+{
+    struct json_node events, storages;
+    struct step_recording *r = in->r;
+    enum status status = json_get_array(in->root, "events", &events, in->diag);
+    if (status == STATUS_OK)
+        status = json_get_array(in->root, "storages", &storages, in->diag);
+    if (status != STATUS_OK)
+        return status;
+    if (json_count(events) == 0)
+        return json_error(events, in->diag, "has no events: nothing was recorded");
+    r->events = (uint32_t)json_count(events);
+    r->storages = (uint32_t)json_count(storages);
+    r->event = arena_array(&r->arena, r->events, sizeof *r->event);
+    r->storage = arena_array(&r->arena, r->storages, sizeof *r->storage);
+    r->tensor = arena_array(&r->arena, tensors_of(events), sizeof *r->tensor);
+    status = read_storages(in, storages);
+    for (uint32_t i = 0; i < r->events && status == STATUS_OK; i++)
+        status = read_event(in, json_at(events, i), i);
+    return status;
+}
+
+enum status step_recording_parse(struct step_recording *r, const char *name, const char *data,
+                                 size_t size, struct diag *diag)
+{
+    struct json json;
+    enum status status = json_parse_within(&json, RECORDING_LIMIT, name, data, size, diag);
+    struct reading in = {.r = r, .diag = diag};
+    if (status == STATUS_OK) {
+        in.root = json_root(&json);
+        if (!json_is_object(in.root))
+            status = json_error(in.root, diag, "expected an object: {\"format\": ...}");
+    }
+    if (status == STATUS_OK)
+        status = read_head(&in);
+    if (status == STATUS_OK)
+        status = read_modules(&in);
+    if (status == STATUS_OK)
+        status = read_groups(&in);
+    if (status == STATUS_OK)
+        status = read_guesses(&in);
+    if (status == STATUS_OK)
+        status = read_events(&in);
+    json_release(&json);
+    return status;
+}
+
+uint64_t step_recording_peak(const struct step_recording *r)
+{
+    /* what the live bytes change by before event i; the last row is after the last event */
+    int64_t *change = heap_zalloc((size_t)r->events + 1, sizeof *change), now = 0, peak = 0;
+    for (uint32_t i = 0; i < r->storages; i++) {
+        const struct step_storage *s = &r->storage[i];
+        if (s->born < 0)
+            now += (int64_t)s->bytes;
+        else
+            change[s->born] += (int64_t)s->bytes;
+        if (s->died >= 0)
+            change[s->died] -= (int64_t)s->bytes;
+    }
+    peak = now;
+    for (uint32_t i = 0; i <= r->events; i++) {
+        now += change[i];
+        peak = now > peak ? now : peak;
+    }
+    free(change);
+    return (uint64_t)peak;
+}
