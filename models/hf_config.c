@@ -31,6 +31,27 @@ static enum status require_switch(const struct hf_reader *r, const char *key, bo
 
 /* ---- which keys the file has ---- */
 
+/* True if a quantization_config says only in which numbers the published weights are stored: MXFP4 (gpt-oss) and FP8
+ * (DeepSeek-V3) have no trainer that keeps them so; training reads them into wider ones. Adds a note. */
+static bool is_of_published_weights(const struct hf_reader *r, struct json_node config)
+{
+    static const char *const methods[] = {"mxfp4", "fp8"};
+    const char *method = NULL;
+    if (!json_is_object(config) || json_find(config, "quant_method").value == NULL ||
+        json_get_string(config, "quant_method", &method, NULL) != STATUS_OK)
+        return false;
+    for (size_t i = 0; i < ARRAY_LEN(methods); i++) {
+        if (strcmp(method, methods[i]) != 0)
+            continue;
+        diag_note(r->diag, json_loc(config),
+                  "quantization_config: the published weights are stored in %s; training is "
+                  "predicted with weights in the dtype of --dtype, and products by --products",
+                  method);
+        return true;
+    }
+    return false;
+}
+
 static enum status check_key(const struct hf_reader *r, struct json_node node, const char *name)
 {
     const struct hf_key *key = hf_key_find(name, strlen(name), r->family->bit);
@@ -53,6 +74,9 @@ static enum status check_key(const struct hf_reader *r, struct json_node node, c
     if (key->use == HF_KEY_EXPERTS)
         return json_error(node, r->diag,
                           "a mixture of experts is not modelled: only dense models are");
+    if (strcmp(name, "quantization_config") == 0 && !hf_ignored(r, name) &&
+        is_of_published_weights(r, node))
+        return STATUS_OK;
     if (key->use == HF_KEY_REFUSED && !hf_ignored(r, name))
         return json_error(node, r->diag,
                           "not modelled: remove it, or --ignore %s models the step without it",

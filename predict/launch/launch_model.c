@@ -25,7 +25,9 @@ static bool is_same(const struct transformer *a, const struct transformer *b)
            a->full_attention_every == b->full_attention_every && a->experts == b->experts &&
            a->experts_per_token == b->experts_per_token && a->expert_ffn == b->expert_ffn &&
            a->shared_ffn == b->shared_ffn && a->dense_layers == b->dense_layers &&
-           a->kv_latent == b->kv_latent && a->attention_sinks == b->attention_sinks;
+           a->kv_latent == b->kv_latent && a->q_latent == b->q_latent &&
+           a->rope_dim == b->rope_dim && a->v_dim == b->v_dim &&
+           a->attention_sinks == b->attention_sinks;
 }
 
 static enum status find_preset(struct launch *launch, const struct transformer *model,

@@ -161,6 +161,31 @@ static enum status read_experts(struct launch *l, struct launch_given given, str
     return read_router(l, m, diag);
 }
 
+/* Reads latent attention; sizes that are left out are those of MLATransformerConfig
+ * (megatron/core/transformer/transformer_config.py). A norm of q and k is then that of the narrow vectors, which it always
+ * has here. */
+static enum status read_latent(struct launch *l, struct transformer *m, struct diag *diag)
+{
+    if (!launch_on(l, LAUNCH_LATENT))
+        return STATUS_OK;
+    if (m->positions != POSITIONS_ROPE)
+        return launch_bad(l, LAUNCH_LATENT, diag,
+                          "latent attention needs --position-embedding-type rope");
+    m->q_latent = launch_count(l, LAUNCH_Q_LATENT, 0);
+    m->kv_latent = launch_count(l, LAUNCH_KV_LATENT, 512);
+    m->rope_dim = launch_count(l, LAUNCH_ROPE_DIM, 64);
+    m->head_dim = launch_count(l, LAUNCH_PLAIN_DIM, 128) + m->rope_dim;
+    m->v_dim = launch_count(l, LAUNCH_V_DIM, 128);
+    m->kv_heads = m->heads;
+    m->qk_norm = m->bias_qkv = false;
+    if (m->kv_latent < 1 || m->rope_dim < 2 || m->rope_dim % 2 != 0 || m->v_dim < 1 ||
+        m->head_dim <= m->rope_dim || m->head_dim > 1 << 12 || m->kv_latent > 1 << 16)
+        return launch_bad(l, LAUNCH_LATENT, diag,
+                          "latent attention of these sizes is not read: --kv-lora-rank and "
+                          "--v-head-dim are at least 1, and --qk-pos-emb-head-dim is even");
+    return STATUS_OK;
+}
+
 static void read_positions(struct launch *l, struct transformer *m)
 {
     bool rope = launch_on(l, LAUNCH_ROPE) || launch_is(l, LAUNCH_POSITIONS, "rope") ||
@@ -271,6 +296,8 @@ enum status megatron_model_options(struct launch *l, struct launch_given given, 
     read_positions(l, &m);
     read_vocabulary(l, given, &m);
     status = read_window(l, &m, diag);
+    if (status == STATUS_OK)
+        status = read_latent(l, &m, diag);
     if (status == STATUS_OK)
         status = read_experts(l, given, &m, diag);
     return status == STATUS_OK ? launch_model_option(l, &m, m.vocab > 0, diag) : status;

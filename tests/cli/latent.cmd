@@ -1,0 +1,28 @@
+# Latent attention, and the configuration files of nine models: at least seven are predicted, the others refused by name with what is missing
+for m in qwen3-0.6b qwen3-8b qwen3-32b qwen3-30b-a3b qwen3-next-80b-a3b gpt-oss-20b deepseek-v3 gemma-3-1b mistral-7b-v0.1; do
+  longhaul predict --model $S/tests/data/configs/$m.json --cluster dgx-h100 --nodes 8 --seq 32K --quick 2>&1 | sed -n 's|[^ ]*tests/data/configs/||; /^model/p; /error/p' | cut -c1-220
+done | tee $T/nine
+grep -c "^model" $T/nine
+# the numbers in which published weights are stored say nothing of training
+longhaul list models $S/tests/data/configs/gpt-oss-20b.json 2>&1 | grep -o "quantization_config: .*"
+# parameters and those that a token passes, as published: 236 and 21, 671 and 37, 1026 and 33, 15.7 and 2.7 billion
+for m in deepseek-v2 deepseek-v3 kimi-k2 deepseek-v2-lite; do longhaul list models $m | grep parameters; done
+# SimuMax's peaks of allocated memory, DeepSeek-V3 with four layers on 8 B200s: 104.3 GiB with ep 8, 114.0 with ep 4 and two stages
+for l in "--batch 32 --dp 8 --ep 8" "--batch 32 --dp 4 --pp 2 --pipeline 1f1b --ep 4"; do
+  longhaul predict --model $S/traces/published/external-models/deepseek-v3-l4.json --cluster b200 --gpus 8 --strategy local --profile megatron --seq 4096 \
+    --micro-batch 1 --zero 1 --activations keep $l --all 2> $T/note | grep -o "tensors [0-9.]* GiB"
+done
+# what is sent is expanded: keys and values of 192 + 128 columns a head; the stages of upipe are refused
+longhaul schedule --model deepseek-v2-lite --set layers=1,dense_layers=0 --cluster dgx-h100 --gpus 2 --seq 4K --strategy ulysses --hp 2 2> $T/note | grep -o "all_to_all .*comm.hp group=hp bytes=[0-9]*" | head -4
+longhaul schedule --model deepseek-v2-lite --set layers=1,dense_layers=0 --cluster dgx-h100 --gpus 2 --seq 4K --strategy ring 2> $T/note | grep -o "shift .* bytes=[0-9]*" | head -1
+longhaul predict --model deepseek-v2-lite --cluster dgx-h100 --seq 32K --strategy upipe 2>&1 || echo "exit $?"
+longhaul predict --model deepseek-v3 --set positions=none --cluster dgx-h100 --seq 32K 2>&1 || echo "exit $?"
+# arguments of Megatron-LM, in which the preset is found; of sizes that are left out its defaults
+sizes="--num-layers 61 --hidden-size 7168 --ffn-hidden-size 18432 --num-attention-heads 128 --kv-channels 128 --multi-latent-attention --q-lora-rank 1536 --qk-layernorm
+  --swiglu --normalization RMSNorm --norm-epsilon 1e-6 --disable-bias-linear --untie-embeddings-and-output-weights --position-embedding-type rope --rotary-base 10000
+  --vocab-size 129280 --seq-length 4096 --max-position-embeddings 4096 --micro-batch-size 1 --global-batch-size 64 --attention-dropout 0 --num-experts 256
+  --moe-layer-freq '([0]*3+[1]*58)' --moe-ffn-hidden-size 2048 --moe-shared-expert-intermediate-size 2048 --moe-router-topk 8 --moe-router-score-function sigmoid
+  --moe-router-topk-scaling-factor 2.5 --expert-model-parallel-size 64 --bf16"
+longhaul predict --from "$sizes" --cluster 8x8xb200 --quick 2>&1 | grep -e --model
+longhaul predict --from "$sizes --kv-lora-rank 256 --qk-head-dim 64 --qk-pos-emb-head-dim 32 --v-head-dim 96" --cluster 8x8xb200 --quick 2>&1 | grep -o "head_dim=[0-9]*\|[a-z]*_latent=[0-9]*\|rope_dim=[0-9]*\|v_dim=[0-9]*"
+longhaul predict --from "$sizes --qk-pos-emb-head-dim 33" --cluster 8x8xb200 --quick 2>&1 || echo "exit $?"
