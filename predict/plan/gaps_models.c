@@ -1,0 +1,63 @@
+/* Properties of models that frameworks have no settings for. */
+#include "predict/plan/gaps.h"
+
+static bool has_odd_biases(const struct choices *c)
+{
+    const struct transformer *m = c->model;
+    return m->bias_o != m->bias_ffn || (m->bias_o && !m->bias_qkv);
+}
+
+static bool has_head_norms(const struct choices *c)
+{
+    return c->model->qk_norm;
+}
+
+static bool has_qkv_bias_alone(const struct choices *c)
+{
+    const struct transformer *m = c->model;
+    return m->bias_qkv != m->bias_o || m->bias_o != m->bias_ffn;
+}
+
+static bool has_attention_windows(const struct choices *c)
+{
+    return c->model->attention_window > 0;
+}
+
+static bool has_experts(const struct choices *c)
+{
+    return c->model->experts > 0;
+}
+
+/* Branches that are not Llama's or GPT's; torchtitan's models are known by flavors. */
+static bool has_other_branches(const struct choices *c)
+{
+    const struct transformer *m = c->model;
+    return m->norm_place != NORM_BEFORE || m->qk_norm_wide || m->activation == ACTIVATION_GEGLU ||
+           m->activation == ACTIVATION_RELU2;
+}
+
+/* TransformerEngine refuses a window of keys where messages go from rank to rank. */
+static bool has_windowed_ring(const struct choices *c)
+{
+    return has_attention_windows(c) && c->cp > 1;
+}
+
+static bool has_late_windows(const struct choices *c)
+{
+    return has_attention_windows(c) && c->model->window_from_layer > 0;
+}
+
+/* clang-format off */
+static const struct gap rows[] = {
+    {MEGATRON | SPEED, has_experts, "experts: those of one layer are written as a dense feed-forward part"},
+    {MEGATRON, has_odd_biases,     "biases are everywhere, with the queries' projection alone, or nowhere"},
+    {SPEED,    has_qkv_bias_alone, "biases are everywhere or nowhere"},
+    {MEGATRON | SPEED, has_other_branches, "norms at the ends of branches or over all heads, GEGLU, squared ReLU"},
+    {SPEED,    has_head_norms,     "norms of query and key heads"},
+    {SPEED,    has_attention_windows, "attention that sees a window of keys"},
+    {MEGATRON, has_windowed_ring,  "a ring whose attention sees a window of keys"},
+    {MEGATRON, has_late_windows,   "windows that begin at a later layer than the first"},
+};
+/* clang-format on */
+
+const struct gaps gaps_of_models = {rows, ARRAY_LEN(rows)};

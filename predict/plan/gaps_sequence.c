@@ -1,0 +1,195 @@
+/* Choices that frameworks cannot express: how sequences are cut and layers are spread over stages. */
+#include "predict/plan/gaps.h"
+
+#include "schedule/choices/profile.h"
+#include "schedule/pipeline/pipeline.h"
+
+static bool has_messages(const struct choices *c)
+{
+    return gaps_has_ring(c) && c->rotation == ROTATE_P2P;
+}
+
+/* Whether the keys go around the ring in a way that Megatron lacks, or has only without head ranks. */
+static bool has_other_rotation(const struct choices *c)
+{
+    return gaps_has_ring(c) && (c->rotation == ROTATE_ALL_TO_ALL ||
+                                (c->rotation == ROTATE_ALL_GATHER && gaps_has_heads(c)));
+}
+
+static bool has_windows(const struct choices *c)
+{
+    return gaps_has_ring(c) && c->window > 1;
+}
+
+static bool has_other_layout(const struct choices *c)
+{
+    return gaps_has_ring(c) && c->ring_layout != RING_ZIGZAG;
+}
+
+static bool has_context_first(const struct choices *c)
+{
+    return gaps_has_ring(c) && gaps_has_heads(c) && c->placement == PLACEMENT_CONTEXT_FIRST;
+}
+
+static bool has_heads_in_parts(const struct choices *c)
+{
+    return gaps_has_heads(c) && (c->tp > 1 || c->pp > 1);
+}
+
+/* TransformerEngine's a2a requires that the key and value heads of a tensor rank divide over the head ranks. */
+static bool has_copied_heads(const struct choices *c)
+{
+    return gaps_has_heads(c) && c->model->kv_heads % ((int64_t)c->tp * c->hp) != 0;
+}
+
+static bool has_copied_tensor_heads(const struct choices *c)
+{
+    return c->model->kv_heads % c->tp != 0;
+}
+
+static bool has_fused_merges(const struct choices *c)
+{
+    return gaps_has_ring(c) && c->kernels == KERNELS_COMPILED;
+}
+
+static bool has_head_stages(const struct choices *c)
+{
+    return c->attention == CHOICE_ATTENTION_UPIPE;
+}
+
+static bool has_other_chunk_order(const struct choices *c)
+{
+    return gaps_has_chunks(c) && c->chunks > 1 && c->chunk_order != ORDER_KV_OUTER;
+}
+
+static bool has_one_fetch(const struct choices *c)
+{
+    return gaps_has_chunks(c) && c->chunks > 1 && c->fetch != FETCH_EACH;
+}
+
+static bool has_sparse_attention(const struct choices *c)
+{
+    return c->model->attention_chunk > 0;
+}
+
+static bool has_gpipe(const struct choices *c)
+{
+    return c->pipeline == CHOICE_PIPELINE_GPIPE;
+}
+
+static bool has_interleaved(const struct choices *c)
+{
+    return c->pipeline == CHOICE_PIPELINE_INTERLEAVED;
+}
+
+static bool has_zb_1p(const struct choices *c)
+{
+    return c->pipeline == CHOICE_PIPELINE_ZB_1P;
+}
+
+static bool has_zero_bubble(const struct choices *c)
+{
+    return has_zb_1p(c) || c->pipeline == CHOICE_PIPELINE_ZB_V;
+}
+
+static bool has_compiled_zero_bubble(const struct choices *c)
+{
+    return has_zero_bubble(c) && c->kernels == KERNELS_COMPILED;
+}
+
+static bool has_subsequences(const struct choices *c)
+{
+    return c->subsequences > 1;
+}
+
+static bool has_uneven_stages(const struct choices *c)
+{
+    return c->pp > 1 && c->model->layers % pipeline_chunks(c) != 0;
+}
+
+/* On one node all orders of ranks are equivalent. */
+static bool has_near_stages(const struct choices *c)
+{
+    return c->pp > 1 && c->dp > 1 && c->stage_placement == STAGES_INNER &&
+           (int64_t)c->ranks > c->gpus_per_node;
+}
+
+/* Of torchtitan's models only those of Qwen3 have norms of heads. */
+static bool has_stages_of_qwen3(const struct choices *c)
+{
+    return c->pp > 1 && c->model->qk_norm;
+}
+
+static bool has_stages(const struct choices *c)
+{
+    return c->pp > 1;
+}
+
+static bool has_expert_ranks(const struct choices *c)
+{
+    return c->ep > 1;
+}
+
+static bool has_all_to_alls(const struct choices *c)
+{
+    return gaps_has_ring(c) && c->rotation == ROTATE_ALL_TO_ALL;
+}
+
+static bool has_other_slices(const struct choices *c)
+{
+    return gaps_has_ring(c) && c->ring_layout != RING_CONTIGUOUS;
+}
+
+static bool has_ring_without_flash(const struct choices *c)
+{
+    return gaps_has_ring(c) && c->attention_impl != ATTENTION_FA2 &&
+           c->attention_impl != ATTENTION_FA3;
+}
+
+static bool has_ring_with_flash(const struct choices *c)
+{
+    uint8_t usual = c->sm >= 90 ? c->profile->attention_impl_90 : c->profile->attention_impl;
+    return gaps_has_ring(c) && c->attention_impl != usual;
+}
+
+/* clang-format off */
+static const struct gap rows[] = {
+    {TITAN | AXOLOTL, gaps_has_heads,            "head ranks (Ulysses): context parallelism is a ring"},
+    {TITAN | TRL, has_messages,                 "keys and values as messages round the ring: an all-gather, or all-to-alls, which are set"},
+    {MEGATRON, has_other_rotation,           "keys and values by all-to-alls, or gathered beside head ranks: messages are set"},
+    {SPEED,    gaps_has_ring,                     "rings: sequences are cut by heads alone (Ulysses), and set so"},
+    {FACTORY,  gaps_has_heads,                    "head ranks (Ulysses): it has none"},
+    {TRL,      gaps_has_heads,                    "head ranks (Ulysses): `accelerate launch` has no argument for them, only its configuration file"},
+    {SPEED,    has_heads_in_parts,           "head ranks beside tensor ranks or stages: they are set, and Megatron-DeepSpeed refuses them"},
+    {MEGATRON | SPEED | TRAINER, has_expert_ranks, "experts spread over ranks (--ep)"},
+    {AXOLOTL,  has_all_to_alls,              "keys and values by all-to-alls: ring_attn_func has an all-gather and messages"},
+    {FACTORY,  gaps_has_ring,                     "rings: it has none"},
+    {FACTORY,  gaps_has_tensor_ranks,             "tensor ranks: it has none"},
+    {TITAN | MEGATRON | TRL | AXOLOTL, has_windows,          "windows of a double ring"},
+    {AXOLOTL,  has_other_slices,             "tokens in other slices than contiguous ones"},
+    {AXOLOTL,  has_ring_without_flash,       "a ring without FlashAttention: it needs --attention fa2 or fa3"},
+    {TRL,      has_ring_with_flash,          "a ring by other attention than PyTorch's sdpa"},
+    {TITAN | MEGATRON | TRL, has_other_layout,     "tokens in other slices than a zigzag's, which both have"},
+    {MEGATRON, has_context_first,            "context-first placement: head ranks are neighbours"},
+    {MEGATRON, has_copied_heads,             "head ranks over which key and value heads do not divide"},
+    {ALL,      has_copied_tensor_heads,      "tensor ranks over which key and value heads do not divide"},
+    {MEGATRON, has_fused_merges,             "merges of a ring as one kernel (--compile)"},
+    {ALL,      has_sparse_attention,         "attention that leaves keys of other chunks out (--sparsity)"},
+    {TITAN | MEGATRON | TRAINER, gaps_has_chunks,           "chunks of the sequence (FPDT)"},
+    {ALL,      has_head_stages,              "Ulysses in stages of heads (UPipe): all heads are exchanged at once"},
+    {SPEED,    has_other_chunk_order,        "a backward of chunks with queries outside: keys are"},
+    {SPEED,    has_one_fetch,                "chunks that one rank fetches for all: each fetches its own part"},
+    {TRAINER,  has_stages,                   "pipeline stages: Trainer has none"},
+    {MEGATRON | SPEED, has_gpipe,            "all forwards before all backwards (GPipe); 1F1B is set"},
+    {SPEED,    has_interleaved,              "several parts of the layers a stage; one is set"},
+    {MEGATRON | SPEED, has_zero_bubble,      "zero-bubble pipelines; 1F1B is set"},
+    {TITAN,    has_zb_1p,                    "zero bubble with one part of the layers a stage: InterleavedZeroBubble is set, and takes two or more"},
+    {TITAN,    has_compiled_zero_bubble,     "zero bubble of compiled layers: both are set, and PyTorch refuses them"},
+    {ALL,      has_subsequences,             "subsequences of a pipeline (SPPO, Seq1F1B): sequences are whole"},
+    {MEGATRON | SPEED, has_uneven_stages,    "stages of which some have a layer more than others"},
+    {TITAN,    has_stages_of_qwen3,          "stages of a Qwen3: torchtitan 0.2 has none (pipelining_fn), and refuses the degree that is set"},
+    {TITAN | SPEED, has_near_stages,         "stages nearer to each other than ranks with other sequences: they are the outermost ranks"},
+};
+/* clang-format on */
+
+const struct gaps gaps_of_sequence = {rows, ARRAY_LEN(rows)};

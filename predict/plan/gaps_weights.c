@@ -1,0 +1,199 @@
+/* Choices that frameworks cannot express: how weights, gradients and states are shared, and their types. */
+#include "predict/plan/gaps.h"
+
+static bool has_replicated_states(const struct choices *c)
+{
+    return expressible_sharing(c) > 1 &&
+           (c->weights == CHOICE_WEIGHTS_REPLICATED || c->weights == CHOICE_WEIGHTS_ZERO1);
+}
+
+static bool has_mics(const struct choices *c)
+{
+    return c->weights == CHOICE_WEIGHTS_HSDP && c->shard < expressible_sharing(c);
+}
+
+/* ZeRO-2 and above: deepspeed/runtime/pipe/engine.py; NVIDIA/Megatron-LM issue 1455. */
+static bool has_sharded_pipeline(const struct choices *c)
+{
+    return c->pp > 1 && c->weights >= CHOICE_WEIGHTS_ZERO2;
+}
+
+static bool has_8bit_states(const struct choices *c)
+{
+    return c->states == STATES_8BIT;
+}
+
+static bool has_dropout(const struct choices *c)
+{
+    return c->attention_dropout;
+}
+
+static bool has_f16(const struct choices *c)
+{
+    return c->dtype == DTYPE_F16;
+}
+
+/* True if every rank of a stage holds all weights of its tensor share: there is no other rank to shard over, or HSDP
+ * shards over one rank and FSDP can express that. FSDP casts only parameters that it shards, so these would stay
+ * float32. */
+static bool has_whole_weights(const struct choices *c)
+{
+    bool alone = c->weights == CHOICE_WEIGHTS_HSDP && c->shard == 1;
+    return expressible_sharing(c) == 1 || (alone && !expressible_has_small_shards(c));
+}
+
+static bool has_whole_bf16(const struct choices *c)
+{
+    return c->dtype == DTYPE_BF16 && c->states != STATES_BF16 && has_whole_weights(c);
+}
+
+static bool has_copies_beside(const struct choices *c)
+{
+    return expressible_sharing(c) > 1 && has_whole_weights(c) && (c->tp > 1 || c->pp > 1);
+}
+
+/* True if gradients of more than one micro-batch are reduced at other times than `usual`. */
+static bool has_sync_but(const struct choices *c, uint8_t usual)
+{
+    return c->accumulation > 1 && expressible_sharing(c) > 1 &&
+           c->weights >= CHOICE_WEIGHTS_ZERO2 && c->grad_sync != usual;
+}
+
+static bool has_other_sync(const struct choices *c)
+{
+    const struct profile *p = c->profile;
+    bool last = p->accumulates_whole || (c->pp > 1 && p->stages_accumulate);
+    return has_sync_but(c, last ? GRAD_SYNC_LAST : GRAD_SYNC_EACH);
+}
+
+/* DeepSpeed reduces in each micro-batch, FSDP under Trainer as the profile has it. */
+static bool has_other_trainer_sync(const struct choices *c)
+{
+    return expressible_needs_zero(c) ? has_sync_but(c, GRAD_SYNC_EACH) : has_other_sync(c);
+}
+
+static bool has_kept_weights(const struct choices *c)
+{
+    return expressible_sharing(c) > 1 && c->weights >= CHOICE_WEIGHTS_ZERO3 &&
+           c->reshard == RESHARD_NEVER;
+}
+
+static bool has_kept_weights_by_zero(const struct choices *c)
+{
+    return has_kept_weights(c) && expressible_needs_zero(c);
+}
+
+static bool has_whole_logits(const struct choices *c)
+{
+    return c->tp > 1 && c->vocabulary != VOCABULARY_CUT;
+}
+
+/* Transformers gathers logits where the head is of its own and divides. */
+static bool has_other_logits(const struct choices *c)
+{
+    bool gathers = !c->model->tied_head && c->model->vocab % c->tp == 0;
+    return c->tp > 1 && c->vocabulary != (gathers ? VOCABULARY_GATHERED : VOCABULARY_CUT);
+}
+
+static bool has_fused_loss_in_parts(const struct choices *c)
+{
+    return c->tp > 1 && c->loss == LOSS_FUSED;
+}
+
+static bool has_whole_copies_beside(const struct choices *c)
+{
+    return c->weights == CHOICE_WEIGHTS_REPLICATED && !expressible_is_ddp(c);
+}
+
+static bool has_zero_beside(const struct choices *c)
+{
+    return expressible_needs_zero(c) && (gaps_has_ring(c) || gaps_has_tensor_ranks(c));
+}
+
+static bool has_zero1(const struct choices *c)
+{
+    return c->weights == CHOICE_WEIGHTS_ZERO1;
+}
+
+static bool has_single_copies(const struct choices *c)
+{
+    return c->weights == CHOICE_WEIGHTS_HSDP && c->shard == c->cp * c->hp &&
+           expressible_sharing(c) > c->shard;
+}
+
+static bool has_host_but_zero2(const struct choices *c)
+{
+    return gaps_has_host_optimizer(c) && !gaps_has_zero2(c);
+}
+
+static bool has_host_without_zero(const struct choices *c)
+{
+    return gaps_has_host_optimizer(c) &&
+           (c->weights == CHOICE_WEIGHTS_REPLICATED || c->weights == CHOICE_WEIGHTS_HSDP);
+}
+
+static bool has_8bit_on_host(const struct choices *c)
+{
+    return has_8bit_states(c) && gaps_has_host_optimizer(c);
+}
+
+static bool has_other_axolotl_states(const struct choices *c)
+{
+    return (gaps_has_bf16_states(c) && !gaps_has_narrow_copies(c)) ||
+           (c->states == STATES_FP32 && gaps_has_narrow_copies(c));
+}
+
+static bool has_bf16_states_in_shards(const struct choices *c)
+{
+    return gaps_has_bf16_states(c) && !gaps_has_narrow_copies(c);
+}
+
+static bool has_bf16_states_by_zero(const struct choices *c)
+{
+    return gaps_has_bf16_states(c) && (c->dtype != DTYPE_BF16 || expressible_needs_zero(c));
+}
+
+static bool has_other_dropout(const struct choices *c)
+{
+    return c->attention_dropout != (c->model->attention_dropout > 0);
+}
+
+/* clang-format off */
+static const struct gap rows[] = {
+    {TITAN,    has_replicated_states,        "optimizer states sharded alone: FSDP shards all, DDP nothing; FSDP is set"},
+    {TITAN,    gaps_has_zero2,                    "gradients sharded and parameters kept: reshard_after_forward = \"never\" comes near"},
+    {TITAN | MEGATRON | SPEED, has_other_sync, "gradients of micro-batches that are reduced at other times (--grad-sync)"},
+    {TRAINER,  has_other_trainer_sync,       "gradients of micro-batches that are reduced at other times: in each by DeepSpeed (ZeRO-2, AdamW on the host), after the last by FSDP"},
+    {MEGATRON | SPEED, has_kept_weights,     "gathered parameters that stay until the backward (--reshard never)"},
+    {TRAINER,  has_kept_weights_by_zero,     "gathered parameters that stay until the backward (--reshard never) by DeepSpeed"},
+    {TITAN | MEGATRON | SPEED, has_whole_logits, "logits that tensor ranks gather (--vocabulary): they keep their parts"},
+    {TRAINER,  has_other_logits,             "logits that tensor ranks keep in parts: a head that divides gathers them (--vocabulary gathered)"},
+    {TRAINER,  has_fused_loss_in_parts,      "a fused loss of tensor ranks"},
+    {TRAINER,  has_whole_copies_beside,      "copies of whole weights beside ranks that share a sequence or layers, or with an optimizer on the host"},
+    {FACTORY,  has_zero1,                    "optimizer states sharded alone: its files of DeepSpeed have stages 0, 2 and 3"},
+    {TRAINER,  has_zero_beside,              "DeepSpeed (ZeRO-1, or AdamW on the host) beside a ring or tensor ranks"},
+    {TRAINER,  has_single_copies,            "copies of weights that no ranks share, beside FSDP: Accelerate refuses dp_shard_size 1"},
+    {TITAN | TRAINER, expressible_has_small_shards, "shards within fewer ranks than share a sequence: FSDP shards over all of these; shards over all ranks are set"},
+    {FACTORY,  has_mics,                     "shards within fewer ranks: FSDP shards over all"},
+    {SPEED,    has_mics,                     "shards within fewer ranks (MiCS), which is set: DeepSpeed refuses it from 0.19.7 on"},
+    {MEGATRON, has_sharded_pipeline,         "gradients or parameters sharded in a pipeline: they are set, and Megatron-FSDP has no stages"},
+    {SPEED,    has_sharded_pipeline,         "ZeRO-2 and ZeRO-3 in a pipeline: they are set, and DeepSpeed refuses them"},
+    {TITAN,    has_dropout,                  "dropout of attention scores (--dropout on): it has none"},
+    {TITAN,    gaps_has_host_optimizer,           "optimizer states alone on the host: offload takes parameters and gradients along"},
+    {AXOLOTL,  gaps_has_host_optimizer,           "AdamW on the host alone: its file of DeepSpeed that says so sends parameters along"},
+    {FACTORY,  has_host_but_zero2,           "AdamW on the host but with ZeRO-2: its file of stage 3 sends parameters along"},
+    {TRL,      has_host_without_zero,        "AdamW on the host without ZeRO-1, 2 or 3"},
+    {TRAINER,  has_8bit_on_host,             "moments in 8 bits on the host"},
+    {AXOLOTL,  has_other_axolotl_states,     "states of this type: they are bf16 under DDP, where models are read in bf16, and fp32 or 8 bits elsewhere"},
+    {TRL,      has_bf16_states_in_shards,    "bf16 states (--states bf16) but under DDP: FSDP and DeepSpeed make parameters fp32"},
+    {FACTORY,  has_bf16_states_by_zero,      "bf16 states (--states bf16) without pure_bf16, or with DeepSpeed"},
+    {TRAINER,  has_other_dropout,            "dropout of attention scores other than the model's own (--dropout)"},
+    {MEGATRON | SPEED, gaps_has_bf16_states,      "bf16 states without an fp32 copy of the parameters (--states bf16): fp32 states are set"},
+    {TITAN | MEGATRON | SPEED, has_8bit_states,              "moments in 8 bits (--states 8bit): they stay in fp32"},
+    {TITAN,    has_f16,                      "fp16: parameters are bfloat16 or float32; bfloat16 is set"},
+    {TITAN,    has_whole_bf16,               "bfloat16 where weights are not sharded: FSDP alone casts parameters, which stay float32"},
+    {TITAN,    has_copies_beside,            "copies of whole weights (DDP) beside tensor ranks or stages: they are set, and torchtitan refuses them"},
+};
+/* clang-format on */
+
+const struct gaps gaps_of_weights = {rows, ARRAY_LEN(rows)};
