@@ -4,6 +4,7 @@
 #include "base/json_write.h"
 #include "cli/common/idle_options.h"
 #include "cli/common/output.h"
+#include "cli/report/check_core_plan.h"
 #include "cli/setup/read_setup.h"
 #include "predict/setup/resolved.h"
 #include "schedule/activations/classes.h"
@@ -159,6 +160,10 @@ enum status cmd_check(const struct options *options, struct diag *diag)
     struct verify_report report = {0};
     struct text out = {0};
     enum status status = STATUS_OK, verdict = STATUS_OK;
+    if (from_file && check_core_plan_is(name)) {
+        status = setup_of_file(options, diag);
+        return status == STATUS_OK ? check_core_plan(name, options, diag) : status;
+    }
     if (!from_file || options_given(options, "cluster"))
         status = setup_load(&setup, options, from_file, diag);
     else

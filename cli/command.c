@@ -38,7 +38,9 @@ static const struct option_set general_options = {"general", general_rows, ARRAY
     "configuration alone (docs/planning.md). Exit code 1 when nothing fits."
 #define CHECK_ABOUT                                                                                \
     "Verifies a schedule file, or the schedule of a configuration, against every rule, and "       \
-    "reports each fault with a counterexample. Exit code 1 when one is found."
+    "reports each fault with a counterexample; or a core plan (docs/core-plans.md), whose "        \
+    "balance "                                                                                     \
+    "and rows that travel are printed. Exit code 1 when a fault is found."
 #define VALIDATE_ABOUT                                                                             \
     "Predicts every row of measurements beside its value: published figures, and training steps "  \
     "with the options of predict that describe them (traces/published/README.md has the columns "  \
@@ -135,11 +137,11 @@ static const struct command commands[] = {
       &general_options},
      NULL},
     {"check",
-     "[FILE.ir]",
+     "[FILE]",
      0,
      1,
      cmd_check,
-     "verify a schedule",
+     "verify a schedule or a core plan",
      CHECK_ABOUT,
      {&setup_model_options, &setup_cluster_options, &setup_choice_options, &check_options,
       &general_options},

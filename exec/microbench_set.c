@@ -56,6 +56,12 @@ static void add_attention(struct microbench_list *set, bool quick)
                                                     0}});
 }
 
+/* The CUDA backend makes no 8-bit copies, and does not execute latent attention. */
+static bool is_refused_by_cuda(uint8_t kind)
+{
+    return kind == WORK_QUANTISE || kind == WORK_LATENT_KEYS || kind == WORK_LATENT_KEYS_BACKWARD;
+}
+
 /* Every other kind of the compute stream, over `count` elements of its main operand. */
 void microbench_add_memory_bound(struct microbench_list *set, int64_t count, bool host,
                                  const struct microbench_widths *widths, enum attention_impl impl)
@@ -69,6 +75,8 @@ void microbench_add_memory_bound(struct microbench_list *set, int64_t count, boo
         {.kind = WORK_LAYERNORM_BACKWARD, .rows = {rows, COLS, 0}},
         {.kind = WORK_ROPE, .rope = {rows, HEADS, DIM, 0}},
         {.kind = WORK_ROPE_BACKWARD, .rope = {rows, HEADS, DIM, 0}},
+        {.kind = WORK_LATENT_KEYS, .latent_keys = {rows, HEADS, DIM, DIM / 2, DIM}},
+        {.kind = WORK_LATENT_KEYS_BACKWARD, .latent_keys = {rows, HEADS, DIM, DIM / 2, DIM}},
         {.kind = WORK_SWIGLU, .rows = {rows, COLS, 0}},
         {.kind = WORK_SWIGLU_BACKWARD, .rows = {rows, COLS, 0}},
         {.kind = WORK_GELU, .rows = {rows, COLS, 0}},
@@ -98,9 +106,9 @@ void microbench_add_memory_bound(struct microbench_list *set, int64_t count, boo
         {.kind = WORK_CLIP, .elements = {count}},
         {.kind = WORK_QUANTISE, .quantise = {rows, COLS, SCALING_TENSOR, 0, 1, 1}},
     };
-    const bool casts = impl == ATTENTION_CPU; /* the CUDA backend refuses 8-bit copies */
     for (size_t i = 0; i < ARRAY_LEN(works); i++)
-        if (host ? works[i].kind == WORK_ADAMW : casts || works[i].kind != WORK_QUANTISE)
+        if (host ? works[i].kind == WORK_ADAMW
+                 : impl == ATTENTION_CPU || !is_refused_by_cuda(works[i].kind))
             microbench_add(set, host ? POINT_HOST : POINT_WORK, works[i]);
     if (!host)
         microbench_add_by(set, POINT_WORK, impl,

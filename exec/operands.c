@@ -42,13 +42,18 @@ static const char *size_fault(const struct work *work, enum dtype dtype, uint32_
             return "the heads of keys must divide those of queries";
         if (work->attention.dim <= 0 || work->attention.heads > INT32_MAX / work->attention.dim)
             return "heads x dim must be from 1 to 2^31 - 1";
+        if (work->attention.heads > INT32_MAX / work_attention_vdim(work))
+            return "heads x vdim must be from 1 to 2^31 - 1";
         if (work->attention.q > INT32_MAX / 2 || work->attention.kv > INT32_MAX / 2)
             return "queries and keys must be below 2^30";
         break;
     case WORK_ROPE:
     case WORK_ROPE_BACKWARD:
-        if (work->rope.dim <= 0 || work->rope.dim % 2 != 0 || work->rope.heads <= 0)
+        if (work->rope.dim <= 0 || work->rope.heads <= 0 ||
+            (work->rope.rotated == 0 && work->rope.dim % 2 != 0))
             return "it needs heads of an even dim";
+        if (work->rope.rotated > work->rope.dim || work->rope.rotated % 2 != 0)
+            return "an even number of columns, at most dim, must be rotated";
         if (work->rope.stride != 0 && work->rope.stride / work->rope.dim < work->rope.heads)
             return "the stride must be at least heads x dim";
         break;

@@ -153,15 +153,16 @@ void reference_norm_backward(const struct reference_affine *p, enum norm norm, d
 
 /* ---- attention ---- */
 
-void reference_rope(double *x, double theta, double sign, size_t rows, size_t heads, size_t dim)
+void reference_rope(double *x, double theta, double sign, size_t rows, size_t heads, size_t dim,
+                    size_t rotated)
 {
-    const size_t half = dim / 2;
+    const size_t half = rotated / 2;
     for (size_t j = 0; j < half; j++) {
-        const double turn = pow(theta, -2 * (double)j / (double)dim);
+        const double turn = pow(theta, -2 * (double)j / (double)rotated);
         for (size_t i = 0; i < rows; i++) {
             const double c = cos((double)i * turn), s = sign * sin((double)i * turn);
             for (size_t head = 0; head < heads; head++) {
-                double *a = &x[(i * heads + head) * dim + j], *b = a + half;
+                double *a = &x[(i * heads + head + 1) * dim - rotated + j], *b = a + half;
                 const double a0 = *a, b0 = *b;
                 *a = a0 * c - b0 * s;
                 *b = b0 * c + a0 * s;
@@ -195,16 +196,18 @@ double *reference_attention(struct arena *arena, const struct reference_heads *s
                             const double *q, const double *k, const double *v, double **lse)
 {
     const size_t s = shape->rows, dim = shape->dim, group = shape->heads / shape->kv_heads;
-    const size_t q_row = shape->heads * dim, kv_row = shape->kv_heads * dim;
+    const size_t vdim = shape->vdim > 0 ? shape->vdim : dim;
+    const size_t q_row = shape->heads * dim, k_row = shape->kv_heads * dim;
+    const size_t o_row = shape->heads * vdim, v_row = shape->kv_heads * vdim;
     const double scale = 1 / sqrt((double)dim);
-    double *o = matrix(arena, s, q_row);
+    double *o = matrix(arena, s, o_row);
     double *row = heap_alloc(s, sizeof *row);
     *lse = matrix(arena, s, shape->heads);
     for (size_t kv_head = 0; kv_head < shape->kv_heads; kv_head++) {
-        double *kt = transposed(&k[kv_head * dim], s, dim, kv_row);
+        double *kt = transposed(&k[kv_head * dim], s, dim, k_row);
         for (size_t head = kv_head * group; head < (kv_head + 1) * group; head++) {
             for (size_t i = 0; i < s; i++) {
-                double *out = &o[i * q_row + head * dim], max = -INFINITY, sum = 0;
+                double *out = &o[i * o_row + head * vdim], max = -INFINITY, sum = 0;
                 dots(row, &q[i * q_row + head * dim], kt, dim, s, i + 1);
                 hide(shape, row, i);
                 for (size_t j = 0; j <= i; j++)
@@ -215,7 +218,7 @@ double *reference_attention(struct arena *arena, const struct reference_heads *s
                 }
                 for (size_t j = 0; j <= i; j++)
                     row[j] /= sum;
-                add_product(out, row, 0, 1, &v[kv_head * dim], kv_row, 1, dim, i + 1);
+                add_product(out, row, 0, 1, &v[kv_head * vdim], v_row, 1, vdim, i + 1);
                 (*lse)[i * shape->heads + head] = max + log(sum);
             }
         }
@@ -232,28 +235,31 @@ void reference_attention_backward(const struct reference_heads *shape, double *d
                                   const double *v, const double *o, const double *lse)
 {
     const size_t s = shape->rows, dim = shape->dim, group = shape->heads / shape->kv_heads;
-    const size_t q_row = shape->heads * dim, kv_row = shape->kv_heads * dim;
+    const size_t vdim = shape->vdim > 0 ? shape->vdim : dim;
+    const size_t q_row = shape->heads * dim, k_row = shape->kv_heads * dim;
+    const size_t o_row = shape->heads * vdim, v_row = shape->kv_heads * vdim;
     const double scale = 1 / sqrt((double)dim);
     double *row = heap_alloc(s, sizeof *row), *dp = heap_alloc(s, sizeof *dp);
     for (size_t kv_head = 0; kv_head < shape->kv_heads; kv_head++) {
-        double *kt = transposed(&k[kv_head * dim], s, dim, kv_row);
-        double *vt = transposed(&v[kv_head * dim], s, dim, kv_row);
+        double *kt = transposed(&k[kv_head * dim], s, dim, k_row);
+        double *vt = transposed(&v[kv_head * vdim], s, vdim, v_row);
         for (size_t head = kv_head * group; head < (kv_head + 1) * group; head++) {
             for (size_t i = 0; i < s; i++) {
-                const size_t at = i * q_row + head * dim;
-                const double delta = dot(&dout[at], &o[at], dim);
+                const size_t at = i * q_row + head * dim, out = i * o_row + head * vdim;
+                const double delta = dot(&dout[out], &o[out], vdim);
                 const double log_sum = lse[i * shape->heads + head];
                 dots(row, &q[at], kt, dim, s, i + 1);
                 hide(shape, row, i);
-                dots(dp, &dout[at], vt, dim, s, i + 1);
+                dots(dp, &dout[out], vt, vdim, s, i + 1);
                 for (size_t j = 0; j <= i; j++) {
-                    const size_t key = j * kv_row + kv_head * dim;
+                    const size_t key = j * k_row + kv_head * dim;
+                    const size_t value = j * v_row + kv_head * vdim;
                     const double p = exp(row[j] * scale - log_sum);
                     row[j] = p * (dp[j] - delta) * scale;
-                    add_scaled(&dv[key], p, &dout[at], dim);
+                    add_scaled(&dv[value], p, &dout[out], vdim);
                     add_scaled(&dk[key], row[j], &q[at], dim);
                 }
-                add_product(&dq[at], row, 0, 1, &k[kv_head * dim], kv_row, 1, dim, i + 1);
+                add_product(&dq[at], row, 0, 1, &k[kv_head * dim], k_row, 1, dim, i + 1);
             }
         }
         free(vt);

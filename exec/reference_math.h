@@ -40,9 +40,10 @@ double *reference_norm(struct arena *arena, const struct reference_affine *p, en
 void reference_norm_backward(const struct reference_affine *p, enum norm norm, double eps,
                              double *dx, const double *dy, const double *x, size_t rows);
 
-/* Applies RoPE with base `theta` to every head of x, (rows, heads, dim), in place; the row's number is its
- * position. sign is 1, or -1 for the inverse rotation, which is also the gradient. */
-void reference_rope(double *x, double theta, double sign, size_t rows, size_t heads, size_t dim);
+/* Applies RoPE with base `theta` to the last `rotated` columns of every head of x, (rows, heads, dim), in place; the
+ * row's number is its position. sign is 1, or -1 for the inverse rotation, which is also the gradient. */
+void reference_rope(double *x, double theta, double sign, size_t rows, size_t heads, size_t dim,
+                    size_t rotated);
 
 struct reference_heads {
     size_t rows, heads, kv_heads, dim;
@@ -50,10 +51,11 @@ struct reference_heads {
     /* the first token of each row's document; a row sees none before it. NULL: 0 for all */
     const int64_t *document_begin;
     size_t window; /* the most keys that a query sees, its own included; 0: all up to its own */
+    size_t vdim;   /* columns of a head of v and o; 0: dim */
 };
 
-/* Computes causal attention of one sequence: q and o are (rows, heads, dim), k and v (rows, kv_heads, dim), lse
- * (rows, heads) is the natural logarithm of the sum of the exponentials of the scores. */
+/* Computes causal attention of one sequence: q is (rows, heads, dim), k (rows, kv_heads, dim), v (rows, kv_heads, vdim),
+ * o (rows, heads, vdim), lse (rows, heads) is the natural logarithm of the sum of the exponentials of the scores. */
 double *reference_attention(struct arena *arena, const struct reference_heads *shape,
                             const double *q, const double *k, const double *v, double **lse);
 void reference_attention_backward(const struct reference_heads *shape, double *dq, double *dk,

@@ -11,13 +11,14 @@
 #define HEAD_ROWS 64
 
 struct sizes {
-    size_t hidden, q, kv, ffn;
+    size_t hidden, q, k, v, o, ffn;
     struct reference_heads heads;
 };
 
 struct layer_parameters {
     struct reference_affine norm1, qkv, q_norm, k_norm, o, norm1_after, norm2, up, down,
         norm2_after;
+    struct reference_affine q_down, q_down_norm, q_up, q_direct, kv_down, kv_down_norm, kv_up;
     struct reference_affine router, experts_up, experts_down, shared_up, shared_down;
 };
 
@@ -33,7 +34,9 @@ struct layer_values {
     double *x, *normed1;       /* (s, hidden): the layer's input */
     double *q_plain, *k_plain; /* before qk_norm, (s, heads, dim), (s, kv_heads, dim) */
     double *q, *k, *v;         /* as attention reads them */
-    double *attended, *lse;    /* (s, heads, dim), (s, heads) */
+    double *attended, *lse;    /* (s, heads, vdim), (s, heads) */
+    /* of latent attention: narrow vectors and their norms, (s, q_latent), (s, kv_latent) */
+    double *q_latent, *q_normed, *kv_latent, *kv_normed;
     double *mixed,
         *lowered; /* (s, hidden): what the branches compute, before the norms that end them */
     double *middle, *normed2;   /* (s, hidden): after attention's residual */
@@ -90,11 +93,13 @@ static struct sizes sizes_of(const struct transformer *t, size_t layer,
     return (struct sizes){
         .hidden = t->hidden,
         .q = transformer_q_width(t),
-        .kv = transformer_kv_width(t),
+        .k = transformer_kv_width(t),
+        .v = transformer_v_width(t),
+        .o = transformer_o_width(t),
         .ffn = t->ffn,
         .heads = {sequence->tokens, t->heads, t->kv_heads, t->head_dim, (size_t)t->attention_chunk,
                   (size_t)t->attention_kept, sequence->document_begin,
-                  (size_t)transformer_window(t, (int64_t)layer)},
+                  (size_t)transformer_window(t, (int64_t)layer), (size_t)transformer_v_dim(t)},
     };
 }
 
@@ -136,6 +141,13 @@ static struct layer_parameters layer_parameters(const struct reference *r, int64
         .qkv = affine(r, prefix, "wqkv"),
         .q_norm = affine(r, prefix, "q_norm"),
         .k_norm = affine(r, prefix, "k_norm"),
+        .q_down = affine(r, prefix, "q_a"),
+        .q_down_norm = affine(r, prefix, "q_a_norm"),
+        .q_up = affine(r, prefix, "q_b"),
+        .q_direct = affine(r, prefix, "q"),
+        .kv_down = affine(r, prefix, "kv_a"),
+        .kv_down_norm = affine(r, prefix, "kv_a_norm"),
+        .kv_up = affine(r, prefix, "kv_b"),
         .o = affine(r, prefix, "wo"),
         .norm1_after = affine(r, prefix, "norm1_after"),
         .norm2 = affine(r, prefix, "norm2"),
@@ -184,7 +196,7 @@ static double *prepared(struct arena *arena, struct storage *to, const struct tr
     if (t->qk_norm)
         stored(to, y, s * heads * dim);
     if (t->positions == POSITIONS_ROPE) {
-        reference_rope(y, t->rope_theta, 1, s, heads, dim);
+        reference_rope(y, t->rope_theta, 1, s, heads, dim, dim);
         stored(to, y, s * heads * dim);
     }
     return y;
@@ -198,7 +210,7 @@ static double *unprepared(struct arena *arena, struct storage *to, const struct 
     const size_t count = s * heads * t->head_dim;
     stored(to, d, count);
     if (t->positions == POSITIONS_ROPE) {
-        reference_rope(d, t->rope_theta, -1, s, heads, t->head_dim);
+        reference_rope(d, t->rope_theta, -1, s, heads, t->head_dim, t->head_dim);
         stored(to, d, count);
     }
     if (!t->qk_norm)
@@ -419,6 +431,135 @@ static double *experts_backward(struct arena *arena, struct storage *to,
     return stored(to, dx, s * h);
 }
 
+/* ---- what comes before attention ---- */
+
+static void projected_forward(struct arena *arena, struct storage *to, const struct transformer *t,
+                              const struct layer_parameters *p, const struct sizes *n,
+                              struct layer_values *l, size_t s)
+{
+    const size_t stride = n->q + n->k + n->v;
+    const double *qkv = stored(to, reference_linear(arena, &p->qkv, l->normed1, s), s * stride);
+    l->q_plain = columns(arena, qkv, s, stride, 0, n->q);
+    l->k_plain = columns(arena, qkv, s, stride, n->q, n->k);
+    l->v = columns(arena, qkv, s, stride, n->q + n->k, n->v);
+    l->q = prepared(arena, to, t, &p->q_norm, l->q_plain, s, n->heads.heads);
+    l->k = prepared(arena, to, t, &p->k_norm, l->k_plain, s, n->heads.kv_heads);
+}
+
+/* Adds the gradient of what the layer's attention reads. */
+static void projected_backward(struct arena *arena, struct storage *to, const struct transformer *t,
+                               const struct layer_parameters *p, const struct sizes *n,
+                               const struct layer_values *l, double *dx, double *dq, double *dk,
+                               const double *dv, size_t s)
+{
+    const size_t stride = n->q + n->k + n->v;
+    dq = unprepared(arena, to, t, &p->q_norm, dq, l->q_plain, s, n->heads.heads);
+    dk = unprepared(arena, to, t, &p->k_norm, dk, l->k_plain, s, n->heads.kv_heads);
+    double *dqkv = zeros(arena, s, stride);
+    put_columns(dqkv, dq, s, stride, 0, n->q);
+    put_columns(dqkv, dk, s, stride, n->q, n->k);
+    put_columns(dqkv, dv, s, stride, n->q + n->k, n->v);
+    reference_linear_backward(&p->qkv, dx, dqkv, l->normed1, s);
+}
+
+/* Latent attention (DeepSeek-V2, arXiv 2405.04434, equations 9 to 19 of section 2.1): q of a narrow normed vector, or
+ * of x itself; k and v of another one, and rotated key columns that all heads share. */
+static void latent_forward(struct arena *arena, struct storage *to, const struct transformer *t,
+                           const struct layer_parameters *p, struct layer_values *l, size_t s)
+{
+    const size_t heads = t->heads, dim = t->head_dim, rope = t->rope_dim, latent = t->kv_latent;
+    const size_t plain = dim - rope, vdim = t->v_dim, up = plain + vdim;
+    const struct reference_affine *q_up = &p->q_direct;
+    double *q_in = l->normed1;
+    if (t->q_latent > 0) {
+        l->q_latent =
+            stored(to, reference_linear(arena, &p->q_down, l->normed1, s), s * (size_t)t->q_latent);
+        l->q_normed = q_in = stored(
+            to, reference_norm(arena, &p->q_down_norm, NORM_RMSNORM, t->norm_eps, l->q_latent, s),
+            s * (size_t)t->q_latent);
+        q_up = &p->q_up;
+    }
+    l->q = stored(to, reference_linear(arena, q_up, q_in, s), s * heads * dim);
+    reference_rope(l->q, t->rope_theta, 1, s, heads, dim, rope);
+    stored(to, l->q, s * heads * dim);
+
+    const double *both =
+        stored(to, reference_linear(arena, &p->kv_down, l->normed1, s), s * (latent + rope));
+    l->kv_latent = columns(arena, both, s, latent + rope, 0, latent);
+    double *shared = columns(arena, both, s, latent + rope, latent, rope);
+    reference_rope(shared, t->rope_theta, 1, s, 1, rope, rope);
+    stored(to, shared, s * rope);
+    l->kv_normed = stored(
+        to, reference_norm(arena, &p->kv_down_norm, NORM_RMSNORM, t->norm_eps, l->kv_latent, s),
+        s * latent);
+    const double *wide =
+        stored(to, reference_linear(arena, &p->kv_up, l->kv_normed, s), s * heads * up);
+    l->k = zeros(arena, s, heads * dim);
+    l->v = zeros(arena, s, heads * vdim);
+    for (size_t i = 0; i < s; i++)
+        for (size_t h = 0; h < heads; h++) {
+            const double *from = &wide[(i * heads + h) * up];
+            double *k = &l->k[(i * heads + h) * dim];
+            memcpy(k, from, plain * sizeof *k);
+            memcpy(k + plain, &shared[i * rope], rope * sizeof *k);
+            memcpy(&l->v[(i * heads + h) * vdim], from + plain, vdim * sizeof *k);
+        }
+}
+
+/* Returns the gradient of a narrow vector from that of its norm. */
+static double *narrow_backward(struct arena *arena, struct storage *to, const struct transformer *t,
+                               const struct reference_affine *norm, const double *dnormed,
+                               const double *x, size_t s)
+{
+    double *dx = zeros(arena, s, norm->outputs);
+    reference_norm_backward(norm, NORM_RMSNORM, t->norm_eps, dx, dnormed, x, s);
+    return stored(to, dx, s * norm->outputs);
+}
+
+/* Adds the gradient of what the layer's attention reads; overwrites dq. */
+static void latent_backward(struct arena *arena, struct storage *to, const struct transformer *t,
+                            const struct layer_parameters *p, const struct layer_values *l,
+                            double *dx, double *dq, const double *dk, const double *dv, size_t s)
+{
+    const size_t heads = t->heads, dim = t->head_dim, rope = t->rope_dim, latent = t->kv_latent;
+    const size_t plain = dim - rope, vdim = t->v_dim, up = plain + vdim;
+    stored(to, dq, s * heads * dim);
+    reference_rope(dq, t->rope_theta, -1, s, heads, dim, rope);
+    stored(to, dq, s * heads * dim);
+    if (t->q_latent > 0) {
+        double *dnormed = zeros(arena, s, (size_t)t->q_latent);
+        reference_linear_backward(&p->q_up, dnormed, dq, l->q_normed, s);
+        stored(to, dnormed, s * (size_t)t->q_latent);
+        const double *dlow =
+            narrow_backward(arena, to, t, &p->q_down_norm, dnormed, l->q_latent, s);
+        reference_linear_backward(&p->q_down, dx, dlow, l->normed1, s);
+    } else {
+        reference_linear_backward(&p->q_direct, dx, dq, l->normed1, s);
+    }
+
+    double *dwide = zeros(arena, s, heads * up), *dshared = zeros(arena, s, rope);
+    for (size_t i = 0; i < s; i++)
+        for (size_t h = 0; h < heads; h++) {
+            const double *from = &dk[(i * heads + h) * dim];
+            double *d = &dwide[(i * heads + h) * up];
+            memcpy(d, from, plain * sizeof *d);
+            memcpy(d + plain, &dv[(i * heads + h) * vdim], vdim * sizeof *d);
+            for (size_t j = 0; j < rope; j++)
+                dshared[i * rope + j] += from[plain + j];
+        }
+    stored(to, dshared, s * rope);
+    reference_rope(dshared, t->rope_theta, -1, s, 1, rope, rope);
+    stored(to, dshared, s * rope);
+    double *dnormed = zeros(arena, s, latent);
+    reference_linear_backward(&p->kv_up, dnormed, dwide, l->kv_normed, s);
+    stored(to, dnormed, s * latent);
+    const double *dlow = narrow_backward(arena, to, t, &p->kv_down_norm, dnormed, l->kv_latent, s);
+    double *dboth = zeros(arena, s, latent + rope);
+    put_columns(dboth, dlow, s, latent + rope, 0, latent);
+    put_columns(dboth, dshared, s, latent + rope, latent, rope);
+    reference_linear_backward(&p->kv_down, dx, dboth, l->normed1, s);
+}
+
 /* ---- a whole layer ---- */
 
 static struct layer_values layer_forward(struct arena *arena, struct storage to,
@@ -428,18 +569,16 @@ static struct layer_values layer_forward(struct arena *arena, struct storage to,
 {
     const size_t s = sequence->tokens;
     const struct sizes n = sizes_of(t, layer, sequence);
-    const size_t stride = n.q + 2 * n.kv, rows = s * n.hidden;
+    const size_t rows = s * n.hidden;
     struct layer_values l = {.x = x};
 
     l.normed1 = normed(arena, &to, t, &p->norm1, x, s);
-    const double *qkv = stored(&to, reference_linear(arena, &p->qkv, l.normed1, s), s * stride);
-    l.q_plain = columns(arena, qkv, s, stride, 0, n.q);
-    l.k_plain = columns(arena, qkv, s, stride, n.q, n.kv);
-    l.v = columns(arena, qkv, s, stride, n.q + n.kv, n.kv);
-    l.q = prepared(arena, &to, t, &p->q_norm, l.q_plain, s, n.heads.heads);
-    l.k = prepared(arena, &to, t, &p->k_norm, l.k_plain, s, n.heads.kv_heads);
+    if (t->kv_latent > 0)
+        latent_forward(arena, &to, t, p, &l, s);
+    else
+        projected_forward(arena, &to, t, p, &n, &l, s);
     l.attended = reference_attention(arena, &n.heads, l.q, l.k, l.v, &l.lse);
-    stored(&to, l.attended, s * n.q);
+    stored(&to, l.attended, s * n.o);
     l.mixed = stored(&to, reference_linear(arena, &p->o, l.attended, s), rows);
     const double *branch = normed(arena, &to, t, &p->norm1_after, l.mixed, s);
     l.middle = stored(&to, sum_of(arena, x, branch, rows), rows);
@@ -491,8 +630,6 @@ static void layer_backward(struct arena *arena, struct storage to, const struct 
 {
     const size_t s = sequence->tokens;
     const struct sizes n = sizes_of(t, layer, sequence);
-    const size_t stride = n.q + 2 * n.kv;
-
     const double *dlowered = unnormed(arena, &to, t, &p->norm2_after, d, l->lowered, s);
     double *dnormed2 =
         transformer_has_experts(t, (int64_t)layer)
@@ -501,21 +638,18 @@ static void layer_backward(struct arena *arena, struct storage to, const struct 
     add_branch(&to, d, unnormed(arena, &to, t, &p->norm2, dnormed2, l->middle, s), s * n.hidden);
 
     const double *dmixed = unnormed(arena, &to, t, &p->norm1_after, d, l->mixed, s);
-    double *dattended = zeros(arena, s, n.q);
+    double *dattended = zeros(arena, s, n.o);
     reference_linear_backward(&p->o, dattended, dmixed, l->attended, s);
-    stored(&to, dattended, s * n.q);
-    double *dq = zeros(arena, s, n.q), *dk = zeros(arena, s, n.kv), *dv = zeros(arena, s, n.kv);
+    stored(&to, dattended, s * n.o);
+    double *dq = zeros(arena, s, n.q), *dk = zeros(arena, s, n.k), *dv = zeros(arena, s, n.v);
     reference_attention_backward(&n.heads, dq, dk, dv, dattended, l->q, l->k, l->v, l->attended,
                                  l->lse);
-    dq = unprepared(arena, &to, t, &p->q_norm, dq, l->q_plain, s, n.heads.heads);
-    dk = unprepared(arena, &to, t, &p->k_norm, dk, l->k_plain, s, n.heads.kv_heads);
-    stored(&to, dv, s * n.kv);
-    double *dqkv = zeros(arena, s, stride);
-    put_columns(dqkv, dq, s, stride, 0, n.q);
-    put_columns(dqkv, dk, s, stride, n.q, n.kv);
-    put_columns(dqkv, dv, s, stride, n.q + n.kv, n.kv);
+    stored(&to, dv, s * n.v);
     double *dnormed1 = zeros(arena, s, n.hidden);
-    reference_linear_backward(&p->qkv, dnormed1, dqkv, l->normed1, s);
+    if (t->kv_latent > 0)
+        latent_backward(arena, &to, t, p, l, dnormed1, dq, dk, dv, s);
+    else
+        projected_backward(arena, &to, t, p, &n, l, dnormed1, dq, dk, dv, s);
     stored(&to, dnormed1, s * n.hidden);
     add_branch(&to, d, unnormed(arena, &to, t, &p->norm1, dnormed1, l->x, s), s * n.hidden);
 }

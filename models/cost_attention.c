@@ -183,7 +183,8 @@ bool cost_attention_find(const struct device_cost *cost, enum attention_impl imp
         work->kind == WORK_ATTENTION ? ATTENTION_FORWARD_PASS : ATTENTION_BACKWARD_PASS;
     *attention = &cost->attention[impl][pass];
     for (*row = 0; *row < (*attention)->dims; ++*row) {
-        if ((*attention)->dim[*row] >= work->attention.dim)
+        if ((*attention)->dim[*row] >= work->attention.dim &&
+            (*attention)->dim[*row] >= work->attention.vdim)
             return true;
     }
     return false;
@@ -196,13 +197,13 @@ double cost_attention_around_bytes(const struct work *work)
 {
     double in = (double)dtype_bytes((enum dtype)work->in);
     double out = (double)dtype_bytes((enum dtype)work->out), f32 = 4;
-    double dim = (double)work->attention.dim;
+    double dim = (double)work->attention.dim, vdim = (double)work_attention_vdim(work);
     double q = (double)work->attention.q * (double)work->attention.heads;
     double kv = (double)work->attention.kv * (double)work->attention.heads;
     double kv_own = (double)work->attention.kv * (double)work->attention.kv_heads;
-    double bytes = q * dim * (2 * in + f32 + f32 + out);
+    double bytes = q * (vdim * 2 * in + dim * (f32 + f32 + out));
     if (work->attention.kv_heads < work->attention.heads)
-        bytes += 2 * dim * (kv + kv_own) * out;
+        bytes += (dim + vdim) * (kv + kv_own) * out;
     return bytes;
 }
 
@@ -222,6 +223,22 @@ double cost_attention_flop_per_s(const struct device_cost *cost, enum attention_
 double cost_attention_mhz(const struct device_cost *cost, enum attention_impl impl)
 {
     return cost->device_clock_mhz * cost_power_share(cost, watts(cost, impl));
+}
+
+/* Returns the rate of a kernel whose heads of v are narrower or wider than those of q and k. Device files have rates of
+ * equal head sizes only; the rate is interpolated between them at the mean size of the products' sides, and such a
+ * kernel pads nothing (docs/costs.md, "Attention"). row: that of the head dim of q and k. */
+static double unequal_flop_per_s(const struct cost_attention *attention, size_t row,
+                                 const struct work *work)
+{
+    const double mean = work_attention_pair_flops(work) / (work->kind == WORK_ATTENTION ? 4 : 10);
+    while (row > 0 && (double)attention->dim[row - 1] >= mean)
+        row--;
+    if (row == 0)
+        return attention->flop_per_s[0];
+    const double below = (double)attention->dim[row - 1], above = (double)attention->dim[row];
+    const double share = (mean - below) / (above - below);
+    return attention->flop_per_s[row - 1] * (1 - share) + attention->flop_per_s[row] * share;
 }
 
 /* The facts about one attention op that are known before it is timed. */
@@ -244,6 +261,9 @@ static struct attention_op op_without_blocks(const struct device_cost *cost,
     double flops = work->kind == WORK_ATTENTION ? 4 : 10;
     op.column_s = flops * op.attention->tile * (double)op.attention->dim[i] /
                   (op.attention->flop_per_s[i] / cost->device_sm_count);
+    if (work->attention.vdim > 0)
+        op.column_s = work_attention_pair_flops(work) * op.attention->tile /
+                      (unequal_flop_per_s(op.attention, i, work) / cost->device_sm_count);
     if (work->kind == WORK_ATTENTION_BACKWARD) {
         double kernels = work->attention.kv_heads < work->attention.heads ? 4 : 3;
         op.around_s =

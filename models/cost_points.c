@@ -52,6 +52,7 @@ static int attributes_apart(const struct work *a, const struct work *b)
         return apart + (a->matmul.form != b->matmul.form) +
                (a->matmul.accumulate != b->matmul.accumulate);
     return apart + (a->attention.dim != b->attention.dim) +
+           (work_attention_vdim(a) != work_attention_vdim(b)) +
            (a->attention.mask != b->attention.mask) + (a->attention.offset != b->attention.offset) +
            (a->attention.window != b->attention.window) +
            (a->attention.heads * b->attention.kv_heads !=

@@ -42,6 +42,8 @@ static const struct kind_cost kinds[WORK_KIND_COUNT] = {
     [WORK_LAYERNORM_BACKWARD] = {cost_memory_s, ISSUE_OP, 1, 2},
     [WORK_ROPE] = {cost_memory_s, ISSUE_OP, 1, 1},
     [WORK_ROPE_BACKWARD] = {cost_memory_s, ISSUE_OP, 1, 1},
+    [WORK_LATENT_KEYS] = {cost_memory_s, ISSUE_OP, 1, 1},
+    [WORK_LATENT_KEYS_BACKWARD] = {cost_memory_s, ISSUE_OP, 1, 1},
     [WORK_SWIGLU] = {cost_memory_s, ISSUE_OP, 1, 1},
     [WORK_SWIGLU_BACKWARD] = {cost_memory_s, ISSUE_OP, 1, 1},
     [WORK_GELU] = {cost_memory_s, ISSUE_OP, 1, 1},
@@ -134,6 +136,7 @@ static double measured_share(const struct device_cost *cost, enum attention_impl
     dense.attention.heads = work->attention.heads;
     dense.attention.kv_heads = work->attention.kv_heads;
     dense.attention.dim = work->attention.dim;
+    dense.attention.vdim = work->attention.vdim;
     dense.attention.mask = largest->offset < largest->kv - 1 ? MASK_CAUSAL : MASK_FULL;
     return cost_work_s(cost, impl, &dense) / cost_attention_s(cost, impl, &dense, COST_SUSTAINED);
 }

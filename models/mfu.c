@@ -107,7 +107,8 @@ double mfu_seen_flops(enum mfu_convention convention, const struct transformer *
     double attention = transformer_attention_flops(t, seq_len, row->halved_attention) * seen;
     /* LoongTrain counts its attention as 2sh, whatever the heads are */
     if (convention == MFU_LOONGTRAIN)
-        attention *= (double)t->hidden / (double)transformer_q_width(t);
+        attention *=
+            2 * (double)t->hidden / (double)(transformer_q_width(t) + transformer_o_width(t));
     const double sequence = linear[convention](t) * (double)seq_len + (double)t->layers * attention;
     return forwards * (double)sequences * sequence;
 }

@@ -48,7 +48,7 @@ static void add_attention(struct tensor_list *list, const struct transformer *t)
         add(list, t->qk_norm, "k_norm.weight", t->qk_norm_wide ? kv : t->head_dim, 1);
     }
     add(list, t->attention_sinks, "sinks", t->heads, 1);
-    add(list, true, "wo.weight", t->hidden, t->kv_latent > 0 ? t->heads * t->v_dim : q);
+    add(list, true, "wo.weight", t->hidden, transformer_o_width(t));
     add(list, t->bias_o, "wo.bias", t->hidden, 1);
 }
 
@@ -204,8 +204,6 @@ bool transformer_put_unmodelled(struct text *out, const struct transformer *t)
         {t->experts > 0 && t->bias_ffn, "biases of experts (a row added to the products of each)"},
         {t->router_bias, "a bias of the router (added to its logits)"},
         {t->router_on_input, "weights of what experts read (they multiply what experts write)"},
-        {t->kv_latent > 0,
-         "latent-attention (keys and values that are made of a narrow common vector)"},
         {t->attention_sinks,
          "attention-sinks (a learned score of each head in the sum of a softmax)"},
         {t->lacks != NULL, t->lacks},
@@ -229,6 +227,26 @@ int64_t transformer_kv_width(const struct transformer *t)
     return t->kv_heads * t->head_dim;
 }
 
+int64_t transformer_v_dim(const struct transformer *t)
+{
+    return t->kv_latent > 0 ? t->v_dim : t->head_dim;
+}
+
+int64_t transformer_wide_dim(const struct transformer *t)
+{
+    return transformer_v_dim(t) > t->head_dim ? transformer_v_dim(t) : t->head_dim;
+}
+
+int64_t transformer_v_width(const struct transformer *t)
+{
+    return t->kv_heads * transformer_v_dim(t);
+}
+
+int64_t transformer_o_width(const struct transformer *t)
+{
+    return t->heads * transformer_v_dim(t);
+}
+
 /* Returns the number of elements of the matrices by which one layer's attention multiplies a token. */
 static int64_t attention_matrices(const struct transformer *t)
 {
@@ -236,7 +254,7 @@ static int64_t attention_matrices(const struct transformer *t)
     if (t->kv_latent == 0)
         return t->hidden * (2 * q + 2 * kv);
     const int64_t query = t->q_latent > 0 ? t->q_latent * (t->hidden + q) : t->hidden * q;
-    const int64_t values = t->heads * t->v_dim;
+    const int64_t values = transformer_o_width(t);
     const int64_t expanded = t->heads * (t->head_dim - t->rope_dim) + values;
     return query + t->hidden * (t->kv_latent + t->rope_dim) + t->kv_latent * expanded +
            values * t->hidden;
@@ -265,8 +283,7 @@ int64_t transformer_head_flops_per_token(const struct transformer *t)
 /* Returns the columns of q plus those of the attention's result, over all heads. */
 static double scores_and_values(const struct transformer *t)
 {
-    const int64_t v = t->kv_latent > 0 ? t->v_dim : t->head_dim;
-    return (double)(t->heads * (t->head_dim + v));
+    return (double)(t->heads * (t->head_dim + transformer_v_dim(t)));
 }
 
 double transformer_attention_flops(const struct transformer *t, int64_t seq_len, bool causal)

@@ -263,9 +263,16 @@ bool transformer_gated(const struct transformer *t);
 
 /* ---- work (flops of a product [m, k] x [k, n] are 2 m n k) ---- */
 
-/* Return the columns of wqkv's output that are q, and those that are k (or v): heads head_dim, kv_heads head_dim. */
+/* Return the columns of wqkv's output that are q, and those that are k: heads head_dim, kv_heads head_dim. */
 int64_t transformer_q_width(const struct transformer *t);
 int64_t transformer_kv_width(const struct transformer *t);
+
+/* Return the columns of a head of v, of v, and of what attention writes: those of k and q, except with latent attention. */
+int64_t transformer_v_dim(const struct transformer *t);
+/* Returns the wider of the head sizes of k and v, by which kernels of attention are chosen. */
+int64_t transformer_wide_dim(const struct transformer *t);
+int64_t transformer_v_width(const struct transformer *t);
+int64_t transformer_o_width(const struct transformer *t);
 
 /* Returns the flops of one token in one layer's matrix products, forward; the backward takes twice as many. If only
  * some layers have experts, it is the mean over the layers, rounded down. */

@@ -180,6 +180,11 @@ static enum status check_latent(const struct transformer *t, struct loc at, stru
                                                 : "v_dim");
         return STATUS_OK;
     }
+    if (t->positions != POSITIONS_ROPE)
+        return diag_error(diag, at, STATUS_BAD_INPUT,
+                          "positions is %s: with kv_latent it must be rope, which turns the last "
+                          "rope_dim columns of each head",
+                          positions_names[t->positions]);
     if (t->kv_heads != t->heads || t->qk_norm || t->bias_qkv)
         return diag_error(
             diag, at, STATUS_BAD_INPUT,

@@ -170,10 +170,10 @@ static enum status parse(struct transformer *t, struct arena *arena, const char 
             goto out;
         }
         status = read_schema(t, arena, root, diag);
-        struct text unmodelled = {0};
-        if (status == STATUS_OK && dense && transformer_put_unmodelled(&unmodelled, t))
+        /* as of a config.json, parts that are modelled become dense, too */
+        if (status == STATUS_OK && dense &&
+            (t->experts > 0 || t->kv_latent > 0 || t->attention_sinks))
             hf_proxy_from_fields(t, arena);
-        text_release(&unmodelled);
     } else if (hugging_face && json_find(root, "model_type").value != NULL) {
         status = hf_config_read(t, arena, name, root, ignore, dense, diag);
     } else {

@@ -391,10 +391,20 @@ double work_attention_pairs(const struct work *work)
     return attention_piece_pairs(&piece);
 }
 
+int64_t work_attention_vdim(const struct work *work)
+{
+    return work->attention.vdim > 0 ? work->attention.vdim : work->attention.dim;
+}
+
+double work_attention_pair_flops(const struct work *work)
+{
+    const double dim = (double)work->attention.dim, vdim = (double)work_attention_vdim(work);
+    return work->kind == WORK_ATTENTION ? 2 * (dim + vdim) : 2 * (3 * dim + 2 * vdim);
+}
+
 double work_attention_flops(const struct work *work, double pairs)
 {
-    double forward = 4.0 * pairs * (double)work->attention.heads * (double)work->attention.dim;
-    return work->kind == WORK_ATTENTION ? forward : 2.5 * forward;
+    return pairs * (double)work->attention.heads * work_attention_pair_flops(work);
 }
 
 double work_flops(const struct work *work)
@@ -441,7 +451,8 @@ static double matmul_bytes(const struct work *work, struct bytes_of e)
            passes * (turned ? groups : 1) * m * n * e.out;
 }
 
-/* Returns the bytes of a quantisation. One pass reads x and writes the copy, or both copies. Only if each row of a
+/* Returns the bytes of a quantisation. One pass reads x and writes the copy, or both copies. The pass that finds the
+ * largest element reads x once more; an op that only finds it may be free, where the op that wrote x has done it. Only if each row of a
  * transposed copy has a scale, another pass first transposes x in its own dtype
  * (torchao/testing/training/roofline_utils.py, get_tensor_memory_traffic_ovhd_s()). */
 static double quantise_bytes(const struct work *work, struct bytes_of e)
@@ -454,6 +465,8 @@ static double quantise_bytes(const struct work *work, struct bytes_of e)
     double bytes = count * (e.in + (both ? 2 : 1) * out);
     if (turned && scaling == SCALING_ROW)
         bytes += count * 2 * e.in;
+    if (work->quantise.finds)
+        return work->quantise.amax ? count * e.in : 0;
     if (work->quantise.amax)
         bytes += count * e.in;
     if (!work->quantise.turned || both)
@@ -465,11 +478,12 @@ static double attention_bytes(const struct work *work, struct bytes_of e)
 {
     double q = (double)work->attention.q * (double)work->attention.heads;
     double kv = (double)work->attention.kv * (double)work->attention.kv_heads;
-    double dim = (double)work->attention.dim;
+    double dim = (double)work->attention.dim, vdim = (double)work_attention_vdim(work);
+    double in = (q + kv) * dim + kv * vdim;
     if (work->kind == WORK_ATTENTION) /* reads q, k and v, writes o and lse */
-        return (q + 2 * kv) * dim * e.in + q * dim * e.out + q * F32;
+        return in * e.in + q * vdim * e.out + q * F32;
     /* reads q, o, do, k, v and lse, writes dq, dk and dv */
-    return (3 * q + 2 * kv) * dim * e.in + q * F32 + (q + 2 * kv) * dim * e.out;
+    return (in + 2 * q * vdim) * e.in + q * F32 + in * e.out;
 }
 
 static double merge_bytes(const struct work *work, struct bytes_of e)
@@ -499,6 +513,17 @@ static double rope_bytes(const struct work *work, struct bytes_of e)
     double cols = work->rope.stride ? (double)work->rope.stride
                                     : (double)work->rope.heads * (double)work->rope.dim;
     return rows * cols * (e.in + e.out) + rows * I32;
+}
+
+static double latent_keys_bytes(const struct work *work, struct bytes_of e)
+{
+    double rows = (double)work->latent_keys.rows, heads = (double)work->latent_keys.heads;
+    double rotated = (double)work->latent_keys.rotated;
+    double narrow = heads * (double)(work->latent_keys.plain + work->latent_keys.vdim);
+    double wide = narrow + heads * rotated;
+    narrow += rotated;
+    return rows * (work->kind == WORK_LATENT_KEYS ? narrow * e.in + wide * e.out
+                                                  : wide * e.in + narrow * e.out);
 }
 
 static double activation_bytes(const struct work *work, struct bytes_of e)
@@ -641,6 +666,8 @@ static memory_function *const memory_functions[WORK_KIND_COUNT] = {
     [WORK_SWIGLU_BACKWARD] = activation_bytes,
     [WORK_GELU] = activation_bytes,
     [WORK_GELU_BACKWARD] = activation_bytes,
+    [WORK_LATENT_KEYS] = latent_keys_bytes,
+    [WORK_LATENT_KEYS_BACKWARD] = latent_keys_bytes,
     [WORK_ROUTE] = route_bytes,
     [WORK_ROUTE_BACKWARD] = route_bytes,
     [WORK_PERMUTE] = permute_bytes,
@@ -697,12 +724,12 @@ int64_t work_workspace_bytes(enum attention_impl impl, int sm, const struct work
     if (work->kind != WORK_ATTENTION_BACKWARD || impl == ATTENTION_CPU)
         return 0;
     double rows = (double)work->attention.q * (double)work->attention.heads;
-    double dim = (double)work->attention.dim;
+    double dim = (double)work->attention.dim, vdim = (double)work_attention_vdim(work);
     double accumulator = F32 * rows * dim, delta = F32 * rows;
     double bytes = accumulator + delta;
     /* dk and dv of every query head, in 16 bits */
     if (work->attention.kv_heads < work->attention.heads)
-        bytes += 2 * 2 * (double)work->attention.kv * (double)work->attention.heads * dim;
+        bytes += 2 * (double)work->attention.kv * (double)work->attention.heads * (dim + vdim);
     if (impl == ATTENTION_CUDNN && sm < 90)
         bytes += accumulator;
     return bytes < 0x1p63 ? (int64_t)bytes : INT64_MAX;

@@ -84,7 +84,7 @@ enum attention_impl {
     ATTENTION_IMPL_COUNT
 };
 
-#define WORK_PARAMS_MAX 13
+#define WORK_PARAMS_MAX 14
 
 struct work {
     uint8_t kind; /* enum work_kind */
@@ -108,6 +108,8 @@ struct work {
             int64_t turned, both;
             int64_t amax; /* a pass of its own finds the largest element first */
             int64_t down; /* the exponents of E8M0 scales are rounded down */
+            /* with a scale for the tensor: the op only finds the largest magnitude, or reads one that was found */
+            int64_t finds, given;
         } quantise;
         struct {
             int64_t q, kv, heads, kv_heads, dim, mask, offset, window;
@@ -115,7 +117,8 @@ struct work {
              * of k and v, among the rows that a context rank holds of the sequence. away, away_out: how far before
              * this rank the rank of k and v is, in the ring of cp (or cp_in), and in that of cp_out. */
             int64_t sequence, q_first, kv_first, away, away_out;
-        } attention; /* and attention_backward */
+            int64_t vdim; /* the columns of a head of v and of the result; 0: dim */
+        } attention;      /* and attention_backward */
         struct {
             int64_t rows, heads, dim;
         } merge;
@@ -127,7 +130,11 @@ struct work {
         } activation;                              /* swiglu, gelu, and their backward */
         struct {
             int64_t rows, heads, dim, stride;
+            int64_t rotated; /* only so many last columns of a head are rotated; 0: all */
         } rope;
+        struct {
+            int64_t rows, heads, plain, rotated, vdim;
+        } latent_keys; /* and latent_keys_backward */
         struct {
             int64_t rows, experts, copies, score, norm, scale; /* scale: in millionths; 0: 1 */
         } route;                                               /* and route_backward */
@@ -225,6 +232,12 @@ bool work_runs_on(enum work_kind kind, enum stream_class stream);
 const char *stream_class_name(enum stream_class stream);
 bool stream_class_find(const char *name, size_t size, enum stream_class *stream);
 
+/* Returns the columns of a head of v, and of the result of attention. */
+int64_t work_attention_vdim(const struct work *work);
+/* Returns the flops of attention for each pair and head: 2 products of dim columns or of vdim, and in the backward 3 of
+ * dim and 2 of vdim. */
+double work_attention_pair_flops(const struct work *work);
+
 /* Even routing deals the `copies` slots of each of `rows` tokens to experts: slots 0.. of all tokens are in the order
  * of experts, slot j rows + t is copy j of token t, and experts have equal numbers of slots, the first ones one more
  * where these do not divide. A grouped product multiplies the rows of each expert by its own matrix.
@@ -269,7 +282,7 @@ double work_attention_pairs(const struct work *work);
 double work_attention_flops(const struct work *work, double pairs);
 
 /* Returns the floating-point operations of the matrix products inside a piece of work; a multiply-add is 2. MATMUL: 2
- * m n k; ATTENTION: 4 dim per visible pair and head; its backward: 2.5 times that (five products against two). Every
+ * m n k; ATTENTION: 2 (dim + vdim) per visible pair and head; its backward: 2 (3 dim + 2 vdim). Every
  * other kind counts 0, as in all published conventions: its time is that of its bytes, and its flops are below 1 % of
  * a layer's. Not to be called for attention with mask DOCUMENTS, whose pairs depend on the rank: use ir_op_flops()
  * (schedule/ir/visible.h). */

@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* A row lists the reads and then the writes of a kind, one word each: the operand's element count, a product of the
- * kind's parameters and digits. Communication and copies give bytes instead: "@" is the op's bytes, "@*" times the
+ * kind's parameters, digits and sums "(a+b)" of two parameters. Communication and copies give bytes instead: "@" is the op's bytes, "@*" times the
  * members of its group, "@/" divided by them. A '~' before the count: an op of a schedule may have another count. After
  * the count, in this order:
  *   ":f32", ":i32", ":u8"  the dtype, when it is fixed
@@ -23,12 +23,16 @@ static const char *const rows[WORK_KIND_COUNT][2] = {
     [WORK_MATMUL] = {"m*k:side k*n*groups:side n?epilogue m*n*groups:sum=0?accumulate "
                      "scales_a:scale?scaling scales_b:scale?scaling",
                      "m*n*groups:sum"},
-    [WORK_QUANTISE] = {"rows*cols", "rows*cols:narrow scales:scale rows*cols:narrow?both "
-                                    "scales_turned:scale?both"},
-    [WORK_ATTENTION] = {"q*heads*dim kv*kv_heads*dim kv*kv_heads*dim", "q*heads*dim q*heads:f32"},
-    [WORK_ATTENTION_BACKWARD] = {"q*heads*dim kv*kv_heads*dim kv*kv_heads*dim q*heads*dim "
-                                 "q*heads:f32 q*heads*dim",
-                                 "q*heads*dim kv*kv_heads*dim kv*kv_heads*dim ~1:u8??"},
+    [WORK_QUANTISE] = {"rows*cols 1:f32?given",
+                       "rows*cols:narrow?!finds scales:scale?!finds rows*cols:narrow?both "
+                       "scales_turned:scale?both 1:f32?finds"},
+    [WORK_ATTENTION] = {"q*heads*dim kv*kv_heads*dim kv*kv_heads*dim?!vdim kv*kv_heads*vdim?vdim",
+                        "q*heads*dim?!vdim q*heads*vdim?vdim q*heads:f32"},
+    [WORK_ATTENTION_BACKWARD] = {"q*heads*dim kv*kv_heads*dim kv*kv_heads*dim?!vdim "
+                                 "kv*kv_heads*vdim?vdim q*heads*dim?!vdim q*heads*vdim?vdim "
+                                 "q*heads:f32 q*heads*dim?!vdim q*heads*vdim?vdim",
+                                 "q*heads*dim kv*kv_heads*dim kv*kv_heads*dim?!vdim "
+                                 "kv*kv_heads*vdim?vdim ~1:u8??"},
     [WORK_MERGE] = {"rows*heads*dim:f32=0 rows*heads:f32=1 rows*heads*dim rows*heads:f32",
                     "rows*heads*dim:f32 rows*heads:f32"},
     [WORK_RMSNORM] = {"rows*cols cols", "rows*cols rows:f32"},
@@ -42,6 +46,10 @@ static const char *const rows[WORK_KIND_COUNT][2] = {
                    "rows*stride?stride rows*heads*dim?!stride"},
     [WORK_ROPE_BACKWARD] = {"rows*stride?stride rows*heads*dim?!stride rows:i32",
                             "rows*stride?stride rows*heads*dim?!stride"},
+    [WORK_LATENT_KEYS] = {"rows*heads*(plain+vdim) rows*rotated",
+                          "rows*heads*(plain+rotated) rows*heads*vdim"},
+    [WORK_LATENT_KEYS_BACKWARD] = {"rows*heads*(plain+rotated) rows*heads*vdim",
+                                   "rows*heads*(plain+vdim) rows*rotated"},
     [WORK_SWIGLU] = {"rows*cols*2", "rows*cols"},
     [WORK_SWIGLU_BACKWARD] = {"rows*cols rows*cols*2", "rows*cols*2"},
     [WORK_GELU] = {"rows*cols", "rows*cols"},
@@ -145,6 +153,12 @@ static int64_t factor_value(const struct work *work, const char *name, size_t si
     /* comes last in a product: "k*n*groups" or "m*n*groups" */
     if (size == 6 && memcmp(name, "groups", 6) == 0)
         return (work->matmul.form == MATMUL_TN) == (name[-4] == 'm') ? work_groups(work) : 1;
+    if (*name == '(') {
+        const char *plus = memchr(name, '+', size);
+        int64_t sum = factor_value(work, name + 1, (size_t)(plus - name - 1));
+        const int64_t more = factor_value(work, plus + 1, size - (size_t)(plus - name) - 2);
+        return __builtin_add_overflow(sum, more, &sum) ? -1 : sum;
+    }
     const struct work_kind_info *info = work_kind_info((enum work_kind)work->kind);
     uint32_t i = 0;
     while (i < info->param_count &&

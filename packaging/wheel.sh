@@ -48,6 +48,9 @@ echo "$version" > $stage/VERSION
 printf '[bdist_wheel]\nplat_name = manylinux_%s_%s\n' "${glibc/./_}" "$(uname -m)" > $stage/setup.cfg
 cp -r "build/package/longhaul-$version-linux-$(uname -m)" $stage/longhaul/tree
 rm -r $stage/longhaul/tree/{bin,lib/glibc,NOTICE}
+cmake --build build/package --target record_stub >&2 # the GPU that longhaul.record pretends
+cp build/package/libstub.so $stage/longhaul/record/
+rm $stage/longhaul/record/stub.c
 ns3=$(find $stage/longhaul/tree/lib -name 'libns3*' -print -quit)
 [[ -z $ns3 ]] || echo "packaging/wheel.sh: note: SimGrid brings ns-3 (GPL 2 only), which may not be passed on" \
     "together with GSL: this wheel is for your own use (docs/installing.md)" >&2

@@ -229,8 +229,8 @@ static struct sequence_bytes subsequence_bytes(const struct choices *c)
     struct layer_range last = pipeline_layers(c, c->pp - 1);
     double layers = (double)(last.end - last.first), grain = (double)c->profile->offload_grain;
     struct transformer share = tensor_share(c->model, c->tp, 1);
-    double kv = 2 * (double)c->seq / c->hp * (double)transformer_kv_width(&share) *
-                (double)dtype_bytes((enum dtype)c->dtype) * layers;
+    double width = (double)(transformer_kv_width(&share) + transformer_v_width(&share));
+    double kv = (double)c->seq / c->hp * width * (double)dtype_bytes((enum dtype)c->dtype) * layers;
     struct sequence_bytes kept = {.here = kv};
     struct kept_of_token of_token;
     if (c->activations != CHOICE_ACTIVATIONS_KEEP && c->activations != CHOICE_ACTIVATIONS_RATIO)

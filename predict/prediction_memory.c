@@ -175,9 +175,9 @@ enum status prediction_memory(struct prediction *p, const struct prediction_ques
     p->choices = p->resolved.choices;
     p->profile = p->choices.profile;
     if (status == STATUS_OK)
-        status =
-            cost_check_attention(&setup->cost, (enum attention_impl)p->choices.attention_impl,
-                                 setup->model.head_dim, (struct loc){.name = "--attention"}, diag);
+        status = cost_check_attention(&setup->cost, (enum attention_impl)p->choices.attention_impl,
+                                      transformer_wide_dim(&setup->model),
+                                      (struct loc){.name = "--attention"}, diag);
     if (status == STATUS_OK)
         status = cost_check_products(
             &setup->cost, (enum scaling)products_recipe(&p->choices)->of_weights,
@@ -252,7 +252,9 @@ enum status prediction_memory_of_file(struct prediction *p,
             status = cost_check_attention(
                 &setup->cost,
                 work_kernels(&p->ir.shape[i], (enum attention_impl)p->choices.attention_impl),
-                work->attention.dim, (struct loc){.name = path}, diag);
+                work_attention_vdim(work) > work->attention.dim ? work_attention_vdim(work)
+                                                                : work->attention.dim,
+                (struct loc){.name = path}, diag);
         if (status == STATUS_OK && work->kind == WORK_MATMUL)
             status = cost_check_products(&setup->cost, (enum scaling)work->matmul.scaling,
                                          scaling_names[work->matmul.scaling],

@@ -159,14 +159,18 @@ void page_begin_table(struct page *page, const char *details, const char *const 
 /* A longer cell is not squeezed into a column of words: on a narrow screen the table is scrolled. */
 enum { LONG_CELL = 40 };
 
+void page_cell_words(struct page *page, const char *text)
+{
+    put_in(page, strlen(text) > LONG_CELL ? "<td class=\"l\">" : "<td>", text, "</td>");
+}
+
 void page_cell(struct page *page, const char *text)
 {
     size_t digits = strspn(text, "0123456789.,+-% ");
-    put_in(page,
-           text[0] != '\0' && text[digits] == '\0' ? "<td class=\"n\">"
-           : strlen(text) > LONG_CELL              ? "<td class=\"l\">"
-                                                   : "<td>",
-           text, "</td>");
+    if (text[0] != '\0' && text[digits] == '\0')
+        put_in(page, "<td class=\"n\">", text, "</td>");
+    else
+        page_cell_words(page, text);
 }
 
 void page_cellf(struct page *page, const char *format, ...)

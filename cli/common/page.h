@@ -40,6 +40,8 @@ void page_end_numbers(struct page *page);
  * away under this line until the reader clicks on it; NULL: the table is always shown. */
 void page_begin_table(struct page *page, const char *details, const char *const *heads);
 void page_cell(struct page *page, const char *text);
+/* Appends a cell of words, which is left-aligned even if it is a number. */
+void page_cell_words(struct page *page, const char *text);
 void page_cellf(struct page *page, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void page_end_row(struct page *page);
 void page_end_table(struct page *page);

@@ -209,6 +209,11 @@ static int larger_first(const void *a, const void *b)
     return one->value > other->value ? -1 : one->value < other->value;
 }
 
+void screen_sort_bars(struct screen_bar *bar, size_t count)
+{
+    qsort(bar, count, sizeof *bar, larger_first);
+}
+
 static void put_bar(const struct screen *screen, const struct screen_bar *bar, double longest,
                     double whole, screen_put_value *put)
 {
@@ -234,7 +239,7 @@ void screen_put_bars(const struct screen *screen, struct screen_bar *bar, size_t
 {
     size_t some = 0, shown = 0;
     struct screen_bar other = {.label = "other"};
-    qsort(bar, count, sizeof *bar, larger_first);
+    screen_sort_bars(bar, count);
     while (some < count && bar[some].value > 0)
         some++;
     while (shown < some && (all || (shown < BARS_SHOWN && bar[shown].value >= BAR_LEAST * whole)))

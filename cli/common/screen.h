@@ -51,6 +51,9 @@ struct screen_bar {
     double value;
 };
 
+/* Sorts bars, the largest first. */
+void screen_sort_bars(struct screen_bar *bar, size_t count);
+
 /* Appends a value in the unit that suits `whole`. report_put_time() is one of these functions. */
 typedef void screen_put_value(struct text *out, double value, double whole);
 

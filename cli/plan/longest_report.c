@@ -187,7 +187,7 @@ void longest_report_print(const struct screen *screen, const struct longest_cert
     print_step_time(screen, &r->at);
     const struct intervals intervals = intervals_of(&r->at);
     screen_put_heading(screen, "How sure this is");
-    report_print_intervals(screen, &intervals, r->at.sim.step_s, &l->at);
+    report_print_intervals(&(struct sheet){.screen = screen}, &intervals, r->at.sim.step_s, &l->at);
 }
 
 enum status longest_report_ended(const struct longest_certificate *r, struct diag *diag)

@@ -174,8 +174,8 @@ static void print_question(const struct screen *screen, const struct plan_report
         put_proved(&line, best);
         screen_put_line(screen, "proved", line.data);
         const struct outcome *winner = &best->row[0];
-        report_print_products(screen, &winner->products, products_names[winner->request.products],
-                              winner->step_s);
+        report_print_products(&(struct sheet){.screen = screen}, &winner->products,
+                              products_names[winner->request.products], winner->step_s);
     }
     text_release(&line);
 }
@@ -309,7 +309,8 @@ void plan_report_print(const struct screen *screen, const struct plan_report *r)
     if (found) {
         const struct outcome *winner = &best->row[0];
         screen_put_heading(screen, "How sure this is");
-        report_print_intervals(screen, &winner->intervals, winner->step_s, &winner->verdict);
+        report_print_intervals(&(struct sheet){.screen = screen}, &winner->intervals,
+                               winner->step_s, &winner->verdict);
     }
     if (r->all) {
         struct text details = {0};

@@ -40,7 +40,7 @@ static void put_host_parts(struct text *out, const struct prediction *p)
     }
 }
 
-static void print_memory(const struct screen *screen, const struct report *r)
+static void print_memory(struct sheet *sheet, const struct report *r)
 {
     const struct prediction *p = r->prediction;
     const struct sim_peak *peak = prediction_peak(p);
@@ -90,7 +90,7 @@ static void print_memory(const struct screen *screen, const struct report *r)
         text_putc(&piece, ')');
         report_put_piece(&line, &piece);
     }
-    screen_put_line(screen, "memory", line.data);
+    sheet_line(sheet, "memory", line.data);
     text_release(&line);
     text_release(&piece);
 }
@@ -114,7 +114,7 @@ static void put_share(struct text *piece, struct text *line, const char *what, d
     report_put_piece(line, piece);
 }
 
-static void print_stages(const struct screen *screen, const struct report *r)
+static void print_stages(struct sheet *sheet, const struct report *r)
 {
     const struct stages *s = &r->prediction->stages;
     double step = r->prediction->sim.step_s;
@@ -131,7 +131,7 @@ static void print_stages(const struct screen *screen, const struct report *r)
     put_share(&piece, &line, "documents", s->documents_s, step);
     put_share(&piece, &line, "offload", s->offload_s, step);
     put_share(&piece, &line, "other", s->other_s, step);
-    screen_put_line(screen, "stages", line.data);
+    sheet_line(sheet, "stages", line.data);
     text_release(&line);
     text_release(&piece);
 }
@@ -155,7 +155,7 @@ static void put_link_classes(struct text *out, const struct prediction *p)
     }
 }
 
-static void print_simulation(const struct screen *screen, const struct report *r)
+static void print_simulation(struct sheet *sheet, const struct report *r)
 {
     const struct prediction *p = r->prediction;
     const struct sim_result *sim = &p->sim;
@@ -175,12 +175,12 @@ static void print_simulation(const struct screen *screen, const struct report *r
         text_puts(&line, " over the step");
     }
     put_link_classes(&line, p);
-    screen_put_line(screen, "simulated", line.data);
+    sheet_line(sheet, "simulated", line.data);
     text_release(&line);
 }
 
 /* MFU by every convention, and HFU. */
-static void print_utilisation(const struct screen *screen, const struct report *r)
+static void print_utilisation(struct sheet *sheet, const struct report *r)
 {
     const struct prediction *p = r->prediction;
     double fraction[MFU_CONVENTION_COUNT] = {0};
@@ -194,16 +194,16 @@ static void print_utilisation(const struct screen *screen, const struct report *
     if (piece.size > 0)
         report_put_piece(&line, &piece);
     if (line.size > 0)
-        screen_put_line(screen, "MFU", line.data);
+        sheet_line(sheet, "MFU", line.data);
     line.size = 0;
     text_printf(&line, "%.1f %%", 100 * prediction_hfu(p));
-    screen_put_line(screen, "HFU", line.data);
+    sheet_line(sheet, "HFU", line.data);
     text_release(&piece);
     text_release(&line);
 }
 
 /* "limit 700 W; SM clock at most 1980 MHz: products at 1582 MHz, attention at 1775 MHz" */
-static void print_power(const struct screen *screen, const struct report *r)
+static void print_power(struct sheet *sheet, const struct report *r)
 {
     const struct assumed_clock assumed = assumed_clock(r->prediction);
     struct text line = {0};
@@ -214,24 +214,24 @@ static void print_power(const struct screen *screen, const struct report *r)
                     line.size > 0 ? "; " : "", assumed.highest_mhz, assumed.product_mhz,
                     assumed.attention_mhz);
     if (line.size > 0)
-        screen_put_line(screen, "power", line.data);
+        sheet_line(sheet, "power", line.data);
     text_release(&line);
 }
 
-static void print_interval(const struct screen *screen, const struct report *r)
+static void print_interval(struct sheet *sheet, const struct report *r)
 {
     const struct intervals intervals = intervals_of(r->prediction);
     struct text from = {0}, line = {0};
     intervals_put_from(&from, &intervals);
     if (from.size > 0) {
         text_printf(&line, "90 %%: %s", from.data);
-        screen_put_line(screen, "interval", line.data);
+        sheet_line(sheet, "interval", line.data);
     }
     text_release(&line);
     text_release(&from);
 }
 
-static void print_ideal(const struct screen *screen, const struct report *r)
+static void print_ideal(struct sheet *sheet, const struct report *r)
 {
     const struct prediction *p = r->prediction;
     const struct alternative *best = r->best;
@@ -245,33 +245,33 @@ static void print_ideal(const struct screen *screen, const struct report *r)
                 share >= 0 ? ": %.1f %% of the step is this implementation"
                            : ": %.1f %% more than with this implementation",
                 fabs(share));
-    screen_put_line(screen, "ideal", line.data);
+    sheet_line(sheet, "ideal", line.data);
     text_release(&line);
 }
 
-static void print_choices(const struct screen *screen, const struct prediction *p)
+static void print_choices(struct sheet *sheet, const struct prediction *p)
 {
     struct text line = {0};
     if (p->has_choices) {
         choices_put_list(&line, &p->choices);
-        screen_put_line(screen, "choices", line.data);
+        sheet_line(sheet, "choices", line.data);
     }
     text_release(&line);
 }
 
-void report_print_details(const struct screen *screen, const struct report *report)
+void report_print_details(struct sheet *sheet, const struct report *report)
 {
     bool whole = report->part == NULL;
-    screen_put_heading(screen, "Details");
-    print_choices(screen, report->prediction);
+    sheet_section(sheet, SHEET_DETAILS, "Details");
+    print_choices(sheet, report->prediction);
     if (whole) { /* a part of a model has no weights of its own, and no memory limit */
-        print_utilisation(screen, report);
-        print_memory(screen, report);
+        print_utilisation(sheet, report);
+        print_memory(sheet, report);
     }
     if (whole || report->prediction->choices.scope >= SCOPE_LAYERS)
-        print_stages(screen, report);
-    print_simulation(screen, report);
-    print_power(screen, report);
-    print_interval(screen, report);
-    print_ideal(screen, report);
+        print_stages(sheet, report);
+    print_simulation(sheet, report);
+    print_power(sheet, report);
+    print_interval(sheet, report);
+    print_ideal(sheet, report);
 }

@@ -38,7 +38,7 @@ static void put_lateness(struct text *line, const struct report *r, struct docum
                 late.late, late.units);
 }
 
-void report_print_documents(const struct screen *screen, const struct report *r)
+void report_print_documents(struct sheet *sheet, const struct report *r)
 {
     const struct packed_batch *b = r->documents;
     const struct batch_times *t = r->batches;
@@ -57,13 +57,13 @@ void report_print_documents(const struct screen *screen, const struct report *r)
     if (r->prediction->choices.dp > 1)
         text_printf(&line, "; data-parallel rank %u has the most pairs, %.2f times the mean",
                     b->latest_rank, b->latest_over_mean);
-    screen_put_line(screen, "documents", line.data);
+    sheet_line(sheet, "documents", line.data);
     if (r->prediction->lateness.units > 0) {
         line.size = 0;
         put_lateness(&line, r, r->prediction->lateness);
         text_printf(&line, "; the slowest rank of a micro-batch takes %.2f times the mean for it",
                     r->prediction->lateness.worst_over_all);
-        screen_put_line(screen, "late ranks", line.data);
+        sheet_line(sheet, "late ranks", line.data);
     }
     if (t != NULL) {
         line.size = 0;
@@ -88,7 +88,7 @@ void report_print_documents(const struct screen *screen, const struct report *r)
                         "; how much the others differ from the first was simulated on %lld of %lld "
                         "layers",
                         (long long)t->layers, (long long)r->prediction->choices.model->layers);
-        screen_put_line(screen, "batches", line.data);
+        sheet_line(sheet, "batches", line.data);
     }
     text_release(&line);
 }

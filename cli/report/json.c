@@ -424,6 +424,7 @@ void report_print_json(struct text *out, const struct report *r)
         json_put_text(&w, "beware", beware.data);
     text_release(&beware);
     put_next(&w, r);
+    report_json_sheet(&w, r);
     put_made_by(&w, r);
     json_end_object(&w);
     text_putc(out, '\n');

@@ -91,7 +91,7 @@ static void put_gain(struct text *out, const struct report *r)
 }
 
 /* Prints the option that gains most, or that none gains. */
-static void print_best(const struct screen *screen, const struct report *r)
+static void print_best(struct sheet *sheet, const struct report *r)
 {
     const struct alternative *best = r->best;
     bool fits = r->prediction->verdict.fits;
@@ -105,32 +105,28 @@ static void print_best(const struct screen *screen, const struct report *r)
         put_gain(&text, r);
         report_put_command_with(&command, r->command, best->options);
     }
-    screen_put_text(screen, text.data);
+    sheet_text(sheet, text.data);
     if (command.size > 0)
-        screen_put_command(screen, command.data);
+        sheet_command(sheet, command.data);
     text.size = 0;
     if (best->left_out > 0) {
         text_printf(&text,
                     "%zu more options were not tried: each would take as long as this prediction.",
                     best->left_out);
-        screen_put_text(screen, text.data);
+        sheet_text(sheet, text.data);
     }
     text_release(&command);
     text_release(&text);
 }
 
-void report_print_next(const struct screen *screen, const struct report *r)
+void report_print_next(struct sheet *sheet, const struct report *r)
 {
-    screen_put_heading(screen, "What to try next");
+    sheet_section(sheet, SHEET_NEXT, "What to try next");
     if (r->best != NULL)
-        print_best(screen, r);
+        print_best(sheet, r);
     if (r->plan_command != NULL) {
-        screen_put_text(screen, r->prediction->verdict.fits
-                                    ? "Search all layouts for the fastest:"
-                                    : "Search all layouts for one that fits:");
-        screen_put_command(screen, r->plan_command);
+        sheet_text(sheet, r->prediction->verdict.fits ? "Search all layouts for the fastest:"
+                                                      : "Search all layouts for one that fits:");
+        sheet_command(sheet, r->plan_command);
     }
-    if (!r->all)
-        screen_put_text(screen, "Add --all for every figure, --json for programs, or -o DIR and "
-                                "`longhaul report DIR` for a page.");
 }

@@ -157,7 +157,7 @@ struct report_training report_training_of(const struct report *r)
     };
 }
 
-void report_print_training(const struct screen *screen, const struct report *r)
+void report_print_training(struct sheet *sheet, const struct report *r)
 {
     if (!(r->total_tokens > 0))
         return;
@@ -175,6 +175,6 @@ void report_print_training(const struct screen *screen, const struct report *r)
         text_printf(&line, ", %.0f at %g an hour", training.gpu_hours * r->price, r->price);
         intervals_put_beside(&line, " (90 %: ", time, training.gpu_hours * r->price, 1);
     }
-    screen_put_line(screen, "training", line.data);
+    sheet_line(sheet, "training", line.data);
     text_release(&line);
 }

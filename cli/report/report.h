@@ -10,7 +10,7 @@
 #include "base/json_write.h"
 #include "base/text.h"
 #include "cli/common/options.h"
-#include "cli/common/screen.h"
+#include "cli/common/sheet.h"
 #include "models/mfu.h"
 #include "predict/alternatives.h"
 #include "predict/documents/batches.h"
@@ -51,29 +51,32 @@ struct report {
 /* Prints the screen: the sections that the functions below print, and those of summary.c. */
 void report_print(const struct screen *screen, const struct report *report);
 
+/* Writes the member "sheet" into the open object: the screen with all details, from which its page is made. */
+void report_json_sheet(struct json_out *json, const struct report *report);
+
 /* Prints the sentences "A measured step takes 5.82 to 7.65 s in 9 of 10 cases; never measured: ..." and "A GPU needs
  * ...", and for a configuration that fits, though the interval exceeds the device's memory, how much of it is cache.
  * Prints nothing if there is no interval. */
-void report_print_intervals(const struct screen *screen, const struct intervals *intervals,
-                            double step_s, const struct verdict *verdict);
+void report_print_intervals(struct sheet *sheet, const struct intervals *intervals, double step_s,
+                            const struct verdict *verdict);
 
 /* Prints the line "products" of a step of step_s seconds: by how much products in 8 or 4 bits are shorter, and which
  * share of the step their casts take. recipe: the value of --products; NULL: not known. Prints nothing if there are no
  * such products. */
-void report_print_products(const struct screen *screen, const struct prediction_products *products,
+void report_print_products(struct sheet *sheet, const struct prediction_products *products,
                            const char *recipe, double step_s);
 
 /* Prints how the documents were packed, and the times of all batches; nothing if none were given. */
-void report_print_documents(const struct screen *screen, const struct report *report);
+void report_print_documents(struct sheet *sheet, const struct report *report);
 
 /* Prints a whole training of total_tokens, and its price. */
-void report_print_training(const struct screen *screen, const struct report *report);
+void report_print_training(struct sheet *sheet, const struct report *report);
 
 /* Prints what --all adds to the screen. */
-void report_print_details(const struct screen *screen, const struct report *report);
+void report_print_details(struct sheet *sheet, const struct report *report);
 
 /* Prints the commands that the user may try next. */
-void report_print_next(const struct screen *screen, const struct report *report);
+void report_print_next(struct sheet *sheet, const struct report *report);
 
 /* ---- JSON ---- */
 

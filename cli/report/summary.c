@@ -30,7 +30,7 @@ static void put_need(struct text *out, const struct verdict *v, enum prediction_
 }
 
 /* Prints the verdict. It names all memories that do not fit, the one that lacks the largest share first. */
-static void print_verdict(const struct screen *screen, const struct report *r)
+static void print_verdict(struct sheet *sheet, const struct report *r)
 {
     const struct verdict *v = &r->prediction->verdict;
     const enum verdict_word word = verdict_word(v->fits_probability);
@@ -56,29 +56,29 @@ static void print_verdict(const struct screen *screen, const struct report *r)
         text_puts(&rest, " of it is unused cache of PyTorch's allocator, which gives it back when "
                          "memory runs out.");
     }
-    screen_put_verdict(screen,
-                       word == VERDICT_FITS       ? SCREEN_GOOD
-                       : word == VERDICT_PROBABLY ? SCREEN_DOUBT
-                                                  : SCREEN_BAD,
-                       verdict_words[word], rest.data);
+    sheet_verdict(sheet,
+                  word == VERDICT_FITS       ? SCREEN_GOOD
+                  : word == VERDICT_PROBABLY ? SCREEN_DOUBT
+                                             : SCREEN_BAD,
+                  verdict_words[word], rest.data);
     text_release(&rest);
 }
 
 /* ---- the figures ---- */
 
-static void print_what(const struct screen *screen, const struct report *r)
+static void print_what(struct sheet *sheet, const struct report *r)
 {
     struct text line = {0};
     report_put_workload(&line, r);
-    screen_put_line(screen, "model", line.data);
+    sheet_line(sheet, "model", line.data);
     line.size = 0;
     report_put_layout(&line, r);
-    screen_put_line(screen, "layout", line.data);
+    sheet_line(sheet, "layout", line.data);
     text_release(&line);
-    report_print_documents(screen, r);
+    report_print_documents(sheet, r);
 }
 
-void report_print_products(const struct screen *screen, const struct prediction_products *products,
+void report_print_products(struct sheet *sheet, const struct prediction_products *products,
                            const char *recipe, double step_s)
 {
     struct text line = {0};
@@ -91,50 +91,53 @@ void report_print_products(const struct screen *screen, const struct prediction_
                 100 * products->casts_s / step_s);
     if (products->casts_s > products->wide_s - products->narrow_s)
         text_puts(&line, ": they take more than the products gain");
-    screen_put_line(screen, "products", line.data);
+    sheet_line(sheet, "products", line.data);
     text_release(&line);
 }
 
-static void print_figures(const struct screen *screen, const struct report *r)
+static void print_figures(struct sheet *sheet, const struct report *r)
 {
     const struct prediction *p = r->prediction;
     const struct intervals intervals = intervals_of(p);
     const struct interval *interval = &intervals.of[RESIDUAL_TIME];
     const struct interval rate = interval_inverse(interval);
     double fraction[MFU_CONVENTION_COUNT] = {0};
-    struct text line = {0}, excess = {0};
-    report_put_time(&line, p->sim.step_s, p->sim.step_s);
+    struct text value = {0}, line = {0}, excess = {0};
+    report_put_time(&value, p->sim.step_s, p->sim.step_s);
+    text_puts(&line, "");
     intervals_put_beside(&line, " (90 %: ", interval, p->sim.step_s,
                          report_time_for(p->sim.step_s).unit_s);
-    screen_put_line(screen, "step", line.data);
-    line.size = 0;
-    text_printf(&line, "%.1f", p->tokens_per_s_gpu);
+    sheet_figure(sheet, "step", value.data, line.data);
+    value.size = line.size = 0;
+    text_printf(&value, "%.1f", p->tokens_per_s_gpu);
+    text_puts(&line, "");
     intervals_put_beside(&line, " (90 %: ", &rate, p->tokens_per_s_gpu, 1);
     if (r->documents != NULL)
         text_puts(&line, ", padding not counted");
-    screen_put_line(screen, "tokens/s/GPU", line.data);
-    report_print_products(screen, &p->products,
+    sheet_figure(sheet, "tokens/s/GPU", value.data, line.data);
+    report_print_products(sheet, &p->products,
                           p->has_choices ? products_names[p->choices.products] : NULL,
                           p->sim.step_s);
     if (p->has_choices) {
         double percent = 100 * prediction_mfu(p, r->mfu);
-        line.size = 0;
-        text_printf(&line, "%.1f %%", percent);
+        value.size = line.size = 0;
+        text_printf(&value, "%.1f %%", percent);
         intervals_put_beside(&line, " (90 %: ", &rate, percent, 1);
         text_printf(&line, ", convention %s", mfu_table[r->mfu].name);
         fraction[r->mfu] = percent / 100;
         mfu_put_excess(&excess, fraction);
         if (excess.size > 0)
             text_printf(&line, "; %s", excess.data);
-        screen_put_line(screen, "MFU", line.data);
+        sheet_figure(sheet, "MFU", value.data, line.data);
     }
     text_release(&excess);
     text_release(&line);
+    text_release(&value);
 }
 
 /* ---- where the step goes, what fills memory ---- */
 
-static void print_causes(const struct screen *screen, const struct report *r)
+static void print_causes(struct sheet *sheet, const struct report *r)
 {
     const struct prediction *p = r->prediction;
     const struct waterfall *w = &p->waterfall;
@@ -148,8 +151,8 @@ static void print_causes(const struct screen *screen, const struct report *r)
                                      (double)rounded[i] * time.unit_s / pow(10, time.decimals)};
     text_printf(&heading, "Where the step goes (%s)",
                 p->sim.uniform_ranks > 0 ? "every rank: they are taken as even" : "rank 0");
-    screen_put_heading(screen, heading.data);
-    screen_put_bars(screen, bar, CAUSE_COUNT, w->step_s, report_put_time, r->all);
+    sheet_section(sheet, SHEET_CAUSES, heading.data);
+    sheet_bars(sheet, bar, CAUSE_COUNT, w->step_s, report_put_time, r->all);
     text_release(&heading);
 }
 
@@ -160,7 +163,7 @@ static void put_gib(struct text *out, double bytes, double whole)
 }
 
 /* Prints the parts of a GPU's memory, at the moment that needs most. */
-static void print_memory(const struct screen *screen, const struct report *r)
+static void print_memory(struct sheet *sheet, const struct report *r)
 {
     enum { PARTS = CATEGORY_COUNT + RESERVED_PART_COUNT };
     const struct prediction *p = r->prediction;
@@ -181,8 +184,8 @@ static void print_memory(const struct screen *screen, const struct report *r)
     text_puts(&heading, "What fills the ");
     units_put_gib(&heading, needed);
     text_puts(&heading, " that a GPU needs");
-    screen_put_heading(screen, heading.data);
-    screen_put_bars(screen, bar, PARTS, needed, put_gib, r->all);
+    sheet_section(sheet, SHEET_MEMORY, heading.data);
+    sheet_bars(sheet, bar, PARTS, needed, put_gib, r->all);
     text_release(&heading);
 }
 
@@ -204,7 +207,7 @@ static void put_cache(struct text *out, const struct interval *interval, const s
                    "out; without it, the step fits in at least 9 of 10 cases.");
 }
 
-static void print_sure_of(const struct screen *screen, const struct intervals *intervals,
+static void print_sure_of(struct sheet *sheet, const struct intervals *intervals,
                           enum residual_of of, double value, const struct verdict *verdict)
 {
     const struct interval *interval = &intervals->of[of];
@@ -219,19 +222,19 @@ static void print_sure_of(const struct screen *screen, const struct intervals *i
     text_putc(&text, '.');
     if (of == RESIDUAL_MEMORY)
         put_cache(&text, interval, verdict);
-    screen_put_text(screen, text.data);
+    sheet_text(sheet, text.data);
     text_release(&text);
 }
 
-void report_print_intervals(const struct screen *screen, const struct intervals *intervals,
-                            double step_s, const struct verdict *verdict)
+void report_print_intervals(struct sheet *sheet, const struct intervals *intervals, double step_s,
+                            const struct verdict *verdict)
 {
-    print_sure_of(screen, intervals, RESIDUAL_TIME, step_s, verdict);
-    print_sure_of(screen, intervals, RESIDUAL_MEMORY, (double)verdict->needed[LIMIT_DEVICE],
+    print_sure_of(sheet, intervals, RESIDUAL_TIME, step_s, verdict);
+    print_sure_of(sheet, intervals, RESIDUAL_MEMORY, (double)verdict->needed[LIMIT_DEVICE],
                   verdict);
 }
 
-static void print_how_sure(const struct screen *screen, const struct report *r)
+static void print_how_sure(struct sheet *sheet, const struct report *r)
 {
     const struct prediction *p = r->prediction;
     const struct intervals intervals = intervals_of(p);
@@ -241,45 +244,58 @@ static void print_how_sure(const struct screen *screen, const struct report *r)
     report_put_warning(&beware, r);
     if (r->part != NULL && beware.size == 0)
         return;
-    screen_put_heading(screen, "How sure this is");
-    report_print_intervals(screen, &intervals, p->sim.step_s, &p->verdict);
+    sheet_section(sheet, SHEET_SURE, "How sure this is");
+    report_print_intervals(sheet, &intervals, p->sim.step_s, &p->verdict);
     if (!known && r->part == NULL)
-        screen_put_text(screen, "There is no interval: no measured run is on ideal hardware or "
-                                "without overheads.");
+        sheet_text(sheet, "There is no interval: no measured run is on ideal hardware or "
+                          "without overheads.");
     if (beware.size > 0) {
         struct text text = {0};
         text_printf(&text, "Beware: %s.", beware.data);
-        screen_put_text(screen, text.data);
+        sheet_warning(sheet, text.data);
         text_release(&text);
     }
     text_release(&beware);
 }
 
-void report_print(const struct screen *screen, const struct report *report)
+static void print_sheet(struct sheet *sheet, const struct report *report)
 {
     bool whole = report->part == NULL;
     assert(report->prediction->simulated);
+    sheet_begin(sheet);
+    if (whole)
+        print_verdict(sheet, report);
+    print_what(sheet, report);
     if (whole) {
-        print_verdict(screen, report);
-        text_putc(screen->out, '\n');
-    }
-    print_what(screen, report);
-    if (whole) {
-        print_figures(screen, report);
+        print_figures(sheet, report);
     } else {
         struct text line = {0};
         report_put_part(&line, report);
-        screen_put_line(screen, "part", line.data);
+        sheet_line(sheet, "part", line.data);
         text_release(&line);
     }
-    report_print_training(screen, report);
+    report_print_training(sheet, report);
     if (whole || report->prediction->choices.scope >= SCOPE_LAYERS)
-        print_causes(screen, report);
+        print_causes(sheet, report);
     if (whole)
-        print_memory(screen, report);
-    print_how_sure(screen, report);
-    if (report->all)
-        report_print_details(screen, report);
+        print_memory(sheet, report);
+    print_how_sure(sheet, report);
+    if (report->all || sheet->json != NULL)
+        report_print_details(sheet, report);
     if (whole)
-        report_print_next(screen, report);
+        report_print_next(sheet, report);
+    sheet_end(sheet);
+}
+
+void report_print(const struct screen *screen, const struct report *report)
+{
+    print_sheet(&(struct sheet){.screen = screen}, report);
+    if (report->part == NULL && !report->all)
+        screen_put_text(screen, "Add --all for every figure, --json for programs, or -o DIR and "
+                                "`longhaul report DIR` for a page.");
+}
+
+void report_json_sheet(struct json_out *json, const struct report *report)
+{
+    print_sheet(&(struct sheet){.json = json}, report);
 }

@@ -99,11 +99,13 @@ static void query_tile(const struct call *call, const float *q, const float *k, 
 {
     const struct work *work = call->work;
     const int64_t dim = work->attention.dim, heads = work->attention.heads;
-    const int64_t step = heads * dim, kv_step = work->attention.kv_heads * dim;
+    const int64_t vdim = work_attention_vdim(work), o_step = heads * vdim;
+    const int64_t step = heads * dim, k_step = work->attention.kv_heads * dim;
+    const int64_t v_step = work->attention.kv_heads * vdim;
     float *score = scratch, *maximum = scratch + ATTENTION_QUERY_TILE * ATTENTION_KEY_TILE,
           *sum = maximum + ATTENTION_QUERY_TILE;
     for (int64_t i = 0; i < rows; i++) {
-        memset(o + i * step, 0, (size_t)dim * sizeof *o);
+        memset(o + i * o_step, 0, (size_t)vdim * sizeof *o);
         maximum[i] = -INFINITY;
         sum[i] = 0;
     }
@@ -118,8 +120,8 @@ static void query_tile(const struct call *call, const float *q, const float *k, 
     for (int64_t key = begin; key < end; key += ATTENTION_KEY_TILE) {
         int64_t width = least(ATTENTION_KEY_TILE, end - key);
         cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (blasint)rows, (blasint)width,
-                    (blasint)dim, 1 / sqrtf((float)dim), q, (blasint)step, k + key * kv_step,
-                    (blasint)kv_step, 0, score, ATTENTION_KEY_TILE);
+                    (blasint)dim, 1 / sqrtf((float)dim), q, (blasint)step, k + key * k_step,
+                    (blasint)k_step, 0, score, ATTENTION_KEY_TILE);
         for (int64_t i = 0; i < rows; i++) {
             struct visible keys = cpu_visible(call, first + i);
             float *row = score + i * ATTENTION_KEY_TILE, scale;
@@ -130,17 +132,17 @@ static void query_tile(const struct call *call, const float *q, const float *k, 
             }
             tile_row(row, from, to, width, &maximum[i], &sum[i], &scale);
             if (scale != 1)
-                for (int64_t d = 0; d < dim; d++)
-                    o[i * step + d] *= scale;
+                for (int64_t d = 0; d < vdim; d++)
+                    o[i * o_step + d] *= scale;
         }
-        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (blasint)rows, (blasint)dim,
-                    (blasint)width, 1, score, ATTENTION_KEY_TILE, v + key * kv_step,
-                    (blasint)kv_step, 1, o, (blasint)step);
+        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (blasint)rows, (blasint)vdim,
+                    (blasint)width, 1, score, ATTENTION_KEY_TILE, v + key * v_step, (blasint)v_step,
+                    1, o, (blasint)o_step);
     }
     for (int64_t i = 0; i < rows; i++) {
         lse[i * heads] = sum[i] > 0 ? maximum[i] + logf(sum[i]) : -INFINITY;
-        for (int64_t d = 0; sum[i] > 0 && d < dim; d++)
-            o[i * step + d] /= sum[i];
+        for (int64_t d = 0; sum[i] > 0 && d < vdim; d++)
+            o[i * o_step + d] /= sum[i];
     }
 }
 
@@ -148,14 +150,15 @@ const char *cpu_attention(const struct call *call, float *scratch)
 {
     const struct work *work = call->work;
     const int64_t heads = work->attention.heads, dim = work->attention.dim;
-    const int64_t group = heads / work->attention.kv_heads;
+    const int64_t vdim = work_attention_vdim(work), group = heads / work->attention.kv_heads;
     const float *q = call->read[0].data, *k = call->read[1].data, *v = call->read[2].data;
-    float *o = call->write[0].data, *lse = call->write[1].data; /* (q, heads, dim), (q, heads) */
+    float *o = call->write[0].data, *lse = call->write[1].data; /* (q, heads, vdim), (q, heads) */
     for (int64_t h = 0; h < heads; h++)
         for (int64_t i = 0; i < work->attention.q; i += ATTENTION_QUERY_TILE) {
             int64_t rows = least(ATTENTION_QUERY_TILE, work->attention.q - i);
-            int64_t at = (i * heads + h) * dim, kv = h / group * dim;
-            query_tile(call, q + at, k + kv, v + kv, o + at, lse + i * heads + h, i, rows, scratch);
+            const int64_t row = i * heads + h, key = h / group;
+            query_tile(call, q + row * dim, k + key * dim, v + key * vdim, o + row * vdim,
+                       lse + row, i, rows, scratch);
         }
     return NULL;
 }

@@ -19,9 +19,9 @@ struct head { /* one query head and the key head it uses, at their first rows */
     const struct work *work;
     const float *q, *k, *v, *o, *lse, *d_o;
     float *dq, *dk, *dv;
-    float *p, *ds;      /* (query tile, key tile) */
-    const float *delta; /* (q) */
-    int64_t step, kv_step, heads, dim;
+    float *p, *ds;                                          /* (query tile, key tile) */
+    const float *delta;                                     /* (q) */
+    int64_t step, k_step, v_step, o_step, heads, dim, vdim; /* steps: floats between two rows */
 };
 
 /* Turns the products S and dP of one tile into P and dS, in place; both are 0 where the mask hides a key. */
@@ -62,31 +62,32 @@ static bool tile_hidden(const struct head *h, int64_t first, int64_t rows, int64
 
 static void tile(const struct head *h, int64_t first, int64_t rows, int64_t key, int64_t width)
 {
-    const blasint r = (blasint)rows, w = (blasint)width, d = (blasint)h->dim;
-    const blasint step = (blasint)h->step, kv_step = (blasint)h->kv_step, ld = ATTENTION_KEY_TILE;
-    const float *q = h->q + first * h->step, *d_o = h->d_o + first * h->step;
-    const float *k = h->k + key * h->kv_step, *v = h->v + key * h->kv_step;
+    const blasint r = (blasint)rows, w = (blasint)width, d = (blasint)h->dim, dv = (blasint)h->vdim;
+    const blasint step = (blasint)h->step, k_step = (blasint)h->k_step, ld = ATTENTION_KEY_TILE;
+    const blasint o_step = (blasint)h->o_step, v_step = (blasint)h->v_step;
+    const float *q = h->q + first * h->step, *d_o = h->d_o + first * h->o_step;
+    const float *k = h->k + key * h->k_step, *v = h->v + key * h->v_step;
     if (tile_hidden(h, first, rows, key, width))
         return;
     cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, r, w, d, 1 / sqrtf((float)h->dim), q, step,
-                k, kv_step, 0, h->p, ld);
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, r, w, d, 1, d_o, step, v, kv_step, 0,
+                k, k_step, 0, h->p, ld);
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, r, w, dv, 1, d_o, o_step, v, v_step, 0,
                 h->ds, ld);
     tile_probabilities(h, first, rows, key, width);
-    cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, w, d, r, 1, h->p, ld, d_o, step, 1,
-                h->dv + key * h->kv_step, kv_step);
+    cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, w, dv, r, 1, h->p, ld, d_o, o_step, 1,
+                h->dv + key * h->v_step, v_step);
     cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, w, d, r, 1, h->ds, ld, q, step, 1,
-                h->dk + key * h->kv_step, kv_step);
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, r, d, w, 1, h->ds, ld, k, kv_step, 1,
+                h->dk + key * h->k_step, k_step);
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, r, d, w, 1, h->ds, ld, k, k_step, 1,
                 h->dq + first * h->step, step);
 }
 
 static void find_delta(const struct head *h, float *delta)
 {
     for (int64_t i = 0; i < h->work->attention.q; i++) {
-        const float *o = h->o + i * h->step, *d_o = h->d_o + i * h->step;
+        const float *o = h->o + i * h->o_step, *d_o = h->d_o + i * h->o_step;
         float sum = 0;
-        for (int64_t d = 0; d < h->dim; d++)
+        for (int64_t d = 0; d < h->vdim; d++)
             sum += o[d] * d_o[d];
         delta[i] = sum;
     }
@@ -97,32 +98,37 @@ const char *cpu_attention_backward(const struct call *call, float *scratch)
     const struct work *work = call->work;
     const int64_t heads = work->attention.heads, kv_heads = work->attention.kv_heads;
     const int64_t dim = work->attention.dim, q = work->attention.q, kv = work->attention.kv;
+    const int64_t vdim = work_attention_vdim(work);
     float *dq = call->write[0].data, *dk = call->write[1].data, *dv = call->write[2].data;
     float *delta = scratch + 2 * ATTENTION_QUERY_TILE * ATTENTION_KEY_TILE;
     memset(dq, 0, (size_t)(q * heads * dim) * sizeof *dq);
     memset(dk, 0, (size_t)(kv * kv_heads * dim) * sizeof *dk);
-    memset(dv, 0, (size_t)(kv * kv_heads * dim) * sizeof *dv);
+    memset(dv, 0, (size_t)(kv * kv_heads * vdim) * sizeof *dv);
     for (int64_t i = 0; i < heads; i++) {
-        int64_t at = i * dim, kv_at = i / (heads / kv_heads) * dim;
+        const int64_t at = i * dim, o_at = i * vdim, key_head = i / (heads / kv_heads);
+        const int64_t k_at = key_head * dim, v_at = key_head * vdim;
         struct head h = {
             .call = call,
             .work = work,
             .q = (const float *)call->read[0].data + at,
-            .k = (const float *)call->read[1].data + kv_at,
-            .v = (const float *)call->read[2].data + kv_at,
-            .o = (const float *)call->read[3].data + at,
+            .k = (const float *)call->read[1].data + k_at,
+            .v = (const float *)call->read[2].data + v_at,
+            .o = (const float *)call->read[3].data + o_at,
             .lse = (const float *)call->read[4].data + i,
-            .d_o = (const float *)call->read[5].data + at,
+            .d_o = (const float *)call->read[5].data + o_at,
             .dq = dq + at,
-            .dk = dk + kv_at,
-            .dv = dv + kv_at,
+            .dk = dk + k_at,
+            .dv = dv + v_at,
             .p = scratch,
             .ds = scratch + ATTENTION_QUERY_TILE * ATTENTION_KEY_TILE,
             .delta = delta,
             .step = heads * dim,
-            .kv_step = kv_heads * dim,
+            .k_step = kv_heads * dim,
+            .v_step = kv_heads * vdim,
+            .o_step = heads * vdim,
             .heads = heads,
             .dim = dim,
+            .vdim = vdim,
         };
         find_delta(&h, delta);
         for (int64_t key = 0; key < kv; key += ATTENTION_KEY_TILE)

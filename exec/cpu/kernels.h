@@ -65,7 +65,7 @@ cpu_math cpu_swiglu, cpu_swiglu_backward, cpu_gelu, cpu_gelu_backward, cpu_add, 
     cpu_adamw, cpu_square_sum, cpu_clip;
 
 /* exec/cpu/rope.c */
-cpu_math cpu_rope, cpu_rope_backward;
+cpu_math cpu_rope, cpu_rope_backward, cpu_latent_keys, cpu_latent_keys_backward;
 size_t cpu_rope_scratch(const struct work *work);
 
 /* exec/cpu/experts.c */

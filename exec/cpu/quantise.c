@@ -41,13 +41,15 @@ static float scale_of(const struct call *call, void *scales, int64_t which, floa
 /* Writes a copy of x, row after row, and its scales, block after block. */
 static void copy(const struct call *call, struct strided_matrix x, void *to, void *scales)
 {
+    const float *given = call->work->quantise.given ? call->read[1].data : NULL;
     const struct scaling_block block =
         scaling_block((enum scaling)call->work->quantise.scaling, x.rows, x.cols);
     const enum dtype dtype = (enum dtype)call->write[0].dtype;
     int64_t which = 0;
     for (int64_t i = 0; i < x.rows; i += block.rows)
         for (int64_t j = 0; j < x.cols; j += block.cols) {
-            const float factor = scale_of(call, scales, which++, largest(&x, i, j, block));
+            const float amax = given != NULL ? *given : largest(&x, i, j, block);
+            const float factor = scale_of(call, scales, which++, amax);
             for (int64_t r = i; r < x.rows && r < i + block.rows; r++)
                 for (int64_t c = j; c < x.cols && c < j + block.cols; c++) {
                     const float value = x.at[r * x.row + c * x.col] * factor;
@@ -64,6 +66,11 @@ const char *cpu_quantise(const struct call *call, float *scratch)
     const struct strided_matrix turned = {call->read[0].data, cols, rows, 1, cols};
     if (call->work->quantise.scaling == SCALING_NV)
         return "has scaling=nv, which is predicted and not executed";
+    if (call->work->quantise.finds) {
+        *(float *)call->write[0].data =
+            largest(&x, 0, 0, (struct scaling_block){.rows = rows, .cols = cols});
+        return NULL;
+    }
     copy(call, call->work->quantise.turned ? turned : x, call->write[0].data, call->write[1].data);
     if (call->work->quantise.both)
         copy(call, turned, call->write[2].data, call->write[3].data);

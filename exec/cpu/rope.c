@@ -5,21 +5,22 @@
 
 size_t cpu_rope_scratch(const struct work *work)
 {
-    return 2 * (size_t)work->rope.dim; /* dim / 2 doubles; dim / 2 cosines and sines */
+    return 2 * (size_t)work->rope.dim; /* at most dim / 2 doubles; dim / 2 cosines and sines */
 }
 
-/* Turns the pairs (j, j + dim / 2) of every head by position * theta^(-2 j / dim), forwards or
- * backwards; columns after the heads are copied. */
+/* Turns the pairs (j, j + r / 2) of the last r columns of every head by position * theta^(-2 j / r), forwards or
+ * backwards; r is dim, or fewer. The columns before them, and those after the heads, are copied. */
 static void rotate_pairs(const struct call *call, float *scratch, float direction)
 {
     const struct work *work = call->work;
-    const int64_t heads = work->rope.heads, dim = work->rope.dim, half = dim / 2;
+    const int64_t heads = work->rope.heads, dim = work->rope.dim;
+    const int64_t rotated = work->rope.rotated ? work->rope.rotated : dim, half = rotated / 2;
     const int64_t stride = work->rope.stride ? work->rope.stride : heads * dim;
     const int32_t *position = call->read[1].data;
     double *frequency = (double *)(void *)scratch;
     float *cosine = scratch + dim, *sine = cosine + half;
     for (int64_t j = 0; j < half; j++)
-        frequency[j] = pow(call->model.rope_theta, -2.0 * (double)j / (double)dim);
+        frequency[j] = pow(call->model.rope_theta, -2.0 * (double)j / (double)rotated);
     for (int64_t i = 0; i < work->rope.rows; i++) {
         for (int64_t j = 0; j < half; j++) {
             cosine[j] = (float)cos(position[i] * frequency[j]);
@@ -28,6 +29,9 @@ static void rotate_pairs(const struct call *call, float *scratch, float directio
         for (int64_t h = 0; h < heads; h++) {
             const float *x = (const float *)call->read[0].data + i * stride + h * dim;
             float *y = (float *)call->write[0].data + i * stride + h * dim;
+            memmove(y, x, (size_t)(dim - rotated) * sizeof *y);
+            x += dim - rotated;
+            y += dim - rotated;
             for (int64_t j = 0; j < half; j++) {
                 float a = x[j], b = x[j + half];
                 y[j] = a * cosine[j] - b * sine[j];

@@ -126,12 +126,32 @@ static enum status check_types(const struct exec_run *run, const struct call *ca
     return STATUS_OK;
 }
 
+/* Fails if an op belongs to latent attention, for which this backend has no kernels. */
+static enum status check_latent(const struct exec_run *run, const struct call *call,
+                                struct diag *diag)
+{
+    const struct work *work = call->work;
+    const bool attention = work->kind == WORK_ATTENTION || work->kind == WORK_ATTENTION_BACKWARD;
+    const bool rope = work->kind == WORK_ROPE || work->kind == WORK_ROPE_BACKWARD;
+    const bool keys = work->kind == WORK_LATENT_KEYS || work->kind == WORK_LATENT_KEYS_BACKWARD;
+    if (!keys && !(attention && work->attention.vdim > 0) && !(rope && work->rope.rotated > 0))
+        return STATUS_OK;
+    return diag_error(
+        diag, (struct loc){run->name, 0, 0}, STATUS_BAD_INPUT,
+        "op %" PRIu32 " (%s) is of latent attention, which the cuda backend does not "
+        "execute: heads of v that differ from those of q, and rotated parts of heads; "
+        "--backend cpu does",
+        call->op, work_kind_info((enum work_kind)work->kind)->name);
+}
+
 static enum status prepare_op(struct cuda *cuda, uint32_t rank, uint32_t op, struct diag *diag)
 {
     struct cuda_prepared *prepared = &cuda->prepared[op];
     struct call call;
     run_call(cuda->run, rank, op, &call);
     enum status status = check_types(cuda->run, &call, diag);
+    if (status == STATUS_OK)
+        status = check_latent(cuda->run, &call, diag);
     if (status != STATUS_OK || on_host(cuda->run->ir, op))
         return status;
     const struct cuda_compute_row *row = &cuda_compute_rows[call.work->kind];
@@ -330,6 +350,8 @@ backend_kernel *const cuda_kernels[WORK_KIND_COUNT] = {
     [WORK_LAYERNORM_BACKWARD] = compute,
     [WORK_ROPE] = compute,
     [WORK_ROPE_BACKWARD] = compute,
+    [WORK_LATENT_KEYS] = compute, /* refused: check_latent() */
+    [WORK_LATENT_KEYS_BACKWARD] = compute,
     [WORK_SWIGLU] = compute,
     [WORK_SWIGLU_BACKWARD] = compute,
     [WORK_GELU] = compute,

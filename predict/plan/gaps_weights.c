@@ -78,6 +78,19 @@ static bool has_kept_weights(const struct choices *c)
            c->reshard == RESHARD_NEVER;
 }
 
+static bool frees_root(const struct choices *c)
+{
+    return expressible_sharing(c) > 1 && c->weights >= CHOICE_WEIGHTS_ZERO3 &&
+           c->reshard == RESHARD_ROOT;
+}
+
+/* Accelerate tells the root module what it tells the layers. */
+static bool has_kept_root(const struct choices *c)
+{
+    return expressible_sharing(c) > 1 && c->weights >= CHOICE_WEIGHTS_ZERO3 &&
+           !expressible_needs_zero(c) && c->profile->frees_root && c->reshard == RESHARD_ALWAYS;
+}
+
 static bool has_kept_weights_by_zero(const struct choices *c)
 {
     return has_kept_weights(c) && expressible_needs_zero(c);
@@ -165,6 +178,8 @@ static const struct gap rows[] = {
     {TITAN | MEGATRON | SPEED, has_other_sync, "gradients of micro-batches that are reduced at other times (--grad-sync)"},
     {TRAINER,  has_other_trainer_sync,       "gradients of micro-batches that are reduced at other times: in each by DeepSpeed (ZeRO-2, AdamW on the host), after the last by FSDP"},
     {MEGATRON | SPEED, has_kept_weights,     "gathered parameters that stay until the backward (--reshard never)"},
+    {TITAN | MEGATRON | SPEED, frees_root,   "embedding, norm and head that are freed after the forward (--reshard root)"},
+    {TRAINER,  has_kept_root,                "embedding, norm and head that stay while layers are freed (--reshard always): Accelerate frees both"},
     {TRAINER,  has_kept_weights_by_zero,     "gathered parameters that stay until the backward (--reshard never) by DeepSpeed"},
     {TITAN | MEGATRON | SPEED, has_whole_logits, "logits that tensor ranks gather (--vocabulary): they keep their parts"},
     {TRAINER,  has_other_logits,             "logits that tensor ranks keep in parts: a head that divides gathers them (--vocabulary gathered)"},

@@ -61,7 +61,7 @@ static uint64_t add_choices(uint64_t digest, const struct request *r)
             digest = digest_add(digest, (const char *)r + row->request.offset, row->request.size);
     }
     digest = add_name(add_name(digest, r->strategy), r->profile);
-    digest = add_name(digest, r->impl);
+    digest = add_name(add_name(digest, r->impl), r->core_plan);
     digest = add_number(add_number(digest, r->ranks), r->shared_open);
     digest = add_number(digest, r->shared == NULL ? -1 : (int64_t)r->shared->first);
     digest = add_number(digest, r->shared == NULL ? -1 : (int64_t)r->shared->last);

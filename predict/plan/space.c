@@ -297,7 +297,8 @@ static void walk_windows(struct space_walk *w, struct request request)
 /* Tries both layouts of packed documents on a ring: one cuts sequences, the other each document. */
 static void walk_rings(struct space_walk *w, struct request request)
 {
-    bool layouts = w->open.layout && w->open.packed_sets != NULL && request.cp > 1;
+    bool layouts = w->open.layout && request.core_plan == NULL && w->open.packed_sets != NULL &&
+                   request.cp > 1;
     walk_windows(w, request);
     request.ring_layout = RING_ZIGZAG_DOCUMENTS;
     if (layouts)

@@ -54,6 +54,11 @@ static bool has_ring(const struct choices *c)
     return c->cp > 1;
 }
 
+static bool has_core_plan(const struct choices *c)
+{
+    return c->core_plan != NULL;
+}
+
 static bool has_merges_or_chains(const struct choices *c)
 {
     return has_ring(c) || c->profile->chains != CHAINS_FUSED;
@@ -182,6 +187,17 @@ static bool show_profile(struct text *out, const struct request *r)
 static size_t profile_values(struct choice_value *value, const struct choices *c)
 {
     return name_value(value, c == NULL ? NULL : c->profile->name);
+}
+
+static bool show_core_plan(struct text *out, const struct request *r)
+{
+    text_puts(out, r->core_plan != NULL ? r->core_plan : "");
+    return r->core_plan != NULL;
+}
+
+static size_t core_plan_values(struct choice_value *value, const struct choices *c)
+{
+    return name_value(value, c == NULL ? NULL : c->core_plan);
 }
 
 static bool show_helpers(struct text *out, const struct request *r)

@@ -91,9 +91,9 @@ enum status resolved_make(struct resolved *resolved, const struct setup *setup,
     bool time = cut && r->partition == PARTITION_OPTION_TIME;
     /* costs of attention are needed; `longhaul run` has no costs, and asks for none of these */
     if (time || hide || shares(request))
-        status =
-            cost_check_attention(&setup->cost, (enum attention_impl)c->attention_impl,
-                                 setup->model.head_dim, (struct loc){.name = "--attention"}, diag);
+        status = cost_check_attention(&setup->cost, (enum attention_impl)c->attention_impl,
+                                      transformer_wide_dim(&setup->model),
+                                      (struct loc){.name = "--attention"}, diag);
     if (status == STATUS_OK && cut)
         status = make_lengths(resolved, setup, diag);
     if (status == STATUS_OK && hide)

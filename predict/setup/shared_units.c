@@ -65,7 +65,8 @@ static struct costs costs_of(const struct setup *setup, const struct choices *c)
     costs.head_s = costs.unit.token_s * (double)transformer_head_flops_per_token(m) / linear;
     /* attention and feed-forward part have an all-gather and a reduce-scatter each */
     costs.tensor_s = 4 * (tp - 1) / tp * (double)m->hidden * each / tensor;
-    costs.keys_s = 2 * (double)transformer_kv_width(&share) * each / stages;
+    costs.keys_s =
+        (double)(transformer_kv_width(&share) + transformer_v_width(&share)) * each / stages;
     double weights = (double)transformer_layer_parameters(m) / tp;
     costs.gradient_s = weights * (double)dtype_bytes((enum dtype)c->profile->grad_dtype) / stages;
     costs.weights_s = c->helpers == HELPERS_REPLICATE ? 0 : weights * each / stages;

@@ -38,7 +38,7 @@ bool baseline_knows(const struct choices *c)
     bool ring = c->attention == CHOICE_ATTENTION_RING || c->attention == CHOICE_ATTENTION_2D;
     bool whole =
         c->scope == SCOPE_STEP || c->scope == SCOPE_ATTENTION || c->scope == SCOPE_EXCHANGE;
-    return (exchange || ring) && whole && c->tp == 1 && c->pp == 1;
+    return (exchange || ring) && whole && c->tp == 1 && c->pp == 1 && c->model->kv_latent == 0;
 }
 
 struct baseline baseline_of(const struct choices *c, const struct cluster *cluster)

@@ -35,7 +35,10 @@ attention_operator ulysses_forward, ulysses_backward;
 void upipe_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id out);
 void upipe_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dx);
 /* Returns the key and value caches in a row of e->prefix, which the first call makes; *width: elements of a token. */
-struct prefix *prefix_open(struct emit *e, uint32_t row, int64_t *width);
+struct kv_widths {
+    int64_t k, v;
+};
+struct prefix *prefix_open(struct emit *e, uint32_t row, struct kv_widths *width);
 /* Emit attention over subsequences: the queries of one see its keys and those of the subsequences before it. */
 attention_operator prefix_forward, prefix_backward;
 /* Emit 2D attention: rings of context ranks, with a head group of one rank or more. */

@@ -5,7 +5,8 @@ struct head_exchange exchange_of(const struct emit *e)
 {
     const struct choices *c = e->choices;
     const struct transformer *m = c->model;
-    bool rotary = m->positions == POSITIONS_ROPE;
+    const bool latent = m->kv_latent > 0; /* then the projection has rotated q and k */
+    bool rotary = m->positions == POSITIONS_ROPE && !latent;
     struct head_exchange z = {
         .n = e->unit.n,
         .s = e->unit.n * (int64_t)c->hp,
@@ -15,14 +16,17 @@ struct head_exchange exchange_of(const struct emit *e)
         .kv_heads = m->kv_heads,
         .kv_sent = kv_heads_sent(c, c->hp),
         .q_width = transformer_q_width(m),
+        .o_width = transformer_o_width(m),
         .width = qkv_width(e),
         .rope_before = rotary && !c->profile->rope_after,
         .rope_after = rotary && c->profile->rope_after,
+        .latent = latent,
         .positions = emit_positions(e),
         .positions_all = emit_positions_gathered(e),
     };
     z.kv_width = z.kv_sent * z.dim;
-    z.apart = m->qk_norm || z.kv_sent != z.kv_heads;
+    z.v_width = z.kv_sent * transformer_v_dim(m);
+    z.apart = latent || m->qk_norm || z.kv_sent != z.kv_heads;
     return z;
 }
 
@@ -124,6 +128,14 @@ static struct view rotate_joined(struct emit *e, const struct head_exchange *z, 
     return y;
 }
 
+/* Returns the parts of qkv in which q, k and v of a sequence lie one after the other. */
+static struct qkv latent_parts(const struct head_exchange *z, struct view qkv)
+{
+    const int64_t q = z->n * z->q_width, k = z->n * z->kv_width;
+    return (struct qkv){view_part(qkv, 0, q), view_part(qkv, q, k),
+                        view_part(qkv, q + k, z->n * z->v_width)};
+}
+
 /* Returns q, k and v of qkv[n, W], each packed as [P, n, w]. With P = 1 they may lie in `to`. */
 static struct qkv pack_parts(struct emit *e, uint32_t layer, const struct head_exchange *z,
                              struct view qkv, struct qkv to, struct attention_saved *saved)
@@ -137,7 +149,9 @@ static struct qkv pack_parts(struct emit *e, uint32_t layer, const struct head_e
         return split_qkv(e, qkv, z->n, z->ranks, to);
     }
     bool expands = z->kv_sent != z->kv_heads;
-    struct qkv parts = split_qkv(e, qkv, z->n, 1, (struct qkv){none, none, expands ? none : to.v});
+    struct qkv parts =
+        z->latent ? latent_parts(z, qkv)
+                  : split_qkv(e, qkv, z->n, 1, (struct qkv){none, none, expands ? none : to.v});
     if (e->choices->model->qk_norm)
         head_norms(e, layer, &parts, saved, z->n);
     if (z->rope_before) {
@@ -152,7 +166,7 @@ static struct qkv pack_parts(struct emit *e, uint32_t layer, const struct head_e
         return parts;
     parts.q = pack_one(e, parts.q, z->n, z->ranks, z->q_width / z->ranks);
     parts.k = pack_one(e, parts.k, z->n, z->ranks, z->kv_width / z->ranks);
-    parts.v = pack_one(e, parts.v, z->n, z->ranks, z->kv_width / z->ranks);
+    parts.v = pack_one(e, parts.v, z->n, z->ranks, z->v_width / z->ranks);
     return parts;
 }
 
@@ -161,13 +175,14 @@ struct qkv exchange_in(struct emit *e, uint32_t layer, const struct head_exchang
 {
     bool sync = e->choices->profile->sync_forward;
     int64_t q = z->q_width / z->ranks, width = z->kv_width / z->ranks;
+    const int64_t v_width = z->v_width / z->ranks;
     struct view none = view_none();
     struct qkv early = {none, z->rope_after ? none : to.k, to.v}, parts;
     if (z->ranks > 1) {
         struct qkv packed = pack_parts(e, layer, z, qkv, (struct qkv){0}, saved);
         parts.q = scatter_heads(e, z, packed.q, "q_all", CATEGORY_ACTIVATION, q, sync, none);
         parts.k = scatter_heads(e, z, packed.k, "k_all", CATEGORY_KV, width, sync, early.k);
-        parts.v = scatter_heads(e, z, packed.v, "v_all", CATEGORY_KV, width, sync, early.v);
+        parts.v = scatter_heads(e, z, packed.v, "v_all", CATEGORY_KV, v_width, sync, early.v);
     } else {
         parts = pack_parts(e, layer, z, qkv, early, saved);
     }
@@ -177,7 +192,7 @@ struct qkv exchange_in(struct emit *e, uint32_t layer, const struct head_exchang
         parts.k = rotate(e, parts.k, positions, z->s, z->kv_sent / z->ranks, false, to.k);
     }
     parts.k = settle(e, parts.k, to.k, z->s, width);
-    parts.v = settle(e, parts.v, to.v, z->s, width);
+    parts.v = settle(e, parts.v, to.v, z->s, v_width);
     return parts;
 }
 
@@ -185,27 +200,27 @@ struct view exchange_output(struct emit *e, const struct head_exchange *z, struc
 {
     if (z->ranks == 1)
         return out;
-    return emit_computed(e, "o", CATEGORY_ACTIVATION, z->s, z->q_width / z->ranks);
+    return emit_computed(e, "o", CATEGORY_ACTIVATION, z->s, z->o_width / z->ranks);
 }
 
 void exchange_out(struct emit *e, const struct head_exchange *z, struct view o, struct view out)
 {
-    int64_t q = z->q_width / z->ranks;
+    int64_t width = z->o_width / z->ranks;
     if (z->ranks == 1)
         return;
-    struct view recv = gather_heads(e, z, o, q, e->choices->profile->sync_forward);
-    emit_pack(e, WORK_UNPACK, recv, out, z->n, z->ranks, q);
+    struct view recv = gather_heads(e, z, o, width, e->choices->profile->sync_forward);
+    emit_pack(e, WORK_UNPACK, recv, out, z->n, z->ranks, width);
 }
 
 /* ---- gradients ---- */
 
 struct view exchange_out_backward(struct emit *e, const struct head_exchange *z, struct view d_out)
 {
-    int64_t q = z->q_width / z->ranks;
+    int64_t width = z->o_width / z->ranks;
     if (z->ranks == 1)
         return d_out;
-    struct view packed = pack_one(e, d_out, z->n, z->ranks, q);
-    return scatter_heads(e, z, packed, "d_o", CATEGORY_ACTIVATION, q,
+    struct view packed = pack_one(e, d_out, z->n, z->ranks, width);
+    return scatter_heads(e, z, packed, "d_o", CATEGORY_ACTIVATION, width,
                          e->choices->profile->sync_backward, view_none());
 }
 
@@ -222,12 +237,38 @@ static struct view unpack_part(struct emit *e, const struct head_exchange *z, st
     return reduce ? change_heads(e, WORK_HEAD_REDUCE, y, z, view_none()) : y;
 }
 
+struct qkv exchange_gradients(struct emit *e, const struct head_exchange *z, struct view dqkv)
+{
+    if (z->latent && z->ranks == 1)
+        return latent_parts(z, dqkv);
+    return new_gradients(e, z->s, z->q_width / z->ranks, z->s, z->kv_width / z->ranks,
+                         z->v_width / z->ranks);
+}
+
+/* Writes the received gradients of q, k and v to their parts of dqkv. */
+static void unpack_latent(struct emit *e, const struct head_exchange *z, const struct qkv *recv,
+                          struct view dqkv)
+{
+    const struct qkv to = latent_parts(z, dqkv);
+    const struct view from[3] = {recv->q, recv->k, recv->v}, into[3] = {to.q, to.k, to.v};
+    for (int i = 0; i < 3; i++)
+        if (z->ranks > 1)
+            emit_pack(e, WORK_UNPACK, from[i], into[i], z->n, z->ranks,
+                      (int64_t)into[i].count / z->n / z->ranks);
+        else
+            settle(e, from[i], into[i], z->n, (int64_t)into[i].count / z->n);
+}
+
 /* Writes dqkv[n, W] from the received gradients of q, k and v. */
 static void unpack_parts(struct emit *e, uint32_t layer, const struct head_exchange *z,
                          const struct qkv *recv, struct view dqkv,
                          const struct attention_saved *saved)
 {
     struct view none = view_none(), positions = z->positions;
+    if (z->latent) {
+        unpack_latent(e, z, recv, dqkv);
+        return;
+    }
     if (!z->apart) {
         struct view joined = dqkv;
         if (z->rope_before)
@@ -241,7 +282,7 @@ static void unpack_parts(struct emit *e, uint32_t layer, const struct head_excha
     struct qkv parts = {
         .q = unpack_part(e, z, recv->q, z->q_width / z->ranks, false),
         .k = unpack_part(e, z, recv->k, z->kv_width / z->ranks, reduce),
-        .v = unpack_part(e, z, recv->v, z->kv_width / z->ranks, reduce),
+        .v = unpack_part(e, z, recv->v, z->v_width / z->ranks, reduce),
     };
     if (z->rope_before) {
         parts.q = rotate(e, parts.q, positions, z->n, z->heads, true, none);
@@ -265,7 +306,7 @@ void exchange_in_backward(struct emit *e, uint32_t layer, const struct head_exch
     struct qkv recv;
     recv.q = gather_heads(e, z, grads.q, q, sync);
     recv.k = gather_heads(e, z, grads.k, kv, sync);
-    recv.v = gather_heads(e, z, grads.v, kv, sync);
+    recv.v = gather_heads(e, z, grads.v, z->v_width / z->ranks, sync);
     unpack_parts(e, layer, z, &recv, dqkv, saved);
 }
 

@@ -19,26 +19,33 @@ struct head_exchange {
     /* heads of the model; kv_sent: key and value heads that take part in the core */
     int64_t heads, kv_heads, kv_sent;
     int64_t q_width, kv_width; /* columns of q, and of k as sent, on all ranks together */
-    int64_t width;             /* columns of the projection */
+    int64_t v_width,
+        o_width; /* columns of v as sent, and of the core's result; in most models those of k and q */
+    int64_t width; /* columns of the projection */
     bool rope_before, rope_after;
     /* positions of a rank's tokens, and of its head group's */
     struct view positions, positions_all;
     bool apart; /* q, k and v are separated before they are packed */
+    /* q, k and v of a sequence lie one after the other in what is projected (schedule/attention/latent.h) */
+    bool latent;
 };
 
 struct head_exchange exchange_of(const struct emit *e);
 
-/* Returns q[s, q_width / P] and k, v[s, kv_width / P], made from qkv[n, W]. k and v lie in the views of `to`; where
+/* Returns q[s, q_width / P], k[s, kv_width / P] and v[s, v_width / P], made from qkv[n, W]. k and v lie in the views of `to`; where
  * these are empty, in buffers of their own. */
 struct qkv exchange_in(struct emit *e, uint32_t layer, const struct head_exchange *z,
                        struct view qkv, struct qkv to, struct attention_saved *saved);
-/* Returns where the core writes o[s, q_width / P]: a new tensor, or, with P = 1, `out` itself. */
+/* Returns where the core writes o[s, o_width / P]: a new tensor, or, with P = 1, `out` itself. */
 struct view exchange_output(struct emit *e, const struct head_exchange *z, struct view out);
-/* Writes out[n, q_width] from o[s, q_width / P]; with P = 1 the core has done that. */
+/* Writes out[n, o_width] from o[s, o_width / P]; with P = 1 the core has done that. */
 void exchange_out(struct emit *e, const struct head_exchange *z, struct view o, struct view out);
 
-/* Returns d_o[s, q_width / P], made from d_out[n, q_width]. */
+/* Returns d_o[s, o_width / P], made from d_out[n, o_width]. */
 struct view exchange_out_backward(struct emit *e, const struct head_exchange *z, struct view d_out);
+/* Returns where the core writes the gradients of q, k and v: new tensors, or, where exchange_in_backward() has nothing to
+ * send or to rearrange, parts of dqkv. */
+struct qkv exchange_gradients(struct emit *e, const struct head_exchange *z, struct view dqkv);
 /* Writes dqkv[n, W] from the gradients of the q, k and v that exchange_in() returned. */
 void exchange_in_backward(struct emit *e, uint32_t layer, const struct head_exchange *z,
                           struct qkv grads, struct view dqkv, const struct attention_saved *saved);

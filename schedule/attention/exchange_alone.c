@@ -22,19 +22,19 @@ void exchange_alone(struct emit *e, buffer_id qkv, buffer_id out, buffer_id d_ou
 {
     struct head_exchange z = exchange_of(e);
     struct attention_saved *saved = &e->saved[0].attention[0];
-    int64_t q = z.q_width / z.ranks, kv = z.kv_width / z.ranks;
+    int64_t q = z.q_width / z.ranks, k = z.kv_width / z.ranks, v = z.v_width / z.ranks;
     synchronize(e);
     exchange_in(e, 0, &z, view_rows(qkv, 0, z.n, z.width), (struct qkv){0}, saved);
     if (z.ranks > 1) {
-        struct view o = given(e, "o", z.s, q);
+        struct view o = given(e, "o", z.s, z.o_width / z.ranks);
         synchronize(e);
-        exchange_out(e, &z, o, view_rows(out, 0, z.n, z.q_width));
+        exchange_out(e, &z, o, view_rows(out, 0, z.n, z.o_width));
         synchronize(e);
         e->tags.phase = PHASE_BACKWARD;
-        exchange_out_backward(e, &z, view_rows(d_out, 0, z.n, z.q_width));
+        exchange_out_backward(e, &z, view_rows(d_out, 0, z.n, z.o_width));
     }
     e->tags.phase = PHASE_BACKWARD;
-    struct qkv grads = {given(e, "dq", z.s, q), given(e, "dk", z.s, kv), given(e, "dv", z.s, kv)};
+    struct qkv grads = {given(e, "dq", z.s, q), given(e, "dk", z.s, k), given(e, "dv", z.s, v)};
     synchronize(e);
     exchange_in_backward(e, 0, &z, grads, view_rows(dqkv, 0, z.n, z.width), saved);
     synchronize(e);

@@ -19,6 +19,8 @@ struct fpdt fpdt_of(struct emit *e, uint32_t layer, int64_t sequence)
         .aside = e->stream.d2h,
         .q_width = z.q_width / z.ranks,
         .kv_width = z.kv_width / z.ranks,
+        .v_width = z.v_width / z.ranks,
+        .o_width = z.o_width / z.ranks,
         .heads = z.heads / z.ranks,
         .kv_heads = z.kv_sent / z.ranks,
         .ranks = z.ranks,
@@ -103,8 +105,9 @@ int64_t fpdt_keys(const struct fpdt *f, int64_t q, int64_t k)
 
 struct fpdt_pair fpdt_pair_part(const struct fpdt *f, struct fpdt_pair pair, int64_t q, int64_t k)
 {
-    int64_t count = fpdt_keys(f, q, k) * f->kv_width;
-    return (struct fpdt_pair){view_part(pair.k, 0, count), view_part(pair.v, 0, count)};
+    const int64_t keys = fpdt_keys(f, q, k);
+    return (struct fpdt_pair){view_part(pair.k, 0, keys * f->kv_width),
+                              view_part(pair.v, 0, keys * f->v_width)};
 }
 
 /* ---- sums ---- */

@@ -48,6 +48,7 @@ struct fpdt {
     bool offload;
     uint8_t load, store, aside; /* streams; aside: for copies that nothing waits for soon */
     int64_t q_width, kv_width;  /* columns of one head rank's q, and of its k */
+    int64_t v_width, o_width;   /* columns of one head rank's v, and of its result */
     int64_t heads, kv_heads;    /* heads of one head rank */
     int64_t ranks;              /* size of the head group */
 };

@@ -15,7 +15,8 @@ void fpdt_fetch_alone(struct emit *e)
 {
     struct fpdt f = fpdt_of(e, 0, 0);
     enum dtype dtype = (enum dtype)e->choices->dtype;
-    int64_t keys = fpdt_tokens(&f, 0) * f.kv_width, queries = fpdt_tokens(&f, 0) * f.q_width;
+    const int64_t tokens = fpdt_tokens(&f, 0), queries = tokens * f.q_width;
+    const int64_t results = tokens * f.o_width;
     const struct {
         const char *stem;
         enum category category;
@@ -23,12 +24,12 @@ void fpdt_fetch_alone(struct emit *e)
         int64_t count;
         bool backward;
     } parts[] = {
-        {"k", CATEGORY_KV, dtype, keys, false},
-        {"v", CATEGORY_KV, dtype, keys, false},
+        {"k", CATEGORY_KV, dtype, tokens * f.kv_width, false},
+        {"v", CATEGORY_KV, dtype, tokens * f.v_width, false},
         {"q", CATEGORY_ACTIVATION, dtype, queries, true},
-        {"o", CATEGORY_ACTIVATION, dtype, queries, true},
-        {"lse", CATEGORY_ACTIVATION, DTYPE_F32, fpdt_tokens(&f, 0) * f.heads, true},
-        {"d_o", CATEGORY_ACTIVATION, dtype, queries, true},
+        {"o", CATEGORY_ACTIVATION, dtype, results, true},
+        {"lse", CATEGORY_ACTIVATION, DTYPE_F32, tokens * f.heads, true},
+        {"d_o", CATEGORY_ACTIVATION, dtype, results, true},
         {"dq_sum", CATEGORY_ACTIVATION, DTYPE_F32, queries, true},
     };
     struct view host[ARRAY_LEN(parts)] = {{{0}, 0, 0}};
@@ -40,7 +41,7 @@ void fpdt_fetch_alone(struct emit *e)
         /* Of keys and values only the part that a later chunk sees is fetched; one rank that fetches for all fetches
          * the whole. */
         if (parts[i].category == CATEGORY_KV && !fpdt_fetches_by_one(e->choices))
-            host[i] = view_part(host[i], 0, fpdt_keys(&f, 1, 0) * f.kv_width);
+            host[i] = view_part(host[i], 0, fpdt_keys(&f, 1, 0) * (parts[i].count / tokens));
     }
     wait_for(e, f.store);
     for (int backward = 0; backward < 2; backward++) {

@@ -4,6 +4,7 @@
  * gradient of a query chunk is complete after its diagonal tile. fpdt_by_query.c has queries in the outer loop. */
 #include "schedule/attention/attention.h"
 #include "schedule/attention/fpdt_gradients.h"
+#include "schedule/attention/latent.h"
 #include "schedule/choices/profile.h"
 
 #include <stddef.h>
@@ -11,7 +12,7 @@
 struct view fpdt_d_o(const struct gradients *g, int64_t q)
 {
     struct head_exchange z = fpdt_exchange(g->f, q);
-    return exchange_out_backward(g->f->e, &z, view_rows(g->d_out, z.begin, z.n, z.q_width));
+    return exchange_out_backward(g->f->e, &z, view_rows(g->d_out, z.begin, z.n, z.o_width));
 }
 
 struct fpdt_pair fpdt_pair_of(const struct fpdt *f, int64_t q, int64_t k, op_id after)
@@ -41,12 +42,12 @@ struct qkv fpdt_tile_backward(const struct fpdt *f, int64_t q, int64_t k, const 
 {
     struct emit *e = f->e;
     struct work work = fpdt_tile(f, WORK_ATTENTION_BACKWARD, q, k);
-    int64_t rows = work.attention.q * f->q_width, keys = work.attention.kv * f->kv_width;
+    const int64_t rows = work.attention.q * f->q_width, keys = work.attention.kv;
     struct fpdt_pair seen = fpdt_pair_part(f, *pair, q, k);
     struct qkv in = {set->queries.q, seen.k, seen.v};
     struct qkv grads = {emit_computed(e, "dq_block", CATEGORY_ACTIVATION, rows, 0),
-                        emit_computed(e, "dk_block", CATEGORY_KV, keys, 0),
-                        emit_computed(e, "dv_block", CATEGORY_KV, keys, 0)};
+                        emit_computed(e, "dk_block", CATEGORY_KV, keys * f->kv_width, 0),
+                        emit_computed(e, "dv_block", CATEGORY_KV, keys * f->v_width, 0)};
     if (e->choices->profile->chunk_reload) { /* the profile's code makes them with torch.zeros() */
         emit_zeros(e, grads.q);
         emit_zeros(e, grads.k);
@@ -77,7 +78,12 @@ void fpdt_finish_chunk(const struct fpdt *f, int64_t i, struct qkv grads, struct
         return;
     if (norm.count == 0)
         norm = view_rows(e->saved[f->layer].norm1, z.begin, z.n, h);
-    project_qkv_backward(e, f->layer, dqkv, norm, view_rows(to.dx, z.begin, z.n, h), z.n);
+    const struct view dx = view_rows(to.dx, z.begin, z.n, h);
+    if (e->choices->model->kv_latent > 0)
+        latent_project_backward(e, f->layer, dqkv, norm, dx, z.n, z.positions,
+                                &f->chunk[i].part.latent);
+    else
+        project_qkv_backward(e, f->layer, dqkv, norm, dx, z.n);
     e->tags.region = REGION_ATTENTION;
 }
 
@@ -154,11 +160,12 @@ static struct qkv tiles(struct gradients *g, int64_t k, const struct fpdt_pair *
     const struct fpdt *f = g->f;
     struct emit *e = f->e;
     bool reload = e->choices->profile->chunk_reload && f->offload;
-    int64_t keys = fpdt_tokens(f, k) * f->kv_width, last = k;
+    const int64_t keys = fpdt_tokens(f, k);
+    int64_t last = k;
     struct qkv sums = {0};
     if (reload) {
-        sums.k = zeros(f, "dk_sum", CATEGORY_KV, keys);
-        sums.v = zeros(f, "dv_sum", CATEGORY_KV, keys);
+        sums.k = zeros(f, "dk_sum", CATEGORY_KV, keys * f->kv_width);
+        sums.v = zeros(f, "dv_sum", CATEGORY_KV, keys * f->v_width);
     }
     while (last + 1 < f->u && fpdt_sees(f, last + 1, k))
         last++;

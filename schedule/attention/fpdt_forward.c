@@ -2,6 +2,7 @@
  * and values are fetched one tile ahead), and the all-to-all of the output. */
 #include "schedule/attention/attention.h"
 #include "schedule/attention/fpdt.h"
+#include "schedule/attention/latent.h"
 #include "schedule/choices/profile.h"
 
 #include <stddef.h>
@@ -34,7 +35,7 @@ static struct view tile(const struct fpdt *f, int64_t i, int64_t j, int64_t firs
         attention_tile(e, work, in, o, lse);
         return o;
     }
-    struct view block = emit_computed(e, "o_block", CATEGORY_ACTIVATION, rows, f->q_width);
+    struct view block = emit_computed(e, "o_block", CATEGORY_ACTIVATION, rows, f->o_width);
     if (j == first) {
         attention_tile(e, work, in, block, lse);
         return fpdt_cast(f, block, DTYPE_F32, "o_sum");
@@ -42,7 +43,7 @@ static struct view tile(const struct fpdt *f, int64_t i, int64_t j, int64_t firs
     struct view block_lse =
         emit_tensor(e, "lse_block", CATEGORY_ACTIVATION, DTYPE_F32, rows, f->heads);
     struct work merge = {.kind = WORK_MERGE,
-                         .merge = {rows, f->heads, e->choices->model->head_dim}};
+                         .merge = {rows, f->heads, transformer_v_dim(e->choices->model)}};
     attention_tile(e, work, in, block, block_lse);
     emit_op(e, e->stream.compute, &merge, (struct view[]){sum, lse, block, block_lse}, 4,
             (struct view[]){sum, lse}, 2);
@@ -95,7 +96,9 @@ static void chunk_forward(const struct fpdt *f, int64_t i, buffer_id x, bool pro
     *chunk = (struct fpdt_chunk){0};
     if (projects) {
         struct view rows = view_rows(x, z.begin, z.n, e->choices->model->hidden);
-        qkv = project_qkv(e, f->layer, rows, z.n);
+        qkv = e->choices->model->kv_latent > 0
+                  ? latent_project(e, f->layer, rows, z.n, z.positions, &chunk->part.latent)
+                  : project_qkv(e, f->layer, rows, z.n);
         e->tags.region = REGION_ATTENTION;
         if (f->offload && profile->chunk_norm)
             chunk->norm = fpdt_store(f, f->aside, rows, "norm_host");
@@ -121,8 +124,8 @@ static void concatenate(const struct fpdt *f, const struct view *part, buffer_id
     struct emit *e = f->e;
     for (int64_t i = 0; i < f->u; i++) {
         struct head_exchange z = fpdt_exchange(f, i);
-        struct view rows = view_rows(out, z.begin, z.n, z.q_width);
-        emit_pack(e, WORK_PACK, part[i], rows, z.n, 1, z.q_width);
+        struct view rows = view_rows(out, z.begin, z.n, z.o_width);
+        emit_pack(e, WORK_PACK, part[i], rows, z.n, 1, z.o_width);
     }
 }
 
@@ -136,9 +139,9 @@ static void forward(struct emit *e, uint32_t layer, int64_t sequence, buffer_id 
     for (int64_t i = 0; i < f.u; i++) {
         struct head_exchange z = fpdt_exchange(&f, i);
         e->tags.chunk = (uint16_t)i;
-        part[i] = view_rows(out, z.begin, z.n, z.q_width);
+        part[i] = view_rows(out, z.begin, z.n, z.o_width);
         if (cat)
-            part[i] = emit_computed(e, "o_rows", CATEGORY_ACTIVATION, z.n, z.q_width);
+            part[i] = emit_computed(e, "o_rows", CATEGORY_ACTIVATION, z.n, z.o_width);
         chunk_forward(&f, i, x, projects, part[i], &ahead);
     }
     e->tags.chunk = IR_NONE16;

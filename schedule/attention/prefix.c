@@ -54,14 +54,14 @@ static struct view new_cache(struct emit *e, const char *stem, int64_t width)
     return cache;
 }
 
-struct prefix *prefix_open(struct emit *e, uint32_t row, int64_t *width)
+struct prefix *prefix_open(struct emit *e, uint32_t row, struct kv_widths *width)
 {
     struct head_exchange z = exchange_of(e);
     struct prefix *prefix = &e->prefix[row];
-    *width = z.kv_width / z.ranks;
+    *width = (struct kv_widths){z.kv_width / z.ranks, z.v_width / z.ranks};
     if (prefix->k.count == 0)
-        *prefix = (struct prefix){.k = new_cache(e, "k_cache", *width),
-                                  .v = new_cache(e, "v_cache", *width)};
+        *prefix = (struct prefix){.k = new_cache(e, "k_cache", width->k),
+                                  .v = new_cache(e, "v_cache", width->v)};
     return prefix;
 }
 
@@ -116,30 +116,31 @@ void prefix_forward(struct emit *e, uint32_t layer, int64_t sequence, struct vie
 {
     struct head_exchange z = exchange_of(e);
     struct prefix_reach reach = reach_of(e);
-    int64_t width;
+    struct kv_widths width;
     struct prefix *prefix = prefix_open(e, row_of(e, layer, sequence), &width);
     struct attention_saved *saved = &e->saved[layer].attention[sequence];
-    int64_t own = z.s * width, before = reach.begin * width;
+    const int64_t before = reach.begin;
     bool shares = e->unit.shared.count > 1;
     struct qkv to = {0}, filled = {0};
     if (shares) {
-        filled.k = filled_up(e, "k_piece", reach, width);
-        filled.v = filled_up(e, "v_piece", reach, width);
+        filled.k = filled_up(e, "k_piece", reach, width.k);
+        filled.v = filled_up(e, "v_piece", reach, width.v);
     }
     if (!shares || filled.k.count > 0) {
-        to.k = view_part(shares ? filled.k : prefix->k, shares ? 0 : before, own);
-        to.v = view_part(shares ? filled.v : prefix->v, shares ? 0 : before, own);
+        const int64_t first = shares ? 0 : before;
+        to.k = view_part(shares ? filled.k : prefix->k, first * width.k, z.s * width.k);
+        to.v = view_part(shares ? filled.v : prefix->v, first * width.v, z.s * width.v);
     }
     struct qkv in = exchange_in(e, layer, &z, qkv, to, saved);
     if (shares) {
-        gather(e, in.k, filled.k, prefix->k, reach, width);
-        gather(e, in.v, filled.v, prefix->v, reach, width);
+        gather(e, in.k, filled.k, prefix->k, reach, width.k);
+        gather(e, in.v, filled.v, prefix->v, reach, width.v);
     }
-    in.k = view_part(prefix->k, 0, reach.to * width);
-    in.v = view_part(prefix->v, 0, reach.to * width);
+    in.k = view_part(prefix->k, 0, reach.to * width.k);
+    in.v = view_part(prefix->v, 0, reach.to * width.v);
     if (e->choices->profile->prefix_copied && before > 0) {
-        in.k = copied(e, in.k, "k_prefix", reach.to, width);
-        in.v = copied(e, in.v, "v_prefix", reach.to, width);
+        in.k = copied(e, in.k, "k_prefix", reach.to, width.k);
+        in.v = copied(e, in.v, "v_prefix", reach.to, width.v);
     }
     saved->in.q = in.q;
     struct view o = exchange_output(e, &z, out);
@@ -206,21 +207,22 @@ void prefix_backward(struct emit *e, uint32_t layer, int64_t sequence, struct vi
     struct prefix_reach reach = reach_of(e);
     struct prefix *prefix = &e->prefix[row_of(e, layer, sequence)];
     const struct attention_saved *saved = &e->saved[layer].attention[sequence];
-    int64_t width = z.kv_width / z.ranks, seen = reach.to * width;
+    const struct kv_widths width = {z.kv_width / z.ranks, z.v_width / z.ranks};
     bool multiplexed = pipeline_of(e->choices)->multiplexed;
     struct view d_o = exchange_out_backward(e, &z, d_out);
-    struct qkv in = {saved->in.q, view_part(prefix->k, 0, seen), view_part(prefix->v, 0, seen)};
-    struct qkv grads = new_gradients(e, z.s, z.q_width / z.ranks, reach.to, width);
+    struct qkv in = {saved->in.q, view_part(prefix->k, 0, reach.to * width.k),
+                     view_part(prefix->v, 0, reach.to * width.v)};
+    struct qkv grads = new_gradients(e, z.s, z.q_width / z.ranks, reach.to, width.k, width.v);
     attention_tile_backward(e, tile_work(e, layer, sequence, &z, WORK_ATTENTION_BACKWARD, reach),
                             &in, saved->o, saved->lse, d_o, &grads);
     if (multiplexed) {
-        prefix->dk = summed_in_place(e, grads.k, prefix->dk, reach, width);
-        prefix->dv = summed_in_place(e, grads.v, prefix->dv, reach, width);
+        prefix->dk = summed_in_place(e, grads.k, prefix->dk, reach, width.k);
+        prefix->dv = summed_in_place(e, grads.v, prefix->dv, reach, width.v);
     } else {
         prefix->dk = summed(e, grads.k, prefix->dk);
         prefix->dv = summed(e, grads.v, prefix->dv);
     }
-    grads.k = complete(e, prefix->dk, prefix->given_dk, reach, width);
-    grads.v = complete(e, prefix->dv, prefix->given_dv, reach, width);
+    grads.k = complete(e, prefix->dk, prefix->given_dk, reach, width.k);
+    grads.v = complete(e, prefix->dv, prefix->given_dv, reach, width.v);
     exchange_in_backward(e, layer, &z, grads, dqkv, saved);
 }

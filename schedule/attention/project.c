@@ -1,13 +1,14 @@
 #include "schedule/attention/project.h"
 
 #include "schedule/attention/attention.h"
+#include "schedule/attention/latent.h"
 #include "schedule/choices/profile.h"
 #include "schedule/emit/tensor_parallel.h"
 
 int64_t qkv_width(const struct emit *e)
 {
     const struct transformer *model = e->choices->model;
-    return transformer_q_width(model) + 2 * transformer_kv_width(model);
+    return transformer_q_width(model) + transformer_kv_width(model) + transformer_v_width(model);
 }
 
 struct view optional_weight(const struct emit *e, uint32_t part, enum weight weight)
@@ -71,11 +72,15 @@ struct view rotate(struct emit *e, struct view x, struct view positions, int64_t
 struct work attention_work(const struct emit *e, enum work_kind kind, int64_t tokens, int64_t heads,
                            int64_t kv_heads)
 {
-    return (struct work){.kind = (uint8_t)kind,
-                         .in = e->choices->dtype,
-                         .out = e->choices->dtype,
-                         .attention = {tokens, tokens, heads, kv_heads, e->choices->model->head_dim,
-                                       MASK_CAUSAL, 0, 0}};
+    const struct transformer *model = e->choices->model;
+    struct work work = {
+        .kind = (uint8_t)kind,
+        .in = e->choices->dtype,
+        .out = e->choices->dtype,
+        .attention = {tokens, tokens, heads, kv_heads, model->head_dim, MASK_CAUSAL, 0, 0}};
+    if (transformer_v_dim(model) != model->head_dim)
+        work.attention.vdim = transformer_v_dim(model);
+    return work;
 }
 
 struct sequence_mask sequence_mask_of(const struct emit *e, uint32_t layer, int64_t sequence,
@@ -138,11 +143,11 @@ void attention_save(struct emit *e, struct attention_saved *saved, struct view o
 }
 
 struct qkv new_gradients(struct emit *e, int64_t rows, int64_t width, int64_t kv_rows,
-                         int64_t kv_width)
+                         int64_t kv_width, int64_t v_width)
 {
     return (struct qkv){emit_computed(e, "dq", CATEGORY_ACTIVATION, rows, width),
                         emit_computed(e, "dk", CATEGORY_KV, kv_rows, kv_width),
-                        emit_computed(e, "dv", CATEGORY_KV, kv_rows, kv_width)};
+                        emit_computed(e, "dv", CATEGORY_KV, kv_rows, v_width)};
 }
 
 /* Returns how many of a token's `width` columns one norm covers: those of a head, or all. */
@@ -246,8 +251,15 @@ void projected_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id ou
     int64_t rows = e->unit.rows;
     /* x may be the buffer into which all units are gathered, which is longer than this unit */
     struct view normed = view_rows(x, 0, rows, e->choices->model->hidden);
-    buffer_id qkv = project_qkv(e, layer, normed, rows).buffer;
-    emit_mark_saved_product(e, qkv);
+    buffer_id qkv;
+    if (e->choices->model->kv_latent > 0) {
+        qkv = latent_project(e, layer, view_all(e, x), rows, view_none(),
+                             &e->saved[layer].attention->latent)
+                  .buffer;
+    } else {
+        qkv = project_qkv(e, layer, normed, rows).buffer;
+        emit_mark_saved_product(e, qkv);
+    }
     e->tags.region = REGION_ATTENTION;
     operator_forward(e, layer, qkv, out);
 }
@@ -257,6 +269,10 @@ void projected_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_
     e->tags.region = REGION_ATTENTION;
     buffer_id dqkv = emit_activation(e, "dqkv", e->unit.rows, qkv_width(e));
     operator_backward(e, layer, d_out, dqkv);
-    project_qkv_backward(e, layer, view_all(e, dqkv), view_all(e, e->saved[layer].norm1),
-                         view_all(e, dx), e->unit.rows);
+    const struct view x = view_all(e, e->saved[layer].norm1);
+    if (e->choices->model->kv_latent > 0)
+        latent_project_backward(e, layer, view_all(e, dqkv), x, view_all(e, dx), e->unit.rows,
+                                view_none(), &e->saved[layer].attention->latent);
+    else
+        project_qkv_backward(e, layer, view_all(e, dqkv), x, view_all(e, dx), e->unit.rows);
 }

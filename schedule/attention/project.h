@@ -62,7 +62,7 @@ void attention_save(struct emit *e, struct attention_saved *saved, struct view o
                     int64_t heads);
 /* Returns new tensors for the gradients of q[rows, width], k and v. */
 struct qkv new_gradients(struct emit *e, int64_t rows, int64_t width, int64_t kv_rows,
-                         int64_t kv_width);
+                         int64_t kv_width, int64_t v_width);
 
 /* Takes q and k through their per-head norms (Qwen3) and keeps in saved what the backward reads. */
 void head_norms(struct emit *e, uint32_t layer, struct qkv *parts, struct attention_saved *saved,

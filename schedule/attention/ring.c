@@ -9,7 +9,7 @@ static const struct tile_rule {
     int8_t begin, rows, keys;
     uint8_t mask;
     int8_t offset;
-} rules[RING_LAYOUT_COUNT][2] = {
+} rules[RING_DEALT + 1][2] = {
     /* Rank r has slices r and 2 cp - 1 - r. Its queries of both slices attend to the first slice of an earlier rank;
      * those of its second slice attend to both slices of a later rank. */
     [RING_ZIGZAG] = {{0, 2, 1, MASK_FULL, 0}, {1, 1, 2, MASK_FULL, 0}},
@@ -18,7 +18,29 @@ static const struct tile_rule {
     [RING_STRIPED] = {{0, 2, 2, MASK_CAUSAL, 0}, {0, 2, 2, MASK_CAUSAL, -1}},
     [RING_ZIGZAG_DOCUMENTS] = {{0, 2, 1, MASK_FULL, 0},
                                {1, 1, 2, MASK_FULL, 0}}, /* its slices are those of one document */
+    /* every query may see any key: mask_tiles() makes one tile of the two */
+    [RING_DEALT] = {{0, 2, 2, MASK_FULL, 0}, {0, 2, 2, MASK_FULL, 0}},
 };
+
+int64_t ring_block_count(const struct ring_shape *z)
+{
+    return z->rows * (z->kv_width + z->v_width);
+}
+
+struct view ring_new_blocks(struct emit *e, const struct ring_shape *z, const char *stem,
+                            int64_t blocks)
+{
+    if (z->kv_width == z->v_width)
+        return emit_computed(e, stem, CATEGORY_KV, blocks * 2 * z->rows, z->kv_width);
+    return emit_computed(e, stem, CATEGORY_KV, blocks * z->rows, z->kv_width + z->v_width);
+}
+
+struct qkv ring_pair(const struct ring_shape *z, struct view block)
+{
+    const int64_t keys = z->rows * z->kv_width;
+    return (struct qkv){.k = view_part(block, 0, keys),
+                        .v = view_part(block, keys, z->rows * z->v_width)};
+}
 
 uint32_t ring_steps(const struct emit *e)
 {
@@ -87,16 +109,16 @@ static bool is_seen(struct emit *e, const struct ring_shape *z, const struct rin
 }
 
 /* Gives the tiles of a step the mask of documents or a window, drops tiles in which the window hides all keys from
- * all ranks (except where documents are cut one by one), and returns how many are left. The rows of a tile follow from
- * the layout, and the visible keys from their positions. In layouts of stripes, and of documents that are cut one by
- * one, rows are not halved. */
+ * all ranks (except where documents are cut one by one or tokens are dealt), and returns how many are left. The rows of
+ * a tile follow from the layout, and the visible keys from their positions. In layouts of stripes, of documents that are
+ * cut one by one, and of tokens that are dealt, rows are not halved. */
 static uint32_t mask_tiles(struct emit *e, const struct ring_shape *z, uint32_t step,
                            const struct sequence_mask *mask, struct ring_tile tile[2],
                            uint32_t count)
 {
     bool two = has_two_rings(e);
     uint8_t layout = e->choices->ring_layout;
-    bool apart = layout == RING_ZIGZAG_DOCUMENTS && mask->documents;
+    bool apart = (layout == RING_ZIGZAG_DOCUMENTS && mask->documents) || layout == RING_DEALT;
     uint32_t seen = 0;
     if (step > 0 && (layout == RING_STRIPED || apart)) {
         tile[0] = (struct ring_tile){.rows = z->rows, .keys = z->rows, .guard = IR_NONE16};
@@ -120,7 +142,7 @@ uint32_t ring_tiles(struct emit *e, const struct ring_shape *z, uint32_t step,
 {
     uint32_t count = tiles_of_rules(e, z->rows, step, tile);
     struct sequence_mask mask = sequence_mask_of(e, z->layer, z->sequence, e->choices->seq);
-    if (!mask.documents && mask.window == 0)
+    if (!mask.documents && mask.window == 0 && e->choices->ring_layout != RING_DEALT)
         return count;
     return mask_tiles(e, z, step, &mask, tile, count);
 }

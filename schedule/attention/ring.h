@@ -20,6 +20,7 @@ struct ring_shape {
     int64_t rows;              /* c: tokens of a context rank */
     int64_t heads, kv_heads;   /* heads of one head rank */
     int64_t q_width, kv_width; /* columns of q, and of k */
+    int64_t v_width, o_width;  /* columns of v, and of the result */
     uint32_t layer;            /* the layer decides whether there is a window */
     /* index of the sequence in the micro-batch, which decides whether there are documents */
     int64_t sequence;
@@ -35,6 +36,14 @@ struct ring_tile {
      * since the rows of a rank are not consecutive in the sequence then. */
     int64_t window, sequence, away, away_out;
 };
+
+/* Returns a new tensor with room for `blocks` blocks of keys and values, or of their gradients. ring_pair() returns the
+ * keys and the values of a block: v lies after k. */
+struct view ring_new_blocks(struct emit *e, const struct ring_shape *shape, const char *stem,
+                            int64_t blocks);
+struct qkv ring_pair(const struct ring_shape *shape, struct view block);
+/* Returns the elements of a block. */
+int64_t ring_block_count(const struct ring_shape *shape);
 
 /* Returns the number of steps, one for each context rank. In step s blocks are s / inner.size windows and
  * s % inner.size ranks away from their own rank. */

@@ -14,15 +14,17 @@ static struct qkv tile_backward(struct emit *e, const struct ring_shape *z,
                                 struct view kv, struct view d_o, struct view dq, struct view dkv)
 {
     int64_t q_begin = tile->begin * z->q_width, q_count = tile->rows * z->q_width;
-    int64_t v_begin = z->rows * z->kv_width, kv_count = tile->keys * z->kv_width;
+    int64_t o_begin = tile->begin * z->o_width, o_count = tile->rows * z->o_width;
+    int64_t v_begin = z->rows * z->kv_width, k_count = tile->keys * z->kv_width;
+    int64_t v_count = tile->keys * z->v_width;
     struct work work = ring_tile_work(e, WORK_ATTENTION_BACKWARD, z, tile);
-    struct qkv in = {view_part(saved->in.q, q_begin, q_count), view_part(kv, 0, kv_count),
-                     view_part(kv, v_begin, kv_count)};
-    struct qkv grads = {view_part(dq, q_begin, q_count), view_part(dkv, 0, kv_count),
-                        view_part(dkv, v_begin, kv_count)};
-    attention_tile_backward(e, work, &in, view_part(saved->o, q_begin, q_count),
+    struct qkv in = {view_part(saved->in.q, q_begin, q_count), view_part(kv, 0, k_count),
+                     view_part(kv, v_begin, v_count)};
+    struct qkv grads = {view_part(dq, q_begin, q_count), view_part(dkv, 0, k_count),
+                        view_part(dkv, v_begin, v_count)};
+    attention_tile_backward(e, work, &in, view_part(saved->o, o_begin, o_count),
                             view_part(saved->lse, tile->begin * z->heads, tile->rows * z->heads),
-                            view_part(d_o, q_begin, q_count), &grads);
+                            view_part(d_o, o_begin, o_count), &grads);
     return grads;
 }
 
@@ -48,7 +50,7 @@ struct ring_gradients ring_step_backward(struct emit *e, const struct ring_shape
     struct ring_gradients here = {
         .dq = emit_computed(e, "dq_block", CATEGORY_ACTIVATION, z->rows, z->q_width), .dkv = into};
     if (into.count == 0)
-        here.dkv = emit_computed(e, "dkv_block", CATEGORY_KV, 2 * z->rows, z->kv_width);
+        here.dkv = ring_new_blocks(e, z, "dkv_block", 1);
     for (uint32_t i = 0; i < tiles; i++) {
         e->guard = tile[i].guard;
         grads[i] = tile_backward(e, z, &tile[i], saved, kv, d_o, here.dq, here.dkv);
@@ -68,8 +70,7 @@ struct ring_gradients ring_step_backward(struct emit *e, const struct ring_shape
  * from all ranks; blocks to which its queries do not attend stay zero. */
 static struct view all_gradients(struct emit *e, const struct ring_shape *z)
 {
-    return emit_zeros(e, emit_computed(e, "dkv_all", CATEGORY_KV, e->group.outer.size * 2 * z->rows,
-                                       z->kv_width));
+    return emit_zeros(e, ring_new_blocks(e, z, "dkv_all", e->group.outer.size));
 }
 
 static struct view reduce_gradients(struct emit *e, const struct ring_shape *z, struct view all)
@@ -77,7 +78,7 @@ static struct view reduce_gradients(struct emit *e, const struct ring_shape *z, 
     struct work work = {
         .kind = WORK_REDUCE_SCATTER,
         .collective = {e->group.outer.group, bytes_of(e, all), ALGORITHM_AUTO, 0, 1}};
-    struct view own = emit_computed(e, "dkv", CATEGORY_KV, 2 * z->rows, z->kv_width);
+    struct view own = ring_new_blocks(e, z, "dkv", 1);
     emit_op(e, e->group.outer.dkv, &work, &all, 1, &own, 1);
     return own;
 }
@@ -92,8 +93,8 @@ struct qkv ring_backward(struct emit *e, const struct ring_shape *z,
     /* the gradients of the present block that its ranks have summed so far; dq is in fp32 */
     struct ring_gradients sums = {0};
     struct ring_blocks blocks = {.first = saved->in.k};
-    blocks.first.count *= 2; /* v lies after k */
-    int64_t half = z->rows * z->kv_width;
+    const int64_t block = ring_block_count(z);
+    blocks.first.count = (uint64_t)block; /* v lies after k */
     bool reduced = c->rotation == ROTATE_ALL_GATHER && !c->profile->gathered_shift;
     /* the gradients of all blocks, nearest first, if they are reduce-scattered */
     struct view all = {0};
@@ -105,7 +106,7 @@ struct qkv ring_backward(struct emit *e, const struct ring_shape *z,
         ring_step(e, z, step, &blocks);
         struct view into = {0};
         if (reduced)
-            into = view_part(all, step * 2 * half, 2 * half);
+            into = view_part(all, step * block, block);
         struct ring_gradients here =
             ring_step_backward(e, z, step, saved, blocks.kv, d_o, into, sums);
         if (step == 0)
@@ -128,5 +129,7 @@ struct qkv ring_backward(struct emit *e, const struct ring_shape *z,
     e->tags.step = IR_NONE16;
     struct view dq = emit_as(e, sums.dq, dtype, "dq", CATEGORY_ACTIVATION);
     struct view dkv = emit_as(e, sums.dkv, dtype, "dkv", CATEGORY_ACTIVATION);
-    return (struct qkv){dq, view_part(dkv, 0, half), view_part(dkv, half, half)};
+    struct qkv grads = ring_pair(z, dkv);
+    grads.q = dq;
+    return grads;
 }

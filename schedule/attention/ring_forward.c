@@ -13,18 +13,18 @@ op_id ring_tile_forward(struct emit *e, const struct ring_shape *z, const struct
     struct qkv in = {
         .q = rows_of(q, tile, z->q_width),
         .k = view_part(kv, 0, tile->keys * z->kv_width),
-        .v = view_part(kv, z->rows * z->kv_width, tile->keys * z->kv_width),
+        .v = view_part(kv, z->rows * z->kv_width, tile->keys * z->v_width),
     };
-    return attention_tile(e, work, &in, rows_of(o, tile, z->q_width), rows_of(lse, tile, z->heads));
+    return attention_tile(e, work, &in, rows_of(o, tile, z->o_width), rows_of(lse, tile, z->heads));
 }
 
 void ring_merge(struct emit *e, const struct ring_shape *z, const struct ring_tile *tile,
                 struct view sum, struct view lse, struct view block, struct view block_lse)
 {
     struct work work = {.kind = WORK_MERGE,
-                        .merge = {tile->rows, z->heads, e->choices->model->head_dim}};
-    struct view write[2] = {rows_of(sum, tile, z->q_width), rows_of(lse, tile, z->heads)};
-    struct view read[4] = {write[0], write[1], rows_of(block, tile, z->q_width),
+                        .merge = {tile->rows, z->heads, transformer_v_dim(e->choices->model)}};
+    struct view write[2] = {rows_of(sum, tile, z->o_width), rows_of(lse, tile, z->heads)};
+    struct view read[4] = {write[0], write[1], rows_of(block, tile, z->o_width),
                            rows_of(block_lse, tile, z->heads)};
     emit_op(e, e->stream.compute, &work, read, 4, write, 2);
 }
@@ -37,7 +37,7 @@ static void step_forward(struct emit *e, const struct ring_shape *z, uint32_t st
     uint32_t tiles = ring_tiles(e, z, step, tile);
     if (tiles == 0)
         return;
-    struct view block = emit_computed(e, "o_block", CATEGORY_ACTIVATION, z->rows, z->q_width);
+    struct view block = emit_computed(e, "o_block", CATEGORY_ACTIVATION, z->rows, z->o_width);
     struct view block_lse =
         emit_tensor(e, "lse_block", CATEGORY_ACTIVATION, DTYPE_F32, z->rows, z->heads);
     for (uint32_t i = 0; i < tiles; i++) {
@@ -54,7 +54,7 @@ void ring_forward(struct emit *e, const struct ring_shape *z, struct attention_s
     bool f32 = e->choices->dtype == DTYPE_F32;
     struct view sum = o;
     struct ring_blocks blocks = {.first = saved->in.k};
-    blocks.first.count *= 2; /* v lies after k */
+    blocks.first.count = (uint64_t)ring_block_count(z); /* v lies after k */
     attention_save(e, saved, o, z->rows, z->heads);
 
     for (uint32_t step = 0; step < ring_steps(e); step = ring_next(e, z, step)) {
@@ -67,7 +67,7 @@ void ring_forward(struct emit *e, const struct ring_shape *z, struct attention_s
         ring_tiles(e, z, 0, tile);
         struct view block = o;
         if (!f32)
-            block = emit_computed(e, "o_block", CATEGORY_ACTIVATION, z->rows, z->q_width);
+            block = emit_computed(e, "o_block", CATEGORY_ACTIVATION, z->rows, z->o_width);
         ring_tile_forward(e, z, tile, saved->in.q, blocks.kv, block, saved->lse);
         sum = emit_as(e, block, DTYPE_F32, "o_sum", CATEGORY_ACTIVATION);
     }

@@ -59,7 +59,7 @@ void ring_retained_forward(struct emit *e, const struct ring_shape *z,
     op_id last[2] = {e->last_compute, e->last_compute};
     struct partial *partial = heap_zalloc(steps, sizeof *partial);
     struct view kv = saved->in.k;
-    kv.count *= 2; /* v lies after k */
+    kv.count = (uint64_t)ring_block_count(z); /* v lies after k */
     attention_save(e, saved, o, z->rows, z->heads);
 
     for (uint32_t step = 0; step < steps; step++) {
@@ -68,13 +68,13 @@ void ring_retained_forward(struct emit *e, const struct ring_shape *z,
         here->kv = kv;
         here->tiles = ring_tiles(e, z, step, here->tile);
         if (step + 1 < steps) {
-            kv = emit_computed(e, "kv", CATEGORY_KV, 2 * z->rows, z->kv_width);
+            kv = ring_new_blocks(e, z, "kv", 1);
             shift(e, 1, here->kv, kv, last[step % 2]);
         }
         if (here->tiles == 0)
             continue;
         bool whole = step == 0 && f32;
-        here->o = whole ? o : emit_computed(e, "o_block", CATEGORY_ACTIVATION, z->rows, z->q_width);
+        here->o = whole ? o : emit_computed(e, "o_block", CATEGORY_ACTIVATION, z->rows, z->o_width);
         here->lse = step == 0 ? saved->lse
                               : emit_tensor(e, "lse_block", CATEGORY_ACTIVATION, DTYPE_F32, z->rows,
                                             z->heads);
@@ -91,8 +91,9 @@ void ring_retained_forward(struct emit *e, const struct ring_shape *z,
         emit_cast(e, sum, o);
     for (uint32_t step = 1; step < steps; step++)
         emit_extend_lifetime(e, partial[step].kv.buffer, e->last_compute);
-    saved->in.k = view_part(kv, 0, z->rows * z->kv_width);
-    saved->in.v = view_part(kv, z->rows * z->kv_width, z->rows * z->kv_width);
+    const struct qkv pair = ring_pair(z, kv);
+    saved->in.k = pair.k;
+    saved->in.v = pair.v;
     free(partial);
 }
 
@@ -102,16 +103,15 @@ struct qkv ring_retained_backward(struct emit *e, const struct ring_shape *z,
                                   const struct attention_saved *saved, struct view d_o)
 {
     uint32_t steps = e->group.outer.size;
-    int64_t block = 2 * z->rows * z->kv_width; /* elements of keys and values */
+    const int64_t block = ring_block_count(z);
     struct view dq = emit_zeros(
         e, emit_tensor(e, "dq_sum", CATEGORY_ACTIVATION, DTYPE_F32, z->rows, z->q_width));
     struct view kv = saved->in.k, message = {0}, next;
-    kv.count *= 2;
+    kv.count = (uint64_t)block;
     for (uint32_t step = 0; step < steps; step++) {
         bool first = step == 0, last = step + 1 == steps;
         e->tags.step = (uint16_t)step;
-        next =
-            emit_computed(e, "message", CATEGORY_KV, last ? 2 * z->rows : 4 * z->rows, z->kv_width);
+        next = ring_new_blocks(e, z, "message", last ? 1 : 2);
         struct view gradient = last ? next : view_part(next, block, block);
         if (first)
             shift(e, -1, kv, view_part(next, 0, block), e->last_compute);
@@ -129,5 +129,7 @@ struct qkv ring_retained_backward(struct emit *e, const struct ring_shape *z,
     }
     e->tags.step = IR_NONE16;
     dq = emit_as(e, dq, (enum dtype)e->choices->dtype, "dq", CATEGORY_ACTIVATION);
-    return (struct qkv){dq, view_part(next, 0, block / 2), view_part(next, block / 2, block / 2)};
+    struct qkv grads = ring_pair(z, next);
+    grads.q = dq;
+    return grads;
 }

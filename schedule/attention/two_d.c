@@ -16,6 +16,8 @@ static struct ring_shape shape_of(const struct head_exchange *z, uint32_t layer,
         .kv_heads = z->kv_sent / z->ranks,
         .q_width = z->q_width / z->ranks,
         .kv_width = z->kv_width / z->ranks,
+        .v_width = z->v_width / z->ranks,
+        .o_width = z->o_width / z->ranks,
     };
 }
 
@@ -31,9 +33,9 @@ void two_d_forward(struct emit *e, uint32_t layer, int64_t sequence, struct view
     struct head_exchange z = exchange_of(e);
     struct ring_shape shape = shape_of(&z, layer, sequence);
     struct attention_saved *saved = &e->saved[layer].attention[sequence];
-    int64_t half = z.s * shape.kv_width;
-    struct view kv = emit_computed(e, "kv", CATEGORY_KV, 2 * z.s, shape.kv_width);
-    struct qkv to = {.k = view_part(kv, 0, half), .v = view_part(kv, half, half)};
+    struct qkv to = {0};
+    if (!z.latent || z.ranks > 1) /* else v lies after k already */
+        to = ring_pair(&shape, ring_new_blocks(e, &shape, "kv", 1));
     saved->in = exchange_in(e, layer, &z, qkv, to, saved);
     struct view o = exchange_output(e, &z, out);
     core_sync(e);

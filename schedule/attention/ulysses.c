@@ -14,7 +14,8 @@ static struct head_exchange shape_of(const struct emit *e)
     z.positions_all = z.positions;
     z.kv_sent = z.kv_heads;
     z.kv_width = z.kv_sent * z.dim;
-    z.apart = e->choices->model->qk_norm;
+    z.v_width = z.kv_sent * transformer_v_dim(e->choices->model);
+    z.apart = z.latent || e->choices->model->qk_norm;
     return z;
 }
 
@@ -48,7 +49,7 @@ void ulysses_backward(struct emit *e, uint32_t layer, int64_t sequence, struct v
     struct head_exchange z = shape_of(e);
     const struct attention_saved *saved = &e->saved[layer].attention[sequence];
     struct view d_o = exchange_out_backward(e, &z, d_out);
-    struct qkv grads = new_gradients(e, z.s, z.q_width / z.ranks, z.s, z.kv_width / z.ranks);
+    struct qkv grads = exchange_gradients(e, &z, dqkv);
     attention_tile_backward(e, core_work(e, layer, sequence, &z, WORK_ATTENTION_BACKWARD),
                             &saved->in, saved->o, saved->lse, d_o, &grads);
     exchange_in_backward(e, layer, &z, grads, dqkv, saved);

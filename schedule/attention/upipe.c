@@ -203,7 +203,7 @@ static void stage_backward(const struct upipe *u, int64_t g, const struct attent
         pack_one(e, stage_of(d_staged, g, z->n * u->width), z->n, z->ranks, z->dim);
     struct view d_o = scatter_heads(e, z, packed, "d_o", CATEGORY_ACTIVATION, z->dim,
                                     e->choices->profile->sync_backward, view_none());
-    struct qkv grads = new_gradients(e, z->s, z->dim, z->s, z->dim);
+    struct qkv grads = new_gradients(e, z->s, z->dim, z->s, z->dim, z->dim);
     attention_tile_backward(e, core_work(u, WORK_ATTENTION_BACKWARD), in,
                             stage_of(saved->o, g, count), stage_of(saved->lse, g, z->s), d_o,
                             &grads);

@@ -160,6 +160,11 @@ void chains_of(const struct profile *profile, const struct choices *choices, boo
                struct cost_chain chain[WORK_KIND_COUNT])
 {
     static const uint8_t losses[] = {WORK_CROSS_ENTROPY, WORK_CROSS_ENTROPY_BACKWARD};
+    /* the kernels of torchtitan's loss on 16-bit logits: as many passes over half the bytes */
+    static const struct cost_chain narrow_loss[] = {
+        {.bytes = 4, .kernels = 1, .slow = 1, .slow_bytes = 4},
+        {.bytes = 6, .kernels = 1, .slow = 1.15, .slow_bytes = 6},
+    };
     struct cost_chain eager[WORK_KIND_COUNT];
     memset(chain, 0, WORK_KIND_COUNT * sizeof *chain);
     memset(eager, 0, sizeof eager);
@@ -171,5 +176,6 @@ void chains_of(const struct profile *profile, const struct choices *choices, boo
     for (size_t i = 0; chosen && choices->loss != LOSS_PROFILE && i < ARRAY_LEN(losses); i++)
         chain[losses[i]] = choices->loss == LOSS_EAGER || choices->loss == LOSS_HF
                                ? eager[losses[i]]
-                               : (struct cost_chain){0};
+                           : choices->loss == LOSS_16BIT ? narrow_loss[i]
+                                                         : (struct cost_chain){0};
 }

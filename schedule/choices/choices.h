@@ -50,7 +50,8 @@ enum ring_layout {
     RING_CONTIGUOUS,
     RING_STRIPED,
     RING_ZIGZAG_DOCUMENTS, /* zigzag of each document of a packed sequence */
-    RING_LAYOUT_COUNT
+    RING_LAYOUT_COUNT,
+    RING_DEALT = RING_LAYOUT_COUNT /* as --core-plan deals them; no value of --layout */
 };
 
 /* The way in which keys and values of all ranks of a ring come to each of them. */
@@ -113,8 +114,11 @@ enum weights_choice {
 enum grad_sync { GRAD_SYNC_PROFILE, GRAD_SYNC_EACH, GRAD_SYNC_LAST, GRAD_SYNC_COUNT };
 
 /* Whether the sharded parameters of a layer are freed after its forward, and gathered again for its backward
- * (fully_shard(), reshard_after_forward). */
-enum reshard { RESHARD_PROFILE, RESHARD_ALWAYS, RESHARD_NEVER, RESHARD_COUNT };
+ * (fully_shard(), reshard_after_forward).
+ *
+ * root: those of embedding, final norm and head, too. PyTorch 2.8 and later free the root module's where its
+ * fully_shard() was told reshard_after_forward=True, and keep them where it was told nothing. */
+enum reshard { RESHARD_PROFILE, RESHARD_ALWAYS, RESHARD_NEVER, RESHARD_ROOT, RESHARD_COUNT };
 
 /* Where the shards of parameters wait between gathers. host: in pinned memory, where AdamW updates them, and each gather
  * first copies the rank's part to the device (FSDP2's CPUOffloadPolicy, ZeRO-3's offload_param). */
@@ -212,6 +216,7 @@ enum loss_choice {
     LOSS_TE,       /* 2, 2: the gradient is written over the logits */
     LOSS_MEGATRON, /* 6, 6: the gradient is written over fp32 logits */
     LOSS_SOFTMAX,  /* 14, 14: fp32 logits, softmax and its logarithm, as Megatron-DeepSpeed */
+    LOSS_16BIT,    /* 4, 8: PyTorch's cross_entropy of 16-bit logits, which the caller holds */
     LOSS_COUNT
 };
 
@@ -260,7 +265,9 @@ struct choices {
 
     /* ---- rings ---- */
     uint8_t ring_layout; /* enum ring_layout */
-    uint8_t rotation;    /* enum rotation, not ROTATE_PROFILE */
+    /* the rule by which tokens are dealt (schedule/core_plan/deal_rules.h) if the layout is RING_DEALT; else NULL */
+    const char *core_plan;
+    uint8_t rotation; /* enum rotation, not ROTATE_PROFILE */
     /* number of context ranks in an inner ring (Double-Ring); 1: all are in one ring */
     uint32_t window;
     /* number of context ranks on a node, if windows are interleaved; else 0 */
@@ -331,10 +338,11 @@ struct request {
     int placement;       /* enum placement */
     int stage_placement; /* enum stage_placement */
 
-    int64_t window;  /* context ranks of an inner ring */
-    int windows;     /* enum windows */
-    int rotate;      /* enum rotation */
-    int ring_layout; /* enum ring_layout */
+    int64_t window;        /* context ranks of an inner ring */
+    int windows;           /* enum windows */
+    int rotate;            /* enum rotation */
+    int ring_layout;       /* enum ring_layout */
+    const char *core_plan; /* the rule by which tokens are dealt; NULL: by ring_layout */
 
     int pipeline; /* enum pipeline_choice; CHOICE_PIPELINE_NONE: resolve_choices() chooses */
     int64_t virtual_stages, subsequences;

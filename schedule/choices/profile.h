@@ -87,12 +87,19 @@ struct profile {
     /* with --products: the backward quantises the input of a product again, and reads no copy that the forward made */
     bool quantises_again;
     uint8_t grad_dtype; /* enum dtype of accumulated weight gradients */
+    /* FSDP: whole gradients of sharded parameters accumulate and are reduced in grad_dtype with --states bf16, too; a
+     * rank's part of the sum is cast to bf16 (reduce_dtype) */
+    bool reduces_f32_always;
     /* zero_grad(set_to_none=True): a gradient is allocated when the backward reaches its weight, and the step begins
      * without any */
     bool grads_to_none;
     /* FSDP: embedding, final norm and head are one unit, gathered once in a micro-batch for forward and backward, and
      * reduced after both have their gradients */
     bool root_unit;
+    /* without --reshard, the root unit is freed after the forward and gathered again for the backward */
+    bool frees_root;
+    /* the root unit's forward computes the loss, so that the backward begins with the root's gather */
+    bool loss_in_root;
     /* FSDP2: parameters are gathered into one flat buffer and then copied to a tensor each */
     bool gather_copies;
     /* The buffer that an all-gather of parameters writes is allocated on a stream of its own, and so in a memory pool
@@ -136,8 +143,9 @@ struct profile {
                              gather and each reduction of weights, and waits for it */
     /* computation waits for the reductions at the end of each micro-batch's backward */
     bool waits_for_reductions;
-    /* stages reduce sharded gradients after their last micro-batch only, and keep parameters gathered after a backward
-     * until the next forward has read them: torch/distributed/pipelining/stage.py, backward_maybe_with_nosync() */
+    /* stages reduce sharded gradients only once all backwards of a step have ended, and keep parameters gathered after a
+     * backward until the next forward has read them: torch/distributed/pipelining/stage.py, perform_reduce_grad() and
+     * backward_maybe_with_nosync() */
     bool stages_accumulate;
     /* stages also keep parameters gathered after a forward, so each is gathered once a step */
     bool stages_keep_gathered;

@@ -24,15 +24,15 @@ const char *const activations_names[CHOICE_ACTIVATIONS_COUNT] = {
     "selective-op", "selective-layer", "selective-core", "ratio"};
 const char *const placement_names[PLACEMENT_COUNT] = {"head-first", "context-first"};
 const char *const stage_placement_names[STAGE_PLACEMENT_COUNT] = {"outer", "inner"};
-const char *const ring_layout_names[RING_LAYOUT_COUNT] = {"zigzag", "contiguous", "striped",
-                                                          "zigzag-documents"};
+const char *const ring_layout_names[RING_DEALT + 1] = {"zigzag", "contiguous", "striped",
+                                                       "zigzag-documents", "dealt"};
 const char *const windows_names[WINDOWS_COUNT] = {"profile", "contiguous", "interleaved"};
 const char *const rotation_names[ROTATION_COUNT] = {"profile", "p2p", "all-to-all", "all-gather"};
 const char *const tensor_plan_names[TENSOR_PLAN_COUNT] = {"profile", "megatron", "module", "linear",
                                                           "replicated"};
 const char *const vocabulary_names[VOCABULARY_COUNT] = {"cut", "gathered", "whole"};
 const char *const grad_sync_names[GRAD_SYNC_COUNT] = {"profile", "each", "last"};
-const char *const reshard_names[RESHARD_COUNT] = {"profile", "always", "never"};
+const char *const reshard_names[RESHARD_COUNT] = {"profile", "always", "never", "root"};
 const char *const parameters_names[PARAMETERS_COUNT] = {"device", "host"};
 const char *const scope_names[SCOPE_COUNT] = {
     "model",           "layer",         "attention",
@@ -43,8 +43,9 @@ const char *const fetch_names[FETCH_COUNT] = {"each", "one"};
 const char *const chunk_order_names[ORDER_COUNT] = {"kv-outer", "query-outer"};
 const char *const dropout_names[DROPOUT_COUNT] = {"model", "off", "on"};
 const char *const kernels_names[KERNELS_COUNT] = {"profile", "compiled", "eager", "liger"};
-const char *const loss_names[LOSS_COUNT] = {"profile", "eager",    "hf", "compiled", "chunked",
-                                            "fused",   "parallel", "te", "megatron", "softmax"};
+const char *const loss_names[LOSS_COUNT] = {"profile",  "eager",   "hf",       "compiled",
+                                            "chunked",  "fused",   "parallel", "te",
+                                            "megatron", "softmax", "16bit"};
 const char *const optimizer_names[CHOICE_OPTIMIZER_COUNT] = {"device", "host"};
 
 /* clang-format off */
@@ -215,6 +216,7 @@ static const struct profile profiles[] = {
      .loss = LOSS_EAGER,                /* cross_entropy(pred.float()); train.py: "del pred" before the backward */
      .expandable_segments = true,       /* run_llama_train.sh: PYTORCH_CUDA_ALLOC_CONF */
      .grad_dtype = DTYPE_F32,           /* mixed_precision_reduce */
+     .reduces_f32_always = true,        /* its default is float32, whatever training.dtype is */
      .grads_to_none = true,             /* zero_grad(), whose set_to_none is true by default */
      .params_f32 = true,                /* fully_shard with mixed_precision_param = bfloat16 */
      .gather_copies = true, .gathers_apart = true, /* _fsdp_collectives.py: foreach_all_gather(), _copy_out() */
@@ -249,6 +251,8 @@ static const struct profile profiles[] = {
      .params_f32 = true,                /* fsdp2_prepare_model() upcasts to fp32 */
      .gather_copies = true, .gathers_apart = true, /* FSDP2, as torchtitan */
      .root_unit = true,                 /* fully_shard of decoder layers, then of the model */
+     .frees_root = true,                /* fsdp2_prepare_model(): fully_shard(model, reshard_after_forward=...) */
+     .loss_in_root = true,              /* LlamaForCausalLM.forward(): loss_function(logits, labels) */
      .accumulates_whole = true,         /* trainer.py: accelerator.no_sync() in all micro-batches but the last */
      .clipping = CLIPPING_IN_PLACE,     /* clip_grad_norm_() */
      .clipping_sync = true,             /* grad_norm is logged */

@@ -20,6 +20,14 @@ bool weights_reduce_each_micro_batch(const struct choices *c)
            (weights_sharded_params(c) || (shares_weights(c) && c->weights == CHOICE_WEIGHTS_ZERO2));
 }
 
+uint8_t weights_grad_dtype(const struct choices *c)
+{
+    bool wide =
+        c->profile->grad_dtype == DTYPE_F32 &&
+        (c->states != STATES_BF16 || (c->profile->reduces_f32_always && weights_sharded_params(c)));
+    return wide ? DTYPE_F32 : c->dtype;
+}
+
 bool weights_pass_over_gradients(const struct choices *c)
 {
     return c->profile->grad_passes && c->scope == SCOPE_STEP &&
@@ -51,6 +59,11 @@ bool weights_make_gradients(const struct choices *c)
 bool weights_clip_gradients(const struct choices *c)
 {
     return c->profile->clipping != CLIPPING_NONE && c->scope == SCOPE_STEP;
+}
+
+bool derived_positions_by_sequence(const struct choices *c)
+{
+    return c->ring_layout == RING_ZIGZAG_DOCUMENTS || c->ring_layout == RING_DEALT;
 }
 
 bool fpdt_offloads(const struct choices *c)

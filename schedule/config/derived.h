@@ -12,6 +12,9 @@
 
 /* True if ranks hold parts of the parameters: with ZeRO-3 and HSDP, where several ranks share the weights. */
 bool weights_sharded_params(const struct choices *choices);
+/* Returns the enum dtype in which whole weight gradients accumulate and are reduced: the profile's, or that of compute with
+ * --states bf16, unless FSDP reduces in fp32 all the same. */
+uint8_t weights_grad_dtype(const struct choices *choices);
 /* Returns whether gradients are reduced in every micro-batch, since no rank keeps whole gradients. That is so with
  * ZeRO-2, ZeRO-3 and HSDP if several ranks share the weights, unless gradients accumulate whole (GRAD_SYNC_LAST). */
 bool weights_reduce_each_micro_batch(const struct choices *choices);
@@ -28,6 +31,9 @@ bool weights_root_unit(const struct choices *choices);
 bool weights_make_gradients(const struct choices *c);
 /* True if the step clips gradients by the norm of all of them. */
 bool weights_clip_gradients(const struct choices *choices);
+/* True if each sequence is cut over the ranks in a way of its own, by its documents or as it is dealt, so that positions
+ * are bound for each sequence. */
+bool derived_positions_by_sequence(const struct choices *choices);
 /* True if FPDT keeps on the host the tensors of a chunk that other chunks read: there are several chunks, and
  * --kv-offload is on, its default. */
 bool fpdt_offloads(const struct choices *choices);

@@ -166,7 +166,8 @@ enum status resolve_loss(struct choices *c, const struct request *r, int64_t row
     bool own = r->loss == LOSS_PROFILE || r->loss == LOSS_CHUNKED;
     c->loss = own ? c->profile->loss : (uint8_t)r->loss;
     bool cut = c->tp > 1 && c->vocabulary == VOCABULARY_CUT;
-    if (own && cut && (c->loss == LOSS_EAGER || c->loss == LOSS_HF))
+    bool whole_rows = c->loss == LOSS_EAGER || c->loss == LOSS_HF || c->loss == LOSS_16BIT;
+    if (own && cut && whole_rows)
         c->loss = LOSS_PARALLEL;
     /* clang-format off */
     const struct rule rules[] = {
@@ -175,7 +176,7 @@ enum status resolve_loss(struct choices *c, const struct request *r, int64_t row
         {c->loss == LOSS_PARALLEL && !cut, "--loss",
          "'parallel' is the loss of a divided vocabulary, and --vocabulary has whole rows of logits; choose --loss eager, or "
          "--vocabulary cut"},
-        {cut && (c->loss == LOSS_EAGER || c->loss == LOSS_HF || c->loss == LOSS_FUSED), "--loss",
+        {cut && c->loss != LOSS_PARALLEL && (whole_rows || c->loss == LOSS_FUSED), "--loss",
          "reads whole rows of logits, and tensor ranks share the vocabulary; choose --loss parallel, compiled, te or megatron, or --vocabulary gathered"},
     };
     /* clang-format on */

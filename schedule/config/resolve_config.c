@@ -11,6 +11,7 @@
 #include "schedule/config/derived.h"
 #include "schedule/config/mesh_parts.h"
 #include "schedule/config/resolve_config.h"
+#include "schedule/core_plan/deal_rules.h"
 
 #include <string.h>
 
@@ -141,6 +142,37 @@ static enum status resolve_layout(struct choices *c, struct diag *diag)
                     (long long)slices, (long long)length, (long long)slices);
         }
     return STATUS_OK;
+}
+
+/* Checks the rule by which tokens are dealt to context ranks, also if there is only one of them. */
+static enum status resolve_deal(const struct choices *c, const struct request *r, struct diag *diag)
+{
+    struct deal_choice rule;
+    struct text would = {0};
+    if (r->core_plan == NULL)
+        return STATUS_OK;
+    if (deal_choice_parse(&rule, r->core_plan, diag) != STATUS_OK)
+        return STATUS_BAD_INPUT;
+    if (r->ring_layout != RING_ZIGZAG)
+        return resolve_refuse(diag, "--core-plan",
+                              "says which tokens each rank holds, and so does --layout %s; leave "
+                              "out one of them",
+                              ring_layout_names[r->ring_layout]);
+    if (c->core_plan == NULL || c->seq % deal_choice_unit(&rule, c->cp) == 0)
+        return STATUS_OK;
+    if (rule.rule != DEAL_CHUNKS) {
+        resolve_put_multiples(&would, c->seq, deal_choice_unit(&rule, c->cp));
+        return resolve_bad_size(diag, "--seq", &would,
+                                "core plan %s cuts a sequence into %lld equal slices, and it has "
+                                "%lld tokens",
+                                r->core_plan, (long long)deal_choice_unit(&rule, c->cp),
+                                (long long)c->seq);
+    }
+    text_puts(&would, "chunks of ");
+    resolve_put_divisors(&would, c->seq / c->cp, 0);
+    return resolve_bad_size(diag, "--core-plan", &would,
+                            "chunks of %lld tokens do not divide the %lld tokens of a rank",
+                            (long long)rule.chunk, (long long)(c->seq / c->cp));
 }
 
 static enum status resolve_shard(struct choices *c, const struct request *r, struct diag *diag)
@@ -313,6 +345,9 @@ static enum status check_attention(const struct choices *c, struct diag *diag)
         {stages && c->model->qk_norm_wide, "--strategy",
          "the stages of --strategy upipe project some heads at a time, and the model's norms of q and k go over all heads; "
          "choose --strategy ulysses"},
+        {stages && c->model->kv_latent > 0, "--strategy",
+         "the stages of --strategy upipe project some heads at a time from the layer's input, and latent attention projects "
+         "them from a narrow vector; choose --strategy ulysses"},
         {stages && c->subsequences > 1, "--subsequences",
          "the stages of --strategy upipe attend to whole sequences; leave out --subsequences, or choose --strategy ulysses"},
         {stages && c->model->kv_heads % (int64_t)c->hp != 0, "--hp",
@@ -366,6 +401,7 @@ static void take_sharding(struct choices *c, const struct request *r)
     c->grad_sync = last && c->accumulation > 1 ? GRAD_SYNC_LAST : GRAD_SYNC_EACH;
     c->reshard = (uint8_t)(r->reshard != RESHARD_PROFILE ? r->reshard
                            : never                       ? RESHARD_NEVER
+                           : p->frees_root               ? RESHARD_ROOT
                                                          : RESHARD_ALWAYS);
 }
 
@@ -405,8 +441,9 @@ enum status resolve_choices(struct choices *c, const struct request *asked, stru
         resolve_tensor(c, &stage, strategy, &inside, &share, diag) != STATUS_OK ||
         resolve_degrees(c, &inside, strategy, note, diag) != STATUS_OK ||
         resolve_batch(c, r, diag) != STATUS_OK || resolve_documents(c, r, diag) != STATUS_OK ||
-        resolve_layout(c, diag) != STATUS_OK || pipeline_resolve(c, r, diag) != STATUS_OK ||
-        resolve_shard(c, &inside, diag) != STATUS_OK || resolve_experts(c, r, diag) != STATUS_OK)
+        resolve_layout(c, diag) != STATUS_OK || resolve_deal(c, r, diag) != STATUS_OK ||
+        pipeline_resolve(c, r, diag) != STATUS_OK || resolve_shard(c, &inside, diag) != STATUS_OK ||
+        resolve_experts(c, r, diag) != STATUS_OK)
         return STATUS_BAD_INPUT;
     take_sharding(c, r);
     int64_t rows = c->seq / c->hp / c->cp / c->subsequences * c->micro_batch;

@@ -82,7 +82,8 @@ static bool heads_fit(const struct transformer *m, int64_t hp)
 /* True if a rank's tokens are pairs of slices. */
 static bool is_zigzag(const struct request *r)
 {
-    return r->ring_layout == RING_ZIGZAG || r->ring_layout == RING_ZIGZAG_DOCUMENTS;
+    return r->core_plan == NULL &&
+           (r->ring_layout == RING_ZIGZAG || r->ring_layout == RING_ZIGZAG_DOCUMENTS);
 }
 
 /* Returns the number that tokens must be a multiple of. */
@@ -523,7 +524,8 @@ enum status resolve_degrees(struct choices *c, const struct request *r,
     c->dp = (uint32_t)dp;
     c->placement = (uint8_t)r->placement;
     c->stage_placement = (uint8_t)r->stage_placement;
-    c->ring_layout = (uint8_t)r->ring_layout;
+    c->core_plan = c->cp > 1 ? r->core_plan : NULL;
+    c->ring_layout = (uint8_t)(c->core_plan != NULL ? RING_DEALT : r->ring_layout);
     c->kernels = (uint8_t)r->kernels;
     c->tensor_plan =
         (uint8_t)(r->tensor_plan != TENSOR_PLAN_PROFILE            ? r->tensor_plan

@@ -134,12 +134,12 @@ struct view weight_view(const struct emit *e, uint32_t part, enum weight weight)
 }
 
 /* Returns which weights of a part a bundle has, as a bit mask. */
-static uint32_t weights_in(const struct emit *e, uint32_t part, uint32_t bundle)
+static uint64_t weights_in(const struct emit *e, uint32_t part, uint32_t bundle)
 {
     const struct model_part *p = &e->weights.part[part];
-    uint32_t spread = 0;
+    uint64_t spread = 0;
     for (int w = 0; w < WEIGHT_COUNT && p->experts != IR_NONE; w++)
-        spread |= (uint32_t)weight_is_of_experts((enum weight)w) << w;
+        spread |= (uint64_t)weight_is_of_experts((enum weight)w) << w;
     return bundle == p->bundle ? ~spread : bundle == p->experts ? spread : 0;
 }
 
@@ -162,12 +162,12 @@ struct view grad_view(struct emit *e, uint32_t part, enum weight weight, bool *a
         (e->weights.touched[part] & weights_in(e, part, bundle)) == 0)
         zero_gradient(e, bundle);
     /* gradients of experts that no other rank has accumulate over all micro-batches */
-    uint32_t *touched =
+    uint64_t *touched =
         e->weights.bundle[bundle].experts && e->weights.bundle[bundle].ranks->shard_size == 1
             ? e->weights.touched_of
             : e->weights.touched;
     *accumulate = (touched[part] >> weight) & 1;
-    touched[part] |= 1u << weight;
+    touched[part] |= UINT64_C(1) << weight;
     return slot_view(e, part, weight, e->weights.bundle[bundle].grad);
 }
 
@@ -295,7 +295,7 @@ void emit_add_bias(struct emit *e, struct view a, struct view b, struct view bia
 static bool is_layernorm(const struct emit *e, enum weight weight)
 {
     return e->choices->model->norm == NORM_LAYERNORM && weight != WEIGHT_Q_NORM &&
-           weight != WEIGHT_K_NORM;
+           weight != WEIGHT_K_NORM && weight != WEIGHT_Q_DOWN_NORM && weight != WEIGHT_KV_DOWN_NORM;
 }
 
 struct view emit_norm_stats(struct emit *e, enum weight weight, int64_t rows, int64_t beside)
@@ -326,6 +326,7 @@ void emit_norm(struct emit *e, uint32_t part, enum weight weight, struct view x,
 {
     bool layernorm = is_layernorm(e, weight);
     struct work work = {.kind = layernorm ? WORK_LAYERNORM : WORK_RMSNORM, .rows = {rows, cols, 0}};
+    e->narrow.normed = y.buffer;
     struct view read[3] = {x, weight_view(e, part, weight)};
     if (layernorm)
         read[2] = weight_view(e, part, weight + 1);
@@ -351,7 +352,7 @@ void emit_norm_backward(struct emit *e, uint32_t part, enum weight weight, struc
 static int64_t first_position(const struct emit *e)
 {
     const struct choices *c = e->choices;
-    if (c->ring_layout != RING_ZIGZAG_DOCUMENTS)
+    if (!derived_positions_by_sequence(c))
         return e->unit.first_token;
     return e->unit.first_token +
            (e->unit.first_sequence + e->unit.positions_of) * (c->seq / c->hp / c->cp);

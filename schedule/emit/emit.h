@@ -26,6 +26,7 @@ enum weight {
 #undef WEIGHT
     WEIGHT_COUNT
 };
+_Static_assert(WEIGHT_COUNT <= 64, "struct emit_weights has a mask of weights");
 
 /* Returns whether every expert has a part of the weight. */
 static inline bool weight_is_of_experts(enum weight weight)
@@ -84,6 +85,13 @@ struct qkv {
     struct view q, k, v;
 };
 
+/* The tensors of latent attention's projections that their backward reads (schedule/attention/latent.h): the narrow
+ * results on this rank's rows, their norms, and these as the wide products read them, gathered from tensor ranks. */
+struct latent_saved {
+    struct view q, q_norm, q_stats, q_in;
+    struct view kv, kv_norm, kv_stats, kv_in;
+};
+
 /* The buffers of an attention block that one sequence of a micro-batch keeps for its backward. */
 struct attention_saved {
     struct qkv in;
@@ -91,6 +99,8 @@ struct attention_saved {
     struct fpdt_chunk *chunk; /* the chunks of FPDT, each with its own attention_saved */
     struct view q_raw, k_raw; /* q and k before the per-head norms, if there are any */
     struct view q_rstd, k_rstd;
+    /* of a chunk's projection; that of a whole unit is in its first sequence */
+    struct latent_saved latent;
 };
 
 /* Buffers of one layer that all subsequences of a sequence share: keys and values so far, each in a buffer of the
@@ -118,7 +128,7 @@ struct layer_saved {
     buffer_id ffn; /* the result of the down projection, which only a norm after it reads */
     buffer_id x, norm1;
     struct attention_saved *attention; /* one for each sequence of the micro-batch */
-    buffer_id attention_out;           /* [N, heads head_dim] */
+    buffer_id attention_out;           /* [N, columns of attention's result] */
     /* the result of the output projection, which only a norm after it reads */
     buffer_id projected;
     buffer_id x2, norm2;
@@ -195,7 +205,7 @@ struct shared {
  * chunk; or one part of that gradient, if stages hold parts of weights. */
 struct remote_grad {
     buffer_id buffer;
-    uint32_t *touched; /* as emit_weights.touched, for all bundles of the remote gradients */
+    uint64_t *touched; /* as emit_weights.touched, for all bundles of the remote gradients */
     uint32_t bundle;
     uint16_t group; /* the unit's stages */
     struct shared shared;
@@ -275,13 +285,14 @@ struct emit_weights {
     struct model_part *part; /* those of the layers, then those of enum end_part */
     struct bundle_state *bundle;
     uint32_t bundle_count;
-    uint8_t grad_dtype; /* enum dtype of weight gradients */
+    uint8_t grad_dtype; /* enum dtype of whole weight gradients */
+    uint8_t part_dtype; /* enum dtype of the part of their sum that a rank keeps */
     /* buffers of whole gradients: bundle i uses row i % grad_buffer_count; IR_NONE: not used yet */
     buffer_id *grad_buffer;
     uint32_t grad_buffer_count;
     /* for each part, a bit mask of the weights whose gradients already hold something */
-    uint32_t *touched;
-    uint32_t *touched_of; /* `touched` of every micro-batch, if each has gradients of its own */
+    uint64_t *touched;
+    uint64_t *touched_of; /* `touched` of every micro-batch, if each has gradients of its own */
     struct remote_grad *remote_grad; /* gradients of units that stages share */
     uint32_t remote_grad_count;
     size_t remote_grad_capacity;
@@ -302,6 +313,7 @@ struct emit_narrow {
     uint32_t *of_buffer; /* [buffers] the buffer's first row; 0: none */
     uint32_t buffers;
     buffer_id gathered; /* the buffer into which tensor ranks gathered last */
+    buffer_id normed;   /* the result of the last norm */
 };
 
 /* The state of emission. */
@@ -460,9 +472,20 @@ struct view view_of_residual(const struct emit *e, buffer_id x);
  * that multiplies in 8 or 4 bits, replaces read[0] and read[1] by their copies, and appends the scales of both after
  * the `reads` operands; read[] must have room for two more. Returns the number of operands. emit_narrow_written():
  * forgets the copies of a buffer, since an op writes it. emit_narrow_begin(): forgets all copies, before another role
- * is emitted. */
+ * is emitted.
+ *
+ * emit_narrow_gathers(): returns whether tensor ranks gather the operands of such products in 8 bits, here: with one scale
+ * for the tensor, which all ranks share (TransformerEngine, distributed.py, _all_gather_fp8(); torchao,
+ * float8_tensor_parallel.py, "all-gather in float8"). emit_narrow_part(): returns the 8-bit copy of this rank's rows of an
+ * input, or of a gradient; the largest element is that of all ranks of the group, which communicate on the stream.
+ * emit_narrow_gathered(): says that data is the copy of the rows y of all ranks, which was gathered from those of part. y
+ * itself is never written. */
 uint32_t emit_narrow_operands(struct emit *e, struct work *work, struct view *read, uint32_t reads);
 void emit_narrow_written(struct emit *e, buffer_id buffer);
+bool emit_narrow_gathers(const struct emit *e);
+struct view emit_narrow_part(struct emit *e, bool gradient, struct view x, int64_t cols,
+                             uint8_t stream, uint16_t group);
+void emit_narrow_gathered(struct emit *e, struct view part, struct view y, struct view data);
 void emit_narrow_begin(struct emit *e);
 void emit_narrow_release(struct emit *e);
 

@@ -20,11 +20,13 @@ enum operand_role { ROLE_INPUT, ROLE_WEIGHT, ROLE_GRADIENT };
 struct narrow_copies {
     struct view of;
     struct view data[2], scales[2]; /* [1] is transposed; empty: the copy has not been made */
+    bool only;                      /* the tensor itself has not been made */
     uint32_t next;                  /* row of the next tensor in the same buffer; 0: none */
 };
 
 void emit_narrow_begin(struct emit *e)
 {
+    e->narrow.normed.i = IR_NONE;
     e->narrow.count = 1; /* row 0 is not used, since 0 stands for none */
     if (e->narrow.of_buffer != NULL)
         memset(e->narrow.of_buffer, 0, e->narrow.buffers * sizeof *e->narrow.of_buffer);
@@ -100,6 +102,14 @@ static bool both_at_once(const struct emit *e, enum operand_role role, struct vi
     }
 }
 
+/* Returns whether a pass of its own finds the largest element of a tensor. TransformerEngine's norms write that of their
+ * result (csrc/extensions/normalization.cpp: FUSED_NORM_AMAX_FP8, FUSED_NORM_AMAX_NVFP4). */
+static bool amax_pass(const struct emit *e, struct view x)
+{
+    const bool known = !e->choices->profile->quantises_again && x.buffer.i == e->narrow.normed.i;
+    return products_recipe(e->choices)->amax && !known;
+}
+
 static void quantise(struct emit *e, enum operand_role role, struct view x, int64_t rows,
                      int64_t cols, bool turned, bool both)
 {
@@ -114,7 +124,7 @@ static void quantise(struct emit *e, enum operand_role role, struct view x, int6
     const int64_t halves = dtype == DTYPE_E2M1X2 ? 2 : 1;
     const enum category category = role == ROLE_WEIGHT ? CATEGORY_PARAMETER : CATEGORY_ACTIVATION;
     struct work work = {.kind = WORK_QUANTISE,
-                        .quantise = {rows, cols, scaling, turned && !both, both, recipe->amax, 0}};
+                        .quantise = {rows, cols, scaling, turned && !both, both, amax_pass(e, x)}};
     struct view write[4];
     uint32_t writes = 0;
     assert(rows * cols == (int64_t)x.count);
@@ -138,6 +148,18 @@ static void quantise(struct emit *e, enum operand_role role, struct view x, int6
     emit_op(e, e->stream.compute, &work, &x, 1, write, writes);
 }
 
+/* Makes the transposed copy of a tensor that was gathered in 8 bits, from the copy. */
+static void transpose(struct emit *e, struct view x, int64_t rows, int64_t cols)
+{
+    const struct view data = copies_of(e, x)->data[0];
+    struct view turned =
+        emit_tensor(e, "turned", CATEGORY_ACTIVATION, dtype_of(e, data), rows * cols, 0);
+    emit_pack(e, WORK_PACK, data, turned, rows, cols, 1);
+    struct narrow_copies *copies = copies_of(e, x);
+    copies->data[1] = turned;
+    copies->scales[1] = copies->scales[0];
+}
+
 /* Returns the copy of an operand with `rows` x `cols` elements, and sets *scales to its scales. If there is none, it
  * emits the quantisation. */
 static struct view narrow_copy(struct emit *e, enum operand_role role, struct view x, int64_t rows,
@@ -145,7 +167,9 @@ static struct view narrow_copy(struct emit *e, enum operand_role role, struct vi
 {
     const bool pairs = products_turned_copies(e->choices);
     turned = turned && pairs;
-    if (copies_of(e, x)->data[turned].count == 0)
+    if (copies_of(e, x)->data[turned].count == 0 && copies_of(e, x)->only)
+        transpose(e, x, rows, cols);
+    else if (copies_of(e, x)->data[turned].count == 0)
         quantise(e, role, x, rows, cols, turned, pairs && !turned && both_at_once(e, role, x));
     const struct narrow_copies *copies = copies_of(e, x);
     *scales = copies->scales[turned];
@@ -179,4 +203,51 @@ uint32_t emit_narrow_operands(struct emit *e, struct work *work, struct view *re
     if (products_turned_copies(c))
         work->matmul.form = MATMUL_NT;
     return reads + 2;
+}
+
+bool emit_narrow_gathers(const struct emit *e)
+{
+    const struct choices *c = e->choices;
+    return e->tags.region == REGION_LINEAR && e->tags.layer != IR_NONE16 &&
+           products_narrow_in(c, e->tags.layer) && products_recipe(c)->scaling == SCALING_TENSOR &&
+           products_recipe(c)->amax;
+}
+
+struct view emit_narrow_part(struct emit *e, bool gradient, struct view x, int64_t cols,
+                             uint8_t stream, uint16_t group)
+{
+    const struct products_recipe *recipe = products_recipe(e->choices);
+    const enum dtype dtype = (enum dtype)(gradient ? recipe->gradients : recipe->inputs);
+    const int64_t rows = (int64_t)x.count / cols;
+    if (copies_of(e, x)->data[0].count > 0 && saves_copies(e))
+        return copies_of(e, x)->data[0];
+    struct view largest = emit_tensor(e, "amax", CATEGORY_ACTIVATION, DTYPE_F32, 1, 0),
+                all = emit_tensor(e, "amax_all", CATEGORY_ACTIVATION, DTYPE_F32, 1, 0);
+    struct work work = {.kind = WORK_QUANTISE,
+                        .quantise = {rows, cols, SCALING_TENSOR, 0, 0, amax_pass(e, x), 0, 1, 0}};
+    emit_op(e, e->stream.compute, &work, &x, 1, &largest, 1);
+    struct work reduce = {.kind = WORK_ALL_REDUCE,
+                          .all_reduce = {group, bytes_of(e, largest), REDUCE_MAX}};
+    emit_op(e, stream, &reduce, &largest, 1, &all, 1);
+    struct view data = emit_tensor(e, gradient ? "dy_narrow" : "x_narrow", CATEGORY_ACTIVATION,
+                                   dtype, rows * cols, 0);
+    struct view scales = emit_tensor(e, "scales", CATEGORY_ACTIVATION, DTYPE_F32, 1, 0);
+    work.quantise.finds = 0;
+    work.quantise.amax = 0;
+    work.quantise.given = 1;
+    emit_op(e, e->stream.compute, &work, (struct view[]){x, all}, 2, (struct view[]){data, scales},
+            2);
+    struct narrow_copies *copies = copies_of(e, x);
+    copies->data[0] = data;
+    copies->scales[0] = scales;
+    return data;
+}
+
+void emit_narrow_gathered(struct emit *e, struct view part, struct view y, struct view data)
+{
+    const struct view scales = copies_of(e, part)->scales[0];
+    struct narrow_copies *copies = copies_of(e, y);
+    copies->data[0] = data;
+    copies->scales[0] = scales;
+    copies->only = true;
 }

@@ -70,7 +70,8 @@ static struct view reordered(struct emit *e, struct view x, enum work_kind kind,
 {
     int64_t ranks = (int64_t)e->tensor.size, count = (int64_t)x.count;
     int64_t sequences = order == TENSOR_SEQUENCES ? e->choices->micro_batch : 1;
-    struct view y = emit_computed(e, "moved", CATEGORY_COMMUNICATION, count / cols, cols);
+    struct view y =
+        emit_tensor(e, "moved", CATEGORY_COMMUNICATION, dtype_of(e, x), count / cols, cols);
     return emit_pack(e, kind, x, y, sequences, ranks, count / sequences / ranks);
 }
 
@@ -81,16 +82,15 @@ static struct view torch_gather(struct emit *e, struct view x, int64_t cols, enu
 {
     int64_t rows = (int64_t)x.count / cols * (int64_t)e->tensor.size;
     bool copied = e->choices->micro_batch > 1;
-    struct view y = emit_computed(e, copied ? "arrived" : stem, CATEGORY_COMMUNICATION, rows, cols);
+    struct view y = emit_tensor(e, copied ? "arrived" : stem, CATEGORY_COMMUNICATION,
+                                dtype_of(e, x), rows, cols);
     e->sync = collective_of(e, WORK_ALL_GATHER, x, y);
     return copied ? reordered(e, y, WORK_UNPACK, order, cols) : y;
 }
 
-struct view tensor_gather(struct emit *e, struct view x, int64_t cols, enum tensor_rows order,
+static struct view gather(struct emit *e, struct view x, int64_t cols, enum tensor_rows order,
                           const char *stem, bool held)
 {
-    if (e->tensor.size == 1 || is_replicated(e))
-        return x;
     if (is_torch(e))
         return torch_gather(e, x, cols, order, stem);
     int64_t rows = (int64_t)x.count / cols * (int64_t)e->tensor.size;
@@ -99,9 +99,24 @@ struct view tensor_gather(struct emit *e, struct view x, int64_t cols, enum tens
     if (held && e->tensor.held.i != IR_NONE && e->weights.defers == NULL)
         y = view_rows(e->tensor.held, 0, rows, cols);
     else
-        y = emit_computed(e, stem, CATEGORY_COMMUNICATION, rows, cols);
+        y = emit_tensor(e, stem, CATEGORY_COMMUNICATION, dtype_of(e, x), rows, cols);
     e->narrow.gathered = y.buffer;
     collective(e, WORK_ALL_GATHER, x, y, order);
+    return y;
+}
+
+struct view tensor_gather(struct emit *e, struct view x, int64_t cols, enum tensor_rows order,
+                          const char *stem, bool held)
+{
+    if (e->tensor.size == 1 || is_replicated(e))
+        return x;
+    if (!emit_narrow_gathers(e))
+        return gather(e, x, cols, order, stem, held);
+    const bool gradient = e->tags.phase == PHASE_BACKWARD && !held;
+    struct view part = emit_narrow_part(e, gradient, x, cols, e->tensor.comm, e->tensor.group);
+    struct view y = emit_computed(e, stem, CATEGORY_COMMUNICATION,
+                                  (int64_t)x.count / cols * (int64_t)e->tensor.size, cols);
+    emit_narrow_gathered(e, x, y, gather(e, part, cols, order, stem, false));
     return y;
 }
 
@@ -143,6 +158,12 @@ struct view tensor_product(struct emit *e, struct view y, int64_t cols, const ch
 
 void tensor_scatter(struct emit *e, struct view x, struct view y, enum tensor_rows order)
 {
+    tensor_scatter_columns(e, x, y, e->choices->model->hidden, order);
+}
+
+void tensor_scatter_columns(struct emit *e, struct view x, struct view y, int64_t cols,
+                            enum tensor_rows order)
+{
     if (e->tensor.size == 1 || is_replicated(e))
         assert(x.buffer.i == y.buffer.i && "a product that is not cut writes its result");
     if (e->tensor.size == 1)
@@ -151,8 +172,7 @@ void tensor_scatter(struct emit *e, struct view x, struct view y, enum tensor_ro
         e->sync = collective_of(e, WORK_ALL_REDUCE, x, y);
     else if (is_torch(
                  e)) /* reduce_scatter_tensor() on dimension 1: chunks are concatenated first */
-        e->sync = collective_of(e, WORK_REDUCE_SCATTER,
-                                reordered(e, x, WORK_PACK, order, e->choices->model->hidden), y);
+        e->sync = collective_of(e, WORK_REDUCE_SCATTER, reordered(e, x, WORK_PACK, order, cols), y);
     else
         collective(e, WORK_REDUCE_SCATTER, x, y, order);
 }

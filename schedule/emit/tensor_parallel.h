@@ -47,6 +47,9 @@ void tensor_gather_to(struct emit *e, struct view x, struct view y);
 struct view tensor_own(struct emit *e, struct view x, const char *stem);
 /* Sums all tensor ranks' x[rows, cols] and writes this rank's rows of the sum to y. */
 void tensor_scatter(struct emit *e, struct view x, struct view y, enum tensor_rows order);
+/* Does what tensor_scatter() does, for a tensor that has `cols` columns and not the model's hidden size. */
+void tensor_scatter_columns(struct emit *e, struct view x, struct view y, int64_t cols,
+                            enum tensor_rows order);
 /* Returns where a product whose result is scattered writes: y itself, or a new buffer tp times as long. */
 struct view tensor_product(struct emit *e, struct view y, int64_t cols, const char *stem);
 

@@ -81,7 +81,9 @@ static void add_free(struct caching_allocator *a, uint32_t row)
     uint32_t at = place(a, list, b->size, b->address);
     b->used = false;
     list->row = heap_grow(list->row, &list->capacity, list->count + (size_t)1, sizeof *list->row);
-    memmove(list->row + at + 1, list->row + at, (list->count - at) * sizeof *list->row);
+    /* A loop: the address sanitizer's memmove() goes byte by byte, for a quarter of a search's time. */
+    for (uint32_t i = list->count; i > at; i--)
+        list->row[i] = list->row[i - 1];
     list->row[at] = row;
     list->count++;
 }
@@ -89,7 +91,8 @@ static void add_free(struct caching_allocator *a, uint32_t row)
 static void remove_at(struct caching_free *list, uint32_t at)
 {
     list->count--;
-    memmove(list->row + at, list->row + at + 1, (list->count - at) * sizeof *list->row);
+    for (uint32_t i = at; i < list->count; i++)
+        list->row[i] = list->row[i + 1];
 }
 
 static void remove_free(struct caching_allocator *a, uint32_t row)

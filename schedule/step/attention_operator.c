@@ -10,7 +10,7 @@ static buffer_id filled(struct emit *e, const char *stem, int64_t rows, int64_t 
 
 void emit_operator(struct emit *e)
 {
-    int64_t q = transformer_q_width(e->choices->model), width = qkv_width(e);
+    int64_t o = transformer_o_width(e->choices->model), width = qkv_width(e);
     e->saved = saved_new(e);
     e->tags = (struct op_tags){PHASE_FORWARD, REGION_NONE, 0, IR_NONE16, IR_NONE16, IR_NONE16};
     uint8_t scope = e->choices->scope;
@@ -21,8 +21,8 @@ void emit_operator(struct emit *e)
     bool whole = scope == SCOPE_ATTENTION || scope == SCOPE_EXCHANGE;
     buffer_id qkv = filled(e, "qkv", e->unit.rows, width), d_out = {IR_NONE};
     if (whole)
-        d_out = filled(e, "d_out", e->unit.rows, q);
-    buffer_id out = emit_activation(e, "attention", e->unit.rows, q);
+        d_out = filled(e, "d_out", e->unit.rows, o);
+    buffer_id out = emit_activation(e, "attention", e->unit.rows, o);
     if (scope == SCOPE_EXCHANGE) {
         exchange_alone(e, qkv, out, d_out, emit_activation(e, "dqkv", e->unit.rows, width));
         return;
@@ -34,7 +34,7 @@ void emit_operator(struct emit *e)
     e->tags.phase = PHASE_BACKWARD;
     if (scope == SCOPE_ATTENTION_BACKWARD) {
         e->tags.region = REGION_NONE;
-        d_out = filled(e, "d_out", e->unit.rows, q);
+        d_out = filled(e, "d_out", e->unit.rows, o);
         e->tags.region = REGION_ATTENTION;
     }
     buffer_id dqkv = emit_activation(e, "dqkv", e->unit.rows, width);

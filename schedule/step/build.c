@@ -5,6 +5,7 @@
 #include "schedule/choices/profile.h"
 #include "schedule/choices/tensor_share.h"
 #include "schedule/config/derived.h"
+#include "schedule/core_plan/deal_rules.h"
 #include "schedule/emit/emit.h"
 #include "schedule/emit/op_list.h"
 #include "schedule/emit/process_groups.h"
@@ -46,7 +47,7 @@ static void make_inputs(struct emit *e)
     uint16_t tensor = c->row_ranks > 1 ? e->tensor.group : IR_NONE16;
     /* the rows of one sequence; or of all, if documents decide how each sequence is cut */
     int64_t places = n;
-    if (c->ring_layout == RING_ZIGZAG_DOCUMENTS)
+    if (derived_positions_by_sequence(c))
         places = local;
     if (first)
         e->tokens = input(e, "tokens", BINDING_TOKENS, tensor, DTYPE_I32, local);
@@ -106,8 +107,8 @@ static void make_streams(struct emit *e)
 /* Returns the order of tokens over ranks, which decides how evenly the mask of 2D attention is distributed. */
 static struct token_layout layout_of(const struct choices *c)
 {
-    static const uint8_t kinds[RING_LAYOUT_COUNT] = {LAYOUT_ZIGZAG_2D, LAYOUT_CONTIGUOUS,
-                                                     LAYOUT_STRIPED, LAYOUT_ZIGZAG_DOCUMENTS};
+    static const uint8_t kinds[RING_DEALT + 1] = {
+        LAYOUT_ZIGZAG_2D, LAYOUT_CONTIGUOUS, LAYOUT_STRIPED, LAYOUT_ZIGZAG_DOCUMENTS, LAYOUT_DEALT};
     uint8_t kind = c->cp > 1 ? kinds[c->ring_layout] : LAYOUT_CONTIGUOUS;
     if (kind == LAYOUT_ZIGZAG_2D && c->hp == 1)
         kind = LAYOUT_ZIGZAG;
@@ -283,14 +284,43 @@ static struct choices in_scope(const struct choices *choices, struct transformer
     return c;
 }
 
+/* Fills the documents of the schedule: those of the choices, and who owns the tokens of each sequence if they are
+ * dealt. */
+static void take_documents(struct ir *ir, const struct choices *c)
+{
+    const struct document_list whole = {1, &c->seq, NULL};
+    struct deal_choice rule;
+    if (c->ring_layout != RING_DEALT) {
+        documents_copy(&ir->documents, &ir->arena, c->documents);
+        return;
+    }
+    enum status status = deal_choice_parse(&rule, c->core_plan, NULL);
+    assert(status == STATUS_OK && "resolve_choices() read it");
+    (void)status;
+    documents_init(&ir->documents, &ir->arena, (uint32_t)c->global_batch);
+    for (uint32_t i = 0; i < ir->documents.sequences; i++) {
+        uint32_t like = 0; /* an earlier sequence with the same documents has the same deal */
+        struct document_list list = c->documents != NULL ? *documents_of(c->documents, i) : whole;
+        while (like < i && c->documents != NULL &&
+               c->documents->list_of[like] != c->documents->list_of[i])
+            like++;
+        if (like < i)
+            list = *documents_of(&ir->documents, like);
+        else
+            list.deal = deal_by_rule(&ir->arena, &rule, c->cp, &list);
+        documents_set_list(&ir->documents, &ir->arena, i, list);
+    }
+}
+
 static const struct sequence_documents *sequence_documents(struct emit *e)
 {
     const struct choices *c = e->choices;
+    const struct documents *documents = &e->ir->documents;
     uint32_t count = (uint32_t)(c->global_batch / c->dp);
     struct sequence_documents *row = arena_array(&e->arena, count, sizeof *row);
     for (uint32_t i = 0; i < count; i++)
-        row[i] = (struct sequence_documents){documents_first_like(c->documents, i, c->dp),
-                                             !documents_is_single(c->documents, i, c->dp)};
+        row[i] = (struct sequence_documents){documents_first_like(documents, i, c->dp),
+                                             !documents_is_single(documents, i, c->dp)};
     return row;
 }
 
@@ -312,8 +342,8 @@ static bool build(struct ir *out, const struct choices *c, const struct transfor
                  .own_rows = c->seq / c->hp / c->cp / c->row_ranks * c->micro_batch},
         .guard = IR_NONE16,
         .repeats = repeats,
-        .weights.grad_dtype =
-            c->profile->grad_dtype == DTYPE_F32 && c->states != STATES_BF16 ? DTYPE_F32 : c->dtype,
+        .weights.grad_dtype = weights_grad_dtype(c),
+        .weights.part_dtype = c->states == STATES_BF16 ? c->dtype : weights_grad_dtype(c),
     };
     staging.layout = layout_of(c);
     if (c->lengths != NULL) {
@@ -321,8 +351,8 @@ static bool build(struct ir *out, const struct choices *c, const struct transfor
         memcpy(length, c->lengths, c->subsequences * sizeof *length);
         staging.layout.length = length;
     }
-    if (c->documents != NULL) {
-        documents_copy(&staging.documents, &staging.arena, c->documents);
+    if (c->documents != NULL || c->ring_layout == RING_DEALT) {
+        take_documents(&staging, c);
         e.sequence_documents = sequence_documents(&e);
     }
     staging.global_batch = c->global_batch;

@@ -202,6 +202,24 @@ static struct view loss_by_torch(struct emit *e, struct view logits, struct view
     return gradient;
 }
 
+/* Emits the loss of 16-bit logits as PyTorch's cross_entropy does in a loop that holds the logits. The forward saves the
+ * logarithm of the softmax in 16 bits. In the backward the logits, that logarithm, its dense gradient and the gradient of
+ * the logits are alive, 8 bytes per element. Our kernel computes the gradient from the logits. */
+static struct view loss_narrow(struct emit *e, struct view logits, struct view labels)
+{
+    enum dtype dtype = (enum dtype)e->choices->dtype;
+    struct view logarithm =
+        emit_tensor(e, "log_softmax", CATEGORY_LOGITS, DTYPE_U8, (int64_t)logits.count, 2);
+    loss_forward(e, logits, labels, logarithm, (struct view){0});
+    e->tags.phase = PHASE_BACKWARD;
+    struct view dense = emit_zeros(e, like_logits(e, "d_log_softmax", dtype, labels));
+    struct view gradient = like_logits(e, "d_logits", dtype, labels);
+    op_id done = loss_backward(e, logits, labels, gradient);
+    emit_extend_lifetime(e, logarithm.buffer, done);
+    emit_extend_lifetime(e, dense.buffer, done);
+    return gradient;
+}
+
 /* Emits the loss by one kernel, which recomputes the softmax and writes the gradient over the logits. */
 static struct view loss_in_place(struct emit *e, struct view logits, struct view labels)
 {
@@ -232,9 +250,9 @@ static struct view loss_wide(struct emit *e, struct view logits, struct view lab
 static struct view loss_of(struct emit *e, struct view logits, struct view labels)
 {
     static struct view (*const losses[LOSS_COUNT])(struct emit *, struct view, struct view) = {
-        [LOSS_EAGER] = loss_by_torch,    [LOSS_HF] = loss_by_torch, [LOSS_COMPILED] = loss_apart,
-        [LOSS_FUSED] = loss_in_place,    [LOSS_TE] = loss_in_place, [LOSS_MEGATRON] = loss_wide,
-        [LOSS_SOFTMAX] = loss_by_softmax};
+        [LOSS_EAGER] = loss_by_torch,     [LOSS_HF] = loss_by_torch, [LOSS_COMPILED] = loss_apart,
+        [LOSS_FUSED] = loss_in_place,     [LOSS_TE] = loss_in_place, [LOSS_MEGATRON] = loss_wide,
+        [LOSS_SOFTMAX] = loss_by_softmax, [LOSS_16BIT] = loss_narrow};
     return narrow_gradient(e, losses[e->choices->loss](e, logits, labels), labels);
 }
 

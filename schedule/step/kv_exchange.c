@@ -35,9 +35,10 @@ void stage_send_kv(struct stage *s, const struct action *action)
     struct layer_range layers = pipeline_layers(s->c, chunk);
     stage_set_unit(s, chunk, action->unit, PHASE_FORWARD);
     for (uint32_t l = layers.first; l < layers.end; l++) {
-        int64_t width;
+        struct kv_widths width;
         struct prefix *prefix = prefix_open(e, l, &width);
-        struct view kv[] = {keys_of(s, prefix->k, part, width), keys_of(s, prefix->v, part, width)};
+        struct view kv[] = {keys_of(s, prefix->k, part, width.k),
+                            keys_of(s, prefix->v, part, width.v)};
         for (int i = 0; i < 2; i++) {
             if (e->stage < chunk)
                 message(s, WORK_RECV, 1, kv[i]);
@@ -74,9 +75,9 @@ void stage_return_kv(struct stage *s, const struct action *action)
     }
     for (uint32_t ahead = first ? 1 : UNITS_AHEAD; ahead <= UNITS_AHEAD && ahead <= unit; ahead++)
         for (uint32_t l = layers.end; l-- > layers.first;) {
-            int64_t width;
+            struct kv_widths width;
             struct prefix *prefix = prefix_open(e, l, &width);
-            sum_up(s, chunk, keys_of(s, prefix->given_dk, unit - ahead, width));
-            sum_up(s, chunk, keys_of(s, prefix->given_dv, unit - ahead, width));
+            sum_up(s, chunk, keys_of(s, prefix->given_dk, unit - ahead, width.k));
+            sum_up(s, chunk, keys_of(s, prefix->given_dv, unit - ahead, width.v));
         }
 }

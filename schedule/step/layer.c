@@ -42,6 +42,10 @@ static struct view product_bias(const struct emit *e, uint32_t part, enum weight
 
 enum { QKV_PRODUCTS = 3 };
 
+/* The weights of the products before attention; a model has some of them. */
+static const enum weight projections[] = {WEIGHT_QKV, WEIGHT_Q_DOWN,  WEIGHT_Q_UP,
+                                          WEIGHT_Q,   WEIGHT_KV_DOWN, WEIGHT_KV_UP};
+
 /* Returns the number of products that read the normed input of the feed-forward part. */
 static int mlp_products(const struct emit *e)
 {
@@ -347,15 +351,16 @@ buffer_id layer_forward(struct emit *e, uint32_t layer, buffer_id x)
 {
     const struct transformer *model = e->choices->model;
     struct layer_saved *saved = &e->saved[layer];
-    int64_t rows = e->unit.own_rows, h = model->hidden, q = transformer_q_width(model);
+    int64_t rows = e->unit.own_rows, h = model->hidden, o = transformer_o_width(model);
 
     saved->x = x;
     saved->norm1 = norm_before(e, layer, WEIGHT_NORM1, x, &saved->norm1_stats);
 
-    saved->attention_out = emit_activation(e, "attention", e->unit.rows, q);
+    saved->attention_out = emit_activation(e, "attention", e->unit.rows, o);
     e->tags.region = REGION_LINEAR;
-    struct view normed =
-        tensor_gather_input(e, view_all(e, saved->norm1), h, TENSOR_SEQUENCES, QKV_PRODUCTS);
+    struct view normed = view_all(e, saved->norm1);
+    if (model->kv_latent == 0) /* else tensor ranks gather the narrow results */
+        normed = tensor_gather_input(e, normed, h, TENSOR_SEQUENCES, QKV_PRODUCTS);
     saved->norm1_all = normed;
     attention_emitters[e->choices->attention].forward(e, layer, normed.buffer,
                                                       saved->attention_out);
@@ -365,7 +370,7 @@ buffer_id layer_forward(struct emit *e, uint32_t layer, buffer_id x)
     struct view projected = view_all(e, saved->projected);
     struct view product = tensor_product(e, projected, h, "projected_all");
     emit_matmul(e, MATMUL_NT, view_all(e, saved->attention_out), weight_view(e, layer, WEIGHT_O),
-                product_bias(e, layer, WEIGHT_O_BIAS), product, e->unit.rows, h, q);
+                product_bias(e, layer, WEIGHT_O_BIAS), product, e->unit.rows, h, o);
     tensor_scatter(e, product, projected, TENSOR_SEQUENCES);
     /* with a bias the product is aten.addmm, whose results selective checkpointing saves all */
     if (has_weight(e, WEIGHT_O_BIAS))
@@ -389,7 +394,7 @@ buffer_id layer_backward(struct emit *e, uint32_t layer, buffer_id dy)
 {
     const struct transformer *model = e->choices->model;
     struct layer_saved *saved = &e->saved[layer];
-    int64_t rows = e->unit.own_rows, h = model->hidden, q = transformer_q_width(model);
+    int64_t rows = e->unit.own_rows, h = model->hidden, o = transformer_o_width(model);
 
     e->tags.region = REGION_LINEAR;
     buffer_id d_ffn =
@@ -410,21 +415,24 @@ buffer_id layer_backward(struct emit *e, uint32_t layer, buffer_id dy)
 
     e->tags.region = REGION_LINEAR;
     e->before_wo = e->last_compute;
-    buffer_id d_attention = emit_activation(e, "d_attention", e->unit.rows, q);
+    buffer_id d_attention = emit_activation(e, "d_attention", e->unit.rows, o);
     struct view d_projected =
         view_all(e, norm_after_backward(e, layer, WEIGHT_NORM1_AFTER, dx2, saved->projected,
                                         saved->norm1_after_stats));
     struct view dx2_all = tensor_gather(e, d_projected, h, TENSOR_SEQUENCES, "dy_all", false);
     emit_matmul(e, MATMUL_NN, dx2_all, weight_view(e, layer, WEIGHT_O), view_none(),
-                view_all(e, d_attention), e->unit.rows, q, h);
-    emit_weight_grad(e, layer, WEIGHT_O, dx2_all, view_all(e, saved->attention_out), h, q,
+                view_all(e, d_attention), e->unit.rows, o, h);
+    emit_weight_grad(e, layer, WEIGHT_O, dx2_all, view_all(e, saved->attention_out), h, o,
                      e->unit.rows);
     emit_bias_grad(e, layer, WEIGHT_O_BIAS, d_projected, rows, h);
 
     buffer_id d_norm1 = emit_activation(e, "d_norm", rows, h);
-    emit_wide_sum_begin(e, layer, WEIGHT_QKV);
+    for (size_t i = 0; i < ARRAY_LEN(projections); i++)
+        if (has_weight(e, projections[i]))
+            emit_wide_sum_begin(e, layer, projections[i]);
     attention_emitters[e->choices->attention].backward(e, layer, d_attention, d_norm1);
-    emit_wide_sum_end(e, layer, WEIGHT_QKV);
+    for (size_t i = 0; i < ARRAY_LEN(projections); i++)
+        emit_wide_sum_end(e, layer, projections[i]);
 
     return norm_before_backward(e, layer, WEIGHT_NORM1, d_norm1, saved->x, saved->norm1_stats, dx2);
 }

@@ -70,6 +70,13 @@ static const char *fault_of_shape(struct verifier *v, const struct work *work)
             return "turned=1 says which of both copies is made";
         if (work->quantise.down && work->quantise.scaling != SCALING_MX)
             return "down=1 rounds exponents, which only scaling=mx has";
+        if ((work->quantise.finds || work->quantise.given) &&
+            work->quantise.scaling != SCALING_TENSOR)
+            return "finds=1 and given=1 are of one largest element, which needs scaling=tensor";
+        if (work->quantise.finds && (work->quantise.turned || work->quantise.both))
+            return "finds=1 makes no copy that could be transposed";
+        if (work->quantise.given && (work->quantise.finds || work->quantise.both))
+            return "given=1 makes one copy by the largest element that another op has found";
         return NULL;
     case WORK_ATTENTION:
     case WORK_ATTENTION_BACKWARD:
@@ -86,7 +93,10 @@ static const char *fault_of_shape(struct verifier *v, const struct work *work)
         return fault_of_opaque(v, work);
     case WORK_ROPE:
     case WORK_ROPE_BACKWARD:
-        if (work->rope.dim % 2 != 0)
+        if (work->rope.rotated > work->rope.dim || work->rope.rotated % 2 != 0)
+            return arena_printf(&v->arena, "rotated=%" PRId64 " is odd or above dim=%" PRId64,
+                                work->rope.rotated, work->rope.dim);
+        if (work->rope.rotated == 0 && work->rope.dim % 2 != 0)
             return arena_printf(&v->arena, "dim=%" PRId64 " is odd", work->rope.dim);
         if (work->rope.stride != 0 && work->rope.stride / work->rope.heads < work->rope.dim)
             return "stride is less than heads*dim";

@@ -379,7 +379,7 @@ static void make_states(struct emit *e, uint32_t b)
                                     e->weights.grad_dtype, false);
     if (shards_optimizer(e, b)) {
         bundle->grad_shard = state_buffer(e, b, "grad_shard", BINDING_GRAD, CATEGORY_GRADIENT,
-                                          e->weights.grad_dtype, true);
+                                          e->weights.part_dtype, true);
         if (c->profile->reduces_in_place && bundle->grad.i != IR_NONE)
             e->ir->buffer.flags[bundle->grad_shard.i] |= BUFFER_PART;
     }
@@ -399,7 +399,7 @@ static void zero_gradients(struct emit *e)
             emit_zeros(e, view_all(e, bundle->grad));
     }
     for (uint32_t p = 0; remote && p < part_after_layers(e, END_PARTS); p++)
-        e->weights.touched_of[p] = UINT32_MAX;
+        e->weights.touched_of[p] = UINT64_MAX;
 }
 
 void weights_setup(struct emit *e)

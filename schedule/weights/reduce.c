@@ -172,7 +172,7 @@ static void reduce(struct shard *s, uint32_t row, uint32_t op)
     if (ranks->shard_size > 1) {
         part = e->weights.bundle[gradient->bundle].grad_shard;
         buffer_id target = part, whole = wide ? widen(e, grad) : grad;
-        if (wide || gradient->adds)
+        if (wide || gradient->adds || e->weights.part_dtype != e->weights.grad_dtype)
             target = gradient->to_add =
                 weights_shard_buffer(e, gradient->bundle, "reduced", CATEGORY_GRADIENT,
                                      wide ? DTYPE_F32 : (enum dtype)e->weights.grad_dtype);
@@ -186,17 +186,17 @@ static void reduce(struct shard *s, uint32_t row, uint32_t op)
         sum_over_replicas(s, row, part);
 }
 
-/* Returns the reduced part of a gradient in the dtype in which gradients are kept. If no other reduction has been
+/* Returns the reduced part of a gradient in the dtype in which parts are kept. If no other reduction has been
  * added to the kept part, the result is the kept part itself. */
 static buffer_id narrow(struct shard *s, const struct gradient *gradient, buffer_id kept)
 {
     struct emit *e = s->e;
     buffer_id part = gradient->to_add, to = kept;
-    if (s->ir->buffer.dtype[part.i] == e->weights.grad_dtype)
+    if (s->ir->buffer.dtype[part.i] == e->weights.part_dtype)
         return part;
     if (gradient->adds)
         to = weights_shard_buffer(e, gradient->bundle, "narrowed", CATEGORY_GRADIENT,
-                                  e->weights.grad_dtype);
+                                  e->weights.part_dtype);
     emit_cast(e, view_all(e, part), view_all(e, to));
     s->final = e->last_compute;
     return to;
@@ -308,7 +308,9 @@ bool shard_in_order(const struct shard *s)
 bool shard_reduces_at_end(const struct shard *s)
 {
     const struct choices *c = s->e->choices;
-    return shard_in_order(s) || (c->profile->reduce_at_end && !weights_reduce_each_micro_batch(c));
+    bool stage = c->pp > 1 && c->profile->stages_accumulate;
+    return shard_in_order(s) ||
+           ((c->profile->reduce_at_end || stage) && !weights_reduce_each_micro_batch(c));
 }
 
 void shard_reduce_in_order(struct shard *s, const struct op_list *list)

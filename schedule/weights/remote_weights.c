@@ -27,7 +27,7 @@ struct shared remote_shared(const struct emit *e, uint32_t chunk, uint32_t unit)
                            .owns = e->stage == chunk};
 }
 
-static void add_remote_grad(struct emit *e, uint32_t bundle, uint16_t group, uint32_t *touched)
+static void add_remote_grad(struct emit *e, uint32_t bundle, uint16_t group, uint64_t *touched)
 {
     e->weights.remote_grad =
         heap_grow(e->weights.remote_grad, &e->weights.remote_grad_capacity,
@@ -79,7 +79,7 @@ void weights_of_unit(struct emit *e)
     uint16_t group =
         multiplex_group(e, "sums", (struct share){e->unit.shared.first, e->unit.shared.count});
     if (!take_up(e, begin, group)) {
-        uint32_t *touched =
+        uint64_t *touched =
             arena_array(&e->arena, part_after_layers(e, END_PARTS), sizeof *touched);
         for (uint32_t b = 0; b < e->weights.bundle_count; b++)
             if (e->weights.bundle[b].chunk == e->unit.shared.chunk ||

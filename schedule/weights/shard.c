@@ -40,13 +40,15 @@ static bool has_torch_stages(const struct emit *e)
     return e->choices->pp > 1 && e->choices->profile->stages_accumulate;
 }
 
-/* True if `op`, which reads a layer right after op `before`, begins the backward of another micro-batch: there a stage
- * of PyTorch has freed the layer, and gathers it anew. */
+/* True if `op`, which reads a bundle right after op `before`, begins a backward for which the bundle is gathered anew:
+ * of a layer, that of another micro-batch, since a stage of PyTorch has freed the layer; of the root, any, where it is
+ * freed after a forward. */
 static bool turns_around(const struct shard *s, uint32_t bundle, uint32_t before, uint32_t op)
 {
     const struct ir *ir = s->ir;
-    return has_torch_stages(s->e) && !is_of_root(s->e, bundle) &&
-           ir->op.phase[before] == PHASE_FORWARD && ir->op.phase[op] != PHASE_FORWARD;
+    bool freed =
+        is_of_root(s->e, bundle) ? s->e->choices->reshard == RESHARD_ROOT : has_torch_stages(s->e);
+    return freed && ir->op.phase[before] == PHASE_FORWARD && ir->op.phase[op] != PHASE_FORWARD;
 }
 
 static bool is_of_experts(const struct shard *s, uint32_t r)
@@ -96,6 +98,18 @@ static uint32_t run_after(const struct shard *s, uint32_t r, uint32_t count)
     return r;
 }
 
+/* Returns the position of the first op that waits for the gather of a new run of the bundle, which reads it at position
+ * i first: where the loss is part of the root's forward, the root's backward begins with that of the loss. */
+static uint32_t run_begin(const struct shard *s, const struct op_list *list, uint32_t bundle,
+                          uint32_t i)
+{
+    const struct use_run *before = s->run_count > 0 ? &s->run[s->run_count - 1] : NULL;
+    bool loss = s->e->choices->profile->loss_in_root && before != NULL && before->bundle == bundle;
+    while (loss && i > before->end && s->ir->op.phase[list->op[i - 1]] != PHASE_FORWARD)
+        i--;
+    return i;
+}
+
 static void note_read(struct shard *s, const struct op_list *list, uint32_t bundle, uint32_t i)
 {
     uint32_t op = list->op[i];
@@ -110,9 +124,10 @@ static void note_read(struct shard *s, const struct op_list *list, uint32_t bund
         before->end = i + 1;
         return;
     }
+    uint32_t begin = run_begin(s, list, bundle, i);
     s->run = heap_grow(s->run, &s->run_capacity, s->run_count + 1u, sizeof *s->run);
     s->run[s->run_count++] =
-        (struct use_run){bundle, i, i + 1, task, i, IR_NONE, {IR_NONE}, {IR_NONE}};
+        (struct use_run){bundle, begin, i + 1, task, begin, IR_NONE, {IR_NONE}, {IR_NONE}};
 }
 
 static void note_write(struct shard *s, uint32_t buffer, uint32_t i)
@@ -157,32 +172,37 @@ static void find_uses(struct shard *s, const struct op_list *list)
     }
 }
 
-/* True if two runs use the bundle of embedding and head in one micro-batch: FSDP's root stays gathered in between. */
+/* True if two runs use the bundle of embedding and head in one micro-batch, and FSDP's root stays gathered in between. */
 static bool shares_root(const struct shard *s, const struct op_list *list, uint32_t before,
                         uint32_t r)
 {
     const struct use_run *a = &s->run[before], *b = &s->run[r];
-    return weights_root_unit(s->e->choices) &&
+    bool freed = s->e->choices->reshard == RESHARD_ROOT &&
+                 s->ir->op.phase[list->op[a->end - 1]] == PHASE_FORWARD &&
+                 s->ir->op.phase[list->op[b->begin]] != PHASE_FORWARD;
+    return weights_root_unit(s->e->choices) && !freed &&
            b->bundle == s->e->weights.part[part_after_layers(s->e, PART_EMBEDDING)].bundle &&
            s->ir->op.micro[list->op[a->begin]] == s->ir->op.micro[list->op[b->begin]];
 }
 
 /* True if a run uses what the bundle's run before it gathered: without reshard_after_forward that of a forward, and on
- * stages of torch.distributed.pipelining that of a backward, too (set_reshard_after_backward(False)). The root is freed
- * after no forward, so a stage gathers it once a step. */
+ * stages of torch.distributed.pipelining that of a backward, too (set_reshard_after_backward(False)). Without --reshard
+ * root the root is freed after no forward, so a stage gathers it once a step. */
 static bool stays_gathered(const struct shard *s, const struct op_list *list, uint32_t before)
 {
     const struct choices *c = s->e->choices;
     const struct use_run *run = &s->run[before];
     bool stage = has_torch_stages(s->e);
     if (s->ir->op.phase[list->op[run->end - 1]] == PHASE_FORWARD)
-        return c->reshard == RESHARD_NEVER || (stage && is_of_root(s->e, run->bundle));
+        return c->reshard == RESHARD_NEVER ||
+               (stage && c->reshard != RESHARD_ROOT && is_of_root(s->e, run->bundle));
     return stage;
 }
 
 /* Finds the runs that use the gathered copy of an earlier run: a bundle stays gathered if it is read again before
  * `reuse_elements` elements of other bundles have been read (DeepSpeed's stage3_max_reuse_distance). This concerns
- * the last layers and the head, between forward and backward. FSDP's root stays gathered for a micro-batch. */
+ * the last layers and the head, between forward and backward. FSDP's root stays gathered for a micro-batch, or for its
+ * forward and its backward each. */
 static void find_kept(struct shard *s, const struct op_list *list)
 {
     const struct emit *e = s->e;
@@ -420,6 +440,25 @@ static void rewrite(struct shard *s, const struct op_list *list)
     }
 }
 
+/* Lets FSDP2's root live as long as the module is gathered: in the forward until the loss that is part of it has been
+ * computed, and in the backward until all of it has ended (_root_post_backward_final_callback()). */
+static void hold_root(struct shard *s, const struct op_list *list)
+{
+    const struct profile *profile = s->e->choices->profile;
+    for (uint32_t r = 0; profile->gather_copies && r < s->run_count; r++) {
+        const struct use_run *run = &s->run[r];
+        uint32_t last = run->end - 1;
+        bool forward = s->ir->op.phase[list->op[last]] == PHASE_FORWARD;
+        if (!weights_root_unit(s->e->choices) || !is_of_root(s->e, run->bundle) ||
+            run->gathered.i == IR_NONE || (forward && !profile->loss_in_root))
+            continue;
+        while (last + 1 < list->count &&
+               (s->ir->op.phase[list->op[last + 1]] == PHASE_FORWARD) == forward)
+            last++;
+        emit_extend_lifetime(s->e, run->gathered, (op_id){list->op[last]});
+    }
+}
+
 /* Lets gradients that do not live throughout live until the step's last op: the next step's zero_grad() frees them. */
 static void hold_gradients(struct emit *e)
 {
@@ -454,6 +493,7 @@ void pass_weights(struct emit *e, struct op_list *list)
     if (e->choices->scope == SCOPE_STEP)
         finish_step(&s);
     hold_gradients(e);
+    hold_root(&s, list);
     shard_list_emitted(&s);
     free(s.run);
     free(s.gradient);

@@ -31,8 +31,12 @@ cat > $T/bad.html << 'END'
 END
 {
     echo "<!DOCTYPE html><meta charset=\"utf-8\"><script src=\"file://$S/tests/cli/page_shown.js\"></script>"
-    for page in fpdt pipeline plan sweep map validation cpu bad; do
-        for width in 1280 400; do echo "<iframe title=\"$page\" width=\"$width\" height=\"900\" src=\"$page.html\"></iframe>"; done
+    # each page with the number of its figures
+    for page in fpdt:3 pipeline:4 plan:3 sweep:3 map:4 validation:1 cpu:2 bad:3; do
+        name=${page%:*}
+        for width in 1280 400; do
+            echo "<iframe title=\"$name\" data-figures=\"${page#*:}\" width=\"$width\" height=\"900\" src=\"$name.html\"></iframe>"
+        done
     done
 } > $T/frames.html
 for scheme in 1 0; do # light, dark

@@ -28,7 +28,10 @@ function faultsOf(frame) {
             parseFloat(style(element).fontSize) < SMALLEST)
             faults.add(`words of ${style(element).fontSize}: ${element.textContent.trim().slice(0, 40)}`);
     }
-    for (const figure of document.querySelectorAll('figure')) {
+    const figures = document.querySelectorAll('figure');
+    if (!(figures.length >= Number(frame.dataset.figures)))
+        faults.add(`${figures.length} figures, and ${frame.dataset.figures} are expected`);
+    for (const figure of figures) {
         const shown = [...figure.querySelectorAll('svg')].filter(svg => svg.getClientRects().length > 0);
         if (shown.length !== 1)
             faults.add(`${shown.length} drawings of one figure`);

@@ -22,7 +22,7 @@ test $(wc -l < medians) -ge 10 && echo "ten rows or more"
 # batches that the best were compared on, and a page of the best
 longhaul plan $what $lengths --strategy ulysses --batches 6 -o d > screen 2> note
 grep -oE '^batches|in 6 batches|faster than the best in [0-9] of [0-9] batches' screen | sort -u
-sed -n 's/.*<p>[0-9]* documents, padding \(.*\)<.p>/\1/p' d/report.html | sed 's/[0-9][0-9.]*/N/g'
+sed -n 's|.*<td>documents<.td><td[^>]*>\(.*\)<.td>.*|\1|p; s|.*<td>batches<.td><td[^>]*>\(.*\)<.td>.*|\1|p' d/report.html | sed 's/[0-9][0-9.]*/N/g'
 # a file of two sampled batches has no third one
 printf 'batch,length\n' > two.csv
 for i in 1 2 3 4 5 6 7 8; do printf '1,%d\n2,60000\n' $((i * 8000)); done | sort -n >> two.csv

@@ -42,16 +42,31 @@ bad $T/p -o /proc/page.html
 longhaul predict --model llama3-8b --cluster dgx-a100 --gpus 2 --seq 1M --quick --all -o $T/n > $T/note || echo "  exit $?"
 longhaul predict --model llama3-8b --cluster dgx-a100 --gpus 2 --seq 4M --all -o $T/n > $T/note || echo "  exit $?"
 longhaul report $T/n -o $T/page.html
-sed -n 's/.*<p>\(--.*\)<.p>/\1/p; s/.*class="warning">\(.*\)<.p>/\1/p' $T/page.html | sed 's/[0-9][0-9.]* s/N s/'
+sed -n 's/.*<p>\(This .*\)<.p>/\1/p; s/.*class="warning">\(.*\)<.p>/\1/p' $T/page.html | sed 's/[0-9][0-9.]* s/N s/'
 sed -n 's/^ *Beware: //p' $T/note
-# how sure it is, on the page as in text
-sentences() { grep -o 'A measured step takes .* cases; [^.(]*\|A GPU needs .* cases; [^.(]*' $1; }
-longhaul predict --model llama3-8b --cluster dgx-h100 --nodes 1 --seq 128K --quick -o $T/q | tr '\n' ' ' | sed 's/  */ /g; s/ A GPU needs/\n&/; s/ A measured/\n&/' > $T/screen
+# the page says all that the screen says: each value, line, sentence, bar and command
+longhaul predict --model llama3-8b --cluster dgx-h100 --nodes 1 --seq 128K --all -o $T/q --tokens 1T > $T/screen
 longhaul report $T/q -o $T/page.html
-sentences $T/screen > $T/sure
-sentences $T/page.html | diff - $T/sure && wc -l < $T/sure
+python3 -c '
+import html, re, sys
+page = html.unescape(re.sub("<[^>]*>", " ", re.sub("(?s)<svg.*?</svg>", "", open(sys.argv[2]).read())))
+page = " ".join(page.split())
+lines = [" ".join(line.rstrip("#\n ").split()) for line in open(sys.argv[1]) if line.strip()]
+for line in lines:
+    label, _, text = line.partition(" ")
+    words = text if not line.startswith(("step", "MFU", "tokens")) else text.partition(" (")[2]
+    words = re.sub(" [0-9]+ %$", "", words)
+    if words not in page:
+        print("not on the page:", line)
+print(len(lines) > 30 and "more than 30 lines")' $T/screen $T/page.html
+longhaul report $T/q -o $T/page.html
 grep -c 'class="n">+\{0,1\}-\{0,1\}[0-9.]*</td></tr>' $T/page.html
-grep -o 'a step (90 %: ' $T/page.html
+grep -o 'step (90 %: ' $T/page.html
+# a folder of an older version has no sheet
+mkdir $T/older
+cp $T/q/*.csv $T/q/trace.json $T/older
+sed 's/"sheet"/"other"/' $T/q/prediction.json > $T/older/prediction.json
+bad $T/older
 # part of a model has no page; names of any bytes make UTF-8 of files
 longhaul predict --model gpt2 --cluster ideal --gpus 2 --seq 1K --scope attention -o $T/part > $T/note
 bad $T/part
@@ -64,7 +79,7 @@ for file in $T/odd/prediction.json $T/odd/trace.json $T/page.html $T/f.svg; do i
 # counts in full, and why a share is above 100 %
 longhaul predict --model internlm-7b-mha --cluster ideal --gpus 8 --seq 1M --quick -o $T/long --tokens 1T | grep -o '^training *1T tokens in [0-9]*'
 longhaul report $T/long -o $T/page.html
-grep -o '1048576<\|[a-z ]* counts* attention.*fault[.]' $T/page.html
+grep -o '1048576<\|[a-z ]* counts* attention.*fault' $T/page.html
 grep -c '[0-9]e+[0-9]' $T/page.html || true
 # the ranking of a search stands on the page of its winner, and on no other; what is not one is left out
 tiny="--model gpt2 --set layers=2 --cluster dgx-h100 --gpus 2 --seq 1K --weights zero1 --checkpoint none"

@@ -90,7 +90,7 @@ static const char *const others[] = {
     "ranks", "only_attention", "impl", "shared_open", "offload_adaptive",
     /* struct choices: parts of a strategy, a row by a function, or what follows from choices */
     "attention", "strategy", "profile", "uneven", "shared", "interleaved", "chunks",
-    "offload_ratio", "row_ranks"};
+    "offload_ratio", "row_ranks", "core_plan"};
 
 static bool is_word(char c)
 {
@@ -161,8 +161,9 @@ static void every_member_is_in_a_row(void)
 /* Values that options of free text read back as they are printed; other options take one by their kind. */
 static const struct {
     const char *option, *value;
-} texts[] = {{"strategy", "fpdt"},      {"profile", "megatron"}, {"share-units", "3,1"},
-             {"offload-ratio", "0.25"}, {"sparsity", "0.25"},    {"activations", "keep"}};
+} texts[] = {{"strategy", "fpdt"},       {"profile", "megatron"}, {"share-units", "3,1"},
+             {"offload-ratio", "0.25"},  {"sparsity", "0.25"},    {"activations", "keep"},
+             {"core-plan", "chunks:512"}};
 
 /* Options that the printed one needs to be printed or read. */
 static const struct {
@@ -330,7 +331,7 @@ static void requests_with_other_lists_have_other_keys(void)
     const struct shared_units shared = {1, 1}, other_shared = {1, 0};
     uint32_t list_of[] = {0};
     const int64_t end[] = {4, 8}, other_end[] = {3, 8};
-    struct document_list list = {2, end}, other_list = {2, other_end};
+    struct document_list list = {2, end, NULL}, other_list = {2, other_end, NULL};
     const struct documents documents = {1, 1, &list, 1, list_of};
     const struct documents other_documents = {1, 1, &other_list, 1, list_of};
     const struct transformer model = {.attention_chunk = 4}, same_model = model;

@@ -14,6 +14,7 @@ static const struct document_use {
     int layout, rotate;
     int64_t chunk;
     int order, offload, fetch;
+    const char *core_plan;
 } uses[] = {
     {.strategy = "local", .ranks = 2, .micro_batch = 2, .batch = 8},
     {.strategy = "ulysses", .ranks = 4, .hp = 2, .batch = 4},
@@ -84,6 +85,36 @@ static const struct document_use {
      .order = ORDER_QUERY_OUTER,
      .fetch = FETCH_ONE},
     {.strategy = "fpdt", .ranks = 2, .hp = 2, .batch = 2, .chunk = 12, .fetch = FETCH_ONE},
+    {.strategy = "ring", .ranks = 4, .cp = 4, .batch = 2, .core_plan = "per-document"},
+    {.strategy = "ring",
+     .ranks = 4,
+     .cp = 4,
+     .micro_batch = 2,
+     .batch = 2,
+     .core_plan = "chunks:4"},
+    {.strategy = "ring", .ranks = 8, .cp = 4, .tp = 2, .batch = 2, .core_plan = "chunks:2"},
+    {.strategy = "ring", .ranks = 4, .cp = 2, .batch = 4, .core_plan = "striped"},
+    {.strategy = "ring",
+     .profile = "megatron-te",
+     .ranks = 4,
+     .cp = 4,
+     .batch = 2,
+     .core_plan = "zigzag"},
+    {.strategy = "ring",
+     .profile = "torchtitan",
+     .ranks = 4,
+     .cp = 4,
+     .batch = 2,
+     .rotate = ROTATE_ALL_GATHER,
+     .core_plan = "per-document"},
+    {.strategy = "ring", .ranks = 6, .cp = 6, .batch = 2, .ring = 3, .core_plan = "chunks:1"},
+    {.strategy = "2d",
+     .ranks = 4,
+     .hp = 2,
+     .cp = 2,
+     .micro_batch = 2,
+     .batch = 4,
+     .core_plan = "contiguous"},
 };
 
 static struct request request_of(const struct document_use *use, const struct transformer *model,
@@ -108,6 +139,7 @@ static struct request request_of(const struct document_use *use, const struct tr
                             .window = use->ring,
                             .ring_layout = use->layout,
                             .rotate = use->rotate,
+                            .core_plan = use->core_plan,
                             .chunk = use->chunk,
                             .chunk_order = use->order,
                             .kv_offload = use->offload,

@@ -58,6 +58,7 @@ enum factor {
     FACTOR_GRAD_SYNC,
     FACTOR_RESHARD,
     FACTOR_PARAMETERS,
+    FACTOR_CORE_PLAN,
     FACTOR_COUNT
 };
 
@@ -97,6 +98,7 @@ static const char *const factor_names[FACTOR_COUNT] = {
     [FACTOR_GRAD_SYNC] = "grad sync",
     [FACTOR_RESHARD] = "reshard",
     [FACTOR_PARAMETERS] = "parameters",
+    [FACTOR_CORE_PLAN] = "core plan",
 };
 
 /* The values of the levels of factors without a registry; 0 leaves the choice open. */
@@ -120,6 +122,10 @@ static const int64_t factor_values[FACTOR_COUNT][8] = {
 /* The subsequences that stages share, by level; level 0 leaves the choice open, which shares all. */
 static const struct shared_units factor_shared[] = {
     {SHARED_ALL, SHARED_ALL}, {SHARED_ALL, 0}, {1, 0}, {1, 1}, {0, 1}, {0, 0}};
+
+/* The rules by which tokens are dealt, by level; level 0 leaves them to the layout. */
+static const char *const factor_core_plans[] = {NULL,     "contiguous",   "striped",
+                                                "zigzag", "per-document", "chunks:2"};
 
 enum { LEVELS_MAX = 32 };
 
@@ -172,6 +178,7 @@ static inline struct factors factors_all(void)
         [FACTOR_GRAD_SYNC] = GRAD_SYNC_COUNT,
         [FACTOR_RESHARD] = RESHARD_COUNT,
         [FACTOR_PARAMETERS] = PARAMETERS_COUNT,
+        [FACTOR_CORE_PLAN] = ARRAY_LEN(factor_core_plans),
     }};
 }
 
@@ -209,6 +216,7 @@ static inline struct request product_request(const struct matrix_row *product)
         .grad_sync = l[FACTOR_GRAD_SYNC],
         .reshard = l[FACTOR_RESHARD],
         .parameters = l[FACTOR_PARAMETERS],
+        .core_plan = factor_core_plans[l[FACTOR_CORE_PLAN]],
         .seq = value[FACTOR_SEQ] * value[FACTOR_RANKS],
         .micro_batch = value[FACTOR_MICRO],
         .loss_chunks = value[FACTOR_LOSS],
@@ -289,7 +297,7 @@ static inline struct matrix_row draw_product(const struct factors *factors,
         bool leave_open = f == FACTOR_HP || f == FACTOR_CP || f == FACTOR_TP || f == FACTOR_SHARD ||
                           f == FACTOR_WINDOW || f == FACTOR_PIPELINE || f == FACTOR_PP ||
                           f == FACTOR_SUBSEQUENCES || f == FACTOR_CHUNK || f == FACTOR_KV_OFFLOAD ||
-                          f == FACTOR_CHUNK_ORDER || f == FACTOR_FETCH;
+                          f == FACTOR_CHUNK_ORDER || f == FACTOR_FETCH || f == FACTOR_CORE_PLAN;
         if (leave_open && check_random_i64(random, 0, 1) == 0)
             product.level[f] = 0;
     }

@@ -151,6 +151,35 @@ static const char ONE_OP[] = "longhaul schedule 1\nmesh g=1\nstream compute comp
                              "buffer c0 pinned %s [1000] activation persistent\n"
                              "op 0 h2d h2d bytes=%d reads c0 writes a0\n";
 
+/* Latent attention has no kernels here: its keys, and heads of v of another size. */
+static void latent_attention_is_refused(void)
+{
+    static const char *const rows[] = {
+        "op 0 latent_keys compute rows=1 heads=2 plain=3 rotated=2 vdim=4 reads a0[0:14] a0[14:16] "
+        "writes a0[16:26] a0[26:34]\n",
+        "op 0 rope compute rows=1 heads=2 dim=6 rotated=4 reads a0[0:12] p0 writes a0[12:24]\n",
+        "op 0 attention compute q=1 kv=1 heads=1 kv_heads=1 dim=4 mask=full vdim=2 reads a0[0:4] "
+        "a0[4:8] a0[8:10] writes a0[10:12] l0\n",
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        char text[1024];
+        struct hand h;
+        snprintf(text, sizeof text,
+                 "longhaul schedule 1\nmesh g=1\nstream compute compute\n"
+                 "buffer a0 hbm bf16 [40] activation persistent\n"
+                 "buffer p0 hbm i32 [1] activation persistent\n"
+                 "buffer l0 hbm f32 [1] activation persistent\n%s",
+                 rows[i]);
+        if (hand_load(&h, text)) {
+            CHECK_INT(rows[i], hand_run(&h), STATUS_BAD_INPUT);
+            CHECK(rows[i], h.diag.text != NULL &&
+                               strstr(h.diag.text, "is of latent attention, which the cuda backend "
+                                                   "does not execute") != NULL);
+        }
+        hand_release(&h);
+    }
+}
+
 static void what_cannot_be_is_said(void)
 {
     static const struct {
@@ -465,6 +494,7 @@ static const struct check_case cases[] = {
     {"work on another device is refused", work_on_another_device_is_refused},
     {"products of 16 bits are added up in fp32", products_of_16_bits_are_added_up_in_fp32},
     {"parts of masks see what the masks show", parts_of_masks_see_what_the_masks_show},
+    {"latent attention is refused", latent_attention_is_refused},
     {"what cannot be is said", what_cannot_be_is_said},
     {"fused attention refuses documents", fused_attention_refuses_documents},
     {"every kind computes what the processor does", every_kind_computes_what_the_processor_does},

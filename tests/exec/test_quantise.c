@@ -249,10 +249,48 @@ static void products_multiply_numbers_by_their_scales(void)
     }
 }
 
+/* Two ranks that hold the rows of a matrix find the largest element of their own, take the larger of both, and get the
+ * copy that the whole matrix has. */
+static void parts_share_the_largest_element(void)
+{
+    enum { ROWS = 6, COLS = 40, PART = ROWS / 2 * COLS };
+    struct check_random random = check_random_make();
+    float x[ROWS * COLS], largest = 0;
+    for (int i = 0; i < ROWS * COLS; i++)
+        x[i] = (float)((i < PART ? 2 : 6) * check_random_double(&random) - 1);
+    struct work work = {.kind = WORK_QUANTISE, .quantise = {ROWS, COLS, SCALING_TENSOR}};
+    struct kernel_call whole = quantised(x, ROWS, COLS, work, DTYPE_E5M2);
+    work.quantise.rows = ROWS / 2;
+    for (int pass = 0; pass < 2; pass++)
+        for (int part = 0; part < 2; part++) {
+            work.quantise.finds = pass == 0;
+            work.quantise.given = pass == 1;
+            struct kernel_call t = trial_new(work, NULL);
+            float *in = trial_memory(&t.call.read[t.call.reads++], PART, DTYPE_F32);
+            memcpy(in, x + part * PART, PART * sizeof *x);
+            if (pass == 0) {
+                float *found = trial_memory(&t.call.write[t.call.writes++], 1, DTYPE_F32);
+                CHECK("found", trial_run(&t) == NULL);
+                largest = fmaxf(largest, *found);
+            } else {
+                *(float *)trial_memory(&t.call.read[t.call.reads++], 1, DTYPE_F32) = largest;
+                uint8_t *copy = trial_memory(&t.call.write[t.call.writes++], PART, DTYPE_E5M2);
+                float *scale = trial_memory(&t.call.write[t.call.writes++], 1, DTYPE_F32);
+                CHECK("copied", trial_run(&t) == NULL);
+                const uint8_t *want = whole.call.write[0].data;
+                CHECK("its numbers", memcmp(copy, want + part * PART, PART) == 0);
+                CHECK("its scale", memcmp(scale, whole.call.write[1].data, sizeof *scale) == 0);
+            }
+            trial_release(&t);
+        }
+    trial_release(&whole);
+}
+
 static const struct check_case cases[] = {
     {"numbers are those of PyTorch", numbers_are_those_of_pytorch},
     {"all codes come back", all_codes_come_back},
     {"turned copies are of the transpose", turned_copies_are_of_the_transpose},
+    {"parts share the largest element", parts_share_the_largest_element},
     {"products multiply numbers by their scales", products_multiply_numbers_by_their_scales},
 };
 CHECK_MAIN("quantise", cases)

@@ -88,6 +88,23 @@ static void full_tiles_of_attention_go_in_waves(void)
     fixture_release(&f);
 }
 
+static void unequal_heads_have_the_rate_of_their_mean(void)
+{
+    struct cost_fixture f;
+    if (fixture_parse(&f, four_cores)) {
+        for (int impl = 0; impl < ATTENTION_IMPL_COUNT; impl++)
+            f.cost.attention[impl][ATTENTION_FORWARD_PASS].flop_per_s[1] = 2e9;
+        struct work work = attention(WORK_ATTENTION, 50, 100, 1, 1, 200, MASK_FULL);
+        work.attention.vdim = 100;
+        /* 4 Gflop/s at dim 100 and 2 at 200 are 3 at 150: a block is 2 (200 + 100) * 10 * 100 flops, in 0.8 ms */
+        CHECK_CLOSE("dim 200, vdim 100", seconds(&f.cost, work), 2 * (0.8e-3 + 1e-3), 1e-12);
+        work.attention.dim = 60; /* below all listed head dims, and the row is that of vdim */
+        work.attention.vdim = 120;
+        CHECK_CLOSE("dim 60, vdim 120", seconds(&f.cost, work), 2 * (0.36e-3 + 1e-3), 1e-12);
+    }
+    fixture_release(&f);
+}
+
 static void causal_tiles_lose_half_of_the_longest_block(void)
 {
     struct cost_fixture f;
@@ -597,6 +614,7 @@ static const struct check_case cases[] = {
     {"products go in waves of tiles", products_go_in_waves_of_tiles},
     {"a thin product waits for memory", a_thin_product_waits_for_memory},
     {"full tiles of attention go in waves", full_tiles_of_attention_go_in_waves},
+    {"unequal heads have the rate of their mean", unequal_heads_have_the_rate_of_their_mean},
     {"causal tiles lose half of the longest block", causal_tiles_lose_half_of_the_longest_block},
     {"an eager op takes its start too", an_eager_op_takes_its_start_too},
     {"memory-bound work takes its bytes", memory_bound_work_takes_its_bytes},

@@ -39,8 +39,8 @@ static void every_kind_has_a_row(void)
 static void parameters_are_as_written(void)
 {
     const struct work_kind_info *info = work_kind_info(WORK_ATTENTION);
-    CHECK_INT("count", info->param_count, 13);
-    CHECK_TEXT("last", info->param[12].name, "away_out");
+    CHECK_INT("count", info->param_count, 14);
+    CHECK_TEXT("last", info->param[13].name, "vdim");
     CHECK("mask must be given", !info->param[5].optional);
     CHECK_INT("masks", info->param[5].value_count, MASK_COUNT);
     CHECK_TEXT("mask", info->param[5].values[MASK_CAUSAL], "causal");
@@ -179,6 +179,19 @@ static const struct {
      {WORK_ATTENTION_BACKWARD, BF, BF, 0, 0, {{4, 8, 2, 1, 16}}},
      10240,
      2080},
+    /* 32 pairs, 2 heads, 2 (16 + 8) flops; q 128, k 128, v 64, o 64 elements of 2 bytes, lse */
+    {"attention, narrow v",
+     {WORK_ATTENTION, BF, BF, 0, 0, {{4, 8, 2, 1, 16, 0, 0, 0, 0, 0, 0, 0, 0, 8}}},
+     3072,
+     800},
+    /* 2 (3 16 + 2 8) flops; q, k, v, o, do, then dq, dk, dv */
+    {"attention_backward, narrow v",
+     {WORK_ATTENTION_BACKWARD, BF, BF, 0, 0, {{4, 8, 2, 1, 16, 0, 0, 0, 0, 0, 0, 0, 0, 8}}},
+     8192,
+     1568},
+    /* 2 rows: 3 heads of 4 + 5 and 2 shared are read, 3 heads of 4 + 2 and 5 are written */
+    {"latent_keys", {WORK_LATENT_KEYS, BF, BF, 0, 0, {{2, 3, 4, 2, 5}}}, 0, 248},
+    {"latent_keys_backward", {WORK_LATENT_KEYS_BACKWARD, BF, BF, 0, 0, {{2, 3, 4, 2, 5}}}, 0, 248},
     {"merge of bf16", {WORK_MERGE, BF, F4, 0, 0, {{2, 3, 4}}}, 0, 312},
     {"merge of f32", {WORK_MERGE, F4, F4, 0, 0, {{2, 3, 4}}}, 0, 360},
     {"rmsnorm", {WORK_RMSNORM, BF, BF, 0, 0, {{2, 8}}}, 0, 88},
@@ -228,6 +241,14 @@ static const struct {
      {WORK_QUANTISE, BF, DTYPE_E4M3, 0, 0, {{512, 256, SCALING_TENSOR, 0, 0, 1}}},
      0,
      655364},
+    {"only the largest element",
+     {WORK_QUANTISE, BF, F4, 0, 0, {{512, 256, SCALING_TENSOR, 0, 0, 1, 0, 1}}},
+     0,
+     262144},
+    {"a copy by the largest element that was found",
+     {WORK_QUANTISE, BF, DTYPE_E4M3, 0, 0, {{512, 256, SCALING_TENSOR, 0, 0, 0, 0, 0, 1}}},
+     0,
+     393220},
     {"both copies in one pass",
      {WORK_QUANTISE, BF, DTYPE_E4M3, 0, 0, {{512, 256, SCALING_TENSOR, 0, 1}}},
      0,

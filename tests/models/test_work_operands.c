@@ -4,14 +4,24 @@
 
 #include <string.h>
 
-/* Returns a work of the kind whose optional parameters are 0, or 1 if `all`; the others are 2. */
-static struct work some(enum work_kind kind, bool all)
+/* Returns a work of the kind whose k-th optional parameter is bit k of `set`; the others are 2. */
+static struct work some(enum work_kind kind, uint32_t set)
 {
+    uint32_t optional = 0;
     struct work work = {.kind = (uint8_t)kind};
     const struct work_kind_info *info = work_kind_info(kind);
     for (uint32_t i = 0; i < info->param_count; i++)
-        work.p[i] = info->param[i].optional ? all : info->param[i].values ? 0 : 2;
+        work.p[i] = info->param[i].optional ? set >> optional++ & 1 : info->param[i].values ? 0 : 2;
     return work;
+}
+
+/* Returns how many sets of optional parameters a kind has. */
+static uint32_t sets_of(const struct work_kind_info *info)
+{
+    uint32_t sets = 1;
+    for (uint32_t i = 0; i < info->param_count; i++)
+        sets *= info->param[i].optional ? 2 : 1;
+    return sets;
 }
 
 /* work_kinds.def and the table of operands agree on how many operands a kind may have. */
@@ -22,22 +32,27 @@ static void as_many_as_the_kind_says(void)
         const uint32_t least[2] = {info->reads_min, info->writes_min};
         const uint32_t most[2] = {info->reads_max, info->writes_max};
         for (int side = WORK_READS; side <= WORK_WRITES; side++) {
-            struct work_operand o[WORK_OPERANDS_MAX];
-            struct work few = some((enum work_kind)i, false), many = some((enum work_kind)i, true);
-            uint32_t count = work_operands(&few, (enum work_side)side, 1, o);
-            bool optional = false;
-            for (uint32_t k = 0; k < count; k++) {
-                CHECK(info->name, !optional || o[k].optional); /* optional operands are the last */
-                optional = o[k].optional;
-                CHECK(info->name, o[k].optional || !o[k].rare);
-                CHECK(info->name, o[k].count > 0);
-                CHECK(info->name,
-                      side == WORK_READS ? o[k].over < info->writes_max : o[k].over < 0);
+            uint32_t fewest = UINT32_MAX, largest = 0;
+            for (uint32_t set = 0; set < sets_of(info); set++) {
+                struct work_operand o[WORK_OPERANDS_MAX];
+                struct work work = some((enum work_kind)i, set);
+                uint32_t count = work_operands(&work, (enum work_side)side, 1, o);
+                bool optional = false;
+                for (uint32_t k = 0; k < count; k++) {
+                    CHECK(info->name, !optional || o[k].optional); /* optional ones are the last */
+                    optional = o[k].optional;
+                    CHECK(info->name, o[k].optional || !o[k].rare);
+                    CHECK(info->name, o[k].count > 0);
+                    CHECK(info->name,
+                          side == WORK_READS ? o[k].over < info->writes_max : o[k].over < 0);
+                }
+                largest = count > largest ? count : largest;
+                while (count > 0 && o[count - 1].optional)
+                    count--;
+                fewest = count < fewest ? count : fewest;
             }
-            while (count > 0 && o[count - 1].optional)
-                count--;
-            CHECK_INT(info->name, count, least[side]);
-            CHECK_INT(info->name, work_operands(&many, (enum work_side)side, 1, o), most[side]);
+            CHECK_INT(info->name, fewest, least[side]);
+            CHECK_INT(info->name, largest, most[side]);
         }
     }
 }
@@ -96,7 +111,7 @@ static void types_by_hand(void)
         {WORK_MATMUL, WORK_READS, 0,
          WORK_TYPE_NARROW}, /* it has a scaling, as every parameter is given */
         {WORK_MATMUL, WORK_READS, 5, WORK_TYPE_FIXED},
-        {WORK_QUANTISE, WORK_WRITES, 2, WORK_TYPE_NARROW},
+        {WORK_QUANTISE, WORK_WRITES, 0, WORK_TYPE_NARROW},
         {WORK_MATMUL, WORK_WRITES, 0, WORK_TYPE_SUM},
         {WORK_ROPE, WORK_READS, 1, WORK_TYPE_FIXED},
         {WORK_ADD, WORK_READS, 0, WORK_TYPE_OP},
@@ -108,7 +123,7 @@ static void types_by_hand(void)
     };
     for (size_t i = 0; i < ARRAY_LEN(types); i++) {
         struct work_operand o[WORK_OPERANDS_MAX];
-        struct work work = some(types[i].kind, true);
+        struct work work = some(types[i].kind, UINT32_MAX);
         work_operands(&work, types[i].side, 1, o);
         CHECK_INT(work_kind_info(types[i].kind)->name, o[types[i].operand].type, types[i].type);
     }

@@ -105,7 +105,8 @@ static void a_loss_keeps_what_its_implementation_does(void)
                 {"torchtitan", 2 + 2, 4, LOSS_COMPILED},
                 {"torchtitan", 2, 2, LOSS_TE},
                 {"neutral", 2 + 4 + 4 + 4 + 4 + 2, 4 + 4 + 4, LOSS_EAGER},
-                {"neutral", 2 + 4 + 4 + 4 + 4 + 2, 2 + 4 + 4 + 4, LOSS_HF}};
+                {"neutral", 2 + 4 + 4 + 4 + 4 + 2, 2 + 4 + 4 + 4, LOSS_HF},
+                {"torchtitan", 2 + 2 + 2 + 2, 2 + 2 + 2 + 2, LOSS_16BIT}};
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct request request = small(0, 1);
         struct ir ir;
@@ -233,7 +234,8 @@ static void internlm_all_reduces_flat_buckets(void)
 
 /* Two stages of two layers each, embedding on the first and head on the last one, and four micro-batches in 1F1B order:
  * F0 F1 B0 F2 B1 F3 B2 B3 on the first, F0 B0 F1 B1 F2 B2 F3 B3 on the last. A layer is gathered for each forward that
- * does not follow a backward, and for each backward that follows a forward: 5 times on either stage. */
+ * does not follow a backward, and for each backward that follows a forward: 5 times on either stage. Where the root is
+ * freed too, the embedding is gathered for each forward, the head as a layer is. */
 static void fsdp_gathers_and_reduces_as_asked(void)
 {
     static const struct {
@@ -243,10 +245,12 @@ static void fsdp_gathers_and_reduces_as_asked(void)
     } rows[] = {
         {"stages keep what they gathered", "torchtitan", 2, 0, 0, 6, 6},
         {"stages free it after a forward", "torchtitan", 2, 0, RESHARD_ALWAYS, 22, 6},
+        {"stages free their root, too", "torchtitan", 2, 0, RESHARD_ROOT, 20 + 4 + 5, 6},
         {"stages reduce in each micro-batch", "torchtitan", 2, GRAD_SYNC_EACH, 0, 6, 24},
         {"each micro-batch", "torchtitan", 1, 0, 0, 36, 20},
         {"the last micro-batch", "torchtitan", 1, GRAD_SYNC_LAST, 0, 36, 5},
-        {"Accelerate's no_sync()", "hf", 1, 0, 0, 36, 5},
+        {"Accelerate's no_sync(), and its root that is freed", "hf", 1, 0, 0, 40, 5},
+        {"a root that stays", "hf", 1, 0, RESHARD_ALWAYS, 36, 5},
         {"on the host", "torchtitan", 1, GRAD_SYNC_LAST, RESHARD_NEVER, 20, 5},
         {"kept from forward to backward", "torchtitan", 1, 0, RESHARD_NEVER, 20, 20},
     };
@@ -273,6 +277,70 @@ static void fsdp_gathers_and_reduces_as_asked(void)
                   host ? rows[i].gathers : 0);
         CHECK_INT(rows[i].label, count(&ir, WORK_ALL_GATHER, PHASE_COUNT), rows[i].gathers);
         CHECK_INT(rows[i].label, count(&ir, WORK_REDUCE_SCATTER, PHASE_COUNT), rows[i].scatters);
+        ir_release(&ir);
+    }
+}
+
+/* Stages of torch.distributed.pipelining reduce after the backward of their last micro-batch; without stages the last
+ * layer's gradient is reduced while others are computed. */
+static void stages_of_pytorch_reduce_after_the_backward(void)
+{
+    for (int pp = 1; pp <= 2; pp++) {
+        struct request request = small(0, 4);
+        struct choices c;
+        struct ir ir;
+        request.strategy = "local";
+        request.profile = "torchtitan";
+        request.weights = CHOICE_WEIGHTS_ZERO3;
+        request.pp = pp;
+        request.pipeline = pp > 1 ? CHOICE_PIPELINE_1F1B : 0;
+        request.grad_sync = GRAD_SYNC_LAST;
+        request.global_batch = 4 * request.ranks / pp;
+        build(&ir, &c, &request, "torchtitan");
+        uint32_t early = 0;
+        for (uint32_t role = 0; role < ir.role_count; role++) {
+            uint32_t last = 0;
+            for (uint32_t op = 0; op < ir.op.count; op++)
+                if (ir_role_of(&ir, op) == role && ir.op.kind[op] == WORK_MATMUL)
+                    last = op;
+            for (uint32_t op = 0; op < last; op++)
+                early += ir_role_of(&ir, op) == role && ir.op.kind[op] == WORK_REDUCE_SCATTER;
+        }
+        CHECK_INT("reductions before the last product", early > 0, pp == 1);
+        ir_release(&ir);
+    }
+}
+
+/* With --states bf16 FSDP2 reduces in its reduce_dtype, fp32, and keeps the sums in bf16; a rank that shares its weights
+ * with none has bf16 gradients, and so has a framework that reduces in the dtype of the parameters. */
+static void fsdp2_reduces_bf16_gradients_in_fp32(void)
+{
+    static const struct {
+        const char *profile;
+        uint32_t ranks;
+        enum dtype whole;
+    } rows[] = {{"torchtitan", 4, DTYPE_F32}, {"torchtitan", 1, DTYPE_BF16}, {"hf", 4, DTYPE_BF16}};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct request request = small(0, rows[i].ranks);
+        struct choices c;
+        struct ir ir;
+        request.strategy = "local";
+        request.profile = rows[i].profile;
+        request.weights = CHOICE_WEIGHTS_ZERO3;
+        request.states = STATES_BF16;
+        request.grad_sync = GRAD_SYNC_LAST;
+        request.global_batch = 2 * rows[i].ranks;
+        build(&ir, &c, &request, rows[i].profile);
+        uint32_t wrong = 0, parts = 0;
+        for (uint32_t b = 0; b < ir.buffer.count; b++) {
+            if (ir.buffer.binding[b] == IR_NONE16 || ir.buffer.category[b] != CATEGORY_GRADIENT)
+                continue;
+            bool part = ir.binding[ir.buffer.binding[b]].shard != IR_NONE16;
+            parts += part;
+            wrong += ir.buffer.dtype[b] != (part ? DTYPE_BF16 : rows[i].whole);
+        }
+        CHECK_INT(rows[i].profile, wrong, 0);
+        CHECK_INT("a part for each bundle", parts, rows[i].ranks > 1 ? 3 : 0);
         ir_release(&ir);
     }
 }
@@ -451,8 +519,8 @@ static void fsdp2_copies_what_it_gathered(void)
 {
     static const struct {
         const char *profile;
-        int64_t copies;
-    } rows[] = {{"torchtitan", 5}, {"hf", 5}, {"fsdp1", 0}};
+        int64_t gathers, copies;
+    } rows[] = {{"torchtitan", 5, 5}, {"hf", 6, 6}, {"fsdp1", 5, 0}};
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct request request = small(0, 4);
         struct ir ir;
@@ -462,7 +530,7 @@ static void fsdp2_copies_what_it_gathered(void)
         request.weights = CHOICE_WEIGHTS_ZERO3;
         request.profile = rows[i].profile;
         build(&ir, &c, &request, rows[i].profile);
-        CHECK_INT(rows[i].profile, count(&ir, WORK_ALL_GATHER, PHASE_COUNT), 5);
+        CHECK_INT(rows[i].profile, count(&ir, WORK_ALL_GATHER, PHASE_COUNT), rows[i].gathers);
         for (uint32_t op = 0; op < ir.op.count; op++)
             copies += ir.op.kind[op] == WORK_PACK && ir.op.region[op] == REGION_WEIGHTS;
         CHECK_INT(rows[i].profile, copies, rows[i].copies);
@@ -480,6 +548,8 @@ static const struct check_case cases[] = {
     {"Megatron holds placeholders of gradients", megatron_holds_placeholders_of_gradients},
     {"InternLM all-reduces flat buckets", internlm_all_reduces_flat_buckets},
     {"FSDP gathers and reduces as asked", fsdp_gathers_and_reduces_as_asked},
+    {"stages of PyTorch reduce after the backward", stages_of_pytorch_reduce_after_the_backward},
+    {"FSDP2 reduces bf16 gradients in fp32", fsdp2_reduces_bf16_gradients_in_fp32},
     {"one micro-batch accumulates nothing", one_micro_batch_accumulates_nothing},
     {"tensor ranks hold the vocabulary as asked", tensor_ranks_hold_the_vocabulary_as_asked},
     {"megatron pads the vocabulary", megatron_pads_the_vocabulary},

@@ -15,7 +15,7 @@ import signal
 import subprocess
 import sys
 
-__all__ = ["Data", "Error", "call", "predict", "program", "sweep"]
+__all__ = ["Data", "Error", "call", "know", "predict", "program", "sweep"]
 
 try:
     __version__ = importlib.metadata.version("longhaul-sim")
@@ -35,6 +35,16 @@ class Data(dict):
             return self[name]
         except KeyError:
             raise AttributeError(f"no member {name!r}; there are: {', '.join(self)}") from None
+
+
+_knower = None  # longhaul.record sets it while it records
+
+
+def know(tensor, value):
+    """Gives a tensor of a program that `longhaul.record` records the values that the program will read of it, such as the
+    experts that a router chose: `value` has its shape, or is one number for all elements. Otherwise it does nothing."""
+    if _knower is not None:
+        _knower(tensor, value)
 
 
 def program():

@@ -120,7 +120,7 @@ void take_buffers()
 template <typename F> bool wait_until(const ncclComm *c, F come)
 {
     while (!come() && !c->aborted)
-        std::this_thread::sleep_for(std::chrono::microseconds(50));
+        std::this_thread::sleep_for(std::chrono::microseconds(100));
     return !c->aborted;
 }
 
@@ -217,7 +217,7 @@ void move_all(ncclComm *c, std::vector<Part> parts)
         for (Part &p : parts)
             left |= p.bytes > 0;
         if (!moved)
-            std::this_thread::sleep_for(std::chrono::microseconds(20));
+            std::this_thread::sleep_for(std::chrono::microseconds(100));
     }
 }
 
@@ -232,7 +232,7 @@ ncclResult_t submit(ncclComm *c, cudaStream_t stream, const void *from, const vo
     uint64_t turn = c->issued++;
     emulator::submit_copy(stream, [=] {
         while (c->done != turn && !c->aborted)
-            std::this_thread::sleep_for(std::chrono::microseconds(20));
+            std::this_thread::sleep_for(std::chrono::microseconds(100));
         if (!c->aborted)
             work();
         c->done = turn + 1;

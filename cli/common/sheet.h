@@ -1,0 +1,70 @@
+/* cli/common/sheet.h: an answer of sections, which is written once and comes out on a screen or in JSON, of which a page
+ * is made. So a page says what the screen says.
+ *
+ *     struct sheet sheet = {.screen = &screen};   // or {.json = &json}
+ *     sheet_begin(&sheet);
+ *     sheet_verdict(...), sheet_line(...), ...    // the answer
+ *     sheet_section(&sheet, SHEET_CAUSES, "Where the step goes");
+ *     ...
+ *     sheet_end(&sheet);
+ *
+ * In JSON a sheet is the array "sheet" of the open object. It has an object for each section: its name, its heading, and
+ * its blocks, which are rows with a `kind` (docs/schema/predict.json). cli/page/sheet_page.h puts it into a page. */
+#ifndef CLI_COMMON_SHEET_H
+#define CLI_COMMON_SHEET_H
+
+#include "base/json_write.h"
+#include "cli/common/screen.h"
+
+/* The sections, in any order. A page adds figures to some of them. */
+enum sheet_section {
+    SHEET_ANSWER, /* begins with the sheet, and has no heading */
+    SHEET_CAUSES,
+    SHEET_MEMORY,
+    SHEET_SURE,
+    SHEET_DETAILS,
+    SHEET_NEXT,
+    SHEET_SECTION_COUNT
+};
+extern const char *const sheet_section_names[SHEET_SECTION_COUNT];
+
+/* The kinds of blocks. */
+enum sheet_kind {
+    SHEET_VERDICT, /* tone, label, text */
+    SHEET_FIGURE,  /* label, value, text: the text is empty, or is what is said beside the value */
+    SHEET_LINE,    /* label, text */
+    SHEET_TEXT,    /* text */
+    SHEET_WARNING, /* text */
+    SHEET_COMMAND, /* text */
+    SHEET_BAR,     /* label, value, share: of the whole */
+    SHEET_KIND_COUNT
+};
+extern const char *const sheet_kind_names[SHEET_KIND_COUNT];
+extern const char *const sheet_tone_names[]; /* by enum screen_tone */
+
+/* A sheet that is being written. One of both is set. */
+struct sheet {
+    const struct screen *screen;
+    struct json_out *json;
+};
+
+void sheet_begin(struct sheet *sheet);
+void sheet_end(struct sheet *sheet);
+
+/* Ends the section before, and begins the next. */
+void sheet_section(struct sheet *sheet, enum sheet_section section, const char *heading);
+
+/* These append a block. The functions of cli/common/screen.h say how it looks. */
+void sheet_verdict(struct sheet *sheet, enum screen_tone tone, const char *verdict,
+                   const char *rest);
+void sheet_line(struct sheet *sheet, const char *label, const char *text);
+void sheet_figure(struct sheet *sheet, const char *label, const char *value, const char *beside);
+void sheet_text(struct sheet *sheet, const char *text);
+void sheet_warning(struct sheet *sheet, const char *text);
+void sheet_command(struct sheet *sheet, const char *command);
+
+/* Appends bars, as screen_put_bars() does. JSON has all of them. */
+void sheet_bars(struct sheet *sheet, struct screen_bar *bar, size_t count, double whole,
+                screen_put_value *put, bool all);
+
+#endif

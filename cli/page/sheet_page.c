@@ -1,0 +1,140 @@
+#include "cli/page/sheet_page.h"
+
+#include "base/arena.h"
+#include "cli/page/values.h"
+
+#include <string.h>
+
+static struct json_node section_of(struct json_node answer, size_t number)
+{
+    return json_at(json_find(answer, "sheet"), number);
+}
+
+size_t sheet_page_sections(struct json_node answer)
+{
+    return json_count(json_find(answer, "sheet"));
+}
+
+enum sheet_section sheet_page_section(struct json_node answer, size_t number)
+{
+    const char *name = page_words_of(section_of(answer, number), "section");
+    for (int i = 0; i < SHEET_SECTION_COUNT; i++)
+        if (strcmp(name, sheet_section_names[i]) == 0)
+            return (enum sheet_section)i;
+    return SHEET_ANSWER;
+}
+
+const char *sheet_page_line(struct json_node answer, const char *label)
+{
+    struct json_node blocks = json_find(section_of(answer, 0), "blocks");
+    for (size_t i = 0; i < json_count(blocks); i++)
+        if (strcmp(page_words_of(json_at(blocks, i), "label"), label) == 0)
+            return page_words_of(json_at(blocks, i), "text");
+    return "";
+}
+
+void sheet_page_put_heading(struct page *page, struct json_node answer, size_t number)
+{
+    const char *heading = page_words_of(section_of(answer, number), "heading");
+    if (heading[0] != '\0')
+        page_heading(page, heading);
+}
+
+static enum sheet_kind kind_of(struct json_node block)
+{
+    const char *name = page_words_of(block, "kind");
+    for (int i = 0; i < SHEET_KIND_COUNT; i++)
+        if (strcmp(name, sheet_kind_names[i]) == 0)
+            return (enum sheet_kind)i;
+    return SHEET_TEXT;
+}
+
+static void put_verdict(struct page *page, struct json_node block)
+{
+    static const enum page_mood moods[] = {
+        [SCREEN_GOOD] = PAGE_GOOD, [SCREEN_BAD] = PAGE_BAD, [SCREEN_DOUBT] = PAGE_CLOSE};
+    const char *tone = page_words_of(block, "tone");
+    struct text text = {0};
+    size_t at = 0;
+    while (at + 1 < ARRAY_LEN(moods) && strcmp(tone, sheet_tone_names[at]) != 0)
+        at++;
+    text_printf(&text, "%s%s", page_words_of(block, "label"), page_words_of(block, "text"));
+    page_verdict(page, moods[at], text.data);
+    text_release(&text);
+}
+
+static void put_figure(struct page *page, struct json_node block)
+{
+    struct text what = {0};
+    text_printf(&what, "%s%s", page_words_of(block, "label"), page_words_of(block, "text"));
+    page_number(page, page_words_of(block, "value"), what.data);
+    text_release(&what);
+}
+
+static void put_row(struct page *page, struct json_node block, enum sheet_kind kind)
+{
+    page_cell(page, page_words_of(block, "label"));
+    if (kind == SHEET_BAR) {
+        page_cell(page, page_words_of(block, "value"));
+        page_cellf(page, "%.1f %%", 100 * page_number_of(block, "share"));
+    } else {
+        page_cell_words(page, page_words_of(block, "text"));
+    }
+    page_end_row(page);
+}
+
+/* Appends one block that is no part of a table or of figures side by side. */
+static void put_block(struct page *page, struct json_node block, enum sheet_kind kind)
+{
+    if (kind == SHEET_VERDICT)
+        put_verdict(page, block);
+    else if (kind == SHEET_WARNING)
+        page_warning(page, page_words_of(block, "text"));
+    else if (kind == SHEET_COMMAND)
+        page_code(page, page_words_of(block, "text"));
+    else
+        page_text(page, page_words_of(block, "text"));
+}
+
+/* Appends all blocks of one kind, as figures side by side or as a table; nothing if there are none. */
+static void put_together(struct page *page, struct json_node blocks, enum sheet_kind kind,
+                         const char *bars, const char *without)
+{
+    static const char *const line_heads[] = {"", "", NULL}, *const bar_heads[] = {"", "", "share",
+                                                                                  NULL};
+    bool begun = false;
+    for (size_t i = 0; i < json_count(blocks); i++) {
+        struct json_node block = json_at(blocks, i);
+        if (kind_of(block) != kind || strcmp(page_words_of(block, "label"), without) == 0)
+            continue;
+        if (!begun && kind == SHEET_FIGURE)
+            page_begin_numbers(page);
+        else if (!begun)
+            page_begin_table(page, kind == SHEET_BAR ? bars : NULL,
+                             kind == SHEET_BAR ? bar_heads : line_heads);
+        begun = true;
+        if (kind == SHEET_FIGURE)
+            put_figure(page, block);
+        else
+            put_row(page, block, kind);
+    }
+    if (begun && kind == SHEET_FIGURE)
+        page_end_numbers(page);
+    else if (begun)
+        page_end_table(page);
+}
+
+void sheet_page_put_blocks(struct page *page, struct json_node answer, size_t number,
+                           const char *bars, const char *without)
+{
+    struct json_node blocks = json_find(section_of(answer, number), "blocks");
+    for (size_t i = 0; i < json_count(blocks); i++) {
+        struct json_node block = json_at(blocks, i);
+        const enum sheet_kind kind = kind_of(block);
+        if (kind != SHEET_FIGURE && kind != SHEET_LINE && kind != SHEET_BAR)
+            put_block(page, block, kind);
+    }
+    put_together(page, blocks, SHEET_FIGURE, NULL, without);
+    put_together(page, blocks, SHEET_LINE, NULL, without);
+    put_together(page, blocks, SHEET_BAR, bars, without);
+}

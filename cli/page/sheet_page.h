@@ -1,0 +1,27 @@
+/* cli/page/sheet_page.h: the sheet of an answer (cli/common/sheet.h), read from its JSON and put into a page. */
+#ifndef CLI_PAGE_SHEET_PAGE_H
+#define CLI_PAGE_SHEET_PAGE_H
+
+#include "base/json.h"
+#include "cli/common/page.h"
+#include "cli/common/sheet.h"
+
+/* Returns the number of sections of the member "sheet" of an answer; 0: it has none. */
+size_t sheet_page_sections(struct json_node answer);
+
+/* Returns which section one of them is. A name that is not known counts as SHEET_ANSWER. */
+enum sheet_section sheet_page_section(struct json_node answer, size_t number);
+
+/* Returns the text of the answer's line with a label; "": there is none. */
+const char *sheet_page_line(struct json_node answer, const char *label);
+
+/* Appends the heading of a section, if it has one. */
+void sheet_page_put_heading(struct page *page, struct json_node answer, size_t number);
+
+/* Appends the blocks of a section: verdicts and texts as they follow each other, figures side by side, lines and bars as
+ * tables. bars: the line under which the table of bars is folded away; NULL: it is always shown. without: the label of a
+ * line that the page has elsewhere. */
+void sheet_page_put_blocks(struct page *page, struct json_node answer, size_t number,
+                           const char *bars, const char *without);
+
+#endif

@@ -1,0 +1,96 @@
+"""What an operator costs: its kind of work, the bytes it touches, its flops."""
+import torch
+from torch.utils import flop_counter
+
+from longhaul.record import Refused
+
+# Operators that PyTorch and its distributed packages define. Those of other name spaces are custom kernels.
+OWN = {"aten", "prim", "prims", "c10d", "_c10d_functional", "_c10d_functional_autograd", "_dtensor", "fsdp", "inductor",
+       "quantized", "symm_mem", "rngprims", "profiler", "higher_order", "streams"}
+
+COMM = {"c10d", "_c10d_functional", "_c10d_functional_autograd", "_dtensor"}
+
+KINDS = {
+    "mm": """mm addmm bmm baddbmm _scaled_mm _grouped_mm _scaled_grouped_mm linear _addmm_activation addmv mv dot
+        linear_backward""",
+    "copy": """copy_ clone _to_copy cat stack split_with_sizes_copy _chunk_cat repeat _foreach_copy_ constant_pad_nd roll flip
+        slice_backward select_backward all_gather_copy_in chunk_cat chunk_cat_mixed_dtype as_strided_scatter slice_scatter
+        select_scatter _copy_from pixel_shuffle""",
+    "index": """embedding index gather index_select index_put_ index_put _index_put_impl_ scatter scatter_ scatter_add scatter_add_
+        index_add index_add_ index_copy index_copy_ embedding_dense_backward _unsafe_index _unsafe_index_put take masked_select
+        nonzero _unsafe_masked_index _unsafe_masked_index_put_accumulate _unique2 unique_consecutive repeat_interleave scatter_reduce scatter_reduce_""",
+    "reduction": """sum mean amax amin max min norm linalg_vector_norm _softmax _log_softmax _softmax_backward_data
+        _log_softmax_backward_data native_layer_norm native_layer_norm_backward native_group_norm native_group_norm_backward
+        _fused_rms_norm _fused_rms_norm_backward nll_loss_forward nll_loss_backward logsumexp var var_mean std prod cumsum
+        cumprod topk sort any all argmax argmin histc bincount _foreach_norm mse_loss _masked_softmax aminmax searchsorted
+        count_nonzero""",
+    "fill": """zeros ones full fill_ zero_ zeros_like ones_like full_like arange new_zeros scalar_tensor new_full new_ones
+        _foreach_zero_ linspace eye iota tril_indices triu_indices""",
+    "alloc": "empty empty_strided empty_like new_empty new_empty_strided empty_permuted",
+    "view": "detach _unsafe_view alias lift_fresh _reshape_alias record_stream set_ lift_fresh_copy",
+}
+KIND_OF = {name: kind for kind, names in KINDS.items() for name in names.split()}
+
+# Pointwise operators that do not carry PyTorch's tag.
+POINTWISE = ("_foreach_", "_fused_adam", "_fused_sgd", "native_dropout", "tril", "triu", "softplus_backward", "floor_divide",
+             "masked_fill", "where", "_amp_", "silu_backward", "gelu_backward", "sigmoid_backward", "tanh_backward",
+             "threshold_backward", "uniform", "normal", "rand", "bernoulli", "exponential", "random", "_fused_dropout",
+             "rope", "mse_loss_backward", "multinomial", "__")
+
+ATTENTION = ("scaled_dot_product", "_flash_attention", "_efficient_attention", "_cudnn_attention", "flex_attention")
+
+
+def kind_of(function):
+    """The kind of an operator's work; `view` and `alloc` are no work."""
+    name = function._schema.name.split("::")[1]
+    if function.namespace in COMM:
+        return "comm"
+    if function.namespace not in OWN:
+        return "opaque"
+    if any(word in name for word in ATTENTION):
+        return "sdpa"
+    if name in KIND_OF:
+        return KIND_OF[name]
+    if function.is_view or name.startswith("record_"):
+        return "view"
+    if torch.Tag.pointwise in function.tags or name.startswith(POINTWISE) or function.namespace == "prims":
+        return "elementwise"
+    if "conv" in name:
+        return "conv"
+    return "opaque"
+
+
+def flops_of(function, arguments, keywords, result):
+    """Floating-point operations, or None where work is bound by memory. A custom kernel must have a formula."""
+    formula = flop_counter.flop_registry.get(function._overloadpacket)
+    if formula is not None:
+        return int(formula(*arguments, **keywords, out_val=result))
+    if function._schema.name in ("aten::_grouped_mm", "aten::_scaled_grouped_mm"):  # not in PyTorch's counter
+        return 2 * arguments[0].numel() * arguments[1].shape[-1]
+    if function.namespace not in OWN:
+        name = function._schema.name
+        python = name.replace("::", ".")
+        raise Refused(f"the operator {name} is a custom kernel whose flops are unknown: register them before the step, by "
+                      f"@torch.utils.flop_counter.register_flop_formula(torch.ops.{python}) over a function of the "
+                      "arguments' shapes and `out_shape` that returns them (0 if it is bound by memory)")
+    return None
+
+
+def named_arguments(function, arguments, keywords):
+    """All arguments by name, with the defaults of those that are left out."""
+    parameters = function._schema.arguments
+    named = {p.name: p.default_value for p in parameters if p.has_default_value()}
+    named.update(zip((p.name for p in parameters), arguments))
+    named.update(keywords)
+    return named
+
+
+def touched_bytes(tensor):
+    """Bytes of a tensor; an expanded one is read once."""
+    return min(tensor.numel() * tensor.element_size(),
+               tensor.untyped_storage().nbytes() or tensor.numel() * tensor.element_size())
+
+
+def written(function, named):
+    """The tensors among the named arguments that the operator writes."""
+    return [named[p.name] for p in function._schema.arguments if p.alias_info and p.alias_info.is_write and p.name in named]

@@ -1,0 +1,252 @@
+"""What is replaced in PyTorch and transformers while a recorder is active, and put back afterwards.
+
+Each function yields (object, attribute, replacement). Private names of PyTorch stand here and in step.py only; the tests of
+each release of PyTorch show whether they still mean the same."""
+import logging
+import re
+import sys
+
+import torch
+import torch.distributed as dist
+
+import longhaul
+from longhaul.record import Refused
+
+
+class Patches:
+    """Attributes that are replaced, and restored in reverse order."""
+
+    def __init__(self):
+        self.old = []
+
+    def put(self, owner, name, value):
+        self.old.append((owner, name, vars(owner).get(name, self)))
+        setattr(owner, name, value)
+
+    def restore(self):
+        for owner, name, value in reversed(self.old):
+            if value is self:  # it was inherited
+                delattr(owner, name)
+            else:
+                setattr(owner, name, value)
+        self.old.clear()
+
+
+def put_all(patches, recorder):
+    for rows in (_modules(), _storages(recorder), _phases(recorder), _groups(recorder), _works(recorder), _refusals(),
+                 _values(recorder), _compilers(recorder), _questions(recorder)):
+        for owner, name, value in rows:
+            patches.put(owner, name, value)
+
+
+def put_late(patches):
+    """What is replaced in packages that the program imports itself."""
+    utils = sys.modules.get("transformers.utils.import_utils")
+    if utils is not None and not any(owner is utils for owner, _, _ in patches.old):
+        # It takes fake tensors for tracing, and would build a mask and repeat keys and values, which a GPU run does not.
+        patches.put(utils, "is_fake_tensor", lambda tensor: False)
+
+
+def _modules():
+    done = {}  # by the id of an old parameter, it and the new one; empty between two outermost calls
+    depth = 0
+
+    def apply(module, function, recurse=True):
+        """Module.to(): PyTorch swaps tensors in place, which fake tensors refuse. New parameters keep their ties."""
+        nonlocal depth
+        depth += 1
+        try:
+            for child in module.children() if recurse else ():
+                child._apply(function)
+            for key, old in module._parameters.items():
+                if old is not None:
+                    if id(old) not in done:
+                        done[id(old)] = (old, _moved(old, function))
+                    module._parameters[key] = done[id(old)][1]
+            for key, buffer in module._buffers.items():
+                if buffer is not None:
+                    module._buffers[key] = function(buffer)
+        finally:
+            depth -= 1
+            if depth == 0:
+                done.clear()
+        return module
+
+    yield torch.nn.Module, "_apply", apply
+
+
+def _moved(old, function):
+    with torch.no_grad():
+        new = function(old)
+    if new is old:
+        return old
+    new = torch.nn.Parameter(new, old.requires_grad)
+    for key, value in vars(old).items():  # what the program has noted at the parameter; the new one has its own device
+        vars(new).setdefault(key, value)
+    return new
+
+
+def _storages(recorder):
+    resize = torch.UntypedStorage.resize_
+
+    def resized(storage, size):  # FSDP frees and refills storages in place, which is no operator
+        recorder.resized(storage, size)
+        return resize(storage, size)
+
+    yield torch.UntypedStorage, "resize_", resized
+
+
+def _phases(recorder):
+    for name in "backward", "grad":
+        def phased(*arguments, _run=getattr(torch.autograd, name), **keywords):
+            before, recorder.phase = recorder.phase, "b"
+            try:
+                return _run(*arguments, **keywords)
+            finally:
+                recorder.phase = before
+
+        yield torch.autograd, name, phased
+
+
+def _groups(recorder):
+    start = dist.init_process_group
+
+    def init_process_group(backend=None, *arguments, **keywords):
+        if not dist.is_initialized():
+            from torch.testing._internal.distributed.fake_pg import FakeStore
+            start("fake", rank=recorder.rank, world_size=recorder.world, store=FakeStore())
+
+    fresh = dist.new_group
+
+    def new_group(ranks=None, timeout=None, backend=None, *arguments, **keywords):
+        return fresh(ranks, timeout, None, *arguments, **keywords)
+
+    for owner in dist, dist.distributed_c10d:
+        yield owner, "init_process_group", init_process_group
+        yield owner, "new_group", new_group
+
+
+# Methods of ProcessGroup that return a Work.
+WORKS = """allgather _allgather_base allreduce alltoall alltoall_base broadcast gather reduce scatter reduce_scatter
+    _reduce_scatter_base send recv recv_anysource allgather_coalesced allreduce_coalesced allgather_into_tensor_coalesced
+    reduce_scatter_tensor_coalesced barrier""".split()
+
+
+def _works(recorder):
+    group = torch._C._distributed_c10d.ProcessGroup
+    for name in WORKS:
+        if not hasattr(group, name):
+            continue
+
+        def method(self, *arguments, _run=getattr(group, name), **keywords):
+            before = len(recorder.events)
+            work = _run(self, *arguments, **keywords)
+            recorder.started(work, before)
+            return work
+
+        yield group, name, method
+
+    batch = dist.batch_isend_irecv
+
+    def batch_isend_irecv(operations):
+        with recorder.batched():
+            return batch(operations)
+
+    for owner in dist, dist.distributed_c10d:
+        yield owner, "batch_isend_irecv", batch_isend_irecv
+
+    for owner in dist.Work, torch._C._distributed_c10d.FakeWork:
+        for name in "wait", "synchronize":
+            if name not in vars(owner):
+                continue
+
+            def waited(work, *arguments, _run=getattr(owner, name), **keywords):
+                recorder.waited(work)
+                return _run(work, *arguments, **keywords)
+
+            yield owner, name, waited
+
+
+def _refusals():
+    def refuse(what, instead):
+        def refused(*arguments, **keywords):
+            raise Refused(f"{what}: {instead}")
+        return refused
+
+    values = "the tensors of a recording hold no values; save checkpoints after the recorded step, or not in a recording " \
+        "(LONGHAUL_RECORDING is set in the environment)"
+    yield torch, "save", refuse("torch.save()", values)
+    import torch.distributed.checkpoint as checkpoint
+    for name in "save", "async_save":
+        yield checkpoint, name, refuse(f"torch.distributed.checkpoint.{name}()", values)
+    try:
+        import safetensors.torch
+    except ImportError:
+        pass
+    else:
+        for name in "save", "save_file", "save_model":
+            yield safetensors.torch, name, refuse(f"safetensors.torch.{name}()", values)
+
+    loader = torch.utils.data.DataLoader
+    make = loader.__init__
+
+    def made(self, dataset, batch_size=1, shuffle=None, sampler=None, batch_sampler=None, num_workers=0, *arguments, **keywords):
+        if num_workers:
+            raise Refused(f"DataLoader(num_workers={num_workers}): worker processes cannot be recorded; read with num_workers=0, "
+                          "which the recorded step does not notice")
+        make(self, dataset, batch_size, shuffle, sampler, batch_sampler, num_workers, *arguments, **keywords)
+
+    yield loader, "__init__", made
+
+    try:
+        from triton.runtime.jit import JITFunction
+    except ImportError:
+        return
+
+    def run(self, *arguments, **keywords):
+        name = getattr(self, "__name__", "kernel")
+        raise Refused(f"the Triton kernel {name} is launched directly, so its shapes and flops are unknown: wrap its launch in "
+                      "an operator by @torch.library.custom_op, register its shapes by @OPERATOR.register_fake and its flops "
+                      "by @torch.utils.flop_counter.register_flop_formula, or choose the program's implementation without it")
+
+    yield JITFunction, "run", run
+
+
+def _values(recorder):
+    yield longhaul, "_knower", recorder.know
+
+
+def _compilers(recorder):
+    def compiled(self, model, inputs):
+        from longhaul.record import fusion
+        return fusion.backend(recorder)(model, inputs)
+
+    yield torch._TorchCompileInductorWrapper, "__call__", compiled
+
+
+def _questions(recorder):
+    from torch.distributed.tensor import _sharding_prop
+    owner = _sharding_prop.ShardingPropagator
+    for name in "propagate_op_sharding_non_cached", "_propagate_tensor_meta_non_cached":
+        def ask(self, *arguments, _run=getattr(owner, name), **keywords):
+            with recorder.unheard():  # DTensor runs an operator on whole tensors to learn the shape of its result
+                return _run(self, *arguments, **keywords)
+
+        yield owner, name, ask
+
+
+# Sentences of libraries that say which implementation of a layer runs.
+_SAYS_IMPLEMENTATION = re.compile(r"fast path|fall(s|ing)? ?back|fallback|naive|sequential implementation|implementation", re.I)
+
+
+class Listener(logging.Handler):
+    """Collects what libraries log of the implementation that they choose."""
+
+    def __init__(self, notes):
+        super().__init__(logging.WARNING)
+        self.notes = notes
+
+    def emit(self, record):
+        text = " ".join(record.getMessage().split())
+        if _SAYS_IMPLEMENTATION.search(text) and text not in self.notes:
+            self.notes.append(f"{record.name.split('.')[0]} says: {text}")

@@ -1,0 +1,378 @@
+/* stub.c: as much of CUDA's runtime and driver as PyTorch needs in order to believe in one GPU that is not there.
+ *
+ * longhaul.record loads this library before PyTorch, with its symbols global, so that they win over those of libcudart. Its
+ * SONAME is libcuda.so.1, so a later dlopen of the driver finds it too. Kernels do nothing, streams and events are numbers,
+ * device memory is host memory that is mapped and never touched. Records and waits of streams, waits of the host, and
+ * launches (fake tensors launch none, so a launch is one that the recorder has missed) go to a log, which stub_take() empties.
+ *
+ * It serves PyTorch of CUDA 12 and 13: where they differ, so do the names of the functions. The library includes no header of
+ * CUDA, so a machine without CUDA can build it; the numbers below are those of driver_types.h of CUDA 12.8 and 13.2. A
+ * function that only has to succeed ignores its arguments, which the calling convention of x86-64 and AArch64 allows. */
+#include <stddef.h>
+#include <string.h>
+#include <sys/mman.h>
+
+enum { SUCCESS = 0, ERROR_MEMORY = 2, ERROR_NOT_SUPPORTED = 801 };
+enum { LOG_RECORD = 1, LOG_WAIT, LOG_HOST_WAIT, LOG_LAUNCH };
+enum { ATTRIBUTE_MULTIPROCESSORS = 16, ATTRIBUTE_MAJOR = 75, ATTRIBUTE_MINOR = 76 };
+
+struct stub_entry {
+    int what; /* LOG_... */
+    unsigned stream;
+    unsigned event;
+};
+
+enum { LOG_SIZE = 1 << 16 };
+static struct stub_entry entries[LOG_SIZE];
+static int logged, lost;
+
+static struct {
+    char name[256];
+    int version; /* 13020 is CUDA 13.2 */
+    int major, minor, multiprocessors;
+    size_t memory_bytes;
+} device = {"GPU of longhaul.record", 13000, 9, 0, 132, (size_t)80 << 30};
+
+/* The size of cudaDeviceProp and the offsets of the members that are set. */
+struct properties_layout {
+    size_t size;
+    size_t multiprocessors, threads_per_multiprocessor, shared_optin, shared_per_multiprocessor;
+    size_t registers_per_multiprocessor, l2, blocks_per_multiprocessor, unified;
+};
+static const struct properties_layout cuda12 = {1032, 388, 624, 696, 640, 648, 616, 712, 604};
+static const struct properties_layout cuda13 = {1008, 384, 604, 672, 624, 632, 596, 688, 588};
+
+void stub_device(const char *name, int version, int major, int minor, int multiprocessors,
+                 size_t memory_bytes)
+{
+    memset(device.name, 0, sizeof device.name);
+    strncpy(device.name, name, sizeof device.name - 1);
+    device.version = version;
+    device.major = major;
+    device.minor = minor;
+    device.multiprocessors = multiprocessors;
+    device.memory_bytes = memory_bytes;
+}
+
+/* Moves at most `most` entries of the log to `out`; returns their number, or -1 if entries have been lost. */
+int stub_take(struct stub_entry *out, int most)
+{
+    if (lost || logged > most)
+        return -1;
+    memcpy(out, entries, (size_t)logged * sizeof *out);
+    int taken = logged;
+    logged = 0;
+    return taken;
+}
+
+static void append(int what, const void *stream, const void *event)
+{
+    if (logged == LOG_SIZE)
+        lost = 1;
+    else
+        entries[logged++] =
+            (struct stub_entry){what, (unsigned)(size_t)stream, (unsigned)(size_t)event};
+}
+
+static void put_int(char *properties, size_t offset, int value)
+{
+    memcpy(properties + offset, &value, sizeof value);
+}
+
+static void put_size(char *properties, size_t offset, size_t value)
+{
+    memcpy(properties + offset, &value, sizeof value);
+}
+
+static int fill(char *p, const struct properties_layout *at)
+{
+    memset(p, 0, at->size);
+    memcpy(p, device.name, sizeof device.name);
+    put_size(p, 288, device.memory_bytes);
+    put_size(p, 296, (size_t)48 << 10); /* shared memory of a block */
+    put_int(p, 304, 65536);             /* registers of a block */
+    put_int(p, 308, 32);                /* threads of a warp */
+    put_int(p, 320, 1024);              /* threads of a block, and by dimension */
+    put_int(p, 324, 1024);
+    put_int(p, 328, 1024);
+    put_int(p, 332, 64);
+    put_int(p, 336, 0x7fffffff); /* blocks of a grid by dimension */
+    put_int(p, 340, 65535);
+    put_int(p, 344, 65535);
+    put_int(p, 360, device.major);
+    put_int(p, 364, device.minor);
+    put_int(p, at->multiprocessors, device.multiprocessors);
+    put_int(p, at->threads_per_multiprocessor, 2048);
+    put_size(p, at->shared_optin, (size_t)227 << 10);
+    put_size(p, at->shared_per_multiprocessor, (size_t)228 << 10);
+    put_int(p, at->registers_per_multiprocessor, 65536);
+    put_int(p, at->l2, 50 << 20);
+    put_int(p, at->blocks_per_multiprocessor, 32);
+    put_int(p, at->unified, 1);
+    return SUCCESS;
+}
+
+int cudaGetDeviceProperties(char *properties, int d)
+{
+    (void)d;
+    return fill(properties, &cuda13);
+}
+
+int cudaGetDeviceProperties_v2(char *properties, int d)
+{
+    (void)d;
+    return fill(properties, &cuda12);
+}
+
+int cudaDeviceGetAttribute(int *value, int attribute, int d)
+{
+    (void)d;
+    *value = attribute == ATTRIBUTE_MAJOR             ? device.major
+             : attribute == ATTRIBUTE_MINOR           ? device.minor
+             : attribute == ATTRIBUTE_MULTIPROCESSORS ? device.multiprocessors
+                                                      : 0;
+    return SUCCESS;
+}
+
+#define SUCCEEDS(function)                                                                         \
+    int function(void)                                                                             \
+    {                                                                                              \
+        return SUCCESS;                                                                            \
+    }
+
+#define UNSUPPORTED(function)                                                                      \
+    int function(void)                                                                             \
+    {                                                                                              \
+        return ERROR_NOT_SUPPORTED;                                                                \
+    }
+
+/* A function that stores one int through its only used argument. */
+#define STORES(function, value)                                                                    \
+    int function(int *stored)                                                                      \
+    {                                                                                              \
+        *stored = (value);                                                                         \
+        return SUCCESS;                                                                            \
+    }
+
+STORES(cudaGetDeviceCount, 1)
+STORES(cudaGetDevice, 0)
+STORES(cudaDriverGetVersion, device.version)
+STORES(cudaRuntimeGetVersion, device.version)
+STORES(cudaDeviceCanAccessPeer, 0)
+SUCCEEDS(cudaSetDevice)
+SUCCEEDS(cudaGetLastError)
+SUCCEEDS(cudaPeekAtLastError)
+SUCCEEDS(cudaThreadExchangeStreamCaptureMode)
+SUCCEEDS(cudaProfilerStart)
+SUCCEEDS(cudaProfilerStop)
+
+int cudaDeviceGetStreamPriorityRange(int *least, int *greatest)
+{
+    *least = 0;
+    *greatest = -5;
+    return SUCCESS;
+}
+
+/* Streams and events are numbers of one sequence. */
+static int number(void **handle)
+{
+    static size_t last = 0x100;
+    last += 16;
+    *handle = (void *)last;
+    return SUCCESS;
+}
+
+#define NUMBERS(function)                                                                          \
+    int function(void **handle)                                                                    \
+    {                                                                                              \
+        return number(handle);                                                                     \
+    }
+
+NUMBERS(cudaStreamCreate)
+NUMBERS(cudaStreamCreateWithFlags)
+NUMBERS(cudaStreamCreateWithPriority)
+NUMBERS(cudaEventCreate)
+NUMBERS(cudaEventCreateWithFlags)
+SUCCEEDS(cudaStreamDestroy)
+SUCCEEDS(cudaEventDestroy)
+SUCCEEDS(cudaStreamQuery)
+SUCCEEDS(cudaEventQuery)
+
+static int store_second(const void *first, int *stored)
+{
+    (void)first;
+    *stored = 0;
+    return SUCCESS;
+}
+
+/* Results after the second are optional, and callers of ours leave them null. */
+#define STORES_SECOND(function)                                                                    \
+    int function(const void *first, int *stored)                                                   \
+    {                                                                                              \
+        return store_second(first, stored);                                                        \
+    }
+
+STORES_SECOND(cudaStreamGetPriority)
+STORES_SECOND(cudaStreamIsCapturing)
+STORES_SECOND(cudaStreamGetCaptureInfo)
+STORES_SECOND(cudaStreamGetCaptureInfo_v2)
+
+int cudaStreamSynchronize(const void *stream)
+{
+    append(LOG_HOST_WAIT, stream, NULL);
+    return SUCCESS;
+}
+
+int cudaDeviceSynchronize(void)
+{
+    append(LOG_HOST_WAIT, NULL, NULL);
+    return SUCCESS;
+}
+
+int cudaEventSynchronize(const void *event)
+{
+    append(LOG_HOST_WAIT, NULL, event);
+    return SUCCESS;
+}
+
+int cudaStreamWaitEvent(const void *stream, const void *event)
+{
+    append(LOG_WAIT, stream, event);
+    return SUCCESS;
+}
+
+int cudaEventRecord(const void *event, const void *stream)
+{
+    append(LOG_RECORD, stream, event);
+    return SUCCESS;
+}
+
+int cudaEventRecordWithFlags(const void *event, const void *stream)
+{
+    return cudaEventRecord(event, stream);
+}
+
+int cudaEventElapsedTime(float *ms)
+{
+    *ms = 1;
+    return SUCCESS;
+}
+
+int cudaEventElapsedTime_v2(float *ms)
+{
+    return cudaEventElapsedTime(ms);
+}
+
+int cudaMalloc(void **memory, size_t size)
+{
+    *memory = mmap(NULL, size ? size : 1, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return *memory == MAP_FAILED ? ERROR_MEMORY : SUCCESS;
+}
+
+int cudaHostAlloc(void **memory, size_t size)
+{
+    return cudaMalloc(memory, size);
+}
+
+int cudaMallocHost(void **memory, size_t size)
+{
+    return cudaMalloc(memory, size);
+}
+
+SUCCEEDS(cudaFree)
+SUCCEEDS(cudaFreeHost)
+
+int cudaMemGetInfo(size_t *free_bytes, size_t *bytes)
+{
+    *free_bytes = *bytes = device.memory_bytes;
+    return SUCCESS;
+}
+
+int cudaMemcpy(void *to, const void *from, size_t size)
+{
+    memcpy(to, from, size);
+    return SUCCESS;
+}
+
+int cudaMemcpyAsync(void *to, const void *from, size_t size)
+{
+    return cudaMemcpy(to, from, size);
+}
+
+int cudaMemsetAsync(void *to, int value, size_t size)
+{
+    memset(to, value, size);
+    return SUCCESS;
+}
+
+#define LAUNCHES(function)                                                                         \
+    int function(void)                                                                             \
+    {                                                                                              \
+        append(LOG_LAUNCH, NULL, NULL);                                                            \
+        return SUCCESS;                                                                            \
+    }
+
+LAUNCHES(cudaLaunchKernel)
+LAUNCHES(cudaLaunchKernelExC)
+LAUNCHES(cuLaunchKernel)
+LAUNCHES(cuLaunchKernelEx)
+LAUNCHES(cuLaunchCooperativeKernel)
+
+/* The driver, as PyTorch's libcaffe2_nvrtc asks for it. */
+int cuDevicePrimaryCtxGetState(int d, unsigned *flags, int *active)
+{
+    (void)d;
+    *flags = 0;
+    *active = 1;
+    return SUCCESS;
+}
+
+int cuDeviceGet(int *d, int ordinal)
+{
+    *d = ordinal;
+    return SUCCESS;
+}
+
+static int context(void **made)
+{
+    static char only;
+    *made = &only;
+    return SUCCESS;
+}
+
+int cuCtxGetCurrent(void **made)
+{
+    return context(made);
+}
+
+int cuDevicePrimaryCtxRetain(void **made)
+{
+    return context(made);
+}
+
+SUCCEEDS(cuInit)
+SUCCEEDS(cuCtxSetCurrent)
+
+int cuGetErrorString(int error, const char **text)
+{
+    (void)error;
+    *text = "this GPU is a stub of longhaul.record";
+    return SUCCESS;
+}
+
+UNSUPPORTED(cuDeviceGetAttribute)
+UNSUPPORTED(cuFuncGetAttribute)
+UNSUPPORTED(cuFuncSetAttribute)
+UNSUPPORTED(cuFuncSetCacheConfig)
+UNSUPPORTED(cuLinkAddData_v2)
+UNSUPPORTED(cuLinkComplete)
+UNSUPPORTED(cuLinkCreate_v2)
+UNSUPPORTED(cuModuleGetFunction)
+UNSUPPORTED(cuModuleLoad)
+UNSUPPORTED(cuModuleLoadData)
+UNSUPPORTED(cuModuleLoadDataEx)
+UNSUPPORTED(cuModuleUnload)
+UNSUPPORTED(cuOccupancyMaxActiveBlocksPerMultiprocessor)
+UNSUPPORTED(cuPointerGetAttribute)
+UNSUPPORTED(cuTensorMapEncodeTiled)

@@ -1,0 +1,289 @@
+#include "schedule/attention/latent.h"
+
+#include "schedule/emit/tensor_parallel.h"
+
+/* Rows of latents: those of all tensor ranks, and those of this one. */
+struct latent_rows {
+    int64_t all, own;
+    struct view positions; /* of the only sequence; empty: of each sequence of the unit */
+};
+
+static struct latent_rows rows_of(const struct emit *e, int64_t all, struct view positions)
+{
+    return (struct latent_rows){all, all / (int64_t)e->choices->row_ranks, positions};
+}
+
+/* The elements of a token: of a head of q and k, of its columns that are not rotated, of q, k and v, of the result of
+ * kv_b, and of the parts of kv_a. */
+struct widths {
+    int64_t plain, q, k, v, up, latent, rotated;
+};
+
+static struct widths widths_of(const struct emit *e)
+{
+    const struct transformer *m = e->choices->model;
+    const int64_t plain = m->head_dim - m->rope_dim;
+    return (struct widths){.plain = plain,
+                           .q = transformer_q_width(m),
+                           .k = transformer_kv_width(m),
+                           .v = transformer_v_width(m),
+                           .up = m->heads * (plain + m->v_dim),
+                           .latent = m->kv_latent,
+                           .rotated = m->rope_dim};
+}
+
+/* ---- one sequence: rotation, and the order of q, k and v ---- */
+
+static struct view positions_of(struct emit *e, const struct latent_rows *rows, int64_t sequence)
+{
+    if (rows->positions.count > 0)
+        return rows->positions;
+    e->unit.positions_of = sequence;
+    return emit_positions(e);
+}
+
+static void rotate_last(struct emit *e, enum work_kind kind, struct view x, struct view positions,
+                        struct view y, int64_t n, int64_t heads, int64_t dim)
+{
+    const int64_t rotated = e->choices->model->rope_dim;
+    const struct work work = {.kind = (uint8_t)kind,
+                              .rope = {n, heads, dim, 0, dim == rotated ? 0 : rotated}};
+    emit_op(e, e->stream.compute, &work, (struct view[]){x, positions}, 2, &y, 1);
+}
+
+static struct work keys_work(const struct emit *e, enum work_kind kind, int64_t n)
+{
+    const struct transformer *m = e->choices->model;
+    return (struct work){
+        .kind = (uint8_t)kind,
+        .latent_keys = {n, m->heads, m->head_dim - m->rope_dim, m->rope_dim, m->v_dim}};
+}
+
+/* Makes q, k and v of one sequence from the results of q_b (or q) and kv_b, and the shared key columns. */
+static void arrange(struct emit *e, const struct widths *w, int64_t n, struct view positions,
+                    struct view q, struct view up, struct view shared, struct view qkv)
+{
+    const struct transformer *m = e->choices->model;
+    const struct view rotated = emit_computed(e, "rotated", CATEGORY_ACTIVATION, n, w->rotated);
+    const struct work work = keys_work(e, WORK_LATENT_KEYS, n);
+    rotate_last(e, WORK_ROPE, q, positions, view_part(qkv, 0, n * w->q), n, m->heads, m->head_dim);
+    rotate_last(e, WORK_ROPE, shared, positions, rotated, n, 1, w->rotated);
+    emit_op(e, e->stream.compute, &work, (struct view[]){up, rotated}, 2,
+            (struct view[]){view_part(qkv, n * w->q, n * w->k),
+                            view_part(qkv, n * (w->q + w->k), n * w->v)},
+            2);
+}
+
+static void arrange_backward(struct emit *e, const struct widths *w, int64_t n,
+                             struct view positions, struct view dqkv, struct view dq,
+                             struct view d_up, struct view d_shared)
+{
+    const struct transformer *m = e->choices->model;
+    const struct view d_rotated = emit_computed(e, "d_rotated", CATEGORY_ACTIVATION, n, w->rotated);
+    const struct work work = keys_work(e, WORK_LATENT_KEYS_BACKWARD, n);
+    rotate_last(e, WORK_ROPE_BACKWARD, view_part(dqkv, 0, n * w->q), positions, dq, n, m->heads,
+                m->head_dim);
+    emit_op(e, e->stream.compute, &work,
+            (struct view[]){view_part(dqkv, n * w->q, n * w->k),
+                            view_part(dqkv, n * (w->q + w->k), n * w->v)},
+            2, (struct view[]){d_up, d_rotated}, 2);
+    rotate_last(e, WORK_ROPE_BACKWARD, d_rotated, positions, d_shared, n, 1, w->rotated);
+}
+
+/* ---- a narrow product, its norm and a wide product ---- */
+
+/* Returns the normed latent of this rank's rows. */
+static struct view normed(struct emit *e, uint32_t layer, enum weight weight, struct view x,
+                          const struct latent_rows *rows, int64_t cols, struct view *stats)
+{
+    e->tags.region = REGION_NORM;
+    struct view y = emit_computed(e, "latent_norm", CATEGORY_ACTIVATION, rows->own, cols);
+    *stats = emit_norm_stats(e, weight, rows->own, 0);
+    emit_norm(e, layer, weight, x, y, *stats, rows->own, cols);
+    e->tags.region = REGION_LINEAR;
+    return y;
+}
+
+/* Returns x W^T for the rows of x, whose columns are `from`. */
+static struct view product(struct emit *e, uint32_t layer, enum weight weight, const char *stem,
+                           struct view x, int64_t rows, int64_t to, int64_t from)
+{
+    struct view y = emit_computed(e, stem, CATEGORY_ACTIVATION, rows, to);
+    emit_matmul(e, MATMUL_NT, x, weight_view(e, layer, weight), view_none(), y, rows, to, from);
+    return y;
+}
+
+/* Emits the gradients of product(). */
+static void product_backward(struct emit *e, uint32_t layer, enum weight weight, struct view dy,
+                             struct view x, struct view dx, int64_t rows, int64_t to, int64_t from)
+{
+    emit_matmul(e, MATMUL_NN, dy, weight_view(e, layer, weight), view_none(), dx, rows, from, to);
+    emit_weight_grad(e, layer, weight, dy, x, to, from, rows);
+}
+
+/* Emits the gradients of a wide product of gathered rows, and returns that of this rank's rows before the gather: dx, or,
+ * if it is empty, a new tensor. */
+static struct view wide_backward(struct emit *e, uint32_t layer, enum weight weight, struct view dy,
+                                 struct view own, struct view gathered, struct view dx,
+                                 const struct latent_rows *rows, int64_t to, int64_t from)
+{
+    if (dx.count == 0)
+        dx = emit_computed(e, "d_latent_norm", CATEGORY_ACTIVATION, rows->own, from);
+    struct view whole = tensor_keeps_gathered(e)
+                            ? gathered
+                            : tensor_gather(e, own, from, TENSOR_SEQUENCES, "latent_all", false);
+    struct view all = tensor_product(e, dx, from, "d_latent_all");
+    emit_matmul(e, MATMUL_NN, dy, weight_view(e, layer, weight), view_none(), all, rows->all, from,
+                to);
+    tensor_scatter_columns(e, all, dx, from, TENSOR_SEQUENCES);
+    emit_weight_grad(e, layer, weight, dy, whole, to, from, rows->all);
+    return dx;
+}
+
+static struct view normed_backward(struct emit *e, uint32_t layer, enum weight weight,
+                                   struct view dy, struct view x, struct view stats,
+                                   const struct latent_rows *rows, int64_t cols)
+{
+    e->tags.region = REGION_NORM;
+    struct view dx = emit_computed(e, "d_latent", CATEGORY_ACTIVATION, rows->own, cols);
+    emit_norm_backward(e, layer, weight, dy, x, stats, dx, rows->own, cols);
+    e->tags.region = REGION_LINEAR;
+    return dx;
+}
+
+static struct view gathered(struct emit *e, struct view x, int64_t cols)
+{
+    return tensor_gather(e, x, cols, TENSOR_SEQUENCES, "latent_all", false);
+}
+
+/* ---- queries ---- */
+
+static struct view queries(struct emit *e, uint32_t layer, struct view x,
+                           const struct latent_rows *rows, struct latent_saved *s)
+{
+    const struct transformer *m = e->choices->model;
+    const int64_t width = transformer_q_width(m);
+    if (m->q_latent == 0) {
+        s->q_in = gathered(e, x, m->hidden);
+        return product(e, layer, WEIGHT_Q, "q_up", s->q_in, rows->all, width, m->hidden);
+    }
+    s->q = product(e, layer, WEIGHT_Q_DOWN, "q_latent", x, rows->own, m->q_latent, m->hidden);
+    s->q_norm = normed(e, layer, WEIGHT_Q_DOWN_NORM, s->q, rows, m->q_latent, &s->q_stats);
+    s->q_in = gathered(e, s->q_norm, m->q_latent);
+    struct view q = product(e, layer, WEIGHT_Q_UP, "q_up", s->q_in, rows->all, width, m->q_latent);
+    emit_mark_saved_product(e, q.buffer);
+    return q;
+}
+
+/* Writes the gradient of x. */
+static void queries_backward(struct emit *e, uint32_t layer, struct view dq, struct view x,
+                             struct view dx, const struct latent_rows *rows,
+                             const struct latent_saved *s)
+{
+    const struct transformer *m = e->choices->model;
+    const int64_t width = transformer_q_width(m), latent = m->q_latent;
+    if (latent == 0) {
+        wide_backward(e, layer, WEIGHT_Q, dq, x, s->q_in, dx, rows, width, m->hidden);
+        return;
+    }
+    struct view d = wide_backward(e, layer, WEIGHT_Q_UP, dq, s->q_norm, s->q_in, view_none(), rows,
+                                  width, latent);
+    d = normed_backward(e, layer, WEIGHT_Q_DOWN_NORM, d, s->q, s->q_stats, rows, latent);
+    product_backward(e, layer, WEIGHT_Q_DOWN, d, x, dx, rows->own, latent, m->hidden);
+}
+
+/* ---- keys and values ---- */
+
+/* Returns kv_b's result of all rows, and in *shared the key columns that heads share, before their rotation. */
+static struct view keys(struct emit *e, uint32_t layer, struct view x,
+                        const struct latent_rows *rows, const struct widths *w,
+                        struct latent_saved *s, struct view *shared)
+{
+    const struct work apart = {.kind = WORK_PACK,
+                               .pack = {rows->own, 1, {w->latent, w->rotated, 0}}};
+    const struct view both = product(e, layer, WEIGHT_KV_DOWN, "kv_latents", x, rows->own,
+                                     w->latent + w->rotated, e->choices->model->hidden);
+    s->kv = emit_computed(e, "kv_latent", CATEGORY_ACTIVATION, rows->own, w->latent);
+    *shared = emit_computed(e, "k_shared", CATEGORY_ACTIVATION, rows->own, w->rotated);
+    emit_op(e, e->stream.compute, &apart, &both, 1, (struct view[]){s->kv, *shared}, 2);
+    s->kv_norm = normed(e, layer, WEIGHT_KV_DOWN_NORM, s->kv, rows, w->latent, &s->kv_stats);
+    s->kv_in = gathered(e, s->kv_norm, w->latent);
+    *shared = gathered(e, *shared, w->rotated);
+    struct view up =
+        product(e, layer, WEIGHT_KV_UP, "kv_up", s->kv_in, rows->all, w->up, w->latent);
+    emit_mark_saved_product(e, up.buffer);
+    return up;
+}
+
+/* Writes the gradient of x. */
+static void keys_backward(struct emit *e, uint32_t layer, struct view d_up, struct view d_shared,
+                          struct view x, struct view dx, const struct latent_rows *rows,
+                          const struct widths *w, const struct latent_saved *s)
+{
+    const int64_t both = w->latent + w->rotated;
+    const struct work join = {.kind = WORK_UNPACK,
+                              .pack = {rows->own, 1, {w->latent, w->rotated, 0}}};
+    struct view d = wide_backward(e, layer, WEIGHT_KV_UP, d_up, s->kv_norm, s->kv_in, view_none(),
+                                  rows, w->up, w->latent);
+    d = normed_backward(e, layer, WEIGHT_KV_DOWN_NORM, d, s->kv, s->kv_stats, rows, w->latent);
+    struct view own = d_shared,
+                d_both = emit_computed(e, "d_kv_latents", CATEGORY_ACTIVATION, rows->own, both);
+    if (e->tensor.size > 1) { /* a rank's gradient is of its own heads */
+        own = e->choices->row_ranks > 1
+                  ? emit_computed(e, "d_k_shared", CATEGORY_ACTIVATION, rows->own, w->rotated)
+                  : d_shared;
+        tensor_scatter_columns(e, d_shared, own, w->rotated, TENSOR_SEQUENCES);
+    }
+    emit_op(e, e->stream.compute, &join, (struct view[]){d, own}, 2, &d_both, 1);
+    product_backward(e, layer, WEIGHT_KV_DOWN, d_both, x, dx, rows->own, both,
+                     e->choices->model->hidden);
+}
+
+/* ---- both ---- */
+
+struct view latent_project(struct emit *e, uint32_t layer, struct view x, int64_t count,
+                           struct view positions, struct latent_saved *saved)
+{
+    const struct latent_rows rows = rows_of(e, count, positions);
+    const struct widths w = widths_of(e);
+    const int64_t sequences = positions.count > 0 ? 1 : e->choices->micro_batch;
+    const int64_t n = count / sequences, width = w.q + w.k + w.v;
+    struct view shared;
+    e->tags.region = REGION_LINEAR;
+    const struct view q = queries(e, layer, x, &rows, saved);
+    const struct view up = keys(e, layer, x, &rows, &w, saved, &shared);
+    e->tags.region = REGION_ATTENTION;
+    const struct view qkv = emit_computed(e, "qkv", CATEGORY_ACTIVATION, count, width);
+    for (int64_t i = 0; i < sequences; i++)
+        arrange(e, &w, n, positions_of(e, &rows, i), view_part(q, i * n * w.q, n * w.q),
+                view_part(up, i * n * w.up, n * w.up),
+                view_part(shared, i * n * w.rotated, n * w.rotated),
+                view_part(qkv, i * n * width, n * width));
+    return qkv;
+}
+
+void latent_project_backward(struct emit *e, uint32_t layer, struct view dqkv, struct view x,
+                             struct view dx, int64_t count, struct view positions,
+                             const struct latent_saved *saved)
+{
+    const struct latent_rows rows = rows_of(e, count, positions);
+    const struct widths w = widths_of(e);
+    const int64_t sequences = positions.count > 0 ? 1 : e->choices->micro_batch;
+    const int64_t n = count / sequences, width = w.q + w.k + w.v, h = e->choices->model->hidden;
+    e->tags.region = REGION_ATTENTION;
+    const struct view dq = emit_computed(e, "dq_up", CATEGORY_ACTIVATION, count, w.q);
+    const struct view d_up = emit_computed(e, "d_kv_up", CATEGORY_ACTIVATION, count, w.up);
+    const struct view d_shared =
+        emit_computed(e, "d_k_shared", CATEGORY_ACTIVATION, count, w.rotated);
+    for (int64_t i = 0; i < sequences; i++)
+        arrange_backward(
+            e, &w, n, positions_of(e, &rows, i), view_part(dqkv, i * n * width, n * width),
+            view_part(dq, i * n * w.q, n * w.q), view_part(d_up, i * n * w.up, n * w.up),
+            view_part(d_shared, i * n * w.rotated, n * w.rotated));
+    e->tags.region = REGION_LINEAR;
+    const struct view of_q = emit_computed(e, "dx_q", CATEGORY_ACTIVATION, rows.own, h);
+    const struct view of_kv = emit_computed(e, "dx_kv", CATEGORY_ACTIVATION, rows.own, h);
+    queries_backward(e, layer, dq, x, of_q, &rows, saved);
+    keys_backward(e, layer, d_up, d_shared, x, of_kv, &rows, &w, saved);
+    emit_add(e, of_q, of_kv, dx);
+}

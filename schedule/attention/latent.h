@@ -1,0 +1,27 @@
+/* schedule/attention/latent.h: the projections of latent attention (MLA: DeepSeek-V2, arXiv 2405.04434, section 2.1).
+ *
+ * x goes through two narrow products, q_a and kv_a; their results are normed and widened to all heads by q_b and kv_b.
+ * kv_a also makes rope_dim key columns that all heads share. The last rope_dim columns of each head of q, and the
+ * shared columns of k, are rotated here, so attention choices rotate nothing. From there on it is attention with as many
+ * key heads as query heads, whose v is narrower than its k. Without q_latent one product, q, makes the queries.
+ *
+ * q, k and v of a sequence lie one after the other: [n, q width], [n, k width], [n, v width].
+ *
+ * Tensor ranks hold q_a, kv_a and their norms whole, and project their own tokens; the normed latents and the shared
+ * columns are then gathered, which are fewer elements than x, and q_b, kv_b and q are divided by heads (Megatron-LM,
+ * megatron/core/transformer/multi_latent_attention.py). */
+#ifndef SCHEDULE_ATTENTION_LATENT_H
+#define SCHEDULE_ATTENTION_LATENT_H
+
+#include "schedule/emit/emit.h"
+
+/* Returns qkv of `rows` rows of all tensor ranks, made from this rank's own rows of x. positions: of the rows, if they
+ * are of one sequence; empty: the rows are those of a unit, whose sequences have the positions of the unit. */
+struct view latent_project(struct emit *e, uint32_t layer, struct view x, int64_t rows,
+                           struct view positions, struct latent_saved *saved);
+/* Writes this rank's own rows of dx, and the gradients of the weights, from dqkv. */
+void latent_project_backward(struct emit *e, uint32_t layer, struct view dqkv, struct view x,
+                             struct view dx, int64_t rows, struct view positions,
+                             const struct latent_saved *saved);
+
+#endif

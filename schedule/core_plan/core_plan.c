@@ -1,0 +1,284 @@
+#include "schedule/core_plan/core_plan.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char first_words[] = "core plan 1";
+static const char columns[] = "sequence,what,begin,rows,key,keys,rank,round";
+
+enum { RANKS_MAX = 65535, SEQUENCES_MAX = 1 << 20 };
+
+/* ---- reading ---- */
+
+enum plan_column { SEQUENCE, WHAT, BEGIN, ROWS, KEY, KEYS, RANK, ROUND, COLUMNS };
+static const char *const column_names[COLUMNS] = {"sequence", "what", "begin", "rows",
+                                                  "key",      "keys", "rank",  "round"};
+
+/* A field of a line. */
+struct field {
+    const char *at;
+    size_t size;
+};
+
+static enum status fault(const struct cursor *c, const char *at, struct diag *diag,
+                         const char *what, struct field value)
+{
+    struct loc loc = {c->name, c->line, (uint32_t)(at - c->line_start) + 1};
+    return diag_error(diag, loc, STATUS_BAD_INPUT, "%s, not '%.*s'", what,
+                      value.size < 60 ? (int)value.size : 60, value.at);
+}
+
+bool core_plan_is(const char *data, size_t size)
+{
+    return size >= strlen(first_words) && memcmp(data, first_words, strlen(first_words)) == 0;
+}
+
+/* Reads "core plan 1 ranks=N [window=N] [route=direct] [keep=kv]". */
+static enum status read_head(struct core_plan *plan, struct cursor *c, struct diag *diag)
+{
+    size_t size;
+    const char *word;
+    if (!core_plan_is(c->at, (size_t)(c->end - c->at)))
+        return fault(
+            c, c->at, diag, "a core plan begins with 'core plan 1 ranks=N'",
+            (struct field){c->at, (size_t)(c->end - c->at) < 12 ? (size_t)(c->end - c->at) : 12});
+    c->at += strlen(first_words);
+    for (cursor_skip_blanks(c); !cursor_at_line_end(c); cursor_skip_blanks(c)) {
+        word = cursor_word(c, &size);
+        const struct field all = {word, size};
+        int64_t value = 0;
+        const char *equals = memchr(word, '=', size);
+        size_t key = equals != NULL ? (size_t)(equals - word) : size;
+        bool number = equals != NULL && parse_i64(equals + 1, size - key - 1, &value);
+        if (key == 5 && memcmp(word, "ranks", 5) == 0) {
+            if (!number || value < 1 || value > RANKS_MAX)
+                return fault(c, word, diag, "ranks= takes a number of 1 to 65535", all);
+            plan->ranks = (uint32_t)value;
+        } else if (key == 6 && memcmp(word, "window", 6) == 0) {
+            if (!number || value < 1 || value > CORE_PLAN_TOKENS_MAX)
+                return fault(c, word, diag, "window= takes a number of keys, at least 1", all);
+            plan->window = value;
+        } else if ((size != 12 || memcmp(word, "route=direct", 12) != 0) &&
+                   (size != 7 || memcmp(word, "keep=kv", 7) != 0))
+            return fault(c, word, diag, "expected ranks=N, window=N, route=direct or keep=kv", all);
+    }
+    if (plan->ranks == 0)
+        return fault(c, c->line_start, diag, "the first line needs ranks=N",
+                     (struct field){first_words, strlen(first_words)});
+    return STATUS_OK;
+}
+
+/* Cuts a line into fields. */
+static bool cut(struct cursor *c, struct field field[COLUMNS])
+{
+    int count = 0;
+    const char *at = c->at;
+    while (count < COLUMNS) {
+        const char *end = at;
+        while (end < c->end && *end != '\n' && *end != '\r' && *end != ',' && *end != '#')
+            end++;
+        field[count++] = (struct field){at, (size_t)(end - at)};
+        if (end == c->end || *end != ',')
+            break;
+        at = end + 1;
+    }
+    while (count == COLUMNS && field[COLUMNS - 1].size > 0 &&
+           strchr(" \t", field[COLUMNS - 1].at[field[COLUMNS - 1].size - 1]) != NULL)
+        field[COLUMNS - 1].size--;
+    const char *after = field[count - 1].at + field[count - 1].size;
+    return count == COLUMNS && (after == c->end || *after != ',');
+}
+
+static bool is_word(struct field field, const char *word)
+{
+    return field.size == strlen(word) && memcmp(field.at, word, field.size) == 0;
+}
+
+/* Reads the columns of a mask as numbers; the other ones, but for `what`, must be empty. */
+static enum status read_numbers(const struct core_plan *plan, const struct cursor *c,
+                                const struct field field[COLUMNS], unsigned mask,
+                                int64_t value[COLUMNS], struct diag *diag)
+{
+    for (int i = 0; i < COLUMNS; i++) {
+        int64_t low = i == ROWS || i == KEYS, high = CORE_PLAN_TOKENS_MAX;
+        char what[100];
+        if (i == WHAT)
+            continue;
+        if (i == RANK)
+            high = (int64_t)plan->ranks - 1;
+        else if (i == SEQUENCE)
+            high = SEQUENCES_MAX - 1;
+        else if (i == ROUND)
+            high = RANKS_MAX;
+        if (!(mask >> i & 1)) {
+            if (field[i].size > 0) {
+                snprintf(what, sizeof what, "column %s of such a row is empty", column_names[i]);
+                return fault(c, field[i].at, diag, what, field[i]);
+            }
+            continue;
+        }
+        snprintf(what, sizeof what, "column %s takes a whole number of %" PRId64 " to %" PRId64,
+                 column_names[i], low, high);
+        if (!parse_i64(field[i].at, field[i].size, &value[i]) || value[i] < low || value[i] > high)
+            return fault(c, field[i].at, diag, what, field[i]);
+    }
+    return STATUS_OK;
+}
+
+static struct core_sequence *sequence_at(struct core_plan *plan, size_t number)
+{
+    if (number >= plan->sequences) {
+        plan->sequence =
+            heap_grow(plan->sequence, &plan->capacity, number + 1, sizeof *plan->sequence);
+        memset(plan->sequence + plan->sequences, 0,
+               (number + 1 - plan->sequences) * sizeof *plan->sequence);
+        plan->sequences = number + 1;
+    }
+    return &plan->sequence[number];
+}
+
+static void add_run(struct core_sequence *s, struct core_run run)
+{
+    s->run = heap_grow(s->run, &s->run_capacity, s->runs + 1, sizeof *s->run);
+    s->run[s->runs++] = run;
+}
+
+static void add_end(struct core_sequence *s, int64_t end)
+{
+    s->end = heap_grow(s->end, &s->end_capacity, s->documents + (size_t)1, sizeof *s->end);
+    s->end[s->documents++] = end;
+}
+
+static enum status read_row(struct core_plan *plan, struct cursor *c, struct diag *diag)
+{
+    const unsigned rows = 1u << SEQUENCE | 1u << BEGIN | 1u << ROWS,
+                   tile = rows | 1u << KEY | 1u << KEYS | 1u << RANK | 1u << ROUND;
+    struct field field[COLUMNS];
+    int64_t value[COLUMNS] = {0};
+    if (!cut(c, field))
+        return fault(c, c->at, diag, "a row has the 8 columns of the second line", field[0]);
+    bool owns = is_word(field[WHAT], "own"), computes = is_word(field[WHAT], "tile");
+    if (!owns && !computes && !is_word(field[WHAT], "document"))
+        return fault(c, field[WHAT].at, diag, "column what is document, own or tile", field[WHAT]);
+    enum status status = read_numbers(plan, c, field,
+                                      computes ? tile
+                                      : owns   ? rows | 1u << RANK
+                                               : rows,
+                                      value, diag);
+    if (status != STATUS_OK)
+        return status;
+    struct core_sequence *s = sequence_at(plan, (size_t)value[SEQUENCE]);
+    if (computes) {
+        s->tile = heap_grow(s->tile, &s->tile_capacity, s->tiles + 1, sizeof *s->tile);
+        s->tile[s->tiles++] =
+            (struct core_tile){value[BEGIN], value[ROWS],           value[KEY],
+                               value[KEYS],  (uint32_t)value[RANK], (uint32_t)value[ROUND]};
+    } else if (owns) {
+        add_run(s, (struct core_run){value[BEGIN], value[ROWS], (uint32_t)value[RANK]});
+    } else {
+        if (value[BEGIN] != (s->documents > 0 ? s->end[s->documents - 1] : 0))
+            return fault(c, field[BEGIN].at, diag,
+                         "a document begins where the one before it ends, the first at 0",
+                         field[BEGIN]);
+        add_end(s, value[BEGIN] + value[ROWS]);
+    }
+    return STATUS_OK;
+}
+
+enum status core_plan_parse(struct core_plan *plan, const char *name, const char *data, size_t size,
+                            struct diag *diag)
+{
+    struct cursor c = cursor_make(name, data, size);
+    enum status status = read_head(plan, &c, diag);
+    bool titled = false;
+    while (status == STATUS_OK && cursor_next_line(&c)) {
+        cursor_skip_blanks(&c);
+        if (cursor_at_line_end(&c))
+            continue;
+        if (titled) {
+            status = read_row(plan, &c, diag);
+            continue;
+        }
+        size_t word;
+        const char *at = cursor_word(&c, &word);
+        titled = word == strlen(columns) && memcmp(at, columns, word) == 0;
+        if (!titled)
+            status = fault(&c, at, diag,
+                           "the second line is 'sequence,what,begin,rows,key,keys,rank,round'",
+                           (struct field){at, word});
+    }
+    if (status == STATUS_OK && plan->sequences == 0)
+        status = diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
+                            "the plan has no rows: rows 'own' say which rank owns which tokens");
+    for (size_t i = 0; status == STATUS_OK && i < plan->sequences; i++) {
+        struct core_sequence *s = &plan->sequence[i];
+        int64_t end = 0;
+        for (size_t k = 0; k < s->runs; k++)
+            end = s->run[k].begin + s->run[k].rows > end ? s->run[k].begin + s->run[k].rows : end;
+        if (s->documents == 0 && end > 0)
+            add_end(s, end);
+        s->tokens = s->documents > 0 ? s->end[s->documents - 1] : 0;
+    }
+    return status;
+}
+
+/* ---- the rest ---- */
+
+void core_plan_print(struct text *out, const struct core_plan *plan)
+{
+    text_printf(out, "%s ranks=%" PRIu32, first_words, plan->ranks);
+    if (plan->window > 0)
+        text_printf(out, " window=%" PRId64, plan->window);
+    text_printf(out, "\n%s\n", columns);
+    for (size_t i = 0; i < plan->sequences; i++) {
+        const struct core_sequence *s = &plan->sequence[i];
+        for (uint32_t d = 0; d < s->documents; d++) {
+            int64_t begin = d > 0 ? s->end[d - 1] : 0;
+            text_printf(out, "%zu,document,%" PRId64 ",%" PRId64 ",,,,\n", i, begin,
+                        s->end[d] - begin);
+        }
+        for (size_t k = 0; k < s->runs; k++)
+            text_printf(out, "%zu,own,%" PRId64 ",%" PRId64 ",,,%" PRIu32 ",\n", i, s->run[k].begin,
+                        s->run[k].rows, s->run[k].owner);
+        for (size_t k = 0; k < s->tiles; k++)
+            text_printf(out,
+                        "%zu,tile,%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRIu32
+                        ",%" PRIu32 "\n",
+                        i, s->tile[k].q, s->tile[k].rows, s->tile[k].k, s->tile[k].keys,
+                        s->tile[k].rank, s->tile[k].round);
+    }
+}
+
+void core_plan_release(struct core_plan *plan)
+{
+    for (size_t i = 0; i < plan->sequences; i++) {
+        free(plan->sequence[i].end);
+        free(plan->sequence[i].run);
+        free(plan->sequence[i].tile);
+    }
+    free(plan->sequence);
+    *plan = (struct core_plan){0};
+}
+
+void core_plan_add(struct core_plan *plan, const struct document_list *documents,
+                   const struct token_deal *deal)
+{
+    struct core_sequence *s = sequence_at(plan, plan->sequences);
+    uint32_t shares;
+    struct token_share *share = deal_shares(deal, &shares);
+    for (uint32_t i = 0; i < documents->count; i++)
+        add_end(s, documents->end[i]);
+    for (uint32_t i = 0; i < shares; i++) {
+        add_run(s, (struct core_run){s->tokens, share[i].rows, share[i].owner});
+        s->tokens += share[i].rows;
+    }
+    free(share);
+    plan->ranks = deal->ranks;
+}
+
+struct document_list core_plan_documents(const struct core_sequence *s)
+{
+    return (struct document_list){s->documents, s->end, NULL};
+}

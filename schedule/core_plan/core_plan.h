@@ -1,0 +1,74 @@
+/* schedule/core_plan/core_plan.h: core plans as text: who owns which tokens, and who computes which tile of attention.
+ *
+ *     core plan 1 ranks=2                               # window=TOKENS: a query sees at most that many keys
+ *     sequence,what,begin,rows,key,keys,rank,round
+ *     0,document,0,8,,,,                                # tokens 0..7 are a document; without such rows there is one
+ *     0,own,0,8,,,0,                                    # rank 0 owns tokens 0..7
+ *     0,tile,0,7,0,8,0,0                                # rank 0 computes queries 0..6 by keys 0..7 in round 0
+ *
+ * Rows may come in any order, but the documents of a sequence follow each other. Without tiles each rank computes the
+ * queries that it owns. A tile may hold pairs that the mask hides. Keys and queries that the rank of a tile does not own
+ * travel to it before its round, and the results of such queries travel back. docs/core-plans.md has the whole of it.
+ *
+ * The folder schedule/core_plan/ divides the attention of a sequence among context ranks: rules and plans as text. */
+#ifndef SCHEDULE_CORE_PLAN_CORE_PLAN_H
+#define SCHEDULE_CORE_PLAN_CORE_PLAN_H
+
+#include "base/diag.h"
+#include "base/text.h"
+#include "schedule/ir/documents.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define CORE_PLAN_TOKENS_MAX (INT64_C(1) << 40)
+
+struct core_run {
+    int64_t begin, rows;
+    uint32_t owner;
+};
+
+/* Queries q ... q + rows - 1 by keys k ... k + keys - 1. */
+struct core_tile {
+    int64_t q, rows, k, keys;
+    uint32_t rank, round;
+};
+
+struct core_sequence {
+    /* the end of the last document; without documents, of the last token that has an owner */
+    int64_t tokens;
+    int64_t *end; /* [documents] the end of each document */
+    uint32_t documents;
+    struct core_run *run;
+    size_t runs;
+    struct core_tile *tile;
+    size_t tiles;
+    size_t end_capacity, run_capacity, tile_capacity;
+};
+
+/* All-zero is empty. */
+struct core_plan {
+    uint32_t ranks;
+    int64_t window; /* 0: none */
+    struct core_sequence *sequence;
+    size_t sequences, capacity;
+};
+
+/* Reads a plan. Fails at the first row that cannot be read; whether rows fit each other is for core_plan_check() to say
+ * (schedule/core_plan/coverage.h). name stands for the text in messages. */
+enum status core_plan_parse(struct core_plan *plan, const char *name, const char *data, size_t size,
+                            struct diag *diag);
+void core_plan_print(struct text *out, const struct core_plan *plan);
+void core_plan_release(struct core_plan *plan);
+
+/* True if a text begins as a core plan does. */
+bool core_plan_is(const char *data, size_t size);
+
+/* Appends a sequence whose tokens are dealt, without tiles. */
+void core_plan_add(struct core_plan *plan, const struct document_list *documents,
+                   const struct token_deal *deal);
+
+/* Returns the documents of a sequence; the ends are the plan's. */
+struct document_list core_plan_documents(const struct core_sequence *sequence);
+
+#endif

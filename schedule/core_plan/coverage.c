@@ -1,0 +1,346 @@
+#include "schedule/core_plan/coverage.h"
+
+#include "models/work.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- owners ---- */
+
+static int compare_runs(const void *left, const void *right)
+{
+    const struct core_run *a = left, *b = right;
+    return (a->begin > b->begin) - (a->begin < b->begin);
+}
+
+/* Returns the runs of a sequence in ascending order, on the heap. */
+static struct core_run *sorted_runs(const struct core_sequence *s)
+{
+    struct core_run *run = heap_alloc(s->runs + 1, sizeof *run);
+    if (s->runs > 0)
+        memcpy(run, s->run, s->runs * sizeof *run);
+    qsort(run, s->runs, sizeof *run, compare_runs);
+    return run;
+}
+
+/* Where a plan is wrong is told in its name, and by the sequence. */
+struct plan_place {
+    const char *name;
+    size_t sequence;
+    struct diag *diag;
+};
+
+static bool wrong(const struct plan_place *at, const char *what, ...)
+    __attribute__((format(printf, 2, 3)));
+static bool wrong(const struct plan_place *at, const char *what, ...)
+{
+    struct text text = {0};
+    char line[400];
+    va_list args;
+    va_start(args, what);
+    vsnprintf(line, sizeof line, what, args);
+    va_end(args);
+    text_printf(&text, "coverage: sequence %zu: %s", at->sequence, line);
+    diag_error(at->diag, (struct loc){.name = at->name}, STATUS_NO, "%s", text.data);
+    text_release(&text);
+    return false;
+}
+
+static bool check_owners(const struct core_plan *plan, const struct core_sequence *s,
+                         const struct plan_place *at)
+{
+    struct core_run *run = sorted_runs(s);
+    int64_t *rows = heap_zalloc(plan->ranks, sizeof *rows), next = 0;
+    bool right = true;
+    for (size_t i = 0; i < s->runs && right; i++) {
+        if (run[i].begin > next)
+            break;
+        if (run[i].begin < next)
+            right = wrong(at, "token %" PRId64 " has two owners: ranks %" PRIu32 " and %" PRIu32,
+                          run[i].begin, run[i - 1].owner, run[i].owner);
+        rows[run[i].owner] += run[i].rows;
+        next = run[i].begin + run[i].rows;
+        if (next > s->tokens)
+            right =
+                wrong(at, "token %" PRId64 " has an owner, but the documents end at token %" PRId64,
+                      s->tokens > run[i].begin ? s->tokens : run[i].begin, s->tokens);
+    }
+    if (right && next < s->tokens)
+        right = wrong(at, "token %" PRId64 " has no owner", next);
+    if (s->tokens == 0)
+        right = wrong(at, "it has no tokens");
+    for (uint32_t r = 0; right && r < plan->ranks; r++)
+        if (rows[r] * plan->ranks != s->tokens)
+            right = wrong(at,
+                          "rank %" PRIu32 " owns %" PRId64 " tokens; each of %" PRIu32
+                          " ranks owns as many, %g of %" PRId64,
+                          r, rows[r], plan->ranks, (double)s->tokens / plan->ranks, s->tokens);
+    free(rows);
+    free(run);
+    return right;
+}
+
+/* ---- tiles ---- */
+
+/* The mask of a sequence. */
+struct plan_mask {
+    struct document_list documents;
+    int64_t window;
+};
+
+/* Returns the first key that a query sees. */
+static int64_t first_key(const struct plan_mask *s, int64_t query)
+{
+    int64_t begin = document_begin(&s->documents, document_at(&s->documents, query));
+    return s->window > 0 && query - s->window + 1 > begin ? query - s->window + 1 : begin;
+}
+
+/* Finds the first query of [q, q_end) that sees a key of [k, k_end), and the first such key. The first key that a query
+ * sees never falls from query to query. */
+static bool find_pair(const struct plan_mask *s, int64_t q, int64_t q_end, int64_t k, int64_t k_end,
+                      int64_t *query, int64_t *key)
+{
+    *query = q > k ? q : k;
+    if (*query >= q_end || k >= k_end)
+        return false;
+    int64_t first = first_key(s, *query);
+    *key = first > k ? first : k;
+    return *key < k_end;
+}
+
+static int compare_queries(const void *left, const void *right)
+{
+    const struct core_tile *a = left, *b = right;
+    return (a->q > b->q) - (a->q < b->q);
+}
+
+static int compare_keys(const void *left, const void *right)
+{
+    const struct core_tile *a = *(const struct core_tile *const *)left,
+                           *b = *(const struct core_tile *const *)right;
+    return (a->k > b->k) - (a->k < b->k);
+}
+
+/* Checks the queries [q, end), which lie in the same tiles. tile: in ascending order of keys. */
+static bool check_strip(const struct core_sequence *s, const struct plan_mask *sight, int64_t q,
+                        int64_t end, const struct core_tile *const *tile, size_t count,
+                        const struct plan_place *at)
+{
+    int64_t next = 0, query, key;
+    const struct core_tile *before = NULL;
+    for (size_t i = 0; i <= count; i++) {
+        int64_t k = i < count ? tile[i]->k : s->tokens;
+        if (k > next && find_pair(sight, q, end, next, k, &query, &key))
+            return wrong(at, "query %" PRId64 " sees key %" PRId64 ", which no tile has", query,
+                         key);
+        if (i == count)
+            break;
+        int64_t until = k + tile[i]->keys;
+        if (before != NULL &&
+            find_pair(sight, q, end, k, until < next ? until : next, &query, &key))
+            return wrong(at,
+                         "query %" PRId64 ", key %" PRId64 " are in two tiles: rank %" PRIu32
+                         " round %" PRIu32 ", rank %" PRIu32 " round %" PRIu32,
+                         query, key, before->rank, before->round, tile[i]->rank, tile[i]->round);
+        if (until > next) {
+            next = until;
+            before = tile[i];
+        }
+    }
+    return true;
+}
+
+static int compare_numbers(const void *left, const void *right)
+{
+    int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
+    return (a > b) - (a < b);
+}
+
+/* Returns the ascending edges of the tiles' queries, from 0 to the end of the sequence, on the heap. */
+static int64_t *edges_of(const struct core_sequence *s, size_t *count)
+{
+    int64_t *edge = heap_alloc(2 * s->tiles + 2, sizeof *edge);
+    edge[0] = 0;
+    edge[1] = s->tokens;
+    for (size_t i = 0; i < s->tiles; i++) {
+        edge[2 + 2 * i] = s->tile[i].q;
+        edge[3 + 2 * i] = s->tile[i].q + s->tile[i].rows;
+    }
+    qsort(edge, 2 * s->tiles + 2, sizeof *edge, compare_numbers);
+    *count = 0;
+    for (size_t i = 0; i < 2 * s->tiles + 2; i++)
+        if (edge[i] <= s->tokens && (*count == 0 || edge[*count - 1] != edge[i]))
+            edge[(*count)++] = edge[i];
+    return edge;
+}
+
+static bool check_tiles(const struct core_sequence *s, const struct plan_mask *sight,
+                        const struct plan_place *at)
+{
+    struct core_tile *tile = heap_alloc(s->tiles, sizeof *tile);
+    const struct core_tile **open = heap_alloc(s->tiles, sizeof *open);
+    size_t edges, next = 0, count = 0;
+    int64_t *edge = edges_of(s, &edges);
+    bool right = true;
+    memcpy(tile, s->tile, s->tiles * sizeof *tile);
+    qsort(tile, s->tiles, sizeof *tile, compare_queries);
+    for (size_t e = 0; e + 1 < edges && right; e++) {
+        size_t kept = 0;
+        for (size_t i = 0; i < count; i++)
+            if (open[i]->q + open[i]->rows > edge[e])
+                open[kept++] = open[i];
+        for (count = kept; next < s->tiles && tile[next].q == edge[e]; next++)
+            open[count++] = &tile[next];
+        qsort((void *)open, count, sizeof(struct core_tile *), compare_keys);
+        right = check_strip(s, sight, edge[e], edge[e + 1], open, count, at);
+    }
+    free(edge);
+    free((void *)open);
+    free(tile);
+    return right;
+}
+
+static bool check_bounds(const struct core_sequence *s, const struct plan_place *at)
+{
+    for (size_t i = 0; i < s->tiles; i++) {
+        const struct core_tile *tile = &s->tile[i];
+        bool queries = tile->q + tile->rows <= s->tokens;
+        if (!queries || tile->k + tile->keys > s->tokens)
+            return wrong(at,
+                         "the tile of query %" PRId64 ", key %" PRId64 " ends at %s %" PRId64
+                         ", and the sequence at token %" PRId64,
+                         tile->q, tile->k, queries ? "key" : "query",
+                         queries ? tile->k + tile->keys : tile->q + tile->rows, s->tokens);
+    }
+    return true;
+}
+
+enum status core_plan_check(const struct core_plan *plan, const char *name, struct diag *diag)
+{
+    bool right = true;
+    for (size_t i = 0; i < plan->sequences; i++) {
+        const struct core_sequence *s = &plan->sequence[i];
+        const struct plan_place at = {name, i, diag};
+        const struct plan_mask sight = {core_plan_documents(s), plan->window};
+        right &= check_owners(plan, s, &at) && check_bounds(s, &at) &&
+                 (s->tiles == 0 || check_tiles(s, &sight, &at));
+    }
+    return right ? STATUS_OK : STATUS_NO;
+}
+
+/* ---- loads ---- */
+
+struct range {
+    int64_t begin, end;
+};
+struct ranges {
+    struct range *range;
+    size_t count, capacity;
+};
+
+static void add_range(struct ranges *r, int64_t begin, int64_t end)
+{
+    if (begin >= end)
+        return;
+    if (r->count > 0 && r->range[r->count - 1].end == begin) { /* adjoining ranges stay few */
+        r->range[r->count - 1].end = end;
+        return;
+    }
+    r->range = heap_grow(r->range, &r->capacity, r->count + 1, sizeof *r->range);
+    r->range[r->count++] = (struct range){begin, end};
+}
+
+static int compare_ranges(const void *left, const void *right)
+{
+    const struct range *a = left, *b = right;
+    return (a->begin > b->begin) - (a->begin < b->begin);
+}
+
+/* Returns how many tokens of the union of ranges another rank than this one owns. run: ascending. */
+static int64_t count_others(struct ranges *r, const struct core_run *run, size_t runs,
+                            uint32_t rank)
+{
+    int64_t count = 0, next = 0;
+    size_t k = 0;
+    if (r->count > 0)
+        qsort(r->range, r->count, sizeof *r->range, compare_ranges);
+    for (size_t i = 0; i < r->count; i++) {
+        int64_t begin = r->range[i].begin > next ? r->range[i].begin : next, end = r->range[i].end;
+        while (begin < end) {
+            while (k + 1 < runs && run[k].begin + run[k].rows <= begin)
+                k++;
+            int64_t until = run[k].begin + run[k].rows < end ? run[k].begin + run[k].rows : end;
+            count += run[k].owner != rank ? until - begin : 0;
+            begin = until;
+        }
+        next = end > next ? end : next;
+    }
+    return count;
+}
+
+/* Adds the visible part of the queries [q, q_end) by the keys [k, k_end): pairs, and the rows that it reads. */
+static void add_tile(struct coverage_load *load, struct ranges *queries, struct ranges *keys,
+                     const struct plan_mask *s, int64_t q, int64_t q_end, int64_t k, int64_t k_end)
+{
+    while (q < q_end) {
+        uint32_t document = document_at(&s->documents, q);
+        int64_t begin = document_begin(&s->documents, document), end = s->documents.end[document];
+        int64_t last = end < q_end ? end : q_end; /* queries [q, last) of this document */
+        int64_t low = k > begin ? k : begin, high = k_end < last ? k_end : last;
+        int64_t from = q > low ? q : low; /* the first query that sees a key at `low` or later */
+        int64_t to = s->window > 0 && high - 1 + s->window < last ? high - 1 + s->window : last;
+        if (low < high && from < to && first_key(s, from) < high) {
+            int64_t first = first_key(s, from);
+            struct attention_piece piece = {
+                .q = to - from, .kv = high - low, .offset = from - low, .window = s->window};
+            load->pairs += attention_piece_pairs(&piece);
+            add_range(queries, from, to);
+            add_range(keys, first > low ? first : low, high < to ? high : to);
+        }
+        q = last;
+    }
+}
+
+void coverage_loads(const struct core_plan *plan, size_t sequence, struct coverage_load *load)
+{
+    const struct core_sequence *s = &plan->sequence[sequence];
+    const struct plan_mask sight = {core_plan_documents(s), plan->window};
+    struct core_run *run = sorted_runs(s);
+    for (uint32_t rank = 0; rank < plan->ranks; rank++) {
+        struct ranges queries = {0}, keys = {0};
+        load[rank] = (struct coverage_load){0};
+        for (size_t i = 0; i < s->runs; i++) {
+            int64_t end = run[i].begin + run[i].rows;
+            if (run[i].owner != rank)
+                continue;
+            load[rank].own += run[i].rows;
+            if (s->tiles == 0)
+                add_tile(&load[rank], &queries, &keys, &sight, run[i].begin, end, 0, end);
+        }
+        for (size_t i = 0; i < s->tiles; i++)
+            if (s->tile[i].rank == rank)
+                add_tile(&load[rank], &queries, &keys, &sight, s->tile[i].q,
+                         s->tile[i].q + s->tile[i].rows, s->tile[i].k,
+                         s->tile[i].k + s->tile[i].keys);
+        load[rank].queries = count_others(&queries, run, s->runs, rank);
+        load[rank].keys = count_others(&keys, run, s->runs, rank);
+        free(queries.range);
+        free(keys.range);
+    }
+    free(run);
+}
+
+double coverage_least_bytes(double pairs, uint32_t ranks, double own,
+                            const struct coverage_bytes *bytes, bool moves)
+{
+    double area = pairs / ranks, query = bytes->query + bytes->result, q = own;
+    if (area <= own * own)
+        return 0;
+    if (moves)
+        q = fmin(fmax(sqrt(bytes->key * area / query), own), area / own);
+    return query * (q - own) + bytes->key * fmax(area / q - own, 0);
+}

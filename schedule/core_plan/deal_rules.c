@@ -1,0 +1,172 @@
+#include "schedule/core_plan/deal_rules.h"
+
+#include "base/units.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CHUNK_TOKENS = 2048 };
+
+const char *const deal_rule_names[DEAL_RULE_COUNT] = {"contiguous", "striped", "zigzag",
+                                                      "per-document", "chunks"};
+
+enum status deal_choice_parse(struct deal_choice *choice, const char *text, struct diag *diag)
+{
+    const struct loc at = {.name = "--core-plan"};
+    const char *colon = strchr(text, ':');
+    size_t size = colon != NULL ? (size_t)(colon - text) : strlen(text);
+    *choice = (struct deal_choice){.rule = DEAL_CONTIGUOUS};
+    while (choice->rule < DEAL_RULE_COUNT && (strlen(deal_rule_names[choice->rule]) != size ||
+                                              strncmp(deal_rule_names[choice->rule], text, size)))
+        choice->rule++;
+    if (choice->rule == DEAL_RULE_COUNT)
+        return diag_error(diag, at, STATUS_BAD_INPUT,
+                          "unknown rule '%.*s': contiguous, striped, zigzag, per-document or "
+                          "chunks:TOKENS would do",
+                          (int)size, text);
+    if (choice->rule == DEAL_CHUNKS)
+        choice->chunk = CHUNK_TOKENS;
+    if (colon == NULL)
+        return STATUS_OK;
+    if (choice->rule != DEAL_CHUNKS)
+        return diag_error(diag, at, STATUS_BAD_INPUT,
+                          "rule '%.*s' takes no parameter, but has '%s'", (int)size, text,
+                          colon + 1);
+    uint64_t chunk;
+    if (!parse_u64(colon + 1, strlen(colon + 1), &chunk) || chunk < 1 || chunk > INT32_MAX)
+        return diag_error(diag, at, STATUS_BAD_INPUT,
+                          "'%s' is not a number of tokens of a chunk, such as chunks:2048",
+                          colon + 1);
+    choice->chunk = (int64_t)chunk;
+    return STATUS_OK;
+}
+
+int64_t deal_choice_unit(const struct deal_choice *choice, uint32_t ranks)
+{
+    switch (choice->rule) {
+    case DEAL_ZIGZAG:
+        return 2 * (int64_t)ranks;
+    case DEAL_CHUNKS:
+        return choice->chunk * ranks;
+    default:
+        return ranks;
+    }
+}
+
+/* Shares of a sequence, in its order. */
+struct shares {
+    struct token_share *share;
+    size_t count, capacity;
+};
+
+static void add(struct shares *s, int64_t rows, int64_t owner)
+{
+    if (rows == 0)
+        return;
+    s->share = heap_grow(s->share, &s->capacity, s->count + 1, sizeof *s->share);
+    s->share[s->count++] = (struct token_share){rows, (uint32_t)owner};
+}
+
+static void add_slices(struct shares *s, int64_t ranks, int64_t slice)
+{
+    for (int64_t i = 0; i < 2 * ranks; i++)
+        add(s, slice, i < ranks ? i : 2 * ranks - 1 - i);
+}
+
+static void deal_documents(struct shares *s, int64_t ranks, const struct document_list *documents)
+{
+    int64_t turn = 0;
+    for (uint32_t i = 0; i < documents->count; i++) {
+        int64_t length = documents->end[i] - document_begin(documents, i);
+        add_slices(s, ranks, length / (2 * ranks));
+        for (int64_t k = 0; k < length % (2 * ranks); k++)
+            add(s, 1, turn++ % ranks);
+    }
+}
+
+/* Returns the visible pairs of the queries [begin, end). */
+static double pairs_of(const struct document_list *documents, int64_t begin, int64_t end)
+{
+    double pairs = 0;
+    for (uint32_t i = document_at(documents, begin); begin < end; i++) {
+        int64_t until = documents->end[i] < end ? documents->end[i] : end,
+                first = document_begin(documents, i);
+        double rows = (double)(until - begin);
+        pairs += rows * (double)(begin - first) + rows * (rows + 1) / 2;
+        begin = until;
+    }
+    return pairs;
+}
+
+struct chunk {
+    int64_t number;
+    double pairs;
+};
+
+/* Orders chunks by falling pairs, and equal ones by their place in the sequence. */
+static int compare_chunks(const void *left, const void *right)
+{
+    const struct chunk *a = left, *b = right;
+    if (a->pairs != b->pairs)
+        return a->pairs < b->pairs ? 1 : -1;
+    return (a->number > b->number) - (a->number < b->number);
+}
+
+static void deal_chunks(struct shares *s, uint32_t ranks, int64_t size,
+                        const struct document_list *documents)
+{
+    int64_t count = documents->end[documents->count - 1] / size;
+    struct chunk *chunk = heap_alloc((size_t)count, sizeof *chunk);
+    uint32_t *owner = heap_alloc((size_t)count, sizeof *owner);
+    double *load = heap_zalloc(ranks, sizeof *load);
+    int64_t *has = heap_zalloc(ranks, sizeof *has);
+    for (int64_t i = 0; i < count; i++)
+        chunk[i] = (struct chunk){i, pairs_of(documents, i * size, (i + 1) * size)};
+    qsort(chunk, (size_t)count, sizeof *chunk, compare_chunks);
+    for (int64_t i = 0; i < count; i++) {
+        uint32_t least = ranks;
+        for (uint32_t r = 0; r < ranks; r++)
+            if (has[r] < count / ranks && (least == ranks || load[r] < load[least]))
+                least = r;
+        load[least] += chunk[i].pairs;
+        has[least]++;
+        owner[chunk[i].number] = least;
+    }
+    for (int64_t i = 0; i < count; i++)
+        add(s, size, owner[i]);
+    free(has);
+    free(load);
+    free(owner);
+    free(chunk);
+}
+
+struct token_deal *deal_by_rule(struct arena *arena, const struct deal_choice *choice,
+                                uint32_t ranks, const struct document_list *documents)
+{
+    struct shares s = {0};
+    int64_t tokens = documents->end[documents->count - 1];
+    assert(tokens % deal_choice_unit(choice, ranks) == 0);
+    switch (choice->rule) {
+    case DEAL_CONTIGUOUS:
+        for (uint32_t r = 0; r < ranks; r++)
+            add(&s, tokens / ranks, r);
+        break;
+    case DEAL_STRIPED:
+        for (int64_t i = 0; i < tokens; i++)
+            add(&s, 1, i % ranks);
+        break;
+    case DEAL_ZIGZAG:
+        add_slices(&s, ranks, tokens / (2 * (int64_t)ranks));
+        break;
+    case DEAL_PER_DOCUMENT:
+        deal_documents(&s, ranks, documents);
+        break;
+    default:
+        assert(choice->rule == DEAL_CHUNKS);
+        deal_chunks(&s, ranks, choice->chunk, documents);
+    }
+    struct token_deal *deal = deal_make(arena, ranks, s.share, (uint32_t)s.count);
+    free(s.share);
+    return deal;
+}

@@ -1,0 +1,41 @@
+/* schedule/core_plan/deal_rules.h: named rules by which the tokens of a sequence are dealt to context ranks.
+ *
+ * Every rule gives each of R ranks S / R of the S tokens. Sources: ring attention (contiguous), striped attention,
+ * ring-flash-attention (zigzag); WLB-LLM, arXiv 2503.17924, section 5 (per-document); MagiAttention's default dispatch
+ * (chunks). */
+#ifndef SCHEDULE_CORE_PLAN_DEAL_RULES_H
+#define SCHEDULE_CORE_PLAN_DEAL_RULES_H
+
+#include "base/diag.h"
+#include "schedule/ir/documents.h"
+
+enum deal_rule {
+    DEAL_CONTIGUOUS, /* rank r has tokens r S/R ... (r + 1) S/R - 1 */
+    DEAL_STRIPED,    /* token i is on rank i mod R */
+    DEAL_ZIGZAG,     /* rank r has slices r and 2 R - 1 - r of 2 R */
+    /* Rank r has slices r and 2 R - 1 - r of each document. The last tokens of a document, fewer than 2 R, are dealt one
+     * by one in turn. */
+    DEAL_PER_DOCUMENT,
+    /* The sequence is cut into chunks of equal length. The chunk whose queries see the most keys goes first, each to the
+     * rank with the fewest visible pairs among those that have room for a chunk. */
+    DEAL_CHUNKS,
+    DEAL_RULE_COUNT
+};
+extern const char *const deal_rule_names[DEAL_RULE_COUNT];
+
+/* A rule and its parameter. chunk: tokens of a chunk, for DEAL_CHUNKS. */
+struct deal_choice {
+    enum deal_rule rule;
+    int64_t chunk;
+};
+
+/* Reads "NAME" or "chunks:TOKENS" ("chunks" is "chunks:2048"). */
+enum status deal_choice_parse(struct deal_choice *choice, const char *text, struct diag *diag);
+/* Returns the number of tokens that a sequence on `ranks` ranks must be a multiple of. */
+int64_t deal_choice_unit(const struct deal_choice *choice, uint32_t ranks);
+
+/* Deals a sequence with these documents, whose length must be a multiple of deal_choice_unit(). */
+struct token_deal *deal_by_rule(struct arena *arena, const struct deal_choice *choice,
+                                uint32_t ranks, const struct document_list *documents);
+
+#endif

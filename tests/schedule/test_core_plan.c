@@ -1,0 +1,432 @@
+#include "schedule/core_plan/coverage.h"
+#include "schedule/core_plan/deal_rules.h"
+
+#include "tests/check.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define HEAD "core plan 1 ranks=2\nsequence,what,begin,rows,key,keys,rank,round\n"
+#define THREE "0,document,0,8,,,,\n0,document,8,4,,,,\n0,document,12,4,,,,\n"
+#define HALVES "0,own,0,8,,,0,\n0,own,8,8,,,1,\n"
+
+static bool parsed(struct core_plan *plan, const char *text)
+{
+    struct diag diag = {0};
+    bool ok = core_plan_parse(plan, "t", text, strlen(text), &diag) == STATUS_OK;
+    CHECK(diag.text != NULL ? diag.text : text, ok);
+    diag_release(&diag);
+    return ok;
+}
+
+/* ---- by hand ---- */
+
+/* Documents of 8, 4 and 4 tokens on 2 ranks have 56 pairs. A window of 3 over 16 tokens on 4 ranks lets 45 through. */
+static void loads_by_hand(void)
+{
+    static const struct {
+        const char *label, *text;
+        uint32_t ranks;
+        double pairs[4];
+        int64_t keys[4], queries[4];
+    } rows[] = {
+        {"contiguous", HEAD THREE HALVES, 2, {36, 20}, {0, 0}, {0, 0}},
+        {"zigzag",
+         HEAD THREE "0,own,0,4,,,0,\n0,own,12,4,,,0,\n0,own,4,8,,,1,\n",
+         2,
+         {20, 36},
+         {0, 4},
+         {0, 0}},
+        {"per document",
+         HEAD THREE "0,own,0,2,,,0,\n0,own,2,4,,,1,\n0,own,6,2,,,0,\n0,own,8,1,,,0,\n"
+                    "0,own,9,2,,,1,\n0,own,11,2,,,0,\n0,own,13,2,,,1,\n0,own,15,1,,,0,\n",
+         2,
+         {28, 28},
+         {8, 4},
+         {0, 0}},
+        {"query 7 moved",
+         HEAD THREE HALVES "0,tile,0,7,0,8,0,0\n0,tile,7,1,0,8,1,1\n0,tile,8,8,8,8,1,0\n",
+         2,
+         {28, 28},
+         {0, 8},
+         {0, 1}},
+        {"queries 6 and 7 by keys 0 to 3 moved",
+         HEAD THREE HALVES "0,tile,0,6,0,8,0,0\n0,tile,6,2,4,4,0,0\n0,tile,6,2,0,4,1,1\n"
+                           "0,tile,8,8,8,8,1,0\n",
+         2,
+         {28, 28},
+         {0, 4},
+         {0, 2}},
+        {"window, contiguous",
+         "core plan 1 ranks=4 window=3\nsequence,what,begin,rows,key,keys,rank,round\n"
+         "0,own,0,4,,,0,\n0,own,4,4,,,1,\n0,own,8,4,,,2,\n0,own,12,4,,,3,\n",
+         4,
+         {9, 12, 12, 12},
+         {0, 2, 2, 2},
+         {0}},
+        {"window, zigzag",
+         "core plan 1 ranks=4 window=3\nsequence,what,begin,rows,key,keys,rank,round\n"
+         "0,own,0,2,,,0,\n0,own,2,2,,,1,\n0,own,4,2,,,2,\n0,own,6,4,,,3,\n"
+         "0,own,10,2,,,2,\n0,own,12,2,,,1,\n0,own,14,2,,,0,\n",
+         4,
+         {9, 12, 12, 12},
+         {2, 4, 4, 2},
+         {0}},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct core_plan plan = {0};
+        struct diag diag = {0};
+        struct coverage_load load[4];
+        if (parsed(&plan, rows[i].text) &&
+            CHECK_INT(rows[i].label, core_plan_check(&plan, "t", &diag), STATUS_OK)) {
+            coverage_loads(&plan, 0, load);
+            for (uint32_t r = 0; r < rows[i].ranks; r++) {
+                CHECK_CLOSE(rows[i].label, load[r].pairs, rows[i].pairs[r], 0);
+                CHECK_INT(rows[i].label, load[r].keys, rows[i].keys[r]);
+                CHECK_INT(rows[i].label, load[r].queries, rows[i].queries[r]);
+                CHECK_INT(rows[i].label, load[r].own, 16 / rows[i].ranks);
+            }
+        }
+        diag_release(&diag);
+        core_plan_release(&plan);
+    }
+}
+
+/* One document of 1M tokens on 64 ranks, Llama 3 8B in 16 bits: 4,096 bytes of a key and its value, 8,192 of a query,
+ * as many of its result and 128 of its log-sum-exp; or as many heads of keys as of queries. */
+static void least_bytes_by_hand(void)
+{
+    const double tokens = 1048576, own = tokens / 64, pairs = tokens * tokens / 2;
+    const struct coverage_bytes grouped = {4096, 8192, 8320}, whole = {16384, 8192, 8320};
+    CHECK_CLOSE("queries stay", coverage_least_bytes(pairs, 64, own, &grouped, false), 2.080e9,
+                1e-3);
+    CHECK_CLOSE("queries move", coverage_least_bytes(pairs, 64, own, &grouped, true), 1.187e9,
+                1e-3);
+    CHECK_CLOSE("as many heads", coverage_least_bytes(pairs, 64, own, &whole, false), 8.321e9,
+                1e-3);
+    CHECK_CLOSE("and they move", coverage_least_bytes(pairs, 64, own, &whole, true), 2.510e9, 1e-3);
+    CHECK_CLOSE("own keys suffice", coverage_least_bytes(64 * own, 64, own, &whole, true), 0, 0);
+}
+
+static void faults_have_counterexamples(void)
+{
+    static const struct {
+        const char *text, *message;
+    } rows[] = {
+        {HEAD HALVES "0,tile,0,16,0,12,0,0\n0,tile,0,16,13,3,1,0\n",
+         "query 12 sees key 12, which no tile has"},
+        {HEAD THREE HALVES "0,tile,0,7,0,8,0,0\n0,tile,8,8,8,8,1,0\n",
+         "query 7 sees key 0, which no tile has"},
+        {HEAD THREE HALVES "0,tile,0,8,0,8,0,0\n0,tile,7,9,3,13,1,1\n",
+         "query 7, key 3 are in two tiles: rank 0 round 0, rank 1 round 1"},
+        {HEAD THREE HALVES "0,tile,0,8,0,8,0,0\n0,tile,8,8,0,17,1,1\n",
+         "the tile of query 8, key 0 ends at key 17, and the sequence at token 16"},
+        {HEAD "0,own,0,8,,,0,\n0,own,7,8,,,1,\n", "token 7 has two owners: ranks 0 and 1"},
+        {HEAD "0,own,0,7,,,0,\n0,own,8,8,,,1,\n", "token 7 has no owner"},
+        {HEAD THREE "0,own,0,8,,,0,\n0,own,8,9,,,1,\n",
+         "token 16 has an owner, but the documents end at token 16"},
+        {HEAD "0,own,0,9,,,0,\n0,own,9,7,,,1,\n",
+         "rank 0 owns 9 tokens; each of 2 ranks owns as many, 8 of 16"},
+        {HEAD "1,own,0,8,,,0,\n1,own,8,8,,,1,\n", "it has no tokens"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct core_plan plan = {0};
+        struct diag diag = {0};
+        struct text want = {0};
+        text_printf(&want, "t: error: coverage: sequence 0: %s\n", rows[i].message);
+        if (parsed(&plan, rows[i].text)) {
+            CHECK_INT(rows[i].message, core_plan_check(&plan, "t", &diag), STATUS_NO);
+            CHECK_TEXT(rows[i].message, diag.text, want.data);
+        }
+        text_release(&want);
+        diag_release(&diag);
+        core_plan_release(&plan);
+    }
+}
+
+static void bad_texts(void)
+{
+    static const struct {
+        const char *text, *message;
+    } rows[] = {
+        {"core plan 2 ranks=2\n",
+         "t:1:1: error: a core plan begins with 'core plan 1 ranks=N', not 'core plan 2 '\n"},
+        {"core plan 1\n", "t:1:1: error: the first line needs ranks=N, not 'core plan 1'\n"},
+        {"core plan 1 ranks=0\n",
+         "t:1:13: error: ranks= takes a number of 1 to 65535, not 'ranks=0'\n"},
+        {"core plan 1 ranks=2 route=relay\n",
+         "t:1:21: error: expected ranks=N, window=N, route=direct or keep=kv, not 'route=relay'\n"},
+        {"core plan 1 ranks=2\n0,own,0,8,,,0,\n",
+         "t:2:1: error: the second line is 'sequence,what,begin,rows,key,keys,rank,round', not "
+         "'0,own,0,8,,,0,'\n"},
+        {HEAD "0,own,0,8,,,2,\n",
+         "t:3:13: error: column rank takes a whole number of 0 to 1, not '2'\n"},
+        {HEAD "0,own,0,8,,,0\n",
+         "t:3:1: error: a row has the 8 columns of the second line, not '0'\n"},
+        {HEAD "0,own,0,8,,,0,0\n", "t:3:15: error: column round of such a row is empty, not '0'\n"},
+        {HEAD "0,has,0,8,,,0,\n",
+         "t:3:3: error: column what is document, own or tile, not 'has'\n"},
+        {HEAD "0,document,1,8,,,,\n", "t:3:12: error: a document begins where the one before it "
+                                      "ends, the first at 0, not '1'\n"},
+        {HEAD, "t: error: the plan has no rows: rows 'own' say which rank owns which tokens\n"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct core_plan plan = {0};
+        struct diag diag = {0};
+        CHECK_INT(rows[i].message,
+                  core_plan_parse(&plan, "t", rows[i].text, strlen(rows[i].text), &diag),
+                  STATUS_BAD_INPUT);
+        CHECK_TEXT(rows[i].text, diag.text, rows[i].message);
+        diag_release(&diag);
+        core_plan_release(&plan);
+    }
+}
+
+/* ---- random plans, and one field of each changed ---- */
+
+enum { TOKENS_MAX = 48 };
+
+/* Cuts a tile at random until it is small, and gives its parts ranks and rounds. */
+static void cut_tiles(struct text *text, struct check_random *random, uint32_t ranks, int64_t q,
+                      int64_t rows, int64_t k, int64_t keys)
+{
+    if (check_random_i64(random, 0, 3) > 0 && rows > 1) {
+        int64_t cut = check_random_i64(random, 1, rows - 1);
+        cut_tiles(text, random, ranks, q, cut, k, keys);
+        cut_tiles(text, random, ranks, q + cut, rows - cut, k, keys);
+    } else if (check_random_i64(random, 0, 2) > 0 && keys > 1) {
+        int64_t cut = check_random_i64(random, 1, keys - 1);
+        cut_tiles(text, random, ranks, q, rows, k, cut);
+        cut_tiles(text, random, ranks, q, rows, k + cut, keys - cut);
+    } else
+        text_printf(text, "0,tile,%d,%d,%d,%d,%d,%d\n", (int)q, (int)rows, (int)k, (int)keys,
+                    (int)check_random_i64(random, 0, ranks - 1),
+                    (int)check_random_i64(random, 0, 2));
+}
+
+static void random_plan(struct text *text, struct check_random *random)
+{
+    uint32_t ranks = (uint32_t)check_random_i64(random, 1, 4);
+    int64_t own = check_random_i64(random, 1, TOKENS_MAX / 4), tokens = own * ranks;
+    text_printf(text, "core plan 1 ranks=%d", (int)ranks);
+    if (check_random_i64(random, 0, 1))
+        text_printf(text, " window=%d", (int)check_random_i64(random, 1, tokens));
+    text_puts(text, "\nsequence,what,begin,rows,key,keys,rank,round\n");
+    for (int64_t at = 0, rows; at < tokens; at += rows) {
+        rows = check_random_i64(random, 1, tokens - at);
+        text_printf(text, "0,document,%d,%d,,,,\n", (int)at, (int)rows);
+    }
+    for (uint32_t r = 0; r < ranks; r++)
+        text_printf(text, "0,own,%d,%d,,,%d,\n", (int)(r * own), (int)own, (int)r);
+    if (check_random_i64(random, 0, 4) > 0)
+        cut_tiles(text, random, ranks, 0, tokens, 0, tokens);
+}
+
+static bool sees(const struct core_plan *plan, int64_t query, int64_t key)
+{
+    const struct document_list list = core_plan_documents(&plan->sequence[0]);
+    return key <= query && document_at(&list, query) == document_at(&list, key) &&
+           (plan->window == 0 || key > query - plan->window);
+}
+
+static int tiles_of(const struct core_sequence *s, int64_t query, int64_t key)
+{
+    int count = 0;
+    for (size_t i = 0; i < s->tiles; i++) {
+        const struct core_tile *t = &s->tile[i];
+        count += query >= t->q && query < t->q + t->rows && key >= t->k && key < t->k + t->keys;
+    }
+    return count;
+}
+
+static int owners_of(const struct core_sequence *s, int64_t token)
+{
+    int count = 0;
+    for (size_t i = 0; i < s->runs; i++)
+        count += token >= s->run[i].begin && token < s->run[i].begin + s->run[i].rows;
+    return count;
+}
+
+/* True if a plan is right, by every token and every pair. */
+static bool is_right(const struct core_plan *plan)
+{
+    const struct core_sequence *s = &plan->sequence[0];
+    int64_t owned[4] = {0};
+    for (size_t i = 0; i < s->runs; i++) {
+        owned[s->run[i].owner] += s->run[i].rows;
+        if (s->run[i].begin + s->run[i].rows > s->tokens)
+            return false;
+    }
+    for (uint32_t r = 0; r < plan->ranks; r++)
+        if (owned[r] * plan->ranks != s->tokens)
+            return false;
+    for (int64_t q = 0; q < s->tokens; q++) {
+        if (owners_of(s, q) != 1)
+            return false;
+        for (int64_t k = 0; s->tiles > 0 && k <= q; k++)
+            if (sees(plan, q, k) && tiles_of(s, q, k) != 1)
+                return false;
+    }
+    for (size_t i = 0; i < s->tiles; i++)
+        if (s->tile[i].q + s->tile[i].rows > s->tokens ||
+            s->tile[i].k + s->tile[i].keys > s->tokens)
+            return false;
+    return true;
+}
+
+/* True if what a message says is so. */
+static bool is_proved(const struct core_plan *plan, const char *message)
+{
+    const struct core_sequence *s = &plan->sequence[0];
+    const char *at = strstr(message, "sequence 0: ");
+    long a, b, c;
+    if (at == NULL)
+        return false;
+    at += strlen("sequence 0: ");
+    if (sscanf(at, "query %ld sees key %ld, which no tile", &a, &b) == 2)
+        return sees(plan, a, b) && tiles_of(s, a, b) == 0;
+    if (sscanf(at, "query %ld, key %ld are in two tiles", &a, &b) == 2)
+        return sees(plan, a, b) && tiles_of(s, a, b) >= 2;
+    if (sscanf(at, "token %ld has two owners", &a) == 1 && strstr(at, "two owners") != NULL)
+        return owners_of(s, a) >= 2;
+    if (strstr(at, "has no owner") != NULL && sscanf(at, "token %ld", &a) == 1)
+        return owners_of(s, a) == 0;
+    if (sscanf(at, "token %ld has an owner, but the documents end at token %ld", &a, &b) == 2)
+        return owners_of(s, a) > 0 && a >= s->tokens && b == s->tokens;
+    if (sscanf(at, "the tile of query %ld, key %ld ends at", &a, &b) == 2) {
+        for (size_t i = 0; i < s->tiles; i++)
+            if (s->tile[i].q == a && s->tile[i].k == b &&
+                (a + s->tile[i].rows > s->tokens || b + s->tile[i].keys > s->tokens))
+                return true;
+        return false;
+    }
+    if (sscanf(at, "rank %ld owns %ld tokens; each of %ld", &a, &b, &c) == 3) {
+        int64_t rows = 0;
+        for (size_t i = 0; i < s->runs; i++)
+            rows += s->run[i].owner == a ? s->run[i].rows : 0;
+        return rows == b && rows * c != s->tokens;
+    }
+    return false;
+}
+
+/* Changes one field of one row of a plan. */
+static void mutate(struct core_plan *plan, struct check_random *random)
+{
+    struct core_sequence *s = &plan->sequence[0];
+    int64_t by = check_random_i64(random, 0, 1) ? 1 : -1;
+    if (s->tiles == 0 || check_random_i64(random, 0, 3) == 0) {
+        struct core_run *run = &s->run[check_random_i64(random, 0, (int64_t)s->runs - 1)];
+        switch (check_random_i64(random, 0, 2)) {
+        case 0:
+            run->begin += run->begin + by < 0 ? 1 : by;
+            break;
+        case 1:
+            run->rows += run->rows + by < 1 ? 1 : by;
+            break;
+        default:
+            run->owner = (run->owner + 1) % plan->ranks;
+        }
+        return;
+    }
+    struct core_tile *tile = &s->tile[check_random_i64(random, 0, (int64_t)s->tiles - 1)];
+    switch (check_random_i64(random, 0, 5)) {
+    case 0:
+        tile->q += tile->q + by < 0 ? 1 : by;
+        break;
+    case 1:
+        tile->rows += tile->rows + by < 1 ? 1 : by;
+        break;
+    case 2:
+        tile->k += tile->k + by < 0 ? 1 : by;
+        break;
+    case 3:
+        tile->keys += tile->keys + by < 1 ? 1 : by;
+        break;
+    case 4:
+        tile->rank = (tile->rank + 1) % plan->ranks;
+        break;
+    default:
+        tile->round++;
+    }
+}
+
+/* Checks the loads of a right plan against every pair. */
+static void check_loads(const struct core_plan *plan, const char *label)
+{
+    const struct core_sequence *s = &plan->sequence[0];
+    struct coverage_load load[4];
+    coverage_loads(plan, 0, load);
+    for (uint32_t r = 0; r < plan->ranks; r++) {
+        bool query[TOKENS_MAX] = {0}, key[TOKENS_MAX] = {0}, owned[TOKENS_MAX] = {0};
+        struct coverage_load want = {0};
+        for (size_t i = 0; i < s->runs; i++)
+            for (int64_t t = 0; t < s->run[i].rows; t++)
+                owned[s->run[i].begin + t] |= s->run[i].owner == r;
+        for (int64_t q = 0; q < s->tokens; q++)
+            for (int64_t k = 0; k <= q; k++) {
+                bool mine = s->tiles == 0 && owned[q];
+                for (size_t i = 0; i < s->tiles; i++) {
+                    const struct core_tile *t = &s->tile[i];
+                    mine |= t->rank == r && q >= t->q && q < t->q + t->rows && k >= t->k &&
+                            k < t->k + t->keys;
+                }
+                if (!mine || !sees(plan, q, k))
+                    continue;
+                want.pairs++;
+                query[q] = key[k] = true;
+            }
+        for (int64_t t = 0; t < s->tokens; t++) {
+            want.keys += key[t] && !owned[t];
+            want.queries += query[t] && !owned[t];
+        }
+        CHECK_CLOSE(label, load[r].pairs, want.pairs, 0);
+        CHECK_INT(label, load[r].keys, want.keys);
+        CHECK_INT(label, load[r].queries, want.queries);
+    }
+}
+
+/* Random plans are right, print as they are read, and load ranks as every pair says. Of plans with one field changed,
+ * each is rejected with a fault that is there, or is right by every pair. */
+static void plans_and_mutants(void)
+{
+    struct check_random random = check_random_make();
+    int rejected = 0, accepted = 0;
+    for (int trial = 0; trial < 1000; trial++) {
+        struct text text = {0}, again = {0};
+        struct core_plan plan = {0};
+        struct diag diag = {0};
+        random_plan(&text, &random);
+        if (parsed(&plan, text.data)) {
+            core_plan_print(&again, &plan);
+            CHECK_TEXT("printed", again.data, text.data);
+            CHECK_INT(text.data, core_plan_check(&plan, "t", &diag), STATUS_OK);
+            CHECK(text.data, is_right(&plan));
+            check_loads(&plan, text.data);
+            mutate(&plan, &random);
+            bool right = core_plan_check(&plan, "t", &diag) == STATUS_OK;
+            if (right)
+                CHECK(text.data, is_right(&plan));
+            else
+                CHECK(diag.text, is_proved(&plan, diag.text));
+            if (right)
+                check_loads(&plan, text.data);
+            rejected += !right;
+            accepted += right;
+        }
+        diag_release(&diag);
+        core_plan_release(&plan);
+        text_release(&again);
+        text_release(&text);
+    }
+    CHECK("both verdicts occur", rejected > 300 && accepted > 100);
+}
+
+static const struct check_case cases[] = {
+    {"loads by hand", loads_by_hand},
+    {"least bytes by hand", least_bytes_by_hand},
+    {"faults have counterexamples", faults_have_counterexamples},
+    {"bad texts", bad_texts},
+    {"plans and mutants", plans_and_mutants},
+};
+CHECK_MAIN("core plan", cases)
