@@ -268,8 +268,13 @@ void emit_matmul(struct emit *e, enum matmul_form form, struct view a, struct vi
     struct view read[5] = {a, b, bias};
     if (bias.count > 0)
         work.matmul.epilogue = EPILOGUE_BIAS;
+    struct view product = y;
+    if (form == MATMUL_NN && emit_narrow_rescales(e))
+        product = emit_computed(e, "unscaled", CATEGORY_ACTIVATION, m, n);
     uint32_t reads = emit_narrow_operands(e, &work, read, bias.count > 0 ? 3 : 2);
-    emit_op(e, e->stream.compute, &work, read, reads, &y, 1);
+    emit_op(e, e->stream.compute, &work, read, reads, &product, 1);
+    if (product.buffer.i != y.buffer.i)
+        emit_cast(e, product, y);
 }
 
 void emit_grouped(struct emit *e, enum matmul_form form, struct view a, struct view b,

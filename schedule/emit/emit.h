@@ -479,10 +479,17 @@ struct view view_of_residual(const struct emit *e, buffer_id x);
  * float8_tensor_parallel.py, "all-gather in float8"). emit_narrow_part(): returns the 8-bit copy of this rank's rows of an
  * input, or of a gradient; the largest element is that of all ranks of the group, which communicate on the stream.
  * emit_narrow_gathered(): says that data is the copy of the rows y of all ranks, which was gathered from those of part. y
- * itself is never written. */
+ * itself is never written.
+ *
+ * emit_narrow_rescales(): returns whether products of the backward write a result that a pass of its own multiplies by the
+ * scales of rows, here. torchao multiplies them by the kernel for one scale (torchao/float8/float8_ops.py,
+ * addmm_float8_unwrapped(), post_inverse_scale), because without fast accumulation, which gradients do not use
+ * (torchao/float8/config.py, gemm_config_grad_input), the kernel for rows is slow. Here the product applies the scales,
+ * and a cast stands for the pass. */
 uint32_t emit_narrow_operands(struct emit *e, struct work *work, struct view *read, uint32_t reads);
 void emit_narrow_written(struct emit *e, buffer_id buffer);
 bool emit_narrow_gathers(const struct emit *e);
+bool emit_narrow_rescales(const struct emit *e);
 struct view emit_narrow_part(struct emit *e, bool gradient, struct view x, int64_t cols,
                              uint8_t stream, uint16_t group);
 void emit_narrow_gathered(struct emit *e, struct view part, struct view y, struct view data);

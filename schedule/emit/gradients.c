@@ -86,16 +86,24 @@ void emit_weight_grad(struct emit *e, uint32_t part, enum weight weight, struct 
         return;
     }
     bool accumulate;
-    struct view dw = grad_view(e, part, weight, &accumulate);
+    struct view dw = grad_view(e, part, weight, &accumulate), product = dw;
+    const bool rescales = !weight_is_of_experts(weight) && emit_narrow_rescales(e);
+    const bool adds = accumulate && !rescales;
     struct work work = {.kind = WORK_MATMUL,
-                        .matmul = {m, n, k, MATMUL_TN, EPILOGUE_NONE, accumulate, 0}};
+                        .matmul = {m, n, k, MATMUL_TN, EPILOGUE_NONE, adds, 0}};
     struct view read[5] = {dy, x, dw};
-    uint32_t reads = accumulate ? 3 : 2;
+    uint32_t reads = adds ? 3 : 2;
+    if (rescales)
+        product = emit_computed(e, "unscaled", CATEGORY_GRADIENT, m, n);
     if (weight_is_of_experts(weight))
         work.matmul.groups = e->choices->model->experts / (int64_t)e->choices->ep;
     else
         reads = emit_narrow_operands(e, &work, read, reads);
-    emit_op(e, e->stream.compute, &work, read, reads, &dw, 1);
+    emit_op(e, e->stream.compute, &work, read, reads, &product, 1);
+    if (rescales && accumulate)
+        emit_add(e, dw, product, dw);
+    else if (rescales)
+        emit_cast(e, product, dw);
 }
 
 void emit_bias_grad(struct emit *e, uint32_t part, enum weight bias, struct view dy, int64_t rows,

@@ -1,7 +1,8 @@
 /* Products in 8 or 4 bits (--products): which operands are quantised, where and how often. A copy is made once and read
  * by all products that need it, until its tensor is written again: the input of a linear layer is read in the forward,
  * and by the gradient of the weight; a gradient is read by the gradients of input and weight; a weight that stays whole
- * for the step is quantised before its first use in the step, and one that is gathered after each gather. */
+ * for the step is quantised before its first use in the step, and one that is gathered after each gather. torchao
+ * quantises a weight in each forward and in each backward. */
 #include "schedule/emit/emit.h"
 
 #include "schedule/choices/products.h"
@@ -21,6 +22,7 @@ struct narrow_copies {
     struct view of;
     struct view data[2], scales[2]; /* [1] is transposed; empty: the copy has not been made */
     bool only;                      /* the tensor itself has not been made */
+    struct op_tags made;            /* of the ops that made the copies */
     uint32_t next;                  /* row of the next tensor in the same buffer; 0: none */
 };
 
@@ -65,10 +67,43 @@ static struct narrow_copies *copies_of(struct emit *e, struct view x)
     return &n->row[n->count++];
 }
 
+/* Returns whether the products that are emitted here multiply in 8 or 4 bits. */
+static bool is_narrow(const struct emit *e)
+{
+    return e->tags.region == REGION_LINEAR && e->tags.layer != IR_NONE16 &&
+           products_narrow_in(e->choices, e->tags.layer);
+}
+
 /* Returns whether the parameters that computation reads stay whole during the step. */
 static bool weights_stay(const struct emit *e)
 {
     return !(weights_sharded_params(e->choices) && e->group.dense.shard_size > 1);
+}
+
+/* Returns whether the copies of a weight are kept and read by all micro-batches. */
+static bool keeps_weights(const struct emit *e)
+{
+    return weights_stay(e) && !e->choices->profile->quantises_again;
+}
+
+/* Returns whether the backward computes parts of the forward again. */
+static bool recomputes(const struct emit *e)
+{
+    const struct choices *c = e->choices;
+    return c->activations != CHOICE_ACTIVATIONS_KEEP &&
+           c->activations != CHOICE_ACTIVATIONS_RATIO &&
+           c->activations != CHOICE_ACTIVATIONS_SELECTIVE_CORE;
+}
+
+/* Forgets the copies of a weight that another micro-batch made, or the forward for the backward, unless they are kept.
+ * Where the forward is recomputed, the backward reads what recomputation makes again; torchao makes copies anew. */
+static void forget_weight(struct emit *e, struct view w)
+{
+    struct narrow_copies *copies = copies_of(e, w);
+    const struct op_tags *made = &copies->made, *now = &e->tags;
+    const bool again = !recomputes(e) || e->choices->profile->quantises_again;
+    if (!keeps_weights(e) && (made->micro != now->micro || (made->phase != now->phase && again)))
+        *copies = (struct narrow_copies){.of = copies->of, .next = copies->next, .made = *now};
 }
 
 /* Returns whether the backward reads the copy of an input that the forward made. Otherwise it quantises the input
@@ -76,11 +111,7 @@ static bool weights_stay(const struct emit *e)
  * that tensor ranks gather again, or that is recomputed, needs a new copy anyway. */
 static bool saves_copies(const struct emit *e)
 {
-    const struct choices *c = e->choices;
-    bool keeps = c->activations == CHOICE_ACTIVATIONS_KEEP ||
-                 c->activations == CHOICE_ACTIVATIONS_RATIO ||
-                 c->activations == CHOICE_ACTIVATIONS_SELECTIVE_CORE;
-    return keeps && !c->profile->quantises_again;
+    return !recomputes(e) && !e->choices->profile->quantises_again;
 }
 
 /* Returns whether one pass makes both copies of a tensor. A gradient needs both at once. An input or a weight needs the
@@ -96,7 +127,7 @@ static bool both_at_once(const struct emit *e, enum operand_role role, struct vi
         return saves_copies(e) && (e->tensor.size == 1 || tensor_keeps_gathered(e) ||
                                    x.buffer.i != e->narrow.gathered.i);
     case ROLE_WEIGHT:
-        return weights_stay(e) && one_pass;
+        return keeps_weights(e) && one_pass;
     default:
         return one_pass;
     }
@@ -140,7 +171,7 @@ static void quantise(struct emit *e, enum operand_role role, struct view x, int6
         copies->data[t] = write[writes++] = data;
         copies->scales[t] = write[writes++] = scales;
         /* recomputation does not make these copies again */
-        if (role == ROLE_WEIGHT && weights_stay(e)) {
+        if (role == ROLE_WEIGHT && keeps_weights(e)) {
             saved_buffers_add(&e->caches, data.buffer);
             saved_buffers_add(&e->caches, scales.buffer);
         }
@@ -167,6 +198,8 @@ static struct view narrow_copy(struct emit *e, enum operand_role role, struct vi
 {
     const bool pairs = products_turned_copies(e->choices);
     turned = turned && pairs;
+    if (role == ROLE_WEIGHT)
+        forget_weight(e, x);
     if (copies_of(e, x)->data[turned].count == 0 && copies_of(e, x)->only)
         transpose(e, x, rows, cols);
     else if (copies_of(e, x)->data[turned].count == 0)
@@ -187,8 +220,7 @@ uint32_t emit_narrow_operands(struct emit *e, struct work *work, struct view *re
         [MATMUL_TN] = {ROLE_GRADIENT, ROLE_INPUT, true, true},
     };
     const struct choices *c = e->choices;
-    if (e->tags.region != REGION_LINEAR || e->tags.layer == IR_NONE16 ||
-        !products_narrow_in(c, e->tags.layer))
+    if (!is_narrow(e))
         return reads;
     const struct products_recipe *recipe = products_recipe(c);
     const enum matmul_form form = (enum matmul_form)work->matmul.form;
@@ -207,10 +239,14 @@ uint32_t emit_narrow_operands(struct emit *e, struct work *work, struct view *re
 
 bool emit_narrow_gathers(const struct emit *e)
 {
-    const struct choices *c = e->choices;
-    return e->tags.region == REGION_LINEAR && e->tags.layer != IR_NONE16 &&
-           products_narrow_in(c, e->tags.layer) && products_recipe(c)->scaling == SCALING_TENSOR &&
-           products_recipe(c)->amax;
+    const struct products_recipe *recipe = products_recipe(e->choices);
+    return is_narrow(e) && recipe->scaling == SCALING_TENSOR && recipe->amax;
+}
+
+bool emit_narrow_rescales(const struct emit *e)
+{
+    return is_narrow(e) && products_recipe(e->choices)->scaling == SCALING_ROW &&
+           e->choices->profile->quantises_again;
 }
 
 struct view emit_narrow_part(struct emit *e, bool gradient, struct view x, int64_t cols,

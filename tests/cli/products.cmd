@@ -31,3 +31,12 @@ longhaul sweep --model llama3-8b --cluster dgx-h100 --nodes 1 --seq 8K --strateg
 import csv, sys
 for row in csv.DictReader(sys.stdin):
     print(row["products"], *(row[k] and "%.2f" % float(row[k]) for k in ("narrow_products_s", "wide_products_s", "casts_s")))'
+# casts of 8 weights: once a step where they stay, in each forward and backward where they are gathered, and where torchao casts
+casts() { longhaul schedule $M "$@" --micro-batch 1 | grep -c 'op .* quantise .* writes w_narrow'; }
+casts --products fp8-tensor --zero 1 --profile megatron-te
+casts --products fp8-tensor --zero 3 --profile megatron-te
+casts --products fp8-tensor --zero 1 --profile torchtitan
+# torchao multiplies the gradients' products by the scales of rows in passes of their own
+passes() { longhaul schedule $M --activations keep --products fp8-row "$@" | grep -c 'op .* reads unscaled' || true; }
+passes --profile torchtitan
+passes --profile megatron-te
