@@ -2,6 +2,7 @@
 
 #include "base/digest.h"
 #include "predict/setup/choice_rows.h"
+#include "schedule/ir/deal.h"
 
 #include <string.h>
 
@@ -40,12 +41,23 @@ static uint64_t add_name(uint64_t digest, const char *name)
     return name == NULL ? add_number(digest, -1) : digest_add(digest, name, strlen(name) + 1);
 }
 
+static uint64_t add_deal(uint64_t digest, const struct token_deal *deal)
+{
+    digest = add_number(digest, deal->ranks);
+    for (uint32_t i = 0; i < deal->first[deal->ranks]; i++)
+        digest = add_number(add_number(digest, deal->run[i].begin), deal->run[i].rows);
+    return digest_add(digest, deal->first, (deal->ranks + 1) * sizeof deal->first[0]);
+}
+
 static uint64_t add_documents(uint64_t digest, const struct documents *documents)
 {
     digest = add_number(digest, documents->sequences);
-    for (uint32_t i = 0; i < documents->list_count; i++)
-        digest = digest_add(digest, documents->list[i].end,
-                            documents->list[i].count * sizeof documents->list[i].end[0]);
+    for (uint32_t i = 0; i < documents->list_count; i++) {
+        const struct document_list *list = &documents->list[i];
+        digest = digest_add(digest, list->end, list->count * sizeof list->end[0]);
+        if (list->deal != NULL)
+            digest = add_deal(digest, list->deal);
+    }
     return digest_add(digest, documents->list_of,
                       documents->sequences * sizeof documents->list_of[0]);
 }

@@ -7,6 +7,7 @@
 #include "predict/plan/outcome.h"
 #include "predict/setup/choice_rows.h"
 #include "schedule/choices/profile.h"
+#include "schedule/ir/deal.h"
 #include "tests/check.h"
 
 #include <ctype.h>
@@ -331,9 +332,15 @@ static void requests_with_other_lists_have_other_keys(void)
     const struct shared_units shared = {1, 1}, other_shared = {1, 0};
     uint32_t list_of[] = {0};
     const int64_t end[] = {4, 8}, other_end[] = {3, 8};
-    struct document_list list = {2, end, NULL}, other_list = {2, other_end, NULL};
+    struct arena arena = {0};
+    const struct token_share shares[] = {{4, 0}, {4, 1}}, other_shares[] = {{5, 0}, {3, 1}};
+    struct document_list list = {2, end, deal_make(&arena, 2, shares, 2)};
+    struct document_list other_list = {2, other_end, list.deal}, undealt = {2, end, NULL};
+    struct document_list dealt = {2, end, deal_make(&arena, 2, other_shares, 2)};
     const struct documents documents = {1, 1, &list, 1, list_of};
     const struct documents other_documents = {1, 1, &other_list, 1, list_of};
+    const struct documents undealt_documents = {1, 1, &undealt, 1, list_of};
+    const struct documents dealt_documents = {1, 1, &dealt, 1, list_of};
     const struct transformer model = {.attention_chunk = 4}, same_model = model;
     const struct transformer sparse = {.attention_chunk = 8};
     const struct request base = {.model = &model,
@@ -342,7 +349,7 @@ static void requests_with_other_lists_have_other_keys(void)
                                  .offload_hidden_of = hidden,
                                  .shared = &shared,
                                  .documents = &documents};
-    struct request changed[15];
+    struct request changed[17];
     uint64_t key[ARRAY_LEN(changed)];
     const struct setup setup = {0};
     for (size_t i = 0; i < ARRAY_LEN(changed); i++)
@@ -361,6 +368,8 @@ static void requests_with_other_lists_have_other_keys(void)
     changed[12].ranks = 2;
     changed[13].only_attention = 1;
     changed[14].model = &sparse;
+    changed[15].documents = &undealt_documents;
+    changed[16].documents = &dealt_documents;
     for (size_t i = 0; i < ARRAY_LEN(changed); i++) {
         key[i] = outcome_request_key(&setup, &changed[i], 8);
         for (size_t k = 0; k < i; k++)
@@ -374,6 +383,7 @@ static void requests_with_other_lists_have_other_keys(void)
            offsetof(struct request, seq) - offsetof(struct request, shared_open) -
                sizeof same.shared_open);
     CHECK("the same key", outcome_request_key(&setup, &same, 8) == key[0]);
+    arena_release(&arena);
 }
 
 static const struct check_case cases[] = {
