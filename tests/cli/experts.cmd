@@ -4,8 +4,11 @@
 for g in "1x8xb200 --ep 8" "2x8xb200 --ep 8" "2x8xb200 --ep 16"; do
   longhaul predict --model qwen3-30b-a3b --cluster $g --strategy local --seq 4K --weights zero1 --profile megatron-te --all 2> $T/note |
     grep -o "hp=1 dp=[0-9]* ep=[0-9]*\|at the peak parameters.*optimizer states [0-9.]* GiB"
-done
-cat $T/note
+done > $T/states
+cat $T/states $T/note
+# they are those of the table of docs/experts.md
+sed 'N; s/hp=1 dp=\([0-9]*\) ep=\([0-9]*\)\n.*parameters \([^,]*\), gradients \([^,]*\), optimizer states \(.*\)/| \1 | \2 | \3 | \4 | \5 |/' $T/states > $T/rows
+sed -n '/^| GPUs | ep/,/^$/p' $S/docs/experts.md | sed '1,2d; /^$/d' | diff - $T/rows && echo "$(grep -c . $T/rows) rows of the document"
 refused() { longhaul "$@" 2>&1 || echo "exit $?"; }
 what="predict --model qwen3-30b-a3b --cluster 2x8xh100 --quick"
 refused predict --model qwen3-8b --cluster 2x8xh100 --quick --seq 32K --ep 2
