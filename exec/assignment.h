@@ -9,6 +9,7 @@
 #include "base/diag.h"
 #include "exec/bindings.h"
 #include "schedule/ir/ir.h"
+#include "schedule/ir/needed.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -33,6 +34,13 @@ struct assignment_pieces {
     uint32_t count;
 };
 
+/* Rows that ranks need of each other (schedule/ir/needed.h), of one shape on one rank. sent and received are by peer;
+ * received rows have their places in the order of positions. The arrays are the assignment's. */
+struct assignment_rows {
+    struct needed_rows sent, received;
+    uint32_t peers;
+};
+
 struct assignment {
     const struct ir *ir;
     uint32_t ranks;
@@ -51,6 +59,9 @@ struct assignment {
     uint32_t *share_row;              /* (ops) row of shares, or IR_NONE */
     struct assignment_pieces *pieces; /* (rows, ranks): of shapes with mask DOCUMENTS */
     uint32_t *pieces_row;             /* (shapes) row of pieces, or IR_NONE */
+    struct assignment_rows *rows;     /* (rows, ranks): of shapes that move rows which ranks need */
+    uint32_t *rows_row;               /* (shapes) row of rows, or IR_NONE */
+    uint32_t rows_count;
     struct assignment_message *message;
     uint32_t message_count;
     /* (ranks, op_stride) the number of each SEND or RECV that no guard leaves out; NULL when there are none. Index:

@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 struct exec_run;
+struct assignment_rows;
 
 enum { CALL_OPERANDS_MAX = 8 };
 
@@ -40,6 +41,9 @@ struct call {
     /* Attention with mask DOCUMENTS: the pieces of keys that the rank sees; NULL: another mask, or no keys. */
     const struct attention_piece *piece;
     uint32_t pieces;
+    /* TAKE_ROWS, ADD_ROWS: the rows that the rank moves (schedule/ir/needed.h). EXCHANGE: those that each rank of its
+     * group receives, in the order of the group. NULL: another kind. */
+    const struct assignment_rows *rows;
     struct exec_model model;
     struct exec_adamw adamw; /* step: number of the current step */
     uint8_t reads, writes;

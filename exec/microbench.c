@@ -455,6 +455,11 @@ static enum status check(const struct microbench_case *wanted, struct diag *diag
     const struct work *work = &wanted->work;
     const char *name = work_kind_info((enum work_kind)work->kind)->name;
     int64_t members = work_group(work);
+    if (work->kind == WORK_EXCHANGE || work->kind == WORK_TAKE_ROWS || work->kind == WORK_ADD_ROWS)
+        return diag_error(diag, (struct loc){0}, STATUS_BAD_INPUT,
+                          "%s moves rows that ranks need of each other, which follow from the "
+                          "sequences of a schedule, and cannot be timed by itself",
+                          work_kind_info((enum work_kind)work->kind)->name);
     if (work->kind == WORK_SEND || work->kind == WORK_RECV || work->kind == WORK_BARRIER)
         return diag_error(diag, (struct loc){0}, STATUS_BAD_INPUT,
                           "%s is not measured, since it involves more than one op; measure a "

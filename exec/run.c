@@ -111,6 +111,12 @@ void run_call(struct exec_run *run, uint32_t rank, uint32_t op, struct call *cal
         call->piece = pieces->piece;
         call->pieces = pieces->count;
     }
+    call->rows = NULL;
+    if (run->assignment.rows_row[ir->op.shape[op]] != IR_NONE)
+        call->rows =
+            &run->assignment
+                 .rows[(size_t)run->assignment.rows_row[ir->op.shape[op]] * run->assignment.ranks +
+                       rank];
     call->model = run->options->model;
     call->adamw = run->options->adamw;
     call->adamw.step = (call->adamw.step > 0 ? call->adamw.step : 1) + run->step;

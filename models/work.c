@@ -14,12 +14,13 @@
 #define VALUE_TABLES(VALUES)                                                                       \
     VALUES(form, MATMUL_FORM_COUNT, "nt", "nn", "tn")                                              \
     VALUES(epilogue, EPILOGUE_COUNT, "none", "bias")                                               \
-    VALUES(mask, MASK_COUNT, "full", "causal", "window", "documents")                              \
+    VALUES(mask, MASK_COUNT, "full", "causal", "window", "documents", "plan")                      \
     VALUES(function, FUNCTION_COUNT, "own", "gelu", "relu2")                                       \
     VALUES(score, ROUTE_SCORE_COUNT, "softmax", "chosen", "sigmoid")                               \
     VALUES(opaque, OPAQUE_COUNT, "nothing", "matmul", "matmul_tn", "attention",                    \
            "attention_backward", "stream", "reduce", "permute", "gather", "scatter")               \
     VALUES(impl, ATTENTION_IMPL_COUNT, "fa2", "fa3", "cudnn", "cpu", "triton", "fa1")              \
+    VALUES(take, TAKE_COUNT, "send", "place", "return")                                            \
     VALUES(reduce, REDUCE_COUNT, "sum", "max")                                                     \
     VALUES(algorithm, ALGORITHM_COUNT, "auto", "ring", "tree", "direct")
 
@@ -130,6 +131,7 @@ static const struct {
     {WORK_ADD, 0, 0},
     {WORK_ADD, 1, 0},
     {WORK_COLUMN_SUM, 1, 0},
+    {WORK_ADD_ROWS, 1, 0},
     {WORK_ADAMW, 1, 0},
     {WORK_ADAMW, 2, 1},
     {WORK_ADAMW, 3, 2},
@@ -269,6 +271,9 @@ int64_t work_payload_bytes(const struct work *work)
     case WORK_BROADCAST:
     case WORK_SCATTER:
         return work->broadcast.bytes;
+    case WORK_EXCHANGE:
+        return work->exchange.parts * work->exchange.rows * work->exchange.width *
+               (int64_t)dtype_bytes(work->in);
     case WORK_SHIFT:
     case WORK_SEND:
     case WORK_RECV:
@@ -379,7 +384,7 @@ double attention_piece_pairs(const struct attention_piece *piece)
 double work_attention_pairs(const struct work *work)
 {
     assert(work->kind == WORK_ATTENTION || work->kind == WORK_ATTENTION_BACKWARD);
-    assert(work->attention.mask != MASK_DOCUMENTS);
+    assert(work->attention.mask < MASK_DOCUMENTS);
     if (work->attention.mask == MASK_FULL)
         return (double)work->attention.q * (double)work->attention.kv;
     struct attention_piece piece = {
@@ -630,6 +635,19 @@ static double head_bytes(const struct work *work, struct bytes_of e)
                                           : one * (copies * e.in + e.out);
 }
 
+/* Returns the bytes of the fullest rank: every row that is written is read once. */
+static double take_rows_bytes(const struct work *work, struct bytes_of e)
+{
+    return (double)work->take_rows.parts * (double)work->take_rows.to *
+           (double)work->take_rows.width * (e.in + e.out);
+}
+
+static double add_rows_bytes(const struct work *work, struct bytes_of e)
+{
+    return (double)work->add_rows.parts * (double)work->add_rows.rows *
+           (double)work->add_rows.width * (e.in + 2 * e.out);
+}
+
 static double column_sum_bytes(const struct work *work, struct bytes_of e)
 {
     double cols = (double)work->rows.cols;
@@ -687,6 +705,8 @@ static memory_function *const memory_functions[WORK_KIND_COUNT] = {
     [WORK_UNPACK] = pack_bytes,
     [WORK_HEAD_EXPAND] = head_bytes,
     [WORK_HEAD_REDUCE] = head_bytes,
+    [WORK_TAKE_ROWS] = take_rows_bytes,
+    [WORK_ADD_ROWS] = add_rows_bytes,
     [WORK_COLUMN_SUM] = column_sum_bytes,
     [WORK_ADAMW] = element_bytes,
     [WORK_SQUARE_SUM] = element_bytes,
@@ -699,6 +719,7 @@ static memory_function *const memory_functions[WORK_KIND_COUNT] = {
     [WORK_REDUCE] = no_bytes,
     [WORK_BROADCAST] = no_bytes,
     [WORK_SCATTER] = no_bytes,
+    [WORK_EXCHANGE] = no_bytes,
     [WORK_SHIFT] = no_bytes,
     [WORK_SEND] = no_bytes,
     [WORK_RECV] = no_bytes,

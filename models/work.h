@@ -40,8 +40,12 @@ enum stream_class {
 enum matmul_form { MATMUL_NT, MATMUL_NN, MATMUL_TN, MATMUL_FORM_COUNT };
 enum matmul_epilogue { EPILOGUE_NONE, EPILOGUE_BIAS, EPILOGUE_COUNT };
 /* key j is visible to query i when: FULL always; CAUSAL j <= i + offset; WINDOW also j > i + offset - window;
- * DOCUMENTS by the positions of both in a packed sequence, which the schedule knows (schedule/ir/visible.h) */
-enum mask { MASK_FULL, MASK_CAUSAL, MASK_WINDOW, MASK_DOCUMENTS, MASK_COUNT };
+ * DOCUMENTS by the positions of both in a packed sequence, which the schedule knows (schedule/ir/visible.h); PLAN the
+ * same, where the keys are the rows of other ranks that some query of this one sees (schedule/ir/needed.h) */
+enum mask { MASK_FULL, MASK_CAUSAL, MASK_WINDOW, MASK_DOCUMENTS, MASK_PLAN, MASK_COUNT };
+/* the order in which TAKE_ROWS writes rows: from a rank's own to those that it sends; from arrived rows, by sender, to
+ * the order of their positions; and from that order back to the order by sender */
+enum take { TAKE_SEND, TAKE_PLACE, TAKE_RETURN, TAKE_COUNT };
 /* the function that an activation applies to its input, or to its gate if it has one. OWN: silu for swiglu, gelu's
  * tanh form for gelu; GELU: gelu's tanh form, also for a gate (GEGLU); RELU2: max(x, 0)^2 */
 enum activation_function { FUNCTION_OWN, FUNCTION_GELU, FUNCTION_RELU2, FUNCTION_COUNT };
@@ -177,6 +181,15 @@ struct work {
             int64_t dtype, out_dtype; /* enum dtype of what is read and written */
             int64_t bytes;            /* read and written, of work that memory limits */
         } opaque;
+        struct {
+            int64_t rows, to, parts, width, take, sequence, window;
+        } take_rows;
+        struct {
+            int64_t rows, to, parts, width, sequence, window;
+        } add_rows;
+        struct {
+            int64_t group, rows, to, parts, width, back, sequence, window;
+        } exchange;
         struct {
             int64_t group, bytes, algorithm, channels, relative;
         } collective; /* all_to_all, all_gather, reduce_scatter; relative: not of all_to_all */

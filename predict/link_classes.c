@@ -36,6 +36,7 @@ static enum sort sort_of(enum work_kind kind)
     case WORK_D2H:
         return SORT_D2H;
     case WORK_ALL_TO_ALL:
+    case WORK_EXCHANGE:
     case WORK_SCATTER:
         return SORT_EXCHANGE;
     case WORK_SHIFT:

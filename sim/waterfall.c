@@ -78,6 +78,7 @@ static enum cause cause_of(const struct ir *ir, uint32_t op)
     switch (ir->op.kind[op]) {
     case WORK_ALL_TO_ALL:
         return CAUSE_ALL_TO_ALL;
+    case WORK_EXCHANGE:
     case WORK_SHIFT:
         return CAUSE_RING;
     case WORK_SEND:

@@ -45,7 +45,7 @@ struct visible cpu_visible(const struct call *call, int64_t i)
     const struct work *work = call->work;
     if (work->attention.mask == MASK_FULL)
         return (struct visible){0, work->attention.kv};
-    if (work->attention.mask == MASK_DOCUMENTS) {
+    if (work->attention.mask >= MASK_DOCUMENTS) {
         const struct attention_piece *piece = piece_before(call, i);
         if (piece == NULL || i >= piece->row + piece->q)
             return (struct visible){0, 0};

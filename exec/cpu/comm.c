@@ -271,6 +271,40 @@ static bool all_reduce(const struct comm_member *m)
     return true;
 }
 
+/* Returns the rows of the shape on another member of the group. */
+static const struct assignment_rows *rows_of_member(const struct comm_member *m, uint32_t k)
+{
+    const struct assignment *assignment = &m->run->assignment;
+    const struct ir *ir = m->run->ir;
+    uint32_t group = (uint32_t)work_group(m->call->work);
+    uint32_t rank = group_member(&ir->mesh, &ir->group[group],
+                                 assignment_instance(assignment, m->call->rank, group), k);
+    return &assignment
+                ->rows[(size_t)assignment->rows_row[ir->op.shape[m->call->op]] * assignment->ranks +
+                       rank];
+}
+
+/* Fetches the rows of an exchange: those that this member needs of each other, or, back, those that it sent to each. The
+ * rest of the room is zeroed. */
+static void fetch_rows(const struct comm_member *m)
+{
+    const struct work *work = m->call->work;
+    const struct operand *recv = &m->part[m->index].recv;
+    const int64_t width = work->exchange.width;
+    const struct assignment_rows *own = m->call->rows;
+    memset(recv->data, 0, recv->count * dtype_bytes(recv->dtype));
+    for (uint32_t k = 0; k < m->instance->size; k++) {
+        const struct assignment_rows *other = rows_of_member(m, k);
+        const int64_t *into = work->exchange.back ? own->sent.first : own->received.first;
+        const int64_t *from = work->exchange.back ? other->received.first : other->sent.first;
+        for (int64_t p = 0; p < work->exchange.parts; p++)
+            move(element(*recv, (uint64_t)((p * work->exchange.to + into[k]) * width)),
+                 element(m->part[k].send,
+                         (uint64_t)((p * work->exchange.rows + from[m->index]) * width)),
+                 (uint64_t)((into[k + 1] - into[k]) * width), recv->dtype);
+    }
+}
+
 static void fetch(const struct comm_member *m)
 {
     const struct work *work = m->call->work;
@@ -303,6 +337,9 @@ static void fetch(const struct comm_member *m)
     case WORK_SCATTER:
         from = (uint32_t)work->broadcast.root;
         move(recv.data, element(m->part[from].send, m->index * recv.count), recv.count, recv.dtype);
+        break;
+    case WORK_EXCHANGE:
+        fetch_rows(m);
         break;
     case WORK_SHIFT: {
         int64_t by = work->p2p.by % (int64_t)size;

@@ -1,6 +1,8 @@
 /* Work that moves elements about: all-to-alls want what goes to one rank in one piece. */
 #include "exec/cpu/kernels.h"
 
+#include "exec/assignment.h"
+
 #include <string.h>
 
 /* Copies between x, (rows, parts w0 + parts w1 + parts w2), and one (parts, rows, w) per block of columns: from x
@@ -69,5 +71,61 @@ const char *cpu_head_reduce(const struct call *call, float *scratch)
             for (int64_t d = 0; d < dim; d++)
                 y[d] += x[d];
     }
+    return NULL;
+}
+
+/* Rows that a call moves: how many, and of each the row elsewhere; NULL: the same. */
+struct moved_rows {
+    int64_t count;
+    const int64_t *row;
+};
+
+static struct moved_rows moved_rows(const struct call *call, bool received, int64_t room)
+{
+    if (call->rows == NULL) /* a call by itself, without a schedule */
+        return (struct moved_rows){room, NULL};
+    const struct needed_rows *rows = received ? &call->rows->received : &call->rows->sent;
+    uint32_t peers = call->rows->peers;
+    return (struct moved_rows){rows->first[peers], rows->row};
+}
+
+const char *cpu_take_rows(const struct call *call, float *scratch)
+{
+    (void)scratch;
+    const struct work *work = call->work;
+    const int64_t rows = work->take_rows.rows, to = work->take_rows.to;
+    const enum take how = (enum take)work->take_rows.take;
+    const size_t size = (size_t)work->take_rows.width * dtype_bytes(call->read[0].dtype);
+    const struct moved_rows moved = moved_rows(call, how != TAKE_SEND, rows < to ? rows : to);
+    char *y = call->write[0].data;
+    memset(y, 0, (size_t)(work->take_rows.parts * to) * size);
+    for (int64_t p = 0; p < work->take_rows.parts; p++) {
+        const char *x = (const char *)call->read[0].data + (size_t)(p * rows) * size;
+        for (int64_t i = 0; i < moved.count; i++) {
+            int64_t other = moved.row != NULL ? moved.row[i] : i;
+            int64_t from = how == TAKE_PLACE ? i : other, into = how == TAKE_PLACE ? other : i;
+            memcpy(y + (size_t)(p * to + into) * size, x + (size_t)from * size, size);
+        }
+    }
+    return NULL;
+}
+
+const char *cpu_add_rows(const struct call *call, float *scratch)
+{
+    (void)scratch;
+    const struct work *work = call->work;
+    const int64_t rows = work->add_rows.rows, to = work->add_rows.to, width = work->add_rows.width;
+    const struct moved_rows moved = moved_rows(call, false, rows < to ? rows : to);
+    if (call->write[0].data != call->read[1].data)
+        memmove(call->write[0].data, call->read[1].data,
+                (size_t)(work->add_rows.parts * to * width) * sizeof(float));
+    for (int64_t p = 0; p < work->add_rows.parts; p++)
+        for (int64_t i = 0; i < moved.count; i++) {
+            const float *x = (const float *)call->read[0].data + (p * rows + i) * width;
+            float *y = (float *)call->write[0].data +
+                       (p * to + (moved.row != NULL ? moved.row[i] : i)) * width;
+            for (int64_t c = 0; c < width; c++)
+                y[c] += x[c];
+        }
     return NULL;
 }

@@ -127,7 +127,7 @@ static bool part_of(const struct work *work, struct attention_part *part)
     const int64_t q = work->attention.q, kv = work->attention.kv, offset = work->attention.offset;
     bool window = work->attention.mask == MASK_WINDOW && work->attention.window < q + offset;
     *part = (struct attention_part){0, q, kv, FUSED_ALL};
-    if (window || work->attention.mask == MASK_DOCUMENTS)
+    if (window || work->attention.mask >= MASK_DOCUMENTS)
         return false;
     if (work->attention.mask == MASK_FULL || offset >= kv - 1)
         return true;
@@ -185,7 +185,7 @@ static const char *fused_refused(const struct attentions *all, const struct call
     if (why != NULL)
         return why;
     if (!attention_part_of(call->work, part))
-        return call->work->attention.mask == MASK_DOCUMENTS
+        return call->work->attention.mask >= MASK_DOCUMENTS
                    ? "its documents are not given to cuDNN"
                    : "cuDNN has no mask that is its window";
     if (part->q == 0)

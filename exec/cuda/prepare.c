@@ -109,6 +109,12 @@ static bool on_host(const struct ir *ir, uint32_t op)
 static enum status check_types(const struct exec_run *run, const struct call *call,
                                struct diag *diag)
 {
+    if (call->work->kind == WORK_EXCHANGE || call->work->kind == WORK_TAKE_ROWS ||
+        call->work->kind == WORK_ADD_ROWS)
+        return diag_error(diag, (struct loc){run->name, 0, 0}, STATUS_BAD_INPUT,
+                          "op %" PRIu32 " (%s) moves rows that ranks need of each other, which the "
+                          "cuda backend does not do; --backend cpu does",
+                          call->op, work_kind_info((enum work_kind)call->work->kind)->name);
     for (uint32_t k = 0; k < call->reads + (uint32_t)call->writes; k++) {
         const struct operand *o = k < call->reads ? &call->read[k] : &call->write[k - call->reads];
         if (dtype_is_narrow((enum dtype)o->dtype))
@@ -376,6 +382,8 @@ backend_kernel *const cuda_kernels[WORK_KIND_COUNT] = {
     [WORK_UNPACK] = compute,
     [WORK_HEAD_EXPAND] = compute,
     [WORK_HEAD_REDUCE] = compute,
+    [WORK_TAKE_ROWS] = compute, /* refused, as ADD_ROWS and EXCHANGE: check_types() */
+    [WORK_ADD_ROWS] = compute,
     [WORK_COLUMN_SUM] = compute,
     [WORK_ADAMW] = compute,
     [WORK_SQUARE_SUM] = compute,
@@ -387,6 +395,7 @@ backend_kernel *const cuda_kernels[WORK_KIND_COUNT] = {
     [WORK_REDUCE] = own_part,
     [WORK_BROADCAST] = own_part,
     [WORK_SCATTER] = own_part,
+    [WORK_EXCHANGE] = own_part,
     [WORK_SHIFT] = own_part,
     [WORK_SEND] = own_part,
     [WORK_RECV] = own_part,

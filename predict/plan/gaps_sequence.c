@@ -12,7 +12,7 @@ static bool has_messages(const struct choices *c)
 /* Whether the keys go around the ring in a way that Megatron lacks, or has only without head ranks. */
 static bool has_other_rotation(const struct choices *c)
 {
-    return gaps_has_ring(c) && (c->rotation == ROTATE_ALL_TO_ALL ||
+    return gaps_has_ring(c) && (c->rotation == ROTATE_ALL_TO_ALL || c->rotation == ROTATE_NEEDED ||
                                 (c->rotation == ROTATE_ALL_GATHER && gaps_has_heads(c)));
 }
 
@@ -132,7 +132,7 @@ static bool has_expert_ranks(const struct choices *c)
 
 static bool has_all_to_alls(const struct choices *c)
 {
-    return gaps_has_ring(c) && c->rotation == ROTATE_ALL_TO_ALL;
+    return gaps_has_ring(c) && (c->rotation == ROTATE_ALL_TO_ALL || c->rotation == ROTATE_NEEDED);
 }
 
 static bool has_other_slices(const struct choices *c)

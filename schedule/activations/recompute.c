@@ -82,7 +82,8 @@ static void find_arrivals(struct recompute *r)
     const struct ir *ir = r->ir;
     for (uint32_t op = 0; repeats_core(r) && op < ir->op.count; op++) {
         uint32_t kind = ir->op.kind[op], reads = ir->op.reads[op];
-        uint8_t origin = kind == WORK_SHIFT || kind == WORK_ALL_TO_ALL || kind == WORK_ALL_GATHER
+        uint8_t origin = kind == WORK_SHIFT || kind == WORK_EXCHANGE || kind == WORK_ALL_TO_ALL ||
+                                 kind == WORK_ALL_GATHER
                              ? FROM_RANKS
                              : FROM_HERE;
         if (ir->op.region[op] != REGION_ATTENTION || ir->op.phase[op] != PHASE_FORWARD)

@@ -111,4 +111,10 @@ void ring_retained_forward(struct emit *e, const struct ring_shape *shape,
 struct qkv ring_retained_backward(struct emit *e, const struct ring_shape *shape,
                                   const struct attention_saved *saved, struct view d_o);
 
+/* Emit attention in which ranks send each other only the rows that they need (schedule/attention/ring_needed.c). */
+void ring_needed_forward(struct emit *e, const struct ring_shape *shape,
+                         struct attention_saved *saved, struct view o);
+struct qkv ring_needed_backward(struct emit *e, const struct ring_shape *shape,
+                                const struct attention_saved *saved, struct view d_o);
+
 #endif

@@ -60,6 +60,8 @@ enum rotation {
     ROTATE_P2P,        /* a message to the next rank in every step */
     ROTATE_ALL_TO_ALL, /* the message is an all-to-all with one peer: a step starts with the last rank */
     ROTATE_ALL_GATHER, /* all at once, after the first tile */
+    /* only those that a rank needs (schedule/ir/needed.h), by one exchange beside the tile of its own */
+    ROTATE_NEEDED,
     ROTATION_COUNT
 };
 

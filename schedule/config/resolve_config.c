@@ -313,6 +313,12 @@ static enum status check_products(const struct choices *c, struct diag *diag)
         {c->window > 1 && (c->rotation != ROTATE_P2P || c->profile->ring_retains), "--window",
          "windows are rings of messages within a ring of messages, which neither the other rotations nor profile "
          "megatron-te have; choose --window 1, or --rotate p2p and another profile"},
+        {c->rotation == ROTATE_NEEDED && c->cp > 1 && transformer_v_dim(m) != m->head_dim, "--rotate",
+         "the model's keys and values have heads of different widths (latent attention), whose rows 'needed' does not move; choose "
+         "p2p, all-to-all or all-gather"},
+        {c->rotation == ROTATE_NEEDED && c->cp > 1 && c->scope != SCOPE_STEP && c->scope < SCOPE_LAYERS, "--scope",
+         "which rows ranks need follows from the sequences of a step (--rotate needed), which this scope does not have; "
+         "choose --scope model"},
         {c->documents != NULL && c->scope != SCOPE_STEP && c->scope < SCOPE_LAYERS, "--scope",
          "the documents of a step's sequences are those of all its micro-batches, of which this scope has one; choose --scope "
          "model"},

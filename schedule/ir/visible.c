@@ -120,6 +120,86 @@ const char *visible_unfit(const struct ir *ir)
     return NULL;
 }
 
+bool work_needs(const struct work *work, int64_t *sequence, int64_t *window)
+{
+    switch ((enum work_kind)work->kind) {
+    case WORK_EXCHANGE:
+        *sequence = work->exchange.sequence;
+        *window = work->exchange.window;
+        return true;
+    case WORK_TAKE_ROWS:
+        *sequence = work->take_rows.sequence;
+        *window = work->take_rows.window;
+        return true;
+    case WORK_ADD_ROWS:
+        *sequence = work->add_rows.sequence;
+        *window = work->add_rows.window;
+        return true;
+    default:
+        return false;
+    }
+}
+
+const struct document_list *ir_documents_of(const struct ir *ir, uint32_t rank, int64_t n,
+                                            struct document_list *whole)
+{
+    const struct document_list *list = documents_of(&ir->documents, ir_sequence_of(ir, rank, n));
+    *whole = (struct document_list){1, &ir->layout.tokens, NULL};
+    return list != NULL ? list : whole;
+}
+
+struct needed_most visible_most_needed(const struct ir *ir, int64_t sequence, int64_t window)
+{
+    struct needed_most most = {0};
+    uint32_t replicas, ranks = mesh_ranks(&ir->mesh), axes = ir_axes_named(ir, "dp");
+    bool *seen;
+    ir_index_along(ir, 0, axes, &replicas);
+    seen = heap_zalloc(replicas, sizeof *seen);
+    for (uint32_t rank = 0; rank < ranks; rank++) {
+        struct document_list whole;
+        uint32_t replica = ir_index_along(ir, rank, axes, &replicas);
+        if (seen[replica])
+            continue;
+        seen[replica] = true;
+        struct needed_most own =
+            needed_most(&ir->layout, ir_documents_of(ir, rank, sequence, &whole), window);
+        most.sent = own.sent > most.sent ? own.sent : most.sent;
+        most.needed = own.needed > most.needed ? own.needed : most.needed;
+    }
+    free(seen);
+    return most;
+}
+
+/* Returns why an op has no room for the rows that ranks need of each other; NULL: it has. */
+static const char *needed_unfit(const struct ir *ir, const struct work *work, int64_t sequence,
+                                int64_t window)
+{
+    int64_t own = ir->layout.tokens / ir->layout.cp, read = 0, written = 0;
+    struct needed_most most = visible_most_needed(ir, sequence, window);
+    switch ((enum work_kind)work->kind) {
+    case WORK_EXCHANGE:
+        if (group_size(&ir->mesh, &ir->group[work->exchange.group]) != ir->layout.cp)
+            return "its group has not as many members as there are context ranks";
+        read = work->exchange.back ? most.needed : most.sent;
+        written = work->exchange.back ? most.sent : most.needed;
+        return work->exchange.rows < read || work->exchange.to < written
+                   ? "its buffers have no room for the rows that ranks need"
+                   : NULL;
+    case WORK_TAKE_ROWS:
+        read = work->take_rows.take == TAKE_SEND ? own : most.needed;
+        written = work->take_rows.take == TAKE_SEND ? most.sent : most.needed;
+        return work->take_rows.rows < read || work->take_rows.to < written
+                   ? "its buffers have no room for the rows that ranks need"
+                   : NULL;
+    case WORK_ADD_ROWS:
+        return work->add_rows.rows < most.sent || work->add_rows.to < own
+                   ? "its buffers have no room for the rows that ranks need"
+                   : NULL;
+    default:
+        return work->attention.kv < most.needed ? "it has fewer keys than its ranks need" : NULL;
+    }
+}
+
 /* Returns the number of ranks of a ring; 1 if there is no such ring. */
 static int64_t ring_size(const struct ir *ir, const char *name)
 {
@@ -131,18 +211,26 @@ const char *visible_unfit_work(const struct ir *ir, const struct work *work)
 {
     int64_t own = ir->layout.tokens / ir->layout.cp;
     uint32_t replicas;
+    int64_t sequence = work->attention.sequence, window = work->attention.window;
+    bool needs = work_needs(work, &sequence, &window);
     replica_of(ir, 0, &replicas);
-    if (work->attention.sequence >= ir->global_batch / replicas)
+    if (sequence >= ir->global_batch / replicas)
         return "its sequence is beyond those that a rank has";
+    if (needs)
+        return needed_unfit(ir, work, sequence, window);
     if (work->attention.q > own || work->attention.q_first > own - work->attention.q)
         return "its queries end behind the tokens that a context rank has of a sequence";
+    if (work->attention.offset != 0)
+        return "an offset, which this mask does not read";
+    if (work->attention.mask == MASK_PLAN)
+        return work->attention.kv_first || work->attention.away || work->attention.away_out
+                   ? "it names keys of one rank, and mask=plan reads those that ranks need"
+                   : needed_unfit(ir, work, sequence, window);
     if (work->attention.kv > own || work->attention.kv_first > own - work->attention.kv)
         return "its keys end behind the tokens that a context rank has of a sequence";
     if (work->attention.away >= ring_size(ir, ring_name(ir)) ||
         work->attention.away_out >= ring_size(ir, "cp_out"))
         return "its keys are of a rank further away than the ring is long";
-    if (work->attention.offset != 0)
-        return "an offset, which this mask does not read";
     return NULL;
 }
 
@@ -166,16 +254,20 @@ struct sight {
     const struct document_list *list;
     uint32_t q_context, kv_context;
     int64_t kv_first, kv, window;
-    int64_t begin;           /* first position of the document */
-    int64_t first_row;       /* first row of the op's queries */
-    struct key_stretch open; /* rows that are not yet in a piece; rows = 0: none */
+    const struct needed *needed; /* mask PLAN: the keys; NULL: they are of kv_context */
+    int64_t begin;               /* first position of the document */
+    int64_t first_row;           /* first row of the op's queries */
+    struct key_stretch open;     /* rows that are not yet in a piece; rows = 0: none */
     struct visible_pieces *out;
 };
 
 /* Returns the number of key rows with a position below this one, among those that the op reads. */
 static int64_t keys_below(const struct sight *s, int64_t position)
 {
-    int64_t rows = layout_rows_below(s->layout, s->list, s->kv_context, position) - s->kv_first;
+    int64_t rows =
+        s->needed != NULL
+            ? needed_below(s->needed, position)
+            : layout_rows_below(s->layout, s->list, s->kv_context, position) - s->kv_first;
     return rows < 0 ? 0 : rows > s->kv ? s->kv : rows;
 }
 
@@ -253,6 +345,9 @@ static void collect_document(struct sight *s, int64_t from, int64_t to)
 {
     while (from < to) {
         int64_t run = layout_run_end(s->layout, s->list, s->q_context, from);
+        /* between two neighbours of a stripe lie needed keys of all other ranks */
+        if (s->needed != NULL && s->layout->kind == LAYOUT_STRIPED)
+            run = from + 1;
         if (run > to)
             run = to;
         collect_rows(s, from, run - from);
@@ -278,6 +373,11 @@ static void fill_pieces(const struct ir *ir, const struct work *work, uint32_t r
                       .list = list != NULL ? list : &whole,
                       .first_row = work->attention.q_first,
                       .out = pieces};
+    struct needed needed = {0};
+    if (work->attention.mask == MASK_PLAN) {
+        needed_find(&needed, s.layout, s.list, s.q_context, s.window);
+        s.needed = &needed;
+    }
     pieces->count = 0;
     int64_t row = s.first_row, end = row + work->attention.q;
     while (row < end) {
@@ -290,6 +390,7 @@ static void fill_pieces(const struct ir *ir, const struct work *work, uint32_t r
         collect_document(&s, row, next);
         row = next;
     }
+    needed_release(&needed);
 }
 
 void visible_pieces(const struct ir *ir, const struct work *work, uint32_t rank,
@@ -371,7 +472,8 @@ struct visible_fullest visible_find_fullest(const struct ir *ir)
     /* Each run of an attention operator has one tile of a rank's own keys. */
     for (uint32_t op = 0; op < ir->op.count; op++) {
         const struct work *work = ir_work(ir, op);
-        if (work_has_documents(work) && work->attention.away == 0 && work->attention.away_out == 0)
+        if (work_has_documents(work) && work->attention.mask != MASK_PLAN &&
+            work->attention.away == 0 && work->attention.away_out == 0)
             times[ir->op.shape[op]] += repeats_times(&ir->repeats, op);
     }
     for (uint32_t s = 0; s < ir->shape_count; s++)

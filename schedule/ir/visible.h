@@ -9,6 +9,7 @@
 #define SCHEDULE_VISIBLE_H
 
 #include "schedule/ir/ir.h"
+#include "schedule/ir/needed.h"
 
 /* ir_axes_named() returns, as a mask, the axes called `name`, or `name` followed by '_' and more. ir_index_along()
  * returns the combined coordinate of a rank along the axes of a mask, the first of which is the slowest, and sets
@@ -32,13 +33,24 @@ uint32_t ir_sequence_of(const struct ir *ir, uint32_t rank, int64_t n);
 static inline bool work_has_documents(const struct work *work)
 {
     return (work->kind == WORK_ATTENTION || work->kind == WORK_ATTENTION_BACKWARD) &&
-           work->attention.mask == MASK_DOCUMENTS;
+           work->attention.mask >= MASK_DOCUMENTS;
 }
+
+/* True if a work moves or computes rows that ranks need of each other (schedule/ir/needed.h), but is no attention;
+ * *sequence and *window are then those that it names. */
+bool work_needs(const struct work *work, int64_t *sequence, int64_t *window);
+
+/* Returns the most rows that a rank sends and needs of a rank's n-th sequence, over all data-parallel ranks. */
+struct needed_most visible_most_needed(const struct ir *ir, int64_t n, int64_t window);
+
+/* Returns the documents of the n-th sequence of a rank; if it is one document, *whole, which is filled. */
+const struct document_list *ir_documents_of(const struct ir *ir, uint32_t rank, int64_t n,
+                                            struct document_list *whole);
 
 /* Returns why the schedule can have no op with mask DOCUMENTS, in words that may follow "which"; NULL: it can. */
 const char *visible_unfit(const struct ir *ir);
-/* Returns why the parameters of an op with mask DOCUMENTS do not fit the schedule, in words that may follow "and";
- * NULL: they fit. visible_unfit() must have accepted the schedule. */
+/* Returns why the parameters of an op with mask DOCUMENTS or PLAN, or of one that work_needs(), do not fit the schedule,
+ * in words that may follow "and"; NULL: they fit. visible_unfit() must have accepted the schedule. */
 const char *visible_unfit_work(const struct ir *ir, const struct work *work);
 
 /* A list of pieces that grows; all-zero is empty, and visible_release() frees it. */
@@ -49,7 +61,7 @@ struct visible_pieces {
 };
 
 /* Fills *pieces, dropping its old content, with the pieces of attention that the work computes on a rank. The work's
- * mask must be DOCUMENTS, and the schedule must have passed the verifier's rule `documents`. */
+ * mask must be DOCUMENTS or PLAN, and the schedule must have passed the verifier's rule `documents`. */
 void visible_pieces(const struct ir *ir, const struct work *work, uint32_t rank,
                     struct visible_pieces *pieces);
 /* Does what visible_pieces() does, as if the sequence were one document. */

@@ -118,11 +118,17 @@ const char *reserved_part_label(enum reserved_part part)
 enum memory_use { USE_RING = 1, USE_TREE = 2, USE_PEERS = 4 };
 
 static const uint8_t use_of[WORK_KIND_COUNT] = {
-    [WORK_ALL_GATHER] = USE_RING,  [WORK_REDUCE_SCATTER] = USE_RING,
-    [WORK_REDUCE] = USE_RING,      [WORK_BROADCAST] = USE_RING,
-    [WORK_ALL_TO_ALL] = USE_PEERS, [WORK_SCATTER] = USE_PEERS,
-    [WORK_SHIFT] = USE_PEERS,      [WORK_SEND] = USE_PEERS,
-    [WORK_RECV] = USE_PEERS,       [WORK_ALL_REDUCE] = USE_RING | USE_TREE,
+    [WORK_ALL_GATHER] = USE_RING,
+    [WORK_REDUCE_SCATTER] = USE_RING,
+    [WORK_REDUCE] = USE_RING,
+    [WORK_BROADCAST] = USE_RING,
+    [WORK_ALL_TO_ALL] = USE_PEERS,
+    [WORK_SCATTER] = USE_PEERS,
+    [WORK_EXCHANGE] = USE_PEERS,
+    [WORK_SHIFT] = USE_PEERS,
+    [WORK_SEND] = USE_PEERS,
+    [WORK_RECV] = USE_PEERS,
+    [WORK_ALL_REDUCE] = USE_RING | USE_TREE,
 };
 
 static uint64_t ring_bytes(const struct cluster *cluster, bool spans, bool tree)

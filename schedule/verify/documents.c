@@ -28,6 +28,11 @@ static void check_list(struct verifier *v, const struct document_list *list)
             list->end[list->count - 1], layout->tokens);
 }
 
+static const char *mask_of(const struct work *work)
+{
+    return work->attention.mask == MASK_PLAN ? "plan" : "documents";
+}
+
 static void check_op(struct verifier *v, uint32_t op, const char *why)
 {
     const struct ir *ir = v->ir;
@@ -42,12 +47,25 @@ static void check_op(struct verifier *v, uint32_t op, const char *why)
         return;
     }
     if (why != NULL) {
-        verify_fail(v, "%s has mask=documents, which %s", op_text(v, op), why);
+        verify_fail(v, "%s has mask=%s, which %s", op_text(v, op), mask_of(work), why);
         return;
     }
     why = visible_unfit_work(ir, work);
     if (why != NULL)
-        verify_fail(v, "%s has mask=documents, and %s", op_text(v, op), why);
+        verify_fail(v, "%s has mask=%s, and %s", op_text(v, op), mask_of(work), why);
+}
+
+/* Checks an op that moves rows which ranks need of each other. */
+static void check_rows(struct verifier *v, uint32_t op, const char *why)
+{
+    const struct work *work = ir_work(v->ir, op);
+    if (why != NULL) {
+        verify_fail(v, "%s moves rows that ranks need, which %s", op_text(v, op), why);
+        return;
+    }
+    why = visible_unfit_work(v->ir, work);
+    if (why != NULL)
+        verify_fail(v, "%s moves rows that ranks need, and %s", op_text(v, op), why);
 }
 
 void check_documents(struct verifier *v)
@@ -68,6 +86,9 @@ void check_documents(struct verifier *v)
                         i, ir->layout.tokens / ir->layout.cp, ir->layout.cp);
     uint32_t ops = 0;
     for (uint32_t op = 0; op < ir->op.count; op++) {
+        int64_t sequence, window;
+        if (work_needs(ir_work(ir, op), &sequence, &window))
+            check_rows(v, op, why);
         if (ir->op.kind[op] != WORK_ATTENTION && ir->op.kind[op] != WORK_ATTENTION_BACKWARD)
             continue;
         check_op(v, op, why);

@@ -1,8 +1,11 @@
 #include "sim/platform/collective.h"
 #include "sim/platform/rings.h"
 
+#include "base/arena.h"
+
 #include <assert.h>
 #include <math.h>
+#include <stdlib.h>
 
 /* The share of a ring's bandwidth that NCCL assumes for a tree when it chooses an algorithm (src/graph/tuning.cc, the
  * factor on the tree's bus bandwidth for protocol Simple). */
@@ -119,6 +122,7 @@ struct form {
     const struct members *members;
     uint32_t key;
     double bytes; /* bytes of the send buffer of one rank */
+    const struct exchange_bytes *exchange;
 };
 
 /* Returns the seconds of the part inside the domains, which are added to those between the domains: channels take one
@@ -143,6 +147,138 @@ static double all_to_all(const struct form *f)
             add_exchange_between_domains(f->platform, f->flows, m, d, me, piece, f->key);
         }
     return members_latency_s(f->platform, m) + in_turn_s(f);
+}
+
+/* The bytes of a member in an exchange, by the links that they cross: those that it sends or those that it receives,
+ * whichever are more. NEAR_COUNT classes within its domain, then other domains by whether leaves are crossed. */
+struct exchange_load {
+    double bytes[NEAR_COUNT + 2];
+    uint32_t peers[NEAR_COUNT + 2], peer[NEAR_COUNT + 2]; /* how many peers, and one of them */
+};
+
+/* Returns the index in the group of each member in the order of m->rank, on the heap. */
+static uint32_t *group_indices(const struct members *m)
+{
+    uint32_t *index = heap_alloc(m->count, sizeof *index);
+    for (uint32_t i = 0; i < m->count; i++)
+        for (uint32_t k = 0; k < m->count; k++)
+            if (m->member[k] == m->rank[i])
+                index[i] = k;
+    return index;
+}
+
+static struct exchange_load load_of(const struct form *f, const uint32_t *index, uint32_t d,
+                                    uint32_t me)
+{
+    const struct members *m = f->members;
+    const double *pair = f->exchange->pair;
+    double sent[NEAR_COUNT + 2] = {0}, received[NEAR_COUNT + 2] = {0};
+    struct exchange_load load = {0};
+    for (uint32_t e = 0; e < m->domain_count; e++)
+        for (uint32_t i = m->domain[e].begin; i < m->domain[e].begin + m->domain[e].count; i++) {
+            double out = pair[(size_t)index[me] * m->count + index[i]],
+                   in = pair[(size_t)index[i] * m->count + index[me]];
+            if (i == me || out + in <= 0)
+                continue;
+            int class =
+                e == d ? nearness(f->platform, m->rank[me], m->rank[i])
+                       : NEAR_COUNT + platform_crosses_leaves(f->platform, m->rank[me], m->rank[i]);
+            sent[class] += out;
+            received[class] += in;
+            load.peers[class]++;
+            load.peer[class] = m->rank[i];
+        }
+    for (int class = 0; class < NEAR_COUNT + 2; class ++)
+        load.bytes[class] = fmax(sent[class], received[class]);
+    return load;
+}
+
+/* Makes every member's load the largest of all. */
+static void make_alike(struct exchange_load *load, uint32_t count)
+{
+    for (int class = 0; class < NEAR_COUNT + 2; class ++) {
+        double most = 0;
+        uint32_t peers = 0;
+        for (uint32_t i = 0; i < count; i++) {
+            most = fmax(most, load[i].bytes[class]);
+            peers = load[i].peers[class] > peers ? load[i].peers[class] : peers;
+        }
+        for (uint32_t i = 0; i < count; i++)
+            if (load[i].peers[class] > 0) {
+                load[i].bytes[class] = most;
+                load[i].peers[class] = peers;
+            }
+    }
+}
+
+static void add_load(const struct form *f, uint32_t me, const struct exchange_load *load)
+{
+    const struct cluster *cluster = f->platform->cluster;
+    const struct fabric *fabric = &cluster->fabric;
+    double overhead = 1 / fabric->all_to_all_efficiency;
+    for (int class = 0; class < NEAR_COUNT + 2; class ++) {
+        bool near = class < NEAR_COUNT, across = class == NEAR_COUNT + 1;
+        if (load->peers[class] == 0)
+            continue;
+        flow_open(f->flows, load->bytes[class] * (near ? overhead : 1));
+        if (near) {
+            route_exchange(f->platform, f->flows, me, load->peer[class]);
+            route_link(f->platform, f->flows, LINK_CAP, f->key, cap_index(me, 0, CAP_NEAR + class),
+                       exchange_cap(fabric, load->peers[class], overhead));
+        } else {
+            route_nic(f->platform, f->flows, me, true);
+            route_nic(f->platform, f->flows, me, false);
+            if (across) {
+                route_leaf(f->platform, f->flows, me, true);
+                route_leaf(f->platform, f->flows, me, false);
+            }
+            route_link(f->platform, f->flows, LINK_CAP, f->key,
+                       cap_index(me, 0, CAP_NETWORK + across),
+                       load->peers[class] * cluster->nic.peer_bytes_per_s);
+        }
+        flow_close(f->flows);
+    }
+}
+
+/* Adds flows of an exchange as all_to_all() does, with each member's own bytes. On a mesh, where links are of pairs, the
+ * bytes within a domain count as if each pair had the same. */
+static double exchange(const struct form *f)
+{
+    const struct members *m = f->members;
+    const double channels = f->platform->cluster->fabric.all_to_all_channels_bytes_per_s;
+    uint32_t *index = group_indices(m);
+    struct exchange_load *load = heap_alloc(m->count, sizeof *load);
+    double in_turn = 0;
+    for (uint32_t d = 0; d < m->domain_count; d++)
+        for (uint32_t i = m->domain[d].begin; i < m->domain[d].begin + m->domain[d].count; i++)
+            load[i] = load_of(f, index, d, i);
+    if (f->exchange->alike)
+        make_alike(load, m->count);
+    for (uint32_t d = 0; d < m->domain_count; d++)
+        for (uint32_t i = 0; i < m->domain[d].count; i++) {
+            const struct exchange_load *own = &load[m->domain[d].begin + i];
+            uint32_t me = m->rank[m->domain[d].begin + i];
+            double near = own->bytes[0] + own->bytes[1] + own->bytes[2];
+            in_turn = fmax(in_turn, near);
+            if (!m->domain[d].planned)
+                continue;
+            if (f->platform->cluster->fabric.kind == FABRIC_MESH && m->domain[d].count > 1) {
+                struct exchange_load far = *own;
+                add_exchange_in_domain(f->platform, f->flows, m, d, i,
+                                       near / (m->domain[d].count - 1), f->key);
+                for (int class = 0; class < NEAR_COUNT; class ++)
+                    far.peers[class] = 0;
+                add_load(f, me, &far);
+            } else
+                add_load(f, me, own);
+        }
+    free(load);
+    free(index);
+    if (m->domain_count == 1 || !(channels > 0) || m->largest < 2)
+        in_turn = 0;
+    else /* the own part counts as that of a peer, as in in_turn_s() */
+        in_turn *= m->largest / (m->largest - 1.0) / channels;
+    return members_latency_s(f->platform, m) + in_turn;
 }
 
 /* Adds rings for a gather: all gathered bytes except a port's own part leave and enter the port once. Returns the
@@ -238,18 +374,22 @@ static double (*const forms[WORK_KIND_COUNT])(const struct form *) = {
     [WORK_REDUCE] = broadcast,
     [WORK_BROADCAST] = broadcast,
     [WORK_SCATTER] = scatter,
+    [WORK_EXCHANGE] = exchange,
     [WORK_SHIFT] = shift_together,
 };
 
 double collective_make(struct platform *platform, struct flow_table *flows, const struct work *work,
-                       const struct members *members, uint32_t key)
+                       const struct members *members, uint32_t key,
+                       const struct exchange_bytes *exchanged)
 {
     if (members->count < 2 || work->kind == WORK_BARRIER)
         return 0; /* no flows: the host's calls for a barrier are in its issue time */
     assert(forms[work->kind]);
     if (platform->cluster->fabric.kind == FABRIC_LOOPBACK)
-        return loopback_collective(platform, flows, work, members->member, members->count);
-    struct form form = {platform, flows, work, members, key, (double)work_payload_bytes(work)};
+        return loopback_collective(platform, flows, work, members->member, members->count,
+                                   exchanged);
+    struct form form = {platform, flows, work, members, key, (double)work_payload_bytes(work),
+                        exchanged};
     double latency_s = forms[work->kind](&form);
     return work->kind == WORK_SHIFT ? latency_s
                                     : latency_s + platform->cluster->fabric.collective_latency_s;

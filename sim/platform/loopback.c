@@ -43,6 +43,18 @@ static struct fetch fetch_of(const struct work *work, uint32_t members, bool roo
     }
 }
 
+/* Returns the part of member i of an exchange, which fetches its rows from each member that has some for it. */
+static struct fetch fetch_rows(const struct exchange_bytes *exchange, uint32_t count, uint32_t i)
+{
+    struct fetch fetch = {0};
+    for (uint32_t from = 0; from < count; from++) {
+        double bytes = exchange->pair[(size_t)from * count + i];
+        fetch.copied += bytes;
+        fetch.copies += bytes > 0;
+    }
+    return fetch;
+}
+
 static void add_flow(struct platform *platform, struct flow_table *flows, uint32_t rank,
                      double bytes, bool kernel)
 {
@@ -55,13 +67,15 @@ static void add_flow(struct platform *platform, struct flow_table *flows, uint32
 }
 
 double loopback_collective(struct platform *platform, struct flow_table *flows,
-                           const struct work *work, const uint32_t *member, uint32_t count)
+                           const struct work *work, const uint32_t *member, uint32_t count,
+                           const struct exchange_bytes *exchange)
 {
     double most = 0;
     for (uint32_t i = 0; i < count; i++) {
         bool rooted = work->kind == WORK_BROADCAST || work->kind == WORK_REDUCE;
         bool root = rooted && i == (uint32_t)work->broadcast.root;
-        struct fetch fetch = fetch_of(work, count, root);
+        struct fetch fetch = work->kind == WORK_EXCHANGE ? fetch_rows(exchange, count, i)
+                                                         : fetch_of(work, count, root);
         double starts = fetch.copies + (fetch.summed > 0);
         most = starts > most ? starts : most;
         add_flow(platform, flows, member[i], fetch.copied, false);

@@ -93,6 +93,7 @@ struct traffic {
     uint8_t *passes;        /* [rank_count][guard_count] */
     /* [rank_count] places (schedule/ir/visible.h); NULL if no duration depends on the place */
     uint32_t *place_of_rank;
+    bool alike; /* all context ranks are taken as the fullest (sim/uniform/uniform.h) */
 
     struct platform platform;
     struct flow_table flows;

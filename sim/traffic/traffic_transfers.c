@@ -2,6 +2,7 @@
 #include "sim/traffic/traffic_parts.h"
 
 #include "base/arena.h"
+#include "schedule/ir/visible.h"
 #include "sim/traffic/replicas.h"
 
 #include <assert.h>
@@ -41,11 +42,40 @@ static uint32_t *find_members(const struct traffic *traffic, const struct channe
     return member;
 }
 
+/* Returns the bytes that each pair of members exchanges, on the heap; members have the order of context ranks. */
+static double *exchanged_bytes(const struct traffic *traffic, const struct work *work,
+                               const struct members *members)
+{
+    const struct ir *ir = traffic->ir;
+    const double row =
+        (double)(work->exchange.parts * work->exchange.width) * (double)dtype_bytes(work->in);
+    double *pair = heap_zalloc((size_t)members->count * members->count, sizeof *pair);
+    struct needed needed = {0};
+    struct document_list whole;
+    const struct document_list *list =
+        ir_documents_of(ir, members->member[0], work->exchange.sequence, &whole);
+    assert(members->count == ir->layout.cp && "rule documents");
+    for (uint32_t to = 0; to < members->count; to++) {
+        needed_find(&needed, &ir->layout, list, to, work->exchange.window);
+        for (uint32_t from = 0; from < members->count; from++) {
+            size_t at = work->exchange.back ? (size_t)to * members->count + from
+                                            : (size_t)from * members->count + to;
+            pair[at] = row * (double)needed_of(&needed, from);
+        }
+    }
+    needed_release(&needed);
+    return pair;
+}
+
 static double make_collective(struct traffic *traffic, uint32_t channel,
                               const struct members *members, uint32_t shape)
 {
     const struct work *work = &traffic->ir->shape[shape];
-    double latency_s = collective_make(&traffic->platform, &traffic->flows, work, members, channel);
+    double *pair = work->kind == WORK_EXCHANGE ? exchanged_bytes(traffic, work, members) : NULL;
+    const struct exchange_bytes exchange = {pair, traffic->alike};
+    double latency_s = collective_make(&traffic->platform, &traffic->flows, work, members, channel,
+                                       pair != NULL ? &exchange : NULL);
+    free(pair);
     if (work->kind == WORK_BARRIER) /* a barrier lasts until the hosts have issued it */
         return traffic->costs->issue_s ? traffic->costs->issue_s[shape] : 0;
     return members->count > 1 ? latency_s + traffic->costs->collective_launch_s : latency_s;

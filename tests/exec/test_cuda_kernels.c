@@ -315,11 +315,12 @@ static void kernels_compute_what_the_processor_does(void)
 }
 
 /* Every kind that the CPU backend computes has a CUDA kernel or is computed by a library of NVIDIA, and no other kind
- * is; but 8-bit copies, which the backend refuses before a step. */
+ * is; but 8-bit copies, and rows that ranks need of each other, which the backend refuses before a step. */
 static void every_kind_has_a_row(void)
 {
-    static const enum work_kind elsewhere[] = {WORK_MATMUL, WORK_ATTENTION, WORK_ATTENTION_BACKWARD,
-                                               WORK_FILL, WORK_QUANTISE};
+    static const enum work_kind elsewhere[] = {
+        WORK_MATMUL,    WORK_ATTENTION, WORK_ATTENTION_BACKWARD, WORK_FILL, WORK_QUANTISE,
+        WORK_TAKE_ROWS, WORK_ADD_ROWS};
     for (int kind = 0; kind < WORK_KIND_COUNT; kind++) {
         bool library = false;
         for (size_t i = 0; i < ARRAY_LEN(elsewhere); i++)

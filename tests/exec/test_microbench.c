@@ -34,10 +34,12 @@ static struct work smallest(enum work_kind kind)
     return work;
 }
 
-/* Returns whether a kind can be timed: an opaque op is never executed, and others need two ranks that differ. */
+/* Returns whether a kind can be timed: an opaque op is never executed, others need two ranks that differ, and rows that
+ * ranks need of each other follow from the sequences of a schedule. */
 static bool is_alone(enum work_kind kind)
 {
-    return kind != WORK_SEND && kind != WORK_RECV && kind != WORK_BARRIER && kind != WORK_OPAQUE;
+    return kind != WORK_SEND && kind != WORK_RECV && kind != WORK_BARRIER && kind != WORK_OPAQUE &&
+           kind != WORK_EXCHANGE && kind != WORK_TAKE_ROWS && kind != WORK_ADD_ROWS;
 }
 
 static void every_kind_can_be_timed(void)

@@ -5,6 +5,7 @@
 
 #include "schedule/choices/choices.h"
 #include "schedule/config/resolve_config.h"
+#include "schedule/ir/visible.h"
 #include "schedule/step/build.h"
 #include "tests/check.h"
 #include "tests/schedule/shapes.h"
@@ -53,7 +54,12 @@ static inline void forward_work(const struct ir *ir, double *products, double *a
     for (uint32_t op = 0; op < ir->op.count; op++) {
         if (ir->op.phase[op] != PHASE_FORWARD)
             continue;
-        double flops = work_flops(ir_work(ir, op)) * ranks_doing(ir, op);
+        double flops = 0;
+        if (!work_has_documents(ir_work(ir, op)))
+            flops = work_flops(ir_work(ir, op)) * ranks_doing(ir, op);
+        for (uint32_t rank = 0; work_has_documents(ir_work(ir, op)) && rank < mesh_ranks(&ir->mesh);
+             rank++)
+            flops += ir_op_flops(ir, ir_work(ir, op), rank);
         if (ir->op.kind[op] == WORK_MATMUL)
             *products += flops;
         if (ir->op.kind[op] == WORK_ATTENTION)

@@ -61,7 +61,7 @@ static void latency_is_steps(void)
         struct work work = make_work(latencies[i].kind, 8, latencies[i].algorithm);
         members_init(&members, &platform, member, latencies[i].members);
         members_find_rings(&members, &platform);
-        double latency_s = collective_make(&platform, &flows, &work, &members, 0);
+        double latency_s = collective_make(&platform, &flows, &work, &members, 0, NULL);
         members_release(&members);
         CHECK_CLOSE(latencies[i].label, latency_s, latencies[i].latency_s, 1e-12);
         flow_table_release(&flows);
@@ -107,7 +107,7 @@ static void what_crosses_the_ports(void)
         struct work work = make_work(volumes[i].kind, 8000000000, ALGORITHM_RING);
         members_init(&members, &platform, member, 8);
         members_find_rings(&members, &platform);
-        collective_make(&platform, &flows, &work, &members, 0);
+        collective_make(&platform, &flows, &work, &members, 0, NULL);
         members_release(&members);
         CHECK_CLOSE(label, bytes_on(&platform, &flows, LINK_FABRIC_OUT), volumes[i].fabric * 1e9,
                     1e-12);
@@ -118,6 +118,61 @@ static void what_crosses_the_ports(void)
         flow_table_release(&flows);
         platform_release(&platform);
     }
+}
+
+/* An exchange of equal parts has the latency and the flows of an all-to-all, with one domain and with several. */
+static void equal_exchanges_are_all_to_alls(void)
+{
+    for (uint32_t count = 4; count <= 8; count += 4)
+        for (int alike = 0; alike < 2; alike++) {
+            struct cluster cluster = machine_make(2);
+            struct platform platform = {.cluster = &cluster};
+            struct flow_table flows = {0}, others = {0};
+            static const uint32_t member[8] = {0, 1, 2, 3, 4, 5, 6, 7};
+            double pair[64];
+            struct members members;
+            struct work all = make_work(WORK_ALL_TO_ALL, 8000000000, ALGORITHM_AUTO);
+            struct work work = {.kind = WORK_EXCHANGE};
+            const struct exchange_bytes exchange = {pair, alike};
+            for (uint32_t i = 0; i < 64; i++)
+                pair[i] = 8e9 / count;
+            members_init(&members, &platform, member, count);
+            members_find_rings(&members, &platform);
+            double want_s = collective_make(&platform, &others, &all, &members, 0, NULL);
+            double got_s = collective_make(&platform, &flows, &work, &members, 0, &exchange);
+            CHECK_CLOSE("latency", got_s, want_s, 1e-12);
+            if (CHECK_INT("flows", flows.count, others.count))
+                for (uint32_t f = 0; f < flows.count; f++)
+                    CHECK_CLOSE("bytes", flows.bytes[f], others.bytes[f], 1e-12);
+            members_release(&members);
+            flow_table_release(&flows);
+            flow_table_release(&others);
+            platform_release(&platform);
+        }
+}
+
+/* Member 0 sends 6 GB to member 1 of its node and 1 GB to each of the other node, which it gets nothing of. */
+static void members_exchange_their_own_bytes(void)
+{
+    struct cluster cluster = machine_make(2);
+    struct platform platform = {.cluster = &cluster};
+    struct flow_table flows = {0};
+    static const uint32_t member[8] = {0, 1, 2, 3, 4, 5, 6, 7};
+    double pair[64] = {[1] = 6e9, [4] = 1e9, [5] = 1e9, [6] = 1e9, [7] = 1e9};
+    struct members members;
+    struct work work = {.kind = WORK_EXCHANGE};
+    const struct exchange_bytes exchange = {pair, false};
+    members_init(&members, &platform, member, 8);
+    members_find_rings(&members, &platform);
+    collective_make(&platform, &flows, &work, &members, 0, &exchange);
+    members_release(&members);
+    /* out of member 0, and into member 1 */
+    CHECK_CLOSE("fabric", bytes_on(&platform, &flows, LINK_FABRIC_OUT), 12e9, 1e-12);
+    /* out of member 0, and into four members */
+    CHECK_CLOSE("NICs", bytes_on(&platform, &flows, LINK_NIC_OUT), 8e9, 1e-12);
+    CHECK_INT("members that have nothing move nothing", flows.count, 2 + 5);
+    flow_table_release(&flows);
+    platform_release(&platform);
 }
 
 /* A ring of more than 200 links is split by node and takes as long. */
@@ -133,7 +188,7 @@ static void long_rings_are_cut(void)
     struct work work = make_work(WORK_REDUCE_SCATTER, 256000000, ALGORITHM_RING);
     members_init(&members, &platform, member, 256);
     members_find_rings(&members, &platform);
-    collective_make(&platform, &flows, &work, &members, 0);
+    collective_make(&platform, &flows, &work, &members, 0, NULL);
     members_release(&members);
     CHECK_INT("one flow a node and class", flows.count, 128);
     for (uint32_t f = 0; f < flows.count; f++)
@@ -168,6 +223,8 @@ static void links_have_names(void)
 }
 
 static const struct check_case cases[] = {
+    {"equal exchanges are all-to-alls", equal_exchanges_are_all_to_alls},
+    {"members exchange their own bytes", members_exchange_their_own_bytes},
     {"latency is steps", latency_is_steps},
     {"what crosses the ports", what_crosses_the_ports},
     {"long rings are cut", long_rings_are_cut},

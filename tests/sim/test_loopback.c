@@ -13,6 +13,8 @@ static const double copied[WORK_KIND_COUNT] = {
     [WORK_REDUCE] = (4 * 4 + 4) / 2.0,
     [WORK_BROADCAST] = 3 * 4,
     [WORK_SCATTER] = 4 * 1,
+    [WORK_EXCHANGE] =
+        2 + 3 + 1, /* of 4 documents, the second to the fourth begin on an earlier rank */
     [WORK_SHIFT] = 4 * 4,
     [WORK_SEND] = 4,
     [WORK_RECV] = 4,
@@ -20,13 +22,19 @@ static const double copied[WORK_KIND_COUNT] = {
 
 static void write_schedule(struct text *text, enum work_kind kind)
 {
-    text_puts(text, "longhaul schedule 1\nmesh g=4\ngroup g axes=g\n"
+    /* rank 1 needs tokens 2 and 3, rank 2 tokens 5 to 7, rank 3 token 11 */
+    text_puts(text, "longhaul schedule 1\nmesh cp=4\n"
+                    "tokens layout=contiguous cp=4 seq=16 batch=1 dtype=bf16\n"
+                    "documents lengths=2,3,6,5\ngroup g axes=cp\n"
                     "stream compute compute\nstream comm comm\n"
                     "buffer a0 hbm u8 [16000000000] workspace persistent\n"
                     "buffer b0 hbm u8 [16000000000] workspace persistent\n");
     if (kind == WORK_SEND || kind == WORK_RECV)
         text_puts(text, "op 0 send comm group=g by=+1 bytes=4000000000 guard g<1 reads a0\n"
                         "op 1 recv comm group=g by=-1 bytes=4000000000 guard g==1 writes b0\n");
+    else if (kind == WORK_EXCHANGE)
+        text_puts(text, "op 0 exchange comm group=g rows=4 to=4 parts=1 width=1000000000 reads "
+                        "a0[:4000000000] writes b0[:4000000000]\n");
     else
         text_printf(text, "op 0 %s comm group=g%s bytes=4000000000 reads a0 writes b0\n",
                     work_kind_info(kind)->name, kind == WORK_SHIFT ? " by=+1" : "");

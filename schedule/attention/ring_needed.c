@@ -1,0 +1,163 @@
+/* Attention over context ranks that send each other only the keys and values that some query of the receiver sees, as
+ * MagiAttention does (arXiv 2505.13211): one exchange, which runs beside the tile of a rank's own keys, and one tile of
+ * the rows that have arrived. The backward exchanges them again, and their gradients back, which are summed in fp32. Which
+ * rows these are follows from the documents (schedule/ir/needed.h); buffers have room for the rank with the most. */
+#include "schedule/attention/ring.h"
+
+#include "schedule/ir/visible.h"
+
+/* The rooms of a sequence's buffers, in rows, and what ops name. */
+struct rooms {
+    int64_t sent, needed;
+    int64_t sequence, window;
+};
+
+static struct rooms rooms_of(struct emit *e, const struct ring_shape *z)
+{
+    struct sequence_mask mask = sequence_mask_of(e, z->layer, z->sequence, e->choices->seq);
+    struct needed_most most = visible_most_needed(e->ir, mask.sequence, mask.window);
+    return (struct rooms){most.sent, most.needed, mask.sequence, mask.window};
+}
+
+static struct work attention_of(const struct emit *e, enum work_kind kind,
+                                const struct ring_shape *z, const struct rooms *r, bool arrived)
+{
+    struct work work = attention_work(e, kind, z->rows, z->heads, z->kv_heads);
+    work.attention.kv = arrived ? r->needed : z->rows;
+    work.attention.mask = arrived ? MASK_PLAN : MASK_DOCUMENTS;
+    work.attention.window = r->window;
+    work.attention.sequence = r->sequence;
+    return work;
+}
+
+/* Emits y, the rows of x in another order; x has room for `rows` rows of k and as many of v, y for `to`. */
+static struct view take(struct emit *e, const struct ring_shape *z, const struct rooms *r,
+                        enum take how, struct view x, int64_t rows, int64_t to, const char *stem)
+{
+    struct work work = {
+        .kind = WORK_TAKE_ROWS,
+        .take_rows = {rows, to, 2, z->kv_width, how, r->sequence, r->window},
+    };
+    struct view y = emit_tensor(e, stem, how == TAKE_PLACE ? CATEGORY_KV : CATEGORY_COMMUNICATION,
+                                dtype_of(e, x), 2 * to, z->kv_width);
+    emit_op(e, e->stream.compute, &work, &x, 1, &y, 1);
+    return y;
+}
+
+static struct view exchange(struct emit *e, const struct ring_shape *z, const struct rooms *r,
+                            bool back, struct view x, const char *stem)
+{
+    int64_t rows = back ? r->needed : r->sent, to = back ? r->sent : r->needed;
+    struct work work = {
+        .kind = WORK_EXCHANGE,
+        .exchange = {e->group.outer.group, rows, to, 2, z->kv_width, back, r->sequence, r->window},
+    };
+    struct view y =
+        emit_tensor(e, stem, CATEGORY_COMMUNICATION, dtype_of(e, x), 2 * to, z->kv_width);
+    emit_op(e, back ? e->group.outer.dkv : e->group.outer.kv, &work, &x, 1, &y, 1);
+    return y;
+}
+
+/* Issues the exchange of the keys and values that ranks need. */
+static struct view send(struct emit *e, const struct ring_shape *z, const struct rooms *r,
+                        struct view kv)
+{
+    struct view message = take(e, z, r, TAKE_SEND, kv, z->rows, r->sent, "message");
+    return exchange(e, z, r, false, message, "arrived");
+}
+
+static struct view place(struct emit *e, const struct ring_shape *z, const struct rooms *r,
+                         struct view arrived)
+{
+    return take(e, z, r, TAKE_PLACE, arrived, r->needed, r->needed, "kv_needed");
+}
+
+static struct qkv inputs_of(struct view q, struct view kv)
+{
+    int64_t half = (int64_t)kv.count / 2;
+    return (struct qkv){q, view_part(kv, 0, half), view_part(kv, half, half)};
+}
+
+static struct view own_of(const struct attention_saved *saved)
+{
+    struct view kv = saved->in.k;
+    kv.count *= 2; /* v lies after k */
+    return kv;
+}
+
+void ring_needed_forward(struct emit *e, const struct ring_shape *z, struct attention_saved *saved,
+                         struct view o)
+{
+    bool f32 = e->choices->dtype == DTYPE_F32;
+    struct rooms r = rooms_of(e, z);
+    struct view kv = own_of(saved), arrived = {0}, block = o;
+    struct qkv in = inputs_of(saved->in.q, kv);
+    attention_save(e, saved, o, z->rows, z->heads);
+    e->tags.step = 0;
+    if (r.needed > 0)
+        arrived = send(e, z, &r, kv);
+    if (!f32 && r.needed > 0)
+        block = emit_computed(e, "o_block", CATEGORY_ACTIVATION, z->rows, z->q_width);
+    attention_tile(e, attention_of(e, WORK_ATTENTION, z, &r, false), &in, block, saved->lse);
+    if (r.needed > 0) {
+        struct view sum = emit_as(e, block, DTYPE_F32, "o_sum", CATEGORY_ACTIVATION);
+        struct ring_tile all = {.rows = z->rows, .guard = IR_NONE16};
+        e->tags.step = 1;
+        in = inputs_of(saved->in.q, place(e, z, &r, arrived));
+        block = emit_computed(e, "o_block", CATEGORY_ACTIVATION, z->rows, z->q_width);
+        struct view lse =
+            emit_tensor(e, "lse_block", CATEGORY_ACTIVATION, DTYPE_F32, z->rows, z->heads);
+        attention_tile(e, attention_of(e, WORK_ATTENTION, z, &r, true), &in, block, lse);
+        ring_merge(e, z, &all, sum, saved->lse, block, lse);
+        if (!f32)
+            emit_cast(e, sum, o);
+    }
+    e->tags.step = IR_NONE16;
+}
+
+/* Emits the backward of a tile; the gradients of its queries and of its keys. */
+static struct ring_gradients tile_backward(struct emit *e, const struct ring_shape *z,
+                                           const struct rooms *r, bool arrived,
+                                           const struct attention_saved *saved, struct view kv,
+                                           struct view d_o)
+{
+    struct ring_gradients g = {
+        .dq = emit_computed(e, "dq_block", CATEGORY_ACTIVATION, z->rows, z->q_width),
+        .dkv = emit_computed(e, "dkv_block", CATEGORY_KV, 2 * (arrived ? r->needed : z->rows),
+                             z->kv_width),
+    };
+    struct qkv in = inputs_of(saved->in.q, kv), grads = inputs_of(g.dq, g.dkv);
+    attention_tile_backward(e, attention_of(e, WORK_ATTENTION_BACKWARD, z, r, arrived), &in,
+                            saved->o, saved->lse, d_o, &grads);
+    return g;
+}
+
+struct qkv ring_needed_backward(struct emit *e, const struct ring_shape *z,
+                                const struct attention_saved *saved, struct view d_o)
+{
+    enum dtype dtype = (enum dtype)e->choices->dtype;
+    struct rooms r = rooms_of(e, z);
+    struct view kv = own_of(saved), arrived = {0};
+    e->tags.step = 0;
+    if (r.needed > 0)
+        arrived = send(e, z, &r, kv);
+    struct ring_gradients own = tile_backward(e, z, &r, false, saved, kv, d_o);
+    if (r.needed > 0) {
+        own.dq = emit_as(e, own.dq, DTYPE_F32, "dq_sum", CATEGORY_ACTIVATION);
+        own.dkv = emit_as(e, own.dkv, DTYPE_F32, "dkv_sum", CATEGORY_ACTIVATION);
+        e->tags.step = 1;
+        struct ring_gradients other =
+            tile_backward(e, z, &r, true, saved, place(e, z, &r, arrived), d_o);
+        struct view message = take(e, z, &r, TAKE_RETURN, other.dkv, r.needed, r.needed, "message");
+        struct view back = exchange(e, z, &r, true, message, "returned");
+        struct work work = {
+            .kind = WORK_ADD_ROWS,
+            .add_rows = {r.sent, z->rows, 2, z->kv_width, r.sequence, r.window},
+        };
+        emit_add(e, own.dq, other.dq, own.dq);
+        emit_op(e, e->stream.compute, &work, (struct view[]){back, own.dkv}, 2, &own.dkv, 1);
+    }
+    e->tags.step = IR_NONE16;
+    struct view dq = emit_as(e, own.dq, dtype, "dq", CATEGORY_ACTIVATION);
+    return inputs_of(dq, emit_as(e, own.dkv, dtype, "dkv", CATEGORY_ACTIVATION));
+}

@@ -1,0 +1,60 @@
+/* schedule/ir/needed.h: which rows of keys context ranks need of each other, where no rank gets more than it needs.
+ *
+ * A rank needs a token if it does not own it and one of its queries sees it. Needed rows lie in the order of their
+ * positions, after an exchange by sender: the rows of context rank 0 first, each sender's in the order of its own rows.
+ * Which rows these are follows from the layout, the documents and the window, so that ops only name sequence and window
+ * (`exchange`, `take_rows`, `add_rows`, attention with mask PLAN). */
+#ifndef SCHEDULE_NEEDED_H
+#define SCHEDULE_NEEDED_H
+
+#include "schedule/ir/documents.h"
+#include "schedule/ir/layout.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Consecutive positions, of which a rank needs those that it does not own. row: needed rows before them. */
+struct needed_range {
+    int64_t begin, end, row;
+};
+
+/* What one context rank needs of a sequence; all-zero is empty. */
+struct needed {
+    const struct token_layout *layout;
+    const struct document_list *documents;
+    uint32_t context;
+    struct needed_range *range; /* ascending; heap */
+    size_t count, capacity;
+    int64_t rows; /* all needed rows */
+};
+
+/* Finds what a context rank needs. documents must not be NULL; its positions must ascend (schedule/ir/layout.h). */
+void needed_find(struct needed *needed, const struct token_layout *layout,
+                 const struct document_list *documents, uint32_t context, int64_t window);
+void needed_release(struct needed *needed);
+
+/* Returns how many needed rows lie before a position. */
+int64_t needed_below(const struct needed *needed, int64_t position);
+/* Returns how many rows a rank needs of another one. */
+int64_t needed_of(const struct needed *needed, uint32_t owner);
+
+/* The most rows that a rank of a sequence sends and receives. */
+struct needed_most {
+    int64_t sent, needed;
+};
+struct needed_most needed_most(const struct token_layout *layout,
+                               const struct document_list *documents, int64_t window);
+
+/* The rows that a rank sends, or receives, by the order of the other ranks. */
+struct needed_rows {
+    int64_t *first; /* [cp + 1] first row of each peer, and the number of rows; heap */
+    /* [rows] of sent rows the rank's own row; of received rows the place in the order of positions; heap */
+    int64_t *row;
+};
+void needed_list_sent(struct needed_rows *rows, const struct token_layout *layout,
+                      const struct document_list *documents, uint32_t context, int64_t window);
+void needed_list_received(struct needed_rows *rows, const struct token_layout *layout,
+                          const struct document_list *documents, uint32_t context, int64_t window);
+void needed_rows_release(struct needed_rows *rows);
+
+#endif
