@@ -174,17 +174,20 @@ def backend(recorder):
     """A backend of torch.compile that stands for Inductor."""
     def compile_graph(graph, inputs):
         from torch._inductor.decomposition import select_decomp_table
-        if torch._guards.TracingContext.get().fake_mode is not recorder.fake:
-            raise Refused(f"torch.compile cannot be recorded with PyTorch {torch.__version__}, which traces with tensors of its "
-                          "own: record without it, or with PyTorch 2.15")
         recorder._note(NOTE)
 
         def run(graph, inputs):
             from functorch.compile import make_boxed_func
             return make_boxed_func(Region(recorder, graph))
 
-        return aot_autograd(fw_compiler=run, bw_compiler=run, inference_compiler=run,
-                            partition_fn=min_cut_rematerialization_partition,
-                            decompositions=select_decomp_table())(graph, inputs)
+        try:
+            return aot_autograd(fw_compiler=run, bw_compiler=run, inference_compiler=run,
+                                partition_fn=min_cut_rematerialization_partition,
+                                decompositions=select_decomp_table())(graph, inputs)
+        except AssertionError as error:
+            if "fake mode" not in str(error):
+                raise
+            raise Refused(f"torch.compile cannot be recorded with PyTorch {torch.__version__}, which takes no fake tensors as "
+                          "inputs: record without it, or with PyTorch 2.15") from error
 
     return compile_graph

@@ -1,14 +1,11 @@
 """The recorder: a dispatch mode that sees every operator of a program on fake tensors."""
 import contextlib
 import ctypes
-import gzip
 import json
 import logging
 import math
 import os
-import pathlib
 import sys
-import tempfile
 import weakref
 
 import torch
@@ -21,6 +18,7 @@ from torch.utils._mode_utils import no_dispatch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map_only
 
+import longhaul.chakra
 from longhaul import record
 from longhaul.record import Refused, kinds, patches
 
@@ -614,24 +612,10 @@ class Step(TorchDispatchMode):
 
     def write(self, path):
         """Writes the file whole or not at all."""
-        path = pathlib.Path(path)
-        text = json.dumps(self.content(), separators=(",", ":")).encode()
-        if path.suffix == ".gz":
-            text = gzip.compress(text, mtime=0)
         try:
-            handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-            try:
-                with os.fdopen(handle, "wb") as file:
-                    file.write(text)
-                mask = os.umask(0)
-                os.umask(mask)
-                os.chmod(temporary, 0o666 & ~mask)
-                os.replace(temporary, path)
-            except BaseException:
-                os.unlink(temporary)
-                raise
-        except OSError as error:
-            raise Refused(f"cannot write {path}: {error.strerror}") from error
+            longhaul.chakra.write_file(path, json.dumps(self.content(), separators=(",", ":")).encode())
+        except longhaul.Error as error:
+            raise Refused(str(error)) from error
 
 
 _TORCH = os.path.dirname(torch.__file__) + os.sep
