@@ -149,6 +149,19 @@ struct assumed_clock assumed_clock(const struct prediction *p)
 /* The bytes per element of a merge in one kernel, which reads the fp32 sum and the 16-bit block and writes the sum. */
 #define FUSED_MERGE_BYTES 10
 
+/* Returns the work that a kernel of attention does: a mask that is a tensor hides pairs from the result only. */
+static struct work computed(const struct prediction *p, const struct work *work)
+{
+    struct work all = *work;
+    bool attention = work->kind == WORK_ATTENTION || work->kind == WORK_ATTENTION_BACKWARD;
+    if (attention && p->has_choices && p->choices.attention_masked &&
+        work->attention.mask == MASK_CAUSAL) {
+        all.attention.mask = MASK_FULL;
+        all.attention.offset = 0;
+    }
+    return all;
+}
+
 void shape_costs_make(struct shape_costs *costs, const struct prediction *p)
 {
     struct device_cost fused = p->setup->cost;
@@ -193,8 +206,9 @@ void shape_costs_make(struct shape_costs *costs, const struct prediction *p)
                 costs->work_s[i] = cost_ideal_s(peak, work);
             continue;
         }
+        const struct work all = computed(p, work);
         if (!by_place)
-            costs->work_s[i] = cost_work_s(cost, impl, work);
+            costs->work_s[i] = cost_work_s(cost, impl, &all);
         if (!by_place && (work->kind == WORK_ATTENTION || work->kind == WORK_ATTENTION_BACKWARD))
             costs->work_s[i] *= slowdown;
         costs->issue_s[i] = ideal_profile ? 0 : cost_issue_s(cost, work);

@@ -107,6 +107,11 @@ void report_put_warning(struct text *out, const struct report *r)
             text_printf(out, "%s%s", out->size > 0 ? "; " : "", dropped.data);
         text_release(&dropped);
     }
+    if (p->has_choices && p->choices.attention_masked)
+        text_printf(out,
+                    "%scompiled transformers give SDPA a mask, so that attention computes masked "
+                    "pairs, too; flash_attention_2 (--attention fa2) would not",
+                    out->size > 0 ? "; " : "");
     print_other_device(out, p->setup);
     print_wide_heads(out, p->setup, (enum attention_impl)p->choices.attention_impl);
     /* Where steps were measured on the device, their errors say what its costs are worth. */

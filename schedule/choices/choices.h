@@ -238,9 +238,11 @@ struct choices {
     uint8_t states;         /* enum states */
     bool attention_dropout; /* attention drops scores */
     uint8_t attention_impl; /* enum attention_impl */
-    uint8_t kernels;        /* enum kernels_choice */
-    uint8_t loss;           /* enum loss_choice */
-    uint8_t products;       /* enum products_choice */
+    /* attention gets the causal mask as a tensor, so that its kernel computes the pairs that the mask hides, too */
+    bool attention_masked;
+    uint8_t kernels;  /* enum kernels_choice */
+    uint8_t loss;     /* enum loss_choice */
+    uint8_t products; /* enum products_choice */
     /* this many layers at each end of the model multiply in the dtype of compute, whatever `products` is */
     uint32_t bf16_layers;
     uint8_t dtype; /* enum dtype of compute: bf16, f16 or f32 */

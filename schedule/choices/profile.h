@@ -176,6 +176,8 @@ struct profile {
     bool clipping_sync; /* the host waits for the norm of gradients before it continues */
     /* enum chains: whose norms, rotations and activations are not one kernel each */
     uint8_t chains;
+    /* compiled layers pass SDPA a mask in place of is_causal, so that its kernels compute masked pairs, too */
+    bool masks_compiled;
     bool fused_merge; /* partial outputs of rings and chunks are merged by one kernel */
     /* the method without a framework: issuing work takes the host no time, and an allocator reserves no more than
      * tensors need */

@@ -257,6 +257,7 @@ static const struct profile profiles[] = {
      .accumulates_whole = true,         /* trainer.py: accelerator.no_sync() in all micro-batches but the last */
      .clipping = CLIPPING_IN_PLACE,     /* clip_grad_norm_() */
      .clipping_sync = true,             /* grad_norm is logged */
+     .masks_compiled = true,            /* masking_utils.py, _ignore_causal_mask_sdpa(): no while torch.compile traces */
      .chains = CHAINS_HF},              /* LlamaRMSNorm, apply_rotary_pos_emb, LlamaMLP */
     {.name = "hf-ddp", .summary = "Hugging Face's Trainer without FSDP: one GPU or DDP, fp32 parameters under autocast",
      .attention_impl = ATTENTION_FA2,   /* as hf */
@@ -270,6 +271,7 @@ static const struct profile profiles[] = {
      .bucket_elements = 6553600,        /* bucket_cap_mb of DistributedDataParallel: 25 MiB */
      .clipping = CLIPPING_IN_PLACE,     /* clip_grad_norm_() */
      .clipping_sync = true,             /* grad_norm is logged */
+     .masks_compiled = true,            /* as hf */
      .chains = CHAINS_HF_AUTOCAST},
     {.name = "megatron-te", .summary = "Megatron-LM with TransformerEngine's context parallelism",
      .attention_impl = ATTENTION_FA2, .attention_impl_90 = ATTENTION_CUDNN,

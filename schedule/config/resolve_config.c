@@ -411,6 +411,16 @@ static void take_sharding(struct choices *c, const struct request *r)
                                                          : RESHARD_ALWAYS);
 }
 
+/* True if attention is SDPA's, which compiled code of the profile gives a mask. SDPA is what runs if the request names no
+ * kernel, or cuDNN's, which transformers reaches through SDPA only; with a mask SDPA cannot choose flash-attention. Ranks
+ * that share a sequence take the mask away (accelerate, context_parallel), and packed documents have kernels of their own. */
+static bool masks_attention(const struct choices *c, const struct request *r)
+{
+    bool sdpa = r->attention_impl < 0 || r->attention_impl == ATTENTION_CUDNN;
+    return c->profile->masks_compiled && c->kernels == KERNELS_COMPILED && sdpa &&
+           c->cp * c->hp == 1 && c->documents == NULL;
+}
+
 enum status resolve_choices(struct choices *c, const struct request *asked, struct diag *note,
                             struct diag *diag)
 {
@@ -452,6 +462,7 @@ enum status resolve_choices(struct choices *c, const struct request *asked, stru
         resolve_experts(c, r, diag) != STATUS_OK)
         return STATUS_BAD_INPUT;
     take_sharding(c, r);
+    c->attention_masked = masks_attention(c, r);
     int64_t rows = c->seq / c->hp / c->cp / c->subsequences * c->micro_batch;
     struct resolve_pieces pieces;
     if (resolve_sequence_chunks(c, r, &pieces, diag) != STATUS_OK ||
