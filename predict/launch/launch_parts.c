@@ -96,6 +96,18 @@ void launch_say_text(struct launch *launch, enum launch_field field, const char 
         (struct launch_value){.said = true, .text = arena_text(&launch->arena, text, strlen(text))};
 }
 
+void launch_imply_count(struct launch *launch, enum launch_field field, int64_t count)
+{
+    if (!launch_said(launch, field))
+        launch_say_count(launch, field, count);
+}
+
+void launch_imply_text(struct launch *launch, enum launch_field field, const char *text)
+{
+    if (!launch_said(launch, field))
+        launch_say_text(launch, field, text);
+}
+
 /* ---- remarks and options ---- */
 
 static void add_remark(struct launch *launch, struct launch_remark remark)

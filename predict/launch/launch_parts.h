@@ -18,6 +18,9 @@ bool launch_is(const struct launch *launch, enum launch_field field, const char 
 void launch_say_count(struct launch *launch, enum launch_field field, int64_t count);
 void launch_say_number(struct launch *launch, enum launch_field field, double number);
 void launch_say_text(struct launch *launch, enum launch_field field, const char *text);
+/* The same, unless the field is said already. */
+void launch_imply_count(struct launch *launch, enum launch_field field, int64_t count);
+void launch_imply_text(struct launch *launch, enum launch_field field, const char *text);
 
 /* ---- remarks and options ---- */
 

@@ -1,13 +1,12 @@
 /* Translates torchtitan's settings (torchtitan/config/job_config.py) by the names of 0.2, of 0.1 and earlier, and of the
  * arguments of 2026 (torchtitan/config/configs.py), whose --module and --config name a recipe. */
 #include "models/cluster.h"
-#include "models/transformer_fields.h"
 #include "predict/launch/launch_parts.h"
 #include "predict/launch/launch_tables.h"
+#include "predict/launch/torchtitan_model.h"
 
 #include "schedule/pipeline/pipeline.h"
 
-#include <assert.h>
 #include <string.h>
 
 #define SETS LAUNCH_SETS
@@ -17,10 +16,6 @@
 
 static const char eight_bits[] =
     "matrix products in 8 bits: bf16 is predicted, whose products take up to twice as long";
-static const char async_tp[] =
-    "tensor ranks' collectives are predicted without overlap: up to their "
-    "whole time too slow";
-
 /* clang-format off */
 static const struct launch_row rows[] = {
     {"model.name",                      SETS, LAUNCH_TEXT,   LAUNCH_MODEL, NULL, NULL},
@@ -71,8 +66,8 @@ static const struct launch_row rows[] = {
     {"training.fp8_linear",             ALSO, LAUNCH_TEXT,   LAUNCH_FP8, NULL, NULL},
     {"float8.recipe_name",              ALSO, LAUNCH_TEXT,   LAUNCH_FP8_RECIPE, NULL, NULL},
     {"mx.recipe_name",                  ALSO, LAUNCH_TEXT,   LAUNCH_FP8_RECIPE, NULL, NULL},
-    {"parallelism.enable_async_tensor_parallel",   UNMODELLED, async_tp, NULL},
-    {"experimental.enable_async_tensor_parallel",  UNMODELLED, async_tp, NULL},
+    {"parallelism.enable_async_tensor_parallel",   UNMODELLED, torchtitan_model_async, NULL},
+    {"experimental.enable_async_tensor_parallel",  UNMODELLED, torchtitan_model_async, NULL},
     {"parallelism.disable_loss_parallel",          UNMODELLED, "the loss over whole logits: they are shared over tensor ranks here", NULL},
     {"training.disable_loss_parallel",             UNMODELLED, "the loss over whole logits: they are shared over tensor ranks here", NULL},
     {"parallelism.enable_compiled_autograd",       UNMODELLED, "launches of the backward: a few percent at most", NULL},
@@ -121,160 +116,7 @@ static const struct launch_row rows[] = {
 /* clang-format on */
 const struct launch_table launch_torchtitan_table = {.row = rows, .count = ARRAY_LEN(rows)};
 
-/* ---- flavors: torchtitan/models/NAME/__init__.py of 0.2 and of 2026 (b5bcd76); llama2 of torchtitan 0.0.2 ---- */
-
-/* clang-format off */
-static const struct flavor {
-    const char *model, *name;
-    int64_t layers, hidden, heads, kv_heads, head_dim, ffn, vocab; /* vocab 0: the tokenizer's */
-    double rope_theta;
-    bool tied;
-    const char *preset; /* which has these sizes, in place of the columns before it; NULL: none */
-    const char *lacks;  /* what the model has that is not modelled; NULL: nothing */
-} flavors[] = {
-    {"llama3", "debugmodel", 6,   256,   16,  16, 16,  768,   0,      500000,  false, NULL, NULL},
-    {"llama3", "1B",         16,  2048,  32,  8,  64,  8192,  128256, 500000,  true,  NULL, NULL},
-    {"llama3", "3B",         28,  3072,  24,  8,  128, 8192,  128256, 500000,  true,  NULL, NULL},
-    {"llama3", "8B",         32,  4096,  32,  8,  128, 14336, 128256, 500000,  false, NULL, NULL},
-    {"llama3", "70B",        80,  8192,  64,  8,  128, 28672, 128256, 500000,  false, NULL, NULL},
-    {"llama3", "405B",       126, 16384, 128, 8,  128, 53248, 128256, 500000,  false, NULL, NULL},
-    {"qwen3",  "debugmodel", 8,   256,   16,  8,  128, 3072,  2048,   1000000, true,  NULL, NULL},
-    {"qwen3",  "0.6B",       28,  1024,  16,  8,  128, 3072,  151936, 1000000, true,  NULL, NULL},
-    {"qwen3",  "1.7B",       28,  2048,  16,  8,  128, 6144,  151936, 1000000, true,  NULL, NULL},
-    {"qwen3",  "4B",         36,  2560,  32,  8,  128, 9728,  151936, 1000000, true,  NULL, NULL},
-    {"qwen3",  "8B",         36,  4096,  32,  8,  128, 12288, 151936, 1000000, false, NULL, NULL},
-    {"qwen3",  "14B",        40,  5120,  40,  8,  128, 17408, 151936, 1000000, false, NULL, NULL},
-    {"qwen3",  "32B",        64,  5120,  64,  8,  128, 25600, 151936, 1000000, false, NULL, NULL},
-    {.model = "qwen3",       .name = "30B-A3B",   .preset = "qwen3-30b-a3b"},
-    {.model = "qwen3",       .name = "235B-A22B", .preset = "qwen3-235b-a22b"},
-    {.model = "gpt_oss",     .name = "20b",       .preset = "gpt-oss-20b"},
-    {.model = "gpt_oss",     .name = "120b",      .preset = "gpt-oss-120b"},
-    {.model = "deepseek_v3", .name = "671B",      .preset = "deepseek-v3"},
-    {.model = "deepseek_v3", .name = "236B",      .preset = "deepseek-v2"},
-    {.model = "deepseek_v3", .name = "16B",       .preset = "deepseek-v2-lite"},
-    {.model = "llama4",      .name = "17bx16e",   .lacks = "layers without rotary positions (every fourth), and attention within chunks in the others"},
-    {.model = "llama4",      .name = "17bx128e",  .lacks = "layers without rotary positions (every fourth), and attention within chunks in the others"},
-    {"llama2", "7B",         32,  4096,  32,  32, 128, 11008, 32000,  10000,   false, NULL, NULL},
-    {"llama2", "13B",        40,  5120,  40,  40, 128, 13824, 32000,  10000,   false, NULL, NULL},
-    {"llama2", "70B",        80,  8192,  64,  8,  128, 28672, 32000,  10000,   false, NULL, NULL},
-};
-
-/* Recipes of 2026 (torchtitan/models/NAME/config_registry.py), by --config. All compute the loss in pieces. */
-static const struct recipe {
-    const char *name, *model, *flavor;
-    int64_t seq, batch, tp; /* batch: sequences of a micro-batch of a data rank */
-    const char *mode;       /* of recomputation */
-    bool compile;
-} recipes[] = {
-    {"llama3_8b",     "llama3",  "8B",      8192, 1, 1, "selective", false},
-    {"llama3_70b",    "llama3",  "70B",     8192, 8, 8, "full",      false},
-    {"llama3_405b",   "llama3",  "405B",    8192, 2, 8, "full",      true}, /* with products in 8 bits */
-    {"qwen3_0_6b",    "qwen3",   "0.6B",    4096, 4, 1, "selective", false},
-    {"qwen3_1_7b",    "qwen3",   "1.7B",    4096, 4, 1, "selective", false},
-    {"qwen3_14b",     "qwen3",   "14B",     4096, 4, 1, "full",      false},
-    {"qwen3_32b",     "qwen3",   "32B",     4096, 2, 1, "full",      false},
-    {"qwen3_30b_a3b", "qwen3",   "30B-A3B", 4096, 2, 1, "full",      false},
-    {"gpt_oss_20b",   "gpt_oss", "20b",     8192, 1, 1, "full",      false},
-    {"gpt_oss_120b",  "gpt_oss", "120b",    8192, 1, 1, "full",      false},
-};
-/* clang-format on */
-
-/* Fills *model with a flavor's; texts of a preset live in the arena. False: it has no sizes here. */
-static bool load_flavor(struct transformer *model, const struct flavor *f, struct arena *arena)
-{
-    bool qwen3 = strcmp(f->model, "qwen3") == 0;
-    if (f->preset != NULL)
-        return transformer_load(model, arena, f->preset, NULL, NULL) == STATUS_OK;
-    *model = (struct transformer){.layers = f->layers,
-                                  .hidden = f->hidden,
-                                  .heads = f->heads,
-                                  .kv_heads = f->kv_heads,
-                                  .head_dim = f->head_dim,
-                                  .ffn = f->ffn,
-                                  .vocab = f->vocab,
-                                  .norm_eps = qwen3 ? 1e-6 : 1e-5,
-                                  .qk_norm = qwen3,
-                                  .tied_head = f->tied,
-                                  .rope_theta = f->rope_theta};
-    return f->layers > 0;
-}
-
-/* Appends the fields in which a model is not that of a flavor, as "layers=32 and not 4". Returns how many there are. */
-static int put_differences(struct text *out, const struct flavor *f, const struct transformer *m)
-{
-    struct arena arena = {0};
-    struct transformer flavor, model = *m;
-    int count = 0;
-    if (!load_flavor(&flavor, f, &arena)) {
-        arena_release(&arena);
-        return INT32_MAX;
-    }
-    for (size_t i = 0; i < TRANSFORMER_FIELDS; i++) {
-        const struct transformer_field *field = &transformer_fields[i];
-        struct text here = {0}, there = {0};
-        bool any = strcmp(field->name, "max_positions") == 0 ||
-                   (strcmp(field->name, "vocab") == 0 && f->vocab == 0);
-        transformer_field_put(&there, &flavor, field);
-        transformer_field_put(&here, &model, field);
-        if (!any && strcmp(here.data, there.data) != 0)
-            text_printf(out, "%s%s=%s and not %s", count++ > 0 ? ", " : "", field->name, there.data,
-                        here.data);
-        text_release(&here);
-        text_release(&there);
-    }
-    arena_release(&arena);
-    return count;
-}
-
-/* Returns the flavor of torchtitan 0.2 whose model differs in the fewest fields; *differences: in which. */
-static const struct flavor *find_flavor(const struct transformer *m, struct text *differences)
-{
-    const struct flavor *nearest = NULL;
-    int least = 0;
-    for (size_t i = 0; i < ARRAY_LEN(flavors); i++) {
-        struct text text = {0};
-        text_puts(&text, "");
-        int count = put_differences(&text, &flavors[i], m);
-        if (strcmp(flavors[i].model, "llama2") != 0 && (nearest == NULL || count < least)) {
-            nearest = &flavors[i];
-            least = count;
-            differences->size = 0;
-            text_puts(differences, text.data);
-        }
-        text_release(&text);
-    }
-    return nearest;
-}
-
-enum status launch_torchtitan_check_model(const struct transformer *m, struct diag *diag)
-{
-    struct text differences = {0};
-    enum status status = STATUS_OK;
-    const struct flavor *flavor = find_flavor(m, &differences);
-    if (differences.size > 0)
-        status = diag_error(diag, (struct loc){.name = "--emit"}, STATUS_BAD_INPUT,
-                            "torchtitan has no flavor of this model; the nearest, %s of %s, has %s",
-                            flavor->name, flavor->model, differences.data);
-    text_release(&differences);
-    return status;
-}
-
 /* ---- fields of choices ---- */
-
-/* The caller has checked that there is a flavor of the model. */
-static void model_fields(struct launch *l, const struct transformer *m)
-{
-    struct text differences = {0};
-    const struct flavor *flavor = find_flavor(m, &differences);
-    assert(differences.size == 0);
-    launch_say_text(l, LAUNCH_MODEL, flavor->model);
-    launch_say_text(l, LAUNCH_FLAVOR, flavor->name);
-    if (strcmp(flavor->model, "llama3") == 0)
-        text_printf(&l->comments,
-                    "# the vocabulary is the tokenizer's: %lld tokens are predicted\n",
-                    (long long)m->vocab);
-    text_release(&differences);
-}
 
 static const char *const schedules[CHOICE_PIPELINE_COUNT] = {
     [CHOICE_PIPELINE_GPIPE] = "GPipe",
@@ -336,7 +178,7 @@ void launch_torchtitan_fields(struct launch *l, const struct choices *c)
     bool layers = c->activations == CHOICE_ACTIVATIONS_SELECTIVE_LAYER;
     bool selective = c->activations == CHOICE_ACTIVATIONS_SELECTIVE ||
                      c->activations == CHOICE_ACTIVATIONS_SELECTIVE_OP || layers;
-    model_fields(l, c->model);
+    torchtitan_model_fields(l, c->model);
     launch_say_count(l, LAUNCH_SEQ, c->seq);
     /* a pipeline cuts the local batch into its micro-batches */
     launch_say_count(l, LAUNCH_LOCAL_BATCH, c->micro_batch * (c->pp > 1 ? c->accumulation : 1));
@@ -361,64 +203,6 @@ void launch_torchtitan_fields(struct launch *l, const struct choices *c)
 
 /* ---- options of fields ---- */
 
-/* Sets a field that a recipe gives, unless a setting does. */
-static void imply_count(struct launch *l, enum launch_field field, int64_t count)
-{
-    if (!launch_said(l, field))
-        launch_say_count(l, field, count);
-}
-
-static void imply_text(struct launch *l, enum launch_field field, const char *text)
-{
-    if (!launch_said(l, field))
-        launch_say_text(l, field, text);
-}
-
-/* Sets what the recipe of --config gives; settings stand above it. */
-static enum status take_recipe(struct launch *l, struct diag *diag)
-{
-    const struct recipe *recipe = NULL;
-    if (!launch_said(l, LAUNCH_RECIPE))
-        return STATUS_OK;
-    for (size_t i = 0; i < ARRAY_LEN(recipes); i++)
-        if (launch_is(l, LAUNCH_RECIPE, recipes[i].name))
-            recipe = &recipes[i];
-    if (recipe == NULL) {
-        struct text names = {0};
-        for (size_t i = 0; i < ARRAY_LEN(recipes); i++)
-            text_printf(&names, "%s%s", i > 0 ? ", " : "", recipes[i].name);
-        enum status status =
-            launch_bad(l, LAUNCH_RECIPE, diag,
-                       "the settings of '%.60s', which is Python, are not known here: %s are; give "
-                       "them as --model, --seq, --micro-batch, --activations, with --profile "
-                       "torchtitan",
-                       launch_text(l, LAUNCH_RECIPE), names.data);
-        text_release(&names);
-        return status;
-    }
-    launch_remark_on(l, REMARK_ASSUMED, LAUNCH_RECIPE,
-                     "the recipe's settings of August 2026 are taken");
-    if (recipe->compile) {
-        launch_remark_on(l, REMARK_UNMODELLED, LAUNCH_RECIPE, "%s", async_tp);
-        imply_text(l, LAUNCH_CONVERTERS, "float8");
-    }
-    imply_text(l, LAUNCH_MODEL, recipe->model);
-    struct launch_value from = l->value[LAUNCH_RECIPE];
-    if (!launch_said(l, LAUNCH_FLAVOR)) {
-        launch_say_text(l, LAUNCH_FLAVOR, recipe->flavor);
-        l->value[LAUNCH_FLAVOR].at = from.at;
-        l->value[LAUNCH_FLAVOR].name = from.name;
-    }
-    imply_count(l, LAUNCH_SEQ, recipe->seq);
-    if (!launch_said(l, LAUNCH_MICRO_TOKENS))
-        imply_count(l, LAUNCH_LOCAL_BATCH, recipe->batch);
-    imply_count(l, LAUNCH_TP, recipe->tp);
-    imply_text(l, LAUNCH_GRANULARITY, recipe->mode);
-    imply_text(l, LAUNCH_MODULES, "op");
-    imply_count(l, LAUNCH_COMPILE, recipe->compile);
-    return STATUS_OK;
-}
-
 /* Takes the converters of linear layers: float8's default scales are of a tensor, mx's of 32 numbers. */
 static void take_converters(struct launch *l)
 {
@@ -429,8 +213,8 @@ static void take_converters(struct launch *l)
                          "layers that another converter changes: those of the model are predicted");
     if (!mx && strstr(list, "float8") == NULL && !launch_said(l, LAUNCH_FP8))
         return;
-    imply_text(l, LAUNCH_FP8, "true");
-    imply_text(l, LAUNCH_FP8_RECIPE, mx ? "mxfp8" : "tensorwise");
+    launch_imply_text(l, LAUNCH_FP8, "true");
+    launch_imply_text(l, LAUNCH_FP8_RECIPE, mx ? "mxfp8" : "tensorwise");
 }
 
 /* Makes batches of tokens, as today's settings have them, batches of sequences. */
@@ -452,46 +236,6 @@ static enum status count_sequences(struct launch *l, struct diag *diag)
         l->value[pairs[i][1]].at = from.at;
         l->value[pairs[i][1]].name = from.name;
     }
-    return STATUS_OK;
-}
-
-static enum status model_options(struct launch *l, struct launch_given given, struct diag *diag)
-{
-    const char *name = launch_said(l, LAUNCH_MODEL) ? launch_text(l, LAUNCH_MODEL) : "llama3";
-    if (launch_has_option(l, "model") || given.model)
-        return STATUS_OK; /* a second file says it */
-    if (!launch_said(l, LAUNCH_FLAVOR)) {
-        launch_remark(l, REMARK_OPEN, "model", (struct loc){0},
-                      "no model.flavor is given: give the model with --model");
-        return STATUS_OK;
-    }
-    for (size_t i = 0; i < ARRAY_LEN(flavors); i++) {
-        const struct flavor *f = &flavors[i];
-        if (strcmp(f->model, name) != 0 || !launch_is(l, LAUNCH_FLAVOR, f->name))
-            continue;
-        struct arena arena = {0};
-        struct transformer m;
-        l->value[LAUNCH_LAYERS].at = l->value[LAUNCH_FLAVOR].at;
-        if (f->lacks != NULL)
-            return launch_bad(l, LAUNCH_FLAVOR, diag,
-                              "%s of %s has parts that are not modelled: %s; its config.json as "
-                              "--model, with --as-dense, takes the nearest dense model",
-                              f->name, f->model, f->lacks);
-        if (f->preset != NULL) {
-            launch_option(l, LAUNCH_FLAVOR, "model", f->preset);
-            return STATUS_OK;
-        }
-        load_flavor(&m, f, &arena);
-        arena_release(&arena);
-        if (f->vocab == 0 && !given.vocab)
-            launch_remark_on(l, REMARK_OPEN, LAUNCH_FLAVOR,
-                             "its vocabulary is the tokenizer's: give it, as in --set vocab=2048");
-        return launch_model_option(l, &m, f->vocab > 0, diag);
-    }
-    launch_remark_on(l, REMARK_OPEN, LAUNCH_FLAVOR,
-                     "the sizes of this flavor of model.name %s are not known here: give its "
-                     "config.json with --from or --model",
-                     name);
     return STATUS_OK;
 }
 
@@ -624,7 +368,7 @@ static void activation_options(struct launch *l)
 enum status launch_torchtitan_options(struct launch *l, struct launch_given given,
                                       struct diag *diag)
 {
-    enum status status = take_recipe(l, diag);
+    enum status status = torchtitan_model_recipe(l, diag);
     if (status == STATUS_OK)
         status = count_sequences(l, diag);
     if (status == STATUS_OK)
@@ -635,7 +379,7 @@ enum status launch_torchtitan_options(struct launch *l, struct launch_given give
                                .hp = 1};
     int64_t dp = 0;
     if (status == STATUS_OK)
-        status = model_options(l, given, diag);
+        status = torchtitan_model_options(l, given, diag);
     static const enum launch_field degrees[] = {LAUNCH_TP, LAUNCH_PP, LAUNCH_CP};
     for (size_t i = 0; i < ARRAY_LEN(degrees) && status == STATUS_OK; i++)
         if (launch_count(l, degrees[i], 1) < 1 || launch_count(l, degrees[i], 1) > 1 << 16)
