@@ -91,6 +91,9 @@ static void put_choices(struct text *line, const struct prediction *p)
         text_putc(&piece, ' ');
         choices_put_offload_ratio(&piece, c->offload_hidden > 0, c->offload_ratio);
     }
+    if (c->up_projection == UP_PROJECTION_RECOMPUTE && c->model->kv_latent > 0 &&
+        c->activations == CHOICE_ACTIVATIONS_KEEP)
+        text_puts(&piece, " but what latent attention expands");
     report_put_piece(line, &piece);
     text_printf(&piece, "optimizer on %s", optimizer_names[c->optimizer]);
     if (c->states != STATES_FP32)

@@ -405,7 +405,11 @@ static void recompute_options(struct launch *l, const struct launch_degrees *d)
             l, REMARK_UNMODELLED, LAUNCH_RECOMPUTED_LAYERS,
             "the input of each layer is kept here: memory of inputs is that many times "
             "less");
-    if (chosen && !full && modules)
+    const bool expands = chosen && !full && !selective && modules && launch_on(l, LAUNCH_LATENT) &&
+                         strstr(launch_text(l, LAUNCH_MODULES), "mla_up_proj") != NULL;
+    if (expands)
+        launch_option(l, LAUNCH_MODULES, "up-projection", "recompute");
+    if (chosen && !full && modules && !(expands && launch_is(l, LAUNCH_MODULES, "mla_up_proj")))
         remark_modules(l, d);
 }
 

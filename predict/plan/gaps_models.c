@@ -28,6 +28,17 @@ static bool has_experts(const struct choices *c)
     return c->model->experts > 0;
 }
 
+static bool has_latent_attention(const struct choices *c)
+{
+    return c->model->kv_latent > 0;
+}
+
+static bool repeats_expanded(const struct choices *c)
+{
+    return has_latent_attention(c) && c->up_projection == UP_PROJECTION_RECOMPUTE &&
+           c->activations == CHOICE_ACTIVATIONS_KEEP;
+}
+
 /* Branches that are not Llama's or GPT's; torchtitan's models are known by flavors. */
 static bool has_other_branches(const struct choices *c)
 {
@@ -50,6 +61,8 @@ static bool has_late_windows(const struct choices *c)
 /* clang-format off */
 static const struct gap rows[] = {
     {MEGATRON | SPEED, has_experts, "experts: those of one layer are written as a dense feed-forward part"},
+    {MEGATRON | SPEED, has_latent_attention, "latent attention: grouped queries are written"},
+    {TITAN | MEGATRON | SPEED | TRAINER, repeats_expanded, "expanded queries, keys and values that are made again (--up-projection recompute)"},
     {MEGATRON, has_odd_biases,     "biases are everywhere, with the queries' projection alone, or nowhere"},
     {SPEED,    has_qkv_bias_alone, "biases are everywhere or nowhere"},
     {MEGATRON | SPEED, has_other_branches, "norms at the ends of branches or over all heads, GEGLU, squared ReLU"},

@@ -39,6 +39,11 @@ static bool has_experts(const struct choices *c)
     return c->model->experts > 0;
 }
 
+static bool keeps_expanded(const struct choices *c)
+{
+    return c->model->kv_latent > 0 && c->activations == CHOICE_ACTIVATIONS_KEEP;
+}
+
 static bool shards_parameters(const struct choices *c)
 {
     return weights_sharded_params(c);
@@ -140,6 +145,9 @@ static bool cuts_documents(const struct request *r, const struct choices *c)
 static const char no_tensor_ranks[] = NOTHING "it is about tensor ranks, and tp is 1";
 static const char no_sharded_parameters[] =
     NOTHING "it is about parameters that ranks share (--zero 3, --weights hsdp)";
+static const char no_expanded[] =
+    NOTHING "it is about latent attention whose expanded queries, keys and values are kept "
+            "(--activations keep)";
 static const char no_ring[] = NOTHING "it is about rings, and cp is 1",
                   no_chunks[] = NOTHING "it is about chunks of a sequence, and there is one",
                   no_shared[] = NOTHING "--pipeline msp alone shares subsequences",

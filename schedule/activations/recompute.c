@@ -12,7 +12,10 @@
  * Megatron-LM's selective recomputation (Korthikanti et al., arXiv 2205.05198, section 5; megatron/core/
  * transformer/attention.py, _checkpointed_attention_forward()) is the opposite of Selective Checkpoint++: only the
  * core is repeated, for its own backward, and everything else is saved, also the core's output, which the weight
- * gradient of the output projection reads. */
+ * gradient of the output projection reads.
+ *
+ * With everything kept, latent attention's expanded queries, keys and values may be made again from the narrow vectors
+ * (enum up_projection; Megatron-LM's mla_up_proj). What is sent of them, and the core's results, are kept. */
 #include "schedule/activations/passes.h"
 #include "schedule/choices/profile.h"
 #include "schedule/emit/op_list.h"
@@ -36,6 +39,7 @@ struct buffer_mark {  /* what is known of a buffer */
     uint32_t remains; /* 1 + the last segment in which an op that writes it is not repeated */
     bool kept;        /* the buffer of the first forward is kept */
     bool cache;       /* several units write it, and it is kept */
+    bool expanded;    /* of latent attention: it is the only kind that is computed again */
     uint8_t origin;   /* enum origin, of attention's forward */
 };
 
@@ -48,6 +52,7 @@ struct recompute {
     struct buffer_mark *mark; /* per buffer of the first forward */
     uint32_t *op;             /* for each op of the first forward, its repetition; IR_NONE: none */
     bool selective;           /* some buffers are kept */
+    bool only_expanded;       /* everything is kept but what latent attention expanded */
 };
 
 static bool in_layer(const struct ir *ir, uint32_t op, enum phase phase)
@@ -141,6 +146,16 @@ static bool fills_cache(const struct recompute *r, uint32_t op)
     return only;
 }
 
+/* True if the op makes only what latent attention expands. */
+static bool expands(const struct recompute *r, uint32_t op)
+{
+    uint32_t reads = r->ir->op.reads[op], operands = reads + r->ir->op.writes[op];
+    bool only = operands > reads;
+    for (uint32_t k = reads; only && k < operands; k++)
+        only = r->mark[ir_touched(r->ir, op, k)].expanded;
+    return only;
+}
+
 /* Marks in `keep` the forward ops of a layer that are repeated. It walks the forward backwards: an op is repeated if
  * the backward, or a repeated op, reads what it writes; with the switch recompute_whole, every op is. Ops that only
  * fill a cache for later units, and ops that lead only to saved tensors, are not repeated. Megatron's selective
@@ -152,7 +167,7 @@ static void find_needed(struct recompute *r, const struct op_list *list, uint32_
     bool whole = r->e->choices->profile->recompute_whole, core = false;
     for (uint32_t i = segment.end; i-- > segment.begin;) {
         uint32_t op = list->op[i];
-        if (fills_cache(r, op))
+        if (fills_cache(r, op) || (r->only_expanded && !expands(r, op)))
             continue;
         if (r->selective && (core = leads_to_kept(r, op, which, core))) {
             keep[i - segment.begin] = repeats_core(r);
@@ -287,6 +302,7 @@ void pass_recompute(struct emit *e, struct op_list *list)
         .segment = heap_zalloc(layers * pipeline_units(e->choices), sizeof *r.segment),
         .mark = heap_zalloc(ir->buffer.count, sizeof *r.mark),
         .op = ir_no_ids(ir->op.count),
+        .only_expanded = e->choices->activations == CHOICE_ACTIVATIONS_KEEP,
     };
     bool keeps = e->choices->activations == CHOICE_ACTIVATIONS_SELECTIVE ||
                  e->choices->activations == CHOICE_ACTIVATIONS_SELECTIVE_OP ||
@@ -298,6 +314,8 @@ void pass_recompute(struct emit *e, struct op_list *list)
         r.mark[i].again = IR_NONE;
     for (uint32_t i = 0; i < e->caches.count; i++)
         r.mark[e->caches.buffer[i].i].cache = true;
+    for (uint32_t i = 0; i < e->expanded.count; i++)
+        r.mark[e->expanded.buffer[i].i].expanded = true;
     for (uint32_t i = 0; keeps && i < e->kept.count; i++)
         r.mark[e->kept.buffer[i].i].kept = true;
     find_segments(&r, list);

@@ -194,21 +194,22 @@ static void queries_backward(struct emit *e, uint32_t layer, struct view dq, str
 
 /* ---- keys and values ---- */
 
-/* Returns kv_b's result of all rows, and in *shared the key columns that heads share, before their rotation. */
+/* Returns kv_b's result of all rows, and in *own and *shared the key columns that heads share, before their rotation: of
+ * this rank's rows, and of all. */
 static struct view keys(struct emit *e, uint32_t layer, struct view x,
                         const struct latent_rows *rows, const struct widths *w,
-                        struct latent_saved *s, struct view *shared)
+                        struct latent_saved *s, struct view *own, struct view *shared)
 {
     const struct work apart = {.kind = WORK_PACK,
                                .pack = {rows->own, 1, {w->latent, w->rotated, 0}}};
     const struct view both = product(e, layer, WEIGHT_KV_DOWN, "kv_latents", x, rows->own,
                                      w->latent + w->rotated, e->choices->model->hidden);
     s->kv = emit_computed(e, "kv_latent", CATEGORY_ACTIVATION, rows->own, w->latent);
-    *shared = emit_computed(e, "k_shared", CATEGORY_ACTIVATION, rows->own, w->rotated);
-    emit_op(e, e->stream.compute, &apart, &both, 1, (struct view[]){s->kv, *shared}, 2);
+    *own = emit_computed(e, "k_shared", CATEGORY_ACTIVATION, rows->own, w->rotated);
+    emit_op(e, e->stream.compute, &apart, &both, 1, (struct view[]){s->kv, *own}, 2);
     s->kv_norm = normed(e, layer, WEIGHT_KV_DOWN_NORM, s->kv, rows, w->latent, &s->kv_stats);
     s->kv_in = gathered(e, s->kv_norm, w->latent);
-    *shared = gathered(e, *shared, w->rotated);
+    *shared = gathered(e, *own, w->rotated);
     struct view up =
         product(e, layer, WEIGHT_KV_UP, "kv_up", s->kv_in, rows->all, w->up, w->latent);
     emit_mark_saved_product(e, up.buffer);
@@ -241,6 +242,23 @@ static void keys_backward(struct emit *e, uint32_t layer, struct view d_up, stru
 
 /* ---- both ---- */
 
+/* Records the buffers that were made since `first`, but for the narrow results: they are computed again for the backward
+ * (enum up_projection). */
+static void mark_expanded(struct emit *e, uint32_t first, const struct latent_saved *s,
+                          struct view shared)
+{
+    const uint32_t narrow[] = {s->q.buffer.i, s->kv.buffer.i, shared.buffer.i};
+    const bool again = e->choices->activations == CHOICE_ACTIVATIONS_KEEP &&
+                       e->choices->up_projection == UP_PROJECTION_RECOMPUTE;
+    for (uint32_t b = first; again && b < e->ir->buffer.count; b++) {
+        bool stays = false;
+        for (size_t i = 0; i < ARRAY_LEN(narrow); i++)
+            stays = stays || b == narrow[i];
+        if (!stays)
+            saved_buffers_add(&e->expanded, (buffer_id){b});
+    }
+}
+
 struct view latent_project(struct emit *e, uint32_t layer, struct view x, int64_t count,
                            struct view positions, struct latent_saved *saved)
 {
@@ -248,10 +266,11 @@ struct view latent_project(struct emit *e, uint32_t layer, struct view x, int64_
     const struct widths w = widths_of(e);
     const int64_t sequences = positions.count > 0 ? 1 : e->choices->micro_batch;
     const int64_t n = count / sequences, width = w.q + w.k + w.v;
-    struct view shared;
+    const uint32_t first = e->ir->buffer.count;
+    struct view shared, own;
     e->tags.region = REGION_LINEAR;
     const struct view q = queries(e, layer, x, &rows, saved);
-    const struct view up = keys(e, layer, x, &rows, &w, saved, &shared);
+    const struct view up = keys(e, layer, x, &rows, &w, saved, &own, &shared);
     e->tags.region = REGION_ATTENTION;
     const struct view qkv = emit_computed(e, "qkv", CATEGORY_ACTIVATION, count, width);
     for (int64_t i = 0; i < sequences; i++)
@@ -259,6 +278,7 @@ struct view latent_project(struct emit *e, uint32_t layer, struct view x, int64_
                 view_part(up, i * n * w.up, n * w.up),
                 view_part(shared, i * n * w.rotated, n * w.rotated),
                 view_part(qkv, i * n * width, n * width));
+    mark_expanded(e, first, saved, own);
     return qkv;
 }
 

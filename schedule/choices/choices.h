@@ -172,6 +172,10 @@ enum activations_choice {
     CHOICE_ACTIVATIONS_COUNT
 };
 
+/* Whether q, k and v that latent attention expanded stay for the backward, where all activations do, or are made again from
+ * the narrow vectors (Megatron-LM's --recompute-modules mla_up_proj). */
+enum up_projection { UP_PROJECTION_KEEP, UP_PROJECTION_RECOMPUTE, UP_PROJECTION_COUNT };
+
 /* Whether attention drops scores: as the profile has it, or as asked. */
 enum dropout { DROPOUT_MODEL, DROPOUT_OFF, DROPOUT_ON, DROPOUT_COUNT };
 
@@ -234,6 +238,7 @@ struct choices {
     uint8_t weights;        /* enum weights_choice */
     uint8_t pipeline;       /* enum pipeline_choice */
     uint8_t activations;    /* enum activations_choice */
+    uint8_t up_projection;  /* enum up_projection */
     uint8_t optimizer;      /* enum optimizer_choice */
     uint8_t states;         /* enum states */
     bool attention_dropout; /* attention drops scores */
@@ -330,12 +335,13 @@ struct request {
     int loss;     /* enum loss_choice */
     int products; /* enum products_choice */
     int64_t bf16_layers;
-    int scope;       /* enum scope */
-    int tensor_plan; /* enum tensor_plan */
-    int vocabulary;  /* enum vocabulary_choice */
-    int grad_sync;   /* enum grad_sync */
-    int reshard;     /* enum reshard */
-    int parameters;  /* enum parameters_choice */
+    int scope;         /* enum scope */
+    int tensor_plan;   /* enum tensor_plan */
+    int vocabulary;    /* enum vocabulary_choice */
+    int grad_sync;     /* enum grad_sync */
+    int reshard;       /* enum reshard */
+    int up_projection; /* enum up_projection */
+    int parameters;    /* enum parameters_choice */
 
     int64_t ranks;
     int64_t dp, pp, cp, hp, tp, ep, shard;

@@ -374,6 +374,7 @@ static void take_choices(struct choices *c, const struct request *r,
     c->pipeline = strategy->pipeline;
     c->weights = asked_or(r->weights, strategy->weights);
     c->activations = asked_or(r->activations, strategy->activations);
+    c->up_projection = (uint8_t)r->up_projection;
     c->offload_ratio = r->offload_ratio > 0 ? r->offload_ratio : 1;
     c->offload_hidden = r->offload_hidden;
     c->offload_hidden_of = r->offload_hidden_of;

@@ -354,6 +354,8 @@ struct emit {
     struct saved_buffers caches;
 
     struct saved_buffers kept;
+    /* what latent attention makes of its narrow vectors, if it is computed again for the backward */
+    struct saved_buffers expanded;
     struct lifetime_extension *extension;
     uint32_t extension_count;
     size_t extension_capacity;

@@ -248,7 +248,8 @@ static bool emit_and_rewrite(struct emit *e, struct ir *out, struct offsets_figu
     op_list_init(&list, e->ir);
     if (layers && c->activations == CHOICE_ACTIVATIONS_RATIO)
         pass_offload_ratio(e, &list);
-    else if (layers && c->activations != CHOICE_ACTIVATIONS_KEEP)
+    else if (layers && (c->activations != CHOICE_ACTIVATIONS_KEEP ||
+                        c->up_projection == UP_PROJECTION_RECOMPUTE))
         pass_recompute(e, &list);
     if (layers && fpdt_offloads(c) && !c->profile->recompute_whole)
         pass_dead_copies(e, &list);
@@ -377,6 +378,7 @@ static bool build(struct ir *out, const struct choices *c, const struct transfor
     free(figures);
     emit_narrow_release(&e);
     free(e.kept.buffer);
+    free(e.expanded.buffer);
     free(e.caches.buffer);
     free(e.extension);
     free(e.weights.remote_grad);

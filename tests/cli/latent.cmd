@@ -26,3 +26,13 @@ sizes="--num-layers 61 --hidden-size 7168 --ffn-hidden-size 18432 --num-attentio
 longhaul predict --from "$sizes" --cluster 8x8xb200 --quick 2>&1 | grep -e --model
 longhaul predict --from "$sizes --kv-lora-rank 256 --qk-head-dim 64 --qk-pos-emb-head-dim 32 --v-head-dim 96" --cluster 8x8xb200 --quick 2>&1 | grep -o "head_dim=[0-9]*\|[a-z]*_latent=[0-9]*\|rope_dim=[0-9]*\|v_dim=[0-9]*"
 longhaul predict --from "$sizes --qk-pos-emb-head-dim 33" --cluster 8x8xb200 --quick 2>&1 || echo "exit $?"
+for m in mla_up_proj "mla_up_proj mlp" core_attn; do
+  longhaul predict --from "$sizes --recompute-granularity selective --recompute-modules $m" --cluster 8x8xb200 --quick 2>&1 | grep -o "activations [a-z-]*\|up-projection [a-z]*\|no module but core_attn" | sort -u | tr '\n' ','; echo
+done
+# expanded queries, keys and values that are made again: 12 ops of two layers, and less memory
+for u in keep recompute; do
+  longhaul schedule --model deepseek-v2-lite --set layers=2 --cluster dgx-h100 --gpus 1 --seq 4K --strategy local --activations keep --up-projection $u 2> $T/note | grep -c recompute || true
+  longhaul predict --model deepseek-v3 --cluster gb200 --gpus 256 --strategy local --profile megatron-te --seq 4096 --micro-batch 1 --batch 2048 --dp 64 --pp 4 --pipeline interleaved \
+    --virtual-stages 4 --ep 64 --zero 1 --activations keep --up-projection $u 2> $T/note | sed -n 's/.*\(a GPU needs.*\)/\1/p; s/.*\(activations [^,]*\),.*/\1/p' | head -2
+done
+longhaul predict --model qwen3-8b --cluster dgx-h100 --seq 8K --quick --up-projection recompute 2>&1 | grep note

@@ -251,7 +251,7 @@ static void options_are_printed_as_they_are_read(void)
 /* A choice that matters is a part of a configuration's identity, and one that does not is none. */
 static void identities_differ_where_choices_matter(void)
 {
-    const struct transformer model = {.attention_chunk = 4, .experts = 4};
+    const struct transformer model = {.attention_chunk = 4, .experts = 4, .kv_latent = 4};
     const struct transformer dense = {.attention_chunk = 4};
     struct profile profile = {.chains = 1};
     for (size_t i = 0; i < CHOICE_NAME_COUNT; i++) {

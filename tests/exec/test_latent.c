@@ -156,6 +156,17 @@ static const struct latent_row rows[] = {
     {{.strategy = "sppo", .ranks = 4, .pp = 2, .seq = 48, .subsequences = 3}, -1, -1, NULL},
 };
 
+/* Expanded queries, keys and values are made again, where nothing else is. */
+static void expanded_tensors_are_computed_again(void)
+{
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct latent_row row = rows[i];
+        row.request.up_projection = UP_PROJECTION_RECOMPUTE;
+        if (row.activations == CHOICE_ACTIVATIONS_KEEP)
+            check_row(&row, &base);
+    }
+}
+
 static void every_strategy_computes_the_reference(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
@@ -191,6 +202,7 @@ static void every_shape_computes_the_reference(void)
 static const struct check_case cases[] = {
     {"every strategy computes the reference", every_strategy_computes_the_reference},
     {"every shape computes the reference", every_shape_computes_the_reference},
+    {"expanded tensors are computed again", expanded_tensors_are_computed_again},
 };
 
 CHECK_MAIN("latent", cases)
