@@ -115,7 +115,8 @@ static enum status check_options_fit(const struct options *options, struct diag 
     return STATUS_OK;
 }
 
-/* Refuses options that make sense only for a whole step if only a part is predicted (--scope). */
+/* Refuses options that make sense only for a whole step if only a part is predicted (--scope), and those that count the
+ * tokens of a step if they are not known. */
 static enum status check_part(const struct options *options, const struct prediction *p,
                               struct diag *diag)
 {
@@ -125,6 +126,10 @@ static enum status check_part(const struct options *options, const struct predic
             return diag_error(diag, (struct loc){.name = of_steps[i][1]}, STATUS_BAD_INPUT,
                               "is for the step of the whole model, not of --scope %s",
                               scope_names[p->choices.scope]);
+    if (options_given(options, "tokens") && !(prediction_tokens(p) > 0))
+        return diag_error(diag, (struct loc){.name = "--tokens"}, STATUS_BAD_INPUT,
+                          "needs the tokens of a step, which '%s' does not say for all ranks",
+                          options->argument[0]);
     return STATUS_OK;
 }
 

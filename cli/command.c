@@ -19,9 +19,9 @@ static const struct option general_rows[] = {
 static const struct option_set general_options = {"general", general_rows, ARRAY_LEN(general_rows)};
 
 #define PREDICT_ABOUT                                                                              \
-    "Predicts one training step of a model on a cluster, or of a schedule file: whether it fits, " \
-    "how long it takes, what it waits for and what would be better. Exit code 1 when it does not " \
-    "fit."
+    "Predicts one training step of a model on a cluster, of a schedule file, or of a step that "   \
+    "longhaul.record recorded of your own PyTorch program: whether it fits, how long it takes, "   \
+    "what it waits for and what would be better. Exit code 1 when it does not fit."
 #define SCHEDULE_ABOUT                                                                             \
     "Prints the schedule of a configuration, or of a schedule file, in the text form of "          \
     "docs/ir.md: layers, chunks and steps as loops, or with --flat every operation on a line. "    \
@@ -97,7 +97,7 @@ static const char *const refused_by_run[] = {"costs", NULL};
 
 static const struct command commands[] = {
     {"predict",
-     "[FILE.ir]",
+     "[FILE]",
      0,
      1,
      cmd_predict,
@@ -127,7 +127,7 @@ static const struct command commands[] = {
       &plan_options, &general_options},
      refused_by_plan},
     {"schedule",
-     "[FILE.ir]",
+     "[FILE]",
      0,
      1,
      cmd_schedule,

@@ -91,6 +91,11 @@ static enum status check_views(const struct ir *ir, uint32_t op, const char *nam
                                struct diag *diag)
 {
     uint32_t reads = ir->op.reads[op], operands = reads + ir->op.writes[op];
+    if (ir->op.kind[op] == WORK_OPAQUE)
+        return diag_error(diag, (struct loc){name, 0, 0}, STATUS_BAD_INPUT,
+                          "op %" PRIu32 " is opaque: operators of recorded programs are simulated "
+                          "and never executed; longhaul predict takes this file",
+                          op);
     for (uint32_t k = 0; k < operands; k++) {
         struct view view = k < reads ? ir_read(ir, op, k) : ir_write(ir, op, k - reads);
         char buffer[64];

@@ -377,8 +377,9 @@ void interval_put_unmeasured(struct text *out, const struct unmeasured *unmeasur
     case FEATURE_NEUTRAL:
         if (run->real_framework != NULL)
             text_printf(out, "%s, described by profile %s", run->real_framework, run->framework);
-        else
-            text_printf(out, "profile %s", run->framework);
+        else /* "a recorded program" is no profile */
+            text_printf(out, "%s%s", strchr(run->framework, ' ') != NULL ? "" : "profile ",
+                        run->framework);
         break;
     case FEATURE_MECHANISM:
         put_mechanism(out, (enum mechanism)unmeasured->mechanism, run);

@@ -33,7 +33,11 @@ struct intervals intervals_of(const struct prediction *p)
 {
     const struct interval none = {.low = NAN, .high = NAN, .deviation = NAN};
     struct intervals intervals = {
-        .like = similarity_of(p->setup, p->has_choices ? &p->choices : NULL, p->profile),
+        .like =
+            prediction_is_recorded(p)
+                ? similarity_of_recorded(
+                      p->setup, attention_impl_name((enum attention_impl)p->choices.attention_impl))
+                : similarity_of(p->setup, p->has_choices ? &p->choices : NULL, p->profile),
         .of = {none, none}};
     const struct residual run = similarity_residual(&intervals.like);
     struct interval *time = &intervals.of[RESIDUAL_TIME];

@@ -3,6 +3,7 @@
 void prediction_release(struct prediction *p)
 {
     ir_release(&p->ir);
+    schedule_recorded_release(&p->recorded);
     sim_result_release(&p->sim);
     stages_release(&p->stages);
     text_release(&p->extrapolated);
@@ -17,6 +18,11 @@ enum status prediction_make(struct prediction *p, const struct prediction_questi
     if (status == STATUS_OK)
         status = prediction_time(p, diag);
     return status;
+}
+
+bool prediction_is_recorded(const struct prediction *p)
+{
+    return p->recorded.recording.events > 0;
 }
 
 /* ---- figures ---- */

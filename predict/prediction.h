@@ -17,6 +17,7 @@
 #include "predict/verdict.h"
 #include "schedule/ir/ir.h"
 #include "schedule/reserved/reserved.h"
+#include "schedule/schedule_file.h"
 #include "sim/sim.h"
 #include "sim/stages.h"
 #include "sim/waterfall.h"
@@ -55,7 +56,6 @@ struct prediction {
     struct prediction_question question;
     const struct setup *setup;     /* question.setup */
     bool has_choices;              /* false: the schedule came from a file */
-    bool recorded;                 /* the file is a recorded step of a PyTorch program */
     struct resolved resolved;      /* the resolved request; empty for a file's schedule */
     struct choices choices;        /* of the step that is predicted, which has question.layers */
     const struct profile *profile; /* the one whose times count; NULL: none (a file's schedule) */
@@ -63,7 +63,8 @@ struct prediction {
 
     /* ---- the schedule and its memory ---- */
     struct ir ir;
-    size_t short_list_length; /* index of the short list length that ir has */
+    struct schedule_recorded recorded; /* the recorded step that ir was made of; all-zero: none */
+    size_t short_list_length;          /* index of the short list length that ir has */
     struct reserved reserved;
     struct verdict verdict;
     bool slower; /* the memory was not judged: see question.to_exceed */
@@ -100,6 +101,9 @@ struct prediction {
 };
 
 void prediction_release(struct prediction *prediction);
+
+/* True if the schedule was made of a recorded step of a PyTorch program. */
+bool prediction_is_recorded(const struct prediction *prediction);
 
 /* Resolves the question's request, builds the schedule and judges its memory. note may be NULL. */
 enum status prediction_memory(struct prediction *answer, const struct prediction_question *question,

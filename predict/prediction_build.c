@@ -8,7 +8,7 @@
 
 bool prediction_is_judged_by_reserved(const struct prediction *p)
 {
-    return p->has_choices ? !p->choices.profile->ideal : p->recorded;
+    return p->has_choices ? !p->choices.profile->ideal : prediction_is_recorded(p);
 }
 
 /* Returns the memories whose arenas are planned, as a bit mask. */

@@ -21,12 +21,23 @@ static uint64_t bytes_of(double bytes)
 double prediction_fits(const struct setup *setup, const struct choices *choices, double needed,
                        double available)
 {
-    const struct similarity like =
-        similarity_of(setup, choices, choices != NULL ? choices->profile : NULL);
+    const struct similarity like = similarity_of(setup, choices, choices->profile);
     const struct residual run = similarity_residual(&like);
     struct interval interval = {.low = NAN};
     if (like.device[0] != '\0')
         interval = interval_make(&setup->evidence, RESIDUAL_MEMORY, &run, NULL);
+    return interval_fits(&interval, needed, available);
+}
+
+/* Does the same for a recorded step. */
+static double recorded_fits(const struct prediction *p, double needed, double available)
+{
+    const struct similarity like = similarity_of_recorded(
+        p->setup, attention_impl_name((enum attention_impl)p->choices.attention_impl));
+    const struct residual run = similarity_residual(&like);
+    struct interval interval = {.low = NAN};
+    if (like.device[0] != '\0')
+        interval = interval_make(&p->setup->evidence, RESIDUAL_MEMORY, &run, NULL);
     return interval_fits(&interval, needed, available);
 }
 
@@ -43,9 +54,9 @@ static double probability_of(const struct prediction *p)
         double needed = (double)v->needed[l];
         if (l == LIMIT_DEVICE && v->needed[l] <= v->available[l])
             needed -= (double)v->cache;
-        probability =
-            fmin(probability,
-                 prediction_fits(p->setup, p->has_choices ? &p->choices : NULL, needed, available));
+        probability = fmin(
+            probability, p->has_choices ? prediction_fits(p->setup, &p->choices, needed, available)
+                                        : recorded_fits(p, needed, available));
     }
     return probability;
 }
@@ -231,6 +242,29 @@ static enum status find_profile(const struct profile **profile, const char *name
                       nearest != NULL ? nearest : "", nearest != NULL ? "'?" : "");
 }
 
+/* Gives the attention of a recorded step the kernels that --attention names, or, where the device has no costs of the
+ * recorded ones, those that the request would use. The kernels of most ops are the choice that is reported. */
+static void choose_recorded_kernels(struct prediction *p)
+{
+    const struct setup *setup = p->setup;
+    uint32_t ops[ATTENTION_IMPL_COUNT] = {0};
+    for (uint32_t i = 0; i < p->ir.shape_count; i++) {
+        struct work *work = &p->ir.shape[i];
+        const struct work as = work_priced_as(work);
+        if (work->kind != WORK_OPAQUE ||
+            (as.kind != WORK_ATTENTION && as.kind != WORK_ATTENTION_BACKWARD))
+            continue;
+        const bool has = cost_check_attention(&setup->cost, work_kernels(work, ATTENTION_FA2),
+                                              as.attention.dim, (struct loc){0}, NULL) == STATUS_OK;
+        if (setup->request.attention_impl >= 0 || !has)
+            work->opaque.kernels = request_attention(&setup->request, ATTENTION_FA2);
+        ops[work->opaque.kernels]++;
+    }
+    for (int i = 0; i < ATTENTION_IMPL_COUNT; i++)
+        if (ops[i] > ops[p->choices.attention_impl])
+            p->choices.attention_impl = (uint8_t)i;
+}
+
 enum status prediction_memory_of_file(struct prediction *p,
                                       const struct prediction_question *question, const char *path,
                                       struct diag *diag)
@@ -245,7 +279,14 @@ enum status prediction_memory_of_file(struct prediction *p,
         status = diag_error(diag, (struct loc){.name = path}, STATUS_BAD_INPUT,
                             "the schedule has no ops: there is nothing to predict");
     if (status == STATUS_OK)
-        status = p->recorded ? check_world(p, path, diag) : check_size(p, path, diag);
+        status = prediction_is_recorded(p) ? check_world(p, path, diag) : check_size(p, path, diag);
+    if (status == STATUS_OK && prediction_is_recorded(p) && setup->request.profile != NULL)
+        status = diag_error(diag, (struct loc){.name = "--profile"}, STATUS_BAD_INPUT,
+                            "is an implementation of a schedule, and the recorded step '%s' is one "
+                            "of its own; leave it out",
+                            path);
+    if (status == STATUS_OK && prediction_is_recorded(p))
+        choose_recorded_kernels(p);
     for (uint32_t i = 0; status == STATUS_OK && i < p->ir.shape_count; i++) {
         const struct work as = work_priced_as(&p->ir.shape[i]), *work = &as;
         if (work->kind == WORK_ATTENTION || work->kind == WORK_ATTENTION_BACKWARD)

@@ -58,6 +58,15 @@ struct similarity similarity_of(const struct setup *setup, const struct choices 
     return like;
 }
 
+struct similarity similarity_of_recorded(const struct setup *setup, const char *attention)
+{
+    struct similarity like = similarity_of(setup, NULL, NULL);
+    snprintf(like.framework, sizeof like.framework, "a recorded program");
+    snprintf(like.attention, sizeof like.attention, "%s", attention);
+    snprintf(like.context, sizeof like.context, "its layout");
+    return like;
+}
+
 struct residual similarity_residual(const struct similarity *like)
 {
     return (struct residual){.laboratory = "",

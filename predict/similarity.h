@@ -30,6 +30,9 @@ struct similarity {
 struct similarity similarity_of(const struct setup *setup, const struct choices *choices,
                                 const struct profile *profile);
 
+/* Returns the features of a recorded step, of which no run was measured. attention: the name of its kernels. */
+struct similarity similarity_of_recorded(const struct setup *setup, const char *attention);
+
 /* Returns a residual with these features and no values. It borrows their texts. The caller sets the members that name
  * the run. */
 struct residual similarity_residual(const struct similarity *similarity);

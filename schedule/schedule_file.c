@@ -3,8 +3,8 @@
 #include "schedule/ir/ir_text.h"
 #include "schedule/memory_plan/plan_offsets.h"
 #include "schedule/recorded/recorded.h"
-#include "traces/step_recording.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static bool has_offsets(const struct ir *ir)
@@ -31,18 +31,30 @@ static bool is_ordered(const struct ir *ir)
     return true;
 }
 
-static enum status make_recorded(struct ir *ir, const char *name, const struct text *text,
-                                 struct diag *diag)
+void schedule_recorded_release(struct schedule_recorded *recorded)
 {
-    struct step_recording recording = {0};
-    enum status status = step_recording_parse(&recording, name, text->data, text->size, diag);
+    step_recording_release(&recorded->recording);
+    free(recorded->event_of);
+    *recorded = (struct schedule_recorded){0};
+}
+
+static enum status make_recorded(struct ir *ir, const char *name, const struct text *text,
+                                 struct schedule_recorded *kept, struct diag *diag)
+{
+    struct schedule_recorded recorded = {0};
+    enum status status =
+        step_recording_parse(&recorded.recording, name, text->data, text->size, diag);
     if (status == STATUS_OK)
-        status = recorded_make(ir, &recording, name, diag);
-    step_recording_release(&recording);
+        status = recorded_make(ir, &recorded.recording, name, &recorded.event_of, diag);
+    if (kept != NULL)
+        *kept = recorded;
+    else
+        schedule_recorded_release(&recorded);
     return status;
 }
 
-enum status schedule_load(struct ir *ir, const char *path, bool *recorded, struct diag *diag)
+enum status schedule_load(struct ir *ir, const char *path, struct schedule_recorded *recorded,
+                          struct diag *diag)
 {
     const char *name = strcmp(path, "-") == 0 ? "standard input" : path;
     struct text text = {0};
@@ -50,11 +62,9 @@ enum status schedule_load(struct ir *ir, const char *path, bool *recorded, struc
     /* whatever is JSON is no schedule's text */
     const bool json = status == STATUS_OK && text.size > 0 && text.data[0] == '{';
     if (status == STATUS_OK)
-        status = json ? make_recorded(ir, name, &text, diag)
+        status = json ? make_recorded(ir, name, &text, recorded, diag)
                       : ir_parse(ir, name, text.data, text.size, diag);
     text_release(&text);
-    if (recorded != NULL)
-        *recorded = json;
     if (status == STATUS_OK && !json && ir->op.count > 0 && !has_offsets(ir) && is_ordered(ir))
         offsets_plan(ir, NULL);
     return status;

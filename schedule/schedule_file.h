@@ -7,11 +7,20 @@
 
 #include "base/diag.h"
 #include "schedule/ir/ir.h"
+#include "traces/step_recording.h"
 
-/* Does the same as ir_load(), and reads recorded steps too (traces/step_recording.h): *recorded, unless NULL, says
- * that the file is one, of which a schedule without offsets is made. If the file gives no buffer an offset (text with loops never does), it then plans
- * offsets as step_build() does, unless some op waits for a later op or one of another role, or a buffer is freed by
- * an op of another role; the verifier reports these. */
-enum status schedule_load(struct ir *ir, const char *path, bool *recorded, struct diag *diag);
+/* What schedule_load() says of a file that is a recorded step. All-zero: the file is a schedule. */
+struct schedule_recorded {
+    struct step_recording recording;
+    uint32_t *event_of; /* the event of each op, as recorded_make() gives it */
+};
+void schedule_recorded_release(struct schedule_recorded *recorded);
+
+/* Does the same as ir_load(), and reads recorded steps too (traces/step_recording.h), of which it makes a schedule without
+ * offsets; *recorded, unless NULL, then holds the recording. If the file is a schedule and gives no buffer an offset (text
+ * with loops never does), it then plans offsets as step_build() does, unless some op waits for a later op or one of
+ * another role, or a buffer is freed by an op of another role; the verifier reports these. */
+enum status schedule_load(struct ir *ir, const char *path, struct schedule_recorded *recorded,
+                          struct diag *diag);
 
 #endif

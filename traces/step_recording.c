@@ -81,6 +81,14 @@ static enum status read_text(struct reading *in, struct json_node node, const ch
     return status;
 }
 
+/* Reads a text of the recording; "" if it is not there. */
+static enum status read_word(struct reading *in, const char *key, const char **value)
+{
+    struct json_node node = json_find(in->root, key);
+    *value = "";
+    return node.value == NULL ? STATUS_OK : read_text(in, node, value);
+}
+
 /* ---- the parts of a recording ---- */
 
 static enum status read_head(struct reading *in)
@@ -115,9 +123,10 @@ static enum status read_head(struct reading *in)
     r->world = (uint32_t)world;
     r->rank = (uint32_t)rank;
     r->peak = (uint64_t)peak;
-    struct json_node torch = json_find(in->root, "torch");
-    r->torch = "";
-    return torch.value == NULL ? STATUS_OK : read_text(in, torch, &r->torch);
+    status = read_i64(in, in->root, "tokens", 1, NUMBER_LIMIT, 0, &r->tokens);
+    if (status == STATUS_OK)
+        status = read_word(in, "torch", &r->torch);
+    return status == STATUS_OK ? read_word(in, "device", &r->device) : status;
 }
 
 static enum status read_modules(struct reading *in)
@@ -200,6 +209,19 @@ static enum status read_guesses(struct reading *in)
         in->r->guess[i].what = arena_text(&in->r->arena, what, strlen(what));
         status = json_as_i64(times, 0, NUMBER_LIMIT, &in->r->guess[i].times, in->diag);
     }
+    return status;
+}
+
+static enum status read_notes(struct reading *in)
+{
+    struct json_node notes = json_find(in->root, "notes");
+    const uint32_t count = (uint32_t)json_count(notes);
+    const char **note = arena_array(&in->r->arena, count, sizeof *note);
+    enum status status = STATUS_OK;
+    for (uint32_t i = 0; i < count && status == STATUS_OK; i++)
+        status = read_text(in, json_at(notes, i), &note[i]);
+    in->r->note = note;
+    in->r->notes = count;
     return status;
 }
 
@@ -453,6 +475,8 @@ enum status step_recording_parse(struct step_recording *r, const char *name, con
         status = read_groups(&in);
     if (status == STATUS_OK)
         status = read_guesses(&in);
+    if (status == STATUS_OK)
+        status = read_notes(&in);
     if (status == STATUS_OK)
         status = read_events(&in);
     json_release(&json);

@@ -93,6 +93,9 @@ struct step_group {
 struct step_recording {
     struct arena arena;
     const char *torch; /* the version of PyTorch */
+    const char
+        *device;    /* whose kernels PyTorch chose among, as the recorder names it; "": not given */
+    int64_t tokens; /* that the recorded rank reads in the step; 0: not given */
     uint32_t world, rank;
     /* the most bytes that lived at once, by the recorder's own count; 0: not given */
     uint64_t peak;
@@ -112,6 +115,8 @@ struct step_recording {
         int64_t times;
     } * guess;
     uint32_t guesses;
+    const char *const *note; /* sentences about the recording */
+    uint32_t notes;
 };
 
 /* True if a text is a recorded step, by its first member; a damaged one counts. */

@@ -1,8 +1,9 @@
 #include "cli/common/sheet.h"
 
 const char *const sheet_section_names[SHEET_SECTION_COUNT] = {
-    [SHEET_ANSWER] = "answer", [SHEET_CAUSES] = "causes",   [SHEET_MEMORY] = "memory",
-    [SHEET_SURE] = "sure",     [SHEET_DETAILS] = "details", [SHEET_NEXT] = "next"};
+    [SHEET_ANSWER] = "answer", [SHEET_CAUSES] = "causes", [SHEET_MODULES] = "modules",
+    [SHEET_MEMORY] = "memory", [SHEET_SURE] = "sure",     [SHEET_DETAILS] = "details",
+    [SHEET_NEXT] = "next"};
 
 const char *const sheet_kind_names[SHEET_KIND_COUNT] = {
     [SHEET_VERDICT] = "verdict", [SHEET_FIGURE] = "figure",   [SHEET_LINE] = "line",

@@ -20,6 +20,7 @@
 enum sheet_section {
     SHEET_ANSWER, /* begins with the sheet, and has no heading */
     SHEET_CAUSES,
+    SHEET_MODULES, /* of a recorded step */
     SHEET_MEMORY,
     SHEET_SURE,
     SHEET_DETAILS,

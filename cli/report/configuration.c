@@ -36,9 +36,14 @@ void report_put_workload(struct text *out, const struct report *r)
     long long sequences = (long long)prediction_sequences(p);
     if (p->has_choices)
         text_printf(out, "%s, ", p->choices.model->name);
-    text_printf(out, "%lld sequence%s of ", sequences, sequences == 1 ? "" : "s");
-    units_put_tokens(out, p->ir.layout.tokens);
-    text_puts(out, " tokens a step, ");
+    if (prediction_is_recorded(p)) {
+        report_put_recorded(out, p);
+        text_puts(out, ", ");
+    } else {
+        text_printf(out, "%lld sequence%s of ", sequences, sequences == 1 ? "" : "s");
+        units_put_tokens(out, p->ir.layout.tokens);
+        text_puts(out, " tokens a step, ");
+    }
     if (cluster->fabric.kind == FABRIC_LOOPBACK)
         text_printf(out, "%u rank%s on one GPU of %s", ranks, ranks == 1 ? "" : "s", cluster->name);
     else
@@ -146,7 +151,7 @@ void report_put_layout(struct text *line, const struct report *r)
     } else if (p->profile != NULL) {
         text_printf(&piece, "times of profile %s", p->profile->name);
     } else {
-        text_puts(&piece, "no profile");
+        text_puts(&piece, prediction_is_recorded(p) ? "operators as recorded" : "no profile");
     }
     report_put_piece(line, &piece);
     text_release(&piece);

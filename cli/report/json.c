@@ -385,6 +385,8 @@ void report_print_json(struct text *out, const struct report *r)
         put_schedule(&w, p);
     }
     json_end_object(&w);
+    if (prediction_is_recorded(p))
+        report_json_recording(&w, p);
     report_json_documents(&w, r);
     if (r->part != NULL)
         put_part(&w, r->part);

@@ -112,6 +112,8 @@ void report_put_warning(struct text *out, const struct report *r)
                     "%scompiled transformers give SDPA a mask, so that attention computes masked "
                     "pairs, too; flash_attention_2 (--attention fa2) would not",
                     out->size > 0 ? "; " : "");
+    if (prediction_is_recorded(p))
+        report_put_recorded_warning(out, p);
     print_other_device(out, p->setup);
     print_wide_heads(out, p->setup, (enum attention_impl)p->choices.attention_impl);
     /* Where steps were measured on the device, their errors say what its costs are worth. */
@@ -129,8 +131,9 @@ void report_put_warning(struct text *out, const struct report *r)
     } else if (host > HOST_SEEN && (p->profile == NULL || p->profile->host_per_step_s <= 0))
         text_printf(out,
                     "%shost-bound: for %.0f %% of the step the GPU waits for the host to launch "
-                    "work; CUDA graphs or a larger --micro-batch would hide it",
-                    out->size > 0 ? "; " : "", 100 * host);
+                    "work; CUDA graphs or %s would hide it",
+                    out->size > 0 ? "; " : "", 100 * host,
+                    prediction_is_recorded(p) ? "torch.compile" : "a larger --micro-batch");
     if (p->sim.uniform_ranks > 0)
         print_even(out, p);
 }

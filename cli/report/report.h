@@ -69,6 +69,9 @@ void report_print_products(struct sheet *sheet, const struct prediction_products
 /* Prints how the documents were packed, and the times of all batches; nothing if none were given. */
 void report_print_documents(struct sheet *sheet, const struct report *report);
 
+/* Prints the modules of a recorded program whose kernels take longest. */
+void report_print_modules(struct sheet *sheet, const struct report *report);
+
 /* Prints a whole training of total_tokens, and its price. */
 void report_print_training(struct sheet *sheet, const struct report *report);
 
@@ -88,6 +91,9 @@ void report_json_products(struct json_out *json, const struct prediction_product
 
 /* Writes the member "documents" into the open object, if documents were given. */
 void report_json_documents(struct json_out *json, const struct report *report);
+
+/* Writes the object "recording" of a recorded step: where it comes from, its modules, what was guessed. */
+void report_json_recording(struct json_out *json, const struct prediction *prediction);
 
 /* Writes the object "run", the features by which a measured run is compared with others, if the prediction has them. */
 void report_json_run(struct json_out *json, const struct prediction *prediction);
@@ -109,6 +115,10 @@ struct report_training report_training_of(const struct report *report);
 
 /* Appends "llama3-8b, 1 sequence of 128K tokens a step, 8 GPUs of dgx-h100". */
 void report_put_workload(struct text *line, const struct report *report);
+/* Appends "recorded with PyTorch 2.15.0: rank 0 of 64, 5599 events". */
+void report_put_recorded(struct text *line, const struct prediction *prediction);
+/* Appends what a recorded step leaves open: that none was compared with a GPU, kernels that are not known, guesses. */
+void report_put_recorded_warning(struct text *out, const struct prediction *prediction);
 /* Appends the strategy, its degrees of parallelism and its pipeline to an empty line: "ulysses hp=2 dp=1, pp=4 1f1b". */
 void report_put_strategy(struct text *line, const struct prediction *prediction);
 /* Appends every choice to an empty line: "ulysses hp=8 dp=1, weights zero3, ...". */

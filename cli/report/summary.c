@@ -109,6 +109,18 @@ static void print_figures(struct sheet *sheet, const struct report *r)
                          report_time_for(p->sim.step_s).unit_s);
     sheet_figure(sheet, "step", value.data, line.data);
     value.size = line.size = 0;
+    if (prediction_is_recorded(p)) { /* how many ranks read the same tokens is not known */
+        const int64_t tokens = p->recorded.recording.tokens;
+        const double per_s = (double)tokens / p->sim.step_s;
+        text_printf(&value, "%.1f", per_s);
+        text_puts(&line, " of the recorded rank");
+        intervals_put_beside(&line, " (90 %: ", &rate, per_s, 1);
+        if (tokens > 0)
+            sheet_figure(sheet, "tokens/s", value.data, line.data);
+        text_release(&line);
+        text_release(&value);
+        return;
+    }
     text_printf(&value, "%.1f", p->tokens_per_s_gpu);
     text_puts(&line, "");
     intervals_put_beside(&line, " (90 %: ", &rate, p->tokens_per_s_gpu, 1);
@@ -277,6 +289,8 @@ static void print_sheet(struct sheet *sheet, const struct report *report)
     report_print_training(sheet, report);
     if (whole || report->prediction->choices.scope >= SCOPE_LAYERS)
         print_causes(sheet, report);
+    if (prediction_is_recorded(report->prediction))
+        report_print_modules(sheet, report);
     if (whole)
         print_memory(sheet, report);
     print_how_sure(sheet, report);

@@ -14,8 +14,9 @@
 
 /* Makes *ir, which must be empty, of a recording. name stands for the recording in messages. It is an error if a group
  * of ranks is no group of a mesh, or an operator lacks what its cost follows from. Offsets are not planned: the
- * allocator's replay says what memory the step takes. */
+ * allocator's replay says what memory the step takes. event_of: NULL, or gets an array on the heap that has the event of
+ * each op, IR_NONE for the ops without cost that stand for allocations. */
 enum status recorded_make(struct ir *ir, const struct step_recording *recording, const char *name,
-                          struct diag *diag);
+                          uint32_t **event_of, struct diag *diag);
 
 #endif

@@ -194,6 +194,9 @@ static uint32_t add_op(struct recorded_maker *m, uint8_t stream, const struct wo
         wait[waits++] = (op_id){clock->op[i] - 1};
         waited->op[i] = clock->op[i];
     }
+    m->event_of = heap_grow(m->event_of, &m->event_capacity, (size_t)m->ir->op.count + 1,
+                            sizeof *m->event_of);
+    m->event_of[m->ir->op.count] = m->now;
     return ir_add_op(m->ir, &(struct op_desc){.work = *work,
                                               .stream = stream,
                                               .read_count = operands.reads,
@@ -215,8 +218,13 @@ uint32_t recorded_add_birth(struct recorded_maker *m, const struct recorded_birt
                                  IR_NONE16,     IR_NONE16,   IR_NONE16};
     const int16_t on = stream_of(m, stream, STREAM_COMPUTE);
     static const struct clock no_clock;
-    return add_op(m, (uint8_t)on, &work, (struct operands){NULL, births->view, 0, births->count},
-                  none, &no_clock);
+    const uint32_t now = m->now;
+    m->now = IR_NONE;
+    const uint32_t op =
+        add_op(m, (uint8_t)on, &work, (struct operands){NULL, births->view, 0, births->count}, none,
+               &no_clock);
+    m->now = now;
+    return op;
 }
 
 /* Adds the op of an event to a stream of the schedule, in the order of its stream of the program. */
@@ -481,6 +489,7 @@ static enum status add_all(struct recorded_maker *m)
     enum status status = STATUS_OK;
     for (uint32_t i = 0; i < m->r->events && status == STATUS_OK; i++) {
         m->ops_before[i] = m->ir->op.count;
+        m->now = i;
         status = add_event(m, i);
     }
     m->ops_before[m->r->events] = m->ir->op.count;
@@ -488,10 +497,11 @@ static enum status add_all(struct recorded_maker *m)
 }
 
 enum status recorded_make(struct ir *ir, const struct step_recording *r, const char *name,
-                          struct diag *diag)
+                          uint32_t **event_of, struct diag *diag)
 {
     struct recorded_streams *streams = heap_zalloc(1, sizeof *streams);
-    struct recorded_maker m = {.ir = ir, .r = r, .name = name, .diag = diag, .streams = streams};
+    struct recorded_maker m = {
+        .ir = ir, .r = r, .name = name, .diag = diag, .now = IR_NONE, .streams = streams};
     m.group = heap_alloc((size_t)r->groups + 1, sizeof *m.group);
     streams->pending = heap_zalloc((size_t)r->storages + 1, sizeof *streams->pending);
     streams->op_of = heap_zalloc((size_t)r->events + 1, sizeof *streams->op_of);
@@ -505,6 +515,10 @@ enum status recorded_make(struct ir *ir, const struct step_recording *r, const c
     if (status == STATUS_OK)
         recorded_deaths(&m);
     recorded_memory_close(&m);
+    if (event_of != NULL)
+        *event_of = m.event_of;
+    else
+        free(m.event_of);
     free(m.group);
     free(streams->row);
     free(streams->mark);

@@ -12,6 +12,9 @@ struct recorded_maker {
     struct diag *diag;
     uint16_t *group; /* [r->groups] the group of the schedule */
 
+    uint32_t now;       /* the event whose op is added; IR_NONE: none */
+    uint32_t *event_of; /* by op: its event */
+    size_t event_capacity;
     struct recorded_streams *streams; /* recorded_ops.c */
 
     /* ---- memory (recorded_memory.c) ---- */

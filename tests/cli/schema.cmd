@@ -20,6 +20,7 @@ longhaul predict step.ir --cluster ideal --gpus 4 --json > predict-file.json
 longhaul predict --quick --model longhaul-3m --cluster dgx-h100 --strategy ring --nodes 9 --seq 144K --json > predict-even.json
 longhaul predict --model llama3-8b --cluster dgx-a100 --gpus 2 --seq 4M --quick --json > predict-unfit.json || test $? = 1
 longhaul predict $step --gpus 4 --dp 2 --batch 4 --documents lognormal:200,1 --batches 2 --quick --json > predict-documents.json
+longhaul predict $S/tests/data/recordings/llama-fsdp.json.gz --cluster dgx-h100 --nodes 1 --json > predict-recorded.json
 check predict predict-*.json
 small="--model gpt2 --set layers=2 --cluster dgx-a100 --gpus 2"
 longhaul plan $small --seq 1K --profile published --json > plan-1.json

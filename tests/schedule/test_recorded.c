@@ -26,7 +26,7 @@ static const char *make(struct ir *ir, struct diag *diag, int world, int rank, c
     text_printf(&text, head, world, rank, groups, event);
     enum status status = step_recording_parse(&recording, "one.json", text.data, text.size, diag);
     if (status == STATUS_OK)
-        status = recorded_make(ir, &recording, "one.json", diag);
+        status = recorded_make(ir, &recording, "one.json", NULL, diag);
     if (status == STATUS_OK)
         verify(ir, NULL, "one.json", NULL, diag);
     step_recording_release(&recording);
@@ -278,7 +278,7 @@ static bool load(struct step_recording *recording, struct ir *ir, const char *na
     if (status == STATUS_OK)
         status = step_recording_parse(recording, name, text.data, text.size, &diag);
     if (status == STATUS_OK)
-        status = recorded_make(ir, recording, name, &diag);
+        status = recorded_make(ir, recording, name, NULL, &diag);
     if (status == STATUS_OK)
         status = verify(ir, NULL, name, NULL, &diag);
     CHECK_TEXT(name, diag.text ? diag.text : "", "");

@@ -73,7 +73,7 @@ static void streams_overlap_as_recorded(void)
         enum status status =
             step_recording_parse(&recording, "two.json", text.data, text.size, &diag);
         if (status == STATUS_OK)
-            status = recorded_make(&ir, &recording, "two.json", &diag);
+            status = recorded_make(&ir, &recording, "two.json", NULL, &diag);
         if (status == STATUS_OK)
             status = verify(&ir, NULL, "two.json", NULL, &diag);
         CHECK_TEXT(rows[i].label, diag.text ? diag.text : "", "");

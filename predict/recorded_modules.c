@@ -1,0 +1,103 @@
+#include "predict/recorded_modules.h"
+
+#include <assert.h>
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+void recorded_modules_release(struct recorded_modules *modules)
+{
+    free(modules->row);
+    arena_release(&modules->arena);
+    *modules = (struct recorded_modules){0};
+}
+
+/* Returns a module's name with every number in its path replaced by '*'. */
+static const char *pattern_of(struct arena *arena, const char *name)
+{
+    struct text out = {0};
+    for (const char *at = name; *at != '\0';) {
+        const size_t size = strcspn(at, ".");
+        if (size > 0 && strspn(at, "0123456789") == size)
+            text_putc(&out, '*');
+        else
+            text_append(&out, at, size);
+        at += size;
+        if (*at == '.')
+            text_putc(&out, *at++);
+    }
+    const char *pattern = arena_text(arena, out.size > 0 ? out.data : "", out.size);
+    text_release(&out);
+    return pattern;
+}
+
+static int by_seconds(const void *a, const void *b)
+{
+    const struct recorded_module *x = a, *y = b;
+    if (x->seconds != y->seconds)
+        return x->seconds < y->seconds ? 1 : -1;
+    return strcmp(x->name, y->name);
+}
+
+/* Finds the row of each module of the recording. */
+static uint32_t *rows_of_modules(struct recorded_modules *m, const struct step_recording *r)
+{
+    uint32_t *row = heap_alloc((size_t)r->modules + 1, sizeof *row);
+    m->row = heap_zalloc((size_t)r->modules + 1, sizeof *m->row);
+    for (uint32_t i = 0; i < r->modules; i++) {
+        const char *name = pattern_of(&m->arena, r->module[i]);
+        for (row[i] = 0; row[i] < m->count && strcmp(m->row[row[i]].name, name) != 0;)
+            row[i]++;
+        if (row[i] == m->count)
+            m->row[m->count++].name = name;
+    }
+    return row;
+}
+
+static void add_kernel(struct recorded_modules *m, uint32_t row, enum step_phase phase,
+                       double seconds)
+{
+    struct recorded_module *module = &m->row[row];
+    double *of_phase[STEP_PHASE_COUNT] = {
+        [STEP_FORWARD] = &module->forward_s,
+        [STEP_BACKWARD] = &module->backward_s,
+        [STEP_RECOMPUTE] = &module->recompute_s,
+        [STEP_OPTIMIZER] = &module->optimizer_s,
+    };
+    *of_phase[phase] += seconds;
+    module->seconds += seconds;
+    m->seconds += seconds;
+}
+
+void recorded_modules_make(struct recorded_modules *m, const struct prediction *p)
+{
+    const struct step_recording *r = &p->recorded.recording;
+    const struct sim_class *class = &p->sim.classes[p->sim.class_of_rank[r->rank]];
+    double most_unknown_s = 0;
+    assert(prediction_is_recorded(p) && p->simulated);
+    *m = (struct recorded_modules){0};
+    uint32_t *row = rows_of_modules(m, r);
+    for (uint32_t k = 0; k < class->op_count; k++) {
+        const uint32_t op = class->op_begin + k, number = p->recorded.event_of[op];
+        const double seconds = p->sim.end_s[class->row + k] - p->sim.start_s[class->row + k];
+        if (number == IR_NONE)
+            continue;
+        const struct step_event *event = &r->event[number];
+        if (event->kind == STEP_COLLECTIVE)
+            m->collectives_s += seconds;
+        if (p->ir.op.kind[op] != WORK_OPAQUE)
+            continue;
+        add_kernel(m, row[event->module], (enum step_phase)event->phase, seconds);
+        if (event->kind != STEP_OPAQUE)
+            continue;
+        m->unknown_s += seconds;
+        if (seconds > most_unknown_s || m->unknown == NULL) {
+            most_unknown_s = seconds;
+            m->unknown = event->op;
+        }
+    }
+    free(row);
+    qsort(m->row, m->count, sizeof *m->row, by_seconds);
+    while (m->count > 0 && !(m->row[m->count - 1].seconds > 0))
+        m->count--;
+}

@@ -1,0 +1,29 @@
+/* predict/recorded_modules.h: which modules of a recorded program take the time of the recorded rank's kernels. */
+#ifndef PREDICT_RECORDED_MODULES_H
+#define PREDICT_RECORDED_MODULES_H
+
+#include "predict/prediction.h"
+
+/* The kernels of modules whose names differ in numbers only: "model.layers.*.mlp.up_proj". Seconds are kernels' own, so
+ * those that ran at the same time count in full. */
+struct recorded_module {
+    const char *name; /* in the arena; "": what belongs to no module */
+    double forward_s, recompute_s, backward_s, optimizer_s;
+    double seconds; /* of all phases */
+};
+
+struct recorded_modules {
+    struct arena arena;
+    struct recorded_module *row; /* the longest first */
+    uint32_t count;
+    double seconds;       /* of all kernels */
+    double unknown_s;     /* of kernels of which only the bytes are known */
+    const char *unknown;  /* the operator that takes most of that; NULL: there is none */
+    double collectives_s; /* of collectives, hidden ones too */
+};
+
+/* Sums the kernels of a simulated prediction of a recorded step. Release *modules. */
+void recorded_modules_make(struct recorded_modules *modules, const struct prediction *prediction);
+void recorded_modules_release(struct recorded_modules *modules);
+
+#endif

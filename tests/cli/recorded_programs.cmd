@@ -1,0 +1,32 @@
+# A recorded step is predicted as a schedule file is. The recordings are of 2 layers of Llama, with FSDP2 over 8 ranks and
+# on one.
+bad() { longhaul "$@" 2>&1 && echo "taken: $*" || echo "  exit $?: $*"; }
+cd $T
+cp $S/tests/data/recordings/llama-fsdp.json.gz fsdp.json.gz
+gzip -dc $S/tests/data/recordings/llama-one.json.gz > one.json
+longhaul predict fsdp.json.gz --cluster dgx-h100 --nodes 1
+# a file whose name is that of a launch file; other devices take other kernels
+longhaul predict one.json --cluster dgx-a100 --gpus 1 | grep -E '^(model|layout)'
+longhaul predict one.json --cluster dgx-h100 --gpus 1 --attention fa3 | grep -E '^layout'
+longhaul predict one.json --cluster dgx-h100 --gpus 1 --json | grep -E '"(torch|world|rank|events|peak_bytes|kernels_s)":'
+# the rules hold, and the text form is read back
+longhaul check fsdp.json.gz | tail -1
+longhaul schedule fsdp.json.gz --flat > step.ir
+longhaul check step.ir | tail -1
+longhaul predict fsdp.json.gz --cluster dgx-h100 --nodes 1 -o out > /dev/null && longhaul report out
+# what cannot be
+bad run fsdp.json.gz
+bad run step.ir
+bad predict fsdp.json.gz --cluster dgx-h100 --nodes 2
+bad predict one.json --cluster dgx-h100
+bad predict one.json --cluster dgx-h100 --gpus 1 --profile ideal
+bad predict one.json --cluster dgx-h100 --gpus 1 --tokens 1B
+bad predict one.json --cluster dgx-h100 --gpus 1 --seq 4K
+bad predict one.json --cluster dgx-h100 --gpus 1 --tp 2
+head -c 3000 fsdp.json.gz > cut.json.gz
+head -c 3000 one.json > cut.json
+sed 's/"version":1/"version":9/' one.json > nine.json
+echo '{"traceEvents": []}' | gzip > kineto.json.gz
+for file in cut.json.gz cut.json nine.json kineto.json.gz none.json.gz; do
+    bad predict $file --cluster dgx-h100 --gpus 1
+done
