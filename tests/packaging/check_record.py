@@ -253,6 +253,13 @@ class Recorded(unittest.TestCase):
         self.assertEqual(attention["fl"], 2 * 2 * 2 * 128 * 128 * 64)
         self.assertIs(attention["arg"]["is_causal"], True)
 
+    def test_6_flops_of_triangular_systems(self):
+        def build(rec):
+            a, b = torch.randn(3, 16, 16, device="cuda"), torch.randn(3, 16, 5, device="cuda")
+            return lambda: torch.linalg.solve_triangular(a, b, upper=False)
+
+        self.assertEqual([event["fl"] for event in of(self.record(build), "linalg_solve_triangular")], [3 * 16 * 16 * 5])
+
     def test_7_histograms_of_integers(self):
         with self.recording():
             experts = torch.tensor([0, 2, 2, 3], device="cuda")
@@ -615,6 +622,15 @@ class Command(unittest.TestCase):
                 done = record_script(SCRIPT.format(here=here))
                 self.assertEqual((done.code, done.files), (2, []))
                 self.assertRegex(done.error, "^longhaul.record: error: " + want)
+
+    def test_the_environment_sets_what_a_command_leaves_open(self):
+        environment = {"LONGHAUL_RECORD_WORLD_SIZE": "4", "LONGHAUL_RECORD_RANK": "3", "LONGHAUL_RECORD_DEVICE": "b200"}
+        with mock.patch.dict(os.environ, environment):
+            done = record_script(SCRIPT.format(here="pass"))
+            self.assertEqual((done.code, done.errors), (0, ""))
+            self.assertEqual([done.step[key] for key in ("world", "rank", "device")], [4, 3, "b200"])
+            done = record_script(SCRIPT.format(here="pass"), "--rank", "4")
+            self.assertEqual((done.code, done.error), (2, "longhaul.record: error: rank 4 is not below the world size 4"))
 
     def test_bad_options(self):
         code, _, error, files = run("-m", "longhaul.record", "no.py")

@@ -26,6 +26,7 @@ assert "\nLicense: GPL-3.0-or-later" in metadata, metadata
 assert any(name.endswith(".dist-info/NOTICE") or name.endswith("/licenses/NOTICE") for name in names), names
 carried = [name for name in names if "libgsl." in name or "libsimgrid." in name or "libopenblas" in name]
 assert len(carried) == 3, carried
+assert "longhaul/record/libstub.so" in names and "longhaul/record/devices.csv" in names, names
 assert not [name for name in names if "/libc.so" in name or "/glibc/" in name or "__pycache__" in name]
 PYTHON
 
@@ -43,6 +44,10 @@ others=$(ldd "$tree/libexec/longhaul" | sed -n 's/.* => \(\S*\) .*/\1/p' | xargs
 status=0
 new/bin/longhaul predict --model nope --cluster dgx-h100 --seq 64K 2> error || status=$?
 [[ $status == 2 ]] || { echo "exit code $status of a wrong model, want 2"; exit 1; }
+status=0
+new/bin/python -m longhaul.record train.py 2> error || status=$?
+[[ $status == 2 ]] && grep -q 'PyTorch is not installed: pip install torch' error ||
+    { echo "recording without PyTorch: exit code $status: $(cat error)"; exit 1; }
 (cd / && env -i "$scratch/new/bin/python" "$source/tests/packaging/check_module.py" "$program")
 if new/bin/pip install --quiet pandas; then
     new/bin/python "$source/tests/packaging/check_module.py" "$program" Module.test_sweep_returns_a_frame_with_pandas

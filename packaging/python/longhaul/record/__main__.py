@@ -41,19 +41,26 @@ class _Watch:
             raise _Recorded
 
 
+def _default(name, otherwise):
+    """A variable of the environment, by which a program that records many steps sets what a command leaves open."""
+    return os.environ.get(f"LONGHAUL_RECORD_{name}", otherwise)
+
+
 def _options():
     parser = argparse.ArgumentParser(
         prog="python -m longhaul.record",
         description="Runs a PyTorch training script on a machine without a GPU, with tensors that hold no values, and records "
                     "what one rank of it would do on GPUs in one training step: from the end of the optimizer's first step to "
-                    "the end of its second.")
-    parser.add_argument("-o", dest="path", metavar="FILE", default="step.json.gz",
+                    "the end of its second.",
+        epilog="Defaults are those of the variables LONGHAUL_RECORD_OUTPUT, LONGHAUL_RECORD_WORLD_SIZE, LONGHAUL_RECORD_RANK and "
+               "LONGHAUL_RECORD_DEVICE, where they are set.")
+    parser.add_argument("-o", dest="path", metavar="FILE", default=_default("OUTPUT", "step.json.gz"),
                         help="the recording, compressed if it ends in .gz; written whole or not at all (default: %(default)s)")
-    parser.add_argument("--world-size", type=int, default=1, metavar="N", help="ranks of the job (default: %(default)s)")
-    parser.add_argument("--rank", type=int, default=0, metavar="N",
+    parser.add_argument("--world-size", type=int, default=_default("WORLD_SIZE", "1"), metavar="N", help="ranks of the job (default: %(default)s)")
+    parser.add_argument("--rank", type=int, default=_default("RANK", "0"), metavar="N",
                         help="the rank to record: one of each stage of a pipeline is needed (default: %(default)s)")
     parser.add_argument("--local-world-size", type=int, metavar="N", help="ranks of a node (default: 8, or all of fewer)")
-    parser.add_argument("--device", default="h100-sxm", choices=sorted(record.DEVICES), metavar="NAME",
+    parser.add_argument("--device", default=_default("DEVICE", "h100-sxm"), choices=sorted(record.DEVICES), metavar="NAME",
                         help="the GPU whose kernels PyTorch chooses: %(choices)s (default: %(default)s)")
     parser.add_argument("--tokens", type=int, metavar="N",
                         help="tokens that this rank reads in a step (default: those of the model's first embedding)")

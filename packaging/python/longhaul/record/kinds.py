@@ -67,6 +67,8 @@ def flops_of(function, arguments, keywords, result):
         return int(formula(*arguments, **keywords, out_val=result))
     if function._schema.name in ("aten::_grouped_mm", "aten::_scaled_grouped_mm"):  # not in PyTorch's counter
         return 2 * arguments[0].numel() * arguments[1].shape[-1]
+    if function._schema.name == "aten::linalg_solve_triangular":  # n^2 flops a right-hand side
+        return arguments[0].shape[-1] * result.numel()
     if function.namespace not in OWN:
         name = function._schema.name
         python = name.replace("::", ".")
