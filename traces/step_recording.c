@@ -169,6 +169,8 @@ static enum status read_group(struct reading *in, struct json_node node, struct 
     }
     if (status != STATUS_OK)
         return status;
+    for (uint32_t i = 1; i < group->count; i++)
+        group->shuffled |= group->rank[i] < group->rank[i - 1];
     qsort(group->rank, group->count, sizeof *group->rank, by_rank);
     for (uint32_t i = 1; i < group->count; i++)
         if (group->rank[i] == group->rank[i - 1])
@@ -380,6 +382,29 @@ static enum status read_operator(struct reading *in, struct json_node node,
     return status;
 }
 
+/* Reads how many bytes an all-to-all sends to each rank of its group. */
+static enum status read_sent(struct reading *in, struct json_node sent, struct step_event *event)
+{
+    const struct step_group *group =
+        event->group != UINT32_MAX ? &in->r->group[event->group] : NULL;
+    enum status status = STATUS_OK;
+    uint32_t receivers = 0;
+    if (sent.value == NULL)
+        return STATUS_OK;
+    if (group == NULL || json_count(sent) != group->count)
+        return json_error(sent, in->diag, "expected the bytes for each rank of the group 'g'");
+    for (uint32_t i = 0; i < group->count && status == STATUS_OK; i++) {
+        double bytes = 0;
+        status = json_as_double(json_at(sent, i), 0, BYTES_LIMIT, &bytes, in->diag);
+        receivers += bytes > 0;
+        event->sent_to = bytes > 0 ? (int64_t)i : event->sent_to;
+        event->sent_most_bytes = fmax(event->sent_most_bytes, bytes);
+    }
+    if (receivers != 1 || group->shuffled)
+        event->sent_to = -1;
+    return status;
+}
+
 static enum status read_collective(struct reading *in, struct json_node node,
                                    struct step_event *event)
 {
@@ -388,13 +413,17 @@ static enum status read_collective(struct reading *in, struct json_node node,
     enum status status = read_double(in, node, "full", BYTES_LIMIT, &event->whole_bytes);
     if (status == STATUS_OK && is_async.value != NULL)
         status = json_as_bool(is_async, &event->is_async, in->diag);
+    if (status == STATUS_OK)
+        status = read_i64(in, node, "peer", 0, in->r->world - 1, -1, &event->peer);
+    if (status == STATUS_OK)
+        status = read_i64(in, node, "batch", 0, NUMBER_LIMIT, -1, &event->batch);
     if (status != STATUS_OK || group.value == NULL)
         return status;
     status = json_as_string(group, &key, in->diag);
     for (uint32_t i = 0; i < in->r->groups && status == STATUS_OK; i++)
         if (strcmp(in->r->group[i].key, key) == 0) {
             event->group = i;
-            return STATUS_OK;
+            return read_sent(in, json_find(node, "sent"), event);
         }
     return status != STATUS_OK
                ? status
@@ -405,6 +434,7 @@ static enum status read_event(struct reading *in, struct json_node node, uint32_
 {
     struct step_event *event = &in->r->event[number];
     event->group = UINT32_MAX;
+    event->sent_to = event->peer = event->batch = -1;
     if (!json_is_object(node))
         return json_error(node, in->diag, "expected an event: {\"op\": ...}");
     enum status status = read_kind(in, node, event);

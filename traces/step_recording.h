@@ -72,6 +72,12 @@ struct step_event {
     double flops, read_bytes, written_bytes;
     /* of collectives: bytes of the whole tensor that is gathered, scattered or reduced */
     double whole_bytes;
+    /* of an uneven all-to-all: the most bytes that go to one rank, and, if only one gets any, its index in the group; 0 and
+     * -1: every rank gets the same, or several get some */
+    double sent_most_bytes;
+    int64_t sent_to;
+    int64_t peer,
+        batch; /* of sends and receives: the global rank, and the batch that they are in; -1: none */
     uint32_t in_begin, in_count, out_begin, out_count; /* rows of tensor[] */
 };
 
@@ -87,6 +93,7 @@ struct step_group {
     const char *key, *name;
     uint32_t count;
     int64_t *rank; /* ascending; the recorded rank is among them */
+    bool shuffled; /* the program has them in another order */
 };
 
 /* A recorded step. All-zero is empty. */

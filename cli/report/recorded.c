@@ -63,8 +63,11 @@ void report_put_recorded_warning(struct text *out, const struct prediction *p)
     for (uint32_t i = 0; i < r->guesses; i++)
         text_printf(out, "; guessed %lld time%s: %.120s", (long long)r->guess[i].times,
                     r->guess[i].times == 1 ? "" : "s", r->guess[i].what);
-    for (uint32_t i = 0; i < r->notes; i++)
-        text_printf(out, "; %.240s", r->note[i]);
+    for (uint32_t i = 0; i < r->notes; i++) { /* the warning ends with a full stop of its own */
+        const size_t size = strlen(r->note[i]);
+        text_printf(out, "; %.*s", (int)(size - (size > 0 && r->note[i][size - 1] == '.')),
+                    r->note[i]);
+    }
 }
 
 void report_json_recording(struct json_out *w, const struct prediction *p)

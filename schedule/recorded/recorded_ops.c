@@ -373,6 +373,11 @@ static enum status add_move(struct recorded_maker *m, uint32_t number)
     struct recorded_move move;
     struct view view[2];
     recorded_births(m, number, &none, 0);
+    const uint32_t partner = recorded_partner(m, number);
+    if (partner < number) { /* the shift has been added with the other half of it */
+        m->streams->op_of[number] = m->streams->op_of[partner];
+        return STATUS_OK;
+    }
     enum status status = read_move(m, number, &move);
     if (status != STATUS_OK)
         return status;

@@ -72,6 +72,9 @@ enum status recorded_mesh(struct recorded_maker *m);
 /* Returns the work of an operator that is no collective. */
 enum status recorded_work(const struct recorded_maker *m, uint32_t event, struct work *work);
 
+/* Returns the event with which a send and a receive of one batch are one shift around a ring; IR_NONE: there is none. */
+uint32_t recorded_partner(const struct recorded_maker *m, uint32_t event);
+
 /* Returns the work of a collective. */
 enum status recorded_collective(const struct recorded_maker *m, uint32_t event, struct work *work);
 

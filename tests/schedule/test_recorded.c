@@ -158,6 +158,12 @@ static const struct {
     {"all-reduce", COLLECTIVE("_c10d_functional.all_reduce", "84"), WORK_ALL_REDUCE, 84},
     {"all-to-all", COLLECTIVE("_c10d_functional.all_to_all_single", "800"), WORK_ALL_TO_ALL, 800},
     {"broadcast", COLLECTIVE("c10d.broadcast_", "400"), WORK_BROADCAST, 400},
+    {"a ring by an all-to-all that sends all to one",
+     COLLECTIVE("_c10d_functional.all_to_all_single", "800,\"sent\":[0,0,0,0,800,0,0,0]"),
+     WORK_SHIFT, 800},
+    {"an uneven all-to-all: the largest piece for each",
+     COLLECTIVE("_c10d_functional.all_to_all_single", "800,\"sent\":[0,100,0,0,400,300,0,0]"),
+     WORK_ALL_TO_ALL, 3200},
     {"bytes that do not cut are filled up", COLLECTIVE("c10d._reduce_scatter_base_", "33"),
      WORK_REDUCE_SCATTER, 64},
 };
@@ -248,6 +254,12 @@ static const struct {
      "\"op\":\"c10d.gossip_\",\"k\":\"comm\",\"rd\":1,\"wr\":1,\"in\":[],\"out\":[],\"full\":8",
      "one.json: error: event 0 (c10d.gossip_): this collective is not predicted from a recording: "
      "gathers, reductions, all-to-alls, broadcasts and barriers are\n"},
+    {"a message of a pipeline",
+     "\"op\":\"c10d.send\",\"k\":\"comm\",\"rd\":1,\"wr\":1,\"in\":[],\"out\":[],\"full\":8,"
+     "\"peer\":0",
+     "one.json: error: event 0 (c10d.send): a message to rank 0: of sends and receives only those "
+     "of a ring, in one batch, are predicted; one recording stands for all ranks, and stages of a "
+     "pipeline do not do the same\n"},
     {"a collective without a group",
      "\"op\":\"c10d.allreduce_\",\"k\":\"comm\",\"rd\":1,\"wr\":1,\"in\":[],\"out\":[],\"full\":8",
      "one.json: error: event 0 (c10d.allreduce_): has no member 'g', the group of its ranks\n"},

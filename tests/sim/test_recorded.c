@@ -20,6 +20,11 @@
     "{\"op\":\"" op "\",\"k\":\"comm\",\"ph\":\"f\",\"m\":0,\"n\":-1,\"s\":" stream                \
     ",\"in\":[],\"out\":[[0,[1],\"bfloat16\"]],\"rd\":1,\"wr\":1,\"g\":\"g\",\"full\":"            \
     "400000000000" more "}"
+/* of rank 1 in a ring of 4 */
+#define MESSAGE(op, peer)                                                                          \
+    "{\"op\":\"c10d." op "\",\"k\":\"comm\",\"ph\":\"f\",\"m\":0,\"n\":-1,\"s\":0,\"in\":[],"      \
+    "\"out\":[],\"rd\":1,\"wr\":1,\"g\":\"g\",\"full\":100000000000,\"async\":true,\"batch\":7,"   \
+    "\"peer\":" peer "}"
 #define SYNC(op, stream, event) "{\"op\":\"" op "\",\"s\":" stream ",\"e\":" event "}"
 #define JOIN                                                                                       \
     "{\"op\":\"_c10d_functional.wait_tensor\",\"k\":\"comm\",\"ph\":\"f\",\"m\":0,\"n\":-1,"       \
@@ -55,6 +60,11 @@ static const struct {
      GATHER("c10d._allgather_base_", "7", "") "," SYNC("record", "7",
                                                        "6") "," SYNC("host_wait", "0", "6") "," TWO,
      5},
+    {"a batch of a send and a receive is one shift of 100 GB at 50 GB/s, waited for: max(2, 1)",
+     MESSAGE("send", "2") "," MESSAGE("recv_", "0") "," ONE ",{\"op\":\"work_wait\",\"s\":0,"
+                                                    "\"on\":1},{\"op\":\"work_wait\",\"s\":0,"
+                                                    "\"on\":0}",
+     2},
     {"a wait for an event that is recorded only later waits for nothing: max(3, 1)",
      GATHER("c10d._allgather_base_", "7", "") "," SYNC("wait", "0", "6") "," ONE "," SYNC("record",
                                                                                           "7", "6"),
