@@ -1,0 +1,211 @@
+/* What walks the table of choices: members of structs read and set by rows, values, notes, lists and options. */
+#include "predict/setup/choice_rows.h"
+
+#include "base/units.h"
+
+#include <assert.h>
+#include <string.h>
+
+/* ---- members of structs ---- */
+
+/* Reads a row's member of a request. These members are signed, since -1 stands for an open choice. */
+static int64_t get_of_request(const struct choice_row *row, const struct request *r)
+{
+    const char *at = (const char *)r + row->request.offset;
+    int value = 0;
+    int64_t wide = 0;
+    bool truth = false;
+    switch (row->request.size) {
+    case sizeof truth:
+        memcpy(&truth, at, sizeof truth);
+        return truth;
+    case sizeof value:
+        memcpy(&value, at, sizeof value);
+        return value;
+    default:
+        assert(row->request.size == sizeof wide);
+        memcpy(&wide, at, sizeof wide);
+        return wide;
+    }
+}
+
+/* Reads a row's member of the choices. These members are unsigned. */
+static int64_t get_of_choices(const struct choice_row *row, const struct choices *c)
+{
+    const char *at = (const char *)c + row->chosen.offset;
+    uint8_t narrow = 0;
+    uint32_t value = 0;
+    int64_t wide = 0;
+    switch (row->chosen.size) {
+    case sizeof narrow:
+        memcpy(&narrow, at, sizeof narrow);
+        return narrow;
+    case sizeof value:
+        memcpy(&value, at, sizeof value);
+        return value;
+    default:
+        assert(row->chosen.size == sizeof wide);
+        memcpy(&wide, at, sizeof wide);
+        return wide;
+    }
+}
+
+void choice_row_set(const struct choice_row *row, struct request *r, int64_t value,
+                    const char *text)
+{
+    char *at = (char *)r + row->request.offset;
+    const int narrow = (int)value;
+    const bool truth = value != 0;
+    if (row->option->kind == OPTION_TEXT) {
+        assert(row->request.size == sizeof text);
+        memcpy(at, &text, sizeof text);
+    } else if (row->request.size == sizeof truth) {
+        memcpy(at, &truth, sizeof truth);
+    } else if (row->request.size == sizeof narrow) {
+        memcpy(at, &narrow, sizeof narrow);
+    } else {
+        assert(row->request.size == sizeof value);
+        memcpy(at, &value, sizeof value);
+    }
+}
+
+_Static_assert(sizeof(bool) == sizeof(uint8_t), "members of one byte are numbers");
+
+/* ---- functions over all rows ---- */
+
+const char *choice_value_name(const struct choice_value *value)
+{
+    if (value->form == CHOICE_TRUTH)
+        return value->count != 0 ? "true" : "false";
+    return value->named != NULL ? value->named : value->text;
+}
+
+size_t choice_row_values(const struct choice_row *row, struct choice_value *value,
+                         const struct choices *c)
+{
+    const bool known = c != NULL && (row->always || row->matters == NULL || row->matters(c));
+    for (size_t i = 0; i < CHOICE_VALUES_MAX; i++)
+        value[i] = (struct choice_value){
+            .key = row->key, .about = row->about != NULL ? row->about : row->option->help};
+    if (row->values == NULL && row->chosen.size == 0)
+        return 0;
+    size_t count = 1;
+    if (row->values != NULL) {
+        count = row->values(value, c);
+    } else {
+        value->form = row->form;
+        value->count = c != NULL ? get_of_choices(row, c) : 0;
+        value->named = row->names != NULL ? row->names[value->count] : NULL;
+    }
+    for (size_t i = 0; i < count; i++)
+        value[i].known = known;
+    return count;
+}
+
+bool choice_row_is_idle(const struct choice_row *row, size_t note, const struct request *r,
+                        const struct choices *c)
+{
+    if (row->note[note].text == NULL)
+        return false;
+    return !(row->note[note].is_used != NULL ? row->note[note].is_used(r, c) : row->matters(c));
+}
+
+void choices_identity(int64_t identity[CHOICE_NAME_COUNT], const struct choices *c)
+{
+    for (size_t i = 0; i < CHOICE_NAME_COUNT; i++) {
+        const struct choice_row *row = &choice_rows[i];
+        const bool matters = row->matters == NULL || row->matters(c);
+        identity[i] = matters && row->chosen.size > 0 ? get_of_choices(row, c) : 0;
+    }
+}
+
+void choices_put_list(struct text *out, const struct choices *c)
+{
+    const size_t begin = out->size;
+    for (size_t i = 0; i < CHOICE_NAME_COUNT; i++) {
+        struct choice_value value[CHOICE_VALUES_MAX];
+        const size_t count = choice_row_values(&choice_rows[i], value, c);
+        for (size_t k = 0; k < count && value[k].known; k++) {
+            text_puts(out, out->size > begin ? ", " : "");
+            for (const char *at = value[k].key; *at != '\0'; at++)
+                text_putc(out, *at == '_' ? ' ' : *at);
+            text_putc(out, ' ');
+            if (value[k].form == CHOICE_NAMED || value[k].form == CHOICE_TRUTH)
+                text_puts(out, choice_value_name(&value[k]));
+            else if (value[k].form == CHOICE_NUMBER)
+                text_put_double(out, value[k].number);
+            else
+                text_put_i64(out, value[k].count);
+        }
+    }
+}
+
+/* Appends the value of a row's option. Returns false if the request does not need the option. */
+static bool show(struct text *out, const struct choice_row *row, const struct request *r)
+{
+    if (row->show != NULL)
+        return row->show(out, r);
+    const int64_t value = get_of_request(row, r);
+    if (value <= row->least)
+        return false;
+    if (row->option->kind == OPTION_CHOICE)
+        text_puts(out, row->option->names[value]);
+    else if (row->option->kind == OPTION_TOKENS)
+        units_put_tokens(out, value);
+    else if (row->option->kind != OPTION_FLAG)
+        text_put_i64(out, value);
+    return true;
+}
+
+void request_put_options(struct text *out, const struct request *r)
+{
+    /* These options say most about a configuration, so they come first. The others follow in the order of the table. */
+    static const uint8_t first[] = {
+        CHOICE_NAME_strategy,
+        CHOICE_NAME_profile,
+        CHOICE_NAME_tp,
+        CHOICE_NAME_cp,
+        CHOICE_NAME_hp,
+        CHOICE_NAME_dp,
+        CHOICE_NAME_pp,
+        CHOICE_NAME_pipeline,
+        CHOICE_NAME_virtual_stages,
+        CHOICE_NAME_subsequences,
+        CHOICE_NAME_partition,
+        CHOICE_NAME_helper_weights,
+        CHOICE_NAME_share_units,
+        CHOICE_NAME_window,
+        CHOICE_NAME_windows,
+        CHOICE_NAME_rotation,
+        CHOICE_NAME_ring_layout,
+        CHOICE_NAME_placement,
+        CHOICE_NAME_stage_placement,
+        CHOICE_NAME_kernels,
+        CHOICE_NAME_weights,
+        CHOICE_NAME_shard,
+        CHOICE_NAME_activations,
+        CHOICE_NAME_offload_ratio,
+        CHOICE_NAME_optimizer,
+        CHOICE_NAME_states,
+        CHOICE_NAME_attention_dropout,
+        CHOICE_NAME_micro_batch,
+        CHOICE_NAME_chunk_tokens,
+        CHOICE_NAME_kv_offload,
+        CHOICE_NAME_fetch,
+        CHOICE_NAME_chunk_order,
+        CHOICE_NAME_sparsity,
+    };
+    bool put[CHOICE_NAME_COUNT] = {false};
+    const size_t begin = out->size;
+    for (size_t i = 0; i < ARRAY_LEN(first) + CHOICE_NAME_COUNT; i++) {
+        const size_t name = i < ARRAY_LEN(first) ? first[i] : i - ARRAY_LEN(first);
+        const struct choice_row *row = &choice_rows[name];
+        struct text value = {0};
+        if (!put[name] && row->option != NULL && show(&value, row, r)) {
+            text_printf(out, "%s--%s", out->size > begin ? " " : "", row->option->name);
+            text_printf(out, "%s%s", value.size > 0 ? " " : "", value.size > 0 ? value.data : "");
+        }
+        put[name] = true;
+        text_release(&value);
+    }
+}
