@@ -248,61 +248,89 @@ static const char *skip_blank(const char *at)
     return at + strspn(at, " \t\r\n");
 }
 
+/* The groups that are open, outermost first. A group deeper than GROUPS_MAX is left out, and its elements stay. */
+enum { GROUPS_MAX = 64 };
+struct open_groups {
+    size_t depth;
+    bool written
+        [GROUPS_MAX]; /* false: the group had no attributes left, so that neither of its tags is written */
+};
+
+/* Begins the group whose tag is from `at` to `end`. It is written if it says how its elements look. */
+static void begin_group(struct svg_writer *w, struct open_groups *groups, const char *at,
+                        const char *end)
+{
+    struct text tag = {0};
+    struct svg_writer probe = {.out = &tag, .number = w->number};
+    put_tag(&probe, at, end);
+    const bool written = strcmp(tag.data, "<g>") != 0 &&
+                         strstr(tag.data, "id=\"gnuplot_plot") == NULL &&
+                         !starts(tag.data, "<g stroke='none'");
+    if (groups->depth < GROUPS_MAX)
+        groups->written[groups->depth] = written;
+    groups->depth++;
+    if (written) {
+        end_path(w);
+        text_append(w->out, tag.data, tag.size);
+    }
+    text_release(&tag);
+}
+
+static void end_group(struct svg_writer *w, struct open_groups *groups)
+{
+    if (groups->depth == 0)
+        return;
+    groups->depth--;
+    if (groups->depth < GROUPS_MAX && groups->written[groups->depth]) {
+        end_path(w);
+        text_puts(w->out, "</g>");
+    }
+}
+
+/* Writes or leaves out the element, or the tag of a group, that begins at `at`, and returns what follows it. The
+ * background is the page's, and so are title and description. */
+static const char *put_element(struct svg_writer *w, struct open_groups *groups, const char *at)
+{
+    const char *end = tag_end(at), *next = skip_blank(end);
+    if (starts(at, "<title>") || starts(at, "<desc>")) {
+        const char *close = strstr(at, "</");
+        return close != NULL ? tag_end(close) : end;
+    }
+    if (starts(at, "<rect x=\"0\" y=\"0\""))
+        return end;
+    if (starts(at, "<g ") || starts(at, "<g>")) {
+        if (starts(next, "</g>")) /* the group is empty */
+            return next + strlen("</g>");
+        begin_group(w, groups, at, end);
+    } else if (starts(at, "</g>")) {
+        end_group(w, groups);
+    } else if (starts(at, "<polygon")) {
+        put_polygon(w, at);
+    } else {
+        end_path(w);
+        put_tag(w, at, end);
+    }
+    return end;
+}
+
 void svg_put(struct text *out, const char *svg, size_t number)
 {
     struct svg_writer w = {.out = out, .number = number};
+    struct open_groups groups = {0};
     const char *at = strstr(svg, "<svg");
     const char *marks_end = at != NULL ? strstr(at, "</defs>") : NULL;
     const bool has_marks = marks_end != NULL && strstr(marks_end, "'#gp") != NULL;
-    bool shown[64] = {
-        false}; /* of the groups that are open: whether they were written, or had no attributes left */
-    size_t depth = 0;
-    for (at = at == NULL ? svg + strlen(svg) : at; *(at = skip_blank(at)) != '\0';) {
-        const char *end = tag_end(at);
+    if (at == NULL)
+        return;
+    for (at = skip_blank(at); *at != '\0'; at = skip_blank(at)) {
         if (*at != '<') { /* the words of a text */
-            const char *words = at + strcspn(at, "<");
-            text_append(out, at, (size_t)(words - at));
-            at = words;
+            const char *words = at;
+            at += strcspn(at, "<");
+            text_append(out, words, (size_t)(at - words));
         } else if (starts(at, "<defs>") && !has_marks) {
-            at = marks_end != NULL ? marks_end + strlen("</defs>") : end;
-        } else if (starts(at, "<title>") || starts(at, "<desc>")) {
-            at = strstr(at, "</") != NULL ? tag_end(strstr(at, "</")) : end;
-        } else if (starts(at, "<rect x=\"0\" y=\"0\"")) { /* the background is the page's */
-            at = end;
-        } else if (starts(at, "<polygon")) {
-            put_polygon(&w, at);
-            at = end;
-        } else if (starts(at, "</g>")) {
-            if (depth > 0 && --depth < ARRAY_LEN(shown) && shown[depth]) {
-                end_path(&w);
-                text_puts(out, "</g>");
-            }
-            at = end;
-        } else if (starts(at, "<g ") || starts(at, "<g>")) {
-            const char *next = skip_blank(end);
-            struct text tag = {0};
-            struct svg_writer probe = {.out = &tag, .number = number};
-            if (starts(next, "</g>")) { /* empty */
-                at = next + strlen("</g>");
-                continue;
-            }
-            put_tag(&probe, at, end);
-            const bool has_more = strcmp(tag.data, "<g>") != 0 &&
-                                  strstr(tag.data, "id=\"gnuplot_plot") == NULL &&
-                                  !starts(tag.data, "<g stroke='none'");
-            if (depth < ARRAY_LEN(shown))
-                shown[depth] = has_more;
-            depth++;
-            if (has_more) {
-                end_path(&w);
-                text_append(out, tag.data, tag.size);
-            }
-            text_release(&tag);
-            at = end;
+            at = marks_end != NULL ? marks_end + strlen("</defs>") : tag_end(at);
         } else {
-            end_path(&w);
-            put_tag(&w, at, end);
-            at = end;
+            at = put_element(&w, &groups, at);
         }
     }
     text_release(&w.path);

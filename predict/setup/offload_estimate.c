@@ -6,6 +6,8 @@
 #include "schedule/pipeline/pipeline.h"
 #include "schedule/step/build.h"
 
+#include <math.h>
+
 /* Adds to seconds[s] the seconds of the first role's forward kernels in layers, for each subsequence s. */
 static void add_forward_s(double *seconds, const struct ir *ir, const struct setup *setup,
                           const struct choices *choices)
@@ -18,18 +20,13 @@ static void add_forward_s(double *seconds, const struct ir *ir, const struct set
                       work_kind_info(work->kind)->stream == STREAM_COMPUTE;
         if (!kernel || ir->op.phase[op] != PHASE_FORWARD || ir->op.layer[op] == IR_NONE16)
             continue;
-        double s = cost->ideal
-                       ? cost_ideal_s(setup->cluster.device.peak_flop_per_s, work)
-                       : cost_work_s(cost, (enum attention_impl)choices->attention_impl, work);
-        bool attention = work->kind == WORK_ATTENTION;
-        seconds[ir->op.micro[op] % choices->subsequences] +=
-            attention ? s * step_attention_slowdown(choices) : s;
+        double kernel_s =
+            cost->ideal ? cost_ideal_s(setup->cluster.device.peak_flop_per_s, work)
+                        : cost_work_s(cost, (enum attention_impl)choices->attention_impl, work);
+        if (work->kind == WORK_ATTENTION)
+            kernel_s *= step_attention_slowdown(choices);
+        seconds[ir->op.micro[op] % choices->subsequences] += kernel_s;
     }
-}
-
-static double least(double a, double b)
-{
-    return a < b ? a : b;
 }
 
 /* Returns the lowest of three rates in bytes/s: of a GPU's lanes, of its share of its switch's uplink, and of its
@@ -39,16 +36,16 @@ double offload_bytes_per_s(const struct cluster *c)
     double gpus = (double)(c->gpus < c->gpus_per_node ? c->gpus : c->gpus_per_node);
     double uplinks = c->pcie.uplink_bytes_per_s * (double)c->pcie.switch_count;
     double memory = c->host.memory_bytes_per_s * (double)c->host.sockets;
-    return least(c->pcie.d2h_bytes_per_s, least(uplinks / gpus, memory / gpus));
+    return fmin(c->pcie.d2h_bytes_per_s, fmin(uplinks / gpus, memory / gpus));
 }
 
 /* Reduces the request to a smaller step: only the forward, of one micro-batch if that suffices, with one layer in each
  * chunk of layers. Returns how many layers of the first stage each of its remaining layers stands for, on average. */
-static double shorten(struct request *request, struct transformer *bare,
+static double shorten(struct request *request, struct transformer *few_layers,
                       const struct choices *choices)
 {
-    *bare = *request->model;
-    request->model = bare;
+    *few_layers = *request->model;
+    request->model = few_layers;
     request->scope = SCOPE_LAYERS_FORWARD;
     request->activations = CHOICE_ACTIVATIONS_KEEP;
     request->optimizer = -1;
@@ -58,7 +55,7 @@ static double shorten(struct request *request, struct transformer *bare,
     bool groups = choices->pipeline == CHOICE_PIPELINE_INTERLEAVED;
     if (!groups || choices->subsequences % choices->pp == 0)
         request->global_batch = (int64_t)choices->dp * choices->micro_batch;
-    bare->layers = pipeline_chunks(choices);
+    few_layers->layers = pipeline_chunks(choices);
     double layers = 0;
     for (uint32_t v = 0; v < pipeline_chunks_at(choices); v++) {
         struct layer_range range = pipeline_layers(choices, pipeline_chunk(choices, 0, v));
@@ -72,17 +69,16 @@ enum status offload_hidden_bytes(double **bytes, struct request *asked,
                                  struct diag *diag)
 {
     struct request request = *asked;
-    struct transformer bare;
+    struct transformer few_layers;
     struct choices choices;
     struct ir ir = {0};
     *bytes = NULL;
-    /* The ratio is the same for all steps, whatever their documents are. So it is found for sequences that are one
-     * document each. */
+    /* The ratio is the same for all steps, whatever their documents are, so it is found for sequences of one document. */
     request.documents = NULL;
     /* it has whole units; stages that share a unit divide its kernels and its copies alike */
     if (pipeline_row((enum pipeline_choice)request.pipeline)->multiplexed)
         request.pipeline = CHOICE_PIPELINE_TERAPIPE;
-    double layers = shorten(&request, &bare, degrees);
+    double layers = shorten(&request, &few_layers, degrees);
     request.tp = degrees->tp;
     request.pp = degrees->pp;
     request.subsequences = degrees->subsequences;
