@@ -354,6 +354,74 @@ static void rotation_turns_pairs_and_back(void)
     trial_release(&back);
 }
 
+/* Only the last columns of each head turn, as if they were the head; the others stay. */
+static void rotation_turns_the_last_columns(void)
+{
+    enum { ROWS = 5, HEADS = 3, DIM = 7, ROTATED = 4, PLAIN = DIM - ROTATED };
+    struct check_random random = check_random_make();
+    struct work work = {.kind = WORK_ROPE, .rope = {ROWS, HEADS, DIM, 0, ROTATED}};
+    struct kernel_call t = trial_new(work, &random);
+    const float *x = trial_read(&t, ROWS * HEADS * DIM);
+    const int32_t *position = trial_index(&t, ROWS, 0, 100000);
+    float *y = trial_write(&t, ROWS * HEADS * DIM);
+    trial_run(&t);
+    double want[ROWS * HEADS * DIM];
+    for (int i = 0; i < ROWS * HEADS * DIM; i++)
+        want[i] = x[i];
+    for (int i = 0; i < ROWS * HEADS; i++)
+        for (int j = 0; j < ROTATED / 2; j++) {
+            const double angle = position[i / HEADS] * pow(10000, -2.0 * j / ROTATED);
+            const int low = i * DIM + PLAIN + j, high = low + ROTATED / 2;
+            want[low] = x[low] * cos(angle) - x[high] * sin(angle);
+            want[high] = x[high] * cos(angle) + x[low] * sin(angle);
+        }
+    near_all("the last columns", y, want, ROWS * HEADS * DIM, 1e-6);
+    trial_release(&t);
+}
+
+/* Keys of all heads share their last columns, whose gradient is the sum over the heads. */
+static void latent_keys_are_shared_and_summed(void)
+{
+    enum { ROWS = 4, HEADS = 3, PLAIN = 2, ROTATED = 4, VDIM = 5, DIM = PLAIN + ROTATED };
+    enum { UP = PLAIN + VDIM };
+    struct check_random random = check_random_make();
+    struct work work = {.kind = WORK_LATENT_KEYS,
+                        .latent_keys = {ROWS, HEADS, PLAIN, ROTATED, VDIM}};
+    struct kernel_call t = trial_new(work, &random);
+    const float *up = trial_read(&t, ROWS * HEADS * UP), *shared = trial_read(&t, ROWS * ROTATED);
+    float *k = trial_write(&t, ROWS * HEADS * DIM), *v = trial_write(&t, ROWS * HEADS * VDIM);
+    trial_run(&t);
+    double want_k[ROWS * HEADS * DIM], want_v[ROWS * HEADS * VDIM];
+    for (int i = 0; i < ROWS * HEADS; i++) {
+        for (int j = 0; j < DIM; j++)
+            want_k[i * DIM + j] =
+                j < PLAIN ? up[i * UP + j] : shared[i / HEADS * ROTATED + j - PLAIN];
+        for (int j = 0; j < VDIM; j++)
+            want_v[i * VDIM + j] = up[i * UP + PLAIN + j];
+    }
+    near_all("k", k, want_k, ROWS * HEADS * DIM, 0);
+    near_all("v", v, want_v, ROWS * HEADS * VDIM, 0);
+    trial_release(&t);
+
+    work.kind = WORK_LATENT_KEYS_BACKWARD;
+    struct kernel_call back = trial_new(work, &random);
+    const float *dk = trial_read(&back, ROWS * HEADS * DIM);
+    const float *dv = trial_read(&back, ROWS * HEADS * VDIM);
+    float *d_up = trial_write(&back, ROWS * HEADS * UP);
+    float *d_shared = trial_write(&back, ROWS * ROTATED);
+    trial_run(&back);
+    double want_up[ROWS * HEADS * UP], want_shared[ROWS * ROTATED] = {0};
+    for (int i = 0; i < ROWS * HEADS; i++) {
+        for (int j = 0; j < UP; j++)
+            want_up[i * UP + j] = j < PLAIN ? dk[i * DIM + j] : dv[i * VDIM + j - PLAIN];
+        for (int j = 0; j < ROTATED; j++)
+            want_shared[i / HEADS * ROTATED + j] += dk[i * DIM + PLAIN + j];
+    }
+    near_all("d up", d_up, want_up, ROWS * HEADS * UP, 0);
+    near_all("d shared", d_shared, want_shared, ROWS * ROTATED, 1e-6);
+    trial_release(&back);
+}
+
 /* ---- layout passes ---- */
 
 static void packing_cuts_columns_and_unpacking_joins_them(void)
@@ -432,6 +500,8 @@ static const struct check_case cases[] = {
     {"norms are those of what counts", norms_are_those_of_what_counts},
     {"AdamW takes the steps of its definition", adamw_takes_the_steps_of_its_definition},
     {"rotation turns pairs and back", rotation_turns_pairs_and_back},
+    {"rotation turns the last columns", rotation_turns_the_last_columns},
+    {"latent keys are shared and summed", latent_keys_are_shared_and_summed},
     {"packing cuts columns and unpacking joins them",
      packing_cuts_columns_and_unpacking_joins_them},
     {"heads are copied and copies summed", heads_are_copied_and_copies_summed},
