@@ -56,10 +56,10 @@ static void add_attention(struct microbench_list *set, bool quick)
                                                     0}});
 }
 
-/* The CUDA backend makes no 8-bit copies, and does not execute latent attention. */
+/* The CUDA backend does not execute latent attention. */
 static bool is_refused_by_cuda(uint8_t kind)
 {
-    return kind == WORK_QUANTISE || kind == WORK_LATENT_KEYS || kind == WORK_LATENT_KEYS_BACKWARD;
+    return kind == WORK_LATENT_KEYS || kind == WORK_LATENT_KEYS_BACKWARD;
 }
 
 /* Every other kind of the compute stream, over `count` elements of its main operand. */

@@ -189,6 +189,31 @@ static int square_sum(const struct call *call, const struct cuda_place *place)
     return error;
 }
 
+/* Behind the parts of the largest magnitude stands the whole one. */
+static size_t quantise_scratch(const struct work *work)
+{
+    return cuda_largest_scratch(work->quantise.rows * work->quantise.cols) + sizeof(float);
+}
+
+static int quantise(const struct call *call, const struct cuda_place *place)
+{
+    const struct work *w = call->work;
+    const int64_t rows = w->quantise.rows, cols = w->quantise.cols;
+    const struct cuda_eight_bits e4m3 = {3, 7, 448}, e5m2 = {2, 15, 57344};
+    float *largest = w->quantise.finds ? call->write[0].data
+                     : w->quantise.given
+                         ? call->read[1].data
+                         : (void *)((char *)place->scratch + cuda_largest_scratch(rows * cols));
+    int error = 0;
+    if (!w->quantise.given)
+        error = cuda_largest(largest, in(call, 0), rows * cols, place->scratch, place->stream);
+    for (uint32_t k = 0; k + 1 < call->writes && error == 0; k += 2)
+        error = cuda_quantise(call->write[k].data, call->write[k + 1].data, in(call, 0), rows, cols,
+                              w->quantise.turned || k > 0, largest,
+                              call->write[k].dtype == DTYPE_E4M3 ? e4m3 : e5m2, place->stream);
+    return error;
+}
+
 /* ---- embedding and loss ---- */
 
 /* Returns the first row of a rank's part of the table. */
@@ -401,6 +426,7 @@ const struct cuda_compute_row cuda_compute_rows[WORK_KIND_COUNT] = {
     [WORK_CROSS_ENTROPY_FINISH] = {cross_entropy_finish, loss_scratch},
     [WORK_ADD] = {add, NULL},
     [WORK_CAST] = {cast, NULL},
+    [WORK_QUANTISE] = {quantise, quantise_scratch},
     [WORK_PACK] = {pack, NULL},
     [WORK_UNPACK] = {unpack, NULL},
     [WORK_HEAD_EXPAND] = {head_expand, NULL},

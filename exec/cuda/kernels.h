@@ -69,6 +69,20 @@ size_t cuda_square_sum_scratch(int64_t count);
 int cuda_square_sum(float *sum, const float *before, struct cuda_array x, int64_t count,
                     uint32_t copies, void *scratch, cudaStream_t stream);
 
+/* *largest = the largest magnitude of x; scratch: cuda_largest_scratch() bytes. */
+size_t cuda_largest_scratch(int64_t count);
+int cuda_largest(float *largest, struct cuda_array x, int64_t count, void *scratch,
+                 cudaStream_t stream);
+/* An 8-bit type: bits of the mantissa, exponent of 1, largest number. */
+struct cuda_eight_bits {
+    int mantissa, bias;
+    float most;
+};
+/* copy = x / scale (rows, cols), or its transpose (cols, rows), and *scale = max(*largest, 1e-12) / type.most. */
+int cuda_quantise(void *copy, float *scale, struct cuda_array x, int64_t rows, int64_t cols,
+                  bool turned, const float *largest, struct cuda_eight_bits type,
+                  cudaStream_t stream);
+
 /* Applies RoPE; direction 1 rotates and -1 rotates back. stride: elements of a row; those after heads x dim are
  * copied. */
 int cuda_rope(struct cuda_array y, struct cuda_array x, const int32_t *position, int64_t rows,

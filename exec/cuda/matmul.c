@@ -25,9 +25,8 @@ struct products {
 };
 
 static const cudaDataType_t types[DTYPE_COUNT] = {
-    [DTYPE_BF16] = CUDA_R_16BF,
-    [DTYPE_F16] = CUDA_R_16F,
-    [DTYPE_F32] = CUDA_R_32F,
+    [DTYPE_BF16] = CUDA_R_16BF,    [DTYPE_F16] = CUDA_R_16F,      [DTYPE_F32] = CUDA_R_32F,
+    [DTYPE_E4M3] = CUDA_R_8F_E4M3, [DTYPE_E5M2] = CUDA_R_8F_E5M2,
 };
 
 const char *product_error(const struct products *products, int status)
@@ -86,10 +85,10 @@ static cublasStatus_t make_layouts(const struct cublaslt *lt, struct product *p)
 {
     const struct product_shape *s = &p->shape;
     bool a_turned = s->form == MATMUL_TN, b_turned = s->form == MATMUL_NT;
-    cudaDataType_t in = types[s->a_type];
+    const cudaDataType_t in = types[s->a_type], in_b = s->scaled ? types[s->b_type] : in;
     uint64_t m = (uint64_t)s->m, n = (uint64_t)s->n, k = (uint64_t)s->k;
     cublasStatus_t status =
-        lt->cublasLtMatrixLayoutCreate(&p->a, in, b_turned ? k : n, b_turned ? n : k, s->b_step);
+        lt->cublasLtMatrixLayoutCreate(&p->a, in_b, b_turned ? k : n, b_turned ? n : k, s->b_step);
     if (status == CUBLAS_STATUS_SUCCESS)
         status = lt->cublasLtMatrixLayoutCreate(&p->b, in, a_turned ? m : k, a_turned ? k : m,
                                                 s->a_step);
@@ -117,6 +116,10 @@ static cublasStatus_t make_desc(const struct cublaslt *lt, struct product *p)
         {CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue, true},
         {CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, &types[s->y_type], sizeof types[0], s->bias},
         {CUBLASLT_MATMUL_DESC_BIAS_POINTER, (const void *)&somewhere, sizeof somewhere, s->bias},
+        {CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, (const void *)&somewhere, sizeof somewhere,
+         s->scaled},
+        {CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, (const void *)&somewhere, sizeof somewhere,
+         s->scaled},
     };
     cublasStatus_t status = lt->cublasLtMatmulDescCreate(&p->desc, CUBLAS_COMPUTE_32F, CUDA_R_32F);
     for (size_t i = 0; i < ARRAY_LEN(attributes) && status == CUBLAS_STATUS_SUCCESS; i++)
@@ -210,6 +213,18 @@ const struct product *products_plan(struct products *products, const struct prod
     p->next = products->first;
     products->first = p;
     return p;
+}
+
+int product_scale(const struct products *products, const struct product *product, const void *a,
+                  const void *b)
+{
+    const struct cublaslt *lt = products->lt;
+    cublasStatus_t status = lt->cublasLtMatmulDescSetAttribute(
+        product->desc, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, (const void *)&b, sizeof b);
+    if (status == CUBLAS_STATUS_SUCCESS)
+        status = lt->cublasLtMatmulDescSetAttribute(
+            product->desc, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, (const void *)&a, sizeof a);
+    return (int)status;
 }
 
 int product_run(const struct products *products, const struct product *product, float alpha,

@@ -22,9 +22,12 @@ struct product_shape {
     int64_t m, n, k;
     int64_t a_step, b_step, y_step;
     uint8_t form;                      /* enum matmul_form */
-    uint8_t a_type, y_type;            /* enum dtype; b has a's */
+    uint8_t a_type, y_type;            /* enum dtype */
     uint8_t accumulate, bias;          /* flags; bias is of y's type */
     uint8_t a_align, b_align, y_align; /* log2 of bytes, at most 8 */
+    uint8_t scaled;    /* a and b are 8-bit types with a scale each (product_scale()) */
+    uint8_t b_type;    /* enum dtype; where not scaled, as a_type */
+    uint8_t unused[6]; /* 0, since shapes are compared byte by byte */
 };
 
 struct product; /* a plan */
@@ -38,8 +41,13 @@ void products_free(struct products *products);
 const struct product *products_plan(struct products *products, const struct product_shape *shape,
                                     struct diag *diag);
 
+/* Sets the addresses of the scales, f32, of the next runs of a plan with scales; only one thread may do so for a plan
+ * until it has called product_run(). Returns a cublasStatus_t. */
+int product_scale(const struct products *products, const struct product *product, const void *a,
+                  const void *b);
+
 /* Enqueues the product. When accumulating, c (usually y) is the matrix that is added. Several threads may call this,
- * but only one at a time for a plan with a bias (ranks launch with a lock held). Returns a cublasStatus_t. */
+ * but only one at a time for a plan with a bias or scales (ranks launch with a lock held). Returns a cublasStatus_t. */
 int product_run(const struct products *products, const struct product *product, float alpha,
                 const void *a, const void *b, const void *bias, const void *c, void *y,
                 void *workspace, cudaStream_t stream);

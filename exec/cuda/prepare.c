@@ -49,6 +49,8 @@ static struct product_shape shape_of(const struct call *call, int64_t rows)
         .y_step = n,
         .form = (uint8_t)w->matmul.form,
         .a_type = call->read[0].dtype,
+        .b_type = call->read[1].dtype,
+        .scaled = w->matmul.scaling != SCALING_NONE,
         .y_type = call->write[0].dtype,
         .accumulate = flag(w->matmul.accumulate),
         .bias = w->matmul.epilogue == EPILOGUE_BIAS,
@@ -83,7 +85,7 @@ static enum status prepare_product(struct cuda *cuda, const struct call *call,
 {
     const int64_t rows = grouped_rows(call->work), groups = work_groups(call->work);
     struct product_shape shape = shape_of(call, rows / groups);
-    if (call->read[1].dtype != shape.a_type)
+    if (!shape.scaled && shape.b_type != shape.a_type)
         return types_differ(cuda->run, call, diag, "its factors have different types");
     if (shape.bias && call->read[2].dtype != shape.y_type)
         return types_differ(cuda->run, call, diag, "its bias has another type than its result");
@@ -105,6 +107,14 @@ static bool on_host(const struct ir *ir, uint32_t op)
     return ir->stream[ir->op.stream[op]].stream_class == STREAM_HOST;
 }
 
+/* Returns the scaling of a cast or a product. */
+static enum scaling scaling_of(const struct work *work)
+{
+    return work->kind == WORK_QUANTISE ? (enum scaling)work->quantise.scaling
+           : work->kind == WORK_MATMUL ? (enum scaling)work->matmul.scaling
+                                       : SCALING_NONE;
+}
+
 /* Only the reference computes in fp64; kernels have no such type. */
 static enum status check_types(const struct exec_run *run, const struct call *call,
                                struct diag *diag)
@@ -115,14 +125,14 @@ static enum status check_types(const struct exec_run *run, const struct call *ca
                           "op %" PRIu32 " (%s) moves rows that ranks need of each other, which the "
                           "cuda backend does not do; --backend cpu does",
                           call->op, work_kind_info((enum work_kind)call->work->kind)->name);
+    if (scaling_of(call->work) > SCALING_TENSOR)
+        return diag_error(diag, (struct loc){run->name, 0, 0}, STATUS_BAD_INPUT,
+                          "op %" PRIu32 " (%s) has scaling=%s; the cuda backend has one scale for "
+                          "a tensor (--products fp8-tensor, fp8-delayed); --backend cpu has it",
+                          call->op, work_kind_info((enum work_kind)call->work->kind)->name,
+                          scaling_names[scaling_of(call->work)]);
     for (uint32_t k = 0; k < call->reads + (uint32_t)call->writes; k++) {
         const struct operand *o = k < call->reads ? &call->read[k] : &call->write[k - call->reads];
-        if (dtype_is_narrow((enum dtype)o->dtype))
-            return diag_error(diag, (struct loc){run->name, 0, 0}, STATUS_BAD_INPUT,
-                              "op %" PRIu32 " (%s) has an operand in %s, in which the cuda backend "
-                              "does not multiply; --backend cpu does",
-                              call->op, work_kind_info((enum work_kind)call->work->kind)->name,
-                              dtype_name((enum dtype)o->dtype));
         if (o->dtype == DTYPE_F64)
             return diag_error(diag, (struct loc){run->name, 0, 0}, STATUS_BAD_INPUT,
                               "op %" PRIu32 " (%s) has an operand in f64, which the cuda backend "
@@ -255,8 +265,15 @@ static bool product(void *context, struct call *call)
 {
     struct cuda_stream *stream = context;
     const struct cuda *cuda = cuda_of(stream->rank->run);
+    const struct work *w = call->work;
     int status = 0;
-    for (int64_t g = 0; g < work_groups(call->work) && status == 0; g++)
+    if (w->matmul.scaling != SCALING_NONE) {
+        const struct operand *scales =
+            &call->read[2 + (w->matmul.epilogue == EPILOGUE_BIAS) + (w->matmul.accumulate != 0)];
+        status = product_scale(cuda->products, cuda->prepared[call->op].product, scales[0].data,
+                               scales[1].data);
+    }
+    for (int64_t g = 0; g < work_groups(w) && status == 0; g++)
         status = product_group(cuda, stream, call, g);
     if (status == 0)
         return true;
@@ -375,7 +392,7 @@ backend_kernel *const cuda_kernels[WORK_KIND_COUNT] = {
     [WORK_CROSS_ENTROPY_PARTIAL_BACKWARD] = compute,
     [WORK_CROSS_ENTROPY_FINISH] = compute,
     [WORK_ADD] = compute,
-    [WORK_QUANTISE] = compute, /* refused: check_types() */
+    [WORK_QUANTISE] = compute, /* of a tensor: check_types() */
     [WORK_CAST] = compute,
     [WORK_FILL] = fill,
     [WORK_PACK] = compute,

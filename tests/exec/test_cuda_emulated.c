@@ -180,6 +180,79 @@ static void latent_attention_is_refused(void)
     }
 }
 
+/* Element i of x and of w, which E4M3 has exactly once it is divided by the scale of 448 / 3.5 = 128. */
+static double eighth(uint64_t i)
+{
+    return (double)(i % 8) / 2;
+}
+
+static enum status fill_eighths(void *user, const struct exec_buffer *buffer, struct diag *diag)
+{
+    (void)user;
+    (void)diag;
+    for (uint64_t i = 0; i < buffer->elements; i++)
+        number_set(buffer->data, buffer->dtype, i, eighth(i));
+    return STATUS_OK;
+}
+
+/* Checks y, the only buffer of 16 x 32 elements. */
+static enum status look_at_product(void *user, const struct exec_buffer *buffer, struct diag *diag)
+{
+    enum { M = 16, N = 32, K = 48 };
+    (void)diag;
+    if (buffer->elements != M * N)
+        return STATUS_OK;
+    for (uint64_t i = 0; i < M * N; i++) {
+        double sum = 0;
+        for (uint64_t k = 0; k < K; k++)
+            sum += eighth(i / N * K + k) * eighth(i % N * K + k);
+        CHECK_CLOSE("y", number_get(buffer->data, buffer->dtype, i), sum, 1e-6);
+    }
+    ++*(uint32_t *)user;
+    return STATUS_OK;
+}
+
+/* Casts and their product run in a schedule; scales of blocks are refused by name before a step. */
+static void products_of_8_bits_run_or_are_refused(void)
+{
+    static const char text[] =
+        "longhaul schedule 1\nmesh g=1\n"
+        "tokens layout=contiguous cp=1 hp=1 seq=1 batch=1 micro_batch=1 dtype=f32\n"
+        "stream compute compute\n"
+        "tensor x [1,768]\nbundle x first=x count=1 elements=768\n"
+        "tensor w [1,1536]\nbundle w first=w count=1 elements=1536\n"
+        "tensor y [1,512]\nbundle y first=y count=1 elements=512\n"
+        "buffer x0 hbm f32 [16,48] activation bind=param bundle=x\n"
+        "buffer w0 hbm f32 [32,48] activation bind=param bundle=w\n"
+        "buffer y0 hbm f32 [16,32] activation bind=param bundle=y\n"
+        "buffer q0 hbm e4m3 [16,48] activation free=2\nbuffer s0 hbm f32 [1] activation free=2\n"
+        "buffer q1 hbm e4m3 [32,48] activation free=2\nbuffer s1 hbm f32 [1] activation free=2\n"
+        "op 0 quantise compute rows=16 cols=48 scaling=tensor amax=1 reads x0 writes q0 s0\n"
+        "op 1 quantise compute rows=32 cols=48 scaling=tensor amax=1 reads w0 writes q1 s1\n"
+        "op 2 matmul compute m=16 n=32 k=48 scaling=tensor reads q0 q1 s0 s1 writes y0\n";
+    static const char blocks[] =
+        "longhaul schedule 1\nmesh g=1\nstream compute compute\n"
+        "buffer x0 hbm bf16 [16,64] activation persistent\n"
+        "buffer q0 hbm e4m3 [16,64] activation free=0\nbuffer s0 hbm e8m0 [32] activation free=0\n"
+        "op 0 quantise compute rows=16 cols=64 scaling=mx reads x0 writes q0 s0\n";
+    struct hand h;
+    uint32_t looked = 0;
+    if (hand_load(&h, text)) {
+        h.io = (struct exec_io){&looked, fill_eighths, look_at_product, 0, UINT32_MAX, NULL};
+        CHECK_INT("run", hand_run(&h), STATUS_OK);
+        CHECK_TEXT("without a message", h.diag.text ? h.diag.text : "", "");
+        CHECK_INT("looked", looked, 1);
+    }
+    hand_release(&h);
+    if (hand_load(&h, blocks)) {
+        CHECK_INT("blocks", hand_run(&h), STATUS_BAD_INPUT);
+        CHECK_TEXT("by name", h.diag.text ? h.diag.text : "",
+                   "hand.ir: error: op 0 (quantise) has scaling=mx; the cuda backend has one scale "
+                   "for a tensor (--products fp8-tensor, fp8-delayed); --backend cpu has it\n");
+    }
+    hand_release(&h);
+}
+
 static void what_cannot_be_is_said(void)
 {
     static const struct {
@@ -329,6 +402,52 @@ static void products_of_16_bits_are_added_up_in_fp32(void)
         products_free(products);
         diag_release(&diag);
     }
+}
+
+/* 8-bit factors of different types, each with a scale. The library refuses what it cannot multiply, with a message. */
+static void products_of_8_bits_have_scales(void)
+{
+    enum { M = 16, N = 32, K = 48 };
+    struct product_shape shape = {.m = M,
+                                  .n = N,
+                                  .k = K,
+                                  .a_step = K,
+                                  .b_step = K,
+                                  .y_step = N,
+                                  .form = MATMUL_NT,
+                                  .a_type = DTYPE_E5M2,
+                                  .b_type = DTYPE_E4M3,
+                                  .y_type = DTYPE_F32,
+                                  .scaled = 1};
+    uint8_t a[M * K], b[N * K];
+    float y[M * N], workspace = 0;
+    const float scale_a = 0.5f, scale_b = 3;
+    struct diag diag = {0};
+    for (int i = 0; i < M * K; i++)
+        number_set(a, DTYPE_E5M2, (uint64_t)i, i % 7 - 3);
+    for (int i = 0; i < N * K; i++)
+        number_set(b, DTYPE_E4M3, (uint64_t)i, i % 5 - 1.5);
+    struct products *products = products_new(cublaslt_open(&diag), &diag);
+    const struct product *product = products_plan(products, &shape, &diag);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(product);
+    CHECK_INT("scales", product_scale(products, product, &scale_a, &scale_b), 0);
+    CHECK_INT("run", product_run(products, product, 1, a, b, NULL, y, y, &workspace, NULL), 0);
+    emulator_wait();
+    for (int i = 0; i < M; i++)
+        for (int j = 0; j < N; j++) {
+            double sum = 0;
+            for (int k = 0; k < K; k++)
+                sum += ((i * K + k) % 7 - 3) * ((j * K + k) % 5 - 1.5);
+            CHECK_CLOSE("product", y[i * N + j], 1.5 * sum, 1e-6);
+        }
+    shape.form = MATMUL_NN; /* Hopper wants k innermost in both */
+    shape.b_step = N;
+    CHECK("refused", products_plan(products, &shape, &diag) == NULL);
+    size_t size;
+    const char *message = diag_first(&diag, &size);
+    CHECK("by its types", message != NULL && strstr(message, "of e5m2 into f32") != NULL);
+    products_free(products);
+    diag_release(&diag);
 }
 
 /* CUDA reads the variable at its first call. */
@@ -493,6 +612,8 @@ static const struct check_case cases[] = {
 #endif
     {"work on another device is refused", work_on_another_device_is_refused},
     {"products of 16 bits are added up in fp32", products_of_16_bits_are_added_up_in_fp32},
+    {"products of 8 bits have scales", products_of_8_bits_have_scales},
+    {"products of 8 bits run or are refused", products_of_8_bits_run_or_are_refused},
     {"parts of masks see what the masks show", parts_of_masks_see_what_the_masks_show},
     {"latent attention is refused", latent_attention_is_refused},
     {"what cannot be is said", what_cannot_be_is_said},

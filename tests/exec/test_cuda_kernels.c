@@ -62,6 +62,14 @@ static struct work draw_work(enum work_kind kind)
     if (kind == WORK_PACK || kind == WORK_UNPACK)
         if (work.pack.w[1] == 0)
             work.pack.w[2] = 0;
+    if (kind == WORK_QUANTISE) {
+        const int64_t form = draw(0, 4);
+        work.quantise.scaling = SCALING_TENSOR;
+        work.quantise.turned = form == 1;
+        work.quantise.both = form == 2;
+        work.quantise.finds = form == 3;
+        work.quantise.given = form == 4;
+    }
     if (kind == WORK_ADD && draw(0, 1)) {
         work.elements.cols = draw(1, 60) * (draw(0, 1) ? 8 : 1);
         work.elements.count = work.elements.cols * draw(1, 30);
@@ -315,11 +323,13 @@ static void kernels_compute_what_the_processor_does(void)
 }
 
 /* Every kind that the CPU backend computes has a CUDA kernel or is computed by a library of NVIDIA, and no other kind
- * is; but 8-bit copies, and rows that ranks need of each other, which the backend refuses before a step. */
+ * is; but the keys of latent attention, and rows that ranks need of each other, which the backend refuses before a
+ * step. */
 static void every_kind_has_a_row(void)
 {
     static const enum work_kind elsewhere[] = {
-        WORK_MATMUL,    WORK_ATTENTION, WORK_ATTENTION_BACKWARD, WORK_FILL, WORK_QUANTISE,
+        WORK_MATMUL,    WORK_ATTENTION,   WORK_ATTENTION_BACKWARD,
+        WORK_FILL,      WORK_LATENT_KEYS, WORK_LATENT_KEYS_BACKWARD,
         WORK_TAKE_ROWS, WORK_ADD_ROWS};
     for (int kind = 0; kind < WORK_KIND_COUNT; kind++) {
         bool library = false;

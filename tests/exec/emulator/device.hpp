@@ -132,6 +132,12 @@ static inline float __uint_as_float(uint32_t bits)
     memcpy(&x, &bits, sizeof x);
     return x;
 }
+static inline uint32_t __float_as_uint(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
 static inline uint4 make_uint4(uint32_t x, uint32_t y, uint32_t z, uint32_t w)
 {
     return uint4(x, y, z, w);

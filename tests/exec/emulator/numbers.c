@@ -29,3 +29,10 @@ uint16_t to_f16(float x)
     number_from_f32(&bits, DTYPE_F16, &x, 1);
     return bits;
 }
+
+float from_8_bits(uint8_t bits, int e5m2)
+{
+    float x;
+    number_to_f32(&x, &bits, e5m2 ? DTYPE_E5M2 : DTYPE_E4M3, 1);
+    return x;
+}

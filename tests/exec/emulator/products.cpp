@@ -22,7 +22,7 @@ enum { SPLIT = 64 };
 /* What lies in a description and a layout. */
 struct Desc {
     int64_t turn_a, turn_b, bias, bias_type;
-    const void *bias_data;
+    const void *bias_data, *scale_a, *scale_b;
 };
 struct Layout {
     int64_t type, rows, cols, step;
@@ -35,8 +35,15 @@ size_t element_bytes(int64_t type)
     return type == CUDA_R_32F ? 4 : 2;
 }
 
+bool eight_bits(int64_t type)
+{
+    return type == CUDA_R_8F_E4M3 || type == CUDA_R_8F_E5M2;
+}
+
 float get(const void *data, int64_t type, size_t i)
 {
+    if (eight_bits(type))
+        return from_8_bits(static_cast<const uint8_t *>(data)[i], type == CUDA_R_8F_E5M2);
     if (type == CUDA_R_32F)
         return static_cast<const float *>(data)[i];
     uint16_t bits = static_cast<const uint16_t *>(data)[i];
@@ -71,6 +78,8 @@ void multiply(Desc d, Split split, float alpha, const void *a, Layout la, const 
               float beta, const void *c, Layout lc, void *y)
 {
     std::vector<float> fa = columns(a, la), fb = columns(b, lb);
+    if (d.scale_a != nullptr)
+        alpha *= *static_cast<const float *>(d.scale_a) * *static_cast<const float *>(d.scale_b);
     std::vector<float> fy =
         beta != 0 ? columns(c, lc) : std::vector<float>(static_cast<size_t>(lc.rows * lc.cols));
     int64_t k = (d.turn_a ? la.rows : la.cols) / split.whole * split.whole;
@@ -154,6 +163,12 @@ cublasStatus_t desc_set(cublasLtMatmulDesc_t desc, cublasLtMatmulDescAttributes_
     case CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE:
         d.bias_type = word;
         break;
+    case CUBLASLT_MATMUL_DESC_A_SCALE_POINTER:
+        memcpy(&d.scale_a, value, sizeof d.scale_a);
+        break;
+    case CUBLASLT_MATMUL_DESC_B_SCALE_POINTER:
+        memcpy(&d.scale_b, value, sizeof d.scale_b);
+        break;
     case CUBLASLT_MATMUL_DESC_BIAS_POINTER:
         memcpy(&d.bias_data, value, sizeof d.bias_data);
         break;
@@ -227,8 +242,15 @@ cublasStatus_t heuristic(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc,
     *found = 0;
     if (handle->device != emulator::current_device())
         return CUBLAS_STATUS_EXECUTION_FAILED;
-    if (la.type != lb.type || lc.type != ly.type || (ly.type != la.type && ly.type != CUDA_R_32F) ||
-        la.step < la.rows || lb.step < lb.rows)
+    /* 8-bit types, as on Hopper: both with k innermost and a scale, sizes in multiples of 16, not two of e5m2 */
+    const bool eight = eight_bits(la.type) && eight_bits(lb.type);
+    if (eight && (!d.turn_a || d.turn_b || d.scale_a == nullptr || d.scale_b == nullptr ||
+                  la.rows % 16 != 0 || la.cols % 16 != 0 ||
+                  (la.type == CUDA_R_8F_E5M2 && lb.type == CUDA_R_8F_E5M2) ||
+                  (ly.type != CUDA_R_16BF && ly.type != CUDA_R_16F && ly.type != CUDA_R_32F)))
+        return CUBLAS_STATUS_NOT_SUPPORTED;
+    if ((!eight && (la.type != lb.type || (ly.type != la.type && ly.type != CUDA_R_32F))) ||
+        lc.type != ly.type || la.step < la.rows || lb.step < lb.rows)
         return CUBLAS_STATUS_NOT_SUPPORTED;
     int64_t m = d.turn_a ? la.cols : la.rows, k = d.turn_a ? la.rows : la.cols;
     int64_t n = d.turn_b ? lb.rows : lb.cols, k2 = d.turn_b ? lb.cols : lb.rows;
@@ -257,13 +279,16 @@ cublasStatus_t matmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc, const 
                    static_cast<int64_t>(algorithm->data[1])};
     memcpy(&scale, alpha, sizeof scale);
     memcpy(&keep, beta, sizeof keep);
-    for (const void *used : {a, b, c, static_cast<const void *>(y),
-                             static_cast<const void *>(workspace), d.bias ? d.bias_data : y})
+    for (const void *used :
+         {a, b, c, static_cast<const void *>(y), static_cast<const void *>(workspace),
+          d.bias ? d.bias_data : y, d.scale_a != nullptr ? d.scale_a : y,
+          d.scale_b != nullptr ? d.scale_b : y})
         if (!emulator::reaches(handle->device, used))
             return CUBLAS_STATUS_EXECUTION_FAILED;
     /* the library chooses a kernel by types, orders and sizes */
     uint64_t variant = 0;
-    for (int64_t word : {d.turn_a, d.turn_b, d.bias, la.rows, la.cols, lb.cols, la.type, lc.type})
+    for (int64_t word :
+         {d.turn_a, d.turn_b, d.bias, la.rows, la.cols, lb.cols, la.type, lb.type, lc.type})
         variant = variant * 1099511628211u + static_cast<uint64_t>(word);
     if (handle->device == emulator::device_of(stream))
         emulator::load(reinterpret_cast<const void *>(&multiply), variant);
