@@ -56,33 +56,51 @@ static void sum_over_tensor_ranks(struct shard *s, uint32_t row, uint16_t group,
     s->gradient[row].reduced = emit_op(e, e->stream.reduce, &work, &part, 1, &part, 1);
 }
 
-/* Sums over tensor ranks the gradients of weights that each of them holds whole. Before that, a rank's gradient
- * covers only its own tokens (norms, biases after a scatter; not where each rank has all tokens), its own heads (norms
- * of heads), or, if key and value heads are copied, the queries of its own ones. */
+/* Sums the gradients of keys' and values' projections of a layer's part, if several tensor ranks hold copies of a key and
+ * value head: each rank's gradient covers the queries of its own heads only. */
+static void sum_copied_heads(struct shard *s, uint32_t row, uint32_t p, buffer_id grad)
+{
+    static const enum weight projections[] = {WEIGHT_QKV, WEIGHT_QKV_BIAS};
+    const struct emit *e = s->e;
+    const int64_t q = transformer_q_width(e->choices->model);
+    for (size_t i = 0; i < ARRAY_LEN(projections); i++) {
+        const struct weight_slot *slot = weight_slot_of(e, p, projections[i]);
+        if (slot->rows > 0)
+            sum_over_tensor_ranks(s, row, e->tensor.copy_group, grad,
+                                  e->weights.part[p].base + slot->offset +
+                                      (uint64_t)(q * slot->cols),
+                                  (uint64_t)((slot->rows - q) * slot->cols));
+    }
+}
+
+/* Sums the gradients of the norms of a layer's query and key heads: each rank's gradient covers its own heads only. */
+static void sum_head_norms(struct shard *s, uint32_t row, uint32_t p, buffer_id grad)
+{
+    static const enum weight norms[] = {WEIGHT_Q_NORM, WEIGHT_K_NORM};
+    const struct emit *e = s->e;
+    for (size_t i = 0; i < ARRAY_LEN(norms); i++) {
+        const struct weight_slot *slot = weight_slot_of(e, p, norms[i]);
+        sum_over_tensor_ranks(s, row, e->tensor.group, grad, e->weights.part[p].base + slot->offset,
+                              (uint64_t)(slot->rows * (slot->cols > 0 ? slot->cols : 1)));
+    }
+}
+
+/* Sums over tensor ranks the gradients of weights that each of them holds whole. If each rank has its own tokens, its
+ * gradients of norms and of biases after a scatter cover only these; if each has all tokens, only norms of heads are
+ * partial. */
 static void reduce_tensor(struct shard *s, uint32_t row, buffer_id grad)
 {
     const struct emit *e = s->e;
-    static const enum weight projections[] = {WEIGHT_QKV, WEIGHT_QKV_BIAS};
-    uint32_t layers = (uint32_t)e->whole->layers, parts = part_after_layers(e, END_PARTS);
+    const uint32_t layers = (uint32_t)e->whole->layers, parts = part_after_layers(e, END_PARTS);
+    const bool all_tokens = e->choices->row_ranks == 1;
     for (uint32_t p = 0; p < parts; p++) {
         const struct model_part *part = &e->weights.part[p];
         if (part->bundle != s->gradient[row].bundle)
             continue;
-        for (size_t i = 0; p < layers && i < ARRAY_LEN(projections); i++) {
-            const struct weight_slot *slot = weight_slot_of(e, p, projections[i]);
-            int64_t q = transformer_q_width(e->choices->model);
-            if (slot->rows > 0)
-                sum_over_tensor_ranks(s, row, e->tensor.copy_group, grad,
-                                      part->base + slot->offset + (uint64_t)(q * slot->cols),
-                                      (uint64_t)((slot->rows - q) * slot->cols));
-        }
-        static const enum weight of_heads[] = {WEIGHT_Q_NORM, WEIGHT_K_NORM};
-        bool all_tokens = e->choices->row_ranks == 1;
-        for (size_t i = 0; all_tokens && p < layers && i < ARRAY_LEN(of_heads); i++) {
-            const struct weight_slot *slot = weight_slot_of(e, p, of_heads[i]);
-            sum_over_tensor_ranks(s, row, e->tensor.group, grad, part->base + slot->offset,
-                                  (uint64_t)(slot->rows * (slot->cols > 0 ? slot->cols : 1)));
-        }
+        if (p < layers)
+            sum_copied_heads(s, row, p, grad);
+        if (p < layers && all_tokens)
+            sum_head_norms(s, row, p, grad);
         if (!all_tokens)
             sum_over_tensor_ranks(s, row, e->tensor.group, grad, part->base + part->whole_begin,
                                   part->whole_count);
