@@ -122,6 +122,10 @@ enum status documents_load(struct packed_documents *packed, struct setup *setup,
     setup->padding = 0;
     if (!options_given(options, "documents"))
         return refuse_without(options, diag);
+    if (setup->request.documents != NULL)
+        return diag_error(diag, (struct loc){.name = "--documents"}, STATUS_BAD_INPUT,
+                          "the core plan '%s' already has the documents of its sequences",
+                          setup->request.core_plan);
     if (from_file)
         return diag_error(diag, (struct loc){.name = "--documents"}, STATUS_BAD_INPUT,
                           "applies to schedules that longhaul builds; the schedule file '%s' "

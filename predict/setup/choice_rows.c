@@ -2,6 +2,7 @@
 
 #include "base/units.h"
 #include "models/cluster.h"
+#include "predict/setup/core_plan_option.h"
 #include "predict/setup/partition_option.h"
 #include "schedule/choices/products.h"
 #include "schedule/choices/profile.h"

@@ -114,7 +114,7 @@ static enum status resolve_documents(struct choices *c, const struct request *r,
                                   "sequence has %lld tokens",
                                   (long long)i, (long long)end, (long long)c->seq);
     }
-    if (!documents_are_single(d))
+    if (!documents_are_single(d) || documents_are_dealt(d))
         c->documents = d;
     return STATUS_OK;
 }
@@ -151,6 +151,14 @@ static enum status resolve_deal(const struct choices *c, const struct request *r
     struct text would = {0};
     if (r->core_plan == NULL)
         return STATUS_OK;
+    if (r->documents != NULL && documents_are_dealt(r->documents)) {
+        uint32_t ranks = r->documents->list[0].deal->ranks;
+        return ranks == c->cp ? STATUS_OK
+                              : resolve_refuse(diag, "--core-plan",
+                                               "the plan is one of %u ranks, and a sequence is on "
+                                               "--cp %u ranks of a ring",
+                                               ranks, c->cp);
+    }
     if (deal_choice_parse(&rule, r->core_plan, diag) != STATUS_OK)
         return STATUS_BAD_INPUT;
     if (r->ring_layout != RING_ZIGZAG)

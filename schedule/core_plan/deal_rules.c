@@ -22,8 +22,8 @@ enum status deal_choice_parse(struct deal_choice *choice, const char *text, stru
         choice->rule++;
     if (choice->rule == DEAL_RULE_COUNT)
         return diag_error(diag, at, STATUS_BAD_INPUT,
-                          "unknown rule '%.*s': contiguous, striped, zigzag, per-document or "
-                          "chunks:TOKENS would do",
+                          "'%.*s' is no rule, and no file of a plan: contiguous, striped, zigzag, "
+                          "per-document or chunks:TOKENS would do",
                           (int)size, text);
     if (choice->rule == DEAL_CHUNKS)
         choice->chunk = CHUNK_TOKENS;
@@ -76,12 +76,14 @@ static void add_slices(struct shares *s, int64_t ranks, int64_t slice)
 
 static void deal_documents(struct shares *s, int64_t ranks, const struct document_list *documents)
 {
-    int64_t turn = 0;
+    int64_t last = 0, next = 0; /* tokens beyond the slices: of all documents, and dealt so far */
+    for (uint32_t i = 0; i < documents->count; i++)
+        last += (documents->end[i] - document_begin(documents, i)) % (2 * ranks);
     for (uint32_t i = 0; i < documents->count; i++) {
         int64_t length = documents->end[i] - document_begin(documents, i);
         add_slices(s, ranks, length / (2 * ranks));
         for (int64_t k = 0; k < length % (2 * ranks); k++)
-            add(s, 1, turn++ % ranks);
+            add(s, 1, next++ * ranks / last);
     }
 }
 

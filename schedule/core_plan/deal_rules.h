@@ -13,8 +13,8 @@ enum deal_rule {
     DEAL_CONTIGUOUS, /* rank r has tokens r S/R ... (r + 1) S/R - 1 */
     DEAL_STRIPED,    /* token i is on rank i mod R */
     DEAL_ZIGZAG,     /* rank r has slices r and 2 R - 1 - r of 2 R */
-    /* Rank r has slices r and 2 R - 1 - r of each document. The last tokens of a document, fewer than 2 R, are dealt one
-     * by one in turn. */
+    /* Rank r has slices r and 2 R - 1 - r of each document. The last tokens of documents, fewer than 2 R of each, are
+     * dealt in their order, the first of them to rank 0: a rank that has one needs all keys of the document, so few have. */
     DEAL_PER_DOCUMENT,
     /* The sequence is cut into chunks of equal length. The chunk whose queries see the most keys goes first, each to the
      * rank with the fewest visible pairs among those that have room for a chunk. */

@@ -72,6 +72,14 @@ bool documents_are_single(const struct documents *d)
     return true;
 }
 
+bool documents_are_dealt(const struct documents *d)
+{
+    for (uint32_t l = 0; l < d->list_count; l++)
+        if (d->list[l].deal != NULL)
+            return true;
+    return false;
+}
+
 bool documents_is_single(const struct documents *d, uint32_t sequence, uint32_t ranks)
 {
     for (uint32_t rank = 0; rank < ranks; rank++) {

@@ -57,6 +57,9 @@ const struct document_list *documents_of(const struct documents *documents, uint
 /* True if every sequence is set and is a single document. */
 bool documents_are_single(const struct documents *documents);
 
+/* True if a list deals the tokens of its sequence. */
+bool documents_are_dealt(const struct documents *documents);
+
 /* True if the `sequence`-th sequence of each of `ranks` data-parallel ranks is a single document. */
 bool documents_is_single(const struct documents *documents, uint32_t sequence, uint32_t ranks);
 

@@ -291,7 +291,8 @@ static void take_documents(struct ir *ir, const struct choices *c)
 {
     const struct document_list whole = {1, &c->seq, NULL};
     struct deal_choice rule;
-    if (c->ring_layout != RING_DEALT) {
+    if (c->ring_layout != RING_DEALT ||
+        (c->documents != NULL && documents_are_dealt(c->documents))) {
         documents_copy(&ir->documents, &ir->arena, c->documents);
         return;
     }

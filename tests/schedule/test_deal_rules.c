@@ -40,8 +40,8 @@ static void owners_by_hand(void)
         {"zigzag", {3, three, NULL}, "0000111111110000"},
         /* slices of 2, 1 and 1 tokens */
         {"per-document", {3, three, NULL}, "0011110001100110"},
-        /* slices of 1 token and 3 tokens in turn; the same with 1 token left, the turn goes on */
-        {"per-document", {2, odd, NULL}, "011001001101"},
+        /* slices of 1 token; of the 3 and 1 tokens beyond them each rank has 2 */
+        {"per-document", {2, odd, NULL}, "011000101101"},
         {"chunks:8", {3, three, NULL}, "0000000011111111"},
         {"chunks:3", {4, even, NULL}, "000111000000111111"},
     };
@@ -82,8 +82,8 @@ static void rules_that_are_none(void)
     static const struct {
         const char *text, *message;
     } rows[] = {
-        {"zigzags", "--core-plan: error: unknown rule 'zigzags': contiguous, striped, zigzag, "
-                    "per-document or chunks:TOKENS would do\n"},
+        {"zigzags", "--core-plan: error: 'zigzags' is no rule, and no file of a plan: contiguous, "
+                    "striped, zigzag, per-document or chunks:TOKENS would do\n"},
         {"zigzag:4", "--core-plan: error: rule 'zigzag' takes no parameter, but has '4'\n"},
         {"chunks:", "--core-plan: error: '' is not a number of tokens of a chunk, such as "
                     "chunks:2048\n"},

@@ -1,0 +1,13 @@
+/* predict/setup/core_plan_option.h: --core-plan: the name of a rule, or the file of a plan. */
+#ifndef PREDICT_SETUP_CORE_PLAN_OPTION_H
+#define PREDICT_SETUP_CORE_PLAN_OPTION_H
+
+#include "predict/setup/setup.h"
+
+/* Takes the text of --core-plan (NULL: none) into the request. If it names a file instead of a rule, the plan is read and
+ * verified, and the request gets the documents of its sequences, with the owners of their tokens, and as many sequences
+ * if it has no number of its own. Fails if the plan has tiles: only plans in which ranks compute the queries that they
+ * own have a schedule. */
+enum status core_plan_option_read(struct setup *setup, const char *text, struct diag *diag);
+
+#endif

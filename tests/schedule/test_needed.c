@@ -1,0 +1,110 @@
+#include "schedule/ir/needed.h"
+
+#include "tests/check.h"
+
+#include <stdlib.h>
+
+enum { TOKENS_MAX = 64, RANKS_MAX = 4 };
+
+/* The owners of all tokens, from the layout itself. */
+static void find_owners(const struct token_layout *layout, const struct document_list *list,
+                        uint32_t *owner)
+{
+    for (uint32_t c = 0; c < layout->cp; c++)
+        for (int64_t p = 0; p < layout->tokens / layout->cp; p++)
+            owner[layout_gathered_in(layout, list, c, p)] = c;
+}
+
+/* Whether rank c needs a token: some query of its own sees it. */
+static bool needs(const struct token_layout *layout, const struct document_list *list,
+                  const uint32_t *owner, uint32_t c, int64_t token, int64_t window)
+{
+    for (int64_t q = token; owner[token] != c && q < layout->tokens; q++)
+        if (owner[q] == c && document_at(list, q) == document_at(list, token) &&
+            (window == 0 || token > q - window))
+            return true;
+    return false;
+}
+
+/* Checks what each rank needs, sends and receives against every token. */
+static void check_ranks(const struct token_layout *layout, const struct document_list *list,
+                        int64_t window, const char *label)
+{
+    uint32_t owner[TOKENS_MAX];
+    struct needed_most most = needed_most(layout, list, window);
+    int64_t most_needed = 0, most_sent = 0;
+    find_owners(layout, list, owner);
+    for (uint32_t c = 0; c < layout->cp; c++) {
+        struct needed needed = {0};
+        struct needed_rows received, sent;
+        int64_t rows = 0, of[RANKS_MAX] = {0};
+        needed_find(&needed, layout, list, c, window);
+        needed_list_received(&received, layout, list, c, window);
+        needed_list_sent(&sent, layout, list, c, window);
+        for (int64_t t = 0; t < layout->tokens; t++) {
+            CHECK_INT(label, needed_below(&needed, t), rows);
+            if (!needs(layout, list, owner, c, t, window))
+                continue;
+            int64_t place = received.first[owner[t]] + of[owner[t]]++;
+            CHECK_INT(label, received.row[place], rows);
+            rows++;
+        }
+        CHECK_INT(label, needed.rows, rows);
+        for (uint32_t other = 0; other < layout->cp; other++) {
+            int64_t k = sent.first[other];
+            CHECK_INT(label, needed_of(&needed, other), of[other]);
+            CHECK_INT(label, received.first[other + 1] - received.first[other], of[other]);
+            for (int64_t p = 0; p < layout->tokens / layout->cp; p++) {
+                int64_t t = layout_gathered_in(layout, list, c, p);
+                if (needs(layout, list, owner, other, t, window))
+                    CHECK_INT(label, sent.row[k++], p);
+            }
+            CHECK_INT(label, sent.first[other + 1], k);
+        }
+        most_needed = rows > most_needed ? rows : most_needed;
+        most_sent = sent.first[layout->cp] > most_sent ? sent.first[layout->cp] : most_sent;
+        needed_rows_release(&received);
+        needed_rows_release(&sent);
+        needed_release(&needed);
+    }
+    CHECK_INT(label, most.needed, most_needed);
+    CHECK_INT(label, most.sent, most_sent);
+}
+
+static void rows_are_those_that_queries_see(void)
+{
+    static const uint8_t kinds[] = {LAYOUT_CONTIGUOUS, LAYOUT_STRIPED, LAYOUT_ZIGZAG, LAYOUT_DEALT};
+    struct check_random random = check_random_make();
+    for (int trial = 0; trial < 400; trial++) {
+        struct arena arena = {0};
+        uint32_t cp = (uint32_t)check_random_i64(&random, 1, RANKS_MAX), count = 0, shares = 0;
+        int64_t tokens = 2 * cp * check_random_i64(&random, 1, TOKENS_MAX / 8), end[TOKENS_MAX];
+        int64_t left[RANKS_MAX], at = 0;
+        int64_t window = check_random_i64(&random, 0, 1) * check_random_i64(&random, 1, tokens);
+        struct token_share share[TOKENS_MAX];
+        struct token_layout layout = {.kind = kinds[check_random_i64(&random, 0, 3)],
+                                      .cp = cp,
+                                      .hp = 1,
+                                      .chunks = 1,
+                                      .tokens = tokens};
+        while (at < tokens)
+            end[count++] = at += check_random_i64(&random, 1, tokens - at);
+        for (uint32_t c = 0; c < cp; c++)
+            left[c] = tokens / cp;
+        for (at = 0; at < tokens; at += share[shares++].rows) {
+            uint32_t owner = (uint32_t)check_random_i64(&random, 0, cp - 1);
+            while (left[owner] == 0)
+                owner = (owner + 1) % cp;
+            share[shares] = (struct token_share){check_random_i64(&random, 1, left[owner]), owner};
+            left[owner] -= share[shares].rows;
+        }
+        const struct document_list list = {count, end, deal_make(&arena, cp, share, shares)};
+        check_ranks(&layout, &list, window, layout_names[layout.kind]);
+        arena_release(&arena);
+    }
+}
+
+static const struct check_case cases[] = {
+    {"rows are those that queries see", rows_are_those_that_queries_see},
+};
+CHECK_MAIN("needed", cases)
