@@ -383,6 +383,27 @@ class Recorded(unittest.TestCase):
         self.assertEqual((even["full"], even.get("sent")), (512, None))
         self.assertEqual(uneven["sent"], [320, 64, 64, 64])
 
+    def test_buckets_of_ddp_are_reduced_beside_backward(self):
+        def build(rec):
+            model = blocks(2, 256).to("cuda")
+            wrapped = nn.parallel.DistributedDataParallel(model, device_ids=[0], bucket_cap_mb=2)
+            with self.assertRaisesRegex(longhaul.record.Refused, "register_comm_hook"):
+                wrapped.register_comm_hook(None, None)
+
+            def train():
+                wrapped(torch.randn(4, 256, device="cuda")).mean().backward()
+                model.zero_grad(set_to_none=False)
+            return train
+
+        step = self.record(build, world_size=4)
+        events = step["events"]
+        reductions = [event for event in of(step, "allreduce_") if event["ph"] == "b"]
+        self.assertEqual(sum(event["full"] for event in reductions), 4 * 2 * 2 * 256 * 1024)
+        self.assertGreater(len(reductions), 1)
+        first = events.index(reductions[0])
+        self.assertTrue(any(event.get("k") == "mm" for event in events[first:]))  # it overlaps with backward
+        self.assertEqual([event["on"] for event in events if event["op"] == "work_wait"], [events.index(r) for r in reductions])
+
     def test_stages_of_a_pipeline(self):
         from torch.distributed.pipelining import PipelineStage, Schedule1F1B
 

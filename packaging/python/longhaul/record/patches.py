@@ -33,7 +33,7 @@ class Patches:
 
 
 def put_all(patches, recorder):
-    for rows in (_modules(), _storages(recorder), _phases(recorder), _groups(recorder), _works(recorder), _refusals(),
+    for rows in (_modules(), _storages(recorder), _phases(recorder), _groups(recorder), _ddp(), _works(recorder), _refusals(),
                  _values(recorder), _compilers(recorder), _questions(recorder)):
         for owner, name, value in rows:
             patches.put(owner, name, value)
@@ -124,6 +124,32 @@ def _groups(recorder):
     for owner in dist, dist.distributed_c10d:
         yield owner, "init_process_group", init_process_group
         yield owner, "new_group", new_group
+
+
+def _ddp():
+    """DDP's reducer waits for a future that the work of fake groups does not have: a hook of ours reduces each bucket in its
+    place. The division by the number of ranks is not in it, because the reducer does it as it fills the bucket."""
+    from torch.nn.parallel import distributed
+    make, register = distributed.DistributedDataParallel.__init__, distributed.DistributedDataParallel.register_comm_hook
+
+    def reduce(group, bucket):
+        work = dist.all_reduce(bucket.buffer(), group=group, async_op=True)
+        torch.autograd.Variable._execution_engine.queue_callback(work.wait)
+        future = torch.futures.Future()
+        future.set_result(bucket.buffer())
+        return future
+
+    def made(self, *arguments, **keywords):
+        make(self, *arguments, **keywords)
+        register(self, self.process_group, reduce)
+
+    def refused(self, *arguments, **keywords):
+        raise Refused("DistributedDataParallel.register_comm_hook(): a hook of the program needs the futures of a real process "
+                      "group; record without it")
+
+    yield distributed, "_verify_param_shape_across_processes", lambda *arguments, **keywords: True  # only this rank runs
+    yield distributed.DistributedDataParallel, "__init__", made
+    yield distributed.DistributedDataParallel, "register_comm_hook", refused
 
 
 # Methods of ProcessGroup that return a Work.
