@@ -93,6 +93,26 @@ static void add_lists(const struct prediction *p, struct shape_costs *costs)
     }
 }
 
+/* Adds what the framework takes on the host for a product beside PyTorch's own call: its modules, and the dispatch of
+ * DTensors. */
+static void add_products(const struct prediction *p, struct shape_costs *costs)
+{
+    const struct profile *profile = p->profile;
+    const struct choices *c = &p->choices;
+    if (profile == NULL || profile->ideal || p->setup->cost.ideal)
+        return;
+    bool tensors = p->has_choices && c->tp > 1 && c->tensor_plan != TENSOR_PLAN_MEGATRON &&
+                   c->kernels != KERNELS_COMPILED;
+    for (uint32_t i = 0; i < p->ir.shape_count; i++) {
+        if (p->ir.shape[i].kind != WORK_MATMUL)
+            continue;
+        if (profile->host_product > 0)
+            costs->issue_s[i] *= profile->host_product;
+        if (tensors)
+            costs->issue_s[i] += profile->host_dtensor_s;
+    }
+}
+
 static bool is_tensor_work(const struct work *work)
 {
     const struct work as = work_priced_as(work);
@@ -219,6 +239,7 @@ void shape_costs_make(struct shape_costs *costs, const struct prediction *p)
     }
     add_checkpoints(p, costs);
     add_lists(p, costs);
+    add_products(p, costs);
     add_step(p, costs);
     costs->sim = (struct sim_costs){
         .place_work_s = (const double *const *)costs->place_work_s,

@@ -63,6 +63,11 @@ struct profile {
     /* seconds that the framework adds to an exchange or a shift because it passes lists of tensors, which become an
      * all-to-all with one tensor per rank; 0: it passes no lists */
     double host_per_list_s;
+    /* the host's time for a product as a multiple of that of torch.nn.Linear: what a module of the framework adds; 0: 1 */
+    double host_product;
+    /* seconds that the host takes beside that for each product of tensor ranks, whose operands are DTensors, unless the
+     * layers are compiled */
+    double host_dtensor_s;
     bool ring_grad_f32; /* gradients of keys and values are summed in fp32 all around the ring */
     /* in a plain pipeline the host waits for every message, and only then posts the receive of the next action */
     bool messages_sync;

@@ -108,6 +108,7 @@ static const struct strategy strategies[] = {
      .tensor_plan = TENSOR_PLAN_MODULE, /* parallelize_module() with PrepareModuleInput, as torchtitan */              \
      .quantises_again = true,           /* torchao/float8/float8_linear.py: save_for_backward(input_hp, ...) */           \
      .prefetch = 1,                     /* FSDP1: BACKWARD_POST is issued after a unit's backward, by a host that runs ahead */ \
+     .host_dtensor_s = 250e-6,          /* DTensor's dispatch and redistribution; docs/costs.md, "The host" */            \
      .waits_for_reductions = true       /* FSDP1: _post_backward_final_callback() */
 
 static const struct profile profiles[] = {
@@ -292,6 +293,7 @@ static const struct profile profiles[] = {
      .reduces_in_place = true,          /* start_grad_sync(): local_data_view, a slice of the bucket */
      .prefetch = 1,
      .waits_for_reductions = true,
+     .host_product = 2.7,               /* transformer_engine.pytorch.Linear; docs/costs.md, "The host" */
      .clipping = CLIPPING_IN_STEP,      /* as megatron */
      .clipping_sync = true},
     {.name = "neutral", .summary = "one well-made implementation of every strategy: the device's best kernels, overlap, no dropout",

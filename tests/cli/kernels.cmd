@@ -27,3 +27,10 @@ same
 longhaul predict --model gpt2 --cluster 1x4xh100 --costs a100-80g --seq 1K --quick | grep -o 'costs are of [^;.]*'
 longhaul predict --model gpt2 --cluster 1x4xh100 --costs ideal --seq 1K --quick | grep -c 'costs are of' || :
 longhaul predict $(echo $fpdt | sed 's|2.7b|6.7b|') --profile neutral --seq 1M --chunk 512K --quick --mfu deepspeed | sed -n 's/^MFU *[0-9.]* %/MFU N %/p'
+# small steps are bound by the host where it takes long: DTensors that are not compiled, Grace, TransformerEngine's modules
+small="--model layers=8,hidden=1024,heads=8,ffn=4096,vocab=8192 --gpus 4"
+for o in 'dgx-h100 --seq 2K --strategy megatron-sp --tp 4 --profile torchtitan' 'dgx-h100 --seq 2K --strategy megatron-sp --tp 4 --profile torchtitan --compile' \
+    'b200 --seq 1K --strategy local --profile megatron' 'gb200 --seq 1K --strategy local --profile megatron' \
+    'h200 --seq 1K --strategy local --profile megatron' 'h200 --seq 1K --strategy local --profile megatron-te'; do
+    echo "$o: $(longhaul predict $small --cluster $o 2> /dev/null | tr '\n' ' ' | grep -oE 'host-bound: for *[0-9]+ %')"
+done
