@@ -23,6 +23,12 @@ static const struct option rows[] = {
      .high = UNIFORM_NEVER,
      .help = "in rings of more than this many ranks, treat all ranks as equally fast: quicker, and "
              "within 2 % of the exact step"},
+    {.name = "recording",
+     .kind = OPTION_TEXT,
+     .value = "FILE",
+     .help =
+         "predict the recorded step of a PyTorch program in FILE, in place of a model: vary the "
+         "cluster, its numbers, --costs, --attention or this option"},
     {.name = "unfit-too",
      .kind = OPTION_FLAG,
      .help = "also simulate points that do not fit in memory, as if they did"},
@@ -37,13 +43,29 @@ void sweep_predictor_release(struct sweep_predictor *predictor)
 }
 
 /* The options that load the model and the cluster. The other options are choices. */
-static const char *const loaded_options[] = {"model", "ignore", "set",      "cluster",
-                                             "nodes", "gpus",   "loopback", "costs"};
+static const char *const loaded_options[] = {"model", "ignore",   "set",   "cluster",  "nodes",
+                                             "gpus",  "loopback", "costs", "recording"};
+
+/* Loads the cluster for a recorded step, which setup_load() takes as the argument of the command. */
+static enum status load_recorded(struct setup *setup, const struct options *options,
+                                 struct diag *diag)
+{
+    struct options with_file = *options; /* borrows all that it has */
+    const char *file = options_text(options, "recording");
+    with_file.argument = &file;
+    with_file.argument_count = 1;
+    return setup_load(setup, &with_file, true, diag);
+}
 
 static enum status load(struct sweep_predictor *predictor, const struct options *options,
                         struct diag *diag)
 {
     struct text wanted = {0};
+    if (options_given(options, "recording")) {
+        setup_release(&predictor->setup);
+        predictor->loaded.size = 0;
+        return load_recorded(&predictor->setup, options, diag);
+    }
     for (size_t i = 0; i < ARRAY_LEN(loaded_options); i++) {
         const char *text = options_text(options, loaded_options[i]);
         text_printf(&wanted, "%s\n", text == NULL ? "" : text);
@@ -75,11 +97,13 @@ enum sweep_status sweep_predict(struct sweep_predictor *predictor, size_t point,
     if (status == STATUS_OK)
         status = load(predictor, &options, &diag);
     if (status == STATUS_OK)
-        status = documents_load(&packed, &predictor->setup, &options, false, 1, &diag);
+        status = documents_load(&packed, &predictor->setup, &options,
+                                options_given(&options, "recording"), 1, &diag);
     if (status == STATUS_OK) {
         predictor->setup.even_above = (uint32_t)options_count(&options, "even-above");
         struct point_options point_options = {.exact = options_given(&options, "exact"),
-                                              .unfit_too = options_given(&options, "unfit-too")};
+                                              .unfit_too = options_given(&options, "unfit-too"),
+                                              .recording = options_text(&options, "recording")};
         outcome = sweep_point_predict(row, axes, point, &predictor->setup, point_options);
     } else {
         outcome = sweep_status_of(status);
@@ -102,7 +126,7 @@ static bool add_idle(struct idle_options *idle, struct sweep_predictor *predicto
     struct diag unread = {0};
     bool given = false;
     if (sweep_grid_options(predictor->grid, point, &arena, &options, &unread) == STATUS_OK) {
-        given = idle_options_given(&options);
+        given = idle_options_given(&options) && !options_given(&options, "recording");
         if (given && load(predictor, &options, &unread) == STATUS_OK &&
             resolve_choices(&choices, &predictor->setup.request, NULL, &unread) == STATUS_OK)
             idle_options_add(idle, &options, &predictor->setup.request, &choices);
@@ -139,7 +163,8 @@ enum status sweep_check_setup(const struct sweep_grid *grid, struct diag *diag)
         status = strategies_check_names(options_text(&options, "strategy"),
                                         options_text(&options, "profile"), diag);
     if (status == STATUS_OK && !varies)
-        status = setup_load(&setup, &options, false, diag);
+        status = options_given(&options, "recording") ? load_recorded(&setup, &options, diag)
+                                                      : setup_load(&setup, &options, false, diag);
     if (status == STATUS_OK)
         status = documents_check(&options, diag);
     setup_release(&setup);

@@ -5,7 +5,7 @@
 #include "cli/sweep/grid.h"
 #include "predict/sweep/point.h"
 
-/* --exact and --unfit-too, which hold for every point. */
+/* --exact, --unfit-too and others that hold for every point. */
 extern const struct option_set sweep_point_options;
 
 /* Predicts points one after the other. Neighbouring points of a grid mostly have the same model and cluster, which are

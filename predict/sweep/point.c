@@ -81,9 +81,12 @@ static void put_times(struct cells *cells, const struct prediction *p,
     put_number(cells, "step_s", r->timed, r->step_s);
     put_number(cells, "step_low_s", has_interval, interval_low(interval, r->step_s));
     put_number(cells, "step_high_s", has_interval, interval_high(interval, r->step_s));
-    put_number(cells, "tokens_per_s_gpu", r->timed, r->tokens_per_s_gpu);
+    /* a recorded step does not say the tokens of all ranks */
+    put_number(cells, "tokens_per_s_gpu", r->timed && !prediction_is_recorded(p),
+               r->tokens_per_s_gpu);
     for (int i = 0; i < MFU_CONVENTION_COUNT; i++)
-        put_number(cells, result_name_of_mfu((enum mfu_convention)i).text, r->whole, r->mfu[i]);
+        put_number(cells, result_name_of_mfu((enum mfu_convention)i).text,
+                   r->whole && p->has_choices, r->mfu[i]);
     put_number(cells, "hfu", r->whole, r->hfu);
     put_number(cells, "extrapolated_share", r->timed, p->extrapolated_share);
     put_text(cells, "extrapolated_why", r->timed ? p->extrapolated.data : NULL);
@@ -127,7 +130,7 @@ static void put_rest(struct cells *cells, const struct prediction *p, bool resol
     put_text(cells, "reason", reason);
     put_times(cells, p, &result);
     put_memory(cells, &result, resolved);
-    put_choices(cells, resolved ? &p->choices : NULL);
+    put_choices(cells, resolved && p->has_choices ? &p->choices : NULL);
 }
 
 void sweep_put_columns(struct text *out, const struct grid_axes *axes)
@@ -186,7 +189,9 @@ enum sweep_status sweep_point_predict(struct text *row, const struct grid_axes *
     struct diag diag = {0};
     struct text reason = {0};
     enum sweep_status outcome = SWEEP_FITS;
-    enum status status = prediction_memory(&p, &question, NULL, &diag);
+    enum status status = options.recording != NULL
+                             ? prediction_memory_of_file(&p, &question, options.recording, &diag)
+                             : prediction_memory(&p, &question, NULL, &diag);
     bool resolved = status == STATUS_OK;
     if (status == STATUS_OK && (p.verdict.fits || options.unfit_too))
         status = prediction_time(&p, &diag);

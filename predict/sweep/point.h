@@ -25,6 +25,8 @@ enum sweep_status sweep_status_of(enum status status);
 struct point_options {
     bool exact;     /* simulate every rank */
     bool unfit_too; /* also simulate points that do not fit in memory */
+    /* the file of a recorded step, in place of the setup's request; NULL: none */
+    const char *recording;
 };
 
 /* Predicts the setup's request and appends the point's row, without its line end. */

@@ -14,6 +14,11 @@ longhaul check fsdp.json.gz | tail -1
 longhaul schedule fsdp.json.gz --flat > step.ir
 longhaul check step.ir | tail -1
 longhaul predict fsdp.json.gz --cluster dgx-h100 --nodes 1 -o out > /dev/null && longhaul report out
+# a sweep over clusters, links and recordings
+longhaul sweep --recording fsdp.json.gz --gpus 8 --vary cluster=dgx-h100,dgx-a100 | grep -v "^#" | cut -d, -f1-4
+longhaul sweep --recording fsdp.json.gz --cluster dgx-h100 --gpus 8 --vary fabric.bandwidth=100,450GB/s | grep -v "^#" | cut -d, -f1-4
+longhaul sweep --cluster dgx-h100 --gpus 8 --vary recording=fsdp.json.gz,one.json | grep -v "^#" | cut -d, -f1-4
+bad sweep --recording fsdp.json.gz --cluster dgx-h100 --gpus 8 --vary seq=1K,2K
 # what cannot be
 bad run fsdp.json.gz
 bad run step.ir
