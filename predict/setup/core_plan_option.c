@@ -62,8 +62,8 @@ enum status core_plan_option_read(struct setup *setup, const char *text, struct 
     if (text == NULL || deal_choice_parse(&rule, text, NULL) == STATUS_OK)
         return STATUS_OK;
     file = fopen(text, "rb");
-    if (file == NULL) /* resolve_choices() says that it is neither */
-        return STATUS_OK;
+    if (file == NULL)
+        return deal_choice_parse(&rule, text, diag);
     fclose(file);
     enum status status = text_read(&data, text, diag);
     if (status == STATUS_OK)
