@@ -249,6 +249,7 @@ enum status cmd_predict(const struct options *options, struct diag *diag)
     struct operator_times part = {0};
     struct packed_documents packed = {0};
     struct batch_times batches = {0};
+    struct routing_draws draws = {0};
     struct diag note = {0};
     struct report report = {
         .prediction = &prediction,
@@ -311,6 +312,11 @@ enum status cmd_predict(const struct options *options, struct diag *diag)
         status = batch_times_make(&batches, &prediction, packed.batch, packed.count, diag);
         report.batches = &batches;
         report.packed = packed.batch;
+    }
+    if (status == STATUS_OK && step && prediction.choices.routing != NULL) {
+        progress_part(NULL);
+        status = routing_draws_make(&draws, &prediction, diag);
+        report.routing = &draws;
     }
     progress_part("comparing with other options");
     if (status == STATUS_OK && !step) {

@@ -327,6 +327,71 @@ static enum status find_rows(struct assignment *assignment, const char *name, st
     return STATUS_OK;
 }
 
+/* ---- rows of experts ---- */
+
+/* Returns the group of ranks that have different experts; IR_NONE: every rank has all. */
+static uint32_t expert_group(const struct ir *ir)
+{
+    for (uint32_t g = 0; g < ir->group_count; g++)
+        if (strcmp(ir->group[g].name, "ep") == 0)
+            return g;
+    return IR_NONE;
+}
+
+/* Returns the work of a shape with `rows` real rows. */
+static struct work real_work(const struct work *shape, int64_t rows)
+{
+    struct work work = *shape;
+    if (work.kind == WORK_MATMUL && work.matmul.form == MATMUL_TN)
+        work.matmul.k = rows;
+    else if (work.kind == WORK_MATMUL)
+        work.matmul.m = rows;
+    else if (work.kind == WORK_SWIGLU || work.kind == WORK_SWIGLU_BACKWARD)
+        work.activation.rows = rows;
+    else if (work.kind == WORK_PACK || work.kind == WORK_UNPACK)
+        work.pack.rows = rows;
+    return work;
+}
+
+static enum status find_dealt(struct assignment *assignment, const char *name, struct diag *diag)
+{
+    const struct ir *ir = assignment->ir;
+    const uint32_t group = expert_group(ir), ranks = group == IR_NONE ? 1 : assignment->size[group];
+    uint32_t rows = 0;
+    assignment->dealt_row =
+        arena_array(&assignment->arena, ir->shape_count, sizeof *assignment->dealt_row);
+    for (uint32_t s = 0; s < ir->shape_count; s++)
+        assignment->dealt_row[s] = work_route(&ir->shape[s]) >= 0 ? rows++ : IR_NONE;
+    assignment->dealt = arena_array(&assignment->arena, (size_t)rows * assignment->ranks,
+                                    sizeof *assignment->dealt);
+    for (uint32_t s = 0; s < ir->shape_count; s++) {
+        const struct work *shape = &ir->shape[s];
+        if (assignment->dealt_row[s] == IR_NONE)
+            continue;
+        if (routing_unfit(&ir->routing, shape, ranks) != NULL)
+            return diag_error(diag, (struct loc){name, 0, 0}, STATUS_BAD_INPUT,
+                              "work on the rows of experts does not fit the routing of the "
+                              "schedule; longhaul check says which");
+        int64_t *count = arena_array(&assignment->arena, ir->routing.experts, sizeof *count);
+        routing_counts(&ir->routing, (uint32_t)work_route(shape),
+                       work_dealt(shape) / ir->routing.copies, count);
+        for (uint32_t rank = 0; rank < assignment->ranks; rank++) {
+            struct dealt_rows *to =
+                &assignment->dealt[(size_t)assignment->dealt_row[s] * assignment->ranks + rank];
+            const uint32_t index =
+                group == IR_NONE ? 0 : assignment->index[(size_t)rank * ir->group_count + group];
+            *to = (struct dealt_rows){.count = count,
+                                      .experts = ir->routing.experts,
+                                      .ranks = ranks,
+                                      .first = index * (ir->routing.experts / ranks)};
+            for (uint32_t e = 0; e < to->experts / ranks; e++)
+                to->rows += ranks * count[to->first + e];
+            to->work = real_work(shape, to->rows);
+        }
+    }
+    return STATUS_OK;
+}
+
 /* ---- sends and receives ---- */
 
 struct endpoint {
@@ -463,6 +528,8 @@ enum status assignment_init(struct assignment *assignment, const struct ir *ir, 
         find_softmax(assignment);
         find_shares(assignment);
         status = find_pieces(assignment, name, diag);
+        if (status == STATUS_OK)
+            status = find_dealt(assignment, name, diag);
     }
     if (status == STATUS_OK)
         status = find_rows(assignment, name, diag);

@@ -28,6 +28,15 @@ struct assignment_shares {
     uint32_t count;
 };
 
+/* The rows of experts on a rank, with routing that is not even (schedule/ir/routing.h). The members of group `ep`, each with
+ * experts / ranks experts, send each other rows. */
+struct dealt_rows {
+    struct work work;               /* that of the shape, with the rank's real number of rows */
+    const int64_t *count;           /* [experts] the copies that each rank deals to an expert */
+    int64_t rows;                   /* that the rank's experts get of all ranks together */
+    uint32_t experts, ranks, first; /* first: of the rank's experts */
+};
+
 /* The pieces of keys that an attention op sees on a rank. */
 struct assignment_pieces {
     struct attention_piece *piece;
@@ -62,6 +71,8 @@ struct assignment {
     struct assignment_rows *rows;     /* (rows, ranks): of shapes that move rows which ranks need */
     uint32_t *rows_row;               /* (shapes) row of rows, or IR_NONE */
     uint32_t rows_count;
+    struct dealt_rows *dealt; /* (rows, ranks): of shapes with a route */
+    uint32_t *dealt_row;      /* (shapes) row of dealt, or IR_NONE */
     struct assignment_message *message;
     uint32_t message_count;
     /* (ranks, op_stride) the number of each SEND or RECV that no guard leaves out; NULL when there are none. Index:

@@ -20,6 +20,7 @@
 
 struct exec_run;
 struct assignment_rows;
+struct dealt_rows;
 
 enum { CALL_OPERANDS_MAX = 8 };
 
@@ -44,6 +45,8 @@ struct call {
     /* TAKE_ROWS, ADD_ROWS: the rows that the rank moves (schedule/ir/needed.h). EXCHANGE: those that each rank of its
      * group receives, in the order of the group. NULL: another kind. */
     const struct assignment_rows *rows;
+    /* Of work with a route (exec/assignment.h), to which `work` belongs; NULL: other work. */
+    const struct dealt_rows *dealt;
     struct exec_model model;
     struct exec_adamw adamw; /* step: number of the current step */
     uint8_t reads, writes;

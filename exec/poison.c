@@ -183,7 +183,7 @@ bool poison_after(struct exec_run *run, const struct call *call)
         uint64_t size = dtype_bytes(run->ir->buffer.dtype[view.buffer.i]);
         if (is_fresh(run, call, view)) {
             uint64_t left = first_poison(&call->write[k]);
-            if (left < view.count) {
+            if (left < call->write[k].count) {
                 char name[64];
                 buffer_text(run->ir, view.buffer.i, name, sizeof name);
                 run_failed(run, call->rank, call->op,

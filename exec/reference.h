@@ -21,6 +21,7 @@
 #include "models/transformer.h"
 #include "schedule/ir/documents.h"
 #include "schedule/ir/layout.h"
+#include "schedule/ir/routing.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -82,7 +83,7 @@ bool reference_is_norm(const char *name);
  * cols), for variance 1 / cols; norms and biases have width 0.1, so that leaving one out shows in the results. */
 void reference_init_weights(struct reference *reference, uint64_t seed);
 
-/* Which rows of which pieces the tokens of a sequence are, on which even routing depends (models/work.h). A rank routes
+/* Which rows of which pieces the tokens of a sequence are, on which routing depends (models/work.h). A rank routes
  * the tokens of micro_batch sequences, of the layout's places, together, cut into `pieces` pieces of rows. units: true
  * if the layout's chunks are subsequences, which a rank routes one after the other. */
 struct reference_routing {
@@ -90,6 +91,7 @@ struct reference_routing {
     int64_t micro_batch;
     uint32_t pieces;
     bool units;
+    const struct routing *dealt; /* the copies that experts get; NULL: equally many */
 };
 
 struct reference_batch {

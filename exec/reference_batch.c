@@ -66,12 +66,25 @@ static struct piece unit_of(const struct token_layout *layout, int64_t place)
     return unit;
 }
 
-/* Returns the expert of each copy of a sequence's tokens, (s, copies); NULL without experts. The caller frees them. */
-static int32_t *experts_of(const struct transformer *t, const struct reference_batch *batch,
-                           int64_t sequence)
+/* Returns the expert of a slot of `rows` tokens. */
+static int32_t expert_of(const struct transformer *t, const struct routing *dealt, uint32_t layer,
+                         int64_t rows, int64_t slot)
 {
-    if (t->experts == 0)
-        return NULL;
+    if (dealt == NULL)
+        return (int32_t)work_group_of(rows * t->experts_per_token, t->experts, slot);
+    int64_t *count = heap_alloc(dealt->experts, sizeof *count), end = 0;
+    int32_t expert = 0;
+    routing_counts(dealt, dealt->list_of[layer], rows, count);
+    for (end = count[0]; slot >= end; end += count[expert])
+        expert++;
+    free(count);
+    return expert;
+}
+
+/* Returns the expert of each copy of a sequence's tokens in a layer, (s, copies). The caller frees them. */
+static int32_t *experts_of(const struct transformer *t, const struct reference_batch *batch,
+                           int64_t sequence, uint32_t layer)
+{
     const int64_t s = batch->seq_len, copies = t->experts_per_token;
     const struct reference_routing *routing = batch->routing;
     const struct token_layout whole = {.cp = 1, .hp = 1, .chunks = 1, .tokens = s};
@@ -92,8 +105,9 @@ static int32_t *experts_of(const struct transformer *t, const struct reference_b
                                                (uint32_t)(rank % layout->hp), place % own);
         const struct piece piece = emit_piece(rows, pieces, row / emit_piece(rows, pieces, 0).rows);
         for (int64_t j = 0; j < copies; j++)
-            expert[token * copies + j] = (int32_t)work_group_of(piece.rows * copies, t->experts,
-                                                                j * piece.rows + row - piece.begin);
+            expert[token * copies + j] =
+                expert_of(t, routing != NULL ? routing->dealt : NULL, layer, piece.rows,
+                          j * piece.rows + row - piece.begin);
     }
     return expert;
 }
@@ -119,12 +133,16 @@ static enum status run(struct reference *r, const struct reference_batch *batch,
         memset(r->tensors[n].grad, 0, r->tensors[n].count * sizeof(double));
     double sum = 0;
     for (size_t i = 0; i < sequences; i++) {
-        int32_t *expert = experts_of(&r->transformer, batch, (int64_t)i);
+        int32_t **expert = heap_zalloc(r->transformer.layers + 1u, sizeof *expert);
+        for (uint32_t l = 0; l < r->transformer.layers && r->transformer.experts > 0; l++)
+            expert[l] = experts_of(&r->transformer, batch, (int64_t)i, l);
         sum += reference_sequence(
-            r, &batch->tokens[i * s], &labels[i * s], s, expert,
+            r, &batch->tokens[i * s], &labels[i * s], s, (const int32_t *const *)expert,
             batch->documents != NULL ? documents_of(batch->documents, (uint32_t)i) : NULL, i,
             1 / (double)counted, gradients);
-        free(expert);
+        for (uint32_t l = 0; l < r->transformer.layers; l++)
+            free(expert[l]);
+        free((void *)expert);
     }
     *loss = sum / (double)counted;
 out:

@@ -84,7 +84,7 @@ static double *stored(struct storage *storage, double *x, size_t count)
 struct pass_sequence {
     size_t tokens;
     const int64_t *document_begin; /* as of struct reference_heads */
-    const int32_t *expert;         /* (tokens, experts_per_token); NULL: the model has none */
+    const int32_t *const *experts; /* [layers] (tokens, experts_per_token); NULL: it has none */
 };
 
 static struct sizes sizes_of(const struct transformer *t, size_t layer,
@@ -338,18 +338,18 @@ static void route_backward(const struct transformer *t, double *d_logits, const 
 /* Returns what the experts of each token and the shared ones add to it, (s, hidden). */
 static double *experts_forward(struct arena *arena, struct storage *to, const struct transformer *t,
                                const struct layer_parameters *p, struct expert_values *v,
-                               const double *x, const struct pass_sequence *sequence)
+                               const double *x, const struct pass_sequence *sequence,
+                               const int32_t *expert)
 {
     const size_t s = sequence->tokens, h = t->hidden, f = t->expert_ffn;
     const size_t copies = t->experts_per_token, all = s * copies;
     v->logits = reference_linear(arena, &p->router, x, s);
-    v->weights = route(arena, t, v->logits, sequence->expert, s);
+    v->weights = route(arena, t, v->logits, expert, s);
     v->raised = zeros(arena, all, 2 * f);
     v->made = zeros(arena, all, h);
     for (size_t i = 0; i < all; i++) {
         struct arena one = {0};
-        const struct reference_affine up =
-            expert_of(&p->experts_up, t->experts, sequence->expert[i]);
+        const struct reference_affine up = expert_of(&p->experts_up, t->experts, expert[i]);
         memcpy(&v->raised[i * 2 * f], reference_linear(&one, &up, &x[i / copies * h], 1),
                2 * f * sizeof(double));
         arena_release(&one);
@@ -358,8 +358,7 @@ static double *experts_forward(struct arena *arena, struct storage *to, const st
     v->acted = stored(to, reference_activation(arena, t->activation, v->raised, all, f), all * f);
     for (size_t i = 0; i < all; i++) {
         struct arena one = {0};
-        const struct reference_affine down =
-            expert_of(&p->experts_down, t->experts, sequence->expert[i]);
+        const struct reference_affine down = expert_of(&p->experts_down, t->experts, expert[i]);
         memcpy(&v->made[i * h], reference_linear(&one, &down, &v->acted[i * f], 1),
                h * sizeof(double));
         arena_release(&one);
@@ -385,7 +384,7 @@ static double *experts_forward(struct arena *arena, struct storage *to, const st
 static double *experts_backward(struct arena *arena, struct storage *to,
                                 const struct transformer *t, const struct layer_parameters *p,
                                 const struct expert_values *v, const double *x, const double *dy,
-                                const struct pass_sequence *sequence)
+                                const struct pass_sequence *sequence, const int32_t *expert)
 {
     const size_t s = sequence->tokens, h = t->hidden, f = t->expert_ffn;
     const size_t copies = t->experts_per_token, all = s * copies;
@@ -399,16 +398,14 @@ static double *experts_backward(struct arena *arena, struct storage *to,
     double *dacted = zeros(arena, all, f), *draised = zeros(arena, all, 2 * f);
     double *dcopy = zeros(arena, all, h);
     for (size_t i = 0; i < all; i++) {
-        const struct reference_affine down =
-            expert_of(&p->experts_down, t->experts, sequence->expert[i]);
+        const struct reference_affine down = expert_of(&p->experts_down, t->experts, expert[i]);
         reference_linear_backward(&down, &dacted[i * f], &dmade[i * h], &v->acted[i * f], 1);
     }
     stored(to, dacted, all * f);
     reference_activation_backward(t->activation, draised, dacted, v->raised, all, f);
     stored(to, draised, all * 2 * f);
     for (size_t i = 0; i < all; i++) {
-        const struct reference_affine up =
-            expert_of(&p->experts_up, t->experts, sequence->expert[i]);
+        const struct reference_affine up = expert_of(&p->experts_up, t->experts, expert[i]);
         reference_linear_backward(&up, &dcopy[i * h], &draised[i * 2 * f], &x[i / copies * h], 1);
     }
     stored(to, dcopy, all * h);
@@ -416,7 +413,7 @@ static double *experts_backward(struct arena *arena, struct storage *to,
     for (size_t i = 0; i < all; i++)
         for (size_t c = 0; c < h; c++)
             dx[i / copies * h + c] += dcopy[i * h + c];
-    route_backward(t, dlogits, dweights, v->logits, sequence->expert, s);
+    route_backward(t, dlogits, dweights, v->logits, expert, s);
     stored(to, dlogits, s * (size_t)t->experts);
     reference_linear_backward(&p->router, dx, dlogits, x, s);
     if (t->shared_ffn > 0) {
@@ -585,7 +582,8 @@ static struct layer_values layer_forward(struct arena *arena, struct storage to,
 
     l.normed2 = normed(arena, &to, t, &p->norm2, l.middle, s);
     if (transformer_has_experts(t, (int64_t)layer)) {
-        l.lowered = experts_forward(arena, &to, t, p, &l.experts, l.normed2, sequence);
+        l.lowered = experts_forward(arena, &to, t, p, &l.experts, l.normed2, sequence,
+                                    sequence->experts[layer]);
     } else {
         l.raised = stored(&to, reference_linear(arena, &p->up, l.normed2, s), s * p->up.outputs);
         l.acted =
@@ -631,10 +629,10 @@ static void layer_backward(struct arena *arena, struct storage to, const struct 
     const size_t s = sequence->tokens;
     const struct sizes n = sizes_of(t, layer, sequence);
     const double *dlowered = unnormed(arena, &to, t, &p->norm2_after, d, l->lowered, s);
-    double *dnormed2 =
-        transformer_has_experts(t, (int64_t)layer)
-            ? experts_backward(arena, &to, t, p, &l->experts, l->normed2, dlowered, sequence)
-            : dense_backward(arena, &to, t, p, n.ffn, l, dlowered, s);
+    double *dnormed2 = transformer_has_experts(t, (int64_t)layer)
+                           ? experts_backward(arena, &to, t, p, &l->experts, l->normed2, dlowered,
+                                              sequence, sequence->experts[layer])
+                           : dense_backward(arena, &to, t, p, n.ffn, l, dlowered, s);
     add_branch(&to, d, unnormed(arena, &to, t, &p->norm2, dnormed2, l->middle, s), s * n.hidden);
 
     const double *dmixed = unnormed(arena, &to, t, &p->norm1_after, d, l->mixed, s);
@@ -710,7 +708,7 @@ static int64_t *document_begins(struct arena *arena, const struct document_list 
 }
 
 double reference_sequence(struct reference *r, const int32_t *tokens, const int32_t *labels,
-                          size_t seq_len, const int32_t *expert,
+                          size_t seq_len, const int32_t *const *expert,
                           const struct document_list *documents, uint64_t number, double scale,
                           bool gradients)
 {

@@ -1,6 +1,7 @@
 #include "exec/run.h"
 
 #include "base/c_locale.h"
+#include "models/work_operands.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -83,6 +84,24 @@ static struct operand operand_of(struct exec_run *run, uint32_t rank, struct vie
                             view.count, table->dtype[buffer]};
 }
 
+/* Gives the operands of work on the rows of experts the counts of the rank's real rows. */
+static void take_real_counts(struct call *call)
+{
+    const struct work *work = call->work;
+    struct work_operand want[WORK_OPERANDS_MAX];
+    if (work->kind == WORK_ALL_TO_ALL) {
+        struct operand *uneven = work->all_to_all.ahead > 0 ? &call->write[0] : &call->read[0];
+        uneven->count = (uint64_t)(call->dealt->rows * work->all_to_all.cols);
+        return;
+    }
+    work_operands(work, WORK_READS, 1, want);
+    for (uint32_t k = 0; k < call->reads; k++)
+        call->read[k].count = want[k].count;
+    work_operands(work, WORK_WRITES, 1, want);
+    for (uint32_t k = 0; k < call->writes; k++)
+        call->write[k].count = want[k].count;
+}
+
 void run_call(struct exec_run *run, uint32_t rank, uint32_t op, struct call *call)
 {
     const struct ir *ir = run->ir;
@@ -117,6 +136,12 @@ void run_call(struct exec_run *run, uint32_t rank, uint32_t op, struct call *cal
             &run->assignment
                  .rows[(size_t)run->assignment.rows_row[ir->op.shape[op]] * run->assignment.ranks +
                        rank];
+    const uint32_t dealt = run->assignment.dealt_row[ir->op.shape[op]];
+    call->dealt = NULL;
+    if (dealt != IR_NONE) {
+        call->dealt = &run->assignment.dealt[(size_t)dealt * run->assignment.ranks + rank];
+        call->work = &call->dealt->work;
+    }
     call->model = run->options->model;
     call->adamw = run->options->adamw;
     call->adamw.step = (call->adamw.step > 0 ? call->adamw.step : 1) + run->step;
@@ -126,4 +151,6 @@ void run_call(struct exec_run *run, uint32_t rank, uint32_t op, struct call *cal
         call->read[k] = operand_of(run, rank, ir_read(ir, op, k));
     for (uint32_t k = 0; k < call->writes; k++)
         call->write[k] = operand_of(run, rank, ir_write(ir, op, k));
+    if (call->dealt != NULL)
+        take_real_counts(call);
 }

@@ -374,7 +374,9 @@ void training_update(struct reference *reference, const struct ir *ir,
  * for its first micro-batch. */
 static struct reference_routing routing_of(const struct ir *ir)
 {
-    struct reference_routing routing = {.layout = &ir->layout, .micro_batch = ir->micro_batch};
+    struct reference_routing routing = {.layout = &ir->layout,
+                                        .micro_batch = ir->micro_batch,
+                                        .dealt = ir->routing.experts > 0 ? &ir->routing : NULL};
     uint32_t first = IR_NONE, size, units = 0;
     for (uint32_t op = 0; op < ir->op.count; op++) {
         if (ir->op.kind[op] != WORK_PERMUTE || ir->op.phase[op] != PHASE_FORWARD)

@@ -306,6 +306,58 @@ int64_t work_group_of(int64_t total, int64_t groups, int64_t row)
     return row < in_longer ? row / (size + 1) : longer + (row - in_longer) / size;
 }
 
+int64_t work_route(const struct work *work)
+{
+    switch ((enum work_kind)work->kind) {
+    case WORK_MATMUL:
+        return work->matmul.route - 1;
+    case WORK_SWIGLU:
+    case WORK_SWIGLU_BACKWARD:
+        return work->activation.route - 1;
+    case WORK_ROUTE:
+    case WORK_ROUTE_BACKWARD:
+        return work->route.route - 1;
+    case WORK_PACK:
+    case WORK_UNPACK:
+        return work->pack.route - 1;
+    case WORK_ALL_TO_ALL:
+        return work->all_to_all.route - 1;
+    default:
+        return -1;
+    }
+}
+
+int64_t work_dealt(const struct work *work)
+{
+    switch ((enum work_kind)work->kind) {
+    case WORK_MATMUL:
+        return work->matmul.dealt;
+    case WORK_SWIGLU:
+    case WORK_SWIGLU_BACKWARD:
+        return work->activation.dealt;
+    case WORK_ROUTE:
+    case WORK_ROUTE_BACKWARD:
+        return work->route.rows * work->route.copies;
+    case WORK_PACK:
+    case WORK_UNPACK:
+        return work->pack.dealt;
+    case WORK_ALL_TO_ALL:
+        return work->all_to_all.cols > 0
+                   ? (work->all_to_all.ahead + work->all_to_all.back) / work->all_to_all.cols
+                   : 0;
+    default:
+        return 0;
+    }
+}
+
+double work_used(const struct work *work)
+{
+    if (work->kind != WORK_MATMUL || work->matmul.route == 0)
+        return 1;
+    const int64_t room = work->matmul.form == MATMUL_TN ? work->matmul.k : work->matmul.m;
+    return (double)work->matmul.dealt / (double)room;
+}
+
 /* ---- operators of recorded programs ---- */
 
 struct work work_priced_as(const struct work *work)

@@ -105,6 +105,7 @@ struct work {
         struct {
             /* groups: 0 or 1 for one product; else see work_group_begin() */
             int64_t m, n, k, form, epilogue, accumulate, groups, scaling; /* enum scaling */
+            int64_t route, dealt;
         } matmul;
         struct {
             int64_t rows, cols, scaling; /* enum scaling */
@@ -131,6 +132,7 @@ struct work {
         } rows; /* norms, column_sum */
         struct {
             int64_t rows, cols, touches, function; /* enum activation_function */
+            int64_t route, dealt;                  /* of swiglu and its backward */
         } activation;                              /* swiglu, gelu, and their backward */
         struct {
             int64_t rows, heads, dim, stride;
@@ -141,7 +143,8 @@ struct work {
         } latent_keys; /* and latent_keys_backward */
         struct {
             int64_t rows, experts, copies, score, norm, scale; /* scale: in millionths; 0: 1 */
-        } route;                                               /* and route_backward */
+            int64_t route;
+        } route; /* and route_backward */
         struct {
             int64_t rows, cols, copies, weights;
         } permute; /* unpermute, unpermute_backward */
@@ -166,8 +169,8 @@ struct work {
         struct {
             int64_t count, accumulate, over;
         } square_sum; /* over: id + 1 of a group whose members' results are added; 0: none */
-        struct {
-            int64_t rows, parts, w[3];
+        struct pack_size {
+            int64_t rows, parts, w[3], route, dealt;
         } pack; /* and unpack */
         struct {
             int64_t rows, heads, dim, copies;
@@ -193,6 +196,11 @@ struct work {
         struct {
             int64_t group, bytes, algorithm, channels, relative;
         } collective; /* all_to_all, all_gather, reduce_scatter; relative: not of all_to_all */
+        struct {
+            /* With route, of rows of `cols` elements. ahead: the elements that a rank sends, each row to the rank of its
+             * expert; back: those that it receives then. The other side has room for `bytes`. */
+            int64_t group, bytes, algorithm, channels, route, cols, ahead, back;
+        } all_to_all;
         struct {
             int64_t group, bytes, op, algorithm, channels;
         } all_reduce;
@@ -266,6 +274,15 @@ int64_t work_groups(const struct work *work);
 struct work work_priced_as(const struct work *work);
 /* Returns the kernels of an attention: those that an opaque op was recorded with, else impl. */
 enum attention_impl work_kernels(const struct work *work, enum attention_impl impl);
+/* With routing that is not even, work on the rows of experts has a parameter `route`, 1 + the number of the list of shares
+ * (schedule/ir/routing.h), and `dealt`, the copies that each rank deals, from which the real rows of a rank follow. Its
+ * sizes are those of the fullest rank, for which buffers have room.
+ *
+ * work_route() returns the number of the list; -1: routing is even, or the kind knows none. work_dealt() returns the
+ * copies that a rank deals, and work_used() the mean over ranks of the real rows' share of the work. */
+int64_t work_route(const struct work *work);
+int64_t work_dealt(const struct work *work);
+double work_used(const struct work *work);
 
 /* Returns by which factor the peak of data sheets for a product's operands exceeds that for bf16: 2 for 8 bits, 4 for 4
  * bits, else 1. */

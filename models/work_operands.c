@@ -87,7 +87,7 @@ static const char *const rows[WORK_KIND_COUNT][2] = {
     [WORK_CLIP] = {"count:op=0 1:f32", "count:op"},
     [WORK_OPAQUE] = {"", "~1:moved?? ~1:moved?? ~1:moved?? ~1:moved?? ~1:moved?? ~1:moved?? "
                          "~1:moved?? ~1:moved??"},
-    [WORK_ALL_TO_ALL] = {"@:moved", "@:moved"},
+    [WORK_ALL_TO_ALL] = {"@:moved?!ahead ahead:moved?ahead", "@:moved?!back back:moved?back"},
     [WORK_ALL_GATHER] = {"@:moved", "@*:moved"},
     [WORK_REDUCE_SCATTER] = {"@:op", "@/:op"},
     [WORK_ALL_REDUCE] = {"@:op", "@:op"},

@@ -135,7 +135,8 @@ static void note_experts(struct diag *note, const struct choices *c)
     if (c->ep > 1)
         snprintf(where, sizeof where, "those of a layer are spread over %u ranks", c->ep);
     diag_note(
-        note, (struct loc){0}, "experts: %s, and tokens are dealt to them evenly; %s", where,
+        note, (struct loc){0}, "experts: %s, and tokens are dealt to them %s; %s", where,
+        c->routing == NULL ? "evenly" : "by --routing, every rank like the one with the most",
         c->seq > LONGEST_WITH_EXPERTS
             ? "nothing that predictions with experts were compared with has sequences of more "
               "than 8K tokens"

@@ -388,6 +388,7 @@ void report_print_json(struct text *out, const struct report *r)
     if (prediction_is_recorded(p))
         report_json_recording(&w, p);
     report_json_documents(&w, r);
+    report_json_routing(&w, r);
     if (r->part != NULL)
         put_part(&w, r->part);
     else

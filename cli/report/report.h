@@ -17,6 +17,7 @@
 #include "predict/intervals.h"
 #include "predict/operator_times.h"
 #include "predict/prediction.h"
+#include "predict/routing/routing_draws.h"
 
 struct report {
     /* ---- what is reported ---- */
@@ -29,6 +30,8 @@ struct report {
     /* times of several steps, the first of which has `documents`; NULL: of one */
     const struct batch_times *batches;
     const struct packed_batch *packed; /* [batches->count] */
+
+    const struct routing_draws *routing; /* NULL, or not given: routing is even */
 
     /* ---- a whole training run ---- */
     double total_tokens; /* 0: not given */
@@ -72,6 +75,9 @@ void report_print_documents(struct sheet *sheet, const struct report *report);
 /* Prints the modules of a recorded program whose kernels take longest. */
 void report_print_modules(struct sheet *sheet, const struct report *report);
 
+/* Prints what routing that is not even costs. */
+void report_print_routing(struct sheet *sheet, const struct report *report);
+
 /* Prints a whole training of total_tokens, and its price. */
 void report_print_training(struct sheet *sheet, const struct report *report);
 
@@ -91,6 +97,7 @@ void report_json_products(struct json_out *json, const struct prediction_product
 
 /* Writes the member "documents" into the open object, if documents were given. */
 void report_json_documents(struct json_out *json, const struct report *report);
+void report_json_routing(struct json_out *w, const struct report *report);
 
 /* Writes the object "recording" of a recorded step: where it comes from, its modules, what was guessed. */
 void report_json_recording(struct json_out *json, const struct prediction *prediction);

@@ -76,6 +76,7 @@ static void print_what(struct sheet *sheet, const struct report *r)
     sheet_line(sheet, "layout", line.data);
     text_release(&line);
     report_print_documents(sheet, r);
+    report_print_routing(sheet, r);
 }
 
 void report_print_products(struct sheet *sheet, const struct prediction_products *products,

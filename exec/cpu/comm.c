@@ -1,4 +1,5 @@
 #include "exec/cpu/comm.h"
+#include "exec/assignment.h"
 
 #include "exec/number.h"
 
@@ -305,6 +306,28 @@ static void fetch_rows(const struct comm_member *m)
     }
 }
 
+/* Fetches rows of experts: ahead, those that each rank has dealt to the rank's own experts; back, those that it dealt. */
+static void fetch_dealt(const struct comm_member *m)
+{
+    const struct dealt_rows *dealt = m->call->dealt;
+    const struct operand recv = m->part[m->index].recv;
+    const int64_t cols = m->call->work->all_to_all.cols;
+    const bool ahead = m->call->work->all_to_all.ahead > 0;
+    const uint32_t own = dealt->experts / dealt->ranks;
+    const uint32_t index = dealt->first / own;
+    uint64_t to = 0, before = 0;
+    for (uint32_t e = 0; e < dealt->first; e++)
+        before += (uint64_t)(dealt->count[e] * cols);
+    for (uint32_t k = 0; k < dealt->ranks; k++) {
+        uint64_t rows = 0;
+        for (uint32_t e = 0; e < own; e++)
+            rows += (uint64_t)dealt->count[(ahead ? index : k) * own + e];
+        const uint64_t from = ahead ? before : index * rows * (uint64_t)cols;
+        move(element(recv, to), element(m->part[k].send, from), rows * (uint64_t)cols, recv.dtype);
+        to += rows * (uint64_t)cols;
+    }
+}
+
 static void fetch(const struct comm_member *m)
 {
     const struct work *work = m->call->work;
@@ -313,6 +336,10 @@ static void fetch(const struct comm_member *m)
     uint32_t from = m->index;
     switch ((enum work_kind)work->kind) {
     case WORK_ALL_TO_ALL:
+        if (m->call->dealt != NULL) {
+            fetch_dealt(m);
+            break;
+        }
         for (uint32_t k = 0; k < size; k++)
             move(element(recv, k * each), element(m->part[k].send, m->index * each), each,
                  recv.dtype);
@@ -379,7 +406,8 @@ static bool agree(const struct comm_member *m)
         const struct collective_part *other = &m->part[k];
         const struct operand *a = own->send.data ? &own->send : &own->recv;
         const struct operand *b = other->send.data ? &other->send : &other->recv;
-        if (other->kind == own->kind && a->count == b->count && a->dtype == b->dtype)
+        const bool equal = a->count == b->count || m->call->dealt != NULL;
+        if (other->kind == own->kind && equal && a->dtype == b->dtype)
             continue;
         run_failed(m->run, m->call->rank, m->call->op,
                    "has %" PRIu64 " elements of %s where member %" PRIu32 " of its group calls %s "

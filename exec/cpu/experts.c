@@ -1,4 +1,5 @@
-/* Mixtures of experts: the weights of a token's experts, and the rows of its copies (models/work.h: even routing). */
+/* Mixtures of experts: the weights of a token's experts, and the rows of its copies (models/work.h). */
+#include "exec/assignment.h"
 #include "exec/cpu/kernels.h"
 
 #include <math.h>
@@ -6,14 +7,23 @@
 
 size_t cpu_route_scratch(const struct work *work)
 {
-    return (size_t)work->route.copies * 2 + (size_t)work->route.experts;
+    return (size_t)work->route.copies * 3 + (size_t)work->route.experts;
 }
 
-/* The expert of copy j of token t. */
-static int64_t expert_of(const struct work *work, int64_t t, int64_t j)
+/* Fills expert[copies] with the experts of token t. */
+static void find_experts(const struct call *call, int64_t t, float *expert)
 {
-    return work_group_of(work->route.rows * work->route.copies, work->route.experts,
-                         j * work->route.rows + t);
+    const struct work *work = call->work;
+    const int64_t copies = work->route.copies, rows = work->route.rows;
+    int64_t e = 0, end = call->dealt != NULL ? call->dealt->count[0] : 0;
+    for (int64_t j = 0; j < copies; j++) {
+        const int64_t slot = j * rows + t;
+        while (call->dealt != NULL && slot >= end)
+            end += call->dealt->count[++e];
+        expert[j] =
+            (float)(call->dealt != NULL ? e
+                                        : work_group_of(rows * copies, work->route.experts, slot));
+    }
 }
 
 static double scale_of(const struct work *work)
@@ -23,26 +33,26 @@ static double scale_of(const struct work *work)
 
 /* Makes the scores of a token's experts, before they are divided by their sum. Softmax over all experts fills
  * all[0..experts), too. */
-static void make_scores(const struct work *work, const float *logit, int64_t t, float *score,
-                        float *all)
+static void make_scores(const struct work *work, const float *logit, const float *expert,
+                        float *score, float *all)
 {
     const int64_t copies = work->route.copies, experts = work->route.experts;
     double top = -INFINITY, sum = 0;
     if (work->route.score == ROUTE_SIGMOID) {
         for (int64_t j = 0; j < copies; j++)
-            score[j] = (float)(1 / (1 + exp(-(double)logit[expert_of(work, t, j)])));
+            score[j] = (float)(1 / (1 + exp(-(double)logit[(int64_t)expert[j]])));
         return;
     }
     const bool chosen = work->route.score == ROUTE_CHOSEN;
     const int64_t count = chosen ? copies : experts;
     for (int64_t i = 0; i < count; i++)
-        top = fmax(top, (double)logit[chosen ? expert_of(work, t, i) : i]);
+        top = fmax(top, (double)logit[chosen ? (int64_t)expert[i] : i]);
     for (int64_t i = 0; i < count; i++)
-        sum += exp((double)logit[chosen ? expert_of(work, t, i) : i] - top);
+        sum += exp((double)logit[chosen ? (int64_t)expert[i] : i] - top);
     for (int64_t i = 0; !chosen && i < experts; i++)
         all[i] = (float)(exp((double)logit[i] - top) / sum);
     for (int64_t j = 0; j < copies; j++)
-        score[j] = (float)(exp((double)logit[expert_of(work, t, j)] - top) / sum);
+        score[j] = (float)(exp((double)logit[(int64_t)expert[j]] - top) / sum);
 }
 
 static double sum_of(const float *x, int64_t count)
@@ -59,9 +69,10 @@ const char *cpu_route(const struct call *call, float *scratch)
     const int64_t copies = work->route.copies, experts = work->route.experts;
     const float *logits = call->read[0].data; /* (rows, experts) */
     float *weights = call->write[0].data;     /* (rows, copies) */
-    float *score = scratch, *all = scratch + 2 * copies;
+    float *score = scratch, *expert = scratch + copies, *all = scratch + 3 * copies;
     for (int64_t t = 0; t < work->route.rows; t++) {
-        make_scores(work, logits + t * experts, t, score, all);
+        find_experts(call, t, expert);
+        make_scores(work, logits + t * experts, expert, score, all);
         const double factor = scale_of(work) / (work->route.norm ? sum_of(score, copies) : 1);
         for (int64_t j = 0; j < copies; j++)
             weights[t * copies + j] = (float)(factor * (double)score[j]);
@@ -75,11 +86,13 @@ const char *cpu_route_backward(const struct call *call, float *scratch)
     const int64_t copies = work->route.copies, experts = work->route.experts;
     const float *d_weights = call->read[0].data, *logits = call->read[1].data;
     float *d_logits = call->write[0].data; /* (rows, experts) */
-    float *score = scratch, *d_score = scratch + copies, *all = scratch + 2 * copies;
+    float *score = scratch, *expert = scratch + copies, *d_score = scratch + 2 * copies;
+    float *all = scratch + 3 * copies;
     for (int64_t t = 0; t < work->route.rows; t++) {
         const float *dw = d_weights + t * copies;
         float *d = d_logits + t * experts;
-        make_scores(work, logits + t * experts, t, score, all);
+        find_experts(call, t, expert);
+        make_scores(work, logits + t * experts, expert, score, all);
         const double sum = work->route.norm ? sum_of(score, copies) : 1;
         double through = 0; /* the gradient of the sum by which scores are divided */
         for (int64_t j = 0; work->route.norm && j < copies; j++)
@@ -98,7 +111,7 @@ const char *cpu_route_backward(const struct call *call, float *scratch)
                 ds *= 1 - s;
             else if (work->route.score == ROUTE_CHOSEN)
                 ds -= all_scores * s;
-            d[expert_of(work, t, j)] += (float)ds;
+            d[(int64_t)expert[j]] += (float)ds;
         }
     }
     return NULL;

@@ -1,3 +1,4 @@
+#include "exec/assignment.h"
 #include "exec/cpu/kernels.h"
 
 #include "exec/number.h"
@@ -76,9 +77,12 @@ const char *cpu_matmul(const struct call *call, float *scratch)
     const float beta = bias || work->matmul.accumulate ? 1 : 0;
     const enum matmul_form form = (enum matmul_form)work->matmul.form;
     const int64_t groups = work_groups(work);
+    const struct dealt_rows *dealt = call->dealt;
+    size_t end = 0;
     for (int64_t g = 0; g < groups; g++) {
-        const size_t first = (size_t)work_group_begin(form == MATMUL_TN ? k : m, groups, g);
-        const size_t end = (size_t)work_group_begin(form == MATMUL_TN ? k : m, groups, g + 1);
+        const size_t first = end;
+        end = dealt != NULL ? first + (size_t)(dealt->ranks * dealt->count[dealt->first + g])
+                            : (size_t)work_group_begin(form == MATMUL_TN ? k : m, groups, g + 1);
         const size_t matrix = (size_t)g * (size_t)n * (size_t)(form == MATMUL_TN ? m : k);
         if (form == MATMUL_TN)
             product(form, m, n, (blasint)(end - first), a + first * (size_t)m,

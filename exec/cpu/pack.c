@@ -1,4 +1,5 @@
 /* Work that moves elements about: all-to-alls want what goes to one rank in one piece. */
+#include "exec/assignment.h"
 #include "exec/cpu/kernels.h"
 
 #include "exec/assignment.h"
@@ -30,17 +31,45 @@ static void move(const struct call *call, bool pack)
     }
 }
 
+/* Copies rows of experts between the order of the ranks that sent them, [ranks, experts, rows], and that of experts,
+ * [experts, ranks, rows]. */
+static void reorder(const struct call *call, bool pack)
+{
+    const struct dealt_rows *dealt = call->dealt;
+    const struct operand *from = &call->read[0], *to = &call->write[0];
+    const size_t width = (size_t)call->work->pack.w[0] * dtype_bytes(from->dtype);
+    const int64_t *count = dealt->count + dealt->first;
+    const uint32_t own = dealt->experts / dealt->ranks;
+    size_t by_rank = 0, of_rank = 0, before = 0;
+    for (uint32_t e = 0; e < own; e++)
+        of_rank += (size_t)count[e];
+    for (uint32_t e = 0; e < own; before += (size_t)count[e++])
+        for (uint32_t r = 0; r < dealt->ranks; r++) {
+            const size_t by_expert = before * dealt->ranks + r * (size_t)count[e];
+            by_rank = r * of_rank + before;
+            memcpy((char *)to->data + (pack ? by_expert : by_rank) * width,
+                   (const char *)from->data + (pack ? by_rank : by_expert) * width,
+                   (size_t)count[e] * width);
+        }
+}
+
 const char *cpu_pack(const struct call *call, float *scratch)
 {
     (void)scratch;
-    move(call, true);
+    if (call->dealt != NULL)
+        reorder(call, true);
+    else
+        move(call, true);
     return NULL;
 }
 
 const char *cpu_unpack(const struct call *call, float *scratch)
 {
     (void)scratch;
-    move(call, false);
+    if (call->dealt != NULL)
+        reorder(call, false);
+    else
+        move(call, false);
     return NULL;
 }
 

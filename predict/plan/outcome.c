@@ -87,6 +87,13 @@ static uint64_t add_choices(uint64_t digest, const struct request *r)
     return add_number(digest, r->model == NULL ? 0 : r->model->attention_kept);
 }
 
+static uint64_t add_routing(uint64_t digest, const struct routing *r)
+{
+    for (uint32_t l = 0; l < r->list_count; l++)
+        digest = digest_add(digest, r->share[l], r->experts * sizeof **r->share);
+    return digest_add(digest, r->list_of, r->layers * sizeof *r->list_of);
+}
+
 /* Adds the request's lists, each with a number that says whether it has the list. The list of hidden bytes is left out
  * while the number of subsequences is open, since it follows from the rest then. */
 static uint64_t add_lists(uint64_t digest, const struct request *r)
@@ -99,7 +106,9 @@ static uint64_t add_lists(uint64_t digest, const struct request *r)
     if (r->offload_hidden_of != NULL)
         digest = digest_add(digest, r->offload_hidden_of, count * sizeof *r->offload_hidden_of);
     digest = add_number(digest, r->documents != NULL);
-    return r->documents != NULL ? add_documents(digest, r->documents) : digest;
+    digest = r->documents != NULL ? add_documents(digest, r->documents) : digest;
+    digest = add_number(digest, r->routing != NULL);
+    return r->routing != NULL ? add_routing(digest, r->routing) : digest;
 }
 
 uint64_t outcome_request_key(const struct setup *setup, const struct request *request, int64_t gpus)
@@ -130,6 +139,7 @@ void outcome_adopt(struct outcome *o, const struct candidate *c)
     r->lengths = c->request.lengths;
     r->shared = c->request.shared;
     r->documents = c->request.documents;
+    r->routing = c->request.routing;
     r->offload_hidden_of = c->request.offload_hidden_of;
     o->packed_set = c->packed_set;
     o->strategy = c->strategy;

@@ -1,4 +1,5 @@
 #include "predict/setup/choice_rows.h"
+#include "predict/setup/routing_load.h"
 
 #include "base/units.h"
 #include "models/cluster.h"
@@ -239,6 +240,28 @@ static enum status read_shared(struct setup *setup, const char *text, struct dia
                           "and one of last ones, such as 3,1",
                           text);
     return STATUS_OK;
+}
+
+static enum status read_routing(struct setup *setup, const char *text, struct diag *diag)
+{
+    setup->request.routing = NULL;
+    if (text == NULL || strcmp(text, "even") == 0)
+        return STATUS_OK;
+    enum status status = routing_load(&setup->routing, &setup->arena, &setup->model, text, diag);
+    if (status == STATUS_OK)
+        setup->request.routing = &setup->routing;
+    return status;
+}
+
+static bool show_routing(struct text *out, const struct request *r)
+{
+    text_puts(out, r->routing != NULL ? r->routing->name : "even");
+    return r->routing != NULL;
+}
+
+static size_t routing_values(struct choice_value *value, const struct choices *c)
+{
+    return name_value(value, c != NULL && c->routing != NULL ? c->routing->name : "even");
 }
 
 static bool show_shared(struct text *out, const struct request *r)

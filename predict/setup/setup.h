@@ -32,6 +32,7 @@ struct setup {
     struct evidence evidence;
     struct request request;
     struct shared_units shared; /* request.shared points here if the user gave it */
+    struct routing routing;     /* request.routing points here if the user gave it */
     /* on the heap: request.offload_hidden_of, if setup_fill() made it */
     double *hidden;
     /* The user has chosen how sequences are cut, and what is offloaded, respectively. */

@@ -298,6 +298,8 @@ struct choices {
     uint32_t accumulation; /* micro-batches per step = global_batch / (dp * micro_batch) */
     /* of all sequences of the batch; NULL: each sequence is one document. The caller's memory. */
     const struct documents *documents;
+    /* the copies that experts get (schedule/ir/routing.h); NULL: each gets equally many. The caller's memory. */
+    const struct routing *routing;
     uint32_t loss_chunks, ffn_chunks; /* pieces of the local tokens */
 
     /* For CHOICE_ACTIVATIONS_RATIO: offload_ratio is the share of a unit's activations that is offloaded, above 0. If
@@ -368,6 +370,8 @@ struct request {
     /* The documents that are packed into the global_batch sequences of the batch (schedule/ir/documents.h); NULL:
      * each sequence is one document. The caller's memory, to which struct choices points too. */
     const struct documents *documents;
+    /* The copies that experts get; NULL, or 0 experts: each gets equally many. As `documents`. */
+    const struct routing *routing;
     int64_t loss_chunks, ffn_chunks;
 
     double offload_ratio; /* 0: all activations are offloaded */

@@ -23,6 +23,29 @@ static bool fits(const struct choices *c, int64_t ep)
            (!in_part || (int64_t)c->shard * c->tp % ep == 0);
 }
 
+/* Takes the request's routing, whose sizes must be those of the model. */
+static enum status resolve_routing(struct choices *c, const struct request *r, struct diag *diag)
+{
+    const struct routing *routing = r->routing;
+    const struct transformer *m = c->model;
+    if (routing == NULL || routing->experts == 0)
+        return STATUS_OK;
+    if (m->experts == 0)
+        return resolve_refuse(diag, "--routing", "the model has no experts; leave out --routing");
+    if (routing->experts != (uint64_t)m->experts ||
+        routing->copies != (uint64_t)m->experts_per_token)
+        return resolve_refuse(diag, "--routing",
+                              "the shares are of %u experts and %u copies a token, but the model "
+                              "has %lld and %lld",
+                              routing->experts, routing->copies, (long long)m->experts,
+                              (long long)m->experts_per_token);
+    for (int64_t l = 0; l < m->layers; l++)
+        if (l >= routing->layers || routing->list_of[l] == ROUTING_NONE)
+            return resolve_refuse(diag, "--routing", "layer %lld has no shares", (long long)l);
+    c->routing = routing;
+    return STATUS_OK;
+}
+
 enum status resolve_experts(struct choices *c, const struct request *r, struct diag *diag)
 {
     const int64_t ep = r->ep > 0 ? r->ep : 1, experts = c->model->experts;
@@ -30,6 +53,8 @@ enum status resolve_experts(struct choices *c, const struct request *r, struct d
     int64_t fit[16];
     int count = 0;
     c->ep = (uint32_t)ep;
+    if (resolve_routing(c, r, diag) != STATUS_OK)
+        return STATUS_BAD_INPUT;
     if (experts > 0 && c->tp > 1 && c->row_ranks == 1)
         return resolve_refuse(diag, "--tensor-plan",
                               "tensor ranks that have all tokens would all send the same ones to "
@@ -84,7 +109,8 @@ enum status resolve_expert_rows(const struct choices *c, struct diag *diag)
     int64_t unit = m->experts;
     while (unit > 1 && unit % 2 == 0 && unit / 2 * m->experts_per_token % m->experts == 0)
         unit /= 2;
-    for (uint32_t u = 0; c->ep > 1 && !c->uneven && u < c->subsequences; u++) {
+    for (uint32_t u = 0; c->ep > 1 && c->routing == NULL && !c->uneven && u < c->subsequences;
+         u++) {
         int64_t tokens = pipeline_prefix(c, u + 1) - pipeline_prefix(c, u);
         int64_t rows = uneven_rows(c, c->micro_batch * (tokens / c->cp / c->hp / c->tp));
         if (rows > 0)

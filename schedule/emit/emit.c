@@ -278,9 +278,16 @@ void emit_matmul(struct emit *e, enum matmul_form form, struct view a, struct vi
 }
 
 void emit_grouped(struct emit *e, enum matmul_form form, struct view a, struct view b,
-                  struct view y, int64_t m, int64_t n, int64_t k, int64_t groups)
+                  struct view y, struct expert_rows rows, int64_t n, int64_t k)
 {
-    struct work work = {.kind = WORK_MATMUL, .matmul = {m, n, k, form, EPILOGUE_NONE, 0, groups}};
+    struct work work = {.kind = WORK_MATMUL,
+                        .matmul = {.m = rows.all,
+                                   .n = n,
+                                   .k = k,
+                                   .form = form,
+                                   .groups = e->choices->model->experts / (int64_t)e->choices->ep,
+                                   .route = rows.route,
+                                   .dealt = rows.dealt}};
     emit_op(e, e->stream.compute, &work, (struct view[]){a, b}, 2, &y, 1);
 }
 

@@ -174,6 +174,7 @@ struct deferred {
     enum weight weight;
     struct view dy, x;
     int64_t m, n, k;
+    int64_t route, dealt; /* as of struct expert_rows */
     struct op_tags tags;
 };
 struct deferrals {
@@ -437,10 +438,18 @@ op_id emit_message(struct emit *e, enum work_kind kind, uint8_t stream, int64_t 
 /* Emits y[m,n] = op(a) op(b) (+ bias when its count is not 0). */
 void emit_matmul(struct emit *e, enum matmul_form form, struct view a, struct view b,
                  struct view bias, struct view y, int64_t m, int64_t n, int64_t k);
-/* Emits emit_matmul() without a bias, in `groups` groups of rows, each with its own matrix (models/work.h). */
+/* The rows of a rank's experts. With routing that is not even, `all` is the number of rows for which buffers have room,
+ * and route and dealt are parameters of work on them (models/work.h); else route and dealt are 0. */
+struct expert_rows {
+    int64_t all, route, dealt;
+};
+/* Emits emit_matmul() without a bias, in as many groups of rows as the rank has experts, each with its own matrix (models/work.h). */
 void emit_grouped(struct emit *e, enum matmul_form form, struct view a, struct view b,
-                  struct view y, int64_t m, int64_t n, int64_t k, int64_t groups);
-/* Emits dw[m,n] (+)= dy^T x over k rows, into the gradient of a weight; of experts' weights for each expert. */
+                  struct view y, struct expert_rows rows, int64_t n, int64_t k);
+/* Emits dw[m,n] (+)= dy^T x over the rows of each expert, into the gradient of experts' weights. */
+void emit_expert_grad(struct emit *e, uint32_t part, enum weight weight, struct view dy,
+                      struct view x, int64_t m, int64_t n, struct expert_rows rows);
+/* Emits dw[m,n] (+)= dy^T x over k rows, into the gradient of a weight. */
 void emit_weight_grad(struct emit *e, uint32_t part, enum weight weight, struct view dy,
                       struct view x, int64_t m, int64_t n, int64_t k);
 /* Emits db[cols] (+)= column sums of dy[rows, cols]; nothing when the model has no such bias. */

@@ -64,7 +64,10 @@ void emit_deferred(struct emit *e, struct deferrals *deferrals)
     for (const struct deferred *row = deferrals->first; row != NULL; row = row->next) {
         e->tags = row->tags;
         e->tags.phase = PHASE_WEIGHT_GRADIENT;
-        if (row->m > 0)
+        if (row->m > 0 && weight_is_of_experts(row->weight))
+            emit_expert_grad(e, row->part, row->weight, row->dy, row->x, row->m, row->n,
+                             (struct expert_rows){row->k, row->route, row->dealt});
+        else if (row->m > 0)
             emit_weight_grad(e, row->part, row->weight, row->dy, row->x, row->m, row->n, row->k);
         else
             emit_bias_grad(e, row->part, row->weight, row->dy, row->k, row->n);
@@ -87,7 +90,7 @@ void emit_weight_grad(struct emit *e, uint32_t part, enum weight weight, struct 
     }
     bool accumulate;
     struct view dw = grad_view(e, part, weight, &accumulate), product = dw;
-    const bool rescales = !weight_is_of_experts(weight) && emit_narrow_rescales(e);
+    const bool rescales = emit_narrow_rescales(e);
     const bool adds = accumulate && !rescales;
     struct work work = {.kind = WORK_MATMUL,
                         .matmul = {m, n, k, MATMUL_TN, EPILOGUE_NONE, adds, 0}};
@@ -95,15 +98,41 @@ void emit_weight_grad(struct emit *e, uint32_t part, enum weight weight, struct 
     uint32_t reads = adds ? 3 : 2;
     if (rescales)
         product = emit_computed(e, "unscaled", CATEGORY_GRADIENT, m, n);
-    if (weight_is_of_experts(weight))
-        work.matmul.groups = e->choices->model->experts / (int64_t)e->choices->ep;
-    else
-        reads = emit_narrow_operands(e, &work, read, reads);
+    reads = emit_narrow_operands(e, &work, read, reads);
     emit_op(e, e->stream.compute, &work, read, reads, &product, 1);
     if (rescales && accumulate)
         emit_add(e, dw, product, dw);
     else if (rescales)
         emit_cast(e, product, dw);
+}
+
+void emit_expert_grad(struct emit *e, uint32_t part, enum weight weight, struct view dy,
+                      struct view x, int64_t m, int64_t n, struct expert_rows rows)
+{
+    if (e->weights.defers != NULL) {
+        defer(e, (struct deferred){.part = part,
+                                   .weight = weight,
+                                   .dy = dy,
+                                   .x = x,
+                                   .m = m,
+                                   .n = n,
+                                   .k = rows.all,
+                                   .route = rows.route,
+                                   .dealt = rows.dealt});
+        return;
+    }
+    bool accumulate;
+    struct view dw = grad_view(e, part, weight, &accumulate);
+    struct work work = {.kind = WORK_MATMUL,
+                        .matmul = {.m = m,
+                                   .n = n,
+                                   .k = rows.all,
+                                   .form = MATMUL_TN,
+                                   .accumulate = accumulate,
+                                   .groups = e->choices->model->experts / (int64_t)e->choices->ep,
+                                   .route = rows.route,
+                                   .dealt = rows.dealt}};
+    emit_op(e, e->stream.compute, &work, (struct view[]){dy, x, dw}, accumulate ? 3 : 2, &dw, 1);
 }
 
 void emit_bias_grad(struct emit *e, uint32_t part, enum weight bias, struct view dy, int64_t rows,

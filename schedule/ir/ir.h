@@ -26,6 +26,7 @@
 #include "schedule/ir/layout.h"
 #include "schedule/ir/mesh.h"
 #include "schedule/ir/repeats.h"
+#include "schedule/ir/routing.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -207,6 +208,7 @@ struct ir {
     struct mesh mesh;
     struct token_layout layout;
     struct documents documents; /* the documents of packed sequences; they are in `arena` */
+    struct routing routing;     /* the copies that experts get; in `arena` */
     int64_t global_batch;       /* sequences per step, over all ranks */
     int64_t micro_batch;        /* sequences per rank and micro-batch */
     uint8_t dtype;              /* enum dtype of compute */

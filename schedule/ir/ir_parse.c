@@ -247,7 +247,7 @@ static const struct {
     {"buffer", parse_buffer}, {"mesh", parse_mesh},           {"tokens", parse_tokens},
     {"arena", parse_arena},   {"group", parse_group},         {"role", parse_role},
     {"stream", parse_stream}, {"tensor", parse_tensor},       {"bundle", parse_bundle},
-    {"ops", parse_ops},       {"documents", parse_documents},
+    {"ops", parse_ops},       {"documents", parse_documents}, {"routing", parse_routing},
 };
 
 bool parse_statement(struct parser *p)

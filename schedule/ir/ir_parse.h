@@ -48,8 +48,8 @@ typedef bool parse_function(struct parser *p);
 /* Reads the statement of the line at the cursor. */
 bool parse_statement(struct parser *p);
 
-parse_function parse_mesh, parse_tokens, parse_documents, parse_arena, parse_group, parse_role,
-    parse_stream, parse_ops, parse_tensor, parse_bundle, parse_buffer, parse_op;
+parse_function parse_mesh, parse_tokens, parse_documents, parse_routing, parse_arena, parse_group,
+    parse_role, parse_stream, parse_ops, parse_tensor, parse_bundle, parse_buffer, parse_op;
 
 /* Reads the text of version 2, whose loops are written out, after the first line, and parses every line to which it
  * unrolls. Messages name lines of the text; columns are those of the unrolled line. Returns false if it reported an

@@ -216,6 +216,54 @@ bool parse_documents(struct parser *p)
     return true;
 }
 
+/* Parses "routing experts=N copies=N layers=N [of=LAYER,...] shares=N,...". */
+bool parse_routing(struct parser *p)
+{
+    enum { EXPERTS, COPIES, LAYERS, OF, SHARES, COUNT, LAYERS_MAX = 65000 };
+    static const char *const keys[COUNT] = {"experts", "copies", "layers", "of", "shares"};
+    static const int64_t most[COUNT] = {ROUTING_EXPERTS_MAX, ROUTING_EXPERTS_MAX, LAYERS_MAX};
+    struct routing *r = &p->ir->routing;
+    struct word value[COUNT];
+    int64_t number[COUNT];
+    const int64_t *share, *layer = NULL;
+    uint32_t shares, layers = 0, positive = 0;
+    if (!parse_attributes(p, "routing line", keys, COUNT,
+                          1u << EXPERTS | 1u << COPIES | 1u << LAYERS | 1u << SHARES, value))
+        return false;
+    for (int i = EXPERTS; i <= LAYERS; i++)
+        if (!parse_number(p, value[i], keys[i], 1, most[i], &number[i]))
+            return false;
+    if (number[COPIES] > number[EXPERTS])
+        return parse_error(p, value[COPIES].at, "a token has at most as many copies as experts");
+    if (!parse_numbers(p, value[SHARES], "the share of an expert", 0, ROUTING_SHARE_MAX, &share,
+                       &shares))
+        return false;
+    if (shares != number[EXPERTS])
+        return parse_error(p, value[SHARES].at, "%" PRIu32 " shares of %" PRId64 " experts", shares,
+                           number[EXPERTS]);
+    for (uint32_t i = 0; i < shares; i++)
+        positive += share[i] > 0;
+    if (positive == 0)
+        return parse_error(p, value[SHARES].at, "the shares of all experts are 0");
+    if (value[OF].at &&
+        !parse_numbers(p, value[OF], "a layer", 0, number[LAYERS] - 1, &layer, &layers))
+        return false;
+    if (r->experts == 0)
+        routing_init(r, &p->ir->arena, (uint32_t)number[EXPERTS], (uint32_t)number[COPIES],
+                     (uint32_t)number[LAYERS]);
+    if (r->experts != number[EXPERTS] || r->copies != number[COPIES] || r->layers != number[LAYERS])
+        return parse_error(p, value[EXPERTS].at,
+                           "all routing lines have the same experts, copies and layers");
+    for (uint32_t i = 0; i < (value[OF].at ? layers : r->layers); i++) {
+        const uint32_t number_of = value[OF].at ? (uint32_t)layer[i] : i;
+        if (r->list_of[number_of] != ROUTING_NONE)
+            return parse_error(p, value[value[OF].at ? OF : SHARES].at,
+                               "the shares of layer %" PRIu32 " are given twice", number_of);
+        routing_set(r, &p->ir->arena, number_of, share);
+    }
+    return true;
+}
+
 bool parse_arena(struct parser *p)
 {
     struct word value[MEMORY_COUNT];

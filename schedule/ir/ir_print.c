@@ -113,6 +113,25 @@ static void put_documents(struct text *out, const struct ir *ir)
     }
 }
 
+/* Appends one line for each list of shares; if all layers have the same list, the line names no layers. */
+static void put_routing(struct text *out, const struct ir *ir)
+{
+    const struct routing *r = &ir->routing;
+    for (uint32_t list = 0; list < r->list_count; list++) {
+        uint32_t n = 0;
+        text_puts(out, "routing");
+        put(out, " experts=", r->experts);
+        put(out, " copies=", r->copies);
+        put(out, " layers=", r->layers);
+        for (uint32_t l = 0; l < r->layers && r->list_count > 1; l++)
+            if (r->list_of[l] == list)
+                put(out, n++ == 0 ? " of=" : ",", l);
+        for (uint32_t e = 0; e < r->experts; e++)
+            put(out, e == 0 ? " shares=" : ",", (uint64_t)r->share[list][e]);
+        text_putc(out, '\n');
+    }
+}
+
 static void put_arena(struct text *out, const struct ir *ir)
 {
     const char *before = "arena ";
@@ -144,6 +163,7 @@ static void put_head(struct text *out, const struct ir *ir, int version)
         text_putc(out, '\n');
     put_tokens(out, ir);
     put_documents(out, ir);
+    put_routing(out, ir);
     if (version == IR_TEXT_FLAT)
         put_arena(out, ir);
     for (uint32_t i = 0; i < ir->group_count; i++)

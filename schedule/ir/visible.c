@@ -499,7 +499,7 @@ double ir_op_flops(const struct ir *ir, const struct work *work, uint32_t rank)
     struct visible_pieces pieces = {0};
     double pairs = 0;
     if (!work_has_documents(work))
-        return work_flops(work);
+        return work_flops(work) * work_used(work);
     visible_pieces(ir, work, rank, &pieces);
     for (uint32_t i = 0; i < pieces.count; i++)
         pairs += attention_piece_pairs(&pieces.piece[i]);

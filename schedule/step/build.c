@@ -357,6 +357,8 @@ static bool build(struct ir *out, const struct choices *c, const struct transfor
         take_documents(&staging, c);
         e.sequence_documents = sequence_documents(&e);
     }
+    if (c->routing != NULL)
+        routing_copy(&staging.routing, &staging.arena, c->routing);
     staging.global_batch = c->global_batch;
     staging.micro_batch = c->micro_batch;
     staging.dtype = c->dtype;
@@ -426,6 +428,8 @@ int64_t step_layers_of_period(const struct choices *choices)
         return 0; /* layers of two kinds */
     if (model->experts > 0 && transformer_expert_layers(model) < model->layers)
         return 0; /* the model has layers of two kinds */
+    if (choices->routing != NULL && choices->routing->list_count > 1)
+        return 0;
     return together % every == 0 ? together : every % together == 0 ? every : 0;
 }
 

@@ -15,12 +15,14 @@ static struct view f32(struct emit *e, const char *stem, int64_t rows, int64_t c
     return emit_tensor(e, stem, CATEGORY_ACTIVATION, DTYPE_F32, rows, cols);
 }
 
-static struct work route_work(const struct emit *e, enum work_kind kind, int64_t rows)
+static struct work route_work(const struct emit *e, enum work_kind kind, struct expert_rows copies,
+                              int64_t rows)
 {
     const struct transformer *m = e->choices->model;
     return (struct work){.kind = (uint8_t)kind,
                          .route = {rows, m->experts, m->experts_per_token, (int64_t)m->router,
-                                   m->router_norm, (int64_t)llround(m->router_scale * 1e6)}};
+                                   m->router_norm, (int64_t)llround(m->router_scale * 1e6),
+                                   copies.route}};
 }
 
 static struct work permute_work(const struct emit *e, enum work_kind kind, int64_t rows,
@@ -31,12 +33,13 @@ static struct work permute_work(const struct emit *e, enum work_kind kind, int64
                          .permute = {rows, m->hidden, m->experts_per_token, weights}};
 }
 
-static struct work activation_work(const struct emit *e, enum work_kind kind, int64_t rows,
-                                   int64_t cols)
+static struct work activation_work(const struct emit *e, enum work_kind kind,
+                                   struct expert_rows rows, int64_t cols)
 {
     const bool geglu = e->choices->model->activation == ACTIVATION_GEGLU;
     return (struct work){.kind = (uint8_t)kind,
-                         .activation = {rows, cols, 0, geglu ? FUNCTION_GELU : FUNCTION_OWN}};
+                         .activation = {rows.all, cols, 0, geglu ? FUNCTION_GELU : FUNCTION_OWN,
+                                        rows.route, rows.dealt}};
 }
 
 static void compute(struct emit *e, struct work work, const struct view *read, uint32_t reads,
@@ -51,38 +54,77 @@ static int64_t own_experts(const struct emit *e)
     return e->choices->model->experts / (int64_t)e->choices->ep;
 }
 
-static struct view all_to_all(struct emit *e, const char *stem, enum category category,
-                              struct view x, int64_t rows)
+/* Returns the rows that a rank's experts have room for, if each rank routes `rows` tokens. */
+static struct expert_rows expert_rows(const struct emit *e, uint32_t layer, int64_t rows)
 {
-    const struct view y = emit_computed(e, stem, category, rows, e->choices->model->hidden);
-    const struct work work = {.kind = WORK_ALL_TO_ALL,
-                              .collective = {e->group.ep, bytes_of(e, x), ALGORITHM_AUTO, false}};
+    const struct routing *routing = e->choices->routing;
+    const int64_t dealt = rows * e->choices->model->experts_per_token;
+    if (routing == NULL)
+        return (struct expert_rows){dealt, 0, 0};
+    const uint32_t list = routing->list_of[layer], ranks = e->choices->ep;
+    const struct routing_fullest fullest = routing_find_fullest(routing, list, rows, ranks);
+    return (struct expert_rows){fullest.copies * ranks, list + 1, dealt};
+}
+
+/* Sends rows to the ranks of their experts (ahead), or back. */
+static struct view all_to_all(struct emit *e, const char *stem, enum category category,
+                              struct view x, struct expert_rows rows, int64_t dealt, bool ahead)
+{
+    const int64_t h = e->choices->model->hidden;
+    const struct view y = emit_computed(e, stem, category, ahead ? rows.all : dealt, h);
+    struct work work = {.kind = WORK_ALL_TO_ALL,
+                        .all_to_all = {.group = e->group.ep,
+                                       .bytes = bytes_of(e, ahead ? y : x),
+                                       .algorithm = ALGORITHM_AUTO}};
+    if (rows.route > 0) {
+        work.all_to_all.route = rows.route;
+        work.all_to_all.cols = h;
+        work.all_to_all.ahead = ahead ? rows.dealt * h : 0;
+        work.all_to_all.back = ahead ? 0 : rows.dealt * h;
+    }
     emit_op(e, e->stream.experts, &work, &x, 1, &y, 1);
     return y;
 }
 
-/* Sends `rows` copies to the ranks of their experts, and returns the copies that arrive, in the order of the rank's
- * experts. Without other ranks it returns x. */
-static struct view dispatch(struct emit *e, const char *stem, struct view x, int64_t rows)
+/* Emits a PACK of rows in the order of ranks into that of experts, or an UNPACK. With routing that is not even, the
+ * kernel knows how many rows each expert has. */
+static void reorder(struct emit *e, enum work_kind kind, struct view x, struct view y,
+                    struct expert_rows rows)
 {
     const int64_t ranks = e->choices->ep, h = e->choices->model->hidden;
-    if (ranks == 1)
+    struct work work = {
+        .kind = (uint8_t)kind,
+        .pack = {ranks, own_experts(e), {rows.all / e->choices->model->experts * h, 0, 0}, 0, 0}};
+    if (rows.route > 0)
+        work.pack = (struct pack_size){rows.all, 1, {h, 0, 0}, rows.route, rows.dealt};
+    compute(e, work, &x, 1, &y, 1);
+}
+
+/* Sends copies to the ranks of their experts, and returns the copies that arrive, in the order of the rank's experts.
+ * Without other ranks it returns x. */
+static struct view dispatch(struct emit *e, const char *stem, struct view x,
+                            struct expert_rows rows, int64_t dealt)
+{
+    if (e->choices->ep == 1)
         return x;
-    const struct view received = all_to_all(e, "received", CATEGORY_COMMUNICATION, x, rows);
-    return emit_pack(e, WORK_PACK, received, view_all(e, emit_activation(e, stem, rows, h)), ranks,
-                     own_experts(e), rows / e->choices->model->experts * h);
+    const struct view received =
+        all_to_all(e, "received", CATEGORY_COMMUNICATION, x, rows, dealt, true);
+    const struct view y =
+        view_all(e, emit_activation(e, stem, rows.all, e->choices->model->hidden));
+    reorder(e, WORK_PACK, received, y, rows);
+    return y;
 }
 
 /* Does the reverse of dispatch(). */
-static struct view combine(struct emit *e, const char *stem, struct view x, int64_t rows)
+static struct view combine(struct emit *e, const char *stem, struct view x, struct expert_rows rows,
+                           int64_t dealt)
 {
-    const int64_t ranks = e->choices->ep, h = e->choices->model->hidden;
-    if (ranks == 1)
+    if (e->choices->ep == 1)
         return x;
-    const struct view sent = emit_computed(e, "sent", CATEGORY_COMMUNICATION, rows, h);
-    emit_pack(e, WORK_UNPACK, x, sent, ranks, own_experts(e),
-              rows / e->choices->model->experts * h);
-    return all_to_all(e, stem, CATEGORY_ACTIVATION, sent, rows);
+    const struct view sent =
+        emit_computed(e, "sent", CATEGORY_COMMUNICATION, rows.all, e->choices->model->hidden);
+    reorder(e, WORK_UNPACK, x, sent, rows);
+    return all_to_all(e, stem, CATEGORY_ACTIVATION, sent, rows, dealt, false);
 }
 
 /* Emits the shared experts up to the input of their second product. */
@@ -96,7 +138,8 @@ static void shared_wide(struct emit *e, uint32_t layer, struct view x, int64_t r
     const struct view up = view_all(e, saved->shared_up), act = view_all(e, saved->shared_act);
     emit_matmul(e, MATMUL_NT, x, weight_view(e, layer, WEIGHT_SHARED_UP), view_none(), up, rows,
                 2 * f, m->hidden);
-    compute(e, activation_work(e, WORK_SWIGLU, rows, f), &up, 1, &act, 1);
+    compute(e, activation_work(e, WORK_SWIGLU, (struct expert_rows){rows, 0, 0}, f), &up, 1, &act,
+            1);
 }
 
 void experts_forward(struct emit *e, uint32_t layer, struct view x, struct view y, int64_t rows,
@@ -107,28 +150,28 @@ void experts_forward(struct emit *e, uint32_t layer, struct view x, struct view 
     const struct view logits = f32(e, "logits_router", rows, m->experts);
     const struct view weights = f32(e, "expert_weights", rows, copies);
     const int64_t all = rows * copies;
+    const struct expert_rows own = expert_rows(e, layer, rows);
     saved->logits = logits.buffer;
     saved->weights = weights.buffer;
     emit_matmul(e, MATMUL_NT, x, weight_view(e, layer, WEIGHT_ROUTER), view_none(), logits, rows,
                 m->experts, h);
-    compute(e, route_work(e, WORK_ROUTE, rows), &logits, 1, &weights, 1);
+    compute(e, route_work(e, WORK_ROUTE, own, rows), &logits, 1, &weights, 1);
 
-    saved->up = emit_activation(e, "expert_up", all, 2 * f);
-    saved->act = emit_activation(e, "expert_act", all, f);
+    saved->up = emit_activation(e, "expert_up", own.all, 2 * f);
+    saved->act = emit_activation(e, "expert_act", own.all, f);
     const struct view dealt = view_all(e, emit_activation(e, "permuted", all, h));
     const struct view up = view_all(e, saved->up), act = view_all(e, saved->act);
     compute(e, permute_work(e, WORK_PERMUTE, rows, false), &x, 1, &dealt, 1);
     if (e->choices->profile->experts_sync)
         emit_wait(e, e->stream.compute);
-    const struct view permuted = dispatch(e, "dispatched", dealt, all);
+    const struct view permuted = dispatch(e, "dispatched", dealt, own, all);
     saved->permuted = permuted.buffer;
-    emit_grouped(e, MATMUL_NT, permuted, weight_view(e, layer, WEIGHT_EXPERTS_UP), up, all, 2 * f,
-                 h, own_experts(e));
-    compute(e, activation_work(e, WORK_SWIGLU, all, f), &up, 1, &act, 1);
-    const struct view written = view_all(e, emit_activation(e, "expert_y", all, h));
-    emit_grouped(e, MATMUL_NT, act, weight_view(e, layer, WEIGHT_EXPERTS_DOWN), written, all, h, f,
-                 own_experts(e));
-    const struct view made = combine(e, "returned", written, all);
+    emit_grouped(e, MATMUL_NT, permuted, weight_view(e, layer, WEIGHT_EXPERTS_UP), up, own, 2 * f,
+                 h);
+    compute(e, activation_work(e, WORK_SWIGLU, own, f), &up, 1, &act, 1);
+    const struct view written = view_all(e, emit_activation(e, "expert_y", own.all, h));
+    emit_grouped(e, MATMUL_NT, act, weight_view(e, layer, WEIGHT_EXPERTS_DOWN), written, own, h, f);
+    const struct view made = combine(e, "returned", written, own, all);
     saved->y = made.buffer;
     if (m->shared_ffn > 0)
         shared_wide(e, layer, x, rows, saved);
@@ -162,8 +205,8 @@ static void shared_backward(struct emit *e, uint32_t layer, struct view x, struc
     emit_matmul(e, MATMUL_NN, dy, weight_view(e, layer, WEIGHT_SHARED_DOWN), view_none(), d_act,
                 rows, f, h);
     emit_weight_grad(e, layer, WEIGHT_SHARED_DOWN, dy, act, h, f, rows);
-    compute(e, activation_work(e, WORK_SWIGLU_BACKWARD, rows, f), (struct view[]){d_act, up}, 2,
-            &d_up, 1);
+    compute(e, activation_work(e, WORK_SWIGLU_BACKWARD, (struct expert_rows){rows, 0, 0}, f),
+            (struct view[]){d_act, up}, 2, &d_up, 1);
     emit_matmul(e, MATMUL_NN, d_up, weight_view(e, layer, WEIGHT_SHARED_UP), view_none(), d_shared,
                 rows, h, 2 * f);
     emit_weight_grad(e, layer, WEIGHT_SHARED_UP, d_up, x, 2 * f, h, rows);
@@ -175,6 +218,7 @@ void experts_backward(struct emit *e, uint32_t layer, struct view x, struct view
 {
     const struct transformer *m = e->choices->model;
     const int64_t h = m->hidden, f = m->expert_ffn, all = rows * m->experts_per_token;
+    const struct expert_rows own = expert_rows(e, layer, rows);
     const struct view logits = view_all(e, saved->logits), weights = view_all(e, saved->weights);
     const struct view permuted = view_all(e, saved->permuted), up = view_all(e, saved->up);
     const struct view act = view_all(e, saved->act), made = view_all(e, saved->y);
@@ -183,26 +227,26 @@ void experts_backward(struct emit *e, uint32_t layer, struct view x, struct view
     compute(e, permute_work(e, WORK_UNPERMUTE_BACKWARD, rows, false),
             (struct view[]){dy, made, weights}, 3, (struct view[]){d_made, d_weights}, 2);
 
-    const struct view d_act = emit_computed(e, "d_expert_act", CATEGORY_ACTIVATION, all, f);
-    const struct view d_up = emit_computed(e, "d_expert_up", CATEGORY_ACTIVATION, all, 2 * f);
-    const struct view d_read = emit_computed(e, "d_permuted", CATEGORY_ACTIVATION, all, h);
-    const struct view d_written = dispatch(e, "d_dispatched", d_made, all);
-    emit_grouped(e, MATMUL_NN, d_written, weight_view(e, layer, WEIGHT_EXPERTS_DOWN), d_act, all, f,
-                 h, own_experts(e));
-    emit_weight_grad(e, layer, WEIGHT_EXPERTS_DOWN, d_written, act, h, f, all);
-    compute(e, activation_work(e, WORK_SWIGLU_BACKWARD, all, f), (struct view[]){d_act, up}, 2,
+    const struct view d_act = emit_computed(e, "d_expert_act", CATEGORY_ACTIVATION, own.all, f);
+    const struct view d_up = emit_computed(e, "d_expert_up", CATEGORY_ACTIVATION, own.all, 2 * f);
+    const struct view d_read = emit_computed(e, "d_permuted", CATEGORY_ACTIVATION, own.all, h);
+    const struct view d_written = dispatch(e, "d_dispatched", d_made, own, all);
+    emit_grouped(e, MATMUL_NN, d_written, weight_view(e, layer, WEIGHT_EXPERTS_DOWN), d_act, own, f,
+                 h);
+    emit_expert_grad(e, layer, WEIGHT_EXPERTS_DOWN, d_written, act, h, f, own);
+    compute(e, activation_work(e, WORK_SWIGLU_BACKWARD, own, f), (struct view[]){d_act, up}, 2,
             &d_up, 1);
-    emit_grouped(e, MATMUL_NN, d_up, weight_view(e, layer, WEIGHT_EXPERTS_UP), d_read, all, h,
-                 2 * f, own_experts(e));
-    emit_weight_grad(e, layer, WEIGHT_EXPERTS_UP, d_up, permuted, 2 * f, h, all);
-    const struct view d_permuted = combine(e, "d_returned", d_read, all);
+    emit_grouped(e, MATMUL_NN, d_up, weight_view(e, layer, WEIGHT_EXPERTS_UP), d_read, own, h,
+                 2 * f);
+    emit_expert_grad(e, layer, WEIGHT_EXPERTS_UP, d_up, permuted, 2 * f, h, own);
+    const struct view d_permuted = combine(e, "d_returned", d_read, own, all);
 
     const struct view d_logits =
         emit_computed(e, "d_logits_router", CATEGORY_ACTIVATION, rows, m->experts);
     const struct view d_rows = emit_computed(e, "dx_experts", CATEGORY_ACTIVATION, rows, h);
     const struct view d_router = emit_computed(e, "dx_router", CATEGORY_ACTIVATION, rows, h);
     compute(e, permute_work(e, WORK_UNPERMUTE, rows, false), &d_permuted, 1, &d_rows, 1);
-    compute(e, route_work(e, WORK_ROUTE_BACKWARD, rows), (struct view[]){d_weights, logits}, 2,
+    compute(e, route_work(e, WORK_ROUTE_BACKWARD, own, rows), (struct view[]){d_weights, logits}, 2,
             &d_logits, 1);
     emit_matmul(e, MATMUL_NN, d_logits, weight_view(e, layer, WEIGHT_ROUTER), view_none(), d_router,
                 rows, h, m->experts);

@@ -42,6 +42,8 @@ static const struct verifier_rule {
     {"documents", check_documents,
      "packed sequences consist of their documents, and attention over them has rows that there "
      "are"},
+    {"routing", check_routing,
+     "work on the rows of experts names shares, and has room for the fullest rank"},
 };
 
 _Static_assert(ARRAY_LEN(rules) == VERIFY_RULES, "a report has a row per rule");

@@ -48,7 +48,7 @@ double sim_flops(const struct ir *ir, const struct sim_result *result)
         if (work_has_documents(&ir->shape[s]))
             documents = true;
         else
-            each[s] = work_flops(&ir->shape[s]);
+            each[s] = work_flops(&ir->shape[s]) * work_used(&ir->shape[s]);
     uint32_t *members = count_members(ir, result);
     for (uint32_t c = 0; c < result->class_count; c++) {
         const struct sim_class *class = &result->classes[c];

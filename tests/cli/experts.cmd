@@ -38,3 +38,23 @@ longhaul predict --from "$args --moe-layer-freq '([0]*3+[1]*45)' --moe-router-sc
 refused predict --from "$args --moe-layer-freq '([0]*3+[1]*58)'" --cluster 1x8xb200 --quick
 refused predict --from "$args --moe-layer-freq 2" --cluster 1x8xb200 --quick
 refused predict --from "$args --moe-router-score-function tanh" --cluster 1x8xb200 --quick
+# shares of experts: what is printed of them, in text and JSON; files; what cannot be read
+uneven="--model qwen3-30b-a3b --cluster 2x8xh100 --quick --seq 32K --ep 8"
+longhaul predict $uneven --routing dirichlet:2,3 2> $T/note | grep ^routing
+longhaul predict $uneven --routing dirichlet:2,3 --json 2> $T/note | sed -n '/"uneven_routing"/,/}/p'
+printf 'layer,expert,share\n*,0,2\n*,1,1\n*,100,1\n*,101,1\n*,102,1\n*,103,1\n*,104,1\n*,105,1\n*,106,1\n' > $T/shares.csv
+(cat $T/shares.csv; echo '*,0,2') > $T/twice.csv
+longhaul predict $uneven --routing $T/shares.csv 2> $T/note | grep ^routing
+cat $T/note
+refused $what --seq 32K --routing $T/twice.csv
+refused $what --seq 32K --routing dirichlet:0
+refused predict --model llama3-8b --cluster 1x8xh100 --quick --seq 32K --routing dirichlet:1
+# gradients of uneven counts, over ranks
+cat > $T/small.json <<END
+{"longhaul_transformer": 1, "name": "small", "layers": 2, "hidden": 32, "heads": 4, "kv_heads": 4, "head_dim": 8, "ffn": 48, "vocab": 64,
+ "activation": "swiglu", "norm": "rmsnorm", "norm_eps": 1e-5, "positions": "rope", "rope_theta": 10000, "experts": 8, "experts_per_token": 2,
+ "expert_ffn": 16, "router": "softmax", "bias_qkv": false, "bias_o": false, "bias_ffn": false, "tied_head": false, "sources": {"*": "made up"}}
+END
+longhaul run --check --model $T/small.json --cluster ideal --gpus 4 --seq 64 --ep 4 --routing dirichlet:1 2> $T/note | tail -1
+longhaul schedule --model $T/small.json --cluster ideal --gpus 4 --seq 64 --ep 4 --routing dirichlet:1 2> $T/note > $T/s.ir
+longhaul check $T/s.ir | grep ^routing

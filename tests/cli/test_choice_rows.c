@@ -86,7 +86,8 @@ static void the_schema_describes_every_value(void)
 /* Members that are no choices of a user. */
 static const char *const others[] = {
     /* both */
-    "model", "sm", "gpus_per_node", "documents", "lengths", "offload_hidden", "offload_hidden_of",
+    "model", "sm", "gpus_per_node", "documents", "routing", "lengths", "offload_hidden",
+    "offload_hidden_of",
     /* struct request: the machine; what costs fill in; the implementation of `published` */
     "ranks", "only_attention", "impl", "shared_open", "offload_adaptive",
     /* struct choices: parts of a strategy, a row by a function, or what follows from choices */
@@ -162,9 +163,9 @@ static void every_member_is_in_a_row(void)
 /* Values that options of free text read back as they are printed; other options take one by their kind. */
 static const struct {
     const char *option, *value;
-} texts[] = {{"strategy", "fpdt"},       {"profile", "megatron"}, {"share-units", "3,1"},
-             {"offload-ratio", "0.25"},  {"sparsity", "0.25"},    {"activations", "keep"},
-             {"core-plan", "chunks:512"}};
+} texts[] = {{"strategy", "fpdt"},        {"profile", "megatron"},     {"share-units", "3,1"},
+             {"offload-ratio", "0.25"},   {"sparsity", "0.25"},        {"activations", "keep"},
+             {"core-plan", "chunks:512"}, {"routing", "dirichlet:2,3"}};
 
 /* Options that the printed one needs to be printed or read. */
 static const struct {
@@ -205,6 +206,7 @@ static enum status read_line(struct setup *setup, struct options *options, struc
                              const char *line, struct diag *diag)
 {
     static const struct option_set *const sets[] = {&setup_choice_options, NULL};
+    setup->model = (struct transformer){.layers = 2, .experts = 4, .experts_per_token = 2};
     char **word;
     int count;
     enum status status =
@@ -337,6 +339,10 @@ static void requests_with_other_lists_have_other_keys(void)
     struct document_list list = {2, end, deal_make(&arena, 2, shares, 2)};
     struct document_list other_list = {2, other_end, list.deal}, undealt = {2, end, NULL};
     struct document_list dealt = {2, end, deal_make(&arena, 2, other_shares, 2)};
+    const int64_t share[] = {1, 2}, other_share[] = {2, 1};
+    const int64_t *expert_shares[] = {share}, *other_expert_shares[] = {other_share};
+    const struct routing routing = {2, 1, 1, 1, expert_shares, list_of, NULL};
+    const struct routing other_routing = {2, 1, 1, 1, other_expert_shares, list_of, NULL};
     const struct documents documents = {1, 1, &list, 1, list_of};
     const struct documents other_documents = {1, 1, &other_list, 1, list_of};
     const struct documents undealt_documents = {1, 1, &undealt, 1, list_of};
@@ -348,8 +354,9 @@ static void requests_with_other_lists_have_other_keys(void)
                                  .lengths = lengths,
                                  .offload_hidden_of = hidden,
                                  .shared = &shared,
-                                 .documents = &documents};
-    struct request changed[17];
+                                 .documents = &documents,
+                                 .routing = &routing};
+    struct request changed[19];
     uint64_t key[ARRAY_LEN(changed)];
     const struct setup setup = {0};
     for (size_t i = 0; i < ARRAY_LEN(changed); i++)
@@ -370,6 +377,8 @@ static void requests_with_other_lists_have_other_keys(void)
     changed[14].model = &sparse;
     changed[15].documents = &undealt_documents;
     changed[16].documents = &dealt_documents;
+    changed[17].routing = &other_routing;
+    changed[18].routing = NULL;
     for (size_t i = 0; i < ARRAY_LEN(changed); i++) {
         key[i] = outcome_request_key(&setup, &changed[i], 8);
         for (size_t k = 0; k < i; k++)

@@ -1,0 +1,115 @@
+#include "predict/routing/routing_draws.h"
+
+#include "predict/setup/routing_load.h"
+#include "predict/workers.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct draw_job {
+    const struct prediction *first;
+    double alpha;
+};
+
+struct draw_answer {
+    enum status status;
+    double step_s;
+    char message[400];
+};
+
+/* Predicts the step of a seed; 0: of even routing. */
+static void predict_seed(void *context, size_t seed, void *result)
+{
+    const struct draw_job *job = context;
+    const struct prediction *first = job->first;
+    struct draw_answer *answer = result;
+    struct request request =
+        *(first->question.request != NULL ? first->question.request : &first->setup->request);
+    struct routing routing = {0};
+    struct arena arena = {0};
+    const struct prediction_question question = {.setup = first->setup,
+                                                 .request = &request,
+                                                 .exact = first->question.exact,
+                                                 .step_only = true,
+                                                 .whole = first->ir.repeats.copies == 0,
+                                                 .short_list_length = first->short_list_length,
+                                                 .slow_rank = first->question.slow_rank,
+                                                 .slow_factor = first->question.slow_factor};
+    struct prediction p = {0};
+    struct diag diag = {0};
+    if (seed > 0)
+        routing_draw(&routing, &arena, &first->setup->model, job->alpha, seed);
+    request.routing = seed > 0 ? &routing : NULL;
+    answer->status = prediction_make(&p, &question, &diag);
+    answer->step_s = p.sim.step_s;
+    snprintf(answer->message, sizeof answer->message, "%s", diag.text != NULL ? diag.text : "");
+    answer->message[strcspn(answer->message, "\n")] = '\0';
+    prediction_release(&p);
+    diag_release(&diag);
+    arena_release(&arena);
+}
+
+/* Finds the rank that is the fullest in the most layers. */
+static void find_late(struct routing_draws *draws, const struct choices *c)
+{
+    const struct routing *r = c->routing;
+    const int64_t rows = c->seq / c->cp / c->hp / c->row_ranks * c->micro_batch;
+    uint32_t *times = heap_zalloc(c->ep, sizeof *times);
+    struct routing_fullest *of = heap_zalloc(r->list_count, sizeof *of);
+    for (uint32_t l = 0; l < r->list_count; l++)
+        of[l] = routing_find_fullest(r, l, rows, c->ep);
+    for (int64_t l = 0; l < c->model->layers; l++)
+        if (transformer_has_experts(c->model, l)) {
+            const struct routing_fullest *fullest = &of[r->list_of[l]];
+            times[fullest->rank]++;
+            draws->fullest_over_mean +=
+                (double)fullest->copies * c->ep / (double)(rows * r->copies);
+            draws->layers++;
+        }
+    for (uint32_t k = 0; k < c->ep; k++)
+        draws->rank = times[k] > times[draws->rank] ? k : draws->rank;
+    draws->late_layers = times[draws->rank];
+    draws->fullest_over_mean /= draws->layers;
+    free(times);
+    free(of);
+}
+
+enum status routing_draws_make(struct routing_draws *draws, const struct prediction *first,
+                               struct diag *diag)
+{
+    const struct routing *routing = first->choices.routing;
+    uint64_t seed;
+    struct draw_job job = {.first = first};
+    if (routing == NULL || !first->has_choices)
+        return STATUS_OK;
+    const bool drawn = routing->name != NULL && routing_is_drawn(routing->name, &job.alpha, &seed);
+    const size_t count = drawn ? 1 + ROUTING_DRAWS : 1;
+    struct draw_answer *answer = heap_zalloc(count, sizeof *answer);
+    double step_s[ROUTING_DRAWS] = {0};
+    struct progress progress = {0};
+    progress_begin(&progress, count, 0);
+    enum status status =
+        workers_run(count, sizeof *answer, predict_seed, &job, answer, &progress, diag);
+    progress_end();
+    for (size_t i = 0; i < count && status == STATUS_OK; i++) {
+        status = answer[i].status;
+        if (status != STATUS_OK)
+            diag_error(diag, (struct loc){.name = "--routing"}, status, "seed %zu: %s", i,
+                       answer[i].message);
+        else if (i > 0)
+            step_s[i - 1] = answer[i].step_s;
+    }
+    if (status == STATUS_OK) {
+        draws->given = true;
+        draws->even_s = answer[0].step_s;
+        find_late(draws, &first->choices);
+        if (drawn)
+            draws->spread = step_spread_of(step_s, ROUTING_DRAWS);
+        for (uint32_t i = ROUTING_DRAWS; drawn && i-- > 0;)
+            if (step_s[i] == draws->spread.worst_s)
+                draws->worst_seed = i + 1;
+    }
+    free(answer);
+    return status;
+}

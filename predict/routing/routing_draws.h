@@ -1,0 +1,30 @@
+/* predict/routing/routing_draws.h: what routing that is not even costs: the step with even routing, with other draws of the
+ * same distribution, and the rank for which the others wait.
+ *
+ * The folder predict/routing/ predicts steps of mixtures of experts as a distribution over shares of experts. */
+#ifndef PREDICT_ROUTING_DRAWS_H
+#define PREDICT_ROUTING_DRAWS_H
+
+#include "predict/documents/batches.h"
+#include "predict/prediction.h"
+
+enum { ROUTING_DRAWS = 20 };
+
+/* All-zero is empty. */
+struct routing_draws {
+    bool given; /* routing is not even */
+    /* the rank, of those with different experts, that has the most copies in the most layers, and in how many */
+    uint32_t rank, late_layers, layers;
+    double fullest_over_mean; /* the most copies of a rank over their mean; mean over layers */
+    double even_s;            /* the step with even routing */
+    /* the steps of seeds 1 to ROUTING_DRAWS; 0 steps: shares are not drawn */
+    struct step_spread spread;
+    uint32_t worst_seed; /* the first of the seeds that take longest */
+};
+
+/* Predicts the request of `first`, which must have been simulated, with even routing and with other draws. Does nothing
+ * if its routing is even. */
+enum status routing_draws_make(struct routing_draws *draws, const struct prediction *first,
+                               struct diag *diag);
+
+#endif

@@ -1,0 +1,187 @@
+#include "predict/setup/routing_load.h"
+
+#include "base/text.h"
+#include "traces/records.h"
+
+#include <gsl/gsl_randist.h>
+#include <gsl/gsl_rng.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char prefix[] = "dirichlet:";
+
+/* Makes integers of shares: the greatest becomes ROUTING_SHARE_MAX, and what is not 0 is at least 1. */
+static void scale_shares(int64_t *to, const double *share, size_t count)
+{
+    double most = 0;
+    for (size_t e = 0; e < count; e++)
+        most = fmax(most, share[e]);
+    for (size_t e = 0; e < count; e++)
+        to[e] = share[e] > 0 ? (int64_t)fmax(1, round(share[e] / most * ROUTING_SHARE_MAX)) : 0;
+}
+
+bool routing_is_drawn(const char *text, double *alpha, uint64_t *seed)
+{
+    if (strncmp(text, prefix, sizeof prefix - 1) != 0)
+        return false;
+    text += sizeof prefix - 1;
+    const char *comma = strchr(text, ',');
+    *seed = 1;
+    return parse_double(text, comma != NULL ? (size_t)(comma - text) : strlen(text), alpha) &&
+           *alpha > 0 && *alpha <= 1e6 &&
+           (comma == NULL || parse_u64(comma + 1, strlen(comma + 1), seed));
+}
+
+void routing_draw(struct routing *r, struct arena *arena, const struct transformer *model,
+                  double alpha, uint64_t seed)
+{
+    const size_t experts = (size_t)model->experts;
+    gsl_rng *rng = gsl_rng_alloc(gsl_rng_mt19937);
+    double *alphas = heap_zalloc(experts, sizeof *alphas);
+    double *drawn = heap_zalloc(experts, sizeof *drawn);
+    int64_t *share = heap_zalloc(experts, sizeof *share);
+    for (size_t e = 0; e < experts; e++)
+        alphas[e] = alpha;
+    gsl_rng_set(rng, (unsigned long)(seed > 0 ? seed : 1));
+    gsl_ran_dirichlet(rng, experts, alphas, drawn);
+    scale_shares(share, drawn, experts);
+    routing_init(r, arena, (uint32_t)experts, (uint32_t)model->experts_per_token,
+                 (uint32_t)model->layers);
+    for (uint32_t l = 0; l < r->layers; l++)
+        routing_set(r, arena, l, share);
+    gsl_rng_free(rng);
+    free(alphas);
+    free(drawn);
+    free(share);
+}
+
+/* ---- files ---- */
+
+struct share_reading {
+    const struct transformer *model;
+    double *share; /* [layers][experts] */
+    bool *given;   /* [layers][experts] */
+    size_t rows;
+};
+
+/* Reads a whole number below `most`. */
+static enum status read_index(const struct record *record, size_t field, const char *what,
+                              int64_t most, int64_t *index, struct diag *diag)
+{
+    if (parse_i64(record->field[field], record->size[field], index) && *index >= 0 && *index < most)
+        return STATUS_OK;
+    return diag_error(diag, record->at, STATUS_BAD_INPUT, "'%.60s' is not %s, from 0 to %lld",
+                      record->field[field], what, (long long)most - 1);
+}
+
+static enum status read_share(void *context, const struct record *record, struct diag *diag)
+{
+    enum { LAYER, EXPERT, SHARE, COUNT };
+    struct share_reading *reading = context;
+    const int64_t experts = reading->model->experts, layers = reading->model->layers;
+    int64_t layer = 0, end = layers, expert;
+    double share;
+    if (reading->rows++ == 0 && record->count == COUNT &&
+        strcmp(record->field[LAYER], "layer") == 0)
+        return STATUS_OK;
+    if (record->count != COUNT)
+        return diag_error(diag, record->at, STATUS_BAD_INPUT,
+                          "%zu fields; a line has a layer, an expert and its share", record->count);
+    if (strcmp(record->field[LAYER], "*") != 0) {
+        if (read_index(record, LAYER, "a layer, or *", layers, &layer, diag) != STATUS_OK)
+            return STATUS_BAD_INPUT;
+        end = layer + 1;
+    }
+    if (read_index(record, EXPERT, "an expert", experts, &expert, diag) != STATUS_OK)
+        return STATUS_BAD_INPUT;
+    if (!parse_double(record->field[SHARE], record->size[SHARE], &share) || !(share >= 0) ||
+        isinf(share))
+        return diag_error(diag, record->at, STATUS_BAD_INPUT,
+                          "'%.60s' is not a share, a number from 0", record->field[SHARE]);
+    for (; layer < end; layer++) {
+        if (reading->given[layer * experts + expert])
+            return diag_error(diag, record->at, STATUS_BAD_INPUT,
+                              "the share of expert %lld of layer %lld is given twice",
+                              (long long)expert, (long long)layer);
+        reading->given[layer * experts + expert] = true;
+        reading->share[layer * experts + expert] = share;
+    }
+    return STATUS_OK;
+}
+
+static enum status skip_comment(void *context, struct loc at, const char *text, size_t size,
+                                struct diag *diag)
+{
+    (void)context, (void)at, (void)text, (void)size, (void)diag;
+    return STATUS_OK;
+}
+
+/* Gives each layer its shares; a layer without experts has any. */
+static enum status take_shares(struct routing *r, struct arena *arena,
+                               const struct share_reading *reading, const char *path,
+                               struct diag *diag)
+{
+    const struct transformer *model = reading->model;
+    const size_t experts = (size_t)model->experts;
+    int64_t *share = heap_zalloc(experts, sizeof *share);
+    enum status status = STATUS_OK;
+    routing_init(r, arena, (uint32_t)experts, (uint32_t)model->experts_per_token,
+                 (uint32_t)model->layers);
+    for (uint32_t l = 0; l < r->layers && status == STATUS_OK; l++) {
+        double sum = 0;
+        for (size_t e = 0; e < experts; e++)
+            sum += reading->share[l * experts + e];
+        if (sum == 0 && transformer_has_experts(model, l))
+            status = diag_error(diag, (struct loc){.name = path}, STATUS_BAD_INPUT,
+                                "no expert of layer %u has a share above 0", l);
+        scale_shares(share, &reading->share[l * experts], experts);
+        share[0] = sum == 0 ? 1 : share[0];
+        routing_set(r, arena, l, share);
+    }
+    free(share);
+    return status;
+}
+
+static enum status read_file(struct routing *r, struct arena *arena,
+                             const struct transformer *model, const char *path, struct diag *diag)
+{
+    const size_t count = (size_t)model->layers * (size_t)model->experts;
+    struct share_reading reading = {.model = model,
+                                    .share = heap_zalloc(count, sizeof(double)),
+                                    .given = heap_zalloc(count, sizeof(bool))};
+    const struct record_handler handler = {&reading, read_share, skip_comment};
+    struct text text = {0};
+    enum status status = text_read(&text, path, diag);
+    if (status == STATUS_OK)
+        status = records_parse(path, text.data != NULL ? text.data : "", text.size, &handler, diag);
+    if (status == STATUS_OK)
+        status = take_shares(r, arena, &reading, path, diag);
+    text_release(&text);
+    free(reading.share);
+    free(reading.given);
+    return status;
+}
+
+enum status routing_load(struct routing *r, struct arena *arena, const struct transformer *model,
+                         const char *text, struct diag *diag)
+{
+    const struct loc at = {.name = "--routing"};
+    double alpha;
+    uint64_t seed;
+    enum status status = STATUS_OK;
+    if (model->experts == 0)
+        return diag_error(diag, at, STATUS_BAD_INPUT,
+                          "the model has no experts; leave out --routing");
+    if (routing_is_drawn(text, &alpha, &seed))
+        routing_draw(r, arena, model, alpha, seed);
+    else if (strncmp(text, prefix, sizeof prefix - 1) == 0)
+        return diag_error(diag, at, STATUS_BAD_INPUT,
+                          "'%s' is not dirichlet:ALPHA or dirichlet:ALPHA,SEED with an ALPHA above "
+                          "0, such as dirichlet:10,1",
+                          text);
+    else
+        status = read_file(r, arena, model, text, diag);
+    r->name = arena_text(arena, text, strlen(text));
+    return status;
+}

@@ -1,0 +1,23 @@
+/* predict/setup/routing_load.h: the copies that experts get, of the text of option --routing. */
+#ifndef PREDICT_ROUTING_LOAD_H
+#define PREDICT_ROUTING_LOAD_H
+
+#include "base/diag.h"
+#include "models/transformer.h"
+#include "schedule/ir/routing.h"
+
+/* Reads "dirichlet:ALPHA", "dirichlet:ALPHA,SEED" (a symmetric Dirichlet distribution, drawn once for all layers; the seed is
+ * 1 if left out), or the name of a CSV file with the columns layer,expert,share: a share for each expert of a layer, or
+ * of all layers where the layer is *. Shares are numbers from 0, and experts that have no row have share 0. The memory is
+ * the arena's. */
+enum status routing_load(struct routing *routing, struct arena *arena,
+                         const struct transformer *model, const char *text, struct diag *diag);
+
+/* Draws shares for all layers; alpha is above 0. */
+void routing_draw(struct routing *routing, struct arena *arena, const struct transformer *model,
+                  double alpha, uint64_t seed);
+
+/* Returns whether a text names a distribution, of which *alpha and *seed are the parameters. */
+bool routing_is_drawn(const char *text, double *alpha, uint64_t *seed);
+
+#endif

@@ -1,0 +1,56 @@
+/* schedule/ir/routing.h: how many copies of tokens each expert gets, where that is not even.
+ *
+ * A list has a share for each expert, an integer; a layer has a list. A rank deals the n k copies of its n tokens to the
+ * experts by the shares of the layer: exact shares of n k, rounded by largest remainders, and no expert more than n,
+ * since the k experts of a token differ. Copies are in the order of experts, and slot j n + t is copy j of token t, as in
+ * even routing (models/work.h). All ranks deal n tokens by the same list, so they have the same counts, and an expert
+ * gets as many copies from each of them.
+ *
+ * A caller who asks for a schedule makes one of these and passes it as `routing` of struct request; step_build() copies
+ * it into the schedule. All memory comes from the arena that is passed. */
+#ifndef SCHEDULE_ROUTING_H
+#define SCHEDULE_ROUTING_H
+
+#include "base/arena.h"
+#include "models/work.h"
+
+#include <stdint.h>
+
+enum { ROUTING_SHARE_MAX = 1000000, ROUTING_EXPERTS_MAX = 65536 };
+
+struct routing {
+    uint32_t experts, copies; /* of a layer; of a token, at most `experts`. 0: routing is even */
+    uint32_t layers;
+    uint32_t list_count;
+    /* [list_count][experts], from 0 to ROUTING_SHARE_MAX, not all 0; no two lists are equal */
+    const int64_t **share;
+    uint32_t *list_of; /* [layers] row of `share`; ROUTING_NONE: not set */
+    const char *name;  /* of the choice, in reports; NULL: none. Not of schedules; borrowed. */
+};
+
+#define ROUTING_NONE UINT32_MAX
+
+void routing_init(struct routing *routing, struct arena *arena, uint32_t experts, uint32_t copies,
+                  uint32_t layers);
+/* Gives a layer a list of shares, which is copied. */
+void routing_set(struct routing *routing, struct arena *arena, uint32_t layer,
+                 const int64_t *share);
+void routing_copy(struct routing *to, struct arena *arena, const struct routing *from);
+
+/* Fills count[experts] with the copies of `rows` tokens that each expert gets. */
+void routing_counts(const struct routing *routing, uint32_t list, int64_t rows, int64_t *count);
+
+/* The rank of `ranks` neighbours, which have experts / ranks each, that gets the most copies of `rows` tokens of each
+ * of them, and how many these are. `median` is that of all `ranks`. */
+struct routing_fullest {
+    uint32_t rank;
+    int64_t copies, median;
+};
+struct routing_fullest routing_find_fullest(const struct routing *routing, uint32_t list,
+                                            int64_t rows, uint32_t ranks);
+
+/* Returns why the parameters of work with a route do not fit the routing, if `ranks` ranks have different experts, in
+ * words that may follow "and"; NULL: they fit, or the work has no route. */
+const char *routing_unfit(const struct routing *routing, const struct work *work, uint32_t ranks);
+
+#endif
