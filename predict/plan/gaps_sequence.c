@@ -12,8 +12,13 @@ static bool has_messages(const struct choices *c)
 /* Whether the keys go around the ring in a way that Megatron lacks, or has only without head ranks. */
 static bool has_other_rotation(const struct choices *c)
 {
-    return gaps_has_ring(c) && (c->rotation == ROTATE_ALL_TO_ALL || c->rotation == ROTATE_NEEDED ||
+    return gaps_has_ring(c) && (c->rotation == ROTATE_ALL_TO_ALL ||
                                 (c->rotation == ROTATE_ALL_GATHER && gaps_has_heads(c)));
+}
+
+static bool has_needed_keys(const struct choices *c)
+{
+    return gaps_has_ring(c) && c->rotation == ROTATE_NEEDED;
 }
 
 static bool has_windows(const struct choices *c)
@@ -132,7 +137,7 @@ static bool has_expert_ranks(const struct choices *c)
 
 static bool has_all_to_alls(const struct choices *c)
 {
-    return gaps_has_ring(c) && (c->rotation == ROTATE_ALL_TO_ALL || c->rotation == ROTATE_NEEDED);
+    return gaps_has_ring(c) && c->rotation == ROTATE_ALL_TO_ALL;
 }
 
 static bool has_other_slices(const struct choices *c)
@@ -156,6 +161,7 @@ static bool has_ring_with_flash(const struct choices *c)
 static const struct gap rows[] = {
     {TITAN | AXOLOTL, gaps_has_heads,            "head ranks (Ulysses): context parallelism is a ring"},
     {TITAN | TRL, has_messages,                 "keys and values as messages round the ring: an all-gather, or all-to-alls, which are set"},
+    {ALL,      has_needed_keys,              "keys and values sent only to ranks that need them (--rotate needed): each rank gets all"},
     {MEGATRON, has_other_rotation,           "keys and values by all-to-alls, or gathered beside head ranks: messages are set"},
     {SPEED,    gaps_has_ring,                     "rings: sequences are cut by heads alone (Ulysses), and set so"},
     {FACTORY,  gaps_has_heads,                    "head ranks (Ulysses): it has none"},
