@@ -1,8 +1,8 @@
 #include "traces/step_recording.h"
 
+#include "base/c_locale.h"
 #include "base/json.h"
 
-#include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +31,7 @@ bool step_recording_recognise(const struct text *text)
     const char *at = text->data, *end = at + text->size;
     for (size_t i = 0; i < ARRAY_LEN(words); i++) {
         size_t size = strlen(words[i]);
-        while (at < end && isspace((unsigned char)*at))
+        while (at < end && c_is_space(*at))
             at++;
         if ((size_t)(end - at) < size || memcmp(at, words[i], size) != 0)
             return false;

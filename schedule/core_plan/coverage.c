@@ -1,5 +1,6 @@
 #include "schedule/core_plan/coverage.h"
 
+#include "base/c_locale.h"
 #include "models/work.h"
 
 #include <inttypes.h>
@@ -42,7 +43,7 @@ static bool wrong(const struct plan_place *at, const char *what, ...)
     char line[400];
     va_list args;
     va_start(args, what);
-    vsnprintf(line, sizeof line, what, args);
+    c_vsnprintf(line, sizeof line, what, args);
     va_end(args);
     text_printf(&text, "coverage: sequence %zu: %s", at->sequence, line);
     diag_error(at->diag, (struct loc){.name = at->name}, STATUS_NO, "%s", text.data);

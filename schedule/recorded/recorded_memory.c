@@ -3,7 +3,6 @@
  * dies: so the replay of the allocator, which goes by the order of issue, allocates and frees as the program did. */
 #include "schedule/recorded/recorded_parts.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

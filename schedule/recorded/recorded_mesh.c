@@ -2,7 +2,6 @@
  * is a product of arithmetic progressions: ranks 0, 4, 8, 12 of 16 are an axis of 4 whose neighbours are 4 apart. */
 #include "schedule/recorded/recorded_parts.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -5,9 +5,9 @@
  * stream of the schedule the last one. A record copies the clock of its stream, and a wait adds the copy to another's. */
 #include "schedule/recorded/recorded.h"
 
+#include "base/c_locale.h"
 #include "schedule/recorded/recorded_parts.h"
 
-#include <ctype.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
@@ -58,7 +58,7 @@ enum status recorded_fault(const struct recorded_maker *m, uint32_t event, const
     char what[512];
     va_list args;
     va_start(args, format);
-    vsnprintf(what, sizeof what, format, args);
+    c_vsnprintf(what, sizeof what, format, args);
     va_end(args);
     text_printf(&text, "event %" PRIu32 " (%.60s): %s", event, m->r->event[event].op, what);
     enum status status =
