@@ -8,6 +8,7 @@
 #include "cli/setup/read_setup.h"
 #include "predict/setup/resolved.h"
 #include "schedule/activations/classes.h"
+#include "schedule/core_plan/core_plan.h"
 #include "schedule/ir/ir_text.h"
 #include "schedule/schedule_file.h"
 #include "schedule/step/build.h"
@@ -15,6 +16,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 static const struct option schedule_rows[] = {
     {.name = "o",
@@ -158,20 +160,23 @@ enum status cmd_check(const struct options *options, struct diag *diag)
     struct setup setup = {0};
     struct ir ir = {0};
     struct verify_report report = {0};
-    struct text out = {0};
+    struct text file = {0}, out = {0};
     enum status status = STATUS_OK, verdict = STATUS_OK;
-    if (from_file && check_core_plan_is(name)) {
-        status = setup_of_file(options, diag);
-        return status == STATUS_OK ? check_core_plan(name, options, diag) : status;
-    }
-    if (!from_file || options_given(options, "cluster"))
+    if (from_file) /* once: it may be a pipe */
+        status = text_read(&file, name, diag);
+    if (strcmp(name, "-") == 0)
+        name = "standard input";
+    const bool core_plan = file.size > 0 && core_plan_is(file.data, file.size);
+    if (status == STATUS_OK && !core_plan && (!from_file || options_given(options, "cluster")))
         status = setup_load(&setup, options, from_file, diag);
-    else
+    else if (status == STATUS_OK)
         status = setup_of_file(options, diag);
-    if (status == STATUS_OK)
-        status =
-            from_file ? schedule_load(&ir, name, NULL, diag) : build(&ir, &setup, options, diag);
-    if (status == STATUS_OK) {
+    if (status == STATUS_OK && core_plan)
+        verdict = check_core_plan(name, &file, options, diag);
+    else if (status == STATUS_OK)
+        status = from_file ? schedule_parse(&ir, name, &file, NULL, diag)
+                           : build(&ir, &setup, options, diag);
+    if (status == STATUS_OK && !core_plan) {
         struct verify_limits limits = limits_of(&setup);
         verdict = verify(&ir, &limits, name, &report, diag);
         if (options_given(options, "json"))
@@ -182,6 +187,7 @@ enum status cmd_check(const struct options *options, struct diag *diag)
             status = command_print(&out, diag);
     }
     text_release(&out);
+    text_release(&file);
     ir_release(&ir);
     setup_release(&setup);
     return status == STATUS_OK ? verdict : status;

@@ -53,19 +53,26 @@ static enum status make_recorded(struct ir *ir, const char *name, const struct t
     return status;
 }
 
+enum status schedule_parse(struct ir *ir, const char *name, const struct text *text,
+                           struct schedule_recorded *recorded, struct diag *diag)
+{
+    /* whatever is JSON is no schedule's text */
+    const bool json = text->size > 0 && text->data[0] == '{';
+    enum status status = json ? make_recorded(ir, name, text, recorded, diag)
+                              : ir_parse(ir, name, text->data, text->size, diag);
+    if (status == STATUS_OK && !json && ir->op.count > 0 && !has_offsets(ir) && is_ordered(ir))
+        offsets_plan(ir, NULL);
+    return status;
+}
+
 enum status schedule_load(struct ir *ir, const char *path, struct schedule_recorded *recorded,
                           struct diag *diag)
 {
     const char *name = strcmp(path, "-") == 0 ? "standard input" : path;
     struct text text = {0};
     enum status status = text_read(&text, path, diag);
-    /* whatever is JSON is no schedule's text */
-    const bool json = status == STATUS_OK && text.size > 0 && text.data[0] == '{';
     if (status == STATUS_OK)
-        status = json ? make_recorded(ir, name, &text, recorded, diag)
-                      : ir_parse(ir, name, text.data, text.size, diag);
+        status = schedule_parse(ir, name, &text, recorded, diag);
     text_release(&text);
-    if (status == STATUS_OK && !json && ir->op.count > 0 && !has_offsets(ir) && is_ordered(ir))
-        offsets_plan(ir, NULL);
     return status;
 }

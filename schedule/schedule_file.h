@@ -6,6 +6,7 @@
 #define SCHEDULE_SCHEDULE_FILE_H
 
 #include "base/diag.h"
+#include "base/text.h"
 #include "schedule/ir/ir.h"
 #include "traces/step_recording.h"
 
@@ -22,5 +23,8 @@ void schedule_recorded_release(struct schedule_recorded *recorded);
  * another role, or a buffer is freed by an op of another role; the verifier reports these. */
 enum status schedule_load(struct ir *ir, const char *path, struct schedule_recorded *recorded,
                           struct diag *diag);
+/* Does the same with the text of a file that was read; messages begin with `name`. */
+enum status schedule_parse(struct ir *ir, const char *name, const struct text *text,
+                           struct schedule_recorded *recorded, struct diag *diag);
 
 #endif

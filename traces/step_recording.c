@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* The most bytes of an unpacked recording: a step of 100,000 events has some 30 MiB. */
 enum { RECORDING_LIMIT = 256 << 20 };
@@ -43,8 +44,10 @@ bool step_recording_recognise(const struct text *text)
 bool step_recording_is_at(const char *path)
 {
     struct text text = {0};
-    const bool is_one =
-        text_read(&text, path, NULL) == STATUS_OK && step_recording_recognise(&text);
+    struct stat info;
+    const bool is_one = stat(path, &info) == 0 && S_ISREG(info.st_mode) &&
+                        text_read(&text, path, NULL) == STATUS_OK &&
+                        step_recording_recognise(&text);
     text_release(&text);
     return is_one;
 }

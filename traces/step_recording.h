@@ -129,7 +129,7 @@ struct step_recording {
 /* True if a text is a recorded step, by its first member; a damaged one counts. */
 bool step_recording_recognise(const struct text *text);
 
-/* True if there is a file with a recorded step, packed or not. */
+/* True if there is a regular file with a recorded step, packed or not. */
 bool step_recording_is_at(const char *path);
 
 /* Reads a recording. name stands for the text in messages. *recording must be all-zero; release it in either case.

@@ -9,16 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool check_core_plan_is(const char *path)
-{
-    char head[16];
-    FILE *file = strcmp(path, "-") != 0 ? fopen(path, "rb") : NULL;
-    size_t size = file != NULL ? fread(head, 1, sizeof head, file) : 0;
-    if (file != NULL)
-        fclose(file);
-    return core_plan_is(head, size);
-}
-
 /* What is said of one sequence, over all ranks. */
 struct weights {
     double pairs, fullest; /* visible pairs of all ranks; of the fullest rank */
@@ -98,15 +88,15 @@ static void put_json(struct text *out, const struct core_plan *plan, bool right)
     text_putc(out, '\n');
 }
 
-enum status check_core_plan(const char *path, const struct options *options, struct diag *diag)
+enum status check_core_plan(const char *name, const struct text *text,
+                            const struct options *options, struct diag *diag)
 {
     struct core_plan plan = {0};
-    struct text text = {0}, out = {0};
-    enum status status = text_read(&text, path, diag), verdict = STATUS_OK;
-    if (status == STATUS_OK)
-        status = core_plan_parse(&plan, path, text.data, text.size, diag);
+    struct text out = {0};
+    enum status status = core_plan_parse(&plan, name, text->data, text->size, diag);
+    enum status verdict = STATUS_OK;
     if (status == STATUS_OK) {
-        verdict = core_plan_check(&plan, path, diag);
+        verdict = core_plan_check(&plan, name, diag);
         if (options_given(options, "json"))
             put_json(&out, &plan, verdict == STATUS_OK);
         else if (verdict == STATUS_OK)
@@ -117,7 +107,6 @@ enum status check_core_plan(const char *path, const struct options *options, str
             status = command_print(&out, diag);
     }
     text_release(&out);
-    text_release(&text);
     core_plan_release(&plan);
     return status == STATUS_OK ? verdict : status;
 }

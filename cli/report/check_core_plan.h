@@ -2,14 +2,11 @@
 #ifndef CLI_REPORT_CHECK_CORE_PLAN_H
 #define CLI_REPORT_CHECK_CORE_PLAN_H
 
+#include "base/text.h"
 #include "cli/common/options.h"
 
-#include <stdbool.h>
-
-/* True if a file begins as a core plan does. False if it cannot be read; standard input ("-") is never one. */
-bool check_core_plan_is(const char *path);
-
-/* Verifies the plan of a file by the rule `coverage`, and prints its balance and the rows that travel. */
-enum status check_core_plan(const char *path, const struct options *options, struct diag *diag);
+/* Verifies a plan, the text of a file, by the rule `coverage`, and prints its balance and the rows that travel. */
+enum status check_core_plan(const char *name, const struct text *text,
+                            const struct options *options, struct diag *diag);
 
 #endif
