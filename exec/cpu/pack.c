@@ -2,8 +2,6 @@
 #include "exec/assignment.h"
 #include "exec/cpu/kernels.h"
 
-#include "exec/assignment.h"
-
 #include <string.h>
 
 /* Copies between x, (rows, parts w0 + parts w1 + parts w2), and one (parts, rows, w) per block of columns: from x

@@ -183,7 +183,7 @@ static bool check_tiles(const struct core_sequence *s, const struct plan_mask *s
                         const struct plan_place *at)
 {
     struct core_tile *tile = heap_alloc(s->tiles, sizeof *tile);
-    const struct core_tile **open = heap_alloc(s->tiles, sizeof *open);
+    const struct core_tile **open = heap_alloc(s->tiles, sizeof(struct core_tile *));
     size_t edges, next = 0, count = 0;
     int64_t *edge = edges_of(s, &edges);
     bool right = true;

@@ -17,8 +17,9 @@ enum status deal_choice_parse(struct deal_choice *choice, const char *text, stru
     const char *colon = strchr(text, ':');
     size_t size = colon != NULL ? (size_t)(colon - text) : strlen(text);
     *choice = (struct deal_choice){.rule = DEAL_CONTIGUOUS};
-    while (choice->rule < DEAL_RULE_COUNT && (strlen(deal_rule_names[choice->rule]) != size ||
-                                              strncmp(deal_rule_names[choice->rule], text, size)))
+    while (choice->rule < DEAL_RULE_COUNT &&
+           (strlen(deal_rule_names[choice->rule]) != size ||
+            strncmp(deal_rule_names[choice->rule], text, size) != 0))
         choice->rule++;
     if (choice->rule == DEAL_RULE_COUNT)
         return diag_error(diag, at, STATUS_BAD_INPUT,

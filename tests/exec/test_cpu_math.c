@@ -370,7 +370,8 @@ static void rotation_turns_the_last_columns(void)
         want[i] = x[i];
     for (int i = 0; i < ROWS * HEADS; i++)
         for (int j = 0; j < ROTATED / 2; j++) {
-            const double angle = position[i / HEADS] * pow(10000, -2.0 * j / ROTATED);
+            const int row = i / HEADS;
+            const double angle = position[row] * pow(10000, -2.0 * j / ROTATED);
             const int low = i * DIM + PLAIN + j, high = low + ROTATED / 2;
             want[low] = x[low] * cos(angle) - x[high] * sin(angle);
             want[high] = x[high] * cos(angle) + x[low] * sin(angle);
