@@ -3,15 +3,17 @@
 #       predicted does not fit; empty: no value
 # panels: how many; of each, panel1 (its name), x_ticks1 (what is at its places), x_turned1 (whether these lie aslant),
 # places1 (how many), lined1 (whether lines join its points), ...; series: how many; names in name1, ...; x_name, y_name; y_log; y_scale: of values;
-# has_published, has_unfit: 0 or 1; key_wide: points for the key
+# has_published, has_unfit: 0 or 1; key_wide: points for the key beside the panels; key_high: for the key of a narrow
+# figure, which is below them. A narrow figure has one column, and no title: the page's heading is one.
 load folder."/common.gp"
 panel(i) = value(sprintf("panel%d", i))
-columns = panels <= 1 ? 1 : panels <= 4 ? 2 : 3
+columns = panels <= 1 || narrow ? 1 : panels <= 4 ? 2 : 3
 rows = int(ceil(panels / (1.0 * columns)))
-key_share = key_wide / (1.0 * wide)
-head = 34.0 / high
+key_share = narrow ? 0 : key_wide / (1.0 * wide)
+foot = narrow ? key_high / (1.0 * high) : 0
+head = (narrow ? 6.0 : 34.0) / high
 set multiplot
-set label 1 title at screen 0.5, screen 1 - 0.45 * head center font ",14" textcolor rgb ink noenhanced
+set label 1 (narrow ? "" : title) at screen 0.5, screen 1 - 0.45 * head center font ",14" textcolor rgb ink noenhanced
 set title ""
 set y2range [0:1]
 unset y2tics
@@ -31,8 +33,8 @@ pick(p, i, y) = $1 == p && $2 == i ? y : NaN
 do for [p=1:panels] {
     column_ = (p - 1) % columns
     row_ = (p - 1) / columns
-    set size (1 - key_share) / columns, (1 - head) / rows
-    set origin column_ * (1 - key_share) / columns, (1 - head) * (1 - (row_ + 1.0) / rows)
+    set size (1 - key_share) / columns, (1 - head - foot) / rows
+    set origin column_ * (1 - key_share) / columns, foot + (1 - head - foot) * (1 - (row_ + 1.0) / rows)
     if (p > 1) { unset label 1 }
     eval "set xtics ".(value(sprintf("x_turned%d", p)) ? "rotate by -30 " : "norotate ").value(sprintf("x_ticks%d", p))
     set xrange [0.5:value(sprintf("places%d", p)) + 0.5]
@@ -64,8 +66,8 @@ unset xlabel
 unset ylabel
 unset logscale
 set title ""
-set size key_share, 1 - head
-set origin 1 - key_share, 0
+set size narrow ? 1 : key_share, narrow ? foot : 1 - head
+set origin narrow ? 0 : 1 - key_share, 0
 set xrange [0:1]
 set yrange [0:1]
 set offsets 0, 0, 0, 0

@@ -14,7 +14,8 @@ enum {
     PANEL_HIGH = 260,
     PANEL_TURNED = 70,
     KEY_AROUND = 70,
-    KEY_LETTER = 7
+    KEY_LETTER = 7,
+    KEY_LINE = 20
 };
 /* with more letters in all labels of a panel, the labels are drawn aslant */
 enum { LABELS_TURN = 30 };
@@ -207,6 +208,7 @@ static void set_size(struct figure *figure, const struct layout *l)
         }
     figure->wide = columns * panel_wide + key;
     figure->high = rows * panel_high + 40;
+    figure->narrow_high = (int)panels * panel_high + 10;
     figure_set_number(figure, "key_wide", key);
 }
 
@@ -241,8 +243,8 @@ static void layout_release(struct layout *l)
         places_release(&l->x[p]);
 }
 
-/* Sets which kinds of points the figure has; its key shows them. */
-static void set_kinds(struct figure *figure, const struct reproduction *r, size_t e)
+/* Sets which kinds of points the figure has. Its key has a line for each, and one for each series. */
+static void set_kinds(struct figure *figure, const struct reproduction *r, size_t e, size_t series)
 {
     bool published = false, unfit = false;
     for (size_t i = 0; i < r->points; i++) {
@@ -252,6 +254,9 @@ static void set_kinds(struct figure *figure, const struct reproduction *r, size_
         published |= !isnan(point->published);
         unfit |= does_not_fit(point->published_text) || does_not_fit(point->predicted_text);
     }
+    const int key_high = KEY_LINE * ((int)series + published + unfit + 2);
+    figure_set_number(figure, "key_high", key_high);
+    figure->narrow_high += key_high;
     figure_set_number(figure, "has_published", published);
     figure_set_number(figure, "has_unfit", unfit);
 }
@@ -278,7 +283,7 @@ void picture_of_points(struct figure *figure, const struct reproduction *r, size
     figure_set_text(figure, "y_name", entry->y != NULL ? entry->y : "");
     figure_set_number(figure, "y_scale", entry->y_scale);
     figure_set_number(figure, "y_log", entry->y_log);
-    set_kinds(figure, r, e);
+    set_kinds(figure, r, e, l.series.count > 0 ? l.series.count : 1);
     text_release(&title);
     layout_release(&l);
 }

@@ -8,6 +8,8 @@ cat $T/out/states.csv
 grep -vxFf $S/traces/published/reproduced.csv $T/out/states.csv || echo "states as shipped"
 for picture in $T/out/*.svg; do grep -q '</svg>' $picture || echo "$picture is cut off"; done
 grep -q '</html>' $T/out/index.html && echo "a page"
+# whose figures have room on a telephone for series with long names, too
+longhaul reproduce fpdt:fig10 -o $T/long > $T/text && echo "a page of long names"
 # what was predicted is used again, by other figures too; a line that was cut off is predicted anew
 longhaul reproduce torchtitan:fig7 -o $T/out > $T/again
 sort $T/out/answers > $T/before
