@@ -30,7 +30,8 @@ static const char *of_row(const void *context, const char *key)
     const struct row_context *c = context;
     const size_t size = sizeof against - 1;
     for (int i = 0; i < EXTERNAL_COLUMN_COUNT; i++)
-        if (strcmp(external_column_name((enum external_column)i), key) == 0)
+        if (strcmp(external_column_name((enum external_column)i), key) == 0 &&
+            c->row->text[i] != NULL && c->row->text[i][0] != '\0')
             return c->row->text[i];
     if (strncmp(key, against, size) == 0)
         return of_words(c->row->text[EXTERNAL_AGAINST], key + size, c->arena);

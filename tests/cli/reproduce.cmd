@@ -10,6 +10,8 @@ for picture in $T/out/*.svg; do grep -q '</svg>' $picture || echo "$picture is c
 grep -q '</html>' $T/out/index.html && echo "a page"
 # whose figures have room on a telephone for series with long names, too
 longhaul reproduce fpdt:fig10 -o $T/long > $T/text && echo "a page of long names"
+# a degree that a row of measurements has in no column is that of its options: series have names, and claims their points
+longhaul reproduce loongtrain:fig13 -o $T/degrees | grep -o 'Claim.*: holds\( by less\)*'
 # what was predicted is used again, by other figures too; a line that was cut off is predicted anew
 longhaul reproduce torchtitan:fig7 -o $T/out > $T/again
 sort $T/out/answers > $T/before
