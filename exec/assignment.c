@@ -329,15 +329,6 @@ static enum status find_rows(struct assignment *assignment, const char *name, st
 
 /* ---- rows of experts ---- */
 
-/* Returns the group of ranks that have different experts; IR_NONE: every rank has all. */
-static uint32_t expert_group(const struct ir *ir)
-{
-    for (uint32_t g = 0; g < ir->group_count; g++)
-        if (strcmp(ir->group[g].name, "ep") == 0)
-            return g;
-    return IR_NONE;
-}
-
 /* Returns the work of a shape with `rows` real rows. */
 static struct work real_work(const struct work *shape, int64_t rows)
 {
@@ -356,7 +347,9 @@ static struct work real_work(const struct work *shape, int64_t rows)
 static enum status find_dealt(struct assignment *assignment, const char *name, struct diag *diag)
 {
     const struct ir *ir = assignment->ir;
-    const uint32_t group = expert_group(ir), ranks = group == IR_NONE ? 1 : assignment->size[group];
+    /* the ranks that have different experts; none: every rank has all */
+    const uint32_t group = ir_find(ir, IR_GROUP, "ep", 2),
+                   ranks = group == IR_NONE ? 1 : assignment->size[group];
     uint32_t rows = 0;
     assignment->dealt_row =
         arena_array(&assignment->arena, ir->shape_count, sizeof *assignment->dealt_row);
@@ -368,7 +361,7 @@ static enum status find_dealt(struct assignment *assignment, const char *name, s
         const struct work *shape = &ir->shape[s];
         if (assignment->dealt_row[s] == IR_NONE)
             continue;
-        if (routing_unfit(&ir->routing, shape, ranks) != NULL)
+        if (routing_unfit(&ir->routing, shape, group, ranks) != NULL)
             return diag_error(diag, (struct loc){name, 0, 0}, STATUS_BAD_INPUT,
                               "work on the rows of experts does not fit the routing of the "
                               "schedule; longhaul check says which");

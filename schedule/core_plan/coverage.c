@@ -58,7 +58,7 @@ static bool check_owners(const struct core_plan *plan, const struct core_sequenc
     int64_t *rows = heap_zalloc(plan->ranks, sizeof *rows), next = 0;
     bool right = true;
     for (size_t i = 0; i < s->runs && right; i++) {
-        if (run[i].begin > next)
+        if (run[i].begin > next && next < s->tokens)
             break;
         if (run[i].begin < next)
             right = wrong(at, "token %" PRId64 " has two owners: ranks %" PRIu32 " and %" PRIu32,
@@ -87,7 +87,8 @@ static bool check_owners(const struct core_plan *plan, const struct core_sequenc
 
 /* ---- tiles ---- */
 
-/* The mask of a sequence. */
+/* The mask of a sequence. Which keys a query sees is written anew here, so that it checks what schedule/ir/visible.c
+ * makes. */
 struct plan_mask {
     struct document_list documents;
     int64_t window;

@@ -104,8 +104,8 @@ struct needed_most needed_most(const struct token_layout *layout,
     return most;
 }
 
-/* Calls for each row that `needed` needs of a rank, in the order of positions: writes the rank's own row, or the place
- * among all needed rows, to out. Returns the number of rows. */
+/* Lists the rows that `needed` needs of a rank, in the order of positions: the owner's row of each or, with `places`, its
+ * place among all needed rows. Returns their number. */
 static int64_t list_rows(const struct needed *n, uint32_t owner, bool places, int64_t *out)
 {
     int64_t count = 0;

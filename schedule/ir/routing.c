@@ -43,7 +43,7 @@ void routing_copy(struct routing *to, struct arena *arena, const struct routing 
             routing_set(to, arena, l, from->share[from->list_of[l]]);
 }
 
-/* Returns the sum of the shares of experts that still take part, or their number where all of these have share 0. */
+/* Returns the sum of the shares of experts that are not full; 0: all of these have share 0. */
 static int64_t sum_of_shares(const int64_t *share, const int64_t *count, int64_t full, uint32_t n)
 {
     int64_t sum = 0;
@@ -80,7 +80,19 @@ void routing_counts(const struct routing *r, uint32_t list, int64_t rows, int64_
             rest[e] = part % sum;
             left -= count[e];
         }
-    /* largest remainders first; experts of share 0 take what the others have no room for */
+    if (sum == 0 &&
+        left > 0) { /* experts of share 0 take in equal parts what the others have no room for */
+        int64_t open = 0;
+        for (uint32_t e = 0; e < r->experts; e++)
+            open += count[e] < rows;
+        const int64_t each = left / open;
+        for (uint32_t e = 0; e < r->experts; e++)
+            if (count[e] < rows) {
+                count[e] = each;
+                left -= each;
+            }
+    }
+    /* largest remainders first */
     while (left > 0) {
         uint32_t most = r->experts;
         for (uint32_t e = 0; e < r->experts; e++)
@@ -136,7 +148,8 @@ static int64_t room_of(const struct work *work)
     }
 }
 
-const char *routing_unfit(const struct routing *r, const struct work *work, uint32_t ranks)
+const char *routing_unfit(const struct routing *r, const struct work *work, uint32_t group,
+                          uint32_t ranks)
 {
     const int64_t list = work_route(work), dealt = work_dealt(work);
     if (list < 0)
@@ -156,6 +169,8 @@ const char *routing_unfit(const struct routing *r, const struct work *work, uint
     if ((work->kind == WORK_PACK || work->kind == WORK_UNPACK) &&
         (work->pack.parts != 1 || work->pack.w[1] != 0 || work->pack.w[2] != 0))
         return "it moves rows of experts in more than one part";
+    if (work->kind == WORK_ALL_TO_ALL && (uint32_t)work->all_to_all.group != group)
+        return "its group is not ep";
     if (work->kind == WORK_ALL_TO_ALL &&
         (work->all_to_all.ahead > 0) == (work->all_to_all.back > 0))
         return "it goes neither ahead nor back, or both";

@@ -49,8 +49,10 @@ struct routing_fullest {
 struct routing_fullest routing_find_fullest(const struct routing *routing, uint32_t list,
                                             int64_t rows, uint32_t ranks);
 
-/* Returns why the parameters of work with a route do not fit the routing, if `ranks` ranks have different experts, in
- * words that may follow "and"; NULL: they fit, or the work has no route. */
-const char *routing_unfit(const struct routing *routing, const struct work *work, uint32_t ranks);
+/* Returns why the parameters of work with a route do not fit the routing, in words that may follow "and"; NULL: they fit,
+ * or the work has no route. group: of the ranks that have different experts, "ep", IR_NONE if all have all; ranks: how
+ * many those are. */
+const char *routing_unfit(const struct routing *routing, const struct work *work, uint32_t group,
+                          uint32_t ranks);
 
 #endif

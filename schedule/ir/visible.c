@@ -170,6 +170,19 @@ struct needed_most visible_most_needed(const struct ir *ir, int64_t sequence, in
     return most;
 }
 
+/* True if member k of each instance is context rank k. */
+static bool is_context_group(const struct ir *ir, const struct group *group)
+{
+    uint32_t instance, index;
+    if (group_size(&ir->mesh, group) != ir->layout.cp)
+        return false;
+    for (uint32_t rank = 0; rank < mesh_ranks(&ir->mesh); rank++)
+        if (group_locate(&ir->mesh, group, rank, &instance, &index) &&
+            index != ir_context_of(ir, rank))
+            return false;
+    return true;
+}
+
 /* Returns why an op has no room for the rows that ranks need of each other; NULL: it has. */
 static const char *needed_unfit(const struct ir *ir, const struct work *work, int64_t sequence,
                                 int64_t window)
@@ -178,8 +191,8 @@ static const char *needed_unfit(const struct ir *ir, const struct work *work, in
     struct needed_most most = visible_most_needed(ir, sequence, window);
     switch ((enum work_kind)work->kind) {
     case WORK_EXCHANGE:
-        if (group_size(&ir->mesh, &ir->group[work->exchange.group]) != ir->layout.cp)
-            return "its group has not as many members as there are context ranks";
+        if (!is_context_group(ir, &ir->group[work->exchange.group]))
+            return "its group is not that of the context ranks, in their order";
         read = work->exchange.back ? most.needed : most.sent;
         written = work->exchange.back ? most.sent : most.needed;
         return work->exchange.rows < read || work->exchange.to < written

@@ -258,7 +258,9 @@ static double exchange(const struct form *f)
         for (uint32_t i = 0; i < m->domain[d].count; i++) {
             const struct exchange_load *own = &load[m->domain[d].begin + i];
             uint32_t me = m->rank[m->domain[d].begin + i];
-            double near = own->bytes[0] + own->bytes[1] + own->bytes[2];
+            double near = 0;
+            for (int class = 0; class < NEAR_COUNT; class ++)
+                near += own->bytes[class];
             in_turn = fmax(in_turn, near);
             if (!m->domain[d].planned)
                 continue;

@@ -126,6 +126,8 @@ static void faults_have_counterexamples(void)
         {HEAD "0,own,0,7,,,0,\n0,own,8,8,,,1,\n", "token 7 has no owner"},
         {HEAD THREE "0,own,0,8,,,0,\n0,own,8,9,,,1,\n",
          "token 16 has an owner, but the documents end at token 16"},
+        {HEAD THREE "0,own,0,8,,,0,\n0,own,8,8,,,1,\n0,own,20,2,,,0,\n",
+         "token 20 has an owner, but the documents end at token 16"},
         {HEAD "0,own,0,9,,,0,\n0,own,9,7,,,1,\n",
          "rank 0 owns 9 tokens; each of 2 ranks owns as many, 8 of 16"},
         {HEAD "1,own,0,8,,,0,\n1,own,8,8,,,1,\n", "it has no tokens"},
