@@ -43,8 +43,9 @@ static enum status add_record(struct residuals *own, struct json_node record, st
         return status;
     if (json_find(record, "run").value == NULL)
         return json_error(record, diag,
-                          "has no member 'run', which says what the run consists of: an older "
-                          "version wrote the record; predict with --record again");
+                          "has no member 'run', which says what the run consists of: it is of a "
+                          "recorded step or a schedule file, or an older version wrote it; only "
+                          "steps of a model with a framework's profile shift intervals");
     status = json_get_object(record, "run", &run, diag);
     if (status == STATUS_OK)
         status = residual_read_json(&residual, run, diag);

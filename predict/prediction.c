@@ -25,6 +25,16 @@ bool prediction_is_recorded(const struct prediction *p)
     return p->recorded.recording.events > 0;
 }
 
+bool prediction_has_attention(const struct prediction *p)
+{
+    for (uint32_t i = 0; i < p->ir.shape_count; i++) {
+        const struct work work = work_priced_as(&p->ir.shape[i]);
+        if (work.kind == WORK_ATTENTION || work.kind == WORK_ATTENTION_BACKWARD)
+            return true;
+    }
+    return false;
+}
+
 /* ---- figures ---- */
 
 uint32_t prediction_fullest_rank(const struct prediction *p)

@@ -104,6 +104,8 @@ void prediction_release(struct prediction *prediction);
 
 /* True if the schedule was made of a recorded step of a PyTorch program. */
 bool prediction_is_recorded(const struct prediction *prediction);
+/* True if some op of the schedule is attention: of a recorded step perhaps none is. */
+bool prediction_has_attention(const struct prediction *prediction);
 
 /* Resolves the question's request, builds the schedule and judges its memory. note may be NULL. */
 enum status prediction_memory(struct prediction *answer, const struct prediction_question *question,

@@ -1,7 +1,6 @@
 #include "predict/recorded_modules.h"
 
 #include <assert.h>
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 

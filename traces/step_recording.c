@@ -207,6 +207,8 @@ static enum status read_guesses(struct reading *in)
     enum status status = STATUS_OK;
     if (guessed.value == NULL)
         return STATUS_OK;
+    if (!json_is_object(guessed))
+        return json_error(guessed, in->diag, "expected an object: what was guessed, and how often");
     in->r->guesses = (uint32_t)json_members(guessed);
     in->r->guess = arena_array(&in->r->arena, in->r->guesses, sizeof *in->r->guess);
     for (uint32_t i = 0; i < in->r->guesses && status == STATUS_OK; i++) {
@@ -223,6 +225,8 @@ static enum status read_notes(struct reading *in)
     const uint32_t count = (uint32_t)json_count(notes);
     const char **note = arena_array(&in->r->arena, count, sizeof *note);
     enum status status = STATUS_OK;
+    if (notes.value != NULL && !json_is_array(notes))
+        status = json_error(notes, in->diag, "expected an array of sentences");
     for (uint32_t i = 0; i < count && status == STATUS_OK; i++)
         status = read_text(in, json_at(notes, i), &note[i]);
     in->r->note = note;

@@ -12,6 +12,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* ---- measured steps ---- */
 
@@ -211,14 +212,20 @@ static void put_table(struct page *page, struct json_node rows, double best, boo
     page_end_table(page);
 }
 
-void page_put_ranking(struct page *page, const char *folder, struct json_node root)
+enum status page_put_ranking(struct page *page, const char *folder, struct json_node root,
+                             struct diag *diag)
 {
     struct text path = {0}, text = {0};
     struct json json = {0};
+    struct stat info;
+    enum status status = STATUS_OK;
     text_printf(&path, "%s/" TRACE_FOLDER_PLAN, folder);
-    if (text_read(&text, path.data, NULL) != STATUS_OK ||
-        json_parse(&json, path.data, text.data == NULL ? "" : text.data, text.size, NULL) !=
-            STATUS_OK)
+    if (stat(path.data, &info) != 0) /* of no search */
+        goto out;
+    status = text_read(&text, path.data, diag);
+    if (status == STATUS_OK)
+        status = json_parse(&json, path.data, text.data == NULL ? "" : text.data, text.size, diag);
+    if (status != STATUS_OK)
         goto out;
     struct json_node plan = json_root(&json), ranking = json_find(plan, "ranking");
     struct json_node best = json_at(ranking, 0);
@@ -248,4 +255,5 @@ out:
     json_release(&json);
     text_release(&text);
     text_release(&path);
+    return status;
 }

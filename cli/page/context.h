@@ -14,7 +14,8 @@
 void page_put_measured(struct page *page, struct json_node root);
 
 /* Appends the ranking of the search that chose this configuration, and why other strategies lost: of plan.json in the
- * folder. Appends nothing if that file is not there, cannot be read, or is of another command. */
-void page_put_ranking(struct page *page, const char *folder, struct json_node root);
+ * folder. Appends nothing if that file is not there or is of another command. */
+enum status page_put_ranking(struct page *page, const char *folder, struct json_node root,
+                             struct diag *diag);
 
 #endif

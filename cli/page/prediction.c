@@ -149,7 +149,7 @@ enum status page_of_prediction(struct page *page, const char *path, const char *
                sheet_page_line(root, subtitle_line));
     status = put_sections(page, path, root, false, &waterfall, diag);
     if (status == STATUS_OK)
-        page_put_ranking(page, path, root);
+        status = page_put_ranking(page, path, root, diag);
     if (status == STATUS_OK) {
         page_heading(page, "Over time");
         status = put_traces(page, path, page_number_of(memory, "peak_rank"), diag);

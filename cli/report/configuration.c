@@ -142,9 +142,11 @@ void report_put_layout(struct text *line, const struct report *r)
         }
         put_choices(line, p);
     }
-    text_printf(&piece, "attention %s",
-                attention_impl_name((enum attention_impl)c->attention_impl));
-    report_put_piece(line, &piece);
+    if (prediction_has_attention(p)) {
+        text_printf(&piece, "attention %s",
+                    attention_impl_name((enum attention_impl)c->attention_impl));
+        report_put_piece(line, &piece);
+    }
     if (p->has_choices) {
         bool published = r->profile != NULL && strcmp(r->profile, "published") == 0;
         text_printf(&piece, "profile %s%s", c->profile->name, published ? " (published)" : "");

@@ -46,9 +46,11 @@ static void print_memory(struct sheet *sheet, const struct report *r)
     const struct sim_peak *peak = prediction_peak(p);
     struct text piece = {0};
     struct text line = {0};
-    text_puts(&piece, "arena ");
-    units_put_gib(&piece, (double)p->ir.arena_bytes[MEMORY_HBM]);
-    report_put_piece(&line, &piece);
+    if (!prediction_is_recorded(p)) { /* whose offsets are the allocator's */
+        text_puts(&piece, "arena ");
+        units_put_gib(&piece, (double)p->ir.arena_bytes[MEMORY_HBM]);
+        report_put_piece(&line, &piece);
+    }
     text_puts(&piece, "peak ");
     units_put_gib(&piece, (double)peak->bytes);
     report_put_piece(&line, &piece);

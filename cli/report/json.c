@@ -60,10 +60,13 @@ static void put_choices(struct json_out *w, const struct choices *c)
 static void put_schedule(struct json_out *w, const struct prediction *p)
 {
     json_put_count(w, "gpus", mesh_ranks(&p->ir.mesh));
-    json_put_count(w, "sequence_tokens", (uint64_t)p->ir.layout.tokens);
-    json_put_count(w, "sequences", (uint64_t)prediction_sequences(p));
-    json_put_text(w, "attention",
-                  attention_impl_name((enum attention_impl)p->choices.attention_impl));
+    if (!prediction_is_recorded(p)) {
+        json_put_count(w, "sequence_tokens", (uint64_t)p->ir.layout.tokens);
+        json_put_count(w, "sequences", (uint64_t)prediction_sequences(p));
+    }
+    if (prediction_has_attention(p))
+        json_put_text(w, "attention",
+                      attention_impl_name((enum attention_impl)p->choices.attention_impl));
 }
 
 void report_json_products(struct json_out *w, const struct prediction_products *products)
@@ -99,7 +102,8 @@ static void put_stages(struct json_out *w, const struct prediction *p)
 static void put_times(struct json_out *w, const struct prediction *p)
 {
     json_put_number(w, "step_s", p->sim.step_s);
-    json_put_number(w, "tokens_per_s_gpu", p->tokens_per_s_gpu);
+    if (!prediction_is_recorded(p))
+        json_put_number(w, "tokens_per_s_gpu", p->tokens_per_s_gpu);
     json_begin_object(w, "mfu");
     for (int i = 0; p->has_choices && i < MFU_CONVENTION_COUNT; i++)
         json_put_number(w, result_name_of_mfu((enum mfu_convention)i).text,
@@ -192,7 +196,7 @@ static void put_intervals(struct json_out *w, const struct prediction *p)
     if (from.size > 0)
         json_begin_object(w, "interval_90");
     report_json_step_ends(w, &intervals, p->sim.step_s);
-    if (intervals_known(&intervals, RESIDUAL_TIME)) {
+    if (intervals_known(&intervals, RESIDUAL_TIME) && !prediction_is_recorded(p)) {
         json_put_number(w, "tokens_per_s_gpu_low", interval_low(&rate, p->tokens_per_s_gpu));
         json_put_number(w, "tokens_per_s_gpu_high", interval_high(&rate, p->tokens_per_s_gpu));
     }
@@ -235,9 +239,11 @@ static void put_memory(struct json_out *w, const struct prediction *p)
 {
     const struct sim_peak *peak = prediction_peak(p);
     json_begin_object(w, "memory");
-    json_put_count(w, "arena_bytes", p->ir.arena_bytes[MEMORY_HBM]);
-    json_put_count(w, "pinned_arena_bytes", p->ir.arena_bytes[MEMORY_PINNED]);
-    json_put_count(w, "pageable_arena_bytes", p->ir.arena_bytes[MEMORY_PAGEABLE]);
+    if (!prediction_is_recorded(p)) { /* whose offsets are the allocator's */
+        json_put_count(w, "arena_bytes", p->ir.arena_bytes[MEMORY_HBM]);
+        json_put_count(w, "pinned_arena_bytes", p->ir.arena_bytes[MEMORY_PINNED]);
+        json_put_count(w, "pageable_arena_bytes", p->ir.arena_bytes[MEMORY_PAGEABLE]);
+    }
     json_put_count(w, "peak_bytes", peak->bytes);
     json_put_count(w, "peak_rank", prediction_fullest_rank(p));
     json_begin_object(w, "at_peak");

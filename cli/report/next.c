@@ -121,6 +121,8 @@ static void print_best(struct sheet *sheet, const struct report *r)
 
 void report_print_next(struct sheet *sheet, const struct report *r)
 {
+    if (r->best == NULL && r->plan_command == NULL && r->all)
+        return;
     sheet_section(sheet, SHEET_NEXT, "What to try next");
     if (r->best != NULL)
         print_best(sheet, r);

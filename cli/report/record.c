@@ -22,7 +22,8 @@ static void put_predicted(struct json_out *json, const struct prediction *p)
     json_put_bool(json, "fits", r.verdict.fits);
     json_put_number(json, "step_s", r.step_s);
     report_json_step_ends(json, &r.intervals, r.step_s);
-    json_put_number(json, "tokens_per_s_gpu", r.tokens_per_s_gpu);
+    if (!prediction_is_recorded(p))
+        json_put_number(json, "tokens_per_s_gpu", r.tokens_per_s_gpu);
     if (p->has_choices)
         json_put_number(json, "mfu_longhaul", r.mfu[MFU_LONGHAUL]);
     json_put_number(json, "reserved_gib", (double)r.reserved_bytes / GIB);

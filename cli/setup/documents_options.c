@@ -128,9 +128,8 @@ enum status documents_load(struct packed_documents *packed, struct setup *setup,
                           setup->request.core_plan);
     if (from_file)
         return diag_error(diag, (struct loc){.name = "--documents"}, STATUS_BAD_INPUT,
-                          "applies to schedules that longhaul builds; the schedule file '%s' "
-                          "already holds its documents",
-                          options->argument[0]);
+                          "applies to schedules that longhaul builds; the schedule of a file "
+                          "already holds its documents");
     enum status status = open_lengths(&lengths, options, diag);
     if (status == STATUS_OK)
         status = find_sizes(&sizes, setup, options, diag);

@@ -27,8 +27,8 @@ static const struct option model_rows[] = {
      .help = "keys of config.json that are not read, separated by commas"},
     {.name = "as-dense",
      .kind = OPTION_FLAG,
-     .help = "predict a model with parts that are not modelled (experts, latent or linear "
-             "attention, ALiBi and others) "
+     .help = "predict a model with parts that are not modelled (linear attention, ALiBi, biases of "
+             "experts and others) "
              "as the nearest dense one, with the parameters that a token passes; outputs call it a "
              "dense proxy"},
     {.name = "set",

@@ -8,7 +8,9 @@
 #include "sim/uniform/uniform.h"
 
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static const struct option rows[] = {
     {.name = "exact",
@@ -148,6 +150,21 @@ void sweep_note_idle(const struct sweep_grid *grid, struct diag *note)
     sweep_predictor_release(&predictor);
 }
 
+/* Refuses a file that can be read only once, where each point reads it. */
+static enum status check_regular(const struct options *options, const char *option,
+                                 struct diag *diag)
+{
+    const char *path = options_text(options, option);
+    struct stat info;
+    char name[32];
+    snprintf(name, sizeof name, "--%s", option);
+    if (path == NULL ||
+        (strcmp(path, "-") != 0 && (stat(path, &info) != 0 || S_ISREG(info.st_mode))))
+        return STATUS_OK;
+    return diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
+                      "each point of a sweep reads '%s': give a regular file", path);
+}
+
 enum status sweep_check_setup(const struct sweep_grid *grid, struct diag *diag)
 {
     bool varies = false;
@@ -162,9 +179,14 @@ enum status sweep_check_setup(const struct sweep_grid *grid, struct diag *diag)
     if (status == STATUS_OK)
         status = strategies_check_names(options_text(&options, "strategy"),
                                         options_text(&options, "profile"), diag);
-    if (status == STATUS_OK && !varies)
-        status = options_given(&options, "recording") ? load_recorded(&setup, &options, diag)
-                                                      : setup_load(&setup, &options, false, diag);
+    const bool recorded = status == STATUS_OK && options_given(&options, "recording");
+    if (status == STATUS_OK)
+        status = check_regular(&options, "recording", diag);
+    if (status == STATUS_OK)
+        status = check_regular(&options, "routing", diag);
+    if (status == STATUS_OK && (!varies || recorded))
+        status = recorded ? load_recorded(&setup, &options, diag)
+                          : setup_load(&setup, &options, false, diag);
     if (status == STATUS_OK)
         status = documents_check(&options, diag);
     setup_release(&setup);

@@ -30,7 +30,8 @@ bool routing_is_drawn(const char *text, double *alpha, uint64_t *seed)
     *seed = 1;
     return parse_double(text, comma != NULL ? (size_t)(comma - text) : strlen(text), alpha) &&
            *alpha > 0 && *alpha <= 1e6 &&
-           (comma == NULL || parse_u64(comma + 1, strlen(comma + 1), seed));
+           (comma == NULL || parse_u64(comma + 1, strlen(comma + 1), seed)) && *seed > 0 &&
+           *seed <= UINT32_MAX; /* GSL's generator takes 32 bits, and 0 for another number */
 }
 
 void routing_draw(struct routing *r, struct arena *arena, const struct transformer *model,
@@ -43,7 +44,7 @@ void routing_draw(struct routing *r, struct arena *arena, const struct transform
     int64_t *share = heap_zalloc(experts, sizeof *share);
     for (size_t e = 0; e < experts; e++)
         alphas[e] = alpha;
-    gsl_rng_set(rng, (unsigned long)(seed > 0 ? seed : 1));
+    gsl_rng_set(rng, (unsigned long)seed);
     gsl_ran_dirichlet(rng, experts, alphas, drawn);
     scale_shares(share, drawn, experts);
     routing_init(r, arena, (uint32_t)experts, (uint32_t)model->experts_per_token,
@@ -178,7 +179,8 @@ enum status routing_load(struct routing *r, struct arena *arena, const struct tr
     else if (strncmp(text, prefix, sizeof prefix - 1) == 0)
         return diag_error(diag, at, STATUS_BAD_INPUT,
                           "'%s' is not dirichlet:ALPHA or dirichlet:ALPHA,SEED with an ALPHA above "
-                          "0, such as dirichlet:10,1",
+                          "0 and at most 1e6 and a SEED from 1 to 4294967295, such as "
+                          "dirichlet:10,1",
                           text);
     else
         status = read_file(r, arena, model, text, diag);

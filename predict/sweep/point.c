@@ -98,7 +98,8 @@ static void put_times(struct cells *cells, const struct prediction *p,
     put_number(cells, "casts_s", narrow, r->products.casts_s);
 }
 
-static void put_memory(struct cells *cells, const struct prediction_result *r, bool known)
+static void put_memory(struct cells *cells, const struct prediction *p,
+                       const struct prediction_result *r, bool known)
 {
     const struct verdict *v = &r->verdict;
     put_bytes(cells, "device_needed_bytes", known, v->needed[LIMIT_DEVICE]);
@@ -106,7 +107,7 @@ static void put_memory(struct cells *cells, const struct prediction_result *r, b
     put_bytes(cells, "host_needed_bytes", known, v->needed[LIMIT_HOST]);
     put_bytes(cells, "host_available_bytes", known, v->available[LIMIT_HOST]);
     put_number(cells, "fits_probability", known, v->fits_probability);
-    put_bytes(cells, "arena_bytes", known, r->arena_bytes);
+    put_bytes(cells, "arena_bytes", known && !prediction_is_recorded(p), r->arena_bytes);
     put_bytes(cells, "reserved_bytes", known, r->reserved_bytes);
     put_bytes(cells, "peak_bytes", r->timed, r->peak_bytes);
     for (int i = 0; i < CATEGORY_COUNT; i++)
@@ -129,7 +130,7 @@ static void put_rest(struct cells *cells, const struct prediction *p, bool resol
     put_text(cells, "status", sweep_status_names[status]);
     put_text(cells, "reason", reason);
     put_times(cells, p, &result);
-    put_memory(cells, &result, resolved);
+    put_memory(cells, p, &result, resolved);
     put_choices(cells, resolved && p->has_choices ? &p->choices : NULL);
 }
 

@@ -100,16 +100,17 @@ static enum status resolve_documents(struct choices *c, const struct request *r,
     const struct documents *d = r->documents;
     if (d == NULL || d->sequences == 0)
         return STATUS_OK;
+    const char *option = documents_are_dealt(d) ? "--core-plan" : "--documents";
     if (d->sequences != (uint64_t)c->global_batch)
         return resolve_refuse(
-            diag, "--documents",
+            diag, option,
             "the documents are those of %lld sequences, but a step has %lld sequences",
             (long long)d->sequences, (long long)c->global_batch);
     for (uint32_t i = 0; i < d->sequences; i++) {
         const struct document_list *list = documents_of(d, i);
         int64_t end = list != NULL ? list->end[list->count - 1] : 0;
         if (end != c->seq)
-            return resolve_refuse(diag, "--documents",
+            return resolve_refuse(diag, option,
                                   "the documents of sequence %lld have %lld tokens in all, but a "
                                   "sequence has %lld tokens",
                                   (long long)i, (long long)end, (long long)c->seq);
@@ -151,6 +152,11 @@ static enum status resolve_deal(const struct choices *c, const struct request *r
     struct text would = {0};
     if (r->core_plan == NULL)
         return STATUS_OK;
+    if (r->ring_layout != RING_ZIGZAG)
+        return resolve_refuse(diag, "--core-plan",
+                              "says which tokens each rank holds, and so does --layout %s; leave "
+                              "out one of them",
+                              ring_layout_names[r->ring_layout]);
     if (r->documents != NULL && documents_are_dealt(r->documents)) {
         uint32_t ranks = r->documents->list[0].deal->ranks;
         return ranks == c->cp ? STATUS_OK
@@ -161,11 +167,6 @@ static enum status resolve_deal(const struct choices *c, const struct request *r
     }
     if (deal_choice_parse(&rule, r->core_plan, diag) != STATUS_OK)
         return STATUS_BAD_INPUT;
-    if (r->ring_layout != RING_ZIGZAG)
-        return resolve_refuse(diag, "--core-plan",
-                              "says which tokens each rank holds, and so does --layout %s; leave "
-                              "out one of them",
-                              ring_layout_names[r->ring_layout]);
     if (c->core_plan == NULL || c->seq % deal_choice_unit(&rule, c->cp) == 0)
         return STATUS_OK;
     if (rule.rule != DEAL_CHUNKS) {
