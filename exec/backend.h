@@ -45,7 +45,7 @@ struct call {
     /* TAKE_ROWS, ADD_ROWS: the rows that the rank moves (schedule/ir/needed.h). EXCHANGE: those that each rank of its
      * group receives, in the order of the group. NULL: another kind. */
     const struct assignment_rows *rows;
-    /* Of work with a route (exec/assignment.h), to which `work` belongs; NULL: other work. */
+    /* the real rows of work that has a route (exec/assignment.h); NULL: the work has none */
     const struct dealt_rows *dealt;
     struct exec_model model;
     struct exec_adamw adamw; /* step: number of the current step */

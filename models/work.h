@@ -51,9 +51,9 @@ enum take { TAKE_SEND, TAKE_PLACE, TAKE_RETURN, TAKE_COUNT };
 enum activation_function { FUNCTION_OWN, FUNCTION_GELU, FUNCTION_RELU2, FUNCTION_COUNT };
 /* how a router makes scores of logits; the values of enum router (models/transformer.h) */
 enum route_score { ROUTE_SOFTMAX, ROUTE_CHOSEN, ROUTE_SIGMOID, ROUTE_SCORE_COUNT };
-/* What an operator of a recorded program costs. NOTHING: no time; a product, a gradient of weights in groups (form TN),
- * attention and its backward cost what those kinds do; the others are the bytes of kernels that memory limits, in the
- * classes of docs/costs.md, "Memory-bound work". */
+/* The costs that an operator of a recorded program may have. NOTHING takes no time. A product, a gradient of weights in
+ * groups (form TN), attention and its backward cost as much as those kinds of work. The others cost the bytes of kernels
+ * that memory limits, in the classes of docs/costs.md, "Memory-bound work". */
 enum opaque_cost {
     OPAQUE_NOTHING,
     OPAQUE_MATMUL,

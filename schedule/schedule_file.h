@@ -10,7 +10,7 @@
 #include "schedule/ir/ir.h"
 #include "traces/step_recording.h"
 
-/* What schedule_load() says of a file that is a recorded step. All-zero: the file is a schedule. */
+/* The recorded step that schedule_load() found in a file. All-zero: the file is a schedule. */
 struct schedule_recorded {
     struct step_recording recording;
     uint32_t *event_of; /* the event of each op, as recorded_make() gives it */

@@ -83,7 +83,7 @@ static void put_row(struct page *page, struct json_node block, enum sheet_kind k
     page_end_row(page);
 }
 
-/* Appends one block that is no part of a table or of figures side by side. */
+/* Appends one block of the sheet; rows of tables and figures side by side are appended elsewhere. */
 static void put_block(struct page *page, struct json_node block, enum sheet_kind kind)
 {
     if (kind == SHEET_VERDICT)

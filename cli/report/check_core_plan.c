@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is said of one sequence, over all ranks. */
+/* The figures of one sequence that are printed: sums over all ranks, and those of the fullest rank. */
 struct weights {
     double pairs, fullest; /* visible pairs of all ranks; of the fullest rank */
     uint32_t fullest_rank;

@@ -1,4 +1,4 @@
-/* What a report says of a recorded step alone: the recording, its modules, and what was guessed of it. */
+/* Puts the parts of a report that only recorded steps have: the recording, its modules, and its guessed values. */
 #include "cli/report/report.h"
 
 #include "base/units.h"

@@ -4,7 +4,7 @@
 
 #include "predict/launch/launch_parts.h"
 
-/* What is said of asynchronous tensor parallelism, which a setting or a recipe switches on. */
+/* The note about asynchronous tensor parallelism, which a setting or a recipe switches on. */
 extern const char torchtitan_model_async[];
 
 /* Sets the fields of a model. The caller has checked that there is a flavor of it. */

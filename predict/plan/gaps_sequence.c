@@ -9,7 +9,7 @@ static bool has_messages(const struct choices *c)
     return gaps_has_ring(c) && c->rotation == ROTATE_P2P;
 }
 
-/* Whether the keys go around the ring in a way that Megatron lacks, or has only without head ranks. */
+/* True if the keys go around the ring in a way that Megatron lacks, or has only without head ranks. */
 static bool has_other_rotation(const struct choices *c)
 {
     return gaps_has_ring(c) && (c->rotation == ROTATE_ALL_TO_ALL ||
@@ -119,7 +119,7 @@ static bool has_near_stages(const struct choices *c)
            (int64_t)c->ranks > c->gpus_per_node;
 }
 
-/* Of torchtitan's models only those of Qwen3 have norms of heads. */
+/* Norms of heads show that a model of torchtitan is a Qwen3: no other has them. */
 static bool has_stages_of_qwen3(const struct choices *c)
 {
     return c->pp > 1 && c->model->qk_norm;

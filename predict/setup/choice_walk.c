@@ -1,4 +1,4 @@
-/* What walks the table of choices: members of structs read and set by rows, values, notes, lists and options. */
+/* Walks the table of choices: reads and sets members of structs by row, and makes values, notes, lists and options. */
 #include "predict/setup/choice_rows.h"
 
 #include "base/units.h"

@@ -172,8 +172,8 @@ enum activations_choice {
     CHOICE_ACTIVATIONS_COUNT
 };
 
-/* Whether q, k and v that latent attention expanded stay for the backward, where all activations do, or are made again from
- * the narrow vectors (Megatron-LM's --recompute-modules mla_up_proj). */
+/* The q, k and v that latent attention expanded stay for the backward, where all activations do, or are made again from the
+ * narrow vectors (Megatron-LM's --recompute-modules mla_up_proj). */
 enum up_projection { UP_PROJECTION_KEEP, UP_PROJECTION_RECOMPUTE, UP_PROJECTION_COUNT };
 
 /* Whether attention drops scores: as the profile has it, or as asked. */

@@ -101,7 +101,7 @@ struct profile {
     /* FSDP: embedding, final norm and head are one unit, gathered once in a micro-batch for forward and backward, and
      * reduced after both have their gradients */
     bool root_unit;
-    /* without --reshard, the root unit is freed after the forward and gathered again for the backward */
+    /* where --reshard is not given: FSDP frees the root unit (embedding, norm, head) after the forward and gathers it again */
     bool frees_root;
     /* the root unit's forward computes the loss, so that the backward begins with the root's gather */
     bool loss_in_root;

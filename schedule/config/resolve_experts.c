@@ -23,7 +23,7 @@ static bool fits(const struct choices *c, int64_t ep)
            (!in_part || (int64_t)c->shard * c->tp % ep == 0);
 }
 
-/* Takes the request's routing, whose sizes must be those of the model. */
+/* Makes the request's routing a choice; refuses one whose experts or layers are not those of the model. */
 static enum status resolve_routing(struct choices *c, const struct request *r, struct diag *diag)
 {
     const struct routing *routing = r->routing;

@@ -28,7 +28,7 @@ static struct core_run *sorted_runs(const struct core_sequence *s)
     return run;
 }
 
-/* Where a plan is wrong is told in its name, and by the sequence. */
+/* The place of a fault, for messages: the name of the plan, and the sequence. */
 struct plan_place {
     const char *name;
     size_t sequence;

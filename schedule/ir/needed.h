@@ -18,7 +18,7 @@ struct needed_range {
     int64_t begin, end, row;
 };
 
-/* What one context rank needs of a sequence; all-zero is empty. */
+/* The tokens of a sequence that one context rank needs; all-zero is empty. */
 struct needed {
     const struct token_layout *layout;
     const struct document_list *documents;

@@ -30,7 +30,7 @@ struct program_stream {
     struct clock clock;
 };
 
-/* What a record saw of its stream. */
+/* The state of a stream when an event was recorded on it. */
 struct mark {
     int64_t event;
     struct clock clock;
@@ -275,7 +275,7 @@ static void join_collective(struct recorded_maker *m, const struct step_event *e
                  m->streams->pending[x->storage] - 1);
 }
 
-/* What a collective or a copy is, and on which stream of the schedule. */
+/* The work of a collective or a copy, and its stream of the schedule. */
 struct recorded_move {
     struct work work;
     uint8_t on;

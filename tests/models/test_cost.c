@@ -306,8 +306,7 @@ static void every_kind_has_its_functions(void)
     fixture_release(&f);
 }
 
-/* What a recorded program runs costs what our own work of the same sizes does; work without a size of its own costs its
- * bytes in its class. */
+/* Recorded operators cost as much as our own work of the same sizes; those of no such size cost their bytes, by class. */
 static void opaque_work_costs_what_it_is_recorded_as(void)
 {
     struct work causal = attention(WORK_ATTENTION, 512, 768, 8, 4, 128, MASK_CAUSAL);

@@ -15,7 +15,7 @@ static void find_owners(const struct token_layout *layout, const struct document
             owner[layout_gathered_in(layout, list, c, p)] = c;
 }
 
-/* Whether rank c needs a token: some query of its own sees it. */
+/* True if rank c needs a token: some query of its own sees it. */
 static bool needs(const struct token_layout *layout, const struct document_list *list,
                   const uint32_t *owner, uint32_t c, int64_t token, int64_t window)
 {

@@ -37,7 +37,7 @@ static const char *make(struct ir *ir, struct diag *diag, int world, int rank, c
 #define MATRIX(rows, cols, dtype) "[0,[" rows "," cols "],\"" dtype "\"]"
 #define HEADS(heads, tokens) "[0,[2," heads "," tokens ",128],\"bfloat16\"]"
 
-/* What the last op of the schedule is to be. */
+/* The work that the last op of the schedule must be. */
 static const struct {
     const char *label, *event;
     struct work work;

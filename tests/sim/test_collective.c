@@ -166,9 +166,9 @@ static void members_exchange_their_own_bytes(void)
     members_find_rings(&members, &platform);
     collective_make(&platform, &flows, &work, &members, 0, &exchange);
     members_release(&members);
-    /* out of member 0, and into member 1 */
+    /* member 0 sends, and member 1 receives */
     CHECK_CLOSE("fabric", bytes_on(&platform, &flows, LINK_FABRIC_OUT), 12e9, 1e-12);
-    /* out of member 0, and into four members */
+    /* member 0 sends to four members */
     CHECK_CLOSE("NICs", bytes_on(&platform, &flows, LINK_NIC_OUT), 8e9, 1e-12);
     CHECK_INT("members that have nothing move nothing", flows.count, 2 + 5);
     flow_table_release(&flows);
