@@ -76,6 +76,24 @@ static enum status check_options_fit(const struct options *options, struct diag 
     return STATUS_OK;
 }
 
+/* Returns how a sweep ended whose rows were printed. */
+static enum status verdict_of_printed(const struct sweep_journal *journal, struct diag *diag)
+{
+    struct text text = {0};
+    struct table table = {0};
+    struct sweep_summary summary = {0};
+    sweep_journal_put(journal, &text);
+    enum status status = table_parse(&table, "sweep", &text, diag);
+    if (status == STATUS_OK)
+        status = sweep_summary_make(&summary, &table, diag);
+    if (status == STATUS_OK)
+        status = sweep_summary_verdict(&summary, &table, diag);
+    sweep_summary_release(&summary);
+    table_release(&table);
+    text_release(&text);
+    return status;
+}
+
 /* Ends a sweep whose rows are all in the journal, some perhaps from an earlier run: writes the file. */
 static enum status finish(struct sweep_journal *journal, const struct sweep_options *sweep,
                           const struct options *options, struct diag *diag)
@@ -95,6 +113,8 @@ static enum status finish(struct sweep_journal *journal, const struct sweep_opti
             status = sweep_journal_finish(journal, diag);
         if (status == STATUS_OK && path != NULL)
             status = sweep_summarise(path, journal->resumed, journal->complete, json, diag);
+        else if (status == STATUS_OK)
+            status = verdict_of_printed(journal, diag);
     }
     text_release(&out);
     return status;

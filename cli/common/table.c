@@ -61,18 +61,27 @@ static enum status take_comment(void *context, struct loc at, const char *text, 
     return STATUS_OK;
 }
 
+enum status table_parse(struct table *table, const char *name, const struct text *text,
+                        struct diag *diag)
+{
+    const struct record_handler handler = {
+        .context = table, .row = take_row, .comment = take_comment};
+    table->path = name;
+    enum status status =
+        records_parse(name, text->data == NULL ? "" : text->data, text->size, &handler, diag);
+    if (status == STATUS_OK && table->name == NULL)
+        status = diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
+                            "has no line of column names");
+    return status;
+}
+
 enum status table_load(struct table *table, const char *path, struct diag *diag)
 {
     struct text text = {0};
-    const struct record_handler handler = {
-        .context = table, .row = take_row, .comment = take_comment};
     table->path = path;
     enum status status = text_read(&text, path, diag);
     if (status == STATUS_OK)
-        status = records_parse(path, text.data == NULL ? "" : text.data, text.size, &handler, diag);
-    if (status == STATUS_OK && table->name == NULL)
-        status = diag_error(diag, (struct loc){.name = path}, STATUS_BAD_INPUT,
-                            "has no line of column names");
+        status = table_parse(table, path, &text, diag);
     text_release(&text);
     return status;
 }

@@ -5,6 +5,7 @@
 
 #include "base/arena.h"
 #include "base/diag.h"
+#include "base/text.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -21,6 +22,9 @@ struct table {
 
 /* Reads a file. *table must be all-zero, and must be released even after an error. path must outlive it. */
 enum status table_load(struct table *table, const char *path, struct diag *diag);
+/* Does the same with the text of a file; messages begin with `name`, which must outlive the table. */
+enum status table_parse(struct table *table, const char *name, const struct text *text,
+                        struct diag *diag);
 void table_release(struct table *table);
 
 /* Returns the index of the column with a name; SIZE_MAX: there is no such column. */

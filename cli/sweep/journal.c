@@ -397,18 +397,24 @@ static void remove_journals(const struct sweep_journal *j)
     globfree(&found);
 }
 
+void sweep_journal_put(const struct sweep_journal *j, struct text *out)
+{
+    put_head(out, j->grid);
+    sweep_put_columns(out, &j->grid->axes);
+    text_putc(out, '\n');
+    for (size_t i = 0; i < j->grid->points; i++) {
+        text_puts(out, j->row[i].text);
+        text_putc(out, '\n');
+    }
+}
+
 enum status sweep_journal_finish(struct sweep_journal *j, struct diag *diag)
 {
     struct text out = {0};
     bool failed = false;
-    put_head(&out, j->grid);
-    sweep_put_columns(&out, &j->grid->axes);
-    text_putc(&out, '\n');
-    for (size_t i = 0; i < j->grid->points; i++) {
+    sweep_journal_put(j, &out);
+    for (size_t i = 0; i < j->grid->points; i++)
         failed |= j->row[i].failed;
-        text_puts(&out, j->row[i].text);
-        text_putc(&out, '\n');
-    }
     enum status status = file_set_write(j->path == NULL ? "-" : j->path, out.data, out.size, diag);
     if (status != STATUS_OK && j->path != NULL)
         diag_note(diag, (struct loc){.name = j->part.data},

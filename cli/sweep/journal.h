@@ -50,6 +50,9 @@ enum status sweep_journal_open(struct sweep_journal *journal, const struct sweep
 enum status sweep_journal_add(struct sweep_journal *journal, size_t point, const struct text *row,
                               bool failed, struct diag *diag);
 
+/* Appends the sweep, a CSV file with its rows in the order of the grid. All rows must be known. */
+void sweep_journal_put(const struct sweep_journal *journal, struct text *out);
+
 /* Writes the sweep in the order of the grid to its path ("-" and NULL: standard output), and removes the journals
  * unless a row has failed. All rows must be known. */
 enum status sweep_journal_finish(struct sweep_journal *journal, struct diag *diag);

@@ -227,6 +227,22 @@ static void print_json(struct text *out, const struct table *table, const struct
     text_putc(out, '\n');
 }
 
+enum status sweep_summary_verdict(const struct sweep_summary *s, const struct table *table,
+                                  struct diag *diag)
+{
+    const struct loc at = {.name = table->path};
+    if (s->count[SWEEP_FAILED] > 0)
+        return diag_error(diag, at, STATUS_SYSTEM,
+                          "%zu of %zu points could not be predicted; column reason says why, and "
+                          "the same command tries them again",
+                          s->count[SWEEP_FAILED], table->rows);
+    if (s->count[SWEEP_REFUSED] == table->rows)
+        return diag_error(diag, at, STATUS_BAD_INPUT,
+                          "every point is refused; the first because: %s",
+                          table->row[0][s->axes + 1]);
+    return s->count[SWEEP_FITS] == 0 ? STATUS_NO : STATUS_OK;
+}
+
 enum status sweep_summarise(const char *path, size_t resumed, bool complete, bool json,
                             struct diag *diag)
 {
@@ -243,17 +259,8 @@ enum status sweep_summarise(const char *path, size_t resumed, bool complete, boo
             print(&out, &table, &summary, resumed, complete);
         status = command_print(&out, diag);
     }
-    if (status == STATUS_OK && summary.count[SWEEP_FAILED] > 0)
-        status = diag_error(diag, (struct loc){.name = path}, STATUS_SYSTEM,
-                            "%zu of %zu points could not be predicted; column reason says why, and "
-                            "the same command tries them again",
-                            summary.count[SWEEP_FAILED], table.rows);
-    else if (status == STATUS_OK && summary.count[SWEEP_REFUSED] == table.rows)
-        status = diag_error(diag, (struct loc){.name = path}, STATUS_BAD_INPUT,
-                            "every point is refused; the first because: %s",
-                            table.row[0][summary.axes + 1]);
-    else if (status == STATUS_OK && summary.count[SWEEP_FITS] == 0)
-        status = STATUS_NO;
+    if (status == STATUS_OK)
+        status = sweep_summary_verdict(&summary, &table, diag);
     text_release(&out);
     sweep_summary_release(&summary);
     table_release(&table);

@@ -39,7 +39,12 @@ void sweep_put_axes(struct text *out, const struct table *table,
 /* Appends the speed of a point that has a time: "617.4 tokens/s/GPU, a step of 106.15 s". */
 void sweep_put_speed(struct text *out, const struct table *table, size_t row);
 
-/* Prints the summary of the finished file. Returns STATUS_NO if no point fits, and STATUS_SYSTEM if one has failed.
+/* Returns how a sweep ended: STATUS_SYSTEM, with an error, if a point has failed, STATUS_BAD_INPUT if all are refused,
+ * STATUS_NO if none fits. */
+enum status sweep_summary_verdict(const struct sweep_summary *summary, const struct table *table,
+                                  struct diag *diag);
+
+/* Prints the summary of the finished file, and returns its verdict.
  * resumed: how many rows an earlier run made. complete: an earlier run made all rows. */
 enum status sweep_summarise(const char *path, size_t resumed, bool complete, bool json,
                             struct diag *diag);
