@@ -522,6 +522,45 @@ class Recorded(unittest.TestCase):
             with self.assertRaisesRegex(longhaul.Error, r"the value has the shape \[3\], the tensor \[4\]"):
                 longhaul.know(x, [1., 2., 3.])
 
+    def test_operators_without_results_forget_known_values(self):
+        with self.recording():
+            counts = [torch.zeros((), device="cuda"), torch.zeros((), device="cuda")]
+            for count in counts:
+                longhaul.know(count, 0)
+            torch._foreach_add_(counts, 1)
+            self.assertNotEqual(counts[0].item(), 0)
+
+    def test_optimizers_take_lists_of_tensors(self):
+        def build(rec):
+            model = blocks(1).to("cuda")
+            optimizer = torch.optim.AdamW(model.parameters())
+
+            def train():
+                model(torch.randn(4, 64, device="cuda")).mean().backward()
+                nn.utils.clip_grad_norm_(model.parameters(), 1.)
+                optimizer.step()
+                optimizer.zero_grad()
+            return train
+
+        names = [event["op"] for event in kernels(self.record(build))]
+        self.assertTrue(any("_foreach_norm" in name for name in names), names)
+        self.assertTrue(any("_foreach_addcdiv" in name for name in names), names)
+
+    def test_values_of_the_host_need_no_wait(self):
+        def build(rec):
+            host, device = torch.randn(()), torch.randn((), device="cuda")
+            return lambda: (host.item(), f"{device:.3f}")
+
+        step = self.record(build)
+        self.assertEqual([event["op"] for event in step["events"]].count("item"), 1)
+
+    def test_values_for_numpy_are_refused_and_pinned_batches_read(self):
+        with self.recording():
+            with self.assertRaisesRegex(longhaul.record.Refused, r"Tensor.numpy\(\): .*hold no values"):
+                torch.randn(4).numpy()
+            batch, = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(torch.randn(4, 2)), 4, pin_memory=True)
+            self.assertEqual(batch[0].shape, (4, 2))
+
     def test_shapes_of_unknown_values_are_refused(self):
         with self.recording():
             x = torch.randn(4, device="cuda") > 0
@@ -605,6 +644,11 @@ class Recorded(unittest.TestCase):
             self.assertEqual(os.listdir(folder), ["step.json"])
             with self.assertRaisesRegex(longhaul.record.Refused, "cannot write /no/such/step.json"):
                 rec.write("/no/such/step.json")
+
+    def test_a_program_may_end_its_groups(self):
+        with self.recording(world_size=2):
+            dist.destroy_process_group()
+        self.assertFalse(dist.is_initialized())
 
     def test_options_that_cannot_be(self):
         with self.assertRaisesRegex(longhaul.record.Refused, "rank 4 is not below the world size 4"):

@@ -8,6 +8,9 @@ import sys
 
 import torch
 import torch.distributed as dist
+from torch._subclasses.fake_tensor import FakeTensor
+from torch.optim import optimizer as optimizers
+from torch.utils import _foreach_utils
 
 import longhaul
 from longhaul.record import Refused
@@ -147,6 +150,8 @@ def _ddp():
         raise Refused("DistributedDataParallel.register_comm_hook(): a hook of the program needs the futures of a real process "
                       "group; record without it")
 
+    # Its statistics are of a real reducer's events, which its first iterations would wait for.
+    yield torch._C._distributed_c10d.Logger, "set_runtime_stats_and_log", lambda logger: None
     yield distributed, "_verify_param_shape_across_processes", lambda *arguments, **keywords: True  # only this rank runs
     yield distributed.DistributedDataParallel, "__init__", made
     yield distributed.DistributedDataParallel, "register_comm_hook", refused
@@ -240,6 +245,22 @@ def _refusals():
 
 def _values(recorder):
     yield longhaul, "_knower", recorder.know
+    for owner in optimizers, _foreach_utils:  # otherwise optimizers take a loop over the parameters
+        yield owner, "_foreach_supported_types", [*owner._foreach_supported_types, FakeTensor]
+    show, read = torch.Tensor.__format__, torch.Tensor.numpy
+
+    def formatted(tensor, text):  # PyTorch formats the number of a plain tensor only
+        return format(tensor.item(), text) if text and tensor.dim() == 0 else show(tensor, text)
+
+    def numpy(tensor, **keywords):
+        if isinstance(tensor, FakeTensor):
+            raise Refused("Tensor.numpy(): the tensors of a recording hold no values; leave it out while LONGHAUL_RECORDING is "
+                          "set in the environment")
+        return read(tensor, **keywords)
+
+    yield torch.Tensor, "__format__", formatted
+    yield torch.Tensor, "numpy", numpy
+    yield torch.Tensor, "pin_memory", lambda tensor, device=None: tensor
 
 
 def _compilers(recorder):

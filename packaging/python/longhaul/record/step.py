@@ -131,7 +131,7 @@ class Step(TorchDispatchMode):
 
     def _leave(self):
         self.exits.close()
-        if self.started_groups:
+        if self.started_groups and dist.is_initialized():  # the program may have ended them itself
             dist.destroy_process_group()
         for hook in self.hooks:
             hook.remove()
@@ -357,6 +357,9 @@ class Step(TorchDispatchMode):
         the candidates in turn, so routing is even."""
         name = function._schema.name
         outputs = _tensors(result)
+        if not outputs:  # such as _foreach_add_: what it writes is known no longer
+            for tensor in _tensors(kinds.written(function, kinds.named_arguments(function, arguments, keywords))):
+                vars(tensor).pop("_longhaul_value", None)
         if name == "aten::_amp_foreach_non_finite_check_and_unscale_":  # gradients are taken to be finite
             self.know(arguments[1], 0)
         if not outputs:
@@ -396,7 +399,8 @@ class Step(TorchDispatchMode):
                 tensor._longhaul_value = value
 
     def _scalar(self, tensor):
-        self._sync("item")
+        if tensor.device.type == "cuda":  # the host waits for no tensor of its own
+            self._sync("item")
         value = self._value_of(tensor)
         if value is not None:
             with no_dispatch():
