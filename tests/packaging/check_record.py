@@ -678,10 +678,11 @@ class Command(unittest.TestCase):
         for here, want in (
             ("1 // 0", r"train.py:9: the script failed: ZeroDivisionError"),
             ("raise SystemExit('no data')", r"train.py:9: the script ended itself: no data"),
-            ("if loss > 3: print('large')", r"train.py:9: .*branches on the value of a tensor.*longhaul.know"),
+            ("if loss > 3: print('large')", r"train.py:9: the program branches on the value of a tensor.*longhaul.know"),
             ("torch.save(model.state_dict(), 'x.pt')", r"train.py:9: torch.save\(\): .*hold no values"),
             (loader, r"train.py:9: DataLoader\(num_workers=2\): .*num_workers=0"),
             ("break", r"train.py: the script ended after 0 steps of the optimizer; a recording needs 2"),
+            ("if step: break", r"train.py: the script ended after 1 step of the optimizer"),
         ):
             with self.subTest(here):
                 done = record_script(SCRIPT.format(here=here))
@@ -703,6 +704,15 @@ class Command(unittest.TestCase):
         done = record_script(SCRIPT, "-o", "no/step.json")
         self.assertEqual(done.code, 2)
         self.assertIn("the folder no is missing or cannot be written", done.error)
+        for path in "", ".":
+            done = record_script(SCRIPT, "-o", path)
+            self.assertEqual((done.code, done.files), (2, []))
+            self.assertIn("the name of a file is needed", done.error)
+        done = record_script(SCRIPT.format(here="raise KeyboardInterrupt"))
+        self.assertEqual((done.code, done.errors), (130, "longhaul.record: interrupted; nothing was written\n"))
+        done = record_script(SCRIPT.format(here="pass").replace('"cuda"', '"cpu"').replace("fused=True", "foreach=False"))
+        self.assertEqual(done.code, 2)
+        self.assertIn('the recorded step ran nothing on the GPU: move the model and its inputs to "cuda"', done.error)
         done = record_script(SCRIPT, "--rank", "3")
         self.assertEqual((done.code, done.error), (2, "longhaul.record: error: rank 3 is not below the world size 1"))
 

@@ -106,11 +106,19 @@ def _where(error, script):
     return f"{script}:{lines[-1]}: " if lines else f"{script}: "
 
 
+def _placed(error, text, script):
+    """What is said of an exception, with the place unless the text begins with it."""
+    where, text = _where(error, script), str(text)
+    return text if text.startswith(f"{os.path.basename(script)}:") else where + text
+
+
 def main():
     options = _options()
     script = options.script
     if not options.module and not os.path.isfile(script):
         return _fail(f"{script}: there is no such script")
+    if not options.path or os.path.isdir(options.path):
+        return _fail(f"-o {options.path or repr('')}: the name of a file is needed")
     folder = pathlib.Path(options.path).parent
     if not os.access(folder, os.W_OK | os.X_OK):
         return _fail(f"-o {options.path}: the folder {folder} is missing or cannot be written")
@@ -130,21 +138,27 @@ def main():
                 pass
             except record.Refused as error:
                 if not recorder.recorded:
-                    return _fail(f"{_where(error, script)}{error}")
+                    return _fail(_placed(error, error, script))
             except SystemExit as error:
                 if not recorder.recorded and error.code not in (None, 0):
                     return _fail(f"{_where(error, script)}the script ended itself: {error.code}")
+            except KeyboardInterrupt:
+                print("longhaul.record: interrupted; nothing was written", file=sys.stderr)
+                return 130
             except Exception as error:
                 if not recorder.recorded:
                     refused = _refusal(error)
                     if refused is None:
                         traceback.print_exc()
-                    return _fail(f"{_where(error, script)}{refused or f'the script failed: {type(error).__name__}: {error}'}")
+                    return _fail(_placed(error, refused or f"the script failed: {type(error).__name__}: {error}", script))
             finally:
                 hook.remove()
         if not recorder.recorded:
-            return _fail(f"{script}: the script ended after {watch.steps} steps of the optimizer; a recording needs "
+            steps = "1 step" if watch.steps == 1 else f"{watch.steps} steps"
+            return _fail(f"{script}: the script ended after {steps} of the optimizer; a recording needs "
                          f"{options.warm_up + 1}, of which the last is recorded (--warm-up {options.warm_up})")
+        if not any("k" in event for event in recorder.events):
+            return _fail(f'{script}: the recorded step ran nothing on the GPU: move the model and its inputs to "cuda"')
         recorder.write(options.path)
     except record.Refused as error:
         return _fail(error)
