@@ -425,6 +425,38 @@ class Recorded(unittest.TestCase):
         waited = {event["on"] for event in step["events"] if event["op"] == "work_wait"}
         self.assertEqual(waited, {i for i, event in enumerate(step["events"]) if event.get("async")})
 
+    def test_recordings_of_stages_fit_each_other(self):
+        from torch.distributed.device_mesh import init_device_mesh
+        from torch.distributed.fsdp import fully_shard
+        from torch.distributed.pipelining import PipelineStage, ScheduleInterleaved1F1B
+
+        def build(rec):
+            mesh = init_device_mesh("cuda", (2, 2), mesh_dim_names=("pp", "dp"))
+            group = mesh["pp"].get_group()
+            example = torch.empty(1, 64, device="cuda", requires_grad=True)
+            parts = [fully_shard(blocks(1).to("cuda"), mesh=mesh["dp"]) for _ in range(2)]
+            stages = [PipelineStage(part, 2 * place + dist.get_rank(group), 4, torch.device("cuda"), input_args=(example,),
+                                    output_args=(example,), group=group) for place, part in enumerate(parts)]
+            schedule = ScheduleInterleaved1F1B(stages, n_microbatches=4, loss_fn=lambda y, t: y.mean())
+            first = dist.get_rank(group) == 0
+
+            def train():
+                schedule.step(*[torch.randn(4, 64, device="cuda")] if first else [],
+                              **{} if first else {"target": torch.zeros(4, device="cuda")})
+                for part in parts:
+                    part.zero_grad()
+            return train
+
+        def messages(step, name, peer):
+            return [(step["groups"][event["g"]]["ranks"], event["full"], event["out" if event["out"] else "in"][0][1:])
+                    for event in of(step, name) if event["peer"] == peer]
+
+        first, other = (self.record(build, world_size=4, rank=rank) for rank in (0, 2))
+        for a, b, sent in (first, other, 3 * 4), (other, first, 3 * 4):
+            self.assertEqual(messages(a, "send", b["rank"]), messages(b, "recv_", a["rank"]))
+            self.assertEqual(len(messages(a, "send", b["rank"])), sent)
+            self.assertEqual(messages(a, "send", b["rank"])[0][:2], ([0, 2], 4 * 64))
+
     def test_checkpoints_are_recomputed(self):
         from torch.utils.checkpoint import checkpoint
 

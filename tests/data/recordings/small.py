@@ -1,4 +1,4 @@
-"""Small steps that hold what models of libraries do not: small.py compile | ring | ulysses | stage."""
+"""Small steps that hold what models of libraries do not: small.py compile | ring | ulysses | stage | grid."""
 import sys
 
 import torch
@@ -73,15 +73,28 @@ def ring():
         yield
 
 
-def stage():
+def stage(group=None):
     from torch.distributed.pipelining import PipelineStage, Schedule1F1B
-    rank, world = dist.get_rank(), dist.get_world_size()
+    rank, world = dist.get_rank(group), dist.get_world_size(group)
     example = inputs().requires_grad_()
-    part = PipelineStage(model, rank, world, torch.device("cuda"), input_args=(example,), output_args=(example,))
+    part = PipelineStage(model, rank, world, torch.device("cuda"), input_args=(example,), output_args=(example,), group=group)
     schedule = Schedule1F1B(part, n_microbatches=8, loss_fn=lambda y, t: (y.float() - t.float()).pow(2).mean())
     while True:
         schedule.step(*[inputs(8)] if rank == 0 else [], **{"target": inputs(8)} if rank == world - 1 else {})
         yield
+
+
+def grid():
+    """Stages whose weights FSDP2 divides: ranks 0 and 1 are the first stage, 2 and 3 the second."""
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+    global optimizer
+    mesh = init_device_mesh("cuda", (2, 2), mesh_dim_names=("pp", "dp"))
+    for block in model:
+        fully_shard(block, mesh=mesh["dp"], reshard_after_forward=False)
+    fully_shard(model, mesh=mesh["dp"], reshard_after_forward=False)
+    optimizer = torch.optim.AdamW(model.parameters(), fused=True)
+    yield from stage(mesh["pp"].get_group())
 
 
 def plain():
@@ -93,6 +106,6 @@ def plain():
         yield
 
 
-for _ in {"ring": ring, "stage": stage}.get(WHAT, plain)():
+for _ in {"ring": ring, "stage": stage, "grid": grid}.get(WHAT, plain)():
     optimizer.step()
     optimizer.zero_grad()
