@@ -1,24 +1,62 @@
 #include "cli/common/rows.h"
 
 #include "base/units.h"
+#include "cli/common/screen.h"
+#include "traces/records.h"
 
 #include <assert.h>
 #include <math.h>
+#include <string.h>
 
-enum { COLUMNS_MAX = 16 };
+enum { COLUMNS_MAX = 48 };
 
-static bool is_shown(const struct rows *rows, const struct column *column)
+static int kind_of(const struct column *column)
 {
-    return rows->json != NULL ? column->key != NULL : column->label != NULL;
+    return column->kind & COLUMN_KIND;
 }
 
-/* Appends a cell of text. A blank separates it from the cell before. */
+/* Appends the blanks that separate a column from the one before it in text. */
+static void put_gap(struct rows *rows, const struct column *column)
+{
+    const struct column *before = NULL;
+    for (const struct column *c = rows->column; c < column; c++)
+        before = c->label != NULL ? c : before;
+    if (before != NULL)
+        text_puts(rows->out, before->width > 0 && column->width < 0 ? "  " : " ");
+}
+
+/* Appends a cell of text. */
 static void put_cell(struct rows *rows, const struct column *column, const char *cell)
 {
-    bool first = true;
-    for (const struct column *before = rows->column; before < column; before++)
-        first &= before->label == NULL;
-    text_printf(rows->out, "%s%*s", first ? "" : " ", column->width, cell);
+    put_gap(rows, column);
+    if (kind_of(column) == COLUMN_TEXT) {
+        size_t at = rows->out->size - rows->line;
+        screen_wrap(rows->out, cell, rows->indent > 0 ? rows->indent : at, at, rows->width);
+        rows->out->size--; /* the row ends its last line itself */
+    } else {
+        text_printf(rows->out, "%*s", column->width, cell);
+    }
+}
+
+/* Ends a line of text, without blanks before its end. */
+static void end_line(struct rows *rows)
+{
+    struct text *out = rows->out;
+    while (out->size > rows->line && out->data[out->size - 1] == ' ')
+        out->size--;
+    text_putc(out, '\n');
+    rows->line = out->size;
+}
+
+static void begin_csv(struct rows *rows)
+{
+    const char *keys[COLUMNS_MAX];
+    size_t count = 0;
+    for (size_t i = 0; i < rows->count; i++)
+        if (rows->column[i].key != NULL)
+            keys[count++] = rows->column[i].key;
+    records_put_fields(rows->csv, keys, count);
+    text_putc(rows->csv, '\n');
 }
 
 void rows_begin(struct rows *rows, const char *key, const char *details,
@@ -30,32 +68,46 @@ void rows_begin(struct rows *rows, const char *key, const char *details,
     rows->column = table->column;
     rows->count = table->count;
     rows->at = 0;
+    rows->line = rows->out != NULL ? rows->out->size : 0;
     assert(table->count <= COLUMNS_MAX);
-    if (rows->json != NULL) {
+    if (rows->json != NULL)
         json_begin_array(rows->json, key);
-        return;
-    }
+    if (rows->csv != NULL)
+        begin_csv(rows);
     for (size_t i = 0; i < table->count; i++) {
         const struct column *column = &table->column[i];
-        if (!is_shown(rows, column))
+        if (column->label == NULL)
             continue;
         labelled |= column->label[0] != '\0';
         heads[shown++] = column->head != NULL ? column->head : column->label;
     }
     if (rows->page != NULL)
         page_begin_table(rows->page, details, heads);
-    for (size_t i = 0; i < table->count && rows->out != NULL && labelled; i++)
-        if (is_shown(rows, &table->column[i]))
+    if (rows->out == NULL || !labelled)
+        return;
+    for (size_t i = 0; i < table->count; i++)
+        if (table->column[i].label != NULL)
             put_cell(rows, &table->column[i], table->column[i].label);
-    if (rows->out != NULL && labelled)
-        text_putc(rows->out, '\n');
+    end_line(rows);
+}
+
+/* Returns whether an object of JSON has one line: it does unless it has rows of its own. */
+static bool is_flat(const struct rows *rows)
+{
+    for (size_t i = 0; i < rows->count; i++)
+        if (kind_of(&rows->column[i]) == COLUMN_ROWS)
+            return false;
+    return true;
 }
 
 /* Returns the next column. If it is the first one, it begins a row. */
 static const struct column *next(struct rows *rows)
 {
-    if (rows->at == 0 && rows->json != NULL)
+    if (rows->at == 0 && rows->json != NULL && is_flat(rows))
         json_begin_row(rows->json, NULL);
+    else if (rows->at == 0 && rows->json != NULL)
+        json_begin_object(rows->json, NULL);
+    assert(rows->at < rows->count);
     return &rows->column[rows->at++];
 }
 
@@ -65,30 +117,53 @@ static void end_row(struct rows *rows)
     if (rows->at < rows->count)
         return;
     rows->at = 0;
-    if (rows->json != NULL)
+    if (rows->json != NULL && is_flat(rows))
         json_end_row(rows->json);
-    else if (rows->out != NULL)
-        text_putc(rows->out, '\n');
-    else
+    else if (rows->json != NULL)
+        json_end_object(rows->json);
+    if (rows->out != NULL)
+        end_line(rows);
+    if (rows->csv != NULL)
+        text_putc(rows->csv, '\n');
+    if (rows->page != NULL)
         page_end_row(rows->page);
 }
 
+/* Puts a cell into the outputs for people. */
 static void put_shown(struct rows *rows, const struct column *column, const char *cell)
 {
+    if (column->label == NULL)
+        return;
     if (rows->out != NULL)
         put_cell(rows, column, cell);
-    else
+    if (rows->page != NULL)
         page_cell(rows->page, cell);
+}
+
+/* Puts a field of CSV; a field of a number that is not known is empty. */
+static void put_field(struct rows *rows, const struct column *column, const char *field)
+{
+    if (rows->csv == NULL || column->key == NULL)
+        return;
+    for (const struct column *before = rows->column; before < column; before++)
+        if (before->key != NULL) {
+            text_putc(rows->csv, ',');
+            break;
+        }
+    records_put_field(rows->csv, field);
 }
 
 void rows_name(struct rows *rows, const char *name)
 {
     const struct column *column = next(rows);
-    assert(column->kind == COLUMN_NAME);
-    if (is_shown(rows, column) && rows->json != NULL)
+    assert(kind_of(column) == COLUMN_NAME || kind_of(column) == COLUMN_TEXT);
+    assert(name != NULL || (column->kind & COLUMN_NULLABLE) != 0);
+    if (rows->json != NULL && column->key != NULL)
         json_put_text(rows->json, column->key, name);
-    else if (is_shown(rows, column))
-        put_shown(rows, column, name[0] == '\0' ? "(none)" : name);
+    put_field(rows, column, name != NULL ? name : "");
+    if (name == NULL || (name[0] == '\0' && kind_of(column) == COLUMN_NAME))
+        name = "(none)";
+    put_shown(rows, column, name);
     end_row(rows);
 }
 
@@ -96,9 +171,18 @@ void rows_name(struct rows *rows, const char *name)
 static void put_value(struct text *out, const struct column *column, double value, bool page)
 {
     const char *unit = page ? "" : " %";
-    switch (column->kind) {
+    switch (kind_of(column)) {
+    case COLUMN_FLAG:
+        text_puts(out, value != 0 ? "yes" : "no");
+        break;
+    case COLUMN_NUMBER:
+        text_printf(out, "%.6g", value);
+        break;
     case COLUMN_SECONDS:
         text_printf(out, "%.3f", 1e3 * value);
+        break;
+    case COLUMN_MORE: /* what rounds to 0 has the sign of 0 */
+        text_printf(out, "%+.3f", fabs(1e3 * value) < 5e-4 ? 0 : 1e3 * value);
         break;
     case COLUMN_MEMORY:
         units_put_gib(out, value);
@@ -112,6 +196,9 @@ static void put_value(struct text *out, const struct column *column, double valu
     case COLUMN_SHARE:
         text_printf(out, "%.1f%s", 100 * value, unit);
         break;
+    case COLUMN_PERCENT:
+        text_printf(out, "%.0f%s", 100 * value, unit);
+        break;
     case COLUMN_DEVIATION:
         text_printf(out, "%.1e", value);
         break;
@@ -120,25 +207,44 @@ static void put_value(struct text *out, const struct column *column, double valu
     }
 }
 
+static void put_json(struct json_out *json, const struct column *column, double value)
+{
+    int kind = kind_of(column);
+    if (kind == COLUMN_FLAG)
+        json_put_bool(json, column->key, value != 0);
+    else if (isfinite(value) &&
+             (kind == COLUMN_COUNT || kind == COLUMN_MEMORY || kind == COLUMN_GIB))
+        json_put_count(json, column->key, (uint64_t)value);
+    else
+        json_put_number(json, column->key, value);
+}
+
 void rows_number(struct rows *rows, double value)
 {
     const struct column *column = next(rows);
-    assert(column->kind != COLUMN_NAME);
-    if (is_shown(rows, column) && rows->json != NULL) {
-        if (column->kind == COLUMN_COUNT || column->kind == COLUMN_MEMORY ||
-            column->kind == COLUMN_GIB)
-            json_put_count(rows->json, column->key, (uint64_t)value);
-        else
-            json_put_number(rows->json, column->key, value);
-    } else if (is_shown(rows, column)) {
-        struct text cell = {0};
-        if (isnan(value) || (column->kind == COLUMN_INDEX && value < 0))
-            text_putc(&cell, '-');
-        else
-            put_value(&cell, column, value, rows->page != NULL);
-        put_shown(rows, column, cell.data);
-        text_release(&cell);
-    }
+    struct text cell = {0};
+    assert(kind_of(column) != COLUMN_NAME && kind_of(column) != COLUMN_TEXT);
+    if (rows->json != NULL && column->key != NULL)
+        put_json(rows->json, column, value);
+    if (isfinite(value))
+        text_printf(&cell, "%.6g", value);
+    put_field(rows, column, cell.size > 0 ? cell.data : "");
+    cell.size = 0;
+    if (isnan(value) || (kind_of(column) == COLUMN_INDEX && value < 0))
+        text_putc(&cell, '-');
+    else
+        put_value(&cell, column, value, rows->page != NULL);
+    put_shown(rows, column, cell.data);
+    text_release(&cell);
+    end_row(rows);
+}
+
+void rows_skip(struct rows *rows)
+{
+    const struct column *column = next(rows);
+    assert((column->kind & COLUMN_OPTIONAL) != 0);
+    put_field(rows, column, "");
+    put_shown(rows, column, "");
     end_row(rows);
 }
 
@@ -147,6 +253,33 @@ void rows_end(struct rows *rows)
     assert(rows->at == 0);
     if (rows->json != NULL)
         json_end_array(rows->json);
-    else if (rows->page != NULL)
+    if (rows->page != NULL)
         page_end_table(rows->page);
+    if (rows->outer != NULL)
+        end_row(rows->outer);
+}
+
+void rows_begin_inner(struct rows *inner, struct rows *rows, const struct row_table *table)
+{
+    const struct column *column = next(rows);
+    assert(kind_of(column) == COLUMN_ROWS && strcmp(column->about, table->name) == 0);
+    put_field(rows, column, "");
+    *inner = (struct rows){.json = rows->json, .outer = rows};
+    rows_begin(inner, column->key, NULL, table);
+}
+
+void rows_begin_object(struct rows *rows)
+{
+    const struct column *column = next(rows);
+    assert(kind_of(column) == COLUMN_OBJECT);
+    put_field(rows, column, "");
+    if (rows->json != NULL)
+        json_begin_object(rows->json, column->key);
+}
+
+void rows_end_object(struct rows *rows)
+{
+    if (rows->json != NULL)
+        json_end_object(rows->json);
+    end_row(rows);
 }

@@ -1,8 +1,9 @@
-/* cli/common/rows.h: a table that is declared once and filled once, and comes out as text, as JSON or in a page.
+/* cli/common/rows.h: a table that is declared once and filled once, and comes out as text, as JSON, as CSV or in a page.
  *
  * Columns say how a value looks: its unit, digits and sign follow from the kind. A row is filled column by column;
- * after its last column it ends. A column without a label is only in JSON, and one without a key is not in JSON. If all
- * labels are empty, the text has no line of labels.
+ * after its last column it ends. A column without a label is neither in text nor in a page; one without a key is
+ * neither in JSON nor in CSV. If all labels are empty, the text has no line of labels. In text one blank separates two
+ * columns, and two blanks separate a right-aligned column from a left-aligned one after it.
  * docs/schema/rows.json is made from the columns. */
 #ifndef CLI_COMMON_ROWS_H
 #define CLI_COMMON_ROWS_H
@@ -14,23 +15,33 @@
 #include <stddef.h>
 
 enum column_kind {
-    COLUMN_NAME,      /* a text */
+    COLUMN_NAME, /* a text */
+    COLUMN_TEXT, /* a text that is wrapped at the width of the screen; the last column that has a label */
+    COLUMN_FLAG,      /* true or false: a number that is not 0 or 0 */
     COLUMN_COUNT,     /* a whole number */
     COLUMN_INDEX,     /* a whole number, "-" if it is below 0 */
+    COLUMN_NUMBER,    /* a number in SI units, shown with six digits */
     COLUMN_SECONDS,   /* shown in ms */
+    COLUMN_MORE,      /* a difference in seconds with its sign, shown in ms */
     COLUMN_BYTES,     /* bytes, shown as a whole number */
     COLUMN_MEMORY,    /* bytes, shown with a unit: "1.28 GiB" */
     COLUMN_GIB,       /* bytes, shown in GiB */
     COLUMN_ERROR,     /* a fraction with its sign, shown in percent; "-" if it is not known */
     COLUMN_SHARE,     /* a fraction, shown in percent; "-" if it is not known */
+    COLUMN_PERCENT,   /* a fraction, shown in percent without decimals */
     COLUMN_DEVIATION, /* a small number, shown as 1.2e-05; "-" if it is not known */
-    COLUMN_KIND_COUNT
+    COLUMN_ROWS,      /* rows of another table, which only JSON has; `about` is that table's name */
+    COLUMN_OBJECT,    /* numbers and texts with names of their own, which only JSON has */
+    COLUMN_KIND_COUNT,
+    COLUMN_KIND = 31,     /* the bits of a kind; the flags below may be added */
+    COLUMN_OPTIONAL = 32, /* a row may lack the column: rows_skip() */
+    COLUMN_NULLABLE = 64  /* null in JSON where the value is NAN, or the name is NULL */
 };
 
 struct column {
     const char *key, *label;
-    const char *head; /* the label in a page, which contains the unit; NULL: the same as `label` */
-    enum column_kind kind;
+    const char *head;  /* the label in a page, which contains the unit; NULL: the same as `label` */
+    int kind;          /* enum column_kind, with flags */
     int width;         /* width of the column in text; negative: left-aligned */
     const char *about; /* description in the schema; NULL: the key says enough */
 };
@@ -42,21 +53,35 @@ struct row_table {
     size_t count;
 };
 
-/* A table that is being written. The output is one of out, json and page; the others are NULL. */
+/* A table that is being written. At least one of out, json, csv and page is set; csv and page may be set together. */
 struct rows {
     struct text *out;
     struct json_out *json;
+    struct text *csv;
     struct page *page;
+    size_t width;  /* of the screen; 0: texts are not wrapped */
+    size_t indent; /* of the lines after the first one of a wrapped text; 0: they begin below it */
     const struct column *column;
-    size_t count, at; /* number of columns, and of those that are filled in this row */
+    size_t count, at;   /* number of columns, and of those that are filled in this row */
+    size_t line;        /* where the row begins in `out` */
+    struct rows *outer; /* the rows whose column of kind ROWS this is */
 };
 
-/* Begins a table. In text it has the labels. In JSON it is the array `key`. In a page it is folded away under the line
- * `details` (NULL: it is always shown). */
+/* Begins a table. In text it has the labels, and in CSV the keys. In JSON it is the array `key`. In a page it is folded
+ * away under the line `details` (NULL: it is always shown). */
 void rows_begin(struct rows *rows, const char *key, const char *details,
                 const struct row_table *table);
-void rows_name(struct rows *rows, const char *name);
-void rows_number(struct rows *rows, double value); /* for every kind of column but NAME */
+void rows_name(struct rows *rows, const char *name); /* for columns NAME and TEXT */
+void rows_number(struct rows *rows, double value);   /* for columns of numbers and flags */
+void rows_skip(struct rows *rows);                   /* for an OPTIONAL column that the row lacks */
 void rows_end(struct rows *rows);
+
+/* Fills a column ROWS: begins rows of another table, which rows_end(inner) ends. */
+void rows_begin_inner(struct rows *inner, struct rows *rows, const struct row_table *table);
+
+/* Fills a column OBJECT. What is put into rows->json between the two calls are the members of the object; if that is
+ * NULL, nothing is to be put. */
+void rows_begin_object(struct rows *rows);
+void rows_end_object(struct rows *rows);
 
 #endif

@@ -4,11 +4,45 @@
 #include "cli/common/screen.h"
 #include "traces/compare.h"
 
+#include <assert.h>
 #include <math.h>
+#include <stdio.h>
 
-/* LABEL: the width of the label of the first line. CAUSE: the width of the columns before a cause's name. CAUSE_NAME:
- * the width of that name. */
-enum { CAUSES_SHOWN = 10, RANKS_SHOWN = 8, LABEL = 11, CAUSE = 23, CAUSE_NAME = 19 };
+/* LABEL: width of the label of the first line. CAUSE: width of the columns before the name of a cause. */
+enum { CAUSES_SHOWN = 10, RANKS_SHOWN = 8, LABEL = 11, CAUSE = 23 };
+
+/* clang-format off */
+static const struct column causes[] = {
+    {"more_s", "more ms", NULL, COLUMN_MORE, 12, "Measured less predicted."},
+    {NULL, "share", "share %", COLUMN_PERCENT | COLUMN_OPTIONAL, 8, NULL},
+    {"cause", "cause", NULL, COLUMN_NAME, -18, NULL},
+    {"rank", NULL, NULL, COLUMN_COUNT | COLUMN_NULLABLE, 0, "null: all ranks."},
+    {"text", "", "what", COLUMN_TEXT, 0, NULL},
+};
+
+static const struct column ranks[] = {
+    {NULL, "more ms of", NULL, COLUMN_NAME, -12, NULL},
+    {"rank", NULL, NULL, COLUMN_COUNT, 0, NULL},
+    {"predicted_s", NULL, NULL, COLUMN_OBJECT, 0, "Seconds of each part of the step."},
+    {"measured_s", NULL, NULL, COLUMN_OBJECT, 0, "Seconds of each part of the step."},
+    /* one column for each enum explain_part */
+    {NULL, "products", NULL, COLUMN_MORE, 10, NULL},
+    {NULL, "attention", NULL, COLUMN_MORE, 10, NULL},
+    {NULL, "memory", NULL, COLUMN_MORE, 10, NULL},
+    {NULL, "optimizer", NULL, COLUMN_MORE, 10, NULL},
+    {NULL, "stray", NULL, COLUMN_MORE, 10, NULL},
+    {NULL, "messages", NULL, COLUMN_MORE, 10, NULL},
+    {NULL, "copies", NULL, COLUMN_MORE, 10, NULL},
+    {NULL, "waits", NULL, COLUMN_MORE, 10, NULL},
+    {NULL, "idle", NULL, COLUMN_MORE, 10, NULL},
+};
+/* clang-format on */
+static_assert(ARRAY_LEN(ranks) == 4 + EXPLAIN_PART_COUNT, "each part has a column");
+
+const struct row_table explain_tables[EXPLAIN_TABLE_COUNT] = {
+    [EXPLAIN_TABLE_CAUSES] = {"explain_cause", causes, ARRAY_LEN(causes)},
+    [EXPLAIN_TABLE_RANKS] = {"explain_rank", ranks, ARRAY_LEN(ranks)},
+};
 
 static double difference_s(const struct explanation *e)
 {
@@ -24,7 +58,8 @@ static double all_of(const struct explanation *e)
     return all_s;
 }
 
-size_t explain_report_shown(const struct explanation *e, double *rest_s)
+/* Returns how many causes are shown to people one by one. Sets *rest_s to the sum of the others. */
+static size_t causes_shown(const struct explanation *e, double *rest_s)
 {
     size_t shown = 0;
     double all_s = all_of(e);
@@ -37,18 +72,27 @@ size_t explain_report_shown(const struct explanation *e, double *rest_s)
     return shown;
 }
 
-static void print_causes(struct text *out, const struct explanation *e, size_t width)
+void explain_report_put_causes(struct rows *rows, const struct explanation *e)
 {
     double rest_s, all_s = all_of(e);
-    size_t shown = explain_report_shown(e, &rest_s);
-    text_printf(out, "\n%12s %8s  cause\n", "more ms", "share");
-    for (size_t i = 0; i < shown; i++) {
+    size_t shown = causes_shown(e, &rest_s);
+    rows_begin(rows, "causes", NULL, &explain_tables[EXPLAIN_TABLE_CAUSES]);
+    for (size_t i = 0; i < (rows->json != NULL ? e->causes : shown); i++) {
         const struct explain_cause *cause = &e->cause[i];
-        text_printf(out, "%+12.3f %6.0f %%  %-18s ", 1e3 * cause->seconds,
-                    100 * fabs(cause->seconds) / all_s, cause->name);
-        screen_wrap(out, cause->text, CAUSE, CAUSE + CAUSE_NAME, width);
+        rows_number(rows, cause->seconds);
+        rows_number(rows, fabs(cause->seconds) / all_s);
+        rows_name(rows, cause->name);
+        rows_number(rows, cause->rank >= 0 ? (double)cause->rank : NAN);
+        rows_name(rows, cause->text);
     }
-    text_printf(out, "%+12.3f %8s  rest\n", fabs(rest_s) < 5e-7 ? 0 : 1e3 * rest_s, "");
+    if (rows->json == NULL) {
+        rows_number(rows, rest_s);
+        rows_skip(rows);
+        rows_name(rows, "rest");
+        rows_number(rows, NAN);
+        rows_name(rows, "");
+    }
+    rows_end(rows);
 }
 
 /* Returns whether the table shows rank i. It shows all ranks or, if there are too many, the first ones and the slowest
@@ -59,36 +103,31 @@ static bool is_shown(const struct explanation *e, size_t i)
            i < RANKS_SHOWN - (e->slowest >= RANKS_SHOWN ? 1 : 0);
 }
 
-/* Appends a cell of the table. A negative number that rounds to 0 is printed as "+0.000", like a positive one. */
-static void put_more(struct text *out, double seconds)
+static void put_parts(struct rows *rows, const double *part_s)
 {
-    double ms = 1e3 * seconds;
-    text_printf(out, " %+10.3f", fabs(ms) < 5e-4 ? 0 : ms);
+    rows_begin_object(rows);
+    for (int part = 0; part < EXPLAIN_PART_COUNT && rows->json != NULL; part++)
+        json_put_number(rows->json, explain_part_name((enum explain_part)part), part_s[part]);
+    rows_end_object(rows);
 }
 
-static void print_ranks(struct text *out, const struct explanation *e)
+static void put_ranks(struct rows *rows, const struct explanation *e)
 {
-    static const char *const heads[EXPLAIN_PART_COUNT] = {
-        [EXPLAIN_PRODUCTS] = "products",   [EXPLAIN_ATTENTION] = "attention",
-        [EXPLAIN_MEMORY_BOUND] = "memory", [EXPLAIN_OPTIMIZER] = "optimizer",
-        [EXPLAIN_STRAY] = "stray",         [EXPLAIN_MESSAGES] = "messages",
-        [EXPLAIN_COPIES] = "copies",       [EXPLAIN_WAITS] = "waits",
-        [EXPLAIN_IDLE] = "idle",
-    };
-    text_printf(out, "\n%-12s", "more ms of");
-    for (int part = 0; part < EXPLAIN_PART_COUNT; part++)
-        text_printf(out, " %10s", heads[part]);
-    text_putc(out, '\n');
+    rows_begin(rows, "ranks", NULL, &explain_tables[EXPLAIN_TABLE_RANKS]);
     for (size_t i = 0; i < e->ranks; i++) {
-        if (!is_shown(e, i))
+        const struct explain_rank *rank = &e->rank[i];
+        char name[24];
+        if (rows->json == NULL && !is_shown(e, i))
             continue;
-        text_printf(out, "rank %-7u", e->rank[i].rank);
+        snprintf(name, sizeof name, "rank %u", rank->rank);
+        rows_name(rows, name);
+        rows_number(rows, rank->rank);
+        put_parts(rows, rank->predicted_s);
+        put_parts(rows, rank->measured_s);
         for (int part = 0; part < EXPLAIN_PART_COUNT; part++)
-            put_more(out, e->rank[i].measured_s[part] - e->rank[i].predicted_s[part]);
-        text_putc(out, '\n');
+            rows_number(rows, rank->measured_s[part] - rank->predicted_s[part]);
     }
-    if (e->ranks > RANKS_SHOWN)
-        text_printf(out, "%zu more ranks; --json has them\n", e->ranks - RANKS_SHOWN);
+    rows_end(rows);
 }
 
 void explain_report_print(struct text *out, const struct explanation *e, size_t width)
@@ -113,18 +152,13 @@ void explain_report_print(struct text *out, const struct explanation *e, size_t 
         screen_wrap_labelled(out, line.data, LABEL, width);
     }
     text_release(&line);
-    print_causes(out, e, width);
-    print_ranks(out, e);
-}
-
-/* ---- JSON ---- */
-
-static void put_parts(struct json_out *json, const char *key, const double *part_s)
-{
-    json_begin_object(json, key);
-    for (int part = 0; part < EXPLAIN_PART_COUNT; part++)
-        json_put_number(json, explain_part_name((enum explain_part)part), part_s[part]);
-    json_end_object(json);
+    struct rows rows = {.out = out, .width = width, .indent = CAUSE};
+    text_putc(out, '\n');
+    explain_report_put_causes(&rows, e);
+    text_putc(out, '\n');
+    put_ranks(&rows, e);
+    if (e->ranks > RANKS_SHOWN)
+        text_printf(out, "%zu more ranks; --json has them\n", e->ranks - RANKS_SHOWN);
 }
 
 void explain_report_print_json(struct json_out *json, const struct explanation *e)
@@ -135,26 +169,9 @@ void explain_report_print_json(struct json_out *json, const struct explanation *
     json_put_number(json, "match_rate", e->match_rate);
     json_put_count(json, "steps", e->steps);
     json_put_count(json, "rank", e->rank[e->slowest].rank);
-    json_begin_array(json, "causes");
-    for (size_t i = 0; i < e->causes; i++) {
-        json_begin_object(json, NULL);
-        json_put_text(json, "cause", e->cause[i].name);
-        json_put_text(json, "text", e->cause[i].text);
-        json_put_count(json, "rank",
-                       e->cause[i].rank >= 0 ? (uint64_t)e->cause[i].rank : UINT64_MAX);
-        json_put_number(json, "more_s", e->cause[i].seconds);
-        json_end_object(json);
-    }
-    json_end_array(json);
-    json_begin_array(json, "ranks");
-    for (size_t i = 0; i < e->ranks; i++) {
-        json_begin_object(json, NULL);
-        json_put_count(json, "rank", e->rank[i].rank);
-        put_parts(json, "predicted_s", e->rank[i].predicted_s);
-        put_parts(json, "measured_s", e->rank[i].measured_s);
-        json_end_object(json);
-    }
-    json_end_array(json);
+    struct rows rows = {.json = json};
+    explain_report_put_causes(&rows, e);
+    put_ranks(&rows, e);
     json_end_object(json);
     text_putc(json->out, '\n');
 }

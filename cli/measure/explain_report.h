@@ -2,19 +2,21 @@
 #ifndef CLI_MEASURE_EXPLAIN_REPORT_H
 #define CLI_MEASURE_EXPLAIN_REPORT_H
 
-#include "base/json_write.h"
-#include "base/text.h"
+#include "cli/common/rows.h"
 #include "traces/explain.h"
 
 /* Causes whose share of all differences is smaller than this are added up as the rest. */
 #define EXPLAIN_REST 0.02
+
+enum explain_table { EXPLAIN_TABLE_CAUSES, EXPLAIN_TABLE_RANKS, EXPLAIN_TABLE_COUNT };
+extern const struct row_table explain_tables[EXPLAIN_TABLE_COUNT];
 
 /* Appends the causes, and a table of what each rank spends. Text is wrapped at `width` columns; 0: it is not
  * wrapped. */
 void explain_report_print(struct text *out, const struct explanation *explanation, size_t width);
 void explain_report_print_json(struct json_out *json, const struct explanation *explanation);
 
-/* Returns how many causes are shown one by one. Sets *rest_s to the sum of the others. */
-size_t explain_report_shown(const struct explanation *explanation, double *rest_s);
+/* Appends the causes, the largest first. JSON has all of them; text and a page join the small ones in a row "rest". */
+void explain_report_put_causes(struct rows *rows, const struct explanation *explanation);
 
 #endif

@@ -34,29 +34,15 @@ static enum status put_timelines(struct page *page, const struct compared *c, st
 static enum status put_causes(struct page *page, const struct compared *c, const char *measured,
                               struct diag *diag)
 {
-    static const char *const heads[] = {"more ms", "cause", "what", NULL};
     struct explanation e = {0};
     const struct trace *trace = &c->measured;
-    double rest_s;
     enum status status =
         explain_make(&e, &c->predicted, &trace, &measured, 1, c->comparison.foreign, diag);
     if (status == STATUS_OK) {
-        size_t shown = explain_report_shown(&e, &rest_s);
         page_heading(page, "Why");
         if (e.match_rate < COMPARE_MATCH_MIN)
             page_text(page, "Too little was matched: the causes may be those of unlike work.");
-        page_begin_table(page, NULL, heads);
-        for (size_t i = 0; i < shown; i++) {
-            page_cellf(page, "%+.3f", 1e3 * e.cause[i].seconds);
-            page_cell(page, e.cause[i].name);
-            page_cell(page, e.cause[i].text);
-            page_end_row(page);
-        }
-        page_cellf(page, "%+.3f", 1e3 * rest_s);
-        page_cell(page, "rest");
-        page_cell(page, "");
-        page_end_row(page);
-        page_end_table(page);
+        explain_report_put_causes(&(struct rows){.page = page}, &e);
     }
     explanation_release(&e);
     return status;

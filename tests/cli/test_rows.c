@@ -4,11 +4,13 @@
 #include "cli/command.h"
 #include "cli/common/rows.h"
 #include "cli/measure/compare_report.h"
+#include "cli/measure/explain_report.h"
 #include "cli/measure/run_report.h"
 #include "cli/validate/print.h"
 #include "tests/check.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 /* clang-format off */
@@ -104,24 +106,122 @@ static void a_table_is_html(void)
     text_release(&page.html);
 }
 
-static void put_column(struct json_out *json, const struct column *column)
+/* Columns of which a row may lack some, or whose values are not known, with rows inside a row and a text at the end. */
+static const struct column inner_columns[] = {{"n", NULL, NULL, COLUMN_COUNT, 0, NULL}};
+static const struct row_table inner_table = {"inner", inner_columns, ARRAY_LEN(inner_columns)};
+/* clang-format off */
+static const struct column open_columns[] = {
+    {"more_s", "more ms", NULL, COLUMN_MORE, 8, NULL},
+    {"share", "share", NULL, COLUMN_PERCENT | COLUMN_OPTIONAL, 6, NULL},
+    {"name", "name", NULL, COLUMN_NAME, -6, NULL},
+    {"rank", NULL, NULL, COLUMN_COUNT | COLUMN_NULLABLE, 0, NULL},
+    {"right", NULL, NULL, COLUMN_FLAG, 0, NULL},
+    {"inner", NULL, NULL, COLUMN_ROWS, 0, "inner"},
+    {"what", "what", NULL, COLUMN_TEXT | COLUMN_NULLABLE, 0, NULL},
+};
+/* clang-format on */
+static const struct row_table open_table = {"open", open_columns, ARRAY_LEN(open_columns)};
+
+static void fill_open(struct rows *rows)
+{
+    struct rows inner;
+    rows_begin(rows, "rows", NULL, &open_table);
+    rows_number(rows, -1e-8);
+    rows_number(rows, 0.126);
+    rows_name(rows, "a");
+    rows_number(rows, 3);
+    rows_number(rows, 1);
+    rows_begin_inner(&inner, rows, &inner_table);
+    rows_number(&inner, 5);
+    rows_end(&inner);
+    rows_name(rows, "one two, three four");
+    rows_number(rows, 0.25);
+    rows_skip(rows);
+    rows_name(rows, "b");
+    rows_number(rows, NAN);
+    rows_number(rows, 0);
+    rows_begin_inner(&inner, rows, &inner_table);
+    rows_end(&inner);
+    rows_name(rows, "");
+    rows_end(rows);
+}
+
+static void what_a_row_lacks_is_blank_empty_or_left_out(void)
+{
+    struct text out = {0}, csv = {0}, json_text = {0};
+    struct json_out json = {.out = &json_text};
+    struct rows rows = {.out = &out, .width = 38};
+    fill_open(&rows);
+    CHECK_TEXT("text", out.data,
+               " more ms  share  name   what\n"
+               "  +0.000   13 %  a      one two, three\n"
+               "                        four\n"
+               "+250.000         b\n");
+    rows = (struct rows){.csv = &csv};
+    fill_open(&rows);
+    CHECK_TEXT("CSV", csv.data,
+               "more_s,share,name,rank,right,inner,what\n"
+               "-1e-08,0.126,a,3,1,,\"one two, three four\"\n"
+               "0.25,,b,,0,,\n");
+    rows = (struct rows){.json = &json};
+    json_begin_object(&json, NULL);
+    fill_open(&rows);
+    json_end_object(&json);
+    CHECK("an optional member",
+          strstr(json_text.data, "\"more_s\": 0.25,\n      \"name\"") != NULL);
+    CHECK("null", strstr(json_text.data, "\"rank\": null,\n      \"right\": false") != NULL);
+    CHECK("inner rows", strstr(json_text.data, "\"inner\": [\n        {\"n\": 5}") != NULL);
+    text_release(&out);
+    text_release(&csv);
+    text_release(&json_text);
+}
+
+/* Puts the type of a column as JSON Schema has it. */
+static void put_type(struct json_out *json, const struct column *column)
 {
     static const char *const types[COLUMN_KIND_COUNT] = {
-        [COLUMN_NAME] = "string",  [COLUMN_COUNT] = "integer",  [COLUMN_INDEX] = "integer",
-        [COLUMN_BYTES] = "number", [COLUMN_SECONDS] = "number", [COLUMN_MEMORY] = "integer",
-        [COLUMN_GIB] = "integer"};
+        [COLUMN_NAME] = "string",    [COLUMN_TEXT] = "string",   [COLUMN_FLAG] = "boolean",
+        [COLUMN_COUNT] = "integer",  [COLUMN_INDEX] = "integer", [COLUMN_BYTES] = "number",
+        [COLUMN_SECONDS] = "number", [COLUMN_MORE] = "number",   [COLUMN_NUMBER] = "number",
+        [COLUMN_ERROR] = "number",   [COLUMN_SHARE] = "number",  [COLUMN_PERCENT] = "number",
+        [COLUMN_MEMORY] = "integer", [COLUMN_GIB] = "integer",   [COLUMN_DEVIATION] = "number",
+        [COLUMN_ROWS] = "array",     [COLUMN_OBJECT] = "object",
+    };
+    static const bool may_be_unknown[COLUMN_KIND_COUNT] = {
+        [COLUMN_ERROR] = true, [COLUMN_SHARE] = true, [COLUMN_DEVIATION] = true};
+    int kind = column->kind & COLUMN_KIND;
+    if (!may_be_unknown[kind] && (column->kind & COLUMN_NULLABLE) == 0) {
+        json_put_text(json, "type", types[kind]);
+        return;
+    }
+    json_begin_array(json, "type");
+    json_put_text(json, NULL, types[kind]);
+    json_put_text(json, NULL, "null");
+    json_end_array(json);
+}
+
+static void put_column(struct json_out *json, const struct column *column)
+{
+    int kind = column->kind & COLUMN_KIND;
     json_begin_row(json, column->key);
-    if (types[column->kind] != NULL) {
-        json_put_text(json, "type", types[column->kind]);
-    } else { /* not known of nothing */
+    put_type(json, column);
+    if (kind == COLUMN_COUNT || kind == COLUMN_MEMORY || kind == COLUMN_GIB)
+        json_put_count(json, "minimum", 0);
+    if (kind == COLUMN_ROWS) {
+        char ref[64];
+        snprintf(ref, sizeof ref, "#/$defs/%s", column->about);
+        json_begin_object(json, "items");
+        json_put_text(json, "$ref", ref);
+        json_end_object(json);
+    } else if (kind == COLUMN_OBJECT) {
+        json_begin_object(json, "additionalProperties");
         json_begin_array(json, "type");
         json_put_text(json, NULL, "number");
-        json_put_text(json, NULL, "null");
+        json_put_text(json, NULL, "string");
         json_end_array(json);
+        json_end_object(json);
     }
-    if (column->kind == COLUMN_COUNT || column->kind == COLUMN_MEMORY || column->kind == COLUMN_GIB)
-        json_put_count(json, "minimum", 0);
-    if (column->about != NULL)
+    if (column->about != NULL && kind != COLUMN_ROWS)
         json_put_text(json, "description", column->about);
     json_end_row(json);
 }
@@ -137,7 +237,7 @@ static void put_table(struct json_out *json, const struct row_table *of)
     json_end_object(json);
     json_begin_array(json, "required");
     for (size_t i = 0; i < of->count; i++)
-        if (of->column[i].key != NULL)
+        if (of->column[i].key != NULL && (of->column[i].kind & COLUMN_OPTIONAL) == 0)
             json_put_text(json, NULL, of->column[i].key);
     json_end_array(json);
     json_put_bool(json, "additionalProperties", false);
@@ -154,6 +254,7 @@ static void the_schema_is_made_from_the_columns(void)
     } all[] = {{compare_tables, COMPARE_TABLE_COUNT},
                {&check, 1},
                {why_tables, WHY_TABLE_COUNT},
+               {explain_tables, EXPLAIN_TABLE_COUNT},
                {validate_tables, VALIDATE_TABLE_COUNT}};
     struct text out = {0};
     struct json_out json = {.out = &out};
@@ -177,6 +278,7 @@ static const struct check_case cases[] = {
     {"a table is text", a_table_is_text},
     {"a table is JSON", a_table_is_json},
     {"a table is HTML", a_table_is_html},
+    {"what a row lacks is blank, empty or left out", what_a_row_lacks_is_blank_empty_or_left_out},
     {"the schema is made from the columns", the_schema_is_made_from_the_columns},
 };
 CHECK_MAIN("rows", cases)
