@@ -129,6 +129,12 @@ static bool is_offloaded(const struct residual *run)
     return strstr(run->activations, "offload") != NULL;
 }
 
+/* True if rows of tokens travel between nodes to their experts. */
+static bool is_exchanged(const struct residual *run)
+{
+    return strstr(run->context, "between nodes") != NULL;
+}
+
 static bool is_within(double a, double b)
 {
     return a <= NEAR * b && b <= NEAR * a;
@@ -201,8 +207,12 @@ static void add_layout(struct interval *interval, const struct measured *measure
         if (!has_mechanism(run, mechanism, run) || is_measured(measured, run, pool, mechanism))
             continue;
         bool elsewhere = is_neutral(run) && is_measured(measured, run, 0, mechanism);
+        bool exchange =
+            mechanism == MECHANISM_CONTEXT && is_exchanged(run) && deviation[FEATURE_EXCHANGE] > 0;
         add(interval, deviation,
-            elsewhere && deviation[FEATURE_ELSEWHERE] > 0 ? FEATURE_ELSEWHERE : FEATURE_MECHANISM,
+            exchange                                        ? FEATURE_EXCHANGE
+            : elsewhere && deviation[FEATURE_ELSEWHERE] > 0 ? FEATURE_ELSEWHERE
+                                                            : FEATURE_MECHANISM,
             mechanism, elsewhere && !(deviation[FEATURE_ELSEWHERE] > 0) ? 0 : 1);
         all = false;
     }
@@ -382,6 +392,7 @@ void interval_put_unmeasured(struct text *out, const struct unmeasured *unmeasur
                         run->framework);
         break;
     case FEATURE_MECHANISM:
+    case FEATURE_EXCHANGE:
         put_mechanism(out, (enum mechanism)unmeasured->mechanism, run);
         if (!is_neutral(run))
             text_printf(out, " with %s", run->framework);

@@ -10,6 +10,12 @@
 #include <stdio.h>
 #include <string.h>
 
+/* True if the ranks over which experts are spread, `ep` neighbours, do not fit into one domain of the cluster's fabric. */
+static bool leaves_node(const struct cluster *cluster, int64_t ep)
+{
+    return ep > cluster->gpus_per_node * cluster->domain_nodes;
+}
+
 /* Fills the features that the choices decide. */
 static void add_choices(struct similarity *like, const struct setup *setup, const struct choices *c)
 {
@@ -22,8 +28,8 @@ static void add_choices(struct similarity *like, const struct setup *setup, cons
     like->sequences = c->global_batch;
     like->parameters = transformer_parameters(c->model);
     like->host_optimizer = c->optimizer == CHOICE_OPTIMIZER_HOST;
-    like->layer_s = 2 * (double)like->parameters / (double)c->model->layers * tokens / split /
-                    setup->cluster.device.peak_flop_per_s;
+    like->layer_s = 2 * (double)transformer_active_parameters(c->model) / (double)c->model->layers *
+                    tokens / split / setup->cluster.device.peak_flop_per_s;
     snprintf(like->attention, sizeof like->attention, "%s",
              attention_impl_name((enum attention_impl)c->attention_impl));
     const char *context = alone ? "none" : attention_names[c->attention];
@@ -33,8 +39,9 @@ static void add_choices(struct similarity *like, const struct setup *setup, cons
         snprintf(like->context, sizeof like->context, "%s%s%s products", alone ? "" : context,
                  alone ? "" : " with ", products_names[c->products]);
     else if (c->model->experts > 0)
-        snprintf(like->context, sizeof like->context, "%s%sexperts", alone ? "" : context,
-                 alone ? "" : " with ");
+        snprintf(like->context, sizeof like->context, "%s%sexperts%s", alone ? "" : context,
+                 alone ? "" : " with ",
+                 leaves_node(&setup->cluster, c->ep) ? " between nodes" : "");
     else
         snprintf(like->context, sizeof like->context, "%s", context);
     snprintf(like->activations, sizeof like->activations, "%s", activations_names[c->activations]);

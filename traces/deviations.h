@@ -16,6 +16,7 @@
     FEATURE(NEUTRAL, "neutral")     /* the profile is nobody's framework */                        \
     FEATURE(MECHANISM, "mechanism") /* a mechanism with the profile: enum mechanism */             \
     FEATURE(ELSEWHERE, "elsewhere") /* the mechanism on the device */                              \
+    FEATURE(EXCHANGE, "exchange")   /* experts whose rows travel between nodes */                  \
     FEATURE(TOGETHER, "together")   /* these mechanisms together */                                \
     FEATURE(KERNEL, "kernel")       /* the device, or the attention kernel on it */                \
     FEATURE(FAR, "far")             /* a run of about this size */                                 \

@@ -58,3 +58,7 @@ END
 longhaul run --check --model $T/small.json --cluster ideal --gpus 4 --seq 64 --ep 4 --routing dirichlet:1 2> $T/note | tail -1
 longhaul schedule --model $T/small.json --cluster ideal --gpus 4 --seq 64 --ep 4 --routing dirichlet:1 2> $T/note > $T/s.ir
 longhaul check $T/s.ir | grep ^routing
+# Rows of tokens that travel between nodes widen the interval; within a node they are a mechanism that was never measured.
+for ep in 8 16; do
+  longhaul predict --model qwen3-30b-a3b --cluster dgx-h100 --nodes 2 --ep $ep --seq 4K --quick --json | grep -A1 '"feature": "\(exchange\|mechanism\)"' | grep -o 'ulysses with experts.*' | sort -u
+done

@@ -18,12 +18,13 @@ static const char rows[] =
          "B,B,1,,h100,y,fa3,none,full,device,several,1,1,8,4096,8,1000000,1,0.1,,\n"
          "C,C,1,,b200,z,fa2,none,full,host,one,1,1,8,4096,8,1000000,1,0.7,0.7,\n";
 
-static const char table[] = "figure,feature,deviation,rows,reason\n"
-                            "time,base,0.05,1,t\ntime,profile,0.1,1,t\ntime,neutral,0.09,1,t\n"
-                            "time,mechanism,0.12,1,t\ntime,elsewhere,0.06,1,t\n"
-                            "time,together,0.11,1,t\ntime,kernel,0.07,1,t\ntime,far,0.08,1,t\n"
-                            "time,small,0.2,1,t\nmemory,base,0.12,1,t\nmemory,profile,0.09,1,t\n"
-                            "memory,mechanism,0.14,1,t\n";
+static const char table[] =
+    "figure,feature,deviation,rows,reason\n"
+    "time,base,0.05,1,t\ntime,profile,0.1,1,t\ntime,neutral,0.09,1,t\n"
+    "time,mechanism,0.12,1,t\ntime,elsewhere,0.06,1,t\n"
+    "time,together,0.11,1,t\ntime,kernel,0.07,1,t\ntime,far,0.08,1,t\n"
+    "time,small,0.2,1,t\ntime,exchange,0.4,1,t\nmemory,base,0.12,1,t\nmemory,profile,0.09,1,t\n"
+    "memory,mechanism,0.14,1,t\n";
 
 static struct evidence evidence_make(void)
 {
@@ -90,6 +91,10 @@ static const struct {
      "fpdt"},
     {"what C measured counts for nothing", "a100", "z", "fa2", "none", 1, 1, 8, true, 1,
      .1 * .1 + .12 * .12, "the optimizer on the host with z"},
+    {"experts in a node", "a100", "x", "fa2", "experts", 2, 1, 8, false, 1, .12 * .12,
+     "experts with x"},
+    {"experts between nodes", "a100", "x", "fa2", "experts between nodes", 2, 1, 8, false, 1,
+     .4 * .4, "experts between nodes with x"},
     {"short layers", "a100", "x", "fa2", "none", 2, 1, 8, false, .125, .2 * .2 * .008 * .008, ""},
     {"layers of half a millisecond", "a100", "x", "fa2", "none", 2, 1, 8, false, .0005,
      .2 * .2 + .08 * .08, "layers as short as these"},
