@@ -281,7 +281,8 @@ enum status cmd_predict(const struct options *options, struct diag *diag)
     setup.even_above = (uint32_t)options_count(options, "even-above");
     progress_part(file != NULL ? "reading the schedule" : "building the schedule");
     if (status == STATUS_OK)
-        status = file != NULL ? prediction_memory_of_file(&prediction, &question, file, diag)
+        status = file != NULL ? prediction_memory_of_file(&prediction, &question, options->argument,
+                                                          options->argument_count, diag)
                               : prediction_memory(&prediction, &question, &note, diag);
     if (status == STATUS_OK && file == NULL)
         idle_options_note_of(options, &setup.request, &prediction.choices, &note);

@@ -128,7 +128,7 @@ static enum status load(struct session *s, struct diag *diag)
     if (file == NULL)
         return build(s, diag);
     snprintf(s->what, sizeof s->what, "%s", file);
-    status = schedule_load(&s->ir, file, NULL, diag);
+    status = schedule_load(&s->ir, &file, 1, NULL, diag);
     if (status == STATUS_OK)
         status = verify(&s->ir, NULL, file, NULL, diag);
     return status;

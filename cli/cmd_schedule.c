@@ -89,7 +89,8 @@ enum status cmd_schedule(const struct options *options, struct diag *diag)
     enum status status =
         file ? setup_of_file(options, diag) : setup_load(&setup, options, false, diag);
     if (status == STATUS_OK)
-        status = file ? schedule_load(&ir, file, NULL, diag) : build(&ir, &setup, options, diag);
+        status = file ? schedule_load(&ir, options->argument, options->argument_count, NULL, diag)
+                      : build(&ir, &setup, options, diag);
     if (status == STATUS_OK && options_given(options, "classes"))
         status = print_classes(&ir, diag);
     else if (status == STATUS_OK)
@@ -123,7 +124,7 @@ static void print_json(struct text *out, const struct ir *ir, const struct verif
 {
     struct json_out json = {.out = out};
     uint64_t failures = 0;
-    json_begin_object(&json, NULL);
+    command_begin_json(&json, "check");
     json_begin_array(&json, "rules");
     for (size_t i = 0; i < VERIFY_RULES; i++) {
         failures += report->result[i].failures;
@@ -162,7 +163,9 @@ enum status cmd_check(const struct options *options, struct diag *diag)
     struct verify_report report = {0};
     struct text file = {0}, out = {0};
     enum status status = STATUS_OK, verdict = STATUS_OK;
-    if (from_file) /* once: it may be a pipe */
+    const bool stages =
+        options->argument_count > 1 || (from_file && schedule_is_folder(options->argument[0]));
+    if (from_file && !stages) /* once: it may be a pipe */
         status = text_read(&file, name, diag);
     if (strcmp(name, "-") == 0)
         name = "standard input";
@@ -174,8 +177,9 @@ enum status cmd_check(const struct options *options, struct diag *diag)
     if (status == STATUS_OK && core_plan)
         verdict = check_core_plan(name, &file, options, diag);
     else if (status == STATUS_OK)
-        status = from_file ? schedule_parse(&ir, name, &file, NULL, diag)
-                           : build(&ir, &setup, options, diag);
+        status = stages ? schedule_load(&ir, options->argument, options->argument_count, NULL, diag)
+                 : from_file ? schedule_parse(&ir, name, &file, NULL, diag)
+                             : build(&ir, &setup, options, diag);
     if (status == STATUS_OK && !core_plan) {
         struct verify_limits limits = limits_of(&setup);
         verdict = verify(&ir, &limits, name, &report, diag);

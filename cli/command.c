@@ -20,8 +20,9 @@ static const struct option_set general_options = {"general", general_rows, ARRAY
 
 #define PREDICT_ABOUT                                                                              \
     "Predicts one training step of a model on a cluster, of a schedule file, or of a step that "   \
-    "longhaul.record recorded of your own PyTorch program: whether it fits, how long it takes, "   \
-    "what it waits for and what would be better. Exit code 1 when it does not fit."
+    "longhaul.record recorded of your own PyTorch program (several FILEs: one of each stage of a " \
+    "pipeline): whether it fits, how long it takes, what it waits for and what would be better. "  \
+    "Exit code 1 when it does not fit."
 #define SCHEDULE_ABOUT                                                                             \
     "Prints the schedule of a configuration, or of a schedule file, in the text form of "          \
     "docs/ir.md: layers, chunks and steps as loops, or with --flat every operation on a line. "    \
@@ -95,11 +96,14 @@ static const struct option_set general_options = {"general", general_rows, ARRAY
 static const char *const refused_by_plan[] = {"loopback", "scope", NULL};
 static const char *const refused_by_run[] = {"costs", NULL};
 
+/* The most files of a command that takes the recording of each stage of a pipeline. */
+enum { STAGES_MAX = 256 };
+
 static const struct command commands[] = {
     {"predict",
-     "[FILE]",
+     "[FILE...]",
      0,
-     1,
+     STAGES_MAX,
      cmd_predict,
      "what a training step would take",
      PREDICT_ABOUT,
@@ -127,9 +131,9 @@ static const struct command commands[] = {
       &plan_options, &general_options},
      refused_by_plan},
     {"schedule",
-     "[FILE]",
+     "[FILE...]",
      0,
-     1,
+     STAGES_MAX,
      cmd_schedule,
      "print the schedule of a configuration",
      SCHEDULE_ABOUT,
@@ -137,9 +141,9 @@ static const struct command commands[] = {
       &general_options},
      NULL},
     {"check",
-     "[FILE]",
+     "[FILE...]",
      0,
-     1,
+     STAGES_MAX,
      cmd_check,
      "verify a schedule or a core plan",
      CHECK_ABOUT,

@@ -22,7 +22,7 @@ enum status prediction_make(struct prediction *p, const struct prediction_questi
 
 bool prediction_is_recorded(const struct prediction *p)
 {
-    return p->recorded.recording.events > 0;
+    return p->recorded.count > 0;
 }
 
 bool prediction_has_attention(const struct prediction *p)

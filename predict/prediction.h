@@ -64,7 +64,10 @@ struct prediction {
     /* ---- the schedule and its memory ---- */
     struct ir ir;
     struct schedule_recorded recorded; /* the recorded step that ir was made of; all-zero: none */
-    size_t short_list_length;          /* index of the short list length that ir has */
+    /* of a schedule file: the recorded kernels of attention (enum attention_impl) of which the device has no costs, so
+     * that those of choices.attention_impl are taken; -1: there are none */
+    int without_costs;
+    size_t short_list_length; /* index of the short list length that ir has */
     struct reserved reserved;
     struct verdict verdict;
     bool slower; /* the memory was not judged: see question.to_exceed */
@@ -116,10 +119,10 @@ enum status prediction_memory(struct prediction *answer, const struct prediction
 double prediction_fits(const struct setup *setup, const struct choices *choices, double needed,
                        double available);
 
-/* Predicts the memory of a schedule from a file ("-": standard input). */
+/* Predicts the memory of a schedule from a file ("-": standard input), or of a step from the recordings of its stages. */
 enum status prediction_memory_of_file(struct prediction *answer,
-                                      const struct prediction_question *question, const char *path,
-                                      struct diag *diag);
+                                      const struct prediction_question *question,
+                                      const char *const *files, size_t count, struct diag *diag);
 
 /* Simulates the schedule that prediction_memory() built. */
 enum status prediction_time(struct prediction *answer, struct diag *diag);

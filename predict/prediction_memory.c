@@ -108,7 +108,8 @@ static enum status check_world(const struct prediction *p, const char *name, str
         return STATUS_OK;
     return diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
                       "was recorded with %u rank%s, and %s has %lld GPUs here: give --gpus %u, or "
-                      "record the step for them: python -m longhaul.record --world-size %lld",
+                      "record the step for them: python -m longhaul.record --world-size %lld -o "
+                      "FILE SCRIPT",
                       ranks, ranks == 1 ? "" : "s", cluster->name, (long long)cluster->gpus, ranks,
                       (long long)cluster->gpus);
 }
@@ -257,6 +258,8 @@ static void choose_recorded_kernels(struct prediction *p)
             continue;
         const bool has = cost_check_attention(&setup->cost, work_kernels(work, ATTENTION_FA2),
                                               as.attention.dim, (struct loc){0}, NULL) == STATUS_OK;
+        if (setup->request.attention_impl < 0 && !has)
+            p->without_costs = work_kernels(work, ATTENTION_FA2);
         if (setup->request.attention_impl >= 0 || !has)
             work->opaque.kernels = request_attention(&setup->request, ATTENTION_FA2);
         ops[work->opaque.kernels]++;
@@ -267,15 +270,17 @@ static void choose_recorded_kernels(struct prediction *p)
 }
 
 enum status prediction_memory_of_file(struct prediction *p,
-                                      const struct prediction_question *question, const char *path,
-                                      struct diag *diag)
+                                      const struct prediction_question *question,
+                                      const char *const *files, size_t count, struct diag *diag)
 {
     const struct setup *setup = question->setup;
+    const char *path = files[0];
     begin(p, question);
+    p->without_costs = -1;
     p->choices.attention_impl = (uint8_t)request_attention(&setup->request, ATTENTION_FA2);
     enum status status = find_profile(&p->profile, setup->request.profile, diag);
     if (status == STATUS_OK)
-        status = schedule_load(&p->ir, path, &p->recorded, diag);
+        status = schedule_load(&p->ir, files, count, &p->recorded, diag);
     if (status == STATUS_OK && p->ir.op.count == 0)
         status = diag_error(diag, (struct loc){.name = path}, STATUS_BAD_INPUT,
                             "the schedule has no ops: there is nothing to predict");

@@ -38,11 +38,10 @@ static int by_seconds(const void *a, const void *b)
     return strcmp(x->name, y->name);
 }
 
-/* Finds the row of each module of the recording. */
+/* Finds the row of each module of a recording; m->row has room for them. */
 static uint32_t *rows_of_modules(struct recorded_modules *m, const struct step_recording *r)
 {
     uint32_t *row = heap_alloc((size_t)r->modules + 1, sizeof *row);
-    m->row = heap_zalloc((size_t)r->modules + 1, sizeof *m->row);
     for (uint32_t i = 0; i < r->modules; i++) {
         const char *name = pattern_of(&m->arena, r->module[i]);
         for (row[i] = 0; row[i] < m->count && strcmp(m->row[row[i]].name, name) != 0;)
@@ -68,13 +67,11 @@ static void add_kernel(struct recorded_modules *m, uint32_t row, enum step_phase
     m->seconds += seconds;
 }
 
-void recorded_modules_make(struct recorded_modules *m, const struct prediction *p)
+/* Adds the kernels of one recording. *most_s: the seconds of the longest unknown operator so far. */
+static void add_recording(struct recorded_modules *m, const struct prediction *p,
+                          const struct step_recording *r, double *most_s)
 {
-    const struct step_recording *r = &p->recorded.recording;
     const struct sim_class *class = &p->sim.classes[p->sim.class_of_rank[r->rank]];
-    double most_unknown_s = 0;
-    assert(prediction_is_recorded(p) && p->simulated);
-    *m = (struct recorded_modules){0};
     uint32_t *row = rows_of_modules(m, r);
     for (uint32_t k = 0; k < class->op_count; k++) {
         const uint32_t op = class->op_begin + k, number = p->recorded.event_of[op];
@@ -90,12 +87,26 @@ void recorded_modules_make(struct recorded_modules *m, const struct prediction *
         if (event->kind != STEP_OPAQUE)
             continue;
         m->unknown_s += seconds;
-        if (seconds > most_unknown_s || m->unknown == NULL) {
-            most_unknown_s = seconds;
+        if (seconds > *most_s || m->unknown == NULL) {
+            *most_s = seconds;
             m->unknown = event->op;
         }
     }
     free(row);
+}
+
+void recorded_modules_make(struct recorded_modules *m, const struct prediction *p)
+{
+    const struct schedule_recorded *recorded = &p->recorded;
+    size_t modules = 1;
+    double most_unknown_s = 0;
+    assert(prediction_is_recorded(p) && p->simulated);
+    *m = (struct recorded_modules){0};
+    for (uint32_t i = 0; i < recorded->count; i++)
+        modules += recorded->recording[i].modules;
+    m->row = heap_zalloc(modules, sizeof *m->row);
+    for (uint32_t i = 0; i < recorded->count; i++)
+        add_recording(m, p, &recorded->recording[i], &most_unknown_s);
     qsort(m->row, m->count, sizeof *m->row, by_seconds);
     while (m->count > 0 && !(m->row[m->count - 1].seconds > 0))
         m->count--;

@@ -1,4 +1,4 @@
-/* predict/recorded_modules.h: which modules of a recorded program take the time of the recorded rank's kernels. */
+/* predict/recorded_modules.h: which modules of a recorded program take the time of the recorded ranks' kernels. */
 #ifndef PREDICT_RECORDED_MODULES_H
 #define PREDICT_RECORDED_MODULES_H
 
@@ -22,7 +22,7 @@ struct recorded_modules {
     double collectives_s; /* of collectives, hidden ones too */
 };
 
-/* Sums the kernels of a simulated prediction of a recorded step. Release *modules. */
+/* Sums the kernels of a simulated prediction of a recorded step, over the recorded ranks. Release *modules. */
 void recorded_modules_make(struct recorded_modules *modules, const struct prediction *prediction);
 void recorded_modules_release(struct recorded_modules *modules);
 

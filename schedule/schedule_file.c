@@ -4,8 +4,11 @@
 #include "schedule/memory_plan/plan_offsets.h"
 #include "schedule/recorded/recorded.h"
 
+#include <dirent.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static bool has_offsets(const struct ir *ir)
 {
@@ -33,40 +36,66 @@ static bool is_ordered(const struct ir *ir)
 
 void schedule_recorded_release(struct schedule_recorded *recorded)
 {
-    step_recording_release(&recorded->recording);
+    for (uint32_t i = 0; i < recorded->count; i++)
+        step_recording_release(&recorded->recording[i]);
+    free(recorded->recording);
     free(recorded->event_of);
     *recorded = (struct schedule_recorded){0};
 }
 
-static enum status make_recorded(struct ir *ir, const char *name, const struct text *text,
-                                 struct schedule_recorded *kept, struct diag *diag)
+/* ---- recorded steps ---- */
+
+static enum status add_recording(struct schedule_recorded *recorded, const char *name,
+                                 const struct text *text, struct diag *diag)
 {
-    struct schedule_recorded recorded = {0};
-    enum status status =
-        step_recording_parse(&recorded.recording, name, text->data, text->size, diag);
+    recorded->recording =
+        heap_realloc(recorded->recording, (size_t)recorded->count + 1, sizeof *recorded->recording);
+    struct step_recording *recording = &recorded->recording[recorded->count++];
+    *recording = (struct step_recording){0};
+    return step_recording_parse(recording, name, text->data, text->size, diag);
+}
+
+static int by_rank(const void *a, const void *b)
+{
+    const struct step_recording *x = a, *y = b;
+    return (x->rank > y->rank) - (x->rank < y->rank);
+}
+
+/* Makes a schedule of recordings if they were read, and hands them to the caller or releases them. */
+static enum status make_recorded(struct ir *ir, struct schedule_recorded *recorded,
+                                 struct schedule_recorded *kept, enum status status,
+                                 struct diag *diag)
+{
+    if (recorded->count > 1)
+        qsort(recorded->recording, recorded->count, sizeof *recorded->recording, by_rank);
     if (status == STATUS_OK)
-        status = recorded_make(ir, &recorded.recording, name, &recorded.event_of, diag);
+        status = recorded_make(ir, recorded->recording, recorded->count, &recorded->event_of, diag);
     if (kept != NULL)
-        *kept = recorded;
+        *kept = *recorded;
     else
-        schedule_recorded_release(&recorded);
+        schedule_recorded_release(recorded);
     return status;
 }
 
 enum status schedule_parse(struct ir *ir, const char *name, const struct text *text,
-                           struct schedule_recorded *recorded, struct diag *diag)
+                           struct schedule_recorded *kept, struct diag *diag)
 {
     /* whatever is JSON is no schedule's text */
-    const bool json = text->size > 0 && text->data[0] == '{';
-    enum status status = json ? make_recorded(ir, name, text, recorded, diag)
-                              : ir_parse(ir, name, text->data, text->size, diag);
-    if (status == STATUS_OK && !json && ir->op.count > 0 && !has_offsets(ir) && is_ordered(ir))
+    if (text->size > 0 && text->data[0] == '{') {
+        struct schedule_recorded recorded = {0};
+        enum status status = add_recording(&recorded, name, text, diag);
+        return make_recorded(ir, &recorded, kept, status, diag);
+    }
+    enum status status = ir_parse(ir, name, text->data, text->size, diag);
+    if (status == STATUS_OK && ir->op.count > 0 && !has_offsets(ir) && is_ordered(ir))
         offsets_plan(ir, NULL);
     return status;
 }
 
-enum status schedule_load(struct ir *ir, const char *path, struct schedule_recorded *recorded,
-                          struct diag *diag)
+/* ---- files ---- */
+
+static enum status load_file(struct ir *ir, const char *path, struct schedule_recorded *recorded,
+                             struct diag *diag)
 {
     const char *name = strcmp(path, "-") == 0 ? "standard input" : path;
     struct text text = {0};
@@ -75,4 +104,69 @@ enum status schedule_load(struct ir *ir, const char *path, struct schedule_recor
         status = schedule_parse(ir, name, &text, recorded, diag);
     text_release(&text);
     return status;
+}
+
+static enum status add_stage(struct schedule_recorded *recorded, const char *path,
+                             struct diag *diag)
+{
+    struct text text = {0};
+    enum status status = text_read(&text, path, diag);
+    if (status == STATUS_OK && !step_recording_recognise(&text))
+        status = diag_error(diag, (struct loc){.name = path}, STATUS_BAD_INPUT,
+                            "is no recorded step: of several files each has to be the recording of "
+                            "one stage of a pipeline");
+    if (status == STATUS_OK)
+        status = add_recording(recorded, path, &text, diag);
+    text_release(&text);
+    return status;
+}
+
+bool schedule_is_folder(const char *path)
+{
+    struct stat info;
+    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+static bool ends_in(const char *name, const char *end)
+{
+    const size_t size = strlen(name), wanted = strlen(end);
+    return size > wanted && strcmp(name + size - wanted, end) == 0;
+}
+
+/* Adds the recordings of a folder; other files than .json and .json.gz are passed over. */
+static enum status add_folder(struct schedule_recorded *recorded, const char *folder,
+                              struct diag *diag)
+{
+    const uint32_t before = recorded->count;
+    enum status status = STATUS_OK;
+    DIR *dir = opendir(folder);
+    if (dir == NULL)
+        return diag_error(diag, (struct loc){.name = folder}, STATUS_SYSTEM, "cannot open: %s",
+                          strerror(errno));
+    for (struct dirent *entry; status == STATUS_OK && (entry = readdir(dir)) != NULL;) {
+        struct text path = {0};
+        text_printf(&path, "%s/%s", folder, entry->d_name);
+        if (entry->d_name[0] != '.' &&
+            (ends_in(entry->d_name, ".json") || ends_in(entry->d_name, ".json.gz")))
+            status = add_stage(recorded, path.data, diag);
+        text_release(&path);
+    }
+    closedir(dir);
+    if (status == STATUS_OK && recorded->count == before)
+        status = diag_error(diag, (struct loc){.name = folder}, STATUS_BAD_INPUT,
+                            "holds no recorded step (*.json.gz or *.json)");
+    return status;
+}
+
+enum status schedule_load(struct ir *ir, const char *const *path, size_t count,
+                          struct schedule_recorded *kept, struct diag *diag)
+{
+    struct schedule_recorded recorded = {0};
+    enum status status = STATUS_OK;
+    if (count == 1 && !schedule_is_folder(path[0]))
+        return load_file(ir, path[0], kept, diag);
+    for (size_t i = 0; i < count && status == STATUS_OK; i++)
+        status = schedule_is_folder(path[i]) ? add_folder(&recorded, path[i], diag)
+                                             : add_stage(&recorded, path[i], diag);
+    return make_recorded(ir, &recorded, kept, status, diag);
 }

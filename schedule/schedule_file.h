@@ -10,21 +10,25 @@
 #include "schedule/ir/ir.h"
 #include "traces/step_recording.h"
 
-/* The recorded step that schedule_load() found in a file. All-zero: the file is a schedule. */
+/* The recorded steps that schedule_load() found, one for each role, by rank. All-zero: the file is a schedule. */
 struct schedule_recorded {
-    struct step_recording recording;
+    struct step_recording *recording;
+    uint32_t count;
     uint32_t *event_of; /* the event of each op, as recorded_make() gives it */
 };
 void schedule_recorded_release(struct schedule_recorded *recorded);
 
 /* Does the same as ir_load(), and reads recorded steps too (traces/step_recording.h), of which it makes a schedule without
- * offsets; *recorded, unless NULL, then holds the recording. If the file is a schedule and gives no buffer an offset (text
- * with loops never does), it then plans offsets as step_build() does, unless some op waits for a later op or one of
- * another role, or a buffer is freed by an op of another role; the verifier reports these. */
-enum status schedule_load(struct ir *ir, const char *path, struct schedule_recorded *recorded,
-                          struct diag *diag);
-/* Does the same with the text of a file that was read; messages begin with `name`. */
+ * offsets; *recorded, unless NULL, then holds the recordings. Several files, and the files *.json and *.json.gz of a
+ * folder, are the recordings of a pipeline's stages. If the file is a schedule and gives no buffer an offset (text with
+ * loops never does), it then plans offsets as step_build() does, unless some op waits for a later op or one of another
+ * role, or a buffer is freed by an op of another role; the verifier reports these. */
+enum status schedule_load(struct ir *ir, const char *const *path, size_t count,
+                          struct schedule_recorded *recorded, struct diag *diag);
+/* Does the same with the text of one file that was read; messages begin with `name`. */
 enum status schedule_parse(struct ir *ir, const char *name, const struct text *text,
                            struct schedule_recorded *recorded, struct diag *diag);
+/* True if there is a folder, whose files schedule_load() would read. */
+bool schedule_is_folder(const char *path);
 
 #endif

@@ -499,6 +499,7 @@ enum status step_recording_parse(struct step_recording *r, const char *name, con
     struct json json;
     enum status status = json_parse_within(&json, RECORDING_LIMIT, name, data, size, diag);
     struct reading in = {.r = r, .diag = diag};
+    r->name = arena_text(&r->arena, name, strlen(name));
     if (status == STATUS_OK) {
         in.root = json_root(&json);
         if (!json_is_object(in.root))

@@ -99,6 +99,7 @@ struct step_group {
 /* A recorded step. All-zero is empty. */
 struct step_recording {
     struct arena arena;
+    const char *name;  /* of its text, in messages */
     const char *torch; /* the version of PyTorch */
     const char
         *device;    /* whose kernels PyTorch chose among, as the recorder names it; "": not given */

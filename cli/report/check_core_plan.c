@@ -67,7 +67,7 @@ static void put_text(struct text *out, const struct core_plan *plan)
 static void put_json(struct text *out, const struct core_plan *plan, bool right)
 {
     struct json_out json = {.out = out};
-    json_begin_object(&json, NULL);
+    command_begin_json(&json, "check");
     json_put_bool(&json, "right", right);
     json_put_count(&json, "ranks", plan->ranks);
     json_begin_array(&json, "sequences");

@@ -7,11 +7,28 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LABEL_SIZE = 30 };
+enum { LABEL_SIZE = 30, RANKS_SHOWN = 8 };
+
+static uint32_t events_of(const struct schedule_recorded *all)
+{
+    uint32_t events = 0;
+    for (uint32_t i = 0; i < all->count; i++)
+        events += all->recording[i].events;
+    return events;
+}
 
 void report_put_recorded(struct text *line, const struct prediction *p)
 {
-    const struct step_recording *r = &p->recorded.recording;
+    const struct schedule_recorded *all = &p->recorded;
+    const struct step_recording *r = &all->recording[0];
+    if (all->count > 1) {
+        text_printf(line, "recorded with PyTorch %s: %u stages, ranks", r->torch, all->count);
+        for (uint32_t i = 0; i < all->count && i < RANKS_SHOWN; i++)
+            text_printf(line, "%s %u", i > 0 ? "," : "", all->recording[i].rank);
+        text_printf(line, "%s of %u, %u events", all->count > RANKS_SHOWN ? ", ..." : "", r->world,
+                    events_of(all));
+        return;
+    }
     text_printf(line, "recorded with PyTorch %s: rank %u of %u, %u events", r->torch, r->rank,
                 r->world, r->events);
     if (r->tokens > 0) {
@@ -21,12 +38,42 @@ void report_put_recorded(struct text *line, const struct prediction *p)
     }
 }
 
-/* Appends the end of a module's name, from the start of a part of its path, that fits beside a bar. */
-static void put_label(struct text *label, const char *name)
+/* Returns the end of a module's name, from the start of a part of its path, that fits into `size` letters, at least the
+ * last part. */
+static const char *end_of(const char *name, size_t size)
 {
-    while (strlen(name) > LABEL_SIZE && strchr(name, '.') != NULL)
+    while (strlen(name) > size && strchr(name, '.') != NULL)
         name = strchr(name, '.') + 1;
-    text_puts(label, name[0] != '\0' ? name : "in no module");
+    return name;
+}
+
+/* Returns where the part of a path begins in which it first differs from another. */
+static const char *difference(const char *name, const char *other)
+{
+    const char *part = name;
+    for (; *name == *other && *name != '\0'; name++, other++)
+        part = *name == '.' ? name + 1 : part;
+    return part;
+}
+
+/* Appends the end of a module's name that fits beside a bar. If another module's name has the same end, the part in
+ * which they differ comes before it, as far as it fits: "vision..encoder.layers.*.fc1". */
+static void put_label(struct text *label, const struct recorded_modules *m, uint32_t row)
+{
+    enum { FEW = 4, DOTS = 2 };
+    const char *name = m->row[row].name, *end = end_of(name, LABEL_SIZE);
+    for (uint32_t i = 0; i < m->count && label->size == 0; i++) {
+        const char *part = difference(name, m->row[i].name);
+        if (i == row || strcmp(end_of(m->row[i].name, LABEL_SIZE), end) != 0 || part >= end)
+            continue;
+        size_t size = strcspn(part, ".");
+        size = size > LABEL_SIZE / 2 ? LABEL_SIZE / 2 : size;
+        end = end_of(name, LABEL_SIZE - DOTS - size);
+        if (strlen(end) + DOTS + size > LABEL_SIZE)
+            size = strlen(end) + DOTS + FEW > LABEL_SIZE ? FEW : LABEL_SIZE - DOTS - strlen(end);
+        text_printf(label, "%.*s..", (int)size, part);
+    }
+    text_puts(label, name[0] != '\0' ? end : "in no module");
 }
 
 void report_print_modules(struct sheet *sheet, const struct report *report)
@@ -36,10 +83,13 @@ void report_print_modules(struct sheet *sheet, const struct report *report)
     struct screen_bar *bar = heap_zalloc((size_t)m.count + 1, sizeof *bar);
     struct text *label = heap_zalloc((size_t)m.count + 1, sizeof *label);
     for (uint32_t i = 0; i < m.count; i++) {
-        put_label(&label[i], m.row[i].name);
+        put_label(&label[i], &m, i);
         bar[i] = (struct screen_bar){label[i].data, m.row[i].seconds};
     }
-    sheet_section(sheet, SHEET_MODULES, "Whose kernels take the time");
+    sheet_section(sheet, SHEET_MODULES,
+                  report->prediction->recorded.count > 1
+                      ? "Whose kernels take the time (the recorded ranks together)"
+                      : "Whose kernels take the time");
     sheet_bars(sheet, bar, m.count, m.seconds, report_put_time, report->all);
     for (uint32_t i = 0; i < m.count; i++)
         text_release(&label[i]);
@@ -48,9 +98,33 @@ void report_print_modules(struct sheet *sheet, const struct report *report)
     recorded_modules_release(&m);
 }
 
+/* True if a recording before number `before` has the note. */
+static bool has_note(const struct schedule_recorded *all, uint32_t before, const char *note)
+{
+    for (uint32_t i = 0; i < before; i++)
+        for (uint32_t k = 0; k < all->recording[i].notes; k++)
+            if (strcmp(all->recording[i].note[k], note) == 0)
+                return true;
+    return false;
+}
+
+/* Appends what a recording guessed, and its notes that no recording before it has. */
+static void put_assumptions(struct text *out, const struct schedule_recorded *all, uint32_t number)
+{
+    const struct step_recording *r = &all->recording[number];
+    for (uint32_t i = 0; i < r->guesses; i++)
+        text_printf(out, "; guessed %lld time%s: %.120s", (long long)r->guess[i].times,
+                    r->guess[i].times == 1 ? "" : "s", r->guess[i].what);
+    for (uint32_t i = 0; i < r->notes; i++) { /* the warning ends with a full stop of its own */
+        const size_t size = strlen(r->note[i]);
+        if (!has_note(all, number, r->note[i]))
+            text_printf(out, "; %.*s", (int)(size - (size > 0 && r->note[i][size - 1] == '.')),
+                        r->note[i]);
+    }
+}
+
 void report_put_recorded_warning(struct text *out, const struct prediction *p)
 {
-    const struct step_recording *r = &p->recorded.recording;
     struct recorded_modules m;
     text_printf(out, "%sno recorded step was compared with one that a GPU ran",
                 out->size > 0 ? "; " : "");
@@ -60,29 +134,33 @@ void report_put_recorded_warning(struct text *out, const struct prediction *p)
                     "; of the kernels of %.0f %% of compute time only the bytes are known (%.60s)",
                     100 * m.unknown_s / m.seconds, m.unknown);
     recorded_modules_release(&m);
-    for (uint32_t i = 0; i < r->guesses; i++)
-        text_printf(out, "; guessed %lld time%s: %.120s", (long long)r->guess[i].times,
-                    r->guess[i].times == 1 ? "" : "s", r->guess[i].what);
-    for (uint32_t i = 0; i < r->notes; i++) { /* the warning ends with a full stop of its own */
-        const size_t size = strlen(r->note[i]);
-        text_printf(out, "; %.*s", (int)(size - (size > 0 && r->note[i][size - 1] == '.')),
-                    r->note[i]);
-    }
+    for (uint32_t i = 0; i < p->recorded.count; i++)
+        put_assumptions(out, &p->recorded, i);
 }
 
 void report_json_recording(struct json_out *w, const struct prediction *p)
 {
-    const struct step_recording *r = &p->recorded.recording;
+    const struct schedule_recorded *all = &p->recorded;
+    const struct step_recording *r = &all->recording[0];
     struct recorded_modules m;
+    uint64_t peak = 0;
+    for (uint32_t i = 0; i < all->count; i++) {
+        const uint64_t one = step_recording_peak(&all->recording[i]);
+        peak = one > peak ? one : peak;
+    }
     recorded_modules_make(&m, p);
     json_begin_object(w, "recording");
     json_put_text(w, "torch", r->torch);
     json_put_text(w, "device", r->device);
     json_put_count(w, "world", r->world);
     json_put_count(w, "rank", r->rank);
-    json_put_count(w, "events", r->events);
+    json_begin_array(w, "stage_ranks");
+    for (uint32_t i = 0; i < all->count && all->count > 1; i++)
+        json_put_count(w, NULL, all->recording[i].rank);
+    json_end_array(w);
+    json_put_count(w, "events", events_of(all));
     json_put_count(w, "tokens", (uint64_t)r->tokens);
-    json_put_count(w, "peak_bytes", step_recording_peak(r));
+    json_put_count(w, "peak_bytes", peak);
     json_put_number(w, "kernels_s", m.seconds);
     json_put_number(w, "unknown_kernels_s", m.unknown_s);
     json_put_number(w, "collectives_s", m.collectives_s);
@@ -98,12 +176,13 @@ void report_json_recording(struct json_out *w, const struct prediction *p)
     }
     json_end_array(w);
     json_begin_array(w, "guessed");
-    for (uint32_t i = 0; i < r->guesses; i++) {
-        json_begin_row(w, NULL);
-        json_put_text(w, "what", r->guess[i].what);
-        json_put_count(w, "times", (uint64_t)r->guess[i].times);
-        json_end_row(w);
-    }
+    for (uint32_t k = 0; k < all->count; k++)
+        for (uint32_t i = 0; i < all->recording[k].guesses; i++) {
+            json_begin_row(w, NULL);
+            json_put_text(w, "what", all->recording[k].guess[i].what);
+            json_put_count(w, "times", (uint64_t)all->recording[k].guess[i].times);
+            json_end_row(w);
+        }
     json_end_array(w);
     json_end_object(w);
     recorded_modules_release(&m);

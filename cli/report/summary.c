@@ -111,7 +111,8 @@ static void print_figures(struct sheet *sheet, const struct report *r)
     sheet_figure(sheet, "step", value.data, line.data);
     value.size = line.size = 0;
     if (prediction_is_recorded(p)) { /* how many ranks read the same tokens is not known */
-        const int64_t tokens = p->recorded.recording.tokens;
+        const int64_t tokens =
+            p->recorded.count == 1 ? p->recorded.recording[0].tokens : 0; /* of one stage */
         const double per_s = (double)tokens / p->sim.step_s;
         text_printf(&value, "%.1f", per_s);
         text_puts(&line, " of the recorded rank");

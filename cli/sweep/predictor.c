@@ -29,8 +29,9 @@ static const struct option rows[] = {
      .kind = OPTION_TEXT,
      .value = "FILE",
      .help =
-         "predict the recorded step of a PyTorch program in FILE, in place of a model: vary the "
-         "cluster, its numbers, --costs, --attention or this option"},
+         "predict the recorded step of a PyTorch program in FILE, or in a folder of one recording "
+         "for each stage of a pipeline, in place of a model: vary the cluster, its numbers, "
+         "--costs, --attention or this option"},
     {.name = "unfit-too",
      .kind = OPTION_FLAG,
      .help = "also simulate points that do not fit in memory, as if they did"},

@@ -190,9 +190,10 @@ enum sweep_status sweep_point_predict(struct text *row, const struct grid_axes *
     struct diag diag = {0};
     struct text reason = {0};
     enum sweep_status outcome = SWEEP_FITS;
-    enum status status = options.recording != NULL
-                             ? prediction_memory_of_file(&p, &question, options.recording, &diag)
-                             : prediction_memory(&p, &question, NULL, &diag);
+    enum status status =
+        options.recording != NULL
+            ? prediction_memory_of_file(&p, &question, &options.recording, 1, &diag)
+            : prediction_memory(&p, &question, NULL, &diag);
     bool resolved = status == STATUS_OK;
     if (status == STATUS_OK && (p.verdict.fits || options.unfit_too))
         status = prediction_time(&p, &diag);

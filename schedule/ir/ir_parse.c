@@ -272,11 +272,12 @@ static bool parse_header(struct parser *p)
         word = parse_word(p);
     struct word second = parse_word(p);
     if (!word_is(word, "longhaul") || !word_is(second, "schedule"))
-        return parse_error(
-            p, word.at,
-            "not a schedule, which `longhaul schedule` writes: after empty lines and "
-            "comments it begins with 'longhaul schedule %d', or %d if it has loops",
-            IR_TEXT_FLAT, IR_TEXT_LOOPS);
+        return parse_error(p, word.at,
+                           "neither a recorded step of `python -m longhaul.record` nor a schedule, "
+                           "which `longhaul "
+                           "schedule` writes: after empty lines and comments it begins with "
+                           "'longhaul schedule %d', or %d if it has loops",
+                           IR_TEXT_FLAT, IR_TEXT_LOOPS);
     struct word version;
     if (!parse_expect(p, &version, "the version of the schedule format"))
         return false;

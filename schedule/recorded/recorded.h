@@ -1,8 +1,9 @@
 /* schedule/recorded/recorded.h: a schedule made of a recorded training step.
  *
  * Operators become ops of kind `opaque`, which are simulated and never executed; records and waits of streams become
- * waits of ops; collectives keep their groups, which become groups of a mesh. Every rank runs the list of the recorded
- * one: one recording stands for all ranks. docs/own-program.md says what is exact.
+ * waits of ops; collectives keep their groups, which become groups of a mesh. One recording stands for all ranks, which
+ * run its list. Of a pipeline there is a recording of one rank of each stage; it stands for all ranks of its stage, and
+ * sends and receives between the stages are matched. docs/own-program.md says what is exact.
  *
  * The folder schedule/recorded/ makes schedules of recorded training steps. */
 #ifndef SCHEDULE_RECORDED_H
@@ -12,11 +13,12 @@
 #include "schedule/ir/ir.h"
 #include "traces/step_recording.h"
 
-/* Makes *ir, which must be empty, of a recording. name stands for the recording in messages. It is an error if a group
- * of ranks is no group of a mesh, or an operator lacks what its cost follows from. Offsets are not planned: the
+/* Makes *ir, which must be empty, of `count` >= 1 recordings, of which each becomes a role. Messages name a recording by
+ * recording->name. It is an error if a group of ranks is no group of a mesh, an operator lacks what its cost follows
+ * from, the recordings are not of one rank of each stage, or a send has no receive. Offsets are not planned: the
  * allocator's replay says what memory the step takes. event_of: NULL, or gets an array on the heap that has the event of
- * each op, IR_NONE for the ops without cost that stand for allocations. */
-enum status recorded_make(struct ir *ir, const struct step_recording *recording, const char *name,
+ * each op in the recording of its role, IR_NONE for the ops without cost that stand for allocations. */
+enum status recorded_make(struct ir *ir, const struct step_recording *recording, uint32_t count,
                           uint32_t **event_of, struct diag *diag);
 
 #endif

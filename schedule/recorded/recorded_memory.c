@@ -77,6 +77,7 @@ static buffer_id add_buffer(struct recorded_maker *m, uint32_t storage, uint32_t
         .dtype = DTYPE_U8,
         .category = (uint8_t)roles[i].category,
         .flags = stays ? BUFFER_PERSISTENT : 0,
+        .role = m->role,
         .layer = s->born < 0 ? IR_NONE16 : recorded_layer(m, event),
         .binding = IR_NONE16,
         .dims = {1, {(int64_t)s->bytes}, 0},
@@ -95,12 +96,13 @@ struct view recorded_wire(struct recorded_maker *m, const struct recorded_wire *
         .dtype = wire->dtype,
         .category = CATEGORY_COMMUNICATION,
         .flags = BUFFER_PERSISTENT | BUFFER_PART,
+        .role = m->role,
         .layer = IR_NONE16,
         .binding = IR_NONE16,
         .dims = {1, {(int64_t)(wire->bytes / dtype_bytes((enum dtype)wire->dtype))}, 0},
     };
-    snprintf(name, sizeof name, "%s.%u.%s.%llu.", wire->stem, wire->stream,
-             dtype_name((enum dtype)wire->dtype), (unsigned long long)wire->bytes);
+    snprintf(name, sizeof name, "%s.%u.%s.%llu.%u.", wire->stem, wire->stream,
+             dtype_name((enum dtype)wire->dtype), (unsigned long long)wire->bytes, m->role);
     buffer_id buffer = ir_find_buffer(m->ir, name, strlen(name));
     if (buffer.i == IR_NONE)
         buffer = ir_add_named_buffer(m->ir, name, strlen(name), &desc);

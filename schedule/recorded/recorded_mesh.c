@@ -48,45 +48,97 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static enum status refuse_group(const struct recorded_maker *m, const struct step_group *group)
-{
-    return diag_error(m->diag, (struct loc){.name = m->name}, STATUS_BAD_INPUT,
-                      "group '%s' (%s) of ranks %lld, %lld, ... is no group of a mesh of %u ranks "
-                      "on which the other groups lie: only groups of a device mesh are predicted",
-                      group->key, group->name, (long long)group->rank[0],
-                      (long long)group->rank[group->count > 1 ? 1 : 0], m->r->world);
-}
+/* Where the mesh is cut: at[0] = 1 < at[1] < ... = world, each a multiple of the one before. */
+struct cuts {
+    int64_t at[CUTS_MAX];
+    uint32_t count;
+};
 
-/* Finds where the mesh is cut: cut[0] = 1 < cut[1] < ... = world, each a multiple of the one before. */
-static enum status find_cuts(const struct recorded_maker *m, int64_t cut[CUTS_MAX], uint32_t *cuts)
+/* Adds the cuts that a group needs. Returns false if it is no group of a mesh with the others. */
+static bool cut_for(struct cuts *cuts, const struct step_group *group, int64_t world)
 {
     struct progression p[MESH_AXES_MAX];
-    uint32_t count = 0;
-    cut[count++] = 1;
-    cut[count++] = m->r->world;
-    for (uint32_t g = 0; g < m->r->groups; g++) {
-        const uint32_t parts = split_group(&m->r->group[g], p);
-        if (parts == 0 && m->r->group[g].count > 1)
-            return refuse_group(m, &m->r->group[g]);
-        for (uint32_t k = 0; k < parts; k++) {
-            const int64_t ends[] = {p[k].stride, p[k].stride * p[k].size};
-            for (size_t e = 0; e < ARRAY_LEN(ends); e++) {
-                uint32_t i = 0;
-                while (i < count && cut[i] != ends[e])
-                    i++;
-                if (i == count && count == CUTS_MAX)
-                    return refuse_group(m, &m->r->group[g]);
-                if (i == count)
-                    cut[count++] = ends[e];
-            }
+    const uint32_t parts = split_group(group, p);
+    if (parts == 0 && group->count > 1)
+        return false;
+    for (uint32_t k = 0; k < parts; k++) {
+        const int64_t ends[] = {p[k].stride, p[k].stride * p[k].size};
+        for (size_t e = 0; e < ARRAY_LEN(ends); e++) {
+            uint32_t i = 0;
+            while (i < cuts->count && cuts->at[i] != ends[e])
+                i++;
+            if (i == cuts->count && cuts->count == CUTS_MAX)
+                return false;
+            if (i == cuts->count)
+                cuts->at[cuts->count++] = ends[e];
         }
-        qsort(cut, count, sizeof *cut, by_value);
-        for (uint32_t i = 1; i < count; i++)
-            if (cut[i] % cut[i - 1] != 0 || cut[i] > m->r->world)
-                return refuse_group(m, &m->r->group[g]);
     }
-    *cuts = m->r->world == 1 ? 1 : count;
-    return STATUS_OK;
+    qsort(cuts->at, cuts->count, sizeof *cuts->at, by_value);
+    for (uint32_t i = 1; i < cuts->count; i++)
+        if (cuts->at[i] % cuts->at[i - 1] != 0 || cuts->at[i] > world)
+            return false;
+    return true;
+}
+
+/* Returns the ranks that were recorded as a group, whose ranks are on the heap. */
+static struct step_group recorded_ranks(const struct recorded_maker *m)
+{
+    struct step_group ranks = {.key = "", .name = "", .count = m->count};
+    ranks.rank = heap_alloc(m->count, sizeof *ranks.rank);
+    for (uint32_t i = 0; i < m->count; i++)
+        ranks.rank[i] = m->all[i].rank;
+    qsort(ranks.rank, ranks.count, sizeof *ranks.rank, by_value);
+    return ranks;
+}
+
+static enum status refuse_ranks(const struct recorded_maker *m, const struct step_group *ranks)
+{
+    return diag_error(m->diag, (struct loc){.name = m->all[0].name}, STATUS_BAD_INPUT,
+                      "ranks %lld, %lld, ... of the recordings are no group of a mesh of %u ranks "
+                      "on which the other groups lie: record one rank of every stage, each in the "
+                      "same place of its stage",
+                      (long long)ranks->rank[0], (long long)ranks->rank[1], m->all[0].world);
+}
+
+static enum status find_cuts(const struct recorded_maker *m, struct cuts *cuts)
+{
+    const uint32_t world = m->all[0].world;
+    struct step_group ranks = recorded_ranks(m);
+    enum status status = STATUS_OK;
+    *cuts = (struct cuts){{1, world}, 2};
+    for (uint32_t i = 0; i < m->count && status == STATUS_OK; i++)
+        for (uint32_t g = 0; g < m->all[i].groups && status == STATUS_OK; g++) {
+            const struct step_group *group = &m->all[i].group[g];
+            if (!cut_for(cuts, group, world))
+                status = diag_error(
+                    m->diag, (struct loc){.name = m->all[i].name}, STATUS_BAD_INPUT,
+                    "group '%s' (%s) of ranks %lld, %lld, ... is no group of a mesh of %u ranks on "
+                    "which the other groups lie: only groups of a device mesh are predicted",
+                    group->key, group->name, (long long)group->rank[0],
+                    (long long)group->rank[group->count > 1 ? 1 : 0], world);
+        }
+    if (status == STATUS_OK && !cut_for(cuts, &ranks, world))
+        status = refuse_ranks(m, &ranks);
+    cuts->count = world == 1 ? 1 : cuts->count;
+    free(ranks.rank);
+    return status;
+}
+
+/* Fills axes[] with the axes of the mesh of which a group consists, the slowest first, and returns how many. */
+static uint32_t axes_of(const struct mesh *mesh, const struct step_group *group,
+                        struct axis_set axes[MESH_AXES_MAX])
+{
+    struct progression p[MESH_AXES_MAX];
+    const uint32_t parts = split_group(group, p);
+    int64_t apart = mesh_ranks(mesh);
+    uint32_t count = 0;
+    for (uint32_t a = 0; a < mesh->axis_count; a++) {
+        apart /= mesh->axis[a].size;
+        for (uint32_t k = 0; k < parts; k++)
+            if (apart >= p[k].stride && apart < p[k].stride * p[k].size)
+                axes[count++] = (struct axis_set){(uint8_t)a, 0, NULL};
+    }
+    return count;
 }
 
 /* Adds a group under the name that the program gave it, made distinct. */
@@ -100,40 +152,77 @@ static uint16_t add_group(struct recorded_maker *m, uint32_t g, const struct axi
              ir_name_ok(group->name, size) && size < sizeof name - 6 ? group->name : "group");
     if (ir_find(m->ir, IR_GROUP, name, strlen(name)) != IR_NONE) {
         const size_t end = strlen(name);
-        snprintf(name + end, sizeof name - end, "_%u", g);
+        snprintf(name + end, sizeof name - end, "_%u", m->ir->group_count);
     }
     return ir_add_group(m->ir, name, axes, count);
 }
 
+/* Returns the group of the schedule with these axes that another recording added, under this name if there is one, and
+ * that none of the current recording's groups before g is; IR_NONE16: there is none. */
+static uint16_t find_group(const struct recorded_maker *m, uint32_t g, const struct axis_set *axes,
+                           uint32_t count, uint32_t groups_before)
+{
+    uint16_t found = IR_NONE16;
+    for (uint32_t i = 0; i < groups_before; i++) {
+        const struct group *group = &m->ir->group[i];
+        bool same = group->axis_count == count;
+        for (uint32_t a = 0; a < count && same; a++)
+            same = group->axis[a].axis == axes[a].axis;
+        for (uint32_t k = 0; k < g && same; k++)
+            same = m->group[k] != i;
+        if (same && (found == IR_NONE16 || strcmp(group->name, m->r->group[g].name) == 0))
+            found = (uint16_t)i;
+    }
+    return found;
+}
+
+void recorded_groups(struct recorded_maker *m)
+{
+    const uint32_t before = m->ir->group_count;
+    for (uint32_t g = 0; g < m->r->groups; g++) {
+        struct axis_set axes[MESH_AXES_MAX];
+        const uint32_t count = axes_of(&m->ir->mesh, &m->r->group[g], axes);
+        m->group[g] = find_group(m, g, axes, count, before);
+        if (m->group[g] == IR_NONE16)
+            m->group[g] = add_group(m, g, axes, count);
+    }
+}
+
+void recorded_role(struct recorded_maker *m)
+{
+    struct step_group ranks = recorded_ranks(m);
+    struct axis_set axes[MESH_AXES_MAX];
+    uint32_t coordinate[MESH_AXES_MAX];
+    char name[MESH_NAME_MAX];
+    const uint32_t count = axes_of(&m->ir->mesh, &ranks, axes);
+    free(ranks.rank);
+    if (m->count == 1)
+        return;
+    mesh_coordinates(&m->ir->mesh, m->r->rank, coordinate);
+    for (uint32_t a = 0; a < count; a++) {
+        axes[a].count = 1;
+        axes[a].set = &coordinate[axes[a].axis];
+    }
+    snprintf(name, sizeof name, "rank%u", m->r->rank);
+    m->role = ir_add_role(m->ir, name, axes, count);
+}
+
 enum status recorded_mesh(struct recorded_maker *m)
 {
-    int64_t cut[CUTS_MAX];
-    uint32_t cuts = 1;
+    struct cuts cuts;
     struct mesh *mesh = &m->ir->mesh;
-    enum status status = find_cuts(m, cut, &cuts);
+    enum status status = find_cuts(m, &cuts);
     if (status != STATUS_OK)
         return status;
-    if (cuts - 1 > MESH_AXES_MAX)
-        return diag_error(m->diag, (struct loc){.name = m->name}, STATUS_BAD_INPUT,
-                          "the groups lie on a mesh of %u axes; at most %d are read", cuts - 1,
-                          MESH_AXES_MAX);
-    mesh->axis_count = cuts - 1;
+    if (cuts.count - 1 > MESH_AXES_MAX)
+        return diag_error(m->diag, (struct loc){.name = m->all[0].name}, STATUS_BAD_INPUT,
+                          "the groups lie on a mesh of %u axes; at most %d are read",
+                          cuts.count - 1, MESH_AXES_MAX);
+    mesh->axis_count = cuts.count - 1;
     for (uint32_t a = 0; a < mesh->axis_count; a++) { /* the last axis is the fastest */
-        const uint32_t i = cuts - 2 - a;
+        const uint32_t i = cuts.count - 2 - a;
         snprintf(mesh->axis[a].name, sizeof mesh->axis[a].name, "axis%u", a);
-        mesh->axis[a].size = (uint32_t)(cut[i + 1] / cut[i]);
-    }
-    for (uint32_t g = 0; g < m->r->groups; g++) {
-        struct progression p[MESH_AXES_MAX];
-        struct axis_set axes[MESH_AXES_MAX];
-        uint32_t count = 0, parts = split_group(&m->r->group[g], p);
-        for (uint32_t a = 0; a < mesh->axis_count; a++)
-            for (uint32_t k = 0; k < parts; k++) {
-                const int64_t low = cut[cuts - 2 - a];
-                if (low >= p[k].stride && low < p[k].stride * p[k].size)
-                    axes[count++] = (struct axis_set){(uint8_t)a, 0, NULL};
-            }
-        m->group[g] = add_group(m, g, axes, count);
+        mesh->axis[a].size = (uint32_t)(cuts.at[i + 1] / cuts.at[i]);
     }
     return STATUS_OK;
 }

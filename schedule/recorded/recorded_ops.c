@@ -2,7 +2,11 @@
  *
  * A stream of the program becomes up to four streams of the schedule, one for each class of work, and an op waits for
  * the op before it on its stream of the program. A stream's clock says which ops its next op has to wait for: of each
- * stream of the schedule the last one. A record copies the clock of its stream, and a wait adds the copy to another's. */
+ * stream of the schedule the last one. A record copies the clock of its stream, and a wait adds the copy to another's.
+ *
+ * NCCL runs sends and receives between two ranks in the order of issue, on a stream of these two, and batches of them on
+ * the stream of their group. Those of one batch run at the same time, so each direction has a stream of the schedule, and
+ * the clock of the queue orders what is no batch. */
 #include "schedule/recorded/recorded.h"
 
 #include "base/c_locale.h"
@@ -24,11 +28,18 @@ struct clock {
 
 /* A stream of the program, or a queue of collectives. */
 struct program_stream {
+    /* of a queue: 0, or what a message of the group is queued by (enum queue) and the rank that it is with */
     int64_t handle;
     uint32_t queue_of;       /* the group whose collectives it queues; UINT32_MAX: it is a stream */
     int16_t stream[CLASSES]; /* its streams of the schedule; -1: none yet */
     struct clock clock;
+    int64_t batch;       /* of a queue of messages: 1 + the last batch; 0: it was no batch */
+    struct clock before; /* the clock before that batch */
 };
+
+/* What messages are queued by: the streams on which they are sent and received, and the order of those with one rank, or
+ * in batches. */
+enum queue { QUEUE_SENDS = 1, QUEUE_RECEIVES, QUEUE_WITH, QUEUE_BATCHES, QUEUES };
 
 /* The state of a stream when an event was recorded on it. */
 struct mark {
@@ -62,7 +73,7 @@ enum status recorded_fault(const struct recorded_maker *m, uint32_t event, const
     va_end(args);
     text_printf(&text, "event %" PRIu32 " (%.60s): %s", event, m->r->event[event].op, what);
     enum status status =
-        diag_error(m->diag, (struct loc){.name = m->name}, STATUS_BAD_INPUT, "%s", text.data);
+        diag_error(m->diag, (struct loc){.name = m->r->name}, STATUS_BAD_INPUT, "%s", text.data);
     text_release(&text);
     return status;
 }
@@ -87,13 +98,17 @@ static struct program_stream *find_stream(struct recorded_maker *m, int64_t hand
 static int16_t stream_of(struct recorded_maker *m, struct program_stream *row,
                          enum stream_class class)
 {
-    char name[MESH_NAME_MAX];
+    char name
+        [64]; /* no stream's is longer than MESH_NAME_MAX - 1: ranks and groups have few digits */
     if (row->stream[class] >= 0)
         return row->stream[class];
     if (m->ir->stream_count == IR_STREAMS_MAX)
         return -1;
     const char *what = stream_class_name(class);
-    if (row->queue_of != UINT32_MAX)
+    if (row->queue_of != UINT32_MAX && row->handle != 0)
+        snprintf(name, sizeof name, "queue%" PRIu32 ".%s%" PRId64, row->queue_of,
+                 row->handle % QUEUES == QUEUE_SENDS ? "to" : "from", row->handle / QUEUES);
+    else if (row->queue_of != UINT32_MAX)
         snprintf(name, sizeof name, "queue%" PRIu32, row->queue_of);
     else if (row->handle == 0)
         snprintf(name, sizeof name, "%s", what);
@@ -148,7 +163,8 @@ static enum region region_of(const struct recorded_maker *m, const struct step_e
         return REGION_OPTIMIZER;
     switch ((enum step_event_kind)event->kind) {
     case STEP_COLLECTIVE:
-        return strncmp(event->op, "c10d.", 5) == 0 ? REGION_WEIGHTS : REGION_NONE;
+        return strncmp(event->op, "c10d.", 5) == 0 && !recorded_is_message(event) ? REGION_WEIGHTS
+                                                                                  : REGION_NONE;
     case STEP_ATTENTION:
         return REGION_ATTENTION;
     case STEP_PRODUCT:
@@ -282,6 +298,31 @@ struct recorded_move {
     bool queued; /* it is in the queue of its group, and its stream goes on */
 };
 
+static struct program_stream *queue_of(struct recorded_maker *m, const struct step_event *event,
+                                       enum queue queue)
+{
+    const int64_t peer = queue == QUEUE_BATCHES ? 0 : event->peer;
+    return find_stream(m, peer * QUEUES + queue, event->group);
+}
+
+static bool is_message_of_stages(const struct work *work)
+{
+    return work->kind == WORK_SEND || work->kind == WORK_RECV;
+}
+
+/* Adds what a message between stages comes after in its queue to its clock. */
+static void wait_in_queue(struct recorded_maker *m, const struct step_event *event,
+                          struct clock *clock)
+{
+    struct program_stream *order =
+        queue_of(m, event, event->batch >= 0 ? QUEUE_BATCHES : QUEUE_WITH);
+    if (event->batch < 0 || order->batch != event->batch + 1) {
+        order->before = order->clock;
+        order->batch = event->batch + 1;
+    }
+    add_clock(clock, &order->before);
+}
+
 static bool is_move(const struct recorded_maker *m, uint32_t number)
 {
     const struct step_event *event = &m->r->event[number];
@@ -308,7 +349,11 @@ static enum status read_move(struct recorded_maker *m, uint32_t number, struct r
         move->work.kind != WORK_BARRIER && (event->is_async || strncmp(event->op, "c10d.", 5) != 0);
     if (!move->queued)
         return find_place(m, number, STREAM_COMM, &move->on);
-    const int16_t on = stream_of(m, find_stream(m, 0, event->group), STREAM_COMM);
+    struct program_stream *queue =
+        is_message_of_stages(&move->work)
+            ? queue_of(m, event, move->work.kind == WORK_SEND ? QUEUE_SENDS : QUEUE_RECEIVES)
+            : find_stream(m, 0, event->group);
+    const int16_t on = stream_of(m, queue, STREAM_COMM);
     move->on = (uint8_t)on;
     return on >= 0
                ? STATUS_OK
@@ -332,7 +377,14 @@ static struct operands wires_of(struct recorded_maker *m, uint32_t number,
     };
     if (kind == WORK_BARRIER)
         return (struct operands){0};
+    if (kind == WORK_RECV) {
+        wire.stem = "received";
+        view[0] = recorded_wire(m, &wire);
+        return (struct operands){NULL, &view[0], 0, 1};
+    }
     view[0] = recorded_wire(m, &wire);
+    if (kind == WORK_SEND)
+        return (struct operands){&view[0], NULL, 1, 0};
     wire.stem = down ? "host" : "received";
     wire.memory = down ? MEMORY_PINNED : MEMORY_HBM;
     if (kind == WORK_ALL_GATHER)
@@ -385,9 +437,15 @@ static enum status add_move(struct recorded_maker *m, uint32_t number)
     struct clock clock = find_stream(m, event->stream, UINT32_MAX)->clock;
     if (m->streams->wired > 0)
         add_to_clock(m, &clock, m->streams->wired - 1);
+    const bool queued = is_message_of_stages(&move.work);
+    if (queued)
+        wait_in_queue(m, event, &clock);
     const uint32_t op = add_op(m, move.on, &move.work, operands, tags_of(m, number), &clock);
     recorded_touch(m, number, op);
     m->streams->op_of[number] = op + 1;
+    if (queued)
+        add_to_clock(m, &queue_of(m, event, event->batch >= 0 ? QUEUE_BATCHES : QUEUE_WITH)->clock,
+                     op);
     if (!move.queued) {
         struct clock *own = &find_stream(m, event->stream, UINT32_MAX)->clock;
         *own = (struct clock){{0}};
@@ -501,34 +559,50 @@ static enum status add_all(struct recorded_maker *m)
     return status;
 }
 
-enum status recorded_make(struct ir *ir, const struct step_recording *r, const char *name,
-                          uint32_t **event_of, struct diag *diag)
+/* Adds the role of recording m->r, its groups, ops and buffers. */
+static enum status make_role(struct recorded_maker *m)
 {
+    const struct step_recording *r = m->r;
     struct recorded_streams *streams = heap_zalloc(1, sizeof *streams);
-    struct recorded_maker m = {
-        .ir = ir, .r = r, .name = name, .diag = diag, .now = IR_NONE, .streams = streams};
-    m.group = heap_alloc((size_t)r->groups + 1, sizeof *m.group);
+    m->streams = streams;
+    m->now = IR_NONE;
+    m->born = 0;
+    m->group = heap_alloc((size_t)r->groups + 1, sizeof *m->group);
     streams->pending = heap_zalloc((size_t)r->storages + 1, sizeof *streams->pending);
     streams->op_of = heap_zalloc((size_t)r->events + 1, sizeof *streams->op_of);
     streams->host = -1;
-    recorded_memory_open(&m);
-    enum status status = recorded_mesh(&m);
+    recorded_memory_open(m);
+    recorded_groups(m);
+    recorded_role(m);
+    enum status status = add_wires(m);
     if (status == STATUS_OK)
-        status = add_wires(&m);
+        status = add_all(m);
     if (status == STATUS_OK)
-        status = add_all(&m);
-    if (status == STATUS_OK)
-        recorded_deaths(&m);
-    recorded_memory_close(&m);
-    if (event_of != NULL)
-        *event_of = m.event_of;
-    else
-        free(m.event_of);
-    free(m.group);
+        recorded_deaths(m);
+    recorded_memory_close(m);
+    free(m->group);
     free(streams->row);
     free(streams->mark);
     free(streams->pending);
     free(streams->op_of);
     free(streams);
+    return status;
+}
+
+enum status recorded_make(struct ir *ir, const struct step_recording *recording, uint32_t count,
+                          uint32_t **event_of, struct diag *diag)
+{
+    struct recorded_maker m = {.ir = ir, .all = recording, .count = count, .diag = diag};
+    enum status status = recorded_match_messages(&m);
+    if (status == STATUS_OK)
+        status = recorded_mesh(&m);
+    for (uint32_t i = 0; i < count && status == STATUS_OK; i++) {
+        m.r = &recording[i];
+        status = make_role(&m);
+    }
+    if (event_of != NULL)
+        *event_of = m.event_of;
+    else
+        free(m.event_of);
     return status;
 }

@@ -7,9 +7,13 @@
 /* A schedule that is being made. */
 struct recorded_maker {
     struct ir *ir;
-    const struct step_recording *r;
-    const char *name;
+    const struct step_recording *all; /* [count] one of each stage */
+    uint32_t count;
     struct diag *diag;
+
+    /* ---- the recording whose ops are added ---- */
+    const struct step_recording *r; /* all[role] */
+    uint16_t role;
     uint16_t *group; /* [r->groups] the group of the schedule */
 
     uint32_t now;       /* the event whose op is added; IR_NONE: none */
@@ -66,8 +70,25 @@ struct recorded_wire {
 /* Returns all of such a buffer, which is made if there is none yet. */
 struct view recorded_wire(struct recorded_maker *m, const struct recorded_wire *wire);
 
-/* Lays the ranks on a mesh whose axes every group of a collective is made of, and adds these groups. */
+/* Lays the ranks on a mesh whose axes every group of all recordings is made of, and so are the ranks that were recorded.
+ */
 enum status recorded_mesh(struct recorded_maker *m);
+/* Adds the groups of the current recording that no recording before it has. */
+void recorded_groups(struct recorded_maker *m);
+/* Adds the role of the current recording: the ranks for which it stands. One recording stands for all. */
+void recorded_role(struct recorded_maker *m);
+
+/* ---- messages (recorded_messages.c) ---- */
+bool recorded_is_message(const struct step_event *event);
+bool recorded_sends(const struct step_event *event);
+/* True if a message is between two recorded ranks, so that it is a send or a receive of the schedule. */
+bool recorded_between_stages(const struct recorded_maker *m, const struct step_event *event);
+/* Returns the index of a global rank in a group; -1: it is no member. */
+int64_t recorded_index_in(const struct step_group *group, int64_t rank);
+/* Checks that the recordings are of different ranks of one world, and that each send to a recorded rank has its receive. */
+enum status recorded_match_messages(struct recorded_maker *m);
+/* Returns the work of a message. */
+enum status recorded_message(const struct recorded_maker *m, uint32_t event, struct work *work);
 
 /* Returns the work of an operator that is no collective. */
 enum status recorded_work(const struct recorded_maker *m, uint32_t event, struct work *work);

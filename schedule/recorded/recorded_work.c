@@ -215,73 +215,6 @@ bool recorded_is_join(const struct step_event *event)
     return event->kind == STEP_COLLECTIVE && has(event, "wait_tensor");
 }
 
-/* Returns the index of a global rank in a group; -1: it is no member. */
-static int64_t index_in(const struct step_group *group, int64_t rank)
-{
-    for (uint32_t i = 0; i < group->count; i++)
-        if (group->rank[i] == rank)
-            return i;
-    return -1;
-}
-
-static bool is_send(const struct step_event *event)
-{
-    return has(event, "c10d.send");
-}
-
-static bool is_message(const struct step_event *event)
-{
-    return event->kind == STEP_COLLECTIVE && (is_send(event) || has(event, "c10d.recv"));
-}
-
-/* Returns by how many places of its group a message goes, 1 to members - 1; 0: it has no such distance. */
-static int64_t distance_of(const struct recorded_maker *m, const struct step_event *event)
-{
-    if (event->group == UINT32_MAX)
-        return 0;
-    const struct step_group *group = &m->r->group[event->group];
-    const int64_t own = index_in(group, m->r->rank), peer = index_in(group, event->peer);
-    if (own < 0 || peer < 0)
-        return 0;
-    const int64_t by = is_send(event) ? peer - own : own - peer;
-    return (by + group->count) % group->count;
-}
-
-uint32_t recorded_partner(const struct recorded_maker *m, uint32_t number)
-{
-    enum { WITHIN = 64 }; /* messages of a batch are issued one after the other */
-    const struct step_event *event = &m->r->event[number];
-    const uint32_t first = number < WITHIN ? 0 : number - WITHIN;
-    if (!is_message(event) || event->batch < 0)
-        return IR_NONE;
-    const int64_t by = distance_of(m, event);
-    for (uint32_t i = first; by > 0 && i < m->r->events && i < number + WITHIN; i++) {
-        const struct step_event *other = &m->r->event[i];
-        if (is_message(other) && other->batch == event->batch && other->group == event->group &&
-            is_send(other) != is_send(event) && distance_of(m, other) == by &&
-            fabs(other->whole_bytes - event->whole_bytes) < 1)
-            return i;
-    }
-    return IR_NONE;
-}
-
-/* Returns the work of a message, which has to be a part of a shift. */
-static enum status message(const struct recorded_maker *m, uint32_t number, struct work *work)
-{
-    const struct step_event *event = &m->r->event[number];
-    if (recorded_partner(m, number) == IR_NONE)
-        return recorded_fault(m, number,
-                              "a message %s rank %lld: of sends and receives only those of a ring, "
-                              "in one batch, are predicted; one recording stands for all ranks, "
-                              "and stages of a pipeline do not do the same",
-                              is_send(event) ? "to" : "from", (long long)event->peer);
-    *work = (struct work){.kind = WORK_SHIFT};
-    work->p2p.group = m->group[event->group];
-    work->p2p.by = distance_of(m, event);
-    work->p2p.bytes = llround(fmax(event->whole_bytes, 1));
-    return STATUS_OK;
-}
-
 enum status recorded_collective(const struct recorded_maker *m, uint32_t number, struct work *work)
 {
     static const struct {
@@ -301,8 +234,8 @@ enum status recorded_collective(const struct recorded_maker *m, uint32_t number,
     };
     const struct step_event *event = &m->r->event[number];
     size_t i = 0;
-    if (is_message(event))
-        return message(m, number, work);
+    if (recorded_is_message(event))
+        return recorded_message(m, number, work);
     while (i < ARRAY_LEN(names) && !has(event, names[i].part))
         i++;
     if (i == ARRAY_LEN(names))
@@ -318,7 +251,7 @@ enum status recorded_collective(const struct recorded_maker *m, uint32_t number,
     if (work->kind == WORK_BARRIER)
         return STATUS_OK;
     if (work->kind == WORK_ALL_TO_ALL && event->sent_to >= 0) { /* a ring's */
-        const int64_t own = index_in(&m->r->group[event->group], m->r->rank);
+        const int64_t own = recorded_index_in(&m->r->group[event->group], m->r->rank);
         *work = (struct work){.kind = WORK_SHIFT};
         work->p2p.group = group;
         work->p2p.by = (event->sent_to - own + ranks) % ranks;

@@ -8,6 +8,10 @@ longhaul predict fsdp.json.gz --cluster dgx-h100 --nodes 1
 # a file whose name is that of a launch file; other devices take other kernels
 longhaul predict one.json --cluster dgx-a100 --gpus 1 | grep -E '^(model|layout)'
 longhaul predict one.json --cluster dgx-h100 --gpus 1 --attention fa3 | grep -E '^layout'
+# a device without costs of the recorded kernels says what is taken; towers whose modules end alike keep apart
+longhaul predict one.json --cluster cpu-node --gpus 1 | grep -E '^layout'
+sed 's/"model\.layers\.0\./"text_tower.encoder.stack.layers.0./g; s/"model\.layers\.1\./"vision_tower.encoder.stack.layers.1./g' one.json > towers.json
+longhaul predict towers.json --cluster dgx-h100 --gpus 1 | sed -n '/^Whose/,/^$/p'
 longhaul predict one.json --cluster dgx-h100 --gpus 1 --json | grep -E '"(torch|world|rank|events|peak_bytes|kernels_s)":'
 # the rules hold, and the text form is read back
 longhaul check fsdp.json.gz | tail -1

@@ -21,7 +21,14 @@ longhaul predict --quick --model longhaul-3m --cluster dgx-h100 --strategy ring 
 longhaul predict --model llama3-8b --cluster dgx-a100 --gpus 2 --seq 4M --quick --json > predict-unfit.json || test $? = 1
 longhaul predict $step --gpus 4 --dp 2 --batch 4 --documents lognormal:200,1 --batches 2 --quick --json > predict-documents.json
 longhaul predict $S/tests/data/recordings/llama-fsdp.json.gz --cluster dgx-h100 --nodes 1 --json > predict-recorded.json
+longhaul predict $S/tests/data/recordings/interleaved-?.json.gz --cluster dgx-h100 --gpus 4 --json > predict-stages.json
 check predict predict-*.json
+longhaul check step.ir --json > check-file.json
+longhaul check $S/tests/data/recordings/llama-fsdp.json.gz --json > check-recorded.json
+printf 'core plan 1 ranks=2 route=direct\nsequence,what,begin,rows,key,keys,rank,round\n0,document,0,8,,,,\n' > core.plan
+printf '0,own,0,4,,,0,\n0,own,4,4,,,1,\n0,tile,0,4,0,8,0,0\n0,tile,4,4,0,8,1,0\n' >> core.plan
+longhaul check core.plan --json > check-core-plan.json
+check check check-*.json
 small="--model gpt2 --set layers=2 --cluster dgx-a100 --gpus 2"
 longhaul plan $small --seq 1K --profile published --json > plan-1.json
 longhaul plan $small --goal longest --strategy ulysses --json > plan-2.json

@@ -15,7 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         step_recording_parse(&recording, "fuzz.json", (const char *)data, size, &diag);
     if (status == STATUS_OK) {
         step_recording_peak(&recording);
-        status = recorded_make(&ir, &recording, "fuzz.json", NULL, &diag);
+        status = recorded_make(&ir, &recording, 1, NULL, &diag);
     }
     assert(diag.errors == (status != STATUS_OK));
     if (status == STATUS_OK)

@@ -399,8 +399,9 @@ static void files_are_saved_and_loaded(void)
     "stream comm.cp comm\nbuffer x0 hbm bf16 [8] kv\n"
 
 #define NOT_A_SCHEDULE                                                                             \
-    "not a schedule, which `longhaul schedule` writes: after empty lines and comments it begins "  \
-    "with 'longhaul schedule 1', or 2 if it has loops\n"
+    "neither a recorded step of `python -m longhaul.record` nor a schedule, which `longhaul "      \
+    "schedule` writes: after empty lines and comments it begins with 'longhaul schedule 1', or 2 " \
+    "if it has loops\n"
 
 static const struct {
     const char *label, *text, *message;

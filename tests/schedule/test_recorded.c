@@ -26,7 +26,7 @@ static const char *make(struct ir *ir, struct diag *diag, int world, int rank, c
     text_printf(&text, head, world, rank, groups, event);
     enum status status = step_recording_parse(&recording, "one.json", text.data, text.size, diag);
     if (status == STATUS_OK)
-        status = recorded_make(ir, &recording, "one.json", NULL, diag);
+        status = recorded_make(ir, &recording, 1, NULL, diag);
     if (status == STATUS_OK)
         verify(ir, NULL, "one.json", NULL, diag);
     step_recording_release(&recording);
@@ -257,9 +257,9 @@ static const struct {
     {"a message of a pipeline",
      "\"op\":\"c10d.send\",\"k\":\"comm\",\"rd\":1,\"wr\":1,\"in\":[],\"out\":[],\"full\":8,"
      "\"peer\":0",
-     "one.json: error: event 0 (c10d.send): a message to rank 0: of sends and receives only those "
-     "of a ring, in one batch, are predicted; one recording stands for all ranks, and stages of a "
-     "pipeline do not do the same\n"},
+     "one.json: error: event 0 (c10d.send): a message to rank 0, whose step is not given: of a "
+     "pipeline give one recording of each stage, as in predict stage-*.json.gz, each recorded with "
+     "its --rank; without them only sends and receives of a ring, in one batch, are predicted\n"},
     {"a collective without a group",
      "\"op\":\"c10d.allreduce_\",\"k\":\"comm\",\"rd\":1,\"wr\":1,\"in\":[],\"out\":[],\"full\":8",
      "one.json: error: event 0 (c10d.allreduce_): has no member 'g', the group of its ranks\n"},
@@ -277,6 +277,116 @@ static void what_has_no_cost_is_refused_by_name(void)
     }
 }
 
+/* ---- stages of a pipeline ---- */
+
+#define SEND(peer, bytes)                                                                          \
+    "{\"op\":\"c10d.send\",\"k\":\"comm\",\"in\":[],\"out\":[],\"rd\":1,\"wr\":1,\"g\":\"7\","     \
+    "\"async\":true,\"full\":" bytes ",\"peer\":" peer "}"
+#define RECV(peer, bytes)                                                                          \
+    "{\"op\":\"c10d.recv_\",\"k\":\"comm\",\"in\":[],\"out\":[],\"rd\":1,\"wr\":1,\"g\":\"7\","    \
+    "\"async\":true,\"full\":" bytes ",\"peer\":" peer "}"
+
+/* Recordings of stages a and b, and the message; "": they match. The ranks of group 7 are all, or 0, 2, ... */
+static const struct {
+    const char *label;
+    int world[2], rank[2];
+    const char *ranks, *events[2], *message;
+} stages[] = {
+    {"one sends what the other receives",
+     {2, 2},
+     {0, 1},
+     "0,1",
+     {SEND("1", "8") "," RECV("1", "4"), RECV("0", "8") "," SEND("0", "4")},
+     ""},
+    {"each for two ranks", {4, 4}, {0, 2}, "0,2", {SEND("2", "8"), RECV("0", "8")}, ""},
+    {"other worlds",
+     {2, 4},
+     {0, 1},
+     "0,1",
+     {SEND("1", "8"), RECV("0", "8")},
+     "b.json: error: was recorded with 4 ranks, and a.json with 2: record every stage with the "
+     "same "
+     "--world-size\n"},
+    {"one rank twice",
+     {2, 2},
+     {1, 1},
+     "0,1",
+     {SEND("0", "8"), RECV("0", "8")},
+     "b.json: error: is of rank 1, as a.json is: give one recording of each stage, recorded with "
+     "its --rank\n"},
+    {"a stage is missing",
+     {4, 4},
+     {0, 1},
+     "0,1,2,3",
+     {SEND("1", "8"), RECV("0", "8") "," SEND("2", "8")},
+     "b.json: error: event 1 (c10d.send): a message to rank 2, whose step is not given: of a "
+     "pipeline give one recording of each stage, as in predict stage-*.json.gz, each recorded with "
+     "its --rank; without them only sends and receives of a ring, in one batch, are predicted\n"},
+    {"ranks that are no axis",
+     {8, 8},
+     {0, 3},
+     "0,1,2,3,4,5,6,7",
+     {SEND("3", "8"), RECV("0", "8")},
+     "a.json: error: ranks 0, 3, ... of the recordings are no group of a mesh of 8 ranks on which "
+     "the other groups lie: record one rank of every stage, each in the same place of its stage\n"},
+    {"a send without a receive",
+     {2, 2},
+     {0, 1},
+     "0,1",
+     {SEND("1", "8") "," SEND("1", "8"), RECV("0", "8")},
+     "a.json: error: event 1 (c10d.send): is send 2 to rank 1 in group 'pp', and b.json has 1 "
+     "receive from rank 0 there\n"},
+    {"a receive without a send",
+     {2, 2},
+     {0, 1},
+     "0,1",
+     {RECV("1", "8"), RECV("0", "8")},
+     "b.json: error: event 0 (c10d.recv_): is receive 1 from rank 0 in group 'pp', and a.json has "
+     "0 "
+     "sends to rank 1 there\n"},
+    {"other bytes",
+     {2, 2},
+     {0, 1},
+     "0,1",
+     {SEND("1", "8") "," SEND("1", "8"), RECV("0", "8") "," RECV("0", "4")},
+     "a.json: error: event 1 (c10d.send): sends 8 bytes to rank 1, and its receive, event 1 of "
+     "b.json, is of 4 bytes\n"},
+};
+
+static void messages_of_stages_are_matched(void)
+{
+    static const char *const names[] = {"a.json", "b.json"};
+    for (size_t i = 0; i < ARRAY_LEN(stages); i++) {
+        struct step_recording recording[2] = {{.rank = 0}, {.rank = 0}};
+        struct ir ir = {0};
+        struct diag diag = {0};
+        enum status status = STATUS_OK;
+        for (int k = 0; k < 2 && status == STATUS_OK; k++) {
+            struct text text = {0};
+            text_printf(&text,
+                        "{\"format\":\"longhaul-step\",\"version\":1,\"torch\":\"2\",\"world\":%d,"
+                        "\"rank\":%d,\"groups\":{\"7\":{\"ranks\":[%s],\"desc\":\"pp\"}},"
+                        "\"modules\":[\"\"],\"guessed\":{},\"peak\":0,\"storages\":[],"
+                        "\"events\":[%s]}",
+                        stages[i].world[k], stages[i].rank[k], stages[i].ranks,
+                        stages[i].events[k]);
+            status = step_recording_parse(&recording[k], names[k], text.data, text.size, &diag);
+            text_release(&text);
+        }
+        if (status == STATUS_OK)
+            status = recorded_make(&ir, recording, 2, NULL, &diag);
+        if (status == STATUS_OK)
+            verify(&ir, NULL, "a.json", NULL, &diag);
+        CHECK_TEXT(stages[i].label, diag.text ? diag.text : "", stages[i].message);
+        if (stages[i].message[0] == '\0')
+            CHECK_INT(stages[i].label, ir.role_count, 2);
+        diag_release(&diag);
+        ir_release(&ir);
+        step_recording_release(&recording[0]);
+        step_recording_release(&recording[1]);
+    }
+}
+
 /* ---- whole recordings ---- */
 
 /* Loads a recording of tests/data/recordings/ and the schedule that is made of it. */
@@ -290,7 +400,7 @@ static bool load(struct step_recording *recording, struct ir *ir, const char *na
     if (status == STATUS_OK)
         status = step_recording_parse(recording, name, text.data, text.size, &diag);
     if (status == STATUS_OK)
-        status = recorded_make(ir, recording, name, NULL, &diag);
+        status = recorded_make(ir, recording, 1, NULL, &diag);
     if (status == STATUS_OK)
         status = verify(ir, NULL, name, NULL, &diag);
     CHECK_TEXT(name, diag.text ? diag.text : "", "");
@@ -381,6 +491,7 @@ static const struct check_case cases[] = {
     {"collectives move the recorded bytes", collectives_move_the_recorded_bytes},
     {"groups lie on a mesh", groups_lie_on_a_mesh},
     {"what has no cost is refused by name", what_has_no_cost_is_refused_by_name},
+    {"messages of stages are matched", messages_of_stages_are_matched},
     {"memory is that of the storages", memory_is_that_of_the_storages},
     {"collectives of FSDP2 move the parameters", collectives_of_fsdp2_move_the_parameters},
 };

@@ -83,7 +83,7 @@ static void streams_overlap_as_recorded(void)
         enum status status =
             step_recording_parse(&recording, "two.json", text.data, text.size, &diag);
         if (status == STATUS_OK)
-            status = recorded_make(&ir, &recording, "two.json", NULL, &diag);
+            status = recorded_make(&ir, &recording, 1, NULL, &diag);
         if (status == STATUS_OK)
             status = verify(&ir, NULL, "two.json", NULL, &diag);
         CHECK_TEXT(rows[i].label, diag.text ? diag.text : "", "");
@@ -103,7 +103,83 @@ static void streams_overlap_as_recorded(void)
     }
 }
 
+/* ---- stages of a pipeline ---- */
+
+#define STAGE(rank)                                                                                \
+    "{\"format\":\"longhaul-step\",\"version\":1,\"torch\":\"2\",\"world\":2,\"rank\":" rank       \
+    ",\"groups\":{\"g\":{\"ranks\":[0,1]}},\"modules\":[\"\"],\"guessed\":{},\"peak\":1600,"       \
+    "\"storages\":[[1600,-1,-1,\"given\"]],\"events\":["
+/* 100 GB, 2 s */
+#define PASS(op, peer, more)                                                                       \
+    "{\"op\":\"c10d." op "\",\"k\":\"comm\",\"ph\":\"f\",\"m\":0,\"n\":-1,\"s\":0,\"in\":[],"      \
+    "\"out\":[],\"rd\":1,\"wr\":1,\"g\":\"g\",\"full\":100000000000,\"async\":true,"               \
+    "\"peer\":" peer more "}"
+#define BATCH(number) ",\"batch\":" number
+#define DONE(on) "{\"op\":\"work_wait\",\"s\":0,\"on\":" on "}"
+
+static const struct {
+    const char *label, *events[2];
+    double step_s;
+} pipelines[] = {
+    {"the second stage waits for the first: 1 + 2 + 1",
+     {ONE "," PASS("send", "1", "") "," DONE("1"), PASS("recv_", "0", "") "," DONE("0") "," ONE},
+     4},
+    {"a send hides the next product: 1 + max(2, 2)",
+     {ONE "," PASS("send", "1", "") "," TWO, PASS("recv_", "0", "") "," DONE("0")},
+     3},
+    {"a batch sends and receives at the same time: 2 + 1",
+     {PASS("send", "1", BATCH("7")) "," PASS("recv_", "1",
+                                             BATCH("7")) "," DONE("0") "," DONE("1") "," ONE,
+      PASS("send", "0", BATCH("3")) "," PASS("recv_", "0", BATCH("3"))},
+     3},
+    {"two batches are one after the other: 2 + 2",
+     {PASS("send", "1", BATCH("7")) "," PASS("recv_", "1", BATCH("8")),
+      PASS("recv_", "0", BATCH("3")) "," PASS("send", "0", BATCH("4"))},
+     4},
+    {"and so are messages between two ranks that are no batch: 2 + 2",
+     {PASS("send", "1", "") "," PASS("recv_", "1", ""),
+      PASS("recv_", "0", "") "," PASS("send", "0", "")},
+     4},
+};
+
+static void stages_wait_for_their_messages(void)
+{
+    for (size_t i = 0; i < ARRAY_LEN(pipelines); i++) {
+        static const char *const heads[] = {STAGE("0"), STAGE("1")};
+        struct step_recording recording[2] = {{.rank = 0}, {.rank = 0}};
+        struct diag diag = {0};
+        struct ir ir = {0};
+        struct sim_result result = {0};
+        enum status status = STATUS_OK;
+        for (int k = 0; k < 2 && status == STATUS_OK; k++) {
+            struct text text = {0};
+            text_printf(&text, "%s%s]}", heads[k], pipelines[i].events[k]);
+            status = step_recording_parse(&recording[k], "stage.json", text.data, text.size, &diag);
+            text_release(&text);
+        }
+        if (status == STATUS_OK)
+            status = recorded_make(&ir, recording, 2, NULL, &diag);
+        if (status == STATUS_OK)
+            status = verify(&ir, NULL, "stage.json", NULL, &diag);
+        CHECK_TEXT(pipelines[i].label, diag.text ? diag.text : "", "");
+        if (CHECK_INT(pipelines[i].label, status, STATUS_OK)) {
+            const struct cluster cluster = machine_make(1);
+            struct machine_costs costs = machine_costs_make(&ir, 0);
+            if (machine_run(pipelines[i].label, &ir, &cluster, &costs.costs,
+                            (struct sim_options){0}, &result))
+                CHECK_CLOSE(pipelines[i].label, result.step_s, pipelines[i].step_s, 1e-9);
+            machine_costs_release(&costs);
+        }
+        sim_result_release(&result);
+        ir_release(&ir);
+        diag_release(&diag);
+        step_recording_release(&recording[0]);
+        step_recording_release(&recording[1]);
+    }
+}
+
 static const struct check_case cases[] = {
+    {"stages wait for their messages", stages_wait_for_their_messages},
     {"streams overlap as recorded", streams_overlap_as_recorded},
 };
 CHECK_MAIN("sim/recorded", cases)

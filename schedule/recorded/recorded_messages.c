@@ -1,0 +1,211 @@
+/* Sends and receives. Between ranks for which one recording stands they are shifts around a ring; between recorded ranks,
+ * which are stages of a pipeline, each send meets the receive that comes in the same place of its queue. A queue is that
+ * of two ranks in a group, in one direction, as NCCL has it. */
+#include "schedule/recorded/recorded_parts.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+bool recorded_sends(const struct step_event *event)
+{
+    return strstr(event->op, "c10d.send") != NULL;
+}
+
+bool recorded_is_message(const struct step_event *event)
+{
+    return event->kind == STEP_COLLECTIVE &&
+           (recorded_sends(event) || strstr(event->op, "c10d.recv") != NULL);
+}
+
+int64_t recorded_index_in(const struct step_group *group, int64_t rank)
+{
+    for (uint32_t i = 0; i < group->count; i++)
+        if (group->rank[i] == rank)
+            return i;
+    return -1;
+}
+
+/* ---- rings ---- */
+
+/* Returns by how many places of its group a message goes, 1 to members - 1; 0: it has no such distance. */
+static int64_t distance_of(const struct recorded_maker *m, const struct step_event *event)
+{
+    if (event->group == UINT32_MAX)
+        return 0;
+    const struct step_group *group = &m->r->group[event->group];
+    const int64_t own = recorded_index_in(group, m->r->rank),
+                  peer = recorded_index_in(group, event->peer);
+    if (own < 0 || peer < 0)
+        return 0;
+    const int64_t by = recorded_sends(event) ? peer - own : own - peer;
+    return (by + group->count) % group->count;
+}
+
+uint32_t recorded_partner(const struct recorded_maker *m, uint32_t number)
+{
+    enum { WITHIN = 64 }; /* messages of a batch are issued one after the other */
+    const struct step_event *event = &m->r->event[number];
+    const uint32_t first = number < WITHIN ? 0 : number - WITHIN;
+    if (!recorded_is_message(event) || event->batch < 0 || recorded_between_stages(m, event))
+        return IR_NONE;
+    const int64_t by = distance_of(m, event);
+    for (uint32_t i = first; by > 0 && i < m->r->events && i < number + WITHIN; i++) {
+        const struct step_event *other = &m->r->event[i];
+        if (recorded_is_message(other) && other->batch == event->batch &&
+            other->group == event->group && recorded_sends(other) != recorded_sends(event) &&
+            distance_of(m, other) == by && fabs(other->whole_bytes - event->whole_bytes) < 1)
+            return i;
+    }
+    return IR_NONE;
+}
+
+/* ---- stages ---- */
+
+/* Returns the recording of a rank; NULL: there is none. */
+static const struct step_recording *recording_of(const struct recorded_maker *m, int64_t rank)
+{
+    for (uint32_t i = 0; i < m->count; i++)
+        if (m->all[i].rank == rank)
+            return &m->all[i];
+    return NULL;
+}
+
+bool recorded_between_stages(const struct recorded_maker *m, const struct step_event *event)
+{
+    return event->group != UINT32_MAX && event->peer != m->r->rank &&
+           recording_of(m, event->peer) != NULL;
+}
+
+static enum status check_ranks(const struct recorded_maker *m)
+{
+    for (uint32_t i = 1; i < m->count; i++) {
+        const struct step_recording *r = &m->all[i];
+        const struct loc at = {.name = r->name};
+        if (r->world != m->all[0].world)
+            return diag_error(m->diag, at, STATUS_BAD_INPUT,
+                              "was recorded with %" PRIu32 " rank%s, and %s with %" PRIu32
+                              ": record every stage with the same --world-size",
+                              r->world, r->world == 1 ? "" : "s", m->all[0].name, m->all[0].world);
+        for (uint32_t k = 0; k < i; k++)
+            if (m->all[k].rank == r->rank)
+                return diag_error(m->diag, at, STATUS_BAD_INPUT,
+                                  "is of rank %" PRIu32 ", as %s is: give one recording of each "
+                                  "stage, recorded with its --rank",
+                                  r->rank, m->all[k].name);
+    }
+    return STATUS_OK;
+}
+
+static bool same_group(const struct step_group *a, const struct step_group *b)
+{
+    return a->count == b->count && strcmp(a->name, b->name) == 0 &&
+           memcmp(a->rank, b->rank, a->count * sizeof *a->rank) == 0;
+}
+
+/* Returns the next event from `from` on that is a message of the queue of a rank and a group; r->events: there is none. */
+static uint32_t next_in_queue(const struct step_recording *r, uint32_t from, bool sends,
+                              uint32_t peer, const struct step_group *group)
+{
+    uint32_t i = from;
+    for (; i < r->events; i++) {
+        const struct step_event *event = &r->event[i];
+        if (recorded_is_message(event) && recorded_sends(event) == sends && event->peer == peer &&
+            event->group != UINT32_MAX && same_group(&r->group[event->group], group))
+            break;
+    }
+    return i;
+}
+
+/* Matches what one rank sends to another in a group, of which it has the row `group`. */
+static enum status match_queue(struct recorded_maker *m, const struct step_recording *to,
+                               uint32_t group)
+{
+    const struct step_recording *from = m->r;
+    const struct step_group *of = &from->group[group];
+    uint32_t send = 0, receive = 0, matched = 0;
+    for (;; send++, receive++, matched++) {
+        send = next_in_queue(from, send, true, to->rank, of);
+        receive = next_in_queue(to, receive, false, from->rank, of);
+        if (send == from->events && receive == to->events)
+            return STATUS_OK;
+        if (receive == to->events)
+            return recorded_fault(m, send,
+                                  "is send %" PRIu32 " to rank %" PRIu32 " in group '%s', and %s "
+                                  "has %" PRIu32 " receive%s from rank %" PRIu32 " there",
+                                  matched + 1, to->rank, of->name, to->name, matched,
+                                  matched == 1 ? "" : "s", from->rank);
+        if (send == from->events) {
+            m->r = to;
+            return recorded_fault(m, receive,
+                                  "is receive %" PRIu32 " from rank %" PRIu32 " in group '%s', and "
+                                  "%s has %" PRIu32 " send%s to rank %" PRIu32 " there",
+                                  matched + 1, from->rank, of->name, from->name, matched,
+                                  matched == 1 ? "" : "s", to->rank);
+        }
+        const double sent = from->event[send].whole_bytes,
+                     received = to->event[receive].whole_bytes;
+        if (fabs(sent - received) >= 1)
+            return recorded_fault(m, send,
+                                  "sends %.0f bytes to rank %" PRIu32 ", and its receive, event "
+                                  "%" PRIu32 " of %s, is of %.0f bytes",
+                                  sent, to->rank, receive, to->name, received);
+    }
+}
+
+/* Finds the receives of what one rank sends to another, and receives that have no send. */
+static enum status match_ranks(struct recorded_maker *m, const struct step_recording *to)
+{
+    const struct step_recording *from = m->r;
+    enum status status = STATUS_OK;
+    for (uint32_t g = 0; g < from->groups && status == STATUS_OK; g++) {
+        bool seen = recorded_index_in(&from->group[g], to->rank) < 0;
+        for (uint32_t k = 0; k < g && !seen; k++)
+            seen = same_group(&from->group[k], &from->group[g]);
+        if (!seen)
+            status = match_queue(m, to, g);
+    }
+    return status;
+}
+
+enum status recorded_match_messages(struct recorded_maker *m)
+{
+    enum status status = check_ranks(m);
+    for (uint32_t i = 0; i < m->count; i++)
+        for (uint32_t k = 0; k < m->count && status == STATUS_OK; k++) {
+            m->r = &m->all[i];
+            if (i != k)
+                status = match_ranks(m, &m->all[k]);
+        }
+    return status;
+}
+
+/* ---- the work of a message ---- */
+
+enum status recorded_message(const struct recorded_maker *m, uint32_t number, struct work *work)
+{
+    const struct step_event *event = &m->r->event[number];
+    const bool sends = recorded_sends(event);
+    const int64_t bytes = llround(fmax(event->whole_bytes, 1));
+    if (recorded_between_stages(m, event)) {
+        const struct step_group *group = &m->r->group[event->group];
+        *work = (struct work){.kind = sends ? WORK_SEND : WORK_RECV};
+        work->p2p.group = m->group[event->group];
+        work->p2p.by = recorded_index_in(group, event->peer) - recorded_index_in(group, m->r->rank);
+        work->p2p.bytes = bytes;
+        work->p2p.channel = m->group[event->group]; /* two groups may connect the same ranks */
+        return STATUS_OK;
+    }
+    if (recorded_partner(m, number) == IR_NONE)
+        return recorded_fault(
+            m, number,
+            "a message %s rank %lld, whose step is not given: of a pipeline give one recording of "
+            "each stage, as in predict stage-*.json.gz, each recorded with its --rank; without "
+            "them only sends and receives of a ring, in one batch, are predicted",
+            sends ? "to" : "from", (long long)event->peer);
+    *work = (struct work){.kind = WORK_SHIFT};
+    work->p2p.group = m->group[event->group];
+    work->p2p.by = distance_of(m, event);
+    work->p2p.bytes = bytes;
+    return STATUS_OK;
+}
