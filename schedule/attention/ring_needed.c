@@ -15,8 +15,17 @@ struct rooms {
 static struct rooms rooms_of(struct emit *e, const struct ring_shape *z)
 {
     struct sequence_mask mask = sequence_mask_of(e, z->layer, z->sequence, e->choices->seq);
-    struct needed_most most = visible_most_needed(e->ir, mask.sequence, mask.window);
-    return (struct rooms){most.sent, most.needed, mask.sequence, mask.window};
+    uint32_t i = 0;
+    while (i < e->needed_count &&
+           (e->needed[i].sequence != mask.sequence || e->needed[i].window != mask.window))
+        i++;
+    if (i == e->needed_count) {
+        e->needed = heap_grow(e->needed, &e->needed_capacity, i + (size_t)1, sizeof *e->needed);
+        e->needed[e->needed_count++] = (struct emit_needed){
+            mask.sequence, mask.window, visible_most_needed(e->ir, mask.sequence, mask.window)};
+    }
+    return (struct rooms){e->needed[i].most.sent, e->needed[i].most.needed, mask.sequence,
+                          mask.window};
 }
 
 static struct work attention_of(const struct emit *e, enum work_kind kind,

@@ -15,6 +15,7 @@
 #include "schedule/choices/choices.h"
 #include "schedule/choices/kept.h"
 #include "schedule/ir/ir.h"
+#include "schedule/ir/needed.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -317,6 +318,12 @@ struct emit_narrow {
     buffer_id normed;   /* the result of the last norm */
 };
 
+/* The most rows that a rank sends and needs of its n-th sequence (schedule/ir/visible.h). */
+struct emit_needed {
+    int64_t sequence, window;
+    struct needed_most most;
+};
+
 /* The state of emission. */
 struct emit {
     struct ir *ir;
@@ -337,6 +344,10 @@ struct emit {
     struct emit_narrow narrow;
     /* one for each sequence of a rank; NULL: each is one document */
     const struct sequence_documents *sequence_documents;
+    /* [needed_count] what visible_most_needed() has answered, since layers ask for the same */
+    struct emit_needed *needed;
+    uint32_t needed_count;
+    size_t needed_capacity;
 
     buffer_id tokens, tokens_own, labels, positions, positions_gathered, positions_own, loss;
     bool loss_touched;

@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 static int64_t own_below(const struct needed *n, int64_t position)
 {
@@ -85,22 +86,147 @@ int64_t needed_of(const struct needed *n, uint32_t owner)
     return rows;
 }
 
+/* A bound of a range of positions that a rank needs; sign: 1 at its end, -1 at its begin. */
+struct needed_bound {
+    int64_t position, sign;
+    uint32_t context;
+};
+
+static int compare_bounds(const void *left, const void *right)
+{
+    const struct needed_bound *a = left, *b = right;
+    return (a->position > b->position) - (a->position < b->position);
+}
+
+/* Returns what layout_rows_below() does, of positions that ascend from call to call. passed: the runs of the rank that
+ * lie before the position; 0 at first. */
+static int64_t ascending_below(const struct token_layout *layout,
+                               const struct document_list *documents, uint32_t owner,
+                               int64_t position, uint32_t *passed)
+{
+    if (layout->kind != LAYOUT_DEALT)
+        return layout_rows_below(layout, documents, owner, position);
+    const struct token_deal *deal = documents->deal;
+    uint32_t run = deal->first[owner] + *passed, end = deal->first[owner + 1];
+    while (run < end && deal->run[run].begin + deal->run[run].rows <= position)
+        run++;
+    *passed = run - deal->first[owner];
+    if (run == end)
+        return deal_rows(deal, owner);
+    int64_t in_run = position - deal->run[run].begin;
+    return deal->run[run].row + (in_run > 0 ? in_run : 0);
+}
+
+void needed_pairs(int64_t *rows, const struct token_layout *layout,
+                  const struct document_list *documents, int64_t window)
+{
+    struct needed needed = {0};
+    struct needed_bound *bound = NULL;
+    int64_t *below = heap_zalloc(layout->cp, sizeof *below); /* rows of each rank before a bound */
+    uint32_t *passed = heap_zalloc(layout->cp, sizeof *passed);
+    size_t count = 0, capacity = 0;
+    for (uint32_t c = 0; c < layout->cp; c++) {
+        needed_find(&needed, layout, documents, c, window);
+        bound = heap_grow(bound, &capacity, count + 2 * needed.count, sizeof *bound);
+        for (size_t i = 0; i < needed.count; i++) {
+            bound[count++] = (struct needed_bound){needed.range[i].begin, -1, c};
+            bound[count++] = (struct needed_bound){needed.range[i].end, 1, c};
+        }
+    }
+    if (count > 0)
+        qsort(bound, count, sizeof *bound, compare_bounds);
+    memset(rows, 0, (size_t)layout->cp * layout->cp * sizeof *rows);
+    for (size_t i = 0; i < count; i++) {
+        int64_t *of = rows + (size_t)bound[i].context * layout->cp, sign = bound[i].sign;
+        for (uint32_t owner = 0;
+             owner < layout->cp && (i == 0 || bound[i].position != bound[i - 1].position); owner++)
+            below[owner] =
+                ascending_below(layout, documents, owner, bound[i].position, &passed[owner]);
+        for (uint32_t owner = 0; owner < layout->cp; owner++)
+            of[owner] += sign * below[owner];
+    }
+    for (uint32_t c = 0; c < layout->cp; c++)
+        rows[(size_t)c * layout->cp + c] = 0;
+    needed_release(&needed);
+    free(passed);
+    free(below);
+    free(bound);
+}
+
+/* From `position` on, `ranks` ranks read each token. below: reads of all tokens before the position. */
+struct reads {
+    int64_t position, ranks, below;
+};
+
+static int compare_reads(const void *left, const void *right)
+{
+    const struct reads *a = left, *b = right;
+    return (a->position > b->position) - (a->position < b->position);
+}
+
+/* Sums the changes of `ranks` up to each position. */
+static void sum_reads(struct reads *r, size_t count)
+{
+    qsort(r, count, sizeof *r, compare_reads);
+    for (size_t i = 1; i < count; i++) {
+        r[i].below = r[i - 1].below + r[i - 1].ranks * (r[i].position - r[i - 1].position);
+        r[i].ranks += r[i - 1].ranks;
+    }
+}
+
+/* Returns the reads of all tokens before a position. */
+static int64_t reads_below(const struct reads *r, size_t count, int64_t position)
+{
+    size_t low = 0, high = count;
+    while (low < high) { /* the first entry beyond the position */
+        size_t middle = low + (high - low) / 2;
+        if (r[middle].position <= position)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low > 0 ? r[low - 1].below + r[low - 1].ranks * (position - r[low - 1].position) : 0;
+}
+
+/* Returns how often all ranks read rows of one rank; each rank reads all of its own. */
+static int64_t reads_of(const struct reads *r, size_t count, const struct token_layout *layout,
+                        const struct document_list *documents, uint32_t owner)
+{
+    int64_t reads = 0, row = 0, own = layout->tokens / layout->cp;
+    while (row < own) {
+        int64_t begin = layout_gathered_in(layout, documents, owner, row),
+                end = layout->kind == LAYOUT_STRIPED
+                          ? row + 1
+                          : layout_run_end(layout, documents, owner, row);
+        reads += reads_below(r, count, begin + end - row) - reads_below(r, count, begin);
+        row = end;
+    }
+    return reads;
+}
+
 struct needed_most needed_most(const struct token_layout *layout,
                                const struct document_list *documents, int64_t window)
 {
     struct needed_most most = {0};
     struct needed needed = {0};
-    int64_t *sent = heap_zalloc(layout->cp, sizeof *sent);
+    struct reads *reads = NULL;
+    size_t count = 0, capacity = 0;
     for (uint32_t c = 0; c < layout->cp; c++) {
         needed_find(&needed, layout, documents, c, window);
         most.needed = needed.rows > most.needed ? needed.rows : most.needed;
-        for (uint32_t owner = 0; owner < layout->cp; owner++)
-            sent[owner] += needed_of(&needed, owner);
+        reads = heap_grow(reads, &capacity, count + 2 * needed.count, sizeof *reads);
+        for (size_t i = 0; i < needed.count; i++) {
+            reads[count++] = (struct reads){needed.range[i].begin, 1, 0};
+            reads[count++] = (struct reads){needed.range[i].end, -1, 0};
+        }
     }
-    for (uint32_t c = 0; c < layout->cp; c++)
-        most.sent = sent[c] > most.sent ? sent[c] : most.sent;
+    sum_reads(reads, count);
+    for (uint32_t c = 0; c < layout->cp; c++) {
+        int64_t sent = reads_of(reads, count, layout, documents, c) - layout->tokens / layout->cp;
+        most.sent = sent > most.sent ? sent : most.sent;
+    }
     needed_release(&needed);
-    free(sent);
+    free(reads);
     return most;
 }
 

@@ -38,6 +38,10 @@ int64_t needed_below(const struct needed *needed, int64_t position);
 /* Returns how many rows a rank needs of another one. */
 int64_t needed_of(const struct needed *needed, uint32_t owner);
 
+/* Fills rows (cp, cp): the rows that each rank needs of each other one, [rank * cp + owner]. */
+void needed_pairs(int64_t *rows, const struct token_layout *layout,
+                  const struct document_list *documents, int64_t window);
+
 /* The most rows that a rank of a sequence sends and receives. */
 struct needed_most {
     int64_t sent, needed;

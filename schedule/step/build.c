@@ -387,6 +387,7 @@ static bool build(struct ir *out, const struct choices *c, const struct transfor
     free(e.weights.remote_grad);
     free(e.weights.remote_part);
     free(e.dependency);
+    free(e.needed);
     arena_release(&e.arena);
     ir_release(&staging);
     return stands;

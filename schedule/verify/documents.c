@@ -33,7 +33,23 @@ static const char *mask_of(const struct work *work)
     return work->attention.mask == MASK_PLAN ? "plan" : "documents";
 }
 
-static void check_op(struct verifier *v, uint32_t op, const char *why)
+/* Why the parameters of each shape do not fit the schedule. A shape is asked for once: the rows that ranks need of each
+ * other take long to count. */
+struct unfit_shapes {
+    bool *known;      /* [shapes] */
+    const char **why; /* [shapes] NULL: the shape fits */
+};
+
+static const char *unfit_of(struct unfit_shapes *unfit, const struct ir *ir, uint32_t op)
+{
+    uint32_t shape = ir->op.shape[op];
+    if (!unfit->known[shape])
+        unfit->why[shape] = visible_unfit_work(ir, &ir->shape[shape]);
+    unfit->known[shape] = true;
+    return unfit->why[shape];
+}
+
+static void check_op(struct verifier *v, struct unfit_shapes *unfit, uint32_t op, const char *why)
 {
     const struct ir *ir = v->ir;
     const struct work *work = ir_work(ir, op);
@@ -50,20 +66,19 @@ static void check_op(struct verifier *v, uint32_t op, const char *why)
         verify_fail(v, "%s has mask=%s, which %s", op_text(v, op), mask_of(work), why);
         return;
     }
-    why = visible_unfit_work(ir, work);
+    why = unfit_of(unfit, ir, op);
     if (why != NULL)
         verify_fail(v, "%s has mask=%s, and %s", op_text(v, op), mask_of(work), why);
 }
 
 /* Checks an op that moves rows which ranks need of each other. */
-static void check_rows(struct verifier *v, uint32_t op, const char *why)
+static void check_rows(struct verifier *v, struct unfit_shapes *unfit, uint32_t op, const char *why)
 {
-    const struct work *work = ir_work(v->ir, op);
     if (why != NULL) {
         verify_fail(v, "%s moves rows that ranks need, which %s", op_text(v, op), why);
         return;
     }
-    why = visible_unfit_work(v->ir, work);
+    why = unfit_of(unfit, v->ir, op);
     if (why != NULL)
         verify_fail(v, "%s moves rows that ranks need, and %s", op_text(v, op), why);
 }
@@ -85,13 +100,15 @@ void check_documents(struct verifier *v)
                         " context ranks, as layout dealt needs",
                         i, ir->layout.tokens / ir->layout.cp, ir->layout.cp);
     uint32_t ops = 0;
+    struct unfit_shapes unfit = {arena_array(&v->arena, ir->shape_count, sizeof *unfit.known),
+                                 arena_array(&v->arena, ir->shape_count, sizeof *unfit.why)};
     for (uint32_t op = 0; op < ir->op.count; op++) {
         int64_t sequence, window;
         if (work_needs(ir_work(ir, op), &sequence, &window))
-            check_rows(v, op, why);
+            check_rows(v, &unfit, op, why);
         if (ir->op.kind[op] != WORK_ATTENTION && ir->op.kind[op] != WORK_ATTENTION_BACKWARD)
             continue;
-        check_op(v, op, why);
+        check_op(v, &unfit, op, why);
         ops++;
     }
     verify_checked(v, "%" PRIu32 " lists of documents, %" PRIu32 " attention ops", d->list_count,

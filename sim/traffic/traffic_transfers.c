@@ -42,36 +42,47 @@ static uint32_t *find_members(const struct traffic *traffic, const struct channe
     return member;
 }
 
+/* The rows that the context ranks of a sequence need of each other, which equal channels and shapes share. */
+struct exchanged_rows {
+    const struct document_list *list;
+    int64_t window;
+    int64_t *rows; /* (cp, cp) as needed_pairs() fills it, on the heap; NULL: none yet */
+};
+
 /* Returns the bytes that each pair of members exchanges, on the heap; members have the order of context ranks. */
 static double *exchanged_bytes(const struct traffic *traffic, const struct work *work,
-                               const struct members *members)
+                               const struct members *members, struct exchanged_rows *known)
 {
     const struct ir *ir = traffic->ir;
     const double row =
         (double)(work->exchange.parts * work->exchange.width) * (double)dtype_bytes(work->in);
-    double *pair = heap_zalloc((size_t)members->count * members->count, sizeof *pair);
-    struct needed needed = {0};
+    const size_t count = members->count;
+    double *pair = heap_alloc(count * count, sizeof *pair);
     struct document_list whole;
     const struct document_list *list =
         ir_documents_of(ir, members->member[0], work->exchange.sequence, &whole);
-    assert(members->count == ir->layout.cp && "rule documents");
-    for (uint32_t to = 0; to < members->count; to++) {
-        needed_find(&needed, &ir->layout, list, to, work->exchange.window);
-        for (uint32_t from = 0; from < members->count; from++) {
-            size_t at = work->exchange.back ? (size_t)to * members->count + from
-                                            : (size_t)from * members->count + to;
-            pair[at] = row * (double)needed_of(&needed, from);
-        }
+    assert(count == ir->layout.cp && "rule documents");
+    if (known->rows == NULL || list == &whole || known->list != list ||
+        known->window != work->exchange.window) {
+        known->rows = heap_realloc(known->rows, count * count, sizeof *known->rows);
+        known->list = list;
+        known->window = work->exchange.window;
+        needed_pairs(known->rows, &ir->layout, list, known->window);
     }
-    needed_release(&needed);
+    for (size_t to = 0; to < count; to++)
+        for (size_t from = 0; from < count; from++)
+            pair[work->exchange.back ? to * count + from : from * count + to] =
+                row * (double)known->rows[to * count + from];
     return pair;
 }
 
 static double make_collective(struct traffic *traffic, uint32_t channel,
-                              const struct members *members, uint32_t shape)
+                              const struct members *members, uint32_t shape,
+                              struct exchanged_rows *known)
 {
     const struct work *work = &traffic->ir->shape[shape];
-    double *pair = work->kind == WORK_EXCHANGE ? exchanged_bytes(traffic, work, members) : NULL;
+    double *pair =
+        work->kind == WORK_EXCHANGE ? exchanged_bytes(traffic, work, members, known) : NULL;
     const struct exchange_bytes exchange = {pair, traffic->alike};
     double latency_s = collective_make(&traffic->platform, &traffic->flows, work, members, channel,
                                        pair != NULL ? &exchange : NULL);
@@ -158,7 +169,8 @@ static struct taken taken_by(const struct traffic *traffic, const struct channel
         .early = rings};
 }
 
-static void add_channel_transfers(struct traffic *traffic, uint32_t channel)
+static void add_channel_transfers(struct traffic *traffic, uint32_t channel,
+                                  struct exchanged_rows *known)
 {
     struct channel *c = &traffic->channel[channel];
     const struct comm_class *comm = &traffic->comm[c->comm];
@@ -172,8 +184,9 @@ static void add_channel_transfers(struct traffic *traffic, uint32_t channel)
         struct transfer *transfer = &traffic->transfer[traffic->transfer_count++];
         transfer->channel = channel;
         transfer->flow_begin = traffic->flows.count;
-        transfer->latency_s = member ? make_collective(traffic, channel, &members, comm->variant[v])
-                                     : make_transfer(traffic, channel, v);
+        transfer->latency_s =
+            member ? make_collective(traffic, channel, &members, comm->variant[v], known)
+                   : make_transfer(traffic, channel, v);
         transfer->flow_count = traffic->flows.count - transfer->flow_begin;
     }
     members_release(&members);
@@ -182,10 +195,12 @@ static void add_channel_transfers(struct traffic *traffic, uint32_t channel)
 
 void traffic_add_transfers(struct traffic *traffic)
 {
+    struct exchanged_rows known = {0};
     uint32_t count = 0;
     for (uint32_t c = 0; c < traffic->channel_count; c++)
         count += traffic->comm[traffic->channel[c].comm].variants;
     traffic->transfer = arena_array(&traffic->arena, count, sizeof *traffic->transfer);
     for (uint32_t c = 0; c < traffic->channel_count; c++)
-        add_channel_transfers(traffic, c);
+        add_channel_transfers(traffic, c, &known);
+    free(known.rows);
 }

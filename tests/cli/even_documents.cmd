@@ -12,4 +12,8 @@ for options in "--nodes 9 --seq 144K" "--nodes 9 --seq 144K --layout striped" "-
 done
 (ulimit -v 1572864; longhaul predict --quick --model llama3-8b --cluster dgx-h100 --nodes 64 --strategy ring --seq 1M \
     --documents $S/traces/documents/python-3.11.csv) | grep -o 'the 512 ranks of the ring are taken as the fullest one'
+# Rows that ranks need of each other are counted once for a sequence, not once a layer.
+(ulimit -v 1572864; timeout 100 longhaul predict --quick --model llama3-8b --cluster dgx-h100 --nodes 64 --strategy ring --seq 1M \
+    --core-plan per-document --rotate needed --documents $S/traces/documents/python-3.11.csv) |
+    grep -o 'the 512 ranks of the ring are taken as the fullest one'
 longhaul predict --quick --json $ring --nodes 9 --seq 144K | grep -E '"(even_ranks|even_bound|fullest_over_mean)"'

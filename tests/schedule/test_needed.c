@@ -31,9 +31,11 @@ static void check_ranks(const struct token_layout *layout, const struct document
                         int64_t window, const char *label)
 {
     uint32_t owner[TOKENS_MAX];
+    int64_t pairs[RANKS_MAX * RANKS_MAX];
     struct needed_most most = needed_most(layout, list, window);
     int64_t most_needed = 0, most_sent = 0;
     find_owners(layout, list, owner);
+    needed_pairs(pairs, layout, list, window);
     for (uint32_t c = 0; c < layout->cp; c++) {
         struct needed needed = {0};
         struct needed_rows received, sent;
@@ -53,6 +55,7 @@ static void check_ranks(const struct token_layout *layout, const struct document
         for (uint32_t other = 0; other < layout->cp; other++) {
             int64_t k = sent.first[other];
             CHECK_INT(label, needed_of(&needed, other), of[other]);
+            CHECK_INT(label, pairs[c * layout->cp + other], of[other]);
             CHECK_INT(label, received.first[other + 1] - received.first[other], of[other]);
             for (int64_t p = 0; p < layout->tokens / layout->cp; p++) {
                 int64_t t = layout_gathered_in(layout, list, c, p);
