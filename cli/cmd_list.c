@@ -4,6 +4,7 @@
 
 #include "base/json_write.h"
 #include "cli/common/output.h"
+#include "cli/common/rows.h"
 #include "cli/common/screen.h"
 #include "models/cluster_fields.h"
 #include "models/cost.h"
@@ -25,10 +26,11 @@ static const struct option rows[] = {
 };
 const struct option_set list_options = {"list", rows, ARRAY_LEN(rows)};
 
-/* The output in progress: rows of text, or objects of JSON. */
+/* The output in progress. */
 struct listing {
     struct text *out;
     struct json_out json; /* its `out` is NULL if the output is text */
+    struct rows rows;
     struct arena arena;
 };
 
@@ -37,36 +39,79 @@ static bool as_json(const struct listing *l)
     return l->json.out != NULL;
 }
 
-static void put_row(struct listing *l, const char *name, const char *summary)
-{
-    if (as_json(l)) {
-        json_begin_object(&l->json, NULL);
-        json_put_text(&l->json, "name", name);
-        json_put_text(&l->json, "summary", summary);
-        json_end_object(&l->json);
-        return;
-    }
-    text_printf(l->out, "%-*s", COLUMN, name);
-    screen_wrap(l->out, summary, COLUMN, COLUMN, screen_width(STDOUT_FILENO));
-}
+/* clang-format off */
+#define NAME {"name", "", NULL, COLUMN_NAME, 1 - COLUMN, NULL}
+#define PROSE {NULL, "", NULL, COLUMN_TEXT, 0, NULL} /* the text has the other columns in one sentence */
+static const struct column summary_columns[] = {NAME, {"summary", "", NULL, COLUMN_TEXT, 0, NULL}};
+static const struct column strategy_columns[] = {
+    NAME,
+    PROSE,
+    {"summary", NULL, NULL, COLUMN_NAME, 0, NULL},
+    {"attention", NULL, NULL, COLUMN_NAME, 0, NULL},
+    {"weights", NULL, NULL, COLUMN_NAME, 0, NULL},
+    {"pipeline", NULL, NULL, COLUMN_NAME, 0, NULL},
+    {"activations", NULL, NULL, COLUMN_NAME, 0, NULL},
+    {"profile", NULL, NULL, COLUMN_NAME, 0, NULL},
+};
+static const struct column kind_columns[] = {
+    NAME,
+    PROSE,
+    {"stream", NULL, NULL, COLUMN_NAME, 0, NULL},
+    {"parameters", NULL, NULL, COLUMN_NAME, 0, "Names; '?' after a name: it may be left out."},
+};
+static const struct column convention_columns[] = {
+    NAME,
+    PROSE,
+    {"formula", NULL, NULL, COLUMN_NAME, 0, NULL},
+    {"source", NULL, NULL, COLUMN_NAME, 0, NULL},
+};
+static const struct column reserved_columns[] = {
+    {"name", NULL, NULL, COLUMN_NAME, 0, NULL},
+    {NULL, "", NULL, COLUMN_NAME, 0, NULL}, /* the name, on a line of its own: it is too long for the first column */
+    PROSE,
+    {"value", NULL, NULL, COLUMN_NAME, 0, NULL},
+    {"source", NULL, NULL, COLUMN_NAME, 0, NULL},
+};
+static const struct column constant_columns[] = {
+    {NULL, "", NULL, COLUMN_NAME, 1 - COLUMN, NULL}, /* the kind and the name */
+    PROSE,
+    {"kind", NULL, NULL, COLUMN_NAME, 0, "device or cluster."},
+    {"name", NULL, NULL, COLUMN_NAME, 0, NULL},
+    {"numbers", NULL, NULL, COLUMN_COUNT, 0, "Numbers of the files on which it is based are counted too."},
+    {"unstated", NULL, NULL, COLUMN_COUNT, 0, "Numbers that no source states: inferred, assumed or estimated."},
+    {"own_numbers", NULL, NULL, COLUMN_COUNT, 0, "The numbers of its own file."},
+    {"own_unstated", NULL, NULL, COLUMN_COUNT, 0, NULL},
+};
+/* The numbers of a cluster or device. The text is the one in which a file has them. */
+static const struct column number_columns[] = {
+    {"name", NULL, NULL, COLUMN_NAME, 0, NULL},
+    {"value", NULL, NULL, COLUMN_VALUE, 0, "In SI units; a name or a table is as its file has it."},
+    {"low", NULL, NULL, COLUMN_NUMBER | COLUMN_OPTIONAL, 0,
+     "Lower end of the value's range, where the source gives one."},
+    {"high", NULL, NULL, COLUMN_NUMBER | COLUMN_OPTIONAL, 0, "Upper end of the value's range."},
+    {"meaning", NULL, NULL, COLUMN_NAME | COLUMN_OPTIONAL | COLUMN_NULLABLE, 0, NULL},
+    {"source", NULL, NULL, COLUMN_NAME | COLUMN_NULLABLE, 0, NULL},
+    {"how", NULL, NULL, COLUMN_NAME, 0,
+     "How the number was obtained: stated, measured, inferred, assumed or estimated."},
+};
+#undef NAME
+#undef PROSE
+/* clang-format on */
 
-/* A part of a row's summary. JSON has the parts by their keys instead of the summary. */
-struct list_section {
-    const char *key, *value;
+const struct row_table list_tables[LIST_TABLE_COUNT] = {
+    [LIST_SUMMARIES] = {"list_summary", summary_columns, ARRAY_LEN(summary_columns)},
+    [LIST_STRATEGIES] = {"list_strategy", strategy_columns, ARRAY_LEN(strategy_columns)},
+    [LIST_KINDS] = {"list_kind", kind_columns, ARRAY_LEN(kind_columns)},
+    [LIST_CONVENTIONS] = {"list_convention", convention_columns, ARRAY_LEN(convention_columns)},
+    [LIST_RESERVED] = {"list_reserved", reserved_columns, ARRAY_LEN(reserved_columns)},
+    [LIST_CONSTANTS] = {"list_constants", constant_columns, ARRAY_LEN(constant_columns)},
+    [LIST_NUMBERS] = {"list_number", number_columns, ARRAY_LEN(number_columns)},
 };
 
-static void put_parts(struct listing *l, const char *name, const struct list_section *part,
-                      size_t count, const char *summary)
+static void put_row(struct listing *l, const char *name, const char *summary)
 {
-    if (!as_json(l)) {
-        put_row(l, name, summary);
-        return;
-    }
-    json_begin_object(&l->json, NULL);
-    json_put_text(&l->json, "name", name);
-    for (size_t i = 0; i < count; i++)
-        json_put_text(&l->json, part[i].key, part[i].value);
-    json_end_object(&l->json);
+    rows_name(&l->rows, name);
+    rows_name(&l->rows, summary);
 }
 
 /* ---- whole tables ---- */
@@ -77,20 +122,23 @@ static enum status list_strategies(struct listing *l, struct diag *diag)
     size_t count;
     const struct strategy *table = strategies_list(&count);
     for (size_t i = 0; i < count; i++) {
-        const struct list_section part[] = {
-            {"summary", table[i].summary},
-            {"attention", attention_names[table[i].attention]},
-            {"weights", weights_names[table[i].weights]},
-            {"pipeline", pipeline_names[table[i].pipeline]},
-            {"activations", activations_names[table[i].activations]},
-            {"profile", table[i].profile},
+        const char *const part[] = {
+            attention_names[table[i].attention],
+            weights_names[table[i].weights],
+            pipeline_names[table[i].pipeline],
+            activations_names[table[i].activations],
+            table[i].profile,
         };
-        struct text summary = {0};
-        text_puts(&summary, table[i].summary);
-        for (size_t k = 1; k < ARRAY_LEN(part); k++)
-            text_printf(&summary, "%s %s %s", k == 1 ? ";" : ",", part[k].key, part[k].value);
-        put_parts(l, table[i].name, part, ARRAY_LEN(part), summary.data);
-        text_release(&summary);
+        struct text prose = {0};
+        text_puts(&prose, table[i].summary);
+        for (size_t k = 0; k < ARRAY_LEN(part); k++) /* the columns after the summary */
+            text_printf(&prose, "%s %s %s", k == 0 ? ";" : ",", strategy_columns[3 + k].key,
+                        part[k]);
+        put_row(l, table[i].name, prose.data);
+        rows_name(&l->rows, table[i].summary);
+        for (size_t k = 0; k < ARRAY_LEN(part); k++)
+            rows_name(&l->rows, part[k]);
+        text_release(&prose);
     }
     return STATUS_OK;
 }
@@ -173,9 +221,10 @@ static enum status list_kinds(struct listing *l, struct diag *diag)
             text_printf(&parameters, "%s%s%s", k == 0 ? "" : " ", info->param[k].name,
                         info->param[k].optional ? "?" : "");
         const char *names = parameters.size > 0 ? parameters.data : "";
-        const struct list_section part[] = {{"stream", stream}, {"parameters", names}};
         text_printf(&summary, "on %s;%s%s", stream, names[0] != '\0' ? " " : "", names);
-        put_parts(l, info->name, part, ARRAY_LEN(part), summary.data);
+        put_row(l, info->name, summary.data);
+        rows_name(&l->rows, stream);
+        rows_name(&l->rows, names);
         text_release(&summary);
         text_release(&parameters);
     }
@@ -194,11 +243,11 @@ static enum status list_conventions(struct listing *l, struct diag *diag)
 {
     (void)diag;
     for (int i = 0; i < MFU_CONVENTION_COUNT; i++) {
-        const struct list_section part[] = {{"formula", mfu_table[i].formula},
-                                            {"source", mfu_table[i].source}};
         struct text summary = {0};
         text_printf(&summary, "%s; %s", mfu_table[i].formula, mfu_table[i].source);
-        put_parts(l, mfu_table[i].name, part, ARRAY_LEN(part), summary.data);
+        put_row(l, mfu_table[i].name, summary.data);
+        rows_name(&l->rows, mfu_table[i].formula);
+        rows_name(&l->rows, mfu_table[i].source);
         text_release(&summary);
     }
     return STATUS_OK;
@@ -210,15 +259,14 @@ static enum status list_reserved(struct listing *l, struct diag *diag)
     size_t count;
     const struct reserved_constant *table = reserved_constants(&count);
     for (size_t i = 0; i < count; i++) {
-        const struct list_section part[] = {{"value", table[i].value}, {"source", table[i].source}};
-        struct text summary = {0};
+        struct text line = {0}, summary = {0};
+        text_printf(&line, "%s\n%*s", table[i].name, COLUMN - 1, "");
         text_printf(&summary, "%s: %s", table[i].value, table[i].source);
-        if (as_json(l)) {
-            put_parts(l, table[i].name, part, ARRAY_LEN(part), summary.data);
-        } else { /* the names are too long to stand beside the summary */
-            text_printf(l->out, "%s\n%*s", table[i].name, COLUMN, "");
-            screen_wrap(l->out, summary.data, COLUMN, COLUMN, screen_width(STDOUT_FILENO));
-        }
+        rows_name(&l->rows, table[i].name);
+        put_row(l, line.data, summary.data);
+        rows_name(&l->rows, table[i].value);
+        rows_name(&l->rows, table[i].source);
+        text_release(&line);
         text_release(&summary);
     }
     return STATUS_OK;
@@ -249,21 +297,16 @@ static void count_constant(struct constants *c, const char *preset, enum number_
 static void put_constants(struct listing *l, const char *kind, const char *name, struct constants c)
 {
     struct text row = {0}, summary = {0};
-    if (as_json(l)) {
-        json_begin_object(&l->json, NULL);
-        json_put_text(&l->json, "kind", kind);
-        json_put_text(&l->json, "name", name);
-        json_put_count(&l->json, "numbers", c.numbers);
-        json_put_count(&l->json, "unstated", c.unstated);
-        json_put_count(&l->json, "own_numbers", c.own);
-        json_put_count(&l->json, "own_unstated", c.own_unstated);
-        json_end_object(&l->json);
-        return;
-    }
     text_printf(&row, "%s %s", kind, name);
     text_printf(&summary, "%3zu numbers, %2zu that no source states; in its own file %3zu and %zu",
                 c.numbers, c.unstated, c.own, c.own_unstated);
     put_row(l, row.data, summary.data);
+    rows_name(&l->rows, kind);
+    rows_name(&l->rows, name);
+    rows_number(&l->rows, (double)c.numbers);
+    rows_number(&l->rows, (double)c.unstated);
+    rows_number(&l->rows, (double)c.own);
+    rows_number(&l->rows, (double)c.own_unstated);
     text_release(&row);
     text_release(&summary);
 }
@@ -288,15 +331,12 @@ static enum status count_cluster(struct constants *c, struct arena *arena, const
     return status;
 }
 
-/* Puts the sums over all files. Each number is counted only in the file that has it. */
+/* Puts the sums over all files, which only the text has. Each number is counted only in the file that has it. */
 static void put_all_constants(struct listing *l, const char *kind, struct constants c)
 {
-    struct text summary = {0};
-    text_printf(&summary, "%zu numbers in their own files, %zu that no source states", c.own,
-                c.own_unstated);
     if (!as_json(l))
-        put_row(l, kind, summary.data);
-    text_release(&summary);
+        text_printf(l->out, "%-*s%zu numbers in their own files, %zu that no source states\n",
+                    COLUMN, kind, c.own, c.own_unstated);
 }
 
 static enum status list_constants(struct listing *l, struct diag *diag)
@@ -358,12 +398,16 @@ static enum status show_model(struct listing *l, const char *name, struct diag *
         {"expert_layers", transformer_expert_layers(&t)},
     };
     const size_t expert_rows = t.experts > 0 ? ARRAY_LEN(experts) : 0;
-    const struct list_section texts[] = {
+    const struct {
+        const char *key, *value;
+    } texts[] = {
         {"activation", activation_names[t.activation]},
         {"norm", norm_names[t.norm]},
         {"positions", positions_names[t.positions]},
     };
-    const struct list_section origin[] = {{"source", t.source}, {"note", t.note}};
+    const struct {
+        const char *key, *value;
+    } origin[] = {{"source", t.source}, {"note", t.note}};
     if (as_json(l)) {
         json_put_text(&l->json, "name", t.name);
         json_put_count(&l->json, "parameters", (uint64_t)transformer_parameters(&t));
@@ -392,15 +436,15 @@ static enum status show_model(struct listing *l, const char *name, struct diag *
     return STATUS_OK;
 }
 
-/* Puts the value of a fact. Quantities become numbers in SI units; names and tables stay as the file has them. */
-static void put_value(struct json_out *json, const struct cluster *cluster,
+/* Fills the value of a fact. Quantities become numbers in SI units; names and tables stay as the file has them. */
+static void put_value(struct rows *out, const struct cluster *cluster,
                       const struct cluster_fact *fact)
 {
     const struct cluster_field *field = cluster_field_find(fact->path);
     if (field != NULL && field->type <= FIELD_COUNT)
-        json_put_number(json, "value", cluster_field_value(cluster, field));
+        rows_number(out, cluster_field_value(cluster, field));
     else
-        json_put_text(json, "value", fact->value);
+        rows_name(out, fact->value);
 }
 
 static enum status show_cluster(struct listing *l, const char *name, struct diag *diag)
@@ -419,17 +463,18 @@ static enum status show_cluster(struct listing *l, const char *name, struct diag
     json_put_count(&l->json, "gpus", (uint64_t)cluster.gpus);
     json_put_text(&l->json, "device", cluster.device.name);
     json_put_number(&l->json, "usable_bytes", cluster.device.usable_bytes);
-    json_begin_array(&l->json, "numbers");
+    rows_begin(&l->rows, "numbers", NULL, &list_tables[LIST_NUMBERS]);
     for (size_t i = 0; i < cluster.facts.count; i++) {
         const struct cluster_fact *fact = &cluster.facts.row[i];
-        json_begin_object(&l->json, NULL);
-        json_put_text(&l->json, "name", fact->path);
-        put_value(&l->json, &cluster, fact);
-        json_put_text(&l->json, "source", fact->source);
-        json_put_text(&l->json, "how", number_origin_names[fact->how]);
-        json_end_object(&l->json);
+        rows_name(&l->rows, fact->path);
+        put_value(&l->rows, &cluster, fact);
+        rows_skip(&l->rows); /* low, high and a meaning, which facts of clusters lack */
+        rows_skip(&l->rows);
+        rows_skip(&l->rows);
+        rows_name(&l->rows, fact->source);
+        rows_name(&l->rows, number_origin_names[fact->how]);
     }
-    json_end_array(&l->json);
+    rows_end(&l->rows);
     return STATUS_OK;
 }
 
@@ -446,41 +491,45 @@ static enum status show_device(struct listing *l, const char *name, struct diag 
     json_put_text(&l->json, "name", cost.name);
     json_put_text(&l->json, "note", cost.note);
     json_put_bool(&l->json, "ideal", cost.ideal);
-    json_begin_array(&l->json, "numbers");
+    rows_begin(&l->rows, "numbers", NULL, &list_tables[LIST_NUMBERS]);
     for (size_t i = 0; i < cost.facts.count; i++) {
         const struct cost_fact *fact = &cost.facts.row[i];
-        json_begin_object(&l->json, NULL);
-        json_put_text(&l->json, "name", fact->name);
-        json_put_number(&l->json, "value", fact->value);
-        if (fact->high > 0) {
-            json_put_number(&l->json, "low", fact->low);
-            json_put_number(&l->json, "high", fact->high);
-        }
-        json_put_text(&l->json, "meaning", fact->meaning);
-        json_put_text(&l->json, "source", fact->source);
-        json_put_text(&l->json, "how", number_origin_names[fact->how]);
-        json_end_object(&l->json);
+        rows_name(&l->rows, fact->name);
+        rows_number(&l->rows, fact->value);
+        for (int end = 0; end < 2; end++)
+            if (fact->high > 0)
+                rows_number(&l->rows, end == 0 ? fact->low : fact->high);
+            else
+                rows_skip(&l->rows);
+        rows_name(&l->rows, fact->meaning);
+        rows_name(&l->rows, fact->source);
+        rows_name(&l->rows, number_origin_names[fact->how]);
     }
-    json_end_array(&l->json);
+    rows_end(&l->rows);
     return STATUS_OK;
 }
 
 static const struct list {
     const char *name, *summary;
+    int table; /* its rows: an index of list_tables[] */
     enum status (*all)(struct listing *l, struct diag *diag);
     enum status (*one)(struct listing *l, const char *name, struct diag *diag);
 } lists[] = {
-    {"strategies", "named combinations of the five choices", list_strategies, NULL},
-    {"profiles", "implementations, and what tells them apart", list_profiles, NULL},
-    {"models", "transformers; with a name, its fields", list_models, show_model},
-    {"clusters", "clusters; with a name, every number and source", list_clusters, show_cluster},
-    {"devices", "costs of devices; with a name, every number", list_devices, show_device},
-    {"kinds", "kinds of work and their parameters", list_kinds, NULL},
-    {"rules", "what `check` checks, and what each rule promises", list_rules, NULL},
-    {"conventions", "how sources count model flops", list_conventions, NULL},
-    {"reserved", "constants of a framework's memory, with sources", list_reserved, NULL},
+    {"strategies", "named combinations of the five choices", LIST_STRATEGIES, list_strategies,
+     NULL},
+    {"profiles", "implementations, and what tells them apart", LIST_SUMMARIES, list_profiles, NULL},
+    {"models", "transformers; with a name, its fields", LIST_SUMMARIES, list_models, show_model},
+    {"clusters", "clusters; with a name, every number and source", LIST_SUMMARIES, list_clusters,
+     show_cluster},
+    {"devices", "costs of devices; with a name, every number", LIST_SUMMARIES, list_devices,
+     show_device},
+    {"kinds", "kinds of work and their parameters", LIST_KINDS, list_kinds, NULL},
+    {"rules", "what `check` checks, and what each rule promises", LIST_SUMMARIES, list_rules, NULL},
+    {"conventions", "how sources count model flops", LIST_CONVENTIONS, list_conventions, NULL},
+    {"reserved", "constants of a framework's memory, with sources", LIST_RESERVED, list_reserved,
+     NULL},
     {"constants", "how many numbers devices and clusters have, and how many no source states",
-     list_constants, NULL},
+     LIST_CONSTANTS, list_constants, NULL},
 };
 
 const char *list_name(size_t i)
@@ -509,14 +558,13 @@ static enum status find_list(const struct list **list, const char *name, struct 
 static enum status put_all(struct listing *l, const struct list *list, struct diag *diag)
 {
     enum status status = STATUS_OK;
-    if (as_json(l))
-        json_begin_array(&l->json, list != NULL ? list->name : "lists");
+    rows_begin(&l->rows, list != NULL ? list->name : "lists", NULL,
+               &list_tables[list != NULL ? list->table : LIST_SUMMARIES]);
     for (size_t i = 0; list == NULL && i < ARRAY_LEN(lists); i++)
         put_row(l, lists[i].name, lists[i].summary);
     if (list != NULL)
         status = list->all(l, diag);
-    if (as_json(l))
-        json_end_array(&l->json);
+    rows_end(&l->rows);
     return status;
 }
 
@@ -540,6 +588,9 @@ enum status cmd_list(const struct options *options, struct diag *diag)
 {
     struct text out = {0};
     struct listing l = {.out = &out, .json = {.out = options_given(options, "json") ? &out : NULL}};
+    l.rows.json = as_json(&l) ? &l.json : NULL;
+    l.rows.out = as_json(&l) ? NULL : &out;
+    l.rows.width = screen_width(STDOUT_FILENO);
     const struct list *list = NULL;
     enum status status = STATUS_OK;
     if (options->argument_count > 0)

@@ -83,4 +83,17 @@ extern const struct option_set compare_options, sweep_options, plot_options, rep
 enum { WHY_SITES, WHY_SUGGESTIONS, WHY_TABLE_COUNT };
 extern const struct row_table why_tables[WHY_TABLE_COUNT];
 
+/* The tables that `list` prints: names with summaries, and those whose rows have more. */
+enum {
+    LIST_SUMMARIES,
+    LIST_STRATEGIES,
+    LIST_KINDS,
+    LIST_CONVENTIONS,
+    LIST_RESERVED,
+    LIST_CONSTANTS,
+    LIST_NUMBERS,
+    LIST_TABLE_COUNT
+};
+extern const struct row_table list_tables[LIST_TABLE_COUNT];
+
 #endif

@@ -25,12 +25,21 @@ static void put_gap(struct rows *rows, const struct column *column)
         text_puts(rows->out, before->width > 0 && column->width < 0 ? "  " : " ");
 }
 
+/* Returns the number of characters in the last line of a text. */
+static size_t column_of_end(const struct text *out)
+{
+    size_t at = 0;
+    while (at < out->size && out->data[out->size - 1 - at] != '\n')
+        at++;
+    return at;
+}
+
 /* Appends a cell of text. */
 static void put_cell(struct rows *rows, const struct column *column, const char *cell)
 {
     put_gap(rows, column);
     if (kind_of(column) == COLUMN_TEXT) {
-        size_t at = rows->out->size - rows->line;
+        size_t at = column_of_end(rows->out);
         screen_wrap(rows->out, cell, rows->indent > 0 ? rows->indent : at, at, rows->width);
         rows->out->size--; /* the row ends its last line itself */
     } else {
@@ -42,10 +51,9 @@ static void put_cell(struct rows *rows, const struct column *column, const char 
 static void end_line(struct rows *rows)
 {
     struct text *out = rows->out;
-    while (out->size > rows->line && out->data[out->size - 1] == ' ')
+    while (out->size > 0 && out->data[out->size - 1] == ' ')
         out->size--;
     text_putc(out, '\n');
-    rows->line = out->size;
 }
 
 static void begin_csv(struct rows *rows)
@@ -68,7 +76,6 @@ void rows_begin(struct rows *rows, const char *key, const char *details,
     rows->column = table->column;
     rows->count = table->count;
     rows->at = 0;
-    rows->line = rows->out != NULL ? rows->out->size : 0;
     assert(table->count <= COLUMNS_MAX);
     if (rows->json != NULL)
         json_begin_array(rows->json, key);
@@ -156,12 +163,12 @@ static void put_field(struct rows *rows, const struct column *column, const char
 void rows_name(struct rows *rows, const char *name)
 {
     const struct column *column = next(rows);
-    assert(kind_of(column) == COLUMN_NAME || kind_of(column) == COLUMN_TEXT);
+    assert(kind_of(column) <= COLUMN_VALUE);
     assert(name != NULL || (column->kind & COLUMN_NULLABLE) != 0);
     if (rows->json != NULL && column->key != NULL)
         json_put_text(rows->json, column->key, name);
     put_field(rows, column, name != NULL ? name : "");
-    if (name == NULL || (name[0] == '\0' && kind_of(column) == COLUMN_NAME))
+    if (name == NULL || (name[0] == '\0' && kind_of(column) != COLUMN_TEXT))
         name = "(none)";
     put_shown(rows, column, name);
     end_row(rows);
@@ -175,6 +182,7 @@ static void put_value(struct text *out, const struct column *column, double valu
     case COLUMN_FLAG:
         text_puts(out, value != 0 ? "yes" : "no");
         break;
+    case COLUMN_VALUE:
     case COLUMN_NUMBER:
         text_printf(out, "%.6g", value);
         break;
@@ -223,7 +231,7 @@ void rows_number(struct rows *rows, double value)
 {
     const struct column *column = next(rows);
     struct text cell = {0};
-    assert(kind_of(column) != COLUMN_NAME && kind_of(column) != COLUMN_TEXT);
+    assert(kind_of(column) >= COLUMN_VALUE);
     if (rows->json != NULL && column->key != NULL)
         put_json(rows->json, column, value);
     if (isfinite(value))

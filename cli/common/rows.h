@@ -17,6 +17,7 @@
 enum column_kind {
     COLUMN_NAME, /* a text */
     COLUMN_TEXT, /* a text that is wrapped at the width of the screen; the last column that has a label */
+    COLUMN_VALUE,     /* a number or a text, shown as NUMBER or NAME */
     COLUMN_FLAG,      /* true or false: a number that is not 0 or 0 */
     COLUMN_COUNT,     /* a whole number */
     COLUMN_INDEX,     /* a whole number, "-" if it is below 0 */
@@ -63,7 +64,6 @@ struct rows {
     size_t indent; /* of the lines after the first one of a wrapped text; 0: they begin below it */
     const struct column *column;
     size_t count, at;   /* number of columns, and of those that are filled in this row */
-    size_t line;        /* where the row begins in `out` */
     struct rows *outer; /* the rows whose column of kind ROWS this is */
 };
 

@@ -3,45 +3,112 @@
 #include "base/json_write.h"
 #include "cli/common/output.h"
 
+/* clang-format off */
+static const struct column points_of_bench[] = {
+    {"measured", NULL, NULL, COLUMN_NAME, 0, "What was timed: the work, its issue by the host, the start of a kernel, ..."},
+    {"kind", NULL, NULL, COLUMN_NAME, 0, "A kind of work: longhaul list kinds."},
+    {"params", NULL, NULL, COLUMN_OBJECT, 0, "The parameters of the kind."},
+    {"in", NULL, NULL, COLUMN_NAME | COLUMN_OPTIONAL, 0, "The dtype of the operands that are read."},
+    {"out", NULL, NULL, COLUMN_NAME | COLUMN_OPTIONAL, 0, "The dtype of the operands that are written."},
+    {"reads", NULL, NULL, COLUMN_COUNT, 0, NULL},
+    {"writes", NULL, NULL, COLUMN_COUNT, 0, NULL},
+    {"impl", NULL, NULL, COLUMN_NAME | COLUMN_OPTIONAL, 0, "The implementation of attention."},
+    {"median_s", NULL, NULL, COLUMN_SECONDS, 0, NULL},
+    {"p10_s", NULL, NULL, COLUMN_SECONDS, 0, NULL},
+    {"p90_s", NULL, NULL, COLUMN_SECONDS, 0, NULL},
+    {"repeats", NULL, NULL, COLUMN_COUNT, 0, NULL},
+};
+
+static const struct column families[] = {
+    {"name", NULL, NULL, COLUMN_NAME, 0, NULL},
+    {"points", NULL, NULL, COLUMN_COUNT, 0, NULL},
+    {"parameters", NULL, NULL, COLUMN_COUNT, 0, NULL},
+    {"rms", NULL, NULL, COLUMN_ERROR, 0, "Root mean square of the relative errors."},
+    {"leave_one_out", NULL, NULL, COLUMN_ERROR | COLUMN_OPTIONAL, 0, "The same, with each point predicted from the others."},
+    {"worst", NULL, NULL, COLUMN_ERROR, 0, "The largest relative error."},
+    {"worst_point", NULL, NULL, COLUMN_NAME | COLUMN_NULLABLE, 0, NULL},
+    {"numbers", NULL, NULL, COLUMN_ROWS, 0, "calibrate_number"},
+};
+
+static const struct column numbers[] = {
+    {"name", NULL, NULL, COLUMN_NAME, 0, NULL},
+    {"value", NULL, NULL, COLUMN_NUMBER | COLUMN_NULLABLE, 0, NULL},
+    {"standard_error", NULL, NULL, COLUMN_NUMBER | COLUMN_NULLABLE | COLUMN_OPTIONAL, 0, NULL},
+    {"spread", NULL, NULL, COLUMN_NUMBER | COLUMN_NULLABLE | COLUMN_OPTIONAL, 0, "Relative standard deviation of what the number predicts."},
+    {"at_bound", NULL, NULL, COLUMN_FLAG | COLUMN_OPTIONAL, 0, "The fit ended at an end of the number's range."},
+    {"origin", NULL, NULL, COLUMN_NAME, 0, "fitted, stated or derived."},
+    {"source", NULL, NULL, COLUMN_NAME | COLUMN_NULLABLE, 0, NULL},
+};
+
+static const struct column links[] = {
+    {"name", NULL, NULL, COLUMN_NAME, 0, NULL},
+    {"points", NULL, NULL, COLUMN_COUNT, 0, NULL},
+    {"latency_s", NULL, NULL, COLUMN_NUMBER | COLUMN_NULLABLE, 0, NULL},
+    {"latency_error_s", NULL, NULL, COLUMN_NUMBER | COLUMN_NULLABLE, 0, NULL},
+    {"bytes_per_s", NULL, NULL, COLUMN_NUMBER | COLUMN_NULLABLE, 0, NULL},
+    {"bytes_per_s_error", NULL, NULL, COLUMN_NUMBER | COLUMN_NULLABLE, 0, NULL},
+    {"rms", NULL, NULL, COLUMN_ERROR, 0, NULL},
+    {"leave_one_out", NULL, NULL, COLUMN_ERROR, 0, NULL},
+    {"worst", NULL, NULL, COLUMN_ERROR, 0, NULL},
+    {"worst_point", NULL, NULL, COLUMN_NAME | COLUMN_NULLABLE, 0, NULL},
+};
+
+static const struct column fallbacks[] = {
+    {"name", NULL, NULL, COLUMN_NAME, 0, NULL},
+    {"to", NULL, NULL, COLUMN_NAME, 0, "base or fastest."},
+    {"disturbed", NULL, NULL, COLUMN_FLAG, 0, NULL},
+};
+/* clang-format on */
+
+const struct row_table points_tables[POINTS_TABLE_COUNT] = {
+    [POINTS_POINT] = {"bench_point", points_of_bench, ARRAY_LEN(points_of_bench)},
+    [POINTS_FAMILY] = {"calibrate_family", families, ARRAY_LEN(families)},
+    [POINTS_NUMBER] = {"calibrate_number", numbers, ARRAY_LEN(numbers)},
+    [POINTS_LINK] = {"calibrate_link", links, ARRAY_LEN(links)},
+    [POINTS_FALLBACK] = {"calibrate_fallback", fallbacks, ARRAY_LEN(fallbacks)},
+};
+
 /* ---- points ---- */
 
-static void put_params(struct json_out *json, const struct work *work)
+static void put_params(struct rows *rows, const struct work *work)
 {
     const struct work_kind_info *info = work_kind_info((enum work_kind)work->kind);
-    json_begin_object(json, "params");
+    rows_begin_object(rows);
     for (size_t i = 0; i < info->param_count; i++) {
         const struct work_param *param = &info->param[i];
         if (param->optional && work->p[i] == 0)
             continue;
         if (param->values != NULL)
-            json_put_text(json, param->name, param->values[work->p[i]]);
+            json_put_text(rows->json, param->name, param->values[work->p[i]]);
         else
-            json_put_number(json, param->name, (double)work->p[i]);
+            json_put_number(rows->json, param->name, (double)work->p[i]);
     }
-    json_end_object(json);
+    rows_end_object(rows);
 }
 
-static void put_point(struct json_out *json, const struct point *point)
+static void put_point(struct rows *rows, const struct point *point)
 {
     const struct work *work = &point->work;
     const struct work_kind_info *info = work_kind_info((enum work_kind)work->kind);
-    json_begin_object(json, NULL);
-    json_put_text(json, "measured", point_role_name((enum point_role)point->role));
-    json_put_text(json, "kind", info->name);
-    put_params(json, work);
-    if (info->reads_max + info->writes_max > 0) {
-        json_put_text(json, "in", dtype_name((enum dtype)work->in));
-        json_put_text(json, "out", dtype_name((enum dtype)work->out));
-    }
-    json_put_count(json, "reads", work->reads > 0 ? work->reads : info->reads_min);
-    json_put_count(json, "writes", work->writes > 0 ? work->writes : info->writes_min);
+    bool typed = info->reads_max + info->writes_max > 0;
+    rows_name(rows, point_role_name((enum point_role)point->role));
+    rows_name(rows, info->name);
+    put_params(rows, work);
+    for (int written = 0; written < 2; written++)
+        if (typed)
+            rows_name(rows, dtype_name((enum dtype)(written ? work->out : work->in)));
+        else
+            rows_skip(rows);
+    rows_number(rows, work->reads > 0 ? work->reads : info->reads_min);
+    rows_number(rows, work->writes > 0 ? work->writes : info->writes_min);
     if (point->impl < POINT_NO_IMPL)
-        json_put_text(json, "impl", attention_impl_name((enum attention_impl)point->impl));
-    json_put_number(json, "median_s", point->median_s);
-    json_put_number(json, "p10_s", point->p10_s);
-    json_put_number(json, "p90_s", point->p90_s);
-    json_put_count(json, "repeats", (uint64_t)point->repeats);
-    json_end_object(json);
+        rows_name(rows, attention_impl_name((enum attention_impl)point->impl));
+    else
+        rows_skip(rows);
+    rows_number(rows, point->median_s);
+    rows_number(rows, point->p10_s);
+    rows_number(rows, point->p90_s);
+    rows_number(rows, (double)point->repeats);
 }
 
 void points_print_json(const struct points *points, struct text *out)
@@ -52,10 +119,11 @@ void points_print_json(const struct points *points, struct text *out)
     for (size_t i = 0; i < points->header_count; i++)
         json_put_text(&json, points->header[i].key, points->header[i].value);
     json_end_object(&json);
-    json_begin_array(&json, "points");
+    struct rows rows = {.json = &json};
+    rows_begin(&rows, "points", NULL, &points_tables[POINTS_POINT]);
     for (size_t i = 0; i < points->count; i++)
-        put_point(&json, &points->row[i]);
-    json_end_array(&json);
+        put_point(&rows, &points->row[i]);
+    rows_end(&rows);
     json_end_object(&json);
     text_putc(out, '\n');
 }
@@ -64,102 +132,102 @@ void points_print_json(const struct points *points, struct text *out)
 
 /* Appends the fitted numbers of a family, which is counted from 0. family -1: appends the numbers that belong to no
  * family. */
-static void put_numbers(struct json_out *json, const char *key, const struct calibration *c,
-                        int family)
+static void put_numbers(struct rows *rows, const struct calibration *c, int family)
 {
     static const char *const origins[] = {
         [CALIBRATE_FITTED] = "fitted",
         [CALIBRATE_STATED] = "stated",
         [CALIBRATE_DERIVED] = "derived",
     };
-    json_begin_array(json, key);
     for (size_t i = 0; i < c->numbers; i++) {
         const struct calibrate_number *number = &c->number[i];
         if (number->family >= 0 ? number->family != family : family >= 0)
             continue;
-        json_begin_object(json, NULL);
-        json_put_text(json, "name", number->name);
-        json_put_number(json, "value", number->value);
+        rows_name(rows, number->name);
+        rows_number(rows, number->value);
         if (number->origin == CALIBRATE_FITTED) {
-            json_put_number(json, "standard_error", number->error);
-            json_put_number(json, "spread", calibration_spread(c, number));
-            json_put_bool(json, "at_bound", number->at_bound);
+            rows_number(rows, number->error);
+            rows_number(rows, calibration_spread(c, number));
+            rows_number(rows, number->at_bound);
+        } else {
+            rows_skip(rows);
+            rows_skip(rows);
+            rows_skip(rows);
         }
-        json_put_text(json, "origin", origins[number->origin]);
-        json_put_text(json, "source", number->how);
-        json_end_object(json);
+        rows_name(rows, origins[number->origin]);
+        rows_name(rows, number->how);
     }
-    json_end_array(json);
+    rows_end(rows);
 }
 
-static void put_families(struct json_out *json, const struct calibration *c)
+static void put_families(struct rows *rows, const struct calibration *c)
 {
-    json_begin_array(json, "families");
+    rows_begin(rows, "families", NULL, &points_tables[POINTS_FAMILY]);
     for (size_t i = 0; i < c->families; i++) {
         const struct calibrate_family *family = &c->family[i];
-        json_begin_object(json, NULL);
-        json_put_text(json, "name", family->name);
-        json_put_count(json, "points", family->points);
-        json_put_count(json, "parameters", family->parameters);
-        json_put_number(json, "rms", family->rms);
+        struct rows inner;
+        rows_name(rows, family->name);
+        rows_number(rows, (double)family->points);
+        rows_number(rows, (double)family->parameters);
+        rows_number(rows, family->rms);
         if (family->left_out > 0)
-            json_put_number(json, "leave_one_out", family->leave_one_out);
-        json_put_number(json, "worst", family->worst);
-        json_put_text(json, "worst_point", family->worst_what);
-        put_numbers(json, "numbers", c, (int)i);
-        json_end_object(json);
+            rows_number(rows, family->leave_one_out);
+        else
+            rows_skip(rows);
+        rows_number(rows, family->worst);
+        rows_name(rows, family->worst_what);
+        rows_begin_inner(&inner, rows, &points_tables[POINTS_NUMBER]);
+        put_numbers(&inner, c, (int)i);
     }
-    json_end_array(json);
-    put_numbers(json, "not_fitted", c, -1);
+    rows_end(rows);
+    rows_begin(rows, "not_fitted", NULL, &points_tables[POINTS_NUMBER]);
+    put_numbers(rows, c, -1);
 }
 
-static void put_links(struct json_out *json, const struct link_calibration *links)
+static void put_links(struct rows *rows, const struct link_calibration *calibration)
 {
-    json_begin_array(json, "links");
+    rows_begin(rows, "links", NULL, &points_tables[POINTS_LINK]);
     for (int i = 0; i < CALIBRATE_LINK_COUNT; i++) {
-        const struct calibrated_link *link = &links->link[i];
+        const struct calibrated_link *link = &calibration->link[i];
         if (link->points == 0)
             continue;
-        json_begin_object(json, NULL);
-        json_put_text(json, "name", calibrate_link_name((enum calibrate_link)i));
-        json_put_count(json, "points", link->points);
-        json_put_number(json, "latency_s", link->latency_s);
-        json_put_number(json, "latency_error_s", link->latency_error_s);
-        json_put_number(json, "bytes_per_s", link->bytes_per_s);
-        json_put_number(json, "bytes_per_s_error", link->bytes_per_s_error);
-        json_put_number(json, "rms", link->rms);
-        json_put_number(json, "leave_one_out", link->leave_one_out);
-        json_put_number(json, "worst", link->worst);
-        json_put_text(json, "worst_point", link->worst_what);
-        json_end_object(json);
+        rows_name(rows, calibrate_link_name((enum calibrate_link)i));
+        rows_number(rows, (double)link->points);
+        rows_number(rows, link->latency_s);
+        rows_number(rows, link->latency_error_s);
+        rows_number(rows, link->bytes_per_s);
+        rows_number(rows, link->bytes_per_s_error);
+        rows_number(rows, link->rms);
+        rows_number(rows, link->leave_one_out);
+        rows_number(rows, link->worst);
+        rows_name(rows, link->worst_what);
     }
-    json_end_array(json);
+    rows_end(rows);
 }
 
-static void put_fallbacks(struct json_out *json, const struct calibrate_fallback *fallback,
+static void put_fallbacks(struct rows *rows, const struct calibrate_fallback *fallback,
                           size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        json_begin_object(json, NULL);
-        json_put_text(json, "name", fallback[i].name);
-        json_put_text(json, "to", fallback[i].to_base ? "base" : "fastest");
-        json_put_bool(json, "disturbed", fallback[i].disturbed);
-        json_end_object(json);
+        rows_name(rows, fallback[i].name);
+        rows_name(rows, fallback[i].to_base ? "base" : "fastest");
+        rows_number(rows, fallback[i].disturbed);
     }
 }
 
-void calibration_print_json(const struct calibration *device, const struct link_calibration *links,
+void calibration_print_json(const struct calibration *device, const struct link_calibration *link,
                             const char *refused, const char *recorded, struct text *out)
 {
     struct json_out json = {.out = out};
     command_begin_json(&json, "calibrate");
-    put_families(&json, device);
-    put_links(&json, links);
+    struct rows rows = {.json = &json};
+    put_families(&rows, device);
+    put_links(&rows, link);
     json_put_number(&json, "spread", device->spread);
-    json_begin_array(&json, "fallen");
-    put_fallbacks(&json, device->fallback, device->fallbacks);
-    put_fallbacks(&json, links->fallback, links->fallbacks);
-    json_end_array(&json);
+    rows_begin(&rows, "fallen", NULL, &points_tables[POINTS_FALLBACK]);
+    put_fallbacks(&rows, device->fallback, device->fallbacks);
+    put_fallbacks(&rows, link->fallback, link->fallbacks);
+    rows_end(&rows);
     json_begin_array(&json, "unmeasured");
     for (size_t i = 0; i < device->unmeasureds; i++)
         json_put_text(&json, NULL, device->unmeasured[i]);

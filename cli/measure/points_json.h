@@ -2,8 +2,19 @@
 #ifndef CLI_MEASURE_POINTS_JSON_H
 #define CLI_MEASURE_POINTS_JSON_H
 
-#include "base/text.h"
+#include "cli/common/rows.h"
 #include "models/calibrate_links.h"
+
+/* Rows of `bench --json` and `calibrate --json`. Their text is a file that is read back, and a report of sentences. */
+enum {
+    POINTS_POINT,
+    POINTS_FAMILY,
+    POINTS_NUMBER,
+    POINTS_LINK,
+    POINTS_FALLBACK,
+    POINTS_TABLE_COUNT
+};
+extern const struct row_table points_tables[POINTS_TABLE_COUNT];
 
 /* Appends an object with the header and the points, which have the columns of models/points.h. */
 void points_print_json(const struct points *points, struct text *out);

@@ -11,6 +11,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+static const struct column flips[] = {
+    {"option", NULL, NULL, COLUMN_NAME, 0, NULL},
+    {"longest_tokens", NULL, NULL, COLUMN_COUNT, 0, NULL},
+    {"asked_tokens", NULL, NULL, COLUMN_COUNT | COLUMN_OPTIONAL, 0,
+     "Set if no longer sequence was tried."},
+};
+const struct row_table longest_table = {"plan_longest_option", flips, ARRAY_LEN(flips)};
+
 /* ---- text ---- */
 
 static void put_tokens(struct text *out, int64_t tokens)
@@ -246,16 +254,17 @@ void longest_report_print_json(struct text *out, const struct longest_certificat
     }
     if (l->next > 0 && l->refused[0] == '\0')
         json_verdict(&w, "at_next", &l->beyond);
-    json_begin_array(&w, "with_option");
+    struct rows rows = {.json = &w};
+    rows_begin(&rows, "with_option", NULL, &longest_table);
     for (size_t i = 0; i < r->flips; i++) {
-        json_begin_object(&w, NULL);
-        json_put_text(&w, "option", r->flip[i].option);
-        json_put_count(&w, "longest_tokens", (uint64_t)r->flip[i].tokens);
+        rows_name(&rows, r->flip[i].option);
+        rows_number(&rows, (double)r->flip[i].tokens);
         if (r->flip[i].asked > 0)
-            json_put_count(&w, "asked_tokens", (uint64_t)r->flip[i].asked);
-        json_end_object(&w);
+            rows_number(&rows, (double)r->flip[i].asked);
+        else
+            rows_skip(&rows);
     }
-    json_end_array(&w);
+    rows_end(&rows);
     json_end_object(&w);
     text_putc(out, '\n');
 }

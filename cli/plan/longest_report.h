@@ -3,9 +3,11 @@
 #ifndef CLI_PLAN_LONGEST_REPORT_H
 #define CLI_PLAN_LONGEST_REPORT_H
 
-#include "base/text.h"
+#include "cli/common/rows.h"
 #include "cli/common/screen.h"
 #include "predict/plan/longest_certificate.h"
+
+extern const struct row_table longest_table; /* options that make a longer sequence fit, in JSON */
 
 /* Appends one screen, which begins with the answer. With `all`, it also has what fills memory at the next length. */
 void longest_report_print(const struct screen *screen, const struct longest_certificate *report,

@@ -15,6 +15,51 @@
 #include <math.h>
 #include <string.h>
 
+/* clang-format off */
+static const struct column machine[] = {
+    {"part", NULL, NULL, COLUMN_NAME, 0, NULL},
+    {"measured", NULL, NULL, COLUMN_FLAG, 0, "Whether figures of this part were measured on the machine."},
+    {"spread", NULL, NULL, COLUMN_NUMBER, 0, "Largest relative standard deviation of the measured ones."},
+    {"moves_step", NULL, NULL, COLUMN_NUMBER, 0, "Logarithm of the step with these slower by their spreads over the step."},
+    {"unmeasured_share", NULL, NULL, COLUMN_NUMBER, 0, "Share of the step that goes with figures of this part that were not measured."},
+    {"estimate_error", NULL, NULL, COLUMN_NUMBER, 0, "Relative error that the device's file gives them; 0: they are no estimates."},
+};
+
+static const struct column links[] = {
+    {"name", NULL, NULL, COLUMN_NAME, 0, NULL},
+    {"measured", NULL, NULL, COLUMN_FLAG, 0, "Whether it was measured on this machine."},
+    {"source", NULL, NULL, COLUMN_NAME, 0, "Where its number is from."},
+};
+
+static const struct column never_measured[] = {
+    {"figure", NULL, NULL, COLUMN_NAME, 0, "time or memory."},
+    {"feature", NULL, NULL, COLUMN_NAME, 0, "profile, neutral, mechanism, elsewhere, together, kernel, far or small."},
+    {"what", NULL, NULL, COLUMN_NAME, 0, "In words: tensor parallelism with torchtitan."},
+    {"adds", NULL, NULL, COLUMN_NUMBER, 0, "Standard deviation that it adds to log(measured / predicted)."},
+};
+
+static const struct column modules[] = {
+    {"name", NULL, NULL, COLUMN_NAME, 0, "Empty: what belongs to no module."},
+    {"forward_s", NULL, NULL, COLUMN_SECONDS, 0, NULL},
+    {"recompute_s", NULL, NULL, COLUMN_SECONDS, 0, NULL},
+    {"backward_s", NULL, NULL, COLUMN_SECONDS, 0, NULL},
+    {"optimizer_s", NULL, NULL, COLUMN_SECONDS, 0, NULL},
+};
+
+static const struct column guesses[] = {
+    {"what", NULL, NULL, COLUMN_NAME, 0, "What the program asked for."},
+    {"times", NULL, NULL, COLUMN_COUNT, 0, "How often."},
+};
+/* clang-format on */
+
+const struct row_table report_tables[REPORT_TABLE_COUNT] = {
+    [REPORT_MACHINE] = {"predict_machine", machine, ARRAY_LEN(machine)},
+    [REPORT_LINKS] = {"predict_link", links, ARRAY_LEN(links)},
+    [REPORT_NEVER_MEASURED] = {"predict_never_measured", never_measured, ARRAY_LEN(never_measured)},
+    [REPORT_MODULES] = {"predict_module", modules, ARRAY_LEN(modules)},
+    [REPORT_GUESSES] = {"predict_guess", guesses, ARRAY_LEN(guesses)},
+};
+
 void report_json_verdict(struct json_out *w, const struct verdict *v)
 {
     static const char *const names[LIMIT_COUNT] = {"device", "host"};
@@ -131,18 +176,17 @@ static void put_spreads(struct json_out *w, const struct spreads *spreads)
 {
     if (!spreads->known)
         return;
-    json_begin_array(w, "machine");
+    struct rows rows = {.json = w};
+    rows_begin(&rows, "machine", NULL, &report_tables[REPORT_MACHINE]);
     for (int i = 0; i < SPREAD_PART_COUNT; i++) {
-        json_begin_object(w, NULL);
-        json_put_text(w, "part", spread_part_name((enum spread_part)i));
-        json_put_bool(w, "measured", spreads->spread[i] > 0);
-        json_put_number(w, "spread", spreads->spread[i]);
-        json_put_number(w, "moves_step", spreads->measured[i]);
-        json_put_number(w, "unmeasured_share", spreads->others[i]);
-        json_put_number(w, "estimate_error", spreads->estimated[i]);
-        json_end_object(w);
+        rows_name(&rows, spread_part_name((enum spread_part)i));
+        rows_number(&rows, spreads->spread[i] > 0);
+        rows_number(&rows, spreads->spread[i]);
+        rows_number(&rows, spreads->measured[i]);
+        rows_number(&rows, spreads->others[i]);
+        rows_number(&rows, spreads->estimated[i]);
     }
-    json_end_array(w);
+    rows_end(&rows);
 }
 
 void report_json_run(struct json_out *w, const struct prediction *p)
@@ -162,22 +206,21 @@ static void put_never_measured(struct json_out *w, const struct intervals *inter
 {
     static const char *const figures[RESIDUAL_COUNT] = {"time", "memory"};
     const struct residual run = similarity_residual(&intervals->like);
-    json_begin_array(w, "never_measured");
+    struct rows rows = {.json = w};
+    rows_begin(&rows, "never_measured", NULL, &report_tables[REPORT_NEVER_MEASURED]);
     for (int of = 0; of < RESIDUAL_COUNT; of++) {
         for (uint32_t i = 0; i < intervals->of[of].count; i++) {
             const struct unmeasured *unmeasured = &intervals->of[of].unmeasured[i];
             struct text what = {0};
             interval_put_unmeasured(&what, unmeasured, &run);
-            json_begin_row(w, NULL);
-            json_put_text(w, "figure", figures[of]);
-            json_put_text(w, "feature", interval_feature_names[unmeasured->feature]);
-            json_put_text(w, "what", what.data);
-            json_put_number(w, "adds", sqrt(unmeasured->variance));
-            json_end_row(w);
+            rows_name(&rows, figures[of]);
+            rows_name(&rows, interval_feature_names[unmeasured->feature]);
+            rows_name(&rows, what.data);
+            rows_number(&rows, sqrt(unmeasured->variance));
             text_release(&what);
         }
     }
-    json_end_array(w);
+    rows_end(&rows);
     if (intervals->of[RESIDUAL_TIME].own > 0) {
         json_put_count(w, "own_runs", intervals->of[RESIDUAL_TIME].own);
         json_put_number(w, "shift", intervals->of[RESIDUAL_TIME].shift);
@@ -277,15 +320,14 @@ static void put_link_classes(struct json_out *w, const struct prediction *p)
 {
     struct link_class class[LINK_CLASSES_MAX];
     size_t count = link_classes(class, &p->ir, &p->setup->cluster);
-    json_begin_array(w, "links");
+    struct rows rows = {.json = w};
+    rows_begin(&rows, "links", NULL, &report_tables[REPORT_LINKS]);
     for (size_t i = 0; i < count; i++) {
-        json_begin_object(w, NULL);
-        json_put_text(w, "name", class[i].name);
-        json_put_bool(w, "measured", class[i].measured);
-        json_put_text(w, "source", class[i].source);
-        json_end_object(w);
+        rows_name(&rows, class[i].name);
+        rows_number(&rows, class[i].measured);
+        rows_name(&rows, class[i].source);
     }
-    json_end_array(w);
+    rows_end(&rows);
 }
 
 static void put_simulation(struct json_out *w, const struct prediction *p)

@@ -164,26 +164,23 @@ void report_json_recording(struct json_out *w, const struct prediction *p)
     json_put_number(w, "kernels_s", m.seconds);
     json_put_number(w, "unknown_kernels_s", m.unknown_s);
     json_put_number(w, "collectives_s", m.collectives_s);
-    json_begin_array(w, "modules");
+    struct rows rows = {.json = w};
+    rows_begin(&rows, "modules", NULL, &report_tables[REPORT_MODULES]);
     for (uint32_t i = 0; i < m.count; i++) {
-        json_begin_row(w, NULL);
-        json_put_text(w, "name", m.row[i].name);
-        json_put_number(w, "forward_s", m.row[i].forward_s);
-        json_put_number(w, "recompute_s", m.row[i].recompute_s);
-        json_put_number(w, "backward_s", m.row[i].backward_s);
-        json_put_number(w, "optimizer_s", m.row[i].optimizer_s);
-        json_end_row(w);
+        rows_name(&rows, m.row[i].name);
+        rows_number(&rows, m.row[i].forward_s);
+        rows_number(&rows, m.row[i].recompute_s);
+        rows_number(&rows, m.row[i].backward_s);
+        rows_number(&rows, m.row[i].optimizer_s);
     }
-    json_end_array(w);
-    json_begin_array(w, "guessed");
+    rows_end(&rows);
+    rows_begin(&rows, "guessed", NULL, &report_tables[REPORT_GUESSES]);
     for (uint32_t k = 0; k < all->count; k++)
         for (uint32_t i = 0; i < all->recording[k].guesses; i++) {
-            json_begin_row(w, NULL);
-            json_put_text(w, "what", all->recording[k].guess[i].what);
-            json_put_count(w, "times", (uint64_t)all->recording[k].guess[i].times);
-            json_end_row(w);
+            rows_name(&rows, all->recording[k].guess[i].what);
+            rows_number(&rows, (double)all->recording[k].guess[i].times);
         }
-    json_end_array(w);
+    rows_end(&rows);
     json_end_object(w);
     recorded_modules_release(&m);
 }

@@ -10,6 +10,7 @@
 #include "base/json_write.h"
 #include "base/text.h"
 #include "cli/common/options.h"
+#include "cli/common/rows.h"
 #include "cli/common/sheet.h"
 #include "models/mfu.h"
 #include "predict/alternatives.h"
@@ -18,6 +19,17 @@
 #include "predict/operator_times.h"
 #include "predict/prediction.h"
 #include "predict/routing/routing_draws.h"
+
+/* Rows of `predict --json` that the screen has as lines, bars or sentences. */
+enum {
+    REPORT_MACHINE,
+    REPORT_LINKS,
+    REPORT_NEVER_MEASURED,
+    REPORT_MODULES,
+    REPORT_GUESSES,
+    REPORT_TABLE_COUNT
+};
+extern const struct row_table report_tables[REPORT_TABLE_COUNT];
 
 struct report {
     /* ---- what is reported ---- */

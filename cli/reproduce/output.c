@@ -1,9 +1,9 @@
 #include "cli/reproduce/output.h"
 
 #include "base/file_set.h"
+#include "cli/common/rows.h"
 #include "cli/page/draw.h"
 #include "cli/reproduce/picture.h"
-#include "traces/records.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -17,53 +17,47 @@ void output_put_name(struct text *out, const char *name)
 
 /* ---- rows ---- */
 
-static void put_number(struct text *out, double value)
-{
-    text_putc(out, ',');
-    if (isfinite(value))
-        text_printf(out, "%.6g", value);
-}
+static const struct column points[] = {
+    {"panel", NULL, NULL, COLUMN_NAME, 0, NULL},
+    {"series", NULL, NULL, COLUMN_NAME, 0, NULL},
+    {"x", NULL, NULL, COLUMN_NAME, 0, NULL},
+    {"published", NULL, NULL, COLUMN_VALUE, 0, NULL},
+    {"predicted", NULL, NULL, COLUMN_VALUE, 0, NULL},
+    {"error", NULL, NULL, COLUMN_ERROR, 0, NULL},
+    {"status", NULL, NULL, COLUMN_NAME, 0, NULL},
+    {"why", NULL, NULL, COLUMN_NAME, 0, NULL},
+    {"configuration", NULL, NULL, COLUMN_NAME, 0, NULL}, /* options of predict */
+};
+static const struct row_table table_of_points = {"reproduce_point", points, ARRAY_LEN(points)};
 
-static void put_value(struct text *out, double value, const char *text)
+static void put_value(struct rows *rows, double value, const char *text)
 {
-    if (isnan(value) && text != NULL) {
-        text_putc(out, ',');
-        records_put_field(out, text);
-    } else {
-        put_number(out, value);
-    }
-}
-
-/* Appends the options from which the job of a point was made. */
-static void put_configuration(struct text *out, const struct reproduction *r,
-                              const struct reproduction_point *point)
-{
-    text_putc(out, ',');
-    records_put_field(out, point->row != SIZE_MAX ? r->rows.row[point->row].text[EXTERNAL_ARGS]
-                                                  : r->job[point->job].args);
+    if (isnan(value) && text != NULL)
+        rows_name(rows, text);
+    else
+        rows_number(rows, value);
 }
 
 static void put_csv(struct text *out, const struct reproduction *r, size_t entry)
 {
-    text_puts(out, "panel,series,x,published,predicted,error,status,why,configuration\n");
+    struct rows rows = {.csv = out};
+    rows_begin(&rows, NULL, NULL, &table_of_points);
     for (size_t i = 0; i < r->points; i++) {
         const struct reproduction_point *point = &r->point[i];
         if (point->entry != entry)
             continue;
-        records_put_field(out, point->panel);
-        text_putc(out, ',');
-        records_put_field(out, point->series);
-        text_putc(out, ',');
-        records_put_field(out, point->x);
-        put_value(out, point->published, point->published_text);
-        put_value(out, point->predicted, point->predicted_text);
-        put_number(out, point->error);
-        text_printf(out, ",%s,",
-                    !point->known ? "not run" : measurement_outcome_name(point->outcome));
-        records_put_field(out, point->why != NULL ? point->why : "");
-        put_configuration(out, r, point);
-        text_putc(out, '\n');
+        rows_name(&rows, point->panel);
+        rows_name(&rows, point->series);
+        rows_name(&rows, point->x);
+        put_value(&rows, point->published, point->published_text);
+        put_value(&rows, point->predicted, point->predicted_text);
+        rows_number(&rows, point->error);
+        rows_name(&rows, !point->known ? "not run" : measurement_outcome_name(point->outcome));
+        rows_name(&rows, point->why != NULL ? point->why : "");
+        rows_name(&rows, point->row != SIZE_MAX ? r->rows.row[point->row].text[EXTERNAL_ARGS]
+                                                : r->job[point->job].args);
     }
+    rows_end(&rows);
 }
 
 /* ---- files ---- */
@@ -144,46 +138,33 @@ enum status output_entry(const struct reproduction *r, size_t e, const char *fol
     return status;
 }
 
-/* ---- states ---- */
-
-void output_put_state_columns(struct text *out)
-{
-    text_puts(out, "name,state,what\n");
-}
-
-void output_put_state(struct text *out, const struct reproduction *r, size_t e)
-{
-    const struct catalogue_entry *entry = &r->catalogue.entry[e];
-    struct entry_outcome o = outcome_of(r, e);
-    struct text what = {0};
-    outcome_put(&what, &o);
-    records_put_field(out, entry->name[0]);
-    text_printf(out, ",%s,", outcome_state_names[o.state]);
-    records_put_field(out, what.size > 0 ? what.data : "");
-    text_putc(out, '\n');
-    text_release(&what);
-}
-
 /* ---- the page ---- */
 
-static void put_summary(struct page *page, const struct reproduction *r, const bool *wanted)
+/* The states of entries: rows of states.csv and of the page. */
+static const struct column states[] = {
+    {"name", "figure or table", NULL, COLUMN_NAME, 0, NULL},
+    {NULL, "shows", NULL, COLUMN_TEXT, 0, NULL},
+    {"state", "state", NULL, COLUMN_NAME, 0, NULL},
+    {"what", "what", NULL, COLUMN_TEXT, 0, NULL},
+};
+static const struct row_table table_of_states = {"reproduce_state", states, ARRAY_LEN(states)};
+
+static void put_states(struct rows *rows, const struct reproduction *r, const bool *wanted)
 {
-    static const char *const heads[] = {"figure or table", "shows", "state", "what", NULL};
-    page_begin_table(page, NULL, heads);
+    rows_begin(rows, NULL, NULL, &table_of_states);
     for (size_t e = 0; e < r->catalogue.count; e++) {
         if (!wanted[e])
             continue;
         struct entry_outcome o = outcome_of(r, e);
         struct text what = {0};
         outcome_put(&what, &o);
-        page_cell(page, r->catalogue.entry[e].name[0]);
-        page_cell(page, r->catalogue.entry[e].shows);
-        page_cell(page, outcome_state_names[o.state]);
-        page_cell(page, what.size > 0 ? what.data : "");
-        page_end_row(page);
+        rows_name(rows, r->catalogue.entry[e].name[0]);
+        rows_name(rows, r->catalogue.entry[e].shows);
+        rows_name(rows, outcome_state_names[o.state]);
+        rows_name(rows, what.size > 0 ? what.data : "");
         text_release(&what);
     }
-    page_end_table(page);
+    rows_end(rows);
 }
 
 /* Appends each line of a text as a paragraph. */
@@ -250,33 +231,30 @@ enum status output_page(const struct reproduction *r, const bool *wanted, const 
                         struct diag *diag)
 {
     struct page page = {0};
-    struct text states = {0};
+    struct text csv = {0};
     struct file_set files = {.folder = folder};
     enum status status = STATUS_OK;
     page_begin(&page, "Figures and tables, reproduced",
                "FPDT, SPPO, LoongTrain and torchtitan's context parallelism: published values and "
                "predictions");
     put_verdict(&page, r, wanted);
-    put_summary(&page, r, wanted);
-    output_put_state_columns(&states);
+    put_states(&(struct rows){.csv = &csv, .page = &page}, r, wanted);
     for (size_t e = 0; status == STATUS_OK && e < r->catalogue.count; e++)
-        if (wanted[e]) {
+        if (wanted[e])
             status = put_entry(&page, r, e, folder, diag);
-            output_put_state(&states, r, e);
-        }
     page_heading(&page, "Made by");
     page_text(&page, "longhaul " LONGHAUL_VERSION ", longhaul reproduce");
     page_end(&page);
     if (status == STATUS_OK)
         status = file_set_begin(&files, diag);
     if (status == STATUS_OK)
-        status = file_set_add(&files, "states.csv", states.data, states.size, diag);
+        status = file_set_add(&files, "states.csv", csv.data, csv.size, diag);
     if (status == STATUS_OK)
         status = file_set_add(&files, "index.html", page.html.data, page.html.size, diag);
     if (status == STATUS_OK)
         status = file_set_end(&files, diag);
     file_set_release(&files);
-    text_release(&states);
+    text_release(&csv);
     text_release(&page.html);
     return status;
 }

@@ -19,8 +19,4 @@ enum status output_page(const struct reproduction *r, const bool *wanted, const 
 /* Appends the name of an entry as a file name: "fpdt-fig11". */
 void output_put_name(struct text *out, const char *name);
 
-/* Append the columns of states.csv (name, state, what), and the row of an entry. */
-void output_put_state_columns(struct text *out);
-void output_put_state(struct text *out, const struct reproduction *r, size_t entry);
-
 #endif

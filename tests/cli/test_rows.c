@@ -5,7 +5,10 @@
 #include "cli/common/rows.h"
 #include "cli/measure/compare_report.h"
 #include "cli/measure/explain_report.h"
+#include "cli/measure/points_json.h"
 #include "cli/measure/run_report.h"
+#include "cli/plan/longest_report.h"
+#include "cli/report/report.h"
 #include "cli/validate/print.h"
 #include "tests/check.h"
 
@@ -190,6 +193,14 @@ static void put_type(struct json_out *json, const struct column *column)
     static const bool may_be_unknown[COLUMN_KIND_COUNT] = {
         [COLUMN_ERROR] = true, [COLUMN_SHARE] = true, [COLUMN_DEVIATION] = true};
     int kind = column->kind & COLUMN_KIND;
+    if (kind == COLUMN_VALUE) {
+        json_begin_array(json, "type");
+        json_put_text(json, NULL, "number");
+        json_put_text(json, NULL, "string");
+        json_put_text(json, NULL, "null");
+        json_end_array(json);
+        return;
+    }
     if (!may_be_unknown[kind] && (column->kind & COLUMN_NULLABLE) == 0) {
         json_put_text(json, "type", types[kind]);
         return;
@@ -251,10 +262,10 @@ static void the_schema_is_made_from_the_columns(void)
     const struct {
         const struct row_table *table;
         size_t count;
-    } all[] = {{compare_tables, COMPARE_TABLE_COUNT},
-               {&check, 1},
-               {why_tables, WHY_TABLE_COUNT},
-               {explain_tables, EXPLAIN_TABLE_COUNT},
+    } all[] = {{compare_tables, COMPARE_TABLE_COUNT},  {&check, 1},
+               {why_tables, WHY_TABLE_COUNT},          {explain_tables, EXPLAIN_TABLE_COUNT},
+               {list_tables, LIST_TABLE_COUNT},        {points_tables, POINTS_TABLE_COUNT},
+               {report_tables, REPORT_TABLE_COUNT},    {&longest_table, 1},
                {validate_tables, VALIDATE_TABLE_COUNT}};
     struct text out = {0};
     struct json_out json = {.out = &out};
