@@ -65,6 +65,7 @@ static const struct launch_row rows[] = {
     {"--use-distributed-optimizer",       SETS, LAUNCH_SWITCH, LAUNCH_SHARDED_OPTIMIZER, NULL, NULL},
     {"--overlap-grad-reduce",             SETS, LAUNCH_SWITCH, LAUNCH_OVERLAP_GRADS, NULL, NULL},
     {"--overlap-param-gather",            SETS, LAUNCH_SWITCH, LAUNCH_OVERLAP_PARAMS, NULL, NULL},
+    {"--grad-reduce-in-bf16",             SETS, LAUNCH_SWITCH, LAUNCH_GRADS_16BIT, NULL, NULL},
     {"--optimizer-cpu-offload",           SETS, LAUNCH_SWITCH, LAUNCH_OPTIMIZER_OFFLOAD, NULL, NULL},
     {"--use-precision-aware-optimizer",   SETS, LAUNCH_SWITCH, LAUNCH_PRECISION_AWARE, NULL, NULL},
     {"--no-create-attention-mask-in-dataloader", SETS, LAUNCH_SWITCH, LAUNCH_NO_MASK, NULL, NULL},
@@ -97,7 +98,6 @@ static const struct launch_row rows[] = {
     {"--fp8-*",                  UNMODELLED, "a detail of products in 8 bits: their scales and casts are predicted, parameters are gathered in 16 bits", NULL},
     {"--fp4-*",                  UNMODELLED, "matrix products in 4 bits: bf16 is predicted, whose products take up to four times as long", NULL},
     {"--rampup-batch-size",      UNMODELLED, "the batch grows at the beginning: the step of the whole batch is predicted", NULL},
-    {"--grad-reduce-in-bf16",    UNMODELLED, "gradients are summed and reduced in fp32 here: 2 bytes a parameter more, and twice the bytes of the reduction", NULL},
     {"--tp-comm-overlap*",       UNMODELLED, "tensor ranks' collectives are predicted after products: up to their whole time too slow", NULL},
     {"--defer-embedding-wgrad-compute", UNMODELLED, "the order of the last stage's gradients: under 1 % of a step", NULL},
     {"--overlap-p2p-communication-warmup-flush", UNMODELLED, "messages between stages wait here: about 1 % of a step", NULL},
@@ -219,6 +219,8 @@ static void weight_fields(struct launch *l, const struct choices *c)
         launch_say_count(l, LAUNCH_OVERLAP_GRADS, 1);
     if (is_sharded(c))
         launch_say_count(l, LAUNCH_OVERLAP_PARAMS, 1);
+    if (c->gradients == GRADIENTS_16BIT && c->dtype == DTYPE_BF16)
+        launch_say_count(l, LAUNCH_GRADS_16BIT, 1);
     if (host) {
         launch_say_count(l, LAUNCH_OPTIMIZER_OFFLOAD, 1);
         launch_say_count(l, LAUNCH_PRECISION_AWARE, 1);
@@ -349,6 +351,8 @@ static enum status weight_options(struct launch *l, struct launch_given given,
         launch_option_count(l, LAUNCH_INSTANCES, "shard", sharing / instances);
     if (launch_on(l, LAUNCH_OPTIMIZER_OFFLOAD))
         launch_option(l, LAUNCH_OPTIMIZER_OFFLOAD, "optimizer", "host");
+    if (launch_on(l, LAUNCH_GRADS_16BIT))
+        launch_option(l, LAUNCH_GRADS_16BIT, "gradients", "16bit");
     if (launch_on(l, LAUNCH_OVERLAP_GRADS) && d->cp * d->hp == 1)
         launch_remark_on(l, REMARK_UNMODELLED, LAUNCH_OVERLAP_GRADS,
                          "profile megatron reduces gradients after the backward: too slow by what "

@@ -52,6 +52,16 @@ static bool has_copies_beside(const struct choices *c)
     return expressible_sharing(c) > 1 && has_whole_weights(c) && (c->tp > 1 || c->pp > 1);
 }
 
+static bool has_gradients(const struct choices *c)
+{
+    return c->gradients != GRADIENTS_PROFILE;
+}
+
+static bool has_gradients_but_bf16(const struct choices *c)
+{
+    return c->gradients == GRADIENTS_FP32 || (has_gradients(c) && c->dtype != DTYPE_BF16);
+}
+
 /* True if gradients of more than one micro-batch are reduced at other times than `usual`. */
 static bool has_sync_but(const struct choices *c, uint8_t usual)
 {
@@ -193,6 +203,8 @@ static const struct gap rows[] = {
     {SPEED,    has_mics,                     "shards within fewer ranks (MiCS), which is set: DeepSpeed refuses it from 0.19.7 on"},
     {MEGATRON, has_sharded_pipeline,         "gradients or parameters sharded in a pipeline: they are set, and Megatron-FSDP has no stages"},
     {SPEED,    has_sharded_pipeline,         "ZeRO-2 and ZeRO-3 in a pipeline: they are set, and DeepSpeed refuses them"},
+    {TITAN | SPEED | TRAINER, has_gradients, "other numbers of gradients than the framework's own (--gradients)"},
+    {MEGATRON, has_gradients_but_bf16,       "gradients but in bf16 or its own fp32 (--gradients)"},
     {TITAN,    has_dropout,                  "dropout of attention scores (--dropout on): it has none"},
     {TITAN,    gaps_has_host_optimizer,           "optimizer states alone on the host: offload takes parameters and gradients along"},
     {AXOLOTL,  gaps_has_host_optimizer,           "AdamW on the host alone: its file of DeepSpeed that says so sends parameters along"},

@@ -111,6 +111,10 @@ enum weights_choice {
     CHOICE_WEIGHTS_COUNT
 };
 
+/* The numbers in which whole weight gradients are summed over micro-batches and reduced over ranks: as the profile's code
+ * does, in fp32, or in the 16 bits in which the step computes. */
+enum gradients_choice { GRADIENTS_PROFILE, GRADIENTS_FP32, GRADIENTS_16BIT, GRADIENTS_COUNT };
+
 /* Whether sharded gradients are reduced in every micro-batch (EACH), or accumulate whole on every rank until the last
  * one (LAST; set_requires_gradient_sync(False), no_sync()). */
 enum grad_sync { GRAD_SYNC_PROFILE, GRAD_SYNC_EACH, GRAD_SYNC_LAST, GRAD_SYNC_COUNT };
@@ -263,6 +267,7 @@ struct choices {
     uint32_t row_ranks;      /* tensor ranks that cut the tokens outside the products: tp, or 1 */
     uint8_t tensor_plan;     /* enum tensor_plan, not TENSOR_PLAN_PROFILE */
     uint8_t vocabulary;      /* enum vocabulary_choice */
+    uint8_t gradients;       /* enum gradients_choice */
     uint8_t grad_sync;       /* enum grad_sync, not GRAD_SYNC_PROFILE */
     uint8_t reshard;         /* enum reshard, not RESHARD_PROFILE */
     uint8_t parameters;      /* enum parameters_choice */
@@ -340,6 +345,7 @@ struct request {
     int scope;         /* enum scope */
     int tensor_plan;   /* enum tensor_plan */
     int vocabulary;    /* enum vocabulary_choice */
+    int gradients;     /* enum gradients_choice */
     int grad_sync;     /* enum grad_sync */
     int reshard;       /* enum reshard */
     int up_projection; /* enum up_projection */

@@ -33,6 +33,7 @@ const char *const rotation_names[ROTATION_COUNT] = {"profile", "p2p", "all-to-al
 const char *const tensor_plan_names[TENSOR_PLAN_COUNT] = {"profile", "megatron", "module", "linear",
                                                           "replicated"};
 const char *const vocabulary_names[VOCABULARY_COUNT] = {"cut", "gathered", "whole"};
+const char *const gradients_names[GRADIENTS_COUNT] = {"profile", "fp32", "16bit"};
 const char *const grad_sync_names[GRAD_SYNC_COUNT] = {"profile", "each", "last"};
 const char *const reshard_names[RESHARD_COUNT] = {"profile", "always", "never", "root"};
 const char *const parameters_names[PARAMETERS_COUNT] = {"device", "host"};

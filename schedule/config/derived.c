@@ -25,6 +25,8 @@ uint8_t weights_grad_dtype(const struct choices *c)
     bool wide =
         c->profile->grad_dtype == DTYPE_F32 &&
         (c->states != STATES_BF16 || (c->profile->reduces_f32_always && weights_sharded_params(c)));
+    if (c->gradients != GRADIENTS_PROFILE)
+        wide = c->gradients == GRADIENTS_FP32;
     return wide ? DTYPE_F32 : c->dtype;
 }
 

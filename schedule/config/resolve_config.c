@@ -280,6 +280,10 @@ static enum status check_products(const struct choices *c, struct diag *diag)
         {c->states == STATES_BF16 && c->dtype != DTYPE_BF16, "--states",
          "bf16 keeps parameters, gradients and moments in bf16 and no wider copy, but the step computes in another dtype; "
          "choose --dtype bf16, or --states fp32"},
+        {c->gradients == GRADIENTS_16BIT && c->dtype == DTYPE_F32, "--gradients",
+         "16bit is the dtype in which the step computes, which has 32 bits; choose --dtype bf16, or --gradients fp32"},
+        {c->gradients == GRADIENTS_FP32 && c->states == STATES_BF16, "--gradients",
+         "with --states bf16 AdamW reads gradients in bf16; choose --gradients profile, or --states fp32"},
         {too_many_axes(c), "--windows",
          "a pipeline, interleaved windows, weights sharded within part of the ranks, experts spread over ranks, and tensor "
          "ranks that hold copies of key and value heads take more axes than a mesh has; choose --windows contiguous"},
@@ -414,6 +418,7 @@ static void take_sharding(struct choices *c, const struct request *r)
     bool own = p->accumulates_whole || (c->pp > 1 && p->stages_accumulate);
     bool last = r->grad_sync == GRAD_SYNC_LAST || (r->grad_sync == GRAD_SYNC_PROFILE && own);
     bool never = c->pp > 1 && p->stages_keep_gathered;
+    c->gradients = (uint8_t)r->gradients;
     c->grad_sync = last && c->accumulation > 1 ? GRAD_SYNC_LAST : GRAD_SYNC_EACH;
     c->reshard = (uint8_t)(r->reshard != RESHARD_PROFILE ? r->reshard
                            : never                       ? RESHARD_NEVER

@@ -89,6 +89,7 @@ static void fill_request(struct request *r, struct check_random *random, enum fr
     r->rotate = (int)any(random, 0, ROTATION_COUNT - 1);
     r->stage_placement = (int)any(random, 0, STAGE_PLACEMENT_COUNT - 1);
     r->kernels = any(random, 0, 1) ? KERNELS_COMPILED : KERNELS_PROFILE;
+    r->gradients = any(random, 0, 3) == 0 ? (int)any(random, 0, GRADIENTS_COUNT - 1) : 0;
     r->grad_sync = any(random, 0, 3) == 0 ? (int)any(random, 0, GRAD_SYNC_COUNT - 1) : 0;
     r->reshard = any(random, 0, 2) == 0 ? (int)any(random, 0, RESHARD_COUNT - 1) : 0;
     if (framework == FRAMEWORK_MEGATRON && any(random, 0, 1))
@@ -222,6 +223,7 @@ static void put_differences(struct text *out, const struct choices *a, const str
         {"vocabulary", a->tp > 1 && a->vocabulary != b->vocabulary},
         {"reductions", shared && a->accumulation > 1 && a->weights >= CHOICE_WEIGHTS_ZERO2 &&
                            a->grad_sync != b->grad_sync},
+        {"gradients", a->gradients != b->gradients},
         {"gathers", shared && a->weights >= CHOICE_WEIGHTS_ZERO3 && a->reshard != b->reshard},
         {"expert ranks", a->ep != b->ep},
         {"tensor plan", a->tp > 1 && a->tensor_plan != b->tensor_plan},

@@ -77,6 +77,7 @@ struct request shapes_request(struct check_random *random, int64_t max_ranks, bo
         .tensor_plan = (int)check_random_i64(&own, 0, TENSOR_PLAN_COUNT - 1),
         .grad_sync = (int)check_random_i64(&own, 0, GRAD_SYNC_COUNT - 1),
         .reshard = (int)check_random_i64(&own, 0, RESHARD_COUNT - 1),
+        .gradients = f32 || check_random_i64(&own, 0, 1) ? GRADIENTS_PROFILE : GRADIENTS_16BIT,
         .placement = (int)check_random_i64(random, 0, PLACEMENT_COUNT - 1),
         .ring_layout = (int)check_random_i64(random, 0, RING_LAYOUT_COUNT - 1),
         .windows = (int)check_random_i64(random, 0, WINDOWS_CONTIGUOUS),

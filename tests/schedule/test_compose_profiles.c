@@ -3,6 +3,7 @@
 #include "schedule/choices/chains.h"
 #include "schedule/choices/strategies.h"
 #include "schedule/choices/tensor_share.h"
+#include "schedule/config/derived.h"
 #include "schedule/config/resolve_config.h"
 #include "tests/schedule/composed.h"
 
@@ -281,6 +282,41 @@ static void fsdp_gathers_and_reduces_as_asked(void)
     }
 }
 
+/* Megatron sums gradients in fp32, or with --gradients 16bit in the dtype of compute: half the bytes of each whole
+ * gradient, and of each reduction. DeepSpeed has 16 bits, and fp32 is twice as much. */
+static void gradients_have_the_numbers_asked_for(void)
+{
+    static const struct {
+        const char *profile;
+        int gradients;
+        enum dtype dtype;
+    } rows[] = {
+        {"megatron", GRADIENTS_PROFILE, DTYPE_F32}, {"megatron", GRADIENTS_FP32, DTYPE_F32},
+        {"megatron", GRADIENTS_16BIT, DTYPE_BF16},  {"deepspeed", GRADIENTS_PROFILE, DTYPE_BF16},
+        {"deepspeed", GRADIENTS_16BIT, DTYPE_BF16}, {"deepspeed", GRADIENTS_FP32, DTYPE_F32},
+    };
+    double wide = 0; /* bytes of all reductions in fp32 */
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct request request = small(0, 4);
+        struct choices c;
+        struct ir ir;
+        double reduced = 0;
+        request.strategy = "local";
+        request.profile = rows[i].profile;
+        request.weights = CHOICE_WEIGHTS_ZERO1;
+        request.gradients = rows[i].gradients;
+        build(&ir, &c, &request, rows[i].profile);
+        CHECK_INT(rows[i].profile, weights_grad_dtype(&c), rows[i].dtype);
+        for (uint32_t op = 0; op < ir.op.count; op++)
+            if (ir.op.kind[op] == WORK_REDUCE_SCATTER)
+                reduced += (double)ir.shape[ir.op.shape[op]].collective.bytes;
+        wide = i == 0 ? reduced : wide;
+        CHECK("there are reductions", reduced > 0);
+        CHECK_CLOSE(rows[i].profile, reduced, rows[i].dtype == DTYPE_F32 ? wide : wide / 2, 0.01);
+        ir_release(&ir);
+    }
+}
+
 /* Stages of torch.distributed.pipelining reduce after the backward of their last micro-batch; without stages the last
  * layer's gradient is reduced while others are computed. */
 static void stages_of_pytorch_reduce_after_the_backward(void)
@@ -547,6 +583,7 @@ static const struct check_case cases[] = {
      a_loss_over_parts_keeps_what_its_implementation_does},
     {"Megatron holds placeholders of gradients", megatron_holds_placeholders_of_gradients},
     {"InternLM all-reduces flat buckets", internlm_all_reduces_flat_buckets},
+    {"gradients have the numbers asked for", gradients_have_the_numbers_asked_for},
     {"FSDP gathers and reduces as asked", fsdp_gathers_and_reduces_as_asked},
     {"stages of PyTorch reduce after the backward", stages_of_pytorch_reduce_after_the_backward},
     {"FSDP2 reduces bf16 gradients in fp32", fsdp2_reduces_bf16_gradients_in_fp32},
