@@ -88,6 +88,9 @@ struct prediction {
     struct document_lateness lateness;
     /* of a ring whose ranks are taken as the fullest: its visible pairs over the mean (sim/uniform/uniform.h); else 0 */
     double fullest_over_mean;
+    /* the step if all ranks saw the mean of pairs, less what rank 0 then waits for keys and values of others; 0: not
+     * simulated */
+    double least_s;
     double tokens_per_s_gpu;
     double jitter_s; /* seconds that measured jitter adds; the step's time contains them */
     bool checkpoints_cost_host; /* the times contain the profile's host_per_checkpoint_s */

@@ -113,6 +113,7 @@ static enum status take_documents(struct prediction *p, const struct shape_costs
     struct waterfall waterfall;
     struct stages stages = {0};
     double **seconds = document_costs_even(&p->ir, costs->sim.place_work_s);
+    p->least_s = p->sim.step_s - p->waterfall.cause_s[CAUSE_RING];
     if (seconds == NULL)
         return STATUS_OK;
     sim_costs.place_work_s = (const double *const *)seconds;
@@ -123,6 +124,7 @@ static enum status take_documents(struct prediction *p, const struct shape_costs
         waterfall_make(&waterfall, &p->ir, &even, peak, 0);
         *stands = p->ir.repeats.copies == 0 || waterfall_adds_up(&waterfall);
         waterfall_take_documents(&p->waterfall, &waterfall);
+        p->least_s = even.step_s - waterfall.cause_s[CAUSE_RING];
     }
     if (*stands && p->ir.role_count > 1) {
         stages_make(&stages, &p->ir, &even, peak);

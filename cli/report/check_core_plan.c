@@ -9,20 +9,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The figures of one sequence that are printed: sums over all ranks, and those of the fullest rank. */
+/* The figures of one sequence that are printed. */
 struct weights {
     double pairs, fullest; /* visible pairs of all ranks; of the fullest rank */
     uint32_t fullest_rank;
     int64_t keys, queries; /* rows that the rank receives that receives the most */
     double mean_keys;
-    /* rows of keys that some rank receives at least if all queries stay where they are */
-    double least_keys;
+    struct coverage_least home; /* rows of keys if all queries stay where they are */
+    /* rows of the rank that moves the most, and at least in any division: a query counts twice, as its result returns */
+    double rows, least_rows;
 };
 
 static struct weights weigh(const struct core_plan *plan, size_t sequence)
 {
     const struct coverage_bytes rows = {.key = 1, .query = 1, .result = 1};
-    const double own = (double)plan->sequence[sequence].tokens / plan->ranks;
+    const struct core_sequence *s = &plan->sequence[sequence];
+    const struct document_list documents = core_plan_documents(s);
     struct coverage_load *load = heap_alloc(plan->ranks, sizeof *load);
     struct weights w = {0};
     coverage_loads(plan, sequence, load);
@@ -35,8 +37,11 @@ static struct weights weigh(const struct core_plan *plan, size_t sequence)
         w.keys = load[r].keys > w.keys ? load[r].keys : w.keys;
         w.queries = load[r].queries > w.queries ? load[r].queries : w.queries;
         w.mean_keys += (double)load[r].keys / plan->ranks;
+        w.rows = fmax(w.rows, (double)load[r].keys + 2 * (double)load[r].queries);
     }
-    w.least_keys = ceil(coverage_least_bytes(w.pairs, plan->ranks, own, &rows, false));
+    w.home = coverage_least_keys(&documents, plan->window, plan->ranks, w.pairs);
+    w.least_rows =
+        coverage_least_bytes(w.pairs, plan->ranks, (double)s->tokens / plan->ranks, &rows, true);
     free(load);
     return w;
 }
@@ -46,21 +51,46 @@ static double balance_of(const struct core_plan *plan, const struct weights *w)
     return w->pairs > 0 ? w->fullest * plan->ranks / w->pairs : 1;
 }
 
+/* Appends how many times the least rows are: ", 1.50 times the least"; nothing if there need be none. */
+static void put_times(struct text *out, double rows, double least)
+{
+    if (least > 0)
+        text_printf(out, ", %.2f times the least", rows / least);
+}
+
+static void put_sequence(struct text *out, const struct core_plan *plan, size_t i)
+{
+    const char *const indent = "                   ";
+    struct weights w = weigh(plan, i);
+    text_printf(out,
+                "sequence %-9zu %.0f visible pairs; rank %u has the most, %.0f, %.3f times the "
+                "mean\n",
+                i, w.pairs, w.fullest_rank, w.fullest, balance_of(plan, &w));
+    text_printf(out,
+                "%sa rank receives at most %lld rows of keys, %.1f on average, and at most %lld of "
+                "queries\n",
+                indent, (long long)w.keys, w.mean_keys, (long long)w.queries);
+    text_printf(out, "%swith queries at home at least %.1f of keys on average", indent,
+                w.home.all / plan->ranks);
+    if (w.queries == 0)
+        put_times(out, w.mean_keys, w.home.all / plan->ranks);
+    text_printf(out, "; some rank at least %.1f", w.home.most);
+    if (w.queries == 0)
+        put_times(out, (double)w.keys, w.home.most);
+    text_printf(out,
+                "\n%sin any division some rank moves at least %.1f rows, queries counted twice; "
+                "here %.0f",
+                indent, w.least_rows, w.rows);
+    put_times(out, w.rows, w.least_rows);
+    text_putc(out, '\n');
+}
+
 static void put_text(struct text *out, const struct core_plan *plan)
 {
     text_printf(out, "coverage           ok: %zu sequences, %u ranks\n", plan->sequences,
                 plan->ranks);
-    for (size_t i = 0; i < plan->sequences; i++) {
-        struct weights w = weigh(plan, i);
-        text_printf(out,
-                    "sequence %-9zu %.0f visible pairs; rank %u has the most, %.0f, %.3f times the "
-                    "mean\n",
-                    i, w.pairs, w.fullest_rank, w.fullest, balance_of(plan, &w));
-        text_printf(out,
-                    "                   a rank receives at most %lld rows of keys (mean %.1f, at "
-                    "least %.0f with queries at home) and %lld of queries\n",
-                    (long long)w.keys, w.mean_keys, w.least_keys, (long long)w.queries);
-    }
+    for (size_t i = 0; i < plan->sequences; i++)
+        put_sequence(out, plan, i);
     text_puts(out, "right\n");
 }
 
@@ -79,8 +109,11 @@ static void put_json(struct text *out, const struct core_plan *plan, bool right)
         json_put_count(&json, "fullest_rank", w.fullest_rank);
         json_put_count(&json, "most_key_rows", (uint64_t)w.keys);
         json_put_number(&json, "mean_key_rows", w.mean_keys);
-        json_put_number(&json, "least_key_rows", w.least_keys);
+        json_put_number(&json, "least_key_rows", w.home.most);
+        json_put_number(&json, "least_mean_key_rows", w.home.all / plan->ranks);
         json_put_count(&json, "most_query_rows", (uint64_t)w.queries);
+        json_put_number(&json, "most_rows", w.rows);
+        json_put_number(&json, "least_rows", w.least_rows);
         json_end_object(&json);
     }
     json_end_array(&json);

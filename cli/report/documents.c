@@ -1,6 +1,7 @@
 /* Prints which documents the sequences of a step hold, and the times of steps with other documents. */
 #include "base/units.h"
 #include "cli/report/report.h"
+#include "predict/attention_division.h"
 
 #include <string.h>
 
@@ -38,13 +39,53 @@ static void put_lateness(struct text *line, const struct report *r, struct docum
                 late.late, late.units);
 }
 
+/* Prints how far the division of attention is from the most even one, the fewest rows and the least time. */
+static void print_division(struct sheet *sheet, const struct report *r)
+{
+    struct attention_division d;
+    struct text line = {0};
+    if (!attention_division(&d, r->prediction))
+        return;
+    text_printf(&line,
+                "the fullest rank sees %.3f times the mean pairs; ranks receive keys and values of "
+                "%.2f times their own tokens on average, %.2f at most",
+                d.pairs_over_mean, d.mean_rows, d.most_rows);
+    text_printf(&line, "; with queries at home at least %.2f on average", d.least_mean_rows);
+    if (d.least_mean_rows > 0)
+        text_printf(&line, ", which this is %.2f times", d.mean_rows / d.least_mean_rows);
+    text_printf(&line, "; in any division some rank at least %.2f", d.least_rows);
+    if (d.step_over_least > 0)
+        text_printf(&line, "; step %.3f times that of even pairs and no wait for keys",
+                    d.step_over_least);
+    sheet_line(sheet, "division", line.data);
+    text_release(&line);
+}
+
+static void put_division(struct json_out *w, const struct report *r)
+{
+    struct attention_division d;
+    if (!attention_division(&d, r->prediction))
+        return;
+    json_begin_object(w, "division");
+    json_put_number(w, "pairs_over_mean", d.pairs_over_mean);
+    json_put_number(w, "mean_rows", d.mean_rows);
+    json_put_number(w, "most_rows", d.most_rows);
+    json_put_number(w, "least_mean_rows", d.least_mean_rows);
+    json_put_number(w, "least_rows", d.least_rows);
+    if (d.step_over_least > 0)
+        json_put_number(w, "step_over_least", d.step_over_least);
+    json_end_object(w);
+}
+
 void report_print_documents(struct sheet *sheet, const struct report *r)
 {
     const struct packed_batch *b = r->documents;
     const struct batch_times *t = r->batches;
     struct text line = {0};
-    if (b == NULL)
+    if (b == NULL) { /* a core plan has documents of its own */
+        print_division(sheet, r);
         return;
+    }
     text_printf(&line, "%llu, of %lld tokens together; padding %.1f %%; ",
                 (unsigned long long)b->documents, (long long)b->tokens, padding_percent(b));
     if (b->cut > 0)
@@ -65,6 +106,7 @@ void report_print_documents(struct sheet *sheet, const struct report *r)
                     r->prediction->lateness.worst_over_all);
         sheet_line(sheet, "late ranks", line.data);
     }
+    print_division(sheet, r);
     if (t != NULL) {
         line.size = 0;
         text_printf(&line, "%zu steps: median ", t->count);
@@ -122,6 +164,7 @@ static void put_late(struct json_out *w, struct document_lateness late)
 void report_json_documents(struct json_out *w, const struct report *r)
 {
     const struct batch_times *t = r->batches;
+    put_division(w, r);
     if (r->documents == NULL)
         return;
     json_begin_object(w, "packed");

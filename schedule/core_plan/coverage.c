@@ -336,6 +336,23 @@ void coverage_loads(const struct core_plan *plan, size_t sequence, struct covera
     free(run);
 }
 
+struct coverage_least coverage_least_keys(const struct document_list *documents, int64_t window,
+                                          uint32_t ranks, double pairs)
+{
+    const int64_t tokens = documents->end[documents->count - 1];
+    const double own = (double)tokens / ranks;
+    struct coverage_least least = {0, 0};
+    for (uint32_t i = 0; i < documents->count && window == 0; i++) {
+        double length = (double)(documents->end[i] - document_begin(documents, i)),
+               before = ceil(length / own) - 1, first = length - before * own;
+        least.all += before * first + own * before * (before - 1) / 2;
+        least.most = fmax(least.most, length - own);
+    }
+    least.all = fmax(least.all, pairs / own - (double)tokens);
+    least.most = fmax(least.most, least.all / ranks);
+    return least;
+}
+
 double coverage_least_bytes(double pairs, uint32_t ranks, double own,
                             const struct coverage_bytes *bytes, bool moves)
 {

@@ -1,5 +1,7 @@
 #include "schedule/core_plan/deal_rules.h"
 
+#include "models/work.h"
+
 #include "base/units.h"
 
 #include <assert.h>
@@ -88,15 +90,19 @@ static void deal_documents(struct shares *s, int64_t ranks, const struct documen
     }
 }
 
-/* Returns the visible pairs of the queries [begin, end). */
-static double pairs_of(const struct document_list *documents, int64_t begin, int64_t end)
+/* Returns the visible pairs of the queries [begin, end), on average over layers. */
+static double pairs_of(const struct document_list *documents, struct deal_windows windows,
+                       int64_t begin, int64_t end)
 {
     double pairs = 0;
     for (uint32_t i = document_at(documents, begin); begin < end; i++) {
         int64_t until = documents->end[i] < end ? documents->end[i] : end,
                 first = document_begin(documents, i);
-        double rows = (double)(until - begin);
-        pairs += rows * (double)(begin - first) + rows * (rows + 1) / 2;
+        struct attention_piece piece = {
+            .q = until - begin, .kv = until - first, .offset = begin - first};
+        pairs += (1 - windows.share) * attention_piece_pairs(&piece);
+        piece.window = windows.window;
+        pairs += windows.share * attention_piece_pairs(&piece);
         begin = until;
     }
     return pairs;
@@ -117,7 +123,7 @@ static int compare_chunks(const void *left, const void *right)
 }
 
 static void deal_chunks(struct shares *s, uint32_t ranks, int64_t size,
-                        const struct document_list *documents)
+                        const struct document_list *documents, struct deal_windows windows)
 {
     int64_t count = documents->end[documents->count - 1] / size;
     struct chunk *chunk = heap_alloc((size_t)count, sizeof *chunk);
@@ -125,7 +131,7 @@ static void deal_chunks(struct shares *s, uint32_t ranks, int64_t size,
     double *load = heap_zalloc(ranks, sizeof *load);
     int64_t *has = heap_zalloc(ranks, sizeof *has);
     for (int64_t i = 0; i < count; i++)
-        chunk[i] = (struct chunk){i, pairs_of(documents, i * size, (i + 1) * size)};
+        chunk[i] = (struct chunk){i, pairs_of(documents, windows, i * size, (i + 1) * size)};
     qsort(chunk, (size_t)count, sizeof *chunk, compare_chunks);
     for (int64_t i = 0; i < count; i++) {
         uint32_t least = ranks;
@@ -145,7 +151,8 @@ static void deal_chunks(struct shares *s, uint32_t ranks, int64_t size,
 }
 
 struct token_deal *deal_by_rule(struct arena *arena, const struct deal_choice *choice,
-                                uint32_t ranks, const struct document_list *documents)
+                                uint32_t ranks, const struct document_list *documents,
+                                struct deal_windows windows)
 {
     struct shares s = {0};
     int64_t tokens = documents->end[documents->count - 1];
@@ -167,7 +174,7 @@ struct token_deal *deal_by_rule(struct arena *arena, const struct deal_choice *c
         break;
     default:
         assert(choice->rule == DEAL_CHUNKS);
-        deal_chunks(&s, ranks, choice->chunk, documents);
+        deal_chunks(&s, ranks, choice->chunk, documents, windows);
     }
     struct token_deal *deal = deal_make(arena, ranks, s.share, (uint32_t)s.count);
     free(s.share);

@@ -34,8 +34,16 @@ enum status deal_choice_parse(struct deal_choice *choice, const char *text, stru
 /* Returns the number of tokens that a sequence on `ranks` ranks must be a multiple of. */
 int64_t deal_choice_unit(const struct deal_choice *choice, uint32_t ranks);
 
-/* Deals a sequence with these documents, whose length must be a multiple of deal_choice_unit(). */
+/* The windows of a model's layers: a share of them sees at most `window` keys; all-zero: no layer has a window. */
+struct deal_windows {
+    int64_t window;
+    double share;
+};
+
+/* Deals a sequence with these documents, whose length must be a multiple of deal_choice_unit(). The visible pairs that
+ * DEAL_CHUNKS counts are the mean over layers. */
 struct token_deal *deal_by_rule(struct arena *arena, const struct deal_choice *choice,
-                                uint32_t ranks, const struct document_list *documents);
+                                uint32_t ranks, const struct document_list *documents,
+                                struct deal_windows windows);
 
 #endif

@@ -290,6 +290,9 @@ static struct choices in_scope(const struct choices *choices, struct transformer
 static void take_documents(struct ir *ir, const struct choices *c)
 {
     const struct document_list whole = {1, &c->seq, NULL};
+    const struct deal_windows windows = {c->model->attention_window,
+                                         (double)transformer_windowed_layers(c->model) /
+                                             (double)c->model->layers};
     struct deal_choice rule;
     if (c->ring_layout != RING_DEALT ||
         (c->documents != NULL && documents_are_dealt(c->documents))) {
@@ -309,7 +312,7 @@ static void take_documents(struct ir *ir, const struct choices *c)
         if (like < i)
             list = *documents_of(&ir->documents, like);
         else
-            list.deal = deal_by_rule(&ir->arena, &rule, c->cp, &list);
+            list.deal = deal_by_rule(&ir->arena, &rule, c->cp, &list, windows);
         documents_set_list(&ir->documents, &ir->arena, i, list);
     }
 }

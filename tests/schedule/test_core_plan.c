@@ -3,6 +3,7 @@
 
 #include "tests/check.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -376,7 +377,22 @@ static void check_loads(const struct core_plan *plan, const char *label)
 {
     const struct core_sequence *s = &plan->sequence[0];
     struct coverage_load load[4];
+    double pairs = 0, keys = 0, most_keys = 0, most_rows = 0, queries = 0;
     coverage_loads(plan, 0, load);
+    for (uint32_t r = 0; r < plan->ranks; r++) {
+        pairs += load[r].pairs;
+        keys += (double)load[r].keys;
+        queries += (double)load[r].queries;
+        most_keys = fmax(most_keys, (double)load[r].keys);
+        most_rows = fmax(most_rows, (double)(load[r].keys + 2 * load[r].queries));
+    }
+    const struct document_list list = core_plan_documents(s);
+    const struct coverage_bytes rows = {1, 1, 1};
+    struct coverage_least least = coverage_least_keys(&list, plan->window, plan->ranks, pairs);
+    CHECK(label, queries > 0 || (keys > least.all - 1e-9 && most_keys > least.most - 1e-9));
+    CHECK(label, most_rows > coverage_least_bytes(pairs, plan->ranks,
+                                                  (double)s->tokens / plan->ranks, &rows, true) -
+                                 1e-9);
     for (uint32_t r = 0; r < plan->ranks; r++) {
         bool query[TOKENS_MAX] = {0}, key[TOKENS_MAX] = {0}, owned[TOKENS_MAX] = {0};
         struct coverage_load want = {0};
@@ -403,6 +419,33 @@ static void check_loads(const struct core_plan *plan, const char *label)
         CHECK_CLOSE(label, load[r].pairs, want.pairs, 0);
         CHECK_INT(label, load[r].keys, want.keys);
         CHECK_INT(label, load[r].queries, want.queries);
+    }
+}
+
+/* Documents of 8, 4 and 4 tokens on two ranks need no keys of others. One of 16 on four ranks takes 4 + 8 + 12 rows, and
+ * the rank of its last token 12; one of 10 and one of 6 on four: 2 * 2 + 4 and 2 rows. With a window of 3 its 45 pairs
+ * of 4 queries take fewer keys than there are. */
+static void least_keys_by_hand(void)
+{
+    static const int64_t three[] = {8, 12, 16}, one[] = {16}, two[] = {10, 16};
+    static const struct {
+        const char *label;
+        struct document_list documents;
+        int64_t window;
+        uint32_t ranks;
+        double pairs, all, most;
+    } rows[] = {
+        {"three", {3, three, NULL}, 0, 2, 56, 0, 0},
+        {"one", {1, one, NULL}, 0, 4, 136, 24, 12},
+        {"two", {2, two, NULL}, 0, 4, 76, 10, 6},
+        {"window", {1, one, NULL}, 3, 4, 45, 0, 0},
+        {"wide window", {1, one, NULL}, 12, 4, 126, 15.5, 3.875},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct coverage_least least =
+            coverage_least_keys(&rows[i].documents, rows[i].window, rows[i].ranks, rows[i].pairs);
+        CHECK_CLOSE(rows[i].label, least.all, rows[i].all, 1e-12);
+        CHECK_CLOSE(rows[i].label, least.most, rows[i].most, 1e-12);
     }
 }
 
@@ -445,6 +488,7 @@ static void plans_and_mutants(void)
 static const struct check_case cases[] = {
     {"loads by hand", loads_by_hand},
     {"least bytes by hand", least_bytes_by_hand},
+    {"least keys by hand", least_keys_by_hand},
     {"faults have counterexamples", faults_have_counterexamples},
     {"bad texts", bad_texts},
     {"plans and mutants", plans_and_mutants},

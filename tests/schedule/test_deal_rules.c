@@ -16,39 +16,45 @@ static void put_owners(char *text, const struct token_deal *deal)
 }
 
 static struct token_deal *dealt(struct arena *arena, const char *rule, uint32_t ranks,
-                                const struct document_list *documents)
+                                const struct document_list *documents, struct deal_windows windows)
 {
     struct deal_choice choice;
     struct diag diag = {0};
     CHECK_INT(rule, deal_choice_parse(&choice, rule, &diag), STATUS_OK);
     diag_release(&diag);
-    return deal_by_rule(arena, &choice, ranks, documents);
+    return deal_by_rule(arena, &choice, ranks, documents, windows);
 }
 
 /* The last row's chunks of 3 tokens see 6, 6, 15, 6, 6 and 15 pairs: those of 15 go first, one to each rank, then the others in
  * turn. */
 static void owners_by_hand(void)
 {
-    static const int64_t three[] = {8, 12, 16}, odd[] = {7, 12}, even[] = {3, 9, 12, 18};
+    static const int64_t three[] = {8, 12, 16}, odd[] = {7, 12}, even[] = {3, 9, 12, 18},
+                         sixteen[] = {16};
     static const struct {
         const char *rule;
         struct document_list documents;
         const char *owners;
+        struct deal_windows windows;
     } rows[] = {
-        {"contiguous", {3, three, NULL}, "0000000011111111"},
-        {"striped", {3, three, NULL}, "0101010101010101"},
-        {"zigzag", {3, three, NULL}, "0000111111110000"},
+        {"contiguous", {3, three, NULL}, "0000000011111111", {0, 0}},
+        {"striped", {3, three, NULL}, "0101010101010101", {0, 0}},
+        {"zigzag", {3, three, NULL}, "0000111111110000", {0, 0}},
         /* slices of 2, 1 and 1 tokens */
-        {"per-document", {3, three, NULL}, "0011110001100110"},
+        {"per-document", {3, three, NULL}, "0011110001100110", {0, 0}},
         /* slices of 1 token; of the 3 and 1 tokens beyond them each rank has 2 */
-        {"per-document", {2, odd, NULL}, "011000101101"},
-        {"chunks:8", {3, three, NULL}, "0000000011111111"},
-        {"chunks:3", {4, even, NULL}, "000111000000111111"},
+        {"per-document", {2, odd, NULL}, "011000101101", {0, 0}},
+        {"chunks:8", {3, three, NULL}, "0000000011111111", {0, 0}},
+        {"chunks:3", {4, even, NULL}, "000111000000111111", {0, 0}},
+        /* four chunks of 4 tokens: 10, 26, 42 and 58 pairs; with a window of 2 keys 7, 8, 8 and 8; half and half 8.5 to 33 */
+        {"chunks:4", {1, sixteen, NULL}, "0000111111110000", {0, 0}},
+        {"chunks:4", {1, sixteen, NULL}, "1111000011110000", {2, 1}},
+        {"chunks:4", {1, sixteen, NULL}, "0000111111110000", {2, 0.5}},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct arena arena = {0};
         char text[20] = {0};
-        put_owners(text, dealt(&arena, rows[i].rule, 2, &rows[i].documents));
+        put_owners(text, dealt(&arena, rows[i].rule, 2, &rows[i].documents, rows[i].windows));
         CHECK_TEXT(rows[i].rule, text, rows[i].owners);
         arena_release(&arena);
     }
@@ -59,6 +65,7 @@ static void rules_deal_equally(void)
 {
     static const char *const rules[] = {"contiguous",   "striped",  "zigzag",
                                         "per-document", "chunks:1", "chunks:5"};
+    const struct deal_windows none = {0, 0};
     struct check_random random = check_random_make();
     for (int trial = 0; trial < 200; trial++) {
         const char *rule = rules[check_random_i64(&random, 0, ARRAY_LEN(rules) - 1)];
@@ -68,7 +75,7 @@ static void rules_deal_equally(void)
         while (at < tokens)
             end[count++] = at += check_random_i64(&random, 1, tokens - at);
         const struct document_list documents = {count, end, NULL};
-        struct token_deal *deal = dealt(&arena, rule, ranks, &documents);
+        struct token_deal *deal = dealt(&arena, rule, ranks, &documents, none);
         struct token_share *share = deal_shares(deal, &shares);
         CHECK(rule, deal_is_even(deal) && deal_rows(deal, 0) == tokens / ranks);
         CHECK(rule, deal_is_equal(deal, deal_make(&arena, ranks, share, shares)));

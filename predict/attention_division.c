@@ -1,0 +1,81 @@
+#include "predict/attention_division.h"
+
+#include "models/transformer.h"
+#include "schedule/core_plan/coverage.h"
+#include "schedule/ir/visible.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* Returns the window that counts; 0: some layer has none. */
+static int64_t window_of(const struct transformer *t)
+{
+    return transformer_windowed_layers(t) < t->layers ? 0 : t->attention_window;
+}
+
+/* Adds the rows of a sequence to those of the context ranks, and its bounds to the division's. */
+static void add_sequence(struct attention_division *division, double *rows,
+                         const struct prediction *p, const struct document_list *list)
+{
+    const struct choices *c = &p->choices;
+    const struct token_layout *layout = &p->ir.layout;
+    const double own = (double)layout->tokens / layout->cp,
+                 element = (double)dtype_bytes((enum dtype)c->dtype);
+    const int64_t window = window_of(c->model);
+    const struct coverage_bytes bytes = {
+        .key = 2 * (double)(c->model->kv_heads * c->model->head_dim) * element,
+        .query = (double)(c->model->heads * c->model->head_dim) * element,
+        .result =
+            (double)(c->model->heads * c->model->head_dim) * element + 4 * (double)c->model->heads,
+    };
+    struct needed needed = {0};
+    double pairs = 0;
+    for (uint32_t i = 0; i < list->count; i++) {
+        int64_t length = list->end[i] - document_begin(list, i);
+        pairs += attention_piece_pairs(
+            &(struct attention_piece){.q = length, .kv = length, .window = window});
+    }
+    for (uint32_t r = 0; r < layout->cp; r++) {
+        if (c->rotation == ROTATE_NEEDED)
+            needed_find(&needed, layout, list, r, window);
+        rows[r] +=
+            c->rotation == ROTATE_NEEDED ? (double)needed.rows : (double)layout->tokens - own;
+    }
+    division->least_mean_rows +=
+        coverage_least_keys(list, window, layout->cp, pairs).all / layout->cp;
+    division->least_rows += coverage_least_bytes(pairs, layout->cp, own, &bytes, true) / bytes.key;
+    needed_release(&needed);
+}
+
+bool attention_division(struct attention_division *division, const struct prediction *p)
+{
+    const struct ir *ir = &p->ir;
+    uint32_t replicas = 0;
+    *division = (struct attention_division){0};
+    if (!p->has_choices || ir->layout.cp <= 1 || ir->layout.kind == LAYOUT_RANK_ORDINAL ||
+        ir->documents.sequences == 0 || visible_unfit(ir) != NULL)
+        return false;
+    ir_index_along(ir, 0, ir_axes_named(ir, "dp"), &replicas);
+    const int64_t sequences = ir->global_batch / replicas;
+    const double own = (double)ir->layout.tokens / ir->layout.cp * (double)sequences;
+    double *rows = heap_alloc(ir->layout.cp, sizeof *rows);
+    for (uint32_t d = 0; d < replicas; d++) {
+        struct attention_division one = {0};
+        for (uint32_t r = 0; r < ir->layout.cp; r++)
+            rows[r] = 0;
+        for (int64_t s = 0; s < sequences; s++)
+            add_sequence(&one, rows, p,
+                         documents_of(&ir->documents, (uint32_t)(d * sequences + s)));
+        for (uint32_t r = 0; r < ir->layout.cp; r++) {
+            division->mean_rows += rows[r] / own / ir->layout.cp / replicas;
+            division->most_rows = fmax(division->most_rows, rows[r] / own);
+        }
+        division->least_mean_rows += one.least_mean_rows / own / replicas;
+        division->least_rows = fmax(division->least_rows, one.least_rows / own);
+    }
+    free(rows);
+    division->pairs_over_mean = visible_find_fullest(ir).over_mean;
+    if (p->least_s > 0)
+        division->step_over_least = (p->sim.step_s - p->jitter_s) / p->least_s;
+    return true;
+}

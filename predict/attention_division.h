@@ -1,0 +1,26 @@
+/* predict/attention_division.h: how far the division of attention among context ranks is from what is possible. */
+#ifndef PREDICT_ATTENTION_DIVISION_H
+#define PREDICT_ATTENTION_DIVISION_H
+
+#include "predict/prediction.h"
+
+/* Rows are of keys and values, in a forward of one layer, in units of the rows that a rank owns. */
+struct attention_division {
+    double pairs_over_mean; /* the most visible pairs of a rank, over the mean of all ranks */
+    double mean_rows,
+        most_rows; /* received by ranks on average, and by the rank that receives the most */
+    /* the least of mean_rows in any division that leaves queries where they are (coverage_least_keys()) */
+    double least_mean_rows;
+    /* The least of most_rows in any division, where a query that travels counts by its bytes and those of its result
+     * (coverage_least_bytes()). */
+    double least_rows;
+    /* The step over the same one in which all ranks see the mean of pairs and none waits for keys and values; 0: unknown,
+     * since all ranks were taken as the fullest. */
+    double step_over_least;
+};
+
+/* Returns false if no context ranks divide packed or dealt sequences. Layers without a window count, or all if each has
+ * one. */
+bool attention_division(struct attention_division *division, const struct prediction *p);
+
+#endif
