@@ -19,6 +19,7 @@
 #include "predict/launch/launch.h"
 #include "predict/plan/best.h"
 #include "predict/setup/choice_rows.h"
+#include "predict/setup/core_plan_option.h"
 #include "schedule/config/resolve_config.h"
 
 #include <string.h>
@@ -323,6 +324,7 @@ static enum status plan_best(struct setup *setup, const struct options *options,
                               .placement = !options_given(options, "placement"),
                               .stage_placement = !options_given(options, "stage-placement"),
                               .layout = !options_given(options, "layout"),
+                              .core_plans = core_plan_option_is_all(setup->request.core_plan),
                               .packed_sets =
                                   packed_sets.asked.lengths != NULL ? &packed_sets : NULL,
                               .only = options_given(options, "only") ? &only : NULL,
@@ -340,6 +342,8 @@ static enum status plan_best(struct setup *setup, const struct options *options,
                                  .only = open.only != NULL ? framework_names[only] : NULL};
     struct interrupt interrupt;
     interrupt_catch(&interrupt);
+    if (open.core_plans)
+        setup->request.core_plan = NULL;
     enum status status = safe_find(&safe, &best, goal, setup, open,
                                    options_number(options, "fits-probability"), diag);
     if (best_ended_by(&best) != NULL && options_given(options, "emit") &&

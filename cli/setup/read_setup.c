@@ -120,7 +120,10 @@ static enum status load_choices(struct setup *setup, const struct options *optio
                                 struct diag *diag)
 {
     struct request *r = &setup->request;
-    enum status status = read_choices(setup, options, diag);
+    /* both say which tokens a rank holds; a layout that is the default is seen only here */
+    enum status status = options_exclude(options, "core-plan", "layout", diag);
+    if (status == STATUS_OK)
+        status = read_choices(setup, options, diag);
     setup->partition_given = options_given(options, "partition");
     subsequences_open(r, setup);
     return status;

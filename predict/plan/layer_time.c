@@ -28,6 +28,8 @@ bool layer_key_make(struct layer_key *key, const struct choices *c, const struct
     key->attention = c->attention;
     key->placement = c->cp > 1 && c->hp > 1 ? c->placement : 0;
     key->ring_layout = c->cp > 1 ? c->ring_layout : 0;
+    key->rotation = c->cp > 1 ? c->rotation : 0;
+    key->core_plan = c->core_plan;
     key->activations = kept ? CHOICE_ACTIVATIONS_KEEP : c->activations;
     key->attention_impl = c->attention_impl;
     key->dtype = c->dtype;

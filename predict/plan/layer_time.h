@@ -16,10 +16,12 @@
  * bytes. */
 struct layer_key {
     const struct profile *profile;
+    const char *core_plan; /* equal plans of a search are the same text */
     int64_t micro_batch, chunk;
     uint32_t cp, hp, tp, window, interleaved, subsequences, ffn_chunks;
     int partition;
-    uint8_t strategy, attention, placement, ring_layout, activations, attention_impl, dtype;
+    uint8_t strategy, attention, placement, ring_layout, rotation, activations, attention_impl,
+        dtype;
 };
 
 /* Fills *key. Activations that are offloaded by ratio count as `keep`, and so do all with `least`: no layer takes less

@@ -28,6 +28,7 @@ void space_release(struct space *space)
 struct identity {
     int64_t choice[CHOICE_NAME_COUNT];
     const struct profile *profile;
+    const char *core_plan;
     double offload_ratio;
     uint32_t interleaved;
     int attention, adaptive, jitters;
@@ -60,6 +61,7 @@ static void identity_make(struct identity *id, const struct setup *setup, const 
     memset(id, 0, sizeof *id);
     choices_identity(id->choice, &simplest);
     id->profile = c->profile;
+    id->core_plan = c->core_plan;
     id->attention = c->attention;
     id->interleaved = c->interleaved;
     id->jitters = jitters(setup, c, row);
@@ -294,12 +296,34 @@ static void walk_windows(struct space_walk *w, struct request request)
     }
 }
 
-/* Tries both layouts of packed documents on a ring: one cuts sequences, the other each document. */
+/* Tries all keys, and only needed ones, with each rule of core plans. */
+static void walk_core_plans(struct space_walk *w, struct request request)
+{
+    /* chunks of 1024 and 4096 lie between their neighbours (docs/core-plans.md) */
+    static const char *const rules[] = {"per-document", "chunks:512", "chunks:2048", "chunks:8192"};
+    const int given = request.rotate;
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
+        for (int needed = 0; needed < (given == ROTATE_PROFILE ? 2 : 1); needed++) {
+            request.core_plan = rules[i];
+            request.rotate = needed ? ROTATE_NEEDED : given;
+            walk_windows(w, request);
+        }
+    if (given != ROTATE_PROFILE)
+        return;
+    request.core_plan = NULL;
+    request.rotate = ROTATE_NEEDED;
+    walk_windows(w, request);
+}
+
+/* Tries both layouts of packed documents on a ring: one cuts sequences, the other each document; and core plans, if
+ * these are searched. */
 static void walk_rings(struct space_walk *w, struct request request)
 {
     bool layouts = w->open.layout && request.core_plan == NULL && w->open.packed_sets != NULL &&
                    request.cp > 1;
     walk_windows(w, request);
+    if (w->open.core_plans && request.cp > 1)
+        walk_core_plans(w, request);
     request.ring_layout = RING_ZIGZAG_DOCUMENTS;
     if (layouts)
         walk_windows(w, request);

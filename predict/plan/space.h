@@ -34,6 +34,8 @@ struct space {
 /* The options that the user left open; everything else in the request stays. */
 struct space_open {
     bool strategy, placement, stage_placement, length;
+    /* rules of core plans and the keys that travel (--rotate), of rings; the request has no core plan */
+    bool core_plans;
     bool layout; /* of rings over packed documents: zigzag of sequences, and of each document */
     struct packed_sets
         *packed_sets;           /* packs the documents of each size of step; NULL: there are none */

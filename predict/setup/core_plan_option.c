@@ -52,6 +52,11 @@ static enum status take_plan(struct setup *setup, const struct core_plan *plan, 
     return STATUS_OK;
 }
 
+bool core_plan_option_is_all(const char *text)
+{
+    return text != NULL && strcmp(text, "all") == 0;
+}
+
 enum status core_plan_option_read(struct setup *setup, const char *text, struct diag *diag)
 {
     struct deal_choice rule;
@@ -59,7 +64,8 @@ enum status core_plan_option_read(struct setup *setup, const char *text, struct 
     struct text data = {0};
     FILE *file = NULL;
     setup->request.core_plan = text;
-    if (text == NULL || deal_choice_parse(&rule, text, NULL) == STATUS_OK)
+    if (text == NULL || core_plan_option_is_all(text) ||
+        deal_choice_parse(&rule, text, NULL) == STATUS_OK)
         return STATUS_OK;
     file = fopen(text, "rb");
     if (file == NULL)

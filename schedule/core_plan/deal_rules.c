@@ -26,8 +26,9 @@ enum status deal_choice_parse(struct deal_choice *choice, const char *text, stru
     if (choice->rule == DEAL_RULE_COUNT)
         return diag_error(diag, at, STATUS_BAD_INPUT,
                           "'%.*s' is no rule, and no file of a plan: contiguous, striped, zigzag, "
-                          "per-document or chunks:TOKENS would do",
-                          (int)size, text);
+                          "per-document or chunks:TOKENS would do%s",
+                          (int)size, text,
+                          strcmp(text, "all") == 0 ? "; `longhaul plan` searches all" : "");
     if (choice->rule == DEAL_CHUNKS)
         choice->chunk = CHUNK_TOKENS;
     if (colon == NULL)

@@ -34,3 +34,13 @@ sed 's/own,15/own,14/' three.plan > wrong.plan
 fails --gpus 2 --seq 16 --core-plan wrong.plan
 sed '$a0,tile,0,16,0,16,0,0' three.plan > tiles.plan
 fails --gpus 2 --seq 16 --core-plan tiles.plan
+fails --gpus 2 --seq 16 --core-plan zigzag --layout zigzag # a layout that is the default is given, too
+fails --gpus 2 --seq 16 --core-plan all
+# plan and sweep compare rules
+documents="--documents lognormal:2000,1 --seed 3"
+longhaul plan --model longhaul-3m --cluster dgx-h100 --gpus 8 --strategy ring --cp 8 --seq 64K $documents --core-plan all \
+    --batches 1 --weights zero3 --activations full > plan.txt
+grep -o '^searched .* configurations' plan.txt
+grep -oE -- '--rotate needed .*--core-plan [a-z]+:[0-9]*' plan.txt | head -1
+longhaul sweep --model longhaul-3m --cluster dgx-h100 --gpus 8 --strategy ring --seq 64K $documents \
+    --vary core-plan=zigzag,chunks:2048 --vary rotate=p2p,needed -o sweep.csv | grep -o 'with .*'
