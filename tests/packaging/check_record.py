@@ -331,6 +331,49 @@ class Recorded(unittest.TestCase):
         self.assertEqual(step["peak"], 4 * (32 * 48 + 16 * 32 + 16 * 48))
         self.assertEqual(live_at(step, len(step["events"])), 4 * 32 * 48)
 
+    def bytes_of(self, run):
+        """Bytes that the last kernel of run() reads and writes."""
+        event = kernels(self.record(lambda rec: run))[-1]
+        return event["rd"], event["wr"]
+
+    def test_bytes_of_what_is_overwritten_gathered_and_scattered(self):
+        def filled(*shape, dtype=torch.float32):
+            return torch.zeros(shape, device="cuda", dtype=dtype)
+
+        table, rows, some = (lambda: filled(1000, 64)), (lambda: filled(8, 64)), (lambda: torch.arange(8, device="cuda"))
+        row, index = 8 * 64 * 4, 8 * 8
+        for run, read, wrote in (
+            (lambda: table()[some()], row + index, row),
+            (lambda: nn.functional.embedding(some(), table()), row + index, row),
+            (lambda: table().index_copy_(0, some(), rows()), row + index, row),
+            (lambda: table().index_add_(0, some(), rows()), 2 * row + index, row),
+            (lambda: table().index_add(0, some(), rows()), 2 * row + index + 256000, row + 256000),
+            (lambda: table().index_put_((some(),), rows()), row + index, row),
+            (lambda: table().index_put_((some(),), filled()), 4 + index, row),
+            (lambda: table().index_put_((some(),), rows(), accumulate=True), 2 * row + index, row),
+            (lambda: table().index_fill_(0, some(), 1), index, row),
+            (lambda: filled(64).scatter_(0, some(), filled(8)), 8 * 4 + index, 8 * 4),
+            (lambda: filled(64).scatter_add_(0, some(), filled(9)), 2 * 8 * 4 + index, 8 * 4),
+            (lambda: torch._foreach_copy_([rows()], [rows()]), row, row),
+            (lambda: torch.cat([rows(), rows()], out=filled(16, 64)), 2 * row, 2 * row),
+            (lambda: rows().normal_(), 0, row),
+            (lambda: torch.ops.aten.nll_loss_forward(rows(), some(), None, 1, -100), index + 8 * 4, 2 * 4),
+            (lambda: torch.ops.aten.nll_loss_backward(filled(), rows(), some(), None, 1, -100, filled()), index + 2 * 4, row),
+        ):
+            self.assertEqual(self.bytes_of(run), (read, wrote))
+
+        def step(scale):
+            w, g, m, v = (rows() for _ in range(4))
+            torch._fused_adamw_([w], [g], [m], [v], [], [filled()], lr=1., beta1=.9, beta2=.9, weight_decay=0., eps=1., amsgrad=False,
+                                maximize=False, grad_scale=scale)
+        self.assertEqual(self.bytes_of(lambda: step(None)), (4 * row + 4, 3 * row))
+        self.assertEqual(self.bytes_of(lambda: step(filled())), (4 * row + 8, 4 * row))  # it scales the gradients
+
+    def test_gathered_weights_are_copied_once(self):
+        step = self.record(self.fsdp(2), world_size=4)
+        copied, = {(event["rd"], event["wr"]) for event in of(step, "all_gather_copy_in")}
+        self.assertEqual(copied, (2 * 4 * 256 * 1024 // 4,) * 2)
+
     def test_gradients_are_accumulated_without_communication(self):
         from torch.distributed.fsdp import fully_shard
 
@@ -556,11 +599,12 @@ class Recorded(unittest.TestCase):
 
     def test_operators_without_results_forget_known_values(self):
         with self.recording():
-            counts = [torch.zeros((), device="cuda"), torch.zeros((), device="cuda")]
-            for count in counts:
-                longhaul.know(count, 0)
-            torch._foreach_add_(counts, 1)
-            self.assertNotEqual(counts[0].item(), 0)
+            counts = [torch.zeros((), device="cuda"), torch.tensor(4.), torch.zeros(2, device="cuda")]
+            longhaul.know(counts[2], 0)
+            torch._foreach_add_(counts[:2], 1)
+            torch._foreach_add_(counts[2:], 1)
+            self.assertEqual([count.item() for count in counts[:2]], [1, 5])  # one number is followed
+            self.assertNotEqual(counts[2].tolist(), [0, 0])
 
     def test_optimizers_take_lists_of_tensors(self):
         def build(rec):
@@ -574,17 +618,42 @@ class Recorded(unittest.TestCase):
                 optimizer.zero_grad()
             return train
 
-        names = [event["op"] for event in kernels(self.record(build))]
+        step = self.record(build)
+        self.assertEqual(step["guessed"], {})  # the optimizer's counters are known
+        names = [event["op"] for event in kernels(step)]
         self.assertTrue(any("_foreach_norm" in name for name in names), names)
         self.assertTrue(any("_foreach_addcdiv" in name for name in names), names)
 
-    def test_values_of_the_host_need_no_wait(self):
-        def build(rec):
-            host, device = torch.randn(()), torch.randn((), device="cuda")
-            return lambda: (host.item(), f"{device:.3f}")
+    def test_what_the_host_waits_for(self):
+        device = {"device": "cuda"}
 
-        step = self.record(build)
-        self.assertEqual([event["op"] for event in step["events"]].count("item"), 1)
+        def waits(run):
+            return [(event["op"], event["s"]) for event in self.record(lambda rec: run)["events"] if "k" not in event]
+
+        for count, run in ((0, lambda: torch.randn(()).item()), (1, lambda: f"{torch.randn((), **device):.3f}"),
+                           (1, lambda: torch.randn(4, **device).cpu()), (1, lambda: torch.randn(4).to("cuda")),
+                           (0, lambda: torch.randn(4).to("cuda", non_blocking=True)),
+                           (0, lambda: torch.randn(4, **device).to(torch.bfloat16))):
+            self.assertEqual(waits(run), count * [("item", 0)])
+
+        def everything():
+            stream = torch.cuda.Stream()
+            with torch.cuda.stream(stream):
+                torch.ones(4, device="cuda")
+            dist.all_reduce(torch.ones(4, device="cuda"), async_op=True)
+            torch.cuda.synchronize()
+
+        events = self.record(lambda rec: everything, world_size=2)["events"]
+        collective, = (i for i, event in enumerate(events) if event.get("k") == "comm")
+        self.assertIn({"op": "work_wait", "s": 0, "on": collective}, events)
+        self.assertEqual([event["s"] for event in events if event["op"] == "host_wait"], sorted({event["s"] for event in events}))
+        self.assertEqual(len({event["s"] for event in events}), 2)
+
+    def test_sparse_gradients_are_refused(self):
+        with self.recording():
+            table = nn.Embedding(100, 8, sparse=True, device="cuda")
+            with self.assertRaisesRegex(longhaul.record.Refused, r"layout torch.sparse_coo: .*sparse=False"):
+                table(torch.zeros(4, dtype=torch.int64, device="cuda")).sum().backward()
 
     def test_values_for_numpy_are_refused_and_pinned_batches_read(self):
         with self.recording():

@@ -1,6 +1,9 @@
 """What an operator costs: its kind of work, the bytes it touches, its flops."""
+import math
+
 import torch
 from torch.utils import flop_counter
+from torch.utils._pytree import tree_leaves
 
 from longhaul.record import Refused
 
@@ -18,7 +21,8 @@ KINDS = {
         select_scatter _copy_from pixel_shuffle""",
     "index": """embedding index gather index_select index_put_ index_put _index_put_impl_ scatter scatter_ scatter_add scatter_add_
         index_add index_add_ index_copy index_copy_ embedding_dense_backward _unsafe_index _unsafe_index_put take masked_select
-        nonzero _unsafe_masked_index _unsafe_masked_index_put_accumulate _unique2 unique_consecutive repeat_interleave scatter_reduce scatter_reduce_""",
+        nonzero _unsafe_masked_index _unsafe_masked_index_put_accumulate _unique2 unique_consecutive repeat_interleave
+        scatter_reduce scatter_reduce_ index_fill index_fill_ index_reduce index_reduce_ put put_""",
     "reduction": """sum mean amax amin max min norm linalg_vector_norm _softmax _log_softmax _softmax_backward_data
         _log_softmax_backward_data native_layer_norm native_layer_norm_backward native_group_norm native_group_norm_backward
         _fused_rms_norm _fused_rms_norm_backward nll_loss_forward nll_loss_backward logsumexp var var_mean std prod cumsum
@@ -37,7 +41,34 @@ POINTWISE = ("_foreach_", "_fused_adam", "_fused_sgd", "native_dropout", "tril",
              "threshold_backward", "uniform", "normal", "rand", "bernoulli", "exponential", "random", "_fused_dropout",
              "rope", "mse_loss_backward", "multinomial", "__")
 
+# What these write they do not read, as fills and the results of `out=` are not.
+OVERWRITING = set("copy_ _foreach_copy_ normal_ uniform_ random_ bernoulli_ exponential_ log_normal_ cauchy_ geometric_".split())
+
+# Gathers read of their first tensor as much as they write.
+GATHERS = set("""embedding index gather index_select _unsafe_index _unsafe_masked_index take masked_select
+    repeat_interleave""".split())
+
+# What these write, and the others of the name without or with a final _, of the tensor `self`: elements.
+SCATTERS = {
+    "index_put": lambda named: _chosen(named["self"], named["indices"]),
+    "_index_put_impl": lambda named: _chosen(named["self"], named["indices"]),
+    "_unsafe_index_put": lambda named: _chosen(named["self"], named["indices"]),
+    "_unsafe_masked_index_put_accumulate": lambda named: _chosen(named["self"], named["indices"]),
+    "index_add": lambda named: named["source"].numel(),
+    "index_copy": lambda named: named["source"].numel(),
+    "index_reduce": lambda named: named["source"].numel(),
+    "index_fill": lambda named: named["index"].numel() * named["self"].numel() // max(named["self"].shape[named["dim"]], 1),
+    "scatter": lambda named: named["index"].numel(),
+    "scatter_add": lambda named: named["index"].numel(),
+    "scatter_reduce": lambda named: named["index"].numel(),
+    "put": lambda named: named["index"].numel(),
+}
+
 ATTENTION = ("scaled_dot_product", "_flash_attention", "_efficient_attention", "_cudnn_attention", "flex_attention")
+
+
+def tensors(tree):
+    return [leaf for leaf in tree_leaves(tree) if isinstance(leaf, torch.Tensor)]
 
 
 def kind_of(function):
@@ -96,3 +127,55 @@ def touched_bytes(tensor):
 def written(function, named):
     """The tensors among the named arguments that the operator writes."""
     return [named[p.name] for p in function._schema.arguments if p.alias_info and p.alias_info.is_write and p.name in named]
+
+
+def _chosen(tensor, indices):
+    """The elements that indexing by tensors chooses; masks, whose values are unknown, choose all of theirs."""
+    shape, rest, dimension = [], tensor.numel(), 0
+    for index in indices:
+        by_mask = index is not None and index.dtype in (torch.bool, torch.uint8)
+        size = tensor.shape[dimension:dimension + (index.dim() if by_mask else 1)]
+        dimension += len(size)
+        if index is not None:
+            rest //= max(math.prod(size), 1)
+            shape.append((math.prod(size),) if by_mask else index.shape)
+    return rest * math.prod(torch.broadcast_shapes(*shape))
+
+
+def _sum_of(those):
+    return sum(touched_bytes(tensor) for tensor in {id(tensor): tensor for tensor in those}.values())
+
+
+def _scattered(name, named):
+    rows = SCATTERS[name.removesuffix("_")](named) * named["self"].element_size()
+    adds = "add" in name or "reduce" in name or "accumulate" in name or named.get("accumulate") or named.get("reduce")
+    index = _sum_of(tensors([named.get("index"), named.get("indices"), named.get("mask")]))
+    values = min(_sum_of(tensors([named.get(key) for key in ("values", "source", "src", "value")])), rows)
+    copied = 0 if name.endswith("_") else touched_bytes(named["self"])
+    return index + values + (rows if adds else 0) + copied, rows + copied
+
+
+def bytes_of(function, named, inputs, outputs):
+    """Bytes that an operator reads and writes, each tensor once; of tensors that it indexes those that it touches."""
+    name = function._schema.name.split("::")[1]
+    if name.removesuffix("_") in SCATTERS and isinstance(named.get("self"), torch.Tensor):
+        return _scattered(name, named)
+    changed = tensors(written(function, named))
+    if name == "all_gather_copy_in":  # it writes the part of this rank
+        return _sum_of(tensors(named["all_gather_inputs"])), touched_bytes(outputs[0])
+    if name.startswith("_fused_") and "grads" in named and named.get("grad_scale") is None:
+        changed = [tensor for tensor in changed if not any(tensor is gradient for gradient in named["grads"])]
+    count = _sum_of(outputs + changed)
+    if name in GATHERS:
+        return count + _sum_of(inputs[1:]), count
+    if name == "embedding_dense_backward":  # zeros, to which the rows of the gradient are added
+        return _sum_of(inputs), count + touched_bytes(inputs[0])
+    if name.startswith("nll_loss"):
+        forward, loss = name.endswith("forward"), named["self"]
+        chosen = named["target"].numel() * loss.element_size() if forward else 0
+        return _sum_of([tensor for tensor in inputs if tensor is not loss]) + chosen, count
+    results = {id(tensor) for parameter in function._schema.arguments if parameter.is_out
+               for tensor in tensors(named.get(parameter.name))}
+    if name in OVERWRITING or KIND_OF.get(name) == "fill":
+        results.update(map(id, changed))
+    return _sum_of([tensor for tensor in inputs if id(tensor) not in results]), count

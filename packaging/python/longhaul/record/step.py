@@ -16,13 +16,14 @@ from torch.fx.experimental import proxy_tensor
 from torch.optim import optimizer as optimizers
 from torch.utils._mode_utils import no_dispatch
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves, tree_map_only
+from torch.utils._pytree import tree_map_only
 
 import longhaul.chakra
 from longhaul import record
 from longhaul.record import Refused, kinds, patches
 
 aten = torch.ops.aten
+_tensors = kinds.tensors
 
 
 class _Entry(ctypes.Structure):
@@ -32,14 +33,10 @@ class _Entry(ctypes.Structure):
 _LOG_SIZE = 1 << 16
 _LOG = (_Entry * _LOG_SIZE)()
 _SYNCS = {1: "record", 2: "wait", 3: "host_wait"}
-_LAUNCH = 4
+_LAUNCH, _DEVICE_WAIT = 4, 5
 
 _SMALL = 1 << 20  # elements of an integer tensor of the host that stays real
 _KNOWN = 1 << 22  # elements of an integer tensor of the device whose values are computed beside it
-
-
-def _tensors(tree):
-    return [leaf for leaf in tree_leaves(tree) if isinstance(leaf, torch.Tensor)]
 
 
 def _is_wrapper(kind):
@@ -50,6 +47,12 @@ def _is_wrapper(kind):
 
 def _bytes_of(tree):
     return sum(tensor.numel() * tensor.element_size() for tensor in _tensors(tree))
+
+
+def _is_followed(tensors):
+    """True if the values of tensors are computed where they follow from known ones."""
+    return all(tensor.numel() == 1 or tensor.numel() <= _KNOWN and not tensor.is_floating_point() and not tensor.is_complex()
+               for tensor in tensors)
 
 
 class Step(TorchDispatchMode):
@@ -262,6 +265,9 @@ class Step(TorchDispatchMode):
     def _reference(self, tensor, born):
         """A tensor as the file has it."""
         entry = None
+        if tensor.layout is not torch.strided:
+            raise Refused(f"a tensor is of the layout {tensor.layout}: sparse tensors are not recorded; let an embedding have "
+                          "dense gradients (sparse=False)")
         if tensor.device.type != "cpu":
             storage = tensor.untyped_storage()
             entry = self.live.get(storage._cdata) or self._add(storage, born)
@@ -284,8 +290,17 @@ class Step(TorchDispatchMode):
                               "wrap it by @torch.library.custom_op, register its shapes by @OPERATOR.register_fake and its "
                               "flops by @torch.utils.flop_counter.register_flop_formula, or choose the program's "
                               "implementation without it")
-            if self.on:
+            if self.on and entry.what == _DEVICE_WAIT:
+                self._wait_for_all()
+            elif self.on:
                 self.events.append({"op": _SYNCS[entry.what], "s": entry.stream, "e": entry.event})
+
+    def _wait_for_all(self):
+        """The host waits for all streams, and for collectives that run beside them."""
+        beside = [index for _, indices in self.works.values() for index in indices if self.events[index].get("async")]
+        self.works.clear()
+        self.events += [{"op": "work_wait", "s": 0, "on": index} for index in beside]
+        self.events += [{"op": "host_wait", "s": stream, "e": 0} for stream in sorted({0} | {event["s"] for event in self.events})]
 
     def _sync(self, what, **more):
         if self.on:
@@ -353,13 +368,17 @@ class Step(TorchDispatchMode):
                 return function(*wide, **keywords).to(arguments[0].dtype)
 
     def _follow(self, function, arguments, keywords, result, inputs):
-        """Computes integers for real beside the fake ones, so that code of routing runs. A top-k of unknown values takes
+        """Computes integers and single numbers for real beside the fake ones, so that code of routing runs. A top-k of unknown values takes
         the candidates in turn, so routing is even."""
         name = function._schema.name
         outputs = _tensors(result)
-        if not outputs:  # such as _foreach_add_: what it writes is known no longer
-            for tensor in _tensors(kinds.written(function, kinds.named_arguments(function, arguments, keywords))):
-                vars(tensor).pop("_longhaul_value", None)
+        if not outputs:  # such as _foreach_add_
+            changed = _tensors(kinds.written(function, kinds.named_arguments(function, arguments, keywords)))
+            if _is_followed(changed) and self._is_known(inputs):
+                self._compute(function, arguments, keywords)  # in the known values
+            else:
+                for tensor in changed:
+                    vars(tensor).pop("_longhaul_value", None)
         if name == "aten::_amp_foreach_non_finite_check_and_unscale_":  # gradients are taken to be finite
             self.know(arguments[1], 0)
         if not outputs:
@@ -387,8 +406,7 @@ class Step(TorchDispatchMode):
             self.know(outputs[0], finite)
             return
         random = name.removeprefix("aten::").startswith(("rand", "normal", "empty", "new_empty", "multinomial", "bernoulli"))
-        real = not any(tensor.is_floating_point() or tensor.is_complex() or tensor.numel() > _KNOWN for tensor in outputs)
-        if random or not real or function.namespace in kinds.COMM or not self._is_known(inputs):
+        if random or not _is_followed(outputs) or function.namespace in kinds.COMM or not self._is_known(inputs):
             if function._schema.is_mutable:
                 for tensor in outputs:
                     if hasattr(tensor, "_longhaul_value"):
@@ -494,6 +512,9 @@ class Step(TorchDispatchMode):
                 self._reference(tensor, len(self.events))
             return result
         self.events.append(self._event(function, kind, arguments, keywords, result, inputs, outputs))
+        if kind == "copy" and len({tensor.device for tensor in inputs + outputs}) > 1 \
+                and not kinds.named_arguments(function, arguments, keywords).get("non_blocking"):
+            self._sync("item")  # a copy between the host and the device holds the host until it has ended
         return result
 
     def _place(self):
@@ -521,17 +542,9 @@ class Step(TorchDispatchMode):
             flops = kinds.flops_of(function, arguments, keywords, result)
             if flops is not None:
                 event["fl"] = flops
-        mutated = _tensors(kinds.written(function, named))
-        overwritten = kind == "fill" or function._schema.name == "aten::copy_"
-        written = {id(tensor): tensor for tensor in outputs + mutated}.values()
-        read = {id(tensor): tensor for tensor in inputs}.values()
-        event["wr"] = sum(map(kinds.touched_bytes, written))
-        event["rd"] = sum(kinds.touched_bytes(tensor) for tensor in read
-                          if not (overwritten and any(tensor is other for other in mutated)))
-        if kind == "index":  # what is gathered is read, not the table
-            event["rd"] = min(event["rd"], 2 * event["wr"])
-            if name == "embedding" and phase == "f":
-                self.indices[module] = self.indices.get(module, 0) + arguments[1].numel()
+        event["rd"], event["wr"] = kinds.bytes_of(function, named, inputs, outputs)
+        if name == "embedding" and phase == "f":
+            self.indices[module] = self.indices.get(module, 0) + arguments[1].numel()
         if kind == "sdpa":
             event["arg"] = {key: value for key, value in named.items() if isinstance(value, (bool, int, float))}
         if kind == "comm":

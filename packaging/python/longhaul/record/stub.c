@@ -13,7 +13,7 @@
 #include <sys/mman.h>
 
 enum { SUCCESS = 0, ERROR_MEMORY = 2, ERROR_NOT_SUPPORTED = 801 };
-enum { LOG_RECORD = 1, LOG_WAIT, LOG_HOST_WAIT, LOG_LAUNCH };
+enum { LOG_RECORD = 1, LOG_WAIT, LOG_HOST_WAIT, LOG_LAUNCH, LOG_DEVICE_WAIT };
 enum { ATTRIBUTE_MULTIPROCESSORS = 16, ATTRIBUTE_MAJOR = 75, ATTRIBUTE_MINOR = 76 };
 
 struct stub_entry {
@@ -225,7 +225,7 @@ int cudaStreamSynchronize(const void *stream)
 
 int cudaDeviceSynchronize(void)
 {
-    append(LOG_HOST_WAIT, NULL, NULL);
+    append(LOG_DEVICE_WAIT, NULL, NULL);
     return SUCCESS;
 }
 
