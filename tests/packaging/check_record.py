@@ -312,6 +312,22 @@ class Recorded(unittest.TestCase):
         self.assertTrue(collectives)
         self.assertTrue(all(step["groups"][event["g"]]["ranks"] == [0, 1, 2, 3] for event in collectives))
 
+    def test_10_gradients_are_scattered_in_place(self):
+        def build(rec):
+            table = torch.randn(100, 64, device="cuda", requires_grad=True)
+
+            def train():
+                rows = table[torch.arange(8, device="cuda")]
+                rows.gather(1, torch.zeros(8, 2, dtype=torch.int64, device="cuda")).sum().backward()
+                table.grad = None
+            return train
+
+        step = self.record(build)
+        names = [event["op"] for event in kernels(step, phase="b")]
+        self.assertIn("scatter_add_", names)
+        self.assertIn("index_put_", names)
+        self.assertEqual(len([size for size, born, *_ in step["storages"] if born >= 0 and size == 4 * 100 * 64]), 1)
+
     # ---- programs
 
     def test_bytes_flops_and_lives_of_a_product(self):
@@ -357,6 +373,7 @@ class Recorded(unittest.TestCase):
             (lambda: torch._foreach_copy_([rows()], [rows()]), row, row),
             (lambda: torch.cat([rows(), rows()], out=filled(16, 64)), 2 * row, 2 * row),
             (lambda: rows().normal_(), 0, row),
+            (lambda: rows().new_zeros(4), 0, 4 * 4),
             (lambda: torch.ops.aten.nll_loss_forward(rows(), some(), None, 1, -100), index + 8 * 4, 2 * 4),
             (lambda: torch.ops.aten.nll_loss_backward(filled(), rows(), some(), None, 1, -100, filled()), index + 2 * 4, row),
         ):

@@ -176,6 +176,8 @@ def bytes_of(function, named, inputs, outputs):
         return _sum_of([tensor for tensor in inputs if tensor is not loss]) + chosen, count
     results = {id(tensor) for parameter in function._schema.arguments if parameter.is_out
                for tensor in tensors(named.get(parameter.name))}
-    if name in OVERWRITING or KIND_OF.get(name) == "fill":
+    if KIND_OF.get(name) == "fill":  # a tensor that it is like gives a shape
+        return 0, count
+    if name in OVERWRITING:
         results.update(map(id, changed))
     return _sum_of([tensor for tensor in inputs if id(tensor) not in results]), count

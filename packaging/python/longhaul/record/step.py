@@ -36,6 +36,7 @@ _SYNCS = {1: "record", 2: "wait", 3: "host_wait"}
 _LAUNCH, _DEVICE_WAIT = 4, 5
 
 _SMALL = 1 << 20  # elements of an integer tensor of the host that stays real
+_SCATTERS = {f"aten::{name}" for name in ("index_put", "index_add", "scatter", "scatter_add", "scatter_reduce", "masked_scatter")}
 _KNOWN = 1 << 22  # elements of an integer tensor of the device whose values are computed beside it
 
 
@@ -493,6 +494,8 @@ class Step(TorchDispatchMode):
         if self._stays_real(function, keywords, arguments, inputs):
             with no_dispatch():
                 return function(*arguments, **keywords)
+        if self._adds_to_zeros(function, inputs):
+            function = getattr(getattr(aten, function._schema.name.removeprefix("aten::") + "_"), function._overloadname)
         result = self._run(function, arguments, keywords, inputs)
         outputs = _tensors(result)
         if self.silent:
@@ -516,6 +519,14 @@ class Step(TorchDispatchMode):
                 and not kinds.named_arguments(function, arguments, keywords).get("non_blocking"):
             self._sync("item")  # a copy between the host and the device holds the host until it has ended
         return result
+
+    def _adds_to_zeros(self, function, inputs):
+        """True if autograd scatters a gradient into zeros that it has just made: it does so in place, unless tensors are fake."""
+        if not self.on or function._schema.name not in _SCATTERS or torch.is_grad_enabled() or not self.events \
+                or torch._C._current_autograd_node() is None or self.events[-1].get("k") != "fill":
+            return False
+        entry = self.live.get(inputs[0].untyped_storage()._cdata)
+        return entry is not None and self.events[-1]["out"][0][0] == entry["id"]
 
     def _place(self):
         """The phase, module and autograd sequence number of what runs now."""
