@@ -183,6 +183,9 @@ double cost_memory_s(const struct device_cost *cost, enum attention_impl impl,
         return chain_s(cost, chain, chain_elements(work));
     /* a share of its own was measured with what the kind takes to start */
     double start_s = cost->kind_fraction[work->kind] > 0 ? 0 : cost->memory_start_s;
-    return cost->device_kernel_start_s + start_s +
-           cost_stream_s(cost, fraction, cost_traffic_bytes(cost, impl, work));
+    double seconds = cost_stream_s(cost, fraction, cost_traffic_bytes(cost, impl, work));
+    if (work->kind == WORK_OPAQUE && work->opaque.slow > 0 && cost->memory_element_rate > 0 &&
+        !cost->ideal)
+        seconds = fmax(seconds, (double)work->opaque.slow / cost->memory_element_rate);
+    return cost->device_kernel_start_s + start_s + seconds;
 }

@@ -183,6 +183,8 @@ struct work {
             int64_t scaling;          /* enum scaling, of a product */
             int64_t dtype, out_dtype; /* enum dtype of what is read and written */
             int64_t bytes;            /* read and written, of work that memory limits */
+            /* elements that a kernel touches at the device's rate of elements, if memory gives more */
+            int64_t slow;
         } opaque;
         struct {
             int64_t rows, to, parts, width, take, sequence, window;

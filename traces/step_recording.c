@@ -283,6 +283,26 @@ static enum step_dtype dtype_of(const char *name)
     return STEP_OTHER;
 }
 
+/* Reads the strides; without them the tensor is contiguous. */
+static enum status read_strides(struct reading *in, struct json_node node,
+                                struct step_tensor *tensor)
+{
+    struct json_node strides = json_at(node, 3);
+    enum status status = STATUS_OK;
+    int64_t next = 1;
+    if (tensor->strided && json_count(strides) != tensor->dims)
+        return json_error(strides, in->diag, "expected a stride for each of %d sizes",
+                          (int)tensor->dims);
+    for (uint32_t i = tensor->dims; i-- > 0 && status == STATUS_OK;) {
+        tensor->stride[i] = next;
+        next *= tensor->size[i] > 0 ? tensor->size[i] : 1;
+        if (tensor->strided)
+            status = json_as_i64(json_at(strides, i), -NUMBER_LIMIT, NUMBER_LIMIT,
+                                 &tensor->stride[i], in->diag);
+    }
+    return status;
+}
+
 static enum status read_tensor(struct reading *in, struct json_node node,
                                struct step_tensor *tensor)
 {
@@ -312,7 +332,7 @@ static enum status read_tensor(struct reading *in, struct json_node node,
     tensor->dims = (uint8_t)dims;
     tensor->dtype = (uint8_t)dtype_of(dtype);
     tensor->strided = members == 4;
-    return STATUS_OK;
+    return read_strides(in, node, tensor);
 }
 
 static enum status read_tensors(struct reading *in, struct json_node event, const char *key,

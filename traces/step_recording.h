@@ -58,6 +58,7 @@ struct step_tensor {
     uint8_t dims, dtype; /* dtype: enum step_dtype */
     bool strided;        /* not contiguous */
     int64_t size[STEP_DIMS_MAX];
+    int64_t stride[STEP_DIMS_MAX]; /* in elements */
 };
 
 struct step_event {

@@ -184,6 +184,55 @@ static enum opaque_cost class_of(const struct recorded_maker *m, const struct st
     }
 }
 
+/* True if kernels of PyTorch walk over both tensors as over one row of elements: they have the same elements in the same
+ * order, without gaps. */
+static bool walks_alike(const struct step_tensor *a, const struct step_tensor *b)
+{
+    double reach = 1;
+    for (uint32_t i = 1; i <= a->dims || i <= b->dims; i++) { /* from the innermost */
+        const int64_t size = i <= a->dims ? a->size[a->dims - i] : 1;
+        if (size != (i <= b->dims ? b->size[b->dims - i] : 1))
+            return false;
+        if (size == 1)
+            continue;
+        if (a->stride[a->dims - i] != b->stride[b->dims - i])
+            return false;
+        reach += (double)(size - 1) * (double)a->stride[a->dims - i];
+    }
+    return reach == elements(a);
+}
+
+/* Returns the elements that an elementwise kernel touches one by one: all if it broadcasts, strides or mixes types of
+ * floating-point numbers, none if it takes several at once. Kernels over lists of tensors do not stride. */
+static double touched_singly(const struct recorded_maker *m, const struct step_event *event)
+{
+    const struct step_tensor *y = recorded_written(m, event, 0);
+    if (y == NULL || strncmp(event->op, "_f", 2) == 0) /* _foreach_, _fused_ */
+        return 0;
+    for (uint32_t i = 0; i < event->in_count; i++) {
+        const struct step_tensor *x = recorded_read(m, event, i);
+        const bool mixed = x->dtype != y->dtype && x->dtype != STEP_OTHER && y->dtype != STEP_OTHER;
+        if (x->storage >= 0 && (mixed || !walks_alike(x, y)))
+            return elements(y);
+    }
+    return 0;
+}
+
+/* Returns the elements of a kernel that memory does not limit, times its passes over them (docs/costs.md). */
+static double slow_elements(const struct recorded_maker *m, const struct step_event *event)
+{
+    enum { ROW_KEPT_BYTES = 48 << 10 }; /* of a row of a softmax: the shared memory of a block */
+    const struct step_tensor *x = recorded_read(m, event, 0), *y = recorded_written(m, event, 0);
+    if (event->kind == STEP_ELEMENTWISE)
+        return touched_singly(m, event);
+    if (event->kind == STEP_COPY && is(event, "cat") && y != NULL)
+        return moves_strided(m, event) ? elements(y) : 0;
+    if (event->kind == STEP_REDUCTION && has(event, "_softmax") && x != NULL && x->dims > 0 &&
+        (double)size_of(x, 0) * (double)dtype_bytes(dtype_of(x)) > ROW_KEPT_BYTES)
+        return elements(x) * (has(event, "backward") ? 1.15 : 1);
+    return 0;
+}
+
 enum status recorded_work(const struct recorded_maker *m, uint32_t number, struct work *work)
 {
     const struct step_event *event = &m->r->event[number];
@@ -194,6 +243,7 @@ enum status recorded_work(const struct recorded_maker *m, uint32_t number, struc
         return attention(m, number, work);
     work->opaque.bytes = llround(event->read_bytes + event->written_bytes);
     work->opaque.as = class_of(m, event);
+    work->opaque.slow = llround(slow_elements(m, event));
     if (event->kind == STEP_CONVOLUTION)
         convolution(m, event, work);
     return STATUS_OK;

@@ -377,6 +377,16 @@ static void opaque_work_costs_what_it_is_recorded_as(void)
                                       cost_calibration_of(&f.cost, ATTENTION_FA2, own));
         }
     CHECK_CLOSE("nothing takes no time", seconds(&f.cost, nothing), 0, 0);
+    const struct work slow = {.kind = WORK_OPAQUE,
+                              .opaque = {.as = OPAQUE_STREAM, .bytes = 1000, .slow = 2000}};
+    const struct work fast = {.kind = WORK_OPAQUE, .opaque = {.as = OPAQUE_STREAM, .bytes = 1000}};
+    f.cost.memory_element_rate = 0;
+    CHECK_CLOSE("no rate of elements is known", seconds(&f.cost, slow), seconds(&f.cost, fast), 0);
+    f.cost.memory_element_rate = 1e6;
+    CHECK_CLOSE("elements one by one", seconds(&f.cost, slow),
+                2e-3 + f.cost.device_kernel_start_s + f.cost.memory_start_s, 1e-12);
+    f.cost.memory_element_rate = 1e15;
+    CHECK_CLOSE("memory is slower", seconds(&f.cost, slow), seconds(&f.cost, fast), 0);
     CHECK_CLOSE("nor does its issue", cost_issue_s(&f.cost, &nothing), 0, 0);
     fixture_release(&f);
 }

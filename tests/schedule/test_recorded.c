@@ -100,6 +100,49 @@ static const struct {
     {"a sum of two",
      "\"op\":\"add.Tensor\",\"k\":\"elementwise\",\"in\":[],\"out\":[],\"rd\":200,\"wr\":100",
      {.opaque = {.as = OPAQUE_STREAM, .bytes = 300}}},
+    {"a product of alike tensors in another order of dimensions",
+     "\"op\":\"mul.Tensor\",\"k\":\"elementwise\",\"rd\":8,\"wr\":4,\"in\":[[0,[1,4,8],\"float32\","
+     "[32,1,4]],"
+     "[0,[4,8],\"float32\",[1,4]]],\"out\":[[0,[1,4,8],\"float32\",[32,1,4]]]",
+     {.opaque = {.as = OPAQUE_STREAM, .bytes = 12}}},
+    {"a product with a row",
+     "\"op\":\"mul.Tensor\",\"k\":\"elementwise\",\"rd\":8,\"wr\":4,\"in\":[[0,[4,8],\"float32\"],["
+     "0,[8],"
+     "\"float32\"]],\"out\":[[0,[4,8],\"float32\"]]",
+     {.opaque = {.as = OPAQUE_STREAM, .bytes = 12, .slow = 32}}},
+    {"a sum of two types",
+     "\"op\":\"add.Tensor\",\"k\":\"elementwise\",\"rd\":8,\"wr\":4,\"in\":[[0,[4,8],\"float32\"],["
+     "0,[4,8],"
+     "\"bfloat16\"]],\"out\":[[0,[4,8],\"float32\"]]",
+     {.opaque = {.as = OPAQUE_STREAM, .bytes = 12, .slow = 32}}},
+    {"a part of each row",
+     "\"op\":\"neg\",\"k\":\"elementwise\",\"rd\":4,\"wr\":4,\"in\":[[0,[4,8],\"float32\",[16,1]]],"
+     "\"out\":[[0,[4,"
+     "8],\"float32\"]]",
+     {.opaque = {.as = OPAQUE_STREAM, .bytes = 8, .slow = 32}}},
+    {"a product with a number of the host",
+     "\"op\":\"mul.Tensor\",\"k\":\"elementwise\",\"rd\":4,\"wr\":4,\"in\":[[0,[4,8],\"float32\"],["
+     "-1,[],"
+     "\"float32\"]],\"out\":[[0,[4,8],\"float32\"]]",
+     {.opaque = {.as = OPAQUE_STREAM, .bytes = 8}}},
+    {"halves of each row are joined",
+     "\"op\":\"cat\",\"k\":\"copy\",\"rd\":4,\"wr\":4,\"in\":[[0,[4,4],\"float32\",[8,1]],[0,[4,4],"
+     "\"float32\",[8,"
+     "1]]],\"out\":[[0,[4,8],\"float32\"]]",
+     {.opaque = {.as = OPAQUE_PERMUTE, .bytes = 8, .slow = 32}}},
+    {"the log-softmax of long rows",
+     "\"op\":\"_log_softmax\",\"k\":\"reduction\",\"rd\":4,\"wr\":4,\"in\":[[0,[2,20000],"
+     "\"float32\"]],\"out\":[]",
+     {.opaque = {.as = OPAQUE_REDUCE, .bytes = 8, .slow = 40000}}},
+    {"its backward",
+     "\"op\":\"_log_softmax_backward_data\",\"k\":\"reduction\",\"rd\":4,\"wr\":4,\"in\":[[0,[2,"
+     "20000],\"float32\"]],"
+     "\"out\":[]",
+     {.opaque = {.as = OPAQUE_REDUCE, .bytes = 8, .slow = 46000}}},
+    {"the log-softmax of short rows",
+     "\"op\":\"_log_softmax\",\"k\":\"reduction\",\"rd\":4,\"wr\":4,\"in\":[[0,[2,2000],"
+     "\"float32\"]],\"out\":[]",
+     {.opaque = {.as = OPAQUE_REDUCE, .bytes = 8}}},
     {"a reduction",
      "\"op\":\"sum.dim_IntList\",\"k\":\"reduction\",\"in\":[],\"out\":[],\"rd\":200,\"wr\":2",
      {.opaque = {.as = OPAQUE_REDUCE, .bytes = 202}}},

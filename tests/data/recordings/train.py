@@ -1,5 +1,6 @@
-"""One training loop of models of transformers and diffusers, at the sizes of published models: train.py MODEL [--layers N] [--tokens N]."""
+"""One training loop of models of transformers and diffusers, at the sizes of published models: train.py MODEL [OPTIONS]."""
 import argparse
+import contextlib
 import os
 
 import torch
@@ -9,13 +10,22 @@ parser = argparse.ArgumentParser()
 parser.add_argument("model")
 parser.add_argument("--layers", type=int)
 parser.add_argument("--tokens", type=int, default=8192)
+parser.add_argument("--batch", type=int, default=1)
 parser.add_argument("--checkpoint", action="store_true")
+parser.add_argument("--accelerate", action="store_true",
+                    help="as Accelerate prepares a model: outputs are cast to fp32, and FSDP2 gathers the root again for the backward")
+parser.add_argument("--mixed", action="store_true", help="fp32 parameters, of which FSDP2 gathers bf16")
+parser.add_argument("--replicate", type=int, default=1, help="replicas of HSDP")
+parser.add_argument("--tp", type=int, default=1, help="tensor ranks, with sequence and loss parallelism; of Llama")
 options = parser.parse_args()
 
 
 def transformer(name):
     import transformers
     configs = {
+        "llama-small": (transformers.LlamaConfig, dict(
+            hidden_size=256, intermediate_size=704, num_hidden_layers=2, num_attention_heads=8,
+            num_key_value_heads=4, vocab_size=1024)),
         "llama3-8b": (transformers.LlamaConfig, dict(
             hidden_size=4096, intermediate_size=14336, num_hidden_layers=32, num_attention_heads=32,
             num_key_value_heads=8, vocab_size=128256, rope_theta=500000.0)),
@@ -28,18 +38,23 @@ def transformer(name):
             vocab_size=50288)),
         "qwen3-next-80b-a3b": (transformers.Qwen3NextConfig, dict(num_hidden_layers=48)),
         "gpt-neox-20b": (transformers.GPTNeoXConfig, dict()),
-        "gpt2": (transformers.GPT2Config, dict()),
+        "gpt-6.7b": (transformers.GPT2Config, dict(
+            n_embd=4096, n_layer=32, n_head=32, n_positions=2048, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0)),
     }
     kind, sizes = configs[name]
     sizes["use_cache"] = False
     if options.layers:
-        sizes[{"gpt2": "n_layer"}.get(name, "num_hidden_layers")] = options.layers
+        sizes[{"gpt-6.7b": "n_layer"}.get(name, "num_hidden_layers")] = options.layers
     config = kind(**sizes)
-    model = transformers.AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16)
+    model = transformers.AutoModelForCausalLM.from_config(config, dtype=torch.float32 if options.mixed else torch.bfloat16)
 
     def loss():
-        ids = torch.randint(0, config.vocab_size, (1, options.tokens), device="cuda")
-        return model(input_ids=ids, labels=ids).loss
+        ids = torch.randint(0, config.vocab_size, (options.batch, options.tokens), device="cuda")
+        places = torch.arange(options.tokens, device="cuda")[None]  # otherwise counted of the tokens that this rank embeds
+        seen = model(input_ids=ids, labels=ids, position_ids=places)
+        if options.accelerate:
+            seen.logits = seen.logits.float()
+        return seen.loss
     return model, loss
 
 
@@ -60,6 +75,35 @@ def diffusion():
     return model.to(torch.bfloat16), loss
 
 
+def tensor_parallel(model, mesh):
+    """As torchtitan's Llama: tokens are divided between linear layers, the vocabulary is, and the loss is of its parts."""
+    from torch.distributed.tensor import Replicate, Shard
+    from torch.distributed.tensor.parallel import (
+        ColwiseParallel, PrepareModuleInput, RowwiseParallel, SequenceParallel, parallelize_module)
+    parallelize_module(model, mesh, {
+        "model.embed_tokens": RowwiseParallel(input_layouts=Replicate(), output_layouts=Shard(1)),
+        "model.norm": SequenceParallel(),
+        "lm_head": ColwiseParallel(input_layouts=Shard(1), output_layouts=Shard(-1), use_local_output=False)})
+    for block in model.model.layers:
+        parallelize_module(block, mesh, {
+            "input_layernorm": SequenceParallel(),
+            "self_attn": PrepareModuleInput(input_kwarg_layouts={"hidden_states": Shard(1)},
+                                            desired_input_kwarg_layouts={"hidden_states": Replicate()}),
+            "self_attn.q_proj": ColwiseParallel(), "self_attn.k_proj": ColwiseParallel(), "self_attn.v_proj": ColwiseParallel(),
+            "self_attn.o_proj": RowwiseParallel(output_layouts=Shard(1)),
+            "post_attention_layernorm": SequenceParallel(),
+            "mlp": PrepareModuleInput(input_layouts=(Shard(1),), desired_input_layouts=(Replicate(),)),
+            "mlp.gate_proj": ColwiseParallel(), "mlp.up_proj": ColwiseParallel(),
+            "mlp.down_proj": RowwiseParallel(output_layouts=Shard(1))})
+
+
+def parts_of_the_loss():
+    if options.tp == 1:
+        return contextlib.nullcontext()
+    from torch.distributed.tensor.parallel import loss_parallel
+    return loss_parallel()
+
+
 world = int(os.environ.get("WORLD_SIZE", 1))
 if world > 1:
     dist.init_process_group("nccl")
@@ -68,18 +112,28 @@ model.to("cuda")
 if options.checkpoint:
     model.gradient_checkpointing_enable()
 model.train()
+shards = world // (options.replicate * options.tp)
 if world > 1:
-    from torch.distributed.fsdp import fully_shard
+    from torch.distributed.device_mesh import init_device_mesh
+    mesh = init_device_mesh("cuda", (options.replicate, shards, options.tp), mesh_dim_names=("rep", "shard", "tp"))
+if options.tp > 1:
+    tensor_parallel(model, mesh["tp"])
+if options.replicate * shards > 1:
+    from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+    how = {"reshard_after_forward": True} if options.accelerate else {}
+    how["mesh"] = mesh["rep", "shard"] if options.replicate > 1 else mesh["shard"]
+    if options.mixed:
+        how["mp_policy"] = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
     for module in model.modules():
         if isinstance(module, torch.nn.ModuleList) and len(module) > 1:
             for block in module:
-                fully_shard(block)
+                fully_shard(block, **how)
             break
-    fully_shard(model)
+    fully_shard(model, **how)
 optimizer = torch.optim.AdamW(model.parameters(), fused=True)
 while True:
-    value = loss()
-    value.backward()
+    with parts_of_the_loss():
+        loss().backward()
     torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
     optimizer.step()
     optimizer.zero_grad()
