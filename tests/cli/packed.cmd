@@ -75,7 +75,7 @@ packed --documents lognormal:2K
 packed --documents zipf:1.2,1G
 packed --documents nowhere.csv
 # histograms: shipped ones and mistakes
-for file in llama3-sft wlb-llm-distca; do
+for file in llama3-sft wlb-llm-distca longca-pile longca-prolong64k longca-prolong512k; do
     longhaul predict --model llama3-8b --set layers=4 --cluster dgx-h100 --nodes 2 --seq 128K --strategy ulysses --batch 4 --documents histogram:$S/traces/documents/$file.csv --quick | grep ^documents
 done
 longhaul predict --model llama3-8b --set layers=4 --cluster dgx-h100 --nodes 2 --seq 128K --strategy ulysses --batch 4 --documents $S/traces/documents/transformers-5.24-directories.csv --seed 3 --packing truncate --quick | grep ^documents
