@@ -297,30 +297,26 @@ static enum status find_pieces(struct assignment *assignment, const char *name, 
 static enum status find_rows(struct assignment *assignment, const char *name, struct diag *diag)
 {
     const struct ir *ir = assignment->ir;
-    int64_t sequence, window;
+    struct row_use use;
     uint32_t count = 0;
     assignment->rows_row =
         arena_array(&assignment->arena, ir->shape_count, sizeof *assignment->rows_row);
     for (uint32_t s = 0; s < ir->shape_count; s++)
-        assignment->rows_row[s] = work_needs(&ir->shape[s], &sequence, &window) ? count++ : IR_NONE;
+        assignment->rows_row[s] = work_needs(&ir->shape[s], &use) ? count++ : IR_NONE;
     assignment->rows = arena_array(&assignment->arena, (size_t)count * assignment->ranks,
                                    sizeof *assignment->rows);
     for (uint32_t s = 0; s < ir->shape_count; s++) {
-        if (!work_needs(&ir->shape[s], &sequence, &window))
+        if (!work_needs(&ir->shape[s], &use))
             continue;
         if (visible_unfit(ir) != NULL || visible_unfit_work(ir, &ir->shape[s]) != NULL)
             return diag_error(diag, (struct loc){name, 0, 0}, STATUS_BAD_INPUT,
                               "an op moves rows that ranks need, and does not fit the sequences of "
                               "the schedule; longhaul check says which");
         for (uint32_t rank = 0; rank < assignment->ranks; rank++) {
-            struct document_list whole;
-            const struct document_list *list = ir_documents_of(ir, rank, sequence, &whole);
             struct assignment_rows *rows =
                 &assignment->rows[(size_t)assignment->rows_row[s] * assignment->ranks + rank];
             rows->peers = ir->layout.cp;
-            needed_list_sent(&rows->sent, &ir->layout, list, ir_context_of(ir, rank), window);
-            needed_list_received(&rows->received, &ir->layout, list, ir_context_of(ir, rank),
-                                 window);
+            visible_list_rows(ir, &use, rank, &rows->sent, &rows->received, &rows->held);
             assignment->rows_count = (assignment->rows_row[s] + 1) * assignment->ranks;
         }
     }
@@ -552,6 +548,8 @@ void assignment_release(struct assignment *assignment)
     for (uint32_t i = 0; i < assignment->rows_count; i++) {
         needed_rows_release(&assignment->rows[i].sent);
         needed_rows_release(&assignment->rows[i].received);
+        free(assignment->rows[i].held.packed);
+        free(assignment->rows[i].held.own);
     }
     arena_release(&assignment->arena);
     *assignment = (struct assignment){0};

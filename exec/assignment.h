@@ -43,10 +43,11 @@ struct assignment_pieces {
     uint32_t count;
 };
 
-/* Rows that ranks need of each other (schedule/ir/needed.h), of one shape on one rank. sent and received are by peer;
- * received rows have their places in the order of positions. The arrays are the assignment's. */
+/* Rows that ranks need of each other (schedule/ir/needed.h, schedule/ir/tile_plan.h), of one shape on one rank. sent and
+ * received are by peer; received rows have their places in packed order. The arrays are the assignment's. */
 struct assignment_rows {
     struct needed_rows sent, received;
+    struct held_rows held; /* of a plan of tiles only */
     uint32_t peers;
 };
 

@@ -380,7 +380,7 @@ static enum status fill_tokens(const struct bindings *b, const struct exec_buffe
                           " of a batch of %" PRId64,
                           buffer->rank, d * sequences, (d + 1) * sequences - 1, ir->global_batch);
     int32_t *data = buffer->data;
-    const struct document_list whole = {1, &ir->layout.tokens, NULL};
+    const struct document_list whole = {.count = 1, .end = &ir->layout.tokens};
     for (int64_t e = 0; e < (int64_t)buffer->elements; e++) {
         int64_t sequence = d * sequences + e / of_one;
         const struct document_list *documents = documents_of(&ir->documents, (uint32_t)sequence);

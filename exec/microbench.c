@@ -3,6 +3,7 @@
 #include "exec/backend.h"
 #include "exec/microbench_operands.h"
 #include "schedule/analysis/liveness.h"
+#include "schedule/ir/visible.h"
 #include "schedule/memory_plan/plan_offsets.h"
 
 #include <assert.h>
@@ -455,7 +456,8 @@ static enum status check(const struct microbench_case *wanted, struct diag *diag
     const struct work *work = &wanted->work;
     const char *name = work_kind_info((enum work_kind)work->kind)->name;
     int64_t members = work_group(work);
-    if (work->kind == WORK_EXCHANGE || work->kind == WORK_TAKE_ROWS || work->kind == WORK_ADD_ROWS)
+    struct row_use use;
+    if (work_needs(work, &use))
         return diag_error(diag, (struct loc){0}, STATUS_BAD_INPUT,
                           "%s moves rows that ranks need of each other, which follow from the "
                           "sequences of a schedule, and cannot be timed by itself",

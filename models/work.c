@@ -20,7 +20,8 @@
     VALUES(opaque, OPAQUE_COUNT, "nothing", "matmul", "matmul_tn", "attention",                    \
            "attention_backward", "stream", "reduce", "permute", "gather", "scatter")               \
     VALUES(impl, ATTENTION_IMPL_COUNT, "fa2", "fa3", "cudnn", "cpu", "triton", "fa1")              \
-    VALUES(take, TAKE_COUNT, "send", "place", "return")                                            \
+    VALUES(take, TAKE_COUNT, "send", "place", "return", "gather")                                  \
+    VALUES(what, 2, "keys", "queries")                                                             \
     VALUES(reduce, REDUCE_COUNT, "sum", "max")                                                     \
     VALUES(algorithm, ALGORITHM_COUNT, "auto", "ring", "tree", "direct")
 
@@ -132,6 +133,8 @@ static const struct {
     {WORK_ADD, 1, 0},
     {WORK_COLUMN_SUM, 1, 0},
     {WORK_ADD_ROWS, 1, 0},
+    {WORK_MERGE_ROWS, 2, 0},
+    {WORK_MERGE_ROWS, 3, 1},
     {WORK_ADAMW, 1, 0},
     {WORK_ADAMW, 2, 1},
     {WORK_ADAMW, 3, 2},
@@ -539,8 +542,9 @@ static double attention_bytes(const struct work *work, struct bytes_of e)
     double in = (q + kv) * dim + kv * vdim;
     if (work->kind == WORK_ATTENTION) /* reads q, k and v, writes o and lse */
         return in * e.in + q * vdim * e.out + q * F32;
-    /* reads q, o, do, k, v and lse, writes dq, dk and dv */
-    return (in + 2 * q * vdim) * e.in + q * F32 + in * e.out;
+    /* reads q, o or delta, do, k, v and lse, writes dq, dk and dv */
+    const double o = work->attention.delta ? q * F32 : q * vdim * e.in;
+    return (in + q * vdim) * e.in + o + q * F32 + in * e.out;
 }
 
 static double merge_bytes(const struct work *work, struct bytes_of e)
@@ -700,6 +704,18 @@ static double add_rows_bytes(const struct work *work, struct bytes_of e)
            (double)work->add_rows.width * (e.in + 2 * e.out);
 }
 
+static double merge_rows_bytes(const struct work *work, struct bytes_of e)
+{
+    const double rows = (double)work->merge_rows.rows * (double)work->merge_rows.heads;
+    return rows * ((double)work->merge_rows.dim * (2 * F32 + e.in) + 3 * F32);
+}
+
+static double row_dot_bytes(const struct work *work, struct bytes_of e)
+{
+    const double rows = (double)work->merge.rows * (double)work->merge.heads;
+    return rows * (2 * (double)work->merge.dim * e.in + F32);
+}
+
 static double column_sum_bytes(const struct work *work, struct bytes_of e)
 {
     double cols = (double)work->rows.cols;
@@ -759,6 +775,8 @@ static memory_function *const memory_functions[WORK_KIND_COUNT] = {
     [WORK_HEAD_REDUCE] = head_bytes,
     [WORK_TAKE_ROWS] = take_rows_bytes,
     [WORK_ADD_ROWS] = add_rows_bytes,
+    [WORK_MERGE_ROWS] = merge_rows_bytes,
+    [WORK_ROW_DOT] = row_dot_bytes,
     [WORK_COLUMN_SUM] = column_sum_bytes,
     [WORK_ADAMW] = element_bytes,
     [WORK_SQUARE_SUM] = element_bytes,

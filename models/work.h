@@ -41,11 +41,13 @@ enum matmul_form { MATMUL_NT, MATMUL_NN, MATMUL_TN, MATMUL_FORM_COUNT };
 enum matmul_epilogue { EPILOGUE_NONE, EPILOGUE_BIAS, EPILOGUE_COUNT };
 /* key j is visible to query i when: FULL always; CAUSAL j <= i + offset; WINDOW also j > i + offset - window;
  * DOCUMENTS by the positions of both in a packed sequence, which the schedule knows (schedule/ir/visible.h); PLAN the
- * same, where the keys are the rows of other ranks that some query of this one sees (schedule/ir/needed.h) */
+ * same, where the keys are the rows of other ranks that some query of this one sees (schedule/ir/needed.h), or, with a
+ * round, queries and keys are those of the rank's tiles (schedule/ir/tile_plan.h) */
 enum mask { MASK_FULL, MASK_CAUSAL, MASK_WINDOW, MASK_DOCUMENTS, MASK_PLAN, MASK_COUNT };
 /* the order in which TAKE_ROWS writes rows: from a rank's own to those that it sends; from arrived rows, by sender, to
- * the order of their positions; and from that order back to the order by sender */
-enum take { TAKE_SEND, TAKE_PLACE, TAKE_RETURN, TAKE_COUNT };
+ * the order of their positions; and from that order back to the order by sender. GATHER: from a rank's own rows and from
+ * arrived ones to the packed order of a round */
+enum take { TAKE_SEND, TAKE_PLACE, TAKE_RETURN, TAKE_GATHER, TAKE_COUNT };
 /* the function that an activation applies to its input, or to its gate if it has one. OWN: silu for swiglu, gelu's
  * tanh form for gelu; GELU: gelu's tanh form, also for a gate (GEGLU); RELU2: max(x, 0)^2 */
 enum activation_function { FUNCTION_OWN, FUNCTION_GELU, FUNCTION_RELU2, FUNCTION_COUNT };
@@ -88,7 +90,7 @@ enum attention_impl {
     ATTENTION_IMPL_COUNT
 };
 
-#define WORK_PARAMS_MAX 14
+#define WORK_PARAMS_MAX 16
 
 struct work {
     uint8_t kind; /* enum work_kind */
@@ -122,11 +124,13 @@ struct work {
              * of k and v, among the rows that a context rank holds of the sequence. away, away_out: how far before
              * this rank the rank of k and v is, in the ring of cp (or cp_in), and in that of cp_out. */
             int64_t sequence, q_first, kv_first, away, away_out;
-            int64_t vdim; /* the columns of a head of v and of the result; 0: dim */
-        } attention;      /* and attention_backward */
+            int64_t vdim;  /* the columns of a head of v and of the result; 0: dim */
+            int64_t round; /* for mask PLAN: 1 + the round of a plan of tiles; 0: needed rows */
+            int64_t delta; /* of attention_backward: row sums of dO o O are read in place of O */
+        } attention;       /* and attention_backward */
         struct {
             int64_t rows, heads, dim;
-        } merge;
+        } merge; /* and row_dot */
         struct {
             int64_t rows, cols, accumulate;
         } rows; /* norms, column_sum */
@@ -187,13 +191,20 @@ struct work {
             int64_t slow;
         } opaque;
         struct {
-            int64_t rows, to, parts, width, take, sequence, window;
+            /* round: 1 + the round of a plan of tiles; 0: needed rows. backward: the round is one of the backward.
+             * what: enum plan_what. arrived: the rows of the second operand of TAKE_GATHER; 0: none arrive */
+            int64_t rows, to, parts, width, take, sequence, window, round, backward, what, arrived;
         } take_rows;
         struct {
-            int64_t rows, to, parts, width, sequence, window;
+            /* held: the rows that a rank owns itself are added, and x is in packed order; else those that come back */
+            int64_t rows, to, parts, width, sequence, window, round, backward, what, held;
         } add_rows;
         struct {
-            int64_t group, rows, to, parts, width, back, sequence, window;
+            /* first: there is no earlier sum; held: as of add_rows */
+            int64_t rows, to, heads, dim, sequence, window, round, first, held;
+        } merge_rows;
+        struct {
+            int64_t group, rows, to, parts, width, back, sequence, window, round, backward, what;
         } exchange;
         struct {
             int64_t group, bytes, algorithm, channels, relative;

@@ -17,7 +17,7 @@
  *   ":sum", ":op", ":float", ":moved"  the dtypes that it may have (enum work_type); none: WORK_TYPE_STEP
  *   ":~f32"                ":float", and f32 in the op of a microbenchmark
  *   "=N"                   a read that a microbenchmark gives the buffer of write N (from 0), updated in place
- *   "?p", "?!p"            the operand exists only if parameter p is not 0; only if it is 0
+ *   "?p", "?!p"            the operand exists only if parameter p is not 0; only if it is 0; two conditions may follow
  *   "?", "??"              the operand may be left out; a microbenchmark leaves out those with "??" */
 static const char *const rows[WORK_KIND_COUNT][2] = {
     [WORK_MATMUL] = {"m*k:side k*n*groups:side n?epilogue m*n*groups:sum=0?accumulate "
@@ -28,11 +28,13 @@ static const char *const rows[WORK_KIND_COUNT][2] = {
                        "scales_turned:scale?both 1:f32?finds"},
     [WORK_ATTENTION] = {"q*heads*dim kv*kv_heads*dim kv*kv_heads*dim?!vdim kv*kv_heads*vdim?vdim",
                         "q*heads*dim?!vdim q*heads*vdim?vdim q*heads:f32"},
-    [WORK_ATTENTION_BACKWARD] = {"q*heads*dim kv*kv_heads*dim kv*kv_heads*dim?!vdim "
-                                 "kv*kv_heads*vdim?vdim q*heads*dim?!vdim q*heads*vdim?vdim "
-                                 "q*heads:f32 q*heads*dim?!vdim q*heads*vdim?vdim",
-                                 "q*heads*dim kv*kv_heads*dim kv*kv_heads*dim?!vdim "
-                                 "kv*kv_heads*vdim?vdim ~1:u8??"},
+    [WORK_ATTENTION_BACKWARD] =
+        {"q*heads*dim kv*kv_heads*dim kv*kv_heads*dim?!vdim "
+         "kv*kv_heads*vdim?vdim q*heads*dim?!vdim?!delta q*heads*vdim?vdim?!delta "
+         "q*heads:f32?delta "
+         "q*heads:f32 q*heads*dim?!vdim q*heads*vdim?vdim",
+         "q*heads*dim kv*kv_heads*dim kv*kv_heads*dim?!vdim "
+         "kv*kv_heads*vdim?vdim ~1:u8??"},
     [WORK_MERGE] = {"rows*heads*dim:f32=0 rows*heads:f32=1 rows*heads*dim rows*heads:f32",
                     "rows*heads*dim:f32 rows*heads:f32"},
     [WORK_RMSNORM] = {"rows*cols cols", "rows*cols rows:f32"},
@@ -78,8 +80,13 @@ static const char *const rows[WORK_KIND_COUNT][2] = {
                      "rows*parts*w012:moved"},
     [WORK_HEAD_EXPAND] = {"rows*heads*dim", "rows*heads*dim*copies"},
     [WORK_HEAD_REDUCE] = {"rows*heads*dim*copies", "rows*heads*dim"},
-    [WORK_TAKE_ROWS] = {"parts*rows*width:moved", "parts*to*width:moved"},
+    [WORK_TAKE_ROWS] = {"parts*rows*width:moved parts*arrived*width:moved?arrived",
+                        "parts*to*width:moved"},
     [WORK_ADD_ROWS] = {"parts*rows*width:float parts*to*width:f32=0", "parts*to*width:f32"},
+    [WORK_MERGE_ROWS] = {"rows*heads*dim rows*heads:f32 to*heads*dim:f32=0?!first "
+                         "to*heads:f32=1?!first",
+                         "to*heads*dim:f32 to*heads:f32"},
+    [WORK_ROW_DOT] = {"rows*heads*dim rows*heads*dim", "rows*heads:f32"},
     [WORK_COLUMN_SUM] = {"rows*cols cols:sum=0?accumulate", "cols:sum"},
     [WORK_ADAMW] = {"count:float count:master=0 moment:moment=1 moment:moment=2 1:f32??",
                     "count:master moment:moment moment:moment count:float?"},
@@ -256,12 +263,14 @@ static bool read_word(const struct work *work, uint32_t members, const char *wor
     }
     if (at < end) {
         assert(*at == '?');
-        bool negated = at + 1 < end && at[1] == '!';
         operand->rare = at + 1 < end && at[1] == '?';
         operand->optional = operand->rare || at + 1 == end;
-        const char *name = at + 1 + negated;
-        if (!operand->optional && (factor_value(work, name, (size_t)(end - name)) != 0) == negated)
-            return false;
+        while (!operand->optional && at < end) {
+            const char *name = at + 1 + (at[1] == '!'), *next = name + strcspn(name, "? ");
+            if ((factor_value(work, name, (size_t)(next - name)) != 0) == (at[1] == '!'))
+                return false;
+            at = next;
+        }
     }
     operand->in_bytes = *operand->formula == '@';
     operand->count =

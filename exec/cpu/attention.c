@@ -4,6 +4,7 @@
 
 #include "exec/cpu/fast_exp.h"
 #include "exec/cpu/lanes.h"
+#include "exec/cpu/moved_rows.h"
 
 #include <cblas.h>
 #include <math.h>
@@ -163,8 +164,26 @@ const char *cpu_attention(const struct call *call, float *scratch)
     return NULL;
 }
 
-/* Merges two partial outputs as ring-flash-attention does (pull request 34), without overflow: with s = sigmoid(l_b -
- * l), out <- out - s (out - block), l <- l - logsigmoid(l - l_b). */
+/* Merges a block's output of one row and head into a sum as ring-flash-attention does (pull request 34), without overflow:
+ * with s = sigmoid(l_b - l), out <- out - s (out - block), l <- l - logsigmoid(l - l_b). */
+static void merge(const float *out, float l, const float *block, float b, int64_t dim,
+                  float *out_new, float *lse_new)
+{
+    float share;
+    if (isinf(b) && b < 0) { /* the block has seen no key; neither, perhaps, has the row */
+        share = 0;
+        *lse_new = l;
+    } else if (isinf(l) && l < 0) {
+        share = 1;
+        *lse_new = b;
+    } else {
+        share = 1 / (1 + expf(l - b));
+        *lse_new = l > b ? l + log1pf(expf(b - l)) : b + log1pf(expf(l - b));
+    }
+    for (int64_t d = 0; d < dim; d++)
+        out_new[d] = out[d] - share * (out[d] - block[d]);
+}
+
 const char *cpu_merge(const struct call *call, float *scratch)
 {
     (void)scratch;
@@ -173,21 +192,54 @@ const char *cpu_merge(const struct call *call, float *scratch)
     const float *out = call->read[0].data, *lse = call->read[1].data; /* (rows, heads, dim) */
     const float *block = call->read[2].data, *block_lse = call->read[3].data;
     float *out_new = call->write[0].data, *lse_new = call->write[1].data;
-    for (int64_t i = 0; i < rows; i++) {
-        float l = lse[i], b = block_lse[i], share;
-        if (isinf(b) && b < 0) { /* the block has seen no key; neither, perhaps, has the row */
-            share = 0;
-            lse_new[i] = l;
-        } else if (isinf(l) && l < 0) {
-            share = 1;
-            lse_new[i] = b;
-        } else {
-            share = 1 / (1 + expf(l - b));
-            lse_new[i] = l > b ? l + log1pf(expf(b - l)) : b + log1pf(expf(l - b));
+    for (int64_t i = 0; i < rows; i++)
+        merge(out + i * dim, lse[i], block + i * dim, block_lse[i], dim, out_new + i * dim,
+              &lse_new[i]);
+    return NULL;
+}
+
+const char *cpu_merge_rows(const struct call *call, float *scratch)
+{
+    (void)scratch;
+    const struct work *work = call->work;
+    const int64_t heads = work->merge_rows.heads, dim = work->merge_rows.dim,
+                  sums = work->merge_rows.to * heads;
+    const float *block = call->read[0].data, *block_lse = call->read[1].data;
+    float *out = call->write[0].data, *lse = call->write[1].data;
+    const struct moved_rows moved =
+        moved_rows(call, work->merge_rows.held ? MOVED_HELD : MOVED_SENT, work->merge_rows.rows);
+    if (work->merge_rows.first) {
+        memset(out, 0, (size_t)(sums * dim) * sizeof *out);
+        for (int64_t i = 0; i < sums; i++)
+            lse[i] = -INFINITY;
+    } else {
+        if (out != call->read[2].data)
+            memmove(out, call->read[2].data, (size_t)(sums * dim) * sizeof *out);
+        if (lse != call->read[3].data)
+            memmove(lse, call->read[3].data, (size_t)sums * sizeof *lse);
+    }
+    for (int64_t i = 0; i < moved.count; i++)
+        for (int64_t h = 0; h < heads; h++) {
+            const int64_t from = moved_packed(&moved, i) * heads + h,
+                          to = moved_own(&moved, i) * heads + h;
+            merge(out + to * dim, lse[to], block + from * dim, block_lse[from], dim, out + to * dim,
+                  &lse[to]);
         }
+    return NULL;
+}
+
+const char *cpu_row_dot(const struct call *call, float *scratch)
+{
+    (void)scratch;
+    const struct work *work = call->work;
+    const int64_t rows = work->merge.rows * work->merge.heads, dim = work->merge.dim;
+    const float *a = call->read[0].data, *b = call->read[1].data; /* (rows, heads, dim) */
+    float *y = call->write[0].data;
+    for (int64_t i = 0; i < rows; i++) {
+        float sum = 0;
         for (int64_t d = 0; d < dim; d++)
-            out_new[i * dim + d] =
-                out[i * dim + d] - share * (out[i * dim + d] - block[i * dim + d]);
+            sum += a[i * dim + d] * b[i * dim + d];
+        y[i] = sum;
     }
     return NULL;
 }

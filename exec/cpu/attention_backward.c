@@ -1,5 +1,5 @@
 /* The gradient of attention, tile by tile: scores are computed again, P = exp(S - lse), and with delta = rowsum(dO o
- * O), dS = P o (dO V^T - delta) / sqrt(dim). The lse and O are those of the whole row, so a block of keys yields
+ * O), dS = P o (dO V^T - delta) / sqrt(dim); with the parameter `delta` it is read in place of O. The lse and O are those of the whole row, so a block of keys yields
  * exactly its own part of the gradient (FlashAttention-2). */
 #include "exec/cpu/kernels.h"
 
@@ -85,6 +85,10 @@ static void tile(const struct head *h, int64_t first, int64_t rows, int64_t key,
 static void find_delta(const struct head *h, float *delta)
 {
     for (int64_t i = 0; i < h->work->attention.q; i++) {
+        if (h->work->attention.delta) { /* h->o: (q, heads) */
+            delta[i] = h->o[i * h->heads];
+            continue;
+        }
         const float *o = h->o + i * h->o_step, *d_o = h->d_o + i * h->o_step;
         float sum = 0;
         for (int64_t d = 0; d < h->vdim; d++)
@@ -113,7 +117,7 @@ const char *cpu_attention_backward(const struct call *call, float *scratch)
             .q = (const float *)call->read[0].data + at,
             .k = (const float *)call->read[1].data + k_at,
             .v = (const float *)call->read[2].data + v_at,
-            .o = (const float *)call->read[3].data + o_at,
+            .o = (const float *)call->read[3].data + (work->attention.delta ? i : o_at),
             .lse = (const float *)call->read[4].data + i,
             .d_o = (const float *)call->read[5].data + o_at,
             .dq = dq + at,

@@ -77,6 +77,7 @@ cpu_math cpu_embedding, cpu_embedding_backward, cpu_cross_entropy, cpu_cross_ent
     cpu_cross_entropy_partial, cpu_cross_entropy_finish, cpu_cross_entropy_partial_backward;
 
 /* exec/cpu/pack.c */
-cpu_math cpu_pack, cpu_unpack, cpu_head_expand, cpu_head_reduce, cpu_take_rows, cpu_add_rows;
+cpu_math cpu_pack, cpu_unpack, cpu_head_expand, cpu_head_reduce, cpu_take_rows, cpu_add_rows,
+    cpu_merge_rows, cpu_row_dot;
 
 #endif

@@ -1,6 +1,7 @@
 /* Work that moves elements about: all-to-alls want what goes to one rank in one piece. */
 #include "exec/assignment.h"
 #include "exec/cpu/kernels.h"
+#include "exec/cpu/moved_rows.h"
 
 #include <string.h>
 
@@ -101,19 +102,20 @@ const char *cpu_head_reduce(const struct call *call, float *scratch)
     return NULL;
 }
 
-/* Rows that a call moves: how many, and of each the row elsewhere; NULL: the same. */
-struct moved_rows {
-    int64_t count;
-    const int64_t *row;
-};
-
-static struct moved_rows moved_rows(const struct call *call, bool received, int64_t room)
+/* Copies rows of x, of which a part has x_rows, to rows of y. back: from the second row of each pair to the first. */
+static void copy_rows(const struct call *call, const struct moved_rows *moved, bool back,
+                      const struct operand *x, int64_t x_rows)
 {
-    if (call->rows == NULL) /* a call by itself, without a schedule */
-        return (struct moved_rows){room, NULL};
-    const struct needed_rows *rows = received ? &call->rows->received : &call->rows->sent;
-    uint32_t peers = call->rows->peers;
-    return (struct moved_rows){rows->first[peers], rows->row};
+    const struct work *work = call->work;
+    const size_t size = (size_t)work->take_rows.width * dtype_bytes(x->dtype);
+    for (int64_t p = 0; p < work->take_rows.parts; p++) {
+        const char *from = (const char *)x->data + (size_t)(p * x_rows) * size;
+        char *to = (char *)call->write[0].data + (size_t)(p * work->take_rows.to) * size;
+        for (int64_t i = 0; i < moved->count; i++) {
+            int64_t a = moved_packed(moved, i), b = moved_own(moved, i);
+            memcpy(to + (size_t)(back ? a : b) * size, from + (size_t)(back ? b : a) * size, size);
+        }
+    }
 }
 
 const char *cpu_take_rows(const struct call *call, float *scratch)
@@ -121,19 +123,19 @@ const char *cpu_take_rows(const struct call *call, float *scratch)
     (void)scratch;
     const struct work *work = call->work;
     const int64_t rows = work->take_rows.rows, to = work->take_rows.to;
+    const int64_t room = rows < to ? rows : to;
     const enum take how = (enum take)work->take_rows.take;
-    const size_t size = (size_t)work->take_rows.width * dtype_bytes(call->read[0].dtype);
-    const struct moved_rows moved = moved_rows(call, how != TAKE_SEND, rows < to ? rows : to);
-    char *y = call->write[0].data;
-    memset(y, 0, (size_t)(work->take_rows.parts * to) * size);
-    for (int64_t p = 0; p < work->take_rows.parts; p++) {
-        const char *x = (const char *)call->read[0].data + (size_t)(p * rows) * size;
-        for (int64_t i = 0; i < moved.count; i++) {
-            int64_t other = moved.row != NULL ? moved.row[i] : i;
-            int64_t from = how == TAKE_PLACE ? i : other, into = how == TAKE_PLACE ? other : i;
-            memcpy(y + (size_t)(p * to + into) * size, x + (size_t)from * size, size);
-        }
+    struct moved_rows moved = moved_rows(call, MOVED_RECEIVED, room);
+    memset(call->write[0].data, 0,
+           call->write[0].count * dtype_bytes((enum dtype)call->write[0].dtype));
+    if (how == TAKE_SEND)
+        moved = moved_rows(call, MOVED_SENT, room);
+    if (how == TAKE_GATHER) {
+        if (call->reads > 1)
+            copy_rows(call, &moved, false, &call->read[1], work->take_rows.arrived);
+        moved = moved_rows(call, MOVED_HELD, room);
     }
+    copy_rows(call, &moved, how != TAKE_PLACE, &call->read[0], rows);
     return NULL;
 }
 
@@ -142,15 +144,16 @@ const char *cpu_add_rows(const struct call *call, float *scratch)
     (void)scratch;
     const struct work *work = call->work;
     const int64_t rows = work->add_rows.rows, to = work->add_rows.to, width = work->add_rows.width;
-    const struct moved_rows moved = moved_rows(call, false, rows < to ? rows : to);
+    const struct moved_rows moved =
+        moved_rows(call, work->add_rows.held ? MOVED_HELD : MOVED_SENT, rows < to ? rows : to);
     if (call->write[0].data != call->read[1].data)
         memmove(call->write[0].data, call->read[1].data,
                 (size_t)(work->add_rows.parts * to * width) * sizeof(float));
     for (int64_t p = 0; p < work->add_rows.parts; p++)
         for (int64_t i = 0; i < moved.count; i++) {
-            const float *x = (const float *)call->read[0].data + (p * rows + i) * width;
-            float *y = (float *)call->write[0].data +
-                       (p * to + (moved.row != NULL ? moved.row[i] : i)) * width;
+            const float *x =
+                (const float *)call->read[0].data + (p * rows + moved_packed(&moved, i)) * width;
+            float *y = (float *)call->write[0].data + (p * to + moved_own(&moved, i)) * width;
             for (int64_t c = 0; c < width; c++)
                 y[c] += x[c];
         }

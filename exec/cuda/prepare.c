@@ -4,6 +4,7 @@
 
 #include "exec/cpu/kernels.h"
 #include "exec/cuda/nccl.h"
+#include "schedule/ir/visible.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -119,8 +120,8 @@ static enum scaling scaling_of(const struct work *work)
 static enum status check_types(const struct exec_run *run, const struct call *call,
                                struct diag *diag)
 {
-    if (call->work->kind == WORK_EXCHANGE || call->work->kind == WORK_TAKE_ROWS ||
-        call->work->kind == WORK_ADD_ROWS)
+    struct row_use use;
+    if (work_needs(call->work, &use) || call->work->kind == WORK_ROW_DOT)
         return diag_error(diag, (struct loc){run->name, 0, 0}, STATUS_BAD_INPUT,
                           "op %" PRIu32 " (%s) moves rows that ranks need of each other, which the "
                           "cuda backend does not do; --backend cpu does",
@@ -401,6 +402,8 @@ backend_kernel *const cuda_kernels[WORK_KIND_COUNT] = {
     [WORK_HEAD_REDUCE] = compute,
     [WORK_TAKE_ROWS] = compute, /* refused, as ADD_ROWS and EXCHANGE: check_types() */
     [WORK_ADD_ROWS] = compute,
+    [WORK_MERGE_ROWS] = compute,
+    [WORK_ROW_DOT] = compute,
     [WORK_COLUMN_SUM] = compute,
     [WORK_ADAMW] = compute,
     [WORK_SQUARE_SUM] = compute,

@@ -15,16 +15,17 @@ struct rooms {
 static struct rooms rooms_of(struct emit *e, const struct ring_shape *z)
 {
     struct sequence_mask mask = sequence_mask_of(e, z->layer, z->sequence, e->choices->seq);
+    const struct row_use use = {.sequence = mask.sequence, .window = mask.window};
     uint32_t i = 0;
     while (i < e->needed_count &&
            (e->needed[i].sequence != mask.sequence || e->needed[i].window != mask.window))
         i++;
     if (i == e->needed_count) {
         e->needed = heap_grow(e->needed, &e->needed_capacity, i + (size_t)1, sizeof *e->needed);
-        e->needed[e->needed_count++] = (struct emit_needed){
-            mask.sequence, mask.window, visible_most_needed(e->ir, mask.sequence, mask.window)};
+        e->needed[e->needed_count++] =
+            (struct emit_needed){mask.sequence, mask.window, visible_room(e->ir, &use)};
     }
-    return (struct rooms){e->needed[i].most.sent, e->needed[i].most.needed, mask.sequence,
+    return (struct rooms){e->needed[i].most.sent, e->needed[i].most.received, mask.sequence,
                           mask.window};
 }
 
@@ -45,7 +46,13 @@ static struct view take(struct emit *e, const struct ring_shape *z, const struct
 {
     struct work work = {
         .kind = WORK_TAKE_ROWS,
-        .take_rows = {rows, to, 2, z->kv_width, how, r->sequence, r->window},
+        .take_rows = {.rows = rows,
+                      .to = to,
+                      .parts = 2,
+                      .width = z->kv_width,
+                      .take = how,
+                      .sequence = r->sequence,
+                      .window = r->window},
     };
     struct view y = emit_tensor(e, stem, how == TAKE_PLACE ? CATEGORY_KV : CATEGORY_COMMUNICATION,
                                 dtype_of(e, x), 2 * to, z->kv_width);
@@ -59,7 +66,14 @@ static struct view exchange(struct emit *e, const struct ring_shape *z, const st
     int64_t rows = back ? r->needed : r->sent, to = back ? r->sent : r->needed;
     struct work work = {
         .kind = WORK_EXCHANGE,
-        .exchange = {e->group.outer.group, rows, to, 2, z->kv_width, back, r->sequence, r->window},
+        .exchange = {.group = e->group.outer.group,
+                     .rows = rows,
+                     .to = to,
+                     .parts = 2,
+                     .width = z->kv_width,
+                     .back = back,
+                     .sequence = r->sequence,
+                     .window = r->window},
     };
     struct view y =
         emit_tensor(e, stem, CATEGORY_COMMUNICATION, dtype_of(e, x), 2 * to, z->kv_width);
@@ -161,7 +175,12 @@ struct qkv ring_needed_backward(struct emit *e, const struct ring_shape *z,
         struct view back = exchange(e, z, &r, true, message, "returned");
         struct work work = {
             .kind = WORK_ADD_ROWS,
-            .add_rows = {r.sent, z->rows, 2, z->kv_width, r.sequence, r.window},
+            .add_rows = {.rows = r.sent,
+                         .to = z->rows,
+                         .parts = 2,
+                         .width = z->kv_width,
+                         .sequence = r.sequence,
+                         .window = r.window},
         };
         emit_add(e, own.dq, other.dq, own.dq);
         emit_op(e, e->stream.compute, &work, (struct view[]){back, own.dkv}, 2, &own.dkv, 1);

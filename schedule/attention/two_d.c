@@ -39,7 +39,9 @@ void two_d_forward(struct emit *e, uint32_t layer, int64_t sequence, struct view
     saved->in = exchange_in(e, layer, &z, qkv, to, saved);
     struct view o = exchange_output(e, &z, out);
     core_sync(e);
-    if (e->choices->rotation == ROTATE_NEEDED)
+    if (e->choices->rotation == ROTATE_PLANNED)
+        ring_planned_forward(e, &shape, saved, o);
+    else if (e->choices->rotation == ROTATE_NEEDED)
         ring_needed_forward(e, &shape, saved, o);
     else if (retains(e))
         ring_retained_forward(e, &shape, saved, o);
@@ -57,9 +59,10 @@ void two_d_backward(struct emit *e, uint32_t layer, int64_t sequence, struct vie
     struct ring_shape shape = shape_of(&z, layer, sequence);
     const struct attention_saved *saved = &e->saved[layer].attention[sequence];
     struct view d_o = exchange_out_backward(e, &z, d_out);
-    struct qkv grads = e->choices->rotation == ROTATE_NEEDED
-                           ? ring_needed_backward(e, &shape, saved, d_o)
-                       : retains(e) ? ring_retained_backward(e, &shape, saved, d_o)
-                                    : ring_backward(e, &shape, saved, d_o);
+    struct qkv grads =
+        e->choices->rotation == ROTATE_PLANNED  ? ring_planned_backward(e, &shape, saved, d_o)
+        : e->choices->rotation == ROTATE_NEEDED ? ring_needed_backward(e, &shape, saved, d_o)
+        : retains(e)                            ? ring_retained_backward(e, &shape, saved, d_o)
+                                                : ring_backward(e, &shape, saved, d_o);
     exchange_in_backward(e, layer, &z, grads, dqkv, saved);
 }

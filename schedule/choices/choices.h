@@ -62,7 +62,8 @@ enum rotation {
     ROTATE_ALL_GATHER, /* all at once, after the first tile */
     /* only those that a rank needs (schedule/ir/needed.h), by one exchange beside the tile of its own */
     ROTATE_NEEDED,
-    ROTATION_COUNT
+    ROTATION_COUNT,
+    ROTATE_PLANNED = ROTATION_COUNT /* as the tiles of --core-plan say; no value of --rotate */
 };
 
 /* The outer loop of the backward of a chunked sequence (FPDT): over chunks of keys and values, whose gradients then

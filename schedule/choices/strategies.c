@@ -28,8 +28,8 @@ const char *const stage_placement_names[STAGE_PLACEMENT_COUNT] = {"outer", "inne
 const char *const ring_layout_names[RING_DEALT + 1] = {"zigzag", "contiguous", "striped",
                                                        "zigzag-documents", "dealt"};
 const char *const windows_names[WINDOWS_COUNT] = {"profile", "contiguous", "interleaved"};
-const char *const rotation_names[ROTATION_COUNT] = {"profile", "p2p", "all-to-all", "all-gather",
-                                                    "needed"};
+const char *const rotation_names[ROTATE_PLANNED + 1] = {"profile",    "p2p",    "all-to-all",
+                                                        "all-gather", "needed", "planned"};
 const char *const tensor_plan_names[TENSOR_PLAN_COUNT] = {"profile", "megatron", "module", "linear",
                                                           "replicated"};
 const char *const vocabulary_names[VOCABULARY_COUNT] = {"cut", "gathered", "whole"};

@@ -145,8 +145,33 @@ static enum status resolve_layout(struct choices *c, struct diag *diag)
     return STATUS_OK;
 }
 
+/* Makes the tiles of a plan the division of attention, and checks that they are those of the model's mask. */
+static enum status resolve_tiles(struct choices *c, const struct request *r, struct diag *diag)
+{
+    const struct documents *d = r->documents;
+    if (!documents_have_tiles(d))
+        return STATUS_OK;
+    if (r->rotate != ROTATE_PROFILE)
+        return resolve_refuse(
+            diag, "--rotate",
+            "the core plan has tiles, which say what travels; leave out --rotate, "
+            "or give a plan without tiles");
+    for (uint32_t l = 0; l < d->list_count; l++)
+        for (int64_t layer = 0; layer < c->model->layers; layer++) {
+            const struct tile_plan *tiles = d->list[l].tiles;
+            int64_t window = transformer_window(c->model, (uint32_t)layer);
+            if (tiles != NULL && tiles->window > 0 && (window == 0 || window > tiles->window))
+                return resolve_refuse(diag, "--core-plan",
+                                      "the plan's tiles are those of window=%lld, and layer %lld "
+                                      "of the model sees further",
+                                      (long long)tiles->window, (long long)layer);
+        }
+    c->rotation = ROTATE_PLANNED;
+    return STATUS_OK;
+}
+
 /* Checks the rule by which tokens are dealt to context ranks, also if there is only one of them. */
-static enum status resolve_deal(const struct choices *c, const struct request *r, struct diag *diag)
+static enum status resolve_deal(struct choices *c, const struct request *r, struct diag *diag)
 {
     struct deal_choice rule;
     struct text would = {0};
@@ -159,7 +184,7 @@ static enum status resolve_deal(const struct choices *c, const struct request *r
                               ring_layout_names[r->ring_layout]);
     if (r->documents != NULL && documents_are_dealt(r->documents)) {
         uint32_t ranks = r->documents->list[0].deal->ranks;
-        return ranks == c->cp ? STATUS_OK
+        return ranks == c->cp ? resolve_tiles(c, r, diag)
                               : resolve_refuse(diag, "--core-plan",
                                                "the plan is one of %u ranks, and a sequence is on "
                                                "--cp %u ranks of a ring",
@@ -326,6 +351,11 @@ static enum status check_products(const struct choices *c, struct diag *diag)
         {c->window > 1 && (c->rotation != ROTATE_P2P || c->profile->ring_retains), "--window",
          "windows are rings of messages within a ring of messages, which neither the other rotations nor profile "
          "megatron-te have; choose --window 1, or --rotate p2p and another profile"},
+        {c->rotation == ROTATE_PLANNED && transformer_v_dim(m) != m->head_dim, "--core-plan",
+         "the model's keys and values have heads of different widths (latent attention), whose rows the tiles of a plan do not "
+         "move; choose a plan without tiles"},
+        {c->rotation == ROTATE_PLANNED && c->scope != SCOPE_STEP && c->scope < SCOPE_LAYERS, "--scope",
+         "the tiles of a core plan are those of the sequences of a step, which this scope does not have; choose --scope model"},
         {c->rotation == ROTATE_NEEDED && c->cp > 1 && transformer_v_dim(m) != m->head_dim, "--rotate",
          "the model's keys and values have heads of different widths (latent attention), whose rows 'needed' does not move; choose "
          "p2p, all-to-all or all-gather"},

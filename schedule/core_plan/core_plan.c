@@ -111,7 +111,7 @@ static enum status read_numbers(const struct core_plan *plan, const struct curso
         else if (i == SEQUENCE)
             high = SEQUENCES_MAX - 1;
         else if (i == ROUND)
-            high = RANKS_MAX;
+            high = TILE_PARTS_MAX / (int64_t)plan->ranks - 1;
         if (!(mask >> i & 1)) {
             if (field[i].size > 0) {
                 snprintf(what, sizeof what, "column %s of such a row is empty", column_names[i]);
@@ -151,6 +151,12 @@ static void add_end(struct core_sequence *s, int64_t end)
     s->end[s->documents++] = end;
 }
 
+static void add_tile(struct core_sequence *s, struct core_tile tile)
+{
+    s->tile = heap_grow(s->tile, &s->tile_capacity, s->tiles + 1, sizeof *s->tile);
+    s->tile[s->tiles++] = tile;
+}
+
 static enum status read_row(struct core_plan *plan, struct cursor *c, struct diag *diag)
 {
     const unsigned rows = 1u << SEQUENCE | 1u << BEGIN | 1u << ROWS,
@@ -159,9 +165,11 @@ static enum status read_row(struct core_plan *plan, struct cursor *c, struct dia
     int64_t value[COLUMNS] = {0};
     if (!cut(c, field))
         return fault(c, c->at, diag, "a row has the 8 columns of the second line", field[0]);
-    bool owns = is_word(field[WHAT], "own"), computes = is_word(field[WHAT], "tile");
+    const bool owns = is_word(field[WHAT], "own"), backward = is_word(field[WHAT], "btile"),
+               computes = backward || is_word(field[WHAT], "tile");
     if (!owns && !computes && !is_word(field[WHAT], "document"))
-        return fault(c, field[WHAT].at, diag, "column what is document, own or tile", field[WHAT]);
+        return fault(c, field[WHAT].at, diag, "column what is document, own, tile or btile",
+                     field[WHAT]);
     enum status status = read_numbers(plan, c, field,
                                       computes ? tile
                                       : owns   ? rows | 1u << RANK
@@ -171,10 +179,8 @@ static enum status read_row(struct core_plan *plan, struct cursor *c, struct dia
         return status;
     struct core_sequence *s = sequence_at(plan, (size_t)value[SEQUENCE]);
     if (computes) {
-        s->tile = heap_grow(s->tile, &s->tile_capacity, s->tiles + 1, sizeof *s->tile);
-        s->tile[s->tiles++] =
-            (struct core_tile){value[BEGIN], value[ROWS],           value[KEY],
-                               value[KEYS],  (uint32_t)value[RANK], (uint32_t)value[ROUND]};
+        add_tile(s, (struct core_tile){value[BEGIN], value[ROWS], value[KEY], value[KEYS],
+                                       (uint32_t)value[RANK], (uint32_t)value[ROUND], backward});
     } else if (owns) {
         add_run(s, (struct core_run){value[BEGIN], value[ROWS], (uint32_t)value[RANK]});
     } else {
@@ -244,10 +250,10 @@ void core_plan_print(struct text *out, const struct core_plan *plan)
                         s->run[k].rows, s->run[k].owner);
         for (size_t k = 0; k < s->tiles; k++)
             text_printf(out,
-                        "%zu,tile,%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRIu32
+                        "%zu,%s,%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRIu32
                         ",%" PRIu32 "\n",
-                        i, s->tile[k].q, s->tile[k].rows, s->tile[k].k, s->tile[k].keys,
-                        s->tile[k].rank, s->tile[k].round);
+                        i, s->tile[k].backward ? "btile" : "tile", s->tile[k].q, s->tile[k].rows,
+                        s->tile[k].k, s->tile[k].keys, s->tile[k].rank, s->tile[k].round);
     }
 }
 
@@ -262,12 +268,11 @@ void core_plan_release(struct core_plan *plan)
     *plan = (struct core_plan){0};
 }
 
-void core_plan_add(struct core_plan *plan, const struct document_list *documents,
-                   const struct token_deal *deal)
+void core_plan_add(struct core_plan *plan, const struct document_list *documents)
 {
     struct core_sequence *s = sequence_at(plan, plan->sequences);
-    uint32_t shares;
-    struct token_share *share = deal_shares(deal, &shares);
+    uint32_t shares, tiles = documents->tiles != NULL ? documents->tiles->tiles : 0;
+    struct token_share *share = deal_shares(documents->deal, &shares);
     for (uint32_t i = 0; i < documents->count; i++)
         add_end(s, documents->end[i]);
     for (uint32_t i = 0; i < shares; i++) {
@@ -275,10 +280,71 @@ void core_plan_add(struct core_plan *plan, const struct document_list *documents
         s->tokens += share[i].rows;
     }
     free(share);
-    plan->ranks = deal->ranks;
+    for (uint32_t i = 0; i < tiles; i++)
+        add_tile(s, documents->tiles->tile[i]);
+    plan->ranks = documents->deal->ranks;
 }
 
 struct document_list core_plan_documents(const struct core_sequence *s)
 {
-    return (struct document_list){s->documents, s->end, NULL};
+    return (struct document_list){.count = s->documents, .end = s->end};
+}
+
+/* ---- dealt documents ---- */
+
+static int compare_runs(const void *left, const void *right)
+{
+    const struct core_run *a = left, *b = right;
+    return (a->begin > b->begin) - (a->begin < b->begin);
+}
+
+static struct token_deal *deal_of(struct arena *arena, uint32_t ranks,
+                                  const struct core_sequence *s)
+{
+    struct core_run *run = heap_alloc(s->runs, sizeof *run);
+    struct token_share *share = heap_alloc(s->runs, sizeof *share);
+    memcpy(run, s->run, s->runs * sizeof *run);
+    qsort(run, s->runs, sizeof *run, compare_runs);
+    for (size_t i = 0; i < s->runs; i++)
+        share[i] = (struct token_share){run[i].rows, run[i].owner};
+    struct token_deal *deal = deal_make(arena, ranks, share, (uint32_t)s->runs);
+    free(share);
+    free(run);
+    return deal;
+}
+
+static struct tile_plan *tiles_of(struct arena *arena, int64_t window,
+                                  const struct core_sequence *s, const struct document_list *list)
+{
+    if (s->tiles > 0)
+        return tile_plan_make(arena, list->deal, list->end, list->count, s->tile,
+                              (uint32_t)s->tiles, window);
+    struct core_tile *own = heap_alloc(s->runs, sizeof *own);
+    for (size_t i = 0; i < s->runs; i++)
+        own[i] = (struct core_tile){.q = s->run[i].begin,
+                                    .rows = s->run[i].rows,
+                                    .keys = s->run[i].begin + s->run[i].rows,
+                                    .rank = s->run[i].owner};
+    struct tile_plan *tiles =
+        tile_plan_make(arena, list->deal, list->end, list->count, own, (uint32_t)s->runs, window);
+    free(own);
+    return tiles;
+}
+
+struct documents *core_plan_dealt(const struct core_plan *plan, struct arena *arena)
+{
+    struct documents *documents = arena_array(arena, 1, sizeof *documents);
+    bool tiles = false;
+    documents_init(documents, arena, (uint32_t)plan->sequences);
+    for (size_t i = 0; i < plan->sequences; i++)
+        tiles |= plan->sequence[i].tiles > 0;
+    for (size_t i = 0; i < plan->sequences; i++) {
+        const struct core_sequence *s = &plan->sequence[i];
+        struct document_list list = core_plan_documents(s);
+        list.deal = deal_of(arena, plan->ranks, s);
+        if (tiles)
+            list.tiles = tiles_of(arena, plan->window, s, &list);
+        documents_set_list(documents, arena, (uint32_t)i, list);
+    }
+    return documents;
 }

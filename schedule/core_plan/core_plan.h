@@ -7,7 +7,8 @@
  *     0,tile,0,7,0,8,0,0                                # rank 0 computes queries 0..6 by keys 0..7 in round 0
  *
  * Rows may come in any order, but the documents of a sequence follow each other. Without tiles each rank computes the
- * queries that it owns. A tile may hold pairs that the mask hides. Keys and queries that the rank of a tile does not own
+ * queries that it owns. Rows `btile` are the tiles of the backward, which without them has those of the forward. A tile
+ * may hold pairs that the mask hides. Keys and queries that the rank of a tile does not own
  * travel to it before its round, and the results of such queries travel back. The words route=direct
  * and keep=kv are accepted in the first line and change nothing. docs/core-plans.md has the whole of it.
  *
@@ -29,12 +30,6 @@ struct core_run {
     uint32_t owner;
 };
 
-/* Queries q ... q + rows - 1 by keys k ... k + keys - 1. */
-struct core_tile {
-    int64_t q, rows, k, keys;
-    uint32_t rank, round;
-};
-
 struct core_sequence {
     /* the end of the last document; without documents, of the last token that has an owner */
     int64_t tokens;
@@ -42,7 +37,7 @@ struct core_sequence {
     uint32_t documents;
     struct core_run *run;
     size_t runs;
-    struct core_tile *tile;
+    struct core_tile *tile; /* of both passes */
     size_t tiles;
     size_t end_capacity, run_capacity, tile_capacity;
 };
@@ -65,11 +60,14 @@ void core_plan_release(struct core_plan *plan);
 /* True if a text begins as a core plan does. */
 bool core_plan_is(const char *data, size_t size);
 
-/* Appends a sequence whose tokens are dealt, without tiles. */
-void core_plan_add(struct core_plan *plan, const struct document_list *documents,
-                   const struct token_deal *deal);
+/* Appends a sequence whose tokens are dealt, and its tiles. */
+void core_plan_add(struct core_plan *plan, const struct document_list *documents);
 
 /* Returns the documents of a sequence; the ends are the plan's. */
 struct document_list core_plan_documents(const struct core_sequence *sequence);
+
+/* Makes the documents, owners and tiles of all sequences of a plan that core_plan_check() has found right. If one sequence
+ * has tiles, all have: those of a sequence without any are each rank's own queries by all keys, in round 0. */
+struct documents *core_plan_dealt(const struct core_plan *plan, struct arena *arena);
 
 #endif

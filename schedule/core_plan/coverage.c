@@ -28,10 +28,11 @@ static struct core_run *sorted_runs(const struct core_sequence *s)
     return run;
 }
 
-/* The place of a fault, for messages: the name of the plan, and the sequence. */
+/* The place of a fault, for messages: the name of the plan, the sequence and the pass. */
 struct plan_place {
     const char *name;
     size_t sequence;
+    bool backward;
     struct diag *diag;
 };
 
@@ -45,7 +46,8 @@ static bool wrong(const struct plan_place *at, const char *what, ...)
     va_start(args, what);
     c_vsnprintf(line, sizeof line, what, args);
     va_end(args);
-    text_printf(&text, "coverage: sequence %zu: %s", at->sequence, line);
+    text_printf(&text, "coverage: sequence %zu: %s%s", at->sequence, line,
+                at->backward ? " (backward)" : "");
     diag_error(at->diag, (struct loc){.name = at->name}, STATUS_NO, "%s", text.data);
     text_release(&text);
     return false;
@@ -163,19 +165,19 @@ static int compare_numbers(const void *left, const void *right)
 }
 
 /* Returns the ascending edges of the tiles' queries, from 0 to the end of the sequence, on the heap. */
-static int64_t *edges_of(const struct core_sequence *s, size_t *count)
+static int64_t *edges_of(const struct core_tile *tile, size_t tiles, int64_t tokens, size_t *count)
 {
-    int64_t *edge = heap_alloc(2 * s->tiles + 2, sizeof *edge);
+    int64_t *edge = heap_alloc(2 * tiles + 2, sizeof *edge);
     edge[0] = 0;
-    edge[1] = s->tokens;
-    for (size_t i = 0; i < s->tiles; i++) {
-        edge[2 + 2 * i] = s->tile[i].q;
-        edge[3 + 2 * i] = s->tile[i].q + s->tile[i].rows;
+    edge[1] = tokens;
+    for (size_t i = 0; i < tiles; i++) {
+        edge[2 + 2 * i] = tile[i].q;
+        edge[3 + 2 * i] = tile[i].q + tile[i].rows;
     }
-    qsort(edge, 2 * s->tiles + 2, sizeof *edge, compare_numbers);
+    qsort(edge, 2 * tiles + 2, sizeof *edge, compare_numbers);
     *count = 0;
-    for (size_t i = 0; i < 2 * s->tiles + 2; i++)
-        if (edge[i] <= s->tokens && (*count == 0 || edge[*count - 1] != edge[i]))
+    for (size_t i = 0; i < 2 * tiles + 2; i++)
+        if (edge[i] <= tokens && (*count == 0 || edge[*count - 1] != edge[i]))
             edge[(*count)++] = edge[i];
     return edge;
 }
@@ -185,17 +187,19 @@ static bool check_tiles(const struct core_sequence *s, const struct plan_mask *s
 {
     struct core_tile *tile = heap_alloc(s->tiles, sizeof *tile);
     const struct core_tile **open = heap_alloc(s->tiles, sizeof(struct core_tile *));
-    size_t edges, next = 0, count = 0;
-    int64_t *edge = edges_of(s, &edges);
+    size_t edges, next = 0, count = 0, tiles = 0;
     bool right = true;
-    memcpy(tile, s->tile, s->tiles * sizeof *tile);
-    qsort(tile, s->tiles, sizeof *tile, compare_queries);
+    for (size_t i = 0; i < s->tiles; i++)
+        if (s->tile[i].backward == at->backward)
+            tile[tiles++] = s->tile[i];
+    qsort(tile, tiles, sizeof *tile, compare_queries);
+    int64_t *edge = edges_of(tile, tiles, s->tokens, &edges);
     for (size_t e = 0; e + 1 < edges && right; e++) {
         size_t kept = 0;
         for (size_t i = 0; i < count; i++)
             if (open[i]->q + open[i]->rows > edge[e])
                 open[kept++] = open[i];
-        for (count = kept; next < s->tiles && tile[next].q == edge[e]; next++)
+        for (count = kept; next < tiles && tile[next].q == edge[e]; next++)
             open[count++] = &tile[next];
         qsort((void *)open, count, sizeof(struct core_tile *), compare_keys);
         right = check_strip(s, sight, edge[e], edge[e + 1], open, count, at);
@@ -221,15 +225,24 @@ static bool check_bounds(const struct core_sequence *s, const struct plan_place 
     return true;
 }
 
+static bool has_backward(const struct core_sequence *s)
+{
+    for (size_t i = 0; i < s->tiles; i++)
+        if (s->tile[i].backward)
+            return true;
+    return false;
+}
+
 enum status core_plan_check(const struct core_plan *plan, const char *name, struct diag *diag)
 {
     bool right = true;
     for (size_t i = 0; i < plan->sequences; i++) {
         const struct core_sequence *s = &plan->sequence[i];
-        const struct plan_place at = {name, i, diag};
+        const struct plan_place at = {name, i, false, diag}, backward = {name, i, true, diag};
         const struct plan_mask sight = {core_plan_documents(s), plan->window};
         right &= check_owners(plan, s, &at) && check_bounds(s, &at) &&
-                 (s->tiles == 0 || check_tiles(s, &sight, &at));
+                 (s->tiles == 0 || check_tiles(s, &sight, &at)) &&
+                 (!has_backward(s) || check_tiles(s, &sight, &backward));
     }
     return right ? STATUS_OK : STATUS_NO;
 }
@@ -324,7 +337,7 @@ void coverage_loads(const struct core_plan *plan, size_t sequence, struct covera
                 add_tile(&load[rank], &queries, &keys, &sight, run[i].begin, end, 0, end);
         }
         for (size_t i = 0; i < s->tiles; i++)
-            if (s->tile[i].rank == rank)
+            if (s->tile[i].rank == rank && !s->tile[i].backward)
                 add_tile(&load[rank], &queries, &keys, &sight, s->tile[i].q,
                          s->tile[i].q + s->tile[i].rows, s->tile[i].k,
                          s->tile[i].k + s->tile[i].keys);

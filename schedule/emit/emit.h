@@ -15,7 +15,7 @@
 #include "schedule/choices/choices.h"
 #include "schedule/choices/kept.h"
 #include "schedule/ir/ir.h"
-#include "schedule/ir/needed.h"
+#include "schedule/ir/tile_plan.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -321,7 +321,7 @@ struct emit_narrow {
 /* The most rows that a rank sends and needs of its n-th sequence (schedule/ir/visible.h). */
 struct emit_needed {
     int64_t sequence, window;
-    struct needed_most most;
+    struct plan_room most;
 };
 
 /* The state of emission. */
@@ -344,7 +344,7 @@ struct emit {
     struct emit_narrow narrow;
     /* one for each sequence of a rank; NULL: each is one document */
     const struct sequence_documents *sequence_documents;
-    /* [needed_count] what visible_most_needed() has answered, since layers ask for the same */
+    /* [needed_count] what visible_room() has answered, since layers ask for the same */
     struct emit_needed *needed;
     uint32_t needed_count;
     size_t needed_capacity;

@@ -14,7 +14,7 @@ void documents_init(struct documents *d, struct arena *arena, uint32_t sequences
 static bool same(const struct document_list *a, const struct document_list *b)
 {
     return a->count == b->count && memcmp(a->end, b->end, a->count * sizeof *a->end) == 0 &&
-           deal_is_equal(a->deal, b->deal);
+           deal_is_equal(a->deal, b->deal) && tile_plan_is_equal(a->tiles, b->tiles);
 }
 
 void documents_set_list(struct documents *d, struct arena *arena, uint32_t sequence,
@@ -46,7 +46,7 @@ void documents_set_lengths(struct documents *d, struct arena *arena, uint32_t se
     int64_t *end = arena_array(arena, count, sizeof *end), sum = 0;
     for (uint32_t i = 0; i < count; i++)
         end[i] = sum += length[i];
-    documents_set_list(d, arena, sequence, (struct document_list){count, end, NULL});
+    documents_set_list(d, arena, sequence, (struct document_list){.count = count, .end = end});
 }
 
 void documents_copy(struct documents *to, struct arena *arena, const struct documents *from)
@@ -76,6 +76,14 @@ bool documents_are_dealt(const struct documents *d)
 {
     for (uint32_t l = 0; l < d->list_count; l++)
         if (d->list[l].deal != NULL)
+            return true;
+    return false;
+}
+
+bool documents_have_tiles(const struct documents *d)
+{
+    for (uint32_t l = 0; l < d->list_count; l++)
+        if (d->list[l].tiles != NULL)
             return true;
     return false;
 }

@@ -5,7 +5,8 @@
  * - 1, n = batch / D, and its micro-batch m of M sequences has those from d n + m M on. Sequences with the same
  * lengths share one list, so that equal micro-batches are known to be equal.
  *
- * In layout DEALT a list also says which context rank owns which tokens (schedule/ir/deal.h).
+ * In layout DEALT a list also says which context rank owns which tokens (schedule/ir/deal.h), and may say which rank
+ * computes which tile of attention (schedule/ir/tile_plan.h).
  *
  * A caller who asks for a schedule makes one of these (documents_init(), then documents_set_lengths() for each
  * sequence) and passes it as `documents` of struct request; step_build() copies it into the schedule. All memory comes
@@ -15,16 +16,19 @@
 
 #include "base/arena.h"
 #include "schedule/ir/deal.h"
+#include "schedule/ir/tile_plan.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
 /* The end position of each document, ascending; the last one is the end of the sequence. deal: the owners of the
- * sequence's tokens; NULL: they follow from the layout. */
+ * sequence's tokens; NULL: they follow from the layout. tiles: who computes what; NULL: each rank computes the queries
+ * that it owns. */
 struct document_list {
     uint32_t count;
     const int64_t *end;
     const struct token_deal *deal;
+    const struct tile_plan *tiles;
 };
 
 #define DOCUMENTS_NONE UINT32_MAX
@@ -44,11 +48,11 @@ void documents_init(struct documents *documents, struct arena *arena, uint32_t s
 void documents_set_lengths(struct documents *documents, struct arena *arena, uint32_t sequence,
                            const int64_t *length, uint32_t count);
 
-/* Sets the documents and the deal of a sequence. The ends are copied, the deal is not. */
+/* Sets the documents, the deal and the tiles of a sequence. The ends are copied, deal and tiles are not. */
 void documents_set_list(struct documents *documents, struct arena *arena, uint32_t sequence,
                         struct document_list list);
 
-/* Copies all lists; the deals of their tokens are shared, not copied. */
+/* Copies all lists; their deals and tiles are shared, not copied. */
 void documents_copy(struct documents *to, struct arena *arena, const struct documents *from);
 
 /* Returns the list of a sequence; NULL: the sequence is one document. */
@@ -59,6 +63,8 @@ bool documents_are_single(const struct documents *documents);
 
 /* True if a list deals the tokens of its sequence. */
 bool documents_are_dealt(const struct documents *documents);
+/* True if a list says who computes which tile. */
+bool documents_have_tiles(const struct documents *documents);
 
 /* True if the `sequence`-th sequence of each of `ranks` data-parallel ranks is a single document. */
 bool documents_is_single(const struct documents *documents, uint32_t sequence, uint32_t ranks);

@@ -3,6 +3,7 @@
 #include "schedule/ir/ir_parse.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Finds an axis that is not yet in the mask *seen, and adds it there. */
@@ -166,17 +167,55 @@ static bool parse_deal(struct parser *p, struct word rows, struct word owners,
     return true;
 }
 
-/* Parses "documents [of=SEQUENCE,...] lengths=TOKENS,... [rows=TOKENS,... owners=RANK,...]". */
+/* Appends tiles of a pass, of which each is six numbers. */
+static bool parse_tiles(struct parser *p, struct word list, bool backward, struct core_tile **tile,
+                        size_t *count)
+{
+    enum { Q, TILE_ROWS, K, KEYS, RANK, ROUND, NUMBERS };
+    const int64_t tokens = p->ir->layout.tokens;
+    const int64_t *n;
+    uint32_t numbers;
+    size_t capacity = *count;
+    if (list.at == NULL)
+        return true;
+    if (!parse_numbers(p, list, "a number of a tile", 0, INT64_MAX, &n, &numbers))
+        return false;
+    if (numbers % NUMBERS != 0)
+        return parse_error(p, list.at,
+                           "a tile has six numbers: query,rows,key,keys,rank,round; there are "
+                           "%" PRIu32 " numbers",
+                           numbers);
+    *tile = heap_grow(*tile, &capacity, *count + numbers / NUMBERS, sizeof **tile);
+    for (uint32_t i = 0; i < numbers / NUMBERS; i++, n += NUMBERS) {
+        bool fits = n[Q] < tokens && n[TILE_ROWS] >= 1 && n[TILE_ROWS] <= tokens - n[Q] &&
+                    n[K] < tokens && n[KEYS] >= 1 && n[KEYS] <= tokens - n[K];
+        const int64_t cp = p->ir->layout.cp, rounds = TILE_PARTS_MAX / cp;
+        if (!fits || n[RANK] >= cp || n[ROUND] >= rounds)
+            return parse_error(p, list.at,
+                               "tile %" PRIu32 " does not have queries and keys of the sequence, a "
+                               "context rank and a round below %" PRId64,
+                               i, rounds);
+        (*tile)[(*count)++] = (struct core_tile){
+            n[Q], n[TILE_ROWS], n[K], n[KEYS], (uint32_t)n[RANK], (uint32_t)n[ROUND], backward};
+    }
+    return true;
+}
+
+/* Parses "documents [of=SEQUENCE,...] lengths=TOKENS,... [rows=TOKENS,... owners=RANK,... [tiles=N,...
+ * [backward_tiles=N,...] [window=N]]]". */
 bool parse_documents(struct parser *p)
 {
-    enum { OF, LENGTHS, ROWS, OWNERS, COUNT, SEQUENCES_MAX = 1 << 20 };
-    static const char *const keys[COUNT] = {"of", "lengths", "rows", "owners"};
-    const struct token_deal *deal = NULL;
+    enum { OF, LENGTHS, ROWS, OWNERS, TILES, BACKWARD, WINDOW, COUNT, SEQUENCES_MAX = 1 << 20 };
+    static const char *const keys[COUNT] = {"of",    "lengths",        "rows",  "owners",
+                                            "tiles", "backward_tiles", "window"};
+    struct document_list list = {0};
+    struct core_tile *tile = NULL;
     struct ir *ir = p->ir;
     struct word value[COUNT];
     const int64_t *length, *sequence = NULL;
-    int64_t sum = 0;
-    uint32_t lengths, sequences = 0;
+    int64_t sum = 0, window = 0;
+    uint32_t sequences = 0;
+    size_t tiles = 0;
     if (!parse_attributes(p, "documents line", keys, COUNT, 1u << LENGTHS, value))
         return false;
     if (ir->layout.tokens == 0 || ir->global_batch > SEQUENCES_MAX)
@@ -185,13 +224,15 @@ bool parse_documents(struct parser *p)
             "documents need a tokens line before them with layout=, seq= and a batch of "
             "at most %d sequences",
             SEQUENCES_MAX);
-    if (!parse_numbers(p, value[LENGTHS], "tokens of a document", 1, INT64_MAX, &length, &lengths))
+    if (!parse_numbers(p, value[LENGTHS], "tokens of a document", 1, INT64_MAX, &length,
+                       &list.count))
         return false;
     if (value[OF].at && !parse_numbers(p, value[OF], "a sequence of the batch", 0,
                                        ir->global_batch - 1, &sequence, &sequences))
         return false;
-    int64_t *end = arena_array(&ir->arena, lengths, sizeof *end);
-    for (uint32_t i = 0; i < lengths && sum <= ir->layout.tokens; i++)
+    int64_t *end = arena_array(&ir->arena, list.count, sizeof *end);
+    list.end = end;
+    for (uint32_t i = 0; i < list.count && sum <= ir->layout.tokens; i++)
         end[i] = sum = length[i] > ir->layout.tokens ? length[i] : sum + length[i];
     if (sum != ir->layout.tokens)
         return parse_error(p, value[LENGTHS].at,
@@ -200,7 +241,23 @@ bool parse_documents(struct parser *p)
     if ((value[ROWS].at == NULL) != (value[OWNERS].at == NULL))
         return parse_error(p, value[value[ROWS].at ? ROWS : OWNERS].at,
                            "rows and owners are given together");
-    if (value[ROWS].at && !parse_deal(p, value[ROWS], value[OWNERS], &deal))
+    if (value[ROWS].at && !parse_deal(p, value[ROWS], value[OWNERS], &list.deal))
+        return false;
+    if (value[WINDOW].at &&
+        !parse_number(p, value[WINDOW], "a window of tokens", 1, INT64_MAX, &window))
+        return false;
+    if (!value[TILES].at && (value[BACKWARD].at || value[WINDOW].at))
+        return parse_error(p, value[value[BACKWARD].at ? BACKWARD : WINDOW].at,
+                           "backward_tiles and window are of tiles: give tiles=N,... too");
+    if (value[TILES].at && list.deal == NULL)
+        return parse_error(p, value[TILES].at, "tiles need rows and owners");
+    bool read = parse_tiles(p, value[TILES], false, &tile, &tiles) &&
+                parse_tiles(p, value[BACKWARD], true, &tile, &tiles);
+    if (read && tiles > 0)
+        list.tiles = tile_plan_make(&ir->arena, list.deal, list.end, list.count, tile,
+                                    (uint32_t)tiles, window);
+    free(tile);
+    if (!read)
         return false;
     if (ir->documents.sequences == 0)
         documents_init(&ir->documents, &ir->arena, (uint32_t)ir->global_batch);
@@ -210,8 +267,7 @@ bool parse_documents(struct parser *p)
         if (documents_of(&ir->documents, number) != NULL)
             return parse_error(p, value[value[OF].at ? OF : LENGTHS].at,
                                "the documents of sequence %" PRIu32 " are given twice", number);
-        documents_set_list(&ir->documents, &ir->arena, number,
-                           (struct document_list){lengths, end, deal});
+        documents_set_list(&ir->documents, &ir->arena, number, list);
     }
     return true;
 }

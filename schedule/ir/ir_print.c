@@ -92,6 +92,20 @@ static void put_deal(struct text *out, const struct token_deal *deal)
     free(share);
 }
 
+static void put_tiles(struct text *out, const char *key, const struct tile_plan *plan,
+                      bool backward)
+{
+    const char *before = key;
+    for (uint32_t i = 0; i < plan->tiles; i++) {
+        const struct core_tile *t = &plan->tile[i];
+        const int64_t number[] = {t->q, t->rows, t->k, t->keys, t->rank, t->round};
+        for (size_t k = 0; k < ARRAY_LEN(number) && t->backward == backward; k++) {
+            put(out, before, (uint64_t)number[k]);
+            before = ",";
+        }
+    }
+}
+
 /* Appends one line for each list of documents; if all sequences have the same list, the line names no sequences. */
 static void put_documents(struct text *out, const struct ir *ir)
 {
@@ -109,6 +123,12 @@ static void put_documents(struct text *out, const struct ir *ir)
                 (uint64_t)(d->list[l].end[i] - document_begin(&d->list[l], i)));
         if (d->list[l].deal != NULL)
             put_deal(out, d->list[l].deal);
+        if (d->list[l].tiles != NULL) {
+            put_tiles(out, " tiles=", d->list[l].tiles, false);
+            put_tiles(out, " backward_tiles=", d->list[l].tiles, true);
+            if (d->list[l].tiles->window > 0)
+                put(out, " window=", (uint64_t)d->list[l].tiles->window);
+        }
         text_putc(out, '\n');
     }
 }

@@ -55,6 +55,11 @@ struct needed_rows {
     /* [rows] of sent rows the rank's own row; of received rows the place in the order of positions; heap */
     int64_t *row;
 };
+/* The rows of a rank's own in a round of a plan of tiles. */
+struct held_rows {
+    int64_t count;
+    int64_t *packed, *own; /* [count] the place in packed order, and the rank's own row; heap */
+};
 void needed_list_sent(struct needed_rows *rows, const struct token_layout *layout,
                       const struct document_list *documents, uint32_t context, int64_t window);
 void needed_list_received(struct needed_rows *rows, const struct token_layout *layout,

@@ -120,54 +120,179 @@ const char *visible_unfit(const struct ir *ir)
     return NULL;
 }
 
-bool work_needs(const struct work *work, int64_t *sequence, int64_t *window)
+bool work_needs(const struct work *work, struct row_use *use)
 {
+    bool backward = false;
+    *use = (struct row_use){.what = PLAN_QUERIES};
     switch ((enum work_kind)work->kind) {
     case WORK_EXCHANGE:
-        *sequence = work->exchange.sequence;
-        *window = work->exchange.window;
-        return true;
+        *use =
+            (struct row_use){work->exchange.sequence, work->exchange.window, work->exchange.round,
+                             PLAN_FORWARD, (enum plan_what)work->exchange.what};
+        backward = work->exchange.backward;
+        break;
     case WORK_TAKE_ROWS:
-        *sequence = work->take_rows.sequence;
-        *window = work->take_rows.window;
-        return true;
+        *use = (struct row_use){work->take_rows.sequence, work->take_rows.window,
+                                work->take_rows.round, PLAN_FORWARD,
+                                (enum plan_what)work->take_rows.what};
+        backward = work->take_rows.backward;
+        break;
     case WORK_ADD_ROWS:
-        *sequence = work->add_rows.sequence;
-        *window = work->add_rows.window;
-        return true;
+        *use =
+            (struct row_use){work->add_rows.sequence, work->add_rows.window, work->add_rows.round,
+                             PLAN_FORWARD, (enum plan_what)work->add_rows.what};
+        backward = work->add_rows.backward;
+        break;
+    case WORK_MERGE_ROWS:
+        use->sequence = work->merge_rows.sequence;
+        use->window = work->merge_rows.window;
+        use->round = work->merge_rows.round;
+        break;
     default:
         return false;
     }
+    use->pass = backward ? PLAN_BACKWARD : PLAN_FORWARD;
+    return true;
+}
+
+/* Returns the rows that an attention with mask PLAN reads. */
+static struct row_use use_of(const struct work *work, enum plan_what what)
+{
+    return (struct row_use){work->attention.sequence, work->attention.window, work->attention.round,
+                            work->kind == WORK_ATTENTION ? PLAN_FORWARD : PLAN_BACKWARD, what};
 }
 
 const struct document_list *ir_documents_of(const struct ir *ir, uint32_t rank, int64_t n,
                                             struct document_list *whole)
 {
     const struct document_list *list = documents_of(&ir->documents, ir_sequence_of(ir, rank, n));
-    *whole = (struct document_list){1, &ir->layout.tokens, NULL};
+    *whole = (struct document_list){.count = 1, .end = &ir->layout.tokens};
     return list != NULL ? list : whole;
 }
 
-struct needed_most visible_most_needed(const struct ir *ir, int64_t sequence, int64_t window)
+/* Returns a rank of each data-parallel index, on the heap. */
+static uint32_t *replica_ranks(const struct ir *ir, uint32_t *count)
 {
-    struct needed_most most = {0};
-    uint32_t replicas, ranks = mesh_ranks(&ir->mesh), axes = ir_axes_named(ir, "dp");
-    bool *seen;
-    ir_index_along(ir, 0, axes, &replicas);
-    seen = heap_zalloc(replicas, sizeof *seen);
-    for (uint32_t rank = 0; rank < ranks; rank++) {
+    uint32_t ranks = mesh_ranks(&ir->mesh), axes = ir_axes_named(ir, "dp");
+    ir_index_along(ir, 0, axes, count);
+    uint32_t *rank = heap_alloc(*count, sizeof *rank), of;
+    for (uint32_t r = ranks; r-- > 0;)
+        rank[ir_index_along(ir, r, axes, &of)] = r;
+    return rank;
+}
+
+static int64_t most(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+struct plan_room visible_room(const struct ir *ir, const struct row_use *use)
+{
+    struct plan_room room = {0};
+    uint32_t replicas, *rank = replica_ranks(ir, &replicas);
+    for (uint32_t r = 0; r < replicas; r++) {
         struct document_list whole;
-        uint32_t replica = ir_index_along(ir, rank, axes, &replicas);
-        if (seen[replica])
-            continue;
-        seen[replica] = true;
-        struct needed_most own =
-            needed_most(&ir->layout, ir_documents_of(ir, rank, sequence, &whole), window);
-        most.sent = own.sent > most.sent ? own.sent : most.sent;
-        most.needed = own.needed > most.needed ? own.needed : most.needed;
+        struct plan_room own = {0};
+        const struct document_list *list = ir_documents_of(ir, rank[r], use->sequence, &whole);
+        if (use->round == 0) {
+            struct needed_most needed = needed_most(&ir->layout, list, use->window);
+            own = (struct plan_room){needed.needed, needed.sent, needed.needed};
+        } else if (list->tiles != NULL)
+            own = tile_plan_room(list->tiles, use->pass, (uint32_t)use->round - 1, use->what);
+        room.rows = most(room.rows, own.rows);
+        room.sent = most(room.sent, own.sent);
+        room.received = most(room.received, own.received);
     }
-    free(seen);
-    return most;
+    free(rank);
+    return room;
+}
+
+uint32_t visible_rounds(const struct ir *ir, int64_t n, enum plan_pass pass)
+{
+    uint32_t replicas, rounds = 0, *rank = replica_ranks(ir, &replicas);
+    for (uint32_t r = 0; r < replicas; r++) {
+        struct document_list whole;
+        const struct document_list *list = ir_documents_of(ir, rank[r], n, &whole);
+        if (list->tiles != NULL && list->tiles->rounds[pass] > rounds)
+            rounds = list->tiles->rounds[pass];
+    }
+    free(rank);
+    return rounds;
+}
+
+/* Returns what a context rank reads in a round; NULL: its sequence has fewer rounds, or no tiles. */
+static const struct plan_part *part_of(const struct row_use *use, const struct document_list *list,
+                                       uint32_t context)
+{
+    if (list->tiles == NULL || use->round > list->tiles->rounds[use->pass])
+        return NULL;
+    return tile_plan_part(list->tiles, use->pass, (uint32_t)use->round - 1, context);
+}
+
+void visible_row_pairs(const struct ir *ir, const struct row_use *use, uint32_t rank, int64_t *rows)
+{
+    struct document_list whole;
+    const struct document_list *list = ir_documents_of(ir, rank, use->sequence, &whole);
+    const size_t cp = ir->layout.cp;
+    if (use->round == 0) {
+        needed_pairs(rows, &ir->layout, list, use->window);
+        return;
+    }
+    memset(rows, 0, cp * cp * sizeof *rows);
+    for (uint32_t to = 0; to < cp; to++) {
+        const struct plan_part *part = part_of(use, list, to);
+        for (uint32_t i = 0; part != NULL && i < part->of[use->what].runs; i++) {
+            const struct plan_run *run = &part->of[use->what].run[i];
+            rows[to * cp + run->owner] += run->owner == to ? 0 : run->rows;
+        }
+    }
+}
+
+/* Appends the packed rows of a part that an owner has: the owner's row of each, or with `places` its place. */
+static void list_part(struct needed_rows *rows, const struct plan_part *part, enum plan_what what,
+                      uint32_t owner, bool places, int64_t *count)
+{
+    for (uint32_t i = 0; part != NULL && i < part->of[what].runs; i++) {
+        const struct plan_run *run = &part->of[what].run[i];
+        if (run->owner != owner)
+            continue;
+        rows->row = heap_realloc(rows->row, (size_t)(*count + run->rows), sizeof *rows->row);
+        for (int64_t k = 0; k < run->rows; k++)
+            rows->row[(*count)++] = (places ? run->place : run->row) + k;
+    }
+}
+
+void visible_list_rows(const struct ir *ir, const struct row_use *use, uint32_t rank,
+                       struct needed_rows *sent, struct needed_rows *received,
+                       struct held_rows *held)
+{
+    struct document_list whole;
+    const struct document_list *list = ir_documents_of(ir, rank, use->sequence, &whole);
+    const uint32_t context = ir_context_of(ir, rank), cp = ir->layout.cp;
+    *held = (struct held_rows){0};
+    if (use->round == 0) {
+        needed_list_sent(sent, &ir->layout, list, context, use->window);
+        needed_list_received(received, &ir->layout, list, context, use->window);
+        return;
+    }
+    const struct plan_part *own = part_of(use, list, context);
+    struct needed_rows packed = {0}, rows = {0};
+    *sent = (struct needed_rows){heap_zalloc(cp + (size_t)1, sizeof *sent->first), NULL};
+    *received = (struct needed_rows){heap_zalloc(cp + (size_t)1, sizeof *received->first), NULL};
+    for (uint32_t peer = 0; peer < cp; peer++) {
+        int64_t out = sent->first[peer], in = received->first[peer];
+        if (peer != context) {
+            list_part(sent, part_of(use, list, peer), use->what, context, false, &out);
+            list_part(received, own, use->what, peer, true, &in);
+        }
+        sent->first[peer + 1] = out;
+        received->first[peer + 1] = in;
+    }
+    int64_t count = 0;
+    list_part(&packed, own, use->what, context, true, &held->count);
+    list_part(&rows, own, use->what, context, false, &count);
+    held->packed = packed.row;
+    held->own = rows.row;
 }
 
 /* True if member k of each instance is context rank k. */
@@ -183,34 +308,89 @@ static bool is_context_group(const struct ir *ir, const struct group *group)
     return true;
 }
 
-/* Returns why an op has no room for the rows that ranks need of each other; NULL: it has. */
-static const char *needed_unfit(const struct ir *ir, const struct work *work, int64_t sequence,
-                                int64_t window)
+/* Returns why the tiles of a round are none, or none under this window; NULL: they are there. */
+static const char *round_unfit(const struct ir *ir, const struct row_use *use)
 {
-    int64_t own = ir->layout.tokens / ir->layout.cp, read = 0, written = 0;
-    struct needed_most most = visible_most_needed(ir, sequence, window);
+    uint32_t replicas;
+    replica_of(ir, 0, &replicas);
+    if (use->round == 0)
+        return NULL;
+    if (use->round > visible_rounds(ir, use->sequence, use->pass))
+        return "its round is beyond those of the tiles of its sequence";
+    for (uint32_t r = 0; r < replicas; r++) {
+        const struct document_list *list = documents_of(
+            &ir->documents, (uint32_t)(r * (ir->global_batch / replicas) + use->sequence));
+        if (list == NULL || list->tiles == NULL)
+            return "its sequence has no tiles on some data-parallel rank";
+        if (list->tiles->window > 0 && (use->window == 0 || use->window > list->tiles->window))
+            return "its window is wider than the one that the tiles are for";
+    }
+    return NULL;
+}
+
+/* Returns why an op that moves rows has no room for those that ranks need of each other, or does what such rows do not
+ * have; NULL: it has. */
+static const char *rows_unfit(const struct ir *ir, const struct work *work,
+                              const struct row_use *use)
+{
+    const char *why = round_unfit(ir, use);
+    if (why != NULL)
+        return why;
+    const struct plan_room room = visible_room(ir, use);
+    const int64_t own = ir->layout.tokens / ir->layout.cp;
+    int64_t read = 0, written = own, reads = 0, writes = 0;
     switch ((enum work_kind)work->kind) {
     case WORK_EXCHANGE:
         if (!is_context_group(ir, &ir->group[work->exchange.group]))
             return "its group is not that of the context ranks, in their order";
-        read = work->exchange.back ? most.needed : most.sent;
-        written = work->exchange.back ? most.sent : most.needed;
-        return work->exchange.rows < read || work->exchange.to < written
-                   ? "its buffers have no room for the rows that ranks need"
-                   : NULL;
-    case WORK_TAKE_ROWS:
-        read = work->take_rows.take == TAKE_SEND ? own : most.needed;
-        written = work->take_rows.take == TAKE_SEND ? most.sent : most.needed;
-        return work->take_rows.rows < read || work->take_rows.to < written
-                   ? "its buffers have no room for the rows that ranks need"
-                   : NULL;
-    case WORK_ADD_ROWS:
-        return work->add_rows.rows < most.sent || work->add_rows.to < own
-                   ? "its buffers have no room for the rows that ranks need"
-                   : NULL;
-    default:
-        return work->attention.kv < most.needed ? "it has fewer keys than its ranks need" : NULL;
+        read = work->exchange.back ? room.received : room.sent;
+        written = work->exchange.back ? room.sent : room.received;
+        reads = work->exchange.rows;
+        writes = work->exchange.to;
+        break;
+    case WORK_TAKE_ROWS: {
+        const enum take how = (enum take)work->take_rows.take;
+        if ((how == TAKE_PLACE && use->round > 0) || (how == TAKE_GATHER && use->round == 0))
+            return "take=place is of needed rows, and take=gather of the tiles of a round";
+        if (how == TAKE_GATHER && work->take_rows.arrived < room.received)
+            return "its buffers have no room for the rows that ranks need";
+        read = how == TAKE_SEND || how == TAKE_GATHER ? own
+               : how == TAKE_PLACE                    ? room.received
+                                                      : room.rows;
+        written = how == TAKE_SEND ? room.sent : how == TAKE_RETURN ? room.received : room.rows;
+        reads = work->take_rows.rows;
+        writes = work->take_rows.to;
+        break;
     }
+    default: {
+        const bool merges = work->kind == WORK_MERGE_ROWS;
+        const bool held = merges ? work->merge_rows.held : work->add_rows.held;
+        if (use->round == 0 && (merges || held))
+            return "it names no round of tiles, whose rows it merges or adds";
+        read = held ? room.rows : room.sent;
+        reads = merges ? work->merge_rows.rows : work->add_rows.rows;
+        writes = merges ? work->merge_rows.to : work->add_rows.to;
+    }
+    }
+    return reads < read || writes < written
+               ? "its buffers have no room for the rows that ranks need"
+               : NULL;
+}
+
+/* Returns why an attention with mask PLAN does not fit; NULL: it does. */
+static const char *plan_unfit(const struct ir *ir, const struct work *work)
+{
+    const struct row_use keys = use_of(work, PLAN_KEYS), queries = use_of(work, PLAN_QUERIES);
+    const char *why = round_unfit(ir, &keys);
+    if (work->attention.kv_first || work->attention.away || work->attention.away_out)
+        return "it names keys of one rank, and mask=plan reads those that ranks need";
+    if (why != NULL)
+        return why;
+    if (work->attention.kv < visible_room(ir, &keys).rows)
+        return "it has fewer keys than its ranks need";
+    return work->attention.round > 0 && work->attention.q < visible_room(ir, &queries).rows
+               ? "it has fewer queries than the tiles of its ranks"
+               : NULL;
 }
 
 /* Returns the number of ranks of a ring; 1 if there is no such ring. */
@@ -224,21 +404,25 @@ const char *visible_unfit_work(const struct ir *ir, const struct work *work)
 {
     int64_t own = ir->layout.tokens / ir->layout.cp;
     uint32_t replicas;
-    int64_t sequence = work->attention.sequence, window = work->attention.window;
-    bool needs = work_needs(work, &sequence, &window);
+    struct row_use use;
+    const bool needs = work_needs(work, &use);
     replica_of(ir, 0, &replicas);
-    if (sequence >= ir->global_batch / replicas)
+    if ((needs ? use.sequence : work->attention.sequence) >= ir->global_batch / replicas)
         return "its sequence is beyond those that a rank has";
     if (needs)
-        return needed_unfit(ir, work, sequence, window);
-    if (work->attention.q > own || work->attention.q_first > own - work->attention.q)
-        return "its queries end behind the tokens that a context rank has of a sequence";
+        return rows_unfit(ir, work, &use);
     if (work->attention.offset != 0)
         return "an offset, which this mask does not read";
+    if (work->attention.mask == MASK_PLAN && work->attention.round > 0)
+        return work->attention.q_first
+                   ? "it names a first query, and its queries are those of tiles"
+                   : plan_unfit(ir, work);
+    if (work->attention.round > 0 || work->attention.delta)
+        return "it has a round or delta, which are of the tiles of a plan (mask=plan)";
+    if (work->attention.q > own || work->attention.q_first > own - work->attention.q)
+        return "its queries end behind the tokens that a context rank has of a sequence";
     if (work->attention.mask == MASK_PLAN)
-        return work->attention.kv_first || work->attention.away || work->attention.away_out
-                   ? "it names keys of one rank, and mask=plan reads those that ranks need"
-                   : needed_unfit(ir, work, sequence, window);
+        return plan_unfit(ir, work);
     if (work->attention.kv > own || work->attention.kv_first > own - work->attention.kv)
         return "its keys end behind the tokens that a context rank has of a sequence";
     if (work->attention.away >= ring_size(ir, ring_name(ir)) ||
@@ -268,9 +452,12 @@ struct sight {
     uint32_t q_context, kv_context;
     int64_t kv_first, kv, window;
     const struct needed *needed; /* mask PLAN: the keys; NULL: they are of kv_context */
-    int64_t begin;               /* first position of the document */
-    int64_t first_row;           /* first row of the op's queries */
-    struct key_stretch open;     /* rows that are not yet in a piece; rows = 0: none */
+    /* the tiles of a round, and the strip of queries; NULL: another mask */
+    const struct plan_part *part;
+    const struct plan_strip *strip;
+    int64_t begin;           /* first position of the document */
+    int64_t first_row;       /* first row of the op's queries */
+    struct key_stretch open; /* rows that are not yet in a piece; rows = 0: none */
     struct visible_pieces *out;
 };
 
@@ -278,7 +465,8 @@ struct sight {
 static int64_t keys_below(const struct sight *s, int64_t position)
 {
     int64_t rows =
-        s->needed != NULL
+        s->part != NULL ? tile_plan_keys_below(s->part, position)
+        : s->needed != NULL
             ? needed_below(s->needed, position)
             : layout_rows_below(s->layout, s->list, s->kv_context, position) - s->kv_first;
     return rows < 0 ? 0 : rows > s->kv ? s->kv : rows;
@@ -286,11 +474,17 @@ static int64_t keys_below(const struct sight *s, int64_t position)
 
 static struct key_range range_of(const struct sight *s, int64_t row)
 {
-    int64_t position = layout_gathered_in(s->layout, s->list, s->q_context, row);
-    int64_t from = s->begin;
+    int64_t position = s->strip != NULL ? s->strip->q + (row - s->strip->place)
+                                        : layout_gathered_in(s->layout, s->list, s->q_context, row);
+    int64_t from = s->begin, to = position + 1;
     if (s->window > 0 && position - s->window + 1 > from)
         from = position - s->window + 1;
-    return (struct key_range){keys_below(s, from), keys_below(s, position + 1)};
+    if (s->strip != NULL && s->strip->end < to)
+        to = s->strip->end;
+    struct key_range range = {keys_below(s, from), keys_below(s, to)};
+    if (range.end < range.begin) /* all keys of the strip lie before the window */
+        range.begin = range.end;
+    return range;
 }
 
 static bool is_even(int64_t first, int64_t last, int64_t rows)
@@ -371,11 +565,25 @@ static void collect_document(struct sight *s, int64_t from, int64_t to)
     s->open.rows = 0;
 }
 
+/* Collects the pieces of all tiles of a rank in a round. */
+static void collect_tiles(struct sight *s, const struct plan_part *part)
+{
+    s->part = part;
+    for (uint32_t i = 0; part != NULL && i < part->strips; i++) {
+        s->strip = &part->strip[i];
+        s->begin = s->strip->begin;
+        collect_rows(s, s->strip->place, s->strip->rows);
+        if (s->open.rows > 0)
+            add_piece(s->out, 0, &s->open);
+        s->open.rows = 0;
+    }
+}
+
 /* Fills the pieces. list: the documents of the sequence; NULL: it is one document. */
 static void fill_pieces(const struct ir *ir, const struct work *work, uint32_t rank,
                         const struct document_list *list, struct visible_pieces *pieces)
 {
-    const struct document_list whole = {1, &ir->layout.tokens, NULL};
+    const struct document_list whole = {.count = 1, .end = &ir->layout.tokens};
     assert(work_has_documents(work));
     struct sight s = {.layout = &ir->layout,
                       .q_context = ir_context_of(ir, rank),
@@ -387,11 +595,16 @@ static void fill_pieces(const struct ir *ir, const struct work *work, uint32_t r
                       .first_row = work->attention.q_first,
                       .out = pieces};
     struct needed needed = {0};
+    pieces->count = 0;
+    if (work->attention.mask == MASK_PLAN && work->attention.round > 0) {
+        const struct row_use use = use_of(work, PLAN_KEYS);
+        collect_tiles(&s, part_of(&use, s.list, s.q_context));
+        return;
+    }
     if (work->attention.mask == MASK_PLAN) {
         needed_find(&needed, s.layout, s.list, s.q_context, s.window);
         s.needed = &needed;
     }
-    pieces->count = 0;
     int64_t row = s.first_row, end = row + work->attention.q;
     while (row < end) {
         uint32_t document =
@@ -459,20 +672,42 @@ static double seen_pairs(const struct token_layout *layout, const struct documen
     return pairs;
 }
 
-/* Adds to the places the pairs of a shape that runs `times` times; its keys are those of all ranks. */
+/* Returns the pairs of the tiles that a context rank computes in the round of a shape. */
+static double round_pairs(const struct ir *ir, const struct work *work,
+                          const struct document_list *list, uint32_t context)
+{
+    const struct row_use use = use_of(work, PLAN_KEYS);
+    struct visible_pieces pieces = {0};
+    struct sight s = {.layout = &ir->layout,
+                      .list = list,
+                      .kv = INT64_MAX,
+                      .window = work->attention.window,
+                      .out = &pieces};
+    double pairs = 0;
+    collect_tiles(&s, part_of(&use, list, context));
+    for (uint32_t i = 0; i < pieces.count; i++)
+        pairs += attention_piece_pairs(&pieces.piece[i]);
+    visible_release(&pieces);
+    return pairs;
+}
+
+/* Adds to the places the pairs of a shape that runs `times` times; its keys are those of all ranks, or of tiles. */
 static void add_pairs(double *pairs, const struct ir *ir, const struct work *work, double times)
 {
-    const struct document_list whole = {1, &ir->layout.tokens, NULL};
+    const struct document_list whole = {.count = 1, .end = &ir->layout.tokens};
     uint32_t replicas;
     ir_index_along(ir, 0, ir_axes_named(ir, "dp"), &replicas);
     for (uint32_t r = 0; r < replicas; r++) {
         const struct document_list *list =
             documents_of(&ir->documents,
                          (uint32_t)(r * (ir->global_batch / replicas) + work->attention.sequence));
-        for (uint32_t c = 0; c < ir->layout.cp; c++)
+        for (uint32_t c = 0; c < ir->layout.cp; c++) {
+            const struct document_list *of = list != NULL ? list : &whole;
             pairs[r * ir->layout.cp + c] +=
-                times *
-                seen_pairs(&ir->layout, list != NULL ? list : &whole, c, work->attention.window);
+                times * (work->attention.round > 0
+                             ? round_pairs(ir, work, of, c)
+                             : seen_pairs(&ir->layout, of, c, work->attention.window));
+        }
     }
 }
 
@@ -482,10 +717,11 @@ struct visible_fullest visible_find_fullest(const struct ir *ir)
     double *pairs = heap_zalloc(places, sizeof *pairs), sum = 0;
     double *times = heap_zalloc(ir->shape_count + 1u, sizeof *times);
     struct visible_fullest fullest = {0, 1};
-    /* Each run of an attention operator has one tile of a rank's own keys. */
+    /* Each run of an attention operator has one tile of a rank's own keys, or all rounds of a plan. */
     for (uint32_t op = 0; op < ir->op.count; op++) {
         const struct work *work = ir_work(ir, op);
-        if (work_has_documents(work) && work->attention.mask != MASK_PLAN &&
+        if (work_has_documents(work) &&
+            (work->attention.mask != MASK_PLAN || work->attention.round > 0) &&
             work->attention.away == 0 && work->attention.away_out == 0)
             times[ir->op.shape[op]] += repeats_times(&ir->repeats, op);
     }

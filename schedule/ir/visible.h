@@ -36,12 +36,30 @@ static inline bool work_has_documents(const struct work *work)
            work->attention.mask >= MASK_DOCUMENTS;
 }
 
-/* True if a work moves or computes rows that ranks need of each other (schedule/ir/needed.h), but is no attention;
- * *sequence and *window are then those that it names. */
-bool work_needs(const struct work *work, int64_t *sequence, int64_t *window);
+/* Rows that ranks need of each other: of a rank's sequence, under a window. round: 0: all keys that a rank's own queries
+ * see (schedule/ir/needed.h); else 1 + the round of a pass, of whose tiles they are the keys or queries
+ * (schedule/ir/tile_plan.h). */
+struct row_use {
+    int64_t sequence, window, round;
+    enum plan_pass pass;
+    enum plan_what what;
+};
+/* True if a work moves such rows, but is no attention; fills *use. */
+bool work_needs(const struct work *work, struct row_use *use);
 
-/* Returns the most rows that a rank sends and needs of a rank's n-th sequence, over all data-parallel ranks. */
-struct needed_most visible_most_needed(const struct ir *ir, int64_t n, int64_t window);
+/* Returns the most rows that a rank has, sends and receives, over all data-parallel ranks. */
+struct plan_room visible_room(const struct ir *ir, const struct row_use *use);
+/* Returns the most rounds of a pass of the tiles that a rank's n-th sequence has; 0: it has no tiles. */
+uint32_t visible_rounds(const struct ir *ir, int64_t n, enum plan_pass pass);
+
+/* Fills rows (cp, cp) with the rows that each context rank (first index) receives of each other one, for the sequence of
+ * a rank. */
+void visible_row_pairs(const struct ir *ir, const struct row_use *use, uint32_t rank,
+                       int64_t *rows);
+/* List the rows of a rank; the caller releases the lists. held is empty for round 0. */
+void visible_list_rows(const struct ir *ir, const struct row_use *use, uint32_t rank,
+                       struct needed_rows *sent, struct needed_rows *received,
+                       struct held_rows *held);
 
 /* Returns the documents of the n-th sequence of a rank; if it is one document, *whole, which is filled. */
 const struct document_list *ir_documents_of(const struct ir *ir, uint32_t rank, int64_t n,

@@ -289,7 +289,7 @@ static struct choices in_scope(const struct choices *choices, struct transformer
  * dealt. */
 static void take_documents(struct ir *ir, const struct choices *c)
 {
-    const struct document_list whole = {1, &c->seq, NULL};
+    const struct document_list whole = {.count = 1, .end = &c->seq};
     const struct deal_windows windows = {c->model->attention_window,
                                          (double)transformer_windowed_layers(c->model) /
                                              (double)c->model->layers};

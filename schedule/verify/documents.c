@@ -55,10 +55,11 @@ static void check_op(struct verifier *v, struct unfit_shapes *unfit, uint32_t op
     const struct work *work = ir_work(ir, op);
     if (!work_has_documents(work)) {
         if (work->attention.sequence || work->attention.q_first || work->attention.kv_first ||
-            work->attention.away || work->attention.away_out)
+            work->attention.away || work->attention.away_out || work->attention.round ||
+            work->attention.delta)
             verify_fail(v,
                         "%s gives the rows of a sequence (sequence, q_first or the like), which "
-                        "are used only with mask=documents",
+                        "are used only with mask=documents and mask=plan",
                         op_text(v, op));
         return;
     }
@@ -103,8 +104,8 @@ void check_documents(struct verifier *v)
     struct unfit_shapes unfit = {arena_array(&v->arena, ir->shape_count, sizeof *unfit.known),
                                  arena_array(&v->arena, ir->shape_count, sizeof *unfit.why)};
     for (uint32_t op = 0; op < ir->op.count; op++) {
-        int64_t sequence, window;
-        if (work_needs(ir_work(ir, op), &sequence, &window))
+        struct row_use use;
+        if (work_needs(ir_work(ir, op), &use))
             check_rows(v, &unfit, op, why);
         if (ir->op.kind[op] != WORK_ATTENTION && ir->op.kind[op] != WORK_ATTENTION_BACKWARD)
             continue;

@@ -139,6 +139,8 @@ void check_guards(struct verifier *v);
 void check_types(struct verifier *v);
 /* documents.c */
 void check_documents(struct verifier *v);
+/* coverage.c */
+void check_coverage(struct verifier *v);
 /* routing.c */
 void check_routing(struct verifier *v);
 /* operands.c */

@@ -42,6 +42,8 @@ static const struct verifier_rule {
     {"documents", check_documents,
      "packed sequences consist of their documents, and attention over them has rows that there "
      "are"},
+    {"coverage", check_coverage,
+     "the tiles of a plan hold every visible pair once, and every layer computes all of them"},
     {"routing", check_routing,
      "work on the rows of experts names shares, and has room for the fullest rank"},
 };

@@ -17,7 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define VERIFY_RULES 19
+#define VERIFY_RULES 20
 #define VERIFY_SHOWN 10 /* the most messages of one rule; further ones are only counted */
 
 /* The bytes of each memory that one rank's planned arena may take; 0: not limited. */

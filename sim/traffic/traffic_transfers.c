@@ -45,8 +45,8 @@ static uint32_t *find_members(const struct traffic *traffic, const struct channe
 /* The rows that the context ranks of a sequence need of each other, which equal channels and shapes share. */
 struct exchanged_rows {
     const struct document_list *list;
-    int64_t window;
-    int64_t *rows; /* (cp, cp) as needed_pairs() fills it, on the heap; NULL: none yet */
+    struct row_use use;
+    int64_t *rows; /* (cp, cp) as visible_row_pairs() fills it, on the heap; NULL: none yet */
 };
 
 /* Returns the bytes that each pair of members exchanges, on the heap; members have the order of context ranks. */
@@ -61,13 +61,16 @@ static double *exchanged_bytes(const struct traffic *traffic, const struct work 
     struct document_list whole;
     const struct document_list *list =
         ir_documents_of(ir, members->member[0], work->exchange.sequence, &whole);
+    struct row_use use;
+    work_needs(work, &use);
     assert(count == ir->layout.cp && "rule documents");
     if (known->rows == NULL || list == &whole || known->list != list ||
-        known->window != work->exchange.window) {
+        known->use.window != use.window || known->use.round != use.round ||
+        known->use.pass != use.pass || known->use.what != use.what) {
         known->rows = heap_realloc(known->rows, count * count, sizeof *known->rows);
         known->list = list;
-        known->window = work->exchange.window;
-        needed_pairs(known->rows, &ir->layout, list, known->window);
+        known->use = use;
+        visible_row_pairs(ir, &use, members->member[0], known->rows);
     }
     for (size_t to = 0; to < count; to++)
         for (size_t from = 0; from < count; from++)

@@ -32,8 +32,6 @@ fails --gpus 2 --seq 16 --core-plan three.plan --documents lognormal:8,1
 fails --gpus 2 --seq 16 --core-plan four.plan
 sed 's/own,15/own,14/' three.plan > wrong.plan
 fails --gpus 2 --seq 16 --core-plan wrong.plan
-sed '$a0,tile,0,16,0,16,0,0' three.plan > tiles.plan
-fails --gpus 2 --seq 16 --core-plan tiles.plan
 fails --gpus 2 --seq 16 --core-plan zigzag --layout zigzag # a layout that is the default is given, too
 fails --gpus 2 --seq 16 --core-plan all
 # plan and sweep compare rules

@@ -336,9 +336,10 @@ static void requests_with_other_lists_have_other_keys(void)
     const int64_t end[] = {4, 8}, other_end[] = {3, 8};
     struct arena arena = {0};
     const struct token_share shares[] = {{4, 0}, {4, 1}}, other_shares[] = {{5, 0}, {3, 1}};
-    struct document_list list = {2, end, deal_make(&arena, 2, shares, 2)};
-    struct document_list other_list = {2, other_end, list.deal}, undealt = {2, end, NULL};
-    struct document_list dealt = {2, end, deal_make(&arena, 2, other_shares, 2)};
+    struct document_list list = {2, end, deal_make(&arena, 2, shares, 2), NULL};
+    struct document_list other_list = {2, other_end, list.deal, NULL},
+                         undealt = {2, end, NULL, NULL};
+    struct document_list dealt = {2, end, deal_make(&arena, 2, other_shares, 2), NULL};
     const int64_t share[] = {1, 2}, other_share[] = {2, 1};
     const int64_t *expert_shares[] = {share}, *other_expert_shares[] = {other_share};
     const struct routing routing = {2, 1, 1, 1, expert_shares, list_of, NULL};

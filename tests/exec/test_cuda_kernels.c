@@ -330,7 +330,8 @@ static void every_kind_has_a_row(void)
     static const enum work_kind elsewhere[] = {
         WORK_MATMUL,    WORK_ATTENTION,   WORK_ATTENTION_BACKWARD,
         WORK_FILL,      WORK_LATENT_KEYS, WORK_LATENT_KEYS_BACKWARD,
-        WORK_TAKE_ROWS, WORK_ADD_ROWS};
+        WORK_TAKE_ROWS, WORK_ADD_ROWS,    WORK_MERGE_ROWS,
+        WORK_ROW_DOT};
     for (int kind = 0; kind < WORK_KIND_COUNT; kind++) {
         bool library = false;
         for (size_t i = 0; i < ARRAY_LEN(elsewhere); i++)

@@ -4,6 +4,7 @@
 #include "exec/microbench.h"
 #include "exec/number.h"
 #include "models/calibrate_links.h"
+#include "schedule/ir/visible.h"
 #include "tests/check.h"
 
 #include <string.h>
@@ -38,8 +39,10 @@ static struct work smallest(enum work_kind kind)
  * ranks need of each other follow from the sequences of a schedule. */
 static bool is_alone(enum work_kind kind)
 {
+    const struct work work = {.kind = (uint8_t)kind};
+    struct row_use use;
     return kind != WORK_SEND && kind != WORK_RECV && kind != WORK_BARRIER && kind != WORK_OPAQUE &&
-           kind != WORK_EXCHANGE && kind != WORK_TAKE_ROWS && kind != WORK_ADD_ROWS;
+           !work_needs(&work, &use);
 }
 
 static void every_kind_can_be_timed(void)
@@ -124,7 +127,7 @@ static void the_set_holds_every_kind_and_its_points_are_read_back(void)
         for (int kind = 0; kind < WORK_KIND_COUNT; kind++)
             CHECK(work_kind_info((enum work_kind)kind)->name,
                   there[kind] || !is_alone((enum work_kind)kind) ||
-                      kind == WORK_CROSS_ENTROPY_FINISH);
+                      kind == WORK_CROSS_ENTROPY_FINISH || kind == WORK_ROW_DOT);
         for (int i = 0; i <= POINT_HOST; i++) /* others are of a GPU, or of recorded steps */
             CHECK(point_role_name((enum point_role)i), role[i]);
         struct text out = {0};

@@ -39,8 +39,8 @@ static void every_kind_has_a_row(void)
 static void parameters_are_as_written(void)
 {
     const struct work_kind_info *info = work_kind_info(WORK_ATTENTION);
-    CHECK_INT("count", info->param_count, 14);
-    CHECK_TEXT("last", info->param[13].name, "vdim");
+    CHECK_INT("count", info->param_count, 15);
+    CHECK_TEXT("last", info->param[14].name, "round");
     CHECK("mask must be given", !info->param[5].optional);
     CHECK_INT("masks", info->param[5].value_count, MASK_COUNT);
     CHECK_TEXT("mask", info->param[5].values[MASK_CAUSAL], "causal");

@@ -45,9 +45,10 @@ static void batches_are_balanced_as_in_the_prototype(void)
             double pairs = 0, most = 0, rows = 0;
             packed_batch_documents(&batch, batches[i].tokens, &documents, &arena);
             const struct document_list *list = documents_of(&documents, 0);
-            core_plan_add(
-                &plan, list,
-                deal_by_rule(&arena, &rule, batches[i].ranks, list, (struct deal_windows){0}));
+            struct document_list dealt = *list;
+            dealt.deal =
+                deal_by_rule(&arena, &rule, batches[i].ranks, list, (struct deal_windows){0});
+            core_plan_add(&plan, &dealt);
             CHECK_INT(batches[i].rule, core_plan_check(&plan, "rule", &diag), STATUS_OK);
             coverage_loads(&plan, 0, load);
             for (uint32_t r = 0; r < batches[i].ranks; r++) {

@@ -2,6 +2,7 @@
 #include "schedule/core_plan/deal_rules.h"
 
 #include "tests/check.h"
+#include "tests/schedule/random_plan.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -169,7 +170,7 @@ static void bad_texts(void)
          "t:3:1: error: a row has the 8 columns of the second line, not '0'\n"},
         {HEAD "0,own,0,8,,,0,0\n", "t:3:15: error: column round of such a row is empty, not '0'\n"},
         {HEAD "0,has,0,8,,,0,\n",
-         "t:3:3: error: column what is document, own or tile, not 'has'\n"},
+         "t:3:3: error: column what is document, own, tile or btile, not 'has'\n"},
         {HEAD "0,document,1,8,,,,\n", "t:3:12: error: a document begins where the one before it "
                                       "ends, the first at 0, not '1'\n"},
         {HEAD, "t: error: the plan has no rows: rows 'own' say which rank owns which tokens\n"},
@@ -188,42 +189,14 @@ static void bad_texts(void)
 
 /* ---- random plans, and one field of each changed ---- */
 
-enum { TOKENS_MAX = 48 };
-
-/* Cuts a tile at random until it is small, and gives its parts ranks and rounds. */
-static void cut_tiles(struct text *text, struct check_random *random, uint32_t ranks, int64_t q,
-                      int64_t rows, int64_t k, int64_t keys)
-{
-    if (check_random_i64(random, 0, 3) > 0 && rows > 1) {
-        int64_t cut = check_random_i64(random, 1, rows - 1);
-        cut_tiles(text, random, ranks, q, cut, k, keys);
-        cut_tiles(text, random, ranks, q + cut, rows - cut, k, keys);
-    } else if (check_random_i64(random, 0, 2) > 0 && keys > 1) {
-        int64_t cut = check_random_i64(random, 1, keys - 1);
-        cut_tiles(text, random, ranks, q, rows, k, cut);
-        cut_tiles(text, random, ranks, q, rows, k + cut, keys - cut);
-    } else
-        text_printf(text, "0,tile,%d,%d,%d,%d,%d,%d\n", (int)q, (int)rows, (int)k, (int)keys,
-                    (int)check_random_i64(random, 0, ranks - 1),
-                    (int)check_random_i64(random, 0, 2));
-}
+enum { TOKENS_MAX = PLAN_TOKENS_MAX };
 
 static void random_plan(struct text *text, struct check_random *random)
 {
-    uint32_t ranks = (uint32_t)check_random_i64(random, 1, 4);
-    int64_t own = check_random_i64(random, 1, TOKENS_MAX / 4), tokens = own * ranks;
-    text_printf(text, "core plan 1 ranks=%d", (int)ranks);
-    if (check_random_i64(random, 0, 1))
-        text_printf(text, " window=%d", (int)check_random_i64(random, 1, tokens));
-    text_puts(text, "\nsequence,what,begin,rows,key,keys,rank,round\n");
-    for (int64_t at = 0, rows; at < tokens; at += rows) {
-        rows = check_random_i64(random, 1, tokens - at);
-        text_printf(text, "0,document,%d,%d,,,,\n", (int)at, (int)rows);
-    }
-    for (uint32_t r = 0; r < ranks; r++)
-        text_printf(text, "0,own,%d,%d,,,%d,\n", (int)(r * own), (int)own, (int)r);
-    if (check_random_i64(random, 0, 4) > 0)
-        cut_tiles(text, random, ranks, 0, tokens, 0, tokens);
+    uint32_t ranks = (uint32_t)check_random_i64(random, 1, PLAN_RANKS_MAX);
+    int64_t own = check_random_i64(random, 1, TOKENS_MAX / PLAN_RANKS_MAX);
+    plan_write_random(text, random, ranks, own,
+                      check_random_i64(random, 0, 1) * check_random_i64(random, 1, own * ranks));
 }
 
 static bool sees(const struct core_plan *plan, int64_t query, int64_t key)
@@ -233,12 +206,13 @@ static bool sees(const struct core_plan *plan, int64_t query, int64_t key)
            (plan->window == 0 || key > query - plan->window);
 }
 
-static int tiles_of(const struct core_sequence *s, int64_t query, int64_t key)
+static int tiles_of(const struct core_sequence *s, bool backward, int64_t query, int64_t key)
 {
     int count = 0;
     for (size_t i = 0; i < s->tiles; i++) {
         const struct core_tile *t = &s->tile[i];
-        count += query >= t->q && query < t->q + t->rows && key >= t->k && key < t->k + t->keys;
+        count += t->backward == backward && query >= t->q && query < t->q + t->rows &&
+                 key >= t->k && key < t->k + t->keys;
     }
     return count;
 }
@@ -249,6 +223,14 @@ static int owners_of(const struct core_sequence *s, int64_t token)
     for (size_t i = 0; i < s->runs; i++)
         count += token >= s->run[i].begin && token < s->run[i].begin + s->run[i].rows;
     return count;
+}
+
+static bool has_backward(const struct core_sequence *s)
+{
+    for (size_t i = 0; i < s->tiles; i++)
+        if (s->tile[i].backward)
+            return true;
+    return false;
 }
 
 /* True if a plan is right, by every token and every pair. */
@@ -268,8 +250,9 @@ static bool is_right(const struct core_plan *plan)
         if (owners_of(s, q) != 1)
             return false;
         for (int64_t k = 0; s->tiles > 0 && k <= q; k++)
-            if (sees(plan, q, k) && tiles_of(s, q, k) != 1)
-                return false;
+            for (int pass = 0; pass < (has_backward(s) ? 2 : 1); pass++)
+                if (sees(plan, q, k) && tiles_of(s, pass, q, k) != 1)
+                    return false;
     }
     for (size_t i = 0; i < s->tiles; i++)
         if (s->tile[i].q + s->tile[i].rows > s->tokens ||
@@ -305,10 +288,11 @@ static bool is_proved(const struct core_plan *plan, const char *message)
     at += strlen("sequence 0: ");
     read_numbers(at, number);
     const int64_t a = number[0], b = number[1], c = number[2];
+    const bool backward = strstr(at, "(backward)") != NULL;
     if (begins(at, "query ") && strstr(at, ", which no tile") != NULL)
-        return sees(plan, a, b) && tiles_of(s, a, b) == 0;
+        return sees(plan, a, b) && tiles_of(s, backward, a, b) == 0;
     if (begins(at, "query ") && strstr(at, " are in two tiles") != NULL)
-        return sees(plan, a, b) && tiles_of(s, a, b) >= 2;
+        return sees(plan, a, b) && tiles_of(s, backward, a, b) >= 2;
     if (begins(at, "token ") && strstr(at, " has two owners") != NULL)
         return owners_of(s, a) >= 2;
     if (begins(at, "token ") && strstr(at, " has no owner") != NULL)
@@ -329,47 +313,6 @@ static bool is_proved(const struct core_plan *plan, const char *message)
         return rows == b && rows * c != s->tokens;
     }
     return false;
-}
-
-/* Changes one field of one row of a plan. */
-static void mutate(struct core_plan *plan, struct check_random *random)
-{
-    struct core_sequence *s = &plan->sequence[0];
-    int64_t by = check_random_i64(random, 0, 1) ? 1 : -1;
-    if (s->tiles == 0 || check_random_i64(random, 0, 3) == 0) {
-        struct core_run *run = &s->run[check_random_i64(random, 0, (int64_t)s->runs - 1)];
-        switch (check_random_i64(random, 0, 2)) {
-        case 0:
-            run->begin += run->begin + by < 0 ? 1 : by;
-            break;
-        case 1:
-            run->rows += run->rows + by < 1 ? 1 : by;
-            break;
-        default:
-            run->owner = (run->owner + 1) % plan->ranks;
-        }
-        return;
-    }
-    struct core_tile *tile = &s->tile[check_random_i64(random, 0, (int64_t)s->tiles - 1)];
-    switch (check_random_i64(random, 0, 5)) {
-    case 0:
-        tile->q += tile->q + by < 0 ? 1 : by;
-        break;
-    case 1:
-        tile->rows += tile->rows + by < 1 ? 1 : by;
-        break;
-    case 2:
-        tile->k += tile->k + by < 0 ? 1 : by;
-        break;
-    case 3:
-        tile->keys += tile->keys + by < 1 ? 1 : by;
-        break;
-    case 4:
-        tile->rank = (tile->rank + 1) % plan->ranks;
-        break;
-    default:
-        tile->round++;
-    }
 }
 
 /* Checks the loads of a right plan against every pair. */
@@ -404,8 +347,8 @@ static void check_loads(const struct core_plan *plan, const char *label)
                 bool mine = s->tiles == 0 && owned[q];
                 for (size_t i = 0; i < s->tiles; i++) {
                     const struct core_tile *t = &s->tile[i];
-                    mine |= t->rank == r && q >= t->q && q < t->q + t->rows && k >= t->k &&
-                            k < t->k + t->keys;
+                    mine |= !t->backward && t->rank == r && q >= t->q && q < t->q + t->rows &&
+                            k >= t->k && k < t->k + t->keys;
                 }
                 if (!mine || !sees(plan, q, k))
                     continue;
@@ -435,11 +378,11 @@ static void least_keys_by_hand(void)
         uint32_t ranks;
         double pairs, all, most;
     } rows[] = {
-        {"three", {3, three, NULL}, 0, 2, 56, 0, 0},
-        {"one", {1, one, NULL}, 0, 4, 136, 24, 12},
-        {"two", {2, two, NULL}, 0, 4, 76, 10, 6},
-        {"window", {1, one, NULL}, 3, 4, 45, 0, 0},
-        {"wide window", {1, one, NULL}, 12, 4, 126, 15.5, 3.875},
+        {"three", {.count = 3, .end = three}, 0, 2, 56, 0, 0},
+        {"one", {.count = 1, .end = one}, 0, 4, 136, 24, 12},
+        {"two", {.count = 2, .end = two}, 0, 4, 76, 10, 6},
+        {"window", {.count = 1, .end = one}, 3, 4, 45, 0, 0},
+        {"wide window", {.count = 1, .end = one}, 12, 4, 126, 15.5, 3.875},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct coverage_least least =
@@ -466,7 +409,7 @@ static void plans_and_mutants(void)
             CHECK_INT(text.data, core_plan_check(&plan, "t", &diag), STATUS_OK);
             CHECK(text.data, is_right(&plan));
             check_loads(&plan, text.data);
-            mutate(&plan, &random);
+            plan_mutate(&plan, &random);
             bool right = core_plan_check(&plan, "t", &diag) == STATUS_OK;
             if (right)
                 CHECK(text.data, is_right(&plan));

@@ -37,19 +37,19 @@ static void owners_by_hand(void)
         const char *owners;
         struct deal_windows windows;
     } rows[] = {
-        {"contiguous", {3, three, NULL}, "0000000011111111", {0, 0}},
-        {"striped", {3, three, NULL}, "0101010101010101", {0, 0}},
-        {"zigzag", {3, three, NULL}, "0000111111110000", {0, 0}},
+        {"contiguous", {.count = 3, .end = three}, "0000000011111111", {0, 0}},
+        {"striped", {.count = 3, .end = three}, "0101010101010101", {0, 0}},
+        {"zigzag", {.count = 3, .end = three}, "0000111111110000", {0, 0}},
         /* slices of 2, 1 and 1 tokens */
-        {"per-document", {3, three, NULL}, "0011110001100110", {0, 0}},
+        {"per-document", {.count = 3, .end = three}, "0011110001100110", {0, 0}},
         /* slices of 1 token; of the 3 and 1 tokens beyond them each rank has 2 */
-        {"per-document", {2, odd, NULL}, "011000101101", {0, 0}},
-        {"chunks:8", {3, three, NULL}, "0000000011111111", {0, 0}},
-        {"chunks:3", {4, even, NULL}, "000111000000111111", {0, 0}},
+        {"per-document", {.count = 2, .end = odd}, "011000101101", {0, 0}},
+        {"chunks:8", {.count = 3, .end = three}, "0000000011111111", {0, 0}},
+        {"chunks:3", {.count = 4, .end = even}, "000111000000111111", {0, 0}},
         /* four chunks of 4 tokens: 10, 26, 42 and 58 pairs; with a window of 2 keys 7, 8, 8 and 8; half and half 8.5 to 33 */
-        {"chunks:4", {1, sixteen, NULL}, "0000111111110000", {0, 0}},
-        {"chunks:4", {1, sixteen, NULL}, "1111000011110000", {2, 1}},
-        {"chunks:4", {1, sixteen, NULL}, "0000111111110000", {2, 0.5}},
+        {"chunks:4", {.count = 1, .end = sixteen}, "0000111111110000", {0, 0}},
+        {"chunks:4", {.count = 1, .end = sixteen}, "1111000011110000", {2, 1}},
+        {"chunks:4", {.count = 1, .end = sixteen}, "0000111111110000", {2, 0.5}},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct arena arena = {0};
@@ -74,7 +74,7 @@ static void rules_deal_equally(void)
         struct arena arena = {0};
         while (at < tokens)
             end[count++] = at += check_random_i64(&random, 1, tokens - at);
-        const struct document_list documents = {count, end, NULL};
+        const struct document_list documents = {.count = count, .end = end};
         struct token_deal *deal = dealt(&arena, rule, ranks, &documents, none);
         struct token_share *share = deal_shares(deal, &shares);
         CHECK(rule, deal_is_even(deal) && deal_rows(deal, 0) == tokens / ranks);

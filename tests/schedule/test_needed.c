@@ -101,7 +101,7 @@ static void rows_are_those_that_queries_see(void)
             share[shares] = (struct token_share){check_random_i64(&random, 1, left[owner]), owner};
             left[owner] -= share[shares].rows;
         }
-        const struct document_list list = {count, end, deal_make(&arena, cp, share, shares)};
+        const struct document_list list = {count, end, deal_make(&arena, cp, share, shares), NULL};
         check_ranks(&layout, &list, window, layout_names[layout.kind]);
         arena_release(&arena);
     }

@@ -1,0 +1,393 @@
+/* Attention whose tiles a core plan divides among context ranks, in rounds (schedule/ir/tile_plan.h). In each round a rank
+ * gets the keys and queries of its tiles from their owners and computes its tiles. What belongs to rows of others returns
+ * to them: outputs with their log-sum-exps, which are merged, and the gradients of queries and keys, which are summed in
+ * fp32. The rows of a round travel beside the tiles of the round before, and results beside those of the next one. What
+ * no rank sends in a round is not exchanged. Buffers have room for the rank with the most rows. */
+#include "schedule/attention/ring.h"
+
+#include "schedule/ir/visible.h"
+
+/* A sequence in one pass, and the round that is emitted. */
+struct planned {
+    const struct ring_shape *z;
+    int64_t sequence, window;
+    enum plan_pass pass;
+    uint32_t rounds, round;
+};
+
+static struct planned planned_of(struct emit *e, const struct ring_shape *z, enum plan_pass pass)
+{
+    struct sequence_mask mask = sequence_mask_of(e, z->layer, z->sequence, e->choices->seq);
+    return (struct planned){
+        z, mask.sequence, mask.window, pass, visible_rounds(e->ir, mask.sequence, pass), 0};
+}
+
+static struct plan_room room_of(const struct emit *e, const struct planned *p, enum plan_what what)
+{
+    const struct row_use use = {p->sequence, p->window, p->round + 1, p->pass, what};
+    return visible_room(e->ir, &use);
+}
+
+/* Rows that move together: `parts` tensors of `width` columns, one after the other in their buffers. */
+struct moving {
+    enum plan_what what;
+    int64_t parts, width;
+    enum dtype dtype;
+};
+
+static struct view moving_tensor(struct emit *e, const struct moving *m, const char *stem,
+                                 int64_t rows)
+{
+    enum category category = m->what == PLAN_KEYS ? CATEGORY_KV : CATEGORY_ACTIVATION;
+    return emit_tensor(e, stem, category, m->dtype, m->parts * rows, m->width);
+}
+
+/* Emits rows of x in the order of `how`. arrived: the second operand of TAKE_GATHER; empty: nothing arrives. */
+static void take(struct emit *e, const struct planned *p, const struct moving *m, enum take how,
+                 struct view x, int64_t rows, struct view arrived, struct view y, int64_t to)
+{
+    struct work work = {
+        .kind = WORK_TAKE_ROWS,
+        .take_rows = {rows, to, m->parts, m->width, how, p->sequence, p->window, p->round + 1,
+                      p->pass == PLAN_BACKWARD, m->what,
+                      (int64_t)arrived.count / (m->parts * m->width)},
+    };
+    emit_op(e, e->stream.compute, &work, (struct view[]){x, arrived}, arrived.count > 0 ? 2 : 1, &y,
+            1);
+}
+
+static struct view exchange(struct emit *e, const struct planned *p, const struct moving *m,
+                            bool back, struct view x, const char *stem)
+{
+    const struct plan_room room = room_of(e, p, m->what);
+    int64_t rows = back ? room.received : room.sent, to = back ? room.sent : room.received;
+    struct work work = {
+        .kind = WORK_EXCHANGE,
+        .exchange = {e->group.outer.group, rows, to, m->parts, m->width, back, p->sequence,
+                     p->window, p->round + 1, p->pass == PLAN_BACKWARD, m->what},
+    };
+    struct view y = emit_tensor(e, stem, CATEGORY_COMMUNICATION, m->dtype, m->parts * to, m->width);
+    emit_op(e, back ? e->group.outer.dkv : e->group.outer.kv, &work, &x, 1, &y, 1);
+    return y;
+}
+
+/* Sends a rank's own rows to those that need them in the round. Returns what arrives; an empty view if nothing does on any
+ * rank. */
+static struct view send(struct emit *e, const struct planned *p, const struct moving *m,
+                        struct view own)
+{
+    const struct plan_room room = room_of(e, p, m->what);
+    if (room.received == 0)
+        return view_none();
+    struct view message =
+        emit_tensor(e, "message", CATEGORY_COMMUNICATION, m->dtype, m->parts * room.sent, m->width);
+    take(e, p, m, TAKE_SEND, own, p->z->rows, view_none(), message, room.sent);
+    return exchange(e, p, m, false, message, "arrived");
+}
+
+/* Returns the rows of the round in packed order. */
+static struct view gather(struct emit *e, const struct planned *p, const struct moving *m,
+                          struct view own, struct view arrived, const char *stem)
+{
+    const int64_t rows = room_of(e, p, m->what).rows;
+    struct view y = moving_tensor(e, m, stem, rows);
+    take(e, p, m, TAKE_GATHER, own, p->z->rows, arrived, y, rows);
+    return y;
+}
+
+/* Sends results of rows in packed order to the owners of the rows. */
+static struct view give_back(struct emit *e, const struct planned *p, const struct moving *m,
+                             struct view x)
+{
+    const struct plan_room room = room_of(e, p, m->what);
+    if (room.received == 0)
+        return view_none();
+    struct view message = emit_tensor(e, "message", CATEGORY_COMMUNICATION, m->dtype,
+                                      m->parts * room.received, m->width);
+    take(e, p, m, TAKE_RETURN, x, room.rows, view_none(), message, room.received);
+    return exchange(e, p, m, true, message, "returned");
+}
+
+static struct view part_of(struct view x, int64_t part, int64_t parts)
+{
+    const int64_t count = (int64_t)x.count / parts;
+    return view_part(x, part * count, count);
+}
+
+static struct qkv with_queries(struct view q, struct view kv)
+{
+    return (struct qkv){q, part_of(kv, 0, 2), part_of(kv, 1, 2)};
+}
+
+static struct view keys_of(const struct attention_saved *saved)
+{
+    struct view kv = saved->in.k;
+    kv.count *= 2; /* v lies after k */
+    return kv;
+}
+
+static struct work tile_of(const struct emit *e, const struct planned *p, enum work_kind kind)
+{
+    const struct ring_shape *z = p->z;
+    struct work work =
+        attention_work(e, kind, room_of(e, p, PLAN_QUERIES).rows, z->heads, z->kv_heads);
+    work.attention.kv = room_of(e, p, PLAN_KEYS).rows;
+    work.attention.mask = MASK_PLAN;
+    work.attention.window = p->window;
+    work.attention.sequence = p->sequence;
+    work.attention.round = p->round + 1;
+    work.attention.delta = kind == WORK_ATTENTION_BACKWARD;
+    return work;
+}
+
+static bool has_tiles(const struct emit *e, const struct planned *p)
+{
+    return room_of(e, p, PLAN_QUERIES).rows > 0;
+}
+
+static void begin_round(struct emit *e, struct planned *p, uint32_t round)
+{
+    p->round = round;
+    e->tags.step = (uint16_t)round;
+}
+
+/* ---- forward ---- */
+
+/* The sums of a rank's own rows. */
+struct merged {
+    struct view o, lse;
+    bool begun;
+};
+
+/* Results of a round that have come back from other ranks; empty views: none have. */
+struct returned {
+    struct view block, lse;
+    uint32_t round;
+};
+
+/* Merges results into a rank's own rows: those in packed order that it computed itself (held), or returned ones. */
+static void merge(struct emit *e, const struct planned *p, struct merged *sum, struct view block,
+                  struct view lse, bool held)
+{
+    const struct ring_shape *z = p->z;
+    struct work work = {
+        .kind = WORK_MERGE_ROWS,
+        .merge_rows = {(int64_t)lse.count / z->heads, z->rows, z->heads, z->q_width / z->heads,
+                       p->sequence, p->window, p->round + 1, !sum->begun, held},
+    };
+    emit_op(e, e->stream.compute, &work, (struct view[]){block, lse, sum->o, sum->lse},
+            sum->begun ? 4 : 2, (struct view[]){sum->o, sum->lse}, 2);
+    sum->begun = true;
+}
+
+static void merge_returned(struct emit *e, struct planned p, struct merged *sum,
+                           struct returned *from)
+{
+    begin_round(e, &p, from->round);
+    if (from->block.count > 0)
+        merge(e, &p, sum, from->block, from->lse, false);
+    from->block = view_none();
+}
+
+/* What arrives for a round. */
+struct planned_arrivals {
+    struct view keys, queries, statistics;
+};
+
+static struct moving moved_keys(const struct emit *e, const struct ring_shape *z)
+{
+    return (struct moving){PLAN_KEYS, 2, z->kv_width, (enum dtype)e->choices->dtype};
+}
+
+static struct moving moved_queries(const struct emit *e, const struct ring_shape *z, int64_t parts)
+{
+    return (struct moving){PLAN_QUERIES, parts, z->q_width, (enum dtype)e->choices->dtype};
+}
+
+static struct moving moved_statistics(const struct ring_shape *z, int64_t parts)
+{
+    return (struct moving){PLAN_QUERIES, parts, z->heads, DTYPE_F32};
+}
+
+static struct planned_arrivals send_forward(struct emit *e, const struct planned *p,
+                                            const struct attention_saved *saved)
+{
+    const struct moving keys = moved_keys(e, p->z), queries = moved_queries(e, p->z, 1);
+    return (struct planned_arrivals){.keys = send(e, p, &keys, keys_of(saved)),
+                                     .queries = send(e, p, &queries, saved->in.q)};
+}
+
+void ring_planned_forward(struct emit *e, const struct ring_shape *z, struct attention_saved *saved,
+                          struct view o)
+{
+    const struct moving keys = moved_keys(e, z), queries = moved_queries(e, z, 1),
+                        statistics = moved_statistics(z, 1);
+    struct planned p = planned_of(e, z, PLAN_FORWARD);
+    attention_save(e, saved, o, z->rows, z->heads);
+    struct merged sum = {.o = o, .lse = saved->lse};
+    struct returned returned = {.block = view_none()};
+    if (e->choices->dtype != DTYPE_F32)
+        sum.o = emit_tensor(e, "o_sum", CATEGORY_ACTIVATION, DTYPE_F32, z->rows, z->q_width);
+    begin_round(e, &p, 0);
+    struct planned_arrivals now = send_forward(e, &p, saved), next = {0};
+    for (uint32_t t = 0; t < p.rounds; t++, now = next) {
+        if (t + 1 < p.rounds) {
+            begin_round(e, &p, t + 1);
+            next = send_forward(e, &p, saved);
+        }
+        begin_round(e, &p, t);
+        if (!has_tiles(e, &p))
+            continue;
+        struct qkv in = with_queries(gather(e, &p, &queries, saved->in.q, now.queries, "q_round"),
+                                     gather(e, &p, &keys, keys_of(saved), now.keys, "kv_round"));
+        const int64_t rows = room_of(e, &p, PLAN_QUERIES).rows;
+        struct view block = moving_tensor(e, &queries, "o_block", rows),
+                    lse = moving_tensor(e, &statistics, "lse_block", rows);
+        attention_tile(e, tile_of(e, &p, WORK_ATTENTION), &in, block, lse);
+        merge(e, &p, &sum, block, lse, true);
+        merge_returned(e, p, &sum, &returned);
+        begin_round(e, &p, t);
+        returned = (struct returned){give_back(e, &p, &queries, block), view_none(), t};
+        if (returned.block.count > 0)
+            returned.lse = give_back(e, &p, &statistics, lse);
+    }
+    merge_returned(e, p, &sum, &returned);
+    if (e->choices->dtype != DTYPE_F32)
+        emit_cast(e, sum.o, o);
+    e->tags.step = IR_NONE16;
+}
+
+/* ---- backward ---- */
+
+/* The gradients of a round, which are summed a round later. */
+struct planned_gradients {
+    struct view dq, dkv; /* returned; empty: none were */
+    uint32_t round;
+};
+
+static void add(struct emit *e, const struct planned *p, const struct moving *m, struct view x,
+                struct view sum, bool held)
+{
+    struct work work = {
+        .kind = WORK_ADD_ROWS,
+        .add_rows = {(int64_t)x.count / (m->parts * m->width), p->z->rows, m->parts, m->width,
+                     p->sequence, p->window, p->round + 1, p->pass == PLAN_BACKWARD, m->what, held},
+    };
+    emit_op(e, e->stream.compute, &work, (struct view[]){x, sum}, 2, &sum, 1);
+}
+
+static void add_returned(struct emit *e, struct planned p, struct planned_gradients *g,
+                         struct view dq, struct view dkv)
+{
+    const struct moving keys = moved_keys(e, p.z), queries = moved_queries(e, p.z, 1);
+    begin_round(e, &p, g->round);
+    if (g->dq.count > 0)
+        add(e, &p, &queries, g->dq, dq, false);
+    if (g->dkv.count > 0)
+        add(e, &p, &keys, g->dkv, dkv, false);
+    g->dq = g->dkv = view_none();
+}
+
+/* What the backward reads of a rank's own queries. */
+struct own_queries {
+    struct view q, d_o, statistics; /* statistics: log-sum-exps, and then row sums of d_o times o */
+};
+
+/* Sends queries with the gradients of their outputs as one message, and their statistics as another. */
+static struct planned_arrivals send_backward(struct emit *e, const struct planned *p,
+                                             const struct attention_saved *saved,
+                                             const struct own_queries *own)
+{
+    const struct moving keys = moved_keys(e, p->z), one = moved_queries(e, p->z, 1),
+                        two = moved_queries(e, p->z, 2), statistics = moved_statistics(p->z, 2);
+    const struct plan_room room = room_of(e, p, PLAN_QUERIES);
+    struct planned_arrivals arrivals = {.keys = send(e, p, &keys, keys_of(saved)),
+                                        .queries = view_none(),
+                                        .statistics = view_none()};
+    if (room.received == 0)
+        return arrivals;
+    struct view message =
+        emit_tensor(e, "message", CATEGORY_COMMUNICATION, two.dtype, 2 * room.sent, two.width);
+    take(e, p, &one, TAKE_SEND, own->q, p->z->rows, view_none(), part_of(message, 0, 2), room.sent);
+    take(e, p, &one, TAKE_SEND, own->d_o, p->z->rows, view_none(), part_of(message, 1, 2),
+         room.sent);
+    arrivals.queries = exchange(e, p, &two, false, message, "arrived");
+    arrivals.statistics = send(e, p, &statistics, own->statistics);
+    return arrivals;
+}
+
+/* Emits the backward of the tiles of a round; returns the gradients of its packed rows. */
+static struct planned_gradients round_backward(struct emit *e, const struct planned *p,
+                                               const struct attention_saved *saved,
+                                               const struct own_queries *own,
+                                               const struct planned_arrivals *arrived)
+{
+    const struct moving keys = moved_keys(e, p->z), queries = moved_queries(e, p->z, 1),
+                        statistics = moved_statistics(p->z, 2);
+    struct view q_in = view_none(), d_o_in = view_none();
+    if (arrived->queries.count > 0) {
+        q_in = part_of(arrived->queries, 0, 2);
+        d_o_in = part_of(arrived->queries, 1, 2);
+    }
+    struct view q = gather(e, p, &queries, own->q, q_in, "q_round"),
+                kv = gather(e, p, &keys, keys_of(saved), arrived->keys, "kv_round"),
+                d_o = gather(e, p, &queries, own->d_o, d_o_in, "d_o_round"),
+                rows = gather(e, p, &statistics, own->statistics, arrived->statistics,
+                              "statistics_round");
+    struct planned_gradients g = {
+        moving_tensor(e, &queries, "dq_block", room_of(e, p, PLAN_QUERIES).rows),
+        moving_tensor(e, &keys, "dkv_block", room_of(e, p, PLAN_KEYS).rows), p->round};
+    struct qkv in = with_queries(q, kv), grads = with_queries(g.dq, g.dkv);
+    attention_tile_backward(e, tile_of(e, p, WORK_ATTENTION_BACKWARD), &in, part_of(rows, 1, 2),
+                            part_of(rows, 0, 2), d_o, &grads);
+    return g;
+}
+
+/* Returns the statistics of a rank's own queries. */
+static struct view statistics_of(struct emit *e, const struct ring_shape *z,
+                                 const struct attention_saved *saved, struct view d_o)
+{
+    struct view statistics =
+        emit_tensor(e, "statistics", CATEGORY_ACTIVATION, DTYPE_F32, 2 * z->rows, z->heads);
+    struct view delta = part_of(statistics, 1, 2);
+    struct work work = {.kind = WORK_ROW_DOT, .merge = {z->rows, z->heads, z->q_width / z->heads}};
+    emit_cast(e, saved->lse, part_of(statistics, 0, 2));
+    emit_op(e, e->stream.compute, &work, (struct view[]){saved->o, d_o}, 2, &delta, 1);
+    return statistics;
+}
+
+struct qkv ring_planned_backward(struct emit *e, const struct ring_shape *z,
+                                 const struct attention_saved *saved, struct view d_o)
+{
+    const struct moving keys = moved_keys(e, z), queries = moved_queries(e, z, 1);
+    const enum dtype dtype = (enum dtype)e->choices->dtype;
+    struct planned p = planned_of(e, z, PLAN_BACKWARD);
+    begin_round(e, &p, 0);
+    const struct own_queries own = {saved->in.q, d_o, statistics_of(e, z, saved, d_o)};
+    struct view dq = emit_zeros(e, emit_tensor(e, "dq_sum", CATEGORY_ACTIVATION, DTYPE_F32, z->rows,
+                                               z->q_width)),
+                dkv = emit_zeros(
+                    e, emit_tensor(e, "dkv_sum", CATEGORY_KV, DTYPE_F32, 2 * z->rows, z->kv_width));
+    struct planned_gradients returned = {view_none(), view_none(), 0};
+    struct planned_arrivals now = send_backward(e, &p, saved, &own), next = {0};
+    for (uint32_t t = 0; t < p.rounds; t++, now = next) {
+        if (t + 1 < p.rounds) {
+            begin_round(e, &p, t + 1);
+            next = send_backward(e, &p, saved, &own);
+        }
+        begin_round(e, &p, t);
+        if (!has_tiles(e, &p))
+            continue;
+        struct planned_gradients g = round_backward(e, &p, saved, &own, &now);
+        add(e, &p, &queries, g.dq, dq, true);
+        add(e, &p, &keys, g.dkv, dkv, true);
+        add_returned(e, p, &returned, dq, dkv);
+        begin_round(e, &p, t);
+        returned = (struct planned_gradients){give_back(e, &p, &queries, g.dq),
+                                              give_back(e, &p, &keys, g.dkv), t};
+    }
+    add_returned(e, p, &returned, dq, dkv);
+    e->tags.step = IR_NONE16;
+    return with_queries(emit_as(e, dq, dtype, "dq", CATEGORY_ACTIVATION),
+                        emit_as(e, dkv, dtype, "dkv", CATEGORY_ACTIVATION));
+}

@@ -1,0 +1,402 @@
+#include "schedule/ir/tile_plan.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- the sequence ---- */
+
+/* A run of tokens and its owner. */
+struct owned {
+    int64_t begin, end, row;
+    uint32_t owner;
+};
+
+static int compare_owned(const void *left, const void *right)
+{
+    const struct owned *a = left, *b = right;
+    return (a->begin > b->begin) - (a->begin < b->begin);
+}
+
+/* What the making of a plan reads and fills. */
+struct making {
+    const struct token_deal *deal;
+    const int64_t *end; /* of each document */
+    uint32_t documents;
+    int64_t window;
+    struct owned *owned; /* ascending */
+    uint32_t owned_count;
+    struct plan_run *run;
+    size_t runs, run_capacity;
+    struct plan_strip *strip;
+    size_t strips, strip_capacity;
+};
+
+static void find_owned(struct making *m)
+{
+    const struct token_deal *deal = m->deal;
+    m->owned_count = deal->first[deal->ranks];
+    m->owned = heap_alloc(m->owned_count, sizeof *m->owned);
+    for (uint32_t rank = 0; rank < deal->ranks; rank++)
+        for (uint32_t i = deal->first[rank]; i < deal->first[rank + 1]; i++) {
+            const struct token_run *run = &deal->run[i];
+            m->owned[i] = (struct owned){run->begin, run->begin + run->rows, run->row, rank};
+        }
+    qsort(m->owned, m->owned_count, sizeof *m->owned, compare_owned);
+}
+
+/* Appends runs of the rows [begin, end), which are packed from `place` on. */
+static void add_runs(struct making *m, int64_t begin, int64_t end, int64_t place)
+{
+    uint32_t low = 0, high = m->owned_count;
+    while (high - low > 1) {
+        uint32_t middle = low + (high - low) / 2;
+        if (m->owned[middle].begin <= begin)
+            low = middle;
+        else
+            high = middle;
+    }
+    for (; begin < end; low++) {
+        const struct owned *o = &m->owned[low];
+        int64_t until = o->end < end ? o->end : end;
+        m->run = heap_grow(m->run, &m->run_capacity, m->runs + 1, sizeof *m->run);
+        m->run[m->runs++] =
+            (struct plan_run){begin, until - begin, place, o->row + (begin - o->begin), o->owner};
+        place += until - begin;
+        begin = until;
+    }
+}
+
+/* ---- one rank in one round ---- */
+
+/* Queries [q, q_end) of one document by keys [k, k_end), of which each query sees at least one and each key is seen. */
+struct cut {
+    int64_t q, q_end, k, k_end;
+};
+struct cut_list {
+    struct cut *cut;
+    size_t count, capacity;
+};
+
+/* Appends what the mask shows of a tile, a cut for each document. */
+static void add_tile(struct cut_list *cuts, const struct making *m, const struct core_tile *tile)
+{
+    int64_t q = tile->q, q_end = tile->q + tile->rows, k_end = tile->k + tile->keys;
+    uint32_t document = 0, high_document = m->documents - 1;
+    while (document < high_document) { /* the document of the first query */
+        uint32_t middle = document + (high_document - document) / 2;
+        if (m->end[middle] > q)
+            high_document = middle;
+        else
+            document = middle + 1;
+    }
+    for (; q < q_end; document++) {
+        int64_t begin = document > 0 ? m->end[document - 1] : 0, last = m->end[document];
+        if (last > q_end)
+            last = q_end;
+        int64_t low = tile->k > begin ? tile->k : begin, high = k_end < last ? k_end : last;
+        int64_t from = q > low ? q : low, to = last, first = begin;
+        if (m->window > 0 && high - 1 + m->window < to)
+            to = high - 1 + m->window;
+        if (m->window > 0 && from - m->window + 1 > begin)
+            first = from - m->window + 1;
+        if (low < first)
+            low = first;
+        if (high > to)
+            high = to;
+        if (low < high && from < to) {
+            cuts->cut = heap_grow(cuts->cut, &cuts->capacity, cuts->count + 1, sizeof *cuts->cut);
+            cuts->cut[cuts->count++] = (struct cut){from, to, low, high};
+        }
+        q = last;
+    }
+}
+
+static int compare_queries(const void *left, const void *right)
+{
+    const struct cut *a = left, *b = right;
+    return (a->q > b->q) - (a->q < b->q);
+}
+
+static int compare_keys(const void *left, const void *right)
+{
+    const struct cut *a = left, *b = right;
+    return (a->k > b->k) - (a->k < b->k);
+}
+
+static int compare_numbers(const void *left, const void *right)
+{
+    int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
+    return (a > b) - (a < b);
+}
+
+/* Packs the keys of all cuts; returns how many there are. */
+static int64_t pack_keys(struct making *m, const struct cut_list *cuts)
+{
+    struct cut *cut = heap_alloc(cuts->count + 1, sizeof *cut);
+    int64_t place = 0, next = 0;
+    if (cuts->count > 0)
+        memcpy(cut, cuts->cut, cuts->count * sizeof *cut);
+    qsort(cut, cuts->count, sizeof *cut, compare_keys);
+    for (size_t i = 0; i < cuts->count; i++) {
+        int64_t begin = cut[i].k > next ? cut[i].k : next;
+        if (begin >= cut[i].k_end)
+            continue;
+        add_runs(m, begin, cut[i].k_end, place);
+        place += cut[i].k_end - begin;
+        next = cut[i].k_end;
+    }
+    free(cut);
+    return place;
+}
+
+/* A strip that has no place yet; the layer is the number of strips with the same queries before it. */
+struct layered {
+    struct plan_strip strip;
+    size_t layer;
+};
+struct strips {
+    struct layered *at;
+    size_t count, capacity, layers;
+};
+
+/* Adds the strips of the queries [q, end), all of which the open cuts have. */
+static void add_strips(struct strips *strips, const struct plan_part *keys, struct cut *open,
+                       size_t count, int64_t q, int64_t end)
+{
+    size_t layer = 0;
+    qsort(open, count, sizeof *open, compare_keys);
+    for (size_t i = 0; i < count; layer++) {
+        struct plan_strip strip = {q, end - q, 0, open[i].k, open[i].k_end};
+        for (i++; i < count &&
+                  tile_plan_keys_below(keys, open[i].k) == tile_plan_keys_below(keys, strip.end);
+             i++)
+            strip.end = open[i].k_end;
+        strips->at =
+            heap_grow(strips->at, &strips->capacity, strips->count + 1, sizeof *strips->at);
+        strips->at[strips->count++] = (struct layered){strip, layer};
+    }
+    strips->layers = layer > strips->layers ? layer : strips->layers;
+}
+
+/* Finds the strips of all cuts, which are ascending in their queries. */
+static void find_strips(struct strips *strips, const struct plan_part *keys,
+                        const struct cut_list *cuts)
+{
+    int64_t *edge = heap_alloc(2 * cuts->count + 1, sizeof *edge);
+    struct cut *open = heap_alloc(cuts->count + 1, sizeof *open),
+               *now = heap_alloc(cuts->count + 1, sizeof *now);
+    size_t count = 0, next = 0;
+    for (size_t i = 0; i < cuts->count; i++) {
+        edge[2 * i] = cuts->cut[i].q;
+        edge[2 * i + 1] = cuts->cut[i].q_end;
+    }
+    qsort(edge, 2 * cuts->count, sizeof *edge, compare_numbers);
+    for (size_t e = 0; e + 1 < 2 * cuts->count; e++) {
+        size_t kept = 0;
+        if (edge[e] == edge[e + 1])
+            continue;
+        for (size_t i = 0; i < count; i++)
+            if (open[i].q_end > edge[e])
+                open[kept++] = open[i];
+        for (count = kept; next < cuts->count && cuts->cut[next].q <= edge[e]; next++)
+            open[count++] = cuts->cut[next];
+        memcpy(now, open, count * sizeof *now);
+        add_strips(strips, keys, now, count, edge[e], edge[e + 1]);
+    }
+    free(edge);
+    free(open);
+    free(now);
+}
+
+/* Packs the queries of the strips, one layer after the other; returns how many rows there are. */
+static int64_t pack_queries(struct making *m, const struct strips *strips)
+{
+    int64_t place = 0;
+    for (size_t layer = 0; layer < strips->layers; layer++)
+        for (size_t i = 0; i < strips->count; i++) {
+            struct plan_strip strip = strips->at[i].strip;
+            if (strips->at[i].layer != layer)
+                continue;
+            strip.place = place;
+            m->strip = heap_grow(m->strip, &m->strip_capacity, m->strips + 1, sizeof *m->strip);
+            m->strip[m->strips++] = strip;
+            add_runs(m, strip.q, strip.q + strip.rows, place);
+            place += strip.rows;
+        }
+    return place;
+}
+
+/* Fills the part of the rank that has these tiles in a round. */
+static void fill_part(struct arena *arena, struct making *m, struct plan_part *part,
+                      const struct core_tile *tile, size_t tiles)
+{
+    struct cut_list cuts = {0};
+    struct strips strips = {0};
+    for (size_t i = 0; i < tiles; i++)
+        add_tile(&cuts, m, &tile[i]);
+    if (cuts.count > 0)
+        qsort(cuts.cut, cuts.count, sizeof *cuts.cut, compare_queries);
+    m->strips = 0;
+    for (int what = 0; what < PLAN_WHATS && cuts.count > 0; what++) {
+        m->runs = 0;
+        if (what == PLAN_QUERIES)
+            find_strips(&strips, part, &cuts);
+        part->of[what].rows = what == PLAN_KEYS ? pack_keys(m, &cuts) : pack_queries(m, &strips);
+        struct plan_run *run = arena_array(arena, m->runs, sizeof *run);
+        memcpy(run, m->run, m->runs * sizeof *run);
+        part->of[what].run = run;
+        part->of[what].runs = (uint32_t)m->runs;
+    }
+    struct plan_strip *strip = arena_array(arena, m->strips, sizeof *strip);
+    if (m->strips > 0)
+        memcpy(strip, m->strip, m->strips * sizeof *strip);
+    part->strip = strip;
+    part->strips = (uint32_t)m->strips;
+    free(strips.at);
+    free(cuts.cut);
+}
+
+/* ---- the plan ---- */
+
+static int64_t most(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Fills the rooms of a round from its parts. */
+static void fill_rooms(struct plan_room *room, const struct plan_part *part, uint32_t ranks)
+{
+    int64_t *sent = heap_alloc(ranks, sizeof *sent);
+    for (int what = 0; what < PLAN_WHATS; what++) {
+        memset(sent, 0, ranks * sizeof *sent);
+        for (uint32_t rank = 0; rank < ranks; rank++) {
+            int64_t received = 0;
+            for (uint32_t i = 0; i < part[rank].of[what].runs; i++) {
+                const struct plan_run *run = &part[rank].of[what].run[i];
+                if (run->owner == rank)
+                    continue;
+                received += run->rows;
+                sent[run->owner] += run->rows;
+            }
+            room[what].received = most(room[what].received, received);
+            room[what].rows = most(room[what].rows, part[rank].of[what].rows);
+        }
+        for (uint32_t rank = 0; rank < ranks; rank++)
+            room[what].sent = most(room[what].sent, sent[rank]);
+    }
+    free(sent);
+}
+
+static int compare_tiles(const void *left, const void *right)
+{
+    const struct core_tile *a = left, *b = right;
+    if (a->backward != b->backward)
+        return a->backward ? 1 : -1;
+    if (a->round != b->round)
+        return a->round > b->round ? 1 : -1;
+    return (a->rank > b->rank) - (a->rank < b->rank);
+}
+
+struct tile_plan *tile_plan_make(struct arena *arena, const struct token_deal *deal,
+                                 const int64_t *end, uint32_t documents,
+                                 const struct core_tile *tile, uint32_t tiles, int64_t window)
+{
+    struct tile_plan *plan = arena_array(arena, 1, sizeof *plan);
+    struct core_tile *copy = arena_array(arena, tiles, sizeof *copy),
+                     *sorted = heap_alloc(tiles + (size_t)1, sizeof *sorted);
+    struct making making = {.deal = deal, .end = end, .documents = documents, .window = window};
+    const uint32_t ranks = deal->ranks;
+    memcpy(copy, tile, tiles * sizeof *copy);
+    memcpy(sorted, tile, tiles * sizeof *sorted);
+    qsort(sorted, tiles, sizeof *sorted, compare_tiles);
+    *plan = (struct tile_plan){.tile = copy, .tiles = tiles, .window = window, .ranks = ranks};
+    for (uint32_t i = 0; i < tiles; i++) {
+        uint32_t *rounds = &plan->rounds[tile[i].backward];
+        *rounds = tile[i].round + 1 > *rounds ? tile[i].round + 1 : *rounds;
+        plan->backward |= tile[i].backward;
+    }
+    const size_t rounds = (size_t)plan->rounds[PLAN_FORWARD] + plan->rounds[PLAN_BACKWARD];
+    struct plan_part *part = arena_array(arena, rounds * ranks, sizeof *part);
+    struct plan_room *room = arena_array(arena, rounds * PLAN_WHATS, sizeof *room);
+    find_owned(&making);
+    for (uint32_t i = 0, next; i < tiles; i = next) {
+        for (next = i + 1; next < tiles && compare_tiles(&sorted[i], &sorted[next]) == 0;)
+            next++;
+        size_t round = sorted[i].round + (sorted[i].backward ? plan->rounds[PLAN_FORWARD] : 0);
+        fill_part(arena, &making, &part[round * ranks + sorted[i].rank], &sorted[i], next - i);
+    }
+    for (size_t round = 0; round < rounds; round++)
+        fill_rooms(&room[round * PLAN_WHATS], &part[round * ranks], ranks);
+    plan->part = part;
+    plan->room = room;
+    if (!plan->backward)
+        plan->rounds[PLAN_BACKWARD] = plan->rounds[PLAN_FORWARD];
+    free(making.owned);
+    free(making.run);
+    free(making.strip);
+    free(sorted);
+    return plan;
+}
+
+static bool is_same(const struct core_tile *a, const struct core_tile *b)
+{
+    return a->q == b->q && a->rows == b->rows && a->k == b->k && a->keys == b->keys &&
+           a->rank == b->rank && a->round == b->round && a->backward == b->backward;
+}
+
+bool tile_plan_is_equal(const struct tile_plan *a, const struct tile_plan *b)
+{
+    if (a == NULL || b == NULL || a == b)
+        return a == b;
+    bool equal = a->tiles == b->tiles && a->window == b->window;
+    for (uint32_t i = 0; equal && i < a->tiles; i++)
+        equal = is_same(&a->tile[i], &b->tile[i]);
+    return equal;
+}
+
+/* Returns the number of a round among those of both passes. */
+static size_t round_of(const struct tile_plan *plan, enum plan_pass pass, uint32_t round)
+{
+    return round + (pass == PLAN_BACKWARD && plan->backward ? plan->rounds[PLAN_FORWARD] : 0);
+}
+
+const struct plan_part *tile_plan_part(const struct tile_plan *plan, enum plan_pass pass,
+                                       uint32_t round, uint32_t rank)
+{
+    assert(round < plan->rounds[pass] && rank < plan->ranks);
+    return &plan->part[round_of(plan, pass, round) * plan->ranks + rank];
+}
+
+struct plan_room tile_plan_room(const struct tile_plan *plan, enum plan_pass pass, uint32_t round,
+                                enum plan_what what)
+{
+    if (round >= plan->rounds[pass])
+        return (struct plan_room){0};
+    return plan->room[round_of(plan, pass, round) * PLAN_WHATS + what];
+}
+
+int64_t tile_plan_keys_below(const struct plan_part *part, int64_t position)
+{
+    const struct plan_run *run = part->of[PLAN_KEYS].run;
+    uint32_t low = 0, high = part->of[PLAN_KEYS].runs;
+    while (low < high) { /* the first run that begins at the position or later */
+        uint32_t middle = low + (high - low) / 2;
+        if (run[middle].begin < position)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low == 0)
+        return 0;
+    int64_t in_run = position - run[low - 1].begin;
+    return run[low - 1].place + (in_run < run[low - 1].rows ? in_run : run[low - 1].rows);
+}
+
+int64_t tile_plan_rows_of(const struct plan_part *part, enum plan_what what, uint32_t owner)
+{
+    int64_t rows = 0;
+    for (uint32_t i = 0; i < part->of[what].runs; i++)
+        rows += part->of[what].run[i].owner == owner ? part->of[what].run[i].rows : 0;
+    return rows;
+}

@@ -1,0 +1,92 @@
+/* schedule/ir/tile_plan.h: which context rank computes which tile of a sequence's attention, in which round.
+ *
+ * A tile is a range of queries by a range of keys. Its rank computes the pairs of the tile that the mask shows, whoever
+ * owns the rows. In a round a rank first gets the keys and queries of its tiles from their owners, then computes, and then
+ * returns what belongs to rows of others: outputs and the gradients of queries and keys.
+ *
+ * The rows of a rank in a round have a packed order. Keys are in the order of their positions, each once. Queries are in
+ * the order of their positions; where the keys of one query are not consecutive among the rank's packed keys, the query
+ * comes again behind the others, once for each range of keys, and its results are merged as those of other tiles are. Rows
+ * whose pairs are all hidden do not count, so a tile may exceed what is visible. docs/ir.md, "Tiles of a plan". */
+#ifndef SCHEDULE_TILE_PLAN_H
+#define SCHEDULE_TILE_PLAN_H
+
+#include "base/arena.h"
+#include "schedule/ir/deal.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* A plan has at most so many rounds times ranks. */
+enum { TILE_PARTS_MAX = 1 << 22 };
+
+/* Queries q ... q + rows - 1 by keys k ... k + keys - 1. backward: the tile is one of the backward only. */
+struct core_tile {
+    int64_t q, rows, k, keys;
+    uint32_t rank, round;
+    bool backward;
+};
+
+enum plan_pass { PLAN_FORWARD, PLAN_BACKWARD, PLAN_PASSES };
+enum plan_what { PLAN_KEYS, PLAN_QUERIES, PLAN_WHATS };
+
+/* Consecutive positions of one owner among the packed rows of a rank. place: the first one's packed row; row: its row
+ * among the owner's. */
+struct plan_run {
+    int64_t begin, rows, place, row;
+    uint32_t owner;
+};
+
+/* Consecutive queries, at packed rows place ... place + rows - 1, that see the packed keys with positions begin ... end - 1
+ * as far as the mask shows them. */
+struct plan_strip {
+    int64_t q, rows, place, begin, end;
+};
+
+/* What one rank reads in one round. */
+struct plan_part {
+    struct {
+        const struct plan_run *run; /* ascending in `place` */
+        uint32_t runs;
+        int64_t rows; /* packed rows */
+    } of[PLAN_WHATS];
+    const struct plan_strip *strip; /* ascending in `place` */
+    uint32_t strips;
+};
+
+/* The most rows of any rank in a round: packed ones, those that it sends to others, and those that it receives. */
+struct plan_room {
+    int64_t rows, sent, received;
+};
+
+struct tile_plan {
+    const struct core_tile *tile;
+    uint32_t tiles;
+    /* Rows that every window of at most this many tokens hides do not count; 0: rows count that any window hides. */
+    int64_t window;
+    uint32_t ranks, rounds[PLAN_PASSES];
+    bool backward; /* the backward has tiles of its own; else it has those of the forward */
+    const struct plan_part *part; /* [rounds of both passes][ranks] */
+    const struct plan_room *room; /* [rounds of both passes][PLAN_WHATS] */
+};
+
+/* Makes the plan of a sequence that is dealt and has documents with these ends. The tiles, which are copied, must lie in the
+ * sequence and have ranks of the deal. The memory comes from the arena. */
+struct tile_plan *tile_plan_make(struct arena *arena, const struct token_deal *deal,
+                                 const int64_t *end, uint32_t documents,
+                                 const struct core_tile *tile, uint32_t tiles, int64_t window);
+/* True if both have the same tiles in the same order and the same window; NULL is equal only to NULL. */
+bool tile_plan_is_equal(const struct tile_plan *a, const struct tile_plan *b);
+
+/* The round must be below rounds[pass]. */
+const struct plan_part *tile_plan_part(const struct tile_plan *plan, enum plan_pass pass,
+                                       uint32_t round, uint32_t rank);
+/* Returns the room of a round; none if the plan has fewer rounds. */
+struct plan_room tile_plan_room(const struct tile_plan *plan, enum plan_pass pass, uint32_t round,
+                                enum plan_what what);
+/* Returns how many packed keys of a part lie before a position. */
+int64_t tile_plan_keys_below(const struct plan_part *part, int64_t position);
+/* Returns the packed rows of a part that a rank owns. */
+int64_t tile_plan_rows_of(const struct plan_part *part, enum plan_what what, uint32_t owner);
+
+#endif
