@@ -5,70 +5,124 @@
 #include "schedule/core_plan/deal_rules.h"
 #include "tests/check.h"
 
+#include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
+#include <string.h>
 
 enum { RANKS_MAX = 64 };
 
-/* Values of a prototype that was written before this code, in another language, from the same list of lengths. */
-static const struct {
+struct batch {
+    const char *lengths; /* below traces/documents/ */
     int64_t tokens;
     uint32_t ranks;
     const char *rule;
     double balance, rows;
-} batches[] = {
-    {1 << 17, 8, "zigzag", 2.50, 1.4},       {1 << 17, 8, "per-document", 1.00, 5.3},
-    {1 << 17, 8, "chunks:2048", 1.00, 3.9},  {1 << 20, 64, "zigzag", 4.65, 0.7},
-    {1 << 20, 64, "per-document", 1.01, 47}, {1 << 20, 64, "chunks:2048", 1.19, 2.8},
 };
+
+/* Values of a prototype that was written before this code, in another language, from the same list of lengths, in the
+ * order of the list. */
+static const struct batch listed[] = {
+    {"python-3.11.csv", 1 << 17, 8, "zigzag", 2.50, 1.4},
+    {"python-3.11.csv", 1 << 17, 8, "per-document", 1.00, 5.3},
+    {"python-3.11.csv", 1 << 17, 8, "chunks:2048", 1.00, 3.9},
+    {"python-3.11.csv", 1 << 20, 64, "zigzag", 4.65, 0.7},
+    {"python-3.11.csv", 1 << 20, 64, "per-document", 1.01, 47},
+    {"python-3.11.csv", 1 << 20, 64, "chunks:2048", 1.19, 2.8},
+};
+
+/* Its values of lengths that were drawn, by a generator and a seed that are not known: the folders in an order in which
+ * the longest one, which begins the list and fills 78 % of the sequence, is not among the first. */
+static const struct batch drawn[] = {
+    {"transformers-5.24-directories.csv", 1 << 20, 64, "zigzag", 2.34, 1.7},
+    {"transformers-5.24-directories.csv", 1 << 20, 64, "per-document", 1.00, 47},
+    {"transformers-5.24-directories.csv", 1 << 20, 64, "chunks:2048", 1.01, 6.3},
+    {"wlb-llm-distca.csv", 4 << 20, 64, "zigzag", 7.21, 0.2},
+    {"wlb-llm-distca.csv", 4 << 20, 64, "per-document", 1.00, 47},
+    {"wlb-llm-distca.csv", 4 << 20, 64, "chunks:2048", 1.00, 3.2},
+};
+
+/* Packs a batch, deals it, and finds the most pairs over the mean and the mean of needed rows over own ones. */
+static void deal_batch(const struct batch *b, bool histogram, uint64_t seed, double *balance,
+                       double *rows)
+{
+    struct lengths lengths = {0};
+    struct packed_batch batch = {0};
+    struct packing_options sizes = {
+        .seq = b->tokens, .multiple = 1, .sequences = 1, .ranks = 1, .micro_batch = 1};
+    struct documents documents;
+    struct arena arena = {0};
+    struct deal_choice rule;
+    struct core_plan plan = {0};
+    struct coverage_load load[RANKS_MAX];
+    struct diag diag = {0};
+    char name[100];
+    snprintf(name, sizeof name, "../traces/documents/%s", b->lengths);
+    const char *path =
+        arena_printf(&arena, "%s%s", histogram ? "histogram:" : "", check_path(name));
+    enum status status = lengths_open(&lengths, path, seed, &diag);
+    *balance = *rows = 0;
+    if (status == STATUS_OK)
+        status = packing_next(&batch, &lengths, &sizes, &diag);
+    if (status == STATUS_OK)
+        status = deal_choice_parse(&rule, b->rule, &diag);
+    if (CHECK_INT(b->rule, status, STATUS_OK)) {
+        double pairs = 0, most = 0;
+        packed_batch_documents(&batch, b->tokens, &documents, &arena);
+        const struct document_list *list = documents_of(&documents, 0);
+        struct document_list dealt = *list;
+        dealt.deal = deal_by_rule(&arena, &rule, b->ranks, list, (struct deal_windows){0});
+        core_plan_add(&plan, &dealt);
+        CHECK_INT(b->rule, core_plan_check(&plan, "rule", &diag), STATUS_OK);
+        coverage_loads(&plan, 0, load);
+        for (uint32_t r = 0; r < b->ranks; r++) {
+            pairs += load[r].pairs;
+            most = load[r].pairs > most ? load[r].pairs : most;
+            *rows += (double)load[r].keys / (double)b->tokens;
+        }
+        *balance = most * b->ranks / pairs;
+    }
+    CHECK_TEXT("messages", diag.text != NULL ? diag.text : "", "");
+    diag_release(&diag);
+    core_plan_release(&plan);
+    arena_release(&arena);
+    packed_batch_release(&batch);
+    lengths_release(&lengths);
+}
 
 static void batches_are_balanced_as_in_the_prototype(void)
 {
-    for (size_t i = 0; i < ARRAY_LEN(batches); i++) {
-        struct lengths lengths = {0};
-        struct packed_batch batch = {0};
-        struct packing_options sizes = {
-            .seq = batches[i].tokens, .multiple = 1, .sequences = 1, .ranks = 1, .micro_batch = 1};
-        struct documents documents;
-        struct arena arena = {0};
-        struct deal_choice rule;
-        struct core_plan plan = {0};
-        struct coverage_load load[RANKS_MAX];
-        struct diag diag = {0};
-        enum status status =
-            lengths_open(&lengths, check_path("../traces/documents/python-3.11.csv"), 0, &diag);
-        if (status == STATUS_OK)
-            status = packing_next(&batch, &lengths, &sizes, &diag);
-        if (status == STATUS_OK)
-            status = deal_choice_parse(&rule, batches[i].rule, &diag);
-        if (CHECK_INT(batches[i].rule, status, STATUS_OK)) {
-            double pairs = 0, most = 0, rows = 0;
-            packed_batch_documents(&batch, batches[i].tokens, &documents, &arena);
-            const struct document_list *list = documents_of(&documents, 0);
-            struct document_list dealt = *list;
-            dealt.deal =
-                deal_by_rule(&arena, &rule, batches[i].ranks, list, (struct deal_windows){0});
-            core_plan_add(&plan, &dealt);
-            CHECK_INT(batches[i].rule, core_plan_check(&plan, "rule", &diag), STATUS_OK);
-            coverage_loads(&plan, 0, load);
-            for (uint32_t r = 0; r < batches[i].ranks; r++) {
-                pairs += load[r].pairs;
-                most = load[r].pairs > most ? load[r].pairs : most;
-                rows += (double)load[r].keys;
+    for (size_t i = 0; i < ARRAY_LEN(listed); i++) {
+        double balance, rows;
+        deal_batch(&listed[i], false, 0, &balance, &rows);
+        CHECK_CLOSE(listed[i].rule, balance, listed[i].balance, 0.05);
+        CHECK_CLOSE(listed[i].rule, rows, listed[i].rows, 0.06);
+    }
+}
+
+/* The prototype's values, which have two and one digits after the point, lie among those of a dozen draws. */
+static void drawn_batches_are_like_those_of_the_prototype(void)
+{
+    for (size_t i = 0; i < ARRAY_LEN(drawn); i++) {
+        bool histogram = strncmp(drawn[i].lengths, "wlb", 3) == 0;
+        double low[2] = {INFINITY, INFINITY}, high[2] = {0, 0};
+        for (uint64_t seed = 1; seed <= 12; seed++) {
+            double value[2];
+            deal_batch(&drawn[i], histogram, seed, &value[0], &value[1]);
+            for (int k = 0; k < 2; k++) {
+                low[k] = fmin(low[k], value[k]);
+                high[k] = fmax(high[k], value[k]);
             }
-            CHECK_CLOSE(batches[i].rule, most * batches[i].ranks / pairs, batches[i].balance, 0.05);
-            CHECK_CLOSE(batches[i].rule, rows / (double)batches[i].tokens, batches[i].rows, 0.06);
         }
-        CHECK_TEXT("messages", diag.text != NULL ? diag.text : "", "");
-        diag_release(&diag);
-        core_plan_release(&plan);
-        arena_release(&arena);
-        packed_batch_release(&batch);
-        lengths_release(&lengths);
+        CHECK(drawn[i].rule,
+              drawn[i].balance > low[0] - 0.015 && drawn[i].balance < high[0] + 0.015);
+        double digit = drawn[i].rows < 10 ? 0.06 : 0.6;
+        CHECK(drawn[i].rule, drawn[i].rows > low[1] - digit && drawn[i].rows < high[1] + digit);
     }
 }
 
 static const struct check_case cases[] = {
     {"batches are balanced as in the prototype", batches_are_balanced_as_in_the_prototype},
+    {"drawn batches are like those of the prototype",
+     drawn_batches_are_like_those_of_the_prototype},
 };
 CHECK_MAIN("core plan batches", cases)
