@@ -256,6 +256,8 @@ int64_t work_part(const struct work *work)
         return work->loss_partial.part - 1;
     case WORK_CROSS_ENTROPY_PARTIAL_BACKWARD:
         return work->loss_backward.part - 1;
+    case WORK_MATMUL:
+        return work->matmul.part - 1;
     default:
         return -1;
     }
@@ -292,6 +294,11 @@ int64_t work_payload_bytes(const struct work *work)
 /* ---- groups of rows ---- */
 
 int64_t work_groups(const struct work *work)
+{
+    return work->kind == WORK_MATMUL && work->matmul.part > 0 ? 1 : work_matrices(work);
+}
+
+int64_t work_matrices(const struct work *work)
 {
     return work->kind == WORK_MATMUL && work->matmul.groups > 1 ? work->matmul.groups : 1;
 }
@@ -504,11 +511,15 @@ static double matmul_bytes(const struct work *work, struct bytes_of e)
     /* number of matrices in b, or, for the gradient of weights, in the result */
     double groups = (double)work_groups(work);
     bool turned = work->matmul.form == MATMUL_TN;
+    /* the gradients of other ranks' parts, which become zero */
+    double zeros = turned && work->matmul.part > 0 && !work->matmul.accumulate
+                       ? (double)(work_matrices(work) - 1) * m * n
+                       : 0;
     double in = work->matmul.scaling == SCALING_NV ? e.in / 2 : e.in;
     if (work->matmul.scaling != SCALING_NONE) /* the bias has the dtype of the result */
         bias = bias / e.in * e.out;
     return (m * k + (turned ? 1 : groups) * k * n) * in + bias +
-           passes * (turned ? groups : 1) * m * n * e.out;
+           (passes * (turned ? groups : 1) * m * n + zeros) * e.out;
 }
 
 /* Returns the bytes of a quantisation. One pass reads x and writes the copy, or both copies. The pass that finds the

@@ -105,9 +105,11 @@ struct work {
     union {
         int64_t p[WORK_PARAMS_MAX]; /* in the order of work_kinds.def; unused ones are 0 */
         struct {
-            /* groups: 0 or 1 for one product; else see work_group_begin() */
+            /* groups: 0 or 1 for one product; else see work_group_begin(), or `part` */
             int64_t m, n, k, form, epilogue, accumulate, groups, scaling; /* enum scaling */
             int64_t route, dealt;
+            /* 1 + the group of work_part(): the rank multiplies by one of the `groups` matrices, that of its index */
+            int64_t part;
         } matmul;
         struct {
             int64_t rows, cols, scaling; /* enum scaling */
@@ -281,6 +283,9 @@ double work_attention_pair_flops(const struct work *work);
 int64_t work_group_begin(int64_t total, int64_t groups, int64_t g);
 int64_t work_group_of(int64_t total, int64_t groups, int64_t row);
 int64_t work_groups(const struct work *work);
+/* Returns the matrices in the weight of a product, or in its gradient: one for each group, or for each rank that has a
+ * part; at least 1. */
+int64_t work_matrices(const struct work *work);
 
 /* Returns the work whose costs an opaque op has: a product or attention of the same sizes, or the work itself if it is
  * of another kind or only moves bytes. */

@@ -162,7 +162,7 @@ static int64_t factor_value(const struct work *work, const char *name, size_t si
         return scales(work, name, size);
     /* comes last in a product: "k*n*groups" or "m*n*groups" */
     if (size == 6 && memcmp(name, "groups", 6) == 0)
-        return (work->matmul.form == MATMUL_TN) == (name[-4] == 'm') ? work_groups(work) : 1;
+        return (work->matmul.form == MATMUL_TN) == (name[-4] == 'm') ? work_matrices(work) : 1;
     if (*name == '(') {
         const char *plus = memchr(name, '+', size);
         int64_t sum = factor_value(work, name + 1, (size_t)(plus - name - 1));

@@ -3,6 +3,7 @@
 #include "predict/bounds.h"
 #include "predict/workers.h"
 #include "schedule/choices/profile.h"
+#include "schedule/config/derived.h"
 #include "schedule/config/resolve_config.h"
 
 #include <float.h>
@@ -28,6 +29,7 @@ enum tried_field {
     FIELD_OPTIMIZER,
     FIELD_LOSS,
     FIELD_FFN,
+    FIELD_LATENTS,   /* of latent attention */
     FIELD_ATTENTION, /* kernels for which the device has no costs are refused */
 };
 
@@ -51,6 +53,7 @@ static const struct alternative_option {
     {"--loss-chunks 64", FIELD_LOSS, 64},
     {"--ffn-chunks 8", FIELD_FFN, 8},
     {"--ffn-chunks 64", FIELD_FFN, 64},
+    {"--mla-exchange latent", FIELD_LATENTS, MLA_EXCHANGE_LATENT},
     {"--attention fa2", FIELD_ATTENTION, ATTENTION_FA2},
     {"--attention fa3", FIELD_ATTENTION, ATTENTION_FA3},
     {"--attention cudnn", FIELD_ATTENTION, ATTENTION_CUDNN},
@@ -58,8 +61,15 @@ static const struct alternative_option {
 
 _Static_assert(ARRAY_LEN(perturbations) + 1 <= PERTURBATIONS_MAX, "PERTURBATIONS_MAX");
 
-/* Returns whether the choices already have the value that the perturbation would set; numbers of pieces count as set if
- * they are as large or larger. */
+static bool has_latents_to_send(const struct choices *c)
+{
+    struct choices sends = *c;
+    sends.mla_exchange = MLA_EXCHANGE_LATENT;
+    return derived_sends_latents(&sends);
+}
+
+/* Returns whether the choices already have the value that the perturbation would set, or the model has nothing to which it
+ * applies; numbers of pieces count as set if they are as large or larger. */
 static bool has(const struct choices *c, const struct alternative_option *perturbation)
 {
     switch (perturbation->field) {
@@ -73,6 +83,8 @@ static bool has(const struct choices *c, const struct alternative_option *pertur
         return c->loss_chunks >= (uint32_t)perturbation->value;
     case FIELD_FFN:
         return c->ffn_chunks >= (uint32_t)perturbation->value;
+    case FIELD_LATENTS:
+        return c->mla_exchange == perturbation->value || !has_latents_to_send(c);
     case FIELD_ATTENTION:
         return c->attention_impl == perturbation->value;
     }
@@ -97,6 +109,9 @@ static void apply(struct request *r, const struct alternative_option *perturbati
         break;
     case FIELD_FFN:
         r->ffn_chunks = perturbation->value;
+        break;
+    case FIELD_LATENTS:
+        r->mla_exchange = perturbation->value;
         break;
     case FIELD_ATTENTION:
         r->attention_impl = perturbation->value;

@@ -7,6 +7,7 @@
 #include "schedule/choices/products.h"
 #include "schedule/choices/profile.h"
 #include "schedule/choices/strategies.h"
+#include "schedule/config/derived.h"
 
 #include <string.h>
 
@@ -99,6 +100,8 @@ static void put_choices(struct text *line, const struct prediction *p)
     if (c->up_projection == UP_PROJECTION_RECOMPUTE && c->model->kv_latent > 0 &&
         c->activations == CHOICE_ACTIVATIONS_KEEP)
         text_puts(&piece, " but what latent attention expands");
+    if (derived_sends_latents(c))
+        text_puts(&piece, ", latents exchanged");
     report_put_piece(line, &piece);
     text_printf(&piece, "optimizer on %s", optimizer_names[c->optimizer]);
     if (c->states != STATES_FP32)

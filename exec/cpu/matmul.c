@@ -77,6 +77,14 @@ const char *cpu_matmul(const struct call *call, float *scratch)
     const float beta = bias || work->matmul.accumulate ? 1 : 0;
     const enum matmul_form form = (enum matmul_form)work->matmul.form;
     const int64_t groups = work_groups(work);
+    if (work->matmul.part > 0) {
+        const size_t matrix = (size_t)call->part * (size_t)n * (size_t)(form == MATMUL_TN ? m : k);
+        if (form == MATMUL_TN && !work->matmul.accumulate)
+            memset(y, 0, call->write[0].count * sizeof *y);
+        product(form, m, n, k, a, form == MATMUL_TN ? b : b + matrix,
+                form == MATMUL_TN ? y + matrix : y, beta);
+        return NULL;
+    }
     const struct dealt_rows *dealt = call->dealt;
     size_t end = 0;
     for (int64_t g = 0; g < groups; g++) {

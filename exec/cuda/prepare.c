@@ -151,12 +151,15 @@ static enum status check_latent(const struct exec_run *run, const struct call *c
     const bool attention = work->kind == WORK_ATTENTION || work->kind == WORK_ATTENTION_BACKWARD;
     const bool rope = work->kind == WORK_ROPE || work->kind == WORK_ROPE_BACKWARD;
     const bool keys = work->kind == WORK_LATENT_KEYS || work->kind == WORK_LATENT_KEYS_BACKWARD;
-    if (!keys && !(attention && work->attention.vdim > 0) && !(rope && work->rope.rotated > 0))
+    const bool part = work->kind == WORK_MATMUL && work->matmul.part > 0;
+    if (!keys && !part && !(attention && work->attention.vdim > 0) &&
+        !(rope && work->rope.rotated > 0))
         return STATUS_OK;
     return diag_error(
         diag, (struct loc){run->name, 0, 0}, STATUS_BAD_INPUT,
         "op %" PRIu32 " (%s) is of latent attention, which the cuda backend does not "
-        "execute: heads of v that differ from those of q, and rotated parts of heads; "
+        "execute: heads of v that differ from those of q, rotated parts of heads, and products by "
+        "one rank's part of a weight; "
         "--backend cpu does",
         call->op, work_kind_info((enum work_kind)work->kind)->name);
 }

@@ -1,6 +1,8 @@
 /* Properties of models that frameworks have no settings for. */
 #include "predict/plan/gaps.h"
 
+#include "schedule/config/derived.h"
+
 static bool has_odd_biases(const struct choices *c)
 {
     const struct transformer *m = c->model;
@@ -63,6 +65,7 @@ static const struct gap rows[] = {
     {MEGATRON | SPEED, has_experts, "experts: those of one layer are written as a dense feed-forward part"},
     {MEGATRON | SPEED, has_latent_attention, "latent attention: grouped queries are written"},
     {TITAN | MEGATRON | SPEED | TRAINER, repeats_expanded, "expanded queries, keys and values that are made again (--up-projection recompute)"},
+    {TITAN | MEGATRON | SPEED | TRAINER, derived_sends_latents, "head ranks that send latents (--mla-exchange latent)"},
     {MEGATRON, has_odd_biases,     "biases are everywhere, with the queries' projection alone, or nowhere"},
     {SPEED,    has_qkv_bias_alone, "biases are everywhere or nowhere"},
     {MEGATRON | SPEED, has_other_branches, "norms at the ends of branches or over all heads, GEGLU, squared ReLU"},

@@ -45,6 +45,11 @@ static bool keeps_expanded(const struct choices *c)
     return c->model->kv_latent > 0 && c->activations == CHOICE_ACTIVATIONS_KEEP;
 }
 
+static bool head_ranks_exchange_latents(const struct choices *c)
+{
+    return c->model->kv_latent > 0 && (c->hp > 1 || fpdt_offloads(c));
+}
+
 static bool shards_parameters(const struct choices *c)
 {
     return weights_sharded_params(c);
@@ -149,6 +154,9 @@ static const char no_sharded_parameters[] =
 static const char no_expanded[] =
     NOTHING "it is about latent attention whose expanded queries, keys and values are kept "
             "(--activations keep)";
+static const char no_latents_sent[] =
+    NOTHING "it is about latent attention whose heads are divided among ranks (--hp above 1), or "
+            "whose keys and values are on the host (--strategy fpdt)";
 static const char no_ring[] = NOTHING "it is about rings, and cp is 1",
                   no_chunks[] = NOTHING "it is about chunks of a sequence, and there is one",
                   no_shared[] = NOTHING "--pipeline msp alone shares subsequences",

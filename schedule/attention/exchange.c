@@ -1,5 +1,7 @@
 #include "schedule/attention/exchange.h"
+#include "schedule/attention/latent.h"
 #include "schedule/choices/profile.h"
+#include "schedule/config/derived.h"
 
 struct head_exchange exchange_of(const struct emit *e)
 {
@@ -21,6 +23,7 @@ struct head_exchange exchange_of(const struct emit *e)
         .rope_before = rotary && !c->profile->rope_after,
         .rope_after = rotary && c->profile->rope_after,
         .latent = latent,
+        .narrow = derived_sends_latents(c),
         .positions = emit_positions(e),
         .positions_all = emit_positions_gathered(e),
     };
@@ -128,12 +131,69 @@ static struct view rotate_joined(struct emit *e, const struct head_exchange *z, 
     return y;
 }
 
-/* Returns the parts of qkv in which q, k and v of a sequence lie one after the other. */
-static struct qkv latent_parts(const struct head_exchange *z, struct view qkv)
+struct qkv latent_parts(const struct emit *e, const struct head_exchange *z, struct view qkv)
 {
-    const int64_t q = z->n * z->q_width, k = z->n * z->kv_width;
+    const struct transformer *m = e->choices->model;
+    const int64_t q = z->n * z->q_width, k = z->n * (z->narrow ? m->kv_latent : z->kv_width);
     return (struct qkv){view_part(qkv, 0, q), view_part(qkv, q, k),
-                        view_part(qkv, q + k, z->n * z->v_width)};
+                        view_part(qkv, q + k, z->n * (z->narrow ? m->rope_dim : z->v_width))};
+}
+
+struct view gather_rows(struct emit *e, struct view x, const char *stem)
+{
+    const int64_t ranks = (int64_t)e->choices->hp;
+    const struct work work = {.kind = WORK_ALL_GATHER,
+                              .collective = {e->group.hp, bytes_of(e, x), ALGORITHM_AUTO, 0}};
+    if (ranks == 1)
+        return x;
+    struct view y = emit_computed(e, stem, CATEGORY_KV, ranks * (int64_t)x.count, 0);
+    const op_id op = emit_op(e, e->stream.comm, &work, &x, 1, &y, 1);
+    if (e->choices->profile->sync_forward)
+        e->sync = op;
+    return y;
+}
+
+/* Writes to y this rank's rows of the sum over the head group of x, of which the rank has the part of its heads. */
+static void scatter_rows(struct emit *e, struct view x, struct view y)
+{
+    const struct work work = {.kind = WORK_REDUCE_SCATTER,
+                              .collective = {e->group.hp, bytes_of(e, x), ALGORITHM_AUTO, 0}};
+    if (e->choices->hp == 1)
+        return;
+    const op_id op = emit_op(e, e->stream.comm, &work, &x, 1, &y, 1);
+    if (e->choices->profile->sync_backward)
+        e->sync = op;
+}
+
+/* Gathers the latents and shared columns of all tokens, into *saved, and makes k and v of this rank's heads. */
+static void exchange_latents(struct emit *e, uint32_t layer, const struct head_exchange *z,
+                             struct qkv *parts, struct qkv to, struct attention_saved *saved)
+{
+    saved->latents = gather_rows(e, parts->k, "latents_all");
+    const struct view shared = gather_rows(e, parts->v, "shared_all");
+    parts->k = to.k.count > 0
+                   ? to.k
+                   : emit_computed(e, "k_all", CATEGORY_KV, z->s, z->kv_width / z->ranks);
+    parts->v =
+        to.v.count > 0 ? to.v : emit_computed(e, "v_all", CATEGORY_KV, z->s, z->v_width / z->ranks);
+    latent_expand(e, layer, saved->latents, shared, parts->k, parts->v);
+}
+
+/* Writes the parts of the latents and of the shared columns of dqkv: sums over the heads of all ranks. */
+static void exchange_latents_backward(struct emit *e, uint32_t layer, const struct head_exchange *z,
+                                      const struct qkv *grads, struct view dqkv,
+                                      const struct attention_saved *saved)
+{
+    const struct transformer *m = e->choices->model;
+    const struct qkv to = latent_parts(e, z, dqkv);
+    struct view d_latents = to.k, d_shared = to.v;
+    if (z->ranks > 1) {
+        d_latents = emit_computed(e, "d_latents_all", CATEGORY_COMMUNICATION, z->s, m->kv_latent);
+        d_shared = emit_computed(e, "d_shared_all", CATEGORY_COMMUNICATION, z->s, m->rope_dim);
+    }
+    latent_expand_backward(e, layer, saved->latents, grads->k, grads->v, d_latents, d_shared);
+    scatter_rows(e, d_latents, to.k);
+    scatter_rows(e, d_shared, to.v);
 }
 
 /* Returns q, k and v of qkv[n, W], each packed as [P, n, w]. With P = 1 they may lie in `to`. */
@@ -150,7 +210,7 @@ static struct qkv pack_parts(struct emit *e, uint32_t layer, const struct head_e
     }
     bool expands = z->kv_sent != z->kv_heads;
     struct qkv parts =
-        z->latent ? latent_parts(z, qkv)
+        z->latent ? latent_parts(e, z, qkv)
                   : split_qkv(e, qkv, z->n, 1, (struct qkv){none, none, expands ? none : to.v});
     if (e->choices->model->qk_norm)
         head_norms(e, layer, &parts, saved, z->n);
@@ -178,7 +238,13 @@ struct qkv exchange_in(struct emit *e, uint32_t layer, const struct head_exchang
     const int64_t v_width = z->v_width / z->ranks;
     struct view none = view_none();
     struct qkv early = {none, z->rope_after ? none : to.k, to.v}, parts;
-    if (z->ranks > 1) {
+    if (z->narrow) {
+        parts = latent_parts(e, z, qkv);
+        if (z->ranks > 1)
+            parts.q = scatter_heads(e, z, pack_one(e, parts.q, z->n, z->ranks, q), "q_all",
+                                    CATEGORY_ACTIVATION, q, sync, none);
+        exchange_latents(e, layer, z, &parts, to, saved);
+    } else if (z->ranks > 1) {
         struct qkv packed = pack_parts(e, layer, z, qkv, (struct qkv){0}, saved);
         parts.q = scatter_heads(e, z, packed.q, "q_all", CATEGORY_ACTIVATION, q, sync, none);
         parts.k = scatter_heads(e, z, packed.k, "k_all", CATEGORY_KV, width, sync, early.k);
@@ -239,8 +305,8 @@ static struct view unpack_part(struct emit *e, const struct head_exchange *z, st
 
 struct qkv exchange_gradients(struct emit *e, const struct head_exchange *z, struct view dqkv)
 {
-    if (z->latent && z->ranks == 1)
-        return latent_parts(z, dqkv);
+    if (z->latent && z->ranks == 1 && !z->narrow)
+        return latent_parts(e, z, dqkv);
     return new_gradients(e, z->s, z->q_width / z->ranks, z->s, z->kv_width / z->ranks,
                          z->v_width / z->ranks);
 }
@@ -249,7 +315,7 @@ struct qkv exchange_gradients(struct emit *e, const struct head_exchange *z, str
 static void unpack_latent(struct emit *e, const struct head_exchange *z, const struct qkv *recv,
                           struct view dqkv)
 {
-    const struct qkv to = latent_parts(z, dqkv);
+    const struct qkv to = latent_parts(e, z, dqkv);
     const struct view from[3] = {recv->q, recv->k, recv->v}, into[3] = {to.q, to.k, to.v};
     for (int i = 0; i < 3; i++)
         if (z->ranks > 1)
@@ -305,6 +371,11 @@ void exchange_in_backward(struct emit *e, uint32_t layer, const struct head_exch
     }
     struct qkv recv;
     recv.q = gather_heads(e, z, grads.q, q, sync);
+    if (z->narrow) {
+        emit_pack(e, WORK_UNPACK, recv.q, latent_parts(e, z, dqkv).q, z->n, z->ranks, q);
+        exchange_latents_backward(e, layer, z, &grads, dqkv, saved);
+        return;
+    }
     recv.k = gather_heads(e, z, grads.k, kv, sync);
     recv.v = gather_heads(e, z, grads.v, z->v_width / z->ranks, sync);
     unpack_parts(e, layer, z, &recv, dqkv, saved);

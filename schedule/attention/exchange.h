@@ -28,6 +28,8 @@ struct head_exchange {
     bool apart; /* q, k and v are separated before they are packed */
     /* q, k and v of a sequence lie one after the other in what is projected (schedule/attention/latent.h) */
     bool latent;
+    /* latents are sent instead of k and v (enum mla_exchange), from which the rank then makes those of its heads */
+    bool narrow;
 };
 
 struct head_exchange exchange_of(const struct emit *e);
@@ -62,6 +64,12 @@ struct view scatter_heads(struct emit *e, const struct head_exchange *z, struct 
 /* Sends x[s, width] and returns [P, n, width], which an UNPACK puts in order. */
 struct view gather_heads(struct emit *e, const struct head_exchange *z, struct view x,
                          int64_t width, bool sync);
+
+/* Returns the parts of qkv in which q, k and v of a sequence lie one after the other; with latents sent, k is the latents
+ * and v the shared columns. */
+struct qkv latent_parts(const struct emit *e, const struct head_exchange *z, struct view qkv);
+/* Returns x of all head ranks, in their order. */
+struct view gather_rows(struct emit *e, struct view x, const char *stem);
 
 /* Emits a wait of the host, before and after the core in the forward, if the profile has it (core_sync). */
 void core_sync(struct emit *e);

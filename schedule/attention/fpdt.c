@@ -1,6 +1,7 @@
 /* Chunks of a sequence, their tiles, and their copies to the host and back. */
 #include "schedule/attention/fpdt.h"
 
+#include "schedule/attention/latent.h"
 #include "schedule/choices/profile.h"
 #include "schedule/config/derived.h"
 
@@ -14,6 +15,7 @@ struct fpdt fpdt_of(struct emit *e, uint32_t layer, int64_t sequence)
         .u = (int64_t)e->choices->chunks,
         .chunk = e->saved[layer].attention[sequence].chunk,
         .offload = fpdt_offloads(e->choices),
+        .latents = fpdt_offloads(e->choices) && z.narrow,
         .load = e->stream.h2d,
         .store = e->stream.d2h,
         .aside = e->stream.d2h,
@@ -107,7 +109,22 @@ struct fpdt_pair fpdt_pair_part(const struct fpdt *f, struct fpdt_pair pair, int
 {
     const int64_t keys = fpdt_keys(f, q, k);
     return (struct fpdt_pair){view_part(pair.k, 0, keys * f->kv_width),
-                              view_part(pair.v, 0, keys * f->v_width)};
+                              view_part(pair.v, 0, keys * f->v_width), false};
+}
+
+struct fpdt_pair fpdt_expand(const struct fpdt *f, int64_t q, int64_t k, struct fpdt_pair pair)
+{
+    struct emit *e = f->e;
+    const struct transformer *m = e->choices->model;
+    const int64_t keys = fpdt_keys(f, q, k);
+    if (!pair.latents)
+        return pair;
+    const struct fpdt_pair made = {emit_computed(e, "k", CATEGORY_KV, keys, f->kv_width),
+                                   emit_computed(e, "v", CATEGORY_KV, keys, f->v_width), false};
+    f->chunk[k].part.latents = pair.k;
+    latent_expand(e, f->layer, view_part(pair.k, 0, keys * m->kv_latent),
+                  view_part(pair.v, 0, keys * m->rope_dim), made.k, made.v);
+    return made;
 }
 
 /* ---- sums ---- */

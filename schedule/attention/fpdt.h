@@ -4,7 +4,8 @@
  * A sequence is cut into u chunks; a rank holds a piece of each (LAYOUT_RANK_ORDINAL), so that the all-to-all of a
  * chunk gives its tokens in order. Queries of chunk i attend to the keys of chunks 0..i, tile by tile, into running
  * sums. Keys and values of a chunk are fetched while the previous tile runs, so the device never holds more than two
- * fetched chunks of them. In the backward, the gradients of chunk i's keys and values are summed over the queries of
+ * fetched chunks of them. With latent attention and enum mla_exchange's LATENT, a rank stores the latents of its own tokens
+ * instead; they are fetched, gathered from the head group and expanded for each tile. In the backward, the gradients of chunk i's keys and values are summed over the queries of
  * chunks i..u-1, and those of its queries over the keys of chunks 0..i. The sums of the outer loop's chunk stay on the
  * device: those of keys and values, or, with queries in the outer loop, those of queries.
  *
@@ -24,6 +25,8 @@ struct fpdt_queries {
 
 struct fpdt_pair {
     struct view k, v;
+    /* k is the latents of all heads and v the shared key columns (enum mla_exchange), gathered from the head group */
+    bool latents;
 };
 
 /* The data of a chunk that later chunks and the backward need. */
@@ -46,6 +49,7 @@ struct fpdt {
     int64_t u;
     struct fpdt_chunk *chunk;
     bool offload;
+    bool latents;               /* latents are stored on the host, not keys and values */
     uint8_t load, store, aside; /* streams; aside: for copies that nothing waits for soon */
     int64_t q_width, kv_width;  /* columns of one head rank's q, and of its k */
     int64_t v_width, o_width;   /* columns of one head rank's v, and of its result */
@@ -91,8 +95,13 @@ void fpdt_keep_zeros(const struct fpdt *f, int64_t i, int64_t cols, const char *
                      struct view *host, size_t stride);
 struct view fpdt_bring(const struct fpdt *f, uint8_t stream, op_id after, int64_t i,
                        struct view host, const char *stem);
-/* Fetches the keys and values of chunk k that the queries of chunk q see. */
+/* Fetches the keys and values of chunk k that the queries of chunk q see; or the chunk's latents, those of this rank's own
+ * tokens, which it then gathers. */
 struct fpdt_pair fpdt_bring_pair(const struct fpdt *f, op_id after, int64_t q, int64_t k);
+
+/* Returns the keys and values of chunk k that the queries of chunk q see, if the pair is latents, made of them; else the pair
+ * itself. The gradient of the up-projection reads the latents later. */
+struct fpdt_pair fpdt_expand(const struct fpdt *f, int64_t q, int64_t k, struct fpdt_pair pair);
 
 /* fpdt_cast() returns x in another dtype, or x itself when it has that one; fpdt_sum() adds part in place to the first
  * elements of sum, or, if sum is empty, returns part in fp32. */

@@ -211,6 +211,7 @@ static void by_keys(struct gradients *g, struct fpdt_target to)
         zero_queries(g, &set);
     for (int64_t k = 0; k < f->u; k++) {
         struct fpdt_pair next = {0};
+        pair = fpdt_expand(f, k, k, pair);
         struct qkv sums = tiles(g, k, &pair, &set, &next);
         fpdt_finish_chunk(f, k, sums, norm, to);
         if (k + 1 == f->u)

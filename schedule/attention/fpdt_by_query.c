@@ -68,6 +68,7 @@ static void tiles(struct gradients *g, struct key_state *state, int64_t q, struc
             if (following != q) /* otherwise the chunk's own tile has first to store the sums */
                 then = keys_of(f, &state[following], q + 1, following, after);
         }
+        keys->pair = fpdt_expand(f, q, k, keys->pair);
         struct qkv part = fpdt_tile_backward(f, q, k, set, &keys->pair);
         fpdt_sync_tile(f);
         set->dq = fpdt_sum(f, set->dq, part.q, "dq_sum");

@@ -20,7 +20,7 @@ static void fetch_for_backward(const struct fpdt *f)
 
 static struct fpdt_pair pair_on_device(const struct fpdt *f, int64_t k)
 {
-    return (struct fpdt_pair){f->chunk[k].part.in.k, f->chunk[k].part.in.v};
+    return (struct fpdt_pair){f->chunk[k].part.in.k, f->chunk[k].part.in.v, false};
 }
 
 /* Emits one tile of chunk i by the keys of chunk j, into the running sums, which the tile of chunk `first` makes. */
@@ -73,7 +73,7 @@ static void tiles(const struct fpdt *f, int64_t i, struct view o, struct fpdt_pa
             *ahead = fpdt_bring_pair(f, e->last_compute, i + 1, then);
         else if (f->offload && i + 1 == f->u && early)
             fetch_for_backward(f);
-        pair = fpdt_pair_part(f, pair, i, j);
+        pair = fpdt_pair_part(f, fpdt_expand(f, i, j, pair), i, j);
         struct qkv in = {f->chunk[i].part.in.q, pair.k, pair.v};
         sum = tile(f, i, j, first, &in, sum, o);
         fpdt_sync_tile(f);
@@ -108,8 +108,12 @@ static void chunk_forward(const struct fpdt *f, int64_t i, buffer_id x, bool pro
     chunk->part.in = in;
     fpdt_sync_ranks(f);
     fpdt_keep(f, f->store, i, in.q, "q_host", &chunk->queries.q, sizeof *chunk);
-    fpdt_keep(f, f->store, i, in.k, "k_host", &chunk->pair.k, sizeof *chunk);
-    fpdt_keep(f, f->store, i, in.v, "v_host", &chunk->pair.v, sizeof *chunk);
+    if (f->latents)
+        in = latent_parts(e, &z, qkv);
+    fpdt_keep(f, f->store, i, in.k, f->latents ? "latents_host" : "k_host", &chunk->pair.k,
+              sizeof *chunk);
+    fpdt_keep(f, f->store, i, in.v, f->latents ? "shared_host" : "v_host", &chunk->pair.v,
+              sizeof *chunk);
     struct view o = exchange_output(e, &z, out);
     attention_save(e, &chunk->part, o, z.s, f->heads);
     tiles(f, i, o, ahead);

@@ -98,7 +98,7 @@ static struct view place_on_host(const struct fpdt *f, int64_t i, struct kept_pa
             return *host = (struct view){view->buffer, 0, count};
     }
     int64_t rows =
-        by_one(f) ? part.rows / fpdt_tokens(f, i) * fpdt_tokens(f, 0) * ranks : part.rows;
+        by_one(f) ? part.rows * fpdt_tokens(f, 0) / fpdt_tokens(f, i) * ranks : part.rows;
     buffer_id buffer = emit_buffer(e, stem, part.category, part.dtype, rows, part.cols);
     e->ir->buffer.memory[buffer.i] = MEMORY_PINNED;
     return *host = (struct view){buffer, 0, count};
@@ -155,10 +155,15 @@ struct view fpdt_bring(const struct fpdt *f, uint8_t stream, op_id after, int64_
 struct fpdt_pair fpdt_bring_pair(const struct fpdt *f, op_id after, int64_t q, int64_t k)
 {
     struct fpdt_pair host = f->chunk[k].pair;
+    if (f->latents)
+        return (struct fpdt_pair){
+            gather_rows(f->e, fpdt_bring(f, f->load, after, k, host.k, "latents"), "latents_all"),
+            gather_rows(f->e, fpdt_bring(f, f->load, after, k, host.v, "shared"), "shared_all"),
+            true};
     if (!by_one(f))
         host = fpdt_pair_part(f, host, q, k);
     return (struct fpdt_pair){fpdt_bring(f, f->load, after, k, host.k, "k"),
-                              fpdt_bring(f, f->load, after, k, host.v, "v")};
+                              fpdt_bring(f, f->load, after, k, host.v, "v"), false};
 }
 
 /* Makes each gather onto one rank wait until the data of the gather before the last one has been copied to the host,

@@ -1,5 +1,6 @@
 #include "schedule/attention/latent.h"
 
+#include "schedule/config/derived.h"
 #include "schedule/emit/tensor_parallel.h"
 
 /* Rows of latents: those of all tensor ranks, and those of this one. */
@@ -13,23 +14,30 @@ static struct latent_rows rows_of(const struct emit *e, int64_t all, struct view
     return (struct latent_rows){all, all / (int64_t)e->choices->row_ranks, positions};
 }
 
-/* The elements of a token: of a head of q and k, of its columns that are not rotated, of q, k and v, of the result of
- * kv_b, and of the parts of kv_a. */
+/* The elements of a token: of a head of q and k, of its columns that are not rotated, of q, k and v, of what is made into k
+ * and v (the result of kv_b, or a latent if head ranks send latents), of the parts of kv_a, and of all that attention
+ * gets. */
 struct widths {
-    int64_t plain, q, k, v, up, latent, rotated;
+    int64_t plain, q, k, v, up, latent, rotated, all;
 };
 
 static struct widths widths_of(const struct emit *e)
 {
     const struct transformer *m = e->choices->model;
     const int64_t plain = m->head_dim - m->rope_dim;
-    return (struct widths){.plain = plain,
-                           .q = transformer_q_width(m),
-                           .k = transformer_kv_width(m),
-                           .v = transformer_v_width(m),
-                           .up = m->heads * (plain + m->v_dim),
-                           .latent = m->kv_latent,
-                           .rotated = m->rope_dim};
+    struct widths w = {.plain = plain,
+                       .q = transformer_q_width(m),
+                       .k = transformer_kv_width(m),
+                       .v = transformer_v_width(m),
+                       .up = m->heads * (plain + m->v_dim),
+                       .latent = m->kv_latent,
+                       .rotated = m->rope_dim};
+    w.all = w.q + w.k + w.v;
+    if (derived_sends_latents(e->choices)) {
+        w.up = w.latent;
+        w.all = w.q + w.latent + w.rotated;
+    }
+    return w;
 }
 
 /* ---- one sequence: rotation, and the order of q, k and v ---- */
@@ -59,14 +67,21 @@ static struct work keys_work(const struct emit *e, enum work_kind kind, int64_t 
         .latent_keys = {n, m->heads, m->head_dim - m->rope_dim, m->rope_dim, m->v_dim}};
 }
 
-/* Makes q, k and v of one sequence from the results of q_b (or q) and kv_b, and the shared key columns. */
+/* Makes q, k and v of one sequence from the results of q_b (or q) and kv_b, and the shared key columns; if head ranks send
+ * latents, it rotates q and these columns, and copies the latents, which `up` is. */
 static void arrange(struct emit *e, const struct widths *w, int64_t n, struct view positions,
                     struct view q, struct view up, struct view shared, struct view qkv)
 {
     const struct transformer *m = e->choices->model;
-    const struct view rotated = emit_computed(e, "rotated", CATEGORY_ACTIVATION, n, w->rotated);
     const struct work work = keys_work(e, WORK_LATENT_KEYS, n);
     rotate_last(e, WORK_ROPE, q, positions, view_part(qkv, 0, n * w->q), n, m->heads, m->head_dim);
+    if (derived_sends_latents(e->choices)) {
+        emit_pack(e, WORK_PACK, up, view_part(qkv, n * w->q, n * w->latent), n, 1, w->latent);
+        rotate_last(e, WORK_ROPE, shared, positions,
+                    view_part(qkv, n * (w->q + w->latent), n * w->rotated), n, 1, w->rotated);
+        return;
+    }
+    const struct view rotated = emit_computed(e, "rotated", CATEGORY_ACTIVATION, n, w->rotated);
     rotate_last(e, WORK_ROPE, shared, positions, rotated, n, 1, w->rotated);
     emit_op(e, e->stream.compute, &work, (struct view[]){up, rotated}, 2,
             (struct view[]){view_part(qkv, n * w->q, n * w->k),
@@ -79,10 +94,16 @@ static void arrange_backward(struct emit *e, const struct widths *w, int64_t n,
                              struct view d_up, struct view d_shared)
 {
     const struct transformer *m = e->choices->model;
-    const struct view d_rotated = emit_computed(e, "d_rotated", CATEGORY_ACTIVATION, n, w->rotated);
     const struct work work = keys_work(e, WORK_LATENT_KEYS_BACKWARD, n);
     rotate_last(e, WORK_ROPE_BACKWARD, view_part(dqkv, 0, n * w->q), positions, dq, n, m->heads,
                 m->head_dim);
+    if (derived_sends_latents(e->choices)) {
+        emit_pack(e, WORK_PACK, view_part(dqkv, n * w->q, n * w->latent), d_up, n, 1, w->latent);
+        rotate_last(e, WORK_ROPE_BACKWARD, view_part(dqkv, n * (w->q + w->latent), n * w->rotated),
+                    positions, d_shared, n, 1, w->rotated);
+        return;
+    }
+    const struct view d_rotated = emit_computed(e, "d_rotated", CATEGORY_ACTIVATION, n, w->rotated);
     emit_op(e, e->stream.compute, &work,
             (struct view[]){view_part(dqkv, n * w->q, n * w->k),
                             view_part(dqkv, n * (w->q + w->k), n * w->v)},
@@ -194,8 +215,8 @@ static void queries_backward(struct emit *e, uint32_t layer, struct view dq, str
 
 /* ---- keys and values ---- */
 
-/* Returns kv_b's result of all rows, and in *own and *shared the key columns that heads share, before their rotation: of
- * this rank's rows, and of all. */
+/* Returns kv_b's result of all rows, or, if head ranks send latents, the latents that it multiplies; and in *own and
+ * *shared the key columns that heads share, before their rotation: of this rank's rows, and of all. */
 static struct view keys(struct emit *e, uint32_t layer, struct view x,
                         const struct latent_rows *rows, const struct widths *w,
                         struct latent_saved *s, struct view *own, struct view *shared)
@@ -210,10 +231,28 @@ static struct view keys(struct emit *e, uint32_t layer, struct view x,
     s->kv_norm = normed(e, layer, WEIGHT_KV_DOWN_NORM, s->kv, rows, w->latent, &s->kv_stats);
     s->kv_in = gathered(e, s->kv_norm, w->latent);
     *shared = gathered(e, *own, w->rotated);
+    if (derived_sends_latents(e->choices))
+        return s->kv_in;
     struct view up =
         product(e, layer, WEIGHT_KV_UP, "kv_up", s->kv_in, rows->all, w->up, w->latent);
     emit_mark_saved_product(e, up.buffer);
     return up;
+}
+
+/* Returns the gradient of the normed latents of this rank's rows, made from that of what kv_b makes; or, if head ranks send
+ * latents, from that of the latents of all rows. */
+static struct view keys_wide_backward(struct emit *e, uint32_t layer, struct view d_up,
+                                      const struct latent_rows *rows, const struct widths *w,
+                                      const struct latent_saved *s)
+{
+    if (!derived_sends_latents(e->choices))
+        return wide_backward(e, layer, WEIGHT_KV_UP, d_up, s->kv_norm, s->kv_in, view_none(), rows,
+                             w->up, w->latent);
+    struct view d = d_up;
+    if (e->choices->row_ranks > 1)
+        d = emit_computed(e, "d_latent_norm", CATEGORY_ACTIVATION, rows->own, w->latent);
+    tensor_scatter_columns(e, d_up, d, w->latent, TENSOR_SEQUENCES);
+    return d;
 }
 
 /* Writes the gradient of x. */
@@ -224,8 +263,7 @@ static void keys_backward(struct emit *e, uint32_t layer, struct view d_up, stru
     const int64_t both = w->latent + w->rotated;
     const struct work join = {.kind = WORK_UNPACK,
                               .pack = {rows->own, 1, {w->latent, w->rotated, 0}}};
-    struct view d = wide_backward(e, layer, WEIGHT_KV_UP, d_up, s->kv_norm, s->kv_in, view_none(),
-                                  rows, w->up, w->latent);
+    struct view d = keys_wide_backward(e, layer, d_up, rows, w, s);
     d = normed_backward(e, layer, WEIGHT_KV_DOWN_NORM, d, s->kv, s->kv_stats, rows, w->latent);
     struct view own = d_shared,
                 d_both = emit_computed(e, "d_kv_latents", CATEGORY_ACTIVATION, rows->own, both);
@@ -242,15 +280,19 @@ static void keys_backward(struct emit *e, uint32_t layer, struct view d_up, stru
 
 /* ---- both ---- */
 
+static bool expands_again(const struct emit *e)
+{
+    return e->choices->activations == CHOICE_ACTIVATIONS_KEEP &&
+           e->choices->up_projection == UP_PROJECTION_RECOMPUTE;
+}
+
 /* Records the buffers that were made since `first`, but for the narrow results: they are computed again for the backward
  * (enum up_projection). */
 static void mark_expanded(struct emit *e, uint32_t first, const struct latent_saved *s,
                           struct view shared)
 {
     const uint32_t narrow[] = {s->q.buffer.i, s->kv.buffer.i, shared.buffer.i};
-    const bool again = e->choices->activations == CHOICE_ACTIVATIONS_KEEP &&
-                       e->choices->up_projection == UP_PROJECTION_RECOMPUTE;
-    for (uint32_t b = first; again && b < e->ir->buffer.count; b++) {
+    for (uint32_t b = first; expands_again(e) && b < e->ir->buffer.count; b++) {
         bool stays = false;
         for (size_t i = 0; i < ARRAY_LEN(narrow); i++)
             stays = stays || b == narrow[i];
@@ -259,13 +301,58 @@ static void mark_expanded(struct emit *e, uint32_t first, const struct latent_sa
     }
 }
 
+/* Returns the rows of kv_b's result for the heads of this head rank, and the work that takes it apart. */
+static int64_t heads_work(const struct emit *e, enum work_kind kind, int64_t rows,
+                          struct work *work)
+{
+    const struct transformer *m = e->choices->model;
+    *work = keys_work(e, kind, rows);
+    work->latent_keys.heads = m->heads / (int64_t)e->choices->hp;
+    return work->latent_keys.heads * (m->head_dim - m->rope_dim + m->v_dim);
+}
+
+void latent_expand(struct emit *e, uint32_t layer, struct view latents, struct view shared,
+                   struct view k, struct view v)
+{
+    const int64_t latent = e->choices->model->kv_latent, rows = (int64_t)latents.count / latent;
+    const uint8_t region = e->tags.region;
+    struct work work;
+    const int64_t width = heads_work(e, WORK_LATENT_KEYS, rows, &work);
+    e->tags.region = REGION_LINEAR;
+    const struct view up = emit_computed(e, "kv_up", CATEGORY_ACTIVATION, rows, width);
+    emit_heads_matmul(e, MATMUL_NT, latents, weight_view(e, layer, WEIGHT_KV_UP), up, rows, width,
+                      latent);
+    e->tags.region = region;
+    emit_op(e, e->stream.compute, &work, (struct view[]){up, shared}, 2, (struct view[]){k, v}, 2);
+    const buffer_id made[] = {up.buffer, k.buffer, v.buffer};
+    for (size_t i = 0; expands_again(e) && i < ARRAY_LEN(made); i++)
+        saved_buffers_add(&e->expanded, made[i]);
+}
+
+void latent_expand_backward(struct emit *e, uint32_t layer, struct view latents, struct view dk,
+                            struct view dv, struct view d_latents, struct view d_shared)
+{
+    const int64_t latent = e->choices->model->kv_latent, rows = (int64_t)latents.count / latent;
+    const uint8_t region = e->tags.region;
+    struct work work;
+    const int64_t width = heads_work(e, WORK_LATENT_KEYS_BACKWARD, rows, &work);
+    const struct view d_up = emit_computed(e, "d_kv_up", CATEGORY_ACTIVATION, rows, width);
+    emit_op(e, e->stream.compute, &work, (struct view[]){dk, dv}, 2,
+            (struct view[]){d_up, d_shared}, 2);
+    e->tags.region = REGION_LINEAR;
+    emit_heads_matmul(e, MATMUL_NN, d_up, weight_view(e, layer, WEIGHT_KV_UP), d_latents, rows,
+                      latent, width);
+    emit_heads_grad(e, layer, WEIGHT_KV_UP, d_up, latents, width, latent, rows);
+    e->tags.region = region;
+}
+
 struct view latent_project(struct emit *e, uint32_t layer, struct view x, int64_t count,
                            struct view positions, struct latent_saved *saved)
 {
     const struct latent_rows rows = rows_of(e, count, positions);
     const struct widths w = widths_of(e);
     const int64_t sequences = positions.count > 0 ? 1 : e->choices->micro_batch;
-    const int64_t n = count / sequences, width = w.q + w.k + w.v;
+    const int64_t n = count / sequences, width = w.all;
     const uint32_t first = e->ir->buffer.count;
     struct view shared, own;
     e->tags.region = REGION_LINEAR;
@@ -289,7 +376,7 @@ void latent_project_backward(struct emit *e, uint32_t layer, struct view dqkv, s
     const struct latent_rows rows = rows_of(e, count, positions);
     const struct widths w = widths_of(e);
     const int64_t sequences = positions.count > 0 ? 1 : e->choices->micro_batch;
-    const int64_t n = count / sequences, width = w.q + w.k + w.v, h = e->choices->model->hidden;
+    const int64_t n = count / sequences, width = w.all, h = e->choices->model->hidden;
     e->tags.region = REGION_ATTENTION;
     const struct view dq = emit_computed(e, "dq_up", CATEGORY_ACTIVATION, count, w.q);
     const struct view d_up = emit_computed(e, "d_kv_up", CATEGORY_ACTIVATION, count, w.up);

@@ -3,11 +3,14 @@
 #include "schedule/attention/attention.h"
 #include "schedule/attention/latent.h"
 #include "schedule/choices/profile.h"
+#include "schedule/config/derived.h"
 #include "schedule/emit/tensor_parallel.h"
 
 int64_t qkv_width(const struct emit *e)
 {
     const struct transformer *model = e->choices->model;
+    if (derived_sends_latents(e->choices))
+        return transformer_q_width(model) + model->kv_latent + model->rope_dim;
     return transformer_q_width(model) + transformer_kv_width(model) + transformer_v_width(model);
 }
 

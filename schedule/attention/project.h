@@ -10,7 +10,7 @@
 
 /* In the functions below, `to` is the view that receives a result; if it is view_none(), a new buffer does. */
 
-/* Returns W, the columns of the projection. */
+/* Returns W, the columns of the projection; with latents sent, those of q, of a latent and of the shared key columns. */
 int64_t qkv_width(const struct emit *e);
 /* Returns the weight's values, or an empty view when the model has no such weight. */
 struct view optional_weight(const struct emit *e, uint32_t part, enum weight weight);

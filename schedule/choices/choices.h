@@ -181,6 +181,10 @@ enum activations_choice {
  * narrow vectors (Megatron-LM's --recompute-modules mla_up_proj). */
 enum up_projection { UP_PROJECTION_KEEP, UP_PROJECTION_RECOMPUTE, UP_PROJECTION_COUNT };
 
+/* What head ranks send of latent attention's keys and values: those of all heads, or the normed latents, from which each rank
+ * then makes the keys and values of its own heads. */
+enum mla_exchange { MLA_EXCHANGE_EXPANDED, MLA_EXCHANGE_LATENT, MLA_EXCHANGE_COUNT };
+
 /* Whether attention drops scores: as the profile has it, or as asked. */
 enum dropout { DROPOUT_MODEL, DROPOUT_OFF, DROPOUT_ON, DROPOUT_COUNT };
 
@@ -244,6 +248,7 @@ struct choices {
     uint8_t pipeline;       /* enum pipeline_choice */
     uint8_t activations;    /* enum activations_choice */
     uint8_t up_projection;  /* enum up_projection */
+    uint8_t mla_exchange;   /* enum mla_exchange */
     uint8_t optimizer;      /* enum optimizer_choice */
     uint8_t states;         /* enum states */
     bool attention_dropout; /* attention drops scores */
@@ -350,6 +355,7 @@ struct request {
     int grad_sync;     /* enum grad_sync */
     int reshard;       /* enum reshard */
     int up_projection; /* enum up_projection */
+    int mla_exchange;  /* enum mla_exchange */
     int parameters;    /* enum parameters_choice */
 
     int64_t ranks;

@@ -23,6 +23,7 @@ const char *const activations_names[CHOICE_ACTIVATIONS_COUNT] = {
     "keep",         "selective",       "full",           "offload", "selective-offload",
     "selective-op", "selective-layer", "selective-core", "ratio"};
 const char *const up_projection_names[UP_PROJECTION_COUNT] = {"keep", "recompute"};
+const char *const mla_exchange_names[MLA_EXCHANGE_COUNT] = {"expanded", "latent"};
 const char *const placement_names[PLACEMENT_COUNT] = {"head-first", "context-first"};
 const char *const stage_placement_names[STAGE_PLACEMENT_COUNT] = {"outer", "inner"};
 const char *const ring_layout_names[RING_DEALT + 1] = {"zigzag", "contiguous", "striped",

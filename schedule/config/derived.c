@@ -73,6 +73,12 @@ bool fpdt_offloads(const struct choices *c)
     return c->attention == CHOICE_ATTENTION_FPDT && c->chunks > 1 && c->kv_offload == KV_OFFLOAD_ON;
 }
 
+bool derived_sends_latents(const struct choices *c)
+{
+    return c->model->kv_latent > 0 && c->mla_exchange == MLA_EXCHANGE_LATENT &&
+           (c->hp > 1 || fpdt_offloads(c));
+}
+
 bool fpdt_fetches_by_one(const struct choices *c)
 {
     return fpdt_offloads(c) && c->fetch == FETCH_ONE;

@@ -37,6 +37,9 @@ bool derived_positions_by_sequence(const struct choices *choices);
 /* True if FPDT keeps on the host the tensors of a chunk that other chunks read: there are several chunks, and
  * --kv-offload is on, its default. */
 bool fpdt_offloads(const struct choices *choices);
+/* True if the latents of latent attention are sent among head ranks, or stored on the host, instead of keys and values, which
+ * are then made of them: it was chosen, and there is either. */
+bool derived_sends_latents(const struct choices *choices);
 /* True if one rank keeps and fetches a chunk for all of them (FETCH_ONE). */
 bool fpdt_fetches_by_one(const struct choices *choices);
 

@@ -379,6 +379,7 @@ static enum status check_attention(const struct choices *c, struct diag *diag)
          stages = c->attention == CHOICE_ATTENTION_UPIPE;
     bool only_operator = c->scope == SCOPE_ATTENTION || c->scope == SCOPE_ATTENTION_FORWARD ||
                          c->scope == SCOPE_ATTENTION_BACKWARD || c->scope == SCOPE_EXCHANGE;
+    bool latents = derived_sends_latents(c);
     /* clang-format off */
     const struct rule rules[] = {
         {chunks && c->attention_dropout, "--dropout",
@@ -397,6 +398,15 @@ static enum status check_attention(const struct choices *c, struct diag *diag)
         {stages && c->model->kv_latent > 0, "--strategy",
          "the stages of --strategy upipe project some heads at a time from the layer's input, and latent attention projects "
          "them from a narrow vector; choose --strategy ulysses"},
+        {latents && only_operator, "--scope",
+         "with --mla-exchange latent attention contains the up-projection of keys and values, which the scopes of attention "
+         "leave out; choose --scope layer"},
+        {latents && c->scope == SCOPE_FETCH, "--scope",
+         "with --mla-exchange latent a chunk's keys and values are made anew from what is fetched, which --scope fetch "
+         "leaves out; choose --scope layer"},
+        {latents && c->products != PRODUCTS_BF16, "--mla-exchange",
+         "the up-projection of the latents that ranks exchange is not modelled in 8 bits; choose --products bf16, or "
+         "--mla-exchange expanded"},
         {stages && c->subsequences > 1, "--subsequences",
          "the stages of --strategy upipe attend to whole sequences; leave out --subsequences, or choose --strategy ulysses"},
         {stages && c->model->kv_heads % (int64_t)c->hp != 0, "--hp",
@@ -418,6 +428,7 @@ static void take_choices(struct choices *c, const struct request *r,
     c->weights = asked_or(r->weights, strategy->weights);
     c->activations = asked_or(r->activations, strategy->activations);
     c->up_projection = (uint8_t)r->up_projection;
+    c->mla_exchange = (uint8_t)r->mla_exchange;
     c->offload_ratio = r->offload_ratio > 0 ? r->offload_ratio : 1;
     c->offload_hidden = r->offload_hidden;
     c->offload_hidden_of = r->offload_hidden_of;

@@ -277,6 +277,23 @@ void emit_matmul(struct emit *e, enum matmul_form form, struct view a, struct vi
         emit_cast(e, product, y);
 }
 
+void emit_heads_matmul(struct emit *e, enum matmul_form form, struct view a, struct view b,
+                       struct view y, int64_t m, int64_t n, int64_t k)
+{
+    if (e->choices->hp == 1) {
+        emit_matmul(e, form, a, b, view_none(), y, m, n, k);
+        return;
+    }
+    struct work work = {.kind = WORK_MATMUL,
+                        .matmul = {.m = m,
+                                   .n = n,
+                                   .k = k,
+                                   .form = form,
+                                   .groups = (int64_t)e->choices->hp,
+                                   .part = 1 + e->group.hp}};
+    emit_op(e, e->stream.compute, &work, (struct view[]){a, b}, 2, &y, 1);
+}
+
 void emit_grouped(struct emit *e, enum matmul_form form, struct view a, struct view b,
                   struct view y, struct expert_rows rows, int64_t n, int64_t k)
 {

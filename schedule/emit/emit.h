@@ -102,6 +102,8 @@ struct attention_saved {
     struct view q_rstd, k_rstd;
     /* of a chunk's projection; that of a whole unit is in its first sequence */
     struct latent_saved latent;
+    /* with enum mla_exchange's LATENT: the normed latents of all tokens of the head group */
+    struct view latents;
 };
 
 /* Buffers of one layer that all subsequences of a sequence share: keys and values so far, each in a buffer of the
@@ -176,6 +178,7 @@ struct deferred {
     struct view dy, x;
     int64_t m, n, k;
     int64_t route, dealt; /* as of struct expert_rows */
+    bool of_heads;        /* it is emit_heads_grad() */
     struct op_tags tags;
 };
 struct deferrals {
@@ -463,6 +466,13 @@ void emit_expert_grad(struct emit *e, uint32_t part, enum weight weight, struct 
 /* Emits dw[m,n] (+)= dy^T x over k rows, into the gradient of a weight. */
 void emit_weight_grad(struct emit *e, uint32_t part, enum weight weight, struct view dy,
                       struct view x, int64_t m, int64_t n, int64_t k);
+/* emit_heads_matmul() emits y[m,n] = op(a) op(b) with those rows of a weight that belong to the heads of this head rank: b
+ * is the weight, whose rows are hp equal parts. emit_heads_grad() emits their gradient, m rows of the weight's; it leaves
+ * those of other heads as they are, or zero if it is the first to write the gradient. */
+void emit_heads_matmul(struct emit *e, enum matmul_form form, struct view a, struct view b,
+                       struct view y, int64_t m, int64_t n, int64_t k);
+void emit_heads_grad(struct emit *e, uint32_t part, enum weight weight, struct view dy,
+                     struct view x, int64_t m, int64_t n, int64_t k);
 /* Emits db[cols] (+)= column sums of dy[rows, cols]; nothing when the model has no such bias. */
 void emit_bias_grad(struct emit *e, uint32_t part, enum weight bias, struct view dy, int64_t rows,
                     int64_t cols);

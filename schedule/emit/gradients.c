@@ -67,6 +67,8 @@ void emit_deferred(struct emit *e, struct deferrals *deferrals)
         if (row->m > 0 && weight_is_of_experts(row->weight))
             emit_expert_grad(e, row->part, row->weight, row->dy, row->x, row->m, row->n,
                              (struct expert_rows){row->k, row->route, row->dealt});
+        else if (row->of_heads)
+            emit_heads_grad(e, row->part, row->weight, row->dy, row->x, row->m, row->n, row->k);
         else if (row->m > 0)
             emit_weight_grad(e, row->part, row->weight, row->dy, row->x, row->m, row->n, row->k);
         else
@@ -104,6 +106,37 @@ void emit_weight_grad(struct emit *e, uint32_t part, enum weight weight, struct 
         emit_add(e, dw, product, dw);
     else if (rescales)
         emit_cast(e, product, dw);
+}
+
+void emit_heads_grad(struct emit *e, uint32_t part, enum weight weight, struct view dy,
+                     struct view x, int64_t m, int64_t n, int64_t k)
+{
+    if (e->choices->hp == 1) {
+        emit_weight_grad(e, part, weight, dy, x, m, n, k);
+        return;
+    }
+    if (e->weights.defers != NULL) {
+        defer(e, (struct deferred){.part = part,
+                                   .weight = weight,
+                                   .dy = dy,
+                                   .x = x,
+                                   .m = m,
+                                   .n = n,
+                                   .k = k,
+                                   .of_heads = true});
+        return;
+    }
+    bool accumulate;
+    struct view dw = grad_view(e, part, weight, &accumulate);
+    struct work work = {.kind = WORK_MATMUL,
+                        .matmul = {.m = m,
+                                   .n = n,
+                                   .k = k,
+                                   .form = MATMUL_TN,
+                                   .accumulate = accumulate,
+                                   .groups = (int64_t)e->choices->hp,
+                                   .part = 1 + e->group.hp}};
+    emit_op(e, e->stream.compute, &work, (struct view[]){dy, x, dw}, accumulate ? 3 : 2, &dw, 1);
 }
 
 void emit_expert_grad(struct emit *e, uint32_t part, enum weight weight, struct view dy,

@@ -43,6 +43,23 @@ static const char *fault_of_opaque(struct verifier *v, const struct work *work)
     return NULL;
 }
 
+/* Returns the fault of a product by the rank's own matrix of `groups`; NULL: there is none. */
+static const char *fault_of_part(struct verifier *v, const struct work *work)
+{
+    const int64_t part = work_part(work);
+    if (part < 0)
+        return NULL;
+    const uint32_t ranks = group_size(&v->ir->mesh, &v->ir->group[part]);
+    if (work_matrices(work) != (int64_t)ranks)
+        return arena_printf(&v->arena,
+                            "groups=%" PRId64
+                            " is not the number of ranks in part=%s, which is %" PRIu32,
+                            work->matmul.groups, v->ir->group[part].name, ranks);
+    if (work->matmul.route > 0 || work->matmul.epilogue == EPILOGUE_BIAS)
+        return "a product by the rank's own matrix (part) has no routing and adds no bias";
+    return NULL;
+}
+
 static const char *fault_of_shape(struct verifier *v, const struct work *work)
 {
     const struct ir *ir = v->ir;
@@ -62,7 +79,7 @@ static const char *fault_of_shape(struct verifier *v, const struct work *work)
             return "scales along k need form=nt, in which both operands hold k innermost";
         if (work->matmul.scaling != SCALING_NONE && work->matmul.groups > 1)
             return "a product in groups has no scales";
-        return NULL;
+        return fault_of_part(v, work);
     case WORK_QUANTISE:
         if (work->quantise.scaling == SCALING_NONE)
             return "scaling=none leaves numbers as they are";

@@ -36,3 +36,13 @@ for u in keep recompute; do
     --virtual-stages 4 --ep 64 --zero 1 --activations keep --up-projection $u 2> $T/note | sed -n 's/.*\(a GPU needs.*\)/\1/p; s/.*\(activations [^,]*\),.*/\1/p' | head -2
 done
 longhaul predict --model qwen3-8b --cluster dgx-h100 --seq 8K --quick --up-projection recompute 2>&1 | grep note
+# latents that head ranks send: 8.9 times fewer elements with 8 ranks, (512 + 64) x 8 instead of 128 x (192 + 128); and fpdt's copies to the host, of a rank's own tokens
+for x in expanded latent; do
+  longhaul schedule --model deepseek-v3 --set layers=1,dense_layers=0 --cluster dgx-h100 --seq 8K --strategy ulysses --hp 8 --mla-exchange $x 2> $T/note > $T/$x.ir
+  grep -o "all_to_all .*comm.hp group=hp bytes=[0-9]*\|all_gather comm.hp .*bytes=[0-9]*" $T/$x.ir | head -4
+  longhaul check $T/$x.ir > $T/checked
+  longhaul schedule --model deepseek-v3 --set layers=1,dense_layers=0 --cluster dgx-h100 --seq 8K --strategy fpdt --hp 8 --chunk 2K --mla-exchange $x 2> $T/note | grep -o "d2h d2h bytes=[0-9]*" | head -3
+done
+longhaul predict --model deepseek-v3 --cluster dgx-h100 --nodes 64 --seq 256K --strategy ulysses --hp 64 --ep 8 --activations selective-offload --loss-chunks 8 --ffn-chunks 8 --attention fa3 2> $T/note | sed -n '/^What to try/,/^ *Search/p' | head -5
+longhaul predict --model deepseek-v3 --set experts=0,experts_per_token=0,expert_ffn=0,shared_ffn=0,dense_layers=0 --cluster dgx-h100 --seq 8K --hp 8 --mla-exchange latent --products fp8-tensor 2>&1 || echo "exit $?"
+longhaul predict --model qwen3-8b --cluster dgx-h100 --seq 8K --quick --mla-exchange latent 2>&1 | grep note

@@ -101,6 +101,19 @@ static const struct latent_row rows[] = {
      CHOICE_WEIGHTS_REPLICATED,
      CHOICE_ACTIVATIONS_KEEP,
      NULL},
+    {{.strategy = "fpdt",
+      .ranks = 4,
+      .hp = 4,
+      .seq = 48,
+      .chunk = 20,
+      .chunk_order = ORDER_QUERY_OUTER},
+     CHOICE_WEIGHTS_ZERO1,
+     CHOICE_ACTIVATIONS_KEEP,
+     NULL},
+    {{.strategy = "fpdt", .ranks = 2, .hp = 2, .seq = 48, .chunk = 20, .fetch = FETCH_ONE},
+     CHOICE_WEIGHTS_ZERO1,
+     CHOICE_ACTIVATIONS_FULL,
+     NULL},
     {{.strategy = "megatron-sp", .ranks = 2, .tp = 2, .seq = 32},
      CHOICE_WEIGHTS_REPLICATED,
      CHOICE_ACTIVATIONS_KEEP,
@@ -167,6 +180,24 @@ static void expanded_tensors_are_computed_again(void)
     }
 }
 
+/* Head ranks send latents instead of keys and values, and chunks store them on the host, in every row that has either. */
+static void latents_are_exchanged(void)
+{
+    int checked = 0;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        for (int again = 0; again < 2; again++) {
+            struct latent_row row = rows[i];
+            row.request.mla_exchange = MLA_EXCHANGE_LATENT;
+            row.request.up_projection = again ? UP_PROJECTION_RECOMPUTE : UP_PROJECTION_KEEP;
+            if ((row.request.hp < 2 && row.request.chunk == 0) ||
+                (again && row.activations != CHOICE_ACTIVATIONS_KEEP))
+                continue;
+            checked++;
+            check_row(&row, &base);
+        }
+    CHECK_INT("rows", checked > 10, 1);
+}
+
 static void every_strategy_computes_the_reference(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
@@ -202,6 +233,7 @@ static void every_shape_computes_the_reference(void)
 static const struct check_case cases[] = {
     {"every strategy computes the reference", every_strategy_computes_the_reference},
     {"every shape computes the reference", every_shape_computes_the_reference},
+    {"latents are exchanged", latents_are_exchanged},
     {"expanded tensors are computed again", expanded_tensors_are_computed_again},
 };
 
