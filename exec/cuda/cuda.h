@@ -24,6 +24,7 @@
 #include "exec/cuda/compute.h"
 #include "exec/cuda/library.h"
 #include "exec/cuda/matmul.h"
+#include "exec/cuda/rest.h"
 #include "exec/run.h"
 
 #include <cuda_runtime_api.h>
@@ -160,10 +161,6 @@ void cuda_launch(struct cuda_rank *rank);
 /* Asks the device which ops of the rank have ended. Called by threads that wait, and by the watcher. It takes only
  * the rank's poll_lock, since another thread may hold the rank's lock while it launches. */
 void cuda_poll(struct cuda_rank *rank);
-/* Pauses a thread that polls the device or another thread and has waited since `since_s`. It yields during the first
- * 20 us, and then sleeps for 1/500 of the time waited, but at least 5 and at most 50 us: so the thread notices an end
- * soon, and a long wait uses little processor time. */
-void cuda_rest(double since_s);
 /* Called with the rank's lock held: cuda_end() records the end of an op; the others record an event after it, and
  * make the stream wait for an event. False: the run has failed. */
 bool cuda_end(struct cuda_stream *stream, uint32_t op);

@@ -407,15 +407,18 @@ static void be_woken_in_time(void)
 #endif
 }
 
+double cuda_shortest_nap_s = 5e-6;
+
 void cuda_rest(double since_s)
 {
-    const double yield_s = 20e-6, shortest_s = 5e-6, longest_s = 50e-6, share = 1.0 / 500;
+    const double yield_s = 20e-6, longest_s = 50e-6, share = 1.0 / 500;
     double waited_s = run_now() - since_s, nap_s = share * waited_s;
     if (waited_s < yield_s) {
         sched_yield();
         return;
     }
     be_woken_in_time();
-    nap_s = nap_s < shortest_s ? shortest_s : nap_s > longest_s ? longest_s : nap_s;
+    nap_s = nap_s > longest_s ? longest_s : nap_s;
+    nap_s = nap_s < cuda_shortest_nap_s ? cuda_shortest_nap_s : nap_s;
     nanosleep(&(struct timespec){.tv_nsec = (long)(1e9 * nap_s)}, NULL);
 }

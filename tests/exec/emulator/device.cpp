@@ -4,7 +4,9 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
+#include <mutex>
 #include <ucontext.h>
 #include <vector>
 
@@ -24,7 +26,7 @@ unsigned turn(unsigned k, unsigned n)
     return emulator_backwards ? n - 1 - k : k;
 }
 
-enum class Waits { Nothing, Warp, Block, Over };
+enum class Waits : unsigned char { Nothing, Warp, Block, Over };
 
 /* The point at which a fiber or the scheduler continues. Switches use the compiler's __builtin_setjmp() and
  * __builtin_longjmp(), which compile to a few moves and no call. The address sanitizer replaces the C library's
@@ -41,25 +43,53 @@ struct Place {
 #define SWITCHES __attribute__((noipa, no_sanitize("address")))
 #endif
 
-/* A fiber, which runs one thread of a block, and then the same thread of the next block. makecontext() starts it on a
- * stack of its own; after that it continues from its place. */
+/* A fiber runs one thread of a block, and then the same thread of the next block. makecontext() starts it on a stack of
+ * its own; after that it continues from its place. */
 struct Fiber {
     ucontext_t start;
-    Place here;
-    bool started = false;
-    Waits waits = Waits::Nothing;
-    float value[2] = {0, 0}; /* two, since a warp may be an exchange ahead of its slowest lane */
-    unsigned exchanges = 0;
     std::unique_ptr<char[]> stack;
 };
 
-/* The fibers of a thread of the program, kept from block to block. */
+/* The fibers of a thread of the program, kept from block to block. What a switch reads is in arrays of its own, so that
+ * the threads of a block share lines of the cache. */
 struct Fibers {
-    Fiber fiber[MOST_THREADS]; /* started where they stand: they do not move */
+    Fiber fiber[MOST_THREADS];
+    Place here[MOST_THREADS]; /* of those that have started */
+    Waits waits[MOST_THREADS];
+    bool started[MOST_THREADS];
+    float value[2]
+               [MOST_THREADS]; /* two, since a warp may be an exchange ahead of its slowest lane */
+    unsigned char exchanges[MOST_THREADS]; /* modulo 2 */
     Place scheduler;
     const std::function<void()> *body = nullptr;
-    unsigned current = 0;
+    unsigned current = 0, threads = 0, over = 0;
     std::vector<float> shared;
+};
+
+/* Streams come and go with each step; the fibers of one that has ended serve the next, whose stacks then need no new
+ * pages. */
+std::mutex idle_lock;
+std::vector<std::unique_ptr<Fibers>> idle;
+
+struct Own {
+    std::unique_ptr<Fibers> fibers;
+    Own()
+    {
+        std::lock_guard<std::mutex> guard(idle_lock);
+        if (idle.empty()) {
+            fibers = std::make_unique<Fibers>();
+            return;
+        }
+        fibers = std::move(idle.back());
+        idle.pop_back();
+        /* a fiber never goes on in another thread, where its thread_local variables have other addresses */
+        memset(fibers->started, 0, sizeof fibers->started);
+    }
+    ~Own()
+    {
+        std::lock_guard<std::mutex> guard(idle_lock);
+        idle.push_back(std::move(fibers));
+    }
 };
 
 /* The caller's, from its first block on. A pointer: a thread_local with a constructor is asked at every use whether it is
@@ -74,14 +104,24 @@ __thread bool alone = true; /* no fiber runs */
     __builtin_longjmp(place.words, 1);
 }
 
-/* Runs the scheduler until it lets the current fiber go on. */
+/* Returns where the program goes on when the current fiber pauses: in the next fiber if that one can run, else in the
+ * scheduler. */
+SWITCHES Place &next_place()
+{
+    unsigned next = emulator_backwards ? fibers->current - 1 : fibers->current + 1;
+    if (next >= fibers->threads || !fibers->started[next] || fibers->waits[next] != Waits::Nothing)
+        return fibers->scheduler;
+    fibers->current = next;
+    return fibers->here[next];
+}
+
+/* Lets others run until the current fiber can go on. */
 SWITCHES void pause(Waits waits)
 {
-    Fiber &fiber = fibers->fiber[fibers->current];
     unsigned number = fibers->current;
-    fiber.waits = waits;
-    if (__builtin_setjmp(fiber.here.words) == 0)
-        jump(fibers->scheduler);
+    fibers->waits[number] = waits;
+    if (__builtin_setjmp(fibers->here[number].words) == 0)
+        jump(next_place());
     threadIdx = dim3(number);
 }
 
@@ -89,22 +129,22 @@ void enter()
 {
     for (;;) {
         (*fibers->body)();
+        fibers->over++;
         pause(Waits::Over);
     }
 }
 
-/* Lets a fiber run until it pauses or is over. */
+/* Lets a fiber run, and those after it, until one pauses whose next cannot run. */
 SWITCHES void go_on(unsigned number)
 {
-    Fiber &fiber = fibers->fiber[number];
     fibers->current = number;
     threadIdx = dim3(number);
     if (__builtin_setjmp(fibers->scheduler.words) != 0)
         return;
-    if (fiber.started)
-        jump(fiber.here);
-    fiber.started = true;
-    setcontext(&fiber.start);
+    if (fibers->started[number])
+        jump(fibers->here[number]);
+    fibers->started[number] = true;
+    setcontext(&fibers->fiber[number].start);
 }
 
 /* Whether all of [begin, end) that are not over wait for the same; then lets them go on. */
@@ -112,16 +152,31 @@ bool release(unsigned begin, unsigned end, Waits waits)
 {
     unsigned waiting = 0;
     for (unsigned i = begin; i < end; i++) {
-        if (fibers->fiber[i].waits == Waits::Over)
+        if (fibers->waits[i] == Waits::Over)
             continue;
-        if (fibers->fiber[i].waits != waits)
+        if (fibers->waits[i] != waits)
             return false;
         waiting++;
     }
     for (unsigned i = begin; i < end; i++)
-        if (fibers->fiber[i].waits == waits)
-            fibers->fiber[i].waits = Waits::Nothing;
+        if (fibers->waits[i] == waits)
+            fibers->waits[i] = Waits::Nothing;
     return waiting > 0;
+}
+
+/* Makes what starts a fiber. Stacks begin at different lines of a page: at the same one their frames would compete for
+ * the same few sets of the cache. */
+void make_start(unsigned number)
+{
+    enum { LINE = 64, LINES = 64 };
+    Fiber &fiber = fibers->fiber[number];
+    if (!fiber.stack)
+        fiber.stack.reset(new char[STACK_BYTES]);
+    getcontext(&fiber.start);
+    fiber.start.uc_stack.ss_sp = fiber.stack.get();
+    fiber.start.uc_stack.ss_size = STACK_BYTES - number * 5 % LINES * LINE;
+    fiber.start.uc_link = nullptr;
+    makecontext(&fiber.start, enter, 0);
 }
 
 void run_block(unsigned threads)
@@ -131,32 +186,26 @@ void run_block(unsigned threads)
         abort();
     }
     for (unsigned i = 0; i < threads; i++) {
-        Fiber &fiber = fibers->fiber[i];
-        fiber.waits = Waits::Nothing;
-        fiber.exchanges = 0;
-        if (fiber.stack)
-            continue;
-        fiber.stack.reset(new char[STACK_BYTES]);
-        getcontext(&fiber.start);
-        fiber.start.uc_stack.ss_sp = fiber.stack.get();
-        fiber.start.uc_stack.ss_size = STACK_BYTES;
-        fiber.start.uc_link = nullptr;
-        makecontext(&fiber.start, enter, 0);
+        fibers->waits[i] = Waits::Nothing;
+        fibers->exchanges[i] = 0;
+        if (!fibers->started[i])
+            make_start(i);
     }
-    for (unsigned over = 0; over < threads;) {
+    fibers->threads = threads;
+    for (fibers->over = 0; fibers->over < threads;) {
         bool went_on = false;
         for (unsigned k = 0; k < threads; k++) {
             unsigned i = turn(k, threads);
-            if (fibers->fiber[i].waits == Waits::Nothing) {
+            if (fibers->waits[i] == Waits::Nothing) {
                 go_on(i);
-                over += fibers->fiber[i].waits == Waits::Over;
+                k = turn(fibers->current, threads);
                 went_on = true;
             }
         }
         for (unsigned w = 0; w < threads; w += WARP)
             went_on |= release(w, w + WARP, Waits::Warp);
         went_on |= release(0, threads, Waits::Block);
-        if (!went_on && over < threads) {
+        if (!went_on && fibers->over < threads) {
             fprintf(stderr, "emulator: the threads of a block wait for different things\n");
             abort();
         }
@@ -167,10 +216,8 @@ void run_block(unsigned threads)
 
 void run_blocks(dim3 grid, dim3 block, size_t shared, bool apart, const std::function<void()> &body)
 {
-    thread_local std::unique_ptr<Fibers> own;
-    if (!own)
-        own = std::make_unique<Fibers>();
-    fibers = own.get();
+    thread_local Own own;
+    fibers = own.fibers.get();
     gridDim = grid;
     blockDim = block;
     fibers->body = &body;
@@ -213,11 +260,11 @@ void meet_block()
 float exchange(float value, unsigned from)
 {
     must_not_be_alone();
-    Fiber &own = fibers->fiber[fibers->current];
-    unsigned slot = own.exchanges++ % 2;
-    own.value[slot] = value;
+    unsigned own = fibers->current, slot = fibers->exchanges[own];
+    fibers->exchanges[own] = !slot;
+    fibers->value[slot][own] = value;
     pause(Waits::Warp);
-    return fibers->fiber[fibers->current / WARP * WARP + from].value[slot];
+    return fibers->value[slot][own / WARP * WARP + from];
 }
 
 } // namespace emulator

@@ -1,4 +1,5 @@
 /* The part of cuBLASLt that the backend calls, by the processor's BLAS. */
+#include "exec/cuda/rest.h"
 #include "tests/exec/emulator/emulator.h"
 #include "tests/exec/emulator/numbers.h"
 #include "tests/exec/emulator/stream.hpp"
@@ -319,6 +320,7 @@ void emulator_use(void)
     table.cublasLtMatrixLayoutCreate = layout_create;
     table.cublasLtMatrixLayoutDestroy = layout_destroy;
     cublaslt_use(&table);
+    cuda_shortest_nap_s = 200e-6;
 #ifdef HAVE_CUDNN
     emulator_use_fused();
 #endif

@@ -1,0 +1,20 @@
+/* exec/cuda/rest.h: how a thread of the host waits for the device. */
+#ifndef EXEC_CUDA_REST_H
+#define EXEC_CUDA_REST_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Pauses a thread that polls the device or another thread and has waited since `since_s`. It yields during the first
+ * 20 us, and then sleeps for 1/500 of the time waited, at most 50 us, but at least cuda_shortest_nap_s: so the thread
+ * notices an end soon, and a long wait uses little processor time. */
+void cuda_rest(double since_s);
+/* The shortest of these sleeps, 5 us. A device that is emulated by threads of this processor has a longer one, since
+ * every look at it takes time from these threads. */
+extern double cuda_shortest_nap_s;
+
+#ifdef __cplusplus
+}
+#endif
+#endif
