@@ -5,6 +5,7 @@
 #include "cli/measure/compare_report.h"
 #include "cli/measure/compared.h"
 #include "cli/measure/explain_report.h"
+#include "cli/measure/operator_report.h"
 #include "cli/report/record.h"
 
 #include <string.h>
@@ -32,7 +33,8 @@ static const struct option compare_rows[] = {
      .fallback = "10",
      .low = 0,
      .high = 1000000,
-     .help = "how many ops are listed; those with the largest errors come first"},
+     .help = "how many ops, or operators of a recorded step, are listed; those with the largest "
+             "errors come first"},
     {.name = "record",
      .kind = OPTION_TEXT,
      .value = "FILE",
@@ -111,6 +113,16 @@ static enum status check_explain(const struct options *options, struct diag *dia
     return STATUS_OK;
 }
 
+/* Refuses options about ops of a schedule, which the kernels of a recorded step are not compared by. */
+static enum status check_recorded(const struct options *options, struct diag *diag)
+{
+    if (options_given(options, "by"))
+        return diag_error(diag, (struct loc){.name = "--by"}, STATUS_BAD_INPUT,
+                          "groups the ops of a schedule; the kernels of a recorded step are "
+                          "compared by operator");
+    return STATUS_OK;
+}
+
 static enum status explain(const struct options *options, struct diag *diag)
 {
     struct explanation explanation = {0};
@@ -137,6 +149,8 @@ enum status cmd_compare(const struct options *options, struct diag *diag)
     if (options_given(options, "explain"))
         return explain(options, diag);
     struct compared compared = {0};
+    struct compared_operators operators = {0};
+    bool recorded = false; /* the prediction is that of a recorded step */
     struct text out = {0};
     struct compare_report report = {
         .comparison = &compared.comparison,
@@ -158,8 +172,22 @@ enum status cmd_compare(const struct options *options, struct diag *diag)
     report.measured_by = trace_get(&compared.measured, "made_by");
     report.predicted_kernels = trace_get(&compared.predicted, "attention");
     report.measured_kernels = trace_get(&compared.measured, "attention");
+    if (compared.comparison.foreign) {
+        status = compared_operators_make(&operators, &recorded, report.predicted, report.measured,
+                                         compared.measured.ops.rank[0], diag);
+        if (status == STATUS_OK && recorded)
+            status = check_recorded(options, diag);
+        if (status != STATUS_OK)
+            goto out;
+    }
+    if (recorded)
+        compared.comparison.match_rate = compared_operators_match(&operators);
     report.verdict = compare_judge(&compared.comparison, report.tolerance);
-    if (options_given(options, "json"))
+    if (recorded && options_given(options, "json"))
+        operator_report_print_json(&out, &report, &operators);
+    else if (recorded)
+        operator_report_print(&out, &report, &operators);
+    else if (options_given(options, "json"))
         compare_report_print_json(&out, &report);
     else
         compare_report_print(&out, &report);
@@ -171,5 +199,6 @@ enum status cmd_compare(const struct options *options, struct diag *diag)
 out:
     text_release(&out);
     compared_release(&compared);
+    compared_operators_release(&operators);
     return status;
 }

@@ -49,6 +49,13 @@ static const struct option rows[] = {
      .fallback = "1",
      .help = "with --documents: how many steps are packed and predicted; from 2 on, the median, "
              "90 % and worst of their times are printed, and everything else is of the first step"},
+    {.name = "kernel-times",
+     .kind = OPTION_TEXT,
+     .value = "FILE",
+     .help =
+         "of a recorded step: take the times of kernels from a recording of the PyTorch profiler "
+         "on one GPU (with record_shapes=True), by operator and shapes; others keep their "
+         "predicted ones"},
     {.name = "quick",
      .kind = OPTION_FLAG,
      .help = "leave out the comparison with profile ideal and the search for better options"},
@@ -105,6 +112,9 @@ static enum status check_options_fit(const struct options *options, struct diag 
     if (options_given(options, "batches") && !options_given(options, "documents"))
         return diag_error(diag, (struct loc){.name = "--batches"}, STATUS_BAD_INPUT,
                           "needs --documents: without documents all batches are equal");
+    if (options_given(options, "kernel-times") && options->argument_count == 0)
+        return diag_error(diag, (struct loc){.name = "--kernel-times"}, STATUS_BAD_INPUT,
+                          "needs the file of a recorded step, whose kernels it gives their times");
     static const char *const emits[][2] = {{"emit-ir", "--emit-ir"},
                                            {"emit-snapshot", "--emit-snapshot"},
                                            {"emit-chakra", "--emit-chakra"}};
@@ -243,6 +253,7 @@ enum status cmd_predict(const struct options *options, struct diag *diag)
         .exact = exact,
         .whole = exact || options_given(options, "o") || options_given(options, "verify"),
         .skip_arenas = !asks_for_arenas(options),
+        .kernel_times = options_text(options, "kernel-times"),
     };
     struct prediction prediction = {0};
     struct alternative best = {0};

@@ -71,7 +71,7 @@ bool cost_extrapolated(const struct device_cost *cost, enum attention_impl impl,
 {
     const struct cost_calibration *calibration = cost_calibration_of(cost, impl, work);
     /* ideal costs are exact by definition, and work without a calibration takes no time */
-    if (cost->ideal || !calibration)
+    if (cost->ideal || !calibration || (work->kind == WORK_OPAQUE && work->opaque.ps > 0))
         return false;
     if (!calibration->known) {
         if (reason)

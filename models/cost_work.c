@@ -105,6 +105,8 @@ static double work_s(const struct device_cost *cost, enum attention_impl impl,
     assert(work->kind < WORK_KIND_COUNT && kinds[work->kind].device_s);
     if (cost->ideal)
         return cost_ideal_s(cost->device_peak_flop_per_s, work);
+    if (work->kind == WORK_OPAQUE && work->opaque.ps > 0)
+        return 1e-12 * (double)work->opaque.ps;
     const struct work as = work_priced_as(work);
     if (work->kind == WORK_OPAQUE && as.kind != WORK_OPAQUE)
         return work_s(cost, work_kernels(work, impl), &as, clock);

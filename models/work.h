@@ -191,6 +191,7 @@ struct work {
             int64_t bytes;            /* read and written, of work that memory limits */
             /* elements that a kernel touches at the device's rate of elements, if memory gives more */
             int64_t slow;
+            int64_t ps; /* measured picoseconds, which replace all costs; 0: none */
         } opaque;
         struct {
             /* round: 1 + the round of a plan of tiles; 0: needed rows. backward: the round is one of the backward.

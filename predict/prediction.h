@@ -37,6 +37,8 @@ struct prediction_question {
     int64_t layers;
     /* Index of the first short list length to try. The prediction of a similar step has it in its short_list_length. */
     size_t short_list_length;
+    /* of a recorded step: the recording of the PyTorch profiler that has the times of its kernels; NULL: none */
+    const char *kernel_times;
     double slow_factor; /* as in struct sim_options; the question has to be exact */
     uint32_t slow_rank;
 
@@ -67,6 +69,11 @@ struct prediction {
     /* of a schedule file: the recorded kernels of attention (enum attention_impl) of which the device has no costs, so
      * that those of choices.attention_impl are taken; -1: there are none */
     int without_costs;
+    /* of a recorded step: how many of its kernels have a time that was measured (recorded_operators.h) */
+    struct prediction_measured {
+        const char *file; /* the recording that has them; NULL: none is asked for */
+        size_t kernels, of;
+    } measured;
     size_t short_list_length; /* index of the short list length that ir has */
     struct reserved reserved;
     struct verdict verdict;

@@ -1,5 +1,6 @@
 /* predict/prediction_memory.c: builds the schedule of a prediction, and judges whether its memory suffices. */
 #include "predict/prediction_build.h"
+#include "predict/recorded_operators.h"
 #include "predict/similarity.h"
 #include "schedule/choices/products.h"
 #include "schedule/choices/profile.h"
@@ -291,8 +292,15 @@ enum status prediction_memory_of_file(struct prediction *p,
                             "is an implementation of a schedule, and the recorded step '%s' is one "
                             "of its own; leave it out",
                             path);
+    if (status == STATUS_OK && question->kernel_times != NULL && !prediction_is_recorded(p))
+        status = diag_error(diag, (struct loc){.name = "--kernel-times"}, STATUS_BAD_INPUT,
+                            "gives the kernels of a recorded step their times, and '%s' is a "
+                            "schedule",
+                            path);
     if (status == STATUS_OK && prediction_is_recorded(p))
         choose_recorded_kernels(p);
+    if (status == STATUS_OK && question->kernel_times != NULL)
+        status = recorded_operators_measured(p, question->kernel_times, diag);
     for (uint32_t i = 0; status == STATUS_OK && i < p->ir.shape_count; i++) {
         const struct work as = work_priced_as(&p->ir.shape[i]), *work = &as;
         if (work->kind == WORK_ATTENTION || work->kind == WORK_ATTENTION_BACKWARD)

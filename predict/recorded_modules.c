@@ -67,9 +67,36 @@ static void add_kernel(struct recorded_modules *m, uint32_t row, enum step_phase
     m->seconds += seconds;
 }
 
-/* Adds the kernels of one recording. *most_s: the seconds of the longest unknown operator so far. */
+/* The seconds of the longest kernels so far. */
+struct longest_kernels {
+    double unknown_s, guessed_s;
+};
+
+/* Adds a kernel to what is known of kernels: whether its time was measured, and whether more than its bytes is known. */
+static void add_known(struct recorded_modules *m, const struct work *work,
+                      const struct step_event *event, double seconds,
+                      struct longest_kernels *longest)
+{
+    if (work->opaque.ps > 0) {
+        m->measured_s += seconds;
+        return;
+    }
+    if (seconds > longest->guessed_s) {
+        longest->guessed_s = seconds;
+        m->guessed = event->op;
+    }
+    if (event->kind != STEP_OPAQUE)
+        return;
+    m->unknown_s += seconds;
+    if (seconds > longest->unknown_s || m->unknown == NULL) {
+        longest->unknown_s = seconds;
+        m->unknown = event->op;
+    }
+}
+
+/* Adds the kernels of one recording. */
 static void add_recording(struct recorded_modules *m, const struct prediction *p,
-                          const struct step_recording *r, double *most_s)
+                          const struct step_recording *r, struct longest_kernels *longest)
 {
     const struct sim_class *class = &p->sim.classes[p->sim.class_of_rank[r->rank]];
     uint32_t *row = rows_of_modules(m, r);
@@ -84,13 +111,7 @@ static void add_recording(struct recorded_modules *m, const struct prediction *p
         if (p->ir.op.kind[op] != WORK_OPAQUE)
             continue;
         add_kernel(m, row[event->module], (enum step_phase)event->phase, seconds);
-        if (event->kind != STEP_OPAQUE)
-            continue;
-        m->unknown_s += seconds;
-        if (seconds > *most_s || m->unknown == NULL) {
-            *most_s = seconds;
-            m->unknown = event->op;
-        }
+        add_known(m, ir_work(&p->ir, op), event, seconds, longest);
     }
     free(row);
 }
@@ -99,14 +120,14 @@ void recorded_modules_make(struct recorded_modules *m, const struct prediction *
 {
     const struct schedule_recorded *recorded = &p->recorded;
     size_t modules = 1;
-    double most_unknown_s = 0;
+    struct longest_kernels longest = {0, 0};
     assert(prediction_is_recorded(p) && p->simulated);
     *m = (struct recorded_modules){0};
     for (uint32_t i = 0; i < recorded->count; i++)
         modules += recorded->recording[i].modules;
     m->row = heap_zalloc(modules, sizeof *m->row);
     for (uint32_t i = 0; i < recorded->count; i++)
-        add_recording(m, p, &recorded->recording[i], &most_unknown_s);
+        add_recording(m, p, &recorded->recording[i], &longest);
     qsort(m->row, m->count, sizeof *m->row, by_seconds);
     while (m->count > 0 && !(m->row[m->count - 1].seconds > 0))
         m->count--;

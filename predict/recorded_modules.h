@@ -20,6 +20,9 @@ struct recorded_modules {
     double unknown_s;     /* of kernels of which only the bytes are known */
     const char *unknown;  /* the operator that takes most of that; NULL: there is none */
     double collectives_s; /* of collectives, hidden ones too */
+    double measured_s;    /* of kernels whose time was measured (recorded_operators.h) */
+    /* of the other kernels, the operator that takes most; NULL: there is none */
+    const char *guessed;
 };
 
 /* Sums the kernels of a simulated prediction of a recorded step, over the recorded ranks. Release *modules. */

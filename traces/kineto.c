@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "traces/kernel_class.h"
 #include "traces/kineto_events.h"
+#include "traces/kineto_launch.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -106,123 +107,6 @@ static void nest(struct builder *b)
     free(stack);
 }
 
-/* ---- which step an instant belongs to ---- */
-
-struct step_bounds {
-    struct profiler_step {
-        double start_us, end_us;
-        int32_t number;
-    } * step;
-    size_t count;
-};
-
-static int compare_steps(const void *left, const void *right)
-{
-    const struct profiler_step *a = left, *b = right;
-    return a->start_us < b->start_us ? -1 : a->start_us > b->start_us;
-}
-
-static struct step_bounds find_steps(const struct builder *b)
-{
-    struct step_bounds steps = {heap_alloc(b->events->count + 1, sizeof *steps.step), 0};
-    for (uint32_t i = 0; i < b->events->count; i++) {
-        const struct kineto_event *event = event_at(b, i);
-        static const char prefix[] = "ProfilerStep#";
-        const char *name = name_of(b, event);
-        if (event->type == KINETO_ANNOTATION && starts_with(name, prefix)) {
-            long number = strtol(name + sizeof prefix - 1, NULL, 10);
-            int32_t kept = number >= 0 && number < INT32_MAX ? (int32_t)number : INT32_MAX;
-            steps.step[steps.count++] =
-                (struct profiler_step){event->start_us, event->end_us, kept};
-        }
-    }
-    if (steps.count > 0)
-        qsort(steps.step, steps.count, sizeof *steps.step, compare_steps);
-    return steps;
-}
-
-/* Returns the number of the profiler's step that runs at an instant; -1: the instant lies outside all steps. If no
- * steps were recorded, everything is step 0. */
-static int32_t step_at(const struct step_bounds *steps, double time_us)
-{
-    if (steps->count == 0)
-        return 0;
-    size_t low = 0, high = steps->count; /* the last step that has started is low - 1 */
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (steps->step[middle].start_us <= time_us)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low > 0 && time_us < steps->step[low - 1].end_us ? steps->step[low - 1].number : -1;
-}
-
-/* ---- the operator that launched a kernel ---- */
-
-struct kineto_launch {
-    uint64_t id; /* "External id" or "correlation" */
-    uint32_t event;
-};
-
-static int compare_launchers(const void *left, const void *right)
-{
-    const struct kineto_launch *a = left, *b = right;
-    if (a->id != b->id)
-        return a->id < b->id ? -1 : 1;
-    return a->event < b->event ? -1 : a->event > b->event;
-}
-
-/* The operators and calls, sorted by the identifiers by which kernels name them. */
-struct launchers {
-    struct kineto_launch *operator_of, *call_of;
-    size_t operators, calls;
-};
-
-static struct launchers find_launchers(const struct builder *b)
-{
-    size_t room = b->events->count + 1;
-    struct launchers l = {heap_alloc(room, sizeof *l.operator_of),
-                          heap_alloc(room, sizeof *l.call_of), 0, 0};
-    for (uint32_t i = 0; i < b->events->count; i++) {
-        const struct kineto_event *event = event_at(b, i);
-        if (event->type == KINETO_OPERATOR && event->external != 0)
-            l.operator_of[l.operators++] = (struct kineto_launch){event->external, i};
-        if (event->type == KINETO_CALL && event->correlation != 0 && b->context[i].inner != NONE)
-            l.call_of[l.calls++] = (struct kineto_launch){event->correlation, b->context[i].inner};
-    }
-    qsort(l.operator_of, l.operators, sizeof *l.operator_of, compare_launchers);
-    qsort(l.call_of, l.calls, sizeof *l.call_of, compare_launchers);
-    return l;
-}
-
-static void launchers_release(struct launchers *l)
-{
-    free(l->operator_of);
-    free(l->call_of);
-}
-
-static uint32_t find_launcher(const struct kineto_launch *launcher, size_t count, uint64_t id)
-{
-    size_t low = 0, high = count;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (launcher[middle].id < id)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return id != 0 && low < count && launcher[low].id == id ? launcher[low].event : NONE;
-}
-
-/* Returns the operator that launched a kernel; NONE: it is not known. It is found by the correlation of the launch
- * first, because in recordings of 2022 a kernel's "External id" is that of no operator. */
-static uint32_t launcher_of(const struct launchers *l, const struct kineto_event *kernel)
-{
-    uint32_t found = find_launcher(l->call_of, l->calls, kernel->correlation);
-    return found != NONE ? found : find_launcher(l->operator_of, l->operators, kernel->external);
-}
-
 /* ---- rows ---- */
 
 static void add_row(struct builder *b, const struct kineto_event *event, enum kernel_class class,
@@ -247,13 +131,13 @@ static void add_row(struct builder *b, const struct kineto_event *event, enum ke
     ops->flops[row] = flops;
 }
 
-static void add_operators(struct builder *b, const struct step_bounds *steps)
+static void add_operators(struct builder *b, const struct kineto_steps *steps)
 {
     for (uint32_t i = 0; i < b->events->count; i++) {
         const struct kineto_event *event = event_at(b, i);
         if (event->type == KINETO_KERNEL || b->context[i].owner != i)
             continue;
-        int32_t step = step_at(steps, event->start_us);
+        int32_t step = kineto_step_at(steps, event->start_us);
         if (step >= 0)
             add_row(b, event, b->class[event->name], b -> context[i].phase, step, event->flops);
     }
@@ -261,10 +145,14 @@ static void add_operators(struct builder *b, const struct step_bounds *steps)
 
 /* Adds a row for each kernel. A kernel whose operator is unknown belongs to the step that runs when the kernel
  * starts. */
-static void add_kernels(struct builder *b, const struct step_bounds *steps)
+static void add_kernels(struct builder *b, const struct kineto_steps *steps)
 {
     const struct kineto_events *events = b->events;
-    struct launchers launchers = find_launchers(b);
+    struct kineto_launchers launchers = {0};
+    uint32_t *inner = heap_alloc(events->count + 1, sizeof *inner);
+    for (uint32_t i = 0; i < events->count; i++)
+        inner[i] = event_at(b, i)->type == KINETO_CALL ? b->context[i].inner : NONE;
+    kineto_launchers_find(&launchers, events, inner);
     /* [events] a kernel of the operator has got its flops */
     bool *used = heap_zalloc(events->count + 1, sizeof *used);
     for (uint32_t i = 0; i < events->count; i++) {
@@ -275,7 +163,7 @@ static void add_kernels(struct builder *b, const struct step_bounds *steps)
         uint16_t phase = 0;
         double flops = 0;
         double issued_us = event->start_us;
-        uint32_t source = launcher_of(&launchers, event);
+        uint32_t source = kineto_launcher_of(&launchers, event);
         if (source != NONE) {
             const struct context *context = &b->context[source];
             issued_us = event_at(b, source)->start_us;
@@ -291,15 +179,16 @@ static void add_kernels(struct builder *b, const struct step_bounds *steps)
                 used[source] = true;
             }
         }
-        int32_t step = step_at(steps, issued_us);
+        int32_t step = kineto_step_at(steps, issued_us);
         if (step >= 0)
             add_row(b, event, class, phase, step, flops);
     }
     free(used);
-    launchers_release(&launchers);
+    kineto_launchers_release(&launchers);
+    free(inner);
 }
 
-static void add_issue(const struct builder *b, const struct step_bounds *steps,
+static void add_issue(const struct builder *b, const struct kineto_steps *steps,
                       struct kineto_issue *issue)
 {
     const struct kineto_events *events = b->events;
@@ -308,10 +197,11 @@ static void add_issue(const struct builder *b, const struct step_bounds *steps,
     for (uint32_t i = 0; i < events->count; i++) {
         const struct kineto_event *event = event_at(b, i);
         if (event->type == KINETO_CALL)
-            issued[count++] = (struct kineto_issued){.start_us = event->start_us,
-                                                     .event = i,
-                                                     .operator_event = b->context[i].owner,
-                                                     .step = step_at(steps, event->start_us)};
+            issued[count++] =
+                (struct kineto_issued){.start_us = event->start_us,
+                                       .event = i,
+                                       .operator_event = b->context[i].owner,
+                                       .step = kineto_step_at(steps, event->start_us)};
     }
     kineto_issue_make(issue, events, issued, count);
     free(issued);
@@ -346,14 +236,15 @@ static void build(struct builder *b, struct kineto_issue *issue)
     b->backward = trace_label(trace, "backward");
     b->optimizer = trace_label(trace, "optimizer");
     nest(b);
-    struct step_bounds steps = find_steps(b);
+    struct kineto_steps steps = {0};
+    kineto_steps_find(&steps, events);
     if (events->has_kernels && issue != NULL)
         add_issue(b, &steps, issue);
     if (events->has_kernels)
         add_kernels(b, &steps);
     else
         add_operators(b, &steps);
-    free(steps.step);
+    kineto_steps_release(&steps);
     free(b->context);
     free(b->class);
 }

@@ -3,6 +3,7 @@
 #include "base/json_pull.h"
 #include "base/text.h"
 #include "traces/kernel_class.h"
+#include "traces/step_recording.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -10,6 +11,8 @@
 
 /* Limits of what is read of shapes: further dimensions and inputs are skipped. */
 enum { INPUTS = 3, DIMENSIONS = 6, NAME_LIMIT = 4096 };
+/* inputs whose types are kept */
+enum { TYPES = 16 };
 
 #define TIME_LIMIT_US 1e18 /* 30,000 years; times since 1970 are 2e15 */
 
@@ -28,6 +31,7 @@ struct reader {
     struct diag *diag;
     char name[NAME_LIMIT]; /* of the current event */
     char cpu_lane[2][64];  /* process and thread id as written */
+    struct text inputs;    /* of the current event */
 };
 
 /* An event while it is read. */
@@ -44,6 +48,13 @@ struct draft {
     int inputs;
     int rank[INPUTS];
     double size[INPUTS][DIMENSIONS];
+
+    /* ---- with_inputs ---- */
+    bool has_inputs;
+    int shaped;             /* 1 + the first input that has a shape, below TYPES; 0: none */
+    uint8_t type_of[TYPES]; /* enum step_dtype */
+    bool is_list[TYPES], has_shape[TYPES];
+    int types;
 };
 
 /* Returns the 32-bit FNV-1a hash of a text. */
@@ -147,6 +158,80 @@ static double bytes_of_type(const struct json_pull *pull)
     return 0;
 }
 
+/* Reads a shape, or a list of shapes, from after its '[', and appends what is one: "[1024,640]". *shaped: something was. */
+static enum status read_input(struct reader *r, bool *shaped, int depth)
+{
+    enum { DEPTH = 4 };
+    enum json_token token;
+    enum status status;
+    const size_t before = r->inputs.size;
+    bool numbers = false;
+    while ((status = next(r, &token)) == STATUS_OK && token != JSON_ARRAY_END) {
+        double size;
+        if (token == JSON_ARRAY && depth < DEPTH) {
+            status = read_input(r, shaped, depth + 1);
+        } else {
+            if (token == JSON_NUMBER && json_pull_double(&r->pull, &size) && size >= 0 &&
+                size <= 1e15) {
+                text_printf(&r->inputs, numbers ? ",%.0f" : "[%.0f", size);
+                numbers = true;
+            }
+            status = json_pull_skip(&r->pull, token, r->diag);
+        }
+        if (status != STATUS_OK)
+            return status;
+    }
+    if (numbers)
+        text_putc(&r->inputs, ']');
+    *shaped |= r->inputs.size > before;
+    return status;
+}
+
+/* Reads "Input Dims" as the text of the inputs' shapes. */
+static enum status read_inputs(struct reader *r, struct draft *draft)
+{
+    enum json_token token;
+    enum status status = next(r, &token);
+    if (status != STATUS_OK || token != JSON_ARRAY)
+        return status == STATUS_OK ? json_pull_skip(&r->pull, token, r->diag) : status;
+    draft->has_inputs = true;
+    for (int i = 0; (status = next(r, &token)) == STATUS_OK && token != JSON_ARRAY_END; i++) {
+        bool shaped = false;
+        status = token == JSON_ARRAY ? read_input(r, &shaped, 0)
+                                     : json_pull_skip(&r->pull, token, r->diag);
+        if (status != STATUS_OK)
+            return status;
+        if (shaped && i < TYPES) {
+            draft->has_shape[i] = true;
+            draft->shaped = draft->shaped == 0 ? i + 1 : draft->shaped;
+        }
+    }
+    return status;
+}
+
+static enum step_dtype dtype_of_type(const struct json_pull *pull)
+{
+    static const struct {
+        const char *name;
+        enum step_dtype dtype;
+    } rows[] = {
+        {"c10::BFloat16", STEP_BF16},
+        {"c10::Half", STEP_F16},
+        {"float", STEP_F32},
+        {"double", STEP_F64},
+        {"BFloat16", STEP_BF16},
+        {"Half", STEP_F16},
+        {"Float", STEP_F32},
+        {"Double", STEP_F64},
+        {"c10::Float8_e4m3fn", STEP_E4M3},
+        {"c10::Float8_e5m2", STEP_E5M2},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        if (json_pull_is(pull, rows[i].name))
+            return rows[i].dtype;
+    return STEP_OTHER;
+}
+
 /* Reads "Input Dims": a list of shapes, one per input; an input that is a list of tensors has a list of shapes. */
 static enum status read_shapes(struct reader *r, struct draft *draft)
 {
@@ -191,6 +276,13 @@ static enum status read_types(struct reader *r, struct draft *draft)
         if (first && token == JSON_STRING)
             draft->input_bytes = bytes_of_type(&r->pull);
         first = false;
+        if (token == JSON_STRING && draft->types < TYPES) {
+            draft->type_of[draft->types] = (uint8_t)dtype_of_type(&r->pull);
+            draft->is_list[draft->types] = json_pull_is(&r->pull, "TensorList");
+        } else if (draft->types < TYPES) {
+            draft->type_of[draft->types] = STEP_OTHER;
+        }
+        draft->types += draft->types < TYPES;
         status = json_pull_skip(&r->pull, token, r->diag);
         if (status != STATUS_OK)
             return status;
@@ -207,7 +299,7 @@ static enum status read_arguments(struct reader *r, struct draft *draft)
     while ((status = next(r, &token)) == STATUS_OK && token == JSON_KEY) {
         bool ignored;
         if (json_pull_is(&r->pull, "Input Dims") || json_pull_is(&r->pull, "Input dims"))
-            status = read_shapes(r, draft);
+            status = r->events->with_inputs ? read_inputs(r, draft) : read_shapes(r, draft);
         else if (json_pull_is(&r->pull, "Input type"))
             status = read_types(r, draft);
         else if (json_pull_is(&r->pull, "External id") || json_pull_is(&r->pull, "external id"))
@@ -343,6 +435,19 @@ static uint64_t identifier(double number)
     return number >= 1 && number < 1e15 ? (uint64_t)number : 0;
 }
 
+static void keep_inputs(struct reader *r, const struct draft *draft, struct kineto_event *event)
+{
+    event->dtype = STEP_OTHER;
+    event->inputs = UINT32_MAX;
+    if (!draft->has_inputs || event->type != KINETO_OPERATOR)
+        return;
+    event->inputs = intern(&r->names, r->inputs.size > 0 ? r->inputs.data : "");
+    if (draft->shaped > 0 && draft->shaped <= draft->types)
+        event->dtype = draft->type_of[draft->shaped - 1];
+    for (int i = 0; i < draft->types; i++)
+        event->unlisted |= draft->is_list[i] && !draft->has_shape[i];
+}
+
 static enum status keep(struct reader *r, const struct draft *draft)
 {
     struct kineto_events *events = r->events;
@@ -374,6 +479,8 @@ static enum status keep(struct reader *r, const struct draft *draft)
         .bytes = bytes > 0 && bytes < 1e60 ? bytes : 0,
     };
     events->has_kernels |= draft->type == KINETO_KERNEL;
+    if (events->with_inputs)
+        keep_inputs(r, draft, &events->event[events->count - 1]);
     return STATUS_OK;
 }
 
@@ -384,6 +491,7 @@ static enum status read_event(struct reader *r)
     enum status status;
     r->events->seen++;
     r->cpu_lane[0][0] = r->cpu_lane[1][0] = '\0';
+    r->inputs.size = 0;
     while ((status = next(r, &token)) == STATUS_OK && token == JSON_KEY)
         if ((status = read_field(r, &draft)) != STATUS_OK)
             return status;
@@ -495,6 +603,7 @@ enum status kineto_events_read(struct kineto_events *events, const char *name, c
     name_lanes(&r);
     free(r.names.slot);
     free(r.lanes.slot);
+    text_release(&r.inputs);
     events->name = r.names.text;
     events->name_count = r.names.count;
     events->lane = r.lanes.text;

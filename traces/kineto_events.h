@@ -1,4 +1,5 @@
-/* traces/kineto_events.h: the events of a profiler's file as a table. Private to traces/kineto.c. */
+/* traces/kineto_events.h: the events of a profiler's file as a table. Private to the readers of recordings of the
+ * PyTorch profiler. */
 #ifndef TRACES_KINETO_EVENTS_H
 #define TRACES_KINETO_EVENTS_H
 
@@ -21,11 +22,17 @@ struct kineto_event {
     /* a number that a call shares with the kernel or copy that it started, from 1; 0: none */
     uint64_t correlation;
     double flops, bytes; /* flops of an operator, bytes of a copy or message; 0: not recorded */
+    /* of an operator, if events->with_inputs: row of name[] of its inputs' shapes ("[1024,640][640,256]"; scalars are
+     * left out, and a list of tensors is several); UINT32_MAX: they were not recorded */
+    uint32_t inputs;
+    uint8_t dtype; /* enum step_dtype of its first input that has a shape; STEP_OTHER: unknown */
+    bool unlisted; /* an input is a list of tensors whose shapes the profiler left out */
 };
 
 /* All-zero is empty. Events are ordered by lane, then by start, then by descending end, so that
  * an event comes after the one that encloses it. */
 struct kineto_events {
+    bool with_inputs; /* set by the caller: inputs of operators are kept */
     struct arena arena;
     struct kineto_event *event;
     size_t count, capacity;

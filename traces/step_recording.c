@@ -270,16 +270,22 @@ static enum status read_storages(struct reading *in, struct json_node list)
 
 /* ---- events ---- */
 
-static enum step_dtype dtype_of(const char *name)
+static const char *const dtype_names[] = {
+    [STEP_BF16] = "bfloat16", [STEP_F16] = "float16",        [STEP_F32] = "float32",
+    [STEP_F64] = "float64",   [STEP_E4M3] = "float8_e4m3fn", [STEP_E5M2] = "float8_e5m2",
+    [STEP_OTHER] = "other",
+};
+
+const char *step_dtype_name(enum step_dtype dtype)
 {
-    static const struct {
-        const char *name;
-        enum step_dtype dtype;
-    } names[] = {{"bfloat16", STEP_BF16}, {"float16", STEP_F16},        {"float32", STEP_F32},
-                 {"float64", STEP_F64},   {"float8_e4m3fn", STEP_E4M3}, {"float8_e5m2", STEP_E5M2}};
-    for (size_t i = 0; i < ARRAY_LEN(names); i++)
-        if (strcmp(names[i].name, name) == 0)
-            return names[i].dtype;
+    return dtype_names[dtype];
+}
+
+enum step_dtype step_dtype_of(const char *name)
+{
+    for (size_t i = 0; i < ARRAY_LEN(dtype_names); i++)
+        if (strcmp(dtype_names[i], name) == 0)
+            return (enum step_dtype)i;
     return STEP_OTHER;
 }
 
@@ -330,7 +336,7 @@ static enum status read_tensor(struct reading *in, struct json_node node,
     if (status != STATUS_OK)
         return status;
     tensor->dims = (uint8_t)dims;
-    tensor->dtype = (uint8_t)dtype_of(dtype);
+    tensor->dtype = (uint8_t)step_dtype_of(dtype);
     tensor->strided = members == 4;
     return read_strides(in, node, tensor);
 }

@@ -50,6 +50,10 @@ enum step_dtype {
     STEP_OTHER, /* integers, booleans, complex numbers and narrower types: no product has them */
 };
 
+/* Returns PyTorch's name of an element type, "other" for STEP_OTHER; and the element type of a name. */
+const char *step_dtype_name(enum step_dtype dtype);
+enum step_dtype step_dtype_of(const char *name);
+
 enum { STEP_DIMS_MAX = 8 };
 
 /* A tensor that an operator reads or writes: a view of a storage, whose offset is not recorded. */

@@ -46,6 +46,15 @@ static const struct column modules[] = {
     {"optimizer_s", NULL, NULL, COLUMN_SECONDS, 0, NULL},
 };
 
+static const struct column operators[] = {
+    {"rank", NULL, NULL, COLUMN_COUNT, 0, "The recorded rank."},
+    {"operator", NULL, NULL, COLUMN_NAME, 0, "As the recording names it: mm, add.Tensor."},
+    {"inputs", NULL, NULL, COLUMN_NAME, 0, "The shapes of its inputs that have one: [1024,640][640,256]."},
+    {"dtype", NULL, NULL, COLUMN_NAME, 0, "PyTorch's name of the dtype of the first of them; other: integers."},
+    {"calls", NULL, NULL, COLUMN_COUNT, 0, "How often it runs in a step."},
+    {"seconds", NULL, NULL, COLUMN_SECONDS, 0, "Sum over these calls, as predicted."},
+};
+
 static const struct column guesses[] = {
     {"what", NULL, NULL, COLUMN_NAME, 0, "What the program asked for."},
     {"times", NULL, NULL, COLUMN_COUNT, 0, "How often."},
@@ -57,6 +66,7 @@ const struct row_table report_tables[REPORT_TABLE_COUNT] = {
     [REPORT_LINKS] = {"predict_link", links, ARRAY_LEN(links)},
     [REPORT_NEVER_MEASURED] = {"predict_never_measured", never_measured, ARRAY_LEN(never_measured)},
     [REPORT_MODULES] = {"predict_module", modules, ARRAY_LEN(modules)},
+    [REPORT_OPERATORS] = {"predict_operator", operators, ARRAY_LEN(operators)},
     [REPORT_GUESSES] = {"predict_guess", guesses, ARRAY_LEN(guesses)},
 };
 

@@ -3,6 +3,7 @@
 
 #include "base/units.h"
 #include "predict/recorded_modules.h"
+#include "predict/recorded_operators.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -133,9 +134,35 @@ void report_put_recorded_warning(struct text *out, const struct prediction *p)
         text_printf(out,
                     "; of the kernels of %.0f %% of compute time only the bytes are known (%.60s)",
                     100 * m.unknown_s / m.seconds, m.unknown);
+    if (p->measured.file != NULL && m.seconds > 0) {
+        text_printf(
+            out, "; the times of %zu of %zu kernels, %.0f %% of their time, are those of %s",
+            p->measured.kernels, p->measured.of, 100 * m.measured_s / m.seconds, p->measured.file);
+        if (m.guessed != NULL)
+            text_printf(out, "; of the others %.60s takes most", m.guessed);
+    }
     recorded_modules_release(&m);
     for (uint32_t i = 0; i < p->recorded.count; i++)
         put_assumptions(out, &p->recorded, i);
+}
+
+static void put_operators(struct json_out *w, const struct prediction *p)
+{
+    struct recorded_operators operators;
+    struct rows rows = {.json = w};
+    recorded_operators_make(&operators, p);
+    rows_begin(&rows, "operators", NULL, &report_tables[REPORT_OPERATORS]);
+    for (size_t i = 0; i < operators.count; i++) {
+        const struct recorded_operator *row = &operators.row[i];
+        rows_number(&rows, row->rank);
+        rows_name(&rows, row->key.op);
+        rows_name(&rows, row->key.inputs);
+        rows_name(&rows, step_dtype_name((enum step_dtype)row->key.dtype));
+        rows_number(&rows, (double)row->calls);
+        rows_number(&rows, row->seconds);
+    }
+    rows_end(&rows);
+    recorded_operators_release(&operators);
 }
 
 void report_json_recording(struct json_out *w, const struct prediction *p)
@@ -164,6 +191,9 @@ void report_json_recording(struct json_out *w, const struct prediction *p)
     json_put_number(w, "kernels_s", m.seconds);
     json_put_number(w, "unknown_kernels_s", m.unknown_s);
     json_put_number(w, "collectives_s", m.collectives_s);
+    json_put_number(w, "measured_kernels_s", m.measured_s);
+    json_put_count(w, "measured_kernels", p->measured.kernels);
+    put_operators(w, p);
     struct rows rows = {.json = w};
     rows_begin(&rows, "modules", NULL, &report_tables[REPORT_MODULES]);
     for (uint32_t i = 0; i < m.count; i++) {

@@ -327,6 +327,8 @@ op_id ir_add_op(struct ir *ir, const struct op_desc *desc);
  * have the same sizes and dtypes. */
 op_id ir_add_op_like(struct ir *ir, uint32_t op, uint8_t phase, const buffer_id *buffer,
                      const op_id *wait, uint16_t wait_count);
+/* Gives an op other parameters; the kind, operands and dtypes stay. */
+void ir_set_work(struct ir *ir, uint32_t op, const struct work *work);
 /* Makes operand k of the op (reads first, then writes) name another buffer, with the same range. */
 void ir_redirect(struct ir *ir, uint32_t op, uint32_t k, buffer_id buffer);
 

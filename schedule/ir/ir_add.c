@@ -299,21 +299,9 @@ static bool same_shape(const struct work *a, const struct work *b, uint32_t para
 
 /* Returns the row of a shape. Two ops have one shape if they have the same kind of work, dtypes, numbers of reads and
  * writes, and values of the parameters that the kind uses. */
-static uint32_t intern_shape(struct ir *ir, const struct op_desc *desc,
-                             const struct work_kind_info *info)
+static uint32_t intern_work(struct ir *ir, struct work key, uint32_t params)
 {
     struct id_map *map = &ir_index(ir)->shape;
-    uint32_t params = info->param_count;
-    struct work key = desc->work;
-    key.in = key.out = 0;
-    key.reads = desc->read_count;
-    key.writes = desc->write_count;
-    if (desc->read_count)
-        key.in = key.out = dtype_of(ir, desc->read, desc->read_count, info->in);
-    if (desc->write_count)
-        key.out = dtype_of(ir, desc->write, desc->write_count, info->out);
-    if (!desc->read_count)
-        key.in = key.out;
     uint64_t hash = hash_text((const char *)key.p, params * sizeof *key.p);
     hash = hash_word(hash, (uint64_t)key.kind | (uint64_t)key.in << 8 | (uint64_t)key.out << 16 |
                                (uint64_t)key.reads << 24 | (uint64_t)key.writes << 32);
@@ -325,6 +313,34 @@ static uint32_t intern_shape(struct ir *ir, const struct op_desc *desc,
     id_map_add(map, hash, ir->shape_count);
     ir->shape[ir->shape_count] = key;
     return ir->shape_count++;
+}
+
+static uint32_t intern_shape(struct ir *ir, const struct op_desc *desc,
+                             const struct work_kind_info *info)
+{
+    struct work key = desc->work;
+    key.in = key.out = 0;
+    key.reads = desc->read_count;
+    key.writes = desc->write_count;
+    if (desc->read_count)
+        key.in = key.out = dtype_of(ir, desc->read, desc->read_count, info->in);
+    if (desc->write_count)
+        key.out = dtype_of(ir, desc->write, desc->write_count, info->out);
+    if (!desc->read_count)
+        key.in = key.out;
+    return intern_work(ir, key, info->param_count);
+}
+
+void ir_set_work(struct ir *ir, uint32_t op, const struct work *work)
+{
+    struct work key = *work;
+    const struct work *old = ir_work(ir, op);
+    assert(work->kind == old->kind);
+    key.in = old->in;
+    key.out = old->out;
+    key.reads = old->reads;
+    key.writes = old->writes;
+    ir->op.shape[op] = intern_work(ir, key, work_kind_info(work->kind)->param_count);
 }
 
 uint32_t ir_add_extent(struct ir *ir, struct ir_extent extent)

@@ -12,7 +12,7 @@ longhaul predict one.json --cluster dgx-h100 --gpus 1 --attention fa3 | grep -E 
 longhaul predict one.json --cluster cpu-node --gpus 1 | grep -E '^layout'
 sed 's/"model\.layers\.0\./"text_tower.encoder.stack.layers.0./g; s/"model\.layers\.1\./"vision_tower.encoder.stack.layers.1./g' one.json > towers.json
 longhaul predict towers.json --cluster dgx-h100 --gpus 1 | sed -n '/^Whose/,/^$/p'
-longhaul predict one.json --cluster dgx-h100 --gpus 1 --json | grep -E '"(torch|world|rank|events|peak_bytes|kernels_s)":'
+longhaul predict one.json --cluster dgx-h100 --gpus 1 --json | grep -E '^    "(torch|world|rank|events|peak_bytes|kernels_s)":'
 # the rules hold, and the text form is read back
 longhaul check fsdp.json.gz | tail -1
 longhaul schedule fsdp.json.gz --flat > step.ir

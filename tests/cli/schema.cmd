@@ -56,6 +56,9 @@ longhaul predict $tiny --cluster cpu-node --dtype f32 --attention cpu --exact --
 longhaul compare predicted measured --by kind --tolerance 1000% --json > compare-1.json
 longhaul compare $S/tests/data/kineto/llama.predicted.csv $S/tests/data/kineto/llama.json --json > compare-2.json
 check compare compare-*.json
+longhaul predict $S/tests/data/kineto/operators.step.json.gz --cluster dgx-h100 --gpus 1 -o operators > note
+longhaul compare operators $S/tests/data/kineto/operators.json.gz --json > operators.json
+check compare_operators operators.json
 longhaul compare --explain $S/tests/data/kineto/llama.predicted.csv $S/tests/data/kineto/llama.json --json > explain.json
 check explain explain.json
 for list in "" strategies profiles models "models llama3-8b" clusters "clusters dgx-h100" devices "devices a100-80g" \

@@ -89,6 +89,7 @@ static const struct {
     {NULL, "routing", "dirichlet:0,1"},
     {NULL, "routing", FOLDER "shares.csv"},
     {NULL, "recording", FOLDER "step.json.gz"},
+    {NULL, "kernel-times", FOLDER "trace.json"},
     {NULL, "sparsity", "2"},
     {NULL, "documents", FOLDER "lengths.csv"},
     {NULL, "documents", "lognormal:2K"},

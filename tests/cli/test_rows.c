@@ -5,6 +5,7 @@
 #include "cli/common/rows.h"
 #include "cli/measure/compare_report.h"
 #include "cli/measure/explain_report.h"
+#include "cli/measure/operator_report.h"
 #include "cli/measure/points_json.h"
 #include "cli/measure/run_report.h"
 #include "cli/plan/longest_report.h"
@@ -262,10 +263,15 @@ static void the_schema_is_made_from_the_columns(void)
     const struct {
         const struct row_table *table;
         size_t count;
-    } all[] = {{compare_tables, COMPARE_TABLE_COUNT},  {&check, 1},
-               {why_tables, WHY_TABLE_COUNT},          {explain_tables, EXPLAIN_TABLE_COUNT},
-               {list_tables, LIST_TABLE_COUNT},        {points_tables, POINTS_TABLE_COUNT},
-               {report_tables, REPORT_TABLE_COUNT},    {&longest_table, 1},
+    } all[] = {{compare_tables, COMPARE_TABLE_COUNT},
+               {operator_tables, OPERATOR_TABLE_COUNT},
+               {&check, 1},
+               {why_tables, WHY_TABLE_COUNT},
+               {explain_tables, EXPLAIN_TABLE_COUNT},
+               {list_tables, LIST_TABLE_COUNT},
+               {points_tables, POINTS_TABLE_COUNT},
+               {report_tables, REPORT_TABLE_COUNT},
+               {&longest_table, 1},
                {validate_tables, VALIDATE_TABLE_COUNT}};
     struct text out = {0};
     struct json_out json = {.out = &out};

@@ -1,0 +1,343 @@
+#include "cli/measure/operator_report.h"
+
+#include "base/json_write.h"
+#include "cli/common/output.h"
+#include "cli/common/screen.h"
+#include "cli/folder/stored.h"
+#include "traces/kernel_times.h"
+#include "traces/step_recording.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* The width of the labels of the lines above the tables. */
+enum { LABEL = 11 };
+
+void compared_operators_release(struct compared_operators *o)
+{
+    free(o->row);
+    arena_release(&o->arena);
+    *o = (struct compared_operators){0};
+}
+
+/* ---- reading ---- */
+
+/* A predicted operator, as prediction.json has it. */
+struct predicted_row {
+    struct kernel_key key;
+    int64_t rank, calls;
+    double seconds;
+};
+
+static enum status read_row(struct compared_operators *o, struct json_node node,
+                            struct predicted_row *row, struct diag *diag)
+{
+    const char *op, *inputs, *dtype;
+    enum status status = json_get_i64(node, "rank", 0, UINT32_MAX, &row->rank, diag);
+    if (status == STATUS_OK)
+        status = json_get_i64(node, "calls", 1, INT64_MAX, &row->calls, diag);
+    if (status == STATUS_OK)
+        status = json_get_double(node, "seconds", 0, HUGE_VAL, &row->seconds, diag);
+    if (status == STATUS_OK)
+        status = json_get_string(node, "operator", &op, diag);
+    if (status != STATUS_OK)
+        return status;
+    row->key.op = arena_text(&o->arena, op, strlen(op));
+    status = json_get_string(node, "inputs", &inputs, diag);
+    if (status != STATUS_OK)
+        return status;
+    row->key.inputs = arena_text(&o->arena, inputs, strlen(inputs));
+    status = json_get_string(node, "dtype", &dtype, diag);
+    if (status == STATUS_OK)
+        row->key.dtype = (uint8_t)step_dtype_of(dtype);
+    return status;
+}
+
+/* Reads the rows of one rank: of `rank`, or if it has none, of the first one. */
+static enum status read_rows(struct compared_operators *o, struct json_node list, uint32_t rank,
+                             struct predicted_row *row, size_t *count, struct diag *diag)
+{
+    enum status status = STATUS_OK;
+    const size_t all = json_count(list);
+    int64_t taken = -1;
+    for (size_t i = 0; i < all && status == STATUS_OK; i++) {
+        status = read_row(o, json_at(list, i), &row[i], diag);
+        if (i == 0 || row[i].rank == rank)
+            taken = row[i].rank;
+    }
+    *count = 0;
+    for (size_t i = 0; i < all && status == STATUS_OK; i++)
+        if (row[i].rank == taken)
+            row[(*count)++] = row[i];
+    return status;
+}
+
+/* ---- matching ---- */
+
+static double off_of(const struct compared_operator *row)
+{
+    return fabs(row->predicted_s - row->measured_s);
+}
+
+static int by_difference(const void *left, const void *right)
+{
+    const struct compared_operator *a = left, *b = right;
+    const bool a_pair = a->predicted_calls > 0 && a->measured_calls > 0,
+               b_pair = b->predicted_calls > 0 && b->measured_calls > 0;
+    if (a_pair != b_pair)
+        return a_pair ? -1 : 1;
+    if (off_of(a) != off_of(b))
+        return off_of(a) > off_of(b) ? -1 : 1;
+    const int order = strcmp(a->op, b->op);
+    return order != 0 ? order : strcmp(a->inputs, b->inputs);
+}
+
+static void match(struct compared_operators *o, const struct predicted_row *predicted, size_t count,
+                  const struct kernel_times *times)
+{
+    const double steps = (double)times->steps;
+    /* of each measured row, 1 + its row of o; 0: it has none yet */
+    size_t *row_of = heap_zalloc(times->count + 1, sizeof *row_of);
+    o->row = heap_zalloc(count + times->count + 1, sizeof *o->row);
+    for (size_t i = 0; i < count; i++) {
+        const struct kernel_time *time = kernel_times_find(times, &predicted[i].key);
+        size_t at = time != NULL ? row_of[time - times->row] : 0;
+        if (at == 0) {
+            at = ++o->count;
+            o->row[at - 1].op = predicted[i].key.op;
+            o->row[at - 1].inputs = predicted[i].key.inputs;
+        }
+        struct compared_operator *row = &o->row[at - 1];
+        row->predicted_calls += (double)predicted[i].calls;
+        row->predicted_s += predicted[i].seconds;
+        if (time != NULL)
+            row_of[time - times->row] = at;
+    }
+    for (size_t i = 0; i < times->count; i++) {
+        const struct kernel_time *time = &times->row[i];
+        const size_t at = row_of[i] > 0 ? row_of[i] : ++o->count;
+        struct compared_operator *row = &o->row[at - 1];
+        if (row_of[i] == 0) {
+            row->op = arena_text(&o->arena, time->key.op, strlen(time->key.op));
+            row->inputs = arena_text(&o->arena, time->key.inputs, strlen(time->key.inputs));
+        }
+        row->measured_calls = (double)time->calls / steps;
+        row->measured_s = time->total_s / steps;
+    }
+    free(row_of);
+    o->unknown_s = times->unknown_s / steps;
+    o->measured_s = o->unknown_s;
+    for (size_t i = 0; i < o->count; i++) {
+        const struct compared_operator *row = &o->row[i];
+        const bool pair = row->predicted_calls > 0 && row->measured_calls > 0;
+        o->matched += pair;
+        o->predicted_s += row->predicted_s;
+        o->measured_s += row->measured_s;
+        o->predicted_matched_s += pair ? row->predicted_s : 0;
+        o->measured_matched_s += pair ? row->measured_s : 0;
+    }
+    qsort(o->row, o->count, sizeof *o->row, by_difference);
+}
+
+static enum status compare_with(struct compared_operators *o, struct json_node list,
+                                const char *measured, uint32_t rank, struct diag *diag)
+{
+    struct predicted_row *row = heap_zalloc(json_count(list) + 1, sizeof *row);
+    struct kernel_times times = {0};
+    struct text text = {0};
+    size_t count = 0;
+    enum status status = read_rows(o, list, rank, row, &count, diag);
+    const char **name = heap_alloc(count + 1, sizeof *name);
+    for (size_t i = 0; i < count; i++)
+        name[i] = row[i].key.op;
+    if (status == STATUS_OK)
+        status = text_read(&text, measured, diag);
+    if (status == STATUS_OK)
+        status = kernel_times_read(&times, measured, text.data, text.size, name, count, diag);
+    if (status == STATUS_OK)
+        match(o, row, count, &times);
+    text_release(&text);
+    kernel_times_release(&times);
+    free((void *)name);
+    free(row);
+    return status;
+}
+
+enum status compared_operators_make(struct compared_operators *o, bool *found,
+                                    const char *predicted, const char *measured, uint32_t rank,
+                                    struct diag *diag)
+{
+    struct stored stored = {0};
+    struct text path = {0};
+    struct stat info;
+    enum status status = STATUS_OK;
+    text_printf(&path, "%s/prediction.json", predicted);
+    *found = false;
+    if (stat(path.data, &info) == 0) {
+        status = stored_load(&stored, predicted, diag);
+        struct json_node list =
+            status == STATUS_OK
+                ? json_find(json_find(json_root(&stored.json), "recording"), "operators")
+                : (struct json_node){0};
+        *found = status == STATUS_OK && json_is_array(list);
+        if (*found)
+            status = compare_with(o, list, measured, rank, diag);
+    }
+    stored_release(&stored);
+    text_release(&path);
+    return status;
+}
+
+/* ---- tables ---- */
+
+/* clang-format off */
+static const struct column matched_columns[] = {
+    {"operator", "operator", NULL, COLUMN_NAME, -30, "As the recorded step names it."},
+    {"inputs", "inputs", NULL, COLUMN_NAME, -32, "The shapes of its inputs that have one."},
+    {"predicted_calls", "calls", "predicted calls", COLUMN_NUMBER, 6, "In a step."},
+    {"measured_calls", "meas.", "measured calls", COLUMN_NUMBER, 6, "In a step, the mean of the recorded ones."},
+    {"predicted_s", "predicted ms", NULL, COLUMN_SECONDS, 12, "Of all calls in a step."},
+    {"measured_s", "measured ms", NULL, COLUMN_SECONDS, 12, "Of all calls in a step, the mean of the recorded ones."},
+    {"error", "error", "error %", COLUMN_ERROR, 9, "predicted / measured - 1."},
+};
+static const struct column alone_columns[] = {
+    {"operator", "on one side only", NULL, COLUMN_NAME, -30, "As the recorded step, or the profiler names it."},
+    {"inputs", "inputs", NULL, COLUMN_NAME, -32, "The shapes of its inputs that have one."},
+    {"side", "side", NULL, COLUMN_NAME, -9, "predicted or measured."},
+    {"calls", "calls", NULL, COLUMN_NUMBER, 6, "In a step."},
+    {"seconds", "ms", NULL, COLUMN_SECONDS, 12, "Of all calls in a step."},
+};
+/* clang-format on */
+
+const struct row_table operator_tables[OPERATOR_TABLE_COUNT] = {
+    [OPERATORS_MATCHED] = {"compare_operator", matched_columns, ARRAY_LEN(matched_columns)},
+    [OPERATORS_ALONE] = {"compare_operator_alone", alone_columns, ARRAY_LEN(alone_columns)},
+};
+
+double compared_operators_match(const struct compared_operators *o)
+{
+    const double predicted = o->predicted_s > 0 ? o->predicted_matched_s / o->predicted_s : 0,
+                 measured = o->measured_s > 0 ? o->measured_matched_s / o->measured_s : 0;
+    return fmin(predicted, measured);
+}
+
+/* The letters of shapes for which a line has room. */
+enum { INPUTS_SHOWN = 32 };
+
+/* Puts the shapes of inputs; for people the first ones. */
+static void put_inputs(struct rows *rows, const char *inputs)
+{
+    struct text first = {0};
+    if (rows->json != NULL || strlen(inputs) <= INPUTS_SHOWN) {
+        rows_name(rows, inputs);
+        return;
+    }
+    text_printf(&first, "%.*s...", INPUTS_SHOWN - 3, inputs);
+    rows_name(rows, first.data);
+    text_release(&first);
+}
+
+static void put_matched(struct rows *rows, const struct compared_operators *o, size_t most)
+{
+    rows_begin(rows, "operators", NULL, &operator_tables[OPERATORS_MATCHED]);
+    for (size_t i = 0; i < o->matched && i < most; i++) {
+        const struct compared_operator *row = &o->row[i];
+        rows_name(rows, row->op);
+        put_inputs(rows, row->inputs);
+        rows_number(rows, row->predicted_calls);
+        rows_number(rows, row->measured_calls);
+        rows_number(rows, row->predicted_s);
+        rows_number(rows, row->measured_s);
+        rows_number(rows, compare_error(row->predicted_s, row->measured_s));
+    }
+    rows_end(rows);
+}
+
+static void put_alone(struct rows *rows, const struct compared_operators *o, size_t most)
+{
+    rows_begin(rows, "alone", NULL, &operator_tables[OPERATORS_ALONE]);
+    for (size_t i = o->matched; i < o->count && i - o->matched < most; i++) {
+        const struct compared_operator *row = &o->row[i];
+        const bool predicted = row->predicted_calls > 0;
+        rows_name(rows, row->op);
+        put_inputs(rows, row->inputs);
+        rows_name(rows, predicted ? "predicted" : "measured");
+        rows_number(rows, predicted ? row->predicted_calls : row->measured_calls);
+        rows_number(rows, predicted ? row->predicted_s : row->measured_s);
+    }
+    rows_end(rows);
+}
+
+static void put_left(struct text *out, size_t rows, size_t shown)
+{
+    if (rows > shown)
+        text_printf(out, "and %zu more, which --all prints\n", rows - shown);
+}
+
+void operator_report_print(struct text *out, const struct compare_report *report,
+                           const struct compared_operators *o)
+{
+    const struct comparison *c = report->comparison;
+    const size_t most = report->all ? SIZE_MAX : report->top;
+    const size_t alone = o->count - o->matched;
+    static const char *const verdicts[] = {[VERDICT_WITHIN] = "the step is within the tolerance",
+                                           [VERDICT_BEYOND] = "the step is beyond the tolerance",
+                                           [VERDICT_NONE] = "none: too little was matched"};
+    struct text lines = {0};
+    struct rows rows = {.out = out};
+    if (report->tolerance > 0)
+        text_printf(&lines, "verdict    %s\n", verdicts[report->verdict]);
+    text_printf(&lines, "step       predicted %.3f ms, measured %.3f ms, error %+.1f %%",
+                1e3 * c->predicted.step_s, 1e3 * c->measured.step_s,
+                100 * compare_error(c->predicted.step_s, c->measured.step_s));
+    if (c->steps > 1)
+        text_printf(&lines, "; median of %zu steps, %.3f to %.3f ms", c->steps, 1e3 * c->step_low_s,
+                    1e3 * c->step_high_s);
+    text_printf(&lines, "\npredicted  %s\nmeasured   %s\n", report->predicted, report->measured);
+    text_printf(&lines,
+                "kernels    predicted %.3f ms, measured %.3f ms a step; %zu operators by shapes "
+                "have a partner: %.1f %% of the predicted time, %.1f %% of the measured\n",
+                1e3 * o->predicted_s, 1e3 * o->measured_s, o->matched,
+                o->predicted_s > 0 ? 100 * o->predicted_matched_s / o->predicted_s : 0,
+                o->measured_s > 0 ? 100 * o->measured_matched_s / o->measured_s : 0);
+    if (o->unknown_s > 0)
+        text_printf(&lines, "unknown    %.3f ms of kernels that no recorded operator launched\n",
+                    1e3 * o->unknown_s);
+    screen_wrap_labelled(out, lines.data, LABEL, report->width);
+    text_release(&lines);
+    if (o->matched > 0 && most > 0) {
+        text_putc(out, '\n');
+        put_matched(&rows, o, most);
+        put_left(out, o->matched, most);
+    }
+    if (alone > 0 && most > 0) {
+        text_putc(out, '\n');
+        put_alone(&rows, o, most);
+        put_left(out, alone, most);
+    }
+}
+
+void operator_report_print_json(struct text *out, const struct compare_report *report,
+                                const struct compared_operators *o)
+{
+    const struct comparison *c = report->comparison;
+    struct json_out json = {.out = out};
+    struct rows rows = {.json = &json};
+    command_begin_json(&json, "compare_operators");
+    json_put_text(&json, "predicted", report->predicted);
+    json_put_text(&json, "measured", report->measured);
+    json_put_count(&json, "steps", c->steps);
+    json_put_number(&json, "predicted_step_s", c->predicted.step_s);
+    json_put_number(&json, "measured_step_s", c->measured.step_s);
+    json_put_number(&json, "step_error", compare_error(c->predicted.step_s, c->measured.step_s));
+    json_put_number(&json, "predicted_kernels_s", o->predicted_s);
+    json_put_number(&json, "measured_kernels_s", o->measured_s);
+    json_put_number(&json, "unknown_kernels_s", o->unknown_s);
+    json_put_number(&json, "match_rate", compared_operators_match(o));
+    put_matched(&rows, o, SIZE_MAX);
+    put_alone(&rows, o, SIZE_MAX);
+    json_end_object(&json);
+    text_putc(out, '\n');
+}

@@ -1,0 +1,53 @@
+/* cli/measure/operator_report.h: a recorded step's prediction beside a recording of the PyTorch profiler, operator by
+ * operator. */
+#ifndef CLI_MEASURE_OPERATOR_REPORT_H
+#define CLI_MEASURE_OPERATOR_REPORT_H
+
+#include "base/arena.h"
+#include "base/diag.h"
+#include "base/text.h"
+#include "cli/common/rows.h"
+#include "cli/measure/compare_report.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* An operator on both sides, or on one of them. */
+struct compared_operator {
+    const char *op, *inputs;                /* in the arena */
+    double predicted_calls, measured_calls; /* in a step; 0: it is on the other side only */
+    double predicted_s, measured_s;         /* of all calls in a step */
+};
+
+/* All-zero is empty. Rows with a partner come first, those with the largest difference before others; then those
+ * without, the longest first. */
+struct compared_operators {
+    struct arena arena;
+    struct compared_operator *row;
+    size_t count, matched;
+    double predicted_s, measured_s;                 /* of all kernels of a step */
+    double predicted_matched_s, measured_matched_s; /* of those with a partner */
+    double unknown_s; /* of measured kernels whose operator is not known; a part of measured_s */
+};
+
+/* Reads the operators of a folder of `predict -o`, of its rank `rank` or else of its first one. *found: whether the
+ * prediction is that of a recorded step; else nothing is compared. measured: a recording of the PyTorch profiler. Release
+ * *operators in either case. */
+enum status compared_operators_make(struct compared_operators *operators, bool *found,
+                                    const char *predicted, const char *measured, uint32_t rank,
+                                    struct diag *diag);
+void compared_operators_release(struct compared_operators *operators);
+/* Returns the smaller of both sides' shares of kernel time that have a partner. */
+double compared_operators_match(const struct compared_operators *operators);
+
+/* Print the steps, the operators with the largest differences, and those of one side. */
+void operator_report_print(struct text *out, const struct compare_report *report,
+                           const struct compared_operators *operators);
+void operator_report_print_json(struct text *out, const struct compare_report *report,
+                                const struct compared_operators *operators);
+
+/* The tables. */
+enum { OPERATORS_MATCHED, OPERATORS_ALONE, OPERATOR_TABLE_COUNT };
+extern const struct row_table operator_tables[OPERATOR_TABLE_COUNT];
+
+#endif

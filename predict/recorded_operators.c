@@ -1,0 +1,164 @@
+#include "predict/recorded_operators.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+void recorded_operators_release(struct recorded_operators *operators)
+{
+    free(operators->row);
+    arena_release(&operators->arena);
+    *operators = (struct recorded_operators){0};
+}
+
+/* Returns what tells a recorded operator from others; tensors without dimensions are left out. */
+static struct kernel_key key_of(struct arena *arena, const struct step_recording *r,
+                                const struct step_event *event)
+{
+    struct kernel_key key = {.op = event->op, .dtype = STEP_OTHER};
+    struct text inputs = {0};
+    for (uint32_t i = 0; i < event->in_count; i++) {
+        const struct step_tensor *t = &r->tensor[event->in_begin + i];
+        if (t->dims == 0)
+            continue;
+        if (inputs.size == 0)
+            key.dtype = t->dtype;
+        for (uint32_t d = 0; d < t->dims; d++)
+            text_printf(&inputs, "%s%" PRId64, d == 0 ? "[" : ",", t->size[d]);
+        text_putc(&inputs, ']');
+    }
+    key.inputs = arena_text(arena, inputs.size > 0 ? inputs.data : "", inputs.size);
+    text_release(&inputs);
+    return key;
+}
+
+/* Returns the event of an op that is a kernel; NULL: it is none. */
+static const struct step_event *kernel_of(const struct prediction *p,
+                                          const struct step_recording *r, uint32_t op)
+{
+    const uint32_t number = p->recorded.event_of[op];
+    const bool kernel = number != IR_NONE && p->ir.op.kind[op] == WORK_OPAQUE &&
+                        ir_work(&p->ir, op)->opaque.as != OPAQUE_NOTHING;
+    return kernel ? &r->event[number] : NULL;
+}
+
+/* ---- sums ---- */
+
+static int by_key(const void *left, const void *right)
+{
+    const struct recorded_operator *a = left, *b = right;
+    if (a->rank != b->rank)
+        return a->rank < b->rank ? -1 : 1;
+    int order = strcmp(a->key.op, b->key.op);
+    if (order == 0)
+        order = strcmp(a->key.inputs, b->key.inputs);
+    return order != 0 ? order : a->key.dtype - b->key.dtype;
+}
+
+static void add_rank(struct recorded_operators *o, const struct prediction *p,
+                     const struct step_recording *r)
+{
+    const struct sim_class *class = &p->sim.classes[p->sim.class_of_rank[r->rank]];
+    for (uint32_t k = 0; k < class->op_count; k++) {
+        const struct step_event *event = kernel_of(p, r, class->op_begin + k);
+        if (event != NULL)
+            o->row[o->count++] = (struct recorded_operator){
+                .key = key_of(&o->arena, r, event),
+                .rank = r->rank,
+                .calls = 1,
+                .seconds = p->sim.end_s[class->row + k] - p->sim.start_s[class->row + k],
+            };
+    }
+}
+
+void recorded_operators_make(struct recorded_operators *o, const struct prediction *p)
+{
+    size_t rows = 0;
+    assert(prediction_is_recorded(p) && p->simulated);
+    *o = (struct recorded_operators){0};
+    o->row = heap_alloc((size_t)p->ir.op.count + 1, sizeof *o->row);
+    for (uint32_t i = 0; i < p->recorded.count; i++)
+        add_rank(o, p, &p->recorded.recording[i]);
+    if (o->count > 0)
+        qsort(o->row, o->count, sizeof *o->row, by_key);
+    for (size_t i = 0; i < o->count; i++) {
+        if (rows > 0 && by_key(&o->row[rows - 1], &o->row[i]) == 0) {
+            o->row[rows - 1].calls++;
+            o->row[rows - 1].seconds += o->row[i].seconds;
+        } else {
+            o->row[rows++] = o->row[i];
+        }
+    }
+    o->count = rows;
+}
+
+/* ---- measured times ---- */
+
+/* Returns the names of all operators of all recordings. */
+static const char **names_of(const struct prediction *p, size_t *count)
+{
+    size_t events = 1;
+    for (uint32_t i = 0; i < p->recorded.count; i++)
+        events += p->recorded.recording[i].events;
+    const char **name = heap_alloc(events, sizeof *name);
+    *count = 0;
+    for (uint32_t i = 0; i < p->recorded.count; i++)
+        for (uint32_t e = 0; e < p->recorded.recording[i].events; e++) {
+            const struct step_event *event = &p->recorded.recording[i].event[e];
+            size_t k = 0;
+            while (k < *count && strcmp(name[k], event->op) != 0)
+                k++;
+            if (k == *count && event->kind < STEP_RECORD)
+                name[(*count)++] = event->op;
+        }
+    return name;
+}
+
+/* Replaces the costs of the kernels of one recording. */
+static void take_times(struct prediction *p, uint32_t role, const struct kernel_times *times,
+                       struct arena *arena)
+{
+    const struct step_recording *r = &p->recorded.recording[role];
+    const struct role *ops = &p->ir.role[role];
+    for (uint32_t op = ops->op_begin; role_has_op(ops, op); op++) {
+        const struct step_event *event = kernel_of(p, r, op);
+        if (event == NULL)
+            continue;
+        const struct kernel_key key = key_of(arena, r, event);
+        const struct kernel_time *time = kernel_times_find(times, &key);
+        p->measured.of++;
+        if (time == NULL)
+            continue;
+        struct work work = *ir_work(&p->ir, op);
+        work.opaque.ps = llround(fmax(1e12 * time->seconds, 1));
+        ir_set_work(&p->ir, op, &work);
+        p->measured.kernels++;
+    }
+}
+
+enum status recorded_operators_measured(struct prediction *p, const char *path, struct diag *diag)
+{
+    struct kernel_times times = {0};
+    struct arena arena = {0};
+    struct text text = {0};
+    size_t count;
+    const char **name = names_of(p, &count);
+    enum status status = text_read(&text, path, diag);
+    if (status == STATUS_OK)
+        status = kernel_times_read(&times, path, text.data, text.size, name, count, diag);
+    p->measured.file = path;
+    for (uint32_t i = 0; i < p->recorded.count && status == STATUS_OK; i++)
+        take_times(p, i, &times, &arena);
+    if (status == STATUS_OK && p->measured.kernels == 0)
+        status = diag_error(diag, (struct loc){.name = path}, STATUS_BAD_INPUT,
+                            "none of its %zu operators is one of the recorded step: both have to "
+                            "run the same program with the same sizes",
+                            times.count);
+    free((void *)name);
+    text_release(&text);
+    arena_release(&arena);
+    kernel_times_release(&times);
+    return status;
+}

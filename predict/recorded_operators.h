@@ -1,0 +1,32 @@
+/* predict/recorded_operators.h: the kernels of a recorded program by operator and shapes, and their measured times. */
+#ifndef PREDICT_RECORDED_OPERATORS_H
+#define PREDICT_RECORDED_OPERATORS_H
+
+#include "predict/prediction.h"
+#include "traces/kernel_times.h"
+
+/* The kernels of one recorded rank that are the same. */
+struct recorded_operator {
+    struct kernel_key key; /* in the arena, and the recording */
+    uint32_t rank;
+    size_t calls;
+    double seconds; /* of all calls, as predicted */
+};
+
+struct recorded_operators {
+    struct arena arena;
+    struct recorded_operator *row; /* by rank and key */
+    size_t count;
+};
+
+/* Sums the kernels of a simulated prediction of a recorded step. Release *operators. */
+void recorded_operators_make(struct recorded_operators *operators,
+                             const struct prediction *prediction);
+void recorded_operators_release(struct recorded_operators *operators);
+
+/* Gives the kernels of a recorded step that is not simulated yet the times that a recording of the PyTorch profiler has
+ * of the same operators, and fills prediction->measured. It is an error if it has none of them. */
+enum status recorded_operators_measured(struct prediction *prediction, const char *path,
+                                        struct diag *diag);
+
+#endif

@@ -1,0 +1,244 @@
+#include "traces/kernel_times.h"
+
+#include "base/text.h"
+#include "traces/compare.h"
+#include "traces/kernel_class.h"
+#include "traces/kineto_events.h"
+#include "traces/kineto_launch.h"
+#include "traces/step_recording.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define NONE UINT32_MAX
+
+void kernel_times_release(struct kernel_times *times)
+{
+    arena_release(&times->arena);
+    free(times->row);
+    *times = (struct kernel_times){0};
+}
+
+/* ---- names ---- */
+
+bool kernel_times_is(const char *recorded, const char *op)
+{
+    const size_t size = strlen(op);
+    return strncmp(recorded, op, size) == 0 && (recorded[size] == '\0' || recorded[size] == '.');
+}
+
+/* Returns the profiler's name of an operator as recorded steps have it: "aten::mm" is "mm", "fsdp::copy" "fsdp.copy". */
+static const char *recorded_form(struct arena *arena, const char *name)
+{
+    static const char aten[] = "aten::";
+    const char *colons = strstr(name, "::");
+    if (strncmp(name, aten, sizeof aten - 1) == 0)
+        return arena_text(arena, name + sizeof aten - 1, strlen(name) - (sizeof aten - 1));
+    if (colons == NULL)
+        return arena_text(arena, name, strlen(name));
+    return arena_printf(arena, "%.*s.%s", (int)(colons - name), name, colons + 2);
+}
+
+/* ---- whose kernel it is ---- */
+
+struct kernel_owners {
+    struct kernel_times *times;
+    const struct kineto_events *events;
+    const char **op; /* [names] as recorded steps have it */
+    bool *wanted;    /* [names] */
+    /* [events] of operators and calls: the operator that its kernels count for; NONE */
+    uint32_t *owner;
+    uint32_t *inner; /* [events] of calls: the innermost operator around it; NONE */
+    double *seconds; /* [events] of operators: their kernels */
+};
+
+static void name_operators(struct kernel_owners *k, const char *const *wanted, size_t count)
+{
+    for (size_t i = 0; i < k->events->name_count; i++) {
+        k->op[i] = recorded_form(&k->times->arena, k->events->name[i]);
+        for (size_t w = 0; w < count && !k->wanted[i]; w++)
+            k->wanted[i] = kernel_times_is(wanted[w], k->op[i]);
+    }
+}
+
+/* Finds the owners. Events are in the order of their starts on each thread, and what encloses another comes first. */
+static void find_owners(struct kernel_owners *k)
+{
+    const struct kineto_events *events = k->events;
+    uint32_t *stack = heap_alloc(events->count + 1, sizeof *stack);
+    size_t depth = 0;
+    for (uint32_t i = 0; i < events->count; i++) {
+        const struct kineto_event *event = &events->event[i];
+        k->owner[i] = k->inner[i] = NONE;
+        if (event->type != KINETO_OPERATOR && event->type != KINETO_CALL)
+            continue;
+        while (depth > 0 && (events->event[stack[depth - 1]].lane != event->lane ||
+                             event->start_us >= events->event[stack[depth - 1]].end_us))
+            depth--;
+        const uint32_t around = depth > 0 ? stack[depth - 1] : NONE;
+        const uint32_t owner = around != NONE ? k->owner[around] : NONE;
+        const bool within = owner != NONE && k->wanted[events->event[owner].name];
+        if (event->type == KINETO_CALL) {
+            k->inner[i] = around;
+            continue;
+        }
+        k->owner[i] = within ? owner : i;
+        stack[depth++] = i;
+    }
+    free(stack);
+}
+
+/* Adds the time of each kernel to its owner. *steps: of the profiler. */
+static void add_kernels(struct kernel_owners *k, const struct kineto_steps *steps)
+{
+    const struct kineto_events *events = k->events;
+    struct kineto_launchers launchers = {0};
+    kineto_launchers_find(&launchers, events, k->inner);
+    for (uint32_t i = 0; i < events->count; i++) {
+        const struct kineto_event *event = &events->event[i];
+        if (event->type != KINETO_KERNEL ||
+            kernel_class_of_kernel(events->name[event->name]) == CLASS_COMMUNICATION)
+            continue;
+        const uint32_t launcher = kineto_launcher_of(&launchers, event);
+        const double seconds = 1e-6 * (event->end_us - event->start_us);
+        const double issued_us =
+            launcher != NONE ? events->event[launcher].start_us : event->start_us;
+        if (kineto_step_at(steps, issued_us) < 0)
+            continue;
+        if (launcher == NONE)
+            k->times->unknown_s += seconds;
+        else
+            k->seconds[k->owner[launcher]] += seconds;
+    }
+    kineto_launchers_release(&launchers);
+}
+
+/* ---- rows ---- */
+
+/* A call that launched kernels. */
+struct operator_call {
+    struct kernel_key key;
+    bool unlisted;
+    double seconds;
+};
+
+static int by_key(const void *left, const void *right)
+{
+    const struct operator_call *a = left, *b = right;
+    int order = strcmp(a->key.op, b->key.op);
+    if (order == 0)
+        order = strcmp(a->key.inputs, b->key.inputs);
+    if (order == 0)
+        order = a->key.dtype - b->key.dtype;
+    return order != 0 ? order : (a->seconds > b->seconds) - (a->seconds < b->seconds);
+}
+
+static bool same_key(const struct operator_call *a, const struct operator_call *b)
+{
+    return a->key.dtype == b->key.dtype && strcmp(a->key.op, b->key.op) == 0 &&
+           strcmp(a->key.inputs, b->key.inputs) == 0;
+}
+
+static void add_rows(struct kernel_owners *k)
+{
+    struct kernel_times *times = k->times;
+    const struct kineto_events *events = k->events;
+    struct operator_call *call = heap_alloc(events->count + 1, sizeof *call);
+    double *seconds = heap_alloc(events->count + 1, sizeof *seconds);
+    size_t calls = 0;
+    for (uint32_t i = 0; i < events->count; i++) {
+        const struct kineto_event *event = &events->event[i];
+        if (!(k->seconds[i] > 0))
+            continue;
+        const char *inputs = event->inputs != UINT32_MAX ? events->name[event->inputs] : "";
+        call[calls++] = (struct operator_call){
+            .key = {k->op[event->name], arena_text(&times->arena, inputs, strlen(inputs)),
+                    event->dtype},
+            .unlisted = event->unlisted,
+            .seconds = k->seconds[i],
+        };
+    }
+    if (calls > 0)
+        qsort(call, calls, sizeof *call, by_key);
+    times->row = heap_zalloc(calls + 1, sizeof *times->row);
+    for (size_t i = 0, count; i < calls; i += count) {
+        struct kernel_time *row = &times->row[times->count++];
+        row->key = call[i].key;
+        for (count = 0; i + count < calls && same_key(&call[i], &call[i + count]); count++) {
+            seconds[count] = call[i + count].seconds;
+            row->total_s += seconds[count];
+            row->unlisted |= call[i + count].unlisted;
+        }
+        row->calls = count;
+        row->seconds = compare_median(seconds, count);
+    }
+    free(seconds);
+    free(call);
+}
+
+static bool has_inputs(const struct kineto_events *events)
+{
+    for (size_t i = 0; i < events->count; i++)
+        if (events->event[i].type == KINETO_OPERATOR && events->event[i].inputs != UINT32_MAX)
+            return true;
+    return false;
+}
+
+enum status kernel_times_read(struct kernel_times *times, const char *name, const char *data,
+                              size_t size, const char *const *wanted, size_t count,
+                              struct diag *diag)
+{
+    struct kineto_events events = {.with_inputs = true};
+    struct kineto_steps steps = {0};
+    enum status status = kineto_events_read(&events, name, data, size, diag);
+    if (status == STATUS_OK && !events.has_kernels)
+        status =
+            diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
+                       "has no kernels of a GPU: record with activities=[ProfilerActivity.CPU, "
+                       "ProfilerActivity.CUDA]");
+    if (status == STATUS_OK && !has_inputs(&events))
+        status = diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
+                            "does not say the shapes of operators, by which they are told apart: "
+                            "record with record_shapes=True");
+    if (status == STATUS_OK) {
+        struct kernel_owners k = {
+            .times = times,
+            .events = &events,
+            .op = arena_array(&times->arena, events.name_count + 1, sizeof *k.op),
+            .wanted = arena_array(&times->arena, events.name_count + 1, sizeof *k.wanted),
+            .owner = heap_alloc(events.count + 1, sizeof *k.owner),
+            .inner = heap_alloc(events.count + 1, sizeof *k.inner),
+            .seconds = heap_zalloc(events.count + 1, sizeof *k.seconds),
+        };
+        name_operators(&k, wanted, count);
+        find_owners(&k);
+        kineto_steps_find(&steps, &events);
+        times->steps = steps.count > 0 ? steps.count : 1;
+        add_kernels(&k, &steps);
+        add_rows(&k);
+        kineto_steps_release(&steps);
+        free(k.owner);
+        free(k.inner);
+        free(k.seconds);
+    }
+    kineto_events_release(&events);
+    return status;
+}
+
+const struct kernel_time *kernel_times_find(const struct kernel_times *times,
+                                            const struct kernel_key *recorded)
+{
+    const struct kernel_time *unlisted = NULL;
+    for (size_t i = 0; i < times->count; i++) {
+        const struct kernel_time *row = &times->row[i];
+        if (!kernel_times_is(recorded->op, row->key.op))
+            continue;
+        const bool dtype = row->key.dtype == recorded->dtype || row->key.dtype == STEP_OTHER ||
+                           recorded->dtype == STEP_OTHER;
+        if (dtype && strcmp(row->key.inputs, recorded->inputs) == 0)
+            return row;
+        if (row->unlisted && unlisted == NULL)
+            unlisted = row;
+    }
+    return unlisted;
+}

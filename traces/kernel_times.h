@@ -1,0 +1,56 @@
+/* traces/kernel_times.h: what the kernels of each operator take in a recording of the PyTorch profiler on a GPU.
+ *
+ * An operator that a recorded step names ("mm", "add.Tensor") is the profiler's outermost operator of that name
+ * ("aten::mm", "aten::add") around the launch of a kernel; its time is that of the kernels, copies and memsets that it
+ * launched. Calls are the same if operator, shapes of inputs and dtype are. Messages are left out. */
+#ifndef TRACES_KERNEL_TIMES_H
+#define TRACES_KERNEL_TIMES_H
+
+#include "base/arena.h"
+#include "base/diag.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Operators that are the same. */
+struct kernel_key {
+    /* as recorded steps name it, without an overload if the profiler says none: "mm", "fsdp.copy" */
+    const char *op;
+    const char *inputs; /* the shapes of inputs that have one: "[1024,640][640,256]" */
+    uint8_t dtype;      /* enum step_dtype of the first of them; STEP_OTHER: integers, or unknown */
+};
+
+struct kernel_time {
+    struct kernel_key key;
+    bool unlisted;  /* the profiler left out the shapes of a list of tensors */
+    size_t calls;   /* in all steps */
+    double seconds; /* of one call: the median of all */
+    double total_s; /* of all calls */
+};
+
+/* All-zero is empty. Rows are in the order of their keys. */
+struct kernel_times {
+    struct arena arena;
+    struct kernel_time *row;
+    size_t count;
+    size_t steps;     /* of the profiler; at least 1 */
+    double unknown_s; /* of kernels of which no operator is known, in all steps */
+};
+
+/* Reads data[0..size). wanted[0..count): the names of operators in recorded steps, by which kernels are summed; those of
+ * other operators are summed by the innermost one. A recording without kernels of a GPU, or without shapes of inputs, is
+ * an error. Release *times in either case. */
+enum status kernel_times_read(struct kernel_times *times, const char *name, const char *data,
+                              size_t size, const char *const *wanted, size_t count,
+                              struct diag *diag);
+void kernel_times_release(struct kernel_times *times);
+
+/* True if an operator of a recorded step ("add.Tensor") is one of the profiler ("add"). */
+bool kernel_times_is(const char *recorded, const char *op);
+/* Returns the row of a recorded operator; NULL: there is none. An operator of which the profiler left out the shapes of
+ * a list is found by its name alone. */
+const struct kernel_time *kernel_times_find(const struct kernel_times *times,
+                                            const struct kernel_key *recorded);
+
+#endif

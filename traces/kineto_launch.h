@@ -1,0 +1,46 @@
+/* traces/kineto_launch.h: the operators that launched kernels, and the profiler's steps. Private to the readers of
+ * recordings of the PyTorch profiler. */
+#ifndef TRACES_KINETO_LAUNCH_H
+#define TRACES_KINETO_LAUNCH_H
+
+#include "traces/kineto_events.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* The profiler's steps in the order of their starts. All-zero: none were recorded. */
+struct kineto_steps {
+    struct kineto_profiler_step {
+        double start_us, end_us;
+        int32_t number;
+    } * step;
+    size_t count;
+};
+
+void kineto_steps_find(struct kineto_steps *steps, const struct kineto_events *events);
+void kineto_steps_release(struct kineto_steps *steps);
+/* Returns the number of the profiler's step that runs at an instant; -1: the instant lies outside all steps. If no
+ * steps were recorded, everything is step 0. */
+int32_t kineto_step_at(const struct kineto_steps *steps, double time_us);
+
+struct kineto_launch {
+    uint64_t id; /* "External id" or "correlation" */
+    uint32_t event;
+};
+
+/* The operators and calls, sorted by the identifiers by which kernels name them. */
+struct kineto_launchers {
+    struct kineto_launch *operator_of, *call_of;
+    size_t operators, calls;
+};
+
+/* inner[events->count]: of a call of the GPU's runtime the operator around it; UINT32_MAX: none, or no call. */
+void kineto_launchers_find(struct kineto_launchers *launchers, const struct kineto_events *events,
+                           const uint32_t *inner);
+void kineto_launchers_release(struct kineto_launchers *launchers);
+/* Returns the operator that launched a kernel; UINT32_MAX: it is not known. It is found by the correlation of the launch
+ * first, because in recordings of 2022 a kernel's "External id" is that of no operator. */
+uint32_t kineto_launcher_of(const struct kineto_launchers *launchers,
+                            const struct kineto_event *kernel);
+
+#endif
