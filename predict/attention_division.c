@@ -13,6 +13,21 @@ static int64_t window_of(const struct transformer *t)
     return transformer_windowed_layers(t) < t->layers ? 0 : t->attention_window;
 }
 
+/* Adds the rows that ranks move for the tiles of a sequence, a query as many as its bytes and its result's are. */
+static void add_tiles(double *rows, const struct document_list *list, uint32_t ranks,
+                      int64_t window, const struct coverage_bytes *bytes)
+{
+    struct core_plan plan = {.ranks = ranks, .window = window};
+    struct coverage_load *load = heap_alloc(ranks, sizeof *load);
+    core_plan_add(&plan, list);
+    coverage_loads(&plan, 0, load);
+    for (uint32_t r = 0; r < ranks; r++)
+        rows[r] += (double)load[r].keys +
+                   (double)load[r].queries * (bytes->query + bytes->result) / bytes->key;
+    free(load);
+    core_plan_release(&plan);
+}
+
 /* Adds the rows of a sequence to those of the context ranks, and its bounds to the division's. */
 static void add_sequence(struct attention_division *division, double *rows,
                          const struct prediction *p, const struct document_list *list)
@@ -35,7 +50,7 @@ static void add_sequence(struct attention_division *division, double *rows,
         pairs += attention_piece_pairs(
             &(struct attention_piece){.q = length, .kv = length, .window = window});
     }
-    for (uint32_t r = 0; r < layout->cp; r++) {
+    for (uint32_t r = 0; list->tiles == NULL && r < layout->cp; r++) {
         if (c->rotation == ROTATE_NEEDED)
             needed_find(&needed, layout, list, r, window);
         rows[r] +=
@@ -45,6 +60,8 @@ static void add_sequence(struct attention_division *division, double *rows,
         coverage_least_keys(list, window, layout->cp, pairs).all / layout->cp;
     division->least_rows += coverage_least_bytes(pairs, layout->cp, own, &bytes, true) / bytes.key;
     needed_release(&needed);
+    if (list->tiles != NULL)
+        add_tiles(rows, list, layout->cp, window, &bytes);
 }
 
 bool attention_division(struct attention_division *division, const struct prediction *p)

@@ -25,6 +25,8 @@ done
 longhaul predict $step --cluster dgx-h100 -o moved > predicted.txt
 grep -o 'ring cp=2 by planned' predicted.txt
 grep -o '"exchange' moved/trace.json | sort -u
+# rank 1 receives 8 rows of keys, and a query whose result returns
+longhaul predict $step --cluster dgx-h100 --json | grep -E '"(pairs_over_mean|mean_rows|most_rows)"'
 fails --gpus 2 --seq 16 --core-plan moved.plan --rotate needed
 sed 's/ranks=2/ranks=2 window=3/' moved.plan > window.plan
 fails --gpus 2 --seq 16 --core-plan window.plan
