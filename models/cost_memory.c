@@ -120,6 +120,11 @@ static double chain_elements(const struct work *work)
     case WORK_CROSS_ENTROPY:
     case WORK_CROSS_ENTROPY_BACKWARD:
         return (double)work->cross_entropy.rows * (double)work->cross_entropy.vocab;
+    case WORK_PERMUTE:
+    case WORK_UNPERMUTE:
+    case WORK_UNPERMUTE_BACKWARD:
+        return (double)work->permute.rows * (double)work->permute.copies *
+               (double)work->permute.cols;
     case WORK_ADD:
         return (double)work->elements.count;
     case WORK_SQUARE_SUM:
@@ -136,7 +141,10 @@ static double chain_elements(const struct work *work)
 const struct cost_chain *cost_chain_of(const struct device_cost *cost, const struct work *work)
 {
     const struct cost_chain *chain = &cost->chain[work->kind];
-    return chain->bytes > 0 && chain_elements(work) > 0 && !cost->ideal ? chain : NULL;
+    if (work->kind == WORK_UNPERMUTE && !work->permute.weights)
+        chain = chain->unweighted;
+    return chain != NULL && chain->bytes > 0 && chain_elements(work) > 0 && !cost->ideal ? chain
+                                                                                         : NULL;
 }
 
 double cost_traffic_bytes(const struct device_cost *cost, enum attention_impl impl,
@@ -156,14 +164,18 @@ double cost_traffic_bytes(const struct device_cost *cost, enum attention_impl im
     return bytes;
 }
 
-/* Returns the seconds of a chain. Most of its kernels are elementwise and run at the speed of memory. Slow kernels run
- * at the rate of their elements if it is known, and like the others if it is not. */
+/* Returns the seconds of a chain. Most of its kernels are elementwise and run at the speed of memory, those that move rows
+ * at that of their class. Slow kernels run at the rate of their elements if it is known, and like the others if it is not. */
 static double chain_s(const struct device_cost *cost, const struct cost_chain *chain,
                       double elements)
 {
     bool slow = cost->memory_element_rate > 0 && chain->slow > 0;
-    double bytes = elements * (chain->bytes - (slow ? chain->slow_bytes : 0));
-    double seconds = chain->kernels * cost->device_kernel_start_s;
+    double gathered = elements * chain->gathered, scattered = elements * chain->scattered;
+    double bytes =
+        elements * (chain->bytes - (slow ? chain->slow_bytes : 0)) - gathered - scattered;
+    double seconds = chain->kernels * cost->device_kernel_start_s +
+                     cost_stream_s(cost, cost->memory_gather_fraction, gathered) +
+                     cost_stream_s(cost, cost->memory_scatter_fraction, scattered);
     if (slow)
         seconds += elements * fmax(chain->slow / cost->memory_element_rate,
                                    chain->slow_bytes / (cost->device_memory_bytes_per_s *

@@ -9,8 +9,9 @@
 struct row {
     uint8_t kind, kernels;
     double bytes;
-    double slow, slow_bytes; /* see struct cost_chain */
-    double again;            /* bytes added if the layer keeps its activations for the backward */
+    double slow, slow_bytes, gathered, scattered; /* see struct cost_chain */
+    const struct cost_chain *unweighted;
+    double again; /* bytes added if the layer keeps its activations for the backward */
     /* `bytes`, if torch.compile or Liger fuses the chain; 0: it is one kernel then */
     double compiled;
     uint8_t kernels_compiled;
@@ -71,6 +72,9 @@ static const struct row internlm[] = {
     {.kind = WORK_ADAMW, .kernels = 12, .bytes = 10 + 88 + 6},
 };
 
+/* The gradient of tokens from those of their 8 copies: zeros 2 / 8, index_put_() with sums 6. */
+static const struct cost_chain gradients_of_copies = {.kernels = 2, .bytes = 6.25, .scattered = 6};
+
 /* Operators of transformers (models/llama/modeling_llama.py, models/qwen3/modeling_qwen3.py) in 16 bits: norms, residual
  * sums and the feed-forward part run operator by operator, as in torchtitan. */
 static const struct row hf[] = {
@@ -81,6 +85,24 @@ static const struct row hf[] = {
     {.kind = WORK_ROPE_BACKWARD, .kernels = 9, .bytes = 30, .slow = 4.3, .slow_bytes = 20},
     /* the log-softmax 8; Accelerate casts the logits once more, for the caller (convert_outputs_to_fp32()), 6 */
     {.kind = WORK_CROSS_ENTROPY, .kernels = 2, .bytes = 14, .slow = 2, .slow_bytes = 14},
+    /* Experts by grouped products (integrations/moe.py), of 8 copies of a token: rows by index 4; and back: times the
+     * weights 4, which broadcast, rows by index 4, the copies' sum 2 + 2 / 8 */
+    {.kind = WORK_PERMUTE, .kernels = 1, .bytes = 4, .gathered = 4},
+    {.kind = WORK_UNPERMUTE,
+     .kernels = 3,
+     .bytes = 10.25,
+     .slow = 1,
+     .slow_bytes = 4,
+     .gathered = 4,
+     .unweighted = &gradients_of_copies},
+    /* the gradient for each copy 2 / 8 + 2, zeros 2, index_put_() with sums 6; gradient of the weights 6 + 2, times the
+     * weights 4 */
+    {.kind = WORK_UNPERMUTE_BACKWARD,
+     .kernels = 6,
+     .bytes = 22.25,
+     .slow = 1,
+     .slow_bytes = 4,
+     .scattered = 6},
 };
 
 /* Operators of transformers under autocast. Parameters are fp32, and so are residual sums, norms and rotations. The
@@ -133,7 +155,10 @@ static void set_chains(enum chains chains, bool compile, bool kept,
         struct cost_chain eager = {.bytes = row->bytes + (kept ? row->again : 0),
                                    .kernels = row->kernels,
                                    .slow = row->slow,
-                                   .slow_bytes = row->slow_bytes};
+                                   .slow_bytes = row->slow_bytes,
+                                   .gathered = row->gathered,
+                                   .scattered = row->scattered,
+                                   .unweighted = row->unweighted};
         struct cost_chain fused = {.bytes = row->compiled, .kernels = row->kernels_compiled};
         chain[row->kind] = compile ? fused : eager;
     }

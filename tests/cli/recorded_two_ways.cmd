@@ -23,3 +23,4 @@ pair llama3-8b 1 $llama --dp 8 --batch 8 --zero 3 --checkpoint none
 pair llama3-8b-checkpoint 1 $llama --dp 8 --batch 8 --zero 3 --checkpoint full
 pair llama3-8b-hsdp 2 $llama --dp 16 --batch 16 --weights hsdp --shard 8 --checkpoint none
 pair gpt-6.7b 1 --model gpt-6.7b --seq 2K --dp 8 --batch 32 --micro-batch 4 --zero 3 --checkpoint none
+pair qwen3-30b-a3b 1 --model qwen3-30b-a3b --seq 8K --dp 8 --batch 8 --zero 3 --checkpoint none 2> /dev/null

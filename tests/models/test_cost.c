@@ -306,6 +306,33 @@ static void every_kind_has_its_functions(void)
     fixture_release(&f);
 }
 
+/* Bytes of a chain that gather or scatter rows move at the share of the bandwidth of their class. An unpermute without
+ * weights has a chain of its own, or is one kernel. */
+static void chains_gather_and_scatter(void)
+{
+    struct cost_fixture f;
+    if (fixture_load(&f, "a100-80g")) {
+        const struct cost_chain plain = {.bytes = 6, .kernels = 2, .scattered = 6};
+        struct work back = {.kind = WORK_UNPERMUTE, .permute = {1000, 512, 8, 1}};
+        const double elements = 1000 * 512 * 8.0, ramp = f.cost.memory_ramp_bytes,
+                     rate = f.cost.device_memory_bytes_per_s, start = f.cost.device_kernel_start_s,
+                     stream = rate * f.cost.memory_stream_fraction;
+        f.cost.chain[WORK_UNPERMUTE] =
+            (struct cost_chain){.bytes = 10, .kernels = 3, .gathered = 4};
+        CHECK_CLOSE("gathered", seconds(&f.cost, back),
+                    3 * start + (4 * elements + ramp) / (rate * f.cost.memory_gather_fraction) +
+                        (6 * elements + 3 * ramp) / stream,
+                    1e-12);
+        back.permute.weights = 0;
+        CHECK("one kernel", cost_issue_s(&f.cost, &back) < 2 * f.cost.host_op_s);
+        f.cost.chain[WORK_UNPERMUTE].unweighted = &plain;
+        CHECK_CLOSE("scattered", seconds(&f.cost, back),
+                    2 * start + (6 * elements + ramp) / (rate * f.cost.memory_scatter_fraction),
+                    1e-12);
+    }
+    fixture_release(&f);
+}
+
 /* Recorded operators cost as much as our own work of the same sizes; those of no such size cost their bytes, by class. */
 static void opaque_work_costs_what_it_is_recorded_as(void)
 {
@@ -628,6 +655,7 @@ static const struct check_case cases[] = {
     {"an eager op takes its start too", an_eager_op_takes_its_start_too},
     {"memory-bound work takes its bytes", memory_bound_work_takes_its_bytes},
     {"chains take their own bytes and kernels", chains_take_their_own_bytes_and_kernels},
+    {"chains gather and scatter", chains_gather_and_scatter},
     {"slow kernels of a chain go by their elements", slow_kernels_of_a_chain_go_by_their_elements},
     {"the power limit holds for the mean", the_power_limit_holds_for_the_mean},
     {"the host takes its time", the_host_takes_its_time},
