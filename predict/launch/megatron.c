@@ -50,6 +50,8 @@ static const struct launch_row rows[] = {
     {"--pipeline-model-parallel-size",    SETS, LAUNCH_COUNT,  LAUNCH_PP, NULL, NULL},
     {"--num-virtual-stages-per-pipeline-rank", SETS, LAUNCH_COUNT, LAUNCH_VIRTUAL, NULL, NULL},
     {"--num-layers-per-virtual-pipeline-stage", ALSO, LAUNCH_COUNT, LAUNCH_VIRTUAL_LAYERS, NULL, NULL},
+    {"--account-for-embedding-in-pipeline-split", SETS, LAUNCH_SWITCH, LAUNCH_COUNTS_EMBEDDING, NULL, NULL},
+    {"--account-for-loss-in-pipeline-split", SETS, LAUNCH_SWITCH, LAUNCH_COUNTS_HEAD, NULL, NULL},
     {"--use-tp-pp-dp-mapping",            SETS, LAUNCH_SWITCH, LAUNCH_STAGES_INNER, NULL, NULL},
     {"--context-parallel-size",           SETS, LAUNCH_COUNT,  LAUNCH_CP, NULL, NULL},
     {"--cp-comm-type",                    SETS, LAUNCH_TEXT,   LAUNCH_CP_COMM, NULL, NULL},
@@ -101,7 +103,6 @@ static const struct launch_row rows[] = {
     {"--tp-comm-overlap*",       UNMODELLED, "tensor ranks' collectives are predicted after products: up to their whole time too slow", NULL},
     {"--defer-embedding-wgrad-compute", UNMODELLED, "the order of the last stage's gradients: under 1 % of a step", NULL},
     {"--overlap-p2p-communication-warmup-flush", UNMODELLED, "messages between stages wait here: about 1 % of a step", NULL},
-    {"--account-for-*",          UNMODELLED, "embedding and head count as layers when stages are cut: stages here have equal layers, and the last one takes longest", NULL},
     {"--decoder-first-pipeline-num-layers", UNMODELLED, "stages here have equal layers: the fullest decides", NULL},
     {"--decoder-last-pipeline-num-layers",  UNMODELLED, "stages here have equal layers: the fullest decides", NULL},
     {"--pipeline-model-parallel-layout",    UNMODELLED, "stages here have equal layers: the fullest decides", NULL},
@@ -267,6 +268,10 @@ void launch_megatron_fields(struct launch *l, const struct choices *c)
         launch_say_count(l, LAUNCH_VIRTUAL, c->virtual_stages);
     if (c->pp > 1 && c->dp > 1 && c->stage_placement == STAGES_INNER)
         launch_say_count(l, LAUNCH_STAGES_INNER, 1);
+    if (pipeline_layers_before(c) > 0)
+        launch_say_count(l, LAUNCH_COUNTS_EMBEDDING, 1);
+    if (pipeline_layers_after(c) > 0)
+        launch_say_count(l, LAUNCH_COUNTS_HEAD, 1);
     context_fields(l, c);
     weight_fields(l, c);
     launch_say_number(l, LAUNCH_DROPOUT, c->attention_dropout ? 0.1 : 0);
@@ -456,6 +461,12 @@ static enum status batch_options(struct launch *l, struct diag *diag)
     }
     if (launch_on(l, LAUNCH_STAGES_INNER) && pp > 1)
         launch_option(l, LAUNCH_STAGES_INNER, "stage-placement", "inner");
+    bool embedding = launch_on(l, LAUNCH_COUNTS_EMBEDDING), head = launch_on(l, LAUNCH_COUNTS_HEAD);
+    if (pp > 1 && (embedding || head))
+        launch_option(l, embedding ? LAUNCH_COUNTS_EMBEDDING : LAUNCH_COUNTS_HEAD, "stage-layers",
+                      stage_layers_names[embedding && head ? STAGE_LAYERS_BOTH
+                                         : embedding       ? STAGE_LAYERS_EMBEDDING
+                                                           : STAGE_LAYERS_HEAD]);
     megatron_batch_options(l);
     return STATUS_OK;
 }

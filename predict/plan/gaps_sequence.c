@@ -109,7 +109,13 @@ static bool has_subsequences(const struct choices *c)
 
 static bool has_uneven_stages(const struct choices *c)
 {
-    return c->pp > 1 && c->model->layers % pipeline_chunks(c) != 0;
+    int64_t counted = c->model->layers + pipeline_layers_before(c) + pipeline_layers_after(c);
+    return c->pp > 1 && counted % pipeline_chunks(c) != 0;
+}
+
+static bool counts_ends(const struct choices *c)
+{
+    return pipeline_layers_before(c) + pipeline_layers_after(c) > 0;
 }
 
 /* On one node all orders of ranks are equivalent. */
@@ -192,6 +198,7 @@ static const struct gap rows[] = {
     {TITAN,    has_zb_1p,                    "zero bubble with one part of the layers a stage: InterleavedZeroBubble is set, and takes two or more"},
     {TITAN,    has_compiled_zero_bubble,     "zero bubble of compiled layers: both are set, and PyTorch refuses them"},
     {ALL,      has_subsequences,             "subsequences of a pipeline (SPPO, Seq1F1B): sequences are whole"},
+    {SPEED,    counts_ends,                  "embedding or head that count as layers of a stage (--stage-layers): it cuts layers evenly"},
     {MEGATRON | SPEED, has_uneven_stages,    "stages of which some have a layer more than others"},
     {TITAN,    has_stages_of_qwen3,          "stages of a Qwen3: torchtitan 0.2 has none (pipelining_fn), and refuses the degree that is set"},
     {TITAN | SPEED, has_near_stages,         "stages nearer to each other than ranks with other sequences: they are the outermost ranks"},

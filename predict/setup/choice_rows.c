@@ -81,6 +81,11 @@ static bool has_places(const struct choices *c)
     return c->cp > 1 && c->hp > 1;
 }
 
+static bool has_stages(const struct choices *c)
+{
+    return c->pp > 1;
+}
+
 static bool has_stage_places(const struct choices *c)
 {
     return c->pp > 1 && c->dp > 1;
@@ -163,6 +168,7 @@ static const char no_ring[] = NOTHING "it is about rings, and cp is 1",
                   no_subsequences[] = NOTHING "there are no --subsequences",
                   no_windows[] = NOTHING "it is about windows of a ring, and --window is 1",
                   no_places[] = NOTHING "it is about the ranks of 2d, with cp and hp above 1";
+static const char no_stages[] = NOTHING "it is about stages of a pipeline, and pp is 1";
 static const char no_stage_places[] =
     NOTHING "it is about stages beside other sequences, with pp and dp above 1";
 static const char no_merges[] = NOTHING "cp is 1, and all work of the profile is fused already";

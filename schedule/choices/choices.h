@@ -36,6 +36,15 @@ extern const struct attention_axes attention_axes[CHOICE_ATTENTION_COUNT];
 /* Whether the head ranks or the context ranks are neighbours in the order of ranks. */
 enum placement { PLACEMENT_HEAD_FIRST, PLACEMENT_CONTEXT_FIRST, PLACEMENT_COUNT };
 
+/* Which ends of the model count as a layer when layers are divided among the chunks of a pipeline. */
+enum stage_layers {
+    STAGE_LAYERS_EVEN, /* none */
+    STAGE_LAYERS_EMBEDDING,
+    STAGE_LAYERS_HEAD,
+    STAGE_LAYERS_BOTH,
+    STAGE_LAYERS_COUNT
+};
+
 /* The place of a pipeline's stages on the mesh: outermost, so that all ranks of a stage are neighbours, as in
  * frameworks; or inside dp, so that the stages of a sequence are neighbours. */
 enum stage_placement { STAGES_OUTER, STAGES_INNER, STAGE_PLACEMENT_COUNT };
@@ -279,6 +288,7 @@ struct choices {
     uint8_t parameters;      /* enum parameters_choice */
     uint8_t placement;       /* enum placement */
     uint8_t stage_placement; /* enum stage_placement */
+    uint8_t stage_layers;    /* enum stage_layers */
     /* number of ranks of a stage that share one copy of its weights: all of dp x cp x hp, or fewer with HSDP; with
      * ZeRO-1, number of ranks that share one copy of the optimizer states */
     uint32_t shard;
@@ -362,6 +372,7 @@ struct request {
     int64_t dp, pp, cp, hp, tp, ep, shard;
     int placement;       /* enum placement */
     int stage_placement; /* enum stage_placement */
+    int stage_layers;    /* enum stage_layers */
 
     int64_t window;        /* context ranks of an inner ring */
     int windows;           /* enum windows */

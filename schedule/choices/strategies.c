@@ -25,6 +25,7 @@ const char *const activations_names[CHOICE_ACTIVATIONS_COUNT] = {
 const char *const up_projection_names[UP_PROJECTION_COUNT] = {"keep", "recompute"};
 const char *const mla_exchange_names[MLA_EXCHANGE_COUNT] = {"expanded", "latent"};
 const char *const placement_names[PLACEMENT_COUNT] = {"head-first", "context-first"};
+const char *const stage_layers_names[STAGE_LAYERS_COUNT] = {"even", "embedding", "head", "both"};
 const char *const stage_placement_names[STAGE_PLACEMENT_COUNT] = {"outer", "inner"};
 const char *const ring_layout_names[RING_DEALT + 1] = {"zigzag", "contiguous", "striped",
                                                        "zigzag-documents", "dealt"};

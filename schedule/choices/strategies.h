@@ -31,7 +31,7 @@ enum status strategies_check_names(const char *strategy, const char *profile, st
 /* clang-format off */
 extern const char *const weights_names[], *const activations_names[], *const optimizer_names[], *const dropout_names[],
     *const attention_names[], *const pipeline_names[], *const placement_names[],
-    *const stage_placement_names[], *const ring_layout_names[], *const windows_names[],
+    *const stage_placement_names[], *const stage_layers_names[], *const ring_layout_names[], *const windows_names[],
     *const rotation_names[], *const tensor_plan_names[], *const vocabulary_names[], *const gradients_names[], *const grad_sync_names[],
     *const reshard_names[], *const up_projection_names[], *const mla_exchange_names[], *const parameters_names[], *const helper_names[], *const scope_names[],
     *const kv_offload_names[], *const chunk_order_names[], *const fetch_names[],

@@ -309,6 +309,10 @@ static enum status check_products(const struct choices *c, struct diag *diag)
          "16bit is the dtype in which the step computes, which has 32 bits; choose --dtype bf16, or --gradients fp32"},
         {c->gradients == GRADIENTS_FP32 && c->states == STATES_BF16, "--gradients",
          "with --states bf16 AdamW reads gradients in bf16; choose --gradients profile, or --states fp32"},
+        {pipeline_layers_before(c) + pipeline_layers_after(c) > 0 &&
+             (m->layers + pipeline_layers_before(c) + pipeline_layers_after(c)) / pipeline_chunks(c) < 2, "--stage-layers",
+         "a part of the pipeline would have the embedding or the head and no layer; choose --stage-layers even, or fewer "
+         "stages"},
         {too_many_axes(c), "--windows",
          "a pipeline, interleaved windows, weights sharded within part of the ranks, experts spread over ranks, and tensor "
          "ranks that hold copies of key and value heads take more axes than a mesh has; choose --windows contiguous"},

@@ -524,6 +524,7 @@ enum status resolve_degrees(struct choices *c, const struct request *r,
     c->dp = (uint32_t)dp;
     c->placement = (uint8_t)r->placement;
     c->stage_placement = (uint8_t)r->stage_placement;
+    c->stage_layers = (uint8_t)r->stage_layers;
     c->core_plan = c->cp > 1 ? r->core_plan : NULL;
     c->ring_layout = (uint8_t)(c->core_plan != NULL ? RING_DEALT : r->ring_layout);
     c->kernels = (uint8_t)r->kernels;

@@ -61,11 +61,28 @@ bool pipeline_awaits_messages(const struct choices *c)
     return c->profile->messages_sync && pipeline_is_plain(c);
 }
 
+uint32_t pipeline_layers_before(const struct choices *c)
+{
+    return pipeline_chunks(c) > 1 &&
+           (c->stage_layers == STAGE_LAYERS_EMBEDDING || c->stage_layers == STAGE_LAYERS_BOTH);
+}
+
+uint32_t pipeline_layers_after(const struct choices *c)
+{
+    return pipeline_chunks(c) > 1 &&
+           (c->stage_layers == STAGE_LAYERS_HEAD || c->stage_layers == STAGE_LAYERS_BOTH);
+}
+
 struct layer_range pipeline_layers(const struct choices *c, uint32_t chunk)
 {
-    uint64_t layers = (uint64_t)c->model->layers, chunks = pipeline_chunks(c);
-    return (struct layer_range){(uint32_t)(layers * chunk / chunks),
-                                (uint32_t)(layers * (chunk + 1) / chunks)};
+    const uint64_t layers = (uint64_t)c->model->layers, chunks = pipeline_chunks(c);
+    const uint64_t before = pipeline_layers_before(c), after = pipeline_layers_after(c);
+    const uint64_t counted = before + layers + after;
+    const uint64_t first = counted * chunk / chunks, end = counted * (chunk + 1) / chunks;
+    return (struct layer_range){
+        (uint32_t)(chunk == 0 ? 0 : first - before),
+        (uint32_t)(chunk + 1 == chunks ? layers : end - before),
+    };
 }
 
 int64_t pipeline_prefix(const struct choices *c, uint32_t s)

@@ -90,6 +90,11 @@ bool pipeline_awaits_messages(const struct choices *choices);
 void pipeline_implicit_acks(const struct choices *choices, uint32_t stage,
                             const struct actions *actions, uint32_t *returns);
 
+/* Return how many layers are counted before the first layer, and after the last one, when layers are divided among
+ * chunks: the embedding and the head, as --stage-layers says (Megatron-LM, get_num_layers_to_build()). */
+uint32_t pipeline_layers_before(const struct choices *choices);
+uint32_t pipeline_layers_after(const struct choices *choices);
+
 /* The layers first .. end - 1 of a chunk. */
 struct layer_range {
     uint32_t first, end;

@@ -94,6 +94,8 @@ static void fill_request(struct request *r, struct check_random *random, enum fr
     r->reshard = any(random, 0, 2) == 0 ? (int)any(random, 0, RESHARD_COUNT - 1) : 0;
     if (framework == FRAMEWORK_MEGATRON && any(random, 0, 1))
         r->loss = any(random, 0, 1) ? LOSS_TE : LOSS_MEGATRON;
+    if (framework == FRAMEWORK_MEGATRON)
+        r->stage_layers = (int)any(random, 0, STAGE_LAYERS_COUNT - 1);
     if (r->pp > 1 && any(random, 0, 1))
         r->pipeline = (int)any(random, CHOICE_PIPELINE_GPIPE, CHOICE_PIPELINE_ZB_V);
     if (r->pipeline == CHOICE_PIPELINE_INTERLEAVED)
@@ -223,6 +225,7 @@ static void put_differences(struct text *out, const struct choices *a, const str
         {"vocabulary", a->tp > 1 && a->vocabulary != b->vocabulary},
         {"reductions", shared && a->accumulation > 1 && a->weights >= CHOICE_WEIGHTS_ZERO2 &&
                            a->grad_sync != b->grad_sync},
+        {"layers of stages", a->pp > 1 && a->stage_layers != b->stage_layers},
         {"gradients", a->gradients != b->gradients},
         {"gathers", shared && a->weights >= CHOICE_WEIGHTS_ZERO3 && a->reshard != b->reshard},
         {"expert ranks", a->ep != b->ep},

@@ -180,7 +180,45 @@ static void units_in_flight_are_those_of_the_formulae(void)
     for_all(CHOICE_PIPELINE_ZB_V, check_zb_v);
 }
 
+/* Llama 3.1 405B in Megatron-Bridge: 126 layers in 32 chunks, 4 each, of which the embedding and the head take one. */
+static void layers_of_chunks_are_those_asked_for(void)
+{
+    static const struct {
+        int64_t layers;
+        uint32_t pp, virtual_stages;
+        enum stage_layers counted;
+        uint32_t first, second, last; /* the layers of these chunks */
+    } rows[] = {
+        {126, 8, 4, STAGE_LAYERS_EVEN, 3, 4, 4},   {126, 8, 4, STAGE_LAYERS_BOTH, 3, 4, 3},
+        {7, 2, 1, STAGE_LAYERS_HEAD, 4, 3, 3},     {7, 2, 1, STAGE_LAYERS_EMBEDDING, 3, 4, 4},
+        {32, 4, 1, STAGE_LAYERS_HEAD, 8, 8, 8},    {30, 4, 1, STAGE_LAYERS_BOTH, 7, 8, 7},
+        {30, 1, 1, STAGE_LAYERS_BOTH, 30, 30, 30},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        const struct transformer model = {.layers = rows[i].layers};
+        const struct choices c = {.model = &model,
+                                  .pp = rows[i].pp,
+                                  .virtual_stages = rows[i].virtual_stages,
+                                  .stage_layers = (uint8_t)rows[i].counted};
+        const uint32_t chunks = pipeline_chunks(&c);
+        const uint32_t asked[] = {0, chunks > 1 ? 1 : 0, chunks - 1};
+        const uint32_t want[] = {rows[i].first, rows[i].second, rows[i].last};
+        uint32_t next = 0;
+        for (uint32_t chunk = 0; chunk < chunks; chunk++) {
+            const struct layer_range layers = pipeline_layers(&c, chunk);
+            CHECK_INT("layers follow each other", layers.first, next);
+            next = layers.end;
+        }
+        CHECK_INT("all layers", next, rows[i].layers);
+        for (size_t k = 0; k < ARRAY_LEN(asked); k++) {
+            const struct layer_range layers = pipeline_layers(&c, asked[k]);
+            CHECK_INT("layers of a chunk", layers.end - layers.first, want[k]);
+        }
+    }
+}
+
 static const struct check_case cases[] = {
+    {"layers of chunks are those asked for", layers_of_chunks_are_those_asked_for},
     {"stages come to their ends", stages_come_to_their_ends},
     {"units in flight are those of the formulae", units_in_flight_are_those_of_the_formulae},
 };
