@@ -113,11 +113,36 @@ static enum status read_published(struct catalogue *c, struct catalogue_grid *gr
     return status;
 }
 
+/* Reads "together" and "shares": the share of tokens of each case. */
+static enum status read_shares(struct catalogue *c, struct catalogue_grid *grid,
+                               struct json_node node, struct diag *diag)
+{
+    struct json_node list = json_find(node, "shares");
+    double sum = 0;
+    enum status status = catalogue_text(node, "together", &grid->together, diag);
+    if (status != STATUS_OK || (grid->together == NULL && json_count(list) == 0))
+        return status;
+    if (grid->together == NULL || grid->cases == 0 || json_count(list) != grid->cases ||
+        grid->measure != MEASURE_TOKENS)
+        return json_error(node, diag,
+                          "\"together\", the name of a series, goes with \"shares\", one for each "
+                          "case, and with the measure tokens_per_s_gpu");
+    grid->share = arena_array(&c->arena, grid->cases, sizeof *grid->share);
+    for (size_t i = 0; status == STATUS_OK && i < grid->cases; i++) {
+        status = json_as_double(json_at(list, i), 0, 1, &grid->share[i], diag);
+        sum += grid->share[i];
+    }
+    if (status == STATUS_OK && fabs(sum - 1) > 1e-9)
+        return json_error(list, diag, "adds up to %g, and shares of all tokens to 1", sum);
+    return status;
+}
+
 static enum status read_grid(struct catalogue *c, struct catalogue_grid *grid,
                              struct json_node node, struct diag *diag)
 {
-    static const char *const known[] = {"args",  "cases",  "vary", "measure",  "unfit",
-                                        "panel", "series", "x",    "published"};
+    static const char *const known[] = {"args",      "cases",    "vary",   "measure",
+                                        "unfit",     "panel",    "series", "x",
+                                        "published", "together", "shares"};
     enum status status = json_only(node, known, ARRAY_LEN(known), diag);
     if (status == STATUS_OK)
         status = json_get_string(node, "args", &grid->args, diag);
@@ -131,6 +156,8 @@ static enum status read_grid(struct catalogue *c, struct catalogue_grid *grid,
         status = catalogue_flag(node, "unfit", &grid->unfit_too, diag);
     if (status == STATUS_OK)
         status = read_published(c, grid, node, diag);
+    if (status == STATUS_OK)
+        status = read_shares(c, grid, node, diag);
     return status == STATUS_OK ? read_placement(&grid->at, node, diag) : status;
 }
 

@@ -145,10 +145,20 @@ static void add_cell_jobs(struct reproduction *r, size_t entry, const struct cat
 
 static void add_grid_jobs(struct reproduction *r, size_t entry, const struct catalogue_grid *grid)
 {
-    size_t cases = grid->cases > 0 ? grid->cases : 1;
+    size_t cases = grid->cases > 0 ? grid->cases : 1, first = r->points;
     for (size_t which = 0; which < cases; which++)
         for (size_t cell = 0; cell < grid_points(&grid->axes); cell++)
             add_cell_jobs(r, entry, grid, which, cell);
+    for (size_t cell = 0; grid->share != NULL && cell < grid_points(&grid->axes); cell++) {
+        struct point_place at;
+        placement_of_cell(&at, grid, 0, cell, &r->arena);
+        at.series = grid->together;
+        struct reproduction_point *point = add_point(r, entry, &at);
+        point->job = SIZE_MAX;
+        point->measure = grid->measure;
+        point->together = grid;
+        point->first = first + cell;
+    }
 }
 
 static void add_entry_jobs(struct reproduction *r, size_t e)
@@ -315,6 +325,28 @@ static void judge_cell(struct reproduction *r, struct reproduction_point *point)
         judge_published(point);
 }
 
+/* Gives a point the rate of its cases one after the other. It is known once all of them are. */
+static void judge_together(const struct reproduction *r, struct reproduction_point *point)
+{
+    const struct catalogue_grid *grid = point->together;
+    double per_token = 0;
+    point->known = true;
+    for (size_t i = 0; i < grid->cases; i++) {
+        const struct reproduction_point *part =
+            &r->point[point->first + i * grid_points(&grid->axes)];
+        point->known &= part->known;
+        per_token += grid->share[i] / part->predicted;
+        if (part->predicted_text != NULL || part->outcome == OUTCOME_ERROR) {
+            point->predicted_text = part->predicted_text;
+            point->outcome = part->outcome;
+            point->why = part->why;
+            return;
+        }
+    }
+    if (point->known)
+        point->predicted = 1 / per_token;
+}
+
 void reproduction_judge(struct reproduction *r)
 {
     for (size_t run = 0; run < r->validation.run_count; run++)
@@ -323,6 +355,10 @@ void reproduction_judge(struct reproduction *r)
     validation_judge(&r->validation);
     for (size_t i = 0; i < r->points; i++) {
         struct reproduction_point *point = &r->point[i];
+        if (point->together != NULL) { /* its cases come before it */
+            judge_together(r, point);
+            continue;
+        }
         if (point->job != SIZE_MAX && !r->job[point->job].done)
             continue;
         point->known = true;

@@ -47,6 +47,9 @@ struct reproduction_point {
     size_t row;
     enum measure measure; /* the measure, if the point is of a grid */
     bool known;           /* the job of the point is done */
+    /* of a series `together`: the grid, and the point of its first case; NULL, 0: the point is of no such series */
+    const struct catalogue_grid *together;
+    size_t first;
 };
 
 struct reproduction {

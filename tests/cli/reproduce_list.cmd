@@ -24,3 +24,10 @@ entry "{\"names\": \"own:a\", \"shows\": \"x\", \"kind\": \"points\", \"grids\":
 entry "{\"names\": \"own:a\", \"shows\": \"x\", \"kind\": \"points\", \"grids\": [{\"args\": \"$L\", \"measure\": \"attention_units\", \"published\": [5], \"x\": \"operands\"},
     {\"args\": \"$L\", \"measure\": \"fits\", \"published\": [1]}, {\"args\": \"$L --batch 2\", \"measure\": \"fits\", \"published\": [0]}]}"
 cut -d, -f4-7 $T/own/own-a.csv
+# a series `together` has the rate of its cases one after the other
+mixed() { entry "{\"names\": \"own:mix\", \"shows\": \"a mix\", \"kind\": \"chart\", \"x\": \"\", \"y\": \"tokens/s/GPU\", \"grids\": [{\"args\": \"--model longhaul-3m --cluster dgx-h100 --gpus 2\", \"cases\": {\"short\": \"--seq 1K\", \"long\": \"--seq 64K\"}, \"measure\": \"tokens_per_s_gpu\", \"series\": \"{case}\", \"together\": \"mix\", \"shares\": $1}], \"claims\": []}"; }
+mixed '[0.75, 0.25]' > $T/text
+awk -F, '/^,(short|long|mix),/ { rate[$2] = $5 } END { e = rate["mix"] * (0.75 / rate["short"] + 0.25 / rate["long"]) - 1
+    print (rate["long"] != rate["short"] && e < 1e-4 && e > -1e-4 ? "a mix of both" : "off by " e) }' $T/own/own-mix.csv
+mixed '[0.75, 0.75]'
+mixed '[1]'
