@@ -36,6 +36,10 @@ static enum status refuse(const struct options *options, const struct option_set
         if (options_given(options, name) && !taken) {
             char shown[40] = "--";
             strncat(shown, name, sizeof shown - 3);
+            if (strcmp(options->argument[0], "-") == 0)
+                return diag_error(diag, (struct loc){.name = shown}, STATUS_BAD_INPUT,
+                                  "applies to schedules that longhaul builds; the choices of one "
+                                  "that is read, or of a recorded step, are already made");
             return diag_error(diag, (struct loc){.name = shown}, STATUS_BAD_INPUT,
                               "applies to schedules that longhaul builds; the choices of the "
                               "schedule file '%s' are already made",

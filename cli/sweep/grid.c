@@ -1,6 +1,7 @@
 #include "cli/sweep/grid.h"
 
 #include "base/digest.h"
+#include "cli/sweep/record_command.h"
 #include "models/cluster.h"
 #include "models/cluster_fields.h"
 #include "models/cost.h"
@@ -9,6 +10,7 @@
 #include "schedule/choices/choices.h"
 #include "schedule/choices/strategies.h"
 
+#include <dirent.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -274,6 +276,26 @@ static void hash(uint64_t *sum, const char *data, size_t size)
     *sum = digest_add(digest_add(*sum, data, size), "\xff", 1);
 }
 
+/* Returns the sum of the digests of the recordings in a folder, in whatever order they are listed. */
+static uint64_t digest_of_recordings(const char *folder)
+{
+    uint64_t sum = 0;
+    DIR *dir = opendir(folder);
+    for (struct dirent *entry; dir != NULL && (entry = readdir(dir)) != NULL;) {
+        struct text path = {0}, text = {0};
+        text_printf(&path, "%s/%s", folder, entry->d_name);
+        if (strstr(entry->d_name, ".json") != NULL &&
+            text_read(&text, path.data, NULL) == STATUS_OK && text.size > 0)
+            sum += digest_add(digest_add(DIGEST_NONE, entry->d_name, strlen(entry->d_name)),
+                              text.data, text.size);
+        text_release(&path);
+        text_release(&text);
+    }
+    if (dir != NULL)
+        closedir(dir);
+    return sum;
+}
+
 /* Continues the hash with the bytes of the file that an option names. Of a cluster, it is the file without the numbers
  * that follow its name. */
 static void hash_file(uint64_t *sum, const char *option)
@@ -287,6 +309,8 @@ static void hash_file(uint64_t *sum, const char *option)
         snprintf(path, sizeof path, "%s", colon + 1);
     if (stat(path, &info) != 0)
         snprintf(path, sizeof path, "%.*s", (int)strcspn(option, ":"), option);
+    if (stat(path, &info) == 0 && S_ISDIR(info.st_mode))
+        *sum += digest_of_recordings(path);
     if (stat(path, &info) == 0 && S_ISREG(info.st_mode) &&
         text_read(&text, path, NULL) == STATUS_OK)
         hash(sum, text.data == NULL ? "" : text.data, text.size);
@@ -295,6 +319,7 @@ static void hash_file(uint64_t *sum, const char *option)
 
 uint64_t sweep_grid_identity(const struct sweep_grid *grid)
 {
+    static const char record_command[] = "--record-cmd=";
     uint64_t sum = DIGEST_NONE;
     struct text columns = {0};
     hash(&sum, LONGHAUL_VERSION, strlen(LONGHAUL_VERSION));
@@ -304,12 +329,16 @@ uint64_t sweep_grid_identity(const struct sweep_grid *grid)
     for (size_t i = 0; i < grid->base_count; i++) {
         const char *equals = strchr(grid->base[i], '=');
         hash(&sum, grid->base[i], strlen(grid->base[i]));
-        if (equals != NULL)
+        if (strncmp(grid->base[i], record_command, sizeof record_command - 1) == 0)
+            sum = record_command_digest(sum, equals + 1);
+        else if (equals != NULL)
             hash_file(&sum, equals + 1);
     }
     for (size_t a = 0; a < grid->axes.count; a++) {
         hash(&sum, grid->axes.axis[a].key, strlen(grid->axes.axis[a].key));
         for (size_t i = 0; i < grid->axes.axis[a].count; i++) {
+            if (strcmp(grid->axes.axis[a].key, "record-cmd") == 0)
+                sum = record_command_digest(sum, grid->axes.axis[a].value[i]);
             hash(&sum, grid->axes.axis[a].value[i], strlen(grid->axes.axis[a].value[i]));
             hash_file(&sum, grid->axes.axis[a].value[i]);
         }

@@ -3,6 +3,7 @@
 #include "cli/common/idle_options.h"
 #include "cli/setup/documents_options.h"
 #include "cli/setup/read_setup.h"
+#include "cli/sweep/record_command.h"
 #include "schedule/choices/strategies.h"
 #include "schedule/config/resolve_config.h"
 #include "sim/uniform/uniform.h"
@@ -32,6 +33,18 @@ static const struct option rows[] = {
          "predict the recorded step of a PyTorch program in FILE, or in a folder of one recording "
          "for each stage of a pipeline, in place of a model: vary the cluster, its numbers, "
          "--costs, --attention or this option"},
+    {.name = "record-cmd",
+     .kind = OPTION_TEXT,
+     .value = "COMMAND",
+     .help = "make the recorded step of each point by a command of sh, in place of --recording: it "
+             "finds the file to write, the world size (--gpus, --nodes), length (--seq) and batch "
+             "(--batch) in LONGHAUL_RECORD_OUTPUT, _WORLD_SIZE, _LENGTH and _BATCH"},
+    {.name = "record-dir",
+     .kind = OPTION_TEXT,
+     .value = "DIR",
+     .unset = "recordings",
+     .help = "with --record-cmd: the folder that keeps its recordings, which later points and "
+             "sweeps use again"},
     {.name = "unfit-too",
      .kind = OPTION_FLAG,
      .help = "also simulate points that do not fit in memory, as if they did"},
@@ -51,23 +64,45 @@ static const char *const loaded_options[] = {"model", "ignore",   "set",   "clus
 
 /* Loads the cluster for a recorded step, which setup_load() takes as the argument of the command. */
 static enum status load_recorded(struct setup *setup, const struct options *options,
-                                 struct diag *diag)
+                                 const char *file, struct diag *diag)
 {
     struct options with_file = *options; /* borrows all that it has */
-    const char *file = options_text(options, "recording");
     with_file.argument = &file;
     with_file.argument_count = 1;
     return setup_load(setup, &with_file, true, diag);
 }
 
+/* Makes the recording of a point by --record-cmd and appends its path. Withdraws the options that the command takes. */
+static enum status record_point(struct options *options, struct text *path, struct diag *diag)
+{
+    struct setup setup = {0};
+    struct record_command run = {
+        .command = options_text(options, "record-cmd"),
+        .folder = options_given(options, "record-dir") ? options_text(options, "record-dir")
+                                                       : "recordings",
+        .length = options_given(options, "seq") ? options_count(options, "seq") : 0,
+        .batch = options_given(options, "batch") ? options_count(options, "batch") : 0,
+    };
+    options_withdraw(options, "seq");
+    options_withdraw(options, "batch");
+    enum status status = load_recorded(&setup, options, "-", diag);
+    run.world = setup.cluster.gpus;
+    run.device = setup.cluster.device.name;
+    if (status == STATUS_OK)
+        status = record_command_run(&run, path, diag);
+    setup_release(&setup);
+    return status;
+}
+
+/* recording: the file of the recorded step; NULL: a model is predicted. */
 static enum status load(struct sweep_predictor *predictor, const struct options *options,
-                        struct diag *diag)
+                        const char *recording, struct diag *diag)
 {
     struct text wanted = {0};
-    if (options_given(options, "recording")) {
+    if (recording != NULL) {
         setup_release(&predictor->setup);
         predictor->loaded.size = 0;
-        return load_recorded(&predictor->setup, options, diag);
+        return load_recorded(&predictor->setup, options, recording, diag);
     }
     for (size_t i = 0; i < ARRAY_LEN(loaded_options); i++) {
         const char *text = options_text(options, loaded_options[i]);
@@ -97,21 +132,25 @@ enum sweep_status sweep_predict(struct sweep_predictor *predictor, size_t point,
     struct packed_documents packed = {0};
     enum sweep_status outcome;
     enum status status = sweep_grid_options(predictor->grid, point, &arena, &options, &diag);
+    struct text made = {0};
+    if (status == STATUS_OK && options_given(&options, "record-cmd"))
+        status = record_point(&options, &made, &diag);
+    const char *recording = made.size > 0 ? made.data : options_text(&options, "recording");
     if (status == STATUS_OK)
-        status = load(predictor, &options, &diag);
+        status = load(predictor, &options, recording, &diag);
     if (status == STATUS_OK)
-        status = documents_load(&packed, &predictor->setup, &options,
-                                options_given(&options, "recording"), 1, &diag);
+        status = documents_load(&packed, &predictor->setup, &options, recording != NULL, 1, &diag);
     if (status == STATUS_OK) {
         predictor->setup.even_above = (uint32_t)options_count(&options, "even-above");
         struct point_options point_options = {.exact = options_given(&options, "exact"),
                                               .unfit_too = options_given(&options, "unfit-too"),
-                                              .recording = options_text(&options, "recording")};
+                                              .recording = recording};
         outcome = sweep_point_predict(row, axes, point, &predictor->setup, point_options);
     } else {
         outcome = sweep_status_of(status);
         sweep_put_refused(row, axes, point, outcome, &diag);
     }
+    text_release(&made);
     predictor->setup.request.documents = NULL;
     packed_documents_release(&packed);
     diag_release(&diag);
@@ -129,8 +168,9 @@ static bool add_idle(struct idle_options *idle, struct sweep_predictor *predicto
     struct diag unread = {0};
     bool given = false;
     if (sweep_grid_options(predictor->grid, point, &arena, &options, &unread) == STATUS_OK) {
-        given = idle_options_given(&options) && !options_given(&options, "recording");
-        if (given && load(predictor, &options, &unread) == STATUS_OK &&
+        given = idle_options_given(&options) && !options_given(&options, "recording") &&
+                !options_given(&options, "record-cmd");
+        if (given && load(predictor, &options, NULL, &unread) == STATUS_OK &&
             resolve_choices(&choices, &predictor->setup.request, NULL, &unread) == STATUS_OK)
             idle_options_add(idle, &options, &predictor->setup.request, &choices);
     }
@@ -159,8 +199,10 @@ static enum status check_regular(const struct options *options, const char *opti
     struct stat info;
     char name[32];
     snprintf(name, sizeof name, "--%s", option);
+    const bool folder_too = strcmp(option, "recording") == 0; /* of one file for each stage */
     if (path == NULL ||
-        (strcmp(path, "-") != 0 && (stat(path, &info) != 0 || S_ISREG(info.st_mode))))
+        (strcmp(path, "-") != 0 && (stat(path, &info) != 0 || S_ISREG(info.st_mode) ||
+                                    (folder_too && S_ISDIR(info.st_mode)))))
         return STATUS_OK;
     return diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
                       "each point of a sweep reads '%s': give a regular file", path);
@@ -180,14 +222,27 @@ enum status sweep_check_setup(const struct sweep_grid *grid, struct diag *diag)
     if (status == STATUS_OK)
         status = strategies_check_names(options_text(&options, "strategy"),
                                         options_text(&options, "profile"), diag);
-    const bool recorded = status == STATUS_OK && options_given(&options, "recording");
+    const bool commanded = status == STATUS_OK && options_given(&options, "record-cmd");
+    const bool recorded =
+        commanded || (status == STATUS_OK && options_given(&options, "recording"));
+    if (status == STATUS_OK)
+        status = options_exclude(&options, "recording", "record-cmd", diag);
+    if (status == STATUS_OK && options_given(&options, "record-dir") && !commanded)
+        status = diag_error(diag, (struct loc){.name = "--record-dir"}, STATUS_BAD_INPUT,
+                            "keeps the recordings of --record-cmd, which is not given");
+    if (commanded) { /* the command takes them */
+        options_withdraw(&options, "seq");
+        options_withdraw(&options, "batch");
+    }
     if (status == STATUS_OK)
         status = check_regular(&options, "recording", diag);
     if (status == STATUS_OK)
         status = check_regular(&options, "routing", diag);
     if (status == STATUS_OK && (!varies || recorded))
-        status = recorded ? load_recorded(&setup, &options, diag)
-                          : setup_load(&setup, &options, false, diag);
+        status = commanded ? load_recorded(&setup, &options, "-", diag)
+                 : recorded
+                     ? load_recorded(&setup, &options, options_text(&options, "recording"), diag)
+                     : setup_load(&setup, &options, false, diag);
     if (status == STATUS_OK)
         status = documents_check(&options, diag);
     setup_release(&setup);

@@ -141,8 +141,9 @@ static const struct {
 };
 
 /* Options whose text can only be wrong by being empty, or whose valid values depend on the data that is read. */
-static const char *const anything[] = {"ignore", "name",   "title",     "o",     "x",
-                                       "y",      "window", "residuals", "record"};
+static const char *const anything[] = {"ignore", "name",       "title",     "o",
+                                       "x",      "y",          "window",    "residuals",
+                                       "record", "record-cmd", "record-dir"};
 
 static const char *const counts[] = {"x", "1.5", "-1", "99999999999999999999", "1 ", "1e3"};
 static const char *const tokens[] = {"x", "0", "-1", "1.3", "1KK", "99999999999999999999"};

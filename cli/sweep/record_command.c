@@ -1,0 +1,226 @@
+#include "cli/sweep/record_command.h"
+
+#include "base/digest.h"
+#include "base/process.h"
+#include "traces/step_recording.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const struct loc at_option = {.name = "--record-cmd"};
+
+/* ---- what tells recordings apart ---- */
+
+static uint64_t add(uint64_t sum, const char *data, size_t size)
+{
+    return digest_add(digest_add(sum, data, size), "\xff", 1);
+}
+
+uint64_t record_command_digest(uint64_t sum, const char *command)
+{
+    static const char blanks[] = " \t\n;&|<>()\"'";
+    sum = add(sum, command, strlen(command));
+    for (const char *at = command + strspn(command, blanks); *at != '\0';) {
+        const size_t size = strcspn(at, blanks);
+        struct text path = {0}, text = {0};
+        struct stat info;
+        text_printf(&path, "%.*s", (int)size, at);
+        if (stat(path.data, &info) == 0 && S_ISREG(info.st_mode) &&
+            text_read(&text, path.data, NULL) == STATUS_OK)
+            sum = add(sum, text.data == NULL ? "" : text.data, text.size);
+        text_release(&path);
+        text_release(&text);
+        at += size;
+        at += strspn(at, blanks);
+    }
+    return sum;
+}
+
+/* Returns the recorder's name of a device (longhaul.record --device); NULL: it has none. */
+static const char *recorders_device(const char *device)
+{
+    static const char *const same[] = {"a100-40g", "a100-80g", "h100-96g", "h200", "gh200",
+                                       "b200",     "gb200",    "b300",     "gb300"};
+    if (device == NULL)
+        return NULL;
+    if (strcmp(device, "h100") == 0)
+        return "h100-sxm";
+    for (size_t i = 0; i < ARRAY_LEN(same); i++)
+        if (strcmp(same[i], device) == 0)
+            return device;
+    return NULL;
+}
+
+/* Appends the path of the recording without its ending: "recordings/w8-l8192-h100-0123456789abcdef". */
+static void put_stem(struct text *out, const struct record_command *run)
+{
+    struct text name = {0};
+    text_printf(&name, "w%" PRId64, run->world);
+    if (run->length > 0)
+        text_printf(&name, "-l%" PRId64, run->length);
+    if (run->batch > 0)
+        text_printf(&name, "-b%" PRId64, run->batch);
+    if (recorders_device(run->device) != NULL)
+        text_printf(&name, "-%s", run->device);
+    const uint64_t sum =
+        record_command_digest(add(DIGEST_NONE, name.data, name.size), run->command);
+    text_printf(out, "%s/%s-%016" PRIx64, run->folder, name.data, sum);
+    text_release(&name);
+}
+
+/* ---- the command ---- */
+
+static void set_count(const char *name, int64_t value)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%" PRId64, value);
+    if (value > 0)
+        setenv(name, text, 1);
+    else
+        unsetenv(name);
+}
+
+/* Becomes the command. Its output goes to `log`. */
+static void become(const struct record_command *run, const char *output, int log)
+{
+    const char *device = recorders_device(run->device);
+    const int none = open("/dev/null", O_RDONLY);
+    setenv("LONGHAUL_RECORD_OUTPUT", output, 1);
+    set_count("LONGHAUL_RECORD_WORLD_SIZE", run->world);
+    set_count("LONGHAUL_RECORD_LENGTH", run->length);
+    set_count("LONGHAUL_RECORD_BATCH", run->batch);
+    if (device != NULL)
+        setenv("LONGHAUL_RECORD_DEVICE", device, 1);
+    if (none >= 0 && dup2(none, 0) >= 0 && dup2(log, 1) >= 0 && dup2(log, 2) >= 0)
+        execl("/bin/sh", "sh", "-c", run->command, (char *)NULL);
+    _exit(127);
+}
+
+/* Appends the last line of a file that is not blank, "": there is none. */
+static void put_last_line(struct text *out, const char *path)
+{
+    enum { SHOWN = 300 };
+    struct text text = {0};
+    if (text_read(&text, path, NULL) == STATUS_OK) {
+        size_t end = text.size;
+        while (end > 0 && isspace((unsigned char)text.data[end - 1]))
+            end--;
+        size_t begin = end;
+        while (begin > 0 && text.data[begin - 1] != '\n' && end - begin < SHOWN)
+            begin--;
+        if (end > begin)
+            text_printf(out, ": %.*s", (int)(end - begin), text.data + begin);
+    }
+    text_release(&text);
+}
+
+static enum status failed(enum status status, const char *log, const char *how, struct diag *diag)
+{
+    struct text last = {0};
+    put_last_line(&last, log);
+    diag_error(diag, at_option, status, "%s%s (%s has all that the command printed)", how,
+               last.size > 0 ? last.data : "", log);
+    text_release(&last);
+    return status;
+}
+
+/* Runs the command and waits for it. */
+static enum status run_it(const struct record_command *run, const char *output, int log,
+                          const char *log_path, struct diag *diag)
+{
+    enum { SIGNALS = 128 };
+    char how[80];
+    int state = 0;
+    pid_t parent = getpid(), child = fork(), got;
+    if (child < 0)
+        return diag_error(diag, at_option, STATUS_SYSTEM, "cannot fork: %s", strerror(errno));
+    if (child == 0) {
+        process_ends_with(parent);
+        become(run, output, log);
+    }
+    do
+        got = waitpid(child, &state, 0);
+    while (got < 0 && errno == EINTR);
+    if (got < 0)
+        return diag_error(diag, at_option, STATUS_SYSTEM, "cannot wait for the command: %s",
+                          strerror(errno));
+    /* a shell ends so if what it ran was ended by a signal */
+    const int by_shell = WIFEXITED(state) && WEXITSTATUS(state) > SIGNALS ? SIGNALS : 0;
+    const int number = WIFSIGNALED(state) ? WTERMSIG(state)
+                       : by_shell > 0     ? WEXITSTATUS(state) - SIGNALS
+                                          : 0;
+    if (number > 0) {
+        snprintf(how, sizeof how, "the command was ended by signal %d (%.40s)", number,
+                 strsignal(number));
+        return failed(STATUS_SYSTEM, log_path, how, diag);
+    }
+    if (WEXITSTATUS(state) != 0) {
+        snprintf(how, sizeof how, "the command ended with exit code %d", WEXITSTATUS(state));
+        return failed(STATUS_BAD_INPUT, log_path, how, diag);
+    }
+    return step_recording_is_at(output)
+               ? STATUS_OK
+               : failed(STATUS_BAD_INPUT, log_path,
+                        "the command wrote no recorded step to $LONGHAUL_RECORD_OUTPUT", diag);
+}
+
+/* ---- the folder ---- */
+
+/* Opens the file of what the command prints, and waits until no other process has it locked. Returns -1 after an error. */
+static int open_log(const char *path, struct diag *diag)
+{
+    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    const int log = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    int locked = -1;
+    while (log >= 0 && (locked = fcntl(log, F_SETLKW, &whole)) != 0 && errno == EINTR)
+        ;
+    if (log >= 0 && locked == 0)
+        return log;
+    diag_error(diag, (struct loc){.name = path}, STATUS_SYSTEM, "cannot write: %s",
+               strerror(errno));
+    if (log >= 0)
+        close(log);
+    return -1;
+}
+
+enum status record_command_run(const struct record_command *run, struct text *path,
+                               struct diag *diag)
+{
+    struct text log_path = {0}, made = {0};
+    enum status status = STATUS_OK;
+    if (mkdir(run->folder, 0777) != 0 && errno != EEXIST)
+        return diag_error(diag, (struct loc){.name = run->folder}, STATUS_SYSTEM,
+                          "cannot make the folder: %s", strerror(errno));
+    put_stem(path, run);
+    text_printf(&log_path, "%s.log", path->data);
+    text_printf(&made, "%s.%ld.json.gz", path->data, (long)getpid());
+    text_puts(path, ".json.gz");
+    const int log = open_log(log_path.data, diag);
+    if (log < 0)
+        status = STATUS_SYSTEM;
+    else if (!step_recording_is_at(path->data)) {
+        if (ftruncate(log, 0) != 0)
+            status = diag_error(diag, (struct loc){.name = log_path.data}, STATUS_SYSTEM,
+                                "cannot write: %s", strerror(errno));
+        if (status == STATUS_OK)
+            status = run_it(run, made.data, log, log_path.data, diag);
+        if (status == STATUS_OK && rename(made.data, path->data) != 0)
+            status = diag_error(diag, (struct loc){.name = path->data}, STATUS_SYSTEM,
+                                "cannot write: %s", strerror(errno));
+        if (status != STATUS_OK)
+            unlink(made.data);
+    }
+    if (log >= 0)
+        close(log); /* gives the lock back */
+    text_release(&log_path);
+    text_release(&made);
+    return status;
+}
