@@ -85,10 +85,13 @@ static struct view send(struct emit *e, const struct planned *p, const struct mo
     return exchange(e, p, m, false, message, "arrived");
 }
 
-/* Returns the rows of the round in packed order. */
+/* Returns the rows of the round in packed order; the rank's own rows themselves if these are all, on every rank. */
 static struct view gather(struct emit *e, const struct planned *p, const struct moving *m,
                           struct view own, struct view arrived, const char *stem)
 {
+    const struct row_use use = {p->sequence, p->window, p->round + 1, p->pass, m->what};
+    if (visible_is_own(e->ir, &use))
+        return own;
     const int64_t rows = room_of(e, p, m->what).rows;
     struct view y = moving_tensor(e, m, stem, rows);
     take(e, p, m, TAKE_GATHER, own, p->z->rows, arrived, y, rows);
@@ -265,19 +268,31 @@ struct planned_gradients {
     uint32_t round;
 };
 
+/* Adds gradients to the sums of a rank's own rows, which the first ones make. */
 static void add(struct emit *e, const struct planned *p, const struct moving *m, struct view x,
-                struct view sum, bool held)
+                struct view *sum, bool held)
 {
+    const struct row_use use = {p->sequence, p->window, p->round + 1, p->pass, m->what};
+    if (sum->count == 0) {
+        const bool keys = m->what == PLAN_KEYS;
+        *sum = emit_tensor(e, keys ? "dkv_sum" : "dq_sum", keys ? CATEGORY_KV : CATEGORY_ACTIVATION,
+                           DTYPE_F32, m->parts * p->z->rows, m->width);
+        if (held && visible_is_own(e->ir, &use)) {
+            emit_cast(e, x, *sum);
+            return;
+        }
+        emit_zeros(e, *sum);
+    }
     struct work work = {
         .kind = WORK_ADD_ROWS,
         .add_rows = {(int64_t)x.count / (m->parts * m->width), p->z->rows, m->parts, m->width,
                      p->sequence, p->window, p->round + 1, p->pass == PLAN_BACKWARD, m->what, held},
     };
-    emit_op(e, e->stream.compute, &work, (struct view[]){x, sum}, 2, &sum, 1);
+    emit_op(e, e->stream.compute, &work, (struct view[]){x, *sum}, 2, sum, 1);
 }
 
 static void add_returned(struct emit *e, struct planned p, struct planned_gradients *g,
-                         struct view dq, struct view dkv)
+                         struct view *dq, struct view *dkv)
 {
     const struct moving keys = moved_keys(e, p.z), queries = moved_queries(e, p.z, 1);
     begin_round(e, &p, g->round);
@@ -364,10 +379,7 @@ struct qkv ring_planned_backward(struct emit *e, const struct ring_shape *z,
     struct planned p = planned_of(e, z, PLAN_BACKWARD);
     begin_round(e, &p, 0);
     const struct own_queries own = {saved->in.q, d_o, statistics_of(e, z, saved, d_o)};
-    struct view dq = emit_zeros(e, emit_tensor(e, "dq_sum", CATEGORY_ACTIVATION, DTYPE_F32, z->rows,
-                                               z->q_width)),
-                dkv = emit_zeros(
-                    e, emit_tensor(e, "dkv_sum", CATEGORY_KV, DTYPE_F32, 2 * z->rows, z->kv_width));
+    struct view dq = view_none(), dkv = view_none();
     struct planned_gradients returned = {view_none(), view_none(), 0};
     struct planned_arrivals now = send_backward(e, &p, saved, &own), next = {0};
     for (uint32_t t = 0; t < p.rounds; t++, now = next) {
@@ -379,14 +391,14 @@ struct qkv ring_planned_backward(struct emit *e, const struct ring_shape *z,
         if (!has_tiles(e, &p))
             continue;
         struct planned_gradients g = round_backward(e, &p, saved, &own, &now);
-        add(e, &p, &queries, g.dq, dq, true);
-        add(e, &p, &keys, g.dkv, dkv, true);
-        add_returned(e, p, &returned, dq, dkv);
+        add(e, &p, &queries, g.dq, &dq, true);
+        add(e, &p, &keys, g.dkv, &dkv, true);
+        add_returned(e, p, &returned, &dq, &dkv);
         begin_round(e, &p, t);
         returned = (struct planned_gradients){give_back(e, &p, &queries, g.dq),
                                               give_back(e, &p, &keys, g.dkv), t};
     }
-    add_returned(e, p, &returned, dq, dkv);
+    add_returned(e, p, &returned, &dq, &dkv);
     e->tags.step = IR_NONE16;
     return with_queries(emit_as(e, dq, dtype, "dq", CATEGORY_ACTIVATION),
                         emit_as(e, dkv, dtype, "dkv", CATEGORY_ACTIVATION));

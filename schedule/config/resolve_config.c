@@ -145,29 +145,33 @@ static enum status resolve_layout(struct choices *c, struct diag *diag)
     return STATUS_OK;
 }
 
-/* Makes the tiles of a plan the division of attention, and checks that they are those of the model's mask. */
-static enum status resolve_tiles(struct choices *c, const struct request *r, struct diag *diag)
+/* Makes tiles the division of attention, since they say what travels. */
+static enum status divide_by_tiles(struct choices *c, const struct request *r, struct diag *diag)
 {
-    const struct documents *d = r->documents;
-    if (!documents_have_tiles(d))
-        return STATUS_OK;
     if (r->rotate != ROTATE_PROFILE)
         return resolve_refuse(
             diag, "--rotate",
             "the core plan has tiles, which say what travels; leave out --rotate, "
             "or give a plan without tiles");
+    c->rotation = ROTATE_PLANNED;
+    return STATUS_OK;
+}
+
+/* Checks that the tiles of a plan, if it has any, are those of the model's mask. */
+static enum status resolve_tiles(struct choices *c, const struct request *r, struct diag *diag)
+{
+    const struct documents *d = r->documents;
     for (uint32_t l = 0; l < d->list_count; l++)
         for (int64_t layer = 0; layer < c->model->layers; layer++) {
             const struct tile_plan *tiles = d->list[l].tiles;
-            int64_t window = transformer_window(c->model, (uint32_t)layer);
+            int64_t window = transformer_window(c->model, layer);
             if (tiles != NULL && tiles->window > 0 && (window == 0 || window > tiles->window))
                 return resolve_refuse(diag, "--core-plan",
                                       "the plan's tiles are those of window=%lld, and layer %lld "
                                       "of the model sees further",
                                       (long long)tiles->window, (long long)layer);
         }
-    c->rotation = ROTATE_PLANNED;
-    return STATUS_OK;
+    return documents_have_tiles(d) ? divide_by_tiles(c, r, diag) : STATUS_OK;
 }
 
 /* Checks the rule by which tokens are dealt to context ranks, also if there is only one of them. */
@@ -192,8 +196,14 @@ static enum status resolve_deal(struct choices *c, const struct request *r, stru
     }
     if (deal_choice_parse(&rule, r->core_plan, diag) != STATUS_OK)
         return STATUS_BAD_INPUT;
-    if (c->core_plan == NULL || c->seq % deal_choice_unit(&rule, c->cp) == 0)
+    if (c->core_plan == NULL)
         return STATUS_OK;
+    if (rule.rule == DEAL_DOUBLE_RING && c->cp % rule.parameter != 0)
+        return resolve_refuse(diag, "--core-plan",
+                              "inner rings of %lld ranks do not divide the %u ranks of a ring",
+                              (long long)rule.parameter, c->cp);
+    if (c->seq % deal_choice_unit(&rule, c->cp) == 0)
+        return deal_choice_has_tiles(&rule) ? divide_by_tiles(c, r, diag) : STATUS_OK;
     if (rule.rule != DEAL_CHUNKS) {
         resolve_put_multiples(&would, c->seq, deal_choice_unit(&rule, c->cp));
         return resolve_bad_size(diag, "--seq", &would,
@@ -206,7 +216,7 @@ static enum status resolve_deal(struct choices *c, const struct request *r, stru
     resolve_put_divisors(&would, c->seq / c->cp, 0);
     return resolve_bad_size(diag, "--core-plan", &would,
                             "chunks of %lld tokens do not divide the %lld tokens of a rank",
-                            (long long)rule.chunk, (long long)(c->seq / c->cp));
+                            (long long)rule.parameter, (long long)(c->seq / c->cp));
 }
 
 static enum status resolve_shard(struct choices *c, const struct request *r, struct diag *diag)

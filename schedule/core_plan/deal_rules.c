@@ -2,57 +2,86 @@
 
 #include "models/work.h"
 
+#include "base/text.h"
 #include "base/units.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { CHUNK_TOKENS = 2048 };
+const char *const deal_rule_names[DEAL_RULE_COUNT] = {
+    "contiguous",  "striped", "zigzag",     "per-document", "chunks", "zigzag-ring",
+    "double-ring", "gather",  "token-ring", "burst",        "move",   "blocks"};
 
-const char *const deal_rule_names[DEAL_RULE_COUNT] = {"contiguous", "striped", "zigzag",
-                                                      "per-document", "chunks"};
+/* owners: the rule by which tokens are dealt. parameter: its number when none is given; 0: it has none. */
+static const struct {
+    enum deal_rule owners;
+    int64_t parameter;
+} rules[DEAL_RULE_COUNT] = {
+    [DEAL_CONTIGUOUS] = {DEAL_CONTIGUOUS, 0}, [DEAL_STRIPED] = {DEAL_STRIPED, 0},
+    [DEAL_ZIGZAG] = {DEAL_ZIGZAG, 0},         [DEAL_PER_DOCUMENT] = {DEAL_PER_DOCUMENT, 0},
+    [DEAL_CHUNKS] = {DEAL_CHUNKS, 2048},      [DEAL_ZIGZAG_RING] = {DEAL_ZIGZAG, 0},
+    [DEAL_DOUBLE_RING] = {DEAL_ZIGZAG, 8},    [DEAL_GATHER] = {DEAL_ZIGZAG, 0},
+    [DEAL_TOKEN_RING] = {DEAL_ZIGZAG, 0},     [DEAL_BURST] = {DEAL_ZIGZAG, 0},
+    [DEAL_MOVE] = {DEAL_CONTIGUOUS, 2048},    [DEAL_BLOCKS] = {DEAL_CHUNKS, 2048},
+};
+
+bool deal_choice_has_tiles(const struct deal_choice *choice)
+{
+    return choice->rule >= DEAL_ZIGZAG_RING;
+}
 
 enum status deal_choice_parse(struct deal_choice *choice, const char *text, struct diag *diag)
 {
     const struct loc at = {.name = "--core-plan"};
     const char *colon = strchr(text, ':');
     size_t size = colon != NULL ? (size_t)(colon - text) : strlen(text);
+    uint64_t number;
     *choice = (struct deal_choice){.rule = DEAL_CONTIGUOUS};
     while (choice->rule < DEAL_RULE_COUNT &&
            (strlen(deal_rule_names[choice->rule]) != size ||
             strncmp(deal_rule_names[choice->rule], text, size) != 0))
         choice->rule++;
-    if (choice->rule == DEAL_RULE_COUNT)
-        return diag_error(diag, at, STATUS_BAD_INPUT,
-                          "'%.*s' is no rule, and no file of a plan: contiguous, striped, zigzag, "
-                          "per-document or chunks:TOKENS would do%s",
-                          (int)size, text,
-                          strcmp(text, "all") == 0 ? "; `longhaul plan` searches all" : "");
-    if (choice->rule == DEAL_CHUNKS)
-        choice->chunk = CHUNK_TOKENS;
+    if (choice->rule == DEAL_RULE_COUNT) {
+        struct text names = {0};
+        for (int i = 0; i < DEAL_RULE_COUNT; i++)
+            text_printf(&names, "%s%s%s",
+                        i == 0                    ? ""
+                        : i + 1 < DEAL_RULE_COUNT ? ", "
+                                                  : " or ",
+                        deal_rule_names[i], rules[i].parameter > 0 ? "[:NUMBER]" : "");
+        enum status status = diag_error(
+            diag, at, STATUS_BAD_INPUT, "'%.*s' is no rule, and no file of a plan: %s would do%s",
+            (int)size, text, names.data,
+            strcmp(text, "all") == 0 ? "; `longhaul plan` searches all" : "");
+        text_release(&names);
+        return status;
+    }
+    choice->parameter = rules[choice->rule].parameter;
     if (colon == NULL)
         return STATUS_OK;
-    if (choice->rule != DEAL_CHUNKS)
+    if (choice->parameter == 0)
         return diag_error(diag, at, STATUS_BAD_INPUT,
                           "rule '%.*s' takes no parameter, but has '%s'", (int)size, text,
                           colon + 1);
-    uint64_t chunk;
-    if (!parse_u64(colon + 1, strlen(colon + 1), &chunk) || chunk < 1 || chunk > INT32_MAX)
-        return diag_error(diag, at, STATUS_BAD_INPUT,
-                          "'%s' is not a number of tokens of a chunk, such as chunks:2048",
-                          colon + 1);
-    choice->chunk = (int64_t)chunk;
+    if (!parse_u64(colon + 1, strlen(colon + 1), &number) || number < 1 || number > INT32_MAX)
+        return diag_error(diag, at, STATUS_BAD_INPUT, "'%s' is not a number of %s, such as %s:%lld",
+                          colon + 1,
+                          rules[choice->rule].owners == DEAL_CHUNKS ? "tokens of a chunk"
+                          : choice->rule == DEAL_MOVE               ? "tokens of a slice"
+                                                                    : "ranks of an inner ring",
+                          deal_rule_names[choice->rule], (long long)choice->parameter);
+    choice->parameter = (int64_t)number;
     return STATUS_OK;
 }
 
 int64_t deal_choice_unit(const struct deal_choice *choice, uint32_t ranks)
 {
-    switch (choice->rule) {
+    switch (rules[choice->rule].owners) {
     case DEAL_ZIGZAG:
         return 2 * (int64_t)ranks;
     case DEAL_CHUNKS:
-        return choice->chunk * ranks;
+        return choice->parameter * ranks;
     default:
         return ranks;
     }
@@ -91,9 +120,8 @@ static void deal_documents(struct shares *s, int64_t ranks, const struct documen
     }
 }
 
-/* Returns the visible pairs of the queries [begin, end), on average over layers. */
-static double pairs_of(const struct document_list *documents, struct deal_windows windows,
-                       int64_t begin, int64_t end)
+double deal_pairs(const struct document_list *documents, struct deal_windows windows, int64_t begin,
+                  int64_t end)
 {
     double pairs = 0;
     for (uint32_t i = document_at(documents, begin); begin < end; i++) {
@@ -132,7 +160,7 @@ static void deal_chunks(struct shares *s, uint32_t ranks, int64_t size,
     double *load = heap_zalloc(ranks, sizeof *load);
     int64_t *has = heap_zalloc(ranks, sizeof *has);
     for (int64_t i = 0; i < count; i++)
-        chunk[i] = (struct chunk){i, pairs_of(documents, windows, i * size, (i + 1) * size)};
+        chunk[i] = (struct chunk){i, deal_pairs(documents, windows, i * size, (i + 1) * size)};
     qsort(chunk, (size_t)count, sizeof *chunk, compare_chunks);
     for (int64_t i = 0; i < count; i++) {
         uint32_t least = ranks;
@@ -158,7 +186,7 @@ struct token_deal *deal_by_rule(struct arena *arena, const struct deal_choice *c
     struct shares s = {0};
     int64_t tokens = documents->end[documents->count - 1];
     assert(tokens % deal_choice_unit(choice, ranks) == 0);
-    switch (choice->rule) {
+    switch (rules[choice->rule].owners) {
     case DEAL_CONTIGUOUS:
         for (uint32_t r = 0; r < ranks; r++)
             add(&s, tokens / ranks, r);
@@ -174,8 +202,8 @@ struct token_deal *deal_by_rule(struct arena *arena, const struct deal_choice *c
         deal_documents(&s, ranks, documents);
         break;
     default:
-        assert(choice->rule == DEAL_CHUNKS);
-        deal_chunks(&s, ranks, choice->chunk, documents, windows);
+        assert(rules[choice->rule].owners == DEAL_CHUNKS);
+        deal_chunks(&s, ranks, choice->parameter, documents, windows);
     }
     struct token_deal *deal = deal_make(arena, ranks, s.share, (uint32_t)s.count);
     free(s.share);

@@ -1,4 +1,4 @@
-/* schedule/core_plan/deal_rules.h: named rules by which the tokens of a sequence are dealt to context ranks.
+/* schedule/core_plan/deal_rules.h: named rules of core plans, and how they deal the tokens of a sequence to context ranks.
  *
  * Every rule gives each of R ranks S / R of the S tokens. Sources: ring attention (contiguous), striped attention,
  * ring-flash-attention (zigzag); WLB-LLM, arXiv 2503.17924, section 5 (per-document); MagiAttention's default dispatch
@@ -19,18 +19,32 @@ enum deal_rule {
     /* The sequence is cut into chunks of equal length. The chunk whose queries see the most keys goes first, each to the
      * rank with the fewest visible pairs among those that have room for a chunk. */
     DEAL_CHUNKS,
+    /* These have tiles, too (schedule/core_plan/tile_rules.h). The first ones deal as DEAL_ZIGZAG does. In step s of a ring
+     * rank r computes its queries by the keys of rank r - s. */
+    DEAL_ZIGZAG_RING,
+    DEAL_DOUBLE_RING, /* in rings of `parameter` ranks, and then by the keys of the next such ring */
+    DEAL_GATHER,      /* its queries by its own keys, and then by all others at once */
+    DEAL_TOKEN_RING,  /* the queries of rank r + s by its own keys */
+    DEAL_BURST, /* the forward is that of DEAL_ZIGZAG_RING, the backward that of DEAL_TOKEN_RING */
+    /* Dealt as DEAL_CONTIGUOUS does. The rank with the fewest pairs takes queries from ranks above the mean, the first or
+     * last ones of a document there, whatever takes the fewest bytes for a pair, in slices of at least `parameter` tokens. */
+    DEAL_MOVE,
+    /* Dealt as DEAL_CHUNKS does; then queries move as by DEAL_MOVE, but only from ranks with much more than the mean. */
+    DEAL_BLOCKS,
     DEAL_RULE_COUNT
 };
 extern const char *const deal_rule_names[DEAL_RULE_COUNT];
 
-/* A rule and its parameter. chunk: tokens of a chunk, for DEAL_CHUNKS. */
+/* A rule and its parameter: tokens of a chunk or slice, or ranks of a ring. */
 struct deal_choice {
     enum deal_rule rule;
-    int64_t chunk;
+    int64_t parameter; /* 0: the rule has none */
 };
 
-/* Reads "NAME" or "chunks:TOKENS" ("chunks" is "chunks:2048"). */
+/* Reads "NAME" or "NAME:NUMBER" ("chunks" is "chunks:2048"). */
 enum status deal_choice_parse(struct deal_choice *choice, const char *text, struct diag *diag);
+/* True if the rule says who computes which tile, and so what travels. */
+bool deal_choice_has_tiles(const struct deal_choice *choice);
 /* Returns the number of tokens that a sequence on `ranks` ranks must be a multiple of. */
 int64_t deal_choice_unit(const struct deal_choice *choice, uint32_t ranks);
 
@@ -39,6 +53,10 @@ struct deal_windows {
     int64_t window;
     double share;
 };
+
+/* Returns the visible pairs of the queries [begin, end), on average over layers. */
+double deal_pairs(const struct document_list *documents, struct deal_windows windows, int64_t begin,
+                  int64_t end);
 
 /* Deals a sequence with these documents, whose length must be a multiple of deal_choice_unit(). The visible pairs that
  * DEAL_CHUNKS counts are the mean over layers. */

@@ -307,6 +307,8 @@ struct tile_plan *tile_plan_make(struct arena *arena, const struct token_deal *d
                      *sorted = heap_alloc(tiles + (size_t)1, sizeof *sorted);
     struct making making = {.deal = deal, .end = end, .documents = documents, .window = window};
     const uint32_t ranks = deal->ranks;
+    if (window >= end[documents - 1]) /* it hides nothing */
+        window = making.window = 0;
     memcpy(copy, tile, tiles * sizeof *copy);
     memcpy(sorted, tile, tiles * sizeof *sorted);
     qsort(sorted, tiles, sizeof *sorted, compare_tiles);

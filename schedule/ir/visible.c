@@ -229,6 +229,26 @@ static const struct plan_part *part_of(const struct row_use *use, const struct d
     return tile_plan_part(list->tiles, use->pass, (uint32_t)use->round - 1, context);
 }
 
+bool visible_is_own(const struct ir *ir, const struct row_use *use)
+{
+    uint32_t replicas, *rank = replica_ranks(ir, &replicas);
+    bool own = use->round > 0;
+    for (uint32_t r = 0; own && r < replicas; r++) {
+        struct document_list whole;
+        const struct document_list *list = ir_documents_of(ir, rank[r], use->sequence, &whole);
+        for (uint32_t c = 0; own && c < ir->layout.cp; c++) {
+            const struct plan_part *part = part_of(use, list, c);
+            own = part != NULL && part->of[use->what].rows == ir->layout.tokens / ir->layout.cp;
+            for (uint32_t i = 0; own && i < part->of[use->what].runs; i++) {
+                const struct plan_run *run = &part->of[use->what].run[i];
+                own = run->owner == c && run->place == run->row;
+            }
+        }
+    }
+    free(rank);
+    return own;
+}
+
 void visible_row_pairs(const struct ir *ir, const struct row_use *use, uint32_t rank, int64_t *rows)
 {
     struct document_list whole;

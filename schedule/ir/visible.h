@@ -52,6 +52,9 @@ struct plan_room visible_room(const struct ir *ir, const struct row_use *use);
 /* Returns the most rounds of a pass of the tiles that a rank's n-th sequence has; 0: it has no tiles. */
 uint32_t visible_rounds(const struct ir *ir, int64_t n, enum plan_pass pass);
 
+/* True if the packed rows of every rank are all of its own, in their order. */
+bool visible_is_own(const struct ir *ir, const struct row_use *use);
+
 /* Fills rows (cp, cp) with the rows that each context rank (first index) receives of each other one, for the sequence of
  * a rank. */
 void visible_row_pairs(const struct ir *ir, const struct row_use *use, uint32_t rank,

@@ -5,7 +5,7 @@
 #include "schedule/choices/profile.h"
 #include "schedule/choices/tensor_share.h"
 #include "schedule/config/derived.h"
-#include "schedule/core_plan/deal_rules.h"
+#include "schedule/core_plan/tile_rules.h"
 #include "schedule/emit/emit.h"
 #include "schedule/emit/op_list.h"
 #include "schedule/emit/process_groups.h"
@@ -293,6 +293,12 @@ static void take_documents(struct ir *ir, const struct choices *c)
     const struct deal_windows windows = {c->model->attention_window,
                                          (double)transformer_windowed_layers(c->model) /
                                              (double)c->model->layers};
+    const struct transformer *m = c->model;
+    const double size = (double)dtype_bytes((enum dtype)c->dtype);
+    /* a result travels with its log-sum-exp in fp32 */
+    const struct tile_bytes bytes = {
+        2 * size * (double)(m->kv_heads * m->head_dim),
+        (double)m->heads * (2 * size * (double)m->head_dim + (double)dtype_bytes(DTYPE_F32))};
     struct deal_choice rule;
     if (c->ring_layout != RING_DEALT ||
         (c->documents != NULL && documents_are_dealt(c->documents))) {
@@ -311,8 +317,10 @@ static void take_documents(struct ir *ir, const struct choices *c)
             like++;
         if (like < i)
             list = *documents_of(&ir->documents, like);
-        else
+        else {
             list.deal = deal_by_rule(&ir->arena, &rule, c->cp, &list, windows);
+            list.tiles = tile_rules_plan(&ir->arena, &rule, &list, windows, &bytes);
+        }
         documents_set_list(&ir->documents, &ir->arena, i, list);
     }
 }

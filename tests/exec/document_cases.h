@@ -169,6 +169,12 @@ static const struct document_use {
      .batch = 3,
      .rotate = ROTATE_NEEDED,
      .core_plan = "chunks:3"},
+    {.strategy = "ring", .ranks = 4, .cp = 4, .batch = 2, .core_plan = "blocks:2"},
+    {.strategy = "ring", .ranks = 8, .cp = 4, .micro_batch = 2, .batch = 8, .core_plan = "move:1"},
+    {.strategy = "ring", .ranks = 6, .cp = 3, .batch = 4, .core_plan = "token-ring"},
+    {.strategy = "ring", .ranks = 4, .cp = 2, .pp = 2, .batch = 3, .core_plan = "zigzag-ring"},
+    {.strategy = "2d", .ranks = 8, .hp = 2, .cp = 4, .batch = 2, .core_plan = "burst"},
+    {.strategy = "ring", .ranks = 8, .cp = 4, .tp = 2, .batch = 2, .core_plan = "double-ring:2"},
 };
 
 static struct request request_of(const struct document_use *use, const struct transformer *model,

@@ -124,8 +124,9 @@ static const struct shared_units factor_shared[] = {
     {SHARED_ALL, SHARED_ALL}, {SHARED_ALL, 0}, {1, 0}, {1, 1}, {0, 1}, {0, 0}};
 
 /* The rules by which tokens are dealt, by level; level 0 leaves them to the layout. */
-static const char *const factor_core_plans[] = {NULL,     "contiguous",   "striped",
-                                                "zigzag", "per-document", "chunks:2"};
+static const char *const factor_core_plans[] = {
+    NULL,          "contiguous", "striped",    "zigzag", "per-document", "chunks:2",
+    "zigzag-ring", "gather",     "token-ring", "burst",  "move:1",       "blocks:2"};
 
 enum { LEVELS_MAX = 32 };
 
@@ -427,7 +428,7 @@ static inline bool check_choices(const struct choices *choices, bool poison)
         status = reference_check_explain(&check, label, &diag);
     /* the CUDA backend says before a step that it does not move rows that ranks need of each other */
     bool refuses = matrix_backend != NULL && diag.text != NULL &&
-                   choices->rotation == ROTATE_NEEDED && choices->cp > 1 &&
+                   choices->rotation >= ROTATE_NEEDED && choices->cp > 1 &&
                    strstr(diag.text, "moves rows that ranks need of each other, which the cuda "
                                      "backend does not do") != NULL;
     bool holds = CHECK_INT(label, status, refuses ? STATUS_BAD_INPUT : STATUS_OK);

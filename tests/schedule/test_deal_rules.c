@@ -1,4 +1,5 @@
-#include "schedule/core_plan/deal_rules.h"
+#include "schedule/core_plan/coverage.h"
+#include "schedule/core_plan/tile_rules.h"
 
 #include "tests/check.h"
 
@@ -84,14 +85,71 @@ static void rules_deal_equally(void)
     }
 }
 
+/* The tiles of each rule hold every visible pair once, over random documents and windows. Rules that move queries leave no
+ * rank with much more than the mean where slices may be as short as a token. */
+static void tiles_cover_every_pair(void)
+{
+    static const struct {
+        const char *rule;
+        double most; /* the fullest rank's pairs over the mean, where rows are many; 0: not even */
+    } rules[] = {{"zigzag-ring", 0}, {"gather", 0},    {"token-ring", 0},
+                 {"burst", 0},       {"move:1", 1.05}, {"double-ring:2", 0},
+                 {"move:7", 0},      {"blocks:5", 0},  {"blocks:1", 1.25}};
+    const struct tile_bytes bytes = {4096, 16512};
+    struct check_random random = check_random_make();
+    for (size_t trial = 0; trial < 300; trial++) {
+        const size_t i = trial % ARRAY_LEN(rules);
+        const uint32_t ranks = 2 * (uint32_t)check_random_i64(&random, 1, 3);
+        int64_t tokens = 20 * (int64_t)ranks * check_random_i64(&random, 1, 12), end[2000], at = 0;
+        struct deal_windows windows = {0};
+        struct arena arena = {0};
+        struct core_plan plan = {0};
+        struct coverage_load load[6];
+        struct deal_choice choice;
+        struct diag diag = {0};
+        uint32_t count = 0;
+        if (check_random_i64(&random, 0, 2) == 0)
+            windows = (struct deal_windows){check_random_i64(&random, 1, tokens), 1};
+        while (at < tokens)
+            end[count++] = at += check_random_i64(&random, 1, tokens - at);
+        struct document_list documents = {.count = count, .end = end};
+        documents.deal = dealt(&arena, rules[i].rule, ranks, &documents, windows);
+        CHECK_INT("rule", deal_choice_parse(&choice, rules[i].rule, &diag), STATUS_OK);
+        CHECK(rules[i].rule, deal_choice_has_tiles(&choice));
+        documents.tiles = tile_rules_plan(&arena, &choice, &documents, windows, &bytes);
+        core_plan_add(&plan, &documents);
+        plan.window = windows.window;
+        CHECK_INT(rules[i].rule, core_plan_check(&plan, rules[i].rule, &diag), STATUS_OK);
+        CHECK_TEXT(rules[i].rule, diag.text != NULL ? diag.text : "", "");
+        coverage_loads(&plan, 0, load);
+        double pairs = 0, most = 0;
+        for (uint32_t r = 0; r < ranks; r++) {
+            pairs += load[r].pairs;
+            most = load[r].pairs > most ? load[r].pairs : most;
+        }
+        /* with fewer pairs one query may be more than what a rank lacks */
+        if (rules[i].most > 0 && pairs / ranks > 50 * (double)tokens)
+            CHECK(rules[i].rule, most * ranks / pairs < rules[i].most);
+        diag_release(&diag);
+        core_plan_release(&plan);
+        arena_release(&arena);
+    }
+}
+
 static void rules_that_are_none(void)
 {
     static const struct {
         const char *text, *message;
     } rows[] = {
-        {"zigzags", "--core-plan: error: 'zigzags' is no rule, and no file of a plan: contiguous, "
-                    "striped, zigzag, per-document or chunks:TOKENS would do\n"},
+        {"zigzags",
+         "--core-plan: error: 'zigzags' is no rule, and no file of a plan: contiguous, "
+         "striped, zigzag, per-document, chunks[:NUMBER], zigzag-ring, double-ring[:NUMBER], "
+         "gather, token-ring, burst, move[:NUMBER] or blocks[:NUMBER] would do\n"},
         {"zigzag:4", "--core-plan: error: rule 'zigzag' takes no parameter, but has '4'\n"},
+        {"move:x", "--core-plan: error: 'x' is not a number of tokens of a slice, such as "
+                   "move:2048\n"},
+        {"double-ring:0", "--core-plan: error: '0' is not a number of ranks of an inner ring, such "
+                          "as double-ring:8\n"},
         {"chunks:", "--core-plan: error: '' is not a number of tokens of a chunk, such as "
                     "chunks:2048\n"},
         {"chunks:0", "--core-plan: error: '0' is not a number of tokens of a chunk, such as "
@@ -109,6 +167,7 @@ static void rules_that_are_none(void)
 static const struct check_case cases[] = {
     {"owners by hand", owners_by_hand},
     {"rules deal equally", rules_deal_equally},
+    {"tiles cover every pair", tiles_cover_every_pair},
     {"rules that are none", rules_that_are_none},
 };
 CHECK_MAIN("deal rules", cases)
