@@ -94,7 +94,7 @@ struct view recorded_wire(struct recorded_maker *m, const struct recorded_wire *
     struct buffer_desc desc = {
         .memory = wire->memory,
         .dtype = wire->dtype,
-        .category = CATEGORY_COMMUNICATION,
+        .category = wire->category,
         .flags = BUFFER_PERSISTENT | BUFFER_PART,
         .role = m->role,
         .layer = IR_NONE16,

@@ -372,6 +372,7 @@ static struct operands wires_of(struct recorded_maker *m, uint32_t number,
         .bytes = (uint64_t)work_payload_bytes(work),
         .stream = move->on,
         .memory = up ? MEMORY_PINNED : MEMORY_HBM,
+        .category = up ? CATEGORY_INPUT : CATEGORY_COMMUNICATION,
         .dtype =
             (uint8_t)(up || down ? DTYPE_U8 : recorded_moved_as(m, &m->r->event[number], kind)),
     };
@@ -386,6 +387,7 @@ static struct operands wires_of(struct recorded_maker *m, uint32_t number,
     if (kind == WORK_SEND)
         return (struct operands){&view[0], NULL, 1, 0};
     wire.stem = down ? "host" : "received";
+    wire.category = CATEGORY_COMMUNICATION;
     wire.memory = down ? MEMORY_PINNED : MEMORY_HBM;
     if (kind == WORK_ALL_GATHER)
         wire.bytes *= m->r->group[m->r->event[number].group].count;

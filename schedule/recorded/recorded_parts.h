@@ -65,7 +65,7 @@ void recorded_deaths(struct recorded_maker *m);
 struct recorded_wire {
     const char *stem;
     uint64_t bytes;
-    uint8_t stream, memory, dtype;
+    uint8_t stream, memory, dtype, category;
 };
 /* Returns all of such a buffer, which is made if there is none yet. */
 struct view recorded_wire(struct recorded_maker *m, const struct recorded_wire *wire);

@@ -233,7 +233,9 @@ static void check_read(struct write_walk *w, uint32_t op, uint32_t ranks, uint32
     const struct ir *ir = v->ir;
     uint32_t buffer, from, to, bad_from = IR_NONE, bad_to = 0, rank = IR_NONE;
     slots_of(&v->slots, ir, operand, &buffer, &from, &to);
-    if (ir->buffer.binding[buffer] != IR_NONE16)
+    const bool given = ir->buffer.category[buffer] == CATEGORY_INPUT &&
+                       ir->buffer.memory[buffer] != MEMORY_HBM && liveness_persistent(ir, buffer);
+    if (ir->buffer.binding[buffer] != IR_NONE16 || given)
         return;
     for (uint32_t slot = from; slot < to; slot++) {
         uint32_t without = ranks_minus(v, ranks, w->written[slot]);

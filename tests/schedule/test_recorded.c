@@ -308,6 +308,21 @@ static const struct {
      "one.json: error: event 0 (c10d.allreduce_): has no member 'g', the group of its ranks\n"},
 };
 
+static void batches_come_from_the_host(void)
+{
+    struct ir ir = {0};
+    struct diag diag = {0};
+    CHECK_TEXT("verified",
+               make(&ir, &diag, 1, 0, "",
+                    "\"op\":\"_to_copy\",\"k\":\"copy\",\"rd\":64,\"wr\":64,\"in\":[[-1,[8],"
+                    "\"int64\"]],\"out\":[[0,[8],"
+                    "\"int64\"]]"),
+               "");
+    CHECK_INT("a copy to the device", ir.op.count > 0 ? ir.op.kind[ir.op.count - 1] : -1, WORK_H2D);
+    diag_release(&diag);
+    ir_release(&ir);
+}
+
 static void what_has_no_cost_is_refused_by_name(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(refused); i++) {
@@ -533,6 +548,7 @@ static const struct check_case cases[] = {
     {"operators cost what their shapes say", operators_cost_what_their_shapes_say},
     {"collectives move the recorded bytes", collectives_move_the_recorded_bytes},
     {"groups lie on a mesh", groups_lie_on_a_mesh},
+    {"batches come from the host", batches_come_from_the_host},
     {"what has no cost is refused by name", what_has_no_cost_is_refused_by_name},
     {"messages of stages are matched", messages_of_stages_are_matched},
     {"memory is that of the storages", memory_is_that_of_the_storages},
