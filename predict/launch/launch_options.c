@@ -278,6 +278,8 @@ enum status launch_options(struct launch *launch, struct launch_given given, str
     vocabulary_option(launch, known ? &model : NULL);
     products_option(launch);
     add_directs(launch);
+    if (launch->table != NULL && launch->table->own_code)
+        launch_option(launch, LAUNCH_FIELDS, "framework", launch->table->format.name);
     leave_out_fused_loss(launch);
     remark_adapter(launch);
     put_bytes(launch, known ? (double)transformer_parameters(&model) : 0, given.gpu_bytes);

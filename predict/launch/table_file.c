@@ -98,6 +98,11 @@ static enum status read_description(struct table_reader *r, const struct record 
         if (!r->has_family)
             return records_field_error(record, column_names[WORDS], diag,
                                        "a family is trainer or megatron, not '%s'", words);
+    } else if (strcmp(name, "implementation") == 0) {
+        r->file->own_code = strcmp(words, "own") == 0;
+        if (!r->file->own_code && strcmp(words, "family") != 0)
+            return records_field_error(record, column_names[WORDS], diag,
+                                       "an implementation is own or family, not '%s'", words);
     } else if (strcmp(name, "inherits") == 0) {
         r->file->inherits = true;
         if (!r->has_family || strcmp(words, family_name(r->file->family)) != 0)
@@ -106,8 +111,8 @@ static enum status read_description(struct table_reader *r, const struct record 
                                        "names");
     } else {
         return records_field_error(record, column_names[SETTING], diag,
-                                   "a framework has name, family, inherits, keys, arguments and "
-                                   "programs, not '%s'",
+                                   "a framework has name, family, implementation, inherits, keys, "
+                                   "arguments and programs, not '%s'",
                                    name);
     }
     return STATUS_OK;

@@ -37,6 +37,7 @@ static const struct {
     {COLUMNS "name,is,,mine,,,\nkeys,is,,a,,,\n", "needs rows of use `is`"},
     {COLUMNS "family,is,,pytorch,,,\n", "a family is trainer or megatron"},
     {COLUMNS "inherits,is,,trainer,,,\n", "inherits from its family"},
+    {COLUMNS "implementation,is,,mine,,,\n", "an implementation is own or family, not 'mine'"},
     {COLUMNS "colour,is,,red,,,\n", "not 'colour'"},
     {COLUMNS "name,is,,,,,\n", "name needs a value"},
     {NAMED "a,sets,sequence,,,,\n", "'sequence' is neither a field nor an option"},
