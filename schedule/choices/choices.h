@@ -321,6 +321,9 @@ struct choices {
     const struct documents *documents;
     /* the copies that experts get (schedule/ir/routing.h); NULL: each gets equally many. The caller's memory. */
     const struct routing *routing;
+    /* routing is even, but the copies that a rank deals do not divide over the experts: the schedule has a list of equal
+     * shares, by which some experts get one copy more */
+    bool remainders;
     uint32_t loss_chunks, ffn_chunks; /* pieces of the local tokens */
 
     /* For CHOICE_ACTIVATIONS_RATIO: offload_ratio is the share of a unit's activations that is offloaded, above 0. If

@@ -381,9 +381,7 @@ static enum status check_products(const struct choices *c, struct diag *diag)
          "model"},
     };
     /* clang-format on */
-    if (resolve_rules(rules, ARRAY_LEN(rules), diag) != STATUS_OK)
-        return STATUS_BAD_INPUT;
-    return resolve_expert_rows(c, diag);
+    return resolve_rules(rules, ARRAY_LEN(rules), diag);
 }
 
 /* Checks products of the attention choices that take a sequence in chunks, or heads in stages, with others. */
@@ -542,6 +540,7 @@ enum status resolve_choices(struct choices *c, const struct request *asked, stru
             STATUS_OK ||
         check_products(c, diag) != STATUS_OK || check_attention(c, diag) != STATUS_OK)
         return STATUS_BAD_INPUT;
+    resolve_expert_rows(c);
     if (note)
         sppo_note(c, asked, note);
     return STATUS_OK;

@@ -90,37 +90,22 @@ enum status resolve_experts(struct choices *c, const struct request *r, struct d
         c->shard * c->tp);
 }
 
-/* Returns the rows of the first piece of a unit whose copies do not divide over the experts; 0: the copies of every
- * piece do. */
-static int64_t uneven_rows(const struct choices *c, int64_t rows)
+/* Returns whether the copies of every piece of a unit divide over the experts. */
+static bool divide(const struct choices *c, int64_t rows)
 {
     const struct transformer *m = c->model;
-    for (uint32_t i = 0; i < c->ffn_chunks; i++) {
-        struct piece piece = emit_piece(rows, c->ffn_chunks, i);
-        if (piece.rows * m->experts_per_token % m->experts != 0)
-            return piece.rows;
-    }
-    return 0;
+    for (uint32_t i = 0; i < c->ffn_chunks; i++)
+        if (emit_piece(rows, c->ffn_chunks, i).rows * m->experts_per_token % m->experts != 0)
+            return false;
+    return true;
 }
 
-enum status resolve_expert_rows(const struct choices *c, struct diag *diag)
+void resolve_expert_rows(struct choices *c)
 {
-    const struct transformer *m = c->model;
-    int64_t unit = m->experts;
-    while (unit > 1 && unit % 2 == 0 && unit / 2 * m->experts_per_token % m->experts == 0)
-        unit /= 2;
-    for (uint32_t u = 0; c->ep > 1 && c->routing == NULL && !c->uneven && u < c->subsequences;
+    c->remainders = c->ep > 1 && c->routing == NULL && c->uneven;
+    for (uint32_t u = 0; c->ep > 1 && c->routing == NULL && !c->remainders && u < c->subsequences;
          u++) {
-        int64_t tokens = pipeline_prefix(c, u + 1) - pipeline_prefix(c, u);
-        int64_t rows = uneven_rows(c, c->micro_batch * (tokens / c->cp / c->hp / c->tp));
-        if (rows > 0)
-            return resolve_refuse(
-                diag, "--ep",
-                "%lld copies of each of %lld rows, which a rank dispatches at a time, do not "
-                "divide over %lld experts; choose --seq, --ffn-chunks or --chunk so that these "
-                "rows are a multiple of %lld, or --ep 1",
-                (long long)m->experts_per_token, (long long)rows, (long long)m->experts,
-                (long long)unit);
+        const int64_t tokens = pipeline_prefix(c, u + 1) - pipeline_prefix(c, u);
+        c->remainders = !divide(c, c->micro_batch * (tokens / c->cp / c->hp / c->tp));
     }
-    return STATUS_OK;
 }

@@ -8,7 +8,8 @@
 /* Fills and checks the degree of expert parallelism. The other degrees and the shard of weights must be resolved
  * already. */
 enum status resolve_experts(struct choices *c, const struct request *r, struct diag *diag);
-/* Fails if experts that are spread over ranks would not get equally many rows of each rank in every piece. */
-enum status resolve_expert_rows(const struct choices *c, struct diag *diag);
+/* Fills choices.remainders: whether experts that are spread over ranks cannot get equally many rows of each rank in every
+ * piece. The lengths of subsequences and pieces of rows must be resolved already. */
+void resolve_expert_rows(struct choices *c);
 
 #endif

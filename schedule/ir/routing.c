@@ -16,6 +16,18 @@ void routing_init(struct routing *r, struct arena *arena, uint32_t experts, uint
         r->list_of[l] = ROUTING_NONE;
 }
 
+void routing_init_even(struct routing *r, struct arena *arena, uint32_t experts, uint32_t copies,
+                       uint32_t layers)
+{
+    int64_t *share = heap_alloc(experts, sizeof *share);
+    for (uint32_t e = 0; e < experts; e++)
+        share[e] = 1;
+    routing_init(r, arena, experts, copies, layers);
+    for (uint32_t l = 0; l < layers; l++)
+        routing_set(r, arena, l, share);
+    free(share);
+}
+
 void routing_set(struct routing *r, struct arena *arena, uint32_t layer, const int64_t *share)
 {
     const size_t bytes = r->experts * sizeof *share;

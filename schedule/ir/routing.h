@@ -32,6 +32,9 @@ struct routing {
 
 void routing_init(struct routing *routing, struct arena *arena, uint32_t experts, uint32_t copies,
                   uint32_t layers);
+/* Does what routing_init() does, and gives all layers one list of equal shares. */
+void routing_init_even(struct routing *routing, struct arena *arena, uint32_t experts,
+                       uint32_t copies, uint32_t layers);
 /* Gives a layer a list of shares, which is copied. */
 void routing_set(struct routing *routing, struct arena *arena, uint32_t layer,
                  const int64_t *share);

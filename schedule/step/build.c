@@ -370,6 +370,9 @@ static bool build(struct ir *out, const struct choices *c, const struct transfor
     }
     if (c->routing != NULL)
         routing_copy(&staging.routing, &staging.arena, c->routing);
+    else if (c->remainders)
+        routing_init_even(&staging.routing, &staging.arena, (uint32_t)c->model->experts,
+                          (uint32_t)c->model->experts_per_token, (uint32_t)c->model->layers);
     staging.global_batch = c->global_batch;
     staging.micro_batch = c->micro_batch;
     staging.dtype = c->dtype;

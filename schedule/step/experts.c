@@ -57,9 +57,9 @@ static int64_t own_experts(const struct emit *e)
 /* Returns the rows that a rank's experts have room for, if each rank routes `rows` tokens. */
 static struct expert_rows expert_rows(const struct emit *e, uint32_t layer, int64_t rows)
 {
-    const struct routing *routing = e->choices->routing;
+    const struct routing *routing = &e->ir->routing;
     const int64_t dealt = rows * e->choices->model->experts_per_token;
-    if (routing == NULL)
+    if (routing->experts == 0)
         return (struct expert_rows){dealt, 0, 0};
     const uint32_t list = routing->list_of[layer], ranks = e->choices->ep;
     const struct routing_fullest fullest = routing_find_fullest(routing, list, rows, ranks);

@@ -15,7 +15,11 @@ refused predict --model qwen3-8b --cluster 2x8xh100 --quick --seq 32K --ep 2
 refused $what --seq 32K --ep 3
 refused $what --seq 32K --ep 32
 refused $what --seq 32K --ep 16 --weights hsdp
-refused $what --seq 32K --ep 8 --ffn-chunks 3
+# copies that do not divide over experts: some get one more
+for m in "kimi-k2 --ep 32" "deepseek-v2 --ep 32" "qwen3-30b-a3b --ep 8 --ffn-chunks 3"; do
+  longhaul predict --model $m --cluster dgx-h100 --nodes 32 --seq 128K --quick 2> $T/note | sed -n '/^model/p; /^tokens/p'
+done
+longhaul schedule --model deepseek-v2 --set layers=2 --cluster 1x8xh100 --seq 8K --ep 8 2> $T/note | grep -A1 -m1 "^routing" | cut -c1-100
 refused $what --seq 32K --ep 2 --strategy megatron-sp
 refused $what --seq 32K --ep 8 --strategy megatron-sp --tensor-plan replicated
 longhaul $what --seq 1M --ep 8 --strategy fpdt 2> $T/note | grep ^layout

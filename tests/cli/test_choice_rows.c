@@ -92,7 +92,7 @@ static const char *const others[] = {
     "ranks", "only_attention", "impl", "shared_open", "offload_adaptive",
     /* struct choices: parts of a strategy, a row by a function, or what follows from choices */
     "attention", "strategy", "profile", "uneven", "shared", "interleaved", "chunks",
-    "offload_ratio", "row_ranks", "core_plan", "attention_masked"};
+    "offload_ratio", "row_ranks", "core_plan", "attention_masked", "remainders"};
 
 static bool is_word(char c)
 {

@@ -285,64 +285,66 @@ static void experts_that_tensor_ranks_cannot_have_are_refused(void)
 static const int64_t uneven[][6] = {
     {1, 2, 3, 5, 8, 13}, {7, 0, 1, 1, 4, 2}, {0, 0, 1, 0, 0, 90}, {1, 1, 1, 1, 1, 1}};
 
+/* The copies of a rank's rows do not divide over 6 experts. */
+static const struct expert_row odd_rows[] = {
+    {{.strategy = "local", .ranks = 1, .seq = 61, .ffn_chunks = 2}, 0, 0, NULL},
+    {{.strategy = "local", .ranks = 3, .ep = 3, .seq = 25, .micro_batch = 2},
+     CHOICE_WEIGHTS_ZERO3,
+     2,
+     NULL},
+    {{.strategy = "local", .ranks = 4, .ep = 2, .seq = 23, .global_batch = 8},
+     CHOICE_WEIGHTS_ZERO2,
+     1,
+     "megatron-te"},
+    {{.strategy = "local", .ranks = 6, .ep = 6, .seq = 17}, CHOICE_WEIGHTS_ZERO1, 3, NULL},
+    {{.strategy = "ulysses", .ranks = 4, .hp = 4, .ep = 2, .seq = 52, .micro_batch = 2},
+     CHOICE_WEIGHTS_ZERO1,
+     3,
+     NULL},
+    {{.strategy = "ring", .ranks = 4, .ep = 2, .seq = 88, .ring_layout = RING_STRIPED},
+     CHOICE_WEIGHTS_REPLICATED,
+     1,
+     "torchtitan"},
+    {{.strategy = "2d", .ranks = 12, .hp = 2, .cp = 3, .ep = 6, .seq = 132},
+     CHOICE_WEIGHTS_ZERO1,
+     0,
+     NULL},
+    {{.strategy = "fpdt", .ranks = 2, .hp = 2, .ep = 2, .seq = 48, .chunk = 20},
+     CHOICE_WEIGHTS_ZERO3,
+     2,
+     NULL},
+    {{.strategy = "megatron-sp", .ranks = 4, .tp = 2, .ep = 2, .seq = 46, .micro_batch = 2},
+     CHOICE_WEIGHTS_ZERO1,
+     2,
+     NULL},
+    {{.strategy = "local",
+      .ranks = 4,
+      .ep = 2,
+      .pp = 2,
+      .seq = 24,
+      .global_batch = 8,
+      .pipeline = CHOICE_PIPELINE_ZB_1P},
+     CHOICE_WEIGHTS_ZERO2,
+     0,
+     NULL},
+    {{.strategy = "local",
+      .ranks = 4,
+      .ep = 2,
+      .pp = 2,
+      .seq = 46,
+      .subsequences = 2,
+      .pipeline = CHOICE_PIPELINE_SEQ1F1B},
+     CHOICE_WEIGHTS_ZERO1,
+     2,
+     NULL},
+};
+
 /* Ranks have unequal numbers of rows, or none, in layers with different shares or with the same. */
 static void uneven_routing_computes_the_reference(void)
 {
-    static const struct expert_row rows[] = {
-        {{.strategy = "local", .ranks = 1, .seq = 61, .ffn_chunks = 2}, 0, 0, NULL},
-        {{.strategy = "local", .ranks = 3, .ep = 3, .seq = 25, .micro_batch = 2},
-         CHOICE_WEIGHTS_ZERO3,
-         2,
-         NULL},
-        {{.strategy = "local", .ranks = 4, .ep = 2, .seq = 23, .global_batch = 8},
-         CHOICE_WEIGHTS_ZERO2,
-         1,
-         "megatron-te"},
-        {{.strategy = "local", .ranks = 6, .ep = 6, .seq = 17}, CHOICE_WEIGHTS_ZERO1, 3, NULL},
-        {{.strategy = "ulysses", .ranks = 4, .hp = 4, .ep = 2, .seq = 52, .micro_batch = 2},
-         CHOICE_WEIGHTS_ZERO1,
-         3,
-         NULL},
-        {{.strategy = "ring", .ranks = 4, .ep = 2, .seq = 88, .ring_layout = RING_STRIPED},
-         CHOICE_WEIGHTS_REPLICATED,
-         1,
-         "torchtitan"},
-        {{.strategy = "2d", .ranks = 12, .hp = 2, .cp = 3, .ep = 6, .seq = 132},
-         CHOICE_WEIGHTS_ZERO1,
-         0,
-         NULL},
-        {{.strategy = "fpdt", .ranks = 2, .hp = 2, .ep = 2, .seq = 48, .chunk = 20},
-         CHOICE_WEIGHTS_ZERO3,
-         2,
-         NULL},
-        {{.strategy = "megatron-sp", .ranks = 4, .tp = 2, .ep = 2, .seq = 46, .micro_batch = 2},
-         CHOICE_WEIGHTS_ZERO1,
-         2,
-         NULL},
-        {{.strategy = "local",
-          .ranks = 4,
-          .ep = 2,
-          .pp = 2,
-          .seq = 24,
-          .global_batch = 8,
-          .pipeline = CHOICE_PIPELINE_ZB_1P},
-         CHOICE_WEIGHTS_ZERO2,
-         0,
-         NULL},
-        {{.strategy = "local",
-          .ranks = 4,
-          .ep = 2,
-          .pp = 2,
-          .seq = 46,
-          .subsequences = 2,
-          .pipeline = CHOICE_PIPELINE_SEQ1F1B},
-         CHOICE_WEIGHTS_ZERO1,
-         2,
-         NULL},
-    };
-    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(odd_rows); i++) {
         struct transformer model = base;
-        struct expert_row row = rows[i];
+        struct expert_row row = odd_rows[i];
         struct routing routing;
         struct arena arena = {0};
         model.router = (enum router)(i % ROUTER_COUNT);
@@ -357,11 +359,22 @@ static void uneven_routing_computes_the_reference(void)
     }
 }
 
+/* With even routing some experts get one row more than others. */
+static void even_routing_has_remainders(void)
+{
+    for (size_t i = 0; i < ARRAY_LEN(odd_rows); i++) {
+        struct transformer model = base;
+        model.router = (enum router)(i % ROUTER_COUNT);
+        check_row(&odd_rows[i], &model);
+    }
+}
+
 static const struct check_case cases[] = {
     {"every router computes the reference", every_router_computes_the_reference},
     {"every strategy computes the reference", every_strategy_computes_the_reference},
     {"experts over ranks compute the reference", experts_over_ranks_compute_the_reference},
     {"uneven routing computes the reference", uneven_routing_computes_the_reference},
+    {"even routing has remainders", even_routing_has_remainders},
     {"tensor ranks compute the reference", tensor_ranks_compute_the_reference},
     {"experts that tensor ranks cannot have are refused",
      experts_that_tensor_ranks_cannot_have_are_refused},
