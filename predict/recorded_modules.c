@@ -108,6 +108,9 @@ static void add_recording(struct recorded_modules *m, const struct prediction *p
         const struct step_event *event = &r->event[number];
         if (event->kind == STEP_COLLECTIVE)
             m->collectives_s += seconds;
+        m->flops += event->flops / p->recorded.count;
+        if (event->phase == STEP_RECOMPUTE)
+            m->repeated_flops += event->flops / p->recorded.count;
         if (p->ir.op.kind[op] != WORK_OPAQUE)
             continue;
         add_kernel(m, row[event->module], (enum step_phase)event->phase, seconds);
@@ -131,4 +134,17 @@ void recorded_modules_make(struct recorded_modules *m, const struct prediction *
     qsort(m->row, m->count, sizeof *m->row, by_seconds);
     while (m->count > 0 && !(m->row[m->count - 1].seconds > 0))
         m->count--;
+}
+
+double recorded_modules_mfu(const struct prediction *p)
+{
+    double useful_s = 0;
+    uint32_t ranks = 0;
+    if (p->stages.count <= 1)
+        return p->sim.step_s > 0 ? p->waterfall.cause_s[CAUSE_USEFUL] / p->sim.step_s : 0;
+    for (uint32_t i = 0; i < p->stages.count; i++) {
+        useful_s += p->stages.ranks[i] * p->stages.of[i].cause_s[CAUSE_USEFUL];
+        ranks += p->stages.ranks[i];
+    }
+    return ranks > 0 && p->sim.step_s > 0 ? useful_s / ranks / p->sim.step_s : 0;
 }

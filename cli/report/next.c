@@ -121,11 +121,14 @@ static void print_best(struct sheet *sheet, const struct report *r)
 
 void report_print_next(struct sheet *sheet, const struct report *r)
 {
-    if (r->best == NULL && r->plan_command == NULL && r->all)
+    const bool recorded = prediction_is_recorded(r->prediction);
+    if (r->best == NULL && r->plan_command == NULL && r->all && !recorded)
         return;
     sheet_section(sheet, SHEET_NEXT, "What to try next");
     if (r->best != NULL)
         print_best(sheet, r);
+    if (recorded)
+        report_print_recorded_next(sheet, r);
     if (r->plan_command != NULL) {
         sheet_text(sheet, r->prediction->verdict.fits ? "Search all layouts for the fastest:"
                                                       : "Search all layouts for one that fits:");

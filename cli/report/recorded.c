@@ -124,6 +124,25 @@ static void put_assumptions(struct text *out, const struct schedule_recorded *al
     }
 }
 
+void report_print_recorded_mfu(struct sheet *sheet, const struct prediction *p)
+{
+    const double mfu = recorded_modules_mfu(p), peak = p->setup->cluster.device.peak_flop_per_s;
+    struct recorded_modules m;
+    struct text value = {0}, line = {0};
+    recorded_modules_make(&m, p);
+    text_printf(&value, "%.1f %%", 100 * mfu);
+    text_puts(&line, " (convention longhaul");
+    if (m.flops > m.repeated_flops)
+        text_printf(&line, "; %.1f %% by PyTorch's flop counter",
+                    100 * (m.flops - m.repeated_flops) / peak / p->sim.step_s);
+    text_puts(&line, ")");
+    if (mfu > 0)
+        sheet_figure(sheet, "MFU", value.data, line.data);
+    text_release(&value);
+    text_release(&line);
+    recorded_modules_release(&m);
+}
+
 void report_put_recorded_warning(struct text *out, const struct prediction *p)
 {
     struct recorded_modules m;
@@ -191,6 +210,9 @@ void report_json_recording(struct json_out *w, const struct prediction *p)
     json_put_number(w, "kernels_s", m.seconds);
     json_put_number(w, "unknown_kernels_s", m.unknown_s);
     json_put_number(w, "collectives_s", m.collectives_s);
+    json_put_number(w, "mfu", recorded_modules_mfu(p));
+    json_put_number(w, "counted_flops", m.flops);
+    json_put_number(w, "repeated_flops", m.repeated_flops);
     json_put_number(w, "measured_kernels_s", m.measured_s);
     json_put_count(w, "measured_kernels", p->measured.kernels);
     put_operators(w, p);

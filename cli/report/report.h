@@ -85,6 +85,8 @@ void report_print_products(struct sheet *sheet, const struct prediction_products
 /* Prints how the documents were packed, and the times of all batches; nothing if none were given. */
 void report_print_documents(struct sheet *sheet, const struct report *report);
 
+/* Prints the MFU of a recorded program, if flops of it are known. */
+void report_print_recorded_mfu(struct sheet *sheet, const struct prediction *prediction);
 /* Prints the modules of a recorded program whose kernels take longest. */
 void report_print_modules(struct sheet *sheet, const struct report *report);
 
@@ -99,6 +101,8 @@ void report_print_details(struct sheet *sheet, const struct report *report);
 
 /* Prints the commands that the user may try next. */
 void report_print_next(struct sheet *sheet, const struct report *report);
+/* Prints what would help a recorded program, by the causes of its time and memory. */
+void report_print_recorded_next(struct sheet *sheet, const struct report *report);
 
 /* ---- JSON ---- */
 

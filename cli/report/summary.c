@@ -121,6 +121,7 @@ static void print_figures(struct sheet *sheet, const struct report *r)
             sheet_figure(sheet, "tokens/s", value.data, line.data);
         text_release(&line);
         text_release(&value);
+        report_print_recorded_mfu(sheet, p);
         return;
     }
     text_printf(&value, "%.1f", p->tokens_per_s_gpu);

@@ -13,6 +13,9 @@ longhaul predict one.json --cluster cpu-node --gpus 1 | grep -E '^layout'
 sed 's/"model\.layers\.0\./"text_tower.encoder.stack.layers.0./g; s/"model\.layers\.1\./"vision_tower.encoder.stack.layers.1./g' one.json > towers.json
 longhaul predict towers.json --cluster dgx-h100 --gpus 1 | sed -n '/^Whose/,/^$/p'
 longhaul predict one.json --cluster dgx-h100 --gpus 1 --json | grep -E '^    "(torch|world|rank|events|peak_bytes|kernels_s)":'
+# what would help: by the causes of its time, and where it does not fit by what fills memory; nothing compiled is compiled
+longhaul predict $S/tests/data/recordings/llama3-8b.json.gz --cluster dgx-h100:device.memory=20GiB --nodes 1 | grep -E '^(Prob|MFU)|What helps' || true
+longhaul predict $S/tests/data/recordings/compile.json.gz --cluster dgx-h100 --gpus 1 | grep 'What helps'
 # the rules hold, and the text form is read back
 longhaul check fsdp.json.gz | tail -1
 longhaul schedule fsdp.json.gz --flat > step.ir

@@ -16,6 +16,7 @@ def compare(what, a, b, most):
 print(sys.argv[1])
 compare("peak", recorded["recording"]["peak_bytes"], own["memory"]["peak_bytes"], 0.01)
 compare("step", recorded["step_s"], own["step_s"], 0.03)
+compare("MFU", recorded["recording"]["mfu"], own["mfu"]["mfu_longhaul"], 0.03)
 END
 }
 llama="--model llama3-8b --seq 8K"
