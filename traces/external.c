@@ -20,7 +20,7 @@
     X("status", measurement_put_status(out, r->outcome, r->why))
 
 static const char *const column_names[] = {
-#define COLUMN(symbol, name) name,
+#define COLUMN(symbol, name, kind, about) name,
     EXTERNAL_COLUMNS(COLUMN)
 #undef COLUMN
 #define COLUMN(name, put) name,
@@ -30,9 +30,11 @@ static const char *const column_names[] = {
 enum { RESULT_COLUMN_COUNT = ARRAY_LEN(column_names) - EXTERNAL_COLUMN_COUNT };
 
 /* Columns that a file must have, and in which no row may be empty. */
+enum { NEEDED = true, TEXT = false, COUNT = false, NUMBER = false };
 static const bool needed[ARRAY_LEN(column_names)] = {
-    [EXTERNAL_ID] = true,  [EXTERNAL_SOURCE] = true, [EXTERNAL_FRAMEWORK] = true,
-    [EXTERNAL_GPU] = true, [EXTERNAL_METRIC] = true, [EXTERNAL_ARGS] = true,
+#define COLUMN(symbol, name, kind, about) [EXTERNAL_##symbol] = kind,
+    EXTERNAL_COLUMNS(COLUMN)
+#undef COLUMN
 };
 static const struct record_columns columns = {
     column_names, ARRAY_LEN(column_names), RESULT_COLUMN_COUNT, .by_name = true, .needed = needed};

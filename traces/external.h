@@ -46,44 +46,47 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* COLUMN(symbol, name): the columns of the file */
-#define EXTERNAL_COLUMNS(COLUMN)                                                                   \
-    COLUMN(ID, "id")                                                                               \
-    COLUMN(SOURCE, "source")                                                                       \
-    COLUMN(LABORATORY, "laboratory")                                                               \
-    COLUMN(PLACE, "place")                                                                         \
-    COLUMN(SET, "set")                                                                             \
-    COLUMN(FRAMEWORK, "framework")                                                                 \
-    COLUMN(MODEL, "model")                                                                         \
-    COLUMN(GPU, "gpu")                                                                             \
-    COLUMN(GPUS, "gpus")                                                                           \
-    COLUMN(SEQ_LEN, "seq_len")                                                                     \
-    COLUMN(MICRO_BATCH, "micro_batch")                                                             \
-    COLUMN(GLOBAL_BATCH, "global_batch")                                                           \
-    COLUMN(TP, "tp")                                                                               \
-    COLUMN(CP, "cp")                                                                               \
-    COLUMN(PP, "pp")                                                                               \
-    COLUMN(VPP, "vpp")                                                                             \
-    COLUMN(DP, "dp")                                                                               \
-    COLUMN(SHARDING, "sharding")                                                                   \
-    COLUMN(RECOMPUTE, "recompute")                                                                 \
-    COLUMN(ATTENTION, "attention")                                                                 \
-    COLUMN(METRIC, "metric")                                                                       \
-    COLUMN(VALUE, "value")                                                                         \
-    COLUMN(UNIT, "unit")                                                                           \
-    COLUMN(HOW, "how")                                                                             \
-    COLUMN(STEP_S, "measured_step_s")                                                              \
-    COLUMN(SECOND_METRIC, "second_metric")                                                         \
-    COLUMN(SECOND_VALUE, "second_value")                                                           \
-    COLUMN(GROUP, "group")                                                                         \
-    COLUMN(AGAINST, "against")                                                                     \
-    COLUMN(AS_RUN, "as_run")                                                                       \
-    COLUMN(COUNTS, "counts")                                                                       \
-    COLUMN(ARGS, "args")                                                                           \
-    COLUMN(NOTE, "note")
+/* COLUMN(symbol, name, kind, about): the columns of the file. Kinds: NEEDED, a text that no row lacks; TEXT; COUNT, a
+ * whole number, and NUMBER, which may both be empty. about: what docs/schema/rows.json says of it, or NULL. */
+/* clang-format off */
+#define EXTERNAL_COLUMNS(COLUMN) \
+    COLUMN(ID, "id", NEEDED, NULL) \
+    COLUMN(SOURCE, "source", NEEDED, NULL) \
+    COLUMN(LABORATORY, "laboratory", TEXT, "The name that all sources of one author or one code share; empty: the source.") \
+    COLUMN(PLACE, "place", TEXT, "The table or page where the source printed it.") \
+    COLUMN(SET, "set", TEXT, "A later collection of rows, whose steps have means of their own; empty: none.") \
+    COLUMN(FRAMEWORK, "framework", NEEDED, "What ran it.") \
+    COLUMN(MODEL, "model", TEXT, NULL) \
+    COLUMN(GPU, "gpu", NEEDED, NULL) \
+    COLUMN(GPUS, "gpus", COUNT, NULL) \
+    COLUMN(SEQ_LEN, "seq_len", COUNT, NULL) \
+    COLUMN(MICRO_BATCH, "micro_batch", COUNT, NULL) \
+    COLUMN(GLOBAL_BATCH, "global_batch", COUNT, NULL) \
+    COLUMN(TP, "tp", COUNT, NULL) \
+    COLUMN(CP, "cp", COUNT, NULL) \
+    COLUMN(PP, "pp", COUNT, NULL) \
+    COLUMN(VPP, "vpp", COUNT, NULL) \
+    COLUMN(DP, "dp", COUNT, NULL) \
+    COLUMN(SHARDING, "sharding", TEXT, NULL) \
+    COLUMN(RECOMPUTE, "recompute", TEXT, NULL) \
+    COLUMN(ATTENTION, "attention", TEXT, NULL) \
+    COLUMN(METRIC, "metric", NEEDED, NULL) \
+    COLUMN(VALUE, "value", TEXT, "The published value.") \
+    COLUMN(UNIT, "unit", TEXT, NULL) \
+    COLUMN(HOW, "how", TEXT, "How the figure was obtained: printed, read off, own.") \
+    COLUMN(STEP_S, "measured_step_s", NUMBER, NULL) \
+    COLUMN(SECOND_METRIC, "second_metric", TEXT, NULL) \
+    COLUMN(SECOND_VALUE, "second_value", TEXT, NULL) \
+    COLUMN(GROUP, "group", TEXT, "What the row is compared with.") \
+    COLUMN(AGAINST, "against", TEXT, "Of a speed-up: options of the run by which it divides.") \
+    COLUMN(AS_RUN, "as_run", TEXT, NULL) \
+    COLUMN(COUNTS, "counts", TEXT, "yes or empty, least, or the reason why the error is part of no mean and no interval.") \
+    COLUMN(ARGS, "args", NEEDED, "Options of predict that describe the run.") \
+    COLUMN(NOTE, "note", TEXT, NULL)
+/* clang-format on */
 
 enum external_column {
-#define COLUMN(symbol, name) EXTERNAL_##symbol,
+#define COLUMN(symbol, name, kind, about) EXTERNAL_##symbol,
     EXTERNAL_COLUMNS(COLUMN)
 #undef COLUMN
         EXTERNAL_COLUMN_COUNT

@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { COLUMNS_MAX = 48 };
+enum { COLUMNS_MAX = 48, FLAT_MAX = 16 };
 
 static int kind_of(const struct column *column)
 {
@@ -98,9 +98,11 @@ void rows_begin(struct rows *rows, const char *key, const char *details,
     end_line(rows);
 }
 
-/* Returns whether an object of JSON has one line: it does unless it has rows of its own. */
+/* Returns whether an object of JSON has one line: it does unless it has rows of its own or many members. */
 static bool is_flat(const struct rows *rows)
 {
+    if (rows->count > FLAT_MAX)
+        return false;
     for (size_t i = 0; i < rows->count; i++)
         if (kind_of(&rows->column[i]) == COLUMN_ROWS)
             return false;
@@ -234,7 +236,9 @@ void rows_number(struct rows *rows, double value)
     assert(kind_of(column) >= COLUMN_VALUE);
     if (rows->json != NULL && column->key != NULL)
         put_json(rows->json, column, value);
-    if (isfinite(value))
+    if (kind_of(column) == COLUMN_FLAG)
+        text_puts(&cell, value != 0 ? "true" : "false");
+    else if (isfinite(value))
         text_printf(&cell, "%.6g", value);
     put_field(rows, column, cell.size > 0 ? cell.data : "");
     cell.size = 0;

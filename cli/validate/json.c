@@ -6,58 +6,111 @@
 #include <math.h>
 #include <string.h>
 
-/* Appends the columns of a row. Texts are texts; a count that is not given is null. */
-static void put_columns(struct json_out *json, const struct external_run *row)
+enum {
+    NEEDED = COLUMN_NAME,
+    TEXT = COLUMN_NAME,
+    COUNT = COLUMN_COUNT | COLUMN_NULLABLE,
+    NUMBER = COLUMN_NUMBER | COLUMN_NULLABLE,
+    IN_CSV_NEEDED = COLUMN_NAME,
+    IN_CSV_TEXT = COLUMN_NAME | COLUMN_OPTIONAL,
+    IN_CSV_COUNT = COLUMN_COUNT | COLUMN_OPTIONAL,
+    IN_CSV_NUMBER = COLUMN_NUMBER | COLUMN_OPTIONAL
+};
+static const char error_is[] =
+    "predicted / measured - 1; of a step's seconds measured / predicted - 1, so that + is "
+    "faster than measured.";
+static const char memory_error_is[] =
+    "predicted / measured - 1 of allocated memory, or of reserved memory.";
+
+/* clang-format off */
+#define COLUMN(symbol, name, kind, about) {name, NULL, NULL, kind, 0, about},
+#define STATUS {"status", NULL, NULL, COLUMN_NAME, 0, "ok, right, wrong, zero, error or none."}, \
+    {"counted", NULL, NULL, COLUMN_FLAG, 0, "Whether the error is part of means."}, \
+    {"why", NULL, NULL, COLUMN_NAME | COLUMN_NULLABLE, 0, "Why it could not be predicted, is wrong or does not count."}
+static const struct column figures[] = {
+    EXTERNAL_COLUMNS(COLUMN)
+    {"predicted", NULL, NULL, COLUMN_VALUE, 0, "The predicted value."},
+    {"relative_error", NULL, NULL, COLUMN_ERROR, 0, error_is},
+    STATUS,
+};
+
+static const struct column steps[] = {
+    EXTERNAL_COLUMNS(COLUMN)
+    {"predicted_step_s", NULL, NULL, NUMBER, 0, NULL},
+    {"relative_error", NULL, NULL, COLUMN_ERROR, 0, error_is},
+    {"predicted_peak_bytes", NULL, NULL, NUMBER, 0, NULL},
+    {"predicted_reserved_bytes", NULL, NULL, NUMBER, 0, NULL},
+    {"memory_error", NULL, NULL, COLUMN_ERROR, 0, memory_error_is},
+    STATUS,
+};
+#undef COLUMN
+#undef STATUS
+
+#define COLUMN(symbol, name, kind, about) {name, NULL, NULL, IN_CSV_##kind, 0, about},
+static const struct column csv[] = {
+    EXTERNAL_COLUMNS(COLUMN)
+    {"predicted", NULL, NULL, COLUMN_VALUE | COLUMN_OPTIONAL, 0, "Of a figure: the predicted value."},
+    {"predicted_step_s", NULL, NULL, IN_CSV_NUMBER, 0, NULL},
+    {"relative_error", NULL, NULL, COLUMN_ERROR | COLUMN_OPTIONAL, 0, error_is},
+    {"predicted_peak_bytes", NULL, NULL, IN_CSV_NUMBER, 0, NULL},
+    {"predicted_reserved_bytes", NULL, NULL, IN_CSV_NUMBER, 0, NULL},
+    {"memory_error", NULL, NULL, COLUMN_ERROR | COLUMN_OPTIONAL, 0, memory_error_is},
+    {"status", NULL, NULL, IN_CSV_TEXT, 0, "ok, right, wrong, zero, none or error, and after a colon why."},
+};
+#undef COLUMN
+/* clang-format on */
+
+const struct row_table validate_rows[VALIDATE_ROW_COUNT] = {
+    [VALIDATE_FIGURE] = {"validate_figure", figures, ARRAY_LEN(figures)},
+    [VALIDATE_STEP] = {"validate_step", steps, ARRAY_LEN(steps)},
+    [VALIDATE_CSV] = {"validate_csv", csv, ARRAY_LEN(csv)},
+};
+
+/* Fills the columns of the file. Texts are texts; a number that is not given is null. */
+static void put_columns(struct rows *rows, const struct external_run *run)
 {
-    static const enum external_column counts[] = {
-        EXTERNAL_GPUS, EXTERNAL_SEQ_LEN, EXTERNAL_MICRO_BATCH, EXTERNAL_GLOBAL_BATCH,
-        EXTERNAL_TP,   EXTERNAL_CP,      EXTERNAL_PP,          EXTERNAL_VPP,
-        EXTERNAL_DP,   EXTERNAL_STEP_S};
-    for (size_t k = 0; k < EXTERNAL_COLUMN_COUNT; k++) {
-        const char *name = external_column_name((enum external_column)k);
+    for (size_t i = 0; i < EXTERNAL_COLUMN_COUNT; i++) {
         double number = NAN;
-        bool is_count = false;
-        for (size_t i = 0; i < ARRAY_LEN(counts); i++)
-            is_count |= k == counts[i];
-        if (!is_count)
-            json_put_text(json, name, row->text[k]);
-        else if (parse_double(row->text[k], strlen(row->text[k]), &number))
-            json_put_number(json, name, number);
+        if (rows->column[i].kind == TEXT)
+            rows_name(rows, run->text[i]);
+        else if (parse_double(run->text[i], strlen(run->text[i]), &number))
+            rows_number(rows, number);
         else
-            json_put_number(json, name, NAN);
+            rows_number(rows, NAN);
     }
 }
 
-static void put_row(struct json_out *json, const struct validation *v, size_t i)
+static void put_verdict(struct rows *rows, enum measurement_outcome outcome, bool counted,
+                        const char *why)
 {
-    const struct validated *judged = &v->row[i];
-    json_begin_object(json, NULL);
-    put_columns(json, &v->rows->row[i]);
-    if (judged->result.predicted_text != NULL)
-        json_put_text(json, "predicted", judged->result.predicted_text);
-    else
-        json_put_number(json, "predicted", judged->result.predicted);
-    json_put_number(json, "relative_error", judged->result.error);
-    json_put_text(json, "status", measurement_outcome_name(judged->result.outcome));
-    json_put_bool(json, "counted", judged->counted);
-    json_put_text(json, "why", judged->result.why != NULL ? judged->result.why : judged->other);
-    json_end_object(json);
+    rows_name(rows, measurement_outcome_name(outcome));
+    rows_number(rows, counted);
+    rows_name(rows, why);
 }
 
-static void put_external(struct json_out *json, const struct external_validation *v, size_t i)
+static void put_figure(struct rows *rows, const struct validation *v, size_t i)
+{
+    const struct validated *judged = &v->row[i];
+    put_columns(rows, &v->rows->row[i]);
+    if (judged->result.predicted_text != NULL)
+        rows_name(rows, judged->result.predicted_text);
+    else
+        rows_number(rows, judged->result.predicted);
+    rows_number(rows, judged->result.error);
+    put_verdict(rows, judged->result.outcome, judged->counted,
+                judged->result.why != NULL ? judged->result.why : judged->other);
+}
+
+static void put_step(struct rows *rows, const struct external_validation *v, size_t i)
 {
     const struct external_result *result = &v->result[i];
-    json_begin_object(json, NULL);
-    put_columns(json, &v->runs->row[i]);
-    json_put_number(json, "predicted_step_s", result->step_s);
-    json_put_number(json, "relative_error", result->error);
-    json_put_number(json, "predicted_peak_bytes", result->peak_bytes);
-    json_put_number(json, "predicted_reserved_bytes", result->reserved_bytes);
-    json_put_number(json, "memory_error", result->memory_error);
-    json_put_text(json, "status", measurement_outcome_name(result->outcome));
-    json_put_bool(json, "counted", v->runs->row[i].counts);
-    json_put_text(json, "why", result->why);
-    json_end_object(json);
+    put_columns(rows, &v->runs->row[i]);
+    rows_number(rows, result->step_s);
+    rows_number(rows, result->error);
+    rows_number(rows, result->peak_bytes);
+    rows_number(rows, result->reserved_bytes);
+    rows_number(rows, result->memory_error);
+    put_verdict(rows, result->outcome, v->runs->row[i].counts, result->why);
 }
 
 void validation_print_json(struct text *out, const struct validation *v,
@@ -65,14 +118,15 @@ void validation_print_json(struct text *out, const struct validation *v,
 {
     struct json_out json = {.out = out};
     command_begin_json(&json, "validate");
-    json_begin_array(&json, "figures");
+    struct rows rows = {.json = &json};
+    rows_begin(&rows, "figures", NULL, &validate_rows[VALIDATE_FIGURE]);
     for (size_t i = 0; i < v->rows->count; i++)
-        put_row(&json, v, i);
-    json_end_array(&json);
-    json_begin_array(&json, "training_steps");
+        put_figure(&rows, v, i);
+    rows_end(&rows);
+    rows_begin(&rows, "training_steps", NULL, &validate_rows[VALIDATE_STEP]);
     for (size_t i = 0; i < external->runs->count; i++)
-        put_external(&json, external, i);
-    json_end_array(&json);
+        put_step(&rows, external, i);
+    rows_end(&rows);
     validation_put_means(&json, v);
     external_validation_put_means(&json, external);
     json_end_object(&json);

@@ -46,8 +46,8 @@ cp -r $F/external-models .
 longhaul validate --data steps.csv -o steps-out.csv --json > validate-1.json
 longhaul validate --source LoongTrain --table 2 --system ulysses -o figures-out.csv --json > validate-2.json
 check validate validate-*.json
-check validate#row figures-out.csv
-check validate#row steps-out.csv
+check validate#validate_csv figures-out.csv
+check validate#validate_csv steps-out.csv
 tiny="--model longhaul-3m --set layers=1,hidden=64,head_dim=8,ffn=96 --seq 64 --gpus 2"
 longhaul run $tiny -o measured --check --json > run-1.json
 longhaul run $tiny --check --data $S/LICENSE --steps 2 --json > run-2.json

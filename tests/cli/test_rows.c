@@ -165,8 +165,8 @@ static void what_a_row_lacks_is_blank_empty_or_left_out(void)
     fill_open(&rows);
     CHECK_TEXT("CSV", csv.data,
                "more_s,share,name,rank,right,inner,what\n"
-               "-1e-08,0.126,a,3,1,,\"one two, three four\"\n"
-               "0.25,,b,,0,,\n");
+               "-1e-08,0.126,a,3,true,,\"one two, three four\"\n"
+               "0.25,,b,,false,,\n");
     rows = (struct rows){.json = &json};
     json_begin_object(&json, NULL);
     fill_open(&rows);
@@ -272,7 +272,8 @@ static void the_schema_is_made_from_the_columns(void)
                {points_tables, POINTS_TABLE_COUNT},
                {report_tables, REPORT_TABLE_COUNT},
                {&longest_table, 1},
-               {validate_tables, VALIDATE_TABLE_COUNT}};
+               {validate_tables, VALIDATE_TABLE_COUNT},
+               {validate_rows, VALIDATE_ROW_COUNT}};
     struct text out = {0};
     struct json_out json = {.out = &out};
     json_begin_object(&json, NULL);
