@@ -141,3 +141,31 @@ void plan_put_command(struct text *out, const struct plan_report *r)
     if (r->best->goal == GOAL_GPUS)
         text_printf(out, " --gpus %zu", r->best->gpus);
 }
+
+void plan_put_family(struct text *out, const struct plan_report *r, const struct family *f)
+{
+    bool longest = r->best->goal == GOAL_LONGEST;
+    if (f->best != NULL && longest) {
+        units_put_tokens(out, f->best->tokens);
+        text_puts(out, f->best->open_ended ? " tokens at least" : " tokens");
+    } else if (f->best != NULL) {
+        text_printf(out, "%.1f tokens/s/GPU", f->best->most);
+        plan_put_loss(out, f->best, &r->best->row[0]);
+    } else if (f->left > 0) {
+        text_printf(out, "%zu of its %zu configurations were not searched", f->left, f->members);
+    } else if (f->open_ended != NULL) {
+        text_puts(out, "not asked about beyond ");
+        units_put_tokens(out, ladder_end(&f->open_ended->ladder));
+        text_printf(out, " tokens: %s", ladder_why_end(&f->open_ended->ladder));
+    } else if (f->slower > 0 && longest) {
+        text_puts(out, "does not reach the winner's length");
+    } else if (f->slower > 0) {
+        text_printf(out, "at most %.1f tokens/s/GPU by its bounds, so that it was not simulated",
+                    f->most);
+    } else if (f->nearest != NULL) {
+        text_puts(out, f->nearest->missing_bytes > 0 ? "does not fit: " : "");
+        plan_put_unfit(out, f->nearest);
+    } else {
+        text_puts(out, "cannot be built here");
+    }
+}

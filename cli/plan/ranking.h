@@ -7,9 +7,8 @@
 
 /* The configurations of one strategy, of all that a search examined. */
 struct family {
-    const struct outcome *best,
-        /* best: the best one that was simulated; nearest: of those that do not fit, the one that lacks least memory */
-        *nearest;
+    const struct outcome *best;    /* the best one that was simulated; NULL: none was */
+    const struct outcome *nearest; /* of those that do not fit, the one that lacks least memory */
     /* the longest one of those for which longer lengths, which were not tried, may fit */
     const struct outcome *open_ended;
     size_t members, slower, left;
@@ -41,6 +40,10 @@ void plan_put_unfit(struct text *out, const struct outcome *outcome);
 void plan_put_spread(struct text *out, const struct outcome *outcome);
 /* Appends ", faster than the best in 2 of 8 batches" if this is so and several batches were compared. */
 void plan_put_won(struct text *out, const struct outcome *outcome);
+
+/* Appends what a strategy that lost reaches: "310.2 tokens/s/GPU (-3.2 %; ...)", or why it reaches nothing. */
+void plan_put_family(struct text *out, const struct plan_report *report,
+                     const struct family *family);
 
 /* Prints which kernels of attention the strategies were predicted with, if these differ. */
 void plan_print_kernels(const struct screen *screen, const struct best *best);

@@ -197,33 +197,14 @@ static void put_family(struct text *out, const struct plan_report *r, uint8_t st
     if (f.members == 0 || (winner->kind == OUTCOME_TIMED && winner->strategy == strategy))
         return;
     text_printf(out, "%-11s%s: ", "lost", strategies_list(&count)[strategy].name);
-    if (f.best != NULL && r->best->goal == GOAL_LONGEST) {
-        units_put_tokens(out, f.best->tokens);
-        text_puts(out, f.best->open_ended ? " tokens at least: " : " tokens at most: ");
-        plan_put_options(out, r, f.best);
-    } else if (f.best != NULL) {
-        text_printf(out, "%.1f tokens/s/GPU at most", f.best->most);
-        plan_put_loss(out, f.best, winner);
+    plan_put_family(out, r, &f);
+    if (f.best != NULL) {
         text_puts(out, ": ");
-        request_put_options(out, &f.best->request);
+        plan_put_options(out, r, f.best);
         put_split(out, &r->split[strategy]);
-    } else if (f.left > 0) {
-        text_printf(out, "%zu of its %zu configurations were not searched", f.left, f.members);
-    } else if (f.open_ended != NULL) {
-        text_puts(out, "not asked about beyond ");
-        units_put_tokens(out, ladder_end(&f.open_ended->ladder));
-        text_printf(out, " tokens: %s", ladder_why_end(&f.open_ended->ladder));
-    } else if (f.slower > 0 && r->best->goal == GOAL_LONGEST) {
-        text_puts(out, "no member reaches the winner's length");
-    } else if (f.slower > 0) {
-        text_printf(out, "no member exceeds %.1f tokens/s/GPU", f.most);
-    } else if (f.nearest != NULL) {
-        text_puts(out, f.nearest->missing_bytes > 0 ? "does not fit: " : "");
-        plan_put_unfit(out, f.nearest);
+    } else if (f.left == 0 && f.open_ended == NULL && f.slower == 0 && f.nearest != NULL) {
         text_puts(out, " with ");
         request_put_options(out, &f.nearest->request);
-    } else {
-        text_puts(out, "cannot be built here");
     }
     text_putc(out, '\n');
 }
