@@ -3,7 +3,8 @@
  * A program that links this library may have called setlocale(). printf() and strtod() of the C library then use its
  * decimal point, and isalpha() and its relatives its letters. Our files, figures and messages have a point and ASCII
  * names in every locale, so the functions of the C library that depend on the locale are called in c_locale.c only;
- * the test `locale_calls` looks for others. Reasons of the operating system (strerror()) stay in the caller's language. */
+ * the test `locale_calls` looks for others. Reasons of the operating system (strerror()) stay in the caller's
+ * language. */
 #ifndef BASE_C_LOCALE_H
 #define BASE_C_LOCALE_H
 

@@ -11,7 +11,8 @@
 bool gunzip_recognise(const struct text *text);
 
 /* Replaces a packed text by what it holds, of all members one after the other. Returns STATUS_BAD_INPUT and a message
- * at `at` if the text is damaged or cut short, or if what it holds exceeds `limit` bytes; the text is then unchanged. */
+ * at `at` if the text is damaged or cut short, or if what it holds exceeds `limit` bytes; the text is then
+ * unchanged. */
 enum status gunzip(struct text *text, size_t limit, struct loc at, struct diag *diag);
 
 #endif

@@ -2,9 +2,9 @@
  *
  *     bench_plan [WORDS]    all questions, or those whose command contains WORDS
  *
- * The unit is the processor seconds of one prediction, UNIT, the median of some runs just before, so that the ratios hold
- * on any machine. Each question is asked twice: until nothing can be faster by more than 1 %, and until something fits
- * at all (a gap that any answer closes), which is when the first answer is known. Both include the report. */
+ * The unit is the processor seconds of one prediction, UNIT, the median of some runs just before, so that the ratios
+ * hold on any machine. Each question is asked twice: until nothing can be faster by more than 1 %, and until something
+ * fits at all (a gap that any answer closes), which is when the first answer is known. Both include the report. */
 #include "base/arena.h"
 #include "bench/command.h"
 #include "bench/repeat.h"

@@ -78,7 +78,8 @@ struct backend {
      * nothing executes. */
     backend_kernel *const *kernel; /* [WORK_KIND_COUNT] */
 
-    /* Describes the device: the one that the calling thread's run uses, or the first; NULL: exec/microbench_describe.c describes it. */
+    /* Describes the device: the one that the calling thread's run uses, or the first; NULL: exec/microbench_describe.c
+     * describes it. */
     enum status (*describe)(backend_say *say, void *user, struct diag *diag);
     /* Describes an open run: libraries, clocks, how ranks communicate. NULL: nothing to say. */
     void (*describe_run)(struct exec_run *run, backend_say *say, void *user);
@@ -102,8 +103,8 @@ struct backend {
     void (*get)(struct exec_run *run, uint32_t rank, enum memory memory, uint64_t offset, void *to,
                 uint64_t bytes);
 
-    /* Make bytes of a pool zero, and fill elements of one with a draw's numbers; nothing runs meanwhile. NULL: the pool is
-     * host memory. draw() returns false if the pool is memory of the host. */
+    /* Make bytes of a pool zero, and fill elements of one with a draw's numbers; nothing runs meanwhile. NULL: the pool
+     * is host memory. draw() returns false if the pool is memory of the host. */
     void (*clear)(struct exec_run *run, uint32_t rank, enum memory memory, uint64_t offset,
                   uint64_t bytes);
     bool (*draw)(struct exec_run *run, uint32_t rank, enum memory memory, uint64_t offset,

@@ -100,8 +100,8 @@ static enum status read_host(struct bootstrap_place *place, const struct launch_
     return STATUS_OK;
 }
 
-/* The port is one that nothing else is likely to have: torchrun's agent listens on MASTER_PORT itself, and jobs of Slurm
- * may share a machine. */
+/* The port is one that nothing else is likely to have: torchrun's agent listens on MASTER_PORT itself, and jobs of
+ * Slurm may share a machine. */
 static enum status read_port(struct bootstrap_place *place, const struct launch_variables *launcher,
                              struct diag *diag)
 {

@@ -1,8 +1,8 @@
 /* exec/number.h: converts element types to and from fp32 and fp64.
  *
- * bf16 and fp16 are stored as 16 bits and rounded to nearest, ties to even; NaN stays NaN. So are the 8-bit types e4m3 and
- * e5m2, but what exceeds their largest number becomes that number. A
- * processor without these types computes in fp32 and rounds what it stores. */
+ * bf16 and fp16 are stored as 16 bits and rounded to nearest, ties to even; NaN stays NaN. So are the 8-bit types e4m3
+ * and e5m2, but what exceeds their largest number becomes that number. A processor without these types computes in fp32
+ * and rounds what it stores. */
 #ifndef EXEC_NUMBER_H
 #define EXEC_NUMBER_H
 
@@ -21,8 +21,8 @@ void number_from_f32(void *to, enum dtype dtype, const float *from, size_t count
 float number_most(enum dtype dtype);
 /* Returns the exponent of the power of two by which numbers of at most amax are divided before they are stored in a
  * narrow dtype. up: the smallest with which none exceeds the type's largest number, ceil(log2(amax / largest)), as
- * cuBLAS has it. down: floor(log2(amax)) less the largest exponent of the type, as the OCP Microscaling specification has
- * it; then numbers of up to 1.14 (e4m3) times the largest become the largest. From -127 to 127. */
+ * cuBLAS has it. down: floor(log2(amax)) less the largest exponent of the type, as the OCP Microscaling specification
+ * has it; then numbers of up to 1.14 (e4m3) times the largest become the largest. From -127 to 127. */
 int number_scale_exponent(float amax, enum dtype dtype, bool down);
 
 /* Returns the binary digits of a type's significand; 0: it is no floating-point type. */

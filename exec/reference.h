@@ -45,9 +45,9 @@ struct reference_rounding {
     uint64_t seed;
 };
 
-/* The 8-bit operands of the linear layers of layers first..end: dtypes of inputs, weights and gradients, and their scales
- * (schedule/choices/products.def). A copy is rounded along the axis that a product sums over, a tensor of a whole sequence
- * at a time. end 0: no layer multiplies in 8 bits. */
+/* The 8-bit operands of the linear layers of layers first..end: dtypes of inputs, weights and gradients, and their
+ * scales (schedule/choices/products.def). A copy is rounded along the axis that a product sums over, a tensor of a
+ * whole sequence at a time. end 0: no layer multiplies in 8 bits. */
 struct reference_products {
     uint8_t inputs, weights, gradients; /* enum dtype */
     uint8_t scaling, of_weights;        /* enum scaling */

@@ -22,8 +22,8 @@ struct reference_affine {
     const struct reference_products *products;
 };
 
-/* Returns the numbers that the 8-bit copy of x, (rows, cols), stands for, in a block on the heap; turned: those of the copy
- * of its transpose, as an array of the shape of x. */
+/* Returns the numbers that the 8-bit copy of x, (rows, cols), stands for, in a block on the heap; turned: those of the
+ * copy of its transpose, as an array of the shape of x. */
 double *reference_narrow(const double *x, size_t rows, size_t cols, enum dtype dtype,
                          enum scaling scaling, bool turned);
 
@@ -54,8 +54,9 @@ struct reference_heads {
     size_t vdim;   /* columns of a head of v and o; 0: dim */
 };
 
-/* Computes causal attention of one sequence: q is (rows, heads, dim), k (rows, kv_heads, dim), v (rows, kv_heads, vdim),
- * o (rows, heads, vdim), lse (rows, heads) is the natural logarithm of the sum of the exponentials of the scores. */
+/* Computes causal attention of one sequence: q is (rows, heads, dim), k (rows, kv_heads, dim), v (rows, kv_heads,
+ * vdim), o (rows, heads, vdim), lse (rows, heads) is the natural logarithm of the sum of the exponentials of the
+ * scores. */
 double *reference_attention(struct arena *arena, const struct reference_heads *shape,
                             const double *q, const double *k, const double *v, double **lse);
 void reference_attention_backward(const struct reference_heads *shape, double *dq, double *dk,

@@ -370,8 +370,8 @@ void training_update(struct reference *reference, const struct ir *ir,
         reference_scale_gradients(reference, 1 / factor);
 }
 
-/* Returns how ranks route tokens to experts: the pieces of rows are as many as the forward of a layer with experts copies
- * for its first micro-batch. */
+/* Returns how ranks route tokens to experts: the pieces of rows are as many as the forward of a layer with experts
+ * copies for its first micro-batch. */
 static struct reference_routing routing_of(const struct ir *ir)
 {
     struct reference_routing routing = {.layout = &ir->layout,

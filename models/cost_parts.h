@@ -34,9 +34,9 @@ struct cost_busy cost_matmul_busy(const struct device_cost *cost, const struct w
 struct cost_busy cost_attention_busy(const struct device_cost *cost, enum attention_impl impl,
                                      const struct work *work);
 
-/* Returns the seconds that a product or an attention takes in a training step, where the power limit may lower the clock,
- * if it takes burst_s in a short run. burst_s 0: returns the least that it can take in a step (docs/costs.md, "What the
- * power limit leaves"). */
+/* Returns the seconds that a product or an attention takes in a training step, where the power limit may lower the
+ * clock, if it takes burst_s in a short run. burst_s 0: returns the least that it can take in a step (docs/costs.md,
+ * "What the power limit leaves"). */
 double cost_sustained_s(const struct device_cost *cost, const struct cost_busy *busy,
                         double burst_s);
 

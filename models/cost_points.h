@@ -5,8 +5,8 @@
  * path is relative to the folder of the device file, with matrix products and attention of that device. For a
  * measured shape, the measured time replaces the formula. A shape with the sides of a measured one takes the measured
  * time, times what the formula charges for the attributes in which they differ. For a shape near at least four measured
- * ones, the formula is multiplied by the weighted geometric mean of the ratio of measured time to formula of the nearest
- * ones, at most eight (docs/costs.md, "Measured points"). */
+ * ones, the formula is multiplied by the weighted geometric mean of the ratio of measured time to formula of the
+ * nearest ones, at most eight (docs/costs.md, "Measured points"). */
 #ifndef MODELS_COST_POINTS_H
 #define MODELS_COST_POINTS_H
 

@@ -4,9 +4,10 @@
  * configuration classes of the Transformers library: Llama, Mistral, Qwen 2 and 3, GPT-2, Phi 3 and 4, Gemma 1 to 3,
  * OLMo 2 and 3, Nemotron, StarCoder 2 and others. Of a model with pictures or sound around its text model (text_config)
  * the text model is read. A feature that changes the work and is not modelled is rejected by name: experts in a family
- * that has none (families of mixtures are read), orders of windowed layers without a period, caps of scores, activations other than those of enum activation,
- * quantised weights. So is an unknown key. What changes numbers and no work (RoPE scaling of types llama3, yarn, linear
- * and longrope, rotary positions of a part of each head, multipliers) gets a note in diag; runs compute without it.
+ * that has none (families of mixtures are read), orders of windowed layers without a period, caps of scores,
+ * activations other than those of enum activation, quantised weights. So is an unknown key. What changes numbers and no
+ * work (RoPE scaling of types llama3, yarn, linear and longrope, rotary positions of a part of each head, multipliers)
+ * gets a note in diag; runs compute without it.
  *
  * Dropout and numbers that only serve initialisation or generation are known and left unread.
  *

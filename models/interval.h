@@ -8,8 +8,8 @@
  *     high = predicted x exp(+q s (2 - s0^2 / s^2))            of times; of memory exp(+q s)
  *
  * What is unmeasured mostly slows a step, so that part of s counts double on the slow side. A measured run is one of
- * traces/published/residuals.csv whose source is off by at most 15 % (root mean square) today: a source that the model does
- * not explain measures nothing. docs/accuracy/intervals.md has the rules, their derivation and how they hold. */
+ * traces/published/residuals.csv whose source is off by at most 15 % (root mean square) today: a source that the model
+ * does not explain measures nothing. docs/accuracy/intervals.md has the rules, their derivation and how they hold. */
 #ifndef MODELS_INTERVAL_H
 #define MODELS_INTERVAL_H
 

@@ -253,8 +253,8 @@ static enum status read_row(struct tests_table *table, struct loc at,
     return STATUS_OK;
 }
 
-/* Returns the size of what a launcher put before a line, with its blanks: "[1,0]<stdout>:" (mpirun --tag-output), "[0] "
- * (mpiexec -prepend-rank), "0: " (srun --label); 0: nothing. */
+/* Returns the size of what a launcher put before a line, with its blanks: "[1,0]<stdout>:" (mpirun --tag-output), "[0]
+ * " (mpiexec -prepend-rank), "0: " (srun --label); 0: nothing. */
 static size_t tag_size(const char *line, size_t size)
 {
     static const char *const streams[] = {"<stdout>:", "<stderr>:"};

@@ -27,7 +27,8 @@ static const uint32_t short_list_lengths[] = {7, 9, 10, 13, 16};
 enum { LONG_LIST = 10000, LONG_TO_SIMULATE = 200000 };
 
 /* Builds a short list that represents the whole list, of the length with index `length` in short_list_lengths or a
- * longer one. Returns false if the list is short, if the caller wants the whole list, or if it has no such short list. */
+ * longer one. Returns false if the list is short, if the caller wants the whole list, or if it has no such short
+ * list. */
 static bool make_short_list(struct prediction *p, size_t length)
 {
     if (p->question.whole || step_ops_at_most(&p->choices) < LONG_LIST)

@@ -13,7 +13,8 @@ bool prediction_is_judged_by_reserved(const struct prediction *p);
  * list. */
 enum status prediction_build(struct prediction *p, struct diag *diag);
 
-/* Builds a longer short list, or the whole list, after a short list that does not represent it. Arenas stay the same. */
+/* Builds a longer short list, or the whole list, after a short list that does not represent it. Arenas stay the
+ * same. */
 enum status prediction_build_longer(struct prediction *p, bool whole, struct diag *diag);
 
 /* Returns whether the list that was built is the one to simulate: it is the whole list, or the whole list is too

@@ -11,7 +11,8 @@ struct shape_costs {
     double **place_work_s; /* as in struct sim_costs; NULL: none */
     double *work_s, *host_work_s, *host_bytes, *issue_s, *return_s;
     uint32_t shapes;
-    /* All ranks are taken as the fullest context rank (sim/uniform/uniform.h): its pairs over the mean. 0: they are not */
+    /* All ranks are taken as the fullest context rank (sim/uniform/uniform.h): its pairs over the mean. 0: they are
+     * not */
     double fullest_over_mean;
     bool checkpoints;     /* the profile's host_per_checkpoint_s is part of return_s */
     struct sim_costs sim; /* the arrays above, as the simulator takes them */

@@ -10,7 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* True if the ranks over which experts are spread, `ep` neighbours, do not fit into one domain of the cluster's fabric. */
+/* True if the ranks over which experts are spread, `ep` neighbours, do not fit into one domain of the cluster's
+ * fabric. */
 static bool leaves_node(const struct cluster *cluster, int64_t ep)
 {
     return ep > cluster->gpus_per_node * cluster->domain_nodes;

@@ -1,8 +1,8 @@
 /* traces/deviations.h: how far predictions are off where something was never measured: the table
  * traces/published/intervals.csv, from which models/interval.h makes intervals.
  *
- * A deviation is a standard deviation of log(measured / predicted). Each row says how many measured rows it rests on, and
- * why it has its value. */
+ * A deviation is a standard deviation of log(measured / predicted). Each row says how many measured rows it rests on,
+ * and why it has its value. */
 #ifndef TRACES_DEVIATIONS_H
 #define TRACES_DEVIATIONS_H
 

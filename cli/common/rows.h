@@ -1,4 +1,5 @@
-/* cli/common/rows.h: a table that is declared once and filled once, and comes out as text, as JSON, as CSV or in a page.
+/* cli/common/rows.h: a table that is declared once and filled once, and comes out as text, as JSON, as CSV or in a
+ * page.
  *
  * Columns say how a value looks: its unit, digits and sign follow from the kind. A row is filled column by column;
  * after its last column it ends. A column without a label is neither in text nor in a page; one without a key is

@@ -1,5 +1,5 @@
-/* cli/common/sheet.h: an answer of sections, which is written once and comes out on a screen or in JSON, of which a page
- * is made. So a page says what the screen says.
+/* cli/common/sheet.h: an answer of sections, which is written once and comes out on a screen or in JSON, of which a
+ * page is made. So a page says what the screen says.
  *
  *     struct sheet sheet = {.screen = &screen};   // or {.json = &json}
  *     sheet_begin(&sheet);
@@ -8,8 +8,9 @@
  *     ...
  *     sheet_end(&sheet);
  *
- * In JSON a sheet is the array "sheet" of the open object. It has an object for each section: its name, its heading, and
- * its blocks, which are rows with a `kind` (docs/schema/predict.json). cli/page/sheet_page.h puts it into a page. */
+ * In JSON a sheet is the array "sheet" of the open object. It has an object for each section: its name, its heading,
+ * and its blocks, which are rows with a `kind` (docs/schema/predict.json). cli/page/sheet_page.h puts it into a
+ * page. */
 #ifndef CLI_COMMON_SHEET_H
 #define CLI_COMMON_SHEET_H
 

@@ -1,8 +1,8 @@
 /* cli/figure/lane.h: one lane of a timeline: what a stream does over the time of a window, as boxes.
  *
- * A lane with few spans is drawn as they are. Where there are more than the paper can show, the window is cut into bins,
- * and the height of a bin is shared by the colours in proportion to their time; what is left is idle. So a lane that
- * repeats looks repeated however many of its periods fall into a bin. */
+ * A lane with few spans is drawn as they are. Where there are more than the paper can show, the window is cut into
+ * bins, and the height of a bin is shared by the colours in proportion to their time; what is left is idle. So a lane
+ * that repeats looks repeated however many of its periods fall into a bin. */
 #ifndef CLI_FIGURE_LANE_H
 #define CLI_FIGURE_LANE_H
 

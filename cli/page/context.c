@@ -137,7 +137,8 @@ out:
 
 /* ---- the ranking of a search ---- */
 
-/* Appends why a configuration is slower than the best: "-3.1 %; per sequence 83.2 ms more: waiting for the ring", or what it lacks. */
+/* Appends why a configuration is slower than the best: "-3.1 %; per sequence 83.2 ms more: waiting for the ring", or
+ * what it lacks. */
 static void put_why(struct text *out, struct json_node row, double best)
 {
     const double rate = page_number_of(row, "tokens_per_s_gpu"),

@@ -1,5 +1,5 @@
-/* cli/plan/cache.h: the file beside the folder of -o in which a plan keeps what it found out about each configuration, so
- * that it is not predicted again by a later plan, or after an interrupt: DIR.cache (docs/planning.md).
+/* cli/plan/cache.h: the file beside the folder of -o in which a plan keeps what it found out about each configuration,
+ * so that it is not predicted again by a later plan, or after an interrupt: DIR.cache (docs/planning.md).
  *
  * It never changes an answer: what it holds is what the same step of a search found with the same program, options and
  * files. Where it cannot be used, a note says why and the plan goes on without it.

@@ -143,7 +143,8 @@ void report_put_workload(struct text *line, const struct report *report);
 void report_put_recorded(struct text *line, const struct prediction *prediction);
 /* Appends what a recorded step leaves open: that none was compared with a GPU, kernels that are not known, guesses. */
 void report_put_recorded_warning(struct text *out, const struct prediction *prediction);
-/* Appends the strategy, its degrees of parallelism and its pipeline to an empty line: "ulysses hp=2 dp=1, pp=4 1f1b". */
+/* Appends the strategy, its degrees of parallelism and its pipeline to an empty line: "ulysses hp=2 dp=1, pp=4
+ * 1f1b". */
 void report_put_strategy(struct text *line, const struct prediction *prediction);
 /* Appends every choice to an empty line: "ulysses hp=8 dp=1, weights zero3, ...". */
 void report_put_layout(struct text *line, const struct report *report);

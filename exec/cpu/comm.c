@@ -285,8 +285,8 @@ static const struct assignment_rows *rows_of_member(const struct comm_member *m,
                        rank];
 }
 
-/* Fetches the rows of an exchange: those that this member needs of each other, or, back, those that it sent to each. The
- * rest of the room is zeroed. */
+/* Fetches the rows of an exchange: those that this member needs of each other, or, back, those that it sent to each.
+ * The rest of the room is zeroed. */
 static void fetch_rows(const struct comm_member *m)
 {
     const struct work *work = m->call->work;
@@ -306,7 +306,8 @@ static void fetch_rows(const struct comm_member *m)
     }
 }
 
-/* Fetches rows of experts: ahead, those that each rank has dealt to the rank's own experts; back, those that it dealt. */
+/* Fetches rows of experts: ahead, those that each rank has dealt to the rank's own experts; back, those that it
+ * dealt. */
 static void fetch_dealt(const struct comm_member *m)
 {
     const struct dealt_rows *dealt = m->call->dealt;

@@ -311,8 +311,8 @@ static __global__ void norm_backward_kernel(struct array dx, float *part, struct
     }
 }
 
-/* The same in bf16 for rows of which a thread owns at most OWNED groups (in fp32 registers would not suffice). The next row is fetched while this one waits for its
- * reductions. */
+/* The same in bf16 for rows of which a thread owns at most OWNED groups (in fp32 registers would not suffice). The next
+ * row is fetched while this one waits for its reductions. */
 template <bool CENTRED>
 static __global__ void __launch_bounds__(ROW_THREADS)
     norm_backward_owned_kernel(struct array dx, float *part, struct array dy, struct array x,

@@ -66,7 +66,8 @@ struct nccl_part nccl_part_of(const struct nccl_links *links, const struct nccl_
                               uint32_t size, uint32_t index, const struct call *call,
                               cudaStream_t stream);
 
-/* Puts the part on its stream, between ncclGroupStart() and ncclGroupEnd(). scratch holds nccl_scratch_bytes() bytes. */
+/* Puts the part on its stream, between ncclGroupStart() and ncclGroupEnd(). scratch holds nccl_scratch_bytes()
+ * bytes. */
 ncclResult_t nccl_put(const struct nccl_part *part, void *scratch);
 #endif
 

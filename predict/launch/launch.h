@@ -145,8 +145,8 @@ const char *launch_framework_name(struct launch *launch, enum launch_framework f
 
 /* ---- reading ---- */
 
-/* Reads a file, or a line of arguments, into *launch, and the settings files that a command in it names, if they are there;
- * what the command says counts more than they. Further calls add to *launch. Two files that set one field
+/* Reads a file, or a line of arguments, into *launch, and the settings files that a command in it names, if they are
+ * there; what the command says counts more than they. Further calls add to *launch. Two files that set one field
  * differently are an error. A config.json or a model file of ours becomes the option "model". */
 enum status launch_read(struct launch *launch, const char *path, struct diag *diag);
 enum status launch_read_text(struct launch *launch, const char *name, const char *text, size_t size,

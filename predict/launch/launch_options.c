@@ -64,8 +64,8 @@ static void sum_length(struct launch *launch)
     launch->value[LAUNCH_SEQ].name = name;
 }
 
-/* Adds the numbers in which products multiply, of the frameworks' names for where their scales come from; Megatron's and
- * TransformerEngine's default is the delayed one. */
+/* Adds the numbers in which products multiply, of the frameworks' names for where their scales come from; Megatron's
+ * and TransformerEngine's default is the delayed one. */
 static void products_option(struct launch *launch)
 {
     static const char *const recipes[][2] = {
@@ -173,8 +173,9 @@ static void count_replicas(struct launch *launch)
     }
 }
 
-/* Appends " (15.0 GiB)" for the mark {2P}, the bytes of the parameters at 2 bytes each, or " (47.5 GiB of 79.1 GiB)" for
- * {share}, of a GPU's memory; nothing where these are not known. Returns the text after the mark; NULL: it is none. */
+/* Appends " (15.0 GiB)" for the mark {2P}, the bytes of the parameters at 2 bytes each, or " (47.5 GiB of 79.1 GiB)"
+ * for {share}, of a GPU's memory; nothing where these are not known. Returns the text after the mark; NULL: it is
+ * none. */
 static const char *put_mark(struct text *out, const char *mark, const struct launch_remark *remark,
                             double parameters, double gpu_bytes)
 {

@@ -56,7 +56,8 @@ enum status launch_take(struct launch *launch, enum launch_framework framework,
 /* Sets the field of a row from a setting. Two settings that say different things of one field are an error. */
 enum status launch_set_field(struct launch *launch, const struct launch_row *row,
                              const struct setting *setting, struct diag *diag);
-/* True if the prediction holds for a value: one of those in `usual`, separated by blanks; NULL: one that switches off. */
+/* True if the prediction holds for a value: one of those in `usual`, separated by blanks; NULL: one that switches
+ * off. */
 bool launch_is_usual(const char *usual, const char *value);
 const struct launch_row *launch_row_find(enum launch_framework framework, const char *name);
 

@@ -220,8 +220,8 @@ static const char *name_scripts(struct launch *launch, const char *name,
     return missing;
 }
 
-/* Returns the index at which a program's arguments begin: after the first "x.py", the subcommand of `trl` and the like, or the
- * module after -m that is no launcher, whichever comes first. 0: there is no program, or the command is a test,
+/* Returns the index at which a program's arguments begin: after the first "x.py", the subcommand of `trl` and the like,
+ * or the module after -m that is no launcher, whichever comes first. 0: there is no program, or the command is a test,
  * `echo`, `cp` or the like. */
 static size_t find_arguments(const struct shell_command *command)
 {

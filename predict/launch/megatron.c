@@ -496,8 +496,8 @@ static void number_options(struct launch *l)
                       "--attention-dropout is not given, and 0.1 by default");
 }
 
-/* Adds the option of the loss where it is not the profile's: TransformerEngine's in place of the logits, or Megatron-LM's
- * over fp32 logits, which its own fused kernel has too (megatron/core/models/common/language_module). */
+/* Adds the option of the loss where it is not the profile's: TransformerEngine's in place of the logits, or
+ * Megatron-LM's over fp32 logits, which its own fused kernel has too (megatron/core/models/common/language_module). */
 static void loss_option(struct launch *l, const struct launch_degrees *d)
 {
     bool linear = launch_is(l, LAUNCH_LOSS_KERNEL, "linear"),

@@ -162,8 +162,8 @@ static enum status read_experts(struct launch *l, struct launch_given given, str
 }
 
 /* Reads latent attention; sizes that are left out are those of MLATransformerConfig
- * (megatron/core/transformer/transformer_config.py). A norm of q and k is then that of the narrow vectors, which it always
- * has here. */
+ * (megatron/core/transformer/transformer_config.py). A norm of q and k is then that of the narrow vectors, which it
+ * always has here. */
 static enum status read_latent(struct launch *l, struct transformer *m, struct diag *diag)
 {
     if (!launch_on(l, LAUNCH_LATENT))

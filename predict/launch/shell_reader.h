@@ -1,5 +1,5 @@
-/* predict/launch/shell_reader.h: the state of reading a shell script, which the sources of shell.h share: shell_commands.c
- * (assignments, control flow, commands), shell_conditions.c and shell_here.c. */
+/* predict/launch/shell_reader.h: the state of reading a shell script, which the sources of shell.h share:
+ * shell_commands.c (assignments, control flow, commands), shell_conditions.c and shell_here.c. */
 #ifndef PREDICT_LAUNCH_SHELL_READER_H
 #define PREDICT_LAUNCH_SHELL_READER_H
 
@@ -58,8 +58,9 @@ enum shell_answer shell_not(enum shell_answer answer);
 /* Returns whether a command succeeds: a test by its answer, `false` never; any other command counts as successful. */
 enum shell_answer shell_command_answer(const struct shell_words *words);
 
-/* Reads a redirection, whose sign, or the digit of a stream before it, is at s->at: "<<EOF", "<<-'EOF'", "< file", "> file", "2>&1". A here-document is
- * noted in s->pending, and the file of an output in s->output; any other redirection is skipped. */
+/* Reads a redirection, whose sign, or the digit of a stream before it, is at s->at: "<<EOF", "<<-'EOF'", "< file", ">
+ * file", "2>&1". A here-document is noted in s->pending, and the file of an output in s->output; any other redirection
+ * is skipped. */
 enum status shell_read_redirection(struct shell_reader *s);
 
 /* Reads the pending here-documents, whose lines begin at s->at, into the script's list. */

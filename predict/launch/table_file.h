@@ -9,17 +9,19 @@
  *     sets        fills the field `to`, or with `to` "--NAME" is the option of that name
  *     implies     the same, unless a file says the field itself
  *     unset       is the value `words` of the field `to` if no file says it; `note` is then said as assumed
- *     written     is added by `plan --emit` where the field or the option `to` has a value of `words`, with the value that
+ *     written     is added by `plan --emit` where the field or the option `to` has a value of `words`, with the value
+ *     that
  *                 words make of it; it is read by other rows
  *     ignored     has no effect on a step
  *     unmodelled  says by `note` what it does; `words` lists the values that are what is predicted, none: those that
  *                 switch it off
  *
  * `setting` is a name as the framework's file has it (an argument without its dashes); '*' at its end stands for
- * anything, and lora_{r|alpha} for lora_r and lora_alpha. In a note {2P} stands for the bytes of two times the model's parameters (with any other number too), and
- * {share} for the bytes of the share of a GPU's memory that the setting's value is. `words` translates values, "adamw_8bit=8bit paged_*=8bit *=-": the first pattern that matches decides; a
- * result '-' says nothing, '?' says `note` as not modelled. A value that no pattern matches stays as it is. Several rows
- * may name one setting; all of them apply. `since` and `until` are the framework's versions that know the setting.
+ * anything, and lora_{r|alpha} for lora_r and lora_alpha. In a note {2P} stands for the bytes of two times the model's
+ * parameters (with any other number too), and {share} for the bytes of the share of a GPU's memory that the setting's
+ * value is. `words` translates values, "adamw_8bit=8bit paged_*=8bit *=-": the first pattern that matches decides; a
+ * result '-' says nothing, '?' says `note` as not modelled. A value that no pattern matches stays as it is. Several
+ * rows may name one setting; all of them apply. `since` and `until` are the framework's versions that know the setting.
  *
  * All files of the folder launch/ of the shipped data are read once, before a launch file; a user's own are named with
  * --from. */

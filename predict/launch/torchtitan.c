@@ -1,5 +1,5 @@
-/* Translates torchtitan's settings (torchtitan/config/job_config.py) by the names of 0.2, of 0.1 and earlier, and of the
- * arguments of 2026 (torchtitan/config/configs.py), whose --module and --config name a recipe. */
+/* Translates torchtitan's settings (torchtitan/config/job_config.py) by the names of 0.2, of 0.1 and earlier, and of
+ * the arguments of 2026 (torchtitan/config/configs.py), whose --module and --config name a recipe. */
 #include "models/cluster.h"
 #include "predict/launch/launch_parts.h"
 #include "predict/launch/launch_tables.h"

@@ -1,4 +1,5 @@
-/* Says by which settings Axolotl, LLaMA-Factory and TRL express choices: what launch_trainer_options() reads, the other way. */
+/* Says by which settings Axolotl, LLaMA-Factory and TRL express choices: what launch_trainer_options() reads, the other
+ * way. */
 #include "predict/launch/launch_parts.h"
 
 #include "schedule/choices/profile.h"

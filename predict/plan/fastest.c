@@ -100,7 +100,8 @@ static int by_key(const void *left, const void *right)
 }
 
 /* Finds the candidates that differ only in the placement of stages: their schedules differ only in which ranks are
- * neighbours, and so in NCCL's buffers. How many subsequences stages share depends on the placement, so that of those none are twins. */
+ * neighbours, and so in NCCL's buffers. How many subsequences stages share depends on the placement, so that of those
+ * none are twins. */
 static void find_twins(struct rate_search *s)
 {
     const struct space *space = &s->best->space;
@@ -124,8 +125,8 @@ static void find_twins(struct rate_search *s)
     free(key);
 }
 
-/* True if a candidate's twin lacks memory with every repair with which the candidate does: the candidate lacks it without
- * NCCL's buffers, which are all that the two do not share. The verdict is of the repair that lacks least. */
+/* True if a candidate's twin lacks memory with every repair with which the candidate does: the candidate lacks it
+ * without NCCL's buffers, which are all that the two do not share. The verdict is of the repair that lacks least. */
 static bool twin_lacks(const struct verdict *verdict)
 {
     struct verdict least = *verdict;

@@ -27,8 +27,8 @@ static bool is_long(const struct rate_search *s, const struct search_job *job)
     return job->stage != STAGE_LAYER && s->node[job->node].ops > LONG_OPS;
 }
 
-/* Adds the next step of a candidate to the round, unless another one takes it already, or its twin may tell that it does
- * not fit. */
+/* Adds the next step of a candidate to the round, unless another one takes it already, or its twin may tell that it
+ * does not fit. */
 static bool add_job(struct rate_search *s, size_t i, bool layers)
 {
     const struct search_node *node = &s->node[i];
@@ -66,8 +66,8 @@ static bool highest_first(const struct rate_search *s, size_t a, size_t b)
     return s->best->space.row[a].least_bytes < s->best->space.row[b].least_bytes;
 }
 
-/* True if candidate a comes before candidate b: candidates that may need little memory come first, since they most likely
- * fit; among these, the ones that are predicted fastest, and then the ones that recompute most. */
+/* True if candidate a comes before candidate b: candidates that may need little memory come first, since they most
+ * likely fit; among these, the ones that are predicted fastest, and then the ones that recompute most. */
 static bool roomiest_first(const struct rate_search *s, size_t a, size_t b)
 {
     const struct candidate *row = s->best->space.row;

@@ -1,6 +1,6 @@
 /* predict/plan/fastest_parts.h: what the sources of the search for the fastest share (predict/plan/fastest.h):
- * fastest.c runs the rounds, fastest_order.c chooses what a round looks at, fastest_steps.c takes one step of a candidate
- * in a child process. */
+ * fastest.c runs the rounds, fastest_order.c chooses what a round looks at, fastest_steps.c takes one step of a
+ * candidate in a child process. */
 #ifndef PREDICT_PLAN_FASTEST_PARTS_H
 #define PREDICT_PLAN_FASTEST_PARTS_H
 
@@ -88,8 +88,8 @@ void fastest_choose_jobs(struct rate_search *search, double above);
 /* Takes the step of a job, a workers_function: context is the search, result a struct candidate_answer. */
 void fastest_take_step(void *context, size_t number, void *result);
 
-/* Returns a digest of all on which a job's answer depends: the layer that it looks at, or the candidate and what is known
- * of it. */
+/* Returns a digest of all on which a job's answer depends: the layer that it looks at, or the candidate and what is
+ * known of it. */
 uint64_t fastest_job_key(const struct rate_search *search, const struct search_job *job);
 
 #endif

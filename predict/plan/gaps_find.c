@@ -4,7 +4,8 @@
 static const struct gaps *const of_choices[] = {&gaps_of_sequence, &gaps_of_weights, &gaps_of_work};
 static const struct gaps *const of_models[] = {&gaps_of_models};
 
-/* Returns the next row of the tables that applies, and moves *table and *row to the one after it; NULL: there is none. */
+/* Returns the next row of the tables that applies, and moves *table and *row to the one after it; NULL: there is
+ * none. */
 static const struct gap *next_gap(const struct gaps *const *tables, size_t count, size_t *table,
                                   size_t *row, enum framework framework, const struct choices *c)
 {

@@ -32,7 +32,8 @@ struct longest_certificate {
 };
 
 /* Searches and simulates. STATUS_NO: nothing fits. *certificate must be all-zero except `brief`; release it in either
- * case. Lengths are taken that fit with the setup's fits_probability, which is as before afterwards. After a signal that base/interrupt.h has noted, the certificate holds what was known by then. */
+ * case. Lengths are taken that fit with the setup's fits_probability, which is as before afterwards. After a signal
+ * that base/interrupt.h has noted, the certificate holds what was known by then. */
 enum status longest_certificate_make(struct longest_certificate *certificate, struct setup *setup,
                                      struct diag *diag);
 void longest_certificate_release(struct longest_certificate *certificate);

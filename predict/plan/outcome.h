@@ -1,7 +1,7 @@
 /* predict/plan/outcome.h: what a search found out about one configuration.
  *
- * Outcomes cross processes, and are kept on disk (predict/kept_jobs.h), as plain bytes: keys say what they depend on, and
- * their few pointers are replaced by those of the candidate. */
+ * Outcomes cross processes, and are kept on disk (predict/kept_jobs.h), as plain bytes: keys say what they depend on,
+ * and their few pointers are replaced by those of the candidate. */
 #ifndef PREDICT_PLAN_OUTCOME_H
 #define PREDICT_PLAN_OUTCOME_H
 
@@ -61,8 +61,8 @@ void outcome_take_times(struct outcome *outcome, const struct prediction *predic
 uint64_t outcome_request_key(const struct setup *setup, const struct request *request,
                              int64_t gpus);
 
-/* Returns a digest of all on which an outcome of the candidate depends, beside the options and files of the question and
- * the state of the search. */
+/* Returns a digest of all on which an outcome of the candidate depends, beside the options and files of the question
+ * and the state of the search. */
 uint64_t outcome_key(const struct setup *setup, const struct space_open *open,
                      const struct candidate *candidate);
 

@@ -13,8 +13,8 @@ bool room_fits(const struct setup *setup, const struct verdict *verdict);
 
 /* room_lacks_in() returns true if a memory would suffice with a probability below `odds` even if it were larger by
  * `share`, by the bytes of a verdict, which may be those of a bound or of another schedule of the same choices. An
- * allocator's cache is not needed. With odds of 0.5, the bytes alone decide, with the cache. room_lacks() asks about both
- * memories. */
+ * allocator's cache is not needed. With odds of 0.5, the bytes alone decide, with the cache. room_lacks() asks about
+ * both memories. */
 bool room_lacks_in(enum prediction_limit limit, const struct setup *setup,
                    const struct choices *choices, const struct verdict *verdict, double share,
                    double odds);

@@ -6,8 +6,8 @@
  *
  *     T(l) = T(l, m) + (M - m) (T(l, m) - T(l, m - 1)),    T = T(l) + (L - l) / p (T(l) - T(l - p))
  *
- * for M micro-batches and L layers, p layers a period of all stages, and without jitter. Memory grows with layers likewise, and does not
- * depend on the micro-batches once the pipeline is full. */
+ * for M micro-batches and L layers, p layers a period of all stages, and without jitter. Memory grows with layers
+ * likewise, and does not depend on the micro-batches once the pipeline is full. */
 #ifndef PREDICT_PLAN_SHORTENED_H
 #define PREDICT_PLAN_SHORTENED_H
 
@@ -15,8 +15,8 @@
 
 #include <stdbool.h>
 
-/* The most by which such a time exceeds that of the step, and the most by which the two differ without jitter, as shares
- * of the step (tests/cli/test_space.c). */
+/* The most by which such a time exceeds that of the step, and the most by which the two differ without jitter, as
+ * shares of the step (tests/cli/test_space.c). */
 #define SHORTENED_ERROR 0.02
 #define SHORTENED_DIFFERENCE 0.05
 

@@ -1,5 +1,5 @@
-/* predict/routing/routing_draws.h: what routing that is not even costs: the step with even routing, with other draws of the
- * same distribution, and the rank for which the others wait.
+/* predict/routing/routing_draws.h: what routing that is not even costs: the step with even routing, with other draws of
+ * the same distribution, and the rank for which the others wait.
  *
  * The folder predict/routing/ predicts steps of mixtures of experts as a distribution over shares of experts. */
 #ifndef PREDICT_ROUTING_DRAWS_H

@@ -5,9 +5,9 @@
 #include "predict/setup/setup.h"
 
 /* Takes the text of --core-plan (NULL: none) into the request. Fails if it is neither a rule, nor `all`, nor a file. If
- * it names a file instead of a rule, the plan is read and verified, and the request gets the documents of its sequences,
- * with the owners of their tokens, and as many sequences if it has no number of its own. Fails if the plan has tiles:
- * only plans in which ranks compute the queries that they own have a schedule. */
+ * it names a file instead of a rule, the plan is read and verified, and the request gets the documents of its
+ * sequences, with the owners of their tokens, and as many sequences if it has no number of its own. Fails if the plan
+ * has tiles: only plans in which ranks compute the queries that they own have a schedule. */
 enum status core_plan_option_read(struct setup *setup, const char *text, struct diag *diag);
 
 /* True for the text `all`, which asks for a search of all rules. */

@@ -73,7 +73,8 @@ enum status offload_hidden_bytes(double **bytes, struct request *asked,
     struct choices choices;
     struct ir ir = {0};
     *bytes = NULL;
-    /* The ratio is the same for all steps, whatever their documents are, so it is found for sequences of one document. */
+    /* The ratio is the same for all steps, whatever their documents are, so it is found for sequences of one
+     * document. */
     request.documents = NULL;
     /* it has whole units; stages that share a unit divide its kernels and its copies alike */
     if (pipeline_row((enum pipeline_choice)request.pipeline)->multiplexed)

@@ -110,8 +110,8 @@ static bool is_seen(struct emit *e, const struct ring_shape *z, const struct rin
 
 /* Gives the tiles of a step the mask of documents or a window, drops tiles in which the window hides all keys from
  * all ranks (except where documents are cut one by one or tokens are dealt), and returns how many are left. The rows of
- * a tile follow from the layout, and the visible keys from their positions. In layouts of stripes, of documents that are
- * cut one by one, and of tokens that are dealt, rows are not halved. */
+ * a tile follow from the layout, and the visible keys from their positions. In layouts of stripes, of documents that
+ * are cut one by one, and of tokens that are dealt, rows are not halved. */
 static uint32_t mask_tiles(struct emit *e, const struct ring_shape *z, uint32_t step,
                            const struct sequence_mask *mask, struct ring_tile tile[2],
                            uint32_t count)

@@ -75,8 +75,8 @@ static const struct row internlm[] = {
 /* The gradient of tokens from those of their 8 copies: zeros 2 / 8, index_put_() with sums 6. */
 static const struct cost_chain gradients_of_copies = {.kernels = 2, .bytes = 6.25, .scattered = 6};
 
-/* Operators of transformers (models/llama/modeling_llama.py, models/qwen3/modeling_qwen3.py) in 16 bits: norms, residual
- * sums and the feed-forward part run operator by operator, as in torchtitan. */
+/* Operators of transformers (models/llama/modeling_llama.py, models/qwen3/modeling_qwen3.py) in 16 bits: norms,
+ * residual sums and the feed-forward part run operator by operator, as in torchtitan. */
 static const struct row hf[] = {
     /* times cosine 4, rotate_half: minus one half 2, cat 4, times sine 4, sum 6; all of them stride or concatenate */
     {.kind = WORK_ROPE, .kernels = 5, .bytes = 20, .slow = 4.8, .slow_bytes = 20},
@@ -122,8 +122,8 @@ static const struct row hf_autocast[] = {
      .kernels_compiled = 2},
     /* times cosine 6, minus one half 2, cat 4, times sine 6, sum 12, cast 6 */
     {.kind = WORK_ROPE, .kernels = 6, .bytes = 36, .slow = 6, .slow_bytes = 30},
-    /* slow: the cast up 6, both products 8 + 8, minus one half 2, copies of halves 4, the strided sum 6; casts down 6 + 6,
-     * zeros 4, the other sum 6 */
+    /* slow: the cast up 6, both products 8 + 8, minus one half 2, copies of halves 4, the strided sum 6; casts down 6 +
+     * 6, zeros 4, the other sum 6 */
     {.kind = WORK_ROPE_BACKWARD, .kernels = 12, .bytes = 56, .slow = 5.3, .slow_bytes = 34},
     /* fp32 and 16 bits; sums of two gradients, which are both fp32 and move 12, are taken for the same */
     {.kind = WORK_ADD, .kernels = 1, .bytes = 10, .slow = 1, .slow_bytes = 10},

@@ -133,8 +133,8 @@ static bool both_at_once(const struct emit *e, enum operand_role role, struct vi
     }
 }
 
-/* Returns whether a pass of its own finds the largest element of a tensor. TransformerEngine's norms write that of their
- * result (csrc/extensions/normalization.cpp: FUSED_NORM_AMAX_FP8, FUSED_NORM_AMAX_NVFP4). */
+/* Returns whether a pass of its own finds the largest element of a tensor. TransformerEngine's norms write that of
+ * their result (csrc/extensions/normalization.cpp: FUSED_NORM_AMAX_FP8, FUSED_NORM_AMAX_NVFP4). */
 static bool amax_pass(const struct emit *e, struct view x)
 {
     const bool known = !e->choices->profile->quantises_again && x.buffer.i == e->narrow.normed.i;

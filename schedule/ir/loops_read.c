@@ -1,4 +1,5 @@
-/* Reads version 2 of the text form: loops are unrolled line by line, and the names of ops are replaced by their numbers.
+/* Reads version 2 of the text form: loops are unrolled line by line, and the names of ops are replaced by their
+ * numbers.
  *
  *     op 0 fill ...
  *     loop A L=0..2

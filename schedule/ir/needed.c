@@ -230,8 +230,8 @@ struct needed_most needed_most(const struct token_layout *layout,
     return most;
 }
 
-/* Lists the rows that `needed` needs of a rank, in the order of positions: the owner's row of each or, with `places`, its
- * place among all needed rows. Returns their number. */
+/* Lists the rows that `needed` needs of a rank, in the order of positions: the owner's row of each or, with `places`,
+ * its place among all needed rows. Returns their number. */
 static int64_t list_rows(const struct needed *n, uint32_t owner, bool places, int64_t *out)
 {
     int64_t count = 0;

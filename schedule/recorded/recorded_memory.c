@@ -1,6 +1,6 @@
-/* Makes buffers of the storages of a recording. A storage is written first by the op of the event with which it is born,
- * or by an op without cost before it, and is free when the host has issued the last op before the event at which it
- * dies: so the replay of the allocator, which goes by the order of issue, allocates and frees as the program did. */
+/* Makes buffers of the storages of a recording. A storage is written first by the op of the event with which it is
+ * born, or by an op without cost before it, and is free when the host has issued the last op before the event at which
+ * it dies: so the replay of the allocator, which goes by the order of issue, allocates and frees as the program did. */
 #include "schedule/recorded/recorded_parts.h"
 
 #include <stdio.h>

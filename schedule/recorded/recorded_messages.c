@@ -1,6 +1,6 @@
-/* Sends and receives. Between ranks for which one recording stands they are shifts around a ring; between recorded ranks,
- * which are stages of a pipeline, each send meets the receive that comes in the same place of its queue. A queue is that
- * of two ranks in a group, in one direction, as NCCL has it. */
+/* Sends and receives. Between ranks for which one recording stands they are shifts around a ring; between recorded
+ * ranks, which are stages of a pipeline, each send meets the receive that comes in the same place of its queue. A queue
+ * is that of two ranks in a group, in one direction, as NCCL has it. */
 #include "schedule/recorded/recorded_parts.h"
 
 #include <inttypes.h>
@@ -103,7 +103,8 @@ static bool same_group(const struct step_group *a, const struct step_group *b)
            memcmp(a->rank, b->rank, a->count * sizeof *a->rank) == 0;
 }
 
-/* Returns the next event from `from` on that is a message of the queue of a rank and a group; r->events: there is none. */
+/* Returns the next event from `from` on that is a message of the queue of a rank and a group; r->events: there is
+ * none. */
 static uint32_t next_in_queue(const struct step_recording *r, uint32_t from, bool sends,
                               uint32_t peer, const struct step_group *group)
 {

@@ -4,9 +4,9 @@
  * the op before it on its stream of the program. A stream's clock says which ops its next op has to wait for: of each
  * stream of the schedule the last one. A record copies the clock of its stream, and a wait adds the copy to another's.
  *
- * NCCL runs sends and receives between two ranks in the order of issue, on a stream of these two, and batches of them on
- * the stream of their group. Those of one batch run at the same time, so each direction has a stream of the schedule, and
- * the clock of the queue orders what is no batch. */
+ * NCCL runs sends and receives between two ranks in the order of issue, on a stream of these two, and batches of them
+ * on the stream of their group. Those of one batch run at the same time, so each direction has a stream of the
+ * schedule, and the clock of the queue orders what is no batch. */
 #include "schedule/recorded/recorded.h"
 
 #include "base/c_locale.h"
@@ -37,8 +37,8 @@ struct program_stream {
     struct clock before; /* the clock before that batch */
 };
 
-/* What messages are queued by: the streams on which they are sent and received, and the order of those with one rank, or
- * in batches. */
+/* What messages are queued by: the streams on which they are sent and received, and the order of those with one rank,
+ * or in batches. */
 enum queue { QUEUE_SENDS = 1, QUEUE_RECEIVES, QUEUE_WITH, QUEUE_BATCHES, QUEUES };
 
 /* The state of a stream when an event was recorded on it. */

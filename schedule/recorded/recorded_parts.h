@@ -70,7 +70,8 @@ struct recorded_wire {
 /* Returns all of such a buffer, which is made if there is none yet. */
 struct view recorded_wire(struct recorded_maker *m, const struct recorded_wire *wire);
 
-/* Lays the ranks on a mesh whose axes every group of all recordings is made of, and so are the ranks that were recorded.
+/* Lays the ranks on a mesh whose axes every group of all recordings is made of, and so are the ranks that were
+ * recorded.
  */
 enum status recorded_mesh(struct recorded_maker *m);
 /* Adds the groups of the current recording that no recording before it has. */
@@ -85,7 +86,8 @@ bool recorded_sends(const struct step_event *event);
 bool recorded_between_stages(const struct recorded_maker *m, const struct step_event *event);
 /* Returns the index of a global rank in a group; -1: it is no member. */
 int64_t recorded_index_in(const struct step_group *group, int64_t rank);
-/* Checks that the recordings are of different ranks of one world, and that each send to a recorded rank has its receive. */
+/* Checks that the recordings are of different ranks of one world, and that each send to a recorded rank has its
+ * receive. */
 enum status recorded_match_messages(struct recorded_maker *m);
 /* Returns the work of a message. */
 enum status recorded_message(const struct recorded_maker *m, uint32_t event, struct work *work);
@@ -93,7 +95,8 @@ enum status recorded_message(const struct recorded_maker *m, uint32_t event, str
 /* Returns the work of an operator that is no collective. */
 enum status recorded_work(const struct recorded_maker *m, uint32_t event, struct work *work);
 
-/* Returns the event with which a send and a receive of one batch are one shift around a ring; IR_NONE: there is none. */
+/* Returns the event with which a send and a receive of one batch are one shift around a ring; IR_NONE: there is
+ * none. */
 uint32_t recorded_partner(const struct recorded_maker *m, uint32_t event);
 
 /* Returns the work of a collective. */

@@ -1,4 +1,5 @@
-/* schedule/reserved/caching_allocator.h: the memory that a caching allocator holds while tensors are allocated and freed.
+/* schedule/reserved/caching_allocator.h: the memory that a caching allocator holds while tensors are allocated and
+ * freed.
  *
  * A model of PyTorch's CUDA allocator (c10/cuda/CUDACachingAllocator.cpp, torch 2.1 to 2.5; Z. DeVito, "A guide to
  * PyTorch's CUDA Caching Allocator"). With default settings sizes are rounded to 512 bytes; up to 1 MiB they are cut

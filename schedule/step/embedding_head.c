@@ -202,9 +202,9 @@ static struct view loss_by_torch(struct emit *e, struct view logits, struct view
     return gradient;
 }
 
-/* Emits the loss of 16-bit logits as PyTorch's cross_entropy does in a loop that holds the logits. The forward saves the
- * logarithm of the softmax in 16 bits. In the backward the logits, that logarithm, its dense gradient and the gradient of
- * the logits are alive, 8 bytes per element. Our kernel computes the gradient from the logits. */
+/* Emits the loss of 16-bit logits as PyTorch's cross_entropy does in a loop that holds the logits. The forward saves
+ * the logarithm of the softmax in 16 bits. In the backward the logits, that logarithm, its dense gradient and the
+ * gradient of the logits are alive, 8 bytes per element. Our kernel computes the gradient from the logits. */
 static struct view loss_narrow(struct emit *e, struct view logits, struct view labels)
 {
     enum dtype dtype = (enum dtype)e->choices->dtype;
@@ -261,9 +261,9 @@ struct temporaries {
     struct view of[2];
 };
 
-/* Emits what writes the temporaries of torchtitan's loss parallel, which computes each operator in fp32 (components/loss.py):
- * in the forward the logits less their maximum and the exponentials; in the backward the gradient of the log-softmax, which
- * begins as zeros, and the exponentials again. */
+/* Emits what writes the temporaries of torchtitan's loss parallel, which computes each operator in fp32
+ * (components/loss.py): in the forward the logits less their maximum and the exponentials; in the backward the gradient
+ * of the log-softmax, which begins as zeros, and the exponentials again. */
 static struct temporaries make_temporaries(struct emit *e, struct view labels)
 {
     struct temporaries made;
@@ -281,7 +281,8 @@ static void hold_temporaries(struct emit *e, const struct temporaries *made, op_
 /* Does the same as loss_of(), if each tensor rank has a part of the vocabulary (Megatron's vocabulary-parallel cross
  * entropy): the statistics of all parts are gathered, and every rank has the whole loss and the gradient of its own
  * logits. The gradient is written over the logits (LOSS_TE), over fp32 logits (LOSS_MEGATRON: 6 bytes per element), or
- * to a buffer of its own: in 16 bits (LOSS_COMPILED: 4 bytes), or next to fp32 logits (LOSS_PARALLEL: with two temporaries, 16 bytes). */
+ * to a buffer of its own: in 16 bits (LOSS_COMPILED: 4 bytes), or next to fp32 logits (LOSS_PARALLEL: with two
+ * temporaries, 16 bytes). */
 static struct view vocab_parallel_loss(struct emit *e, struct view logits, struct view labels)
 {
     const struct choices *c = e->choices;

@@ -1,9 +1,9 @@
 /* Experts: the router's weights, copies of rows in the order of experts, their products in groups, and the weighted sum
  * of each token's copies; shared experts beside them.
  *
- * If experts are spread over ranks, each rank sends every other the copies that it dealt to the experts there: block r of
- * the rows in the order of experts. What comes is in the order of the ranks that sent it, [ranks, experts, rows], and is
- * packed into that of the rank's experts, [experts, ranks, rows] (Megatron-LM, moe/token_dispatcher.py,
+ * If experts are spread over ranks, each rank sends every other the copies that it dealt to the experts there: block r
+ * of the rows in the order of experts. What comes is in the order of the ranks that sent it, [ranks, experts, rows],
+ * and is packed into that of the rank's experts, [experts, ranks, rows] (Megatron-LM, moe/token_dispatcher.py,
  * MoEAlltoAllTokenDispatcher: permute, all_to_all, sort_chunks_by_idxs). Results return the same way. */
 #include "schedule/step/experts.h"
 #include "schedule/choices/profile.h"

@@ -7,8 +7,8 @@
 
 #include <stdint.h>
 
-/* True if AdamW, in the memory in which the parameters are, updates the parameters that computation reads, or this rank's part of them: they have the
- * dtype of masters, as in PyTorch without mixed precision. */
+/* True if AdamW, in the memory in which the parameters are, updates the parameters that computation reads, or this
+ * rank's part of them: they have the dtype of masters, as in PyTorch without mixed precision. */
 bool weights_are_masters(const struct choices *choices);
 /* Lays out bundles of tensors, and makes the buffers that live through the step. */
 void weights_setup(struct emit *e);

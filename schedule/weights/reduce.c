@@ -56,8 +56,8 @@ static void sum_over_tensor_ranks(struct shard *s, uint32_t row, uint16_t group,
     s->gradient[row].reduced = emit_op(e, e->stream.reduce, &work, &part, 1, &part, 1);
 }
 
-/* Sums the gradients of keys' and values' projections of a layer's part, if several tensor ranks hold copies of a key and
- * value head: each rank's gradient covers the queries of its own heads only. */
+/* Sums the gradients of keys' and values' projections of a layer's part, if several tensor ranks hold copies of a key
+ * and value head: each rank's gradient covers the queries of its own heads only. */
 static void sum_copied_heads(struct shard *s, uint32_t row, uint32_t p, buffer_id grad)
 {
     static const enum weight projections[] = {WEIGHT_QKV, WEIGHT_QKV_BIAS};

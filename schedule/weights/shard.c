@@ -56,8 +56,8 @@ static bool is_of_experts(const struct shard *s, uint32_t r)
     return s->e->weights.bundle[s->run[r].bundle].experts;
 }
 
-/* Returns the run that a use of the bundle continues, or NULL. The experts of a layer, the bundle after that of its other
- * weights, interrupt no run of these, and are interrupted by none. */
+/* Returns the run that a use of the bundle continues, or NULL. The experts of a layer, the bundle after that of its
+ * other weights, interrupt no run of these, and are interrupted by none. */
 static struct use_run *continued(const struct shard *s, const struct op_list *list, uint32_t bundle,
                                  struct remote_task task, uint32_t op)
 {
@@ -172,7 +172,8 @@ static void find_uses(struct shard *s, const struct op_list *list)
     }
 }
 
-/* True if two runs use the bundle of embedding and head in one micro-batch, and FSDP's root stays gathered in between. */
+/* True if two runs use the bundle of embedding and head in one micro-batch, and FSDP's root stays gathered in
+ * between. */
 static bool shares_root(const struct shard *s, const struct op_list *list, uint32_t before,
                         uint32_t r)
 {

@@ -57,7 +57,8 @@ struct shard {
     op_id final;                 /* the last op so far that made a gradient final */
 };
 
-/* Lists the ops that have been emitted since the last call. Returns the last listed op, or IR_NONE if none is listed. */
+/* Lists the ops that have been emitted since the last call. Returns the last listed op, or IR_NONE if none is
+ * listed. */
 op_id shard_list_emitted(struct shard *s);
 
 /* --- schedule/weights/reduce.c --- */

@@ -240,8 +240,8 @@ static void add_load(const struct form *f, uint32_t me, const struct exchange_lo
     }
 }
 
-/* Adds flows of an exchange as all_to_all() does, with each member's own bytes. On a mesh, where links are of pairs, the
- * bytes within a domain count as if each pair had the same. */
+/* Adds flows of an exchange as all_to_all() does, with each member's own bytes. On a mesh, where links are of pairs,
+ * the bytes within a domain count as if each pair had the same. */
 static double exchange(const struct form *f)
 {
     const struct members *m = f->members;

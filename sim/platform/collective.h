@@ -11,8 +11,8 @@
 #include "sim/platform/message.h"
 #include "sim/platform/rings.h"
 
-/* The bytes of an exchange between each pair of members: [from * members + to], by their index in the group. alike: each
- * member is taken to have the most bytes that a member has within its domain, and to other ones. */
+/* The bytes of an exchange between each pair of members: [from * members + to], by their index in the group. alike:
+ * each member is taken to have the most bytes that a member has within its domain, and to other ones. */
 struct exchange_bytes {
     const double *pair;
     bool alike;

@@ -78,8 +78,8 @@ bool uniform_by_documents(const struct ir *ir, uint32_t above)
            visible_unfit(ir) == NULL;
 }
 
-/* Marks the guards of a schedule with documents, with the index of the fullest rank in their groups. Groups whose guards
- * also guard communication, or name one rank, are not marked. */
+/* Marks the guards of a schedule with documents, with the index of the fullest rank in their groups. Groups whose
+ * guards also guard communication, or name one rank, are not marked. */
 static void mark_as_fullest(const struct ir *ir, uint32_t *uniform)
 {
     struct guarded *guarded = guarded_work(ir);

@@ -17,8 +17,8 @@ static void add_unseen(struct residuals *runs, const char *file)
     text_release(&path);
 }
 
-/* At first sight, abroad: at least 85 % inside, by runs and by laboratories, at a median half-width of at most 60 %; and 75 %
- * of every class of ten runs or more. At home: a half-width of at most 25 %. */
+/* At first sight, abroad: at least 85 % inside, by runs and by laboratories, at a median half-width of at most 60 %;
+ * and 75 % of every class of ten runs or more. At home: a half-width of at most 25 %. */
 static void intervals_hold(void)
 {
     static const struct {

@@ -105,8 +105,9 @@ static void check_row(const struct expert_row *row, const struct transformer *mo
     check_request(&request, model);
 }
 
-/* Experts over ranks: whole axes of the mesh, the inner part of one, and two parts of one, which a shard cuts, too. Every
- * way of sharing weights reduces their gradients over the other ranks only, and clips by the norm of all of them. */
+/* Experts over ranks: whole axes of the mesh, the inner part of one, and two parts of one, which a shard cuts, too.
+ * Every way of sharing weights reduces their gradients over the other ranks only, and clips by the norm of all of
+ * them. */
 static void experts_over_ranks_compute_the_reference(void)
 {
     static const struct expert_row rows[] = {

@@ -125,8 +125,8 @@ static void numbers_are_those_of_pytorch(void)
     diag_release(&diag);
 }
 
-/* Every code that is a number is unchanged by a conversion to fp32 and back; NaN and infinity, which no number is rounded
- * to, come back as the code of NaN and as the largest number. */
+/* Every code that is a number is unchanged by a conversion to fp32 and back; NaN and infinity, which no number is
+ * rounded to, come back as the code of NaN and as the largest number. */
 static void all_codes_come_back(void)
 {
     static const struct {

@@ -1,4 +1,5 @@
-/* tests/predict/test_routing_load.c: shares that are drawn are as uneven as the distribution says, and shares of files. */
+/* tests/predict/test_routing_load.c: shares that are drawn are as uneven as the distribution says, and shares of
+ * files. */
 #include "predict/setup/routing_load.h"
 #include "tests/check.h"
 

@@ -214,7 +214,8 @@ static void every_number_of_a_cluster_matters(void)
     CHECK("loads", cluster_load(&cluster, &arena, "dgx-h100", &diag) == STATUS_OK);
     for (size_t i = 0; i < CLUSTER_FIELD_COUNT; i++) {
         const struct cluster_field *field = &cluster_fields[i];
-        /* the numbers of nodes and GPUs are the size of the cluster; tables and the kind of the fabric are no numbers */
+        /* the numbers of nodes and GPUs are the size of the cluster; tables and the kind of the fabric are no
+         * numbers */
         if (field->type == FIELD_FABRIC || field->type == FIELD_TABLE || field->section == NULL)
             continue;
         double value = cluster_field_value(&cluster, field);

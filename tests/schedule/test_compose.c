@@ -156,8 +156,8 @@ static void what_the_backward_does_not_read_is_not_repeated(void)
 }
 
 /* Recomputed flops by hand. If every second product is recomputed, it is the output projection, unless it has a bias,
- * and, with SwiGLU, half of the product of w1 and w3. If every second layer is recomputed, each takes the flops that it takes with full
- * recomputation, which leaves out what no backward reads. */
+ * and, with SwiGLU, half of the product of w1 and w3. If every second layer is recomputed, each takes the flops that it
+ * takes with full recomputation, which leaves out what no backward reads. */
 static void every_second_product_or_layer_is_repeated(void)
 {
     for (int shape = 0; shape < SHAPE_COUNT; shape++) {

@@ -347,8 +347,8 @@ static void stages_of_pytorch_reduce_after_the_backward(void)
     }
 }
 
-/* With --states bf16 FSDP2 reduces in its reduce_dtype, fp32, and keeps the sums in bf16; a rank that shares its weights
- * with none has bf16 gradients, and so has a framework that reduces in the dtype of the parameters. */
+/* With --states bf16 FSDP2 reduces in its reduce_dtype, fp32, and keeps the sums in bf16; a rank that shares its
+ * weights with none has bf16 gradients, and so has a framework that reduces in the dtype of the parameters. */
 static void fsdp2_reduces_bf16_gradients_in_fp32(void)
 {
     static const struct {

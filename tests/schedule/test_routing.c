@@ -6,7 +6,8 @@
 
 enum { EXPERTS = 4, COPIES = 2 };
 
-/* Worked by hand: largest remainders, no expert more than all tokens, and what is over goes to experts without a share. */
+/* Worked by hand: largest remainders, no expert more than all tokens, and what is over goes to experts without a
+ * share. */
 static void counts_are_shares_rounded(void)
 {
     static const struct {
