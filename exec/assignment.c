@@ -16,11 +16,6 @@ bool assignment_is_collective(enum work_kind kind)
     return kind >= WORK_ALL_TO_ALL && kind <= WORK_SHIFT;
 }
 
-static bool is_message(enum work_kind kind)
-{
-    return kind == WORK_SEND || kind == WORK_RECV;
-}
-
 static enum status place_ranks(struct assignment *assignment, const char *name, struct diag *diag)
 {
     const struct ir *ir = assignment->ir;
@@ -381,111 +376,6 @@ static enum status find_dealt(struct assignment *assignment, const char *name, s
     return STATUS_OK;
 }
 
-/* ---- sends and receives ---- */
-
-struct endpoint {
-    uint32_t source, destination, channel;
-    uint32_t rank, op;
-};
-
-static int by_channel(const void *a, const void *b)
-{
-    const struct endpoint *x = a, *y = b;
-    if (x->source != y->source)
-        return x->source < y->source ? -1 : 1;
-    if (x->destination != y->destination)
-        return x->destination < y->destination ? -1 : 1;
-    if (x->channel != y->channel)
-        return x->channel < y->channel ? -1 : 1;
-    if (x->op != y->op) /* of one rank: list order is id order */
-        return x->op < y->op ? -1 : 1;
-    return x->rank < y->rank ? -1 : x->rank > y->rank;
-}
-
-static bool same_channel(const struct endpoint *a, const struct endpoint *b)
-{
-    return a->source == b->source && a->destination == b->destination && a->channel == b->channel;
-}
-
-/* The other end of a send or receive; false when the group ends before it. */
-static bool find_peer(const struct assignment *assignment, uint32_t rank, uint32_t op,
-                      uint32_t *peer)
-{
-    const struct work *work = ir_work(assignment->ir, op);
-    uint32_t group = (uint32_t)work->p2p.group;
-    int64_t index = (int64_t)assignment_index(assignment, rank, group) + work->p2p.by;
-    if (index < 0 || index >= assignment->size[group])
-        return false;
-    *peer = group_member(&assignment->ir->mesh, &assignment->ir->group[group],
-                         assignment_instance(assignment, rank, group), (uint32_t)index);
-    return true;
-}
-
-/* Gives the n-th send and the n-th receive of a channel the same number. */
-static void match(struct assignment *assignment, const struct endpoint *end, uint32_t begin,
-                  uint32_t stop)
-{
-    uint32_t sends = 0, receives = 0, base = assignment->message_count;
-    for (uint32_t i = begin; i < stop; i++) {
-        bool send = assignment->ir->op.kind[end[i].op] == WORK_SEND;
-        uint32_t id = base + (send ? sends++ : receives++);
-        while (assignment->message_count <= id)
-            assignment->message[assignment->message_count++] = (struct assignment_message){
-                end[begin].source, end[begin].destination, end[begin].channel, IR_NONE, IR_NONE};
-        if (send)
-            assignment->message[id].send_op = end[i].op;
-        else
-            assignment->message[id].recv_op = end[i].op;
-        assignment->message_of[(size_t)end[i].rank * assignment->op_stride +
-                               (end[i].op - assignment_first(assignment, end[i].rank))] = id;
-    }
-}
-
-static enum status match_messages(struct assignment *assignment, const char *name,
-                                  struct diag *diag)
-{
-    const struct ir *ir = assignment->ir;
-    struct endpoint *end = NULL;
-    size_t count = 0, capacity = 0;
-    enum status status = STATUS_OK;
-    for (uint32_t rank = 0; rank < assignment->ranks; rank++)
-        for (uint32_t k = 0; k < assignment_ops(assignment, rank); k++) {
-            uint32_t op = assignment_first(assignment, rank) + k, peer;
-            if (!is_message(ir->op.kind[op]) || !assignment_works(assignment, rank, op))
-                continue;
-            if (!find_peer(assignment, rank, op, &peer)) {
-                status = diag_error(diag, (struct loc){name, 0, 0}, STATUS_BAD_INPUT,
-                                    "op %" PRIu32 " (%s) on rank %" PRIu32
-                                    " reaches past the end of group %s",
-                                    op, work_kind_info(ir->op.kind[op])->name, rank,
-                                    ir->group[ir_work(ir, op)->p2p.group].name);
-                goto out;
-            }
-            if (count == capacity) {
-                capacity = heap_next_capacity(capacity, count + 1);
-                end = heap_realloc(end, capacity, sizeof *end);
-            }
-            bool send = ir->op.kind[op] == WORK_SEND;
-            end[count++] = (struct endpoint){send ? rank : peer, send ? peer : rank,
-                                             (uint32_t)ir_work(ir, op)->p2p.channel, rank, op};
-        }
-    if (count == 0)
-        goto out;
-    qsort(end, count, sizeof *end, by_channel);
-    assignment->message = arena_array(&assignment->arena, count, sizeof *assignment->message);
-    assignment->message_of =
-        arena_array(&assignment->arena, (size_t)assignment->ranks * assignment->op_stride,
-                    sizeof *assignment->message_of);
-    for (uint32_t begin = 0, i = 1; i <= count; i++)
-        if (i == count || !same_channel(&end[begin], &end[i])) {
-            match(assignment, end, begin, i);
-            begin = i;
-        }
-out:
-    free(end);
-    return status;
-}
-
 enum status assignment_init(struct assignment *assignment, const struct ir *ir, const char *name,
                             struct diag *diag)
 {
@@ -512,7 +402,7 @@ enum status assignment_init(struct assignment *assignment, const struct ir *ir, 
     for (uint32_t r = 0; r < ir->role_count && status == STATUS_OK; r++)
         status = place_role(assignment, &ir->role[r], name, diag);
     if (status == STATUS_OK)
-        status = match_messages(assignment, name, diag);
+        status = assignment_match_messages(assignment, name, diag);
     if (status == STATUS_OK) {
         find_softmax(assignment);
         find_shares(assignment);
@@ -553,62 +443,4 @@ void assignment_release(struct assignment *assignment)
     }
     arena_release(&assignment->arena);
     *assignment = (struct assignment){0};
-}
-
-/* ---- what is read before it is written ---- */
-
-/* Element ranges that are written, apart from each other. */
-struct written {
-    struct ir_extent *part; /* count: its elements */
-    uint32_t count, capacity;
-};
-
-static bool is_written(const struct written *w, uint64_t begin, uint64_t end)
-{
-    for (uint32_t i = 0; i < w->count; i++)
-        if (w->part[i].begin <= begin && end <= w->part[i].begin + w->part[i].count)
-            return true;
-    return begin == end;
-}
-
-static void add_written(struct written *w, uint64_t begin, uint64_t end)
-{
-    for (uint32_t i = 0; i < w->count;) { /* parts that touch the new one become part of it */
-        uint64_t first = w->part[i].begin, last = first + w->part[i].count;
-        if (last < begin || end < first) {
-            i++;
-            continue;
-        }
-        begin = first < begin ? first : begin;
-        end = last > end ? last : end;
-        w->part[i] = w->part[--w->count];
-    }
-    if (w->count == w->capacity) {
-        w->capacity = (uint32_t)heap_next_capacity(w->capacity, w->count + 1);
-        w->part = heap_realloc(w->part, w->capacity, sizeof *w->part);
-    }
-    w->part[w->count++] = (struct ir_extent){begin, end - begin};
-}
-
-bool *assignment_reads_first(const struct ir *ir, uint32_t kinds)
-{
-    bool *first = heap_zalloc((size_t)ir->buffer.count + 1, sizeof *first);
-    struct written *written = heap_zalloc((size_t)ir->buffer.count + 1, sizeof *written);
-    for (uint32_t op = 0; op < ir->op.count; op++)
-        for (uint32_t k = 0; k < (uint32_t)ir->op.reads[op] + ir->op.writes[op]; k++) {
-            struct view view = ir_view(ir, ir->operand[ir->op.operand_begin[op] + k]);
-            uint32_t b = view.buffer.i;
-            uint16_t binding = ir->buffer.binding[b];
-            if (binding == IR_NONE16 || !(kinds >> ir->binding[binding].kind & 1))
-                continue;
-            if (k < ir->op.reads[op])
-                first[b] =
-                    first[b] || !is_written(&written[b], view.begin, view.begin + view.count);
-            else if (ir->op.guard[op] == IR_NONE16) /* else some ranks do not write */
-                add_written(&written[b], view.begin, view.begin + view.count);
-        }
-    for (uint32_t b = 0; b < ir->buffer.count; b++)
-        free(written[b].part);
-    free(written);
-    return first;
 }

@@ -144,4 +144,9 @@ static inline uint32_t assignment_message(const struct assignment *assignment, u
 /* True for ALL_TO_ALL .. SHIFT, in which all members of a group instance take part. */
 bool assignment_is_collective(enum work_kind kind);
 
+/* Fills message[] and message_of[], which assignment_init() does: the n-th send of a channel from one rank to another
+ * and the n-th receive there are one message. Fails if a group ends before the other end of one. */
+enum status assignment_match_messages(struct assignment *assignment, const char *name,
+                                      struct diag *diag);
+
 #endif

@@ -1,0 +1,60 @@
+/* Which bound buffers a schedule reads before it writes them. */
+#include "exec/assignment.h"
+
+#include <stdlib.h>
+
+/* Element ranges that are written, apart from each other. */
+struct written {
+    struct ir_extent *part; /* count: its elements */
+    uint32_t count, capacity;
+};
+
+static bool is_written(const struct written *w, uint64_t begin, uint64_t end)
+{
+    for (uint32_t i = 0; i < w->count; i++)
+        if (w->part[i].begin <= begin && end <= w->part[i].begin + w->part[i].count)
+            return true;
+    return begin == end;
+}
+
+static void add_written(struct written *w, uint64_t begin, uint64_t end)
+{
+    for (uint32_t i = 0; i < w->count;) { /* parts that touch the new one become part of it */
+        uint64_t first = w->part[i].begin, last = first + w->part[i].count;
+        if (last < begin || end < first) {
+            i++;
+            continue;
+        }
+        begin = first < begin ? first : begin;
+        end = last > end ? last : end;
+        w->part[i] = w->part[--w->count];
+    }
+    if (w->count == w->capacity) {
+        w->capacity = (uint32_t)heap_next_capacity(w->capacity, w->count + 1);
+        w->part = heap_realloc(w->part, w->capacity, sizeof *w->part);
+    }
+    w->part[w->count++] = (struct ir_extent){begin, end - begin};
+}
+
+bool *assignment_reads_first(const struct ir *ir, uint32_t kinds)
+{
+    bool *first = heap_zalloc((size_t)ir->buffer.count + 1, sizeof *first);
+    struct written *written = heap_zalloc((size_t)ir->buffer.count + 1, sizeof *written);
+    for (uint32_t op = 0; op < ir->op.count; op++)
+        for (uint32_t k = 0; k < (uint32_t)ir->op.reads[op] + ir->op.writes[op]; k++) {
+            struct view view = ir_view(ir, ir->operand[ir->op.operand_begin[op] + k]);
+            uint32_t b = view.buffer.i;
+            uint16_t binding = ir->buffer.binding[b];
+            if (binding == IR_NONE16 || !(kinds >> ir->binding[binding].kind & 1))
+                continue;
+            if (k < ir->op.reads[op])
+                first[b] =
+                    first[b] || !is_written(&written[b], view.begin, view.begin + view.count);
+            else if (ir->op.guard[op] == IR_NONE16) /* else some ranks do not write */
+                add_written(&written[b], view.begin, view.begin + view.count);
+        }
+    for (uint32_t b = 0; b < ir->buffer.count; b++)
+        free(written[b].part);
+    free(written);
+    return first;
+}

@@ -1,0 +1,185 @@
+/* Experts of the reference: a loop over the copies of tokens, one by one. */
+#include "exec/reference_layer.h"
+#include "exec/reference_math.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Returns one expert's rows of the matrices of all. */
+static struct reference_affine expert_of(const struct reference_affine *all, size_t experts,
+                                         int32_t expert)
+{
+    struct reference_affine one = *all;
+    one.outputs = all->outputs / experts;
+    one.weight += (size_t)expert * one.outputs * one.inputs;
+    one.dweight += (size_t)expert * one.outputs * one.inputs;
+    return one;
+}
+
+static double logistic(double x)
+{
+    return 1 / (1 + exp(-x));
+}
+
+/* Returns d score(expert[j]) / d logit[e]; *score: the score itself, before it is normalised. */
+static double score_slope(const struct transformer *t, const double *logit, const int32_t *expert,
+                          size_t j, size_t e, double *score)
+{
+    const size_t own = (size_t)expert[j];
+    if (t->router == ROUTER_SIGMOID) {
+        *score = logistic(logit[own]);
+        return e == own ? *score * (1 - *score) : 0;
+    }
+    double sum = 0, other = 0;
+    for (size_t i = 0; i < (size_t)t->experts; i++) {
+        bool counts = t->router == ROUTER_SOFTMAX;
+        for (size_t k = 0; k < (size_t)t->experts_per_token; k++)
+            counts = counts || (size_t)expert[k] == i;
+        sum += counts ? exp(logit[i] - logit[own]) : 0;
+        other += counts && i == e ? exp(logit[i] - logit[own]) : 0;
+    }
+    *score = 1 / sum;
+    return *score * ((e == own) - other / sum);
+}
+
+static double route_scale(const struct transformer *t)
+{
+    return t->router_scale > 0 ? t->router_scale : 1;
+}
+
+static double *route(struct arena *arena, const struct transformer *t, const double *logits,
+                     const int32_t *expert, size_t s)
+{
+    const size_t copies = t->experts_per_token, experts = t->experts;
+    double *weights = reference_zeros(arena, s, copies);
+    for (size_t i = 0; i < s; i++) {
+        double sum = 0;
+        for (size_t j = 0; j < copies; j++) {
+            score_slope(t, &logits[i * experts], &expert[i * copies], j, 0,
+                        &weights[i * copies + j]);
+            sum += weights[i * copies + j];
+        }
+        for (size_t j = 0; j < copies; j++)
+            weights[i * copies + j] *= route_scale(t) / (t->router_norm ? sum : 1);
+    }
+    return weights;
+}
+
+/* Adds the gradient of logits, straight from the definition: every score by every logit. */
+static void route_backward(const struct transformer *t, double *d_logits, const double *d_weights,
+                           const double *logits, const int32_t *expert, size_t s)
+{
+    const size_t copies = t->experts_per_token, experts = t->experts;
+    for (size_t i = 0; i < s; i++)
+        for (size_t e = 0; e < experts; e++) {
+            double sum = 0, dsum = 0, score, d = 0, through = 0;
+            for (size_t j = 0; j < copies; j++) {
+                dsum += score_slope(t, &logits[i * experts], &expert[i * copies], j, e, &score);
+                sum += score;
+            }
+            for (size_t j = 0; j < copies; j++) {
+                const double slope =
+                    score_slope(t, &logits[i * experts], &expert[i * copies], j, e, &score);
+                const double dw = route_scale(t) * d_weights[i * copies + j];
+                d += dw * slope / (t->router_norm ? sum : 1);
+                through += t->router_norm ? dw * score * dsum / (sum * sum) : 0;
+            }
+            d_logits[i * experts + e] += d - through;
+        }
+}
+
+double *reference_experts_forward(struct arena *arena, struct reference_storage *to,
+                                  const struct transformer *t, const struct reference_layer *p,
+                                  struct reference_experts *v, const double *x,
+                                  const struct reference_pass_sequence *sequence,
+                                  const int32_t *expert)
+{
+    const size_t s = sequence->tokens, h = t->hidden, f = t->expert_ffn;
+    const size_t copies = t->experts_per_token, all = s * copies;
+    v->logits = reference_linear(arena, &p->router, x, s);
+    v->weights = route(arena, t, v->logits, expert, s);
+    v->raised = reference_zeros(arena, all, 2 * f);
+    v->made = reference_zeros(arena, all, h);
+    for (size_t i = 0; i < all; i++) {
+        struct arena one = {0};
+        const struct reference_affine up = expert_of(&p->experts_up, t->experts, expert[i]);
+        memcpy(&v->raised[i * 2 * f], reference_linear(&one, &up, &x[i / copies * h], 1),
+               2 * f * sizeof(double));
+        arena_release(&one);
+    }
+    reference_stored(to, v->raised, all * 2 * f);
+    v->acted = reference_stored(to, reference_activation(arena, t->activation, v->raised, all, f),
+                                all * f);
+    for (size_t i = 0; i < all; i++) {
+        struct arena one = {0};
+        const struct reference_affine down = expert_of(&p->experts_down, t->experts, expert[i]);
+        memcpy(&v->made[i * h], reference_linear(&one, &down, &v->acted[i * f], 1),
+               h * sizeof(double));
+        arena_release(&one);
+    }
+    reference_stored(to, v->made, all * h);
+    double *y = reference_zeros(arena, s, h);
+    for (size_t i = 0; i < all; i++)
+        for (size_t c = 0; c < h; c++)
+            y[i / copies * h + c] += v->weights[i] * v->made[i * h + c];
+    reference_stored(to, y, s * h);
+    if (t->shared_ffn == 0)
+        return y;
+    const size_t shared = t->shared_ffn;
+    v->shared_raised =
+        reference_stored(to, reference_linear(arena, &p->shared_up, x, s), s * 2 * shared);
+    v->shared_acted = reference_stored(
+        to, reference_activation(arena, t->activation, v->shared_raised, s, shared), s * shared);
+    const double *add =
+        reference_stored(to, reference_linear(arena, &p->shared_down, v->shared_acted, s), s * h);
+    return reference_stored(to, reference_sum(arena, y, add, s * h), s * h);
+}
+
+double *reference_experts_backward(struct arena *arena, struct reference_storage *to,
+                                   const struct transformer *t, const struct reference_layer *p,
+                                   const struct reference_experts *v, const double *x,
+                                   const double *dy, const struct reference_pass_sequence *sequence,
+                                   const int32_t *expert)
+{
+    const size_t s = sequence->tokens, h = t->hidden, f = t->expert_ffn;
+    const size_t copies = t->experts_per_token, all = s * copies;
+    double *dmade = reference_zeros(arena, all, h), *dweights = reference_zeros(arena, s, copies);
+    for (size_t i = 0; i < all; i++)
+        for (size_t c = 0; c < h; c++) {
+            dmade[i * h + c] = v->weights[i] * dy[i / copies * h + c];
+            dweights[i] += v->made[i * h + c] * dy[i / copies * h + c];
+        }
+    reference_stored(to, dmade, all * h);
+    double *dacted = reference_zeros(arena, all, f), *draised = reference_zeros(arena, all, 2 * f);
+    double *dcopy = reference_zeros(arena, all, h);
+    for (size_t i = 0; i < all; i++) {
+        const struct reference_affine down = expert_of(&p->experts_down, t->experts, expert[i]);
+        reference_linear_backward(&down, &dacted[i * f], &dmade[i * h], &v->acted[i * f], 1);
+    }
+    reference_stored(to, dacted, all * f);
+    reference_activation_backward(t->activation, draised, dacted, v->raised, all, f);
+    reference_stored(to, draised, all * 2 * f);
+    for (size_t i = 0; i < all; i++) {
+        const struct reference_affine up = expert_of(&p->experts_up, t->experts, expert[i]);
+        reference_linear_backward(&up, &dcopy[i * h], &draised[i * 2 * f], &x[i / copies * h], 1);
+    }
+    reference_stored(to, dcopy, all * h);
+    double *dx = reference_zeros(arena, s, h), *dlogits = reference_zeros(arena, s, t->experts);
+    for (size_t i = 0; i < all; i++)
+        for (size_t c = 0; c < h; c++)
+            dx[i / copies * h + c] += dcopy[i * h + c];
+    route_backward(t, dlogits, dweights, v->logits, expert, s);
+    reference_stored(to, dlogits, s * (size_t)t->experts);
+    reference_linear_backward(&p->router, dx, dlogits, x, s);
+    if (t->shared_ffn > 0) {
+        const size_t shared = t->shared_ffn;
+        double *d_act = reference_zeros(arena, s, shared),
+               *d_up = reference_zeros(arena, s, 2 * shared);
+        reference_linear_backward(&p->shared_down, d_act, dy, v->shared_acted, s);
+        reference_stored(to, d_act, s * shared);
+        reference_activation_backward(t->activation, d_up, d_act, v->shared_raised, s, shared);
+        reference_stored(to, d_up, s * 2 * shared);
+        reference_linear_backward(&p->shared_up, dx, d_up, x, s);
+    }
+    return reference_stored(to, dx, s * h);
+}

@@ -1,0 +1,109 @@
+/* exec/reference_layer.h: the parts of a layer of the reference, forward and backward. exec/reference_experts.c has the
+ * experts, exec/reference_queries.c what comes before attention; exec/reference_pass.c calls both.
+ *
+ * s is the number of tokens of a sequence. All memory comes from the arena that is passed. Private to the files of
+ * exec/reference*.c. */
+#ifndef EXEC_REFERENCE_LAYER_H
+#define EXEC_REFERENCE_LAYER_H
+
+#include "exec/reference.h"
+#include "exec/reference_math.h"
+
+/* Widths of a layer: of its input, of q, k, v and the output of attention, and of the feed-forward part. */
+struct reference_sizes {
+    size_t hidden, q, k, v, o, ffn;
+    struct reference_heads heads;
+};
+
+/* The parameters of a layer and their gradients. What the model lacks is all NULL. */
+struct reference_layer {
+    struct reference_affine norm1, qkv, q_norm, k_norm, o, norm1_after, norm2, up, down,
+        norm2_after;
+    struct reference_affine q_down, q_down_norm, q_up, q_direct, kv_down, kv_down_norm, kv_up;
+    struct reference_affine router, experts_up, experts_down, shared_up, shared_down;
+};
+
+/* Of a layer with experts: raised, acted and made are of the copies of all tokens, (s, copies, *). */
+struct reference_experts {
+    double *logits, *weights; /* (s, experts), (s, copies) */
+    double *raised, *acted, *made;
+    double *shared_raised, *shared_acted;
+};
+
+/* Values of a layer's forward that its backward needs. */
+struct reference_values {
+    double *x, *normed1;       /* (s, hidden): the layer's input */
+    double *q_plain, *k_plain; /* before qk_norm, (s, heads, dim), (s, kv_heads, dim) */
+    double *q, *k, *v;         /* as attention reads them */
+    double *attended, *lse;    /* (s, heads, vdim), (s, heads) */
+    /* of latent attention: narrow vectors and their norms, (s, q_latent), (s, kv_latent) */
+    double *q_latent, *q_normed, *kv_latent, *kv_normed;
+    /* (s, hidden): what attention's and the feed-forward branch compute, before the norms that end them */
+    double *mixed, *lowered;
+    double *middle, *normed2;   /* (s, hidden): after attention's residual */
+    double *raised, *acted, *y; /* (s, ffn or 2 ffn), (s, ffn), (s, hidden) */
+    struct reference_experts experts;
+};
+
+/* The storage of results, and the random numbers that round them. */
+struct reference_storage {
+    struct reference_rounding rounding;
+    uint64_t state;
+};
+
+/* The properties of a sequence that a layer needs. */
+struct reference_pass_sequence {
+    size_t tokens;
+    const int64_t *document_begin; /* as of struct reference_heads */
+    const int32_t *const *experts; /* [layers] (tokens, experts_per_token); NULL: it has none */
+};
+
+/* Returns (rows, cols) zeros. */
+double *reference_zeros(struct arena *arena, size_t rows, size_t cols);
+
+/* Returns a + b. */
+double *reference_sum(struct arena *arena, const double *a, const double *b, size_t count);
+
+/* Moves x in place as storing it with fewer digits may (struct reference_rounding), and returns it. */
+double *reference_stored(struct reference_storage *storage, double *x, size_t count);
+
+/* Returns what the experts make of x, (s, hidden), and fills *v with what the backward needs. expert: (s,
+ * experts_per_token), the expert of each copy of a token. */
+double *reference_experts_forward(struct arena *arena, struct reference_storage *to,
+                                  const struct transformer *t, const struct reference_layer *p,
+                                  struct reference_experts *v, const double *x,
+                                  const struct reference_pass_sequence *sequence,
+                                  const int32_t *expert);
+
+/* Returns the gradient of x from dy, that of the result, and adds those of the parameters. */
+double *reference_experts_backward(struct arena *arena, struct reference_storage *to,
+                                   const struct transformer *t, const struct reference_layer *p,
+                                   const struct reference_experts *v, const double *x,
+                                   const double *dy, const struct reference_pass_sequence *sequence,
+                                   const int32_t *expert);
+
+/* Fill q, k and v of *l from l->normed1: projected together. */
+void reference_projected_forward(struct arena *arena, struct reference_storage *to,
+                                 const struct transformer *t, const struct reference_layer *p,
+                                 const struct reference_sizes *n, struct reference_values *l,
+                                 size_t s);
+
+/* Adds to dx, and to the parameters' gradients, what dq, dk and dv bring. dq and dk are overwritten. */
+void reference_projected_backward(struct arena *arena, struct reference_storage *to,
+                                  const struct transformer *t, const struct reference_layer *p,
+                                  const struct reference_sizes *n, const struct reference_values *l,
+                                  double *dx, double *dq, double *dk, const double *dv, size_t s);
+
+/* Latent attention (DeepSeek-V2, arXiv 2405.04434, equations 9 to 19 of section 2.1): q of a narrow normed vector, or
+ * of l->normed1 itself; k and v of another one, and rotated key columns that all heads share. */
+void reference_latent_forward(struct arena *arena, struct reference_storage *to,
+                              const struct transformer *t, const struct reference_layer *p,
+                              struct reference_values *l, size_t s);
+
+/* Adds to dx, and to the parameters' gradients, what dq, dk and dv bring. dq is overwritten. */
+void reference_latent_backward(struct arena *arena, struct reference_storage *to,
+                               const struct transformer *t, const struct reference_layer *p,
+                               const struct reference_values *l, double *dx, double *dq,
+                               const double *dk, const double *dv, size_t s);
+
+#endif

@@ -1,0 +1,187 @@
+/* What a layer of the reference does before attention: q, k and v, projected directly or through latent vectors. */
+#include "exec/reference_layer.h"
+#include "exec/reference_math.h"
+
+#include <string.h>
+
+/* Returns a copy of columns first..first+cols of x, (rows, stride). */
+static double *columns(struct arena *arena, const double *x, size_t rows, size_t stride,
+                       size_t first, size_t cols)
+{
+    double *y = reference_zeros(arena, rows, cols);
+    for (size_t i = 0; i < rows; i++)
+        memcpy(&y[i * cols], &x[i * stride + first], cols * sizeof *y);
+    return y;
+}
+
+static void put_columns(double *x, const double *y, size_t rows, size_t stride, size_t first,
+                        size_t cols)
+{
+    for (size_t i = 0; i < rows; i++)
+        memcpy(&x[i * stride + first], &y[i * cols], cols * sizeof *y);
+}
+
+/* Returns the heads of q or k as attention reads them: normed, then turned by their position. */
+static double *prepared(struct arena *arena, struct reference_storage *to,
+                        const struct transformer *t, const struct reference_affine *norm,
+                        const double *plain, size_t s, size_t heads)
+{
+    const size_t dim = t->head_dim;
+    const size_t norms = t->qk_norm_wide ? s : s * heads;
+    double *y = t->qk_norm ? reference_norm(arena, norm, NORM_RMSNORM, t->norm_eps, plain, norms)
+                           : columns(arena, plain, s, heads * dim, 0, heads * dim);
+    if (t->qk_norm)
+        reference_stored(to, y, s * heads * dim);
+    if (t->positions == POSITIONS_ROPE) {
+        reference_rope(y, t->rope_theta, 1, s, heads, dim, dim);
+        reference_stored(to, y, s * heads * dim);
+    }
+    return y;
+}
+
+/* Returns the gradient before prepared() from the one after it, d, which is overwritten. */
+static double *unprepared(struct arena *arena, struct reference_storage *to,
+                          const struct transformer *t, const struct reference_affine *norm,
+                          double *d, const double *plain, size_t s, size_t heads)
+{
+    const size_t count = s * heads * t->head_dim;
+    reference_stored(to, d, count);
+    if (t->positions == POSITIONS_ROPE) {
+        reference_rope(d, t->rope_theta, -1, s, heads, t->head_dim, t->head_dim);
+        reference_stored(to, d, count);
+    }
+    if (!t->qk_norm)
+        return d;
+    double *dplain = reference_zeros(arena, s, heads * t->head_dim);
+    reference_norm_backward(norm, NORM_RMSNORM, t->norm_eps, dplain, d, plain,
+                            t->qk_norm_wide ? s : s * heads);
+    return reference_stored(to, dplain, count);
+}
+
+void reference_projected_forward(struct arena *arena, struct reference_storage *to,
+                                 const struct transformer *t, const struct reference_layer *p,
+                                 const struct reference_sizes *n, struct reference_values *l,
+                                 size_t s)
+{
+    const size_t stride = n->q + n->k + n->v;
+    const double *qkv =
+        reference_stored(to, reference_linear(arena, &p->qkv, l->normed1, s), s * stride);
+    l->q_plain = columns(arena, qkv, s, stride, 0, n->q);
+    l->k_plain = columns(arena, qkv, s, stride, n->q, n->k);
+    l->v = columns(arena, qkv, s, stride, n->q + n->k, n->v);
+    l->q = prepared(arena, to, t, &p->q_norm, l->q_plain, s, n->heads.heads);
+    l->k = prepared(arena, to, t, &p->k_norm, l->k_plain, s, n->heads.kv_heads);
+}
+
+void reference_projected_backward(struct arena *arena, struct reference_storage *to,
+                                  const struct transformer *t, const struct reference_layer *p,
+                                  const struct reference_sizes *n, const struct reference_values *l,
+                                  double *dx, double *dq, double *dk, const double *dv, size_t s)
+{
+    const size_t stride = n->q + n->k + n->v;
+    dq = unprepared(arena, to, t, &p->q_norm, dq, l->q_plain, s, n->heads.heads);
+    dk = unprepared(arena, to, t, &p->k_norm, dk, l->k_plain, s, n->heads.kv_heads);
+    double *dqkv = reference_zeros(arena, s, stride);
+    put_columns(dqkv, dq, s, stride, 0, n->q);
+    put_columns(dqkv, dk, s, stride, n->q, n->k);
+    put_columns(dqkv, dv, s, stride, n->q + n->k, n->v);
+    reference_linear_backward(&p->qkv, dx, dqkv, l->normed1, s);
+}
+
+void reference_latent_forward(struct arena *arena, struct reference_storage *to,
+                              const struct transformer *t, const struct reference_layer *p,
+                              struct reference_values *l, size_t s)
+{
+    const size_t heads = t->heads, dim = t->head_dim, rope = t->rope_dim, latent = t->kv_latent;
+    const size_t plain = dim - rope, vdim = t->v_dim, up = plain + vdim;
+    const struct reference_affine *q_up = &p->q_direct;
+    double *q_in = l->normed1;
+    if (t->q_latent > 0) {
+        l->q_latent = reference_stored(to, reference_linear(arena, &p->q_down, l->normed1, s),
+                                       s * (size_t)t->q_latent);
+        l->q_normed = q_in = reference_stored(
+            to, reference_norm(arena, &p->q_down_norm, NORM_RMSNORM, t->norm_eps, l->q_latent, s),
+            s * (size_t)t->q_latent);
+        q_up = &p->q_up;
+    }
+    l->q = reference_stored(to, reference_linear(arena, q_up, q_in, s), s * heads * dim);
+    reference_rope(l->q, t->rope_theta, 1, s, heads, dim, rope);
+    reference_stored(to, l->q, s * heads * dim);
+
+    const double *both = reference_stored(to, reference_linear(arena, &p->kv_down, l->normed1, s),
+                                          s * (latent + rope));
+    l->kv_latent = columns(arena, both, s, latent + rope, 0, latent);
+    double *shared = columns(arena, both, s, latent + rope, latent, rope);
+    reference_rope(shared, t->rope_theta, 1, s, 1, rope, rope);
+    reference_stored(to, shared, s * rope);
+    l->kv_normed = reference_stored(
+        to, reference_norm(arena, &p->kv_down_norm, NORM_RMSNORM, t->norm_eps, l->kv_latent, s),
+        s * latent);
+    const double *wide =
+        reference_stored(to, reference_linear(arena, &p->kv_up, l->kv_normed, s), s * heads * up);
+    l->k = reference_zeros(arena, s, heads * dim);
+    l->v = reference_zeros(arena, s, heads * vdim);
+    for (size_t i = 0; i < s; i++)
+        for (size_t h = 0; h < heads; h++) {
+            const double *from = &wide[(i * heads + h) * up];
+            double *k = &l->k[(i * heads + h) * dim];
+            memcpy(k, from, plain * sizeof *k);
+            memcpy(k + plain, &shared[i * rope], rope * sizeof *k);
+            memcpy(&l->v[(i * heads + h) * vdim], from + plain, vdim * sizeof *k);
+        }
+}
+
+/* Returns the gradient of a narrow vector from that of its norm. */
+static double *narrow_backward(struct arena *arena, struct reference_storage *to,
+                               const struct transformer *t, const struct reference_affine *norm,
+                               const double *dnormed, const double *x, size_t s)
+{
+    double *dx = reference_zeros(arena, s, norm->outputs);
+    reference_norm_backward(norm, NORM_RMSNORM, t->norm_eps, dx, dnormed, x, s);
+    return reference_stored(to, dx, s * norm->outputs);
+}
+
+void reference_latent_backward(struct arena *arena, struct reference_storage *to,
+                               const struct transformer *t, const struct reference_layer *p,
+                               const struct reference_values *l, double *dx, double *dq,
+                               const double *dk, const double *dv, size_t s)
+{
+    const size_t heads = t->heads, dim = t->head_dim, rope = t->rope_dim, latent = t->kv_latent;
+    const size_t plain = dim - rope, vdim = t->v_dim, up = plain + vdim;
+    reference_stored(to, dq, s * heads * dim);
+    reference_rope(dq, t->rope_theta, -1, s, heads, dim, rope);
+    reference_stored(to, dq, s * heads * dim);
+    if (t->q_latent > 0) {
+        double *dnormed = reference_zeros(arena, s, (size_t)t->q_latent);
+        reference_linear_backward(&p->q_up, dnormed, dq, l->q_normed, s);
+        reference_stored(to, dnormed, s * (size_t)t->q_latent);
+        const double *dlow =
+            narrow_backward(arena, to, t, &p->q_down_norm, dnormed, l->q_latent, s);
+        reference_linear_backward(&p->q_down, dx, dlow, l->normed1, s);
+    } else {
+        reference_linear_backward(&p->q_direct, dx, dq, l->normed1, s);
+    }
+
+    double *dwide = reference_zeros(arena, s, heads * up),
+           *dshared = reference_zeros(arena, s, rope);
+    for (size_t i = 0; i < s; i++)
+        for (size_t h = 0; h < heads; h++) {
+            const double *from = &dk[(i * heads + h) * dim];
+            double *d = &dwide[(i * heads + h) * up];
+            memcpy(d, from, plain * sizeof *d);
+            memcpy(d + plain, &dv[(i * heads + h) * vdim], vdim * sizeof *d);
+            for (size_t j = 0; j < rope; j++)
+                dshared[i * rope + j] += from[plain + j];
+        }
+    reference_stored(to, dshared, s * rope);
+    reference_rope(dshared, t->rope_theta, -1, s, 1, rope, rope);
+    reference_stored(to, dshared, s * rope);
+    double *dnormed = reference_zeros(arena, s, latent);
+    reference_linear_backward(&p->kv_up, dnormed, dwide, l->kv_normed, s);
+    reference_stored(to, dnormed, s * latent);
+    const double *dlow = narrow_backward(arena, to, t, &p->kv_down_norm, dnormed, l->kv_latent, s);
+    double *dboth = reference_zeros(arena, s, latent + rope);
+    put_columns(dboth, dlow, s, latent + rope, 0, latent);
+    put_columns(dboth, dshared, s, latent + rope, latent, rope);
+    reference_linear_backward(&p->kv_down, dx, dboth, l->normed1, s);
+}
