@@ -29,14 +29,14 @@ static const char *options_of(const char *what)
     return equals != NULL && equals > what ? equals : NULL;
 }
 
-bool cluster_is_line(const char *what)
+bool cluster_is_one_line(const char *what)
 {
     return !cluster_ends_in_json(what) && (c_is_digit(what[0]) || options_of(what) != NULL);
 }
 
 bool cluster_is_file(const char *what) /* units may hold a '/' */
 {
-    return cluster_ends_in_json(what) || (!cluster_is_line(what) && strchr(what, '/') != NULL);
+    return cluster_ends_in_json(what) || (!cluster_is_one_line(what) && strchr(what, '/') != NULL);
 }
 
 enum status cluster_load(struct cluster *cluster, struct arena *arena, const char *what,
@@ -45,7 +45,7 @@ enum status cluster_load(struct cluster *cluster, struct arena *arena, const cha
     *cluster = (struct cluster){0};
     if (cluster_is_file(what))
         return load_file(cluster, arena, what, diag);
-    if (cluster_is_line(what))
+    if (cluster_is_one_line(what))
         return cluster_parse_line(cluster, arena, what, strlen(what), diag);
     const char *path, *preset = cluster_line_preset(what);
     if (preset != NULL && strcmp(preset, what) != 0)

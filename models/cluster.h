@@ -203,7 +203,7 @@ enum status cluster_load(struct cluster *cluster, struct arena *arena, const cha
 
 /* True if cluster_load() takes the text for a file; for a line, or a name with numbers after it. */
 bool cluster_is_file(const char *what);
-bool cluster_is_line(const char *what);
+bool cluster_is_one_line(const char *what);
 /* True for the name of a file ("ours.json"). */
 bool cluster_ends_in_json(const char *text);
 

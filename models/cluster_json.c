@@ -230,7 +230,7 @@ static enum status read_base(struct cluster *cluster, struct arena *arena, struc
             "clusters", "cluster",
             arena_text(arena, base, colon != NULL ? (size_t)(colon - base) : strlen(base)),
             json_loc(node), &path, arena, diag);
-    if (status == STATUS_OK && cluster_is_line(base))
+    if (status == STATUS_OK && cluster_is_one_line(base))
         return cluster_parse_line(cluster, arena, base, strlen(base), diag);
     if (status != STATUS_OK)
         return status;

@@ -36,7 +36,7 @@
     ROLE(PAGEABLE, "pageable", "a copy from or to pageable memory")                                \
     ROLE(BOTH_WAYS, "both_ways", "a copy while others of its size go the other way")               \
     ROLE(BESIDE, "beside_copies", "the op while copies go both ways")                              \
-    ROLE(SM_HOG, "robbed", "the op while a kernel keeps POINT_ROBBED_SMS multiprocessors busy")    \
+    ROLE(SM_HOG, "robbed", "the op while a kernel keeps POINT_HOG_SMS multiprocessors busy")       \
     ROLE(SUSTAINED, "sustained", "the op once it has been repeated for seconds")                   \
     ROLE(STEP, "step", "the op in recorded steps, at the clock that they ran at")                  \
     ROLE(LAUNCH, "launch", "the call that launches one kernel, of the issuing thread in them")

@@ -163,13 +163,11 @@ enum status prediction_make(struct prediction *answer, const struct prediction_q
 uint32_t prediction_fullest_rank(const struct prediction *prediction);
 const struct sim_peak *prediction_peak(const struct prediction *prediction);
 
-/* The loop that a short list has only in part. simulated: iterations that the short list has. all: iterations of the
- * whole step. */
+/* The loop that a short list has only in part. */
 struct prediction_short_list {
-    /* The loop that a short list has only in part. simulated: iterations that the short list has. all: iterations of
-     * the whole step. */
-    const char *loop;
-    int64_t simulated, all;
+    const char *loop; /* "layers" or "micro-batches"; NULL: the list is whole */
+    int64_t simulated,
+        all; /* iterations that the short list has, and iterations of the whole step */
 };
 struct prediction_short_list prediction_short_list(const struct prediction *prediction);
 

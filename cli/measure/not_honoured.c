@@ -5,32 +5,32 @@
 #include "schedule/choices/chains.h"
 #include "schedule/choices/profile.h"
 
-static bool other_attention(const struct choices *c, bool host)
+static bool has_other_attention(const struct choices *c, bool host)
 {
     return c->attention_impl != (host ? ATTENTION_CPU : ATTENTION_CUDNN);
 }
 
-static bool chains(const struct choices *c, bool host)
+static bool has_chains(const struct choices *c, bool host)
 {
     (void)host;
     return chains_used(c->profile, c) != CHAINS_FUSED ||
            (c->kernels != KERNELS_COMPILED && c->profile->chunk_eager);
 }
 
-static bool compiles(const struct choices *c, bool host)
+static bool is_compiled(const struct choices *c, bool host)
 {
     (void)host;
     return c->kernels == KERNELS_COMPILED;
 }
 
-static bool host_time(const struct choices *c, bool host)
+static bool takes_host_time(const struct choices *c, bool host)
 {
     (void)host;
     return c->profile->host_per_step_s > 0 || c->profile->host_per_list_s > 0 ||
            c->profile->host_per_checkpoint_s > 0;
 }
 
-static bool hostless(const struct choices *c, bool host)
+static bool is_ideal(const struct choices *c, bool host)
 {
     (void)host;
     return c->profile->ideal;
@@ -40,12 +40,13 @@ static const struct {
     bool (*applies)(const struct choices *choices, bool host);
     const char *words;
 } rows[] = {
-    {other_attention, NULL},
-    {compiles, "nothing is compiled: kernels are this program's and its libraries'"},
-    {chains, "norms, rotary embeddings and activations are one kernel each, not the framework's "
-             "chains of kernels"},
-    {host_time, "the time that the framework takes on the host is not spent"},
-    {hostless, "the host takes its own time to issue operations"},
+    {has_other_attention, NULL},
+    {is_compiled, "nothing is compiled: kernels are this program's and its libraries'"},
+    {has_chains,
+     "norms, rotary embeddings and activations are one kernel each, not the framework's "
+     "chains of kernels"},
+    {takes_host_time, "the time that the framework takes on the host is not spent"},
+    {is_ideal, "the host takes its own time to issue operations"},
 };
 
 void not_honoured_put(struct text *out, const struct choices *c, bool host)

@@ -43,7 +43,7 @@ void sweep_remote_give(struct sweep_remote *remote, size_t point)
 }
 
 /* A message with a row: this head, and then the text of the row. */
-struct row_head {
+struct row_message_head {
     uint64_t point, outcome;
 };
 
@@ -54,7 +54,7 @@ bool sweep_remote_take(struct sweep_remote *remote, struct sweep_remote_row *row
     size_t size;
     while (remote->launcher->size > 1 && calls->probe(&from, &tag, &size)) {
         char *message = heap_alloc(size + 1, 1);
-        struct row_head head;
+        struct row_message_head head;
         calls->receive(from, tag, message, size);
         bool is_row = tag == TAG_ROW && size >= sizeof head;
         if (is_row) {
@@ -126,7 +126,7 @@ static void look_for_messages(struct server *s)
 static void send_row(struct server *s, uint64_t point, uint64_t outcome, const char *text,
                      size_t size)
 {
-    struct row_head head = {point, outcome};
+    struct row_message_head head = {point, outcome};
     struct text message = {0};
     text_append(&message, (const char *)&head, sizeof head);
     text_append(&message, text, size);

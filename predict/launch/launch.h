@@ -83,7 +83,7 @@ struct launch_table {
 };
 const struct launch_table *launch_table(enum launch_framework framework);
 
-/* The kinds of remarks on settings that did not become an option as they stand. */
+/* The kinds of remarks on settings that became no option, or another value of one. */
 enum launch_remark_kind {
     REMARK_ASSUMED,
     REMARK_UNMODELLED,

@@ -449,8 +449,8 @@ enum status launch_take(struct launch *launch, enum launch_framework framework,
         const char *open = settings_open_part(setting->value, &launch->arena);
         struct setting named = *setting;
         if (open != NULL && row != NULL && row->field == LAUNCH_MODEL &&
-            settings_known_name(setting->value) != NULL) {
-            named.value = settings_known_name(setting->value);
+            settings_known_path_end(setting->value) != NULL) {
+            named.value = settings_known_path_end(setting->value);
             setting = &named;
             open = NULL;
         }

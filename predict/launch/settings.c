@@ -71,7 +71,7 @@ const char *settings_open_part(const char *value, struct arena *arena)
     return arena_text(arena, open, strcspn(open, "\001\002"));
 }
 
-const char *settings_known_name(const char *value)
+const char *settings_known_path_end(const char *value)
 {
     const char *slash = value == NULL ? NULL : strrchr(value, '/');
     const char *close = value == NULL ? NULL : strrchr(value, SETTING_CLOSE);

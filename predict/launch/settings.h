@@ -65,7 +65,7 @@ const char *settings_open_part(const char *value, struct arena *arena);
 
 /* Returns the last part of a path whose beginning only a run of the script knows ("$HOME/x/Qwen3-8B"); NULL: that part
  * is not known either. */
-const char *settings_known_name(const char *value);
+const char *settings_known_path_end(const char *value);
 
 /* The readers of formats. Each reads text[0..size) to its end or to the first fault; name stands for the text in
  * messages and is borrowed. */

@@ -218,8 +218,9 @@ enum status launch_table_take(struct launch *launch, const struct setting *setti
         return STATUS_OK;
     const char *open = settings_open_part(setting->value, &launch->arena);
     struct setting named = *setting;
-    if (open != NULL && row->field == LAUNCH_MODEL && settings_known_name(setting->value) != NULL) {
-        named.value = settings_known_name(setting->value);
+    if (open != NULL && row->field == LAUNCH_MODEL &&
+        settings_known_path_end(setting->value) != NULL) {
+        named.value = settings_known_path_end(setting->value);
         setting = &named;
         open = NULL;
     }

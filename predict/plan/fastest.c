@@ -239,7 +239,8 @@ static double now_s(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static bool is_late(const struct rate_search *s)
+/* True if the search has to end: a signal arrived, or the time of --within is spent. */
+static bool is_time_over(const struct rate_search *s)
 {
     double within_s = s->best->limits.within_s;
     return interrupted() != 0 || (within_s > 0 && now_s() - s->began_s >= within_s);
@@ -291,7 +292,7 @@ static enum status search(struct rate_search *s, double *above, struct progress 
         *above = s->to_exceed * (1 + s->best->limits.gap);
         note_best(s, note, sizeof note);
         open = fastest_open_above(s, *above);
-        if (open == 0 || status != STATUS_OK || is_late(s))
+        if (open == 0 || status != STATUS_OK || is_time_over(s))
             break;
         progress->base = all - open;
         status = take_round(s, *above, progress, diag);
@@ -330,7 +331,7 @@ static enum status find_runners_up(struct rate_search *s, struct progress *progr
         take_strategy(s, strategy);
         for (int round = 0; round < ROUNDS_MAX && status == STATUS_OK; round++) {
             double above = s->to_exceed * (1 + gap);
-            if (fastest_open_above(s, above) == 0 || is_late(s))
+            if (fastest_open_above(s, above) == 0 || is_time_over(s))
                 break;
             status = take_round(s, above, progress, diag);
         }

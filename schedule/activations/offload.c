@@ -61,7 +61,7 @@ static void add_item(struct offload *o, struct segment *segment, uint32_t buffer
 
 /* Finds the items of every layer's forward: its input, which is the first activation that it reads and did not make
  * itself; or those buffers in `kept` that it writes. */
-static void find_items(struct offload *o, const struct op_list *list, const bool *kept)
+static void find_offloaded(struct offload *o, const struct op_list *list, const bool *kept)
 {
     const struct ir *ir = o->ir;
     uint32_t *maker = heap_zalloc(ir->buffer.count, sizeof *maker); /* 1 + the segment */
@@ -206,7 +206,7 @@ void pass_offload(struct emit *e, struct op_list *list)
         kept[e->kept.buffer[i].i] = true;
     for (uint32_t i = 0; i < segments; i++)
         o.segment[i].begin = o.segment[i].store.i = IR_NONE;
-    find_items(&o, list, kept);
+    find_offloaded(&o, list, kept);
     rewrite(&o, list);
     free(kept);
     free(o.segment);

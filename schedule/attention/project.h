@@ -8,7 +8,7 @@
 
 #include "schedule/emit/emit.h"
 
-/* In the functions below, `to` is the view that receives a result; if it is view_none(), a new buffer does. */
+/* In the functions below, a result is written into the view `to`, or, if that is view_none(), into a new buffer. */
 
 /* Returns W, the columns of the projection; with latents sent, those of q, of a latent and of the shared key columns. */
 int64_t qkv_width(const struct emit *e);

@@ -124,7 +124,7 @@ static const struct profile profiles[] = {
      .ring_grad_f32 = true,             /* it has no ring: as ring-flash-attention */
      .tensor_after = true, .tensor_buffer = true, /* as Megatron-LM, of which this code is a copy */
      .vocabulary_unit = 128,            /* as Megatron-LM */
-     .prefix_copied = true,             /* it has no subsequences: as Seq1F1B, torch.cat */
+     .prefix_copied = true,             /* assumed as in Seq1F1B (torch.cat): the framework has no subsequences */
      .recompute_whole = true,
      .loss = LOSS_SOFTMAX,              /* sequence-parallel cross entropy: 14 bytes per logit */
      .grad_dtype = DTYPE_BF16,
@@ -184,7 +184,7 @@ static const struct profile profiles[] = {
      .tensor_after = true,
      .core_sync = true,                 /* torch.cuda.synchronize() before and after the local attention */
      .host_per_list_s = 100e-6,         /* all_to_all over lists, batch_isend_irecv; docs/accuracy.md */
-     .prefix_copied = true,             /* it has no subsequences: as Seq1F1B, torch.cat */
+     .prefix_copied = true,             /* assumed as in Seq1F1B (torch.cat): the framework has no subsequences */
      .recompute_whole = true,
      .loss = LOSS_TE,                   /* a fused kernel in place */
      .grad_dtype = DTYPE_BF16,

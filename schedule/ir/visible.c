@@ -69,7 +69,7 @@ uint32_t ir_sequence_of(const struct ir *ir, uint32_t rank, int64_t n)
 
 /* Returns the rank that is `away` places before this one in the ring of the named group; the rank itself if there is
  * no such group. */
-static uint32_t rank_before(const struct ir *ir, const char *name, uint32_t rank, int64_t away)
+static uint32_t ring_rank_before(const struct ir *ir, const char *name, uint32_t rank, int64_t away)
 {
     uint32_t row = ir_find(ir, IR_GROUP, name, strlen(name));
     uint32_t instance, index;
@@ -90,8 +90,8 @@ static const char *ring_name(const struct ir *ir)
 /* Returns the context rank whose keys the op reads. */
 static uint32_t origin_of(const struct ir *ir, const struct work *work, uint32_t rank)
 {
-    uint32_t from = rank_before(ir, ring_name(ir), rank, work->attention.away);
-    return ir_context_of(ir, rank_before(ir, "cp_out", from, work->attention.away_out));
+    uint32_t from = ring_rank_before(ir, ring_name(ir), rank, work->attention.away);
+    return ir_context_of(ir, ring_rank_before(ir, "cp_out", from, work->attention.away_out));
 }
 
 /* ---- which schedules and ops fit ---- */

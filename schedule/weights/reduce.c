@@ -18,7 +18,7 @@ void shard_end_backward(struct shard *s)
         return;
     weights_set_tags(e, PHASE_OPTIMIZER, REGION_OPTIMIZER, IR_NONE);
     struct work all = {.kind = WORK_BARRIER, .barrier = {ir_add_group(s->ir, "world", NULL, 0)}};
-    /* on the stream of the last reduction: all ops before the sync on that stream have ended then */
+    /* The barrier waits for the stream of the last reduction, so all earlier ops of that stream have ended. */
     emit_wait(e, s->ir->op.stream[s->final.i]);
     emit_op(e, e->stream.compute, &all, NULL, 0, NULL, 0);
 }
