@@ -9,7 +9,7 @@
 
 /* The error that the model itself has in a step predicted from numbers measured on its own machine, as a standard
  * deviation of the logarithm. docs/accuracy/intervals.md, "Machines that were measured", derives it;
- * tests/cli/recorded_steps.cmd checks it. */
+ * tests/cli/recorded/recorded_steps.cmd checks it. */
 static const double OF_MODEL = 0.1;
 
 /* A normal variable lies within this many standard deviations of its mean with a probability of 90 %. */

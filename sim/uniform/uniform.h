@@ -37,7 +37,7 @@ enum {
 /* The share by which two variants' flops may differ. Those of a zigzag ring differ by their merges. */
 #define EVEN_FLOPS 0.1
 /* The largest relative difference between an even step and the exact one, in both directions, over the cases of
- * tests/cli/even_nightly.cmd. */
+ * tests/cli/predict/even_nightly.cmd. */
 #define EVEN_BOUND 0.02
 /* The share by which the visible pairs of the fullest context rank may exceed the mean before a prediction points to
  * --exact. */

@@ -1,5 +1,5 @@
 // Looks at pages as a browser shows them, each in a frame of its own: prints a line a frame, "NAME at WIDTH: ok" or its
-// faults. tests/cli/page_shown.cmd has the frames.
+// faults. tests/cli/all/page_shown.cmd has the frames.
 'use strict';
 const SMALLEST = 9; // px
 

@@ -23,7 +23,7 @@ file(MAKE_DIRECTORY ${SCRATCH}/T)
 execute_process(
     COMMAND ${CMAKE_COMMAND} -E env LC_ALL=C T=${SCRATCH}/T S=${SOURCE}
         PATH=${program_folder}:$ENV{PATH} --unset=LONGHAUL_DATA sh -e ${COMMAND_FILE}
-    WORKING_DIRECTORY ${folder}
+    WORKING_DIRECTORY ${SOURCE}/tests/cli
     INPUT_FILE /dev/null
     OUTPUT_FILE ${SCRATCH}/out
     ERROR_FILE ${SCRATCH}/err

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* Columns of rows of a sweep; tests/cli/suggestions.cmd draws one of them. */
+/* Columns of rows of a sweep; tests/cli/all/suggestions.cmd draws one of them. */
 static const char *const columns[] = {"mfu_longhaul", "tokens_per_s_gpu", "step_s",
                                       "device_needed_bytes"};
 

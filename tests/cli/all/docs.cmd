@@ -48,7 +48,7 @@ echo "options: looked at"
 
 # errors by table: a row of the document beside the line of accuracy_nightly.out
 row() { # FILE, how the row begins, what the line of accuracy_nightly.out begins with
-    wanted=$(sed -n "s#^  $(echo "$3" | sed 's/ /  */g')  *[0-9]*  *\([0-9.]* %\)  *\([-+][0-9.]* %\)\$#\1 | \2#p" tests/cli/accuracy_nightly.out)
+    wanted=$(sed -n "s#^  $(echo "$3" | sed 's/ /  */g')  *[0-9]*  *\([0-9.]* %\)  *\([-+][0-9.]* %\)\$#\1 | \2#p" tests/cli/validate/accuracy_nightly.out)
     grep -F -e "| $2" $1 | grep -qF -e "| ${wanted:-no such line} |" || echo "$1: '$2' is now $wanted"
 }
 row docs/accuracy/loongtrain.md "Table 2, tokens/s/GPU" "LoongTrain 2 tgs"
