@@ -300,7 +300,8 @@ static void walk_windows(struct space_walk *w, struct request request)
 static void walk_core_plans(struct space_walk *w, struct request request)
 {
     /* chunks of 1024 and 4096 lie between their neighbours (docs/core-plans.md) */
-    static const char *const rules[] = {"per-document", "chunks:512", "chunks:2048", "chunks:8192"};
+    static const char *const rules[] = {"per-document", "degree", "chunks:512", "chunks:2048",
+                                        "chunks:8192"};
     const int given = request.rotate;
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
         for (int needed = 0; needed < (given == ROTATE_PROFILE ? 2 : 1); needed++) {

@@ -10,7 +10,7 @@
 #include <string.h>
 
 const char *const deal_rule_names[DEAL_RULE_COUNT] = {
-    "contiguous",  "striped", "zigzag",     "per-document", "chunks", "zigzag-ring",
+    "contiguous",  "striped", "zigzag",     "per-document", "chunks", "degree", "zigzag-ring",
     "double-ring", "gather",  "token-ring", "burst",        "move",   "blocks"};
 
 /* owners: the rule by which tokens are dealt. parameter: its number when none is given; 0: it has none. */
@@ -20,10 +20,11 @@ static const struct {
 } rules[DEAL_RULE_COUNT] = {
     [DEAL_CONTIGUOUS] = {DEAL_CONTIGUOUS, 0}, [DEAL_STRIPED] = {DEAL_STRIPED, 0},
     [DEAL_ZIGZAG] = {DEAL_ZIGZAG, 0},         [DEAL_PER_DOCUMENT] = {DEAL_PER_DOCUMENT, 0},
-    [DEAL_CHUNKS] = {DEAL_CHUNKS, 2048},      [DEAL_ZIGZAG_RING] = {DEAL_ZIGZAG, 0},
-    [DEAL_DOUBLE_RING] = {DEAL_ZIGZAG, 8},    [DEAL_GATHER] = {DEAL_ZIGZAG, 0},
-    [DEAL_TOKEN_RING] = {DEAL_ZIGZAG, 0},     [DEAL_BURST] = {DEAL_ZIGZAG, 0},
-    [DEAL_MOVE] = {DEAL_CONTIGUOUS, 2048},    [DEAL_BLOCKS] = {DEAL_CHUNKS, 2048},
+    [DEAL_CHUNKS] = {DEAL_CHUNKS, 2048},      [DEAL_DEGREE] = {DEAL_DEGREE, 0},
+    [DEAL_ZIGZAG_RING] = {DEAL_ZIGZAG, 0},    [DEAL_DOUBLE_RING] = {DEAL_ZIGZAG, 8},
+    [DEAL_GATHER] = {DEAL_ZIGZAG, 0},         [DEAL_TOKEN_RING] = {DEAL_ZIGZAG, 0},
+    [DEAL_BURST] = {DEAL_ZIGZAG, 0},          [DEAL_MOVE] = {DEAL_CONTIGUOUS, 2048},
+    [DEAL_BLOCKS] = {DEAL_CHUNKS, 2048},
 };
 
 bool deal_choice_has_tiles(const struct deal_choice *choice)
@@ -179,6 +180,116 @@ static void deal_chunks(struct shares *s, uint32_t ranks, int64_t size,
     free(chunk);
 }
 
+/* ---- documents on as few ranks as have room ---- */
+
+struct degree_run {
+    int64_t begin, rows;
+    uint32_t owner;
+};
+
+struct degrees {
+    struct degree_run *run;
+    size_t runs, capacity;
+    int64_t *room; /* [ranks] tokens that a rank still takes */
+    double *load;  /* [ranks] visible pairs */
+    const struct document_list *documents;
+    struct deal_windows windows;
+};
+
+static void give(struct degrees *d, int64_t begin, int64_t rows, uint32_t owner)
+{
+    if (rows == 0)
+        return;
+    d->run = heap_grow(d->run, &d->capacity, d->runs + 1, sizeof *d->run);
+    d->run[d->runs++] = (struct degree_run){begin, rows, owner};
+    d->room[owner] -= rows;
+    d->load[owner] += deal_pairs(d->documents, d->windows, begin, begin + rows);
+}
+
+/* Returns the first rank of the least loaded set of `count` ranks, of which each has room; UINT32_MAX: none has. */
+static uint32_t find_set(const struct degrees *d, uint32_t ranks, uint32_t count, int64_t rows)
+{
+    uint32_t best = UINT32_MAX;
+    double least = 0;
+    for (uint32_t first = 0; first + count <= ranks; first += count) {
+        bool fits = true;
+        double load = 0;
+        for (uint32_t r = first; r < first + count; r++) {
+            fits = fits && d->room[r] >= rows;
+            load += d->load[r];
+        }
+        if (fits && (best == UINT32_MAX || load < least)) {
+            best = first;
+            least = load;
+        }
+    }
+    return best;
+}
+
+static void deal_document(struct degrees *d, uint32_t ranks, int64_t own, int64_t begin, int64_t n)
+{
+    uint32_t count = 1, first = UINT32_MAX;
+    while (count < ranks && n > count * own)
+        count *= 2;
+    for (; first == UINT32_MAX && count <= ranks; count *= first == UINT32_MAX ? 2 : 1)
+        first = find_set(d, ranks, count, 2 * ((n + 2 * count - 1) / (2 * count)));
+    for (int64_t i = 0; first != UINT32_MAX && i < 2 * (int64_t)count; i++) {
+        int64_t rows = n / (2 * count) + (i < n % (2 * count));
+        give(d, begin, rows, first + (uint32_t)(i < count ? i : 2 * count - 1 - i));
+        begin += rows;
+    }
+    while (first == UINT32_MAX && n > 0) {
+        uint32_t most = 0;
+        for (uint32_t r = 1; r < ranks; r++)
+            most = d->room[r] > d->room[most] ? r : most;
+        int64_t rows = d->room[most] < n ? d->room[most] : n;
+        give(d, begin, rows, most);
+        begin += rows;
+        n -= rows;
+    }
+}
+
+/* Orders documents by falling length, and equal ones by their place. */
+static int compare_documents(const void *left, const void *right)
+{
+    const struct degree_run *a = left, *b = right;
+    if (a->rows != b->rows)
+        return a->rows < b->rows ? 1 : -1;
+    return (a->begin > b->begin) - (a->begin < b->begin);
+}
+
+static int compare_begins(const void *left, const void *right)
+{
+    const struct degree_run *a = left, *b = right;
+    return (a->begin > b->begin) - (a->begin < b->begin);
+}
+
+static void deal_degrees(struct shares *s, uint32_t ranks, const struct document_list *documents,
+                         struct deal_windows windows)
+{
+    const int64_t own = documents->end[documents->count - 1] / ranks;
+    struct degrees d = {.documents = documents, .windows = windows};
+    struct degree_run *document = heap_alloc(documents->count, sizeof *document);
+    d.room = heap_alloc(ranks, sizeof *d.room);
+    d.load = heap_zalloc(ranks, sizeof *d.load);
+    for (uint32_t r = 0; r < ranks; r++)
+        d.room[r] = own;
+    for (uint32_t i = 0; i < documents->count; i++) {
+        int64_t begin = document_begin(documents, i);
+        document[i] = (struct degree_run){begin, documents->end[i] - begin, 0};
+    }
+    qsort(document, documents->count, sizeof *document, compare_documents);
+    for (uint32_t i = 0; i < documents->count; i++)
+        deal_document(&d, ranks, own, document[i].begin, document[i].rows);
+    qsort(d.run, d.runs, sizeof *d.run, compare_begins);
+    for (size_t i = 0; i < d.runs; i++)
+        add(s, d.run[i].rows, d.run[i].owner);
+    free(document);
+    free(d.run);
+    free(d.room);
+    free(d.load);
+}
+
 struct token_deal *deal_by_rule(struct arena *arena, const struct deal_choice *choice,
                                 uint32_t ranks, const struct document_list *documents,
                                 struct deal_windows windows)
@@ -197,6 +308,9 @@ struct token_deal *deal_by_rule(struct arena *arena, const struct deal_choice *c
         break;
     case DEAL_ZIGZAG:
         add_slices(&s, ranks, tokens / (2 * (int64_t)ranks));
+        break;
+    case DEAL_DEGREE:
+        deal_degrees(&s, ranks, documents, windows);
         break;
     case DEAL_PER_DOCUMENT:
         deal_documents(&s, ranks, documents);

@@ -19,6 +19,9 @@ enum deal_rule {
     /* The sequence is cut into chunks of equal length. The chunk whose queries see the most keys goes first, each to the
      * rank with the fewest visible pairs among those that have room for a chunk. */
     DEAL_CHUNKS,
+    /* A document of n tokens, the longest one first, goes in 2 d slices to the least loaded d ranks that have room, where d is
+     * the least power of two with n <= d S / R, as in zigzag; if none have, to twice as many; at last, to whoever has room. */
+    DEAL_DEGREE,
     /* These have tiles, too (schedule/core_plan/tile_rules.h). The first ones deal as DEAL_ZIGZAG does. In step s of a ring
      * rank r computes its queries by the keys of rank r - s. */
     DEAL_ZIGZAG_RING,

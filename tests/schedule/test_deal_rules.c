@@ -45,6 +45,9 @@ static void owners_by_hand(void)
         {"per-document", {.count = 3, .end = three}, "0011110001100110", {0, 0}},
         /* slices of 1 token; of the 3 and 1 tokens beyond them each rank has 2 */
         {"per-document", {.count = 2, .end = odd}, "011000101101", {0, 0}},
+        {"degree", {.count = 3, .end = three}, "0000000011111111", {0, 0}},
+        /* 7 tokens on both ranks, slices of 2, 2, 2 and 1; then 3 of 5 to the rank with more room */
+        {"degree", {.count = 2, .end = odd}, "001111000011", {0, 0}},
         {"chunks:8", {.count = 3, .end = three}, "0000000011111111", {0, 0}},
         {"chunks:3", {.count = 4, .end = even}, "000111000000111111", {0, 0}},
         /* four chunks of 4 tokens: 10, 26, 42 and 58 pairs; with a window of 2 keys 7, 8, 8 and 8; half and half 8.5 to 33 */
@@ -64,8 +67,8 @@ static void owners_by_hand(void)
 /* Over random documents every rank owns equally many tokens, and shares and deal say the same. */
 static void rules_deal_equally(void)
 {
-    static const char *const rules[] = {"contiguous",   "striped",  "zigzag",
-                                        "per-document", "chunks:1", "chunks:5"};
+    static const char *const rules[] = {"contiguous", "striped",  "zigzag", "per-document",
+                                        "chunks:1",   "chunks:5", "degree"};
     const struct deal_windows none = {0, 0};
     struct check_random random = check_random_make();
     for (int trial = 0; trial < 200; trial++) {
@@ -141,10 +144,10 @@ static void rules_that_are_none(void)
     static const struct {
         const char *text, *message;
     } rows[] = {
-        {"zigzags",
-         "--core-plan: error: 'zigzags' is no rule, and no file of a plan: contiguous, "
-         "striped, zigzag, per-document, chunks[:NUMBER], zigzag-ring, double-ring[:NUMBER], "
-         "gather, token-ring, burst, move[:NUMBER] or blocks[:NUMBER] would do\n"},
+        {"zigzags", "--core-plan: error: 'zigzags' is no rule, and no file of a plan: contiguous, "
+                    "striped, zigzag, per-document, chunks[:NUMBER], degree, zigzag-ring, "
+                    "double-ring[:NUMBER], "
+                    "gather, token-ring, burst, move[:NUMBER] or blocks[:NUMBER] would do\n"},
         {"zigzag:4", "--core-plan: error: rule 'zigzag' takes no parameter, but has '4'\n"},
         {"move:x", "--core-plan: error: 'x' is not a number of tokens of a slice, such as "
                    "move:2048\n"},
