@@ -126,14 +126,16 @@ static void vocabulary_option(struct launch *launch, const struct transformer *m
                          "tensor ranks gather whole logits: here each keeps its part of them");
 }
 
-/* Liger's loss reads whole rows of logits, which tensor ranks do not have here: the profile's loss stays. */
+/* Liger's loss and cut cross entropy read whole rows of logits, which tensor ranks do not have here: the profile's loss
+ * stays. */
 static void leave_out_fused_loss(struct launch *launch)
 {
     struct launch_option *loss = NULL;
     bool shared = false;
     for (size_t i = 0; i < launch->options; i++) {
         struct launch_option *option = &launch->option[i];
-        if (strcmp(option->name, "loss") == 0 && strcmp(option->value, "fused") == 0)
+        if (strcmp(option->name, "loss") == 0 &&
+            (strcmp(option->value, "fused") == 0 || strcmp(option->value, "cut") == 0))
             loss = option;
         shared = shared || (strcmp(option->name, "tp") == 0 && strcmp(option->value, "1") != 0);
     }

@@ -50,7 +50,7 @@ const char *const dropout_names[DROPOUT_COUNT] = {"model", "off", "on"};
 const char *const kernels_names[KERNELS_COUNT] = {"profile", "compiled", "eager", "liger"};
 const char *const loss_names[LOSS_COUNT] = {"profile",  "eager",   "hf",       "compiled",
                                             "chunked",  "fused",   "parallel", "te",
-                                            "megatron", "softmax", "16bit"};
+                                            "megatron", "softmax", "16bit",    "cut"};
 const char *const optimizer_names[CHOICE_OPTIMIZER_COUNT] = {"device", "host"};
 
 /* clang-format off */

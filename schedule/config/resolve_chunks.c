@@ -176,13 +176,15 @@ enum status resolve_loss(struct choices *c, const struct request *r, int64_t row
         {c->loss == LOSS_PARALLEL && !cut, "--loss",
          "'parallel' is the loss of a divided vocabulary, and --vocabulary has whole rows of logits; choose --loss eager, or "
          "--vocabulary cut"},
-        {cut && c->loss != LOSS_PARALLEL && (whole_rows || c->loss == LOSS_FUSED), "--loss",
+        {cut && c->loss != LOSS_PARALLEL && (whole_rows || c->loss == LOSS_FUSED || c->loss == LOSS_CUT), "--loss",
          "reads whole rows of logits, and tensor ranks share the vocabulary; choose --loss parallel, compiled, te or megatron, or --vocabulary gathered"},
+        {c->loss == LOSS_CUT && c->tp > 1 && c->vocabulary == VOCABULARY_GATHERED, "--loss",
+         "'cut' multiplies with the whole head, of which each tensor rank has a part here; choose --loss eager, or --vocabulary whole"},
     };
     /* clang-format on */
     if (r->loss == LOSS_CHUNKED && pieces->loss <= 0)
         pieces->loss = rows < CHUNKED_PIECES ? rows : CHUNKED_PIECES;
-    if (c->loss == LOSS_FUSED && pieces->loss <= 0)
+    if ((c->loss == LOSS_FUSED || c->loss == LOSS_CUT) && pieces->loss <= 0)
         pieces->loss = liger_pieces(rows, c->model);
     return resolve_rules(rules, ARRAY_LEN(rules), diag);
 }

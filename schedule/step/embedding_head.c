@@ -361,11 +361,17 @@ static struct view logits_of(struct emit *e, struct view x, struct view labels)
     return logits;
 }
 
-/* True if the loss saves only its input (FPDT_LogitsLoss): the forward of all pieces comes first, and the backward of
- * each piece computes its logits and its softmax again. */
-static bool goes_twice(const struct emit *e)
+/* True if the loss is FPDT_LogitsLoss, which saves only its input. */
+static bool is_of_fpdt(const struct emit *e)
 {
     return e->choices->attention == CHOICE_ATTENTION_FPDT && e->choices->profile->loss_again;
+}
+
+/* True if the loss saves only its input, as cut cross entropy and FPDT's do: the forward of all pieces comes first, and
+ * the backward of each piece computes its logits and its softmax again. */
+static bool goes_twice(const struct emit *e)
+{
+    return is_of_fpdt(e) || e->choices->loss == LOSS_CUT;
 }
 
 /* Returns the logits of a piece: cast to fp32 if the implementation of the loss does so. */
@@ -461,7 +467,7 @@ buffer_id head(struct emit *e, buffer_id x)
     for (uint32_t i = 0;
          goes_twice(e) && i < e->choices->loss_chunks && loss_rows(e, source, i, &r); i++)
         loss_forward(e, widened_logits(e, r.x, r.labels), r.labels, view_none(), view_none());
-    bool on_host = goes_twice(e) && e->choices->profile->loss_host;
+    bool on_host = is_of_fpdt(e) && e->choices->profile->loss_host;
     if (on_host)
         source = to_host(e, x_all);
     emit_wide_sum_begin(e, part, WEIGHT_HEAD);

@@ -317,6 +317,35 @@ static void gradients_have_the_numbers_asked_for(void)
     }
 }
 
+/* Liger's fused loss multiplies three times by the head in each piece, cut cross entropy four times, once of these for the
+ * backward to make the logits again. */
+static void a_cut_loss_multiplies_once_more(void)
+{
+    static const int losses[] = {LOSS_FUSED, LOSS_CUT};
+    uint32_t products[2] = {0}, again[2] = {0}, pieces[2] = {0};
+    for (size_t i = 0; i < ARRAY_LEN(losses); i++) {
+        struct request request = small(0, 4);
+        struct choices c;
+        struct ir ir;
+        request.strategy = "local";
+        request.profile = "hf";
+        request.loss = losses[i];
+        build(&ir, &c, &request, loss_names[losses[i]]);
+        for (uint32_t op = 0; op < ir.op.count; op++) {
+            const bool product = ir.op.kind[op] == WORK_MATMUL && ir.op.region[op] == REGION_LOSS;
+            products[i] += product;
+            again[i] += product && ir.op.phase[op] == PHASE_RECOMPUTE;
+        }
+        pieces[i] = c.loss_chunks * c.accumulation;
+        ir_release(&ir);
+    }
+    CHECK_INT("pieces", pieces[1], pieces[0]);
+    CHECK_INT("fused", products[0], 3 * pieces[0]);
+    CHECK_INT("cut", products[1], 4 * pieces[1]);
+    CHECK_INT("logits made again", again[1], pieces[1]);
+    CHECK_INT("none", again[0], 0);
+}
+
 /* Stages of torch.distributed.pipelining reduce after the backward of their last micro-batch; without stages the last
  * layer's gradient is reduced while others are computed. */
 static void stages_of_pytorch_reduce_after_the_backward(void)
@@ -583,6 +612,7 @@ static const struct check_case cases[] = {
      a_loss_over_parts_keeps_what_its_implementation_does},
     {"Megatron holds placeholders of gradients", megatron_holds_placeholders_of_gradients},
     {"InternLM all-reduces flat buckets", internlm_all_reduces_flat_buckets},
+    {"a cut loss multiplies once more", a_cut_loss_multiplies_once_more},
     {"gradients have the numbers asked for", gradients_have_the_numbers_asked_for},
     {"FSDP gathers and reduces as asked", fsdp_gathers_and_reduces_as_asked},
     {"stages of PyTorch reduce after the backward", stages_of_pytorch_reduce_after_the_backward},

@@ -7,6 +7,8 @@ verdict --gpus 4 --strategy local --zero 1 --batch 8
 longhaul run --model longhaul-3m --set layers=8,hidden=64,heads=8,kv_heads=8,head_dim=16,ffn=96,vocab=100 --seq 64 --gpus 4 --tp 4 --profile megatron --dtype bf16 --check | tail -n 1
 verdict --gpus 4 --activations offload --optimizer host --poison
 verdict --gpus 2 --dtype bf16
+# logits that the backward makes again
+verdict --gpus 2 --loss cut
 # the embedding and the head count as layers: the stages have 2 and 1 layers, and 1 and 2
 for ends in head embedding; do
     longhaul run --model longhaul-3m --set layers=3,hidden=64,head_dim=8,ffn=96 --seq 64 --gpus 2 --strategy local --pp 2 --pipeline 1f1b --batch 4 --stage-layers $ends --check | tail -n 1
