@@ -189,6 +189,8 @@ uint64_t check_day(void)
 
 bool check_today(size_t i, size_t days)
 {
+    if (getenv("CHECK_ALL") != NULL)
+        return true;
 #ifdef __SANITIZE_ADDRESS__
     days *= 4;
 #endif

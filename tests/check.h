@@ -70,7 +70,8 @@ const char *check_temp_dir(void);
 uint64_t check_day(void);
 
 /* True if case i of a list is in the sample of the day: one of `days`, or of four times as many under the address
- * sanitizer, which makes runs some five times slower and is there for memory faults rather than numbers. */
+ * sanitizer, which makes runs some five times slower and is there for memory faults rather than numbers. With CHECK_ALL
+ * in the environment, as at night, every case is in the sample. */
 bool check_today(size_t i, size_t days);
 
 /* A small seeded generator (splitmix64) for property tests. Its seed is CHECK_SEED of the environment, or 1;

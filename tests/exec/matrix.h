@@ -440,11 +440,12 @@ static inline bool check_choices(const struct choices *choices, bool poison)
     return holds;
 }
 
-/* Checks the choices, or under the address sanitizer one in four of those that a program passes to this function. */
-static inline bool check_choices_today(const struct choices *choices, bool poison)
+/* Checks the choices if they are in the sample of the day: one of `days` of all that a program passes to this function
+ * (check_today()). */
+static inline bool check_choices_today(const struct choices *choices, bool poison, size_t days)
 {
     static size_t calls;
-    return !check_today(calls++, 1) || check_choices(choices, poison);
+    return !check_today(calls++, days) || check_choices(choices, poison);
 }
 
 /* Checks the rows of the day, one of `days` (0: all rows), and prints how many pairs of levels the rows cover. */

@@ -5,6 +5,8 @@
 #include "schedule/pipeline/pipeline.h"
 #include "tests/exec/matrix.h"
 
+enum { DAYS = 2 }; /* in which every row is checked once */
+
 static const struct transformer deep[] = {
     {.name = "gqa",
      .layers = 8,
@@ -79,7 +81,7 @@ static void check(const struct row *row)
     if (diag.text != NULL)
         fputs(diag.text, stderr);
     else
-        check_choices_today(&choices, true);
+        check_choices_today(&choices, true, DAYS);
     diag_release(&diag);
 }
 
@@ -147,7 +149,7 @@ static void sequences_of_a_micro_batch_are_cut_alike(void)
             request.loss_chunks = 1 + (int64_t)i;
             CHECK_INT("resolve", resolve_choices(&choices, &request, NULL, &diag), STATUS_OK);
             CHECK_INT("micro-batches", choices.accumulation, 3);
-            check_choices_today(&choices, true);
+            check_choices_today(&choices, true, DAYS);
             diag_release(&diag);
         }
 }
@@ -175,7 +177,7 @@ static void subsequences_compute_the_reference(void)
                 request.model = &shapes[1]; /* the check has a tolerance for its rounding */
             }
             CHECK_INT("resolve", resolve_choices(&choices, &request, NULL, &diag), STATUS_OK);
-            check_choices_today(&choices, true);
+            check_choices_today(&choices, true, DAYS);
             diag_release(&diag);
         }
 }
@@ -204,7 +206,7 @@ static void stages_of_tensor_ranks_compute_the_reference(void)
         CHECK_INT("resolve", resolve_choices(&choices, &request, NULL, &diag), STATUS_OK);
         if (diag.text != NULL)
             fputs(diag.text, stderr);
-        check_choices_today(&choices, true);
+        check_choices_today(&choices, true, DAYS);
         diag_release(&diag);
     }
 }
@@ -236,7 +238,7 @@ static void lengths_may_differ(void)
         CHECK_INT("resolve", resolve_choices(&choices, &request, NULL, &diag), STATUS_OK);
         if (diag.text != NULL)
             fputs(diag.text, stderr);
-        check_choices_today(&choices, true);
+        check_choices_today(&choices, true, DAYS);
         diag_release(&diag);
     }
 }
@@ -274,7 +276,7 @@ static void shared_subsequences_compute_the_reference(void)
         CHECK_INT("resolve", resolve_choices(&choices, &request, NULL, &diag), STATUS_OK);
         if (diag.text != NULL)
             fputs(diag.text, stderr);
-        check_choices_today(&choices, true);
+        check_choices_today(&choices, true, DAYS);
         diag_release(&diag);
     }
 }
@@ -321,7 +323,7 @@ static void stages_of_tensor_ranks_share_subsequences(void)
         CHECK_INT("resolve", resolve_choices(&choices, &request, NULL, &diag), STATUS_OK);
         if (diag.text != NULL)
             fputs(diag.text, stderr);
-        check_choices_today(&choices, true);
+        check_choices_today(&choices, true, DAYS);
         diag_release(&diag);
     }
 }
