@@ -21,7 +21,7 @@ sure $one --seq 1024
 cd $S/tests/data/calibration
 longhaul calibrate all_reduce_8.txt alltoall_8.txt all_gather_perf:all_gather_2x4.txt --cluster dgx-h100 --cluster-out $T/links.json > $T/out 2> $T/err
 grep -c '"spread": ' $T/links.json
-longhaul predict --model llama3-8b --cluster $T/links.json --nodes 1 --seq 32K --strategy ulysses --quick --json | grep -A2 '"links within a node"'
+longhaul predict --model llama3-8b --cluster $T/links.json --nodes 1 --seq 32K --strategy ulysses --quick --json | grep -o '"part": "links within a node", "measured": [a-z]*, "spread": [0-9.]*'
 # what is no spread
 sed '/f32_flop_per_s/s/"spread": /"spread": -/' $T/mine.json > $T/wrong.json
 longhaul predict $model $one --seq 1024 --costs $T/wrong.json 2>&1 > $T/out || echo "exit $?"
