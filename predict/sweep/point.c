@@ -1,6 +1,7 @@
 #include "predict/sweep/point.h"
 
 #include "predict/longhaul.h"
+#include "predict/recorded_modules.h"
 #include "predict/result_names.h"
 #include "predict/setup/choice_rows.h"
 #include "traces/records.h"
@@ -84,9 +85,12 @@ static void put_times(struct cells *cells, const struct prediction *p,
     /* a recorded step does not say the tokens of all ranks */
     put_number(cells, "tokens_per_s_gpu", r->timed && !prediction_is_recorded(p),
                r->tokens_per_s_gpu);
+    const bool recorded =
+        r->timed && prediction_is_recorded(p); /* whose flops are known by kernel */
     for (int i = 0; i < MFU_CONVENTION_COUNT; i++)
         put_number(cells, result_name_of_mfu((enum mfu_convention)i).text,
-                   r->whole && p->has_choices, r->mfu[i]);
+                   r->whole && (p->has_choices || (recorded && i == MFU_LONGHAUL)),
+                   recorded ? recorded_modules_mfu(p) : r->mfu[i]);
     put_number(cells, "hfu", r->whole, r->hfu);
     put_number(cells, "extrapolated_share", r->timed, p->extrapolated_share);
     put_text(cells, "extrapolated_why", r->timed ? p->extrapolated.data : NULL);

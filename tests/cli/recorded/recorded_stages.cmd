@@ -14,7 +14,7 @@ longhaul predict stages/stage-3.json.gz stages/stage-[0-2].json.gz --cluster dgx
 longhaul predict stages --cluster dgx-h100 --gpus 4 | grep ^step
 longhaul predict stages --cluster dgx-h100 --gpus 4 --json > stages.json
 grep -A6 '"stage_ranks"' stages.json
-longhaul sweep --recording stages --gpus 4 --vary cluster=dgx-h100,dgx-a100 | grep -v "^#" | cut -d, -f1-3
+longhaul sweep --recording stages --gpus 4 --vary cluster=dgx-h100,dgx-a100 | grep -v "^#" | cut -d, -f1-3,8-10
 # the rules hold, and the text form is read back
 longhaul check stages | grep -E 'message|deadlock|right'
 longhaul check interleaved-0.json.gz interleaved-2.json.gz | grep -E 'message|deadlock|right'
