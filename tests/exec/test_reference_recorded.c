@@ -22,6 +22,7 @@
 #define HUGGING_FACE_TOLERANCE 2e-6
 
 static const char fixture[] = "data/reference/pytorch.json";
+static const char of_experts[] = "data/reference/experts.json";
 
 static double number(struct json_node object, const char *key)
 {
@@ -175,7 +176,60 @@ out:
     diag_release(&diag);
 }
 
+/* Compares with a model of which only Hugging Face's results were recorded. */
+static void check_mixture(struct json_node model)
+{
+    const struct transformer t = recorded_transformer(model);
+    const char *class = word(model, "class");
+    const struct json_node rows = json_find(model, "tensors");
+    int32_t *ids = recorded_ids(model, "tokens");
+    const struct reference_batch b = {
+        ids,  NULL, (int64_t)number(model, "sequences"), (int64_t)number(model, "seq_len"),
+        NULL, NULL};
+    struct reference *r = reference_new(&t);
+    reference_init_weights(r, (uint64_t)number(model, "seed"));
+    CHECK("experts", t.experts > 0);
+    if (CHECK_INT(class, (int64_t)json_count(rows), (int64_t)r->count)) {
+        CHECK_CLOSE(class, gradients_of(r, &b), number(model, "loss"), HUGGING_FACE_TOLERANCE);
+        for (size_t n = 0; n < r->count; n++) {
+            const struct reference_tensor *tensor = &r->tensors[n];
+            const struct json_node row = json_at(rows, n);
+            const double norm = norm_of(tensor->grad, NULL, tensor->count);
+            CHECK_TEXT("order", word(row, "name"), tensor->name);
+            CHECK(tensor->name, norm > 0);
+            CHECK_CLOSE(tensor->name, norm, number(row, "gradient_norm"), HUGGING_FACE_TOLERANCE);
+            for (size_t e = 0; e < json_count(json_find(row, "entries")); e++)
+                CHECK(tensor->name,
+                      fabs(tensor->grad[(size_t)number_at(row, "entries", e)] -
+                           number_at(row, "gradients", e)) <= HUGGING_FACE_TOLERANCE * norm);
+        }
+    }
+    reference_free(r);
+    free(ids);
+}
+
+/* Mixtures of experts, one with latent attention, whose routers score what our routing deals. */
+static void transformers_agree_on_experts(void)
+{
+    struct text text = {0};
+    struct diag diag = {0};
+    struct json json = {0};
+    if (CHECK_INT(of_experts, text_read(&text, check_path(of_experts), &diag), STATUS_OK) &&
+        CHECK_INT(of_experts, json_parse(&json, of_experts, text.data, text.size, &diag),
+                  STATUS_OK)) {
+        const struct json_node models = json_find(json_root(&json), "models");
+        CHECK_INT("models", (int64_t)json_count(models), 2);
+        for (size_t i = 0; i < json_count(models); i++)
+            check_mixture(json_at(models, i));
+    }
+    CHECK_TEXT(of_experts, diag.text, "");
+    json_release(&json);
+    text_release(&text);
+    diag_release(&diag);
+}
+
 static const struct check_case cases[] = {
     {"PyTorch and Hugging Face agree", pytorch_and_hugging_face_agree},
+    {"transformers agree on experts", transformers_agree_on_experts},
 };
 CHECK_MAIN("reference_recorded", cases)
