@@ -29,7 +29,7 @@ enum deal_rule {
     DEAL_GATHER,      /* its queries by its own keys, and then by all others at once */
     DEAL_TOKEN_RING,  /* the queries of rank r + s by its own keys */
     DEAL_BURST, /* the forward is that of DEAL_ZIGZAG_RING, the backward that of DEAL_TOKEN_RING */
-    /* Dealt as DEAL_CONTIGUOUS does. The rank with the fewest pairs takes queries from ranks above the mean, the first or
+    /* Dealt as DEAL_CONTIGUOUS does. The rank with the fewest pairs takes queries of the most loaded ranks, the first or
      * last ones of a document there, whatever takes the fewest bytes for a pair, in slices of at least `parameter` tokens. */
     DEAL_MOVE,
     /* Dealt as DEAL_CHUNKS does; then queries move as by DEAL_MOVE, but only from ranks with much more than the mean. */

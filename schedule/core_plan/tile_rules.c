@@ -173,15 +173,16 @@ static struct slice slice_of(const struct move_state *m, size_t number, double p
                           tail ? item->end : item->q + rows, 0};
 }
 
-/* Finds the slice that costs a rank the fewest bytes for each pair, of items of ranks above the mean. Moving it makes
- * neither rank more loaded than the giver was. Returns false if there is none. */
-static bool find_slice(const struct move_state *m, uint32_t rank, struct slice *best)
+/* Finds the slice that costs a rank the fewest bytes for each pair. Its giver exceeds the mean by at least half of what the
+ * most loaded rank does, so that few items are compared, and moving it makes neither rank more loaded than the giver was.
+ * Returns false if there is none. */
+static bool find_slice(const struct move_state *m, uint32_t rank, uint32_t most, struct slice *best)
 {
-    const double need = m->mean - m->load[rank];
+    const double need = m->mean - m->load[rank], least = (m->load[most] - m->mean) / 2;
     bool found = false;
     for (size_t i = 0; i < m->items; i++) {
         const double surplus = m->load[m->item[i].rank] - m->mean;
-        if (surplus <= m->mean * m->tolerance)
+        if (surplus <= least)
             continue;
         for (int tail = 0; tail < 2; tail++) {
             struct slice s = slice_of(m, i, need < surplus ? need : surplus, tail);
@@ -227,7 +228,7 @@ static void balance(struct move_state *m)
             least = m->load[r] < m->load[least] ? r : least;
             most = m->load[r] > m->load[most] ? r : most;
         }
-        if (m->load[most] <= m->mean * (1 + m->tolerance) || !find_slice(m, least, &slice))
+        if (m->load[most] <= m->mean * (1 + m->tolerance) || !find_slice(m, least, most, &slice))
             break;
         move_slice(m, &slice, least);
     }
