@@ -110,6 +110,26 @@ for step in range(4):
 """
 
 
+TRAINER = """
+import torch, transformers
+words = WORDS
+config = transformers.LlamaConfig(hidden_size=64, intermediate_size=128, num_hidden_layers=2, num_attention_heads=4,
+                                  num_key_value_heads=4, vocab_size=256)
+extra = {"ddp": {}, "fsdp": {"fsdp": "full_shard auto_wrap", "fsdp_config": {
+    "fsdp_version": 2, "transformer_layer_cls_to_wrap": ["LlamaDecoderLayer"]}}}.get(words[0])
+if extra is None:
+    extra = {"deepspeed": {"zero_optimization": {"stage": words[1]}, "bf16": {"enabled": True},
+                           "train_micro_batch_size_per_gpu": "auto", "gradient_accumulation_steps": "auto"}}
+ids = torch.zeros(256, dtype=torch.int64)
+trainer = transformers.Trainer(
+    model=transformers.LlamaForCausalLM(config), train_dataset=[{"input_ids": ids, "labels": ids}] * 64,
+    args=transformers.TrainingArguments("out", per_device_train_batch_size=2, max_steps=4, bf16=True, report_to=[],
+                                        save_strategy="no", logging_steps=1, **extra))
+trainer.train()
+"""
+PARAMETERS = 2 * 256 * 64 + 2 * (4 * 64 * 64 + 3 * 64 * 128 + 2 * 64) + 64
+
+
 def kernels(step, kind=None, phase=None):
     return [event for event in step["events"] if "k" in event and kind in (None, event["k"]) and phase in (None, event["ph"])]
 
@@ -175,21 +195,27 @@ class Recorded(unittest.TestCase):
         with self.recording():
             model = nn.ModuleDict({"a": nn.Linear(8, 8), "b": nn.Linear(8, 8), "norm": nn.BatchNorm1d(8)})
             model["b"].weight = model["a"].weight
-            model["a"].weight.note = "kept"
+            held = model["a"].weight
+            held.note = "kept"
+            held.grad = torch.ones_like(held)
             moved = model.to("cuda")
             self.assertIs(moved, model)
             self.assertIs(model["a"].weight, model["b"].weight)
             self.assertEqual({tensor.device.type for tensor in [*model.parameters(), *model.buffers()]}, {"cuda"})
             self.assertEqual(model["a"].weight.note, "kept")
+            self.assertIs(model["a"].weight, held)  # as an optimizer may hold it
             model.to(torch.bfloat16)
             self.assertIs(model["a"].weight, model["b"].weight)
             self.assertEqual(model["norm"].running_mean.dtype, torch.bfloat16)
+            self.assertEqual((held.dtype, held.grad.device.type, held.grad.dtype), (torch.bfloat16, "cuda", torch.bfloat16))
+            held.data = torch.zeros(3)
+            self.assertEqual((held.device.type, held.shape), ("cpu", (3,)))
 
     def fsdp(self, count=3):
         from torch.distributed.fsdp import fully_shard
 
         def build(rec):
-            model = blocks(count, 256).to("cuda")
+            model = blocks(count, 256)  # FSDP2 moves it to the device
             for block in model:
                 fully_shard(block)
             fully_shard(model)
@@ -446,7 +472,7 @@ class Recorded(unittest.TestCase):
     def test_buckets_of_ddp_are_reduced_beside_backward(self):
         def build(rec):
             model = blocks(2, 256).to("cuda")
-            wrapped = nn.parallel.DistributedDataParallel(model, device_ids=[0], bucket_cap_mb=2)
+            wrapped = nn.parallel.DistributedDataParallel(model, device_ids=[0], bucket_cap_mb=2, find_unused_parameters=True)
             with self.assertRaisesRegex(longhaul.record.Refused, "register_comm_hook"):
                 wrapped.register_comm_hook(None, None)
 
@@ -458,11 +484,12 @@ class Recorded(unittest.TestCase):
         step = self.record(build, world_size=4)
         events = step["events"]
         reductions = [event for event in of(step, "allreduce_") if event["ph"] == "b"]
-        self.assertEqual(sum(event["full"] for event in reductions), 4 * 2 * 2 * 256 * 1024)
+        self.assertEqual(sum(event["full"] for event in reductions), 4 * 2 * 2 * 256 * 1024 + 4 * 4)  # and which are used
         self.assertGreater(len(reductions), 1)
         first = events.index(reductions[0])
         self.assertTrue(any(event.get("k") == "mm" for event in events[first:]))  # it overlaps with backward
-        self.assertEqual([event["on"] for event in events if event["op"] == "work_wait"], [events.index(r) for r in reductions])
+        self.assertEqual([event["on"] for event in events if event["op"] == "work_wait"],
+                         [events.index(r) for r in reductions if r["full"] > 16])
 
     def test_stages_of_a_pipeline(self):
         from torch.distributed.pipelining import PipelineStage, Schedule1F1B
@@ -806,6 +833,39 @@ class Command(unittest.TestCase):
                 done = record_script(SCRIPT.format(here=here))
                 self.assertEqual((done.code, done.files), (2, []))
                 self.assertRegex(done.error, "^longhaul.record: error: " + want)
+
+    def test_optimizer_steps_without_a_backward_belong_to_the_step_before(self):
+        done = record_script(SCRIPT.format(here="optimizer.step()"))  # as DeepSpeed's, for one group of parameters each
+        self.assertEqual(done.code, 0, done.errors)
+        self.assertEqual(len(kernels(done.step, "mm")), 2)
+        self.assertEqual(len(of(done.step, "_fused_adamw_")), 2)
+
+    def trainer(self, *words):
+        """Records transformers' Trainer."""
+        for name in ("transformers", "accelerate", "datasets", *words[:1]):
+            if importlib.util.find_spec(name) is None and name not in ("ddp", "fsdp"):
+                self.skipTest(f"{name} is not installed")
+        done = record_script(TRAINER.replace("WORDS", repr(words)), "--world-size", "8")
+        self.assertEqual(done.code, 0, done.errors)
+        self.assertEqual(done.step["tokens"], 512)
+        self.assertEqual(len(kernels(done.step, "sdpa", "f")), 2)
+        self.assertEqual(len(kernels(done.step, "mm")), 3 * (2 * 7 + 1))
+        return done.step
+
+    def test_the_trainer_with_ddp(self):
+        step = self.trainer("ddp")
+        self.assertEqual(sum(event["full"] for event in of(step, "allreduce_") if event["ph"] == "b"),
+                         4 * PARAMETERS + 4 * (2 * 9 + 3))  # and which of them are used
+
+    def test_the_trainer_with_fsdp2(self):
+        step = self.trainer("fsdp")
+        self.assertEqual(sum(event["full"] for event in of(step, "_reduce_scatter_base_")), 2 * PARAMETERS)
+
+    def test_deepspeed(self):
+        step = self.trainer("deepspeed", 2)
+        self.assertGreaterEqual(sum(event["full"] for event in of(step, "allreduce_")), 2 * PARAMETERS)
+        step = self.trainer("deepspeed", 3)
+        self.assertGreaterEqual(sum(event["full"] for event in of(step, "_allgather_base_")), 2 * PARAMETERS)
 
     def test_the_environment_sets_what_a_command_leaves_open(self):
         environment = {"LONGHAUL_RECORD_WORLD_SIZE": "4", "LONGHAUL_RECORD_RANK": "3", "LONGHAUL_RECORD_DEVICE": "b200"}

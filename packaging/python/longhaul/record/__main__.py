@@ -16,11 +16,12 @@ class _Recorded(BaseException):
 
 
 class _Watch:
-    """Records from the end of an optimizer's step to the end of its next one. The first `warm_up` steps make states."""
+    """Records from the end of an optimizer's step to the end of its next one. The first `warm_up` steps make states. Steps
+    without a backward before them, such as DeepSpeed's for each group of parameters, are parts of the one before."""
 
     def __init__(self, recorder, warm_up):
         self.recorder, self.left, self.first, self.others = recorder, warm_up, None, set()
-        self.steps = 0
+        self.steps = self.backwards = 0
 
     def stepped(self, optimizer, arguments, keywords):
         self.first = self.first or optimizer
@@ -31,6 +32,9 @@ class _Watch:
                 self.left = 1  # it has made its states within the recording: the next step is recorded instead
             self.others.add(id(optimizer))
             return
+        if self.recorder.backwards == self.backwards:
+            return
+        self.backwards = self.recorder.backwards
         self.steps += 1
         if self.left > 0:
             self.left -= 1

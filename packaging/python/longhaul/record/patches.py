@@ -42,12 +42,21 @@ def put_all(patches, recorder):
             patches.put(owner, name, value)
 
 
+# Functions of packages that the program imports itself, and what they return in a recording.
+LATE = (
+    # It takes fake tensors for tracing, and would build a mask and repeat keys and values, which a GPU run does not.
+    ("transformers.utils.import_utils", "is_fake_tensor", False),
+    ("deepspeed.runtime", "is_invalid_grad_norm", False),  # it branches on the norm of gradients, which are finite
+)
+
+
 def put_late(patches):
-    """What is replaced in packages that the program imports itself."""
-    utils = sys.modules.get("transformers.utils.import_utils")
-    if utils is not None and not any(owner is utils for owner, _, _ in patches.old):
-        # It takes fake tensors for tracing, and would build a mask and repeat keys and values, which a GPU run does not.
-        patches.put(utils, "is_fake_tensor", lambda tensor: False)
+    """Replaces the functions of LATE in the modules of their package that have them."""
+    replaced = {(id(owner), name) for owner, name, _ in patches.old}
+    for package, name, value in LATE:
+        for key, module in list(sys.modules.items()):
+            if f"{key}.".startswith(f"{package}.") and name in vars(module) and (id(module), name) not in replaced:
+                patches.put(module, name, lambda *arguments, value=value: value)
 
 
 def _modules():
@@ -55,7 +64,7 @@ def _modules():
     depth = 0
 
     def apply(module, function, recurse=True):
-        """Module.to(): PyTorch swaps tensors in place, which fake tensors refuse. New parameters keep their ties."""
+        """Module.to(): PyTorch swaps tensors of subclasses, which fake ones refuse. Parameters take over the new values."""
         nonlocal depth
         depth += 1
         try:
@@ -77,11 +86,27 @@ def _modules():
 
     yield torch.nn.Module, "_apply", apply
 
+    data = torch.Tensor.data
+
+    def replace(tensor, value):  # `parameter.data = ...` leaves a fake tensor's device as it was
+        data.__set__(tensor, value)
+        if isinstance(value, FakeTensor):
+            tensor.fake_device = value.fake_device
+
+    yield FakeTensor, "data", property(data.__get__, replace)
+
 
 def _moved(old, function):
     with torch.no_grad():
         new = function(old)
     if new is old:
+        return old
+    if isinstance(old, FakeTensor):
+        gradient, old.grad = old.grad, None
+        old.data = new
+        if gradient is not None:
+            with torch.no_grad():
+                old.grad = function(gradient)
         return old
     new = torch.nn.Parameter(new, old.requires_grad)
     for key, value in vars(old).items():  # what the program has noted at the parameter; the new one has its own device
@@ -103,6 +128,7 @@ def _phases(recorder):
     for name in "backward", "grad":
         def phased(*arguments, _run=getattr(torch.autograd, name), **keywords):
             before, recorder.phase = recorder.phase, "b"
+            recorder.backwards += 1
             try:
                 return _run(*arguments, **keywords)
             finally:

@@ -87,6 +87,7 @@ class Step(TorchDispatchMode):
         self.stack = []          # names of the modules whose forward runs
         self.sequence = {}       # the module of an autograd sequence number
         self.phase = "f"
+        self.backwards = 0       # calls of autograd
         self.works = {}          # by id, a Work and the events that it stands for
         self.batch = None        # the number of the sends and receives that are being coalesced
         self.batches = 0
@@ -487,6 +488,8 @@ class Step(TorchDispatchMode):
         if any(_is_wrapper(kind) for kind in types):
             return NotImplemented
         inputs = _tensors((arguments, keywords))
+        if function is aten.is_pinned.default and arguments[0].device.type == "cpu":
+            return True  # as pin_memory() has it
         if function.namespace == "prim" or function in (aten.sym_size.int, aten.is_pinned.default) \
                 or proxy_tensor.get_proxy_mode() is not None \
                 or any(isinstance(tensor, fake_tensor.FakeTensor) and tensor.fake_mode is not self.fake for tensor in inputs):
