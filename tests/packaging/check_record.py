@@ -237,6 +237,41 @@ class Recorded(unittest.TestCase):
         most = max(sum(born <= at < died for born, died in lives) for at in range(len(step["events"])))
         self.assertLessEqual(most, 3 * 2 + 2)
 
+    def test_models_are_divided_before_they_are_allocated(self):
+        from torch.distributed.fsdp import fully_shard
+        if OLD:
+            self.skipTest("this PyTorch's random numbers of DTensors set a state of the device, which is fake")
+
+        def build(rec):
+            with torch.device("meta"):
+                model = blocks(2, 256)
+            for block in model:
+                fully_shard(block)
+            fully_shard(model)
+            model.to_empty(device="cuda")
+            with torch.no_grad():
+                for parameter in model.parameters():  # of DTensors, whose random numbers are those of all ranks
+                    nn.init.trunc_normal_(parameter, std=.02)
+
+            def train():
+                model(torch.randn(4, 256, device="cuda")).mean().backward()
+                model.zero_grad()
+            return train
+
+        step = self.record(build, world_size=4)
+        whole = 2 * 2 * 4 * 256 * 1024
+        self.assertEqual(sum(event["full"] for event in of(step, "_reduce_scatter_base_")), whole)
+        self.assertEqual(sum(size for size, _, _, role in step["storages"] if role.startswith("param ")), whole // 4)
+
+    def test_operators_that_run_functions_are_refused(self):
+        from torch.nn.attention.flex_attention import flex_attention
+        if OLD:
+            self.skipTest("this PyTorch refuses such operators itself")
+        with self.recording():
+            q = torch.randn(1, 2, 128, 64, device="cuda")
+            with self.assertRaisesRegex(longhaul.record.Refused, "the operator flex_attention runs a function"):
+                flex_attention(q, q, q)
+
     def test_4_small_integers_of_the_host_are_real(self):
         from torch.distributed.device_mesh import init_device_mesh
         with self.recording(world_size=8, rank=5):

@@ -284,6 +284,11 @@ def _values(recorder):
                           "set in the environment")
         return read(tensor, **keywords)
 
+    def truncated(tensor, mean, std, a, b, generator=None):  # PyTorch draws until no value lies outside
+        with torch.no_grad():
+            return tensor.normal_(mean, std)
+
+    yield torch.nn.init, "_no_grad_trunc_normal_", truncated
     yield torch.Tensor, "__format__", formatted
     yield torch.Tensor, "numpy", numpy
     yield torch.Tensor, "pin_memory", lambda tensor, device=None: tensor

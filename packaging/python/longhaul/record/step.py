@@ -69,6 +69,8 @@ class Step(TorchDispatchMode):
     def is_infra_mode(cls):  # otherwise torch.compile runs eagerly within the mode
         return True
 
+    supports_higher_order_operators = True
+
     def __init__(self, path=None, world_size=1, rank=0, device="h100-sxm", tokens=None, command=None):
         super().__init__()
         if not 0 <= rank < world_size:
@@ -483,11 +485,19 @@ class Step(TorchDispatchMode):
         self._follow(function, arguments, keywords, result, inputs)
         return result
 
+    def _run_higher(self, function, types, arguments, keywords):
+        if function.name() == "run_dtensor_rng_op":  # random numbers of a DTensor: two offsets, the operator, its arguments
+            return self.__torch_dispatch__(arguments[2], types, arguments[3:], keywords)
+        raise Refused(f"the operator {function.name()} runs a function of the program and is not recorded: choose the program's "
+                      "implementation without it, such as scaled_dot_product_attention instead of flex_attention")
+
     def __torch_dispatch__(self, function, types, arguments=(), keywords=None):
         keywords = keywords or {}
         if any(_is_wrapper(kind) for kind in types):
             return NotImplemented
         inputs = _tensors((arguments, keywords))
+        if isinstance(function, torch._ops.HigherOrderOperator) and proxy_tensor.get_proxy_mode() is None:
+            return self._run_higher(function, types, arguments, keywords)
         if function is aten.is_pinned.default and arguments[0].device.type == "cpu":
             return True  # as pin_memory() has it
         if function.namespace == "prim" or function in (aten.sym_size.int, aten.is_pinned.default) \
