@@ -296,12 +296,14 @@ static void walk_windows(struct space_walk *w, struct request request)
     }
 }
 
-/* Tries all keys, and only needed ones, with each rule of core plans. */
+/* Tries all keys, and only needed ones, with each rule of core plans, and the rules of tiles. */
 static void walk_core_plans(struct space_walk *w, struct request request)
 {
     /* chunks of 1024 and 4096 lie between their neighbours (docs/core-plans.md) */
     static const char *const rules[] = {"per-document", "degree", "chunks:512", "chunks:2048",
-                                        "chunks:8192"};
+                                        "chunks:8192"},
+                             *const tiles[] = {"zigzag-ring", "gather",     "token-ring",
+                                               "move",        "blocks:512", "blocks:2048"};
     const int given = request.rotate;
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
         for (int needed = 0; needed < (given == ROTATE_PROFILE ? 2 : 1); needed++) {
@@ -311,6 +313,11 @@ static void walk_core_plans(struct space_walk *w, struct request request)
         }
     if (given != ROTATE_PROFILE)
         return;
+    request.rotate = given; /* tiles say which keys travel */
+    for (size_t i = 0; i < sizeof tiles / sizeof *tiles; i++) {
+        request.core_plan = tiles[i];
+        walk_windows(w, request);
+    }
     request.core_plan = NULL;
     request.rotate = ROTATE_NEEDED;
     walk_windows(w, request);
