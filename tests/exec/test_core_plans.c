@@ -300,7 +300,7 @@ static void rules_compute_the_reference(void)
         request.activations = (int)i % CHOICE_ACTIVATIONS_COUNT;
         if (CHECK_INT(request.core_plan, resolve_choices(&choices, &request, NULL, &diag),
                       STATUS_OK))
-            check_choices_today(&choices, true);
+            check_choices_today(&choices, true, 1);
         diag_release(&diag);
         arena_release(&arena);
     }
