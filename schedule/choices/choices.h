@@ -241,7 +241,7 @@ enum loss_choice {
     LOSS_MEGATRON, /* 6, 6: the gradient is written over fp32 logits */
     LOSS_SOFTMAX,  /* 14, 14: fp32 logits, softmax and its logarithm, as Megatron-DeepSpeed */
     LOSS_16BIT,    /* 4, 8: PyTorch's cross_entropy of 16-bit logits, which the caller holds */
-    LOSS_CUT,      /* 2, 2 in pieces of few rows, whose logits the backward makes again: cut cross entropy */
+    LOSS_CUT, /* 2, 2 in pieces of few rows, whose logits the backward makes again: cut cross entropy */
     LOSS_COUNT
 };
 

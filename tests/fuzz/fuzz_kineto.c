@@ -1,9 +1,11 @@
 /* tests/fuzz/fuzz_kineto.c: whatever the text, either a recording is read whose rows our CSV reader accepts, or
  * there is exactly one message and no row. A recording is also aligned with itself as if it were a prediction;
- * at most all its rows are matched. */
+ * at most all its rows are matched. The times of its kernels are read, or there is one message; each is found by its own
+ * key. */
 #include "tests/fuzz/fuzz.h"
 #include "traces/compare.h"
 #include "traces/csv.h"
+#include "traces/kernel_times.h"
 #include "traces/kineto.h"
 
 #include <assert.h>
@@ -44,6 +46,23 @@ static void hold_issue(const struct kineto_issue *issue)
         }
 }
 
+static void hold_kernel_times(const uint8_t *data, size_t size)
+{
+    static const char *const wanted[] = {"mm", "_to_copy"};
+    struct kernel_times times = {0};
+    struct diag diag = {0};
+    enum status status = kernel_times_read(&times, "fuzz.json", (const char *)data, size, wanted,
+                                           sizeof wanted / sizeof *wanted, &diag);
+    assert(diag.errors == (status != STATUS_OK));
+    for (size_t i = 0; i < times.count; i++) {
+        const struct kernel_time *row = &times.row[i];
+        assert(row->calls > 0 && row->seconds > 0 && row->total_s >= row->seconds);
+        assert(kernel_times_find(&times, &row->key) != NULL);
+    }
+    diag_release(&diag);
+    kernel_times_release(&times);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct trace trace = {0};
@@ -59,6 +78,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         hold_issue(&issue);
         hold_alignment(&trace);
     }
+    hold_kernel_times(data, size);
     diag_release(&diag);
     kineto_issue_release(&issue);
     trace_release(&trace);
