@@ -44,7 +44,7 @@ same list devices --json
 same predict --model llama3-8b --cluster dgx-h100 --nodes 1 --seq 128K --all
 same predict --model llama3-8b --cluster dgx-h100 --nodes 1 --seq 128K --json
 same predict "$data/launch/torchtitan-llama3-8b.toml" --cluster dgx-a100 --nodes 8
-same predict "$data/launch/megatron-llama3-8b-fp8.sh" --cluster 16x8xh100
+same predict "$data/launch/megatron-llama3-8b-fp8.sh" --cluster 16x8xh100 --quick
 same predict "$data/launch/trl-zephyr-7b.yaml" --from "$data/launch/accelerate-deepspeed-zero3.yaml" \
     --cluster 16x8xh100 --gpus 8
 same predict --model gpt2 --cluster 1x2xh100:nic.bandwidth=1.9GB/s --seq 1K --strategy local --gpus 2 --dp 2 --offload-ratio 0.5
