@@ -40,15 +40,25 @@ static bool has_torch_stages(const struct emit *e)
     return e->choices->pp > 1 && e->choices->profile->stages_accumulate;
 }
 
+/* True if an op is part of the root module's forward. Where the loss is part of it and comes in pieces, each with its
+ * forward and its backward, all of these are: Liger's fused loss and chunked ones multiply by the head for gradients, too,
+ * before the forward returns (Liger-Kernel, ops/fused_linear_cross_entropy.py). */
+static bool in_forward(const struct shard *s, uint32_t op)
+{
+    const struct choices *c = s->e->choices;
+    bool pieces = c->profile->loss_in_root && c->loss_chunks > 1 && c->loss != LOSS_CUT &&
+                  s->ir->op.region[op] == REGION_LOSS;
+    return pieces || s->ir->op.phase[op] == PHASE_FORWARD;
+}
+
 /* True if `op`, which reads a bundle right after op `before`, begins a backward for which the bundle is gathered anew:
  * of a layer, that of another micro-batch, since a stage of PyTorch has freed the layer; of the root, any, where it is
  * freed after a forward. */
 static bool turns_around(const struct shard *s, uint32_t bundle, uint32_t before, uint32_t op)
 {
-    const struct ir *ir = s->ir;
     bool freed =
         is_of_root(s->e, bundle) ? s->e->choices->reshard == RESHARD_ROOT : has_torch_stages(s->e);
-    return freed && ir->op.phase[before] == PHASE_FORWARD && ir->op.phase[op] != PHASE_FORWARD;
+    return freed && in_forward(s, before) && !in_forward(s, op);
 }
 
 static bool is_of_experts(const struct shard *s, uint32_t r)
@@ -105,7 +115,7 @@ static uint32_t run_begin(const struct shard *s, const struct op_list *list, uin
 {
     const struct use_run *before = s->run_count > 0 ? &s->run[s->run_count - 1] : NULL;
     bool loss = s->e->choices->profile->loss_in_root && before != NULL && before->bundle == bundle;
-    while (loss && i > before->end && s->ir->op.phase[list->op[i - 1]] != PHASE_FORWARD)
+    while (loss && i > before->end && !in_forward(s, list->op[i - 1]))
         i--;
     return i;
 }
@@ -178,9 +188,8 @@ static bool shares_root(const struct shard *s, const struct op_list *list, uint3
                         uint32_t r)
 {
     const struct use_run *a = &s->run[before], *b = &s->run[r];
-    bool freed = s->e->choices->reshard == RESHARD_ROOT &&
-                 s->ir->op.phase[list->op[a->end - 1]] == PHASE_FORWARD &&
-                 s->ir->op.phase[list->op[b->begin]] != PHASE_FORWARD;
+    bool freed = s->e->choices->reshard == RESHARD_ROOT && in_forward(s, list->op[a->end - 1]) &&
+                 !in_forward(s, list->op[b->begin]);
     return weights_root_unit(s->e->choices) && !freed &&
            b->bundle == s->e->weights.part[part_after_layers(s->e, PART_EMBEDDING)].bundle &&
            s->ir->op.micro[list->op[a->begin]] == s->ir->op.micro[list->op[b->begin]];
@@ -194,7 +203,7 @@ static bool stays_gathered(const struct shard *s, const struct op_list *list, ui
     const struct choices *c = s->e->choices;
     const struct use_run *run = &s->run[before];
     bool stage = has_torch_stages(s->e);
-    if (s->ir->op.phase[list->op[run->end - 1]] == PHASE_FORWARD)
+    if (in_forward(s, list->op[run->end - 1]))
         return c->reshard == RESHARD_NEVER ||
                (stage && c->reshard != RESHARD_ROOT && is_of_root(s->e, run->bundle));
     return stage;
@@ -449,12 +458,11 @@ static void hold_root(struct shard *s, const struct op_list *list)
     for (uint32_t r = 0; profile->gather_copies && r < s->run_count; r++) {
         const struct use_run *run = &s->run[r];
         uint32_t last = run->end - 1;
-        bool forward = s->ir->op.phase[list->op[last]] == PHASE_FORWARD;
+        bool forward = in_forward(s, list->op[last]);
         if (!weights_root_unit(s->e->choices) || !is_of_root(s->e, run->bundle) ||
             run->gathered.i == IR_NONE || (forward && !profile->loss_in_root))
             continue;
-        while (last + 1 < list->count &&
-               (s->ir->op.phase[list->op[last + 1]] == PHASE_FORWARD) == forward)
+        while (last + 1 < list->count && in_forward(s, list->op[last + 1]) == forward)
             last++;
         emit_extend_lifetime(s->e, run->gathered, (op_id){list->op[last]});
     }

@@ -322,7 +322,7 @@ static void gradients_have_the_numbers_asked_for(void)
 static void a_cut_loss_multiplies_once_more(void)
 {
     static const int losses[] = {LOSS_FUSED, LOSS_CUT};
-    uint32_t products[2] = {0}, again[2] = {0}, pieces[2] = {0};
+    uint32_t products[2] = {0}, again[2] = {0}, pieces[2] = {0}, gathers[2];
     for (size_t i = 0; i < ARRAY_LEN(losses); i++) {
         struct request request = small(0, 4);
         struct choices c;
@@ -330,15 +330,21 @@ static void a_cut_loss_multiplies_once_more(void)
         request.strategy = "local";
         request.profile = "hf";
         request.loss = losses[i];
+        request.loss_chunks = 4;
+        request.weights = CHOICE_WEIGHTS_ZERO3;
         build(&ir, &c, &request, loss_names[losses[i]]);
         for (uint32_t op = 0; op < ir.op.count; op++) {
             const bool product = ir.op.kind[op] == WORK_MATMUL && ir.op.region[op] == REGION_LOSS;
             products[i] += product;
             again[i] += product && ir.op.phase[op] == PHASE_RECOMPUTE;
         }
+        gathers[i] = count(&ir, WORK_ALL_GATHER, PHASE_COUNT);
         pieces[i] = c.loss_chunks * c.accumulation;
         ir_release(&ir);
     }
+    CHECK("several pieces", pieces[0] >= 4);
+    CHECK_INT("the root is gathered once in the forward, and once for the backward", gathers[0],
+              gathers[1]);
     CHECK_INT("pieces", pieces[1], pieces[0]);
     CHECK_INT("fused", products[0], 3 * pieces[0]);
     CHECK_INT("cut", products[1], 4 * pieces[1]);
