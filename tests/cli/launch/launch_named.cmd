@@ -32,3 +32,8 @@ of "CUDA_DEVICE_MAX_CONNECTIONS=1 torchrun --nproc_per_node=4 run_train.py --con
 cp $S/tests/data/launch_measured/llm-foundry-008.yaml conf/mpt.yaml
 of "composer -n 8 train.py conf/mpt.yaml global_train_batch_size=256"
 longhaul predict "nemo llm finetune --factory llama3_8b" --cluster dgx-h100 --quick 2>&1 >/dev/null | grep -A 2 subcommand
+# mixtures of experts by their paths on the hub; a path that only begins like one is none of them
+for m in deepseek-ai/DeepSeek-V3 deepseek-ai/DeepSeek-R1 deepseek-ai/DeepSeek-V2 deepseek-ai/DeepSeek-V2-Lite moonshotai/Kimi-K2-Instruct zai-org/GLM-4.5 zai-org/GLM-4.5-Air MiniMaxAI/MiniMax-M2 zai-org/GLM-4.5V; do
+  printf "model_name_or_path: $m\nmax_length: 4096\n" > $T/hub.yaml
+  echo "$m $(longhaul predict $T/hub.yaml --cluster dgx-h100 --nodes 64 --quick 2>&1 | grep -o -e '--model [a-z0-9.-]* \|missing *model_name_or_path' | head -1)"
+done
