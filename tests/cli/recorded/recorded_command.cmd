@@ -36,8 +36,7 @@ ls kept | sed 's/-[0-9a-f]\{16\}//'
 longhaul sweep --record-cmd 'echo $$ > pid; exec sleep 60' --record-dir ended --cluster dgx-h100 --vary gpus=1 > ended.csv 2> note &
 sweep=$!
 for i in $(seq 100); do [ -s pid ] && break; sleep 0.1; done
-kill -TERM $sweep
-wait $sweep || echo "exit $?"
+{ kill -TERM $sweep; wait $sweep || echo "exit $?"; } 2> note # where the shell says that it ended, too
 for i in $(seq 50); do kill -0 $(cat pid) 2> note || break; sleep 0.1; done
 kill -0 $(cat pid) 2> note || echo "the command has ended"
 ls ended | grep -c json.gz || true
