@@ -7,7 +7,11 @@
  *     T(l) = T(l, m) + (M - m) (T(l, m) - T(l, m - 1)),    T = T(l) + (L - l) / p (T(l) - T(l - p))
  *
  * for M micro-batches and L layers, p layers a period of all stages, and without jitter. Memory grows with layers
- * likewise, and does not depend on the micro-batches once the pipeline is full. */
+ * likewise, and does not depend on the micro-batches once the pipeline is full.
+ *
+ * A short list (predict/prediction.h) represents a whole step exactly, but needs at least 7 micro-batches or layers, and
+ * proves that it does; a bound needs neither. So a search looks at these steps first, and at short lists of what is
+ * left. */
 #ifndef PREDICT_PLAN_SHORTENED_H
 #define PREDICT_PLAN_SHORTENED_H
 
