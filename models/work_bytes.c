@@ -1,0 +1,350 @@
+/* How many bytes of memory work moves, and how many it needs beside its operands. */
+#include "models/work.h"
+
+#include "models/states.h"
+
+#include <assert.h>
+
+/* The bytes of an element that is read and of one that is written, and the optional operands that the work has. */
+struct bytes_of {
+    double in, out;
+    unsigned reads, writes;
+};
+
+typedef double memory_function(const struct work *work, struct bytes_of e);
+
+static const double F32 = 4, I32 = 4;
+
+static double matmul_bytes(const struct work *work, struct bytes_of e)
+{
+    double m = (double)work->matmul.m, n = (double)work->matmul.n, k = (double)work->matmul.k;
+    double bias = work->matmul.epilogue == EPILOGUE_BIAS ? n * e.in : 0;
+    double passes = work->matmul.accumulate ? 2 : 1; /* with accumulate, y is read too */
+    /* number of matrices in b, or, for the gradient of weights, in the result */
+    double groups = (double)work_groups(work);
+    bool turned = work->matmul.form == MATMUL_TN;
+    /* the gradients of other ranks' parts, which become zero */
+    double zeros = turned && work->matmul.part > 0 && !work->matmul.accumulate
+                       ? (double)(work_matrices(work) - 1) * m * n
+                       : 0;
+    double in = work->matmul.scaling == SCALING_NV ? e.in / 2 : e.in;
+    if (work->matmul.scaling != SCALING_NONE) /* the bias has the dtype of the result */
+        bias = bias / e.in * e.out;
+    return (m * k + (turned ? 1 : groups) * k * n) * in + bias +
+           (passes * (turned ? groups : 1) * m * n + zeros) * e.out;
+}
+
+/* Returns the bytes of a quantisation. One pass reads x and writes the copy, or both copies. The pass that finds the
+ * largest element reads x once more; an op that only finds it may be free, where the op that wrote x has done it. Only if each row of a
+ * transposed copy has a scale, another pass first transposes x in its own dtype
+ * (torchao/testing/training/roofline_utils.py, get_tensor_memory_traffic_ovhd_s()). */
+static double quantise_bytes(const struct work *work, struct bytes_of e)
+{
+    const int64_t rows = work->quantise.rows, cols = work->quantise.cols;
+    const enum scaling scaling = (enum scaling)work->quantise.scaling;
+    const double count = (double)rows * (double)cols, out = e.out / (scaling == SCALING_NV ? 2 : 1);
+    const bool both = work->quantise.both, turned = work->quantise.turned || both;
+    double scale = (double)dtype_bytes(scaling_dtype(scaling));
+    double bytes = count * (e.in + (both ? 2 : 1) * out);
+    if (turned && scaling == SCALING_ROW)
+        bytes += count * 2 * e.in;
+    if (work->quantise.finds)
+        return work->quantise.amax ? count * e.in : 0;
+    if (work->quantise.amax)
+        bytes += count * e.in;
+    if (!work->quantise.turned || both)
+        bytes += scale * (double)scaling_count(scaling, rows, cols);
+    return bytes + (turned ? scale * (double)scaling_count(scaling, cols, rows) : 0);
+}
+
+static double attention_bytes(const struct work *work, struct bytes_of e)
+{
+    double q = (double)work->attention.q * (double)work->attention.heads;
+    double kv = (double)work->attention.kv * (double)work->attention.kv_heads;
+    double dim = (double)work->attention.dim, vdim = (double)work_attention_vdim(work);
+    double in = (q + kv) * dim + kv * vdim;
+    if (work->kind == WORK_ATTENTION) /* reads q, k and v, writes o and lse */
+        return in * e.in + q * vdim * e.out + q * F32;
+    /* reads q, o or delta, do, k, v and lse, writes dq, dk and dv */
+    const double o = work->attention.delta ? q * F32 : q * vdim * e.in;
+    return (in + q * vdim) * e.in + o + q * F32 + in * e.out;
+}
+
+static double merge_bytes(const struct work *work, struct bytes_of e)
+{
+    double rows = (double)work->merge.rows * (double)work->merge.heads;
+    double dim = (double)work->merge.dim;
+    return rows * dim * (2 * F32 + e.in) +
+           rows * 3 * F32; /* lse is read and written, and the block's is read */
+}
+
+static double norm_bytes(const struct work *work, struct bytes_of e)
+{
+    double rows = (double)work->rows.rows, cols = (double)work->rows.cols;
+    bool layer = work->kind == WORK_LAYERNORM || work->kind == WORK_LAYERNORM_BACKWARD;
+    double vectors = layer ? 2 : 1; /* LayerNorm has a weight and a bias, a mean and an rstd */
+    double statistics = vectors * rows * F32;
+    if (work->kind == WORK_RMSNORM || work->kind == WORK_LAYERNORM)
+        return rows * cols * (e.in + e.out) + vectors * cols * e.in + statistics;
+    double passes = work->rows.accumulate ? 2 : 1;
+    return rows * cols * (2 * e.in + e.out) + cols * e.in + passes * vectors * cols * e.out +
+           statistics;
+}
+
+static double rope_bytes(const struct work *work, struct bytes_of e)
+{
+    double rows = (double)work->rope.rows;
+    double cols = work->rope.stride ? (double)work->rope.stride
+                                    : (double)work->rope.heads * (double)work->rope.dim;
+    return rows * cols * (e.in + e.out) + rows * I32;
+}
+
+static double latent_keys_bytes(const struct work *work, struct bytes_of e)
+{
+    double rows = (double)work->latent_keys.rows, heads = (double)work->latent_keys.heads;
+    double rotated = (double)work->latent_keys.rotated;
+    double narrow = heads * (double)(work->latent_keys.plain + work->latent_keys.vdim);
+    double wide = narrow + heads * rotated;
+    narrow += rotated;
+    return rows * (work->kind == WORK_LATENT_KEYS ? narrow * e.in + wide * e.out
+                                                  : wide * e.in + narrow * e.out);
+}
+
+static double activation_bytes(const struct work *work, struct bytes_of e)
+{
+    double count = (double)work->activation.rows * (double)work->activation.cols;
+    if (work->activation.touches > 0) /* a chain of kernels, which all use one dtype */
+        return count * (double)work->activation.touches * e.in;
+    switch ((enum work_kind)work->kind) {
+    case WORK_SWIGLU:
+        return count * (2 * e.in + e.out);
+    case WORK_SWIGLU_BACKWARD: /* reads dy, gate and up, writes the gradients of gate and up */
+        return count * (3 * e.in + 2 * e.out);
+    case WORK_GELU:
+        return count * (e.in + e.out);
+    default: /* it is GELU_BACKWARD */
+        return count * (2 * e.in + e.out);
+    }
+}
+
+static double route_bytes(const struct work *work, struct bytes_of e)
+{
+    double rows = (double)work->route.rows, logits = rows * (double)work->route.experts;
+    double weights = rows * (double)work->route.copies * F32;
+    return work->kind == WORK_ROUTE ? logits * e.in + weights : logits * (F32 + e.out) + weights;
+}
+
+static double permute_bytes(const struct work *work, struct bytes_of e)
+{
+    double rows = (double)work->permute.rows, copies = (double)work->permute.copies;
+    double one = rows * (double)work->permute.cols, weights = rows * copies * F32;
+    switch ((enum work_kind)work->kind) {
+    case WORK_PERMUTE:
+        return one * (e.in + copies * e.out);
+    case WORK_UNPERMUTE:
+        return one * (copies * e.in + e.out) + (work->permute.weights ? weights : 0);
+    /* UNPERMUTE_BACKWARD: reads the gradient of the sum and the copies, writes the copies' gradients; reads and writes
+     * the weights */
+    default:
+        return one * (e.in + copies * (e.in + e.out)) + 2 * weights;
+    }
+}
+
+static double embedding_bytes(const struct work *work, struct bytes_of e)
+{
+    double rows = (double)work->embedding.rows, cols = (double)work->embedding.cols;
+    if (work->kind == WORK_EMBEDDING)
+        return rows * I32 + rows * cols * (e.in + e.out);
+    /* Adds to one row of the table for each token; a table that is no third read is cleared first. */
+    double cleared = e.reads < 3 ? (double)work->embedding.vocab * cols * e.out : 0;
+    return rows * I32 + rows * cols * (e.in + 2 * e.out) + cleared;
+}
+
+static double cross_entropy_bytes(const struct work *work, struct bytes_of e)
+{
+    double rows = (double)work->cross_entropy.rows;
+    double logits = rows * (double)work->cross_entropy.vocab;
+    switch ((enum work_kind)work->kind) {
+    case WORK_CROSS_ENTROPY: /* reads labels, writes lse; the loss is few bytes but counts */
+        return logits * e.in + rows * (I32 + F32) + (work->cross_entropy.accumulate ? 2 : 1) * F32 +
+               (e.writes > 2 ? logits * F32 : 0);
+    case WORK_CROSS_ENTROPY_BACKWARD:
+        return logits * (e.in + e.out) + rows * I32;
+    case WORK_CROSS_ENTROPY_PARTIAL:
+        return logits * e.in + rows * (I32 + 3 * F32);
+    case WORK_CROSS_ENTROPY_PARTIAL_BACKWARD:
+        return logits * (e.in + e.out) + rows * (I32 + F32);
+    default: /* FINISH: reads the statistics, which are all that is needed of the logits */
+        return rows * (I32 + 3 * F32 + F32) + (work->p[4] ? 2 : 1) * F32;
+    }
+}
+
+static double element_bytes(const struct work *work, struct bytes_of e)
+{
+    double count = (double)work->elements.count;
+    switch ((enum work_kind)work->kind) {
+    case WORK_ADD:
+        return count * (e.in + 2 * e.out) + (double)work->elements.cols * e.in;
+    case WORK_CAST:
+        return count * (e.in + e.out);
+    case WORK_FILL:
+        return count * e.out;
+    case WORK_SQUARE_SUM:
+        return count * e.in + (work->square_sum.accumulate ? 2 : 1) * F32;
+    case WORK_CLIP:
+        return count * (e.in + e.out) + F32;
+    /* ADAMW: reads the gradient, reads and writes master, m and v, writes the parameter copy */
+    default:
+        return count * (e.in + (e.writes > 3 ? e.out : 0)) +
+               states_traffic_bytes((enum states)work->adamw.states, (uint64_t)work->adamw.count);
+    }
+}
+
+static double pack_bytes(const struct work *work, struct bytes_of e)
+{
+    double width = (double)work->pack.w[0] + (double)work->pack.w[1] + (double)work->pack.w[2];
+    return (double)work->pack.rows * (double)work->pack.parts * width * (e.in + e.out);
+}
+
+static double head_bytes(const struct work *work, struct bytes_of e)
+{
+    double one = (double)work->heads.rows * (double)work->heads.heads * (double)work->heads.dim;
+    double copies = (double)work->heads.copies;
+    return work->kind == WORK_HEAD_EXPAND ? one * (e.in + copies * e.out)
+                                          : one * (copies * e.in + e.out);
+}
+
+/* Returns the bytes of the fullest rank: every row that is written is read once. */
+static double take_rows_bytes(const struct work *work, struct bytes_of e)
+{
+    return (double)work->take_rows.parts * (double)work->take_rows.to *
+           (double)work->take_rows.width * (e.in + e.out);
+}
+
+static double add_rows_bytes(const struct work *work, struct bytes_of e)
+{
+    return (double)work->add_rows.parts * (double)work->add_rows.rows *
+           (double)work->add_rows.width * (e.in + 2 * e.out);
+}
+
+static double merge_rows_bytes(const struct work *work, struct bytes_of e)
+{
+    const double rows = (double)work->merge_rows.rows * (double)work->merge_rows.heads;
+    return rows * ((double)work->merge_rows.dim * (2 * F32 + e.in) + 3 * F32);
+}
+
+static double row_dot_bytes(const struct work *work, struct bytes_of e)
+{
+    const double rows = (double)work->merge.rows * (double)work->merge.heads;
+    return rows * (2 * (double)work->merge.dim * e.in + F32);
+}
+
+static double column_sum_bytes(const struct work *work, struct bytes_of e)
+{
+    double cols = (double)work->rows.cols;
+    return (double)work->rows.rows * cols * e.in + (work->rows.accumulate ? 2 : 1) * cols * e.out;
+}
+
+static double opaque_bytes(const struct work *work, struct bytes_of e)
+{
+    (void)e;
+    const struct work as = work_priced_as(work);
+    return as.kind == WORK_OPAQUE ? (double)work->opaque.bytes : work_memory_bytes(&as);
+}
+
+static double no_bytes(const struct work *work, struct bytes_of e)
+{
+    (void)work;
+    (void)e;
+    return 0;
+}
+
+static memory_function *const memory_functions[WORK_KIND_COUNT] = {
+    [WORK_MATMUL] = matmul_bytes,
+    [WORK_QUANTISE] = quantise_bytes,
+    [WORK_ATTENTION] = attention_bytes,
+    [WORK_ATTENTION_BACKWARD] = attention_bytes,
+    [WORK_MERGE] = merge_bytes,
+    [WORK_RMSNORM] = norm_bytes,
+    [WORK_RMSNORM_BACKWARD] = norm_bytes,
+    [WORK_LAYERNORM] = norm_bytes,
+    [WORK_LAYERNORM_BACKWARD] = norm_bytes,
+    [WORK_ROPE] = rope_bytes,
+    [WORK_ROPE_BACKWARD] = rope_bytes,
+    [WORK_SWIGLU] = activation_bytes,
+    [WORK_SWIGLU_BACKWARD] = activation_bytes,
+    [WORK_GELU] = activation_bytes,
+    [WORK_GELU_BACKWARD] = activation_bytes,
+    [WORK_LATENT_KEYS] = latent_keys_bytes,
+    [WORK_LATENT_KEYS_BACKWARD] = latent_keys_bytes,
+    [WORK_ROUTE] = route_bytes,
+    [WORK_ROUTE_BACKWARD] = route_bytes,
+    [WORK_PERMUTE] = permute_bytes,
+    [WORK_UNPERMUTE] = permute_bytes,
+    [WORK_UNPERMUTE_BACKWARD] = permute_bytes,
+    [WORK_EMBEDDING] = embedding_bytes,
+    [WORK_EMBEDDING_BACKWARD] = embedding_bytes,
+    [WORK_CROSS_ENTROPY] = cross_entropy_bytes,
+    [WORK_CROSS_ENTROPY_BACKWARD] = cross_entropy_bytes,
+    [WORK_CROSS_ENTROPY_PARTIAL] = cross_entropy_bytes,
+    [WORK_CROSS_ENTROPY_FINISH] = cross_entropy_bytes,
+    [WORK_CROSS_ENTROPY_PARTIAL_BACKWARD] = cross_entropy_bytes,
+    [WORK_ADD] = element_bytes,
+    [WORK_CAST] = element_bytes,
+    [WORK_FILL] = element_bytes,
+    [WORK_PACK] = pack_bytes,
+    [WORK_UNPACK] = pack_bytes,
+    [WORK_HEAD_EXPAND] = head_bytes,
+    [WORK_HEAD_REDUCE] = head_bytes,
+    [WORK_TAKE_ROWS] = take_rows_bytes,
+    [WORK_ADD_ROWS] = add_rows_bytes,
+    [WORK_MERGE_ROWS] = merge_rows_bytes,
+    [WORK_ROW_DOT] = row_dot_bytes,
+    [WORK_COLUMN_SUM] = column_sum_bytes,
+    [WORK_ADAMW] = element_bytes,
+    [WORK_SQUARE_SUM] = element_bytes,
+    [WORK_CLIP] = element_bytes,
+    [WORK_OPAQUE] = opaque_bytes,
+    [WORK_ALL_TO_ALL] = no_bytes,
+    [WORK_ALL_GATHER] = no_bytes,
+    [WORK_REDUCE_SCATTER] = no_bytes,
+    [WORK_ALL_REDUCE] = no_bytes,
+    [WORK_REDUCE] = no_bytes,
+    [WORK_BROADCAST] = no_bytes,
+    [WORK_SCATTER] = no_bytes,
+    [WORK_EXCHANGE] = no_bytes,
+    [WORK_SHIFT] = no_bytes,
+    [WORK_SEND] = no_bytes,
+    [WORK_RECV] = no_bytes,
+    [WORK_H2D] = no_bytes,
+    [WORK_D2H] = no_bytes,
+    [WORK_HOST_SYNC] = no_bytes,
+    [WORK_BARRIER] = no_bytes,
+};
+
+double work_memory_bytes(const struct work *work)
+{
+    assert(work->kind < WORK_KIND_COUNT && memory_functions[work->kind]);
+    const struct bytes_of e = {(double)dtype_bytes(work->in), (double)dtype_bytes(work->out),
+                               work->reads, work->writes};
+    return memory_functions[work->kind](work, e);
+}
+
+/* ---- scratch memory ---- */
+
+int64_t work_workspace_bytes(enum attention_impl impl, int sm, const struct work *work)
+{
+    assert(impl < ATTENTION_IMPL_COUNT);
+    if (work->kind != WORK_ATTENTION_BACKWARD || impl == ATTENTION_CPU)
+        return 0;
+    double rows = (double)work->attention.q * (double)work->attention.heads;
+    double dim = (double)work->attention.dim, vdim = (double)work_attention_vdim(work);
+    double accumulator = F32 * rows * dim, delta = F32 * rows;
+    double bytes = accumulator + delta;
+    /* dk and dv of every query head, in 16 bits */
+    if (work->attention.kv_heads < work->attention.heads)
+        bytes += 2 * (double)work->attention.kv * (double)work->attention.heads * (dim + vdim);
+    if (impl == ATTENTION_CUDNN && sm < 90)
+        bytes += accumulator;
+    return bytes < 0x1p63 ? (int64_t)bytes : INT64_MAX;
+}
