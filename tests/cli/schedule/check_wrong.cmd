@@ -9,3 +9,7 @@ wc -c < $T/nothing
 # a file has its own choices, and is looked at without a machine
 longhaul check $T/right.ir --strategy ring 2>&1 | sed "s|$T|T|"
 longhaul check $T/right.ir --nodes 2 2>&1 | sed "s|$T|T|"
+# layout dealt, whose sequences must say which rank has which tokens
+longhaul schedule --model gpt2 --set layers=1 --cluster dgx-h100 --gpus 2 --strategy ring --seq 1K | sed 's/layout=zigzag/layout=dealt/' > $T/dealt.ir
+longhaul check $T/dealt.ir --quiet 2>&1 | sed "s|$T|T|"
+longhaul run $T/dealt.ir 2>&1 | sed "s|$T|T|"
