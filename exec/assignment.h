@@ -28,8 +28,8 @@ struct assignment_shares {
     uint32_t count;
 };
 
-/* The rows of experts on a rank, with routing that is not even (schedule/ir/routing.h). The members of group `ep`, each with
- * experts / ranks experts, send each other rows. */
+/* The rows of experts on a rank, with routing that is not even (schedule/ir/routing.h). The members of group `ep`, each
+ * with experts / ranks experts, send each other rows. */
 struct dealt_rows {
     struct work work;               /* that of the shape, with the rank's real number of rows */
     const int64_t *count;           /* [experts] the copies that each rank deals to an expert */
@@ -43,8 +43,8 @@ struct assignment_pieces {
     uint32_t count;
 };
 
-/* Rows that ranks need of each other (schedule/ir/needed.h, schedule/ir/tile_plan.h), of one shape on one rank. sent and
- * received are by peer; received rows have their places in packed order. The arrays are the assignment's. */
+/* Rows that ranks need of each other (schedule/ir/needed.h, schedule/ir/tile_plan.h), of one shape on one rank. sent
+ * and received are by peer; received rows have their places in packed order. The arrays are the assignment's. */
 struct assignment_rows {
     struct needed_rows sent, received;
     struct held_rows held; /* of a plan of tiles only */

@@ -92,9 +92,9 @@ struct cost_chain {
                      sum, a loss, the copies of tokens for experts, a square sum, a clip or AdamW; 0: one
                      kernel that touches each operand once */
     int kernels;
-    /* Kernels whose time is set by the number of elements, not of bytes: slow is their time, divided by that of one pass
-     * over all elements at the device's memory_element_rate, and slow_bytes is how many of the bytes above they move. A
-     * kernel that touches half of the elements adds 0.5. */
+    /* Kernels whose time is set by the number of elements, not of bytes: slow is their time, divided by that of one
+     * pass over all elements at the device's memory_element_rate, and slow_bytes is how many of the bytes above they
+     * move. A kernel that touches half of the elements adds 0.5. */
     double slow, slow_bytes;
     double gathered, scattered; /* how many of the bytes move in gathers and in scatters of rows */
     /* the chain of an unpermute without weights; NULL: one kernel */

@@ -164,8 +164,9 @@ double cost_traffic_bytes(const struct device_cost *cost, enum attention_impl im
     return bytes;
 }
 
-/* Returns the seconds of a chain. Most of its kernels are elementwise and run at the speed of memory, those that move rows
- * at that of their class. Slow kernels run at the rate of their elements if it is known, and like the others if it is not. */
+/* Returns the seconds of a chain. Most of its kernels are elementwise and run at the speed of memory, those that move
+ * rows at that of their class. Slow kernels run at the rate of their elements if it is known, and like the others if it
+ * is not. */
 static double chain_s(const struct device_cost *cost, const struct cost_chain *chain,
                       double elements)
 {

@@ -34,19 +34,19 @@
  *     "experts_per_token": 8, "expert_ffn": 768, // required with experts
  *     "shared_ffn": 768,                     // width of the experts that every token passes, together
  *     "dense_layers": 3,                     // the first layers have a feed-forward part of width "ffn" and no experts
- *     "experts_every": 2,                    // of the others layers 1, 3, ... (from 0) have experts; 0, 1 = all of them
- *     "router": "softmax",                   // scores: or "chosen" (softmax over the chosen ones), "sigmoid"
+ *     "experts_every": 2,                    // of the others layers 1, 3, ... (from 0) have experts; 0, 1 = all of
+ *     them "router": "softmax",                   // scores: or "chosen" (softmax over the chosen ones), "sigmoid"
  *     "router_norm": false,                  // the weights of a token's experts are divided by their sum, ...
- *     "router_scale": 2.5,                   // ... and multiplied by this; 0 = 1
- *     "router_bias": false,                  // a trained bias of the logits
- *     "router_correction": false,            // a bias of the choice, which the optimizer does not train
- *     "router_on_input": false,              // a weight multiplies what its expert reads, not what it writes
- *     "router_groups": 8, "router_groups_kept": 4, // experts are chosen from the best groups; 0 = no groups
- *     "q_latent": 1536, "kv_latent": 512,    // latent attention (MLA): ranks of the projections; kv_latent 0 = none,
+ *     "router_scale": 2.5,                   // ... and multiplied by this; 0 = 1 "router_bias": false,                
+ *     // a trained bias of the logits "router_correction": false,            // a bias of the choice, which the
+ *     optimizer does not train "router_on_input": false,              // a weight multiplies what its expert reads, not
+ *     what it writes "router_groups": 8, "router_groups_kept": 4, // experts are chosen from the best groups; 0 = no
+ *     groups "q_latent": 1536, "kv_latent": 512,    // latent attention (MLA): ranks of the projections; kv_latent 0 =
+ *     none,
  *                                            // q_latent 0 = q is projected at once
- *     "rope_dim": 64, "v_dim": 128,          // required with it: of head_dim columns, the rotated last ones; width of v
- *     "attention_sinks": false,              // each head has a learned score in the sum of its softmax
- *     "sources": {"vocab": "...", "*": "..."} // where each value is from; "*" is for all the rest
+ *     "rope_dim": 64, "v_dim": 128,          // required with it: of head_dim columns, the rotated last ones; width of
+ *     v "attention_sinks": false,              // each head has a learned score in the sum of its softmax "sources":
+ *     {"vocab": "...", "*": "..."} // where each value is from; "*" is for all the rest
  *   } */
 #ifndef MODELS_TRANSFORMER_H
 #define MODELS_TRANSFORMER_H
@@ -199,7 +199,8 @@ struct tensor_spec {
 
 #define TRANSFORMER_MAX_TENSORS 28 /* room for any of the three lists below */
 
-/* Lists the tensors of a layer (counted from 0) in this order. Biases, q_norm and k_norm are present only if the model has them:
+/* Lists the tensors of a layer (counted from 0) in this order. Biases, q_norm and k_norm are present only if the model
+ * has them:
  *   norm1.weight norm1.bias            [hidden]    where a branch begins with a norm
  *   wqkv.weight                        [(heads + 2 kv_heads) head_dim, hidden]  q rows, k rows, v rows
  *   wqkv.bias                          [(heads + 2 kv_heads) head_dim]
@@ -222,7 +223,8 @@ struct tensor_spec {
  *   experts.w13.weight experts.w13.bias  [experts 2 expert_ffn, hidden], [experts 2 expert_ffn]: expert by expert
  *   experts.w2.weight experts.w2.bias  [experts hidden, expert_ffn], [experts hidden]
  *   shared.w13.weight shared.w2.weight [2 shared_ffn, hidden], [hidden, shared_ffn]
- * router_correction is no tensor: it has no gradient. Writes at most max tensors to out[] and returns how many there are. */
+ * router_correction is no tensor: it has no gradient. Writes at most max tensors to out[] and returns how many there
+ * are. */
 size_t transformer_layer_tensors(const struct transformer *t, int64_t layer,
                                  struct tensor_spec out[], size_t max);
 
@@ -267,7 +269,8 @@ bool transformer_gated(const struct transformer *t);
 int64_t transformer_q_width(const struct transformer *t);
 int64_t transformer_kv_width(const struct transformer *t);
 
-/* Return the columns of a head of v, of v, and of what attention writes: those of k and q, except with latent attention. */
+/* Return the columns of a head of v, of v, and of what attention writes: those of k and q, except with latent
+ * attention. */
 int64_t transformer_v_dim(const struct transformer *t);
 /* Returns the wider of the head sizes of k and v, by which kernels of attention are chosen. */
 int64_t transformer_wide_dim(const struct transformer *t);

@@ -45,8 +45,8 @@ enum matmul_epilogue { EPILOGUE_NONE, EPILOGUE_BIAS, EPILOGUE_COUNT };
  * round, queries and keys are those of the rank's tiles (schedule/ir/tile_plan.h) */
 enum mask { MASK_FULL, MASK_CAUSAL, MASK_WINDOW, MASK_DOCUMENTS, MASK_PLAN, MASK_COUNT };
 /* the order in which TAKE_ROWS writes rows: from a rank's own to those that it sends; from arrived rows, by sender, to
- * the order of their positions; and from that order back to the order by sender. GATHER: from a rank's own rows and from
- * arrived ones to the packed order of a round */
+ * the order of their positions; and from that order back to the order by sender. GATHER: from a rank's own rows and
+ * from arrived ones to the packed order of a round */
 enum take { TAKE_SEND, TAKE_PLACE, TAKE_RETURN, TAKE_GATHER, TAKE_COUNT };
 /* the function that an activation applies to its input, or to its gate if it has one. OWN: silu for swiglu, gelu's
  * tanh form for gelu; GELU: gelu's tanh form, also for a gate (GEGLU); RELU2: max(x, 0)^2 */
@@ -54,8 +54,8 @@ enum activation_function { FUNCTION_OWN, FUNCTION_GELU, FUNCTION_RELU2, FUNCTION
 /* how a router makes scores of logits; the values of enum router (models/transformer.h) */
 enum route_score { ROUTE_SOFTMAX, ROUTE_CHOSEN, ROUTE_SIGMOID, ROUTE_SCORE_COUNT };
 /* The costs that an operator of a recorded program may have. NOTHING takes no time. A product, a gradient of weights in
- * groups (form TN), attention and its backward cost as much as those kinds of work. The others cost the bytes of kernels
- * that memory limits, in the classes of docs/costs.md, "Memory-bound work". */
+ * groups (form TN), attention and its backward cost as much as those kinds of work. The others cost the bytes of
+ * kernels that memory limits, in the classes of docs/costs.md, "Memory-bound work". */
 enum opaque_cost {
     OPAQUE_NOTHING,
     OPAQUE_MATMUL,
@@ -213,8 +213,8 @@ struct work {
             int64_t group, bytes, algorithm, channels, relative;
         } collective; /* all_to_all, all_gather, reduce_scatter; relative: not of all_to_all */
         struct {
-            /* With route, of rows of `cols` elements. ahead: the elements that a rank sends, each row to the rank of its
-             * expert; back: those that it receives then. The other side has room for `bytes`. */
+            /* With route, of rows of `cols` elements. ahead: the elements that a rank sends, each row to the rank of
+             * its expert; back: those that it receives then. The other side has room for `bytes`. */
             int64_t group, bytes, algorithm, channels, route, cols, ahead, back;
         } all_to_all;
         struct {
@@ -293,9 +293,9 @@ int64_t work_matrices(const struct work *work);
 struct work work_priced_as(const struct work *work);
 /* Returns the kernels of an attention: those that an opaque op was recorded with, else impl. */
 enum attention_impl work_kernels(const struct work *work, enum attention_impl impl);
-/* With routing that is not even, work on the rows of experts has a parameter `route`, 1 + the number of the list of shares
- * (schedule/ir/routing.h), and `dealt`, the copies that each rank deals, from which the real rows of a rank follow. Its
- * sizes are those of the fullest rank, for which buffers have room.
+/* With routing that is not even, work on the rows of experts has a parameter `route`, 1 + the number of the list of
+ * shares (schedule/ir/routing.h), and `dealt`, the copies that each rank deals, from which the real rows of a rank
+ * follow. Its sizes are those of the fullest rank, for which buffers have room.
  *
  * work_route() returns the number of the list; -1: routing is even, or the kind knows none. work_dealt() returns the
  * copies that a rank deals, and work_used() the mean over ranks of the real rows' share of the work. */

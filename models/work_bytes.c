@@ -35,8 +35,8 @@ static double matmul_bytes(const struct work *work, struct bytes_of e)
 }
 
 /* Returns the bytes of a quantisation. One pass reads x and writes the copy, or both copies. The pass that finds the
- * largest element reads x once more; an op that only finds it may be free, where the op that wrote x has done it. Only if each row of a
- * transposed copy has a scale, another pass first transposes x in its own dtype
+ * largest element reads x once more; an op that only finds it may be free, where the op that wrote x has done it. Only
+ * if each row of a transposed copy has a scale, another pass first transposes x in its own dtype
  * (torchao/testing/training/roofline_utils.py, get_tensor_memory_traffic_ovhd_s()). */
 static double quantise_bytes(const struct work *work, struct bytes_of e)
 {

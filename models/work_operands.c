@@ -7,9 +7,9 @@
 #include <string.h>
 
 /* A row lists the reads and then the writes of a kind, one word each: the operand's element count, a product of the
- * kind's parameters, digits and sums "(a+b)" of two parameters. Communication and copies give bytes instead: "@" is the op's bytes, "@*" times the
- * members of its group, "@/" divided by them. A '~' before the count: an op of a schedule may have another count. After
- * the count, in this order:
+ * kind's parameters, digits and sums "(a+b)" of two parameters. Communication and copies give bytes instead: "@" is the
+ * op's bytes, "@*" times the members of its group, "@/" divided by them. A '~' before the count: an op of a schedule
+ * may have another count. After the count, in this order:
  *   ":f32", ":i32", ":u8"  the dtype, when it is fixed
  *   ":master", ":moment"   the dtype that the parameter `states` fixes
  *   ":narrow", ":scale"    an 8- or 4-bit dtype, and that of its scales, by the parameter `scaling`
@@ -139,8 +139,8 @@ static int64_t scales(const struct work *work, const char *name, size_t size)
 }
 
 /* Returns the value of a factor: a digit, or a parameter of the kind by its name; w012 is the sum of w0, w1 and w2,
- * `moment` the elements of a moment of AdamW, `groups` the matrices of an operand of a grouped product: of b (k*n), or of
- * y (m*n) where that is a weight's gradient. */
+ * `moment` the elements of a moment of AdamW, `groups` the matrices of an operand of a grouped product: of b (k*n), or
+ * of y (m*n) where that is a weight's gradient. */
 static int64_t factor_value(const struct work *work, const char *name, size_t size)
 {
     if (size == 1 && *name >= '0' && *name <= '9')

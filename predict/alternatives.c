@@ -68,8 +68,8 @@ static bool has_latents_to_send(const struct choices *c)
     return derived_sends_latents(&sends);
 }
 
-/* Returns whether the choices already have the value that the perturbation would set, or the model has nothing to which it
- * applies; numbers of pieces count as set if they are as large or larger. */
+/* Returns whether the choices already have the value that the perturbation would set, or the model has nothing to which
+ * it applies; numbers of pieces count as set if they are as large or larger. */
 static bool has(const struct choices *c, const struct alternative_option *perturbation)
 {
     switch (perturbation->field) {

@@ -7,15 +7,15 @@
 /* Rows are of keys and values, in a forward of one layer, in units of the rows that a rank owns. */
 struct attention_division {
     double pairs_over_mean; /* the most visible pairs of a rank, over the mean of all ranks */
-    /* received by ranks on average, and by the rank that receives the most; a query that travels counts by its bytes and
-     * those of its result */
+    /* received by ranks on average, and by the rank that receives the most; a query that travels counts by its bytes
+     * and those of its result */
     double mean_rows, most_rows;
     /* the least of mean_rows in any division that leaves queries where they are (coverage_least_keys()) */
     double least_mean_rows;
     /* the least of most_rows in any division (coverage_least_bytes()) */
     double least_rows;
-    /* The step over the same one in which all ranks see the mean of pairs and none waits for keys and values; 0: unknown,
-     * since all ranks were taken as the fullest. */
+    /* The step over the same one in which all ranks see the mean of pairs and none waits for keys and values; 0:
+     * unknown, since all ranks were taken as the fullest. */
     double step_over_least;
 };
 

@@ -3,7 +3,8 @@
  * Memory follows from the schedule, and is cheap; times take a simulation. A prediction has three figures of a device's
  * memory: the live bytes at their peak, the arena into which buffers were planned, and `reserved`, which a framework's
  * allocator would take. The verdict uses `reserved` with a framework's profile and for recorded steps; with the
- * profile `ideal`, and for schedules from files, it uses `arena` plus the process' context. docs/commands.md says more. */
+ * profile `ideal`, and for schedules from files, it uses `arena` plus the process' context. docs/commands.md says
+ * more. */
 #ifndef PREDICT_PREDICTION_H
 #define PREDICT_PREDICTION_H
 
@@ -93,7 +94,8 @@ struct prediction {
     } products;
     /* which rank's documents take longest, for packed documents */
     struct document_lateness lateness;
-    /* of a ring whose ranks are taken as the fullest: its visible pairs over the mean (sim/uniform/uniform.h); else 0 */
+    /* of a ring whose ranks are taken as the fullest: its visible pairs over the mean (sim/uniform/uniform.h); else
+     * 0 */
     double fullest_over_mean;
     /* the step if all ranks saw the mean of pairs, less what rank 0 then waits for keys and values of others; 0: not
      * simulated */
@@ -124,12 +126,13 @@ bool prediction_has_attention(const struct prediction *prediction);
 enum status prediction_memory(struct prediction *answer, const struct prediction_question *question,
                               struct diag *note, struct diag *diag);
 
-/* Returns the probability that a configuration (choices NULL: a recorded step) that is predicted to need `needed` bytes fits into `available` bytes, by
- * the interval of its memory. */
+/* Returns the probability that a configuration (choices NULL: a recorded step) that is predicted to need `needed` bytes
+ * fits into `available` bytes, by the interval of its memory. */
 double prediction_fits(const struct setup *setup, const struct choices *choices, double needed,
                        double available);
 
-/* Predicts the memory of a schedule from a file ("-": standard input), or of a step from the recordings of its stages. */
+/* Predicts the memory of a schedule from a file ("-": standard input), or of a step from the recordings of its
+ * stages. */
 enum status prediction_memory_of_file(struct prediction *answer,
                                       const struct prediction_question *question,
                                       const char *const *files, size_t count, struct diag *diag);

@@ -176,8 +176,8 @@ static void begin(struct prediction *p, const struct prediction_question *questi
         p->question.request = &question->setup->request;
 }
 
-/* If the request leaves open how many subsequences stages may share, it takes the number with which the step is predicted
- * to be fastest and to fit. */
+/* If the request leaves open how many subsequences stages may share, it takes the number with which the step is
+ * predicted to be fastest and to fit. */
 enum status prediction_memory(struct prediction *p, const struct prediction_question *question,
                               struct diag *note, struct diag *diag)
 {

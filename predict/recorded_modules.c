@@ -72,7 +72,8 @@ struct longest_kernels {
     double unknown_s, guessed_s;
 };
 
-/* Adds a kernel to what is known of kernels: whether its time was measured, and whether more than its bytes is known. */
+/* Adds a kernel to what is known of kernels: whether its time was measured, and whether more than its bytes is
+ * known. */
 static void add_known(struct recorded_modules *m, const struct work *work,
                       const struct step_event *event, double seconds,
                       struct longest_kernels *longest)

@@ -20,8 +20,8 @@ struct recorded_modules {
     double unknown_s;     /* of kernels of which only the bytes are known */
     const char *unknown;  /* the operator that takes most of that; NULL: there is none */
     double collectives_s; /* of collectives, hidden ones too */
-    /* flops that PyTorch counts of a recorded rank (the mean of several), in all and in forward passes that are repeated;
-     * causal attention counts in full */
+    /* flops that PyTorch counts of a recorded rank (the mean of several), in all and in forward passes that are
+     * repeated; causal attention counts in full */
     double flops, repeated_flops;
     double measured_s; /* of kernels whose time was measured (recorded_operators.h) */
     /* of the other kernels, the operator that takes most; NULL: there is none */
@@ -31,8 +31,8 @@ struct recorded_modules {
 /* Sums the kernels of a simulated prediction of a recorded step, over the recorded ranks. Release *modules. */
 void recorded_modules_make(struct recorded_modules *modules, const struct prediction *prediction);
 void recorded_modules_release(struct recorded_modules *modules);
-/* Returns the model flops utilisation of a recorded step by the convention longhaul: visible pairs only, without what is
- * repeated, and without kernels of which no flops are known; the mean of all ranks. 0: no flops are known. */
+/* Returns the model flops utilisation of a recorded step by the convention longhaul: visible pairs only, without what
+ * is repeated, and without kernels of which no flops are known; the mean of all ranks. 0: no flops are known. */
 double recorded_modules_mfu(const struct prediction *prediction);
 
 #endif

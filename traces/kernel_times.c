@@ -27,7 +27,8 @@ bool kernel_times_is(const char *recorded, const char *op)
     return strncmp(recorded, op, size) == 0 && (recorded[size] == '\0' || recorded[size] == '.');
 }
 
-/* Returns the profiler's name of an operator as recorded steps have it: "aten::mm" is "mm", "fsdp::copy" "fsdp.copy". */
+/* Returns the profiler's name of an operator as recorded steps have it: "aten::mm" is "mm", "fsdp::copy"
+ * "fsdp.copy". */
 static const char *recorded_form(struct arena *arena, const char *name)
 {
     static const char aten[] = "aten::";

@@ -38,9 +38,9 @@ struct kernel_times {
     double unknown_s; /* of kernels of which no operator is known, in all steps */
 };
 
-/* Reads data[0..size). wanted[0..count): the names of operators in recorded steps, by which kernels are summed; those of
- * other operators are summed by the innermost one. A recording without kernels of a GPU, or without shapes of inputs, is
- * an error. Release *times in either case. */
+/* Reads data[0..size). wanted[0..count): the names of operators in recorded steps, by which kernels are summed; those
+ * of other operators are summed by the innermost one. A recording without kernels of a GPU, or without shapes of
+ * inputs, is an error. Release *times in either case. */
 enum status kernel_times_read(struct kernel_times *times, const char *name, const char *data,
                               size_t size, const char *const *wanted, size_t count,
                               struct diag *diag);

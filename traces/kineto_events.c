@@ -158,7 +158,8 @@ static double bytes_of_type(const struct json_pull *pull)
     return 0;
 }
 
-/* Reads a shape, or a list of shapes, from after its '[', and appends what is one: "[1024,640]". *shaped: something was. */
+/* Reads a shape, or a list of shapes, from after its '[', and appends what is one: "[1024,640]". *shaped: something
+ * was. */
 static enum status read_input(struct reader *r, bool *shaped, int depth)
 {
     enum { DEPTH = 4 };

@@ -38,8 +38,8 @@ struct kineto_launchers {
 void kineto_launchers_find(struct kineto_launchers *launchers, const struct kineto_events *events,
                            const uint32_t *inner);
 void kineto_launchers_release(struct kineto_launchers *launchers);
-/* Returns the operator that launched a kernel; UINT32_MAX: it is not known. It is found by the correlation of the launch
- * first, because in recordings of 2022 a kernel's "External id" is that of no operator. */
+/* Returns the operator that launched a kernel; UINT32_MAX: it is not known. It is found by the correlation of the
+ * launch first, because in recordings of 2022 a kernel's "External id" is that of no operator. */
 uint32_t kineto_launcher_of(const struct kineto_launchers *launchers,
                             const struct kineto_event *kernel);
 

@@ -77,8 +77,8 @@ struct step_event {
     double flops, read_bytes, written_bytes;
     /* of collectives: bytes of the whole tensor that is gathered, scattered or reduced */
     double whole_bytes;
-    /* of an uneven all-to-all: the most bytes that go to one rank, and, if only one gets any, its index in the group; 0 and
-     * -1: every rank gets the same, or several get some */
+    /* of an uneven all-to-all: the most bytes that go to one rank, and, if only one gets any, its index in the group; 0
+     * and -1: every rank gets the same, or several get some */
     double sent_most_bytes;
     int64_t sent_to;
     int64_t peer,

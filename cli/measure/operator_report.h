@@ -31,8 +31,8 @@ struct compared_operators {
 };
 
 /* Reads the operators of a folder of `predict -o`, of its rank `rank` or else of its first one. *found: whether the
- * prediction is that of a recorded step; else nothing is compared. measured: a recording of the PyTorch profiler. Release
- * *operators in either case. */
+ * prediction is that of a recorded step; else nothing is compared. measured: a recording of the PyTorch profiler.
+ * Release *operators in either case. */
 enum status compared_operators_make(struct compared_operators *operators, bool *found,
                                     const char *predicted, const char *measured, uint32_t rank,
                                     struct diag *diag);

@@ -16,7 +16,8 @@ struct weights {
     int64_t keys, queries; /* rows that the rank receives that receives the most */
     double mean_keys;
     struct coverage_least home; /* rows of keys if all queries stay where they are */
-    /* rows of the rank that moves the most, and at least in any division: a query counts twice, as its result returns */
+    /* rows of the rank that moves the most, and at least in any division: a query counts twice, as its result
+     * returns */
     double rows, least_rows;
 };
 

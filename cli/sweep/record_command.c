@@ -174,7 +174,8 @@ static enum status run_it(const struct record_command *run, const char *output, 
 
 /* ---- the folder ---- */
 
-/* Opens the file of what the command prints, and waits until no other process has it locked. Returns -1 after an error. */
+/* Opens the file of what the command prints, and waits until no other process has it locked. Returns -1 after an
+ * error. */
 static int open_log(const char *path, struct diag *diag)
 {
     struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};

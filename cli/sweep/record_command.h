@@ -8,8 +8,8 @@
 
 #include <stdint.h>
 
-/* What a recording depends on, beside the files that the command names. 0, or NULL: it is not given, and the variable is
- * not set. */
+/* What a recording depends on, beside the files that the command names. 0, or NULL: it is not given, and the variable
+ * is not set. */
 struct record_command {
     const char *command; /* for sh */
     const char *folder;  /* in which recordings are kept */
@@ -21,8 +21,8 @@ struct record_command {
 
 /* Appends the path of the recording, which is made if the folder does not have it. The command has to write it to
  * $LONGHAUL_RECORD_OUTPUT; what it prints goes into a file beside the recording. Processes that need the same recording
- * wait for the first of them. A command that fails, is killed or writes no recording is an error with the last line that
- * it printed, and leaves no recording. */
+ * wait for the first of them. A command that fails, is killed or writes no recording is an error with the last line
+ * that it printed, and leaves no recording. */
 enum status record_command_run(const struct record_command *run, struct text *path,
                                struct diag *diag);
 

@@ -164,8 +164,8 @@ const char *cpu_attention(const struct call *call, float *scratch)
     return NULL;
 }
 
-/* Merges a block's output of one row and head into a sum as ring-flash-attention does (pull request 34), without overflow:
- * with s = sigmoid(l_b - l), out <- out - s (out - block), l <- l - logsigmoid(l - l_b). */
+/* Merges a block's output of one row and head into a sum as ring-flash-attention does (pull request 34), without
+ * overflow: with s = sigmoid(l_b - l), out <- out - s (out - block), l <- l - logsigmoid(l - l_b). */
 static void merge(const float *out, float l, const float *block, float b, int64_t dim,
                   float *out_new, float *lse_new)
 {

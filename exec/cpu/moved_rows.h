@@ -5,8 +5,8 @@
 #include "exec/assignment.h"
 #include "exec/backend.h"
 
-/* SENT: row i of what a rank sends, or gets back, and its own row. RECEIVED: row i of what it receives, or returns, and its
- * place in packed order. HELD: the place in packed order of a row of its own, and its own row. */
+/* SENT: row i of what a rank sends, or gets back, and its own row. RECEIVED: row i of what it receives, or returns, and
+ * its place in packed order. HELD: the place in packed order of a row of its own, and its own row. */
 enum moved_list { MOVED_SENT, MOVED_RECEIVED, MOVED_HELD };
 
 struct moved_rows {

@@ -3,8 +3,8 @@
  * The host thread of a rank walks its list and puts each op into the queue of its stream. The head of a queue is
  * launched on the CUDA stream once everything that it waits for has been launched, so that a stream waits only for
  * events that have been recorded. If ranks share a GPU, a collective is launched for all members together, by the
- * thread that arrives last (loopback.c); between GPUs each rank launches its own part (nccl_links.c). Threads block only
- * where the schedule says so.
+ * thread that arrives last (loopback.c); between GPUs each rank launches its own part (nccl_links.c). Threads block
+ * only where the schedule says so.
  *
  * Locks, in the order in which a thread may take them: a rank's `lock` (own_lock, or that of the first rank if all
  * share a GPU), which is held while ops are launched; a rank's poll_lock, which is held while ends of ops are looked

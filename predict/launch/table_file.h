@@ -5,7 +5,8 @@
  *     is          describes the framework: `setting` is one of name, family, implementation, inherits, keys, arguments,
  *                 programs, `words` its value. The family (trainer or megatron) says which functions make options of
  *                 fields; `implementation` is own if the framework's code is not the family's, for which its profile
- *                 stands, so that intervals count it as never measured (--framework), or family; `inherits` with the same value adds the family's settings that the file does not name
+ *                 stands, so that intervals count it as never measured (--framework), or family; `inherits` with the
+ *                 same value adds the family's settings that the file does not name
  *     sets        fills the field `to`, or with `to` "--NAME" is the option of that name
  *     implies     the same, unless a file says the field itself
  *     unset       is the value `words` of the field `to` if no file says it; `note` is then said as assumed

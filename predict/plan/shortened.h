@@ -9,8 +9,8 @@
  * for M micro-batches and L layers, p layers a period of all stages, and without jitter. Memory grows with layers
  * likewise, and does not depend on the micro-batches once the pipeline is full.
  *
- * A short list (predict/prediction.h) represents a whole step exactly, but needs at least 7 micro-batches or layers, and
- * proves that it does; a bound needs neither. So a search looks at these steps first, and at short lists of what is
+ * A short list (predict/prediction.h) represents a whole step exactly, but needs at least 7 micro-batches or layers,
+ * and proves that it does; a bound needs neither. So a search looks at these steps first, and at short lists of what is
  * left. */
 #ifndef PREDICT_PLAN_SHORTENED_H
 #define PREDICT_PLAN_SHORTENED_H

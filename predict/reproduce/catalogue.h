@@ -54,8 +54,8 @@ struct catalogue_grid {
     enum measure measure;
     bool unfit_too;
     double *published; /* a value for each combination; NULL: the paper gives no values */
-    /* [cases] of tokens per second: a step consists of the cases one after the other, each with this share of the tokens,
-     * and a series `together` has its rate; NULL: it has none */
+    /* [cases] of tokens per second: a step consists of the cases one after the other, each with this share of the
+     * tokens, and a series `together` has its rate; NULL: it has none */
     double *share;
     const char *together;
     struct placement_pattern at;

@@ -34,8 +34,8 @@ struct head_exchange {
 
 struct head_exchange exchange_of(const struct emit *e);
 
-/* Returns q[s, q_width / P], k[s, kv_width / P] and v[s, v_width / P], made from qkv[n, W]. k and v lie in the views of `to`; where
- * these are empty, in buffers of their own. */
+/* Returns q[s, q_width / P], k[s, kv_width / P] and v[s, v_width / P], made from qkv[n, W]. k and v lie in the views of
+ * `to`; where these are empty, in buffers of their own. */
 struct qkv exchange_in(struct emit *e, uint32_t layer, const struct head_exchange *z,
                        struct view qkv, struct qkv to, struct attention_saved *saved);
 /* Returns where the core writes o[s, o_width / P]: a new tensor, or, with P = 1, `out` itself. */
@@ -45,8 +45,8 @@ void exchange_out(struct emit *e, const struct head_exchange *z, struct view o, 
 
 /* Returns d_o[s, o_width / P], made from d_out[n, o_width]. */
 struct view exchange_out_backward(struct emit *e, const struct head_exchange *z, struct view d_out);
-/* Returns where the core writes the gradients of q, k and v: new tensors, or, where exchange_in_backward() has nothing to
- * send or to rearrange, parts of dqkv. */
+/* Returns where the core writes the gradients of q, k and v: new tensors, or, where exchange_in_backward() has nothing
+ * to send or to rearrange, parts of dqkv. */
 struct qkv exchange_gradients(struct emit *e, const struct head_exchange *z, struct view dqkv);
 /* Writes dqkv[n, W] from the gradients of the q, k and v that exchange_in() returned. */
 void exchange_in_backward(struct emit *e, uint32_t layer, const struct head_exchange *z,
@@ -65,8 +65,8 @@ struct view scatter_heads(struct emit *e, const struct head_exchange *z, struct 
 struct view gather_heads(struct emit *e, const struct head_exchange *z, struct view x,
                          int64_t width, bool sync);
 
-/* Returns the parts of qkv in which q, k and v of a sequence lie one after the other; with latents sent, k is the latents
- * and v the shared columns. */
+/* Returns the parts of qkv in which q, k and v of a sequence lie one after the other; with latents sent, k is the
+ * latents and v the shared columns. */
 struct qkv latent_parts(const struct emit *e, const struct head_exchange *z, struct view qkv);
 /* Returns x of all head ranks, in their order. */
 struct view gather_rows(struct emit *e, struct view x, const char *stem);

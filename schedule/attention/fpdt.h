@@ -4,10 +4,11 @@
  * A sequence is cut into u chunks; a rank holds a piece of each (LAYOUT_RANK_ORDINAL), so that the all-to-all of a
  * chunk gives its tokens in order. Queries of chunk i attend to the keys of chunks 0..i, tile by tile, into running
  * sums. Keys and values of a chunk are fetched while the previous tile runs, so the device never holds more than two
- * fetched chunks of them. With latent attention and enum mla_exchange's LATENT, a rank stores the latents of its own tokens
- * instead; they are fetched, gathered from the head group and expanded for each tile. In the backward, the gradients of chunk i's keys and values are summed over the queries of
- * chunks i..u-1, and those of its queries over the keys of chunks 0..i. The sums of the outer loop's chunk stay on the
- * device: those of keys and values, or, with queries in the outer loop, those of queries.
+ * fetched chunks of them. With latent attention and enum mla_exchange's LATENT, a rank stores the latents of its own
+ * tokens instead; they are fetched, gathered from the head group and expanded for each tile. In the backward, the
+ * gradients of chunk i's keys and values are summed over the queries of chunks i..u-1, and those of its queries over
+ * the keys of chunks 0..i. The sums of the outer loop's chunk stay on the device: those of keys and values, or, with
+ * queries in the outer loop, those of queries.
  *
  * Letters: c tokens of a chunk on a rank, C = c P over the head group; u chunks. */
 #ifndef SCHEDULE_ATTENTION_FPDT_H
@@ -95,12 +96,12 @@ void fpdt_keep_zeros(const struct fpdt *f, int64_t i, int64_t cols, const char *
                      struct view *host, size_t stride);
 struct view fpdt_bring(const struct fpdt *f, uint8_t stream, op_id after, int64_t i,
                        struct view host, const char *stem);
-/* Fetches the keys and values of chunk k that the queries of chunk q see; or the chunk's latents, those of this rank's own
- * tokens, which it then gathers. */
+/* Fetches the keys and values of chunk k that the queries of chunk q see; or the chunk's latents, those of this rank's
+ * own tokens, which it then gathers. */
 struct fpdt_pair fpdt_bring_pair(const struct fpdt *f, op_id after, int64_t q, int64_t k);
 
-/* Returns the keys and values of chunk k that the queries of chunk q see, if the pair is latents, made of them; else the pair
- * itself. The gradient of the up-projection reads the latents later. */
+/* Returns the keys and values of chunk k that the queries of chunk q see, if the pair is latents, made of them; else
+ * the pair itself. The gradient of the up-projection reads the latents later. */
 struct fpdt_pair fpdt_expand(const struct fpdt *f, int64_t q, int64_t k, struct fpdt_pair pair);
 
 /* fpdt_cast() returns x in another dtype, or x itself when it has that one; fpdt_sum() adds part in place to the first

@@ -14,9 +14,9 @@ static struct latent_rows rows_of(const struct emit *e, int64_t all, struct view
     return (struct latent_rows){all, all / (int64_t)e->choices->row_ranks, positions};
 }
 
-/* The elements of a token: of a head of q and k, of its columns that are not rotated, of q, k and v, of what is made into k
- * and v (the result of kv_b, or a latent if head ranks send latents), of the parts of kv_a, and of all that attention
- * gets. */
+/* The elements of a token: of a head of q and k, of its columns that are not rotated, of q, k and v, of what is made
+ * into k and v (the result of kv_b, or a latent if head ranks send latents), of the parts of kv_a, and of all that
+ * attention gets. */
 struct widths {
     int64_t plain, q, k, v, up, latent, rotated, all;
 };
@@ -67,8 +67,8 @@ static struct work keys_work(const struct emit *e, enum work_kind kind, int64_t 
         .latent_keys = {n, m->heads, m->head_dim - m->rope_dim, m->rope_dim, m->v_dim}};
 }
 
-/* Makes q, k and v of one sequence from the results of q_b (or q) and kv_b, and the shared key columns; if head ranks send
- * latents, it rotates q and these columns, and copies the latents, which `up` is. */
+/* Makes q, k and v of one sequence from the results of q_b (or q) and kv_b, and the shared key columns; if head ranks
+ * send latents, it rotates q and these columns, and copies the latents, which `up` is. */
 static void arrange(struct emit *e, const struct widths *w, int64_t n, struct view positions,
                     struct view q, struct view up, struct view shared, struct view qkv)
 {
@@ -142,8 +142,8 @@ static void product_backward(struct emit *e, uint32_t layer, enum weight weight,
     emit_weight_grad(e, layer, weight, dy, x, to, from, rows);
 }
 
-/* Emits the gradients of a wide product of gathered rows, and returns that of this rank's rows before the gather: dx, or,
- * if it is empty, a new tensor. */
+/* Emits the gradients of a wide product of gathered rows, and returns that of this rank's rows before the gather: dx,
+ * or, if it is empty, a new tensor. */
 static struct view wide_backward(struct emit *e, uint32_t layer, enum weight weight, struct view dy,
                                  struct view own, struct view gathered, struct view dx,
                                  const struct latent_rows *rows, int64_t to, int64_t from)
@@ -239,8 +239,8 @@ static struct view keys(struct emit *e, uint32_t layer, struct view x,
     return up;
 }
 
-/* Returns the gradient of the normed latents of this rank's rows, made from that of what kv_b makes; or, if head ranks send
- * latents, from that of the latents of all rows. */
+/* Returns the gradient of the normed latents of this rank's rows, made from that of what kv_b makes; or, if head ranks
+ * send latents, from that of the latents of all rows. */
 static struct view keys_wide_backward(struct emit *e, uint32_t layer, struct view d_up,
                                       const struct latent_rows *rows, const struct widths *w,
                                       const struct latent_saved *s)
@@ -286,8 +286,8 @@ static bool expands_again(const struct emit *e)
            e->choices->up_projection == UP_PROJECTION_RECOMPUTE;
 }
 
-/* Records the buffers that were made since `first`, but for the narrow results: they are computed again for the backward
- * (enum up_projection). */
+/* Records the buffers that were made since `first`, but for the narrow results: they are computed again for the
+ * backward (enum up_projection). */
 static void mark_expanded(struct emit *e, uint32_t first, const struct latent_saved *s,
                           struct view shared)
 {

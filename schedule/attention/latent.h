@@ -2,11 +2,11 @@
  *
  * x goes through two narrow products, q_a and kv_a; their results are normed and widened to all heads by q_b and kv_b.
  * kv_a also makes rope_dim key columns that all heads share. The last rope_dim columns of each head of q, and the
- * shared columns of k, are rotated here, so attention choices rotate nothing. From there on it is attention with as many
- * key heads as query heads, whose v is narrower than its k. Without q_latent one product, q, makes the queries.
+ * shared columns of k, are rotated here, so attention choices rotate nothing. From there on it is attention with as
+ * many key heads as query heads, whose v is narrower than its k. Without q_latent one product, q, makes the queries.
  *
- * q, k and v of a sequence lie one after the other: [n, q width], [n, k width], [n, v width]; or, if head ranks send latents,
- * q, the normed latents and the rotated shared columns: [n, q width], [n, kv_latent], [n, rope_dim].
+ * q, k and v of a sequence lie one after the other: [n, q width], [n, k width], [n, v width]; or, if head ranks send
+ * latents, q, the normed latents and the rotated shared columns: [n, q width], [n, kv_latent], [n, rope_dim].
  *
  * Tensor ranks hold q_a, kv_a and their norms whole, and project their own tokens; the normed latents and the shared
  * columns are then gathered, which are fewer elements than x, and q_b, kv_b and q are divided by heads (Megatron-LM,
@@ -25,9 +25,10 @@ void latent_project_backward(struct emit *e, uint32_t layer, struct view dqkv, s
                              struct view dx, int64_t rows, struct view positions,
                              const struct latent_saved *saved);
 
-/* Of a layer whose head ranks send latents (enum mla_exchange): latent_expand() writes the keys and values of this rank's
- * heads from the normed latents (rows, kv_latent) and the rotated shared columns (rows, rope_dim) of as many tokens.
- * latent_expand_backward() writes the sums over this rank's heads of the gradients of both, and the gradient of kv_b. */
+/* Of a layer whose head ranks send latents (enum mla_exchange): latent_expand() writes the keys and values of this
+ * rank's heads from the normed latents (rows, kv_latent) and the rotated shared columns (rows, rope_dim) of as many
+ * tokens. latent_expand_backward() writes the sums over this rank's heads of the gradients of both, and the gradient of
+ * kv_b. */
 void latent_expand(struct emit *e, uint32_t layer, struct view latents, struct view shared,
                    struct view k, struct view v);
 void latent_expand_backward(struct emit *e, uint32_t layer, struct view latents, struct view dk,

@@ -10,7 +10,8 @@
 
 /* In the functions below, a result is written into the view `to`, or, if that is view_none(), into a new buffer. */
 
-/* Returns W, the columns of the projection; with latents sent, those of q, of a latent and of the shared key columns. */
+/* Returns W, the columns of the projection; with latents sent, those of q, of a latent and of the shared key
+ * columns. */
 int64_t qkv_width(const struct emit *e);
 /* Returns the weight's values, or an empty view when the model has no such weight. */
 struct view optional_weight(const struct emit *e, uint32_t part, enum weight weight);

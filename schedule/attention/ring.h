@@ -117,7 +117,8 @@ void ring_needed_forward(struct emit *e, const struct ring_shape *shape,
 struct qkv ring_needed_backward(struct emit *e, const struct ring_shape *shape,
                                 const struct attention_saved *saved, struct view d_o);
 
-/* Emit attention in which each rank computes the tiles that a core plan gives it (schedule/attention/ring_planned.c). */
+/* Emit attention in which each rank computes the tiles that a core plan gives it
+ * (schedule/attention/ring_planned.c). */
 void ring_planned_forward(struct emit *e, const struct ring_shape *shape,
                           struct attention_saved *saved, struct view o);
 struct qkv ring_planned_backward(struct emit *e, const struct ring_shape *shape,

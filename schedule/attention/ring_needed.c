@@ -1,7 +1,8 @@
 /* Attention over context ranks that send each other only the keys and values that some query of the receiver sees, as
  * MagiAttention does (arXiv 2505.13211): one exchange, which runs beside the tile of a rank's own keys, and one tile of
- * the rows that have arrived. The backward exchanges them again, and their gradients back, which are summed in fp32. Which
- * rows these are follows from the documents (schedule/ir/needed.h); buffers have room for the rank with the most. */
+ * the rows that have arrived. The backward exchanges them again, and their gradients back, which are summed in fp32.
+ * Which rows these are follows from the documents (schedule/ir/needed.h); buffers have room for the rank with the
+ * most. */
 #include "schedule/attention/ring.h"
 
 #include "schedule/ir/visible.h"

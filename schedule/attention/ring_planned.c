@@ -1,8 +1,8 @@
-/* Attention whose tiles a core plan divides among context ranks, in rounds (schedule/ir/tile_plan.h). In each round a rank
- * gets the keys and queries of its tiles from their owners and computes its tiles. What belongs to rows of others returns
- * to them: outputs with their log-sum-exps, which are merged, and the gradients of queries and keys, which are summed in
- * fp32. The rows of a round travel beside the tiles of the round before, and results beside those of the next one. What
- * no rank sends in a round is not exchanged. Buffers have room for the rank with the most rows. */
+/* Attention whose tiles a core plan divides among context ranks, in rounds (schedule/ir/tile_plan.h). In each round a
+ * rank gets the keys and queries of its tiles from their owners and computes its tiles. What belongs to rows of others
+ * returns to them: outputs with their log-sum-exps, which are merged, and the gradients of queries and keys, which are
+ * summed in fp32. The rows of a round travel beside the tiles of the round before, and results beside those of the next
+ * one. What no rank sends in a round is not exchanged. Buffers have room for the rank with the most rows. */
 #include "schedule/attention/ring.h"
 
 #include "schedule/ir/visible.h"
@@ -71,8 +71,8 @@ static struct view exchange(struct emit *e, const struct planned *p, const struc
     return y;
 }
 
-/* Sends a rank's own rows to those that need them in the round. Returns what arrives; an empty view if nothing does on any
- * rank. */
+/* Sends a rank's own rows to those that need them in the round. Returns what arrives; an empty view if nothing does on
+ * any rank. */
 static struct view send(struct emit *e, const struct planned *p, const struct moving *m,
                         struct view own)
 {

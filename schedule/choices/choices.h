@@ -121,8 +121,8 @@ enum weights_choice {
     CHOICE_WEIGHTS_COUNT
 };
 
-/* The numbers in which whole weight gradients are summed over micro-batches and reduced over ranks: as the profile's code
- * does, in fp32, or in the 16 bits in which the step computes. */
+/* The numbers in which whole weight gradients are summed over micro-batches and reduced over ranks: as the profile's
+ * code does, in fp32, or in the 16 bits in which the step computes. */
 enum gradients_choice { GRADIENTS_PROFILE, GRADIENTS_FP32, GRADIENTS_16BIT, GRADIENTS_COUNT };
 
 /* Whether sharded gradients are reduced in every micro-batch (EACH), or accumulate whole on every rank until the last
@@ -136,8 +136,8 @@ enum grad_sync { GRAD_SYNC_PROFILE, GRAD_SYNC_EACH, GRAD_SYNC_LAST, GRAD_SYNC_CO
  * fully_shard() was told reshard_after_forward=True, and keep them where it was told nothing. */
 enum reshard { RESHARD_PROFILE, RESHARD_ALWAYS, RESHARD_NEVER, RESHARD_ROOT, RESHARD_COUNT };
 
-/* Where the shards of parameters wait between gathers. host: in pinned memory, where AdamW updates them, and each gather
- * first copies the rank's part to the device (FSDP2's CPUOffloadPolicy, ZeRO-3's offload_param). */
+/* Where the shards of parameters wait between gathers. host: in pinned memory, where AdamW updates them, and each
+ * gather first copies the rank's part to the device (FSDP2's CPUOffloadPolicy, ZeRO-3's offload_param). */
 enum parameters_choice { PARAMETERS_DEVICE, PARAMETERS_HOST, PARAMETERS_COUNT };
 
 enum pipeline_choice {
@@ -186,12 +186,12 @@ enum activations_choice {
     CHOICE_ACTIVATIONS_COUNT
 };
 
-/* The q, k and v that latent attention expanded stay for the backward, where all activations do, or are made again from the
- * narrow vectors (Megatron-LM's --recompute-modules mla_up_proj). */
+/* The q, k and v that latent attention expanded stay for the backward, where all activations do, or are made again from
+ * the narrow vectors (Megatron-LM's --recompute-modules mla_up_proj). */
 enum up_projection { UP_PROJECTION_KEEP, UP_PROJECTION_RECOMPUTE, UP_PROJECTION_COUNT };
 
-/* What head ranks send of latent attention's keys and values: those of all heads, or the normed latents, from which each rank
- * then makes the keys and values of its own heads. */
+/* What head ranks send of latent attention's keys and values: those of all heads, or the normed latents, from which
+ * each rank then makes the keys and values of its own heads. */
 enum mla_exchange { MLA_EXCHANGE_EXPANDED, MLA_EXCHANGE_LATENT, MLA_EXCHANGE_COUNT };
 
 /* Whether attention drops scores: as the profile has it, or as asked. */
@@ -322,8 +322,8 @@ struct choices {
     const struct documents *documents;
     /* the copies that experts get (schedule/ir/routing.h); NULL: each gets equally many. The caller's memory. */
     const struct routing *routing;
-    /* routing is even, but the copies that a rank deals do not divide over the experts: the schedule has a list of equal
-     * shares, by which some experts get one copy more */
+    /* routing is even, but the copies that a rank deals do not divide over the experts: the schedule has a list of
+     * equal shares, by which some experts get one copy more */
     bool remainders;
     uint32_t loss_chunks, ffn_chunks; /* pieces of the local tokens */
 

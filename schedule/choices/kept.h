@@ -8,8 +8,8 @@
 
 #include "schedule/choices/choices.h"
 
-/* The program text of a layer (schedule/choices/kept.def), which decides what it keeps. CODE_FUSED: kernels that keep only what the schedule's ops
- * read. */
+/* The program text of a layer (schedule/choices/kept.def), which decides what it keeps. CODE_FUSED: kernels that keep
+ * only what the schedule's ops read. */
 enum layer_code { CODE_FUSED, CODE_TITAN, CODE_LLAMA, CODE_GEMMA, CODE_GPT2 };
 
 /* Bytes per element, by column of schedule/choices/kept.def. */

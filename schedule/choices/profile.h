@@ -36,7 +36,8 @@ enum chains {
 
 #define PROFILE_IDEAL "ideal" /* the name of the row that has `ideal` set */
 
-/* The switches in which implementations of a schedule differ. docs/strategies/profiles.md has the source of every value. */
+/* The switches in which implementations of a schedule differ. docs/strategies/profiles.md has the source of every
+ * value. */
 struct profile {
     const char *name, *summary;
     uint8_t attention_impl;    /* enum attention_impl on GPUs of the A100's class */
@@ -63,7 +64,8 @@ struct profile {
     /* seconds that the framework adds to an exchange or a shift because it passes lists of tensors, which become an
      * all-to-all with one tensor per rank; 0: it passes no lists */
     double host_per_list_s;
-    /* the host's time for a product as a multiple of that of torch.nn.Linear: what a module of the framework adds; 0: 1 */
+    /* the host's time for a product as a multiple of that of torch.nn.Linear: what a module of the framework adds; 0:
+     * 1 */
     double host_product;
     /* seconds that the host takes beside that for each product of tensor ranks, whose operands are DTensors, unless the
      * layers are compiled */
@@ -101,7 +103,8 @@ struct profile {
     /* FSDP: embedding, final norm and head are one unit, gathered once in a micro-batch for forward and backward, and
      * reduced after both have their gradients */
     bool root_unit;
-    /* where --reshard is not given: FSDP frees the root unit (embedding, norm, head) after the forward and gathers it again */
+    /* where --reshard is not given: FSDP frees the root unit (embedding, norm, head) after the forward and gathers it
+     * again */
     bool frees_root;
     /* the root unit's forward computes the loss, so that the backward begins with the root's gather */
     bool loss_in_root;
@@ -148,8 +151,8 @@ struct profile {
                              gather and each reduction of weights, and waits for it */
     /* computation waits for the reductions at the end of each micro-batch's backward */
     bool waits_for_reductions;
-    /* stages reduce sharded gradients only once all backwards of a step have ended, and keep parameters gathered after a
-     * backward until the next forward has read them: torch/distributed/pipelining/stage.py, perform_reduce_grad() and
+    /* stages reduce sharded gradients only once all backwards of a step have ended, and keep parameters gathered after
+     * a backward until the next forward has read them: torch/distributed/pipelining/stage.py, perform_reduce_grad() and
      * backward_maybe_with_nosync() */
     bool stages_accumulate;
     /* stages also keep parameters gathered after a forward, so each is gathered once a step */
@@ -189,8 +192,8 @@ struct profile {
     bool ideal;
     /* with the optimizer on the host: gradients are cast to fp32 on the device, before they are copied to the host */
     bool host_grads_f32;
-    /* with the optimizer on the host: new parameters are cast into pageable memory, and a blocking copy takes them to the
-     * device before the next part is updated */
+    /* with the optimizer on the host: new parameters are cast into pageable memory, and a blocking copy takes them to
+     * the device before the next part is updated */
     bool host_params_pageable;
     /* bytes of host memory that passes of their own around AdamW on the host read and write per parameter */
     uint8_t host_pass_bytes;

@@ -12,8 +12,8 @@
 
 /* True if ranks hold parts of the parameters: with ZeRO-3 and HSDP, where several ranks share the weights. */
 bool weights_sharded_params(const struct choices *choices);
-/* Returns the enum dtype in which whole weight gradients accumulate and are reduced: the profile's, or that of compute with
- * --states bf16, unless FSDP reduces in fp32 all the same. */
+/* Returns the enum dtype in which whole weight gradients accumulate and are reduced: the profile's, or that of compute
+ * with --states bf16, unless FSDP reduces in fp32 all the same. */
 uint8_t weights_grad_dtype(const struct choices *choices);
 /* Returns whether gradients are reduced in every micro-batch, since no rank keeps whole gradients. That is so with
  * ZeRO-2, ZeRO-3 and HSDP if several ranks share the weights, unless gradients accumulate whole (GRAD_SYNC_LAST). */
@@ -31,14 +31,14 @@ bool weights_root_unit(const struct choices *choices);
 bool weights_make_gradients(const struct choices *c);
 /* True if the step clips gradients by the norm of all of them. */
 bool weights_clip_gradients(const struct choices *choices);
-/* True if each sequence is cut over the ranks in a way of its own, by its documents or as it is dealt, so that positions
- * are bound for each sequence. */
+/* True if each sequence is cut over the ranks in a way of its own, by its documents or as it is dealt, so that
+ * positions are bound for each sequence. */
 bool derived_positions_by_sequence(const struct choices *choices);
 /* True if FPDT keeps on the host the tensors of a chunk that other chunks read: there are several chunks, and
  * --kv-offload is on, its default. */
 bool fpdt_offloads(const struct choices *choices);
-/* True if the latents of latent attention are sent among head ranks, or stored on the host, instead of keys and values, which
- * are then made of them: it was chosen, and there is either. */
+/* True if the latents of latent attention are sent among head ranks, or stored on the host, instead of keys and values,
+ * which are then made of them: it was chosen, and there is either. */
 bool derived_sends_latents(const struct choices *choices);
 /* True if one rank keeps and fetches a chunk for all of them (FETCH_ONE). */
 bool fpdt_fetches_by_one(const struct choices *choices);

@@ -479,9 +479,10 @@ static void take_sharding(struct choices *c, const struct request *r)
                                                          : RESHARD_ALWAYS);
 }
 
-/* True if attention is SDPA's, which compiled code of the profile gives a mask. SDPA is what runs if the request names no
- * kernel, or cuDNN's, which transformers reaches through SDPA only; with a mask SDPA cannot choose flash-attention. Ranks
- * that share a sequence take the mask away (accelerate, context_parallel), and packed documents have kernels of their own. */
+/* True if attention is SDPA's, which compiled code of the profile gives a mask. SDPA is what runs if the request names
+ * no kernel, or cuDNN's, which transformers reaches through SDPA only; with a mask SDPA cannot choose flash-attention.
+ * Ranks that share a sequence take the mask away (accelerate, context_parallel), and packed documents have kernels of
+ * their own. */
 static bool masks_attention(const struct choices *c, const struct request *r)
 {
     bool sdpa = r->attention_impl < 0 || r->attention_impl == ATTENTION_CUDNN;

@@ -66,8 +66,8 @@ void core_plan_add(struct core_plan *plan, const struct document_list *documents
 /* Returns the documents of a sequence; the ends are the plan's. */
 struct document_list core_plan_documents(const struct core_sequence *sequence);
 
-/* Makes the documents, owners and tiles of all sequences of a plan that core_plan_check() has found right. If one sequence
- * has tiles, all have: those of a sequence without any are each rank's own queries by all keys, in round 0. */
+/* Makes the documents, owners and tiles of all sequences of a plan that core_plan_check() has found right. If one
+ * sequence has tiles, all have: those of a sequence without any are each rank's own queries by all keys, in round 0. */
 struct documents *core_plan_dealt(const struct core_plan *plan, struct arena *arena);
 
 #endif

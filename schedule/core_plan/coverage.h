@@ -1,7 +1,7 @@
 /* schedule/core_plan/coverage.h: the rule `coverage` of core plans, and how far a plan is from what is possible.
  *
- * A plan is right if every token has one owner, all ranks own equally many tokens, and every visible pair of a query and
- * a key lies in exactly one tile. Whatever is wrong is proved by a token, or by a query and a key. */
+ * A plan is right if every token has one owner, all ranks own equally many tokens, and every visible pair of a query
+ * and a key lies in exactly one tile. Whatever is wrong is proved by a token, or by a query and a key. */
 #ifndef SCHEDULE_CORE_PLAN_COVERAGE_H
 #define SCHEDULE_CORE_PLAN_COVERAGE_H
 
@@ -20,12 +20,13 @@ struct coverage_load {
 /* Fills load[ranks] for a sequence of a plan that core_plan_check() has found right. */
 void coverage_loads(const struct core_plan *plan, size_t sequence, struct coverage_load *load);
 
-/* The fewest rows of keys that ranks receive if each of R ranks owns S / R tokens and computes their queries: the sum over
- * all ranks, and those of the rank that receives the most. */
+/* The fewest rows of keys that ranks receive if each of R ranks owns S / R tokens and computes their queries: the sum
+ * over all ranks, and those of the rank that receives the most. */
 struct coverage_least {
     double all, most;
 };
-/* Derivation. Let `own` be S / R. Of a document of n tokens let rank i own a(i), its last one at place p(i), counted from
+/* Derivation. Let `own` be S / R. Of a document of n tokens let rank i own a(i), its last one at place p(i), counted
+ * from
  * 1. This query sees p(i) keys, so the rank receives p(i) - a(i) or more. In the order of their last tokens the first i
  * ranks own all tokens up to p(i) and perhaps later ones of their own: p(i) >= a(1) + ... + a(i), so rank i receives
  * at least a(1) + ... + a(i-1), and the last one n - own. The sum over the m ranks of a document is
@@ -37,8 +38,8 @@ struct coverage_least {
 struct coverage_least coverage_least_keys(const struct document_list *documents, int64_t window,
                                           uint32_t ranks, double pairs);
 
-/* Bytes of a row that travels in one direction: of a key with its value; of a query to the rank that computes it; of its
- * result back. */
+/* Bytes of a row that travels in one direction: of a key with its value; of a query to the rank that computes it; of
+ * its result back. */
 struct coverage_bytes {
     double key, query, result;
 };

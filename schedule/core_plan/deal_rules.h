@@ -1,4 +1,5 @@
-/* schedule/core_plan/deal_rules.h: named rules of core plans, and how they deal the tokens of a sequence to context ranks.
+/* schedule/core_plan/deal_rules.h: named rules of core plans, and how they deal the tokens of a sequence to context
+ * ranks.
  *
  * Every rule gives each of R ranks S / R of the S tokens. Sources: ring attention (contiguous), striped attention,
  * ring-flash-attention (zigzag); WLB-LLM, arXiv 2503.17924, section 5 (per-document); MagiAttention's default dispatch
@@ -14,25 +15,29 @@ enum deal_rule {
     DEAL_STRIPED,    /* token i is on rank i mod R */
     DEAL_ZIGZAG,     /* rank r has slices r and 2 R - 1 - r of 2 R */
     /* Rank r has slices r and 2 R - 1 - r of each document. The last tokens of documents, fewer than 2 R of each, are
-     * dealt in their order, the first of them to rank 0: a rank that has one needs all keys of the document, so few have. */
+     * dealt in their order, the first of them to rank 0: a rank that has one needs all keys of the document, so few
+     * have. */
     DEAL_PER_DOCUMENT,
-    /* The sequence is cut into chunks of equal length. The chunk whose queries see the most keys goes first, each to the
-     * rank with the fewest visible pairs among those that have room for a chunk. */
+    /* The sequence is cut into chunks of equal length. The chunk whose queries see the most keys goes first, each to
+     * the rank with the fewest visible pairs among those that have room for a chunk. */
     DEAL_CHUNKS,
-    /* A document of n tokens, the longest one first, goes in 2 d slices to the least loaded d ranks that have room, where d is
-     * the least power of two with n <= d S / R, as in zigzag; if none have, to twice as many; at last, to whoever has room. */
+    /* A document of n tokens, the longest one first, goes in 2 d slices to the least loaded d ranks that have room,
+     * where d is the least power of two with n <= d S / R, as in zigzag; if none have, to twice as many; at last, to
+     * whoever has room. */
     DEAL_DEGREE,
-    /* These have tiles, too (schedule/core_plan/tile_rules.h). The first ones deal as DEAL_ZIGZAG does. In step s of a ring
-     * rank r computes its queries by the keys of rank r - s. */
+    /* These have tiles, too (schedule/core_plan/tile_rules.h). The first ones deal as DEAL_ZIGZAG does. In step s of a
+     * ring rank r computes its queries by the keys of rank r - s. */
     DEAL_ZIGZAG_RING,
     DEAL_DOUBLE_RING, /* in rings of `parameter` ranks, and then by the keys of the next such ring */
     DEAL_GATHER,      /* its queries by its own keys, and then by all others at once */
     DEAL_TOKEN_RING,  /* the queries of rank r + s by its own keys */
     DEAL_BURST, /* the forward is that of DEAL_ZIGZAG_RING, the backward that of DEAL_TOKEN_RING */
-    /* Dealt as DEAL_CONTIGUOUS does. The rank with the fewest pairs takes queries of the most loaded ranks, the first or
-     * last ones of a document there, whatever takes the fewest bytes for a pair, in slices of at least `parameter` tokens. */
+    /* Dealt as DEAL_CONTIGUOUS does. The rank with the fewest pairs takes queries of the most loaded ranks, the first
+     * or last ones of a document there, whatever takes the fewest bytes for a pair, in slices of at least `parameter`
+     * tokens. */
     DEAL_MOVE,
-    /* Dealt as DEAL_CHUNKS does; then queries move as by DEAL_MOVE, but only from ranks with much more than the mean. */
+    /* Dealt as DEAL_CHUNKS does; then queries move as by DEAL_MOVE, but only from ranks with much more than the
+     * mean. */
     DEAL_BLOCKS,
     DEAL_RULE_COUNT
 };

@@ -173,9 +173,9 @@ static struct slice slice_of(const struct move_state *m, size_t number, double p
                           tail ? item->end : item->q + rows, 0};
 }
 
-/* Finds the slice that costs a rank the fewest bytes for each pair. Its giver exceeds the mean by at least half of what the
- * most loaded rank does, so that few items are compared, and moving it makes neither rank more loaded than the giver was.
- * Returns false if there is none. */
+/* Finds the slice that costs a rank the fewest bytes for each pair. Its giver exceeds the mean by at least half of what
+ * the most loaded rank does, so that few items are compared, and moving it makes neither rank more loaded than the
+ * giver was. Returns false if there is none. */
 static bool find_slice(const struct move_state *m, uint32_t rank, uint32_t most, struct slice *best)
 {
     const double need = m->mean - m->load[rank], least = (m->load[most] - m->mean) / 2;
@@ -256,8 +256,8 @@ static int64_t count_keys(const struct core_tile *tile, size_t count)
     return keys;
 }
 
-/* Cuts items by the owners of their keys. Own queries by own keys are round 0; the other tiles of a rank follow by their
- * keys, in rounds of about equally many keys: as few as ROUND_SHARES lets the rank with the most keys have. */
+/* Cuts items by the owners of their keys. Own queries by own keys are round 0; the other tiles of a rank follow by
+ * their keys, in rounds of about equally many keys: as few as ROUND_SHARES lets the rank with the most keys have. */
 static void add_items(struct tile_list *list, const struct move_state *m)
 {
     uint32_t shares;

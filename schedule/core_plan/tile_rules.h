@@ -1,23 +1,23 @@
 /* schedule/core_plan/tile_rules.h: named rules that say who computes which tile of attention, for tokens that
  * schedule/core_plan/deal_rules.h deals.
  *
- * All rows travel straight from their owner to the rank that reads them, once a round, and only if some query sees them.
- * Sources: ring attention (arXiv 2310.01889), LoongTrain's double ring (2406.18485), TokenRing (2412.20501), BurstEngine's
- * backward (2509.19836), DistCA's planner (2510.18121; move), DCP's balance of blocks with a slack of 20 % (2510.10620;
- * blocks, by the greedy rule of move in place of its hypergraphs). */
+ * All rows travel straight from their owner to the rank that reads them, once a round, and only if some query sees
+ * them. Sources: ring attention (arXiv 2310.01889), LoongTrain's double ring (2406.18485), TokenRing (2412.20501),
+ * BurstEngine's backward (2509.19836), DistCA's planner (2510.18121; move), DCP's balance of blocks with a slack of 20
+ * % (2510.10620; blocks, by the greedy rule of move in place of its hypergraphs). */
 #ifndef SCHEDULE_CORE_PLAN_TILE_RULES_H
 #define SCHEDULE_CORE_PLAN_TILE_RULES_H
 
 #include "schedule/core_plan/deal_rules.h"
 
-/* Bytes of rows that travel in a forward, by which DEAL_MOVE and DEAL_BLOCKS weigh what it moves: of a key with its value; of a query and
- * its result. */
+/* Bytes of rows that travel in a forward, by which DEAL_MOVE and DEAL_BLOCKS weigh what it moves: of a key with its
+ * value; of a query and its result. */
 struct tile_bytes {
     double key, query;
 };
 
-/* Returns the tiles of a sequence whose tokens were dealt by the choice's rule; NULL: the rule has no tiles. windows: as
- * deal_by_rule() has got them. */
+/* Returns the tiles of a sequence whose tokens were dealt by the choice's rule; NULL: the rule has no tiles. windows:
+ * as deal_by_rule() has got them. */
 struct tile_plan *tile_rules_plan(struct arena *arena, const struct deal_choice *choice,
                                   const struct document_list *documents,
                                   struct deal_windows windows, const struct tile_bytes *bytes);

@@ -457,7 +457,8 @@ void emit_matmul(struct emit *e, enum matmul_form form, struct view a, struct vi
 struct expert_rows {
     int64_t all, route, dealt;
 };
-/* Emits emit_matmul() without a bias, in as many groups of rows as the rank has experts, each with its own matrix (models/work.h). */
+/* Emits emit_matmul() without a bias, in as many groups of rows as the rank has experts, each with its own matrix
+ * (models/work.h). */
 void emit_grouped(struct emit *e, enum matmul_form form, struct view a, struct view b,
                   struct view y, struct expert_rows rows, int64_t n, int64_t k);
 /* Emits dw[m,n] (+)= dy^T x over the rows of each expert, into the gradient of experts' weights. */
@@ -466,9 +467,9 @@ void emit_expert_grad(struct emit *e, uint32_t part, enum weight weight, struct 
 /* Emits dw[m,n] (+)= dy^T x over k rows, into the gradient of a weight. */
 void emit_weight_grad(struct emit *e, uint32_t part, enum weight weight, struct view dy,
                       struct view x, int64_t m, int64_t n, int64_t k);
-/* emit_heads_matmul() emits y[m,n] = op(a) op(b) with those rows of a weight that belong to the heads of this head rank: b
- * is the weight, whose rows are hp equal parts. emit_heads_grad() emits their gradient, m rows of the weight's; it leaves
- * those of other heads as they are, or zero if it is the first to write the gradient. */
+/* emit_heads_matmul() emits y[m,n] = op(a) op(b) with those rows of a weight that belong to the heads of this head
+ * rank: b is the weight, whose rows are hp equal parts. emit_heads_grad() emits their gradient, m rows of the weight's;
+ * it leaves those of other heads as they are, or zero if it is the first to write the gradient. */
 void emit_heads_matmul(struct emit *e, enum matmul_form form, struct view a, struct view b,
                        struct view y, int64_t m, int64_t n, int64_t k);
 void emit_heads_grad(struct emit *e, uint32_t part, enum weight weight, struct view dy,
@@ -506,15 +507,15 @@ struct view view_of_residual(const struct emit *e, buffer_id x);
  * forgets the copies of a buffer, since an op writes it. emit_narrow_begin(): forgets all copies, before another role
  * is emitted.
  *
- * emit_narrow_gathers(): returns whether tensor ranks gather the operands of such products in 8 bits, here: with one scale
- * for the tensor, which all ranks share (TransformerEngine, distributed.py, _all_gather_fp8(); torchao,
- * float8_tensor_parallel.py, "all-gather in float8"). emit_narrow_part(): returns the 8-bit copy of this rank's rows of an
- * input, or of a gradient; the largest element is that of all ranks of the group, which communicate on the stream.
- * emit_narrow_gathered(): says that data is the copy of the rows y of all ranks, which was gathered from those of part. y
- * itself is never written.
+ * emit_narrow_gathers(): returns whether tensor ranks gather the operands of such products in 8 bits, here: with one
+ * scale for the tensor, which all ranks share (TransformerEngine, distributed.py, _all_gather_fp8(); torchao,
+ * float8_tensor_parallel.py, "all-gather in float8"). emit_narrow_part(): returns the 8-bit copy of this rank's rows of
+ * an input, or of a gradient; the largest element is that of all ranks of the group, which communicate on the stream.
+ * emit_narrow_gathered(): says that data is the copy of the rows y of all ranks, which was gathered from those of part.
+ * y itself is never written.
  *
- * emit_narrow_rescales(): returns whether products of the backward write a result that a pass of its own multiplies by the
- * scales of rows, here. torchao multiplies them by the kernel for one scale (torchao/float8/float8_ops.py,
+ * emit_narrow_rescales(): returns whether products of the backward write a result that a pass of its own multiplies by
+ * the scales of rows, here. torchao multiplies them by the kernel for one scale (torchao/float8/float8_ops.py,
  * addmm_float8_unwrapped(), post_inverse_scale), because without fast accumulation, which gradients do not use
  * (torchao/float8/config.py, gemm_config_grad_input), the kernel for rows is slow. Here the product applies the scales,
  * and a cast stands for the pass. */

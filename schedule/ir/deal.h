@@ -1,7 +1,7 @@
 /* schedule/ir/deal.h: which context rank owns which tokens of a sequence, run by run, for layout DEALT.
  *
- * A run is a range of consecutive tokens that one rank owns. A rank's rows are the tokens of its runs in ascending order
- * of their positions. */
+ * A run is a range of consecutive tokens that one rank owns. A rank's rows are the tokens of its runs in ascending
+ * order of their positions. */
 #ifndef SCHEDULE_DEAL_H
 #define SCHEDULE_DEAL_H
 
@@ -30,8 +30,8 @@ struct token_share {
     uint32_t owner;
 };
 
-/* Deals a sequence from its first token on; neighbouring shares of one owner become one run. All rows must be at least 1
- * and all owners below `ranks`. The memory comes from the arena. */
+/* Deals a sequence from its first token on; neighbouring shares of one owner become one run. All rows must be at least
+ * 1 and all owners below `ranks`. The memory comes from the arena. */
 struct token_deal *deal_make(struct arena *arena, uint32_t ranks, const struct token_share *share,
                              uint32_t count);
 /* Returns an array of the shares that deal_make() would make the deal of, in the order of the sequence, on the heap. */

@@ -78,8 +78,8 @@ static inline bool role_has_op(const struct role *role, uint32_t op)
 {
     return op >= role->op_begin && op - role->op_begin < role->op_count;
 }
-/* Sets *peer to the rank whose index in the group's instance is that of `rank` plus `by`. Returns false if that index is
- * outside the group, or the rank is. */
+/* Sets *peer to the rank whose index in the group's instance is that of `rank` plus `by`. Returns false if that index
+ * is outside the group, or the rank is. */
 bool group_peer(const struct mesh *mesh, const struct group *group, uint32_t rank, int64_t by,
                 uint32_t *peer);
 /* True if the rank passes the guard's test; a rank outside its group fails. */

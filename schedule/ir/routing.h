@@ -1,10 +1,10 @@
 /* schedule/ir/routing.h: how many copies of tokens each expert gets, where that is not even.
  *
- * A list has a share for each expert, an integer; a layer has a list. A rank deals the n k copies of its n tokens to the
- * experts by the shares of the layer: exact shares of n k, rounded by largest remainders, and no expert more than n,
- * since the k experts of a token differ. Copies are in the order of experts, and slot j n + t is copy j of token t, as in
- * even routing (models/work.h). All ranks deal n tokens by the same list, so they have the same counts, and an expert
- * gets as many copies from each of them.
+ * A list has a share for each expert, an integer; a layer has a list. A rank deals the n k copies of its n tokens to
+ * the experts by the shares of the layer: exact shares of n k, rounded by largest remainders, and no expert more than
+ * n, since the k experts of a token differ. Copies are in the order of experts, and slot j n + t is copy j of token t,
+ * as in even routing (models/work.h). All ranks deal n tokens by the same list, so they have the same counts, and an
+ * expert gets as many copies from each of them.
  *
  * A caller who asks for a schedule makes one of these and passes it as `routing` of struct request; step_build() copies
  * it into the schedule. All memory comes from the arena that is passed. */
@@ -52,9 +52,9 @@ struct routing_fullest {
 struct routing_fullest routing_find_fullest(const struct routing *routing, uint32_t list,
                                             int64_t rows, uint32_t ranks);
 
-/* Returns why the parameters of work with a route do not fit the routing, in words that may follow "and"; NULL: they fit,
- * or the work has no route. group: of the ranks that have different experts, "ep", IR_NONE if all have all; ranks: how
- * many those are. */
+/* Returns why the parameters of work with a route do not fit the routing, in words that may follow "and"; NULL: they
+ * fit, or the work has no route. group: of the ranks that have different experts, "ep", IR_NONE if all have all; ranks:
+ * how many those are. */
 const char *routing_unfit(const struct routing *routing, const struct work *work, uint32_t group,
                           uint32_t ranks);
 

@@ -1,13 +1,14 @@
 /* schedule/ir/tile_plan.h: which context rank computes which tile of a sequence's attention, in which round.
  *
  * A tile is a range of queries by a range of keys. Its rank computes the pairs of the tile that the mask shows, whoever
- * owns the rows. In a round a rank first gets the keys and queries of its tiles from their owners, then computes, and then
- * returns what belongs to rows of others: outputs and the gradients of queries and keys.
+ * owns the rows. In a round a rank first gets the keys and queries of its tiles from their owners, then computes, and
+ * then returns what belongs to rows of others: outputs and the gradients of queries and keys.
  *
- * The rows of a rank in a round have a packed order. Keys are in the order of their positions, each once. Queries are in
- * the order of their positions; where the keys of one query are not consecutive among the rank's packed keys, the query
- * comes again behind the others, once for each range of keys, and its results are merged as those of other tiles are. Rows
- * whose pairs are all hidden do not count, so a tile may exceed what is visible. docs/ir.md, "Tiles of a plan". */
+ * The rows of a rank in a round have a packed order. Keys are in the order of their positions, each once. Queries are
+ * in the order of their positions; where the keys of one query are not consecutive among the rank's packed keys, the
+ * query comes again behind the others, once for each range of keys, and its results are merged as those of other tiles
+ * are. Rows whose pairs are all hidden do not count, so a tile may exceed what is visible. docs/ir.md, "Tiles of a
+ * plan". */
 #ifndef SCHEDULE_TILE_PLAN_H
 #define SCHEDULE_TILE_PLAN_H
 
@@ -37,8 +38,8 @@ struct plan_run {
     uint32_t owner;
 };
 
-/* Consecutive queries, at packed rows place ... place + rows - 1, that see the packed keys with positions begin ... end - 1
- * as far as the mask shows them. */
+/* Consecutive queries, at packed rows place ... place + rows - 1, that see the packed keys with positions begin ... end
+ * - 1 as far as the mask shows them. */
 struct plan_strip {
     int64_t q, rows, place, begin, end;
 };
@@ -70,8 +71,8 @@ struct tile_plan {
     const struct plan_room *room; /* [rounds of both passes][PLAN_WHATS] */
 };
 
-/* Makes the plan of a sequence that is dealt and has documents with these ends. The tiles, which are copied, must lie in the
- * sequence and have ranks of the deal. The memory comes from the arena. */
+/* Makes the plan of a sequence that is dealt and has documents with these ends. The tiles, which are copied, must lie
+ * in the sequence and have ranks of the deal. The memory comes from the arena. */
 struct tile_plan *tile_plan_make(struct arena *arena, const struct token_deal *deal,
                                  const int64_t *end, uint32_t documents,
                                  const struct core_tile *tile, uint32_t tiles, int64_t window);

@@ -36,8 +36,8 @@ static inline bool work_has_documents(const struct work *work)
            work->attention.mask >= MASK_DOCUMENTS;
 }
 
-/* Rows that ranks need of each other: of a rank's sequence, under a window. round: 0: all keys that a rank's own queries
- * see (schedule/ir/needed.h); else 1 + the round of a pass, of whose tiles they are the keys or queries
+/* Rows that ranks need of each other: of a rank's sequence, under a window. round: 0: all keys that a rank's own
+ * queries see (schedule/ir/needed.h); else 1 + the round of a pass, of whose tiles they are the keys or queries
  * (schedule/ir/tile_plan.h). */
 struct row_use {
     int64_t sequence, window, round;
@@ -55,8 +55,8 @@ uint32_t visible_rounds(const struct ir *ir, int64_t n, enum plan_pass pass);
 /* True if the packed rows of every rank are all of its own, in their order. */
 bool visible_is_own(const struct ir *ir, const struct row_use *use);
 
-/* Fills rows (cp, cp) with the rows that each context rank (first index) receives of each other one, for the sequence of
- * a rank. */
+/* Fills rows (cp, cp) with the rows that each context rank (first index) receives of each other one, for the sequence
+ * of a rank. */
 void visible_row_pairs(const struct ir *ir, const struct row_use *use, uint32_t rank,
                        int64_t *rows);
 /* List the rows of a rank; the caller releases the lists. held is empty for round 0. */
@@ -70,8 +70,8 @@ const struct document_list *ir_documents_of(const struct ir *ir, uint32_t rank, 
 
 /* Returns why the schedule can have no op with mask DOCUMENTS, in words that may follow "which"; NULL: it can. */
 const char *visible_unfit(const struct ir *ir);
-/* Returns why the parameters of an op with mask DOCUMENTS or PLAN, or of one that work_needs(), do not fit the schedule,
- * in words that may follow "and"; NULL: they fit. visible_unfit() must have accepted the schedule. */
+/* Returns why the parameters of an op with mask DOCUMENTS or PLAN, or of one that work_needs(), do not fit the
+ * schedule, in words that may follow "and"; NULL: they fit. visible_unfit() must have accepted the schedule. */
 const char *visible_unfit_work(const struct ir *ir, const struct work *work);
 
 /* A list of pieces that grows; all-zero is empty, and visible_release() frees it. */

@@ -93,8 +93,8 @@ static enum status product(const struct recorded_maker *m, uint32_t number, stru
     return STATUS_OK;
 }
 
-/* A convolution costs what the product of its unfolded input does. One of few terms, as of a depthwise one, is limited by
- * memory. */
+/* A convolution costs what the product of its unfolded input does. One of few terms, as of a depthwise one, is limited
+ * by memory. */
 static void convolution(const struct recorded_maker *m, const struct step_event *event,
                         struct work *work)
 {
@@ -184,8 +184,8 @@ static enum opaque_cost class_of(const struct recorded_maker *m, const struct st
     }
 }
 
-/* True if kernels of PyTorch walk over both tensors as over one row of elements: they have the same elements in the same
- * order, without gaps. */
+/* True if kernels of PyTorch walk over both tensors as over one row of elements: they have the same elements in the
+ * same order, without gaps. */
 static bool walks_alike(const struct step_tensor *a, const struct step_tensor *b)
 {
     double reach = 1;

@@ -41,8 +41,8 @@ static bool has_torch_stages(const struct emit *e)
 }
 
 /* True if an op is part of the root module's forward. Where the loss is part of it and comes in pieces, each with its
- * forward and its backward, all of these are: Liger's fused loss and chunked ones multiply by the head for gradients, too,
- * before the forward returns (Liger-Kernel, ops/fused_linear_cross_entropy.py). */
+ * forward and its backward, all of these are: Liger's fused loss and chunked ones multiply by the head for gradients,
+ * too, before the forward returns (Liger-Kernel, ops/fused_linear_cross_entropy.py). */
 static bool in_forward(const struct shard *s, uint32_t op)
 {
     const struct choices *c = s->e->choices;

@@ -1,5 +1,6 @@
 /* tests/exec/test_core_plans.c: steps whose attention a core plan divides compute the reference's loss, gradients,
- * parameters and moments: plans by hand, random plans, and plans of which one field was changed and that are still right. */
+ * parameters and moments: plans by hand, random plans, and plans of which one field was changed and that are still
+ * right. */
 #include "schedule/core_plan/coverage.h"
 #include "schedule/core_plan/tile_rules.h"
 #include "schedule/ir/visible.h"
@@ -15,8 +16,8 @@ struct surroundings {
 
 static const struct surroundings plain = {.strategy = "ring", .dtype = DTYPE_F32};
 
-/* Runs a step of a right plan on as many ranks as it has, times those of the surroundings. Returns false if it differs from
- * the reference. variant: chooses the model and what it keeps for its backward. */
+/* Runs a step of a right plan on as many ranks as it has, times those of the surroundings. Returns false if it differs
+ * from the reference. variant: chooses the model and what it keeps for its backward. */
 static bool run_plan(const struct core_plan *plan, const struct surroundings *s, size_t variant)
 {
     struct transformer model = shapes[variant % 2];
@@ -155,8 +156,8 @@ static void random_plans_compute_the_reference(void)
     }
 }
 
-/* Of 1,000 plans of which one field of one row was changed, those that the check still finds right compute the reference.
- * That the others are wrong is proved in tests/schedule/test_core_plan.c. */
+/* Of 1,000 plans of which one field of one row was changed, those that the check still finds right compute the
+ * reference. That the others are wrong is proved in tests/schedule/test_core_plan.c. */
 static void changed_plans_compute_the_reference(void)
 {
     struct check_random random = check_random_make();

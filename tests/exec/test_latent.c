@@ -180,7 +180,8 @@ static void expanded_tensors_are_computed_again(void)
     }
 }
 
-/* Head ranks send latents instead of keys and values, and chunks store them on the host, in every row that has either. */
+/* Head ranks send latents instead of keys and values, and chunks store them on the host, in every row that has
+ * either. */
 static void latents_are_exchanged(void)
 {
     int checked = 0;

@@ -1,7 +1,7 @@
 /* tests/fuzz/fuzz_kineto.c: whatever the text, either a recording is read whose rows our CSV reader accepts, or
  * there is exactly one message and no row. A recording is also aligned with itself as if it were a prediction;
- * at most all its rows are matched. The times of its kernels are read, or there is one message; each is found by its own
- * key. */
+ * at most all its rows are matched. The times of its kernels are read, or there is one message; each is found by its
+ * own key. */
 #include "tests/fuzz/fuzz.h"
 #include "traces/compare.h"
 #include "traces/csv.h"

@@ -333,7 +333,8 @@ static void chains_gather_and_scatter(void)
     fixture_release(&f);
 }
 
-/* Recorded operators cost as much as our own work of the same sizes; those of no such size cost their bytes, by class. */
+/* Recorded operators cost as much as our own work of the same sizes; those of no such size cost their bytes, by
+ * class. */
 static void opaque_work_costs_what_it_is_recorded_as(void)
 {
     struct work causal = attention(WORK_ATTENTION, 512, 768, 8, 4, 128, MASK_CAUSAL);

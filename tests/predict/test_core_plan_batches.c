@@ -1,5 +1,5 @@
-/* tests/predict/test_core_plan_batches.c: how evenly rules deal the pairs of packed batches, and how many rows of keys a
- * rank needs of others, in units of the rows that it owns. */
+/* tests/predict/test_core_plan_batches.c: how evenly rules deal the pairs of packed batches, and how many rows of keys
+ * a rank needs of others, in units of the rows that it owns. */
 #include "predict/documents/packing.h"
 #include "schedule/core_plan/coverage.h"
 #include "schedule/core_plan/tile_rules.h"
@@ -126,8 +126,8 @@ static void drawn_batches_are_like_those_of_the_prototype(void)
     }
 }
 
-/* Tiles that are moved. The prototype, whose owners and slices are not known, had 1.01 and 3.2 on 8 ranks, and 1.03 and 1.9
- * on 64: as even, with a third more rows and an eighth more. */
+/* Tiles that are moved. The prototype, whose owners and slices are not known, had 1.01 and 3.2 on 8 ranks, and 1.03 and
+ * 1.9 on 64: as even, with a third more rows and an eighth more. */
 static void moved_tiles_are_even(void)
 {
     static const struct batch moved[] = {

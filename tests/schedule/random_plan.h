@@ -30,7 +30,8 @@ static inline void plan_cut_tiles(struct text *text, struct check_random *random
                 (int)check_random_i64(random, 0, 2));
 }
 
-/* Writes the rows of a sequence of ranks times own tokens. Its documents, owners and tiles are random, and it is right. */
+/* Writes the rows of a sequence of ranks times own tokens. Its documents, owners and tiles are random, and it is
+ * right. */
 static inline void plan_write_sequence(struct text *text, struct check_random *random, int sequence,
                                        uint32_t ranks, int64_t own)
 {

@@ -317,8 +317,8 @@ static void gradients_have_the_numbers_asked_for(void)
     }
 }
 
-/* Liger's fused loss multiplies three times by the head in each piece, cut cross entropy four times, once of these for the
- * backward to make the logits again. */
+/* Liger's fused loss multiplies three times by the head in each piece, cut cross entropy four times, once of these for
+ * the backward to make the logits again. */
 static void a_cut_loss_multiplies_once_more(void)
 {
     static const int losses[] = {LOSS_FUSED, LOSS_CUT};

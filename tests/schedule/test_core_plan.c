@@ -365,9 +365,9 @@ static void check_loads(const struct core_plan *plan, const char *label)
     }
 }
 
-/* Documents of 8, 4 and 4 tokens on two ranks need no keys of others. One of 16 on four ranks takes 4 + 8 + 12 rows, and
- * the rank of its last token 12; one of 10 and one of 6 on four: 2 * 2 + 4 and 2 rows. With a window of 3 its 45 pairs
- * of 4 queries take fewer keys than there are. */
+/* Documents of 8, 4 and 4 tokens on two ranks need no keys of others. One of 16 on four ranks takes 4 + 8 + 12 rows,
+ * and the rank of its last token 12; one of 10 and one of 6 on four: 2 * 2 + 4 and 2 rows. With a window of 3 its 45
+ * pairs of 4 queries take fewer keys than there are. */
 static void least_keys_by_hand(void)
 {
     static const int64_t three[] = {8, 12, 16}, one[] = {16}, two[] = {10, 16};

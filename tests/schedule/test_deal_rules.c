@@ -26,8 +26,8 @@ static struct token_deal *dealt(struct arena *arena, const char *rule, uint32_t 
     return deal_by_rule(arena, &choice, ranks, documents, windows);
 }
 
-/* The last row's chunks of 3 tokens see 6, 6, 15, 6, 6 and 15 pairs: those of 15 go first, one to each rank, then the others in
- * turn. */
+/* The last row's chunks of 3 tokens see 6, 6, 15, 6, 6 and 15 pairs: those of 15 go first, one to each rank, then the
+ * others in turn. */
 static void owners_by_hand(void)
 {
     static const int64_t three[] = {8, 12, 16}, odd[] = {7, 12}, even[] = {3, 9, 12, 18},
@@ -50,7 +50,8 @@ static void owners_by_hand(void)
         {"degree", {.count = 2, .end = odd}, "001111000011", {0, 0}},
         {"chunks:8", {.count = 3, .end = three}, "0000000011111111", {0, 0}},
         {"chunks:3", {.count = 4, .end = even}, "000111000000111111", {0, 0}},
-        /* four chunks of 4 tokens: 10, 26, 42 and 58 pairs; with a window of 2 keys 7, 8, 8 and 8; half and half 8.5 to 33 */
+        /* four chunks of 4 tokens: 10, 26, 42 and 58 pairs; with a window of 2 keys 7, 8, 8 and 8; half and half 8.5 to
+         * 33 */
         {"chunks:4", {.count = 1, .end = sixteen}, "0000111111110000", {0, 0}},
         {"chunks:4", {.count = 1, .end = sixteen}, "1111000011110000", {2, 1}},
         {"chunks:4", {.count = 1, .end = sixteen}, "0000111111110000", {2, 0.5}},
@@ -88,8 +89,8 @@ static void rules_deal_equally(void)
     }
 }
 
-/* The tiles of each rule hold every visible pair once, over random documents and windows. Rules that move queries leave no
- * rank with much more than the mean where slices may be as short as a token. */
+/* The tiles of each rule hold every visible pair once, over random documents and windows. Rules that move queries leave
+ * no rank with much more than the mean where slices may be as short as a token. */
 static void tiles_cover_every_pair(void)
 {
     static const struct {

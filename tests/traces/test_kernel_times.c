@@ -19,8 +19,8 @@
 #define BF16 "[\"c10::BFloat16\",\"c10::BFloat16\"]"
 #define LIST "[\"TensorList\",\"Scalar\"]"
 
-/* Two products of one shape take 10 and 30 us, the second in two kernels; a conversion is the outermost operator that was
- * recorded, not the copy in it; one optimizer has too many tensors for the profiler. */
+/* Two products of one shape take 10 and 30 us, the second in two kernels; a conversion is the outermost operator that
+ * was recorded, not the copy in it; one optimizer has too many tensors for the profiler. */
 static const char recording[] = "{\"traceEvents\":[" OPERATOR("aten::linear", "0", "20", "1",
                                                               "[[4,8],[2,8]]", BF16) "," OPERATOR("aten::mm", "1", "10", "2", "[[4,8],[8,2]]", BF16) "," LAUNCH("2", "101") "," OPERATOR("aten::mm", "30", "10", "3", "[[4,8],[8,2],[]]", "[\"c10::BFloat16\",\"c10::BFloat16\",\"Scalar\"]") "," LAUNCH("31", "102") "," LAUNCH("33",
                                                                                                                                                                                                                                                                                                                                  "103") "," OPERATOR("aten::mm",

@@ -32,8 +32,8 @@ enum class Waits : unsigned char { Nothing, Warp, Block, Over };
  * __builtin_longjmp(), which compile to a few moves and no call. The address sanitizer replaces the C library's
  * longjmp() by one that assumes that frames are abandoned: it clears the shadow memory of all stacks at every switch,
  * by two system calls. Here no frame is abandoned: each fiber returns from every function that it enters. For the same
- * reason the functions that switch are not instrumented; and the compiler must not conclude from what they do themselves
- * what has changed when they return. */
+ * reason the functions that switch are not instrumented; and the compiler must not conclude from what they do
+ * themselves what has changed when they return. */
 struct Place {
     void *words[5];
 };
@@ -92,8 +92,8 @@ struct Own {
     }
 };
 
-/* The caller's, from its first block on. A pointer: a thread_local with a constructor is asked at every use whether it is
- * set up yet. */
+/* The caller's, from its first block on. A pointer: a thread_local with a constructor is asked at every use whether it
+ * is set up yet. */
 __thread Fibers *fibers;
 __thread bool alone = true; /* no fiber runs */
 
