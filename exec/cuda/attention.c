@@ -162,6 +162,8 @@ static bool is_backward(const struct call *call)
 static const char *operands_refused(const struct call *call)
 {
     const uint8_t dtype = call->read[0].dtype;
+    if (is_backward(call) && call->work->attention.delta)
+        return "cuDNN's backward reads the output, and this one its product with the gradient";
     if (dtype != DTYPE_BF16 && dtype != DTYPE_F16)
         return "cuDNN's attention takes bf16 and f16 only";
     for (uint32_t k = 0; k < call->reads + (uint32_t)call->writes; k++) {

@@ -109,7 +109,7 @@ struct attention_tiles *attention_tiles_new(struct products *products, const str
     t->work = *call->work;
     t->dtype = call->read[0].dtype;
     for (uint32_t k = 0; k < call->reads; k++)
-        if (k != 4 && call->read[k].dtype != t->dtype) {
+        if (k != 4 && (k != 3 || !t->work.attention.delta) && call->read[k].dtype != t->dtype) {
             diag_error(diag, (struct loc){.name = work_kind_info(t->work.kind)->name},
                        STATUS_BAD_INPUT, "reads %s and %s; all its operands must have one type",
                        dtype_name((enum dtype)t->dtype),
@@ -217,7 +217,12 @@ static void backward_block(struct tiling *r, int64_t head, int64_t first, int64_
     multiply(r, plan[SCORES], q, k, s);
     multiply(r, plan[D_P], d_o.data, v, dp);
     if (going(r))
-        enqueued(r, cuda_row_dot(delta, o, d_o, rows, dim, heads * dim, r->place->stream));
+        enqueued(r, t->work.attention.delta
+                        ? cuda_copy_rows((struct cuda_array){delta, DTYPE_F32}, 1,
+                                         (struct cuda_array){at(&c->read[3], first, heads, head, 1),
+                                                             c->read[3].dtype},
+                                         heads, rows, 1, r->place->stream)
+                        : cuda_row_dot(delta, o, d_o, rows, dim, heads * dim, r->place->stream));
     if (going(r))
         enqueued(r, cuda_softmax_backward(p, ds, s, dp, (const float *)c->read[4].data + head,
                                           heads, delta, first, rows, t->work.attention.kv, r->mask,

@@ -1,5 +1,7 @@
 #include "exec/cuda/compute.h"
 
+#include "exec/cpu/moved_rows.h"
+
 #include <math.h>
 
 _Static_assert((int)CUDA_BF16 == (int)DTYPE_BF16 && (int)CUDA_F16 == (int)DTYPE_F16 &&
@@ -393,6 +395,88 @@ static int head_reduce(const struct call *call, const struct cuda_place *place)
                             w->heads.copies, place->stream);
 }
 
+/* Returns the pairs of a list; a call by itself, without a schedule, has `room` of them. */
+static struct cuda_row_pairs pairs_of(const struct cuda_place *place, enum moved_list which,
+                                      int64_t room)
+{
+    return place->pairs != NULL ? place->pairs[which] : (struct cuda_row_pairs){NULL, room};
+}
+
+static int take_rows(const struct call *call, const struct cuda_place *place)
+{
+    const struct work *w = call->work;
+    const int64_t rows = w->take_rows.rows, to = w->take_rows.to, room = rows < to ? rows : to;
+    const enum take how = (enum take)w->take_rows.take;
+    struct cuda_row_copy copy = {
+        .y = call->write[0].data,
+        .x = call->read[0].data,
+        .parts = w->take_rows.parts,
+        .y_rows = to,
+        .x_rows = rows,
+        .row_bytes = w->take_rows.width * (int64_t)dtype_bytes((enum dtype)call->write[0].dtype),
+        .back = how != TAKE_PLACE,
+        .clear = true,
+    };
+    if (how == TAKE_GATHER && call->reads > 1) {
+        struct cuda_row_copy arrived = copy;
+        arrived.x = call->read[1].data;
+        arrived.x_rows = w->take_rows.arrived;
+        arrived.back = copy.clear = false;
+        int error = cuda_take_rows(arrived, pairs_of(place, MOVED_RECEIVED, room), place->stream);
+        if (error != 0)
+            return error;
+    }
+    return cuda_take_rows(copy,
+                          pairs_of(place,
+                                   how == TAKE_SEND     ? MOVED_SENT
+                                   : how == TAKE_GATHER ? MOVED_HELD
+                                                        : MOVED_RECEIVED,
+                                   room),
+                          place->stream);
+}
+
+static int add_rows(const struct call *call, const struct cuda_place *place)
+{
+    const struct work *w = call->work;
+    const int64_t rows = w->add_rows.rows, to = w->add_rows.to, room = rows < to ? rows : to;
+    int error = 0;
+    if (call->write[0].data != call->read[1].data)
+        error = cuda_cast(out(call, 0), in(call, 1), (int64_t)call->write[0].count, place->stream);
+    return error != 0
+               ? error
+               : cuda_add_rows(call->write[0].data, to, in(call, 0), rows, w->add_rows.parts,
+                               w->add_rows.width,
+                               pairs_of(place, w->add_rows.held ? MOVED_HELD : MOVED_SENT, room),
+                               place->stream);
+}
+
+static int merge_rows(const struct call *call, const struct cuda_place *place)
+{
+    const struct work *w = call->work;
+    const bool first = w->merge_rows.first;
+    const struct cuda_merged_rows merged = {
+        .out = call->write[0].data,
+        .lse = call->write[1].data,
+        .before = first ? NULL : call->read[2].data,
+        .lse_before = first ? NULL : call->read[3].data,
+        .block_lse = call->read[1].data,
+        .block = in(call, 0),
+        .to = w->merge_rows.to,
+        .heads = w->merge_rows.heads,
+        .dim = w->merge_rows.dim,
+    };
+    return cuda_merge_rows(
+        merged, pairs_of(place, w->merge_rows.held ? MOVED_HELD : MOVED_SENT, w->merge_rows.rows),
+        place->stream);
+}
+
+static int row_dot(const struct call *call, const struct cuda_place *place)
+{
+    const struct work *w = call->work;
+    return cuda_row_dot(call->write[0].data, in(call, 0), in(call, 1),
+                        w->merge.rows * w->merge.heads, w->merge.dim, w->merge.dim, place->stream);
+}
+
 static int merge(const struct call *call, const struct cuda_place *place)
 {
     const struct work *w = call->work;
@@ -431,6 +515,10 @@ const struct cuda_compute_row cuda_compute_rows[WORK_KIND_COUNT] = {
     [WORK_UNPACK] = {unpack, NULL},
     [WORK_HEAD_EXPAND] = {head_expand, NULL},
     [WORK_HEAD_REDUCE] = {head_reduce, NULL},
+    [WORK_TAKE_ROWS] = {take_rows, NULL},
+    [WORK_ADD_ROWS] = {add_rows, NULL},
+    [WORK_MERGE_ROWS] = {merge_rows, NULL},
+    [WORK_ROW_DOT] = {row_dot, NULL},
     [WORK_COLUMN_SUM] = {column_sum, one_column_scratch},
     [WORK_ADAMW] = {adamw, NULL},
     [WORK_SQUARE_SUM] = {square_sum, square_sum_scratch},

@@ -83,10 +83,11 @@ struct cuda_rank {
     void *memory[MEMORY_COUNT];
     size_t bytes[MEMORY_COUNT]; /* allocated */
     int32_t *visible; /* device memory: keys that rows of packed documents see, cuda_visible() */
-    int32_t *fault;   /* host memory that kernels write: op + 1 */
-    cudaEvent_t base; /* recorded at the beginning of the step */
-    double base_s;    /* time of `base` on the host's clock */
-    bool at_work;     /* the rank is counted in run->busy; guarded by poll_lock */
+    struct cuda_row_pairs *pairs; /* (rows of assignment.rows, 3): cuda_pairs(); device memory */
+    int32_t *fault;               /* host memory that kernels write: op + 1 */
+    cudaEvent_t base;             /* recorded at the beginning of the step */
+    double base_s;                /* time of `base` on the host's clock */
+    bool at_work;                 /* the rank is counted in run->busy; guarded by poll_lock */
     pthread_mutex_t own_lock, poll_lock;
 };
 
@@ -173,6 +174,9 @@ enum status cuda_open_memory(struct cuda_rank *rank, struct diag *diag);
 void cuda_close_memory(struct cuda_rank *rank);
 /* Returns the mask of an attention op with mask DOCUMENTS on a rank (cuda_mask.visible); NULL for other ops. */
 const int32_t *cuda_visible(const struct cuda_rank *rank, uint32_t op);
+/* Returns the lists of rows that an op moves on a rank, by enum moved_list (exec/cpu/moved_rows.h), each in the order of
+ * its own rows and then of its packed ones; NULL for other ops. */
+const struct cuda_row_pairs *cuda_pairs(const struct cuda_rank *rank, uint32_t op);
 /* Fills all planned memory that is not bound with NaNs, so that a read before the first write shows in the
  * results. */
 cudaError_t cuda_poison(const struct cuda_rank *rank);

@@ -286,6 +286,20 @@ static __device__ __forceinline__ uint32_t groups_of(int64_t cols)
 #define FOR_GROUPS(w, rows, groups)                                                                \
     for (struct group_walk w = walk_begin(groups); w.row < (rows); walk_on(w, groups))
 
+static __device__ __forceinline__ struct cuda_row_pair pair_at(const struct cuda_row_pairs &pairs,
+                                                               int64_t i)
+{
+    struct cuda_row_pair pair = {i, i};
+    return pairs.pair != NULL ? pairs.pair[i] : pair;
+}
+
+/* True if pair i exists and has this own row. */
+static __device__ __forceinline__ bool has_own(const struct cuda_row_pairs &pairs, int64_t i,
+                                               int64_t own)
+{
+    return i >= 0 && i < pairs.count && pair_at(pairs, i).own == own;
+}
+
 /* Each thread's columns of a row, eight at a time: c, and n of them. */
 #define FOR_COLUMNS(c, n, cols)                                                                    \
     for (int64_t c = (int64_t)threadIdx.x * EIGHT, n = up_to_eight((cols)-c); c < (cols);          \

@@ -131,6 +131,27 @@ int cuda_unpermute(struct cuda_array y, struct cuda_array x, const float *weight
 int cuda_unpermute_backward(struct cuda_array dx, float *d_weights, struct cuda_array dy,
                             struct cuda_array x, const float *weights, int64_t rows, int64_t cols,
                             int64_t copies, cudaStream_t stream);
+/* Pairs of rows: a row in packed order, and a row of a rank's own. Pairs of the same own row are consecutive, and sums
+ * over them are in the order of pairs. pair: device memory; NULL: pair i is (i, i). */
+struct cuda_row_pair {
+    int64_t packed, own;
+};
+struct cuda_row_pairs {
+    const struct cuda_row_pair *pair;
+    int64_t count;
+};
+/* Copies, in each part, row `packed` of x (parts, x_rows) to row `own` of y (parts, y_rows), or, back, row `own` of x to
+ * row `packed` of y. row_bytes: bytes of a row. clear: the other rows of y become 0; else they are kept. */
+struct cuda_row_copy {
+    void *y;
+    const void *x;
+    int64_t parts, y_rows, x_rows, row_bytes;
+    bool back, clear;
+};
+int cuda_take_rows(struct cuda_row_copy copy, struct cuda_row_pairs pairs, cudaStream_t stream);
+/* Adds, in each part, row `packed` of x (parts, x_rows, width) to row `own` of y (parts, y_rows, width). */
+int cuda_add_rows(float *y, int64_t y_rows, struct cuda_array x, int64_t x_rows, int64_t parts,
+                  int64_t width, struct cuda_row_pairs pairs, cudaStream_t stream);
 int cuda_embedding(struct cuda_array y, const int32_t *token, struct cuda_array table, int64_t rows,
                    int64_t cols, int64_t vocab, int64_t first, cudaStream_t stream);
 /* before.data NULL: the table starts at 0. */
@@ -192,6 +213,17 @@ int cuda_cross_entropy_finish(float *loss, float *lse, const float *stats, const
 /* Merges a block's result into the running one; lse arrays (rows), block rows of dim. */
 int cuda_merge(float *out, float *lse, struct cuda_array block, const float *block_lse,
                int64_t rows, int64_t dim, cudaStream_t stream);
+
+/* Merges row `packed` of a block (rows, heads, dim) into row `own` of the running result (to, heads, dim). before NULL:
+ * there is none yet; else the result so far, which may be `out`, with lse_before. */
+struct cuda_merged_rows {
+    float *out, *lse;
+    const float *before, *lse_before, *block_lse;
+    struct cuda_array block;
+    int64_t to, heads, dim;
+};
+int cuda_merge_rows(struct cuda_merged_rows merged, struct cuda_row_pairs pairs,
+                    cudaStream_t stream);
 
 /* Keys that row i of a tile sees: those from low(i) to below high(i). */
 struct cuda_mask {

@@ -11,6 +11,22 @@ static __device__ __forceinline__ float log_sigmoid(float x)
     return fminf(x, 0.f) - log1pf(__expf(-fabsf(x)));
 }
 
+/* Merges the log-sum-exp of a block, which is not -INFINITY, into the running one. */
+static __device__ __forceinline__ float merged_lse(float own, float other)
+{
+    return own == -INFINITY ? other : own - log_sigmoid(own - other);
+}
+
+/* Merges eight elements of a block into those of the running result. */
+static __device__ __forceinline__ void merge8(struct eight &o, const struct eight &b, float own,
+                                              float other)
+{
+    float share = own == -INFINITY ? 1 : 1 / (1 + __expf(own - other));
+#pragma unroll
+    for (int j = 0; j < EIGHT; j++)
+        o.x[j] = own == -INFINITY ? b.x[j] : o.x[j] - share * (o.x[j] - b.x[j]);
+}
+
 static __global__ void merge_kernel(struct array out, const float *lse, struct array block,
                                     const float *block_lse, int64_t rows, int64_t dim)
 {
@@ -23,10 +39,7 @@ static __global__ void merge_kernel(struct array out, const float *lse, struct a
             continue;
         struct stored8 so = fetch(out, row * dim + c, n), sb = fetch(block, row * dim + c, n);
         struct eight o = unpack(so, CUDA_F32), b = unpack(sb, block.dtype);
-        float share = own == -INFINITY ? 1 : 1 / (1 + __expf(own - other));
-#pragma unroll
-        for (int j = 0; j < EIGHT; j++)
-            o.x[j] = own == -INFINITY ? b.x[j] : o.x[j] - share * (o.x[j] - b.x[j]);
+        merge8(o, b, own, other);
         store8(out, row * dim + c, n, o);
     }
 }
@@ -38,7 +51,7 @@ static __global__ void merge_lse_kernel(float *lse, const float *block_lse, int6
     {
         float own = lse[i], other = block_lse[i];
         if (other != -INFINITY)
-            lse[i] = own == -INFINITY ? other : own - log_sigmoid(own - other);
+            lse[i] = merged_lse(own, other);
     }
 }
 
@@ -52,6 +65,86 @@ int cuda_merge(float *out, float *lse, struct cuda_array block, const float *blo
     return error ? error
                  : LAUNCH_APART(merge_lse_kernel, blocks_for(rows, THREADS), THREADS, stream, lse,
                                 block_lse, rows);
+}
+
+/* The threads of the first pair of an own row merge all rows of that row, in the order of the pairs. */
+static __global__ void merge_rows_kernel(struct array out, const float *lse, struct array block,
+                                         const float *block_lse, int64_t heads, int64_t dim,
+                                         struct cuda_row_pairs pairs)
+{
+    const uint32_t groups = groups_of(dim);
+    FOR_GROUPS(w, pairs.count, (uint32_t)heads * groups)
+    {
+        const int64_t own = pair_at(pairs, w.row).own, head = w.group / groups;
+        const int64_t c = (int64_t)(w.group % groups) * EIGHT, at = own * heads + head;
+        const int n = up_to_eight(dim - c);
+        if (has_own(pairs, w.row - 1, own))
+            continue;
+        struct eight o = load8(out, at * dim + c, n);
+        float sum = lse[at];
+        for (int64_t i = w.row; has_own(pairs, i, own); i++) {
+            const int64_t from = pair_at(pairs, i).packed * heads + head;
+            const float other = block_lse[from];
+            if (other == -INFINITY)
+                continue;
+            merge8(o, load8(block, from * dim + c, n), sum, other);
+            sum = merged_lse(sum, other);
+        }
+        store8(out, at * dim + c, n, o);
+    }
+}
+
+/* Apart, since all threads of a row read what this one writes. */
+static __global__ void merge_rows_lse_kernel(float *lse, const float *block_lse, int64_t heads,
+                                             struct cuda_row_pairs pairs)
+{
+    FOR_GROUPS(w, pairs.count, (uint32_t)heads)
+    {
+        const int64_t own = pair_at(pairs, w.row).own;
+        if (has_own(pairs, w.row - 1, own))
+            continue;
+        float sum = lse[own * heads + w.group];
+        for (int64_t i = w.row; has_own(pairs, i, own); i++) {
+            const float other = block_lse[pair_at(pairs, i).packed * heads + w.group];
+            if (other != -INFINITY)
+                sum = merged_lse(sum, other);
+        }
+        lse[own * heads + w.group] = sum;
+    }
+}
+
+/* Makes a result what it was before, or that of no keys. */
+static int begin_merge(const struct cuda_merged_rows *m, cudaStream_t stream)
+{
+    const int64_t rows = m->to * m->heads;
+    const struct cuda_array out = {m->out, CUDA_F32}, lse = {m->lse, CUDA_F32};
+    int error = 0;
+    if (m->before == NULL) {
+        error = (int)cudaMemsetAsync(m->out, 0, (size_t)(rows * m->dim) * sizeof(float), stream);
+        return error == 0 ? cuda_set(m->lse, -INFINITY, rows, stream) : error;
+    }
+    const struct cuda_array before = {(void *)(uintptr_t)m->before, CUDA_F32},
+                            lse_before = {(void *)(uintptr_t)m->lse_before, CUDA_F32};
+    if (m->before != m->out)
+        error = cuda_copy_rows(out, m->dim, before, m->dim, rows, m->dim, stream);
+    if (m->lse_before != m->lse && error == 0)
+        error = cuda_copy_rows(lse, m->heads, lse_before, m->heads, m->to, m->heads, stream);
+    return error;
+}
+
+int cuda_merge_rows(struct cuda_merged_rows m, struct cuda_row_pairs pairs, cudaStream_t stream)
+{
+    struct array to = floats_of(m.out);
+    to.wide = to.wide && m.dim % EIGHT == 0;
+    int error = begin_merge(&m, stream);
+    if (error == 0)
+        error = LAUNCH_APART(merge_rows_kernel,
+                             blocks_for(pairs.count * m.heads * ceil_div(m.dim, EIGHT), THREADS),
+                             THREADS, stream, to, m.lse, rows_of(m.block, m.dim), m.block_lse,
+                             m.heads, m.dim, pairs);
+    return error ? error
+                 : LAUNCH_APART(merge_rows_lse_kernel, blocks_for(pairs.count * m.heads, THREADS),
+                                THREADS, stream, m.lse, m.block_lse, m.heads, pairs);
 }
 
 /* ---- softmax of a tile: a warp takes a row ---- */

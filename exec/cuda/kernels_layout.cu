@@ -89,6 +89,82 @@ int cuda_unpack(const struct cuda_pack *pack, cudaStream_t stream)
     return pack_any<false>(pack, stream);
 }
 
+/* ---- rows that ranks need of each other ---- */
+
+template <class UNIT>
+static __global__ void take_rows_kernel(struct cuda_row_copy r, struct cuda_row_pairs pairs)
+{
+    const int64_t units = r.row_bytes / (int64_t)sizeof(UNIT);
+    FOR_GROUPS(w, pairs.count, (uint32_t)units)
+    {
+        const struct cuda_row_pair pair = pair_at(pairs, w.row);
+        const int64_t to = r.back ? pair.packed : pair.own, from = r.back ? pair.own : pair.packed;
+        for (int64_t p = 0; p < r.parts; p++)
+            ((UNIT *)r.y)[(p * r.y_rows + to) * units + w.group] =
+                ((const UNIT *)r.x)[(p * r.x_rows + from) * units + w.group];
+    }
+}
+
+template <class UNIT>
+static int take_rows_as(struct cuda_row_copy copy, struct cuda_row_pairs pairs, cudaStream_t stream)
+{
+    return LAUNCH_APART(take_rows_kernel<UNIT>,
+                        blocks_for(pairs.count * (copy.row_bytes / (int64_t)sizeof(UNIT)), THREADS),
+                        THREADS, stream, copy, pairs);
+}
+
+int cuda_take_rows(struct cuda_row_copy copy, struct cuda_row_pairs pairs, cudaStream_t stream)
+{
+    const uint64_t bits = (uintptr_t)copy.y | (uintptr_t)copy.x | (uint64_t)copy.row_bytes;
+    int error = 0;
+    if (copy.clear)
+        error = (int)cudaMemsetAsync(copy.y, 0, (size_t)(copy.parts * copy.y_rows * copy.row_bytes),
+                                     stream);
+    if (error != 0)
+        return error;
+    if (bits % sizeof(uint4) == 0)
+        return take_rows_as<uint4>(copy, pairs, stream);
+    if (bits % sizeof(uint32_t) == 0)
+        return take_rows_as<uint32_t>(copy, pairs, stream);
+    if (bits % sizeof(uint16_t) == 0)
+        return take_rows_as<uint16_t>(copy, pairs, stream);
+    return take_rows_as<uint8_t>(copy, pairs, stream);
+}
+
+/* The threads of the first pair of an own row add all rows of that row, in the order of the pairs. */
+static __global__ void add_moved_rows_kernel(struct array y, int64_t y_rows, struct array x,
+                                             int64_t x_rows, int64_t parts, int64_t width,
+                                             struct cuda_row_pairs pairs)
+{
+    FOR_GROUPS(w, pairs.count, groups_of(width))
+    {
+        const int64_t own = pair_at(pairs, w.row).own, c = (int64_t)w.group * EIGHT;
+        const int n = up_to_eight(width - c);
+        if (has_own(pairs, w.row - 1, own))
+            continue;
+        for (int64_t p = 0; p < parts; p++) {
+            struct eight sum = load8(y, (p * y_rows + own) * width + c, n);
+            for (int64_t i = w.row; has_own(pairs, i, own); i++) {
+                struct eight e = load8(x, (p * x_rows + pair_at(pairs, i).packed) * width + c, n);
+#pragma unroll
+                for (int j = 0; j < EIGHT; j++)
+                    sum.x[j] += e.x[j];
+            }
+            store8(y, (p * y_rows + own) * width + c, n, sum);
+        }
+    }
+}
+
+int cuda_add_rows(float *y, int64_t y_rows, struct cuda_array x, int64_t x_rows, int64_t parts,
+                  int64_t width, struct cuda_row_pairs pairs, cudaStream_t stream)
+{
+    struct array to = floats_of(y);
+    to.wide = to.wide && width % EIGHT == 0;
+    return LAUNCH_APART(add_moved_rows_kernel,
+                        blocks_for(pairs.count * ceil_div(width, EIGHT), THREADS), THREADS, stream,
+                        to, y_rows, rows_of(x, width), x_rows, parts, width, pairs);
+}
+
 /* ---- copies of heads ---- */
 
 /* x (groups, dim) and copies (groups, copies, dim) */

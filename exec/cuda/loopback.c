@@ -171,6 +171,35 @@ static bool reduce(struct loopback_meetings *l, const struct rendezvous *m,
            cuda_failed(part->stream->rank, part->op, "launching a reduction", error);
 }
 
+/* Fetches the rows of an exchange: those that this member needs of each other, or, back, those that it sent to each.
+ * The rest of the room is zeroed. */
+static bool fetch_rows(const struct rendezvous *m, uint32_t own)
+{
+    const struct collective_part *part = &m->part[own];
+    const struct operand *to = &part->call.write[0];
+    const struct work *work = part->call.work;
+    const bool back = work->exchange.back != 0;
+    const int64_t width = work->exchange.width;
+    const int64_t *into = back ? part->call.rows->sent.first : part->call.rows->received.first;
+    cuda_owns(part->stream->rank, part->op);
+    cudaError_t error = cudaMemsetAsync(to->data, 0, to->count * dtype_bytes((enum dtype)to->dtype),
+                                        part->stream->handle);
+    cuda_owned();
+    if (error != cudaSuccess)
+        return cuda_failed(part->stream->rank, part->op, "cudaMemsetAsync", error);
+    for (uint32_t k = 0; k < m->size; k++) {
+        const struct call *other = &m->part[k].call;
+        const int64_t *from = back ? other->rows->received.first : other->rows->sent.first;
+        for (int64_t p = 0; p < work->exchange.parts; p++)
+            if (!fetch(part, element(*to, (uint64_t)((p * work->exchange.to + into[k]) * width)),
+                       element(other->read[0],
+                               (uint64_t)((p * work->exchange.rows + from[own]) * width)),
+                       (uint64_t)((into[k + 1] - into[k]) * width)))
+                return false;
+    }
+    return true;
+}
+
 static bool gather(struct loopback_meetings *l, const struct rendezvous *m, uint32_t own)
 {
     const struct collective_part *part = &m->part[own];
@@ -202,6 +231,8 @@ static bool gather(struct loopback_meetings *l, const struct rendezvous *m, uint
     case WORK_SCATTER:
         from = (uint32_t)work->broadcast.root;
         return fetch(part, to.data, element(m->part[from].call.read[0], own * to.count), to.count);
+    case WORK_EXCHANGE:
+        return fetch_rows(m, own);
     default: { /* WORK_SHIFT */
         int64_t by = work->p2p.by % (int64_t)m->size;
         from = (uint32_t)(((int64_t)own - by + (int64_t)m->size) % (int64_t)m->size);

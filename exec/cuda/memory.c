@@ -4,6 +4,7 @@
 #include "base/c_locale.h"
 #include "base/units.h"
 #include "exec/cpu/kernels.h"
+#include "exec/cpu/moved_rows.h"
 #include "exec/cuda/host_memory.h"
 
 #include <errno.h>
@@ -102,11 +103,77 @@ static enum status put_visible(struct cuda_rank *rank, size_t count, struct diag
                : cuda_refused(diag, "cudaMemcpy (of the keys that rows see)", error);
 }
 
+/* ---- rows that ranks need of each other ---- */
+
+enum { MOVED_LISTS = MOVED_HELD + 1 };
+
+static struct moved_rows moved_of(const struct exec_run *run, uint32_t rank, uint32_t shape,
+                                  enum moved_list which)
+{
+    const struct assignment *assignment = &run->assignment;
+    const struct call call = {
+        .rows = &assignment->rows[(size_t)assignment->rows_row[shape] * assignment->ranks + rank]};
+    return moved_rows(&call, which, 0);
+}
+
+/* Returns how many pairs the lists of all shapes have on a rank. */
+static size_t pairs_count(const struct exec_run *run, uint32_t rank)
+{
+    size_t count = 0;
+    for (uint32_t s = 0; s < run->ir->shape_count; s++)
+        for (int k = 0; k < MOVED_LISTS && run->assignment.rows_row[s] != IR_NONE; k++)
+            count += (size_t)moved_of(run, rank, s, (enum moved_list)k).count;
+    return count;
+}
+
+const struct cuda_row_pairs *cuda_pairs(const struct cuda_rank *rank, uint32_t op)
+{
+    const uint32_t row = rank->run->assignment.rows_row[rank->run->ir->op.shape[op]];
+    return row == IR_NONE ? NULL : &rank->pairs[(size_t)row * MOVED_LISTS];
+}
+
+static int by_own(const void *a, const void *b)
+{
+    const struct cuda_row_pair *x = a, *y = b;
+    const int order = (x->own > y->own) - (x->own < y->own);
+    return order != 0 ? order : (x->packed > y->packed) - (x->packed < y->packed);
+}
+
+/* Copies to the device, at `at`, which rows the rank moves in each op. */
+static enum status put_pairs(struct cuda_rank *rank, struct cuda_row_pair *at, size_t count,
+                             struct diag *diag)
+{
+    const struct exec_run *run = rank->run;
+    struct cuda_row_pair *pair = heap_alloc(count + 1, sizeof *pair), *next = pair;
+    rank->pairs =
+        heap_zalloc((size_t)run->assignment.rows_count * MOVED_LISTS + 1, sizeof *rank->pairs);
+    for (uint32_t s = 0; s < run->ir->shape_count; s++)
+        for (int k = 0; k < MOVED_LISTS && run->assignment.rows_row[s] != IR_NONE; k++) {
+            const struct moved_rows moved = moved_of(run, rank->rank, s, (enum moved_list)k);
+            for (int64_t i = 0; i < moved.count; i++)
+                next[i] = (struct cuda_row_pair){moved_packed(&moved, i), moved_own(&moved, i)};
+            if (moved.count > 0)
+                qsort(next, (size_t)moved.count, sizeof *next, by_own);
+            rank->pairs[(size_t)run->assignment.rows_row[s] * MOVED_LISTS + (size_t)k] =
+                (struct cuda_row_pairs){at + (next - pair), moved.count};
+            next += moved.count;
+        }
+    cudaError_t error = count == 0
+                            ? cudaSuccess
+                            : cudaMemcpy(at, pair, count * sizeof *pair, cudaMemcpyHostToDevice);
+    free(pair);
+    return error == cudaSuccess
+               ? STATUS_OK
+               : cuda_refused(diag, "cudaMemcpy (of the rows that ranks need)", error);
+}
+
 static enum status open_device(struct cuda_rank *rank, struct diag *diag)
 {
     const struct exec_run *run = rank->run;
     const size_t seen = visible_offset(run, run->ir->shape_count);
-    size_t arena = pages(run->ir->arena_bytes[MEMORY_HBM]), scratch = seen * sizeof(int32_t);
+    const size_t pairs = pairs_count(run, rank->rank);
+    size_t arena = pages(run->ir->arena_bytes[MEMORY_HBM]),
+           scratch = seen * sizeof(int32_t) + pairs * sizeof(struct cuda_row_pair);
     for (uint32_t s = 0; s < run->ir->stream_count; s++)
         scratch += rank->stream[s].scratch_bytes;
     cudaError_t error = cudaMalloc(&rank->memory[MEMORY_HBM], arena + scratch);
@@ -120,8 +187,10 @@ static enum status open_device(struct cuda_rank *rank, struct diag *diag)
         rank->stream[s].scratch = next;
         next += rank->stream[s].scratch_bytes;
     }
-    rank->visible = (int32_t *)(void *)next;
-    return seen > 0 ? put_visible(rank, seen, diag) : STATUS_OK;
+    struct cuda_row_pair *moved = (struct cuda_row_pair *)(void *)next;
+    rank->visible = (int32_t *)(void *)(moved + pairs);
+    enum status status = put_pairs(rank, moved, pairs, diag);
+    return status == STATUS_OK && seen > 0 ? put_visible(rank, seen, diag) : status;
 }
 
 int cuda_numa_node(int device)
@@ -193,6 +262,7 @@ void cuda_close_memory(struct cuda_rank *rank)
             host_memory_free(rank->memory[m], rank->bytes[m]);
         }
     }
+    free(rank->pairs);
     if (rank->fault != NULL)
         cudaFreeHost(rank->fault);
 }

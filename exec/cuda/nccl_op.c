@@ -1,5 +1,7 @@
 #include "exec/cuda/nccl_links.h"
 
+#include "exec/assignment.h"
+
 #ifdef HAVE_NCCL
 static const ncclDataType_t types[DTYPE_COUNT] = {
     [DTYPE_BF16] = ncclBfloat16, [DTYPE_F16] = ncclFloat16, [DTYPE_F32] = ncclFloat32,
@@ -61,6 +63,31 @@ static ncclResult_t exchange(const struct nccl_part *p, bool relative)
     return result;
 }
 
+/* Sends each member the rows that it needs, or, back, those that it sent, and receives as many; part by part. A pair of
+ * members without rows exchanges nothing, and the rest of the room is zeroed. */
+static ncclResult_t exchange_rows(const struct nccl_part *p)
+{
+    struct operand y = p->call->write[0], x = p->call->read[0];
+    const struct work *w = p->call->work;
+    const struct assignment_rows *rows = p->call->rows;
+    const int64_t *out = w->exchange.back ? rows->received.first : rows->sent.first;
+    const int64_t *in = w->exchange.back ? rows->sent.first : rows->received.first;
+    const int64_t width = w->exchange.width;
+    ncclResult_t result = cudaMemsetAsync(y.data, 0, y.count * p->element, p->stream) == cudaSuccess
+                              ? ncclSuccess
+                              : ncclUnhandledCudaError;
+    for (int64_t k = 0; k < (int64_t)p->size; k++)
+        for (int64_t part = 0; part < w->exchange.parts && result == ncclSuccess; part++) {
+            if (out[k + 1] > out[k])
+                result = send_to(p, at(x, (uint64_t)((part * w->exchange.rows + out[k]) * width)),
+                                 (uint64_t)((out[k + 1] - out[k]) * width), k);
+            if (in[k + 1] > in[k] && result == ncclSuccess)
+                result = recv_from(p, at(y, (uint64_t)((part * w->exchange.to + in[k]) * width)),
+                                   (uint64_t)((in[k + 1] - in[k]) * width), k);
+        }
+    return result;
+}
+
 /* Sends the root's piece k to member k, also to the root itself. */
 static ncclResult_t scatter(const struct nccl_part *p)
 {
@@ -105,6 +132,8 @@ ncclResult_t nccl_put(const struct nccl_part *p, void *scratch)
     switch ((enum work_kind)w->kind) {
     case WORK_ALL_TO_ALL:
         return exchange(p, false);
+    case WORK_EXCHANGE:
+        return exchange_rows(p);
     case WORK_ALL_GATHER:
         return w->collective.relative ? exchange(p, true)
                                       : p->nccl->ncclAllGather(x->data, y->data, x->count, p->type,

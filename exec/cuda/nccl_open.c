@@ -106,6 +106,8 @@ static bool try_collective(struct opening *o, struct nccl_link *link, const stru
     const uint32_t size = o->run->assignment.size[link->group];
     struct work work = *op->work;
     struct call call = *op;
+    int64_t *each = NULL;
+    struct assignment_rows rows;
     call.work = &work;
     if (call.reads == 0)
         call.read[call.reads++] = call.write[0];
@@ -118,13 +120,24 @@ static bool try_collective(struct opening *o, struct nccl_link *link, const stru
         call.write[0].count = one ? 1 : size;
         if (work.kind == WORK_SHIFT)
             call.read[0].count = 1;
+    } else if (work.kind == WORK_EXCHANGE) { /* a row of one element between any two members */
+        each = heap_alloc(size + 1u, sizeof *each);
+        for (uint32_t k = 0; k <= size; k++)
+            each[k] = k;
+        rows = (struct assignment_rows){.sent.first = each, .received.first = each, .peers = size};
+        work.exchange.rows = work.exchange.to = size;
+        work.exchange.parts = work.exchange.width = 1;
+        call.read[0].count = call.write[0].count = size;
+        call.rows = &rows;
     } else if (work.kind == WORK_REDUCE_SCATTER) {
         work.collective.relative = 0;
     }
     size_t reads = operand_bytes(&call.read[0]);
     if (!cuda_taken(o, "cudaMalloc (of a first exchange)",
-                    cudaMalloc(&call.read[0].data, reads + operand_bytes(&call.write[0]))))
+                    cudaMalloc(&call.read[0].data, reads + operand_bytes(&call.write[0])))) {
+        free(each);
         return false;
+    }
     call.write[0].data = (char *)call.read[0].data + reads;
     const struct nccl_part p = nccl_part_of(
         l, link, size, assignment_index(&o->run->assignment, o->run->first, link->group), &call,
@@ -134,6 +147,7 @@ static bool try_collective(struct opening *o, struct nccl_link *link, const stru
         ncclResult_t result = l->nccl->ncclGroupStart();
         done = end_group(o, link, result == ncclSuccess ? nccl_put(&p, NULL) : result);
     }
+    free(each);
     if (done || !atomic_load(&l->aborted)) /* else kernels may still write there */
         cudaFree(call.read[0].data);
     return done;

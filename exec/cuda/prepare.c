@@ -4,7 +4,6 @@
 
 #include "exec/cpu/kernels.h"
 #include "exec/cuda/nccl.h"
-#include "schedule/ir/visible.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -120,12 +119,6 @@ static enum scaling scaling_of(const struct work *work)
 static enum status check_types(const struct exec_run *run, const struct call *call,
                                struct diag *diag)
 {
-    struct row_use use;
-    if (work_needs(call->work, &use) || call->work->kind == WORK_ROW_DOT)
-        return diag_error(diag, (struct loc){run->name, 0, 0}, STATUS_BAD_INPUT,
-                          "op %" PRIu32 " (%s) moves rows that ranks need of each other, which the "
-                          "cuda backend does not do; --backend cpu does",
-                          call->op, work_kind_info((enum work_kind)call->work->kind)->name);
     if (scaling_of(call->work) > SCALING_TENSOR)
         return diag_error(diag, (struct loc){run->name, 0, 0}, STATUS_BAD_INPUT,
                           "op %" PRIu32 " (%s) has scaling=%s; the cuda backend has one scale for "
@@ -229,7 +222,8 @@ static struct cuda_place place_of(const struct cuda_stream *stream, uint32_t op)
     return (struct cuda_place){.stream = stream->handle,
                                .scratch = stream->scratch,
                                .fault = stream->rank->fault,
-                               .mark = (int32_t)op + 1};
+                               .mark = (int32_t)op + 1,
+                               .pairs = cuda_pairs(stream->rank, op)};
 }
 
 /* Returns the address of an operand's element. */
@@ -359,6 +353,8 @@ static bool own_part(void *context, struct call *call)
     struct cuda_stream *stream = context;
     if (cuda_moves_nothing(&stream->rank->run->assignment, call))
         return true;
+    if (call->work->kind == WORK_EXCHANGE) /* no row arrives */
+        return fill(context, call);
     cudaError_t error =
         cudaMemcpyAsync(call->write[0].data, call->read[0].data,
                         call->write[0].count * dtype_bytes((enum dtype)call->write[0].dtype),
@@ -403,7 +399,7 @@ backend_kernel *const cuda_kernels[WORK_KIND_COUNT] = {
     [WORK_UNPACK] = compute,
     [WORK_HEAD_EXPAND] = compute,
     [WORK_HEAD_REDUCE] = compute,
-    [WORK_TAKE_ROWS] = compute, /* refused, as ADD_ROWS and EXCHANGE: check_types() */
+    [WORK_TAKE_ROWS] = compute,
     [WORK_ADD_ROWS] = compute,
     [WORK_MERGE_ROWS] = compute,
     [WORK_ROW_DOT] = compute,

@@ -68,6 +68,10 @@ right 2 --strategy ulysses --profile ideal --weights zero3
 right 3 --strategy ring --profile ideal --weights zero1
 right 2 --strategy ring --profile torchtitan --rotate all-gather
 right 2 --strategy ring --profile torchtitan --rotate all-to-all
+right 3 --strategy ring --rotate needed
+right 3 --strategy ring --core-plan burst
+dtype=bf16 right 2 --strategy ring --rotate needed
+dtype=bf16 right 2 --strategy ring --core-plan token-ring
 right 2 --strategy fpdt --profile deepspeed --chunk 48
 right 2 --strategy megatron-sp
 right 2 --strategy local --pp 2 --profile ideal --batch 2

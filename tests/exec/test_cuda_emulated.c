@@ -303,25 +303,36 @@ static void what_cannot_be_is_said(void)
 }
 
 /* Tiles take them: test_cuda_emulated_documents.c. */
-static void fused_attention_refuses_documents(void)
+static void check_fused_refuses(const char *op, const char *said)
 {
-    static const char text[] =
+    static const char head[] =
         "longhaul schedule 1\nmesh cp=1\n"
         "tokens layout=contiguous cp=1 hp=1 seq=8 batch=1 micro_batch=1 dtype=bf16\n"
         "documents lengths=3,5\nstream compute compute\n"
         "buffer q0 hbm bf16 [64] activation persistent\n"
         "buffer o0 hbm bf16 [64] activation persistent\n"
-        "buffer l0 hbm f32 [8] activation persistent\n"
-        "op 0 attention compute q=8 kv=8 heads=1 kv_heads=1 dim=8 mask=documents reads q0 q0 q0 "
-        "writes o0 l0\n";
+        "buffer l0 hbm f32 [8] activation persistent\n";
     struct hand h;
+    char text[1024];
+    snprintf(text, sizeof text, "%s%s", head, op);
     if (hand_load(&h, text)) {
         h.options.attention = EXEC_ATTENTION_FUSED;
-        hand_expect("refused", &h, STATUS_SYSTEM,
-                    "cuDNN: error: does not take the attention of op 0: its documents are not "
-                    "given to cuDNN; --attention-by tiles would do\n");
+        hand_expect("refused", &h, STATUS_SYSTEM, said);
     }
     hand_release(&h);
+}
+
+static void fused_attention_refuses_documents(void)
+{
+    check_fused_refuses("op 0 attention compute q=8 kv=8 heads=1 kv_heads=1 dim=8 mask=documents "
+                        "reads q0 q0 q0 writes o0 l0\n",
+                        "cuDNN: error: does not take the attention of op 0: its documents are not "
+                        "given to cuDNN; --attention-by tiles would do\n");
+    check_fused_refuses("op 0 attention_backward compute q=8 kv=8 heads=1 kv_heads=1 dim=8 "
+                        "mask=causal delta=1 reads q0 q0 q0 l0 l0 q0 writes o0 o0 o0\n",
+                        "cuDNN: error: does not take the attention of op 0: cuDNN's backward reads "
+                        "the output, and this one its product with the gradient; --attention-by "
+                        "tiles would do\n");
 }
 
 /* Handles of device 1 work only while device 1 is current; copies always work. */

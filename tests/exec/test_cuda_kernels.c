@@ -3,6 +3,7 @@
 #include "exec/cuda/compute.h"
 
 #include "exec/cpu/kernels.h"
+#include "exec/cpu/moved_rows.h"
 #include "exec/microbench_operands.h"
 #include "exec/number.h"
 #include "tests/check.h"
@@ -39,7 +40,8 @@ static int64_t draw_parameter(const char *name)
         {"rows", 1, 50},  {"heads", 1, 5},      {"vocab", 1, 700},  {"parts", 1, 4},
         {"w0", 1, 40},    {"w1", 0, 24},        {"w2", 0, 24},      {"copies", 1, 4},
         {"first", 0, 60}, {"accumulate", 0, 1}, {"count", 1, 9000}, {"experts", 4, 90},
-        {"score", 0, 2},  {"norm", 0, 1},       {"weights", 0, 1},
+        {"score", 0, 2},  {"norm", 0, 1},       {"weights", 0, 1},  {"to", 1, 50},
+        {"width", 1, 80}, {"take", 0, 3},       {"held", 0, 1},     {"arrived", 0, 0},
     };
     if (strcmp(name, "cols") == 0 && draw(0, 11) == 0)
         return draw(8000, 17000); /* more than a block of a norm keeps in registers, or not */
@@ -82,6 +84,10 @@ static struct work draw_work(enum work_kind kind)
         work.loss_partial.total = draw(0, 1) ? 0 : draw(1, 2 * work.loss_partial.vocab);
     if (kind == WORK_CROSS_ENTROPY_PARTIAL_BACKWARD)
         work.loss_backward.total = draw(0, 1) ? 0 : draw(1, 2 * work.loss_backward.vocab);
+    if (kind == WORK_TAKE_ROWS && work.take_rows.take == TAKE_GATHER)
+        work.take_rows.arrived = draw(0, 1) * work.take_rows.rows;
+    if (kind == WORK_MERGE_ROWS)
+        work.merge_rows.first = draw(0, 1);
     if (kind == WORK_EMBEDDING_BACKWARD)
         work.reads = (uint8_t)draw(2, 3);
     if (kind == WORK_ROPE || kind == WORK_ROPE_BACKWARD)
@@ -254,6 +260,47 @@ static size_t cpu_scratch_of(const struct call *call)
     return floats * sizeof(float);
 }
 
+/* Lists of rows that ranks need of each other, as the schedule of a rank has them and as its kernels read them. */
+struct row_lists {
+    struct assignment_rows rows;
+    int64_t first[2][2], row[MOVED_HELD + 1][50], held[50];
+    struct cuda_row_pair pair[MOVED_HELD + 1][50];
+    struct cuda_row_pairs pairs[MOVED_HELD + 1];
+};
+
+/* Draws lists of at most `most` rows, perhaps of none. Rows are sent and held several times, and received once. */
+static void draw_lists(struct row_lists *l, int64_t most)
+{
+    for (int which = 0; which <= MOVED_HELD; which++) {
+        int64_t count = 0;
+        for (int64_t own = 0; own < most; own++)
+            for (int64_t k = draw(0, which == MOVED_RECEIVED ? 1 : 2); k > 0 && count < most; k--) {
+                l->row[which][count] = own;
+                l->pair[which][count] = (struct cuda_row_pair){count, own};
+                l->held[count] = count;
+                count++;
+            }
+        l->pairs[which] = (struct cuda_row_pairs){l->pair[which], count};
+        if (which < MOVED_HELD)
+            l->first[which][1] = count;
+    }
+    l->rows = (struct assignment_rows){
+        .sent = {l->first[MOVED_SENT], l->row[MOVED_SENT]},
+        .received = {l->first[MOVED_RECEIVED], l->row[MOVED_RECEIVED]},
+        .held = {l->pairs[MOVED_HELD].count, l->held, l->row[MOVED_HELD]},
+        .peers = 1,
+    };
+}
+
+/* Returns the number of rows of each list that fits a work which moves rows; -1: it moves none. */
+static int64_t most_rows(const struct work *work)
+{
+    const int64_t rows = work->take_rows.rows, to = work->take_rows.to;
+    const bool moves = work->kind == WORK_TAKE_ROWS || work->kind == WORK_ADD_ROWS ||
+                       work->kind == WORK_MERGE_ROWS;
+    return !moves ? -1 : rows < to ? rows : to;
+}
+
 static void compare(enum work_kind kind, enum dtype dtype)
 {
     struct work work = draw_work(kind);
@@ -286,10 +333,16 @@ static void compare(enum work_kind kind, enum dtype dtype)
     cpu.call.softmax = cuda.call.softmax = kind == WORK_CROSS_ENTROPY_BACKWARD && draw(0, 2) == 0;
 
     const struct cuda_compute_row *row = &cuda_compute_rows[kind];
+    struct row_lists lists = {.rows.peers = 0};
     int32_t fault = 0;
     float *cpu_memory = aligned(cpu_scratch_of(&cpu.call));
     struct cuda_place place = {
         .scratch = aligned(row->scratch ? row->scratch(&work) : 0), .fault = &fault, .mark = 1};
+    if (most_rows(&work) >= 0) {
+        draw_lists(&lists, draw(0, 3) > 0 ? most_rows(&work) : 0);
+        cpu.call.rows = &lists.rows;
+        place.pairs = lists.pairs;
+    }
     CHECK(label, cpu_compute_call(&cpu.call, cpu_memory) == NULL);
     CHECK_INT(label, row->run(&cuda.call, &place), 0);
     emulator_wait();
@@ -323,15 +376,12 @@ static void kernels_compute_what_the_processor_does(void)
 }
 
 /* Every kind that the CPU backend computes has a CUDA kernel or is computed by a library of NVIDIA, and no other kind
- * is; but the keys of latent attention, and rows that ranks need of each other, which the backend refuses before a
- * step. */
+ * is; but the keys of latent attention, which the backend refuses before a step. */
 static void every_kind_has_a_row(void)
 {
     static const enum work_kind elsewhere[] = {
-        WORK_MATMUL,    WORK_ATTENTION,   WORK_ATTENTION_BACKWARD,
-        WORK_FILL,      WORK_LATENT_KEYS, WORK_LATENT_KEYS_BACKWARD,
-        WORK_TAKE_ROWS, WORK_ADD_ROWS,    WORK_MERGE_ROWS,
-        WORK_ROW_DOT};
+        WORK_MATMUL, WORK_ATTENTION,   WORK_ATTENTION_BACKWARD,
+        WORK_FILL,   WORK_LATENT_KEYS, WORK_LATENT_KEYS_BACKWARD};
     for (int kind = 0; kind < WORK_KIND_COUNT; kind++) {
         bool library = false;
         for (size_t i = 0; i < ARRAY_LEN(elsewhere); i++)
