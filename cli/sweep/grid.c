@@ -320,6 +320,7 @@ static void hash_file(uint64_t *sum, const char *option)
 uint64_t sweep_grid_identity(const struct sweep_grid *grid)
 {
     static const char record_command[] = "--record-cmd=";
+    static const char record_dir[] = "--record-dir="; /* the sweep itself fills this folder */
     uint64_t sum = DIGEST_NONE;
     struct text columns = {0};
     hash(&sum, LONGHAUL_VERSION, strlen(LONGHAUL_VERSION));
@@ -331,7 +332,7 @@ uint64_t sweep_grid_identity(const struct sweep_grid *grid)
         hash(&sum, grid->base[i], strlen(grid->base[i]));
         if (strncmp(grid->base[i], record_command, sizeof record_command - 1) == 0)
             sum = record_command_digest(sum, equals + 1);
-        else if (equals != NULL)
+        else if (equals != NULL && strncmp(grid->base[i], record_dir, sizeof record_dir - 1) != 0)
             hash_file(&sum, equals + 1);
     }
     for (size_t a = 0; a < grid->axes.count; a++) {

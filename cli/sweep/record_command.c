@@ -1,10 +1,11 @@
+#define _XOPEN_SOURCE 700 /* realpath() */
 #include "cli/sweep/record_command.h"
 
+#include "base/c_locale.h"
 #include "base/digest.h"
 #include "base/process.h"
 #include "traces/step_recording.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -88,17 +89,30 @@ static void set_count(const char *name, int64_t value)
         unsetenv(name);
 }
 
+/* Sets LONGHAUL_RECORD_OUTPUT to the whole path, since the command may change its folder. */
+static void set_output(const struct record_command *run, const char *output)
+{
+    struct text whole = {0};
+    char *folder = realpath(run->folder, NULL);
+    text_printf(&whole, "%s%s", folder != NULL ? folder : run->folder, strrchr(output, '/'));
+    setenv("LONGHAUL_RECORD_OUTPUT", whole.data, 1);
+    free(folder);
+    text_release(&whole);
+}
+
 /* Becomes the command. Its output goes to `log`. */
 static void become(const struct record_command *run, const char *output, int log)
 {
     const char *device = recorders_device(run->device);
     const int none = open("/dev/null", O_RDONLY);
-    setenv("LONGHAUL_RECORD_OUTPUT", output, 1);
+    set_output(run, output);
     set_count("LONGHAUL_RECORD_WORLD_SIZE", run->world);
     set_count("LONGHAUL_RECORD_LENGTH", run->length);
     set_count("LONGHAUL_RECORD_BATCH", run->batch);
     if (device != NULL)
         setenv("LONGHAUL_RECORD_DEVICE", device, 1);
+    else
+        unsetenv("LONGHAUL_RECORD_DEVICE");
     if (none >= 0 && dup2(none, 0) >= 0 && dup2(log, 1) >= 0 && dup2(log, 2) >= 0)
         execl("/bin/sh", "sh", "-c", run->command, (char *)NULL);
     _exit(127);
@@ -111,7 +125,7 @@ static void put_last_line(struct text *out, const char *path)
     struct text text = {0};
     if (text_read(&text, path, NULL) == STATUS_OK) {
         size_t end = text.size;
-        while (end > 0 && isspace((unsigned char)text.data[end - 1]))
+        while (end > 0 && c_is_space(text.data[end - 1]))
             end--;
         size_t begin = end;
         while (begin > 0 && text.data[begin - 1] != '\n' && end - begin < SHOWN)
@@ -132,11 +146,26 @@ static enum status failed(enum status status, const char *log, const char *how, 
     return status;
 }
 
+/* True if a recorded step that can be read lies there. */
+static bool is_whole(const char *path)
+{
+    struct text text = {0};
+    struct step_recording recording = {0};
+    struct diag diag = {0};
+    const bool read =
+        step_recording_is_at(path) && text_read(&text, path, &diag) == STATUS_OK &&
+        step_recording_parse(&recording, path, text.data, text.size, &diag) == STATUS_OK;
+    step_recording_release(&recording);
+    text_release(&text);
+    diag_release(&diag);
+    return read;
+}
+
 /* Runs the command and waits for it. */
 static enum status run_it(const struct record_command *run, const char *output, int log,
                           const char *log_path, struct diag *diag)
 {
-    enum { SIGNALS = 128 };
+    enum { SIGNALS = 128, LAST_SIGNAL = 31 };
     char how[80];
     int state = 0;
     pid_t parent = getpid(), child = fork(), got;
@@ -153,11 +182,10 @@ static enum status run_it(const struct record_command *run, const char *output, 
         return diag_error(diag, at_option, STATUS_SYSTEM, "cannot wait for the command: %s",
                           strerror(errno));
     /* a shell ends so if what it ran was ended by a signal */
-    const int by_shell = WIFEXITED(state) && WEXITSTATUS(state) > SIGNALS ? SIGNALS : 0;
     const int number = WIFSIGNALED(state) ? WTERMSIG(state)
-                       : by_shell > 0     ? WEXITSTATUS(state) - SIGNALS
+                       : WIFEXITED(state) ? WEXITSTATUS(state) - SIGNALS
                                           : 0;
-    if (number > 0) {
+    if (number > 0 && number <= LAST_SIGNAL) {
         snprintf(how, sizeof how, "the command was ended by signal %d (%.40s)", number,
                  strsignal(number));
         return failed(STATUS_SYSTEM, log_path, how, diag);
@@ -166,7 +194,7 @@ static enum status run_it(const struct record_command *run, const char *output, 
         snprintf(how, sizeof how, "the command ended with exit code %d", WEXITSTATUS(state));
         return failed(STATUS_BAD_INPUT, log_path, how, diag);
     }
-    return step_recording_is_at(output)
+    return is_whole(output)
                ? STATUS_OK
                : failed(STATUS_BAD_INPUT, log_path,
                         "the command wrote no recorded step to $LONGHAUL_RECORD_OUTPUT", diag);

@@ -8,11 +8,13 @@ cat > record.sh << 'END'
 echo "w=$LONGHAUL_RECORD_WORLD_SIZE l=$LONGHAUL_RECORD_LENGTH b=$LONGHAUL_RECORD_BATCH d=$LONGHAUL_RECORD_DEVICE" | tee -a calls
 case $LONGHAUL_RECORD_WORLD_SIZE in
 1) cp one.json.gz "$LONGHAUL_RECORD_OUTPUT" ;;
+3) echo '{"format":"longhaul-step"}' > "$LONGHAUL_RECORD_OUTPUT" ;;
+7) exit 255 ;;
 2) echo "no GPUs for you" >&2; exit 3 ;;
 4) head -c 100 one.json.gz > "$LONGHAUL_RECORD_OUTPUT" ;;
 5) kill -9 $$ ;;
 6) true ;;
-*) sleep 0.2; cp fsdp.json.gz "$LONGHAUL_RECORD_OUTPUT" ;;
+*) sleep 0.2; here=$PWD; cd / && cp "$here/fsdp.json.gz" "$LONGHAUL_RECORD_OUTPUT" ;;
 esac
 END
 rows() { grep -v '^#' $1 | cut -d, -f1-4 | sed 's/recordings.*[0-9a-f]\{16\}/FILE/g'; }
@@ -29,9 +31,14 @@ echo '# changed' >> record.sh
 longhaul sweep --record-cmd 'sh record.sh' --gpus 8 --cluster dgx-h100 --seq 2K --batch 16 --vary attention=fa2,fa3 > more.csv
 wc -l < calls
 # a command that fails gives its points a reason, and leaves no recording
-longhaul sweep --record-cmd 'sh record.sh' --record-dir kept --cluster dgx-h100 --vary gpus=1,2,4,5,6,8 > failed.csv || echo "exit $?"
+longhaul sweep --record-cmd 'sh record.sh' --record-dir kept --cluster dgx-h100 --vary gpus=1,2,3,4,5,6,7,8 > failed.csv || echo "exit $?"
 rows failed.csv | sed 's/kept.w\([0-9]*\)-h100-[0-9a-f]*/kept\/w\1/'
 ls kept | sed 's/-[0-9a-f]\{16\}//'
+# what was killed is tried again by the same command, and a device that the recorder has no name for is not passed on
+for i in 1 2; do
+    LONGHAUL_RECORD_DEVICE=h200 longhaul sweep --record-cmd 'sh record.sh' --record-dir again --cluster 1x8xideal --vary gpus=1,5 -o again.csv 2> note || echo "exit $?"
+done
+cat again/w1-*.log
 # a sweep that is told to end takes its commands with it
 longhaul sweep --record-cmd 'echo $$ > pid; exec sleep 60' --record-dir ended --cluster dgx-h100 --vary gpus=1 > ended.csv 2> note &
 sweep=$!
