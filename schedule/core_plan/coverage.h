@@ -7,7 +7,7 @@
 
 #include "schedule/core_plan/core_plan.h"
 
-/* Adds a message for the first fault of each sequence. Returns STATUS_NO if there is one. */
+/* Adds a message for the first fault of each sequence, of ten sequences at most. Returns STATUS_NO if there is one. */
 enum status core_plan_check(const struct core_plan *plan, const char *name, struct diag *diag);
 
 /* One rank's part of a sequence. Rows count once, in however many rounds they are used. */

@@ -23,4 +23,7 @@ longhaul check $T/wrong --quiet 2>> $T/err || echo "exit $?"
 sed 's/own,8,8,,,1/own,8,8,,,2/' $T/moved > $T/unread
 longhaul check $T/unread 2>> $T/err || echo "exit $?"
 longhaul check $T/moved --model llama3-8b 2>> $T/err || echo "exit $?"
+# of a plan whose numbers have a gap few sequences are said to have no tokens
+printf 'core plan 1 ranks=2\nsequence,what,begin,rows,key,keys,rank,round\n1048575,own,0,8,,,0,\n' > $T/gap
+longhaul check $T/gap 2>&1 | grep -c 'it has no tokens'
 sed "s#$T/##" $T/err
