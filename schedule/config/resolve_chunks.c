@@ -176,10 +176,13 @@ enum status resolve_loss(struct choices *c, const struct request *r, int64_t row
         {c->loss == LOSS_PARALLEL && !cut, "--loss",
          "'parallel' is the loss of a divided vocabulary, and --vocabulary has whole rows of logits; choose --loss eager, or "
          "--vocabulary cut"},
-        {cut && c->loss != LOSS_PARALLEL && (whole_rows || c->loss == LOSS_FUSED || c->loss == LOSS_CUT), "--loss",
+        {cut && c->loss == LOSS_CUT, "--loss",
+         "'cut' reads whole rows of logits, and tensor ranks share the vocabulary; choose --loss parallel, compiled, te or megatron, or "
+         "--vocabulary whole with --tensor-plan replicated"},
+        {cut && c->loss != LOSS_PARALLEL && (whole_rows || c->loss == LOSS_FUSED), "--loss",
          "reads whole rows of logits, and tensor ranks share the vocabulary; choose --loss parallel, compiled, te or megatron, or --vocabulary gathered"},
         {c->loss == LOSS_CUT && c->tp > 1 && c->vocabulary == VOCABULARY_GATHERED, "--loss",
-         "'cut' multiplies with the whole head, of which each tensor rank has a part here; choose --loss eager, or --vocabulary whole"},
+         "'cut' multiplies with the whole head, of which each tensor rank has a part here; choose --loss eager, or --vocabulary whole with --tensor-plan replicated"},
     };
     /* clang-format on */
     if (r->loss == LOSS_CHUNKED && pieces->loss <= 0)

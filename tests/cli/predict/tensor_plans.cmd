@@ -12,6 +12,7 @@ vocabulary --profile torchtitan --vocabulary whole
 vocabulary --profile torchtitan --vocabulary gathered --set vocab=257
 vocabulary --profile torchtitan --vocabulary gathered --loss parallel
 vocabulary --profile torchtitan --loss eager
+vocabulary --profile torchtitan --loss cut
 vocabulary --profile torchtitan --vocabulary gathered --all
 vocabulary --reshard never --zero 1
 # DeepSpeed's optimizer on the host: fp32 gradients go down, and copies from pageable memory hold the host
