@@ -208,7 +208,7 @@ static bool open_long_steps(struct setup *setup, struct space *space, const stru
 }
 
 struct shortened_checks {
-    size_t told, lacking, unfit;
+    size_t tried, told, lacking, unfit;
     double above, below; /* the largest errors of times */
 };
 
@@ -228,6 +228,7 @@ static void check_shortened(struct shortened_checks *checks, const struct setup 
     double short_s = shortened_step_s(setup, r);
     bool lacks = shortened_lacks(&early, setup, r, 0.5);
     bool is_risky = shortened_lacks(&early, setup, r, 0.9);
+    checks->tried++;
     if ((short_s > 0 || is_risky) && prediction_make(&p, &question, &diag) == STATUS_OK) {
         double error = short_s > 0 ? short_s / (p.sim.step_s - p.jitter_s) - 1 : 0;
         CHECK(label.data, error <= SHORTENED_ERROR && error >= -SHORTENED_DIFFERENCE);
@@ -260,9 +261,11 @@ static void short_steps_tell_of_long_ones(void)
         diag_release(&diag);
         setup_release(&setup);
     }
-    CHECK("some steps are told", checks.told + checks.lacking > 3);
-    printf("%zu steps, off by -%.2f to +%.2f %%; %zu of %zu that do not fit are known", checks.told,
-           100 * checks.below, 100 * checks.above, checks.lacking, checks.unfit);
+    /* the few that a day has with sanitizers may have none */
+    CHECK("some steps are told", checks.told + checks.lacking >= checks.tried / 2);
+    printf("%zu of %zu steps, off by -%.2f to +%.2f %%; %zu of %zu that do not fit are known",
+           checks.told, checks.tried, 100 * checks.below, 100 * checks.above, checks.lacking,
+           checks.unfit);
 }
 
 /* The search finds the last length that fits, wherever it begins. */
