@@ -22,7 +22,7 @@ struct file_set_file {
     char *path;
     char *temporary;  /* its hidden name; NULL: none yet */
     struct text kept; /* the contents of a file that is written directly */
-    bool removed;     /* the file goes; it has no contents */
+    bool removed;     /* file_set_end() deletes the file; it has no contents */
     struct file_set_file *next;
 };
 

@@ -19,7 +19,7 @@ enum {
     REPEAT_LONG = 2 /* rounds, if they take longer than REPEAT_TOTAL_S */
 };
 
-#define REPEAT_SPREAD 0.02  /* the figure holds below this */
+#define REPEAT_SPREAD 0.02  /* the median counts as stable when repeat_spread() is below this */
 #define REPEAT_TOTAL_S 20.0 /* no more rounds once REPEAT_LONG or more values sum up to this */
 
 struct repeat {

@@ -269,7 +269,7 @@ static enum status find_pieces(struct assignment *assignment, const char *name, 
     for (uint32_t s = 0; s < ir->shape_count; s++) {
         if (assignment->pieces_row[s] == IR_NONE)
             continue;
-        if (visible_unfit(ir) != NULL || visible_unfit_work(ir, &ir->shape[s]) != NULL)
+        if (visible_why_unfit(ir) != NULL || visible_why_unfit_work(ir, &ir->shape[s]) != NULL)
             return diag_error(
                 diag, (struct loc){name, 0, 0}, STATUS_BAD_INPUT,
                 "an attention over documents does not fit the sequences of the schedule; "
@@ -303,7 +303,7 @@ static enum status find_rows(struct assignment *assignment, const char *name, st
     for (uint32_t s = 0; s < ir->shape_count; s++) {
         if (!work_needs(&ir->shape[s], &use))
             continue;
-        if (visible_unfit(ir) != NULL || visible_unfit_work(ir, &ir->shape[s]) != NULL)
+        if (visible_why_unfit(ir) != NULL || visible_why_unfit_work(ir, &ir->shape[s]) != NULL)
             return diag_error(diag, (struct loc){name, 0, 0}, STATUS_BAD_INPUT,
                               "an op moves rows that ranks need, and does not fit the sequences of "
                               "the schedule; longhaul check says which");

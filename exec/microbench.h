@@ -27,15 +27,13 @@ struct microbench_options {
 
 /* One point to measure. work: kind and parameters; a group is given as its number of members, 1 to 64, each a rank.
  * Members in, out, reads and writes that are 0 are filled in with as few operands as the kind allows; ADAMW also
- * writes its copy for compute. */
+ * writes its copy for compute. Roles PAGEABLE and BOTH_WAYS exist only for copies, those from BESIDE on only for
+ * compute. In role SM_HOG another kernel, which only the cuda backend has, runs at the same time. */
 struct microbench_case {
     uint8_t role; /* enum point_role */
     uint8_t impl; /* enum attention_impl, or POINT_NO_IMPL */
     struct work work;
 };
-
-/* Roles PAGEABLE and BOTH_WAYS exist only for copies, those from BESIDE on only for compute. In role SM_HOG another
- * kernel, which only the cuda backend has, runs at the same time. */
 
 /* Measures one point. STATUS_BAD_INPUT: the shape does not fit its kind, or the backend is unknown. A point whose
  * median is still unstable after the last round is returned nevertheless; its p10 and p90 show it. */

@@ -35,7 +35,8 @@ static uint8_t dtype_class(uint8_t dtype)
     return dtype == DTYPE_F16 ? DTYPE_BF16 : dtype;
 }
 
-/* True if a measured point says something about a work: both use the same kernels, whose formula has the same rates. */
+/* True if a measured point can correct the formula for a work: both use the same kernels, so the formula has the same
+ * rates for both. */
 static bool is_comparable(const struct cost_point *point, enum attention_impl impl,
                           const struct work *work)
 {

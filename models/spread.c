@@ -23,8 +23,8 @@ const char *spread_part_name(enum spread_part part)
     return names[part];
 }
 
-/* Finds the part to which a number of struct device_cost belongs. Returns false if it belongs to none: sizes of tiles,
- * and the device's numbers (data sheet, power, jitter) except the start of a kernel. */
+/* Finds the part of the spread to which a field of struct device_cost belongs. Returns false for the fields that belong
+ * to none: sizes of tiles, and what the device itself is (data sheet, power, jitter) except the start of a kernel. */
 static bool find_part(const struct cost_param *param, enum spread_part *part)
 {
     static const char *const left_out[] = {"tile", "small_tile"};

@@ -70,7 +70,7 @@ bool attention_division(struct attention_division *division, const struct predic
     uint32_t replicas = 0;
     *division = (struct attention_division){0};
     if (!p->has_choices || ir->layout.cp <= 1 || ir->layout.kind == LAYOUT_RANK_ORDINAL ||
-        ir->documents.sequences == 0 || visible_unfit(ir) != NULL)
+        ir->documents.sequences == 0 || visible_why_unfit(ir) != NULL)
         return false;
     ir_index_along(ir, 0, ir_axes_named(ir, "dp"), &replicas);
     const int64_t sequences = ir->global_batch / replicas;

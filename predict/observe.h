@@ -1,19 +1,19 @@
 /* predict/observe.h: derives measured points of a schedule's work from recorded steps of the program that it
  * describes.
  *
- * The caller predicts the configuration that was recorded (every rank, an exact question) and adds the
- * recordings one by one: recordings of the PyTorch profiler, one file per rank, or folders of `run -o`. A recorded
+ * The caller predicts the configuration that was recorded, with every rank simulated, and adds the recordings
+ * one by one: recordings of the PyTorch profiler, one file per rank, or folders of `run -o`. A recorded
  * step gives seconds to each op of the schedule: a trace of ours names its ops; any other is aligned with the
  * prediction (traces/row_matches.h), and time that several ops share is divided among them in proportion to their
- * predicted times. Time between blocks (products, attention, messages and copies that were aligned) belongs to
- * memory-bound work, of several kinds in each gap.
- * So one factor per kind is fitted such that all gaps agree (multiplicative updates, Lucy, Astronomical Journal 79
- * (1974)), and the time of each gap is then divided by the corrected times.
+ * predicted times. The time between two aligned blocks (products, attention, messages, copies) is a gap. It belongs to
+ * the memory-bound ops in it, which are of several kinds. One factor per kind is fitted to the predicted times so that
+ * they sum up to the measured gaps (multiplicative updates, Lucy, Astronomical Journal 79 (1974)); then the time of
+ * each gap is divided among its ops in proportion to the corrected times.
  *
  * A collective, or a message, takes the least of the times that its ranks measured: that of the rank that arrives
  * last.
  *
- * The time between rows is the time to start ops. In a recording on processors it is the operators' dispatch: the time
+ * The time between rows is the time to start ops. In a recording on CPUs it is the operators' dispatch: the time
  * of a step in which no row runs, shared equally by all kernels. On a GPU it is the median gap between a kernel and the
  * one before it on its stream, of kernels that were launched before that one ended; in a trace of ours it is the
  * median gap between consecutive rows of a stream. Gaps of 50 us and more do not count. */

@@ -40,7 +40,7 @@ struct prediction_question {
     size_t short_list_length;
     /* of a recorded step: the recording of the PyTorch profiler that has the times of its kernels; NULL: none */
     const char *kernel_times;
-    double slow_factor; /* as in struct sim_options; the question has to be exact */
+    double slow_factor; /* as in struct sim_options; it needs exact */
     uint32_t slow_rank;
 
     /* ---- what is left out to save time ---- */

@@ -87,6 +87,7 @@ double jitter_s(const struct ir *ir, const struct sim_result *result, uint32_t r
         if (run->role != class->role)
             continue;
         walk(&w, done, gap);
+        /* the whole list has more iterations here, which take the times of the one before */
         for (uint32_t copy = 0; copy < r->copies; copy++)
             walk(&w, gap - run->ops, gap);
         done = gap;

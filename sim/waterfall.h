@@ -58,9 +58,9 @@ struct waterfall_peak {
 void waterfall_make(struct waterfall *waterfall, const struct ir *ir,
                     const struct sim_result *result, struct waterfall_peak peak, uint32_t rank);
 
-/* Moves to CAUSE_DOCUMENTS the time by which the rank waits longer than in `even`, the waterfall of the same rank and
- * schedule in which all ranks see equally many pairs. It is taken proportionally from each cause of waiting that is
- * longer than in `even`. Nothing moves if the rank waits no longer. */
+/* Moves to CAUSE_DOCUMENTS the time by which the rank waits longer than in `uniform`, the waterfall of the same rank
+ * and schedule in which all ranks see equally many pairs. It is taken proportionally from each cause of waiting that is
+ * longer than in `uniform`. Nothing moves if the rank waits no longer. */
 void waterfall_take_documents(struct waterfall *waterfall, const struct waterfall *uniform);
 
 /* True if the causes add up to the step. Those of a short list may not: then they are not those of the whole list. */

@@ -231,7 +231,7 @@ enum status compare_foreign(struct comparison *c, const struct trace *predicted,
                             const struct trace *measured, const char *name, struct diag *diag)
 {
     struct aligned f = {.c = c};
-    enum status status = foreign_open(&f.sides, predicted, measured, name, diag);
+    enum status status = foreign_make(&f.sides, predicted, measured, name, diag);
     if (status != STATUS_OK)
         return status;
     size_t p_count, m_count;
@@ -254,7 +254,7 @@ enum status compare_foreign(struct comparison *c, const struct trace *predicted,
         comparison_finish(c, predicted, measured);
     }
     foreign_release_step(&p);
-    foreign_close(&f.sides);
+    foreign_release(&f.sides);
     free(f.match);
     free(p_row);
     free(m_row);

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A row as the explanation sees it. */
+/* The fields of a trace row that the explanation needs. */
 struct explain_row {
     uint32_t rank;
     int32_t step;

@@ -130,7 +130,7 @@ static enum status choose_rank(const struct trace *predicted, uint32_t rank, con
         rank);
 }
 
-enum status foreign_open(struct foreign *f, const struct trace *predicted,
+enum status foreign_make(struct foreign *f, const struct trace *predicted,
                          const struct trace *measured, const char *name, struct diag *diag)
 {
     *f = (struct foreign){.predicted = predicted, .measured = measured};
@@ -145,7 +145,7 @@ enum status foreign_open(struct foreign *f, const struct trace *predicted,
     return status;
 }
 
-void foreign_close(struct foreign *f)
+void foreign_release(struct foreign *f)
 {
     free(f->predicted_class);
     free(f->measured_class);

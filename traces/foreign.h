@@ -40,9 +40,9 @@ struct foreign_step {
 /* Classifies both sides and finds the predicted rank that corresponds to the recorded one. name is the recording's,
  * for messages. It is an error if a trace has no rows, or if the prediction has several ranks and lacks the recorded
  * one; a single predicted rank represents all. */
-enum status foreign_open(struct foreign *foreign, const struct trace *predicted,
+enum status foreign_make(struct foreign *foreign, const struct trace *predicted,
                          const struct trace *measured, const char *name, struct diag *diag);
-void foreign_close(struct foreign *foreign);
+void foreign_release(struct foreign *foreign);
 
 /* Returns the rows of a rank, ordered by start and, with by_step, first by step; without by_step all rows count as
  * one step. The caller frees the array. */

@@ -208,7 +208,7 @@ enum status row_matches_make(struct row_matches *matches, const struct trace *pr
                              const struct trace *measured, const char *name, struct diag *diag)
 {
     struct maker maker = {.out = matches};
-    enum status status = foreign_open(&maker.sides, predicted, measured, name, diag);
+    enum status status = foreign_make(&maker.sides, predicted, measured, name, diag);
     if (status != STATUS_OK)
         return status;
     matches->rank = maker.sides.rank;
@@ -228,7 +228,7 @@ enum status row_matches_make(struct row_matches *matches, const struct trace *pr
     if (status == STATUS_OK)
         list_strays(&maker);
     foreign_release_step(&p);
-    foreign_close(&maker.sides);
+    foreign_release(&maker.sides);
     free(maker.stray_s);
     free(maker.stray_rows);
     free(p_row);

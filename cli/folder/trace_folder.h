@@ -21,7 +21,7 @@ enum status trace_folder_check(const char *folder, struct diag *diag);
 /* Adds the trace's three files to `files`. All files of files->folder appear together. */
 enum status trace_folder_add(const struct trace *trace, struct file_set *files, struct diag *diag);
 
-/* Notes which files in the folder another run left: those that have names which commands write, but are not in `files`.
+/* Notes the files that another run left in the folder: those whose names commands write, but that are not in `files`.
  * They are not deleted, since the user may need them. */
 void trace_folder_note_others(const struct file_set *files, struct diag *note);
 

@@ -5,7 +5,8 @@
 #include "cli/common/rows.h"
 #include "models/calibrate_links.h"
 
-/* Rows of `bench --json` and `calibrate --json`. Their text is a file that is read back, and a report of sentences. */
+/* Rows of `bench --json` and `calibrate --json`. Without --json bench writes a file of points, and calibrate prints
+ * sentences. */
 enum {
     POINTS_POINT,
     POINTS_FAMILY,

@@ -15,19 +15,19 @@ static bool error_of(const struct validation *v, size_t i, double share, double 
     if (!row->counted || row->run == SIZE_MAX || !v->answer[row->run].has_baseline)
         return false;
     const struct run_answer *answer = &v->answer[row->run];
-    double there_s = published->value * published->scale;
+    double published_s = published->value * published->scale;
     switch (published->metric) {
     case METRIC_TGS:
     case METRIC_MFU: /* both figures are proportional to 1 / step */
-        there_s = answer->step_s * row->result.predicted / published->value;
-        *error = there_s / baseline_s(&answer->baseline, share) - 1;
+        published_s = answer->step_s * row->result.predicted / published->value;
+        *error = published_s / baseline_s(&answer->baseline, share) - 1;
         return true;
     case METRIC_STEP_MS:
     case METRIC_ATTENTION_MS:
-        *error = baseline_s(&answer->baseline, share) / there_s - 1;
+        *error = baseline_s(&answer->baseline, share) / published_s - 1;
         return true;
     case METRIC_SEQALLTOALL_MS:
-        *error = baseline_exchange_s(&answer->baseline) / there_s - 1;
+        *error = baseline_exchange_s(&answer->baseline) / published_s - 1;
         return true;
     default:
         return false;
@@ -35,7 +35,7 @@ static bool error_of(const struct validation *v, size_t i, double share, double 
 }
 
 struct error_sum {
-    struct error_means form, ours; /* errors of the closed form, and of the simulation */
+    struct error_means closed_form, simulated; /* their errors */
 };
 
 static struct error_sum sum_of(const struct validation *v, size_t table, double share)
@@ -46,8 +46,8 @@ static struct error_sum sum_of(const struct validation *v, size_t table, double 
         bool wanted = table == SIZE_MAX || validation_same_table(v, table, i);
         if (!wanted || !error_of(v, i, share, &error))
             continue;
-        error_means_add(&sum.form, error);
-        error_means_add(&sum.ours, v->row[i].result.error);
+        error_means_add(&sum.closed_form, error);
+        error_means_add(&sum.simulated, v->row[i].result.error);
     }
     return sum;
 }
@@ -55,16 +55,16 @@ static struct error_sum sum_of(const struct validation *v, size_t table, double 
 void validation_print_baseline(struct text *out, const struct validation *v)
 {
     double share = 0, least = INFINITY;
-    for (int step = 40; step < 200; step++) {
+    for (int step = 40; step < 200; step++) { /* shares from 20 % to 99.5 % */
         double s = step / 200.0;
         struct error_sum sum = sum_of(v, SIZE_MAX, s);
-        if (sum.form.count > 0 && sum.form.absolute < least) {
-            least = sum.form.absolute;
+        if (sum.closed_form.count > 0 && sum.closed_form.absolute < least) {
+            least = sum.closed_form.absolute;
             share = s;
         }
     }
     if (share == 0) {
-        text_puts(out, "baseline: no row that the closed form speaks of\n");
+        text_puts(out, "baseline: the closed form applies to no row\n");
         return;
     }
     text_printf(
@@ -83,8 +83,9 @@ void validation_print_baseline(struct text *out, const struct validation *v)
         const struct external_run *row = &v->rows->row[i];
         text_printf(out, "  %s %s %s: %.1f %%, %+.1f %%, of %zu; simulated %.1f %%\n",
                     row->text[EXTERNAL_SOURCE], row->text[EXTERNAL_PLACE],
-                    row->text[EXTERNAL_METRIC], 100 * error_means_absolute(&sum.form),
-                    100 * sum.form.worst, sum.form.count, 100 * error_means_absolute(&sum.ours));
+                    row->text[EXTERNAL_METRIC], 100 * error_means_absolute(&sum.closed_form),
+                    100 * sum.closed_form.worst, sum.closed_form.count,
+                    100 * error_means_absolute(&sum.simulated));
     }
     free(done);
 }

@@ -94,23 +94,24 @@ const char *cpu_route_backward(const struct call *call, float *scratch)
         find_experts(call, t, expert);
         make_scores(work, logits + t * experts, expert, score, all);
         const double sum = work->route.norm ? sum_of(score, copies) : 1;
-        double through = 0; /* the gradient of the sum by which scores are divided */
+        double through =
+            0; /* sum of dw * weight: the gradient through the sum that divides the scores */
         for (int64_t j = 0; work->route.norm && j < copies; j++)
             through += (double)dw[j] * (double)score[j] / sum;
-        double all_scores = 0;
+        double softmax_dot = 0;
         for (int64_t j = 0; j < copies; j++) {
             d_score[j] = (float)(scale_of(work) * ((double)dw[j] - through) / sum);
-            all_scores += (double)d_score[j] * (double)score[j];
+            softmax_dot += (double)d_score[j] * (double)score[j];
         }
         for (int64_t i = 0; i < experts; i++)
-            d[i] = work->route.score == ROUTE_SOFTMAX ? (float)(-all_scores * (double)all[i]) : 0;
+            d[i] = work->route.score == ROUTE_SOFTMAX ? (float)(-softmax_dot * (double)all[i]) : 0;
         for (int64_t j = 0; j < copies; j++) {
             const double s = (double)score[j];
             double ds = (double)d_score[j] * s;
             if (work->route.score == ROUTE_SIGMOID)
                 ds *= 1 - s;
             else if (work->route.score == ROUTE_CHOSEN)
-                ds -= all_scores * s;
+                ds -= softmax_dot * s;
             d[(int64_t)expert[j]] += (float)ds;
         }
     }

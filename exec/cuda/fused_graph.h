@@ -28,7 +28,7 @@ enum uid {
     UID_ONE,
     UID_ROWS,
     UID_COLS,
-    UID_INNER = 100 /* values within the kernel: from here on */
+    UID_INNER = 100 /* ids from here on are of values within the kernel */
 };
 
 typedef cudnnBackendDescriptor_t descriptor;

@@ -291,8 +291,8 @@ static bool attention(void *context, struct call *call)
     return words == NULL || refused(stream, call->op, words);
 }
 
-/* AdamW and whatever else a host stream may hold: the processor's kernels, in the stream's order, on the threads of the
- * rank's share of the processors. */
+/* Runs an op of a host stream, such as AdamW, with the CPU backend's kernels on the rank's share of the processor
+ * threads. CUDA calls it in the stream's order. */
 static void CUDART_CB on_processor(void *argument)
 {
     const struct cuda_host_work *work = argument;

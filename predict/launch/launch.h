@@ -140,7 +140,7 @@ struct launch {
 
 void launch_release(struct launch *launch);
 
-/* Returns "a torchtitan configuration", or of a table file "a configuration of Axolotl". */
+/* Returns "a torchtitan configuration", or for a file that a table describes "settings of Axolotl". */
 const char *launch_framework_name(struct launch *launch, enum launch_framework framework);
 
 /* ---- reading ---- */

@@ -1,3 +1,4 @@
+/* Readers of single settings, and what is said of them (predict/launch/launch_parts.h). */
 #include "predict/launch/launch_parts.h"
 #include "predict/launch/table_file.h"
 
@@ -320,9 +321,9 @@ enum status launch_set_field(struct launch *launch, const struct launch_row *row
 {
     struct launch_value *value = &launch->value[row->field], before = *value;
     struct launch_value read = {.said = true, .at = setting->at};
-    bool all = setting->value != NULL && row->field == LAUNCH_GPUS_A_NODE &&
-               strcmp(setting->value, "gpu") == 0; /* of torchrun: as many as a node has */
-    if (all || (setting->value != NULL && strcmp(setting->value, "auto") == 0)) {
+    bool counts_all = setting->value != NULL && row->field == LAUNCH_GPUS_A_NODE &&
+                      strcmp(setting->value, "gpu") == 0; /* of torchrun: as many as a node has */
+    if (counts_all || (setting->value != NULL && strcmp(setting->value, "auto") == 0)) {
         add_remark(launch, (struct launch_remark){
                                REMARK_IGNORED,
                                arena_printf(&launch->arena, "%s %s", setting->name, setting->value),
@@ -340,9 +341,9 @@ enum status launch_set_field(struct launch *launch, const struct launch_row *row
         return diag_error(diag, setting->at, STATUS_BAD_INPUT, "%s: '%.80s' is not %s",
                           setting->name, setting->value == NULL ? "" : setting->value,
                           kind_names[row->kind]);
-    bool any = (row->field == LAUNCH_GLOBAL_BATCH || row->field == LAUNCH_DP_SHARD) &&
-               read.count == -1; /* torchtitan's: as follows from the rest */
-    if (row->kind == LAUNCH_COUNT && is_amount(row->field) && read.count < 1 && !any)
+    bool follows = (row->field == LAUNCH_GLOBAL_BATCH || row->field == LAUNCH_DP_SHARD) &&
+                   read.count == -1; /* torchtitan's: as follows from the rest */
+    if (row->kind == LAUNCH_COUNT && is_amount(row->field) && read.count < 1 && !follows)
         return diag_error(diag, setting->at, STATUS_BAD_INPUT, "%s: %lld is below 1", setting->name,
                           (long long)read.count);
     if (row->kind == LAUNCH_NUMBER && read.number < 0)
@@ -352,7 +353,7 @@ enum status launch_set_field(struct launch *launch, const struct launch_row *row
                     ? ""
                     : arena_text(&launch->arena, setting->value, strlen(setting->value));
     read.name = arena_text(&launch->arena, setting->name, strlen(setting->name));
-    /* of one argument that is given twice the last one counts, and is said (launch_take()) */
+    /* of an argument that is given twice in one file the last value counts; launch_take() says so */
     bool again = before.said && strcmp(before.at.name, read.at.name) == 0 &&
                  strcmp(before.name, read.name) == 0;
     if (launch->beneath && before.said && !before.implied && !again)
@@ -370,20 +371,21 @@ enum status launch_set_field(struct launch *launch, const struct launch_row *row
 /* Fails if files were read that do not go together. */
 static enum status check_kinds(struct launch *launch, struct diag *diag)
 {
-    static const enum launch_framework alone[] = {LAUNCH_TORCHTITAN, LAUNCH_MEGATRON,
-                                                  LAUNCH_MEGATRON_DEEPSPEED, LAUNCH_FOUNDRY,
-                                                  LAUNCH_TABLE};
-    for (size_t i = 0; i < ARRAY_LEN(alone); i++)
+    static const enum launch_framework exclusive[] = {LAUNCH_TORCHTITAN, LAUNCH_MEGATRON,
+                                                      LAUNCH_MEGATRON_DEEPSPEED, LAUNCH_FOUNDRY,
+                                                      LAUNCH_TABLE};
+    for (size_t i = 0; i < ARRAY_LEN(exclusive); i++)
         for (int other = 0; other < LAUNCH_FRAMEWORKS; other++) {
-            bool pair = alone[i] == LAUNCH_MEGATRON_DEEPSPEED && other == LAUNCH_DEEPSPEED_JSON;
-            pair = pair || (alone[i] == LAUNCH_TABLE && launch->has[alone[i]] &&
+            bool pair = exclusive[i] == LAUNCH_MEGATRON_DEEPSPEED && other == LAUNCH_DEEPSPEED_JSON;
+            pair = pair || (exclusive[i] == LAUNCH_TABLE && launch->has[exclusive[i]] &&
                             launch->table->family == LAUNCH_TRAINER &&
                             (other == LAUNCH_DEEPSPEED_JSON || other == LAUNCH_ACCELERATE));
-            if (launch->has[alone[i]] && launch->has[other] && other != (int)alone[i] && !pair)
+            if (launch->has[exclusive[i]] && launch->has[other] && other != (int)exclusive[i] &&
+                !pair)
                 return diag_error(diag, (struct loc){.name = "--from"}, STATUS_BAD_INPUT,
                                   "%s and %s cannot be combined, as they start "
                                   "different programs; leave one of them out",
-                                  launch_framework_name(launch, alone[i]),
+                                  launch_framework_name(launch, exclusive[i]),
                                   launch_framework_name(launch, (enum launch_framework)other));
         }
     return STATUS_OK;

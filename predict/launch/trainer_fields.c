@@ -1,5 +1,4 @@
-/* Says by which settings Axolotl, LLaMA-Factory and TRL express choices: what launch_trainer_options() reads, the other
- * way. */
+/* Expresses choices by settings of Axolotl, LLaMA-Factory and TRL: the reverse of launch_trainer_options(). */
 #include "predict/launch/launch_parts.h"
 
 #include "schedule/choices/profile.h"
@@ -18,7 +17,7 @@ static void say_option_count(struct launch *l, const char *name, int64_t value)
     say_option(l, name, arena_printf(&l->arena, "%lld", (long long)value));
 }
 
-/* Returns in how many groups of ranks each has all shards. */
+/* Returns the number of complete copies of the weights: HSDP has several. */
 static uint32_t copies_of(const struct choices *c)
 {
     return c->weights == CHOICE_WEIGHTS_HSDP ? expressible_sharing(c) / c->shard : 1;
@@ -119,7 +118,7 @@ void launch_factory_fields(struct launch *l, const struct choices *c)
     }
     if (c->states == STATES_BF16) {
         say_option(l, "states", "bf16");
-        l->value[LAUNCH_BF16].said = false; /* refused beside pure_bf16 */
+        l->value[LAUNCH_BF16].said = false; /* LLaMA-Factory refuses bf16 beside pure_bf16 */
     }
     if (c->kernels == KERNELS_LIGER)
         say_option(l, "kernels", "liger");
@@ -127,7 +126,7 @@ void launch_factory_fields(struct launch *l, const struct choices *c)
 
 void launch_trl_fields(struct launch *l, const struct choices *c)
 {
-    static const int stages[CHOICE_WEIGHTS_COUNT] = {0, 1, 2, 3, 3};
+    static const int zero_stages[CHOICE_WEIGHTS_COUNT] = {0, 1, 2, 3, 3};
     shared_fields(l, c);
     text_puts(&l->comments, "# add --dataset_name and --output_dir\n");
     launch_say_count(l, LAUNCH_PROCESSES, c->ranks);
@@ -137,7 +136,7 @@ void launch_trl_fields(struct launch *l, const struct choices *c)
     launch_say_text(l, LAUNCH_LOADED_DTYPE, c->states == STATES_BF16 ? "bfloat16" : "float32");
     if (expressible_needs_zero(c)) {
         launch_say_count(l, LAUNCH_DEEPSPEED, 1);
-        launch_say_count(l, LAUNCH_ZERO, stages[c->weights]);
+        launch_say_count(l, LAUNCH_ZERO, zero_stages[c->weights]);
         if (c->optimizer == CHOICE_OPTIMIZER_HOST)
             launch_say_text(l, LAUNCH_OPTIMIZER_DEVICE, "cpu");
     } else if (!expressible_is_ddp(c)) {

@@ -37,7 +37,7 @@ void expressible_put_gaps(struct text *out, enum framework framework,
 
 /* Returns the name of the profile that models how a framework runs a strategy; it is used if the user names no
  * profile. */
-const char *expressible_profile(enum framework framework, const struct strategy *strategy);
+const char *expressible_default_profile(enum framework framework, const struct strategy *strategy);
 
 /* ---- facts about choices that settings and rules both need ---- */
 /* Returns how many ranks hold the same weights: the ranks of a stage over its tensor ranks. */

@@ -69,7 +69,7 @@ bool gaps_has_narrow_copies(const struct choices *c)
     return expressible_is_ddp(c) && c->dtype == DTYPE_BF16;
 }
 
-const char *expressible_profile(enum framework framework, const struct strategy *strategy)
+const char *expressible_default_profile(enum framework framework, const struct strategy *strategy)
 {
     switch (framework) {
     case FRAMEWORK_TORCHTITAN:

@@ -147,7 +147,7 @@ static bool is_run_otherwise(const struct space_walk *w, const struct choices *c
     struct strategy left = *w->row;
     left.attention = c->attention;
     return w->open.only != NULL && w->open.own_profile &&
-           strcmp(expressible_profile(*w->open.only, &left), c->profile->name) != 0;
+           strcmp(expressible_default_profile(*w->open.only, &left), c->profile->name) != 0;
 }
 
 /* Gives the request the documents of its packed set's typical batch. False: they do not fit into its steps. */
@@ -413,7 +413,7 @@ static void walk_strategies(struct space_walk *w, int64_t gpus)
             continue;
         request.strategy = table[s].name;
         if (w->open.only != NULL && w->open.own_profile)
-            request.profile = expressible_profile(*w->open.only, &table[s]);
+            request.profile = expressible_default_profile(*w->open.only, &table[s]);
         if (w->open.strategy)
             subsequences_open(&request, setup);
         request.ranks = gpus;

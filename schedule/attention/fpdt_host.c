@@ -166,8 +166,8 @@ struct fpdt_pair fpdt_bring_pair(const struct fpdt *f, op_id after, int64_t q, i
                               fpdt_bring(f, f->load, after, k, host.v, "v"), false};
 }
 
-/* Makes each gather onto one rank wait until the data of the gather before the last one has been copied to the host,
- * so that two gather buffers suffice. */
+/* Makes each gather of data for the host wait until the data of the gather two before it has been copied there, so
+ * that two gather buffers suffice. */
 static void delay_gathers(struct emit *e, const struct op_list *list)
 {
     const struct ir *ir = e->ir;

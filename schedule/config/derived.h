@@ -12,8 +12,9 @@
 
 /* True if ranks hold parts of the parameters: with ZeRO-3 and HSDP, where several ranks share the weights. */
 bool weights_sharded_params(const struct choices *choices);
-/* Returns the enum dtype in which whole weight gradients accumulate and are reduced: the profile's, or that of compute
- * with --states bf16, unless FSDP reduces in fp32 all the same. */
+/* Returns the enum dtype in which whole weight gradients accumulate and are reduced: that of --gradients where it is
+ * given. Otherwise it is the profile's, except that --states bf16 makes it the dtype of compute, unless FSDP reduces in
+ * fp32 with these states too. */
 uint8_t weights_grad_dtype(const struct choices *choices);
 /* Returns whether gradients are reduced in every micro-batch, since no rank keeps whole gradients. That is so with
  * ZeRO-2, ZeRO-3 and HSDP if several ranks share the weights, unless gradients accumulate whole (GRAD_SYNC_LAST). */

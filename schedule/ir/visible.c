@@ -96,7 +96,7 @@ static uint32_t origin_of(const struct ir *ir, const struct work *work, uint32_t
 
 /* ---- which schedules and ops fit ---- */
 
-const char *visible_unfit(const struct ir *ir)
+const char *visible_why_unfit(const struct ir *ir)
 {
     uint32_t contexts, replicas;
     if (ir->layout.tokens == 0)
@@ -420,7 +420,7 @@ static int64_t ring_size(const struct ir *ir, const char *name)
     return group != IR_NONE ? group_size(&ir->mesh, &ir->group[group]) : 1;
 }
 
-const char *visible_unfit_work(const struct ir *ir, const struct work *work)
+const char *visible_why_unfit_work(const struct ir *ir, const struct work *work)
 {
     int64_t own = ir->layout.tokens / ir->layout.cp;
     uint32_t replicas;

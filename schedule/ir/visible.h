@@ -2,9 +2,9 @@
  *
  * The rows of an op's q, k and v are tokens of a packed sequence. Which tokens, and of which sequence, depends on the
  * rank: on its data-parallel index and its context index. From these the functions here make pieces
- * (models/work.h), from which costs, flops and kernels follow. In every layout that visible_unfit() accepts, rows are
- * in ascending order of their positions, so a query sees a range of key rows, and a document takes one piece, or a few
- * if a layout or a window cuts it. */
+ * (models/work.h), from which costs, flops and kernels follow. In every layout that visible_why_unfit() accepts, rows
+ * are in ascending order of their positions, so a query sees a range of key rows, and a document takes one piece, or a
+ * few if a layout or a window cuts it. */
 #ifndef SCHEDULE_VISIBLE_H
 #define SCHEDULE_VISIBLE_H
 
@@ -69,10 +69,10 @@ const struct document_list *ir_documents_of(const struct ir *ir, uint32_t rank, 
                                             struct document_list *whole);
 
 /* Returns why the schedule can have no op with mask DOCUMENTS, in words that may follow "which"; NULL: it can. */
-const char *visible_unfit(const struct ir *ir);
+const char *visible_why_unfit(const struct ir *ir);
 /* Returns why the parameters of an op with mask DOCUMENTS or PLAN, or of one that work_needs(), do not fit the
- * schedule, in words that may follow "and"; NULL: they fit. visible_unfit() must have accepted the schedule. */
-const char *visible_unfit_work(const struct ir *ir, const struct work *work);
+ * schedule, in words that may follow "and"; NULL: they fit. visible_why_unfit() must have accepted the schedule. */
+const char *visible_why_unfit_work(const struct ir *ir, const struct work *work);
 
 /* A list of pieces that grows; all-zero is empty, and visible_release() frees it. */
 struct visible_pieces {
@@ -96,7 +96,7 @@ struct visible_fullest {
     uint32_t rank;
     double over_mean;
 };
-/* visible_unfit() must have accepted the schedule. */
+/* visible_why_unfit() must have accepted the schedule. */
 struct visible_fullest visible_find_fullest(const struct ir *ir);
 
 /* ir_op_flops() returns the flops of a work on a rank, whatever its mask; ir_flops() returns those of every shape, in

@@ -104,7 +104,7 @@ static void make_streams(struct emit *e)
         e->stream.second = ir_add_stream(e->ir, "compute.second", STREAM_COMPUTE);
 }
 
-/* Returns the order of tokens over ranks, which decides how evenly the mask of 2D attention is distributed. */
+/* Returns the order of tokens over ranks, which decides how evenly the visible pairs are distributed. */
 static struct token_layout layout_of(const struct choices *c)
 {
     static const uint8_t kinds[RING_DEALT + 1] = {

@@ -75,7 +75,7 @@ void check_coverage(struct verifier *v)
     size_t ops = 0, capacity = 0;
     uint32_t lists = 0;
     /* what is unfit breaks rule documents */
-    for (uint32_t l = 0; l < ir->documents.list_count && visible_unfit(ir) == NULL; l++)
+    for (uint32_t l = 0; l < ir->documents.list_count && visible_why_unfit(ir) == NULL; l++)
         if (ir->documents.list[l].tiles != NULL) {
             check_tiles(v, l);
             lists++;
@@ -85,7 +85,7 @@ void check_coverage(struct verifier *v)
             const uint32_t id = ir->role[role].op_begin + k;
             const struct work *work = ir_work(ir, id);
             if (!work_has_documents(work) || work->attention.round == 0 ||
-                visible_unfit_work(ir, work) != NULL)
+                visible_why_unfit_work(ir, work) != NULL)
                 continue;
             op = heap_grow(op, &capacity, ops + 1, sizeof *op);
             op[ops++] = (struct counted){id,

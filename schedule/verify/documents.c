@@ -44,7 +44,7 @@ static const char *unfit_of(struct unfit_shapes *unfit, const struct ir *ir, uin
 {
     uint32_t shape = ir->op.shape[op];
     if (!unfit->known[shape])
-        unfit->why[shape] = visible_unfit_work(ir, &ir->shape[shape]);
+        unfit->why[shape] = visible_why_unfit_work(ir, &ir->shape[shape]);
     unfit->known[shape] = true;
     return unfit->why[shape];
 }
@@ -88,7 +88,7 @@ void check_documents(struct verifier *v)
 {
     const struct ir *ir = v->ir;
     const struct documents *d = &ir->documents;
-    const char *why = visible_unfit(ir);
+    const char *why = visible_why_unfit(ir);
     for (uint32_t i = 0; i < d->list_count; i++)
         check_list(v, &d->list[i]);
     for (uint32_t i = 0; i < d->sequences; i++)

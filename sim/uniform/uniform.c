@@ -75,7 +75,7 @@ static bool has_documents(const struct ir *ir)
 bool uniform_by_documents(const struct ir *ir, uint32_t above)
 {
     return ir->layout.cp > (above > 0 ? above : EVEN_ABOVE) && has_documents(ir) &&
-           visible_unfit(ir) == NULL;
+           visible_why_unfit(ir) == NULL;
 }
 
 /* Marks the guards of a schedule with documents, with the index of the fullest rank in their groups. Groups whose

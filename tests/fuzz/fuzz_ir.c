@@ -16,7 +16,7 @@ static void visit(const struct ir *ir)
     for (uint32_t op = 0; op < ir->op.count; op++) {
         const struct work *work = ir_work(ir, op);
         bool fits = !work_has_documents(work) ||
-                    (visible_unfit(ir) == NULL && visible_unfit_work(ir, work) == NULL);
+                    (visible_why_unfit(ir) == NULL && visible_why_unfit_work(ir, work) == NULL);
         sum += fits ? ir_op_flops(ir, work, mesh_ranks(&ir->mesh) - 1) : 0;
         sum += work_memory_bytes(work) + (double)work_payload_bytes(work);
         sum += (double)work_workspace_bytes(ATTENTION_CUDNN, 80, work);

@@ -62,7 +62,7 @@ static void fill_request(struct request *r, struct check_random *random, enum fr
     r->strategy = strategies[any(random, 0, 5)];
     for (size_t i = 0; i < count; i++)
         if (strcmp(strategy[i].name, r->strategy) == 0)
-            r->profile = expressible_profile(framework, &strategy[i]);
+            r->profile = expressible_default_profile(framework, &strategy[i]);
     bool cp = strcmp(r->strategy, "ring") == 0 || strcmp(r->strategy, "2d") == 0;
     bool hp = strcmp(r->strategy, "ulysses") == 0 || strcmp(r->strategy, "2d") == 0 ||
               strcmp(r->strategy, "fpdt") == 0;

@@ -223,7 +223,7 @@ static void pieces_hold_each_visible_pair_once(void)
         struct text text = {0};
         struct ir ir = {0};
         random_text(&text, &random);
-        if (parsed(&ir, text.data) && CHECK(text.data, visible_unfit(&ir) == NULL)) {
+        if (parsed(&ir, text.data) && CHECK(text.data, visible_why_unfit(&ir) == NULL)) {
             int64_t own = ir.layout.tokens / ir.layout.cp, q = check_random_i64(&random, 1, own),
                     kv = check_random_i64(&random, 1, own);
             struct work work = {
@@ -236,7 +236,7 @@ static void pieces_hold_each_visible_pair_once(void)
                               .kv_first = check_random_i64(&random, 0, own - kv),
                               .away = check_random_i64(&random, 0, ir.mesh.axis[2].size - 1),
                               .away_out = check_random_i64(&random, 0, ir.mesh.axis[1].size - 1)}};
-            CHECK(text.data, visible_unfit_work(&ir, &work) == NULL);
+            CHECK(text.data, visible_why_unfit_work(&ir, &work) == NULL);
             check_fullest(&ir, work.attention.window, text.data);
             for (uint32_t rank = 0; rank < mesh_ranks(&ir.mesh); rank++)
                 compare(&ir, rank, &work, text.data);
