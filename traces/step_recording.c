@@ -3,6 +3,7 @@
 #include "base/c_locale.h"
 #include "base/json.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,9 +11,10 @@
 
 /* The most bytes of an unpacked recording: a step of 100,000 events has some 30 MiB. */
 enum { RECORDING_LIMIT = 256 << 20 };
-static const double BYTES_LIMIT = 0x1p60, FLOPS_LIMIT = 0x1p100;
+static const double BYTES_LIMIT = 0x1p50,
+                    FLOPS_LIMIT = 0x1p100; /* 2^50: all sums fit in an int64_t */
 static const int64_t NUMBER_LIMIT = INT64_C(1) << 60;
-enum { RANKS_LIMIT = 1 << 20 };
+enum { RANKS_LIMIT = 1 << 20, GROUPS_LIMIT = 1 << 16 };
 
 static const char *const kind_names[STEP_EVENT_KIND_COUNT] = {
     "mm",   "sdpa",   "conv",   "elementwise", "reduction", "copy", "index",    "fill",
@@ -190,6 +192,9 @@ static enum status read_groups(struct reading *in)
     enum status status = json_get_object(in->root, "groups", &groups, in->diag);
     if (status != STATUS_OK)
         return status;
+    if (json_members(groups) > GROUPS_LIMIT)
+        return json_error(groups, in->diag, "has %zu groups, and at most %d are read",
+                          json_members(groups), GROUPS_LIMIT);
     in->r->groups = (uint32_t)json_members(groups);
     in->r->group = arena_array(&in->r->arena, in->r->groups, sizeof *in->r->group);
     for (uint32_t i = 0; i < in->r->groups && status == STATUS_OK; i++) {
@@ -265,7 +270,7 @@ static enum status read_storages(struct reading *in, struct json_node list)
     }
     return status != STATUS_OK || all <= BYTES_LIMIT
                ? status
-               : json_error(list, in->diag, "all storages have more than 2^60 bytes");
+               : json_error(list, in->diag, "all storages have more than 2^50 bytes");
 }
 
 /* ---- events ---- */
@@ -435,6 +440,10 @@ static enum status read_sent(struct reading *in, struct json_node sent, struct s
     }
     if (receivers != 1 || group->shuffled)
         event->sent_to = -1;
+    if (status == STATUS_OK && group->count * event->sent_most_bytes > BYTES_LIMIT)
+        return json_error(sent, in->diag,
+                          "%" PRIu32 " times the largest piece, %.0f, is more than 2^50 bytes",
+                          group->count, event->sent_most_bytes);
     return status;
 }
 

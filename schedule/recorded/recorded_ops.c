@@ -31,6 +31,7 @@ struct program_stream {
     /* of a queue: 0, or what a message of the group is queued by (enum queue) and the rank that it is with */
     int64_t handle;
     uint32_t queue_of;       /* the group whose collectives it queues; UINT32_MAX: it is a stream */
+    uint32_t number;         /* of a stream: how many the program used before it */
     int16_t stream[CLASSES]; /* its streams of the schedule; -1: none yet */
     struct clock clock;
     int64_t batch;       /* of a queue of messages: 1 + the last batch; 0: it was no batch */
@@ -84,22 +85,25 @@ static struct program_stream *find_stream(struct recorded_maker *m, int64_t hand
                                           uint32_t queue_of)
 {
     struct recorded_streams *s = m->streams;
-    for (uint32_t i = 0; i < s->count; i++)
+    uint32_t number = 0;
+    for (uint32_t i = 0; i < s->count; i++) {
         if (s->row[i].handle == handle && s->row[i].queue_of == queue_of)
             return &s->row[i];
+        number += s->row[i].queue_of == queue_of;
+    }
     s->row = heap_grow(s->row, &s->capacity, (size_t)s->count + 1, sizeof *s->row);
     struct program_stream *row = &s->row[s->count++];
-    *row = (struct program_stream){.handle = handle, .queue_of = queue_of};
+    *row = (struct program_stream){.handle = handle, .queue_of = queue_of, .number = number};
     memset(row->stream, 0xff, sizeof row->stream);
     return row;
 }
 
-/* Returns the stream of the schedule for one class of work; -1: there are too many. */
+/* Returns the stream of the schedule for one class of work; -1: there are too many. Streams of the program are named by
+ * their order, as their handles may be addresses. */
 static int16_t stream_of(struct recorded_maker *m, struct program_stream *row,
                          enum stream_class class)
 {
-    char name
-        [64]; /* no stream's is longer than MESH_NAME_MAX - 1: ranks and groups have few digits */
+    char name[64]; /* shorter than MESH_NAME_MAX: ranks and groups have at most 7 and 5 digits */
     if (row->stream[class] >= 0)
         return row->stream[class];
     if (m->ir->stream_count == IR_STREAMS_MAX)
@@ -113,7 +117,7 @@ static int16_t stream_of(struct recorded_maker *m, struct program_stream *row,
     else if (row->handle == 0)
         snprintf(name, sizeof name, "%s", what);
     else
-        snprintf(name, sizeof name, "%s.%" PRId64, what, row->handle);
+        snprintf(name, sizeof name, "%s.%" PRIu32, what, row->number);
     row->stream[class] = ir_add_stream(m->ir, name, class);
     return row->stream[class];
 }

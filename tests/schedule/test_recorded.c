@@ -183,6 +183,27 @@ static void operators_cost_what_their_shapes_say(void)
     }
 }
 
+/* The handles of streams may be addresses, which are longer than a name. */
+static void streams_are_named_by_their_order(void)
+{
+#define KERNEL(s)                                                                                  \
+    "\"op\":\"neg\",\"k\":\"elementwise\",\"in\":[],\"out\":[],\"rd\":1,\"wr\":1,\"s\":" s "},{"
+    static const char *const names[] = {"compute", "compute.1", "compute.2"};
+    struct ir ir = {0};
+    struct diag diag = {0};
+    CHECK_TEXT("verified",
+               make(&ir, &diag, 1, 0, "",
+                    KERNEL("0") KERNEL("9223372036854775807") KERNEL("-9223372036854775808")
+                        KERNEL("9223372036854775807") "\"op\":\"neg\",\"k\":\"elementwise\","
+                                                      "\"in\":[],\"out\":[],\"rd\":1,\"wr\":1"),
+               "");
+    CHECK_INT("streams", ir.stream_count, ARRAY_LEN(names));
+    for (uint32_t i = 0; i < ir.stream_count && i < ARRAY_LEN(names); i++)
+        CHECK_TEXT("name", ir.stream[i].name, names[i]);
+    diag_release(&diag);
+    ir_release(&ir);
+}
+
 /* ---- collectives and meshes ---- */
 
 #define COLLECTIVE(op, full)                                                                       \
@@ -546,6 +567,7 @@ static void collectives_of_fsdp2_move_the_parameters(void)
 
 static const struct check_case cases[] = {
     {"operators cost what their shapes say", operators_cost_what_their_shapes_say},
+    {"streams are named by their order", streams_are_named_by_their_order},
     {"collectives move the recorded bytes", collectives_move_the_recorded_bytes},
     {"groups lie on a mesh", groups_lie_on_a_mesh},
     {"batches come from the host", batches_come_from_the_host},

@@ -118,6 +118,19 @@ static const struct {
      EVENT("{\"op\":\"mm\",\"k\":\"mm\",\"in\":[[0,[1]]],\"out\":[],\"rd\":0,\"wr\":0}"),
      "step.json:1: error: events[0].in[0]: expected [storage, [sizes], dtype] and, if it is not "
      "contiguous, [strides]\n"},
+    {"a collective beyond 2^50 bytes",
+     EVENT(OPERATOR("c10d.allreduce_", "comm", ",\"full\":1125899906842625")),
+     "step.json:1: error: events[0].full: 1125899906842625 is out of range: expected 0 to "
+     "1125899906842624\n"},
+    {"an all-to-all beyond 2^50 bytes",
+     EVENT(OPERATOR("c10d.alltoall_", "comm",
+                    ",\"g\":\"3\",\"full\":8,\"sent\":[0,562949953421313]")),
+     "step.json:1: error: events[0].sent: 2 times the largest piece, 562949953421313, is more than "
+     "2^50 bytes\n"},
+    {"storages beyond 2^50 bytes",
+     START PEAK "\"storages\":[[1125899906842624,-1,-1,\"\"],[1,-1,-1,\"\"]],\"events\":[" WAIT
+                "]}",
+     "step.json:1: error: storages: all storages have more than 2^50 bytes\n"},
     {"a wait for a later collective", EVENT("{\"op\":\"work_wait\",\"s\":0,\"on\":0}"),
      "step.json:1: error: events[0].on: 0 is out of range: expected -1 to -1\n"},
 };
@@ -132,6 +145,25 @@ static void what_is_wrong_gets_one_message(void)
         diag_release(&diag);
         step_recording_release(&r);
     }
+}
+
+/* Their numbers are a part of names, whose length is bounded. */
+static void too_many_groups_are_refused(void)
+{
+    struct step_recording r = {0};
+    struct diag diag = {0};
+    struct text text = {0};
+    text_puts(&text, "{\"format\":\"longhaul-step\",\"version\":1,\"world\":1,\"rank\":0,"
+                     "\"modules\":[],\"groups\":{");
+    for (int i = 0; i <= 65536; i++)
+        text_printf(&text, "%s\"%d\":{\"ranks\":[0]}", i > 0 ? "," : "", i);
+    text_puts(&text, "},\"storages\":[],\"events\":[" WAIT "]}");
+    CHECK_INT("status", parse(&r, text.data, &diag), STATUS_BAD_INPUT);
+    CHECK_TEXT("message", diag.text ? diag.text : "",
+               "step.json:1: error: groups: has 65537 groups, and at most 65536 are read\n");
+    text_release(&text);
+    diag_release(&diag);
+    step_recording_release(&r);
 }
 
 /* Every text that a good one begins with is damaged, and has a message. */
@@ -169,6 +201,7 @@ static void recordings_are_recognised(void)
 static const struct check_case cases[] = {
     {"every member is read", every_member_is_read},
     {"what is wrong gets one message", what_is_wrong_gets_one_message},
+    {"too many groups are refused", too_many_groups_are_refused},
     {"what is cut short is refused", what_is_cut_short_is_refused},
     {"recordings are recognised", recordings_are_recognised},
 };
