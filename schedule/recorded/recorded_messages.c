@@ -154,19 +154,46 @@ static enum status match_queue(struct recorded_maker *m, const struct step_recor
     }
 }
 
+static bool has_group(const struct step_recording *r, uint32_t count,
+                      const struct step_group *group)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (same_group(&r->group[i], group))
+            return true;
+    return false;
+}
+
+/* Refuses a receive in a group that its sender does not have. */
+static enum status check_receives(struct recorded_maker *m, const struct step_recording *to)
+{
+    const struct step_recording *from = m->r;
+    for (uint32_t g = 0; g < to->groups; g++) {
+        const struct step_group *group = &to->group[g];
+        if (recorded_index_in(group, from->rank) < 0 || has_group(from, from->groups, group))
+            continue;
+        const uint32_t receive = next_in_queue(to, 0, false, from->rank, group);
+        if (receive == to->events)
+            continue;
+        m->r = to;
+        return recorded_fault(m, receive,
+                              "is receive 1 from rank %" PRIu32
+                              " in group '%s', and %s has no such group",
+                              from->rank, group->name, from->name);
+    }
+    return STATUS_OK;
+}
+
 /* Finds the receives of what one rank sends to another, and receives that have no send. */
 static enum status match_ranks(struct recorded_maker *m, const struct step_recording *to)
 {
     const struct step_recording *from = m->r;
     enum status status = STATUS_OK;
     for (uint32_t g = 0; g < from->groups && status == STATUS_OK; g++) {
-        bool seen = recorded_index_in(&from->group[g], to->rank) < 0;
-        for (uint32_t k = 0; k < g && !seen; k++)
-            seen = same_group(&from->group[k], &from->group[g]);
-        if (!seen)
+        const struct step_group *group = &from->group[g];
+        if (recorded_index_in(group, to->rank) >= 0 && !has_group(from, g, group))
             status = match_queue(m, to, g);
     }
-    return status;
+    return status == STATUS_OK ? check_receives(m, to) : status;
 }
 
 enum status recorded_match_messages(struct recorded_maker *m)

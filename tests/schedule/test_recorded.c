@@ -361,23 +361,26 @@ static void what_has_no_cost_is_refused_by_name(void)
 #define SEND(peer, bytes)                                                                          \
     "{\"op\":\"c10d.send\",\"k\":\"comm\",\"in\":[],\"out\":[],\"rd\":1,\"wr\":1,\"g\":\"7\","     \
     "\"async\":true,\"full\":" bytes ",\"peer\":" peer "}"
-#define RECV(peer, bytes)                                                                          \
-    "{\"op\":\"c10d.recv_\",\"k\":\"comm\",\"in\":[],\"out\":[],\"rd\":1,\"wr\":1,\"g\":\"7\","    \
-    "\"async\":true,\"full\":" bytes ",\"peer\":" peer "}"
+#define RECV_IN(group, peer, bytes)                                                                \
+    "{\"op\":\"c10d.recv_\",\"k\":\"comm\",\"in\":[],\"out\":[],\"rd\":1,\"wr\":1,\"g\":\"" group  \
+    "\",\"async\":true,\"full\":" bytes ",\"peer\":" peer "}"
+#define RECV(peer, bytes) RECV_IN("7", peer, bytes)
 
 /* Recordings of stages a and b, and the message; "": they match. The ranks of group 7 are all, or 0, 2, ... */
 static const struct {
     const char *label;
     int world[2], rank[2];
     const char *ranks, *events[2], *message;
+    const char *more; /* groups of b alone; NULL: none */
 } stages[] = {
     {"one sends what the other receives",
      {2, 2},
      {0, 1},
      "0,1",
      {SEND("1", "8") "," RECV("1", "4"), RECV("0", "8") "," SEND("0", "4")},
-     ""},
-    {"each for two ranks", {4, 4}, {0, 2}, "0,2", {SEND("2", "8"), RECV("0", "8")}, ""},
+     "",
+     NULL},
+    {"each for two ranks", {4, 4}, {0, 2}, "0,2", {SEND("2", "8"), RECV("0", "8")}, "", NULL},
     {"other worlds",
      {2, 4},
      {0, 1},
@@ -385,14 +388,16 @@ static const struct {
      {SEND("1", "8"), RECV("0", "8")},
      "b.json: error: was recorded with 4 ranks, and a.json with 2: record every stage with the "
      "same "
-     "--world-size\n"},
+     "--world-size\n",
+     NULL},
     {"one rank twice",
      {2, 2},
      {1, 1},
      "0,1",
      {SEND("0", "8"), RECV("0", "8")},
      "b.json: error: is of rank 1, as a.json is: give one recording of each stage, recorded with "
-     "its --rank\n"},
+     "its --rank\n",
+     NULL},
     {"a stage is missing",
      {4, 4},
      {0, 1},
@@ -400,21 +405,24 @@ static const struct {
      {SEND("1", "8"), RECV("0", "8") "," SEND("2", "8")},
      "b.json: error: event 1 (c10d.send): a message to rank 2, whose step is not given: of a "
      "pipeline give one recording of each stage, as in predict stage-*.json.gz, each recorded with "
-     "its --rank; without them only sends and receives of a ring, in one batch, are predicted\n"},
+     "its --rank; without them only sends and receives of a ring, in one batch, are predicted\n",
+     NULL},
     {"ranks that are no axis",
      {8, 8},
      {0, 3},
      "0,1,2,3,4,5,6,7",
      {SEND("3", "8"), RECV("0", "8")},
      "a.json: error: ranks 0, 3, ... of the recordings are no group of a mesh of 8 ranks on which "
-     "the other groups lie: record one rank of every stage, each in the same place of its stage\n"},
+     "the other groups lie: record one rank of every stage, each in the same place of its stage\n",
+     NULL},
     {"a send without a receive",
      {2, 2},
      {0, 1},
      "0,1",
      {SEND("1", "8") "," SEND("1", "8"), RECV("0", "8")},
      "a.json: error: event 1 (c10d.send): is send 2 to rank 1 in group 'pp', and b.json has 1 "
-     "receive from rank 0 there\n"},
+     "receive from rank 0 there\n",
+     NULL},
     {"a receive without a send",
      {2, 2},
      {0, 1},
@@ -422,14 +430,31 @@ static const struct {
      {RECV("1", "8"), RECV("0", "8")},
      "b.json: error: event 0 (c10d.recv_): is receive 1 from rank 0 in group 'pp', and a.json has "
      "0 "
-     "sends to rank 1 there\n"},
+     "sends to rank 1 there\n",
+     NULL},
+    {"a receive in a group that only the receiver has",
+     {2, 2},
+     {0, 1},
+     "0,1",
+     {SEND("1", "8"), RECV("0", "8") "," RECV_IN("8", "0", "8")},
+     "b.json: error: event 1 (c10d.recv_): is receive 1 from rank 0 in group 'other', and a.json "
+     "has no such group\n",
+     ",\"8\":{\"ranks\":[0,1],\"desc\":\"other\"}"},
+    {"a group that only one has and nobody uses",
+     {2, 2},
+     {0, 1},
+     "0,1",
+     {SEND("1", "8"), RECV("0", "8")},
+     "",
+     ",\"8\":{\"ranks\":[0,1],\"desc\":\"other\"}"},
     {"other bytes",
      {2, 2},
      {0, 1},
      "0,1",
      {SEND("1", "8") "," SEND("1", "8"), RECV("0", "8") "," RECV("0", "4")},
      "a.json: error: event 1 (c10d.send): sends 8 bytes to rank 1, and its receive, event 1 of "
-     "b.json, is of 4 bytes\n"},
+     "b.json, is of 4 bytes\n",
+     NULL},
 };
 
 static void messages_of_stages_are_matched(void)
@@ -444,10 +469,11 @@ static void messages_of_stages_are_matched(void)
             struct text text = {0};
             text_printf(&text,
                         "{\"format\":\"longhaul-step\",\"version\":1,\"torch\":\"2\",\"world\":%d,"
-                        "\"rank\":%d,\"groups\":{\"7\":{\"ranks\":[%s],\"desc\":\"pp\"}},"
+                        "\"rank\":%d,\"groups\":{\"7\":{\"ranks\":[%s],\"desc\":\"pp\"}%s},"
                         "\"modules\":[\"\"],\"guessed\":{},\"peak\":0,\"storages\":[],"
                         "\"events\":[%s]}",
                         stages[i].world[k], stages[i].rank[k], stages[i].ranks,
+                        k == 1 && stages[i].more != NULL ? stages[i].more : "",
                         stages[i].events[k]);
             status = step_recording_parse(&recording[k], names[k], text.data, text.size, &diag);
             text_release(&text);
