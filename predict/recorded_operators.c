@@ -151,6 +151,11 @@ enum status recorded_operators_measured(struct prediction *p, const char *path, 
     p->measured.file = path;
     for (uint32_t i = 0; i < p->recorded.count && status == STATUS_OK; i++)
         take_times(p, i, &times, &arena);
+    if (status == STATUS_OK && times.count == 0)
+        status =
+            diag_error(diag, (struct loc){.name = path}, STATUS_BAD_INPUT,
+                       "has no calls that launched its kernels, which say their operators: record "
+                       "with activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]");
     if (status == STATUS_OK && p->measured.kernels == 0)
         status = diag_error(diag, (struct loc){.name = path}, STATUS_BAD_INPUT,
                             "none of its %zu operators is one of the recorded step: both have to "

@@ -12,6 +12,9 @@
 
 #define NONE UINT32_MAX
 
+/* The most that the kernels of one call may take: its picoseconds fit in an int64_t. */
+static const double CALL_LIMIT_S = 1e6;
+
 void kernel_times_release(struct kernel_times *times)
 {
     arena_release(&times->arena);
@@ -89,13 +92,32 @@ static void find_owners(struct kernel_owners *k)
     free(stack);
 }
 
+/* Says why no kernel has a time. all: kernels that move no messages; within: those of a step. */
+static enum status no_times(const char *name, size_t all, size_t within, struct diag *diag)
+{
+    const struct loc at = {.name = name};
+    if (all == 0)
+        return diag_error(diag, at, STATUS_BAD_INPUT,
+                          "has kernels of messages alone: record a step that computes");
+    if (within == 0)
+        return diag_error(diag, at, STATUS_BAD_INPUT,
+                          "no kernel was launched in a step of the profiler (ProfilerStep): call "
+                          "profiler.step() after each training step");
+    return diag_error(diag, at, STATUS_BAD_INPUT,
+                      "all kernels take 0 us: the profiler recorded no times of the GPU");
+}
+
 /* Adds the time of each kernel to its owner. *steps: of the profiler. */
-static void add_kernels(struct kernel_owners *k, const struct kineto_steps *steps)
+static enum status add_kernels(struct kernel_owners *k, const struct kineto_steps *steps,
+                               const char *name, struct diag *diag)
 {
     const struct kineto_events *events = k->events;
     struct kineto_launchers launchers = {0};
+    enum status status = STATUS_OK;
+    size_t all = 0, within = 0;
+    double sum_s = 0;
     kineto_launchers_find(&launchers, events, k->inner);
-    for (uint32_t i = 0; i < events->count; i++) {
+    for (uint32_t i = 0; i < events->count && status == STATUS_OK; i++) {
         const struct kineto_event *event = &events->event[i];
         if (event->type != KINETO_KERNEL ||
             kernel_class_of_kernel(events->name[event->name]) == CLASS_COMMUNICATION)
@@ -104,14 +126,21 @@ static void add_kernels(struct kernel_owners *k, const struct kineto_steps *step
         const double seconds = 1e-6 * (event->end_us - event->start_us);
         const double issued_us =
             launcher != NONE ? events->event[launcher].start_us : event->start_us;
+        all++;
         if (kineto_step_at(steps, issued_us) < 0)
             continue;
-        if (launcher == NONE)
-            k->times->unknown_s += seconds;
-        else
-            k->seconds[k->owner[launcher]] += seconds;
+        double *to = launcher == NONE ? &k->times->unknown_s : &k->seconds[k->owner[launcher]];
+        within++;
+        sum_s += seconds;
+        *to += seconds;
+        if (seconds > CALL_LIMIT_S || (launcher != NONE && *to > CALL_LIMIT_S))
+            status = diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
+                                "a call takes %.3g s with its kernel '%.60s', and at most %.0f s "
+                                "are read: is the recording damaged?",
+                                *to, events->name[event->name], CALL_LIMIT_S);
     }
     kineto_launchers_release(&launchers);
+    return status != STATUS_OK || sum_s > 0 ? status : no_times(name, all, within, diag);
 }
 
 /* ---- rows ---- */
@@ -215,7 +244,7 @@ enum status kernel_times_read(struct kernel_times *times, const char *name, cons
         find_owners(&k);
         kineto_steps_find(&steps, &events);
         times->steps = steps.count > 0 ? steps.count : 1;
-        add_kernels(&k, &steps);
+        status = add_kernels(&k, &steps, name, diag);
         add_rows(&k);
         kineto_steps_release(&steps);
         free(k.owner);

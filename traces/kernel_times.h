@@ -39,8 +39,9 @@ struct kernel_times {
 };
 
 /* Reads data[0..size). wanted[0..count): the names of operators in recorded steps, by which kernels are summed; those
- * of other operators are summed by the innermost one. A recording without kernels of a GPU, or without shapes of
- * inputs, is an error. Release *times in either case. */
+ * of other operators are summed by the innermost one. A recording without kernels of a GPU that take time in a step, or
+ * without shapes of inputs, is an error, and so is a call whose kernels take more than 10^6 s. Release *times in either
+ * case. */
 enum status kernel_times_read(struct kernel_times *times, const char *name, const char *data,
                               size_t size, const char *const *wanted, size_t count,
                               struct diag *diag);

@@ -116,6 +116,11 @@ static void kernels_are_summed_by_operator_and_shapes(void)
     diag_release(&diag);
 }
 
+#define MM OPERATOR("aten::mm", "1", "10", "2", "[[4,8],[8,2]]", BF16)
+#define STEP_AT_100                                                                                \
+    "{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"ProfilerStep#1\",\"pid\":1,\"tid\":1,"   \
+    "\"ts\":100,\"dur\":50}"
+
 static const struct {
     const char *label, *text, *message;
 } refused[] = {
@@ -131,6 +136,28 @@ static const struct {
      "t.json: error: does not say the shapes of operators, by which they are told apart: record "
      "with "
      "record_shapes=True\n"},
+    {"of messages alone",
+     "{\"traceEvents\":[" MM
+     "," LAUNCH("2", "101") "," KERNEL("ncclDevKernel_AllReduce", "200", "10", "101") "]}",
+     "t.json: error: has kernels of messages alone: record a step that computes\n"},
+    {"outside of the steps",
+     "{\"traceEvents\":[" STEP_AT_100 "," MM
+     "," LAUNCH("2", "101") "," KERNEL("gemm", "200", "10", "101") "]}",
+     "t.json: error: no kernel was launched in a step of the profiler (ProfilerStep): call "
+     "profiler.step() after each training step\n"},
+    {"without times",
+     "{\"traceEvents\":[" MM "," LAUNCH("2", "101") "," KERNEL("gemm", "200", "0", "101") "]}",
+     "t.json: error: all kernels take 0 us: the profiler recorded no times of the GPU\n"},
+    {"a kernel of years",
+     "{\"traceEvents\":[" MM "," LAUNCH("2", "101") "," KERNEL("gemm", "200", "1e15", "101") "]}",
+     "t.json: error: a call takes 1e+09 s with its kernel 'gemm', and at most 1000000 s are read: "
+     "is "
+     "the recording damaged?\n"},
+    {"kernels of one call that are too long together",
+     "{\"traceEvents\":[" MM "," LAUNCH("2", "101") "," LAUNCH("4", "102") "," KERNEL(
+         "gemm", "200", "6e11", "101") "," KERNEL("sum", "200", "6e11", "102") "]}",
+     "t.json: error: a call takes 1.2e+06 s with its kernel 'sum', and at most 1000000 s are read: "
+     "is the recording damaged?\n"},
 };
 
 static void what_cannot_be_matched_is_refused(void)

@@ -17,11 +17,13 @@ longhaul schedule step.json.gz --flat > step.ir
 gzip -dc gpu.json.gz | sed 's/"cat":"kernel"/"cat":"none"/g' > cpu.json
 gzip -dc gpu.json.gz | sed 's/"Input Dims"/"Dims"/g' > shapeless.json
 gzip -dc gpu.json.gz | sed 's/"aten::/"other::/g' > other.json
+gzip -dc gpu.json.gz | sed -E 's/"(correlation|External id)"/"number"/g' > uncalled.json
 bad compare own cpu.json
 bad compare own shapeless.json
 bad compare own gpu.json.gz --by kind
 bad predict step.json.gz --cluster dgx-h100 --gpus 1 --kernel-times cpu.json
 bad predict step.json.gz --cluster dgx-h100 --gpus 1 --kernel-times other.json
+bad predict step.json.gz --cluster dgx-h100 --gpus 1 --kernel-times uncalled.json
 bad predict step.json.gz --cluster dgx-h100 --gpus 1 --kernel-times none.json
 bad predict step.ir --cluster dgx-h100 --gpus 1 --kernel-times gpu.json.gz
 bad predict --model gpt2 --cluster dgx-h100 --gpus 1 --seq 1K --kernel-times gpu.json.gz
