@@ -174,7 +174,7 @@ enum status cmd_compare(const struct options *options, struct diag *diag)
     report.measured_kernels = trace_get(&compared.measured, "attention");
     if (compared.comparison.foreign) {
         status = compared_operators_make(&operators, &recorded, report.predicted, report.measured,
-                                         compared.measured.ops.rank[0], diag);
+                                         &compared.recording, compared.measured.ops.rank[0], diag);
         if (status == STATUS_OK && recorded)
             status = check_recorded(options, diag);
         if (status != STATUS_OK)

@@ -47,20 +47,26 @@ bool recording_recognise(const char *data, size_t size)
     return size > sizeof columns && memcmp(data, columns, sizeof columns - 1) == 0;
 }
 
-enum status recording_load(struct recording *recording, struct kineto_issue *issue,
-                           const char *path, struct diag *diag)
+/* Does what recording_load() does, and leaves the text of a file in *text, which the caller releases. */
+static enum status load_text(struct recording *recording, struct kineto_issue *issue,
+                             const char *path, struct text *text, struct diag *diag)
 {
     if (is_folder(path))
         return load_folder(recording, path, diag);
+    enum status status = text_read(text, path, diag);
+    if (status != STATUS_OK)
+        return status;
+    recording->foreign = kineto_recognise(text->data, text->size);
+    return recording->foreign
+               ? kineto_parse_issue(&recording->trace, issue, path, text->data, text->size, diag)
+               : trace_parse_ops(&recording->trace, path, text->data, text->size, diag);
+}
+
+enum status recording_load(struct recording *recording, struct kineto_issue *issue,
+                           const char *path, struct diag *diag)
+{
     struct text text = {0};
-    enum status status = text_read(&text, path, diag);
-    if (status == STATUS_OK) {
-        recording->foreign = kineto_recognise(text.data, text.size);
-        status =
-            recording->foreign
-                ? kineto_parse_issue(&recording->trace, issue, path, text.data, text.size, diag)
-                : trace_parse_ops(&recording->trace, path, text.data, text.size, diag);
-    }
+    enum status status = load_text(recording, issue, path, &text, diag);
     text_release(&text);
     return status;
 }
@@ -129,7 +135,9 @@ enum status compared_make(struct compared *c, const char *predicted, const char 
     if (status == STATUS_OK)
         status = check_prediction(&first, predicted, diag);
     if (status == STATUS_OK)
-        status = recording_load(&second, NULL, measured, diag);
+        status = load_text(&second, NULL, measured, &c->recording, diag);
+    if (!second.foreign)
+        text_release(&c->recording);
     c->predicted = first.trace;
     c->measured = second.trace;
     if (status != STATUS_OK)
@@ -144,5 +152,6 @@ void compared_release(struct compared *c)
     comparison_release(&c->comparison);
     trace_release(&c->predicted);
     trace_release(&c->measured);
+    text_release(&c->recording);
     *c = (struct compared){0};
 }

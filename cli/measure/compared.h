@@ -3,6 +3,7 @@
 #define CLI_MEASURE_COMPARED_H
 
 #include "base/diag.h"
+#include "base/text.h"
 #include "traces/compare.h"
 #include "traces/explain.h"
 #include "traces/kineto_issue.h"
@@ -15,6 +16,7 @@
 struct compared {
     struct trace predicted, measured;
     struct comparison comparison; /* the comparison borrows both traces */
+    struct text recording;        /* the file of the PyTorch profiler; empty: it was none */
 };
 
 /* A measured trace and the kind of program that recorded it. */

@@ -142,23 +142,20 @@ static void match(struct compared_operators *o, const struct predicted_row *pred
 }
 
 static enum status compare_with(struct compared_operators *o, struct json_node list,
-                                const char *measured, uint32_t rank, struct diag *diag)
+                                const char *measured, const struct text *text, uint32_t rank,
+                                struct diag *diag)
 {
     struct predicted_row *row = heap_zalloc(json_count(list) + 1, sizeof *row);
     struct kernel_times times = {0};
-    struct text text = {0};
     size_t count = 0;
     enum status status = read_rows(o, list, rank, row, &count, diag);
     const char **name = heap_alloc(count + 1, sizeof *name);
     for (size_t i = 0; i < count; i++)
         name[i] = row[i].key.op;
     if (status == STATUS_OK)
-        status = text_read(&text, measured, diag);
-    if (status == STATUS_OK)
-        status = kernel_times_read(&times, measured, text.data, text.size, name, count, diag);
+        status = kernel_times_read(&times, measured, text->data, text->size, name, count, diag);
     if (status == STATUS_OK)
         match(o, row, count, &times);
-    text_release(&text);
     kernel_times_release(&times);
     free((void *)name);
     free(row);
@@ -166,8 +163,8 @@ static enum status compare_with(struct compared_operators *o, struct json_node l
 }
 
 enum status compared_operators_make(struct compared_operators *o, bool *found,
-                                    const char *predicted, const char *measured, uint32_t rank,
-                                    struct diag *diag)
+                                    const char *predicted, const char *measured,
+                                    const struct text *text, uint32_t rank, struct diag *diag)
 {
     struct stored stored = {0};
     struct text path = {0};
@@ -183,7 +180,7 @@ enum status compared_operators_make(struct compared_operators *o, bool *found,
                 : (struct json_node){0};
         *found = status == STATUS_OK && json_is_array(list);
         if (*found)
-            status = compare_with(o, list, measured, rank, diag);
+            status = compare_with(o, list, measured, text, rank, diag);
     }
     stored_release(&stored);
     text_release(&path);

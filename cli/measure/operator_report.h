@@ -31,11 +31,11 @@ struct compared_operators {
 };
 
 /* Reads the operators of a folder of `predict -o`, of its rank `rank` or else of its first one. *found: whether the
- * prediction is that of a recorded step; else nothing is compared. measured: a recording of the PyTorch profiler.
- * Release *operators in either case. */
+ * prediction is that of a recorded step; else nothing is compared. measured: the name of a recording of the PyTorch
+ * profiler, and *text: what it holds. Release *operators in either case. */
 enum status compared_operators_make(struct compared_operators *operators, bool *found,
-                                    const char *predicted, const char *measured, uint32_t rank,
-                                    struct diag *diag);
+                                    const char *predicted, const char *measured,
+                                    const struct text *text, uint32_t rank, struct diag *diag);
 void compared_operators_release(struct compared_operators *operators);
 /* Returns the smaller of both sides' shares of kernel time that have a partner. */
 double compared_operators_match(const struct compared_operators *operators);

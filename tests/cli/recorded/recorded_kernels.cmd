@@ -9,6 +9,9 @@ longhaul compare own gpu.json.gz --top 6
 longhaul compare own gpu.json.gz --json > compared.json
 grep -E '"(match_rate|steps|step_error)"' compared.json
 bad compare own gpu.json.gz --top 0 --tolerance 5%
+# a measurement that can be read only once
+gzip -dc gpu.json.gz | longhaul compare own - --json > piped.json
+sed 's/"gpu.json.gz"/"-"/' compared.json | cmp - piped.json && echo "the same from a pipe"
 # with the measured times of kernels; what has none is named, and keeps its cost
 longhaul predict step.json.gz --cluster dgx-h100 --gpus 1 --kernel-times gpu.json.gz -o timed | grep -E '^step|Beware'
 longhaul compare timed gpu.json.gz --top 3
