@@ -8,17 +8,27 @@
 
 #include <string.h>
 
-/* Returns name; the relative path of a .json file is put below the CSV's folder. */
+/* The folder of files that ship; they are looked for where data is installed. */
+static const char shipped[] = "traces/";
+
+/* Returns name; the relative path of a .json file is put below the CSV's folder, or that of the data that ships. */
 static const char *beside(struct arena *arena, const char *csv, const char *name)
 {
     const char *slash = strrchr(csv, '/');
     size_t size = strlen(name);
+    struct text path = {0};
+    if (strncmp(name, shipped, strlen(shipped)) == 0) {
+        if (data_path(&path, name, NULL) == STATUS_OK)
+            name = arena_text(arena, path.data, path.size);
+        text_release(&path);
+        return name;
+    }
     if (name[0] == '/' || slash == NULL || size < 5 || strcmp(name + size - 5, ".json") != 0)
         return name;
     return arena_printf(arena, "%.*s/%s", (int)(slash - csv), csv, name);
 }
 
-/* Puts the files that options name below the CSV's folder. */
+/* Finds the files that options name. */
 static void place_files(struct options *options, struct arena *arena, const char *csv)
 {
     static const char *const files[] = {"model", "cluster", "costs"};
@@ -42,11 +52,10 @@ static const struct option other_rows[] = {
 };
 static const struct option_set other_options = {"prediction", other_rows, ARRAY_LEN(other_rows)};
 
-/* Appends the text of --documents: "FILE" or "histogram:FILE". A file below traces/ is one that ships, and is looked
- * for where data is installed. */
+/* Appends the text of --documents: "FILE" or "histogram:FILE". */
 static enum status put_lengths(struct text *out, const char *text, struct diag *diag)
 {
-    static const char histogram[] = "histogram:", shipped[] = "traces/";
+    static const char histogram[] = "histogram:";
     if (strncmp(text, histogram, strlen(histogram)) == 0) {
         text_puts(out, histogram);
         text += strlen(histogram);

@@ -1,6 +1,6 @@
-# Figures and tables by name: two quick ones, one of packed documents, a drawing, one that cannot be simulated; the
+# Figures and tables by name: two quick ones, one of packed documents, one with a model file that ships, a drawing, one that cannot be simulated; the
 # nightly test has all.
-longhaul reproduce fpdt:table4 loongtrain:table5 wlb:fig15 sppo:fig3 fpdt:fig14 -o $T/out
+longhaul reproduce fpdt:table4 loongtrain:table5 wlb:fig15 sppo:fig3 fpdt:fig14 simumax:deepseek-v3 -o $T/out
 ls $T/out | grep -v trace
 head -3 $T/out/fpdt-table4.csv
 cat $T/out/states.csv
