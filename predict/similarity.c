@@ -34,8 +34,12 @@ static void add_choices(struct similarity *like, const struct setup *setup, cons
     snprintf(like->attention, sizeof like->attention, "%s",
              attention_impl_name((enum attention_impl)c->attention_impl));
     const char *context = alone ? "none" : attention_names[c->attention];
-    /* no measured run with experts, or with products in 8 or 4 bits, has been compared, so these count as a feature of
-     * their own */
+    const char *division = c->cp == 1                     ? ""
+                           : c->ring_layout == RING_DEALT ? " with a core plan"
+                           : c->rotation == ROTATE_NEEDED ? " with needed rows"
+                                                          : "";
+    /* no measured run with experts, with products in 8 or 4 bits, or with tokens and rows as a core plan or --rotate needed
+     * has them, has been compared, so these count as a feature of their own */
     if (c->products != PRODUCTS_BF16)
         snprintf(like->context, sizeof like->context, "%s%s%s products", alone ? "" : context,
                  alone ? "" : " with ", products_names[c->products]);
@@ -44,7 +48,7 @@ static void add_choices(struct similarity *like, const struct setup *setup, cons
                  alone ? "" : " with ",
                  leaves_node(&setup->cluster, c->ep) ? " between nodes" : "");
     else
-        snprintf(like->context, sizeof like->context, "%s", context);
+        snprintf(like->context, sizeof like->context, "%s%s", context, division);
     snprintf(like->activations, sizeof like->activations, "%s", activations_names[c->activations]);
 }
 

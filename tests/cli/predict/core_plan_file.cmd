@@ -23,6 +23,8 @@ for rotate in p2p needed; do
     longhaul check $step --cluster dgx-h100 --rotate $rotate | grep -E '^(documents|right)' | grep -o '^[a-z]*'
 done
 longhaul predict $step --cluster dgx-h100 --rotate needed --quick --json | grep -E '"(core_plan|ring_layout|rotation|pairs_over_mean|mean_rows|most_rows|least_mean_rows|least_rows)"'
+# that no measured step was divided so is part of how sure a prediction is
+longhaul predict $step --cluster dgx-h100 --quick | grep -o 'never measured: ring with a core plan'
 # what does not go together
 fails() { longhaul predict --quick --model longhaul-3m --cluster dgx-h100 --strategy ring "$@" || echo "exit $?"; }
 fails --gpus 4 --cp 4 --seq 16 --core-plan three.plan
