@@ -11,7 +11,7 @@
 #include "schedule/config/derived.h"
 #include "schedule/config/mesh_parts.h"
 #include "schedule/config/resolve_config.h"
-#include "schedule/core_plan/deal_rules.h"
+#include "schedule/core_plan/tile_rules.h"
 
 #include <string.h>
 
@@ -157,6 +157,20 @@ static enum status divide_by_tiles(struct choices *c, const struct request *r, s
     return STATUS_OK;
 }
 
+/* The same for tiles that a rule makes, of which there must not be too many. */
+static enum status divide_by_rule(struct choices *c, const struct request *r,
+                                  const struct deal_choice *rule, struct diag *diag)
+{
+    const double tiles = tile_rules_count(rule, c->cp, c->seq);
+    if (tiles > TILE_RULE_MOST)
+        return resolve_refuse(diag, "--core-plan",
+                              "'%s' cuts the attention of %lld tokens on %u ranks into about %.0f "
+                              "million tiles, and at most 4 million are made; take %s",
+                              r->core_plan, (long long)c->seq, c->cp, tiles / 1e6,
+                              rule->rule == DEAL_BLOCKS ? "longer blocks" : "fewer context ranks");
+    return divide_by_tiles(c, r, diag);
+}
+
 /* Checks that the tiles of a plan, if it has any, are those of the model's mask. */
 static enum status resolve_tiles(struct choices *c, const struct request *r, struct diag *diag)
 {
@@ -203,7 +217,7 @@ static enum status resolve_deal(struct choices *c, const struct request *r, stru
                               "inner rings of %lld ranks do not divide the %u ranks of a ring",
                               (long long)rule.parameter, c->cp);
     if (c->seq % deal_choice_unit(&rule, c->cp) == 0)
-        return deal_choice_has_tiles(&rule) ? divide_by_tiles(c, r, diag) : STATUS_OK;
+        return deal_choice_has_tiles(&rule) ? divide_by_rule(c, r, &rule, diag) : STATUS_OK;
     if (rule.rule != DEAL_CHUNKS) {
         resolve_put_multiples(&would, c->seq, deal_choice_unit(&rule, c->cp));
         return resolve_bad_size(diag, "--seq", &would,

@@ -1,6 +1,7 @@
 #include "schedule/core_plan/tile_rules.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -84,8 +85,10 @@ static const struct ring_row {
 
 /* ---- queries that move to less loaded ranks ---- */
 
-/* A round brings a rank at most about so many times the rows that it owns. */
-enum { ROUND_SHARES = 16 };
+enum {
+    ROUND_SHARES = 16, /* a round brings a rank at most about 16 times as many rows as it owns */
+    MOVES_A_RANK = 16  /* at most 16 slices of queries move for each rank */
+};
 
 /* Queries of one document that a rank computes; they see keys from `first` on. */
 struct item {
@@ -221,7 +224,7 @@ static void move_slice(struct move_state *m, const struct slice *s, uint32_t ran
 static void balance(struct move_state *m)
 {
     const uint32_t ranks = m->deal->ranks;
-    for (uint32_t step = 0; step < 16 * ranks; step++) {
+    for (uint32_t step = 0; step < MOVES_A_RANK * ranks; step++) {
         uint32_t least = 0, most = 0;
         struct slice slice;
         for (uint32_t r = 1; r < ranks; r++) {
@@ -307,6 +310,19 @@ static void add_moved(struct tile_list *list, struct move_state *m)
     add_items(list, m);
     free(m->load);
     free(m->item);
+}
+
+double tile_rules_count(const struct deal_choice *choice, uint32_t ranks, int64_t tokens)
+{
+    const double square = (double)ranks * ranks;
+    if (choice->rule == DEAL_MOVE)
+        return square / 2;
+    if (choice->rule == DEAL_BLOCKS)
+        return pow((double)tokens / (double)choice->parameter, 2) / 2;
+    for (size_t i = 0; i < ARRAY_LEN(ring_rows); i++)
+        if (ring_rows[i].rule == choice->rule)
+            return (ring_rows[i].backward != NULL ? 2 : 1) * 2 * square;
+    return 0;
 }
 
 struct tile_plan *tile_rules_plan(struct arena *arena, const struct deal_choice *choice,

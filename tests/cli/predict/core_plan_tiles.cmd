@@ -34,3 +34,6 @@ sed 's/^0,tile,7,1,0,8/0,tile,7,1,0,7/' moved.plan > hole.plan
 fails --gpus 2 --seq 16 --core-plan hole.plan
 sed 's/tiles=0,7,0,8/tiles=0,7,0,6/' moved.ir > hole.ir
 longhaul check hole.ir | grep -o '^coverage *[0-9]* fail[a-z]*' || true
+# rules that would make millions of tiles
+fails --gpus 2 --seq 64K --core-plan blocks:16
+fails --gpus 4096 --cp 4096 --seq 64K --core-plan token-ring
