@@ -1,4 +1,4 @@
-/* Which send of a schedule meets which receive. */
+/* Matches the sends of a schedule with the receives that take their messages. */
 #include "exec/assignment.h"
 
 #include <inttypes.h>

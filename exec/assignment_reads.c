@@ -1,9 +1,9 @@
-/* Which bound buffers a schedule reads before it writes them. */
+/* Finds the bound buffers that a schedule reads before it writes them. */
 #include "exec/assignment.h"
 
 #include <stdlib.h>
 
-/* Element ranges that are written, apart from each other. */
+/* The ranges of elements that have been written; no two overlap or touch. */
 struct written {
     struct ir_extent *part; /* count: its elements */
     uint32_t count, capacity;

@@ -1,4 +1,5 @@
-/* What a layer of the reference does before attention: q, k and v, projected directly or through latent vectors. */
+/* The reference's projections to q, k and v, forward and backward: direct ones, and those of latent attention, which go
+ * through latent vectors. */
 #include "exec/reference_layer.h"
 #include "exec/reference_math.h"
 

@@ -97,7 +97,7 @@ struct cost_chain {
      * move. A kernel that touches half of the elements adds 0.5. */
     double slow, slow_bytes;
     double gathered, scattered; /* how many of the bytes move in gathers and in scatters of rows */
-    /* the chain of an unpermute without weights; NULL: one kernel */
+    /* the chain that replaces this one for an unpermute without weights; NULL: such an unpermute is one kernel */
     const struct cost_chain *unweighted;
 };
 

@@ -34,19 +34,19 @@
  *     "experts_per_token": 8, "expert_ffn": 768, // required with experts
  *     "shared_ffn": 768,                     // width of the experts that every token passes, together
  *     "dense_layers": 3,                     // the first layers have a feed-forward part of width "ffn" and no experts
- *     "experts_every": 2,                    // of the others layers 1, 3, ... (from 0) have experts; 0, 1 = all of
- *     them "router": "softmax",                   // scores: or "chosen" (softmax over the chosen ones), "sigmoid"
+ *     "experts_every": 2,                    // of the others layers 1, 3, ... (from 0) have experts; 0, 1 = all do
+ *     "router": "softmax",                   // scores: or "chosen" (softmax over the chosen ones), "sigmoid"
  *     "router_norm": false,                  // the weights of a token's experts are divided by their sum, ...
- *     "router_scale": 2.5,                   // ... and multiplied by this; 0 = 1 "router_bias": false,                
- *     // a trained bias of the logits "router_correction": false,            // a bias of the choice, which the
- *     optimizer does not train "router_on_input": false,              // a weight multiplies what its expert reads, not
- *     what it writes "router_groups": 8, "router_groups_kept": 4, // experts are chosen from the best groups; 0 = no
- *     groups "q_latent": 1536, "kv_latent": 512,    // latent attention (MLA): ranks of the projections; kv_latent 0 =
- *     none,
- *                                            // q_latent 0 = q is projected at once
- *     "rope_dim": 64, "v_dim": 128,          // required with it: of head_dim columns, the rotated last ones; width of
- *     v "attention_sinks": false,              // each head has a learned score in the sum of its softmax "sources":
- *     {"vocab": "...", "*": "..."} // where each value is from; "*" is for all the rest
+ *     "router_scale": 2.5,                   // ... and multiplied by this; 0 = 1
+ *     "router_bias": false,                  // a trained bias of the logits
+ *     "router_correction": false,            // a bias of the choice, which the optimizer does not train
+ *     "router_on_input": false,              // a weight multiplies what its expert reads, not what it writes
+ *     "router_groups": 8, "router_groups_kept": 4, // experts are chosen from the best groups; 0 = no groups
+ *     "q_latent": 1536, "kv_latent": 512,    // latent attention (MLA): ranks of the projections; kv_latent 0 = none,
+ *                                            // q_latent 0 = q is projected by one matrix
+ *     "rope_dim": 64, "v_dim": 128,          // required with it: the last, rotated columns of head_dim; width of v
+ *     "attention_sinks": false,              // each head has a learned score in the sum of its softmax
+ *     "sources": {"vocab": "...", "*": "..."} // where each value is from; "*" is for all the rest
  *   } */
 #ifndef MODELS_TRANSFORMER_H
 #define MODELS_TRANSFORMER_H

@@ -169,8 +169,8 @@ const struct sim_peak *prediction_peak(const struct prediction *prediction);
 /* The loop that a short list has only in part. */
 struct prediction_short_list {
     const char *loop; /* "layers" or "micro-batches"; NULL: the list is whole */
-    int64_t simulated,
-        all; /* iterations that the short list has, and iterations of the whole step */
+    /* iterations that the short list has, and iterations of the whole step */
+    int64_t simulated, all;
 };
 struct prediction_short_list prediction_short_list(const struct prediction *prediction);
 

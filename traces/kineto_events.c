@@ -11,7 +11,7 @@
 
 /* Limits of what is read of shapes: further dimensions and inputs are skipped. */
 enum { INPUTS = 3, DIMENSIONS = 6, NAME_LIMIT = 4096 };
-/* inputs whose types are kept */
+/* the inputs of an operator, from the first on, whose types are stored */
 enum { TYPES = 16 };
 
 #define TIME_LIMIT_US 1e18 /* 30,000 years; times since 1970 are 2e15 */

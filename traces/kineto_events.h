@@ -32,7 +32,7 @@ struct kineto_event {
 /* All-zero is empty. Events are ordered by lane, then by start, then by descending end, so that
  * an event comes after the one that encloses it. */
 struct kineto_events {
-    bool with_inputs; /* set by the caller: inputs of operators are kept */
+    bool with_inputs; /* set by the caller: operators' inputs are read, too */
     struct arena arena;
     struct kineto_event *event;
     size_t count, capacity;

@@ -294,7 +294,7 @@ enum step_dtype step_dtype_of(const char *name)
     return STEP_OTHER;
 }
 
-/* Reads the strides; without them the tensor is contiguous. */
+/* Reads the strides of a tensor. If the recording has none, the tensor gets those of a contiguous one. */
 static enum status read_strides(struct reading *in, struct json_node node,
                                 struct step_tensor *tensor)
 {

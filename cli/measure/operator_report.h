@@ -1,5 +1,5 @@
-/* cli/measure/operator_report.h: a recorded step's prediction beside a recording of the PyTorch profiler, operator by
- * operator. */
+/* cli/measure/operator_report.h: compares the prediction of a recorded step with a recording of the PyTorch profiler,
+ * operator by operator. */
 #ifndef CLI_MEASURE_OPERATOR_REPORT_H
 #define CLI_MEASURE_OPERATOR_REPORT_H
 

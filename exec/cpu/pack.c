@@ -102,7 +102,8 @@ const char *cpu_head_reduce(const struct call *call, float *scratch)
     return NULL;
 }
 
-/* Copies rows of x, of which a part has x_rows, to rows of y. back: from the second row of each pair to the first. */
+/* Copies, in each part and for each pair, the packed row of x to the own row of the result; back: the own row of x to
+ * the packed row of the result. A part of x has x_rows rows. */
 static void copy_rows(const struct call *call, const struct moved_rows *moved, bool back,
                       const struct operand *x, int64_t x_rows)
 {

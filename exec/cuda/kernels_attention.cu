@@ -94,7 +94,8 @@ static __global__ void merge_rows_kernel(struct array out, const float *lse, str
     }
 }
 
-/* Apart, since all threads of a row read what this one writes. */
+/* Merges the log-sum-exps. This is a kernel of its own, since all threads of merge_rows_kernel() that share a row read
+ * the value that it overwrites. */
 static __global__ void merge_rows_lse_kernel(float *lse, const float *block_lse, int64_t heads,
                                              struct cuda_row_pairs pairs)
 {
@@ -113,7 +114,8 @@ static __global__ void merge_rows_lse_kernel(float *lse, const float *block_lse,
     }
 }
 
-/* Makes a result what it was before, or that of no keys. */
+/* Sets the running result to the earlier one, or, if there is none, to that of rows that see no key: output 0 and
+ * log-sum-exp -INFINITY. */
 static int begin_merge(const struct cuda_merged_rows *m, cudaStream_t stream)
 {
     const int64_t rows = m->to * m->heads;

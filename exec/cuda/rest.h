@@ -10,8 +10,8 @@ extern "C" {
  * 20 us, and then sleeps for 1/500 of the time waited, at most 50 us, but at least cuda_shortest_nap_s: so the thread
  * notices an end soon, and a long wait uses little processor time. */
 void cuda_rest(double since_s);
-/* The shortest of these sleeps, 5 us. A device that is emulated by threads of this processor has a longer one, since
- * every look at it takes time from these threads. */
+/* The shortest of these sleeps, 5 us. It is longer where threads of this processor emulate the device, since each poll
+ * takes processor time from them. */
 extern double cuda_shortest_nap_s;
 
 #ifdef __cplusplus

@@ -11,8 +11,7 @@
  *     implies     the same, unless a file says the field itself
  *     unset       is the value `words` of the field `to` if no file says it; `note` is then said as assumed
  *     written     is added by `plan --emit` where the field or the option `to` has a value of `words`, with the value
- *     that
- *                 words make of it; it is read by other rows
+ *                 that words make of it; it is read by other rows
  *     ignored     has no effect on a step
  *     unmodelled  says by `note` what it does; `words` lists the values that are what is predicted, none: those that
  *                 switch it off

@@ -11,10 +11,10 @@
 /* True if a plan takes a configuration with this verdict: it fits with the probability that the setup asks for. */
 bool room_fits(const struct setup *setup, const struct verdict *verdict);
 
-/* room_lacks_in() returns true if a memory would suffice with a probability below `odds` even if it were larger by
- * `share`, by the bytes of a verdict, which may be those of a bound or of another schedule of the same choices. An
- * allocator's cache is not needed. With odds of 0.5, the bytes alone decide, with the cache. room_lacks() asks about
- * both memories. */
+/* room_lacks_in() returns true if a memory that is larger by `share` is too small for the bytes of a verdict, or
+ * suffices for them with a probability below `odds`. The verdict may be that of a bound or of another schedule of the
+ * same choices. The bytes include the allocator's cache; the probability leaves it out, since a step can do without it.
+ * With odds of at most 0.5 only the bytes decide. room_lacks() asks about both memories. */
 bool room_lacks_in(enum prediction_limit limit, const struct setup *setup,
                    const struct choices *choices, const struct verdict *verdict, double share,
                    double odds);

@@ -34,12 +34,12 @@ struct space {
 /* The options that the user left open; everything else in the request stays. */
 struct space_open {
     bool strategy, placement, stage_placement, length;
-    /* rules of core plans and the keys that travel (--rotate), of rings; the request has no core plan */
+    /* rings are tried with rules of core plans, and with all keys or only the needed ones sent (--rotate); the request
+     * names no core plan */
     bool core_plans;
     bool layout; /* of rings over packed documents: zigzag of sequences, and of each document */
-    struct packed_sets
-        *packed_sets;           /* packs the documents of each size of step; NULL: there are none */
-    const enum framework *only; /* only what this framework expresses; NULL: all */
+    struct packed_sets *packed_sets; /* packs the documents of each size of step; NULL: none */
+    const enum framework *only;      /* only what this framework expresses; NULL: all */
     /* of `only`: each strategy as the framework's own implementation; else as the request says */
     bool own_profile;
 };

@@ -25,10 +25,10 @@ void latent_project_backward(struct emit *e, uint32_t layer, struct view dqkv, s
                              struct view dx, int64_t rows, struct view positions,
                              const struct latent_saved *saved);
 
-/* Of a layer whose head ranks send latents (enum mla_exchange): latent_expand() writes the keys and values of this
- * rank's heads from the normed latents (rows, kv_latent) and the rotated shared columns (rows, rope_dim) of as many
- * tokens. latent_expand_backward() writes the sums over this rank's heads of the gradients of both, and the gradient of
- * kv_b. */
+/* These serve layers whose head ranks send latents (enum mla_exchange). latent_expand() makes the keys and values of
+ * this rank's heads from the normed latents (rows, kv_latent) and the rotated shared columns (rows, rope_dim) of the
+ * same tokens. latent_expand_backward() writes the gradients of both, summed over this rank's heads, and the gradient
+ * of kv_b. */
 void latent_expand(struct emit *e, uint32_t layer, struct view latents, struct view shared,
                    struct view k, struct view v);
 void latent_expand_backward(struct emit *e, uint32_t layer, struct view latents, struct view dk,

@@ -156,7 +156,7 @@ static void begin_round(struct emit *e, struct planned *p, uint32_t round)
 
 /* ---- forward ---- */
 
-/* The sums of a rank's own rows. */
+/* The running result of a rank's own queries, into which rounds are merged. begun: it has the first of them. */
 struct merged {
     struct view o, lse;
     bool begun;
@@ -192,7 +192,7 @@ static void merge_returned(struct emit *e, struct planned p, struct merged *sum,
     from->block = view_none();
 }
 
-/* What arrives for a round. */
+/* The rows of other ranks that have arrived for a round; a view is empty if no rank sends such rows. */
 struct planned_arrivals {
     struct view keys, queries, statistics;
 };
@@ -262,7 +262,7 @@ void ring_planned_forward(struct emit *e, const struct ring_shape *z, struct att
 
 /* ---- backward ---- */
 
-/* The gradients of a round, which are summed a round later. */
+/* The gradients that other ranks return after a round. They are added while the next round is computed. */
 struct planned_gradients {
     struct view dq, dkv; /* returned; empty: none were */
     uint32_t round;

@@ -136,8 +136,9 @@ enum grad_sync { GRAD_SYNC_PROFILE, GRAD_SYNC_EACH, GRAD_SYNC_LAST, GRAD_SYNC_CO
  * fully_shard() was told reshard_after_forward=True, and keep them where it was told nothing. */
 enum reshard { RESHARD_PROFILE, RESHARD_ALWAYS, RESHARD_NEVER, RESHARD_ROOT, RESHARD_COUNT };
 
-/* Where the shards of parameters wait between gathers. host: in pinned memory, where AdamW updates them, and each
- * gather first copies the rank's part to the device (FSDP2's CPUOffloadPolicy, ZeRO-3's offload_param). */
+/* The memory that holds the shards of parameters between gathers. PARAMETERS_HOST: pinned host memory. AdamW updates
+ * the shards there, and each gather first copies the rank's part to the device (FSDP2's CPUOffloadPolicy, ZeRO-3's
+ * offload_param). */
 enum parameters_choice { PARAMETERS_DEVICE, PARAMETERS_HOST, PARAMETERS_COUNT };
 
 enum pipeline_choice {

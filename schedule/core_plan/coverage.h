@@ -25,11 +25,10 @@ void coverage_loads(const struct core_plan *plan, size_t sequence, struct covera
 struct coverage_least {
     double all, most;
 };
-/* Derivation. Let `own` be S / R. Of a document of n tokens let rank i own a(i), its last one at place p(i), counted
- * from
- * 1. This query sees p(i) keys, so the rank receives p(i) - a(i) or more. In the order of their last tokens the first i
- * ranks own all tokens up to p(i) and perhaps later ones of their own: p(i) >= a(1) + ... + a(i), so rank i receives
- * at least a(1) + ... + a(i-1), and the last one n - own. The sum over the m ranks of a document is
+/* Derivation. Let `own` be S / R. Of a document of n tokens let rank i own a(i), its last one at place p(i), where the
+ * first place is 1. This query sees p(i) keys, so the rank receives p(i) - a(i) or more. In the order of their last
+ * tokens the first i ranks own all tokens up to p(i) and perhaps later ones of their own: p(i) >= a(1) + ... + a(i).
+ * So rank i receives at least a(1) + ... + a(i-1), and the last one n - own. The sum over the m ranks of a document is
  * (m-1) a(1) + (m-2) a(2) + ... + a(m-1), least if m = ceil(n / own) and only the first rank owns fewer than `own`, the
  * remainder r: (m-1) r + own (m-1) (m-2) / 2. Ranks that own neighbouring tokens receive just that. With a window only
  * the pairs bound it: P pairs of q own queries take P / own keys, so all ranks receive at least P / own - S.

@@ -18,11 +18,11 @@ static void add(struct tile_list *list, struct core_tile tile)
 
 /* ---- rings ---- */
 
-/* The owners of the queries and of the keys that a rank computes. */
+/* The ranks that own the queries and the keys of the tiles that a rank computes in a step. */
 struct owners {
     uint32_t queries, keys;
 };
-/* Returns those of a step of a ring of `ranks` ranks, of which `window` ranks are an inner ring. */
+/* Returns the owners for one step of a ring of `ranks` ranks, which consists of inner rings of `window` ranks. */
 typedef struct owners ring_rule(uint32_t rank, uint32_t step, uint32_t ranks, uint32_t window);
 
 static struct owners keys_move(uint32_t rank, uint32_t step, uint32_t ranks, uint32_t window)
@@ -86,7 +86,7 @@ static const struct ring_row {
 /* ---- queries that move to less loaded ranks ---- */
 
 enum {
-    ROUND_SHARES = 16, /* a round brings a rank at most about 16 times as many rows as it owns */
+    ROUND_SHARES = 16, /* a round brings a rank at most about 16 times as many keys as it owns */
     MOVES_A_RANK = 16  /* at most 16 slices of queries move for each rank */
 };
 
@@ -155,7 +155,8 @@ struct slice {
     double cost; /* bytes for each pair */
 };
 
-/* Returns the shortest head or tail of an item with at least so many pairs, or nearly the whole of it. */
+/* Returns the shortest slice with at least `pairs` pairs from the beginning or the end of an item, in whole grains. If
+ * less than a grain would be left of the item, the slice is the whole item. */
 static struct slice slice_of(const struct move_state *m, size_t number, double pairs, bool tail)
 {
     const struct item *item = &m->item[number];
@@ -220,7 +221,7 @@ static void move_slice(struct move_state *m, const struct slice *s, uint32_t ran
     add_item(m, s->q, s->end, rank);
 }
 
-/* The neediest rank takes slices until no rank has much more than the mean. */
+/* Moves slices to the rank with the fewest pairs until no rank exceeds the mean by more than the tolerance. */
 static void balance(struct move_state *m)
 {
     const uint32_t ranks = m->deal->ranks;

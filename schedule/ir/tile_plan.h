@@ -18,7 +18,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A plan has at most so many rounds times ranks. */
+/* The most rounds of a pass, multiplied by the ranks of the plan. */
 enum { TILE_PARTS_MAX = 1 << 22 };
 
 /* Queries q ... q + rows - 1 by keys k ... k + keys - 1. backward: the tile is one of the backward only. */
@@ -44,7 +44,8 @@ struct plan_strip {
     int64_t q, rows, place, begin, end;
 };
 
-/* What one rank reads in one round. */
+/* The rows that one rank reads in one round: its packed keys and queries, and the strips that say which keys the
+ * queries see. */
 struct plan_part {
     struct {
         const struct plan_run *run; /* ascending in `place` */

@@ -328,7 +328,7 @@ static bool is_context_group(const struct ir *ir, const struct group *group)
     return true;
 }
 
-/* Returns why the tiles of a round are none, or none under this window; NULL: they are there. */
+/* Returns why a round has no tiles, or none that hold under the window of the use; NULL: it has such tiles. */
 static const char *round_unfit(const struct ir *ir, const struct row_use *use)
 {
     uint32_t replicas;
@@ -348,8 +348,8 @@ static const char *round_unfit(const struct ir *ir, const struct row_use *use)
     return NULL;
 }
 
-/* Returns why an op that moves rows has no room for those that ranks need of each other, or does what such rows do not
- * have; NULL: it has. */
+/* Returns why an op that moves rows does not fit: its buffers are too small for the rows that ranks need of each other,
+ * or its parameters contradict each other. NULL: it fits. */
 static const char *rows_unfit(const struct ir *ir, const struct work *work,
                               const struct row_use *use)
 {

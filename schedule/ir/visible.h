@@ -36,15 +36,15 @@ static inline bool work_has_documents(const struct work *work)
            work->attention.mask >= MASK_DOCUMENTS;
 }
 
-/* Rows that ranks need of each other: of a rank's sequence, under a window. round: 0: all keys that a rank's own
- * queries see (schedule/ir/needed.h); else 1 + the round of a pass, of whose tiles they are the keys or queries
- * (schedule/ir/tile_plan.h). */
+/* Names the rows of a rank's sequence that ranks need of each other under a window. With round 0 they are all keys that
+ * a rank's own queries see (schedule/ir/needed.h). Else they are the keys or queries of the tiles of one round of a
+ * pass, and `round` is 1 + the number of that round (schedule/ir/tile_plan.h). */
 struct row_use {
     int64_t sequence, window, round;
     enum plan_pass pass;
     enum plan_what what;
 };
-/* True if a work moves such rows, but is no attention; fills *use. */
+/* True if a work moves such rows; fills *use. False for attention, which reads such rows but moves none. */
 bool work_needs(const struct work *work, struct row_use *use);
 
 /* Returns the most rows that a rank has, sends and receives, over all data-parallel ranks. */

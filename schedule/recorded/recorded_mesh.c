@@ -48,7 +48,8 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Where the mesh is cut: at[0] = 1 < at[1] < ... = world, each a multiple of the one before. */
+/* The strides and sizes of the mesh's axes: axis k has the stride at[k] and the size at[k + 1] / at[k]. at[0] = 1 <
+ * at[1] < ... = world, and each number is a multiple of the one before it. */
 struct cuts {
     int64_t at[CUTS_MAX];
     uint32_t count;

@@ -12,7 +12,7 @@ void check_routing(struct verifier *v)
                    ranks = ep == IR_NONE ? 1 : group_size(&ir->mesh, &ir->group[ep]);
     const char **why = heap_zalloc((size_t)ir->shape_count + 1, sizeof(char *));
     uint32_t ops = 0;
-    for (uint32_t s = 0; s < ir->shape_count; s++) /* few, beside ops */
+    for (uint32_t s = 0; s < ir->shape_count; s++) /* a schedule has far fewer shapes than ops */
         why[s] = routing_unfit(r, &ir->shape[s], ep, ranks);
     for (uint32_t l = 0; l < r->layers; l++)
         if (r->list_of[l] == ROUTING_NONE)

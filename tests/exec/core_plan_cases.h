@@ -130,7 +130,8 @@ static inline void plans_by_hand(void)
     }
 }
 
-/* Random plans on 1 to 4 ranks, alone and among data-parallel, head and tensor ranks. */
+/* Random plans on 1 to 4 context ranks compute the reference: without other ranks, and together with data-parallel,
+ * head or tensor ranks. */
 static inline void random_plans_compute_the_reference(void)
 {
     static const struct surroundings around[] = {

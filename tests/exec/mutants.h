@@ -549,7 +549,7 @@ static inline bool wrong_head(struct mutant *m)
         (uint8_t)((layout->kind + 1 + draw_below(m, LAYOUT_KIND_COUNT - 1)) % LAYOUT_KIND_COUNT);
     snprintf(m->what, sizeof m->what, "layout %s", layout_names[layout->kind]);
     return layout->kind !=
-           LAYOUT_DEALT; /* no sequence has owners: only the verifier can look at it */
+           LAYOUT_DEALT; /* no sequence has owners: the schedule can be verified, but not run */
 }
 
 /* ---- the table ---- */

@@ -30,8 +30,6 @@ static const struct batch listed[] = {
     {"python-3.11.csv", 1 << 20, 64, "per-document", 1.01, 47},
     {"python-3.11.csv", 1 << 20, 64, "chunks:2048", 1.19, 2.8},
     {"python-3.11.csv", 1 << 20, 64, "degree", 4.19, 0.25}, /* it printed 0.2 */
-    {"python-3.11.csv", 1 << 17, 8, "degree", 1.60, 1.1},
-    {"python-3.11.csv", 1 << 20, 64, "degree", 4.19, 0.25}, /* 0.2 there, rounded */
 };
 
 /* Its values of lengths that were drawn, by a generator and a seed that are not known: the folders in an order in which

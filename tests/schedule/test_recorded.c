@@ -371,7 +371,7 @@ static const struct {
     const char *label;
     int world[2], rank[2];
     const char *ranks, *events[2], *message;
-    const char *more; /* groups of b alone; NULL: none */
+    const char *more; /* JSON of the groups that only b has; NULL: it has no such group */
 } stages[] = {
     {"one sends what the other receives",
      {2, 2},
