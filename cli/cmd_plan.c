@@ -58,8 +58,7 @@ static const struct option rows[] = {
      .value = "SECONDS",
      .unset = "until the best is known",
      .help = "end the search for the fastest configuration after that many seconds, and print the "
-             "best so "
-             "far and by how much another one may be faster"},
+             "best so far and by how much another one may be faster"},
     {.name = "gap",
      .kind = OPTION_NUMBER,
      .value = "PERCENT",

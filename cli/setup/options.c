@@ -19,8 +19,7 @@ static const struct option model_rows[] = {
      .kind = OPTION_TEXT,
      .value = "NAME|FILE|LINE",
      .help = "the model: a preset, a Hugging Face config.json, a model file (docs/commands.md), or "
-             "fields "
-             "on one line: layers=32,hidden=4096,heads=32,ffn=11008,vocab=32000"},
+             "fields on one line: layers=32,hidden=4096,heads=32,ffn=11008,vocab=32000"},
     {.name = "ignore",
      .kind = OPTION_TEXT,
      .value = "KEYS",

@@ -4,7 +4,7 @@
 
 #include "exec/cpu/fast_exp.h"
 #include "exec/cpu/lanes.h"
-#include "exec/cpu/moved_rows.h"
+#include "exec/moved_rows.h"
 
 #include <cblas.h>
 #include <math.h>
@@ -207,7 +207,7 @@ const char *cpu_merge_rows(const struct call *call, float *scratch)
     const float *block = call->read[0].data, *block_lse = call->read[1].data;
     float *out = call->write[0].data, *lse = call->write[1].data;
     const struct moved_rows moved =
-        moved_rows(call, work->merge_rows.held ? MOVED_HELD : MOVED_SENT, work->merge_rows.rows);
+        moved_rows(call->rows, moved_list_of(work), work->merge_rows.rows);
     if (work->merge_rows.first) {
         memset(out, 0, (size_t)(sums * dim) * sizeof *out);
         for (int64_t i = 0; i < sums; i++)

@@ -1,7 +1,7 @@
 /* Work that moves elements about: all-to-alls want what goes to one rank in one piece. */
 #include "exec/assignment.h"
 #include "exec/cpu/kernels.h"
-#include "exec/cpu/moved_rows.h"
+#include "exec/moved_rows.h"
 
 #include <string.h>
 
@@ -126,15 +126,12 @@ const char *cpu_take_rows(const struct call *call, float *scratch)
     const int64_t rows = work->take_rows.rows, to = work->take_rows.to;
     const int64_t room = rows < to ? rows : to;
     const enum take how = (enum take)work->take_rows.take;
-    struct moved_rows moved = moved_rows(call, MOVED_RECEIVED, room);
+    const struct moved_rows moved = moved_rows(call->rows, moved_list_of(work), room);
     memset(call->write[0].data, 0,
            call->write[0].count * dtype_bytes((enum dtype)call->write[0].dtype));
-    if (how == TAKE_SEND)
-        moved = moved_rows(call, MOVED_SENT, room);
-    if (how == TAKE_GATHER) {
-        if (call->reads > 1)
-            copy_rows(call, &moved, false, &call->read[1], work->take_rows.arrived);
-        moved = moved_rows(call, MOVED_HELD, room);
+    if (how == TAKE_GATHER && call->reads > 1) {
+        const struct moved_rows arrived = moved_rows(call->rows, MOVED_RECEIVED, room);
+        copy_rows(call, &arrived, false, &call->read[1], work->take_rows.arrived);
     }
     copy_rows(call, &moved, how != TAKE_PLACE, &call->read[0], rows);
     return NULL;
@@ -146,7 +143,7 @@ const char *cpu_add_rows(const struct call *call, float *scratch)
     const struct work *work = call->work;
     const int64_t rows = work->add_rows.rows, to = work->add_rows.to, width = work->add_rows.width;
     const struct moved_rows moved =
-        moved_rows(call, work->add_rows.held ? MOVED_HELD : MOVED_SENT, rows < to ? rows : to);
+        moved_rows(call->rows, moved_list_of(work), rows < to ? rows : to);
     if (call->write[0].data != call->read[1].data)
         memmove(call->write[0].data, call->read[1].data,
                 (size_t)(work->add_rows.parts * to * width) * sizeof(float));

@@ -1,6 +1,6 @@
 #include "exec/cuda/compute.h"
 
-#include "exec/cpu/moved_rows.h"
+#include "exec/moved_rows.h"
 
 #include <math.h>
 
@@ -426,13 +426,7 @@ static int take_rows(const struct call *call, const struct cuda_place *place)
         if (error != 0)
             return error;
     }
-    return cuda_take_rows(copy,
-                          pairs_of(place,
-                                   how == TAKE_SEND     ? MOVED_SENT
-                                   : how == TAKE_GATHER ? MOVED_HELD
-                                                        : MOVED_RECEIVED,
-                                   room),
-                          place->stream);
+    return cuda_take_rows(copy, pairs_of(place, moved_list_of(w), room), place->stream);
 }
 
 static int add_rows(const struct call *call, const struct cuda_place *place)
@@ -442,12 +436,10 @@ static int add_rows(const struct call *call, const struct cuda_place *place)
     int error = 0;
     if (call->write[0].data != call->read[1].data)
         error = cuda_cast(out(call, 0), in(call, 1), (int64_t)call->write[0].count, place->stream);
-    return error != 0
-               ? error
-               : cuda_add_rows(call->write[0].data, to, in(call, 0), rows, w->add_rows.parts,
-                               w->add_rows.width,
-                               pairs_of(place, w->add_rows.held ? MOVED_HELD : MOVED_SENT, room),
-                               place->stream);
+    return error != 0 ? error
+                      : cuda_add_rows(call->write[0].data, to, in(call, 0), rows, w->add_rows.parts,
+                                      w->add_rows.width, pairs_of(place, moved_list_of(w), room),
+                                      place->stream);
 }
 
 static int merge_rows(const struct call *call, const struct cuda_place *place)
@@ -465,9 +457,8 @@ static int merge_rows(const struct call *call, const struct cuda_place *place)
         .heads = w->merge_rows.heads,
         .dim = w->merge_rows.dim,
     };
-    return cuda_merge_rows(
-        merged, pairs_of(place, w->merge_rows.held ? MOVED_HELD : MOVED_SENT, w->merge_rows.rows),
-        place->stream);
+    return cuda_merge_rows(merged, pairs_of(place, moved_list_of(w), w->merge_rows.rows),
+                           place->stream);
 }
 
 static int row_dot(const struct call *call, const struct cuda_place *place)

@@ -174,7 +174,7 @@ enum status cuda_open_memory(struct cuda_rank *rank, struct diag *diag);
 void cuda_close_memory(struct cuda_rank *rank);
 /* Returns the mask of an attention op with mask DOCUMENTS on a rank (cuda_mask.visible); NULL for other ops. */
 const int32_t *cuda_visible(const struct cuda_rank *rank, uint32_t op);
-/* Returns the lists of rows that an op moves on a rank, by enum moved_list (exec/cpu/moved_rows.h), each in the order of
+/* Returns the lists of rows that an op moves on a rank, by enum moved_list (exec/moved_rows.h), each in the order of
  * its own rows and then of its packed ones; NULL for other ops. */
 const struct cuda_row_pairs *cuda_pairs(const struct cuda_rank *rank, uint32_t op);
 /* Fills all planned memory that is not bound with NaNs, so that a read before the first write shows in the

@@ -4,8 +4,8 @@
 #include "base/c_locale.h"
 #include "base/units.h"
 #include "exec/cpu/kernels.h"
-#include "exec/cpu/moved_rows.h"
 #include "exec/cuda/host_memory.h"
+#include "exec/moved_rows.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -105,15 +105,13 @@ static enum status put_visible(struct cuda_rank *rank, size_t count, struct diag
 
 /* ---- rows that ranks need of each other ---- */
 
-enum { MOVED_LISTS = MOVED_HELD + 1 };
-
 static struct moved_rows moved_of(const struct exec_run *run, uint32_t rank, uint32_t shape,
                                   enum moved_list which)
 {
     const struct assignment *assignment = &run->assignment;
-    const struct call call = {
-        .rows = &assignment->rows[(size_t)assignment->rows_row[shape] * assignment->ranks + rank]};
-    return moved_rows(&call, which, 0);
+    return moved_rows(
+        &assignment->rows[(size_t)assignment->rows_row[shape] * assignment->ranks + rank], which,
+        0);
 }
 
 /* Returns how many pairs the lists of all shapes have on a rank. */
@@ -121,7 +119,7 @@ static size_t pairs_count(const struct exec_run *run, uint32_t rank)
 {
     size_t count = 0;
     for (uint32_t s = 0; s < run->ir->shape_count; s++)
-        for (int k = 0; k < MOVED_LISTS && run->assignment.rows_row[s] != IR_NONE; k++)
+        for (int k = 0; k < MOVED_LIST_COUNT && run->assignment.rows_row[s] != IR_NONE; k++)
             count += (size_t)moved_of(run, rank, s, (enum moved_list)k).count;
     return count;
 }
@@ -129,7 +127,7 @@ static size_t pairs_count(const struct exec_run *run, uint32_t rank)
 const struct cuda_row_pairs *cuda_pairs(const struct cuda_rank *rank, uint32_t op)
 {
     const uint32_t row = rank->run->assignment.rows_row[rank->run->ir->op.shape[op]];
-    return row == IR_NONE ? NULL : &rank->pairs[(size_t)row * MOVED_LISTS];
+    return row == IR_NONE ? NULL : &rank->pairs[(size_t)row * MOVED_LIST_COUNT];
 }
 
 static int by_own(const void *a, const void *b)
@@ -146,15 +144,15 @@ static enum status put_pairs(struct cuda_rank *rank, struct cuda_row_pair *at, s
     const struct exec_run *run = rank->run;
     struct cuda_row_pair *pair = heap_alloc(count + 1, sizeof *pair), *next = pair;
     rank->pairs =
-        heap_zalloc((size_t)run->assignment.rows_count * MOVED_LISTS + 1, sizeof *rank->pairs);
+        heap_zalloc((size_t)run->assignment.rows_count * MOVED_LIST_COUNT + 1, sizeof *rank->pairs);
     for (uint32_t s = 0; s < run->ir->shape_count; s++)
-        for (int k = 0; k < MOVED_LISTS && run->assignment.rows_row[s] != IR_NONE; k++) {
+        for (int k = 0; k < MOVED_LIST_COUNT && run->assignment.rows_row[s] != IR_NONE; k++) {
             const struct moved_rows moved = moved_of(run, rank->rank, s, (enum moved_list)k);
             for (int64_t i = 0; i < moved.count; i++)
                 next[i] = (struct cuda_row_pair){moved_packed(&moved, i), moved_own(&moved, i)};
             if (moved.count > 0)
                 qsort(next, (size_t)moved.count, sizeof *next, by_own);
-            rank->pairs[(size_t)run->assignment.rows_row[s] * MOVED_LISTS + (size_t)k] =
+            rank->pairs[(size_t)run->assignment.rows_row[s] * MOVED_LIST_COUNT + (size_t)k] =
                 (struct cuda_row_pairs){at + (next - pair), moved.count};
             next += moved.count;
         }

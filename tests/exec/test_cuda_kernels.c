@@ -3,8 +3,8 @@
 #include "exec/cuda/compute.h"
 
 #include "exec/cpu/kernels.h"
-#include "exec/cpu/moved_rows.h"
 #include "exec/microbench_operands.h"
+#include "exec/moved_rows.h"
 #include "exec/number.h"
 #include "tests/check.h"
 #include "tests/exec/emulator/order.h"
@@ -263,15 +263,15 @@ static size_t cpu_scratch_of(const struct call *call)
 /* Lists of rows that ranks need of each other, as the schedule of a rank has them and as its kernels read them. */
 struct row_lists {
     struct assignment_rows rows;
-    int64_t first[2][2], row[MOVED_HELD + 1][50], held[50];
-    struct cuda_row_pair pair[MOVED_HELD + 1][50];
-    struct cuda_row_pairs pairs[MOVED_HELD + 1];
+    int64_t first[2][2], row[MOVED_LIST_COUNT][50], held[50];
+    struct cuda_row_pair pair[MOVED_LIST_COUNT][50];
+    struct cuda_row_pairs pairs[MOVED_LIST_COUNT];
 };
 
 /* Draws lists of at most `most` rows, perhaps of none. Rows are sent and held several times, and received once. */
 static void draw_lists(struct row_lists *l, int64_t most)
 {
-    for (int which = 0; which <= MOVED_HELD; which++) {
+    for (int which = 0; which < MOVED_LIST_COUNT; which++) {
         int64_t count = 0;
         for (int64_t own = 0; own < most; own++)
             for (int64_t k = draw(0, which == MOVED_RECEIVED ? 1 : 2); k > 0 && count < most; k--) {

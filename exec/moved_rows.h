@@ -1,0 +1,51 @@
+/* exec/moved_rows.h: the rows that take_rows, add_rows and merge_rows move, pair by pair. */
+#ifndef EXEC_MOVED_ROWS_H
+#define EXEC_MOVED_ROWS_H
+
+#include "exec/assignment.h"
+#include "models/work.h"
+
+/* SENT: row i of what a rank sends, or gets back, and its own row. RECEIVED: row i of what it receives, or returns, and
+ * its place in packed order. HELD: the place in packed order of a row of its own, and its own row. */
+enum moved_list { MOVED_SENT, MOVED_RECEIVED, MOVED_HELD, MOVED_LIST_COUNT };
+
+struct moved_rows {
+    int64_t count;
+    const int64_t *packed, *own; /* NULL: i */
+};
+
+/* Returns a list of a rank. rows NULL: the work is by itself, without a schedule, and moves `room` rows. */
+static inline struct moved_rows moved_rows(const struct assignment_rows *rows,
+                                           enum moved_list which, int64_t room)
+{
+    if (rows == NULL)
+        return (struct moved_rows){.count = room};
+    if (which == MOVED_HELD)
+        return (struct moved_rows){rows->held.count, rows->held.packed, rows->held.own};
+    const struct needed_rows *list = which == MOVED_SENT ? &rows->sent : &rows->received;
+    return (struct moved_rows){list->first[rows->peers], NULL, list->row};
+}
+
+/* Returns the list by which a work of these kinds moves rows. A TAKE_GATHER copies by MOVED_RECEIVED before. */
+static inline enum moved_list moved_list_of(const struct work *work)
+{
+    if (work->kind == WORK_TAKE_ROWS)
+        return work->take_rows.take == TAKE_SEND     ? MOVED_SENT
+               : work->take_rows.take == TAKE_GATHER ? MOVED_HELD
+                                                     : MOVED_RECEIVED;
+    const bool held =
+        work->kind == WORK_ADD_ROWS ? work->add_rows.held != 0 : work->merge_rows.held != 0;
+    return held ? MOVED_HELD : MOVED_SENT;
+}
+
+/* Return the first and the second row of pair i. */
+static inline int64_t moved_packed(const struct moved_rows *moved, int64_t i)
+{
+    return moved->packed != NULL ? moved->packed[i] : i;
+}
+static inline int64_t moved_own(const struct moved_rows *moved, int64_t i)
+{
+    return moved->own != NULL ? moved->own[i] : i;
+}
+
+#endif
