@@ -34,12 +34,6 @@ struct token_deal *deal_make(struct arena *arena, uint32_t ranks, const struct t
     return deal;
 }
 
-/* A run and its owner. */
-struct owned_run {
-    const struct token_run *run;
-    uint32_t owner;
-};
-
 static int compare_begins(const void *left, const void *right)
 {
     int64_t a = ((const struct owned_run *)left)->run->begin,
@@ -47,15 +41,21 @@ static int compare_begins(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-struct token_share *deal_shares(const struct token_deal *deal, uint32_t *count)
+struct owned_run *deal_sorted_runs(const struct token_deal *deal)
 {
-    uint32_t runs = *count = deal->first[deal->ranks];
-    struct owned_run *owned = heap_alloc(runs + (size_t)1, sizeof *owned);
-    struct token_share *share = heap_alloc(runs + (size_t)1, sizeof *share);
+    struct owned_run *owned = heap_alloc(deal->first[deal->ranks] + (size_t)1, sizeof *owned);
     for (uint32_t rank = 0; rank < deal->ranks; rank++)
         for (uint32_t i = deal->first[rank]; i < deal->first[rank + 1]; i++)
             owned[i] = (struct owned_run){&deal->run[i], rank};
-    qsort(owned, runs, sizeof *owned, compare_begins);
+    qsort(owned, deal->first[deal->ranks], sizeof *owned, compare_begins);
+    return owned;
+}
+
+struct token_share *deal_shares(const struct token_deal *deal, uint32_t *count)
+{
+    uint32_t runs = *count = deal->first[deal->ranks];
+    struct owned_run *owned = deal_sorted_runs(deal);
+    struct token_share *share = heap_alloc(runs + (size_t)1, sizeof *share);
     for (uint32_t i = 0; i < runs; i++)
         share[i] = (struct token_share){owned[i].run->rows, owned[i].owner};
     free(owned);

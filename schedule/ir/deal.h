@@ -34,6 +34,13 @@ struct token_share {
  * 1 and all owners below `ranks`. The memory comes from the arena. */
 struct token_deal *deal_make(struct arena *arena, uint32_t ranks, const struct token_share *share,
                              uint32_t count);
+/* A run of tokens and its owner. */
+struct owned_run {
+    const struct token_run *run;
+    uint32_t owner;
+};
+/* Returns the runs of all ranks, deal->first[deal->ranks] of them, in the order of the sequence, on the heap. */
+struct owned_run *deal_sorted_runs(const struct token_deal *deal);
 /* Returns an array of the shares that deal_make() would make the deal of, in the order of the sequence, on the heap. */
 struct token_share *deal_shares(const struct token_deal *deal, uint32_t *count);
 /* True if both deal every token to the same rank; NULL is equal only to NULL. */

@@ -6,25 +6,13 @@
 
 /* ---- the sequence ---- */
 
-/* A run of tokens and its owner. */
-struct owned {
-    int64_t begin, end, row;
-    uint32_t owner;
-};
-
-static int compare_owned(const void *left, const void *right)
-{
-    const struct owned *a = left, *b = right;
-    return (a->begin > b->begin) - (a->begin < b->begin);
-}
-
 /* What the making of a plan reads and fills. */
 struct making {
     const struct token_deal *deal;
     const int64_t *end; /* of each document */
     uint32_t documents;
     int64_t window;
-    struct owned *owned; /* ascending */
+    struct owned_run *owned; /* ascending */
     uint32_t owned_count;
     struct plan_run *run;
     size_t runs, run_capacity;
@@ -32,36 +20,23 @@ struct making {
     size_t strips, strip_capacity;
 };
 
-static void find_owned(struct making *m)
-{
-    const struct token_deal *deal = m->deal;
-    m->owned_count = deal->first[deal->ranks];
-    m->owned = heap_alloc(m->owned_count, sizeof *m->owned);
-    for (uint32_t rank = 0; rank < deal->ranks; rank++)
-        for (uint32_t i = deal->first[rank]; i < deal->first[rank + 1]; i++) {
-            const struct token_run *run = &deal->run[i];
-            m->owned[i] = (struct owned){run->begin, run->begin + run->rows, run->row, rank};
-        }
-    qsort(m->owned, m->owned_count, sizeof *m->owned, compare_owned);
-}
-
 /* Appends runs of the rows [begin, end), which are packed from `place` on. */
 static void add_runs(struct making *m, int64_t begin, int64_t end, int64_t place)
 {
     uint32_t low = 0, high = m->owned_count;
     while (high - low > 1) {
         uint32_t middle = low + (high - low) / 2;
-        if (m->owned[middle].begin <= begin)
+        if (m->owned[middle].run->begin <= begin)
             low = middle;
         else
             high = middle;
     }
     for (; begin < end; low++) {
-        const struct owned *o = &m->owned[low];
-        int64_t until = o->end < end ? o->end : end;
+        const struct token_run *o = m->owned[low].run;
+        int64_t o_end = o->begin + o->rows, until = o_end < end ? o_end : end;
         m->run = heap_grow(m->run, &m->run_capacity, m->runs + 1, sizeof *m->run);
-        m->run[m->runs++] =
-            (struct plan_run){begin, until - begin, place, o->row + (begin - o->begin), o->owner};
+        m->run[m->runs++] = (struct plan_run){begin, until - begin, place,
+                                              o->row + (begin - o->begin), m->owned[low].owner};
         place += until - begin;
         begin = until;
     }
@@ -321,7 +296,8 @@ struct tile_plan *tile_plan_make(struct arena *arena, const struct token_deal *d
     const size_t rounds = (size_t)plan->rounds[PLAN_FORWARD] + plan->rounds[PLAN_BACKWARD];
     struct plan_part *part = arena_array(arena, rounds * ranks, sizeof *part);
     struct plan_room *room = arena_array(arena, rounds * PLAN_WHATS, sizeof *room);
-    find_owned(&making);
+    making.owned = deal_sorted_runs(deal);
+    making.owned_count = deal->first[deal->ranks];
     for (uint32_t i = 0, next; i < tiles; i = next) {
         for (next = i + 1; next < tiles && compare_tiles(&sorted[i], &sorted[next]) == 0;)
             next++;
