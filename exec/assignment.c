@@ -297,11 +297,11 @@ static enum status find_rows(struct assignment *assignment, const char *name, st
     assignment->rows_row =
         arena_array(&assignment->arena, ir->shape_count, sizeof *assignment->rows_row);
     for (uint32_t s = 0; s < ir->shape_count; s++)
-        assignment->rows_row[s] = work_needs(&ir->shape[s], &use) ? count++ : IR_NONE;
+        assignment->rows_row[s] = row_use_find(&ir->shape[s], &use) ? count++ : IR_NONE;
     assignment->rows = arena_array(&assignment->arena, (size_t)count * assignment->ranks,
                                    sizeof *assignment->rows);
     for (uint32_t s = 0; s < ir->shape_count; s++) {
-        if (!work_needs(&ir->shape[s], &use))
+        if (!row_use_find(&ir->shape[s], &use))
             continue;
         if (visible_why_unfit(ir) != NULL || visible_why_unfit_work(ir, &ir->shape[s]) != NULL)
             return diag_error(diag, (struct loc){name, 0, 0}, STATUS_BAD_INPUT,
@@ -311,7 +311,7 @@ static enum status find_rows(struct assignment *assignment, const char *name, st
             struct assignment_rows *rows =
                 &assignment->rows[(size_t)assignment->rows_row[s] * assignment->ranks + rank];
             rows->peers = ir->layout.cp;
-            visible_list_rows(ir, &use, rank, &rows->sent, &rows->received, &rows->held);
+            row_use_list(ir, &use, rank, &rows->sent, &rows->received, &rows->held);
             assignment->rows_count = (assignment->rows_row[s] + 1) * assignment->ranks;
         }
     }

@@ -457,7 +457,7 @@ static enum status check(const struct microbench_case *wanted, struct diag *diag
     const char *name = work_kind_info((enum work_kind)work->kind)->name;
     int64_t members = work_group(work);
     struct row_use use;
-    if (work_needs(work, &use))
+    if (row_use_find(work, &use))
         return diag_error(diag, (struct loc){0}, STATUS_BAD_INPUT,
                           "%s moves rows that ranks need of each other, which follow from the "
                           "sequences of a schedule, and cannot be timed by itself",

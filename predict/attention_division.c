@@ -67,12 +67,11 @@ static void add_sequence(struct attention_division *division, double *rows,
 bool attention_division(struct attention_division *division, const struct prediction *p)
 {
     const struct ir *ir = &p->ir;
-    uint32_t replicas = 0;
     *division = (struct attention_division){0};
     if (!p->has_choices || ir->layout.cp <= 1 || ir->layout.kind == LAYOUT_RANK_ORDINAL ||
         ir->documents.sequences == 0 || visible_why_unfit(ir) != NULL)
         return false;
-    ir_index_along(ir, 0, ir_axes_named(ir, "dp"), &replicas);
+    const uint32_t replicas = ir_replicas(ir);
     const int64_t sequences = ir->global_batch / replicas;
     const double own = (double)ir->layout.tokens / ir->layout.cp * (double)sequences;
     double *rows = heap_alloc(ir->layout.cp, sizeof *rows);

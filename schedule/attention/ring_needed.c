@@ -24,7 +24,7 @@ static struct rooms rooms_of(struct emit *e, const struct ring_shape *z)
     if (i == e->needed_count) {
         e->needed = heap_grow(e->needed, &e->needed_capacity, i + (size_t)1, sizeof *e->needed);
         e->needed[e->needed_count++] =
-            (struct emit_needed){mask.sequence, mask.window, visible_room(e->ir, &use)};
+            (struct emit_needed){mask.sequence, mask.window, row_use_room(e->ir, &use)};
     }
     return (struct rooms){e->needed[i].most.sent, e->needed[i].most.received, mask.sequence,
                           mask.window};

@@ -19,13 +19,13 @@ static struct planned planned_of(struct emit *e, const struct ring_shape *z, enu
 {
     struct sequence_mask mask = sequence_mask_of(e, z->layer, z->sequence, e->choices->seq);
     return (struct planned){
-        z, mask.sequence, mask.window, pass, visible_rounds(e->ir, mask.sequence, pass), 0};
+        z, mask.sequence, mask.window, pass, row_use_rounds(e->ir, mask.sequence, pass), 0};
 }
 
 static struct plan_room room_of(const struct emit *e, const struct planned *p, enum plan_what what)
 {
     const struct row_use use = {p->sequence, p->window, p->round + 1, p->pass, what};
-    return visible_room(e->ir, &use);
+    return row_use_room(e->ir, &use);
 }
 
 /* Rows that move together: `parts` tensors of `width` columns, one after the other in their buffers. */
@@ -90,7 +90,7 @@ static struct view gather(struct emit *e, const struct planned *p, const struct 
                           struct view own, struct view arrived, const char *stem)
 {
     const struct row_use use = {p->sequence, p->window, p->round + 1, p->pass, m->what};
-    if (visible_is_own(e->ir, &use))
+    if (row_use_is_own(e->ir, &use))
         return own;
     const int64_t rows = room_of(e, p, m->what).rows;
     struct view y = moving_tensor(e, m, stem, rows);
@@ -277,7 +277,7 @@ static void add(struct emit *e, const struct planned *p, const struct moving *m,
         const bool keys = m->what == PLAN_KEYS;
         *sum = emit_tensor(e, keys ? "dkv_sum" : "dq_sum", keys ? CATEGORY_KV : CATEGORY_ACTIVATION,
                            DTYPE_F32, m->parts * p->z->rows, m->width);
-        if (held && visible_is_own(e->ir, &use)) {
+        if (held && row_use_is_own(e->ir, &use)) {
             emit_cast(e, x, *sum);
             return;
         }

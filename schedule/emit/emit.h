@@ -347,7 +347,7 @@ struct emit {
     struct emit_narrow narrow;
     /* one for each sequence of a rank; NULL: each is one document */
     const struct sequence_documents *sequence_documents;
-    /* [needed_count] what visible_room() has answered, since layers ask for the same */
+    /* [needed_count] what row_use_room() has answered, since layers ask for the same */
     struct emit_needed *needed;
     uint32_t needed_count;
     size_t needed_capacity;

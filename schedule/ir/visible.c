@@ -4,69 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- ranks ---- */
-
-uint32_t ir_axes_named(const struct ir *ir, const char *name)
-{
-    uint32_t axes = 0;
-    size_t size = strlen(name);
-    for (uint32_t a = 0; a < ir->mesh.axis_count; a++) {
-        const char *axis = ir->mesh.axis[a].name;
-        if (strncmp(axis, name, size) == 0 && (axis[size] == '\0' || axis[size] == '_'))
-            axes |= 1u << a;
-    }
-    return axes;
-}
-
-uint32_t ir_index_along(const struct ir *ir, uint32_t rank, uint32_t axes, uint32_t *size)
-{
-    uint32_t index = 0, coordinate[MESH_AXES_MAX];
-    mesh_coordinates(&ir->mesh, rank, coordinate);
-    *size = 1;
-    for (uint32_t a = 0; a < ir->mesh.axis_count; a++)
-        if (axes >> a & 1) {
-            index = index * ir->mesh.axis[a].size + coordinate[a];
-            *size *= ir->mesh.axis[a].size;
-        }
-    return index;
-}
-
-uint32_t ir_context_of(const struct ir *ir, uint32_t rank)
-{
-    uint32_t group = ir_find(ir, IR_GROUP, "cp", 2);
-    uint32_t instance, index, size, axes = ir_axes_named(ir, "cp");
-    if (group != IR_NONE && group_axis_mask(&ir->group[group]) == axes &&
-        group_locate(&ir->mesh, &ir->group[group], rank, &instance, &index))
-        return index;
-    return ir_index_along(ir, rank, axes, &size);
-}
-
-static uint32_t replica_of(const struct ir *ir, uint32_t rank, uint32_t *size)
-{
-    return ir_index_along(ir, rank, ir_axes_named(ir, "dp"), size);
-}
-
-uint32_t ir_place_of(const struct ir *ir, uint32_t rank)
-{
-    uint32_t replicas;
-    uint32_t replica = replica_of(ir, rank, &replicas);
-    return replica * ir->layout.cp + ir_context_of(ir, rank);
-}
-
-uint32_t ir_places(const struct ir *ir)
-{
-    uint32_t replicas;
-    replica_of(ir, 0, &replicas);
-    return replicas * ir->layout.cp;
-}
-
-uint32_t ir_sequence_of(const struct ir *ir, uint32_t rank, int64_t n)
-{
-    uint32_t replicas;
-    uint32_t replica = replica_of(ir, rank, &replicas);
-    return (uint32_t)(replica * (ir->global_batch / replicas) + n);
-}
-
 /* Returns the rank that is `away` places before this one in the ring of the named group; the rank itself if there is
  * no such group. */
 static uint32_t ring_rank_before(const struct ir *ir, const char *name, uint32_t rank, int64_t away)
@@ -98,13 +35,13 @@ static uint32_t origin_of(const struct ir *ir, const struct work *work, uint32_t
 
 const char *visible_why_unfit(const struct ir *ir)
 {
-    uint32_t contexts, replicas;
+    const uint32_t replicas = ir_replicas(ir);
+    uint32_t contexts;
     if (ir->layout.tokens == 0)
         return "needs a token layout";
     ir_index_along(ir, 0, ir_axes_named(ir, "cp"), &contexts);
     if (contexts != ir->layout.cp)
         return "needs as many ranks along cp in the mesh as in the token layout";
-    replica_of(ir, 0, &replicas);
     if (ir->global_batch < replicas || ir->global_batch % replicas != 0)
         return "needs a batch that divides over the ranks along dp";
     if (ir->layout.kind == LAYOUT_RANK_ORDINAL && ir->layout.cp > 1)
@@ -115,44 +52,8 @@ const char *visible_why_unfit(const struct ir *ir)
     for (uint32_t s = 0; ir->layout.kind == LAYOUT_DEALT && s < ir->global_batch; s++)
         if (!layout_is_dealt(&ir->layout, documents_of(&ir->documents, s)))
             return "needs the owners of the tokens of every sequence, equally many of each rank, "
-                   "as "
-                   "layout dealt has them";
+                   "as layout dealt has them";
     return NULL;
-}
-
-bool work_needs(const struct work *work, struct row_use *use)
-{
-    bool backward = false;
-    *use = (struct row_use){.what = PLAN_QUERIES};
-    switch ((enum work_kind)work->kind) {
-    case WORK_EXCHANGE:
-        *use =
-            (struct row_use){work->exchange.sequence, work->exchange.window, work->exchange.round,
-                             PLAN_FORWARD, (enum plan_what)work->exchange.what};
-        backward = work->exchange.backward;
-        break;
-    case WORK_TAKE_ROWS:
-        *use = (struct row_use){work->take_rows.sequence, work->take_rows.window,
-                                work->take_rows.round, PLAN_FORWARD,
-                                (enum plan_what)work->take_rows.what};
-        backward = work->take_rows.backward;
-        break;
-    case WORK_ADD_ROWS:
-        *use =
-            (struct row_use){work->add_rows.sequence, work->add_rows.window, work->add_rows.round,
-                             PLAN_FORWARD, (enum plan_what)work->add_rows.what};
-        backward = work->add_rows.backward;
-        break;
-    case WORK_MERGE_ROWS:
-        use->sequence = work->merge_rows.sequence;
-        use->window = work->merge_rows.window;
-        use->round = work->merge_rows.round;
-        break;
-    default:
-        return false;
-    }
-    use->pass = backward ? PLAN_BACKWARD : PLAN_FORWARD;
-    return true;
 }
 
 /* Returns the rows that an attention with mask PLAN reads. */
@@ -162,253 +63,18 @@ static struct row_use use_of(const struct work *work, enum plan_what what)
                             work->kind == WORK_ATTENTION ? PLAN_FORWARD : PLAN_BACKWARD, what};
 }
 
-const struct document_list *ir_documents_of(const struct ir *ir, uint32_t rank, int64_t n,
-                                            struct document_list *whole)
-{
-    const struct document_list *list = documents_of(&ir->documents, ir_sequence_of(ir, rank, n));
-    *whole = (struct document_list){.count = 1, .end = &ir->layout.tokens};
-    return list != NULL ? list : whole;
-}
-
-/* Returns a rank of each data-parallel index, on the heap. */
-static uint32_t *replica_ranks(const struct ir *ir, uint32_t *count)
-{
-    uint32_t ranks = mesh_ranks(&ir->mesh), axes = ir_axes_named(ir, "dp");
-    ir_index_along(ir, 0, axes, count);
-    uint32_t *rank = heap_alloc(*count, sizeof *rank), of;
-    for (uint32_t r = ranks; r-- > 0;)
-        rank[ir_index_along(ir, r, axes, &of)] = r;
-    return rank;
-}
-
-static int64_t most(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
-struct plan_room visible_room(const struct ir *ir, const struct row_use *use)
-{
-    struct plan_room room = {0};
-    uint32_t replicas, *rank = replica_ranks(ir, &replicas);
-    for (uint32_t r = 0; r < replicas; r++) {
-        struct document_list whole;
-        struct plan_room own = {0};
-        const struct document_list *list = ir_documents_of(ir, rank[r], use->sequence, &whole);
-        if (use->round == 0) {
-            struct needed_most needed = needed_most(&ir->layout, list, use->window);
-            own = (struct plan_room){needed.needed, needed.sent, needed.needed};
-        } else if (list->tiles != NULL)
-            own = tile_plan_room(list->tiles, use->pass, (uint32_t)use->round - 1, use->what);
-        room.rows = most(room.rows, own.rows);
-        room.sent = most(room.sent, own.sent);
-        room.received = most(room.received, own.received);
-    }
-    free(rank);
-    return room;
-}
-
-uint32_t visible_rounds(const struct ir *ir, int64_t n, enum plan_pass pass)
-{
-    uint32_t replicas, rounds = 0, *rank = replica_ranks(ir, &replicas);
-    for (uint32_t r = 0; r < replicas; r++) {
-        struct document_list whole;
-        const struct document_list *list = ir_documents_of(ir, rank[r], n, &whole);
-        if (list->tiles != NULL && list->tiles->rounds[pass] > rounds)
-            rounds = list->tiles->rounds[pass];
-    }
-    free(rank);
-    return rounds;
-}
-
-/* Returns what a context rank reads in a round; NULL: its sequence has fewer rounds, or no tiles. */
-static const struct plan_part *part_of(const struct row_use *use, const struct document_list *list,
-                                       uint32_t context)
-{
-    if (list->tiles == NULL || use->round > list->tiles->rounds[use->pass])
-        return NULL;
-    return tile_plan_part(list->tiles, use->pass, (uint32_t)use->round - 1, context);
-}
-
-bool visible_is_own(const struct ir *ir, const struct row_use *use)
-{
-    uint32_t replicas, *rank = replica_ranks(ir, &replicas);
-    bool own = use->round > 0;
-    for (uint32_t r = 0; own && r < replicas; r++) {
-        struct document_list whole;
-        const struct document_list *list = ir_documents_of(ir, rank[r], use->sequence, &whole);
-        for (uint32_t c = 0; own && c < ir->layout.cp; c++) {
-            const struct plan_part *part = part_of(use, list, c);
-            own = part != NULL && part->of[use->what].rows == ir->layout.tokens / ir->layout.cp;
-            for (uint32_t i = 0; own && i < part->of[use->what].runs; i++) {
-                const struct plan_run *run = &part->of[use->what].run[i];
-                own = run->owner == c && run->place == run->row;
-            }
-        }
-    }
-    free(rank);
-    return own;
-}
-
-void visible_row_pairs(const struct ir *ir, const struct row_use *use, uint32_t rank, int64_t *rows)
-{
-    struct document_list whole;
-    const struct document_list *list = ir_documents_of(ir, rank, use->sequence, &whole);
-    const size_t cp = ir->layout.cp;
-    if (use->round == 0) {
-        needed_pairs(rows, &ir->layout, list, use->window);
-        return;
-    }
-    memset(rows, 0, cp * cp * sizeof *rows);
-    for (uint32_t to = 0; to < cp; to++) {
-        const struct plan_part *part = part_of(use, list, to);
-        for (uint32_t i = 0; part != NULL && i < part->of[use->what].runs; i++) {
-            const struct plan_run *run = &part->of[use->what].run[i];
-            rows[to * cp + run->owner] += run->owner == to ? 0 : run->rows;
-        }
-    }
-}
-
-/* Appends the packed rows of a part that an owner has: the owner's row of each, or with `places` its place. */
-static void list_part(struct needed_rows *rows, const struct plan_part *part, enum plan_what what,
-                      uint32_t owner, bool places, int64_t *count)
-{
-    for (uint32_t i = 0; part != NULL && i < part->of[what].runs; i++) {
-        const struct plan_run *run = &part->of[what].run[i];
-        if (run->owner != owner)
-            continue;
-        rows->row = heap_realloc(rows->row, (size_t)(*count + run->rows), sizeof *rows->row);
-        for (int64_t k = 0; k < run->rows; k++)
-            rows->row[(*count)++] = (places ? run->place : run->row) + k;
-    }
-}
-
-void visible_list_rows(const struct ir *ir, const struct row_use *use, uint32_t rank,
-                       struct needed_rows *sent, struct needed_rows *received,
-                       struct held_rows *held)
-{
-    struct document_list whole;
-    const struct document_list *list = ir_documents_of(ir, rank, use->sequence, &whole);
-    const uint32_t context = ir_context_of(ir, rank), cp = ir->layout.cp;
-    *held = (struct held_rows){0};
-    if (use->round == 0) {
-        needed_list_sent(sent, &ir->layout, list, context, use->window);
-        needed_list_received(received, &ir->layout, list, context, use->window);
-        return;
-    }
-    const struct plan_part *own = part_of(use, list, context);
-    struct needed_rows packed = {0}, rows = {0};
-    *sent = (struct needed_rows){heap_zalloc(cp + (size_t)1, sizeof *sent->first), NULL};
-    *received = (struct needed_rows){heap_zalloc(cp + (size_t)1, sizeof *received->first), NULL};
-    for (uint32_t peer = 0; peer < cp; peer++) {
-        int64_t out = sent->first[peer], in = received->first[peer];
-        if (peer != context) {
-            list_part(sent, part_of(use, list, peer), use->what, context, false, &out);
-            list_part(received, own, use->what, peer, true, &in);
-        }
-        sent->first[peer + 1] = out;
-        received->first[peer + 1] = in;
-    }
-    int64_t count = 0;
-    list_part(&packed, own, use->what, context, true, &held->count);
-    list_part(&rows, own, use->what, context, false, &count);
-    held->packed = packed.row;
-    held->own = rows.row;
-}
-
-/* True if member k of each instance is context rank k. */
-static bool is_context_group(const struct ir *ir, const struct group *group)
-{
-    uint32_t instance, index;
-    if (group_size(&ir->mesh, group) != ir->layout.cp)
-        return false;
-    for (uint32_t rank = 0; rank < mesh_ranks(&ir->mesh); rank++)
-        if (group_locate(&ir->mesh, group, rank, &instance, &index) &&
-            index != ir_context_of(ir, rank))
-            return false;
-    return true;
-}
-
-/* Returns why a round has no tiles, or none that hold under the window of the use; NULL: it has such tiles. */
-static const char *round_unfit(const struct ir *ir, const struct row_use *use)
-{
-    uint32_t replicas;
-    replica_of(ir, 0, &replicas);
-    if (use->round == 0)
-        return NULL;
-    if (use->round > visible_rounds(ir, use->sequence, use->pass))
-        return "its round is beyond those of the tiles of its sequence";
-    for (uint32_t r = 0; r < replicas; r++) {
-        const struct document_list *list = documents_of(
-            &ir->documents, (uint32_t)(r * (ir->global_batch / replicas) + use->sequence));
-        if (list == NULL || list->tiles == NULL)
-            return "its sequence has no tiles on some data-parallel rank";
-        if (list->tiles->window > 0 && (use->window == 0 || use->window > list->tiles->window))
-            return "its window is wider than the one that the tiles are for";
-    }
-    return NULL;
-}
-
-/* Returns why an op that moves rows does not fit: its buffers are too small for the rows that ranks need of each other,
- * or its parameters contradict each other. NULL: it fits. */
-static const char *rows_unfit(const struct ir *ir, const struct work *work,
-                              const struct row_use *use)
-{
-    const char *why = round_unfit(ir, use);
-    if (why != NULL)
-        return why;
-    const struct plan_room room = visible_room(ir, use);
-    const int64_t own = ir->layout.tokens / ir->layout.cp;
-    int64_t read = 0, written = own, reads = 0, writes = 0;
-    switch ((enum work_kind)work->kind) {
-    case WORK_EXCHANGE:
-        if (!is_context_group(ir, &ir->group[work->exchange.group]))
-            return "its group is not that of the context ranks, in their order";
-        read = work->exchange.back ? room.received : room.sent;
-        written = work->exchange.back ? room.sent : room.received;
-        reads = work->exchange.rows;
-        writes = work->exchange.to;
-        break;
-    case WORK_TAKE_ROWS: {
-        const enum take how = (enum take)work->take_rows.take;
-        if ((how == TAKE_PLACE && use->round > 0) || (how == TAKE_GATHER && use->round == 0))
-            return "take=place is of needed rows, and take=gather of the tiles of a round";
-        if (how == TAKE_GATHER && work->take_rows.arrived < room.received)
-            return "its buffers have no room for the rows that ranks need";
-        read = how == TAKE_SEND || how == TAKE_GATHER ? own
-               : how == TAKE_PLACE                    ? room.received
-                                                      : room.rows;
-        written = how == TAKE_SEND ? room.sent : how == TAKE_RETURN ? room.received : room.rows;
-        reads = work->take_rows.rows;
-        writes = work->take_rows.to;
-        break;
-    }
-    default: {
-        const bool merges = work->kind == WORK_MERGE_ROWS;
-        const bool held = merges ? work->merge_rows.held : work->add_rows.held;
-        if (use->round == 0 && (merges || held))
-            return "it names no round of tiles, whose rows it merges or adds";
-        read = held ? room.rows : room.sent;
-        reads = merges ? work->merge_rows.rows : work->add_rows.rows;
-        writes = merges ? work->merge_rows.to : work->add_rows.to;
-    }
-    }
-    return reads < read || writes < written
-               ? "its buffers have no room for the rows that ranks need"
-               : NULL;
-}
-
 /* Returns why an attention with mask PLAN does not fit; NULL: it does. */
 static const char *plan_unfit(const struct ir *ir, const struct work *work)
 {
     const struct row_use keys = use_of(work, PLAN_KEYS), queries = use_of(work, PLAN_QUERIES);
-    const char *why = round_unfit(ir, &keys);
+    const char *why = row_use_why_no_round(ir, &keys);
     if (work->attention.kv_first || work->attention.away || work->attention.away_out)
         return "it names keys of one rank, and mask=plan reads those that ranks need";
     if (why != NULL)
         return why;
-    if (work->attention.kv < visible_room(ir, &keys).rows)
+    if (work->attention.kv < row_use_room(ir, &keys).rows)
         return "it has fewer keys than its ranks need";
-    return work->attention.round > 0 && work->attention.q < visible_room(ir, &queries).rows
+    return work->attention.round > 0 && work->attention.q < row_use_room(ir, &queries).rows
                ? "it has fewer queries than the tiles of its ranks"
                : NULL;
 }
@@ -423,14 +89,12 @@ static int64_t ring_size(const struct ir *ir, const char *name)
 const char *visible_why_unfit_work(const struct ir *ir, const struct work *work)
 {
     int64_t own = ir->layout.tokens / ir->layout.cp;
-    uint32_t replicas;
     struct row_use use;
-    const bool needs = work_needs(work, &use);
-    replica_of(ir, 0, &replicas);
-    if ((needs ? use.sequence : work->attention.sequence) >= ir->global_batch / replicas)
+    const bool needs = row_use_find(work, &use);
+    if ((needs ? use.sequence : work->attention.sequence) >= ir->global_batch / ir_replicas(ir))
         return "its sequence is beyond those that a rank has";
     if (needs)
-        return rows_unfit(ir, work, &use);
+        return row_use_why_unfit(ir, work, &use);
     if (work->attention.offset != 0)
         return "an offset, which this mask does not read";
     if (work->attention.mask == MASK_PLAN && work->attention.round > 0)
@@ -618,7 +282,7 @@ static void fill_pieces(const struct ir *ir, const struct work *work, uint32_t r
     pieces->count = 0;
     if (work->attention.mask == MASK_PLAN && work->attention.round > 0) {
         const struct row_use use = use_of(work, PLAN_KEYS);
-        collect_tiles(&s, part_of(&use, s.list, s.q_context));
+        collect_tiles(&s, row_use_part(&use, s.list, s.q_context));
         return;
     }
     if (work->attention.mask == MASK_PLAN) {
@@ -704,7 +368,7 @@ static double round_pairs(const struct ir *ir, const struct work *work,
                       .window = work->attention.window,
                       .out = &pieces};
     double pairs = 0;
-    collect_tiles(&s, part_of(&use, list, context));
+    collect_tiles(&s, row_use_part(&use, list, context));
     for (uint32_t i = 0; i < pieces.count; i++)
         pairs += attention_piece_pairs(&pieces.piece[i]);
     visible_release(&pieces);
@@ -714,15 +378,11 @@ static double round_pairs(const struct ir *ir, const struct work *work,
 /* Adds to the places the pairs of a shape that runs `times` times; its keys are those of all ranks, or of tiles. */
 static void add_pairs(double *pairs, const struct ir *ir, const struct work *work, double times)
 {
-    const struct document_list whole = {.count = 1, .end = &ir->layout.tokens};
-    uint32_t replicas;
-    ir_index_along(ir, 0, ir_axes_named(ir, "dp"), &replicas);
-    for (uint32_t r = 0; r < replicas; r++) {
-        const struct document_list *list =
-            documents_of(&ir->documents,
-                         (uint32_t)(r * (ir->global_batch / replicas) + work->attention.sequence));
+    for (uint32_t r = 0; r < ir_replicas(ir); r++) {
+        struct document_list whole;
+        const struct document_list *of =
+            ir_replica_documents(ir, r, work->attention.sequence, &whole);
         for (uint32_t c = 0; c < ir->layout.cp; c++) {
-            const struct document_list *of = list != NULL ? list : &whole;
             pairs[r * ir->layout.cp + c] +=
                 times * (work->attention.round > 0
                              ? round_pairs(ir, work, of, c)

@@ -48,7 +48,7 @@ static void check_rounds(struct verifier *v, const struct counted *op, size_t co
 {
     const struct work *work = ir_work(v->ir, op->op);
     const enum plan_pass pass = work->kind == WORK_ATTENTION ? PLAN_FORWARD : PLAN_BACKWARD;
-    const int64_t rounds = visible_rounds(v->ir, work->attention.sequence, pass);
+    const int64_t rounds = row_use_rounds(v->ir, work->attention.sequence, pass);
     size_t next = 0, times = 0;
     for (int64_t round = 1; round <= rounds; round++) {
         const struct row_use use = {work->attention.sequence, work->attention.window, round, pass,
@@ -56,7 +56,7 @@ static void check_rounds(struct verifier *v, const struct counted *op, size_t co
         size_t own = 0;
         for (; next < count && op[next].round == round; next++)
             own++;
-        if (own == 0 && visible_room(v->ir, &use).rows == 0)
+        if (own == 0 && row_use_room(v->ir, &use).rows == 0)
             continue;
         if (times == 0)
             times = own > 0 ? own : 1;

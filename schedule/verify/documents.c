@@ -105,7 +105,7 @@ void check_documents(struct verifier *v)
                                  arena_array(&v->arena, ir->shape_count, sizeof *unfit.why)};
     for (uint32_t op = 0; op < ir->op.count; op++) {
         struct row_use use;
-        if (work_needs(ir_work(ir, op), &use))
+        if (row_use_find(ir_work(ir, op), &use))
             check_rows(v, &unfit, op, why);
         if (ir->op.kind[op] != WORK_ATTENTION && ir->op.kind[op] != WORK_ATTENTION_BACKWARD)
             continue;

@@ -62,7 +62,7 @@ static uint32_t uneven_axes(const struct ir *ir)
     for (uint32_t s = 0; s < ir->shape_count; s++) {
         const struct work *work = &ir->shape[s];
         struct row_use use;
-        if (work_has_documents(work) || work_needs(work, &use))
+        if (work_has_documents(work) || row_use_find(work, &use))
             axes |= document_axes(ir);
         if (work_group(work) < 0)
             continue;

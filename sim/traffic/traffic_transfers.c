@@ -46,7 +46,7 @@ static uint32_t *find_members(const struct traffic *traffic, const struct channe
 struct exchanged_rows {
     const struct document_list *list;
     struct row_use use;
-    int64_t *rows; /* (cp, cp) as visible_row_pairs() fills it, on the heap; NULL: none yet */
+    int64_t *rows; /* (cp, cp) as row_use_pairs() fills it, on the heap; NULL: none yet */
 };
 
 /* Returns the bytes that each pair of members exchanges, on the heap; members have the order of context ranks. */
@@ -62,7 +62,7 @@ static double *exchanged_bytes(const struct traffic *traffic, const struct work 
     const struct document_list *list =
         ir_documents_of(ir, members->member[0], work->exchange.sequence, &whole);
     struct row_use use;
-    work_needs(work, &use);
+    row_use_find(work, &use);
     assert(count == ir->layout.cp && "rule documents");
     if (known->rows == NULL || list == &whole || known->list != list ||
         known->use.window != use.window || known->use.round != use.round ||
@@ -70,7 +70,7 @@ static double *exchanged_bytes(const struct traffic *traffic, const struct work 
         known->rows = heap_realloc(known->rows, count * count, sizeof *known->rows);
         known->list = list;
         known->use = use;
-        visible_row_pairs(ir, &use, members->member[0], known->rows);
+        row_use_pairs(ir, &use, members->member[0], known->rows);
     }
     for (size_t to = 0; to < count; to++)
         for (size_t from = 0; from < count; from++)

@@ -47,8 +47,8 @@ static void count_steps(const struct request *request, double flops[4][4], int64
                 flops[rank][ir.op.step[op]] += ir_op_flops(&ir, work, rank);
         if (work->kind != WORK_EXCHANGE || work->exchange.back || work->exchange.width == 1)
             continue;
-        work_needs(work, &use);
-        visible_row_pairs(&ir, &use, 0, pair);
+        row_use_find(work, &use);
+        row_use_pairs(&ir, &use, 0, pair);
         for (int i = 0; i < 16; i++)
             rows[use.what][ir.op.step[op]] += pair[i];
     }

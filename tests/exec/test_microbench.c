@@ -42,7 +42,7 @@ static bool is_alone(enum work_kind kind)
     const struct work work = {.kind = (uint8_t)kind};
     struct row_use use;
     return kind != WORK_SEND && kind != WORK_RECV && kind != WORK_BARRIER && kind != WORK_OPAQUE &&
-           !work_needs(&work, &use);
+           !row_use_find(&work, &use);
 }
 
 static void every_kind_can_be_timed(void)
