@@ -132,7 +132,7 @@ static bool is_offloaded(const struct residual *run)
 /* True if rows of tokens travel between nodes to their experts. */
 static bool is_exchanged(const struct residual *run)
 {
-    return strstr(run->context, "between nodes") != NULL;
+    return strstr(run->context, CONTEXT_BETWEEN_NODES) != NULL;
 }
 
 static bool is_within(double a, double b)

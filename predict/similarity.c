@@ -6,21 +6,57 @@
 #include "schedule/choices/profile.h"
 #include "schedule/choices/strategies.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-/* True if the ranks over which experts are spread, `ep` neighbours, do not fit into one domain of the cluster's
- * fabric. */
-static bool leaves_node(const struct cluster *cluster, int64_t ep)
+/* True if rows of tokens travel between domains of the cluster's fabric to their experts. The ranks of ep are neighbours;
+ * with stages inside of data parallelism, those of other stages lie between them. */
+static bool leaves_node(const struct cluster *cluster, const struct choices *c)
 {
-    return ep > cluster->gpus_per_node * cluster->domain_nodes;
+    const int64_t domain = cluster->gpus_per_node * cluster->domain_nodes;
+    const bool spread =
+        c->stage_placement == STAGES_INNER && c->ep > (int64_t)c->tp * c->cp * c->hp;
+    const int64_t span = spread ? (int64_t)c->ep * c->pp : c->ep;
+    return domain % span != 0;
+}
+
+/* Adds a part to "ring with experts and a core plan". */
+static void add_part(struct similarity *like, const char *part)
+{
+    const bool alone = strcmp(like->context, "none") == 0;
+    const char *joint = strstr(like->context, " with ") != NULL ? " and " : " with ";
+    char before[SIMILARITY_NAME];
+    snprintf(before, sizeof before, "%s", alone ? "" : like->context);
+    const int size =
+        snprintf(like->context, sizeof like->context, "%s%s%s", before, alone ? "" : joint, part);
+    assert(size < (int)sizeof like->context);
+    (void)size;
+}
+
+/* Fills like->context. No measured run with products in 8 or 4 bits, with experts, or with rows as a core plan or
+ * --rotate needed has them, has been compared, so each is a part of its own. */
+static void add_context(struct similarity *like, const struct cluster *cluster,
+                        const struct choices *c)
+{
+    char products[SIMILARITY_NAME];
+    snprintf(like->context, sizeof like->context, "%s",
+             c->attention == CHOICE_ATTENTION_LOCAL ? "none" : attention_names[c->attention]);
+    snprintf(products, sizeof products, "%s products", products_names[c->products]);
+    if (c->products != PRODUCTS_BF16)
+        add_part(like, products);
+    if (c->model->experts > 0)
+        add_part(like, leaves_node(cluster, c) ? "experts" CONTEXT_BETWEEN_NODES : "experts");
+    if (c->cp > 1 && c->ring_layout == RING_DEALT)
+        add_part(like, "a core plan");
+    else if (c->cp > 1 && c->rotation == ROTATE_NEEDED)
+        add_part(like, "needed rows");
 }
 
 /* Fills the features that the choices decide. */
 static void add_choices(struct similarity *like, const struct setup *setup, const struct choices *c)
 {
-    const bool alone = c->attention == CHOICE_ATTENTION_LOCAL;
     double tokens = (double)c->micro_batch * (double)c->seq, split = (double)c->cp * c->hp * c->tp;
     like->tp = c->tp;
     like->pp = c->pp;
@@ -33,22 +69,7 @@ static void add_choices(struct similarity *like, const struct setup *setup, cons
                     tokens / split / setup->cluster.device.peak_flop_per_s;
     snprintf(like->attention, sizeof like->attention, "%s",
              attention_impl_name((enum attention_impl)c->attention_impl));
-    const char *context = alone ? "none" : attention_names[c->attention];
-    const char *division = c->cp == 1                     ? ""
-                           : c->ring_layout == RING_DEALT ? " with a core plan"
-                           : c->rotation == ROTATE_NEEDED ? " with needed rows"
-                                                          : "";
-    /* no measured run with experts, with products in 8 or 4 bits, or with tokens and rows as a core plan or --rotate needed
-     * has them, has been compared, so these count as a feature of their own */
-    if (c->products != PRODUCTS_BF16)
-        snprintf(like->context, sizeof like->context, "%s%s%s products", alone ? "" : context,
-                 alone ? "" : " with ", products_names[c->products]);
-    else if (c->model->experts > 0)
-        snprintf(like->context, sizeof like->context, "%s%sexperts%s", alone ? "" : context,
-                 alone ? "" : " with ",
-                 leaves_node(&setup->cluster, c->ep) ? " between nodes" : "");
-    else
-        snprintf(like->context, sizeof like->context, "%s%s", context, division);
+    add_context(like, &setup->cluster, c);
     snprintf(like->activations, sizeof like->activations, "%s", activations_names[c->activations]);
 }
 

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { SIMILARITY_NAME = 48 };
+enum { SIMILARITY_NAME = 80 };
 
 /* The features of struct residual (traces/residuals.h), in its units. The struct holds no pointers, so it can be passed
  * between processes. */

@@ -18,6 +18,9 @@
 
 enum residual_of { RESIDUAL_TIME, RESIDUAL_MEMORY, RESIDUAL_COUNT };
 
+/* How a context ends whose rows of tokens travel between nodes to their experts. */
+#define CONTEXT_BETWEEN_NODES " between nodes"
+
 /* One run, with the features by which runs are compared: predict/intervals.h finds those of a prediction. Texts are
  * never NULL. */
 struct residual {
@@ -32,7 +35,8 @@ struct residual {
     /* of a run to be predicted, the framework that really runs, if that profile only stands for it; NULL: none */
     const char *real_framework;
     const char *attention; /* the kernel: "fa2" */
-    /* how ranks share a sequence: "none", "ulysses", "ring", "2d", "fpdt", "upipe" */
+    /* how ranks share a sequence, and what else no run has measured: "none", "ulysses", "ring", "2d", "fpdt", "upipe",
+     * "ring with experts between nodes" */
     const char *context;
     const char *activations; /* what is recomputed or sent to the host: "full", "offload" */
     bool host_optimizer;     /* the host makes the optimizer's step */

@@ -66,3 +66,7 @@ longhaul check $T/s.ir | grep ^routing
 for ep in 8 16; do
   longhaul predict --model qwen3-30b-a3b --cluster dgx-h100 --nodes 2 --ep $ep --seq 4K --quick --json | grep -A1 '"feature": "\(exchange\|mechanism\)"' | grep -o 'ulysses with experts.*' | sort -u
 done
+# what no run has measured: experts whose ranks have other stages between them leave a node; a core plan counts with experts, too
+for o in "--pp 2" "--pp 2 --stage-placement inner" "--core-plan per-document"; do
+    longhaul predict --quick --model qwen3-30b-a3b --cluster dgx-h100 --gpus 16 --seq 32K --strategy ring --cp 2 --ep 8 --batch 16 $o 2> $T/note | grep -o 'never measured: .*ring with [a-z ]*' | grep -o 'ring with.*'
+done
