@@ -1,5 +1,6 @@
 /* Choices that frameworks cannot express: how weights, gradients and states are shared, and their types. */
 #include "predict/plan/gaps.h"
+#include "schedule/config/derived.h"
 
 static bool has_replicated_states(const struct choices *c)
 {
@@ -52,14 +53,17 @@ static bool has_copies_beside(const struct choices *c)
     return expressible_sharing(c) > 1 && has_whole_weights(c) && (c->tp > 1 || c->pp > 1);
 }
 
+/* True if --gradients changes what the profile has. */
 static bool has_gradients(const struct choices *c)
 {
-    return c->gradients != GRADIENTS_PROFILE;
+    struct choices own = *c;
+    own.gradients = GRADIENTS_PROFILE;
+    return weights_grad_dtype(c) != weights_grad_dtype(&own);
 }
 
-static bool has_gradients_but_bf16(const struct choices *c)
+static bool has_gradients_of_f16(const struct choices *c)
 {
-    return c->gradients == GRADIENTS_FP32 || (has_gradients(c) && c->dtype != DTYPE_BF16);
+    return c->gradients == GRADIENTS_16BIT && c->dtype == DTYPE_F16;
 }
 
 /* True if gradients of more than one micro-batch are reduced at other times than `usual`. */
@@ -204,7 +208,7 @@ static const struct gap rows[] = {
     {MEGATRON, has_sharded_pipeline,         "gradients or parameters sharded in a pipeline: they are set, and Megatron-FSDP has no stages"},
     {SPEED,    has_sharded_pipeline,         "ZeRO-2 and ZeRO-3 in a pipeline: they are set, and DeepSpeed refuses them"},
     {TITAN | SPEED | TRAINER, has_gradients, "other numbers of gradients than the framework's own (--gradients)"},
-    {MEGATRON, has_gradients_but_bf16,       "gradients but in bf16 or its own fp32 (--gradients)"},
+    {MEGATRON, has_gradients_of_f16,         "gradients in fp16 (--gradients): its own are fp32, and its flag is for bf16"},
     {TITAN,    has_dropout,                  "dropout of attention scores (--dropout on): it has none"},
     {TITAN,    gaps_has_host_optimizer,           "optimizer states alone on the host: offload takes parameters and gradients along"},
     {AXOLOTL,  gaps_has_host_optimizer,           "AdamW on the host alone: its file of DeepSpeed that says so sends parameters along"},

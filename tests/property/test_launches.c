@@ -6,6 +6,7 @@
 #include "predict/launch/launch.h"
 #include "predict/launch/table_file.h"
 #include "predict/plan/expressible.h"
+#include "schedule/config/derived.h"
 #include "schedule/config/resolve_config.h"
 #include "tests/check.h"
 
@@ -225,7 +226,7 @@ static void put_differences(struct text *out, const struct choices *a, const str
         {"reductions", shared && a->accumulation > 1 && a->weights >= CHOICE_WEIGHTS_ZERO2 &&
                            a->grad_sync != b->grad_sync},
         {"layers of stages", a->pp > 1 && a->stage_layers != b->stage_layers},
-        {"gradients", a->gradients != b->gradients},
+        {"gradients", weights_grad_dtype(a) != weights_grad_dtype(b)},
         {"gathers", shared && a->weights >= CHOICE_WEIGHTS_ZERO3 && a->reshard != b->reshard},
         {"expert ranks", a->ep != b->ep},
         {"tensor plan", a->tp > 1 && a->tensor_plan != b->tensor_plan},

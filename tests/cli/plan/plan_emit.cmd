@@ -71,6 +71,7 @@ fields=layers=4
 # and where all is expressed
 for options in "torchtitan --strategy ring --cp 8 --profile torchtitan" "torchtitan --strategy megatron-sp --tp 2 --weights zero3 --profile torchtitan" \
     "megatron --strategy 2d --cp 2 --hp 4 --profile megatron-te" "megatron --strategy megatron-sp --tp 4 --pp 2 --batch 4" \
+    "megatron --strategy local --zero 1 --profile megatron --gradients fp32" "torchtitan --strategy local --zero 3 --profile torchtitan --gradients fp32" \
     "deepspeed --strategy ulysses" "deepspeed --strategy fpdt --chunk 32K" "deepspeed --strategy megatron-sp --tp 2 --pp 2 --batch 4 --profile deepspeed"; do
     echo "$options: $(longest --gpus 8 --emit $options | grep -c '^# not expressed')"
 done
