@@ -316,6 +316,19 @@ static bool too_many_axes(const struct choices *c)
     return mesh_parts(c, part) + in_part + tensor + experts > MESH_AXES_MAX;
 }
 
+/* True if the first or the last chunk of a pipeline, where the embedding or the head counts as a layer, has no other. */
+static bool has_empty_end(const struct choices *c)
+{
+    const uint32_t ends = pipeline_layers_before(c) + pipeline_layers_after(c),
+                   chunks = pipeline_chunks(c);
+    if (ends == 0)
+        return false;
+    if (c->model->layers + ends < chunks)
+        return true;
+    const struct layer_range first = pipeline_layers(c, 0), last = pipeline_layers(c, chunks - 1);
+    return first.first >= first.end || last.first >= last.end;
+}
+
 /* Refuses products of the registries that are not legal. All others are, except those that check_attention()
  * refuses. */
 static enum status check_products(const struct choices *c, struct diag *diag)
@@ -333,8 +346,7 @@ static enum status check_products(const struct choices *c, struct diag *diag)
          "16bit is the dtype in which the step computes, which has 32 bits; choose --dtype bf16, or --gradients fp32"},
         {c->gradients == GRADIENTS_FP32 && c->states == STATES_BF16, "--gradients",
          "with --states bf16 AdamW reads gradients in bf16; choose --gradients profile, or --states fp32"},
-        {pipeline_layers_before(c) + pipeline_layers_after(c) > 0 &&
-             (m->layers + pipeline_layers_before(c) + pipeline_layers_after(c)) / pipeline_chunks(c) < 2, "--stage-layers",
+        {has_empty_end(c), "--stage-layers",
          "a part of the pipeline would have the embedding or the head and no layer; choose --stage-layers even, or fewer "
          "stages"},
         {too_many_axes(c), "--windows",

@@ -13,6 +13,10 @@ verdict --gpus 2 --loss cut
 for ends in head embedding; do
     longhaul run --model longhaul-3m --set layers=3,hidden=64,head_dim=8,ffn=96 --seq 64 --gpus 2 --strategy local --pp 2 --pipeline 1f1b --batch 4 --stage-layers $ends --check | tail -n 1
 done
+# as many stages as layers: the head counts as one of two in the last; the embedding would have the first for itself
+for ends in head embedding; do
+    longhaul predict --quick --model longhaul-3m --set layers=4 --cluster ideal --gpus 4 --strategy local --seq 64 --pp 4 --batch 4 --stage-layers $ends 2>&1 | head -n 1
+done
 # sums of few terms: 8 columns, which rounding to bf16 moves by more than the tolerance
 longhaul run --model longhaul-3m --set layers=2,hidden=8 --seq 64 --gpus 2 --strategy ulysses --dtype bf16 --check | tail -n 1
 # the same schedule from a file
