@@ -258,17 +258,21 @@ enum status kernel_times_read(struct kernel_times *times, const char *name, cons
 const struct kernel_time *kernel_times_find(const struct kernel_times *times,
                                             const struct kernel_key *recorded)
 {
-    const struct kernel_time *unlisted = NULL;
+    const struct kernel_time *other = NULL, *unlisted = NULL;
+    size_t others = 0, lists = 0;
     for (size_t i = 0; i < times->count; i++) {
         const struct kernel_time *row = &times->row[i];
         if (!kernel_times_is(recorded->op, row->key.op))
             continue;
-        const bool dtype = row->key.dtype == recorded->dtype || row->key.dtype == STEP_OTHER ||
-                           recorded->dtype == STEP_OTHER;
-        if (dtype && strcmp(row->key.inputs, recorded->inputs) == 0)
-            return row;
-        if (row->unlisted && unlisted == NULL)
-            unlisted = row;
+        const bool known = row->key.dtype != STEP_OTHER && recorded->dtype != STEP_OTHER;
+        if (strcmp(row->key.inputs, recorded->inputs) == 0) {
+            if (row->key.dtype == recorded->dtype)
+                return row;
+            if (!known)
+                other = others++ == 0 ? row : NULL;
+        }
+        if (row->unlisted)
+            unlisted = lists++ == 0 && (!known || row->key.dtype == recorded->dtype) ? row : NULL;
     }
-    return unlisted;
+    return other != NULL ? other : unlisted;
 }

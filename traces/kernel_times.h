@@ -49,8 +49,9 @@ void kernel_times_release(struct kernel_times *times);
 
 /* True if an operator of a recorded step ("add.Tensor") is one of the profiler ("add"). */
 bool kernel_times_is(const char *recorded, const char *op);
-/* Returns the row of a recorded operator; NULL: there is none. If the profiler left out the shapes of a list of tensors
- * in a row, and no row has the operator's shapes, the row needs to have the operator's name only. */
+/* Returns the row of a recorded operator: that with its shapes and dtype; else the only one with its shapes, if the dtype
+ * of either is unknown; else the only one of the operator in which the profiler left out the shapes of a list of
+ * tensors, unless its dtype is another one. NULL: there is none. */
 const struct kernel_time *kernel_times_find(const struct kernel_times *times,
                                             const struct kernel_key *recorded);
 

@@ -21,6 +21,7 @@
 
 /* Two products of one shape take 10 and 30 us, the second in two kernels; a conversion is the outermost operator that
  * was recorded, not the copy in it; one optimizer has too many tensors for the profiler. */
+/* clang-format off: an event a line */
 static const char recording[] = "{\"traceEvents\":[" OPERATOR("aten::linear", "0", "20", "1",
                                                               "[[4,8],[2,8]]", BF16) "," OPERATOR("aten::mm", "1", "10", "2", "[[4,8],[8,2]]", BF16) "," LAUNCH("2", "101") "," OPERATOR("aten::mm", "30", "10", "3", "[[4,8],[8,2],[]]", "[\"c10::BFloat16\",\"c10::BFloat16\",\"Scalar\"]") "," LAUNCH("31", "102") "," LAUNCH("33",
                                                                                                                                                                                                                                                                                                                                  "103") "," OPERATOR("aten::mm",
@@ -73,6 +74,7 @@ static const char recording[] = "{\"traceEvents\":[" OPERATOR("aten::linear", "0
                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                              "390",
                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                              "1",
                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                              "999") "]}";
+/* clang-format on */
 
 static const char *const wanted[] = {"mm", "_to_copy", "_foreach_add_.List", "_fused_adamw_",
                                      "mine.scan"};
@@ -86,7 +88,8 @@ static const struct {
 } found[] = {
     {"the median of 10 and 25 + 5", "mm", "[4,8][8,2]", STEP_BF16, 20, 2},
     {"of another dtype", "mm", "[4,8][8,2]", STEP_F32, 7, 1},
-    {"of an unknown dtype, the first", "mm", "[4,8][8,2]", STEP_OTHER, 20, 2},
+    {"of an unknown dtype, none of two", "mm", "[4,8][8,2]", STEP_OTHER, 0, 0},
+    {"of an unknown dtype, the only one", "mine.scan", "[4,8]", STEP_OTHER, 6, 1},
     {"of other shapes", "mm", "[4,8][8,3]", STEP_BF16, 0, 0},
     {"the copy within a conversion", "_to_copy", "[4,8]", STEP_F32, 4, 1},
     {"is no copy", "copy_", "[4,8][4,8]", STEP_BF16, 0, 0},
