@@ -331,17 +331,19 @@ static void judge_together(const struct reproduction *r, struct reproduction_poi
     const struct catalogue_grid *grid = point->together;
     double per_token = 0;
     point->known = true;
-    for (size_t i = 0; i < grid->cases; i++) {
+    for (size_t i = 0; i < grid->cases; i++)
+        point->known &= r->point[point->first + i * grid_points(&grid->axes)].known;
+    for (size_t i = 0; i < grid->cases && point->known; i++) {
         const struct reproduction_point *part =
             &r->point[point->first + i * grid_points(&grid->axes)];
-        point->known &= part->known;
-        per_token += grid->share[i] / part->predicted;
         if (part->predicted_text != NULL || part->outcome == OUTCOME_ERROR) {
             point->predicted_text = part->predicted_text;
             point->outcome = part->outcome;
             point->why = part->why;
             return;
         }
+        assert(part->predicted > 0 && "a rate");
+        per_token += grid->share[i] / part->predicted;
     }
     if (point->known)
         point->predicted = 1 / per_token;
