@@ -206,8 +206,15 @@ static void give(struct degrees *d, int64_t begin, int64_t rows, uint32_t owner)
     d->load[owner] += deal_pairs(d->documents, d->windows, begin, begin + rows);
 }
 
-/* Returns the first rank of the least loaded set of `count` ranks, of which each has room; UINT32_MAX: none has. */
-static uint32_t find_set(const struct degrees *d, uint32_t ranks, uint32_t count, int64_t rows)
+/* Returns the tokens of slice i of a document of n tokens in 2 `count` slices, of which the first ones have one more. */
+static int64_t slice_rows(int64_t n, uint32_t count, int64_t i)
+{
+    return n / (2 * count) + (i < n % (2 * count));
+}
+
+/* Returns the first rank of the least loaded set of `count` ranks that have room for their slices of a document of n
+ * tokens; UINT32_MAX: no set has. */
+static uint32_t find_set(const struct degrees *d, uint32_t ranks, uint32_t count, int64_t n)
 {
     uint32_t best = UINT32_MAX;
     double least = 0;
@@ -215,7 +222,8 @@ static uint32_t find_set(const struct degrees *d, uint32_t ranks, uint32_t count
         bool fits = true;
         double load = 0;
         for (uint32_t r = first; r < first + count; r++) {
-            fits = fits && d->room[r] >= rows;
+            fits = fits && d->room[r] >= slice_rows(n, count, r - first) +
+                                             slice_rows(n, count, 2 * count - 1 - (r - first));
             load += d->load[r];
         }
         if (fits && (best == UINT32_MAX || load < least)) {
@@ -226,15 +234,21 @@ static uint32_t find_set(const struct degrees *d, uint32_t ranks, uint32_t count
     return best;
 }
 
+/* Returns twice as many ranks, or all. */
+static uint32_t more_ranks(uint32_t count, uint32_t ranks)
+{
+    return count < ranks - count ? 2 * count : ranks;
+}
+
 static void deal_document(struct degrees *d, uint32_t ranks, int64_t own, int64_t begin, int64_t n)
 {
-    uint32_t count = 1, first = UINT32_MAX;
+    uint32_t count = 1, first;
     while (count < ranks && n > count * own)
-        count *= 2;
-    for (; first == UINT32_MAX && count <= ranks; count *= first == UINT32_MAX ? 2 : 1)
-        first = find_set(d, ranks, count, 2 * ((n + 2 * count - 1) / (2 * count)));
+        count = more_ranks(count, ranks);
+    while ((first = find_set(d, ranks, count, n)) == UINT32_MAX && count < ranks)
+        count = more_ranks(count, ranks);
     for (int64_t i = 0; first != UINT32_MAX && i < 2 * (int64_t)count; i++) {
-        int64_t rows = n / (2 * count) + (i < n % (2 * count));
+        int64_t rows = slice_rows(n, count, i);
         give(d, begin, rows, first + (uint32_t)(i < count ? i : 2 * count - 1 - i));
         begin += rows;
     }

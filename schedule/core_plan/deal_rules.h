@@ -21,9 +21,9 @@ enum deal_rule {
     /* The sequence is cut into chunks of equal length. The chunk whose queries see the most keys goes first, each to
      * the rank with the fewest visible pairs among those that have room for a chunk. */
     DEAL_CHUNKS,
-    /* A document of n tokens, the longest one first, goes in 2 d slices to the least loaded d ranks that have room,
-     * where d is the least power of two with n <= d S / R, as in zigzag; if none have, to twice as many; at last, to
-     * whoever has room. */
+    /* A document of n tokens, the longest one first, goes in 2 d slices to the least loaded d ranks that have room, as
+     * in zigzag. d is 1, 2, 4, ... or R, the least with n <= d S / R; if none have room, it is the next of these; at
+     * last the document goes to whoever has room. */
     DEAL_DEGREE,
     /* These have tiles, too (schedule/core_plan/tile_rules.h). The first ones deal as DEAL_ZIGZAG does. In step s of a
      * ring rank r computes its queries by the keys of rank r - s. */
@@ -34,7 +34,7 @@ enum deal_rule {
     DEAL_BURST, /* the forward is that of DEAL_ZIGZAG_RING, the backward that of DEAL_TOKEN_RING */
     /* Dealt as DEAL_CONTIGUOUS does. The rank with the fewest pairs takes queries of the most loaded ranks, the first
      * or last ones of a document there, whatever takes the fewest bytes for a pair, in slices of at least `parameter`
-     * tokens. */
+     * tokens, or a quarter of a rank's tokens if that is fewer. */
     DEAL_MOVE,
     /* Dealt as DEAL_CHUNKS does; then queries move as by DEAL_MOVE, but only from ranks with much more than the
      * mean. */

@@ -326,6 +326,13 @@ double tile_rules_count(const struct deal_choice *choice, uint32_t ranks, int64_
     return 0;
 }
 
+/* Returns the fewest tokens of a slice that moves. A rank must have several slices, or it can only give all it has. */
+static int64_t grain_of(const struct deal_choice *choice, const struct token_deal *deal)
+{
+    const int64_t quarter = deal_rows(deal, 0) / 4 > 1 ? deal_rows(deal, 0) / 4 : 1;
+    return choice->rule == DEAL_MOVE && quarter < choice->parameter ? quarter : choice->parameter;
+}
+
 struct tile_plan *tile_rules_plan(struct arena *arena, const struct deal_choice *choice,
                                   const struct document_list *documents,
                                   struct deal_windows windows, const struct tile_bytes *bytes)
@@ -336,7 +343,7 @@ struct tile_plan *tile_rules_plan(struct arena *arena, const struct deal_choice 
                                 .deal = documents->deal,
                                 .windows = windows,
                                 .bytes = *bytes,
-                                .grain = choice->parameter,
+                                .grain = grain_of(choice, documents->deal),
                                 .tolerance = choice->rule == DEAL_MOVE ? 0.02 : 0.2};
     if (choice->rule == DEAL_MOVE || choice->rule == DEAL_BLOCKS)
         add_moved(&list, &moving);

@@ -31,35 +31,42 @@ static struct token_deal *dealt(struct arena *arena, const char *rule, uint32_t 
 static void owners_by_hand(void)
 {
     static const int64_t three[] = {8, 12, 16}, odd[] = {7, 12}, even[] = {3, 9, 12, 18},
-                         sixteen[] = {16};
+                         sixteen[] = {16}, six[] = {6, 11, 12};
     static const struct {
         const char *rule;
         struct document_list documents;
         const char *owners;
         struct deal_windows windows;
+        uint32_t ranks;
     } rows[] = {
-        {"contiguous", {.count = 3, .end = three}, "0000000011111111", {0, 0}},
-        {"striped", {.count = 3, .end = three}, "0101010101010101", {0, 0}},
-        {"zigzag", {.count = 3, .end = three}, "0000111111110000", {0, 0}},
+        {"contiguous", {.count = 3, .end = three}, "0000000011111111", {0, 0}, 2},
+        {"striped", {.count = 3, .end = three}, "0101010101010101", {0, 0}, 2},
+        {"zigzag", {.count = 3, .end = three}, "0000111111110000", {0, 0}, 2},
         /* slices of 2, 1 and 1 tokens */
-        {"per-document", {.count = 3, .end = three}, "0011110001100110", {0, 0}},
+        {"per-document", {.count = 3, .end = three}, "0011110001100110", {0, 0}, 2},
         /* slices of 1 token; of the 3 and 1 tokens beyond them each rank has 2 */
-        {"per-document", {.count = 2, .end = odd}, "011000101101", {0, 0}},
-        {"degree", {.count = 3, .end = three}, "0000000011111111", {0, 0}},
-        /* 7 tokens on both ranks, slices of 2, 2, 2 and 1; then 3 of 5 to the rank with more room */
-        {"degree", {.count = 2, .end = odd}, "001111000011", {0, 0}},
-        {"chunks:8", {.count = 3, .end = three}, "0000000011111111", {0, 0}},
-        {"chunks:3", {.count = 4, .end = even}, "000111000000111111", {0, 0}},
+        {"per-document", {.count = 2, .end = odd}, "011000101101", {0, 0}, 2},
+        {"degree", {.count = 3, .end = three}, "0000000011111111", {0, 0}, 2},
+        /* 7 tokens on both ranks, slices of 2, 2, 2 and 1; then 5, slices of 2, 1, 1 and 1, which fill them */
+        {"degree", {.count = 2, .end = odd}, "001111000110", {0, 0}, 2},
+        /* of 3 ranks two have the first 6 tokens; no set has room for 5 more, so they go where most room is */
+        {"degree", {.count = 3, .end = six}, "001110222201", {0, 0}, 3},
+        /* on all of 3 ranks, in slices of 3 and of 2 tokens */
+        {"degree", {.count = 1, .end = &even[3]}, "000111222222111000", {0, 0}, 3},
+        {"degree", {.count = 1, .end = odd + 1}, "001122221100", {0, 0}, 3},
+        {"chunks:8", {.count = 3, .end = three}, "0000000011111111", {0, 0}, 2},
+        {"chunks:3", {.count = 4, .end = even}, "000111000000111111", {0, 0}, 2},
         /* four chunks of 4 tokens: 10, 26, 42 and 58 pairs; with a window of 2 keys 7, 8, 8 and 8; half and half 8.5 to
          * 33 */
-        {"chunks:4", {.count = 1, .end = sixteen}, "0000111111110000", {0, 0}},
-        {"chunks:4", {.count = 1, .end = sixteen}, "1111000011110000", {2, 1}},
-        {"chunks:4", {.count = 1, .end = sixteen}, "0000111111110000", {2, 0.5}},
+        {"chunks:4", {.count = 1, .end = sixteen}, "0000111111110000", {0, 0}, 2},
+        {"chunks:4", {.count = 1, .end = sixteen}, "1111000011110000", {2, 1}, 2},
+        {"chunks:4", {.count = 1, .end = sixteen}, "0000111111110000", {2, 0.5}, 2},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct arena arena = {0};
         char text[20] = {0};
-        put_owners(text, dealt(&arena, rows[i].rule, 2, &rows[i].documents, rows[i].windows));
+        put_owners(text,
+                   dealt(&arena, rows[i].rule, rows[i].ranks, &rows[i].documents, rows[i].windows));
         CHECK_TEXT(rows[i].rule, text, rows[i].owners);
         arena_release(&arena);
     }
