@@ -15,7 +15,7 @@ static int64_t window_of(const struct transformer *t)
 
 /* Adds the rows that ranks move for the tiles of a sequence, a query as many as its bytes and its result's are. */
 static void add_tiles(double *rows, const struct document_list *list, uint32_t ranks,
-                      int64_t window, const struct coverage_bytes *bytes)
+                      int64_t window, const struct row_bytes *bytes)
 {
     struct core_plan plan = {.ranks = ranks, .window = window};
     struct coverage_load *load = heap_alloc(ranks, sizeof *load);
@@ -37,12 +37,7 @@ static void add_sequence(struct attention_division *division, double *rows,
     const double own = (double)layout->tokens / layout->cp,
                  element = (double)dtype_bytes((enum dtype)c->dtype);
     const int64_t window = window_of(c->model);
-    const struct coverage_bytes bytes = {
-        .key = 2 * (double)(c->model->kv_heads * c->model->head_dim) * element,
-        .query = (double)(c->model->heads * c->model->head_dim) * element,
-        .result =
-            (double)(c->model->heads * c->model->head_dim) * element + 4 * (double)c->model->heads,
-    };
+    const struct row_bytes bytes = row_bytes_of(c->model, element);
     struct needed needed = {0};
     double pairs = 0;
     for (uint32_t i = 0; i < list->count; i++) {

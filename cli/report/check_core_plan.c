@@ -23,7 +23,7 @@ struct weights {
 
 static struct weights weigh(const struct core_plan *plan, size_t sequence)
 {
-    const struct coverage_bytes rows = {.key = 1, .query = 1, .result = 1};
+    const struct row_bytes rows = {.key = 1, .query = 1, .result = 1};
     const struct core_sequence *s = &plan->sequence[sequence];
     const struct document_list documents = core_plan_documents(s);
     struct coverage_load *load = heap_alloc(plan->ranks, sizeof *load);

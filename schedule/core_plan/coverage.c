@@ -369,8 +369,8 @@ struct coverage_least coverage_least_keys(const struct document_list *documents,
     return least;
 }
 
-double coverage_least_bytes(double pairs, uint32_t ranks, double own,
-                            const struct coverage_bytes *bytes, bool moves)
+double coverage_least_bytes(double pairs, uint32_t ranks, double own, const struct row_bytes *bytes,
+                            bool moves)
 {
     double area = pairs / ranks, query = bytes->query + bytes->result, q = own;
     if (area <= own * own)

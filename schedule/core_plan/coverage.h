@@ -6,6 +6,7 @@
 #define SCHEDULE_CORE_PLAN_COVERAGE_H
 
 #include "schedule/core_plan/core_plan.h"
+#include "schedule/core_plan/row_bytes.h"
 
 /* Adds a message for the first fault of each sequence, of ten sequences at most. Returns STATUS_NO if there is one. */
 enum status core_plan_check(const struct core_plan *plan, const char *name, struct diag *diag);
@@ -37,14 +38,9 @@ struct coverage_least {
 struct coverage_least coverage_least_keys(const struct document_list *documents, int64_t window,
                                           uint32_t ranks, double pairs);
 
-/* Bytes of a row that travels in one direction: of a key with its value; of a query to the rank that computes it; of
- * its result back. */
-struct coverage_bytes {
-    double key, query, result;
-};
 /* Returns bytes that some rank must at least receive and send in a forward, whoever computes which tile: P pairs need q
  * queries and k keys with q k >= P, of which it owns `own` each. pairs: of all ranks. moves: queries may travel. */
-double coverage_least_bytes(double pairs, uint32_t ranks, double own,
-                            const struct coverage_bytes *bytes, bool moves);
+double coverage_least_bytes(double pairs, uint32_t ranks, double own, const struct row_bytes *bytes,
+                            bool moves);
 
 #endif

@@ -100,7 +100,7 @@ struct move_state {
     const struct document_list *documents;
     const struct token_deal *deal;
     struct deal_windows windows;
-    struct tile_bytes bytes;
+    struct row_bytes bytes;
     int64_t grain;    /* the fewest tokens of a slice */
     double tolerance; /* ranks that exceed the mean by no more than this share of it give nothing */
     struct item *item;
@@ -193,7 +193,7 @@ static bool find_slice(const struct move_state *m, uint32_t rank, uint32_t most,
             double pairs = pairs_of(m, s.q, s.end);
             if (m->load[rank] + pairs >= m->load[m->item[i].rank])
                 continue;
-            s.cost = (foreign(m, s.q, s.end, rank, m->bytes.query) +
+            s.cost = (foreign(m, s.q, s.end, rank, m->bytes.query + m->bytes.result) +
                       foreign(m, m->item[i].first, s.end, rank, m->bytes.key)) /
                      pairs;
             if (!found || s.cost < best->cost)
@@ -335,7 +335,7 @@ static int64_t grain_of(const struct deal_choice *choice, const struct token_dea
 
 struct tile_plan *tile_rules_plan(struct arena *arena, const struct deal_choice *choice,
                                   const struct document_list *documents,
-                                  struct deal_windows windows, const struct tile_bytes *bytes)
+                                  struct deal_windows windows, const struct row_bytes *bytes)
 {
     const int64_t window = windows.share == 1 ? windows.window : 0;
     struct tile_list list = {0};

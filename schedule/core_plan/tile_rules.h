@@ -9,12 +9,7 @@
 #define SCHEDULE_CORE_PLAN_TILE_RULES_H
 
 #include "schedule/core_plan/deal_rules.h"
-
-/* Bytes of rows that travel in a forward, by which DEAL_MOVE and DEAL_BLOCKS weigh what it moves: of a key with its
- * value; of a query and its result. */
-struct tile_bytes {
-    double key, query;
-};
+#include "schedule/core_plan/row_bytes.h"
 
 /* No more tiles than these are made of a sequence: a prediction with as many takes about a minute. */
 enum { TILE_RULE_MOST = 1 << 22 };
@@ -25,9 +20,9 @@ enum { TILE_RULE_MOST = 1 << 22 };
 double tile_rules_count(const struct deal_choice *choice, uint32_t ranks, int64_t tokens);
 
 /* Returns the tiles of a sequence whose tokens were dealt by the choice's rule; NULL: the rule has no tiles. windows:
- * as deal_by_rule() has got them. */
+ * as deal_by_rule() has got them. bytes: by which DEAL_MOVE and DEAL_BLOCKS weigh what they move. */
 struct tile_plan *tile_rules_plan(struct arena *arena, const struct deal_choice *choice,
                                   const struct document_list *documents,
-                                  struct deal_windows windows, const struct tile_bytes *bytes);
+                                  struct deal_windows windows, const struct row_bytes *bytes);
 
 #endif

@@ -293,12 +293,8 @@ static void take_documents(struct ir *ir, const struct choices *c)
     const struct deal_windows windows = {c->model->attention_window,
                                          (double)transformer_windowed_layers(c->model) /
                                              (double)c->model->layers};
-    const struct transformer *m = c->model;
-    const double size = (double)dtype_bytes((enum dtype)c->dtype);
-    /* a result travels with its log-sum-exp in fp32 */
-    const struct tile_bytes bytes = {
-        2 * size * (double)(m->kv_heads * m->head_dim),
-        (double)m->heads * (2 * size * (double)m->head_dim + (double)dtype_bytes(DTYPE_F32))};
+    const struct row_bytes bytes =
+        row_bytes_of(c->model, (double)dtype_bytes((enum dtype)c->dtype));
     struct deal_choice rule;
     if (c->ring_layout != RING_DEALT ||
         (c->documents != NULL && documents_are_dealt(c->documents))) {

@@ -198,6 +198,7 @@ static void check_mixture(struct json_node model)
             CHECK_TEXT("order", word(row, "name"), tensor->name);
             CHECK(tensor->name, norm > 0);
             CHECK_CLOSE(tensor->name, norm, number(row, "gradient_norm"), HUGGING_FACE_TOLERANCE);
+            CHECK("entries were recorded", json_count(json_find(row, "entries")) > 0);
             for (size_t e = 0; e < json_count(json_find(row, "entries")); e++)
                 CHECK(tensor->name,
                       fabs(tensor->grad[(size_t)number_at(row, "entries", e)] -

@@ -53,7 +53,7 @@ static void deal_batch(const struct batch *b, bool histogram, uint64_t seed, dou
         .seq = b->tokens, .multiple = 1, .sequences = 1, .ranks = 1, .micro_batch = 1};
     struct documents documents;
     struct arena arena = {0};
-    const struct tile_bytes bytes = {4096, 16512}; /* of Llama 3 8B in 16 bits */
+    const struct row_bytes bytes = {4096, 8192, 8320}; /* of Llama 3 8B in 16 bits */
     struct deal_choice rule;
     struct core_plan plan = {0};
     struct coverage_load load[RANKS_MAX];

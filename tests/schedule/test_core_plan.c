@@ -100,7 +100,8 @@ static void loads_by_hand(void)
 static void least_bytes_by_hand(void)
 {
     const double tokens = 1048576, own = tokens / 64, pairs = tokens * tokens / 2;
-    const struct coverage_bytes grouped = {4096, 8192, 8320}, whole = {16384, 8192, 8320};
+    const struct transformer llama = {.heads = 32, .kv_heads = 8, .head_dim = 128};
+    const struct row_bytes grouped = row_bytes_of(&llama, 2), whole = {16384, 8192, 8320};
     CHECK_CLOSE("queries stay", coverage_least_bytes(pairs, 64, own, &grouped, false), 2.080e9,
                 1e-3);
     CHECK_CLOSE("queries move", coverage_least_bytes(pairs, 64, own, &grouped, true), 1.187e9,
@@ -108,6 +109,17 @@ static void least_bytes_by_hand(void)
     CHECK_CLOSE("as many heads", coverage_least_bytes(pairs, 64, own, &whole, false), 8.321e9,
                 1e-3);
     CHECK_CLOSE("and they move", coverage_least_bytes(pairs, 64, own, &whole, true), 2.510e9, 1e-3);
+    /* DeepSeek-V2-Lite: 16 heads, of 192 columns in q and k and 128 in v */
+    const struct transformer latent = {.heads = 16,
+                                       .kv_heads = 16,
+                                       .head_dim = 192,
+                                       .kv_latent = 512,
+                                       .rope_dim = 64,
+                                       .v_dim = 128};
+    const struct row_bytes unequal = row_bytes_of(&latent, 2);
+    CHECK_CLOSE("a key with its value", unequal.key, 10240, 0);
+    CHECK_CLOSE("a query", unequal.query, 6144, 0);
+    CHECK_CLOSE("a result", unequal.result, 4160, 0);
     CHECK_CLOSE("own keys suffice", coverage_least_bytes(64 * own, 64, own, &whole, true), 0, 0);
 }
 
@@ -330,7 +342,7 @@ static void check_loads(const struct core_plan *plan, const char *label)
         most_rows = fmax(most_rows, (double)(load[r].keys + 2 * load[r].queries));
     }
     const struct document_list list = core_plan_documents(s);
-    const struct coverage_bytes rows = {1, 1, 1};
+    const struct row_bytes rows = {1, 1, 1};
     struct coverage_least least = coverage_least_keys(&list, plan->window, plan->ranks, pairs);
     CHECK(label, queries > 0 || (keys > least.all - 1e-9 && most_keys > least.most - 1e-9));
     CHECK(label, most_rows > coverage_least_bytes(pairs, plan->ranks,

@@ -1,0 +1,22 @@
+/* schedule/core_plan/row_bytes.h: bytes of the rows that travel between the context ranks of a core plan. */
+#ifndef SCHEDULE_CORE_PLAN_ROW_BYTES_H
+#define SCHEDULE_CORE_PLAN_ROW_BYTES_H
+
+#include "models/transformer.h"
+
+/* Bytes of a row that travels in one direction: of a key with its value; of a query to the rank that computes it; of
+ * its result back. */
+struct row_bytes {
+    double key, query, result;
+};
+
+/* Returns those of a layer in a forward. A result travels with its log-sum-exps in fp32. */
+static inline struct row_bytes row_bytes_of(const struct transformer *model, double element)
+{
+    const double key = (double)model->head_dim, value = (double)transformer_v_dim(model),
+                 heads = (double)model->heads;
+    return (struct row_bytes){element * (double)model->kv_heads * (key + value),
+                              element * heads * key, heads * (element * value + 4)};
+}
+
+#endif
