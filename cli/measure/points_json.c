@@ -157,7 +157,6 @@ static void put_numbers(struct rows *rows, const struct calibration *c, int fami
         rows_name(rows, origins[number->origin]);
         rows_name(rows, number->how);
     }
-    rows_end(rows);
 }
 
 static void put_families(struct rows *rows, const struct calibration *c)
@@ -178,10 +177,12 @@ static void put_families(struct rows *rows, const struct calibration *c)
         rows_name(rows, family->worst_what);
         rows_begin_inner(&inner, rows, &points_tables[POINTS_NUMBER]);
         put_numbers(&inner, c, (int)i);
+        rows_end(&inner);
     }
     rows_end(rows);
     rows_begin(rows, "not_fitted", NULL, &points_tables[POINTS_NUMBER]);
     put_numbers(rows, c, -1);
+    rows_end(rows);
 }
 
 static void put_links(struct rows *rows, const struct link_calibration *calibration)

@@ -42,6 +42,19 @@ struct qkv ring_pair(const struct ring_shape *z, struct view block)
                         .v = view_part(block, keys, z->rows * z->v_width)};
 }
 
+struct view ring_own_rows(const struct attention_saved *saved)
+{
+    struct view kv = saved->in.k;
+    kv.count *= 2; /* v lies after k */
+    return kv;
+}
+
+struct qkv ring_inputs(struct view q, struct view kv)
+{
+    const int64_t half = (int64_t)kv.count / 2;
+    return (struct qkv){q, view_part(kv, 0, half), view_part(kv, half, half)};
+}
+
 uint32_t ring_steps(const struct emit *e)
 {
     return e->group.outer.size * e->group.inner.size;

@@ -111,6 +111,11 @@ void ring_retained_forward(struct emit *e, const struct ring_shape *shape,
 struct qkv ring_retained_backward(struct emit *e, const struct ring_shape *shape,
                                   const struct attention_saved *saved, struct view d_o);
 
+/* For blocks of any number of rows: ring_own_rows() returns a rank's own keys and values as one view, in which v lies
+ * after k. ring_inputs() returns queries with the keys and the values of such a view, or the gradients of each. */
+struct view ring_own_rows(const struct attention_saved *saved);
+struct qkv ring_inputs(struct view q, struct view kv);
+
 /* Emit attention in which ranks send each other only the rows that they need (schedule/attention/ring_needed.c). */
 void ring_needed_forward(struct emit *e, const struct ring_shape *shape,
                          struct attention_saved *saved, struct view o);

@@ -96,26 +96,13 @@ static struct view place(struct emit *e, const struct ring_shape *z, const struc
     return take(e, z, r, TAKE_PLACE, arrived, r->needed, r->needed, "kv_needed");
 }
 
-static struct qkv inputs_of(struct view q, struct view kv)
-{
-    int64_t half = (int64_t)kv.count / 2;
-    return (struct qkv){q, view_part(kv, 0, half), view_part(kv, half, half)};
-}
-
-static struct view own_of(const struct attention_saved *saved)
-{
-    struct view kv = saved->in.k;
-    kv.count *= 2; /* v lies after k */
-    return kv;
-}
-
 void ring_needed_forward(struct emit *e, const struct ring_shape *z, struct attention_saved *saved,
                          struct view o)
 {
     bool f32 = e->choices->dtype == DTYPE_F32;
     struct rooms r = rooms_of(e, z);
-    struct view kv = own_of(saved), arrived = {0}, block = o;
-    struct qkv in = inputs_of(saved->in.q, kv);
+    struct view kv = ring_own_rows(saved), arrived = {0}, block = o;
+    struct qkv in = ring_inputs(saved->in.q, kv);
     attention_save(e, saved, o, z->rows, z->heads);
     e->tags.step = 0;
     if (r.needed > 0)
@@ -127,7 +114,7 @@ void ring_needed_forward(struct emit *e, const struct ring_shape *z, struct atte
         struct view sum = emit_as(e, block, DTYPE_F32, "o_sum", CATEGORY_ACTIVATION);
         struct ring_tile all = {.rows = z->rows, .guard = IR_NONE16};
         e->tags.step = 1;
-        in = inputs_of(saved->in.q, place(e, z, &r, arrived));
+        in = ring_inputs(saved->in.q, place(e, z, &r, arrived));
         block = emit_computed(e, "o_block", CATEGORY_ACTIVATION, z->rows, z->q_width);
         struct view lse =
             emit_tensor(e, "lse_block", CATEGORY_ACTIVATION, DTYPE_F32, z->rows, z->heads);
@@ -150,7 +137,7 @@ static struct ring_gradients tile_backward(struct emit *e, const struct ring_sha
         .dkv = emit_computed(e, "dkv_block", CATEGORY_KV, 2 * (arrived ? r->needed : z->rows),
                              z->kv_width),
     };
-    struct qkv in = inputs_of(saved->in.q, kv), grads = inputs_of(g.dq, g.dkv);
+    struct qkv in = ring_inputs(saved->in.q, kv), grads = ring_inputs(g.dq, g.dkv);
     attention_tile_backward(e, attention_of(e, WORK_ATTENTION_BACKWARD, z, r, arrived), &in,
                             saved->o, saved->lse, d_o, &grads);
     return g;
@@ -161,7 +148,7 @@ struct qkv ring_needed_backward(struct emit *e, const struct ring_shape *z,
 {
     enum dtype dtype = (enum dtype)e->choices->dtype;
     struct rooms r = rooms_of(e, z);
-    struct view kv = own_of(saved), arrived = {0};
+    struct view kv = ring_own_rows(saved), arrived = {0};
     e->tags.step = 0;
     if (r.needed > 0)
         arrived = send(e, z, &r, kv);
@@ -188,5 +175,5 @@ struct qkv ring_needed_backward(struct emit *e, const struct ring_shape *z,
     }
     e->tags.step = IR_NONE16;
     struct view dq = emit_as(e, own.dq, dtype, "dq", CATEGORY_ACTIVATION);
-    return inputs_of(dq, emit_as(e, own.dkv, dtype, "dkv", CATEGORY_ACTIVATION));
+    return ring_inputs(dq, emit_as(e, own.dkv, dtype, "dkv", CATEGORY_ACTIVATION));
 }

@@ -117,18 +117,6 @@ static struct view part_of(struct view x, int64_t part, int64_t parts)
     return view_part(x, part * count, count);
 }
 
-static struct qkv with_queries(struct view q, struct view kv)
-{
-    return (struct qkv){q, part_of(kv, 0, 2), part_of(kv, 1, 2)};
-}
-
-static struct view keys_of(const struct attention_saved *saved)
-{
-    struct view kv = saved->in.k;
-    kv.count *= 2; /* v lies after k */
-    return kv;
-}
-
 static struct work tile_of(const struct emit *e, const struct planned *p, enum work_kind kind)
 {
     const struct ring_shape *z = p->z;
@@ -216,7 +204,7 @@ static struct planned_arrivals send_forward(struct emit *e, const struct planned
                                             const struct attention_saved *saved)
 {
     const struct moving keys = moved_keys(e, p->z), queries = moved_queries(e, p->z, 1);
-    return (struct planned_arrivals){.keys = send(e, p, &keys, keys_of(saved)),
+    return (struct planned_arrivals){.keys = send(e, p, &keys, ring_own_rows(saved)),
                                      .queries = send(e, p, &queries, saved->in.q)};
 }
 
@@ -241,8 +229,9 @@ void ring_planned_forward(struct emit *e, const struct ring_shape *z, struct att
         begin_round(e, &p, t);
         if (!has_tiles(e, &p))
             continue;
-        struct qkv in = with_queries(gather(e, &p, &queries, saved->in.q, now.queries, "q_round"),
-                                     gather(e, &p, &keys, keys_of(saved), now.keys, "kv_round"));
+        struct qkv in =
+            ring_inputs(gather(e, &p, &queries, saved->in.q, now.queries, "q_round"),
+                        gather(e, &p, &keys, ring_own_rows(saved), now.keys, "kv_round"));
         const int64_t rows = room_of(e, &p, PLAN_QUERIES).rows;
         struct view block = moving_tensor(e, &queries, "o_block", rows),
                     lse = moving_tensor(e, &statistics, "lse_block", rows);
@@ -316,7 +305,7 @@ static struct planned_arrivals send_backward(struct emit *e, const struct planne
     const struct moving keys = moved_keys(e, p->z), one = moved_queries(e, p->z, 1),
                         two = moved_queries(e, p->z, 2), statistics = moved_statistics(p->z, 2);
     const struct plan_room room = room_of(e, p, PLAN_QUERIES);
-    struct planned_arrivals arrivals = {.keys = send(e, p, &keys, keys_of(saved)),
+    struct planned_arrivals arrivals = {.keys = send(e, p, &keys, ring_own_rows(saved)),
                                         .queries = view_none(),
                                         .statistics = view_none()};
     if (room.received == 0)
@@ -345,14 +334,14 @@ static struct planned_gradients round_backward(struct emit *e, const struct plan
         d_o_in = part_of(arrived->queries, 1, 2);
     }
     struct view q = gather(e, p, &queries, own->q, q_in, "q_round"),
-                kv = gather(e, p, &keys, keys_of(saved), arrived->keys, "kv_round"),
+                kv = gather(e, p, &keys, ring_own_rows(saved), arrived->keys, "kv_round"),
                 d_o = gather(e, p, &queries, own->d_o, d_o_in, "d_o_round"),
                 rows = gather(e, p, &statistics, own->statistics, arrived->statistics,
                               "statistics_round");
     struct planned_gradients g = {
         moving_tensor(e, &queries, "dq_block", room_of(e, p, PLAN_QUERIES).rows),
         moving_tensor(e, &keys, "dkv_block", room_of(e, p, PLAN_KEYS).rows), p->round};
-    struct qkv in = with_queries(q, kv), grads = with_queries(g.dq, g.dkv);
+    struct qkv in = ring_inputs(q, kv), grads = ring_inputs(g.dq, g.dkv);
     attention_tile_backward(e, tile_of(e, p, WORK_ATTENTION_BACKWARD), &in, part_of(rows, 1, 2),
                             part_of(rows, 0, 2), d_o, &grads);
     return g;
@@ -400,6 +389,6 @@ struct qkv ring_planned_backward(struct emit *e, const struct ring_shape *z,
     }
     add_returned(e, p, &returned, &dq, &dkv);
     e->tags.step = IR_NONE16;
-    return with_queries(emit_as(e, dq, dtype, "dq", CATEGORY_ACTIVATION),
-                        emit_as(e, dkv, dtype, "dkv", CATEGORY_ACTIVATION));
+    return ring_inputs(emit_as(e, dq, dtype, "dq", CATEGORY_ACTIVATION),
+                       emit_as(e, dkv, dtype, "dkv", CATEGORY_ACTIVATION));
 }

@@ -260,8 +260,49 @@ static int64_t count_keys(const struct core_tile *tile, size_t count)
     return keys;
 }
 
-/* Cuts items by the owners of their keys. Own queries by own keys are round 0; the other tiles of a rank follow by
- * their keys, in rounds of about equally many keys: as few as ROUND_SHARES lets the rank with the most keys have. */
+/* Returns the end of the tiles of the rank to which tile `begin` belongs. */
+static size_t end_of_rank(const struct tile_list *tiles, size_t begin)
+{
+    size_t end = begin;
+    while (end < tiles->count && tiles->tile[end].rank == tiles->tile[begin].rank)
+        end++;
+    return end;
+}
+
+/* Returns the number of rounds in which the rank with the most keys reads about ROUND_SHARES times its own rows. The
+ * tiles are in the order of compare_tiles(). */
+static int64_t rounds_of(const struct tile_list *tiles, int64_t own_rows)
+{
+    const int64_t room = ROUND_SHARES * own_rows;
+    int64_t rounds = 1;
+    for (size_t i = 0, end; i < tiles->count; i = end) {
+        end = end_of_rank(tiles, i);
+        int64_t needs = (count_keys(&tiles->tile[i], end - i) + room - 1) / room;
+        rounds = needs > rounds ? needs : rounds;
+    }
+    return rounds;
+}
+
+/* Adds the tiles of each rank to a list, by their keys in rounds 1, 2, ... of about equally many keys. */
+static void add_in_rounds(struct tile_list *list, struct tile_list *tiles, int64_t own_rows)
+{
+    if (tiles->count == 0)
+        return;
+    qsort(tiles->tile, tiles->count, sizeof *tiles->tile, compare_tiles);
+    const int64_t rounds = rounds_of(tiles, own_rows);
+    for (size_t i = 0, end; i < tiles->count; i = end) {
+        int64_t keys = 0, before = 0;
+        end = end_of_rank(tiles, i);
+        for (size_t k = i; k < end; k++)
+            keys += tiles->tile[k].keys;
+        for (size_t k = i; k < end; before += tiles->tile[k++].keys) {
+            tiles->tile[k].round = 1 + (uint32_t)(before * rounds / keys);
+            add(list, tiles->tile[k]);
+        }
+    }
+}
+
+/* Cuts items by the owners of their keys. Own queries by own keys are round 0; the other tiles of a rank follow. */
 static void add_items(struct tile_list *list, const struct move_state *m)
 {
     uint32_t shares;
@@ -280,25 +321,7 @@ static void add_items(struct tile_list *list, const struct move_state *m)
                 add(own && share[k].owner == item->rank ? list : &others, tile);
         }
     }
-    if (others.count > 0)
-        qsort(others.tile, others.count, sizeof *others.tile, compare_tiles);
-    int64_t rounds = 1;
-    for (size_t i = 0, end; i < others.count; i = end) {
-        const int64_t room = ROUND_SHARES * deal_rows(m->deal, 0);
-        for (end = i; end < others.count && others.tile[end].rank == others.tile[i].rank;)
-            end++;
-        int64_t needs = (count_keys(&others.tile[i], end - i) + room - 1) / room;
-        rounds = needs > rounds ? needs : rounds;
-    }
-    for (size_t i = 0, end; i < others.count; i = end) {
-        int64_t keys = 0, before = 0;
-        for (end = i; end < others.count && others.tile[end].rank == others.tile[i].rank; end++)
-            keys += others.tile[end].keys;
-        for (size_t k = i; k < end; before += others.tile[k++].keys) {
-            others.tile[k].round = 1 + (uint32_t)(before * rounds / keys);
-            add(list, others.tile[k]);
-        }
-    }
+    add_in_rounds(list, &others, deal_rows(m->deal, 0));
     free(others.tile);
     free(share);
 }

@@ -108,64 +108,53 @@ void emit_weight_grad(struct emit *e, uint32_t part, enum weight weight, struct 
         emit_cast(e, product, dw);
 }
 
-void emit_heads_grad(struct emit *e, uint32_t part, enum weight weight, struct view dy,
-                     struct view x, int64_t m, int64_t n, int64_t k)
+/* Emits, or defers, the gradient of a weight by one product of `groups` matrices: of parts of heads, or of experts. */
+static void emit_grouped_grad(struct emit *e, const struct deferred *grad, int64_t groups)
 {
-    if (e->choices->hp == 1) {
-        emit_weight_grad(e, part, weight, dy, x, m, n, k);
-        return;
-    }
     if (e->weights.defers != NULL) {
-        defer(e, (struct deferred){.part = part,
-                                   .weight = weight,
-                                   .dy = dy,
-                                   .x = x,
-                                   .m = m,
-                                   .n = n,
-                                   .k = k,
-                                   .of_heads = true});
+        defer(e, *grad);
         return;
     }
     bool accumulate;
-    struct view dw = grad_view(e, part, weight, &accumulate);
+    struct view dw = grad_view(e, grad->part, grad->weight, &accumulate);
     struct work work = {.kind = WORK_MATMUL,
-                        .matmul = {.m = m,
-                                   .n = n,
-                                   .k = k,
+                        .matmul = {.m = grad->m,
+                                   .n = grad->n,
+                                   .k = grad->k,
                                    .form = MATMUL_TN,
                                    .accumulate = accumulate,
-                                   .groups = (int64_t)e->choices->hp,
-                                   .part = 1 + e->group.hp}};
-    emit_op(e, e->stream.compute, &work, (struct view[]){dy, x, dw}, accumulate ? 3 : 2, &dw, 1);
+                                   .groups = groups,
+                                   .part = grad->of_heads ? 1 + e->group.hp : 0,
+                                   .route = grad->route,
+                                   .dealt = grad->dealt}};
+    emit_op(e, e->stream.compute, &work, (struct view[]){grad->dy, grad->x, dw}, accumulate ? 3 : 2,
+            &dw, 1);
+}
+
+void emit_heads_grad(struct emit *e, uint32_t part, enum weight weight, struct view dy,
+                     struct view x, int64_t m, int64_t n, int64_t k)
+{
+    const struct deferred grad = {
+        .part = part, .weight = weight, .dy = dy, .x = x, .m = m, .n = n, .k = k, .of_heads = true};
+    if (e->choices->hp == 1)
+        emit_weight_grad(e, part, weight, dy, x, m, n, k);
+    else
+        emit_grouped_grad(e, &grad, (int64_t)e->choices->hp);
 }
 
 void emit_expert_grad(struct emit *e, uint32_t part, enum weight weight, struct view dy,
                       struct view x, int64_t m, int64_t n, struct expert_rows rows)
 {
-    if (e->weights.defers != NULL) {
-        defer(e, (struct deferred){.part = part,
-                                   .weight = weight,
-                                   .dy = dy,
-                                   .x = x,
-                                   .m = m,
-                                   .n = n,
-                                   .k = rows.all,
-                                   .route = rows.route,
-                                   .dealt = rows.dealt});
-        return;
-    }
-    bool accumulate;
-    struct view dw = grad_view(e, part, weight, &accumulate);
-    struct work work = {.kind = WORK_MATMUL,
-                        .matmul = {.m = m,
-                                   .n = n,
-                                   .k = rows.all,
-                                   .form = MATMUL_TN,
-                                   .accumulate = accumulate,
-                                   .groups = e->choices->model->experts / (int64_t)e->choices->ep,
-                                   .route = rows.route,
-                                   .dealt = rows.dealt}};
-    emit_op(e, e->stream.compute, &work, (struct view[]){dy, x, dw}, accumulate ? 3 : 2, &dw, 1);
+    const struct deferred grad = {.part = part,
+                                  .weight = weight,
+                                  .dy = dy,
+                                  .x = x,
+                                  .m = m,
+                                  .n = n,
+                                  .k = rows.all,
+                                  .route = rows.route,
+                                  .dealt = rows.dealt};
+    emit_grouped_grad(e, &grad, e->choices->model->experts / (int64_t)e->choices->ep);
 }
 
 void emit_bias_grad(struct emit *e, uint32_t part, enum weight bias, struct view dy, int64_t rows,
