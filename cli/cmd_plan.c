@@ -323,6 +323,7 @@ static enum status plan_best(struct setup *setup, const struct options *options,
                               .placement = !options_given(options, "placement"),
                               .stage_placement = !options_given(options, "stage-placement"),
                               .layout = !options_given(options, "layout"),
+                              .mla_exchange = !options_given(options, "mla-exchange"),
                               .core_plans = core_plan_option_is_all(setup->request.core_plan),
                               .packed_sets =
                                   packed_sets.asked.lengths != NULL ? &packed_sets : NULL,

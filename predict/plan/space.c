@@ -354,19 +354,30 @@ static bool is_open(int64_t given, int64_t value)
     return given <= 0 || given == value;
 }
 
+/* Tries both exchanges of latent attention; where nothing is exchanged they are one configuration. */
+static void walk_latents(struct space_walk *w, struct request request)
+{
+    const bool both = w->open.mla_exchange && request.model->kv_latent > 0;
+    for (int i = 0; i < (both ? MLA_EXCHANGE_COUNT : 1); i++) {
+        if (both)
+            request.mla_exchange = i;
+        walk_places(w, request);
+    }
+}
+
 /* Walks the degrees of expert parallelism that divide the experts; resolve_choices() refuses those that do not fit. */
 static void walk_experts(struct space_walk *w, struct request request)
 {
     const int64_t given = w->setup->request.ep, experts = request.model->experts;
     if (experts == 0) {
-        walk_places(w, request);
+        walk_latents(w, request);
         return;
     }
     for (int64_t ep = 1; ep <= experts && ep <= request.ranks / request.pp; ep++) {
         if (experts % ep != 0 || ep % request.tp != 0 || !is_open(given, ep))
             continue;
         request.ep = ep;
-        walk_places(w, request);
+        walk_latents(w, request);
     }
 }
 

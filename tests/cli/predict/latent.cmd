@@ -46,3 +46,7 @@ done
 longhaul predict --model deepseek-v3 --cluster dgx-h100 --nodes 64 --seq 256K --strategy ulysses --hp 64 --ep 8 --activations selective-offload --loss-chunks 8 --ffn-chunks 8 --attention fa3 2> $T/note | sed -n '/^What to try/,/^ *Search/p' | head -5
 longhaul predict --model deepseek-v3 --set experts=0,experts_per_token=0,expert_ffn=0,shared_ffn=0,dense_layers=0 --cluster dgx-h100 --seq 8K --hp 8 --mla-exchange latent --products fp8-tensor 2>&1 || echo "exit $?"
 longhaul predict --model qwen3-8b --cluster dgx-h100 --seq 8K --quick --mla-exchange latent 2>&1 | grep note
+# plan searches both exchanges, and only the one that is given
+for x in "" "--mla-exchange expanded"; do
+  longhaul plan --model deepseek-v3 --set layers=4 --cluster dgx-h100 --nodes 1 --seq 128K --strategy ulysses --hp 8 --micro-batch 1 --top 1 $x 2> $T/note | sed -n '/^searched/s/:.*//p; /^  longhaul predict/p'
+done
