@@ -1,4 +1,5 @@
 /* longhaul calibrate: a device file, and the links of a cluster file, from measured points or recorded steps. */
+#include "base/path.h"
 #include "cli/command.h"
 
 #include "base/utf8.h"
@@ -11,7 +12,6 @@
 #include "models/nccl_tests.h"
 
 #include <string.h>
-#include <sys/stat.h>
 
 enum time_choice { TIME_MEDIAN, TIME_P10 };
 static const char *const times[] = {"median", "p10"};
@@ -78,12 +78,6 @@ struct session {
     struct recorded recorded;
 };
 
-static bool is_folder(const char *path)
-{
-    struct stat info;
-    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
-}
-
 /* Returns the length of the name of a NCCL test before a ':' in "all_reduce_perf:FILE"; 0: the argument has none. */
 static size_t test_name_length(const char *argument)
 {
@@ -105,7 +99,7 @@ static enum status read_file(struct session *s, const char *argument, int64_t mi
         test = arena_text(&fitted->arena, argument, length);
         path = argument + length + 1;
     }
-    if (test == NULL && is_folder(path)) {
+    if (test == NULL && path_is_folder(path)) {
         recorded_add(&s->recorded, path);
         return STATUS_OK;
     }

@@ -1,5 +1,6 @@
 /* longhaul plot: draws figures of files that other commands wrote. */
 #include "base/file_set.h"
+#include "base/path.h"
 #include "cli/command.h"
 
 #include "cli/figure/figure.h"
@@ -7,7 +8,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 static const char *const memory_choices[] = {"hbm", "pinned", "pageable"};
 
@@ -89,11 +89,10 @@ const struct option_set plot_options = {"figure", rows, ARRAY_LEN(rows)};
 static enum status load_trace(struct trace *trace, const char *path,
                               const struct figure_options *wanted, bool memory, struct diag *diag)
 {
-    struct stat info;
     enum status status = stored_trace(trace, path, memory, diag);
     if (status != STATUS_OK || !memory || wanted->window == NULL)
         return status;
-    if (stat(path, &info) != 0 || !S_ISDIR(info.st_mode))
+    if (!path_is_folder(path))
         return diag_error(diag, (struct loc){.name = "--window"}, STATUS_BAD_INPUT,
                           "selects ops, but '%s' is a file without ops: give the folder that "
                           "predict -o or run -o wrote",
@@ -366,16 +365,14 @@ static bool has_extension(const char *path)
 /* Refuses a path that is probably not meant as a folder. */
 static enum status check_folder(const char *path, struct diag *diag)
 {
-    struct stat info;
-    bool there = stat(path, &info) == 0;
-    if (there && S_ISDIR(info.st_mode))
+    if (path_is_folder(path))
         return STATUS_OK;
     if (has_extension(path))
         return diag_error(diag, (struct loc){.name = path}, STATUS_BAD_INPUT,
                           "is neither FILE.svg nor FILE.png; to write the data and the gnuplot "
                           "program into a folder, give '%s/'",
                           path);
-    if (there)
+    if (path_exists(path))
         return diag_error(diag, (struct loc){.name = path}, STATUS_BAD_INPUT,
                           "is neither FILE.svg nor FILE.png nor a folder");
     return STATUS_OK;

@@ -1,5 +1,6 @@
 /* longhaul report: one page of HTML about what another command wrote. */
 #include "base/file_set.h"
+#include "base/path.h"
 #include "cli/command.h"
 
 #include "cli/common/output.h"
@@ -8,7 +9,6 @@
 
 #include <stdint.h>
 #include <string.h>
-#include <sys/stat.h>
 
 static const struct option rows[] = {
     {.name = "o",
@@ -24,18 +24,11 @@ static const struct option rows[] = {
 };
 const struct option_set report_options = {"page", rows, ARRAY_LEN(rows)};
 
-static bool is_folder(const char *path)
-{
-    struct stat info;
-    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
-}
-
 static bool has_file(const char *folder, const char *name)
 {
     struct text path = {0};
-    struct stat info;
     text_printf(&path, "%s/%s", folder, name);
-    bool there = stat(path.data, &info) == 0;
+    bool there = path_exists(path.data);
     text_release(&path);
     return there;
 }
@@ -86,7 +79,7 @@ static void put_path(struct text *out, const char *path)
 {
     const char *slash = strrchr(path, '/'), *dot = strrchr(path, '.');
     size_t size = strlen(path);
-    if (is_folder(path)) {
+    if (path_is_folder(path)) {
         while (size > 1 && path[size - 1] == '/')
             size--;
         text_append(out, path, size);
@@ -129,7 +122,7 @@ enum status cmd_report(const struct options *options, struct diag *diag)
     enum status status;
     if (options->argument_count == 2)
         status = page_of_comparison(&page, first, options->argument[1], title, diag);
-    else if (is_folder(first))
+    else if (path_is_folder(first))
         status = page_of_folder(&page, first, title, diag);
     else
         status = page_of_rows(&page, first, title, diag);

@@ -1,4 +1,5 @@
 /* longhaul schedule: prints the schedule of a configuration as text. longhaul check: checks a schedule. */
+#include "base/path.h"
 #include "cli/command.h"
 
 #include "base/json_write.h"
@@ -164,7 +165,7 @@ enum status cmd_check(const struct options *options, struct diag *diag)
     struct text file = {0}, out = {0};
     enum status status = STATUS_OK, verdict = STATUS_OK;
     const bool stages =
-        options->argument_count > 1 || (from_file && schedule_is_folder(options->argument[0]));
+        options->argument_count > 1 || (from_file && path_is_folder(options->argument[0]));
     if (from_file && !stages) /* once: it may be a pipe */
         status = text_read(&file, name, diag);
     if (strcmp(name, "-") == 0)

@@ -1,5 +1,6 @@
 #include "exec/microbench.h"
 
+#include "base/ascending.h"
 #include "exec/backend.h"
 #include "exec/microbench_operands.h"
 #include "schedule/analysis/liveness.h"
@@ -387,12 +388,6 @@ static void add_timings(const struct bench *b, const struct trace *trace, struct
     free(times);
 }
 
-static int by_size(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
 /* Returns the value that a share of the sorted timings does not exceed. */
 static double quantile(const struct timings *timings, double share)
 {
@@ -433,7 +428,7 @@ static enum status run_rounds(struct bench *b, struct timings *timings, struct d
         exec_result_release(&result);
         if (status != STATUS_OK)
             return status;
-        qsort(timings->s, timings->count, sizeof *timings->s, by_size);
+        qsort(timings->s, timings->count, sizeof *timings->s, ascending_double);
         double median_s = quantile(timings, 0.5);
         bool stable = before_s > 0 && median_s < before_s * (1 + STABLE) &&
                       median_s > before_s * (1 - STABLE);

@@ -1,5 +1,6 @@
 #include "predict/observe.h"
 
+#include "base/ascending.h"
 #include "schedule/choices/chains.h"
 
 #include <assert.h>
@@ -40,16 +41,10 @@ static void add_step(struct observed *o, double span_s, double start_s)
     o->start_s[o->steps++] = start_s;
 }
 
-static int compare_doubles(const void *left, const void *right)
-{
-    double a = *(const double *)left, b = *(const double *)right;
-    return a < b ? -1 : a > b;
-}
-
 /* Returns the quantile `share` of value[0..count), count > 0, which it sorts. */
 static double quantile(double *value, size_t count, double share)
 {
-    qsort(value, count, sizeof *value, compare_doubles);
+    qsort(value, count, sizeof *value, ascending_double);
     double at = share * (double)(count - 1);
     size_t low = (size_t)at;
     double next = low + 1 < count ? value[low + 1] : value[low];

@@ -1,5 +1,6 @@
 #include "schedule/schedule_file.h"
 
+#include "base/path.h"
 #include "schedule/ir/ir_text.h"
 #include "schedule/memory_plan/plan_offsets.h"
 #include "schedule/recorded/recorded.h"
@@ -8,7 +9,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 static bool has_offsets(const struct ir *ir)
 {
@@ -121,12 +121,6 @@ static enum status add_stage(struct schedule_recorded *recorded, const char *pat
     return status;
 }
 
-bool schedule_is_folder(const char *path)
-{
-    struct stat info;
-    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
-}
-
 static bool ends_in(const char *name, const char *end)
 {
     const size_t size = strlen(name), wanted = strlen(end);
@@ -163,10 +157,10 @@ enum status schedule_load(struct ir *ir, const char *const *path, size_t count,
 {
     struct schedule_recorded recorded = {0};
     enum status status = STATUS_OK;
-    if (count == 1 && !schedule_is_folder(path[0]))
+    if (count == 1 && !path_is_folder(path[0]))
         return load_file(ir, path[0], kept, diag);
     for (size_t i = 0; i < count && status == STATUS_OK; i++)
-        status = schedule_is_folder(path[i]) ? add_folder(&recorded, path[i], diag)
-                                             : add_stage(&recorded, path[i], diag);
+        status = path_is_folder(path[i]) ? add_folder(&recorded, path[i], diag)
+                                         : add_stage(&recorded, path[i], diag);
     return make_recorded(ir, &recorded, kept, status, diag);
 }

@@ -28,7 +28,5 @@ enum status schedule_load(struct ir *ir, const char *const *path, size_t count,
 /* Does the same with the text of one file that was read; messages begin with `name`. */
 enum status schedule_parse(struct ir *ir, const char *name, const struct text *text,
                            struct schedule_recorded *recorded, struct diag *diag);
-/* True if there is a folder, whose files schedule_load() would read. */
-bool schedule_is_folder(const char *path);
 
 #endif

@@ -1,5 +1,6 @@
 #include "traces/compare.h"
 
+#include "base/ascending.h"
 #include "base/text.h"
 #include "traces/stats.h"
 
@@ -34,12 +35,6 @@ double compare_error(double predicted, double measured)
     return measured > 0 ? predicted / measured - 1 : NAN;
 }
 
-static int compare_doubles(const void *left, const void *right)
-{
-    const double *a = left, *b = right;
-    return *a < *b ? -1 : *a > *b;
-}
-
 /* Returns the number that a header key states, if it is above 0; else `otherwise`. */
 static double header_number(const struct trace *trace, const char *key, double otherwise)
 {
@@ -65,7 +60,7 @@ double compare_clock_mhz(const struct trace *trace, const char *kind)
 double compare_median(double *value, size_t count)
 {
     assert(count > 0);
-    qsort(value, count, sizeof *value, compare_doubles);
+    qsort(value, count, sizeof *value, ascending_double);
     return count % 2 == 1 ? value[count / 2] : (value[count / 2 - 1] + value[count / 2]) / 2;
 }
 

@@ -1,5 +1,6 @@
 #include "traces/explain.h"
 
+#include "base/ascending.h"
 #include "base/text.h"
 #include "traces/compare.h"
 #include "traces/explain_tile.h"
@@ -184,12 +185,6 @@ static void list_ranks(struct explanation *e, const struct explain_rows *rows)
 
 /* ---- causes ---- */
 
-static int compare_doubles(const void *left, const void *right)
-{
-    double a = *(const double *)left, b = *(const double *)right;
-    return a < b ? -1 : a > b;
-}
-
 static double more_s(const struct explain_rank *rank, int part)
 {
     return rank->measured_s[part] - rank->predicted_s[part];
@@ -203,7 +198,7 @@ static double common_s(const struct explanation *e, int part)
     for (size_t i = 0; i < e->ranks; i++)
         if (e->ranks == 1 || i != e->slowest)
             value[count++] = more_s(&e->rank[i], part);
-    qsort(value, count, sizeof *value, compare_doubles);
+    qsort(value, count, sizeof *value, ascending_double);
     double middle = (value[(count - 1) / 2] + value[count / 2]) / 2;
     free(value);
     return middle;

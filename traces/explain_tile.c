@@ -1,6 +1,7 @@
 #include "traces/explain_tile.h"
 
 #include "base/arena.h"
+#include "base/ascending.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -62,12 +63,6 @@ static bool same_message(const struct explain_row *a, const struct explain_row *
     return a->step == b->step && a->message == b->message;
 }
 
-static int compare_doubles(const void *left, const void *right)
-{
-    double a = *(const double *)left, b = *(const double *)right;
-    return a < b ? -1 : a > b;
-}
-
 /* Returns the median of how much later a rank's messages end than those of the first rank. */
 static double offset_of(struct explain_row *const *list, size_t count, uint32_t first,
                         uint32_t rank)
@@ -82,7 +77,7 @@ static double offset_of(struct explain_row *const *list, size_t count, uint32_t 
                 offset[found++] = list[k]->end_s - list[i]->end_s;
         }
     if (found > 0)
-        qsort(offset, found, sizeof *offset, compare_doubles);
+        qsort(offset, found, sizeof *offset, ascending_double);
     double middle = found > 0 ? offset[found / 2] : 0;
     free(offset);
     return middle;

@@ -1,6 +1,7 @@
 #include "traces/kineto_issue.h"
 
 #include "base/arena.h"
+#include "base/ascending.h"
 #include "traces/kernel_class.h"
 #include "traces/kineto_events.h"
 
@@ -43,12 +44,6 @@ static int compare_started(const void *left, const void *right)
     return a->event < b->event ? -1 : a->event > b->event;
 }
 
-static int compare_doubles(const void *left, const void *right)
-{
-    double a = *(const double *)left, b = *(const double *)right;
-    return a < b ? -1 : a > b;
-}
-
 /* Returns how many of value[0..count), ascending, are less than `limit`. */
 static size_t count_below(const double *value, size_t count, double limit)
 {
@@ -80,8 +75,8 @@ static void open_maker(struct maker *m, const struct kineto_events *events)
         m->start_us[m->starts++] = event->start_us;
     }
     qsort(m->started, m->starts, sizeof *m->started, compare_started);
-    qsort(m->start_us, m->starts, sizeof *m->start_us, compare_doubles);
-    qsort(m->end_us, m->ends, sizeof *m->end_us, compare_doubles);
+    qsort(m->start_us, m->starts, sizeof *m->start_us, ascending_double);
+    qsort(m->end_us, m->ends, sizeof *m->end_us, ascending_double);
 }
 
 static void close_maker(struct maker *m)

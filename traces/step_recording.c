@@ -1,13 +1,14 @@
 #include "traces/step_recording.h"
 
+#include "base/ascending.h"
 #include "base/c_locale.h"
 #include "base/json.h"
+#include "base/path.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 /* The most bytes of an unpacked recording: a step of 100,000 events has some 30 MiB. */
 enum { RECORDING_LIMIT = 256 << 20 };
@@ -46,9 +47,7 @@ bool step_recording_recognise(const struct text *text)
 bool step_recording_is_at(const char *path)
 {
     struct text text = {0};
-    struct stat info;
-    const bool is_one = stat(path, &info) == 0 && S_ISREG(info.st_mode) &&
-                        text_read(&text, path, NULL) == STATUS_OK &&
+    const bool is_one = path_is_file(path) && text_read(&text, path, NULL) == STATUS_OK &&
                         step_recording_recognise(&text);
     text_release(&text);
     return is_one;
@@ -150,12 +149,6 @@ static enum status read_modules(struct reading *in)
     return status;
 }
 
-static int by_rank(const void *a, const void *b)
-{
-    const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
-
 static enum status read_group(struct reading *in, struct json_node node, struct step_group *group)
 {
     struct json_node ranks, name = json_find(node, "desc");
@@ -176,7 +169,7 @@ static enum status read_group(struct reading *in, struct json_node node, struct 
         return status;
     for (uint32_t i = 1; i < group->count; i++)
         group->shuffled |= group->rank[i] < group->rank[i - 1];
-    qsort(group->rank, group->count, sizeof *group->rank, by_rank);
+    qsort(group->rank, group->count, sizeof *group->rank, ascending_i64);
     for (uint32_t i = 1; i < group->count; i++)
         if (group->rank[i] == group->rank[i - 1])
             return json_error(ranks, in->diag, "rank %lld is there twice",

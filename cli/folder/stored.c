@@ -1,6 +1,7 @@
 #include "cli/folder/stored.h"
 
 #include "base/json_write.h"
+#include "base/path.h"
 #include "cli/common/output.h"
 #include "predict/result_names.h"
 #include "traces/csv.h"
@@ -8,13 +9,11 @@
 
 #include <float.h>
 #include <stdint.h>
-#include <sys/stat.h>
 
 static void put_path(struct text *out, const char *path, const char *name)
 {
-    struct stat info;
     text_puts(out, path);
-    if (stat(path, &info) == 0 && S_ISDIR(info.st_mode))
+    if (path_is_folder(path))
         text_printf(out, "/%s", name);
 }
 

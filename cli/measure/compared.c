@@ -1,23 +1,11 @@
 #include "cli/measure/compared.h"
 
+#include "base/path.h"
 #include "traces/csv.h"
 #include "traces/kineto.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-
-static bool is_folder(const char *path)
-{
-    struct stat info;
-    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
-}
-
-static bool is_there(const char *path)
-{
-    struct stat info;
-    return stat(path, &info) == 0;
-}
 
 /* Loads the trace of a folder, which contains ops.csv and usually memory.csv. */
 static enum status load_folder(struct recording *recording, const char *folder, struct diag *diag)
@@ -27,7 +15,7 @@ static enum status load_folder(struct recording *recording, const char *folder, 
     enum status status = trace_load_ops(&recording->trace, path.data, diag);
     path.size = 0;
     text_printf(&path, "%s/memory.csv", folder);
-    if (status == STATUS_OK && is_there(path.data))
+    if (status == STATUS_OK && path_exists(path.data))
         status = trace_load_memory(&recording->trace, path.data, diag);
     text_release(&path);
     return status;
@@ -51,7 +39,7 @@ bool recording_recognise(const char *data, size_t size)
 static enum status load_text(struct recording *recording, struct kineto_issue *issue,
                              const char *path, struct text *text, struct diag *diag)
 {
-    if (is_folder(path))
+    if (path_is_folder(path))
         return load_folder(recording, path, diag);
     enum status status = text_read(text, path, diag);
     if (status != STATUS_OK)

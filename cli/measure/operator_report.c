@@ -1,6 +1,7 @@
 #include "cli/measure/operator_report.h"
 
 #include "base/json_write.h"
+#include "base/path.h"
 #include "cli/common/output.h"
 #include "cli/common/screen.h"
 #include "cli/folder/stored.h"
@@ -10,7 +11,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 /* The width of the labels of the lines above the tables. */
 enum { LABEL = 11 };
@@ -168,11 +168,10 @@ enum status compared_operators_make(struct compared_operators *o, bool *found,
 {
     struct stored stored = {0};
     struct text path = {0};
-    struct stat info;
     enum status status = STATUS_OK;
     text_printf(&path, "%s/prediction.json", predicted);
     *found = false;
-    if (stat(path.data, &info) == 0) {
+    if (path_exists(path.data)) {
         status = stored_load(&stored, predicted, diag);
         struct json_node list =
             status == STATUS_OK

@@ -1,6 +1,7 @@
 #include "cli/page/context.h"
 
 #include "base/arena.h"
+#include "base/path.h"
 #include "base/units.h"
 #include "cli/folder/trace_folder.h"
 #include "cli/page/values.h"
@@ -12,7 +13,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 /* ---- measured steps ---- */
 
@@ -218,10 +218,9 @@ enum status page_put_ranking(struct page *page, const char *folder, struct json_
 {
     struct text path = {0}, text = {0};
     struct json json = {0};
-    struct stat info;
     enum status status = STATUS_OK;
     text_printf(&path, "%s/" TRACE_FOLDER_PLAN, folder);
-    if (stat(path.data, &info) != 0) /* of no search */
+    if (!path_exists(path.data)) /* of no search */
         goto out;
     status = text_read(&text, path.data, diag);
     if (status == STATUS_OK)

@@ -1,5 +1,6 @@
 #include "cli/report/record.h"
 
+#include "base/path.h"
 #include "predict/longhaul.h"
 
 #include <errno.h>
@@ -8,7 +9,6 @@
 #include <longhaul_commit.h>
 #include <math.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -86,8 +86,7 @@ static bool lacks_line_end(const char *path)
 static enum status append(const char *path, struct text *line, struct diag *diag)
 {
     const struct loc at = {.name = path};
-    struct stat info;
-    if (stat(path, &info) == 0 && S_ISREG(info.st_mode) && lacks_line_end(path)) {
+    if (path_is_file(path) && lacks_line_end(path)) {
         struct text ended = {0};
         text_putc(&ended, '\n');
         text_append(&ended, line->data, line->size);

@@ -2,6 +2,7 @@
 
 #include "base/c_locale.h"
 #include "base/file_set.h"
+#include "base/path.h"
 #include "base/units.h"
 #include "cli/validate/open_table.h"
 #include "predict/validate/error_means.h"
@@ -228,12 +229,6 @@ static void put_groups(struct text *out, const struct external_validation *v, co
 
 /* ---- documents ---- */
 
-static bool is_there(const char *path)
-{
-    struct stat info;
-    return stat(path, &info) == 0;
-}
-
 /* Adds a document, in which some blocks are replaced, to the files that are written. */
 static enum status add_document(struct file_set *files, const char *folder, const char *name,
                                 const char *title, const char *const *block,
@@ -242,7 +237,7 @@ static enum status add_document(struct file_set *files, const char *folder, cons
     struct text path = {0}, document = {0};
     enum status status = STATUS_OK;
     text_printf(&path, "%s/%s", folder, name);
-    if (is_there(path.data))
+    if (path_exists(path.data))
         status = text_read(&document, path.data, diag);
     else
         text_printf(&document, "# %s\n", title);

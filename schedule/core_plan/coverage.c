@@ -1,5 +1,6 @@
 #include "schedule/core_plan/coverage.h"
 
+#include "base/ascending.h"
 #include "base/c_locale.h"
 #include "models/work.h"
 
@@ -158,12 +159,6 @@ static bool check_strip(const struct core_sequence *s, const struct plan_mask *s
     return true;
 }
 
-static int compare_numbers(const void *left, const void *right)
-{
-    int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
-    return (a > b) - (a < b);
-}
-
 /* Returns the ascending edges of the tiles' queries, from 0 to the end of the sequence, on the heap. */
 static int64_t *edges_of(const struct core_tile *tile, size_t tiles, int64_t tokens, size_t *count)
 {
@@ -174,7 +169,7 @@ static int64_t *edges_of(const struct core_tile *tile, size_t tiles, int64_t tok
         edge[2 + 2 * i] = tile[i].q;
         edge[3 + 2 * i] = tile[i].q + tile[i].rows;
     }
-    qsort(edge, 2 * tiles + 2, sizeof *edge, compare_numbers);
+    qsort(edge, 2 * tiles + 2, sizeof *edge, ascending_i64);
     *count = 0;
     for (size_t i = 0; i < 2 * tiles + 2; i++)
         if (edge[i] <= tokens && (*count == 0 || edge[*count - 1] != edge[i]))

@@ -1,5 +1,7 @@
 #include "schedule/ir/routing.h"
 
+#include "base/ascending.h"
+
 #include <assert.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -117,12 +119,6 @@ void routing_counts(const struct routing *r, uint32_t list, int64_t rows, int64_
     free(rest);
 }
 
-static int by_size(const void *a, const void *b)
-{
-    const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
-
 struct routing_fullest routing_find_fullest(const struct routing *r, uint32_t list, int64_t rows,
                                             uint32_t ranks)
 {
@@ -136,7 +132,7 @@ struct routing_fullest routing_find_fullest(const struct routing *r, uint32_t li
     for (uint32_t k = 0; k < ranks; k++)
         fullest.rank = of_rank[k] > of_rank[fullest.rank] ? k : fullest.rank;
     fullest.copies = of_rank[fullest.rank];
-    qsort(of_rank, ranks, sizeof *of_rank, by_size);
+    qsort(of_rank, ranks, sizeof *of_rank, ascending_i64);
     fullest.median = of_rank[ranks / 2];
     free(of_rank);
     free(count);

@@ -1,5 +1,7 @@
 #include "schedule/ir/tile_plan.h"
 
+#include "base/ascending.h"
+
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -99,12 +101,6 @@ static int compare_keys(const void *left, const void *right)
     return (a->k > b->k) - (a->k < b->k);
 }
 
-static int compare_numbers(const void *left, const void *right)
-{
-    int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
-    return (a > b) - (a < b);
-}
-
 /* Packs the keys of all cuts; returns how many there are. */
 static int64_t pack_keys(struct making *m, const struct cut_list *cuts)
 {
@@ -166,7 +162,7 @@ static void find_strips(struct strips *strips, const struct plan_part *keys,
         edge[2 * i] = cuts->cut[i].q;
         edge[2 * i + 1] = cuts->cut[i].q_end;
     }
-    qsort(edge, 2 * cuts->count, sizeof *edge, compare_numbers);
+    qsort(edge, 2 * cuts->count, sizeof *edge, ascending_i64);
     for (size_t e = 0; e + 1 < 2 * cuts->count; e++) {
         size_t kept = 0;
         if (edge[e] == edge[e + 1])

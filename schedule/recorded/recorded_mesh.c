@@ -1,5 +1,6 @@
 /* Finds the mesh on which the groups of a recording lie. PyTorch's device meshes number ranks row by row, so a group
  * is a product of arithmetic progressions: ranks 0, 4, 8, 12 of 16 are an axis of 4 whose neighbours are 4 apart. */
+#include "base/ascending.h"
 #include "schedule/recorded/recorded_parts.h"
 
 #include <stdio.h>
@@ -42,12 +43,6 @@ static uint32_t split_group(const struct step_group *group, struct progression o
     return count;
 }
 
-static int by_value(const void *a, const void *b)
-{
-    const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
-
 /* The strides and sizes of the mesh's axes: axis k has the stride at[k] and the size at[k + 1] / at[k]. at[0] = 1 <
  * at[1] < ... = world, and each number is a multiple of the one before it. */
 struct cuts {
@@ -74,7 +69,7 @@ static bool cut_for(struct cuts *cuts, const struct step_group *group, int64_t w
                 cuts->at[cuts->count++] = ends[e];
         }
     }
-    qsort(cuts->at, cuts->count, sizeof *cuts->at, by_value);
+    qsort(cuts->at, cuts->count, sizeof *cuts->at, ascending_i64);
     for (uint32_t i = 1; i < cuts->count; i++)
         if (cuts->at[i] % cuts->at[i - 1] != 0 || cuts->at[i] > world)
             return false;
@@ -88,7 +83,7 @@ static struct step_group recorded_ranks(const struct recorded_maker *m)
     ranks.rank = heap_alloc(m->count, sizeof *ranks.rank);
     for (uint32_t i = 0; i < m->count; i++)
         ranks.rank[i] = m->all[i].rank;
-    qsort(ranks.rank, ranks.count, sizeof *ranks.rank, by_value);
+    qsort(ranks.rank, ranks.count, sizeof *ranks.rank, ascending_i64);
     return ranks;
 }
 

@@ -1,5 +1,6 @@
 /* schedule/verify/verifier.c: what the rules share: reports of faults, the order of ops, the slots of buffers, and
  * texts for messages. */
+#include "base/ascending.h"
 #include "base/c_locale.h"
 #include "base/text.h"
 #include "schedule/verify/rules.h"
@@ -41,18 +42,12 @@ const struct order *verifier_order(struct verifier *v, uint32_t role)
     return &v->order;
 }
 
-static int by_value(const void *a, const void *b)
-{
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return (x > y) - (x < y);
-}
-
 /* Returns the slot of `buffer` that begins at an element, or, for the buffer's end, the slot after its last one. */
 static uint32_t slot_at(const struct slots *s, uint32_t buffer, uint64_t element)
 {
     uint32_t first = s->first[buffer], end = s->first[buffer + 1];
     const uint64_t *found =
-        bsearch(&element, s->begin + first, end - first, sizeof element, by_value);
+        bsearch(&element, s->begin + first, end - first, sizeof element, ascending_u64);
     return found ? (uint32_t)(found - s->begin) : end;
 }
 
@@ -88,7 +83,7 @@ const struct slots *verifier_slots(struct verifier *v)
         uint64_t *row = edge + first_edge[b];
         s->first[b] = s->count;
         uint64_t elements = ir_buffer_elements(ir, (buffer_id){b});
-        qsort(row, filled[b], sizeof *row, by_value);
+        qsort(row, filled[b], sizeof *row, ascending_u64);
         for (uint32_t i = 0; i < filled[b]; i++)
             if (row[i] < elements && (i == 0 || row[i] != row[i - 1])) {
                 /* first_edge[b] + i >= s->count: kept edges move to the front of the same array */

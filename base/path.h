@@ -1,0 +1,11 @@
+/* base/path.h: what lies at a path of the file system. Links are followed; what cannot be asked about is not there. */
+#ifndef BASE_PATH_H
+#define BASE_PATH_H
+
+#include <stdbool.h>
+
+bool path_exists(const char *path);
+bool path_is_folder(const char *path);
+bool path_is_file(const char *path); /* a regular file: no folder, pipe or device */
+
+#endif
