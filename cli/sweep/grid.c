@@ -1,6 +1,7 @@
 #include "cli/sweep/grid.h"
 
 #include "base/digest.h"
+#include "base/path.h"
 #include "cli/sweep/record_command.h"
 #include "models/cluster.h"
 #include "models/cluster_fields.h"
@@ -13,7 +14,6 @@
 #include <dirent.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 static const struct loc vary_loc = {.name = "--vary"};
@@ -301,20 +301,24 @@ static uint64_t digest_of_recordings(const char *folder)
 static void hash_file(uint64_t *sum, const char *option)
 {
     struct text text = {0};
-    struct stat info;
     char path[4096];
     const char *colon = strchr(option, ':'); /* the option is FILE, FILE:more or name:FILE */
     snprintf(path, sizeof path, "%s", option);
-    if (stat(path, &info) != 0 && colon != NULL)
+    if (!path_exists(path) && colon != NULL)
         snprintf(path, sizeof path, "%s", colon + 1);
-    if (stat(path, &info) != 0)
+    if (!path_exists(path))
         snprintf(path, sizeof path, "%.*s", (int)strcspn(option, ":"), option);
-    if (stat(path, &info) == 0 && S_ISDIR(info.st_mode))
+    if (path_is_folder(path))
         *sum += digest_of_recordings(path);
-    if (stat(path, &info) == 0 && S_ISREG(info.st_mode) &&
-        text_read(&text, path, NULL) == STATUS_OK)
+    if (path_is_file(path) && text_read(&text, path, NULL) == STATUS_OK)
         hash(sum, text.data == NULL ? "" : text.data, text.size);
     text_release(&text);
+}
+
+static void hash_command(uint64_t *sum, const char *command)
+{
+    const uint64_t digest = record_command_digest(command);
+    hash(sum, (const char *)&digest, sizeof digest);
 }
 
 uint64_t sweep_grid_identity(const struct sweep_grid *grid)
@@ -331,7 +335,7 @@ uint64_t sweep_grid_identity(const struct sweep_grid *grid)
         const char *equals = strchr(grid->base[i], '=');
         hash(&sum, grid->base[i], strlen(grid->base[i]));
         if (strncmp(grid->base[i], record_command, sizeof record_command - 1) == 0)
-            sum = record_command_digest(sum, equals + 1);
+            hash_command(&sum, equals + 1);
         else if (equals != NULL && strncmp(grid->base[i], record_dir, sizeof record_dir - 1) != 0)
             hash_file(&sum, equals + 1);
     }
@@ -339,7 +343,7 @@ uint64_t sweep_grid_identity(const struct sweep_grid *grid)
         hash(&sum, grid->axes.axis[a].key, strlen(grid->axes.axis[a].key));
         for (size_t i = 0; i < grid->axes.axis[a].count; i++) {
             if (strcmp(grid->axes.axis[a].key, "record-cmd") == 0)
-                sum = record_command_digest(sum, grid->axes.axis[a].value[i]);
+                hash_command(&sum, grid->axes.axis[a].value[i]);
             hash(&sum, grid->axes.axis[a].value[i], strlen(grid->axes.axis[a].value[i]));
             hash_file(&sum, grid->axes.axis[a].value[i]);
         }

@@ -2,6 +2,7 @@
 
 #include "base/c_locale.h"
 #include "base/file_set.h"
+#include "base/path.h"
 
 #include "cli/sweep/predictor.h"
 
@@ -315,11 +316,10 @@ static enum status check_finished(const struct sweep_grid *grid, const char *pat
                                   struct diag *diag)
 {
     struct text text = {0};
-    struct stat info;
-    *there = stat(path, &info) == 0;
+    *there = path_exists(path);
     if (!*there)
         return STATUS_OK;
-    if (!S_ISREG(info.st_mode))
+    if (!path_is_file(path))
         return diag_error(diag, (struct loc){.name = path}, STATUS_BAD_INPUT,
                           "is not a regular file, which -o needs to resume a sweep; leave -o out "
                           "to write the rows to standard output");

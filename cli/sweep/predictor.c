@@ -1,5 +1,6 @@
 #include "cli/sweep/predictor.h"
 
+#include "base/path.h"
 #include "cli/common/idle_options.h"
 #include "cli/setup/documents_options.h"
 #include "cli/setup/read_setup.h"
@@ -11,7 +12,6 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 static const struct option rows[] = {
     {.name = "exact",
@@ -55,6 +55,7 @@ void sweep_predictor_release(struct sweep_predictor *predictor)
 {
     setup_release(&predictor->setup);
     text_release(&predictor->loaded);
+    text_release(&predictor->command);
     *predictor = (struct sweep_predictor){0};
 }
 
@@ -72,12 +73,25 @@ static enum status load_recorded(struct setup *setup, const struct options *opti
     return setup_load(setup, &with_file, true, diag);
 }
 
+/* Returns the digest of a command, for which its files are read only once. */
+static uint64_t digest_of(struct sweep_predictor *predictor, const char *command)
+{
+    if (predictor->command.size == 0 || strcmp(predictor->command.data, command) != 0) {
+        predictor->command.size = 0;
+        text_puts(&predictor->command, command);
+        predictor->command_digest = record_command_digest(command);
+    }
+    return predictor->command_digest;
+}
+
 /* Makes the recording of a point by --record-cmd and appends its path. Withdraws the options that the command takes. */
-static enum status record_point(struct options *options, struct text *path, struct diag *diag)
+static enum status record_point(struct sweep_predictor *predictor, struct options *options,
+                                struct text *path, struct diag *diag)
 {
     struct setup setup = {0};
     struct record_command run = {
         .command = options_text(options, "record-cmd"),
+        .digest = digest_of(predictor, options_text(options, "record-cmd")),
         .folder = options_given(options, "record-dir") ? options_text(options, "record-dir")
                                                        : "recordings",
         .length = options_given(options, "seq") ? options_count(options, "seq") : 0,
@@ -134,7 +148,7 @@ enum sweep_status sweep_predict(struct sweep_predictor *predictor, size_t point,
     enum status status = sweep_grid_options(predictor->grid, point, &arena, &options, &diag);
     struct text made = {0};
     if (status == STATUS_OK && options_given(&options, "record-cmd"))
-        status = record_point(&options, &made, &diag);
+        status = record_point(predictor, &options, &made, &diag);
     const char *recording = made.size > 0 ? made.data : options_text(&options, "recording");
     if (status == STATUS_OK)
         status = load(predictor, &options, recording, &diag);
@@ -191,61 +205,80 @@ void sweep_note_idle(const struct sweep_grid *grid, struct diag *note)
     sweep_predictor_release(&predictor);
 }
 
-/* Refuses a file that can be read only once, where each point reads it. */
-static enum status check_regular(const struct options *options, const char *option,
-                                 struct diag *diag)
+/* Refuses a file that can be read only once, where each point reads it. folder: a folder will do, too. */
+static enum status check_readable_again(const struct options *options, const char *option,
+                                        bool folder, struct diag *diag)
 {
     const char *path = options_text(options, option);
-    struct stat info;
     char name[32];
-    snprintf(name, sizeof name, "--%s", option);
-    const bool folder_too = strcmp(option, "recording") == 0; /* of one file for each stage */
-    if (path == NULL ||
-        (strcmp(path, "-") != 0 && (stat(path, &info) != 0 || S_ISREG(info.st_mode) ||
-                                    (folder_too && S_ISDIR(info.st_mode)))))
+    if (path == NULL)
         return STATUS_OK;
+    if (strcmp(path, "-") != 0 &&
+        (!path_exists(path) || path_is_file(path) || (folder && path_is_folder(path))))
+        return STATUS_OK; /* setup_load() reports what does not exist */
+    snprintf(name, sizeof name, "--%s", option);
     return diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
                       "each point of a sweep reads '%s': give a regular file", path);
 }
 
+/* Checks the options of recorded steps, and withdraws those that the command of --record-cmd takes. */
+static enum status check_recorded(struct options *options, struct diag *diag)
+{
+    const bool commanded = options_given(options, "record-cmd");
+    if (options_given(options, "record-dir") && !commanded)
+        return diag_error(diag, (struct loc){.name = "--record-dir"}, STATUS_BAD_INPUT,
+                          "keeps the recordings of --record-cmd, which is not given");
+    if (commanded) {
+        options_withdraw(options, "seq");
+        options_withdraw(options, "batch");
+    }
+    return options_exclude(options, "recording", "record-cmd", diag);
+}
+
+/* Returns whether points differ in options that load the model or the cluster. */
+static bool loads_vary(const struct grid_axes *axes)
+{
+    for (size_t a = 0; a < axes->count; a++)
+        for (size_t i = 0; i < ARRAY_LEN(loaded_options); i++)
+            if (axes->axis[a].of_cluster || strcmp(axes->axis[a].key, loaded_options[i]) == 0)
+                return true;
+    return false;
+}
+
+/* Loads what all points load, or what recorded steps need, so that its faults are reported before the first point. */
+static enum status check_loads(const struct sweep_grid *grid, const struct options *options,
+                               struct diag *diag)
+{
+    struct setup setup = {0};
+    enum status status = STATUS_OK;
+    const char *recording =
+        options_given(options, "record-cmd") ? "-" : options_text(options, "recording");
+    if (recording != NULL)
+        status = load_recorded(&setup, options, recording, diag);
+    else if (!loads_vary(&grid->axes))
+        status = setup_load(&setup, options, false, diag);
+    setup_release(&setup);
+    return status;
+}
+
 enum status sweep_check_setup(const struct sweep_grid *grid, struct diag *diag)
 {
-    bool varies = false;
-    for (size_t a = 0; a < grid->axes.count; a++)
-        for (size_t i = 0; i < ARRAY_LEN(loaded_options); i++)
-            varies |= grid->axes.axis[a].of_cluster ||
-                      strcmp(grid->axes.axis[a].key, loaded_options[i]) == 0;
     struct arena arena = {0};
     struct options options = {0};
-    struct setup setup = {0};
     enum status status = sweep_grid_options(grid, 0, &arena, &options, diag);
     if (status == STATUS_OK)
         status = strategies_check_names(options_text(&options, "strategy"),
                                         options_text(&options, "profile"), diag);
-    const bool commanded = status == STATUS_OK && options_given(&options, "record-cmd");
-    const bool recorded =
-        commanded || (status == STATUS_OK && options_given(&options, "recording"));
     if (status == STATUS_OK)
-        status = options_exclude(&options, "recording", "record-cmd", diag);
-    if (status == STATUS_OK && options_given(&options, "record-dir") && !commanded)
-        status = diag_error(diag, (struct loc){.name = "--record-dir"}, STATUS_BAD_INPUT,
-                            "keeps the recordings of --record-cmd, which is not given");
-    if (commanded) { /* the command takes them */
-        options_withdraw(&options, "seq");
-        options_withdraw(&options, "batch");
-    }
+        status = check_recorded(&options, diag);
     if (status == STATUS_OK)
-        status = check_regular(&options, "recording", diag);
+        status = check_readable_again(&options, "recording", true, diag);
     if (status == STATUS_OK)
-        status = check_regular(&options, "routing", diag);
-    if (status == STATUS_OK && (!varies || recorded))
-        status = commanded ? load_recorded(&setup, &options, "-", diag)
-                 : recorded
-                     ? load_recorded(&setup, &options, options_text(&options, "recording"), diag)
-                     : setup_load(&setup, &options, false, diag);
+        status = check_readable_again(&options, "routing", false, diag);
+    if (status == STATUS_OK)
+        status = check_loads(grid, &options, diag);
     if (status == STATUS_OK)
         status = documents_check(&options, diag);
-    setup_release(&setup);
     options_release(&options);
     arena_release(&arena);
     return status;

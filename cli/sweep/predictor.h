@@ -15,6 +15,9 @@ struct sweep_predictor {
     struct setup setup;
     /* the options from which the model and the cluster of `setup` were loaded */
     struct text loaded;
+    /* the last command of --record-cmd and its digest, since the files that it names may be large */
+    struct text command;
+    uint64_t command_digest;
 };
 void sweep_predictor_release(struct sweep_predictor *predictor);
 

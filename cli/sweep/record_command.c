@@ -1,13 +1,15 @@
-#define _XOPEN_SOURCE 700 /* realpath() */
+#define _XOPEN_SOURCE 700 /* realpath(), nftw() */
 #include "cli/sweep/record_command.h"
 
 #include "base/c_locale.h"
 #include "base/digest.h"
+#include "base/path.h"
 #include "base/process.h"
 #include "traces/step_recording.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,17 +27,15 @@ static uint64_t add(uint64_t sum, const char *data, size_t size)
     return digest_add(digest_add(sum, data, size), "\xff", 1);
 }
 
-uint64_t record_command_digest(uint64_t sum, const char *command)
+uint64_t record_command_digest(const char *command)
 {
     static const char blanks[] = " \t\n;&|<>()\"'";
-    sum = add(sum, command, strlen(command));
+    uint64_t sum = add(DIGEST_NONE, command, strlen(command));
     for (const char *at = command + strspn(command, blanks); *at != '\0';) {
         const size_t size = strcspn(at, blanks);
         struct text path = {0}, text = {0};
-        struct stat info;
         text_printf(&path, "%.*s", (int)size, at);
-        if (stat(path.data, &info) == 0 && S_ISREG(info.st_mode) &&
-            text_read(&text, path.data, NULL) == STATUS_OK)
+        if (path_is_file(path.data) && text_read(&text, path.data, NULL) == STATUS_OK)
             sum = add(sum, text.data == NULL ? "" : text.data, text.size);
         text_release(&path);
         text_release(&text);
@@ -71,9 +71,7 @@ static void put_stem(struct text *out, const struct record_command *run)
         text_printf(&name, "-b%" PRId64, run->batch);
     if (recorders_device(run->device) != NULL)
         text_printf(&name, "-%s", run->device);
-    const uint64_t sum =
-        record_command_digest(add(DIGEST_NONE, name.data, name.size), run->command);
-    text_printf(out, "%s/%s-%016" PRIx64, run->folder, name.data, sum);
+    text_printf(out, "%s/%s-%016" PRIx64, run->folder, name.data, run->digest);
     text_release(&name);
 }
 
@@ -202,6 +200,21 @@ static enum status run_it(const struct record_command *run, const char *output, 
 
 /* ---- the folder ---- */
 
+static int remove_entry(const char *path, const struct stat *info, int type, struct FTW *at)
+{
+    (void)info;
+    (void)type;
+    (void)at;
+    return remove(path);
+}
+
+/* Removes what a command left in place of a recording: a file, or a folder with all that it has. */
+static void remove_all(const char *path)
+{
+    enum { FOLDERS_OPEN = 8 };
+    nftw(path, remove_entry, FOLDERS_OPEN, FTW_DEPTH | FTW_PHYS);
+}
+
 /* Opens the file of what the command prints, and waits until no other process has it locked. Returns -1 after an
  * error. */
 static int open_log(const char *path, struct diag *diag)
@@ -245,7 +258,7 @@ enum status record_command_run(const struct record_command *run, struct text *pa
             status = diag_error(diag, (struct loc){.name = path->data}, STATUS_SYSTEM,
                                 "cannot write: %s", strerror(errno));
         if (status != STATUS_OK)
-            unlink(made.data);
+            remove_all(made.data);
     }
     if (log >= 0)
         close(log); /* gives the lock back */

@@ -8,10 +8,11 @@
 
 #include <stdint.h>
 
-/* What a recording depends on, beside the files that the command names. 0, or NULL: it is not given, and the variable
+/* What a recording depends on. 0, or NULL: it is not given, and the variable
  * is not set. */
 struct record_command {
     const char *command; /* for sh */
+    uint64_t digest;     /* record_command_digest() of the command */
     const char *folder;  /* in which recordings are kept */
     int64_t world;       /* LONGHAUL_RECORD_WORLD_SIZE */
     int64_t length;      /* LONGHAUL_RECORD_LENGTH, tokens of a sequence */
@@ -22,11 +23,11 @@ struct record_command {
 /* Appends the path of the recording, which is made if the folder does not have it. The command has to write it to
  * $LONGHAUL_RECORD_OUTPUT; what it prints goes into a file beside the recording. Processes that need the same recording
  * wait for the first of them. A command that fails, is killed or writes no recording is an error with the last line
- * that it printed, and leaves no recording. */
+ * that it printed, and leaves no recording and no folder in its place. */
 enum status record_command_run(const struct record_command *run, struct text *path,
                                struct diag *diag);
 
-/* Continues a digest (base/digest.h) with the command and the bytes of the files that it names. */
-uint64_t record_command_digest(uint64_t sum, const char *command);
+/* Returns the digest (base/digest.h) of a command and of the bytes of the files that it names. */
+uint64_t record_command_digest(const char *command);
 
 #endif

@@ -14,6 +14,7 @@ case $LONGHAUL_RECORD_WORLD_SIZE in
 4) head -c 100 one.json.gz > "$LONGHAUL_RECORD_OUTPUT" ;;
 5) kill -9 $$ ;;
 6) true ;;
+16) mkdir "$LONGHAUL_RECORD_OUTPUT"; cp one.json.gz "$LONGHAUL_RECORD_OUTPUT/stage.json.gz" ;;
 *) sleep 0.2; here=$PWD; cd / && cp "$here/fsdp.json.gz" "$LONGHAUL_RECORD_OUTPUT" ;;
 esac
 END
@@ -30,8 +31,11 @@ wc -l < calls
 echo '# changed' >> record.sh
 longhaul sweep --record-cmd 'sh record.sh' --gpus 8 --cluster dgx-h100 --seq 2K --batch 16 --vary attention=fa2,fa3 > more.csv
 wc -l < calls
-# a command that fails gives its points a reason, and leaves no recording
-longhaul sweep --record-cmd 'sh record.sh' --record-dir kept --cluster dgx-h100 --vary gpus=1,2,3,4,5,6,7,8 > failed.csv || echo "exit $?"
+# a command may change its own file while it runs: the recordings of one sweep are those of one command
+longhaul sweep --record-cmd 'sh record.sh; echo "# changed again" >> record.sh' --record-dir own --gpus 8 --cluster dgx-h100 --vary seq=1K,2K --batch 16 --jobs 1 > own.csv
+ls own/*.gz | sed 's/.*-\([0-9a-f]\{16\}\).*/\1/' | sort | uniq | wc -l
+# a command that fails gives its points a reason, and leaves no recording, nor a folder in its place
+longhaul sweep --record-cmd 'sh record.sh' --record-dir kept --cluster dgx-h100 --vary gpus=1,2,3,4,5,6,7,8,16 > failed.csv || echo "exit $?"
 rows failed.csv | sed 's/kept.w\([0-9]*\)-h100-[0-9a-f]*/kept\/w\1/'
 ls kept | sed 's/-[0-9a-f]\{16\}//'
 # what was killed is tried again by the same command, and a device that the recorder has no name for is not passed on
