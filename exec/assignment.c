@@ -335,6 +335,15 @@ static struct work real_work(const struct work *shape, int64_t rows)
     return work;
 }
 
+int64_t assignment_dealt(const struct dealt_rows *dealt, uint32_t member)
+{
+    const uint32_t own = dealt->experts / dealt->ranks;
+    int64_t copies = 0;
+    for (uint32_t e = 0; e < own; e++)
+        copies += dealt->count[member * own + e];
+    return copies;
+}
+
 static enum status find_dealt(struct assignment *assignment, const char *name, struct diag *diag)
 {
     const struct ir *ir = assignment->ir;
@@ -368,8 +377,7 @@ static enum status find_dealt(struct assignment *assignment, const char *name, s
                                       .experts = ir->routing.experts,
                                       .ranks = ranks,
                                       .first = index * (ir->routing.experts / ranks)};
-            for (uint32_t e = 0; e < to->experts / ranks; e++)
-                to->rows += ranks * count[to->first + e];
+            to->rows = ranks * assignment_dealt(to, index);
             to->work = real_work(shape, to->rows);
         }
     }

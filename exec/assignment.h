@@ -37,6 +37,9 @@ struct dealt_rows {
     uint32_t experts, ranks, first; /* first: of the rank's experts */
 };
 
+/* Returns the copies that each rank deals to the experts of a member of group `ep`. */
+int64_t assignment_dealt(const struct dealt_rows *dealt, uint32_t member);
+
 /* The pieces of keys that an attention op sees on a rank. */
 struct assignment_pieces {
     struct attention_piece *piece;

@@ -56,12 +56,6 @@ static void add_attention(struct microbench_list *set, bool quick)
                                                     0}});
 }
 
-/* The CUDA backend does not execute latent attention. */
-static bool is_refused_by_cuda(uint8_t kind)
-{
-    return kind == WORK_LATENT_KEYS || kind == WORK_LATENT_KEYS_BACKWARD;
-}
-
 /* Every other kind of the compute stream, over `count` elements of its main operand. */
 void microbench_add_memory_bound(struct microbench_list *set, int64_t count, bool host,
                                  const struct microbench_widths *widths, enum attention_impl impl)
@@ -107,8 +101,7 @@ void microbench_add_memory_bound(struct microbench_list *set, int64_t count, boo
         {.kind = WORK_QUANTISE, .quantise = {rows, COLS, SCALING_TENSOR, 0, 1, 1}},
     };
     for (size_t i = 0; i < ARRAY_LEN(works); i++)
-        if (host ? works[i].kind == WORK_ADAMW
-                 : impl == ATTENTION_CPU || !is_refused_by_cuda(works[i].kind))
+        if (!host || works[i].kind == WORK_ADAMW)
             microbench_add(set, host ? POINT_HOST : POINT_WORK, works[i]);
     if (!host)
         microbench_add_by(set, POINT_WORK, impl,

@@ -314,15 +314,12 @@ static void fetch_dealt(const struct comm_member *m)
     const struct operand recv = m->part[m->index].recv;
     const int64_t cols = m->call->work->all_to_all.cols;
     const bool ahead = m->call->work->all_to_all.ahead > 0;
-    const uint32_t own = dealt->experts / dealt->ranks;
-    const uint32_t index = dealt->first / own;
+    const uint32_t index = dealt->first / (dealt->experts / dealt->ranks);
     uint64_t to = 0, before = 0;
-    for (uint32_t e = 0; e < dealt->first; e++)
-        before += (uint64_t)(dealt->count[e] * cols);
+    for (uint32_t k = 0; k < index; k++)
+        before += (uint64_t)(assignment_dealt(dealt, k) * cols);
     for (uint32_t k = 0; k < dealt->ranks; k++) {
-        uint64_t rows = 0;
-        for (uint32_t e = 0; e < own; e++)
-            rows += (uint64_t)dealt->count[(ahead ? index : k) * own + e];
+        const uint64_t rows = (uint64_t)assignment_dealt(dealt, ahead ? index : k);
         const uint64_t from = ahead ? before : index * rows * (uint64_t)cols;
         move(element(recv, to), element(m->part[k].send, from), rows * (uint64_t)cols, recv.dtype);
         to += rows * (uint64_t)cols;

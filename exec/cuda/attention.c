@@ -176,6 +176,8 @@ static const char *operands_refused(const struct call *call)
         if ((uintptr_t)o->data % FUSED_ALIGNMENT != 0)
             return "an operand is not aligned to 16 bytes";
     }
+    if (call->work->attention.vdim > 0)
+        return "its heads of v have another size than those of q and k";
     return call->work->attention.dim % 8 == 0 ? NULL : "its heads' dimension is no multiple of 8";
 }
 

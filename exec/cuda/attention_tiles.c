@@ -38,6 +38,7 @@ static void lay_out(struct attention_tiles *t)
 {
     const size_t element = dtype_bytes((enum dtype)t->dtype);
     const size_t kv = (size_t)t->work.attention.kv, dim = (size_t)t->work.attention.dim;
+    const size_t vdim = (size_t)work_attention_vdim(&t->work);
     size_t per_row = kv * (sizeof(float) + element) * (is_backward(t) ? 2 : 1);
     int64_t rows = (int64_t)(SCORES_BYTES / per_row);
     if (rows > ROWS_UNIT)
@@ -53,7 +54,7 @@ static void lay_out(struct attention_tiles *t)
     t->ds_at = put(&t->scratch, scores * element);
     t->delta_at = put(&t->scratch, (size_t)t->rows * sizeof(float));
     t->dk_at = put(&t->scratch, kv * dim * sizeof(float));
-    t->dv_at = put(&t->scratch, kv * dim * sizeof(float));
+    t->dv_at = put(&t->scratch, kv * vdim * sizeof(float));
 }
 
 static uint8_t least(uint8_t a, uint8_t b)
@@ -74,21 +75,24 @@ static bool plan_block(struct attention_tiles *t, struct products *products,
                        struct diag *diag)
 {
     const struct work *w = &t->work;
-    const int64_t kv = w->attention.kv, dim = w->attention.dim;
+    const int64_t kv = w->attention.kv, dim = w->attention.dim, vdim = work_attention_vdim(w);
     const int64_t step = w->attention.heads * dim, kv_step = w->attention.kv_heads * dim;
+    const int64_t o_step = w->attention.heads * vdim, v_step = w->attention.kv_heads * vdim;
     const uint8_t q = alignment_of(&call->read[0], dim), k = alignment_of(&call->read[1], dim),
-                  v = alignment_of(&call->read[2], dim), out = alignment_of(&call->write[0], dim);
-    const uint8_t d_o = is_backward(t) ? alignment_of(&call->read[5], dim) : 0;
+                  v = alignment_of(&call->read[2], vdim),
+                  out = alignment_of(&call->write[0], is_backward(t) ? dim : vdim);
+    const uint8_t d_o = is_backward(t) ? alignment_of(&call->read[5], vdim) : 0;
     const uint8_t T = t->dtype, out_type = call->write[0].dtype, F = DTYPE_F32;
     const uint8_t s = product_alignment((void *)(uintptr_t)((uint64_t)kv * 4)),
                   p = product_alignment((void *)(uintptr_t)((uint64_t)kv * dtype_bytes(T))),
-                  a = product_alignment((void *)(uintptr_t)((uint64_t)dim * 4));
+                  dk = product_alignment((void *)(uintptr_t)((uint64_t)dim * 4)),
+                  dv = product_alignment((void *)(uintptr_t)((uint64_t)vdim * 4));
     const struct product_shape shapes[PRODUCTS] = {
         [SCORES] = {rows, kv, dim, step, kv_step, kv, MATMUL_NT, T, F, 0, 0, q, k, s},
-        [OUT] = {rows, dim, kv, kv, kv_step, step, MATMUL_NN, T, out_type, 0, 0, p, v, out},
-        [D_P] = {rows, kv, dim, step, kv_step, kv, MATMUL_NT, T, F, 0, 0, d_o, v, s},
-        [D_V] = {kv, dim, rows, kv, step, dim, MATMUL_TN, T, F, 1, 0, p, d_o, a},
-        [D_K] = {kv, dim, rows, kv, step, dim, MATMUL_TN, T, F, 1, 0, p, q, a},
+        [OUT] = {rows, vdim, kv, kv, v_step, o_step, MATMUL_NN, T, out_type, 0, 0, p, v, out},
+        [D_P] = {rows, kv, vdim, o_step, v_step, kv, MATMUL_NT, T, F, 0, 0, d_o, v, s},
+        [D_V] = {kv, vdim, rows, kv, o_step, vdim, MATMUL_TN, T, F, 1, 0, p, d_o, dv},
+        [D_K] = {kv, dim, rows, kv, step, dim, MATMUL_TN, T, F, 1, 0, p, q, dk},
         [D_Q] = {rows, dim, kv, kv, kv_step, step, MATMUL_NN, T, out_type, 0, 0, p, k, out},
     };
     for (int i = 0; i < PRODUCTS; i++) {
@@ -187,7 +191,8 @@ static void forward_block(struct tiling *r, int64_t head, int64_t first, int64_t
     const struct attention_tiles *t = r->t;
     const struct call *c = r->call;
     const int64_t heads = t->work.attention.heads, kv_heads = t->work.attention.kv_heads;
-    const int64_t dim = t->work.attention.dim, kv_head = head / (heads / kv_heads);
+    const int64_t dim = t->work.attention.dim, vdim = work_attention_vdim(&t->work);
+    const int64_t kv_head = head / (heads / kv_heads);
     float *s = (float *)(void *)scratch(r, t->s_at);
     struct cuda_array p = {scratch(r, t->p_at), t->dtype};
     multiply(r, plan[SCORES], at(&c->read[0], first, heads, head, dim),
@@ -195,8 +200,8 @@ static void forward_block(struct tiling *r, int64_t head, int64_t first, int64_t
     if (going(r))
         enqueued(r, cuda_softmax(p, (float *)c->write[1].data + head, heads, s, first, rows,
                                  t->work.attention.kv, r->mask, r->scale, r->place->stream));
-    multiply(r, plan[OUT], p.data, at(&c->read[2], 0, kv_heads, kv_head, dim),
-             at(&c->write[0], first, heads, head, dim));
+    multiply(r, plan[OUT], p.data, at(&c->read[2], 0, kv_heads, kv_head, vdim),
+             at(&c->write[0], first, heads, head, vdim));
 }
 
 static void backward_block(struct tiling *r, int64_t head, int64_t first, int64_t rows,
@@ -205,12 +210,13 @@ static void backward_block(struct tiling *r, int64_t head, int64_t first, int64_
     const struct attention_tiles *t = r->t;
     const struct call *c = r->call;
     const int64_t heads = t->work.attention.heads, kv_heads = t->work.attention.kv_heads;
-    const int64_t dim = t->work.attention.dim, kv_head = head / (heads / kv_heads);
+    const int64_t dim = t->work.attention.dim, vdim = work_attention_vdim(&t->work);
+    const int64_t kv_head = head / (heads / kv_heads);
     const void *q = at(&c->read[0], first, heads, head, dim);
     const void *k = at(&c->read[1], 0, kv_heads, kv_head, dim);
-    const void *v = at(&c->read[2], 0, kv_heads, kv_head, dim);
-    struct cuda_array o = {at(&c->read[3], first, heads, head, dim), t->dtype};
-    struct cuda_array d_o = {at(&c->read[5], first, heads, head, dim), t->dtype};
+    const void *v = at(&c->read[2], 0, kv_heads, kv_head, vdim);
+    struct cuda_array o = {at(&c->read[3], first, heads, head, vdim), t->dtype};
+    struct cuda_array d_o = {at(&c->read[5], first, heads, head, vdim), t->dtype};
     struct cuda_array p = {scratch(r, t->p_at), t->dtype}, ds = {scratch(r, t->ds_at), t->dtype};
     float *s = (float *)(void *)scratch(r, t->s_at), *dp = (float *)(void *)scratch(r, t->dp_at);
     float *delta = (float *)(void *)scratch(r, t->delta_at);
@@ -222,7 +228,7 @@ static void backward_block(struct tiling *r, int64_t head, int64_t first, int64_
                                          (struct cuda_array){at(&c->read[3], first, heads, head, 1),
                                                              c->read[3].dtype},
                                          heads, rows, 1, r->place->stream)
-                        : cuda_row_dot(delta, o, d_o, rows, dim, heads * dim, r->place->stream));
+                        : cuda_row_dot(delta, o, d_o, rows, vdim, heads * vdim, r->place->stream));
     if (going(r))
         enqueued(r, cuda_softmax_backward(p, ds, s, dp, (const float *)c->read[4].data + head,
                                           heads, delta, first, rows, t->work.attention.kv, r->mask,
@@ -252,18 +258,20 @@ static void backward_group(struct tiling *r, int64_t kv_head)
     const struct attention_tiles *t = r->t;
     const struct call *c = r->call;
     const int64_t heads = t->work.attention.heads, kv_heads = t->work.attention.kv_heads;
-    const int64_t dim = t->work.attention.dim, kv = t->work.attention.kv, each = heads / kv_heads;
+    const int64_t kv = t->work.attention.kv, each = heads / kv_heads;
+    const int64_t dims[] = {t->work.attention.dim, work_attention_vdim(&t->work)};
     const size_t sums[] = {t->dk_at, t->dv_at};
     for (int i = 0; i < 2; i++)
-        enqueued(r, (int)cudaMemsetAsync(scratch(r, sums[i]), 0, (size_t)(kv * dim) * sizeof(float),
-                                         r->place->stream));
+        enqueued(r, (int)cudaMemsetAsync(scratch(r, sums[i]), 0,
+                                         (size_t)(kv * dims[i]) * sizeof(float), r->place->stream));
     for (int64_t head = kv_head * each; head < (kv_head + 1) * each; head++)
         all_blocks(r, head);
     for (uint32_t i = 0; i < 2 && going(r); i++) {
         struct cuda_array from = {scratch(r, sums[i]), DTYPE_F32};
-        struct cuda_array to = {at(&c->write[1 + i], 0, kv_heads, kv_head, dim),
+        struct cuda_array to = {at(&c->write[1 + i], 0, kv_heads, kv_head, dims[i]),
                                 c->write[1 + i].dtype};
-        enqueued(r, cuda_copy_rows(to, kv_heads * dim, from, dim, kv, dim, r->place->stream));
+        enqueued(r, cuda_copy_rows(to, kv_heads * dims[i], from, dims[i], kv, dims[i],
+                                   r->place->stream));
     }
 }
 

@@ -119,10 +119,6 @@ static enum status cuda_open(struct exec_run *run, struct diag *diag)
     init_ranks(cuda);
     open_barriers(cuda);
     enum status status = check_options(run, diag);
-    if (status == STATUS_OK && run->ir->routing.experts > 0)
-        status = diag_error(diag, (struct loc){0}, STATUS_BAD_INPUT,
-                            "backend cuda computes even routing only; backend cpu, or a schedule "
-                            "of --routing even, would do");
     if (status == STATUS_OK && run->options->profile) /* before there is a context */
         status = cupti_open(diag);
     if (status == STATUS_OK)

@@ -1,5 +1,6 @@
 #include "exec/cuda/compute.h"
 
+#include "exec/assignment.h"
 #include "exec/moved_rows.h"
 
 #include <math.h>
@@ -81,9 +82,16 @@ static size_t two_column_scratch(const struct work *work)
 static int rotate_pairs(const struct call *call, const struct cuda_place *place, int direction)
 {
     const struct work *w = call->work;
-    int64_t stride = w->rope.stride ? w->rope.stride : w->rope.heads * w->rope.dim;
-    return cuda_rope(out(call, 0), in(call, 0), call->read[1].data, w->rope.rows, w->rope.heads,
-                     w->rope.dim, stride, call->model.rope_theta, direction, place->stream);
+    const struct cuda_turn turn = {
+        .rows = w->rope.rows,
+        .heads = w->rope.heads,
+        .dim = w->rope.dim,
+        .rotated = w->rope.rotated ? w->rope.rotated : w->rope.dim,
+        .stride = w->rope.stride ? w->rope.stride : w->rope.heads * w->rope.dim,
+        .theta = call->model.rope_theta,
+        .direction = direction,
+    };
+    return cuda_rope(out(call, 0), in(call, 0), call->read[1].data, turn, place->stream);
 }
 
 static int rope(const struct call *call, const struct cuda_place *place)
@@ -94,6 +102,26 @@ static int rope(const struct call *call, const struct cuda_place *place)
 static int rope_backward(const struct call *call, const struct cuda_place *place)
 {
     return rotate_pairs(call, place, -1);
+}
+
+static int latent_keys(const struct call *call, const struct cuda_place *place)
+{
+    const struct work *w = call->work;
+    return cuda_latent_keys((struct cuda_latent){in(call, 0), in(call, 1), out(call, 0),
+                                                 out(call, 1), w->latent_keys.rows,
+                                                 w->latent_keys.heads, w->latent_keys.plain,
+                                                 w->latent_keys.rotated, w->latent_keys.vdim},
+                            place->stream);
+}
+
+static int latent_keys_backward(const struct call *call, const struct cuda_place *place)
+{
+    const struct work *w = call->work;
+    return cuda_latent_keys_backward(
+        (struct cuda_latent){out(call, 0), out(call, 1), in(call, 0), in(call, 1),
+                             w->latent_keys.rows, w->latent_keys.heads, w->latent_keys.plain,
+                             w->latent_keys.rotated, w->latent_keys.vdim},
+        place->stream);
 }
 
 static enum cuda_function function_of(const struct call *call)
@@ -307,7 +335,7 @@ static int cross_entropy_finish(const struct call *call, const struct cuda_place
 
 /* ---- mixtures of experts ---- */
 
-static struct cuda_route route_of(const struct work *work)
+static struct cuda_route route_of(const struct work *work, const struct cuda_place *place)
 {
     return (struct cuda_route){
         .rows = work->route.rows,
@@ -316,18 +344,20 @@ static struct cuda_route route_of(const struct work *work)
         .score = (int)work->route.score,
         .norm = work->route.norm != 0,
         .scale = work->route.scale > 0 ? (float)((double)work->route.scale * 1e-6) : 1,
+        .begin = place->dealt,
     };
 }
 
 static int route(const struct call *call, const struct cuda_place *place)
 {
-    return cuda_route(call->write[0].data, call->read[0].data, route_of(call->work), place->stream);
+    return cuda_route(call->write[0].data, call->read[0].data, route_of(call->work, place),
+                      place->stream);
 }
 
 static int route_backward(const struct call *call, const struct cuda_place *place)
 {
     return cuda_route_backward(out(call, 0), call->read[0].data, call->read[1].data,
-                               route_of(call->work), place->stream);
+                               route_of(call->work, place), place->stream);
 }
 
 static int permute(const struct call *call, const struct cuda_place *place)
@@ -369,14 +399,35 @@ static struct cuda_pack pack_of(const struct work *work, const struct operand *w
     return pack;
 }
 
+/* Copies rows of experts between the order of ranks and that of experts. */
+static int reorder(const struct call *call, const struct cuda_place *place, bool back)
+{
+    const struct dealt_rows *dealt = call->dealt;
+    const struct cuda_dealt_rows rows = {
+        .y = call->write[0].data,
+        .x = call->read[0].data,
+        .begin = place->dealt + dealt->first,
+        .experts = dealt->experts / dealt->ranks,
+        .ranks = dealt->ranks,
+        .rows = dealt->rows,
+        .row_bytes = call->work->pack.w[0] * (int64_t)dtype_bytes((enum dtype)call->read[0].dtype),
+        .back = back,
+    };
+    return cuda_reorder(rows, place->stream);
+}
+
 static int pack(const struct call *call, const struct cuda_place *place)
 {
+    if (call->dealt != NULL)
+        return reorder(call, place, false);
     struct cuda_pack p = pack_of(call->work, &call->read[0], call->write, call->writes);
     return cuda_pack(&p, place->stream);
 }
 
 static int unpack(const struct call *call, const struct cuda_place *place)
 {
+    if (call->dealt != NULL)
+        return reorder(call, place, true);
     struct cuda_pack p = pack_of(call->work, &call->write[0], call->read, call->reads);
     return cuda_unpack(&p, place->stream);
 }
@@ -483,6 +534,8 @@ const struct cuda_compute_row cuda_compute_rows[WORK_KIND_COUNT] = {
     [WORK_LAYERNORM_BACKWARD] = {layernorm_backward, two_column_scratch},
     [WORK_ROPE] = {rope, NULL},
     [WORK_ROPE_BACKWARD] = {rope_backward, NULL},
+    [WORK_LATENT_KEYS] = {latent_keys, NULL},
+    [WORK_LATENT_KEYS_BACKWARD] = {latent_keys_backward, NULL},
     [WORK_SWIGLU] = {swiglu, NULL},
     [WORK_SWIGLU_BACKWARD] = {swiglu_backward, NULL},
     [WORK_GELU] = {gelu, NULL},

@@ -17,6 +17,8 @@ struct cuda_place {
     const int32_t *visible; /* of an op with mask DOCUMENTS: its cuda_mask's; else NULL */
     /* of work that moves rows which ranks need: its lists, by enum moved_list; NULL: other work, or no schedule */
     const struct cuda_row_pairs *pairs;
+    /* with routing that is not even: the first copy of each expert among those that a rank deals, [experts + 1] */
+    const int64_t *dealt;
 };
 
 /* Enqueues a call; returns a cudaError_t. */

@@ -84,6 +84,7 @@ struct cuda_rank {
     size_t bytes[MEMORY_COUNT]; /* allocated */
     int32_t *visible; /* device memory: keys that rows of packed documents see, cuda_visible() */
     struct cuda_row_pairs *pairs; /* (rows of assignment.rows, 3): cuda_pairs(); device memory */
+    int64_t *dealt;               /* device memory: cuda_dealt() */
     int32_t *fault;               /* host memory that kernels write: op + 1 */
     cudaEvent_t base;             /* recorded at the beginning of the step */
     double base_s;                /* time of `base` on the host's clock */
@@ -91,10 +92,16 @@ struct cuda_rank {
     pthread_mutex_t own_lock, poll_lock;
 };
 
-/* The plan of an op, shared by the ranks of its role. */
-struct cuda_prepared {
+/* The plan of those groups of a product that have `rows` rows. */
+struct cuda_group_plan {
+    int64_t rows;
     const struct product *product;
-    const struct product *longer; /* of the groups with one row more; NULL: there are none */
+};
+
+/* The plans of an op, shared by the ranks of its role. */
+struct cuda_prepared {
+    struct cuda_group_plan *group; /* (groups) by rows, from the fewest */
+    uint32_t groups;
     struct attention *attention;
     size_t scratch;
 };
@@ -177,6 +184,9 @@ const int32_t *cuda_visible(const struct cuda_rank *rank, uint32_t op);
 /* Returns the lists of rows that an op moves on a rank, by enum moved_list (exec/moved_rows.h), each in the order of
  * its own rows and then of its packed ones; NULL for other ops. */
 const struct cuda_row_pairs *cuda_pairs(const struct cuda_rank *rank, uint32_t op);
+/* Returns, of an op on the rows of experts with routing that is not even, the first copy of each expert among those
+ * that a rank deals, [experts + 1]; NULL for other ops. */
+const int64_t *cuda_dealt(const struct cuda_rank *rank, uint32_t op);
 /* Fills all planned memory that is not bound with NaNs, so that a read before the first write shows in the
  * results. */
 cudaError_t cuda_poison(const struct cuda_rank *rank);

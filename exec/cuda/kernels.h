@@ -83,11 +83,15 @@ int cuda_quantise(void *copy, float *scale, struct cuda_array x, int64_t rows, i
                   bool turned, const float *largest, struct cuda_eight_bits type,
                   cudaStream_t stream);
 
-/* Applies RoPE; direction 1 rotates and -1 rotates back. stride: elements of a row; those after heads x dim are
- * copied. */
-int cuda_rope(struct cuda_array y, struct cuda_array x, const int32_t *position, int64_t rows,
-              int64_t heads, int64_t dim, int64_t stride, double theta, int direction,
-              cudaStream_t stream);
+/* Applies RoPE to the last `rotated` columns of each head; direction 1 rotates and -1 rotates back. The other columns
+ * of a head are copied, and so are those of a row, of `stride` elements, after heads x dim. */
+struct cuda_turn {
+    int64_t rows, heads, dim, rotated, stride;
+    double theta;
+    int direction;
+};
+int cuda_rope(struct cuda_array y, struct cuda_array x, const int32_t *position,
+              struct cuda_turn turn, cudaStream_t stream);
 
 /* to (rows, cols): numbers of a draw (exec/draw.h), the same as draw_fill() makes. */
 struct draw;
@@ -113,12 +117,22 @@ int cuda_head_expand(struct cuda_array y, struct cuda_array x, int64_t groups, i
                      int64_t copies, cudaStream_t stream);
 int cuda_head_reduce(struct cuda_array y, struct cuda_array x, int64_t groups, int64_t dim,
                      int64_t copies, cudaStream_t stream);
-/* The router and the copies of rows of a mixture of experts (models/work.h: even routing). */
+/* Latent attention: keys and values of all heads from their up-projection, up (rows, heads, plain + vdim), and the key
+ * columns that heads share, shared (rows, rotated): k (rows, heads, plain + rotated), v (rows, heads, vdim). Backward,
+ * up and shared are the gradients that are made of those of k and v. */
+struct cuda_latent {
+    struct cuda_array up, shared, k, v;
+    int64_t rows, heads, plain, rotated, vdim;
+};
+int cuda_latent_keys(struct cuda_latent latent, cudaStream_t stream);
+int cuda_latent_keys_backward(struct cuda_latent latent, cudaStream_t stream);
+/* The router and the copies of rows of a mixture of experts (models/work.h). */
 struct cuda_route {
     int64_t rows, experts, copies;
     int score; /* enum route_score there */
     bool norm;
     float scale;
+    const int64_t *begin; /* [experts + 1] the first copy of each expert; NULL: routing is even */
 };
 int cuda_route(float *weights, const float *logits, struct cuda_route route, cudaStream_t stream);
 int cuda_route_backward(struct cuda_array d_logits, const float *d_weights, const float *logits,
@@ -131,6 +145,17 @@ int cuda_unpermute(struct cuda_array y, struct cuda_array x, const float *weight
 int cuda_unpermute_backward(struct cuda_array dx, float *d_weights, struct cuda_array dy,
                             struct cuda_array x, const float *weights, int64_t rows, int64_t cols,
                             int64_t copies, cudaStream_t stream);
+/* Copies rows of `row_bytes` between the order of the ranks that sent them, [ranks, experts, copies], and that of
+ * experts, [experts, ranks, copies]: to the latter, or, back, from it. begin [experts + 1]: the first copy of each
+ * expert among those that every rank deals to the experts. */
+struct cuda_dealt_rows {
+    void *y;
+    const void *x;
+    const int64_t *begin;
+    int64_t experts, ranks, rows, row_bytes; /* rows: of all experts and ranks */
+    bool back;
+};
+int cuda_reorder(struct cuda_dealt_rows rows, cudaStream_t stream);
 /* Pairs of rows: a row in packed order, and a row of a rank's own. Pairs of the same own row are consecutive, and sums
  * over them are in the order of pairs. pair: device memory; NULL: pair i is (i, i). */
 struct cuda_row_pair {

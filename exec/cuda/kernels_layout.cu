@@ -213,12 +213,133 @@ int cuda_head_reduce(struct cuda_array y, struct cuda_array x, int64_t groups, i
                         THREADS, stream, rows_of(y, dim), rows_of(x, dim), groups, dim, copies);
 }
 
+/* ---- latent attention ---- */
+
+struct latent_arrays {
+    struct array up, shared, k, v;
+    int64_t rows, plain, rotated, vdim;
+    uint32_t heads;
+};
+
+static struct latent_arrays arrays_of(struct cuda_latent l)
+{
+    struct latent_arrays a = {rows_of(l.up, l.plain),
+                              rows_of(l.shared, l.rotated),
+                              rows_of(l.k, l.plain),
+                              rows_of(l.v, l.vdim),
+                              l.rows,
+                              l.plain,
+                              l.rotated,
+                              l.vdim,
+                              (uint32_t)l.heads};
+    a.up.wide = a.up.wide && l.vdim % EIGHT == 0;
+    a.k.wide = a.k.wide && l.rotated % EIGHT == 0;
+    return a;
+}
+
+static __device__ __forceinline__ void copy8(const struct array &to, int64_t to_row,
+                                             const struct array &from, int64_t from_row,
+                                             uint32_t group, int64_t cols)
+{
+    const int64_t c = (int64_t)group * EIGHT;
+    const int n = up_to_eight(cols - c);
+    store8(to, to_row + c, n, load8(from, from_row + c, n));
+}
+
+/* A walk over the heads of all rows: the groups of their plain columns, then those of v, then the shared ones. */
+static __global__ void latent_keys_kernel(struct latent_arrays a)
+{
+    const uint32_t plain = groups_of(a.plain), of_v = plain + groups_of(a.vdim);
+    FOR_GROUPS(w, a.rows * a.heads, of_v + groups_of(a.rotated))
+    {
+        const int64_t up = w.row * (a.plain + a.vdim), k = w.row * (a.plain + a.rotated);
+        if (w.group < plain)
+            copy8(a.k, k, a.up, up, w.group, a.plain);
+        else if (w.group < of_v)
+            copy8(a.v, w.row * a.vdim, a.up, up + a.plain, w.group - plain, a.vdim);
+        else
+            copy8(a.k, k + a.plain, a.shared, (int64_t)((uint32_t)w.row / a.heads) * a.rotated,
+                  w.group - of_v, a.rotated);
+    }
+}
+
+int cuda_latent_keys(struct cuda_latent latent, cudaStream_t stream)
+{
+    const int64_t heads = latent.rows * latent.heads;
+    return LAUNCH_APART(
+        latent_keys_kernel,
+        blocks_for(heads * ceil_div(latent.plain + latent.rotated + latent.vdim, EIGHT), THREADS),
+        THREADS, stream, arrays_of(latent));
+}
+
+static __global__ void latent_keys_backward_kernel(struct latent_arrays a)
+{
+    const uint32_t plain = groups_of(a.plain);
+    FOR_GROUPS(w, a.rows * a.heads, plain + groups_of(a.vdim))
+    {
+        const int64_t up = w.row * (a.plain + a.vdim);
+        if (w.group < plain)
+            copy8(a.up, up, a.k, w.row * (a.plain + a.rotated), w.group, a.plain);
+        else
+            copy8(a.up, up + a.plain, a.v, w.row * a.vdim, w.group - plain, a.vdim);
+    }
+}
+
+/* The gradient of the shared columns is the sum over heads, in their order. */
+static __global__ void shared_columns_kernel(struct latent_arrays a)
+{
+    FOR_GROUPS(w, a.rows, groups_of(a.rotated))
+    {
+        const int64_t c = (int64_t)w.group * EIGHT;
+        const int n = up_to_eight(a.rotated - c);
+        struct eight sum = {};
+        for (uint32_t h = 0; h < a.heads; h++) {
+            const int64_t head = w.row * a.heads + h;
+            struct eight e = load8(a.k, head * (a.plain + a.rotated) + a.plain + c, n);
+#pragma unroll
+            for (int j = 0; j < EIGHT; j++)
+                sum.x[j] += e.x[j];
+        }
+        store8(a.shared, w.row * a.rotated + c, n, sum);
+    }
+}
+
+int cuda_latent_keys_backward(struct cuda_latent latent, cudaStream_t stream)
+{
+    const int64_t heads = latent.rows * latent.heads;
+    int error =
+        LAUNCH_APART(latent_keys_backward_kernel,
+                     blocks_for(heads * ceil_div(latent.plain + latent.vdim, EIGHT), THREADS),
+                     THREADS, stream, arrays_of(latent));
+    return error != 0
+               ? error
+               : LAUNCH_APART(shared_columns_kernel,
+                              blocks_for(latent.rows * ceil_div(latent.rotated, EIGHT), THREADS),
+                              THREADS, stream, arrays_of(latent));
+}
+
 /* ---- mixtures of experts ---- */
 
-/* work_group_of() of models/work.h for copy j of token t. A device has room for far fewer than 2^32 copies, and it
- * divides in 32 bits much faster. */
+/* Returns the expert whose copies, from begin[expert] to below begin[expert + 1], hold this one. */
+static __device__ int64_t expert_at(const int64_t *begin, int64_t experts, int64_t copy)
+{
+    int64_t low = 0, high = experts;
+    while (high - low > 1) {
+        const int64_t middle = (low + high) >> 1;
+        if (begin[middle] <= copy)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* The expert of copy j of token t: work_group_of() of models/work.h where routing is even. A device has room for far
+ * fewer than 2^32 copies, and it divides in 32 bits much faster. */
 static __device__ int64_t expert_of(struct cuda_route r, int64_t t, int64_t j)
 {
+    if (r.begin != NULL)
+        return expert_at(r.begin, r.experts, j * r.rows + t);
     uint32_t total = (uint32_t)(r.rows * r.copies), row = (uint32_t)(j * r.rows + t);
     uint32_t size = total / (uint32_t)r.experts, longer = total % (uint32_t)r.experts;
     uint32_t in_longer = longer * (size + 1);
@@ -288,13 +409,14 @@ static __global__ void route_backward_kernel(struct array d_logits, const float 
         for (int64_t j = 0; j < r.copies; j++)
             all += r.scale * (dw[j] - through) / sum * score_of(r, s, logit[expert_of(r, t, j)]);
         /* an expert has at most one copy of a token: copies are in the order of experts */
+        int64_t next = expert_of(r, t, 0);
         for (int64_t i = 0, j = 0; i < r.experts; i++) {
             float d = r.score == 0 ? -all * score_of(r, s, logit[i]) : 0;
-            if (j < r.copies && expert_of(r, t, j) == i) {
+            if (i == next) {
                 float score = score_of(r, s, logit[i]);
                 float ds = r.scale * (dw[j] - through) / sum * score;
                 d += r.score == 2 ? ds * (1 - score) : r.score == 1 ? ds - all * score : ds;
-                j++;
+                next = ++j < r.copies ? expert_of(r, t, j) : r.experts;
             }
             struct eight e = {};
             e.x[0] = d;
@@ -308,6 +430,39 @@ int cuda_route_backward(struct cuda_array d_logits, const float *d_weights, cons
 {
     return LAUNCH_APART(route_backward_kernel, blocks_for(route.rows, THREADS), THREADS, stream,
                         rows_of(d_logits, 1), d_weights, logits, route);
+}
+
+template <class UNIT> static __global__ void reorder_kernel(struct cuda_dealt_rows r)
+{
+    const uint32_t units = (uint32_t)(r.row_bytes / (int64_t)sizeof(UNIT));
+    const uint32_t ranks = (uint32_t)r.ranks;
+    const uint32_t of_rank = (uint32_t)(r.begin[r.experts] - r.begin[0]);
+    FOR_GROUPS(w, r.rows, units)
+    {
+        /* the row in the order of experts, of which each has as many copies of every rank */
+        const uint32_t row = (uint32_t)w.row;
+        const int64_t e = expert_at(r.begin, r.experts, r.begin[0] + row / ranks);
+        const uint32_t before = (uint32_t)(r.begin[e] - r.begin[0]);
+        const uint32_t count = (uint32_t)(r.begin[e + 1] - r.begin[e]), at = row - before * ranks;
+        const int64_t by_rank = (int64_t)(at / count * of_rank) + before + at % count;
+        ((UNIT *)r.y)[(r.back ? by_rank : w.row) * units + w.group] =
+            ((const UNIT *)r.x)[(r.back ? w.row : by_rank) * units + w.group];
+    }
+}
+
+template <class UNIT> static int reorder_as(struct cuda_dealt_rows rows, cudaStream_t stream)
+{
+    return LAUNCH_APART(reorder_kernel<UNIT>,
+                        blocks_for(rows.rows * (rows.row_bytes / (int64_t)sizeof(UNIT)), THREADS),
+                        THREADS, stream, rows);
+}
+
+int cuda_reorder(struct cuda_dealt_rows rows, cudaStream_t stream)
+{
+    const uint64_t bits = (uintptr_t)rows.y | (uintptr_t)rows.x | (uint64_t)rows.row_bytes;
+    return bits % sizeof(uint4) == 0      ? reorder_as<uint4>(rows, stream)
+           : bits % sizeof(uint32_t) == 0 ? reorder_as<uint32_t>(rows, stream)
+                                          : reorder_as<uint16_t>(rows, stream);
 }
 
 static __global__ void permute_kernel(struct array y, struct array x, int64_t rows, int64_t cols,

@@ -316,18 +316,18 @@ enum { PAIRS_MAX = 256 }; /* pairs of a head whose angles a block holds at once 
 /* Rotates one row per block: each angle is computed once, and rotates that pair in every head. Angles are computed in
  * fp64, since positions reach millions and fp32 has only seven digits. */
 static __global__ void rope_kernel(struct array y, struct array x, const int32_t *position,
-                                   int64_t rows, int heads, int dim, int64_t stride,
+                                   int64_t rows, int heads, int dim, int rotated, int64_t stride,
                                    double log2_theta, float direction)
 {
     __shared__ float cosine[PAIRS_MAX], sine[PAIRS_MAX];
     const double turn = 6.283185307179586476925;
-    int half = dim / 2;
+    int half = rotated / 2, kept = dim - rotated;
     for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
         for (int begin = 0; begin < half; begin += PAIRS_MAX) {
             int pairs = half - begin < PAIRS_MAX ? half - begin : PAIRS_MAX;
             __syncthreads();
             for (int j = threadIdx.x; j < pairs; j += blockDim.x) {
-                double angle = position[row] * exp2(-2.0 * (begin + j) / dim * log2_theta);
+                double angle = position[row] * exp2(-2.0 * (begin + j) / rotated * log2_theta);
                 float rest = (float)(angle - turn * rint(angle / turn));
                 sincosf(rest, &sine[j], &cosine[j]);
                 sine[j] *= direction;
@@ -336,7 +336,7 @@ static __global__ void rope_kernel(struct array y, struct array x, const int32_t
             int per_head = (pairs + EIGHT - 1) / EIGHT;
             for (int k = threadIdx.x; k < heads * per_head; k += blockDim.x) {
                 int j = k % per_head * EIGHT, n = up_to_eight(pairs - j);
-                int64_t at = row * stride + (int64_t)(k / per_head) * dim + begin + j;
+                int64_t at = row * stride + (int64_t)(k / per_head) * dim + kept + begin + j;
                 struct stored8 sa = fetch(x, at, n), sb = fetch(x, at + half, n);
                 struct eight a = unpack(sa, x.dtype), b = unpack(sb, x.dtype), c, d;
 #pragma unroll
@@ -349,6 +349,13 @@ static __global__ void rope_kernel(struct array y, struct array x, const int32_t
                 store8(y, at + half, n, d);
             }
         }
+        int kept_groups = (kept + EIGHT - 1) / EIGHT;
+        if (y.data != x.data)
+            for (int k = threadIdx.x; k < heads * kept_groups; k += blockDim.x) {
+                int c = k % kept_groups * EIGHT, n = up_to_eight(kept - c);
+                int64_t at = row * stride + (int64_t)(k / kept_groups) * dim + c;
+                store8(y, at, n, load8(x, at, n));
+            }
         if (y.data != x.data)
             for (int64_t c = (int64_t)heads * dim + threadIdx.x * EIGHT; c < stride;
                  c += blockDim.x * EIGHT) {
@@ -358,16 +365,17 @@ static __global__ void rope_kernel(struct array y, struct array x, const int32_t
     }
 }
 
-int cuda_rope(struct cuda_array y, struct cuda_array x, const int32_t *position, int64_t rows,
-              int64_t heads, int64_t dim, int64_t stride, double theta, int direction,
-              cudaStream_t stream)
+int cuda_rope(struct cuda_array y, struct cuda_array x, const int32_t *position,
+              struct cuda_turn turn, cudaStream_t stream)
 {
-    struct array to = rows_of(y, stride), from = rows_of(x, stride);
-    to.wide = to.wide && dim / 2 % EIGHT == 0;
-    from.wide = from.wide && dim / 2 % EIGHT == 0;
-    return LAUNCH(rope_kernel, blocks_for(rows, 1), threads_for(heads * dim / 2, THREADS), 0,
-                  stream, to, from, position, rows, (int)heads, (int)dim, stride, log2(theta),
-                  (float)direction);
+    struct array to = rows_of(y, turn.stride), from = rows_of(x, turn.stride);
+    const bool wide = turn.rotated / 2 % EIGHT == 0 && turn.dim % EIGHT == 0;
+    to.wide = to.wide && wide;
+    from.wide = from.wide && wide;
+    return LAUNCH(rope_kernel, blocks_for(turn.rows, 1),
+                  threads_for(turn.heads * turn.dim / 2, THREADS), 0, stream, to, from, position,
+                  turn.rows, (int)turn.heads, (int)turn.dim, (int)turn.rotated, turn.stride,
+                  log2(turn.theta), (float)turn.direction);
 }
 
 /* ---- seeded numbers ---- */

@@ -18,6 +18,8 @@ struct loaded {
 static uint64_t key_of(const struct exec_run *run, const struct call *call)
 {
     uint64_t key = hash_word(call->softmax, run->ir->op.shape[call->op]);
+    if (call->dealt != NULL) /* ranks have groups of other sizes */
+        key = hash_word(key, call->rank);
     for (uint32_t k = 0; k < (uint32_t)call->reads + call->writes; k++) {
         const struct operand *o = k < call->reads ? &call->read[k] : &call->write[k - call->reads];
         key = hash_word(key, (uint64_t)o->dtype << 4 | ((uintptr_t)o->data & 15));

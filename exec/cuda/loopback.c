@@ -200,6 +200,29 @@ static bool fetch_rows(const struct rendezvous *m, uint32_t own)
     return true;
 }
 
+/* Fetches rows of experts: ahead, those that each member has dealt to this one's experts; back, those that this one has
+ * dealt. */
+static bool fetch_dealt(const struct rendezvous *m, uint32_t own)
+{
+    const struct collective_part *part = &m->part[own];
+    const struct work *work = part->call.work;
+    const uint64_t cols = (uint64_t)work->all_to_all.cols;
+    const bool ahead = work->all_to_all.ahead > 0;
+    const uint64_t mine = (uint64_t)assignment_dealt(part->call.dealt, own) * cols;
+    uint64_t before = 0, first = 0;
+    for (uint32_t k = 0; k < own; k++)
+        first += (uint64_t)assignment_dealt(part->call.dealt, k) * cols;
+    for (uint32_t k = 0; k < m->size; k++) {
+        const uint64_t theirs = (uint64_t)assignment_dealt(part->call.dealt, k) * cols;
+        if (!fetch(part, element(part->call.write[0], ahead ? k * mine : before),
+                   element(m->part[k].call.read[0], ahead ? first : own * theirs),
+                   ahead ? mine : theirs))
+            return false;
+        before += theirs;
+    }
+    return true;
+}
+
 static bool gather(struct loopback_meetings *l, const struct rendezvous *m, uint32_t own)
 {
     const struct collective_part *part = &m->part[own];
@@ -210,6 +233,8 @@ static bool gather(struct loopback_meetings *l, const struct rendezvous *m, uint
     bool going = true;
     switch ((enum work_kind)work->kind) {
     case WORK_ALL_TO_ALL:
+        if (part->call.dealt != NULL)
+            return fetch_dealt(m, own);
         for (uint32_t k = 0; k < m->size && going; k++)
             going = fetch(part, element(to, k * each), element(m->part[k].call.read[0], own * each),
                           each);
@@ -313,8 +338,8 @@ static bool agree(const struct rendezvous *m)
         const struct operand *a = one->call.reads > 0 ? &one->call.read[0] : &one->call.write[0];
         const struct operand *b =
             other->call.reads > 0 ? &other->call.read[0] : &other->call.write[0];
-        if (one->call.work->kind == other->call.work->kind && a->count == b->count &&
-            a->dtype == b->dtype)
+        const bool equal = a->count == b->count || one->call.dealt != NULL;
+        if (one->call.work->kind == other->call.work->kind && equal && a->dtype == b->dtype)
             continue;
         run_failed(one->stream->rank->run, one->stream->rank->rank, one->op,
                    "has %" PRIu64 " elements of %s where member %" PRIu32 " of its group calls %s "

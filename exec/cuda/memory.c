@@ -165,13 +165,53 @@ static enum status put_pairs(struct cuda_rank *rank, struct cuda_row_pair *at, s
                : cuda_refused(diag, "cudaMemcpy (of the rows that ranks need)", error);
 }
 
+/* ---- rows of experts ---- */
+
+/* Returns how many numbers the tables of all shapes with a route have. */
+static size_t dealt_count(const struct exec_run *run)
+{
+    size_t tables = 0;
+    for (uint32_t s = 0; s < run->ir->shape_count; s++)
+        tables += run->assignment.dealt_row[s] != IR_NONE;
+    return tables * ((size_t)run->ir->routing.experts + 1);
+}
+
+const int64_t *cuda_dealt(const struct cuda_rank *rank, uint32_t op)
+{
+    const uint32_t row = rank->run->assignment.dealt_row[rank->run->ir->op.shape[op]];
+    return row == IR_NONE ? NULL
+                          : rank->dealt + (size_t)row * (rank->run->ir->routing.experts + 1u);
+}
+
+/* Copies to the device where the copies of each expert begin. */
+static enum status put_dealt(const struct cuda_rank *rank, size_t count, struct diag *diag)
+{
+    const struct exec_run *run = rank->run;
+    const uint32_t experts = run->ir->routing.experts;
+    int64_t *begin = heap_zalloc(count + 1, sizeof *begin);
+    for (uint32_t s = 0; s < run->ir->shape_count; s++) {
+        const uint32_t row = run->assignment.dealt_row[s];
+        int64_t *table = begin + (size_t)row * (experts + 1u);
+        for (uint32_t e = 0; row != IR_NONE && e < experts; e++)
+            table[e + 1] =
+                table[e] + run->assignment.dealt[(size_t)row * run->assignment.ranks].count[e];
+    }
+    cudaError_t error =
+        cudaMemcpy(rank->dealt, begin, count * sizeof *begin, cudaMemcpyHostToDevice);
+    free(begin);
+    return error == cudaSuccess
+               ? STATUS_OK
+               : cuda_refused(diag, "cudaMemcpy (of the copies of experts)", error);
+}
+
 static enum status open_device(struct cuda_rank *rank, struct diag *diag)
 {
     const struct exec_run *run = rank->run;
     const size_t seen = visible_offset(run, run->ir->shape_count);
-    const size_t pairs = pairs_count(run, rank->rank);
+    const size_t pairs = pairs_count(run, rank->rank), dealt = dealt_count(run);
     size_t arena = pages(run->ir->arena_bytes[MEMORY_HBM]),
-           scratch = seen * sizeof(int32_t) + pairs * sizeof(struct cuda_row_pair);
+           scratch = seen * sizeof(int32_t) + pairs * sizeof(struct cuda_row_pair) +
+                     dealt * sizeof(int64_t);
     for (uint32_t s = 0; s < run->ir->stream_count; s++)
         scratch += rank->stream[s].scratch_bytes;
     cudaError_t error = cudaMalloc(&rank->memory[MEMORY_HBM], arena + scratch);
@@ -186,8 +226,11 @@ static enum status open_device(struct cuda_rank *rank, struct diag *diag)
         next += rank->stream[s].scratch_bytes;
     }
     struct cuda_row_pair *moved = (struct cuda_row_pair *)(void *)next;
-    rank->visible = (int32_t *)(void *)(moved + pairs);
+    rank->dealt = (int64_t *)(void *)(moved + pairs);
+    rank->visible = (int32_t *)(void *)(rank->dealt + dealt);
     enum status status = put_pairs(rank, moved, pairs, diag);
+    if (status == STATUS_OK && dealt > 0)
+        status = put_dealt(rank, dealt, diag);
     return status == STATUS_OK && seen > 0 ? put_visible(rank, seen, diag) : status;
 }
 

@@ -88,6 +88,29 @@ static ncclResult_t exchange_rows(const struct nccl_part *p)
     return result;
 }
 
+/* Sends rows of experts: ahead, to each member those that this rank has dealt to the member's experts; back, those that
+ * the member has dealt. Members without rows for each other exchange nothing. */
+static ncclResult_t exchange_dealt(const struct nccl_part *p)
+{
+    struct operand y = p->call->write[0], x = p->call->read[0];
+    const struct dealt_rows *dealt = p->call->dealt;
+    const uint64_t cols = (uint64_t)p->call->work->all_to_all.cols;
+    const bool ahead = p->call->work->all_to_all.ahead > 0;
+    const uint64_t mine = (uint64_t)assignment_dealt(dealt, p->index) * cols;
+    uint64_t before = 0;
+    ncclResult_t result = ncclSuccess;
+    for (uint32_t k = 0; k < p->size && result == ncclSuccess; k++) {
+        const uint64_t theirs = (uint64_t)assignment_dealt(dealt, k) * cols;
+        const uint64_t out = ahead ? theirs : mine, in = ahead ? mine : theirs;
+        if (out > 0)
+            result = send_to(p, at(x, ahead ? before : k * mine), out, k);
+        if (in > 0 && result == ncclSuccess)
+            result = recv_from(p, at(y, ahead ? k * mine : before), in, k);
+        before += theirs;
+    }
+    return result;
+}
+
 /* Sends the root's piece k to member k, also to the root itself. */
 static ncclResult_t scatter(const struct nccl_part *p)
 {
@@ -131,7 +154,7 @@ ncclResult_t nccl_put(const struct nccl_part *p, void *scratch)
     const struct operand *x = &c->read[0], *y = &c->write[0];
     switch ((enum work_kind)w->kind) {
     case WORK_ALL_TO_ALL:
-        return exchange(p, false);
+        return c->dealt != NULL ? exchange_dealt(p) : exchange(p, false);
     case WORK_EXCHANGE:
         return exchange_rows(p);
     case WORK_ALL_GATHER:

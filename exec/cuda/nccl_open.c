@@ -109,6 +109,7 @@ static bool try_collective(struct opening *o, struct nccl_link *link, const stru
     int64_t *each = NULL;
     struct assignment_rows rows;
     call.work = &work;
+    call.dealt = NULL;
     if (call.reads == 0)
         call.read[call.reads++] = call.write[0];
     if (call.writes == 0)

@@ -58,7 +58,8 @@ static struct product_shape shape_of(const struct call *call, int64_t rows)
         .b_align = product_alignment(call->read[1].data),
         .y_align = product_alignment(call->write[0].data),
     };
-    if (work_groups(w) > 1) { /* groups begin at any row, and matrices after whole ones */
+    if (work_groups(w) > 1 || w->matmul.part > 0) {
+        /* groups begin at any row, and matrices after whole ones */
         shape.a_align = group_alignment(&call->read[0], shape.a_step);
         shape.b_align = group_alignment(&call->read[1], turned ? n : n * k);
         shape.y_align = group_alignment(&call->write[0], turned ? m * n : n);
@@ -80,26 +81,72 @@ static enum status types_differ(const struct exec_run *run, const struct call *c
                       work_kind_info((enum work_kind)call->work->kind)->name, what);
 }
 
+/* Returns how many rows group g has, and where they begin (*first, which the group before g has left at its end). */
+static int64_t rows_of_group(const struct call *call, int64_t g, int64_t *first)
+{
+    const struct dealt_rows *dealt = call->dealt;
+    const int64_t begin = *first;
+    *first = dealt != NULL
+                 ? begin + dealt->ranks * dealt->count[dealt->first + g]
+                 : work_group_begin(grouped_rows(call->work), work_groups(call->work), g + 1);
+    return *first - begin;
+}
+
+/* Returns the first plan of at least so many rows. */
+static uint32_t find_plan(const struct cuda_prepared *prepared, int64_t rows)
+{
+    uint32_t low = 0, high = prepared->groups;
+    while (low < high) {
+        const uint32_t middle = low + (high - low) / 2;
+        if (prepared->group[middle].rows < rows)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Plans the groups of a call with so many rows, unless they are planned or have none. */
+static enum status plan_group(const struct cuda *cuda, const struct call *call, int64_t rows,
+                              struct cuda_prepared *prepared, struct diag *diag)
+{
+    const uint32_t at = find_plan(prepared, rows);
+    if (rows == 0 || (at < prepared->groups && prepared->group[at].rows == rows))
+        return STATUS_OK;
+    const struct product_shape shape = shape_of(call, rows);
+    const struct product *product = products_plan(cuda->products, &shape, diag);
+    if (product == NULL)
+        return STATUS_SYSTEM;
+    prepared->group = heap_realloc(prepared->group, prepared->groups + 1, sizeof *prepared->group);
+    memmove(prepared->group + at + 1, prepared->group + at,
+            (prepared->groups++ - at) * sizeof *prepared->group);
+    prepared->group[at] = (struct cuda_group_plan){rows, product};
+    return STATUS_OK;
+}
+
+/* Plans a product for the ranks of its role, whose groups may differ. */
 static enum status prepare_product(struct cuda *cuda, const struct call *call,
                                    struct cuda_prepared *prepared, struct diag *diag)
 {
-    const int64_t rows = grouped_rows(call->work), groups = work_groups(call->work);
-    struct product_shape shape = shape_of(call, rows / groups);
+    struct exec_run *run = cuda->run;
+    const struct product_shape shape = shape_of(call, 1);
     if (!shape.scaled && shape.b_type != shape.a_type)
-        return types_differ(cuda->run, call, diag, "its factors have different types");
+        return types_differ(run, call, diag, "its factors have different types");
     if (shape.bias && call->read[2].dtype != shape.y_type)
-        return types_differ(cuda->run, call, diag, "its bias has another type than its result");
+        return types_differ(run, call, diag, "its bias has another type than its result");
     prepared->scratch = PRODUCT_WORKSPACE;
-    if (rows >= groups) {
-        prepared->product = products_plan(cuda->products, &shape, diag);
-        if (prepared->product == NULL)
-            return STATUS_SYSTEM;
+    enum status status = STATUS_OK;
+    for (uint32_t r = run->first; r < run->first + run->count; r++) {
+        struct call own;
+        int64_t first = 0;
+        if (r != call->rank && (call->dealt == NULL || assignment_role_of(&run->assignment, r) !=
+                                                           run->assignment.role[call->rank]))
+            continue;
+        run_call(run, r, call->op, &own);
+        for (int64_t g = 0; g < work_groups(call->work) && status == STATUS_OK; g++)
+            status = plan_group(cuda, &own, rows_of_group(&own, g, &first), prepared, diag);
     }
-    if (rows % groups == 0)
-        return STATUS_OK;
-    shape = shape_of(call, rows / groups + 1);
-    prepared->longer = products_plan(cuda->products, &shape, diag);
-    return prepared->longer != NULL ? STATUS_OK : STATUS_SYSTEM;
+    return status;
 }
 
 static bool on_host(const struct ir *ir, uint32_t op)
@@ -136,35 +183,12 @@ static enum status check_types(const struct exec_run *run, const struct call *ca
     return STATUS_OK;
 }
 
-/* Fails if an op belongs to latent attention, for which this backend has no kernels. */
-static enum status check_latent(const struct exec_run *run, const struct call *call,
-                                struct diag *diag)
-{
-    const struct work *work = call->work;
-    const bool attention = work->kind == WORK_ATTENTION || work->kind == WORK_ATTENTION_BACKWARD;
-    const bool rope = work->kind == WORK_ROPE || work->kind == WORK_ROPE_BACKWARD;
-    const bool keys = work->kind == WORK_LATENT_KEYS || work->kind == WORK_LATENT_KEYS_BACKWARD;
-    const bool part = work->kind == WORK_MATMUL && work->matmul.part > 0;
-    if (!keys && !part && !(attention && work->attention.vdim > 0) &&
-        !(rope && work->rope.rotated > 0))
-        return STATUS_OK;
-    return diag_error(
-        diag, (struct loc){run->name, 0, 0}, STATUS_BAD_INPUT,
-        "op %" PRIu32 " (%s) is of latent attention, which the cuda backend does not "
-        "execute: heads of v that differ from those of q, rotated parts of heads, and products by "
-        "one rank's part of a weight; "
-        "--backend cpu does",
-        call->op, work_kind_info((enum work_kind)work->kind)->name);
-}
-
 static enum status prepare_op(struct cuda *cuda, uint32_t rank, uint32_t op, struct diag *diag)
 {
     struct cuda_prepared *prepared = &cuda->prepared[op];
     struct call call;
     run_call(cuda->run, rank, op, &call);
     enum status status = check_types(cuda->run, &call, diag);
-    if (status == STATUS_OK)
-        status = check_latent(cuda->run, &call, diag);
     if (status != STATUS_OK || on_host(cuda->run->ir, op))
         return status;
     const struct cuda_compute_row *row = &cuda_compute_rows[call.work->kind];
@@ -206,6 +230,8 @@ enum status cuda_prepare(struct cuda *cuda, struct diag *diag)
 
 void cuda_unprepare(struct cuda *cuda)
 {
+    for (uint32_t op = 0; cuda->prepared != NULL && op < cuda->run->ir->op.count; op++)
+        free(cuda->prepared[op].group);
     free(cuda->prepared);
 }
 
@@ -223,7 +249,8 @@ static struct cuda_place place_of(const struct cuda_stream *stream, uint32_t op)
                                .scratch = stream->scratch,
                                .fault = stream->rank->fault,
                                .mark = (int32_t)op + 1,
-                               .pairs = cuda_pairs(stream->rank, op)};
+                               .pairs = cuda_pairs(stream->rank, op),
+                               .dealt = cuda_dealt(stream->rank, op)};
 }
 
 /* Returns the address of an operand's element. */
@@ -232,31 +259,62 @@ static void *element(const struct operand *operand, int64_t index)
     return (char *)operand->data + (size_t)index * dtype_bytes((enum dtype)operand->dtype);
 }
 
-/* Runs the product of group g, of `groups`; bias and c are those of the whole, which has either only where it has one
- * group, or a c of the shape of y. */
+/* Makes a gradient, or a part of it, zero; when it accumulates, copies what it is added to, unless that lies there. */
+static int product_of_nothing(const struct cuda_stream *stream, const struct operand *c,
+                              const struct operand *y, bool accumulate, int64_t first,
+                              int64_t count)
+{
+    const size_t bytes = (size_t)count * dtype_bytes((enum dtype)y->dtype);
+    if (!accumulate)
+        return (int)cudaMemsetAsync(element(y, first), 0, bytes, stream->handle);
+    return c->data == y->data ? 0
+                              : (int)cudaMemcpyAsync(element(y, first), element(c, first), bytes,
+                                                     cudaMemcpyDeviceToDevice, stream->handle);
+}
+
+/* Runs the product of group g, whose rows begin at `first`; bias and c are those of the whole, which has either only
+ * where it has one group, or a c of the shape of y. Of a weight in parts, the rank's part is that of group g. */
 static int product_group(const struct cuda *cuda, const struct cuda_stream *stream,
-                         const struct call *call, int64_t g)
+                         const struct call *call, int64_t g, int64_t first, int64_t rows)
 {
     const struct work *w = call->work;
     const struct cuda_prepared *prepared = &cuda->prepared[call->op];
     const bool turned = w->matmul.form == MATMUL_TN, bias = w->matmul.epilogue == EPILOGUE_BIAS;
     const int64_t m = w->matmul.m, n = w->matmul.n, k = w->matmul.k;
-    const int64_t total = grouped_rows(w), groups = work_groups(w);
-    const int64_t first = work_group_begin(total, groups, g);
-    const int64_t rows = work_group_begin(total, groups, g + 1) - first;
     const int64_t result = turned ? g * m * n : first * n;
     const struct operand *c = w->matmul.accumulate ? &call->read[bias ? 3 : 2] : &call->write[0];
-    if (rows == 0) {
-        if (!turned || w->matmul.accumulate)
-            return 0;
-        const size_t bytes = (size_t)(m * n) * dtype_bytes((enum dtype)call->write[0].dtype);
-        return (int)cudaMemsetAsync(element(&call->write[0], result), 0, bytes, stream->handle);
-    }
-    return product_run(cuda->products, rows > total / groups ? prepared->longer : prepared->product,
-                       1, element(&call->read[0], first * (turned ? m : k)),
+    if (rows == 0)
+        return turned ? product_of_nothing(stream, c, &call->write[0], w->matmul.accumulate != 0,
+                                           result, m * n)
+                      : 0;
+    return product_run(cuda->products, prepared->group[find_plan(prepared, rows)].product, 1,
+                       element(&call->read[0], first * (turned ? m : k)),
                        element(&call->read[1], turned ? first * n : g * n * k),
                        bias ? call->read[2].data : NULL, element(c, result),
                        element(&call->write[0], result), stream->scratch, stream->handle);
+}
+
+/* Runs all groups of a product, or, of a weight in parts, that of the rank's part; the other parts of its gradient are
+ * as they would be without rows. */
+static int product_groups(const struct cuda *cuda, const struct cuda_stream *stream,
+                          const struct call *call)
+{
+    const struct work *w = call->work;
+    int64_t first = 0;
+    int status = 0;
+    if (w->matmul.part > 0) {
+        if (w->matmul.form == MATMUL_TN)
+            status =
+                product_of_nothing(stream, &call->read[2], &call->write[0],
+                                   w->matmul.accumulate != 0, 0, (int64_t)call->write[0].count);
+        return status != 0 ? status
+                           : product_group(cuda, stream, call, call->part, 0, grouped_rows(w));
+    }
+    for (int64_t g = 0; g < work_groups(w) && status == 0; g++) {
+        const int64_t begin = first, rows = rows_of_group(call, g, &first);
+        status = product_group(cuda, stream, call, g, begin, rows);
+    }
+    return status;
 }
 
 static bool product(void *context, struct call *call)
@@ -268,11 +326,11 @@ static bool product(void *context, struct call *call)
     if (w->matmul.scaling != SCALING_NONE) {
         const struct operand *scales =
             &call->read[2 + (w->matmul.epilogue == EPILOGUE_BIAS) + (w->matmul.accumulate != 0)];
-        status = product_scale(cuda->products, cuda->prepared[call->op].product, scales[0].data,
-                               scales[1].data);
+        status = product_scale(cuda->products, cuda->prepared[call->op].group[0].product,
+                               scales[0].data, scales[1].data);
     }
-    for (int64_t g = 0; g < work_groups(w) && status == 0; g++)
-        status = product_group(cuda, stream, call, g);
+    if (status == 0)
+        status = product_groups(cuda, stream, call);
     if (status == 0)
         return true;
     char words[160];
@@ -373,7 +431,7 @@ backend_kernel *const cuda_kernels[WORK_KIND_COUNT] = {
     [WORK_LAYERNORM_BACKWARD] = compute,
     [WORK_ROPE] = compute,
     [WORK_ROPE_BACKWARD] = compute,
-    [WORK_LATENT_KEYS] = compute, /* refused: check_latent() */
+    [WORK_LATENT_KEYS] = compute,
     [WORK_LATENT_KEYS_BACKWARD] = compute,
     [WORK_SWIGLU] = compute,
     [WORK_SWIGLU_BACKWARD] = compute,

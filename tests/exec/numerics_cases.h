@@ -40,6 +40,10 @@ static void every_kind_computes_what_the_processor_does(void)
         {.kind = WORK_LAYERNORM_BACKWARD, .rows = {rows, cols, 1}},
         {.kind = WORK_ROPE, .rope = {rows, 4, 64, 0}},
         {.kind = WORK_ROPE_BACKWARD, .rope = {rows, 4, 64, 0}},
+        {.kind = WORK_ROPE, .rope = {rows, 4, 64, 0, 24}},
+        {.kind = WORK_ROPE_BACKWARD, .rope = {rows, 4, 64, 0, 24}},
+        {.kind = WORK_LATENT_KEYS, .latent_keys = {rows, 4, 16, 8, 24}},
+        {.kind = WORK_LATENT_KEYS_BACKWARD, .latent_keys = {rows, 4, 16, 8, 24}},
         {.kind = WORK_SWIGLU, .rows = {rows, cols, 0}},
         {.kind = WORK_SWIGLU_BACKWARD, .rows = {rows, cols, 0}},
         {.kind = WORK_GELU, .rows = {rows, cols, 0}},
@@ -91,17 +95,20 @@ static void attention_computes_what_the_processor_does(void)
         const char *label;
         int64_t q, kv, heads, kv_heads, dim, mask, offset, window;
         bool fused;
+        int64_t vdim;
     } rows[] = {
-        {"square causal", n, n, 4, 4, 64, MASK_CAUSAL, 0, 0, true},
-        {"full, grouped", n, n, 4, 2, 128, MASK_FULL, 0, 0, true},
-        {"more keys than queries", n, 3 * n, 4, 1, 64, MASK_FULL, 0, 0, true},
-        {"more queries than keys", 3 * n, n, 4, 2, 64, MASK_FULL, 0, 0, true},
-        {"causal to the end", n, 3 * n, 4, 2, 64, MASK_CAUSAL, 2 * n, 0, true},
+        {"square causal", n, n, 4, 4, 64, MASK_CAUSAL, 0, 0, true, 0},
+        {"full, grouped", n, n, 4, 2, 128, MASK_FULL, 0, 0, true, 0},
+        {"more keys than queries", n, 3 * n, 4, 1, 64, MASK_FULL, 0, 0, true, 0},
+        {"more queries than keys", 3 * n, n, 4, 2, 64, MASK_FULL, 0, 0, true, 0},
+        {"causal to the end", n, 3 * n, 4, 2, 64, MASK_CAUSAL, 2 * n, 0, true, 0},
         {"causal behind a prefix, keys that nobody sees", n, 3 * n, 4, 2, 64, MASK_CAUSAL, n, 0,
-         true},
-        {"first queries see nothing", 2 * n, 2 * n, 4, 2, 64, MASK_CAUSAL, -n / 2, 0, true},
-        {"odd sizes", n + 7, 2 * n + 5, 4, 2, 72, MASK_FULL, 0, 0, true},
-        {"a window", 2 * n, 2 * n, 4, 2, 64, MASK_WINDOW, 0, n / 2, false},
+         true, 0},
+        {"first queries see nothing", 2 * n, 2 * n, 4, 2, 64, MASK_CAUSAL, -n / 2, 0, true, 0},
+        {"odd sizes", n + 7, 2 * n + 5, 4, 2, 72, MASK_FULL, 0, 0, true, 0},
+        {"a window", 2 * n, 2 * n, 4, 2, 64, MASK_WINDOW, 0, n / 2, false, 0},
+        {"narrow heads of v", n, 2 * n, 4, 4, 24, MASK_CAUSAL, n, 0, false, 16},
+        {"wide heads of v", n, n, 4, 2, 24, MASK_CAUSAL, 0, 0, false, 40},
     };
     static const enum dtype dtypes[] = {DTYPE_F32, DTYPE_BF16, DTYPE_F16};
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
@@ -110,7 +117,8 @@ static void attention_computes_what_the_processor_does(void)
                 struct work work = {.kind = backward ? WORK_ATTENTION_BACKWARD : WORK_ATTENTION,
                                     .attention = {rows[i].q, rows[i].kv, rows[i].heads,
                                                   rows[i].kv_heads, rows[i].dim, rows[i].mask,
-                                                  rows[i].offset, rows[i].window}};
+                                                  rows[i].offset, rows[i].window,
+                                                  .vdim = rows[i].vdim}};
                 double tolerance = one_op_tolerance(dtypes[d]) * (backward ? 3 : 1);
                 /* Some versions of cuDNN are refused for the backward of such keys, and their results are those of
                  * tiles, which AUTO chooses then (exec/cuda/versions.h). */

@@ -35,7 +35,7 @@ ranks()
 {
     local count=$1
     shift
-    processes "$count" --gpus "$count" --model longhaul-3m \
+    processes "$count" --gpus "$count" --model "${model:-longhaul-3m}" \
         --set "${shape:-layers=2,hidden=64,heads=4,kv_heads=4,head_dim=16,ffn=96,vocab=96}" --seq "${seq:-96}" \
         --dtype "${dtype:-f32}" "${check---check}" "$@"
 }
@@ -83,6 +83,14 @@ dtype=bf16 right 2 --strategy ulysses --profile ideal --attention-by fused
 dtype=bf16 right 2 --strategy sppo --pp 2 --subsequences 4 --attention-by fused
 dtype=bf16 right 2 --strategy local --pp 2 --pipeline terapipe --subsequences 4 --attention-by fused
 dtype=bf16 right 2 --strategy local --pp 2 --pipeline msp --subsequences 4 --weights zero1 --attention-by fused
+# Experts with unequal numbers of rows, and latent attention: heads of two sizes, latents that head ranks gather.
+shape=hidden=32,heads=4,layers=2,vocab=61,experts=6,experts_per_token=4,expert_ffn=20
+model=qwen3-30b-a3b shape=$shape,kv_heads=4,head_dim=8 right 2 --strategy ulysses --ep 2 --routing dirichlet:1,7 --batch 2
+model=qwen3-30b-a3b shape=$shape,kv_heads=4,head_dim=8 right 3 --strategy local --ep 3 --routing dirichlet:1,7 --batch 3
+shape=$shape,kv_heads=4,head_dim=10,rope_dim=4,v_dim=7,kv_latent=8,ffn=48,shared_ffn=20,dense_layers=1
+model=deepseek-v2-lite shape=$shape right 2 --strategy ring
+model=deepseek-v2-lite shape=$shape right 2 --strategy ulysses --mla-exchange latent --ep 2 --routing dirichlet:1,7
+unset shape
 # As many as a node has.
 for strategy in "ulysses --weights zero3" "ring --weights zero1" "2d --hp 2" "fpdt --chunk 24" "megatron-sp" \
     "sppo --pp 2 --subsequences 4"; do

@@ -151,35 +151,6 @@ static const char ONE_OP[] = "longhaul schedule 1\nmesh g=1\nstream compute comp
                              "buffer c0 pinned %s [1000] activation persistent\n"
                              "op 0 h2d h2d bytes=%d reads c0 writes a0\n";
 
-/* Latent attention has no kernels here: its keys, and heads of v of another size. */
-static void latent_attention_is_refused(void)
-{
-    static const char *const rows[] = {
-        "op 0 latent_keys compute rows=1 heads=2 plain=3 rotated=2 vdim=4 reads a0[0:14] a0[14:16] "
-        "writes a0[16:26] a0[26:34]\n",
-        "op 0 rope compute rows=1 heads=2 dim=6 rotated=4 reads a0[0:12] p0 writes a0[12:24]\n",
-        "op 0 attention compute q=1 kv=1 heads=1 kv_heads=1 dim=4 mask=full vdim=2 reads a0[0:4] "
-        "a0[4:8] a0[8:10] writes a0[10:12] l0\n",
-    };
-    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        char text[1024];
-        struct hand h;
-        snprintf(text, sizeof text,
-                 "longhaul schedule 1\nmesh g=1\nstream compute compute\n"
-                 "buffer a0 hbm bf16 [40] activation persistent\n"
-                 "buffer p0 hbm i32 [1] activation persistent\n"
-                 "buffer l0 hbm f32 [1] activation persistent\n%s",
-                 rows[i]);
-        if (hand_load(&h, text)) {
-            CHECK_INT(rows[i], hand_run(&h), STATUS_BAD_INPUT);
-            CHECK(rows[i], h.diag.text != NULL &&
-                               strstr(h.diag.text, "is of latent attention, which the cuda backend "
-                                                   "does not execute") != NULL);
-        }
-        hand_release(&h);
-    }
-}
-
 /* Element i of x and of w, which E4M3 has exactly once it is divided by the scale of 448 / 3.5 = 128. */
 static double eighth(uint64_t i)
 {
@@ -322,12 +293,16 @@ static void check_fused_refuses(const char *op, const char *said)
     hand_release(&h);
 }
 
-static void fused_attention_refuses_documents(void)
+static void fused_attention_refuses(void)
 {
     check_fused_refuses("op 0 attention compute q=8 kv=8 heads=1 kv_heads=1 dim=8 mask=documents "
                         "reads q0 q0 q0 writes o0 l0\n",
                         "cuDNN: error: does not take the attention of op 0: its documents are not "
                         "given to cuDNN; --attention-by tiles would do\n");
+    check_fused_refuses("op 0 attention compute q=8 kv=8 heads=1 kv_heads=1 dim=8 mask=causal "
+                        "vdim=4 reads q0 q0 q0[0:32] writes o0[0:32] l0\n",
+                        "cuDNN: error: does not take the attention of op 0: its heads of v have "
+                        "another size than those of q and k; --attention-by tiles would do\n");
     check_fused_refuses("op 0 attention_backward compute q=8 kv=8 heads=1 kv_heads=1 dim=8 "
                         "mask=causal delta=1 reads q0 q0 q0 l0 l0 q0 writes o0 o0 o0\n",
                         "cuDNN: error: does not take the attention of op 0: cuDNN's backward reads "
@@ -626,9 +601,8 @@ static const struct check_case cases[] = {
     {"products of 8 bits have scales", products_of_8_bits_have_scales},
     {"products of 8 bits run or are refused", products_of_8_bits_run_or_are_refused},
     {"parts of masks see what the masks show", parts_of_masks_see_what_the_masks_show},
-    {"latent attention is refused", latent_attention_is_refused},
     {"what cannot be is said", what_cannot_be_is_said},
-    {"fused attention refuses documents", fused_attention_refuses_documents},
+    {"fused attention refuses documents, sums, and heads of two sizes", fused_attention_refuses},
     {"every kind computes what the processor does", every_kind_computes_what_the_processor_does},
     {"attention computes what the processor does", attention_computes_what_the_processor_does},
     {"schedules compute the reference", schedules_compute_the_reference},

@@ -42,6 +42,7 @@ static int64_t draw_parameter(const char *name)
         {"first", 0, 60}, {"accumulate", 0, 1}, {"count", 1, 9000}, {"experts", 4, 90},
         {"score", 0, 2},  {"norm", 0, 1},       {"weights", 0, 1},  {"to", 1, 50},
         {"width", 1, 80}, {"take", 0, 3},       {"held", 0, 1},     {"arrived", 0, 0},
+        {"plain", 1, 40}, {"vdim", 1, 40},
     };
     if (strcmp(name, "cols") == 0 && draw(0, 11) == 0)
         return draw(8000, 17000); /* more than a block of a norm keeps in registers, or not */
@@ -90,6 +91,16 @@ static struct work draw_work(enum work_kind kind)
         work.merge_rows.first = draw(0, 1);
     if (kind == WORK_EMBEDDING_BACKWARD)
         work.reads = (uint8_t)draw(2, 3);
+    if ((kind == WORK_ROUTE || kind == WORK_ROUTE_BACKWARD) && work.route.copies == 1)
+        work.route.norm = 0; /* the gradient would be 0, and rounding all that is compared */
+    if (kind == WORK_LATENT_KEYS || kind == WORK_LATENT_KEYS_BACKWARD) {
+        const int64_t unit = draw(0, 1) ? 8 : 1;
+        work.latent_keys.plain *= unit;
+        work.latent_keys.rotated = unit * draw(1, 20);
+        work.latent_keys.vdim *= unit;
+    }
+    if (kind == WORK_ROPE || kind == WORK_ROPE_BACKWARD)
+        work.rope.rotated = draw(0, 1) ? 0 : 2 * draw(1, work.rope.dim / 2);
     if (kind == WORK_ROPE || kind == WORK_ROPE_BACKWARD)
         work.rope.stride =
             draw(0, 1) ? 0 : work.rope.heads * work.rope.dim + (draw(0, 1) ? 8 : 3) * draw(0, 5);
@@ -292,6 +303,39 @@ static void draw_lists(struct row_lists *l, int64_t most)
     };
 }
 
+/* The copies that each of some ranks deals to experts, as a schedule has them and as kernels read them. */
+struct dealing {
+    struct dealt_rows dealt;
+    int64_t count[90], begin[91];
+};
+
+/* Deals the copies of a router's rows, or, to the experts of one of several ranks, rows that are packed; *work gets as
+ * many rows. Some experts get none. False: the work has no rows of experts. */
+static bool draw_dealing(struct dealing *d, struct work *work)
+{
+    const bool route = work->kind == WORK_ROUTE || work->kind == WORK_ROUTE_BACKWARD;
+    if (!route && work->kind != WORK_PACK && work->kind != WORK_UNPACK)
+        return false;
+    const int64_t own = route ? work->route.experts : draw(1, 9), ranks = route ? 1 : draw(1, 4);
+    d->dealt = (struct dealt_rows){.count = d->count,
+                                   .experts = (uint32_t)(own * ranks),
+                                   .ranks = (uint32_t)ranks,
+                                   .first = (uint32_t)(draw(0, ranks - 1) * own)};
+    int64_t left = route ? work->route.rows * work->route.copies : INT64_MAX;
+    for (int64_t e = 0; e < own * ranks; e++) {
+        const int64_t most = route ? work->route.rows : 9, after = own * ranks - e - 1;
+        const int64_t low = route && left > after * most ? left - after * most : 0;
+        d->count[e] = low + (draw(0, 2) ? draw(0, (most < left ? most : left) - low) : 0);
+        d->count[e] += !route && e == d->dealt.first;
+        left -= route ? d->count[e] : 0;
+        d->begin[e + 1] = d->begin[e] + d->count[e];
+    }
+    d->dealt.rows = ranks * assignment_dealt(&d->dealt, d->dealt.first / (uint32_t)own);
+    if (!route)
+        *work = (struct work){.kind = work->kind, .pack = {d->dealt.rows, 1, {draw(1, 40), 0, 0}}};
+    return true;
+}
+
 /* Returns the number of rows of each list that fits a work which moves rows; -1: it moves none. */
 static int64_t most_rows(const struct work *work)
 {
@@ -304,6 +348,8 @@ static int64_t most_rows(const struct work *work)
 static void compare(enum work_kind kind, enum dtype dtype)
 {
     struct work work = draw_work(kind);
+    struct dealing dealing = {.begin = {0}};
+    const bool dealt = draw(0, 1) && draw_dealing(&dealing, &work);
     struct bench_operands o;
     char label[160], *end = label + snprintf(label, sizeof label, "%s %s",
                                              work_kind_info(kind)->name, dtype_name(dtype));
@@ -338,6 +384,10 @@ static void compare(enum work_kind kind, enum dtype dtype)
     float *cpu_memory = aligned(cpu_scratch_of(&cpu.call));
     struct cuda_place place = {
         .scratch = aligned(row->scratch ? row->scratch(&work) : 0), .fault = &fault, .mark = 1};
+    if (dealt) {
+        cpu.call.dealt = cuda.call.dealt = &dealing.dealt;
+        place.dealt = dealing.begin;
+    }
     if (most_rows(&work) >= 0) {
         draw_lists(&lists, draw(0, 3) > 0 ? most_rows(&work) : 0);
         cpu.call.rows = &lists.rows;
@@ -376,12 +426,11 @@ static void kernels_compute_what_the_processor_does(void)
 }
 
 /* Every kind that the CPU backend computes has a CUDA kernel or is computed by a library of NVIDIA, and no other kind
- * is; but the keys of latent attention, which the backend refuses before a step. */
+ * is. */
 static void every_kind_has_a_row(void)
 {
-    static const enum work_kind elsewhere[] = {
-        WORK_MATMUL, WORK_ATTENTION,   WORK_ATTENTION_BACKWARD,
-        WORK_FILL,   WORK_LATENT_KEYS, WORK_LATENT_KEYS_BACKWARD};
+    static const enum work_kind elsewhere[] = {WORK_MATMUL, WORK_ATTENTION, WORK_ATTENTION_BACKWARD,
+                                               WORK_FILL};
     for (int kind = 0; kind < WORK_KIND_COUNT; kind++) {
         bool library = false;
         for (size_t i = 0; i < ARRAY_LEN(elsewhere); i++)

@@ -1,0 +1,361 @@
+/* tests/exec/expert_cases.h: layers with experts compute exact gradients, in every strategy that has them, with even and
+ * uneven routing. The reference loops over the copies of tokens in double. On the backend `matrix_backend`
+ * (tests/exec/matrix.h); on a device that is emulated, a seventh of the cases each day. */
+#ifndef TESTS_EXEC_EXPERT_CASES_H
+#define TESTS_EXEC_EXPERT_CASES_H
+
+#include "tests/exec/matrix.h"
+
+#include "schedule/config/resolve_config.h"
+
+static const struct transformer expert_base = {.name = "experts",
+                                               .layers = 2,
+                                               .hidden = 32,
+                                               .heads = 4,
+                                               .kv_heads = 4,
+                                               .head_dim = 8,
+                                               .ffn = 48,
+                                               .vocab = 61,
+                                               .rope_theta = 1e4,
+                                               .norm_eps = 1e-5,
+                                               .experts = 6,
+                                               .experts_per_token = 4,
+                                               .expert_ffn = 20};
+
+static void check_expert_request(const struct request *asked, const struct transformer *model)
+{
+    struct request request = *asked;
+    struct choices choices;
+    struct diag diag = {0};
+    request.model = model;
+    request.optimizer = -1;
+    request.attention_impl = ATTENTION_CPU;
+    request.dtype = DTYPE_F32;
+    request.gpus_per_node = 2;
+    request.sm = 80;
+    if (CHECK_INT(request.strategy, resolve_choices(&choices, &request, NULL, &diag), STATUS_OK))
+        check_choices_today(&choices, true, matrix_backend != NULL ? 7 : 1);
+    else
+        fputs(diag.text, stderr);
+    diag_release(&diag);
+}
+
+/* 63 tokens and 4 copies do not divide by 6 experts: the first ones have a row more. */
+static void routers_compute_the_reference(void)
+{
+    for (int router = 0; router < ROUTER_COUNT; router++)
+        for (int i = 0; i < 4; i++) {
+            struct transformer model = expert_base;
+            model.router = (enum router)router;
+            model.router_norm = i % 2 == 1;
+            model.router_scale = i < 2 ? 0 : 2.5;
+            model.shared_ffn = i == 3 ? 24 : 0;
+            model.dense_layers = i == 2;
+            const struct request request = {.strategy = "local",
+                                            .weights = i % CHOICE_WEIGHTS_COUNT,
+                                            .activations =
+                                                (router * 4 + i) % CHOICE_ACTIVATIONS_COUNT,
+                                            .ranks = 1 + i % 2,
+                                            .seq = 63,
+                                            .micro_batch = 1 + i / 2,
+                                            .ffn_chunks = 1 + i % 3};
+            check_expert_request(&request, &model);
+        }
+}
+
+/* Every rank routes the rows that it has, in whatever order its strategy leaves them. */
+static void strategies_with_experts_compute_the_reference(void)
+{
+    static const struct request requests[] = {
+        {.strategy = "ulysses", .ranks = 4, .hp = 2, .seq = 32, .micro_batch = 2},
+        {.strategy = "ring", .ranks = 4, .seq = 32, .ring_layout = RING_STRIPED},
+        {.strategy = "ring", .ranks = 2, .seq = 32, .micro_batch = 2},
+        {.strategy = "2d", .ranks = 4, .hp = 2, .cp = 2, .seq = 32},
+        {.strategy = "fpdt", .ranks = 2, .seq = 48, .chunk = 20},
+        {.strategy = "upipe", .ranks = 2, .seq = 32, .ffn_chunks = 2},
+        {.strategy = "ulysses", .ranks = 4, .hp = 2, .pp = 2, .seq = 32, .global_batch = 4},
+        {.strategy = "local",
+         .ranks = 2,
+         .pp = 2,
+         .seq = 32,
+         .global_batch = 4,
+         .pipeline = CHOICE_PIPELINE_ZB_1P},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(requests); i++) {
+        struct transformer model = expert_base;
+        struct request request = requests[i];
+        model.router_norm = true;
+        model.shared_ffn = i % 2 == 1 ? 24 : 0;
+        request.weights = CHOICE_WEIGHTS_ZERO1;
+        request.activations = (int)i % CHOICE_ACTIVATIONS_COUNT;
+        if (request.activations == CHOICE_ACTIVATIONS_RATIO)
+            request.activations = CHOICE_ACTIVATIONS_FULL;
+        check_expert_request(&request, &model);
+    }
+}
+
+struct expert_row {
+    struct request request; /* without the three members that follow */
+    int weights, activations;
+    const char *profile;
+};
+
+static void check_expert_row(const struct expert_row *row, const struct transformer *model)
+{
+    struct request request = row->request;
+    request.weights = row->weights;
+    request.activations = row->activations;
+    request.profile = row->profile;
+    check_expert_request(&request, model);
+}
+
+/* Experts over ranks: whole axes of the mesh, the inner part of one, and two parts of one, which a shard cuts, too.
+ * Every way of sharing weights reduces their gradients over the other ranks only, and clips by the norm of all of
+ * them. */
+static void experts_over_ranks_compute_the_reference(void)
+{
+    static const struct expert_row rows[] = {
+        {{.strategy = "local", .ranks = 2, .ep = 2, .seq = 48}, CHOICE_WEIGHTS_REPLICATED, 0, NULL},
+        {{.strategy = "local", .ranks = 4, .ep = 2, .seq = 24, .ffn_chunks = 4},
+         CHOICE_WEIGHTS_ZERO3,
+         0,
+         NULL},
+        {{.strategy = "local", .ranks = 3, .ep = 3, .seq = 24, .micro_batch = 2, .ffn_chunks = 2},
+         CHOICE_WEIGHTS_ZERO3,
+         2,
+         NULL},
+        {{.strategy = "local", .ranks = 4, .ep = 2, .seq = 24, .global_batch = 8},
+         CHOICE_WEIGHTS_ZERO2,
+         1,
+         NULL},
+        {{.strategy = "local", .ranks = 4, .ep = 2, .seq = 24, .global_batch = 8},
+         CHOICE_WEIGHTS_ZERO3,
+         2,
+         "torchtitan"},
+        {{.strategy = "local", .ranks = 8, .ep = 2, .shard = 4, .seq = 24},
+         CHOICE_WEIGHTS_HSDP,
+         0,
+         "torchtitan"},
+        {{.strategy = "local", .ranks = 2, .ep = 2, .seq = 24, .global_batch = 4},
+         CHOICE_WEIGHTS_ZERO3,
+         2,
+         "torchtitan"},
+        {{.strategy = "ulysses", .ranks = 4, .hp = 2, .ep = 2, .seq = 48, .global_batch = 4},
+         CHOICE_WEIGHTS_ZERO3,
+         2,
+         NULL},
+        {{.strategy = "ulysses", .ranks = 4, .hp = 4, .ep = 2, .seq = 48, .micro_batch = 2},
+         CHOICE_WEIGHTS_ZERO1,
+         3,
+         "megatron-te"},
+        {{.strategy = "ring", .ranks = 4, .ep = 2, .seq = 96, .ring_layout = RING_STRIPED},
+         CHOICE_WEIGHTS_REPLICATED,
+         1,
+         "megatron-te"},
+        {{.strategy = "2d", .ranks = 4, .hp = 2, .cp = 2, .ep = 2, .seq = 48},
+         CHOICE_WEIGHTS_ZERO3,
+         4,
+         NULL},
+        {{.strategy = "2d", .ranks = 12, .hp = 2, .cp = 3, .ep = 6, .seq = 144},
+         CHOICE_WEIGHTS_ZERO1,
+         0,
+         NULL},
+        {{.strategy = "fpdt", .ranks = 2, .hp = 2, .ep = 2, .seq = 48, .chunk = 24},
+         CHOICE_WEIGHTS_ZERO3,
+         2,
+         NULL},
+        {{.strategy = "upipe", .ranks = 2, .ep = 2, .seq = 24, .ffn_chunks = 2},
+         CHOICE_WEIGHTS_ZERO3,
+         2,
+         NULL},
+        {{.strategy = "ulysses",
+          .ranks = 4,
+          .hp = 2,
+          .ep = 2,
+          .pp = 2,
+          .seq = 48,
+          .global_batch = 4},
+         CHOICE_WEIGHTS_ZERO1,
+         0,
+         NULL},
+        {{.strategy = "local",
+          .ranks = 4,
+          .ep = 2,
+          .pp = 2,
+          .seq = 24,
+          .global_batch = 8,
+          .pipeline = CHOICE_PIPELINE_ZB_1P},
+         CHOICE_WEIGHTS_ZERO2,
+         0,
+         NULL},
+        {{.strategy = "local",
+          .ranks = 4,
+          .ep = 2,
+          .pp = 2,
+          .seq = 48,
+          .subsequences = 2,
+          .pipeline = CHOICE_PIPELINE_SEQ1F1B},
+         CHOICE_WEIGHTS_ZERO1,
+         2,
+         NULL},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct transformer model = expert_base;
+        model.router_norm = true;
+        model.shared_ffn = i % 2 == 1 ? 24 : 0;
+        model.dense_layers = i % 3 == 1;
+        check_expert_row(&rows[i], &model);
+    }
+}
+
+/* Each tensor rank routes its own tokens and has experts that the others do not have. */
+static void tensor_ranks_compute_the_reference(void)
+{
+    static const struct expert_row rows[] = {
+        {{.strategy = "megatron-sp", .ranks = 2, .tp = 2, .ep = 2, .seq = 48}, 0, 0, NULL},
+        {{.strategy = "megatron-sp", .ranks = 4, .tp = 2, .ep = 2, .seq = 48, .micro_batch = 2},
+         CHOICE_WEIGHTS_ZERO1,
+         2,
+         "megatron"},
+        {{.strategy = "megatron-sp", .ranks = 12, .tp = 2, .ep = 6, .seq = 48, .global_batch = 12},
+         CHOICE_WEIGHTS_ZERO3,
+         1,
+         NULL},
+        {{.strategy = "ulysses", .ranks = 8, .tp = 2, .hp = 2, .ep = 2, .seq = 48},
+         CHOICE_WEIGHTS_ZERO2,
+         3,
+         NULL},
+        {{.strategy = "ring", .ranks = 4, .tp = 2, .ep = 2, .seq = 96, .ffn_chunks = 2},
+         CHOICE_WEIGHTS_ZERO3,
+         2,
+         "torchtitan"},
+        {{.strategy = "megatron-sp",
+          .ranks = 4,
+          .tp = 2,
+          .pp = 2,
+          .ep = 2,
+          .seq = 48,
+          .global_batch = 4},
+         CHOICE_WEIGHTS_ZERO1,
+         0,
+         "megatron-te"},
+        {{.strategy = "megatron-sp",
+          .ranks = 4,
+          .tp = 2,
+          .pp = 2,
+          .ep = 2,
+          .seq = 96,
+          .subsequences = 2,
+          .pipeline = CHOICE_PIPELINE_SEQ1F1B},
+         CHOICE_WEIGHTS_ZERO1,
+         2,
+         NULL},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct transformer model = expert_base;
+        model.kv_heads = i % 2 == 1 ? 1 : 4;
+        model.shared_ffn = i % 2 == 1 ? 24 : 0;
+        model.dense_layers = i % 3 == 2;
+        check_expert_row(&rows[i], &model);
+    }
+}
+
+/* Shares of six experts. One that would get more copies than there are tokens gets as many as these. */
+static const int64_t uneven[][6] = {
+    {1, 2, 3, 5, 8, 13}, {7, 0, 1, 1, 4, 2}, {0, 0, 1, 0, 0, 90}, {1, 1, 1, 1, 1, 1}};
+
+/* The copies of a rank's rows do not divide over 6 experts. */
+static const struct expert_row odd_rows[] = {
+    {{.strategy = "local", .ranks = 1, .seq = 61, .ffn_chunks = 2}, 0, 0, NULL},
+    {{.strategy = "local", .ranks = 3, .ep = 3, .seq = 25, .micro_batch = 2},
+     CHOICE_WEIGHTS_ZERO3,
+     2,
+     NULL},
+    {{.strategy = "local", .ranks = 4, .ep = 2, .seq = 23, .global_batch = 8},
+     CHOICE_WEIGHTS_ZERO2,
+     1,
+     "megatron-te"},
+    {{.strategy = "local", .ranks = 6, .ep = 6, .seq = 17}, CHOICE_WEIGHTS_ZERO1, 3, NULL},
+    {{.strategy = "ulysses", .ranks = 4, .hp = 4, .ep = 2, .seq = 52, .micro_batch = 2},
+     CHOICE_WEIGHTS_ZERO1,
+     3,
+     NULL},
+    {{.strategy = "ring", .ranks = 4, .ep = 2, .seq = 88, .ring_layout = RING_STRIPED},
+     CHOICE_WEIGHTS_REPLICATED,
+     1,
+     "torchtitan"},
+    {{.strategy = "2d", .ranks = 12, .hp = 2, .cp = 3, .ep = 6, .seq = 132},
+     CHOICE_WEIGHTS_ZERO1,
+     0,
+     NULL},
+    {{.strategy = "fpdt", .ranks = 2, .hp = 2, .ep = 2, .seq = 48, .chunk = 20},
+     CHOICE_WEIGHTS_ZERO3,
+     2,
+     NULL},
+    {{.strategy = "megatron-sp", .ranks = 4, .tp = 2, .ep = 2, .seq = 46, .micro_batch = 2},
+     CHOICE_WEIGHTS_ZERO1,
+     2,
+     NULL},
+    {{.strategy = "local",
+      .ranks = 4,
+      .ep = 2,
+      .pp = 2,
+      .seq = 24,
+      .global_batch = 8,
+      .pipeline = CHOICE_PIPELINE_ZB_1P},
+     CHOICE_WEIGHTS_ZERO2,
+     0,
+     NULL},
+    {{.strategy = "local",
+      .ranks = 4,
+      .ep = 2,
+      .pp = 2,
+      .seq = 46,
+      .subsequences = 2,
+      .pipeline = CHOICE_PIPELINE_SEQ1F1B},
+     CHOICE_WEIGHTS_ZERO1,
+     2,
+     NULL},
+};
+
+/* Ranks have unequal numbers of rows, or none, in layers with different shares or with the same. */
+static void uneven_routing_computes_the_reference(void)
+{
+    for (size_t i = 0; i < ARRAY_LEN(odd_rows); i++) {
+        struct transformer model = expert_base;
+        struct expert_row row = odd_rows[i];
+        struct routing routing;
+        struct arena arena = {0};
+        model.router = (enum router)(i % ROUTER_COUNT);
+        model.router_norm = i % 2 == 0;
+        model.shared_ffn = i % 3 == 1 ? 24 : 0;
+        routing_init(&routing, &arena, 6, 4, 2);
+        routing_set(&routing, &arena, 0, uneven[i % 3]);
+        routing_set(&routing, &arena, 1, uneven[i % 2 == 0 ? (i + 1) % 4 : i % 3]);
+        row.request.routing = &routing;
+        check_expert_row(&row, &model);
+        arena_release(&arena);
+    }
+}
+
+/* With even routing some experts get one row more than others. */
+static void even_routing_has_remainders(void)
+{
+    for (size_t i = 0; i < ARRAY_LEN(odd_rows); i++) {
+        struct transformer model = expert_base;
+        model.router = (enum router)(i % ROUTER_COUNT);
+        check_expert_row(&odd_rows[i], &model);
+    }
+}
+
+#define EXPERT_CASES                                                                               \
+    {"every router computes the reference", routers_compute_the_reference},                        \
+        {"every strategy computes the reference", strategies_with_experts_compute_the_reference},  \
+        {"experts over ranks compute the reference", experts_over_ranks_compute_the_reference},    \
+        {"uneven routing computes the reference", uneven_routing_computes_the_reference},          \
+        {"even routing has remainders", even_routing_has_remainders},                              \
+    {                                                                                              \
+        "tensor ranks compute the reference", tensor_ranks_compute_the_reference                   \
+    }
+
+#endif

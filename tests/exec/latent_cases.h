@@ -1,0 +1,247 @@
+/* tests/exec/latent_cases.h: latent attention computes exact gradients, in every strategy that has it. The reference
+ * projects, rotates and attends in double. On the backend `matrix_backend` (tests/exec/matrix.h); on a device that is
+ * emulated, a ninth of the cases each day. */
+#ifndef TESTS_EXEC_LATENT_CASES_H
+#define TESTS_EXEC_LATENT_CASES_H
+
+#include "tests/exec/matrix.h"
+
+#include "schedule/config/resolve_config.h"
+
+/* Heads of v are narrower than those of q and k, and neither is a power of two. */
+static const struct transformer latent_base = {.name = "latent",
+                                               .layers = 2,
+                                               .hidden = 32,
+                                               .heads = 4,
+                                               .kv_heads = 4,
+                                               .head_dim = 10,
+                                               .ffn = 48,
+                                               .vocab = 61,
+                                               .rope_theta = 1e4,
+                                               .norm_eps = 1e-5,
+                                               .q_latent = 12,
+                                               .kv_latent = 8,
+                                               .rope_dim = 4,
+                                               .v_dim = 7};
+
+struct latent_row {
+    struct request request; /* without the three members that follow */
+    int weights, activations;
+    const char *profile;
+};
+
+static void check_latent_row(const struct latent_row *row, const struct transformer *model)
+{
+    struct request request = row->request;
+    struct choices choices;
+    struct diag diag = {0};
+    request.model = model;
+    request.weights = row->weights;
+    request.activations = row->activations;
+    request.profile = row->profile;
+    request.optimizer = -1;
+    request.attention_impl = ATTENTION_CPU;
+    request.dtype = DTYPE_F32;
+    request.gpus_per_node = 2;
+    request.sm = 80;
+    if (CHECK_INT(request.strategy, resolve_choices(&choices, &request, NULL, &diag), STATUS_OK))
+        check_choices_today(&choices, true, matrix_backend != NULL ? 9 : 1);
+    else
+        fputs(diag.text, stderr);
+    diag_release(&diag);
+}
+
+static const struct latent_row latent_rows[] = {
+    {{.strategy = "local", .ranks = 1, .seq = 31}, 0, CHOICE_ACTIVATIONS_KEEP, NULL},
+    {{.strategy = "local", .ranks = 2, .seq = 31, .micro_batch = 2},
+     CHOICE_WEIGHTS_ZERO3,
+     CHOICE_ACTIVATIONS_FULL,
+     "torchtitan"},
+    {{.strategy = "ulysses", .ranks = 4, .hp = 2, .seq = 32, .micro_batch = 2},
+     CHOICE_WEIGHTS_ZERO1,
+     CHOICE_ACTIVATIONS_SELECTIVE,
+     NULL},
+    {{.strategy = "ulysses", .ranks = 4, .hp = 4, .seq = 32},
+     CHOICE_WEIGHTS_ZERO3,
+     CHOICE_ACTIVATIONS_SELECTIVE_OP,
+     "published"},
+    {{.strategy = "ulysses", .ranks = 2, .hp = 2, .seq = 32},
+     CHOICE_WEIGHTS_ZERO3,
+     CHOICE_ACTIVATIONS_SELECTIVE_CORE,
+     "megatron-te"},
+    {{.strategy = "ring", .ranks = 4, .seq = 32, .ring_layout = RING_STRIPED},
+     CHOICE_WEIGHTS_ZERO2,
+     CHOICE_ACTIVATIONS_KEEP,
+     NULL},
+    {{.strategy = "ring", .ranks = 2, .seq = 32, .micro_batch = 2},
+     CHOICE_WEIGHTS_ZERO1,
+     CHOICE_ACTIVATIONS_FULL,
+     "megatron-te"},
+    {{.strategy = "ring", .ranks = 4, .seq = 32, .rotate = ROTATE_ALL_GATHER},
+     CHOICE_WEIGHTS_ZERO3,
+     CHOICE_ACTIVATIONS_KEEP,
+     NULL},
+    {{.strategy = "ring", .ranks = 4, .seq = 32, .rotate = ROTATE_ALL_GATHER},
+     CHOICE_WEIGHTS_ZERO3,
+     CHOICE_ACTIVATIONS_SELECTIVE,
+     "torchtitan"},
+    {{.strategy = "2d", .ranks = 4, .hp = 2, .cp = 2, .seq = 32},
+     CHOICE_WEIGHTS_ZERO1,
+     CHOICE_ACTIVATIONS_SELECTIVE,
+     NULL},
+    {{.strategy = "2d", .ranks = 8, .hp = 2, .cp = 4, .window = 2, .seq = 64},
+     CHOICE_WEIGHTS_ZERO3,
+     CHOICE_ACTIVATIONS_FULL,
+     NULL},
+    {{.strategy = "fpdt", .ranks = 2, .hp = 2, .seq = 48, .chunk = 20},
+     CHOICE_WEIGHTS_ZERO3,
+     CHOICE_ACTIVATIONS_FULL,
+     NULL},
+    {{.strategy = "fpdt", .ranks = 2, .hp = 2, .seq = 48, .chunk = 16},
+     CHOICE_WEIGHTS_ZERO3,
+     CHOICE_ACTIVATIONS_OFFLOAD,
+     "published"},
+    {{.strategy = "fpdt", .ranks = 1, .seq = 48, .chunk = 16, .chunk_order = ORDER_QUERY_OUTER},
+     CHOICE_WEIGHTS_REPLICATED,
+     CHOICE_ACTIVATIONS_KEEP,
+     NULL},
+    {{.strategy = "fpdt",
+      .ranks = 4,
+      .hp = 4,
+      .seq = 48,
+      .chunk = 20,
+      .chunk_order = ORDER_QUERY_OUTER},
+     CHOICE_WEIGHTS_ZERO1,
+     CHOICE_ACTIVATIONS_KEEP,
+     NULL},
+    {{.strategy = "fpdt", .ranks = 2, .hp = 2, .seq = 48, .chunk = 20, .fetch = FETCH_ONE},
+     CHOICE_WEIGHTS_ZERO1,
+     CHOICE_ACTIVATIONS_FULL,
+     NULL},
+    {{.strategy = "megatron-sp", .ranks = 2, .tp = 2, .seq = 32},
+     CHOICE_WEIGHTS_REPLICATED,
+     CHOICE_ACTIVATIONS_KEEP,
+     NULL},
+    {{.strategy = "megatron-sp", .ranks = 4, .tp = 2, .seq = 32, .micro_batch = 2},
+     CHOICE_WEIGHTS_ZERO1,
+     CHOICE_ACTIVATIONS_SELECTIVE_CORE,
+     "megatron"},
+    {{.strategy = "megatron-sp",
+      .ranks = 2,
+      .tp = 2,
+      .seq = 32,
+      .micro_batch = 2,
+      .tensor_plan = TENSOR_PLAN_LINEAR},
+     CHOICE_WEIGHTS_ZERO3,
+     CHOICE_ACTIVATIONS_KEEP,
+     "torchtitan"},
+    {{.strategy = "megatron-sp",
+      .ranks = 4,
+      .tp = 4,
+      .seq = 32,
+      .tensor_plan = TENSOR_PLAN_REPLICATED},
+     CHOICE_WEIGHTS_ZERO3,
+     CHOICE_ACTIVATIONS_KEEP,
+     NULL},
+    {{.strategy = "ulysses", .ranks = 4, .hp = 2, .tp = 2, .seq = 32},
+     CHOICE_WEIGHTS_ZERO2,
+     CHOICE_ACTIVATIONS_FULL,
+     NULL},
+    {{.strategy = "ulysses", .ranks = 4, .hp = 2, .pp = 2, .seq = 32, .global_batch = 4},
+     CHOICE_WEIGHTS_ZERO1,
+     CHOICE_ACTIVATIONS_KEEP,
+     NULL},
+    {{.strategy = "local",
+      .ranks = 2,
+      .pp = 2,
+      .seq = 32,
+      .global_batch = 4,
+      .pipeline = CHOICE_PIPELINE_ZB_1P},
+     CHOICE_WEIGHTS_ZERO1,
+     CHOICE_ACTIVATIONS_KEEP,
+     NULL},
+    {{.strategy = "ulysses",
+      .ranks = 4,
+      .hp = 2,
+      .pp = 2,
+      .seq = 48,
+      .subsequences = 3,
+      .pipeline = CHOICE_PIPELINE_SEQ1F1B},
+     CHOICE_WEIGHTS_ZERO1,
+     CHOICE_ACTIVATIONS_FULL,
+     NULL},
+    {{.strategy = "sppo", .ranks = 4, .pp = 2, .seq = 48, .subsequences = 3}, -1, -1, NULL},
+};
+
+/* Expanded queries, keys and values are made again, where nothing else is. */
+static void expanded_tensors_are_computed_again(void)
+{
+    for (size_t i = 0; i < ARRAY_LEN(latent_rows); i++) {
+        struct latent_row row = latent_rows[i];
+        row.request.up_projection = UP_PROJECTION_RECOMPUTE;
+        if (row.activations == CHOICE_ACTIVATIONS_KEEP)
+            check_latent_row(&row, &latent_base);
+    }
+}
+
+/* Head ranks send latents instead of keys and values, and chunks store them on the host, in every row that has
+ * either. */
+static void latents_are_exchanged(void)
+{
+    int checked = 0;
+    for (size_t i = 0; i < ARRAY_LEN(latent_rows); i++)
+        for (int again = 0; again < 2; again++) {
+            struct latent_row row = latent_rows[i];
+            row.request.mla_exchange = MLA_EXCHANGE_LATENT;
+            row.request.up_projection = again ? UP_PROJECTION_RECOMPUTE : UP_PROJECTION_KEEP;
+            if ((row.request.hp < 2 && row.request.chunk == 0) ||
+                (again && row.activations != CHOICE_ACTIVATIONS_KEEP))
+                continue;
+            checked++;
+            check_latent_row(&row, &latent_base);
+        }
+    CHECK_INT("latent_rows", checked > 10, 1);
+}
+
+static void strategies_with_latents_compute_the_reference(void)
+{
+    for (size_t i = 0; i < ARRAY_LEN(latent_rows); i++)
+        check_latent_row(&latent_rows[i], &latent_base);
+}
+
+/* Without a narrow vector of queries; v wider than k; a window; experts beside. */
+static void shapes_of_latents_compute_the_reference(void)
+{
+    for (int i = 0; i < 4; i++) {
+        struct transformer model = latent_base;
+        if (i == 0)
+            model.q_latent = 0;
+        if (i == 1)
+            model.v_dim = 13;
+        if (i == 2)
+            model.attention_window = 9;
+        if (i == 3) {
+            model.experts = 6;
+            model.experts_per_token = 4;
+            model.expert_ffn = model.shared_ffn = 20;
+            model.dense_layers = 1;
+            model.router = ROUTER_SIGMOID;
+            model.router_norm = true;
+            model.router_scale = 2.5;
+        }
+        for (size_t k = 0; k < ARRAY_LEN(latent_rows); k += i == 0 ? 1 : 4)
+            if (i != 3 ||
+                (latent_rows[k].request.tp < 2 && latent_rows[k].request.subsequences == 0))
+                check_latent_row(&latent_rows[k], &model);
+    }
+}
+
+#define LATENT_CASES                                                                               \
+    {"every strategy computes the reference", strategies_with_latents_compute_the_reference},      \
+        {"every shape computes the reference", shapes_of_latents_compute_the_reference},           \
+        {"latents are exchanged", latents_are_exchanged},                                          \
+    {                                                                                              \
+        "expanded tensors are computed again", expanded_tensors_are_computed_again                 \
+    }
+
+#endif
