@@ -117,8 +117,9 @@ static enum status check_world(const struct prediction *p, const char *name, str
 
 static void replay(struct prediction *p)
 {
-    struct reserved_held held = {0};
+    struct reserved_held held = {.late_moments = prediction_is_recorded(p)};
     if (p->has_choices) {
+        held.late_moments = p->choices.profile->late_moments;
         held.expandable = p->choices.profile->expandable_segments;
         held.gathers_apart = p->choices.profile->gathers_apart;
         held.buckets = (uint64_t)step_bucket_bytes(&p->choices);

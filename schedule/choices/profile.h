@@ -100,6 +100,8 @@ struct profile {
     /* zero_grad(set_to_none=True): a gradient is allocated when the backward reaches its weight, and the step begins
      * without any */
     bool grads_to_none;
+    /* the optimizer's first step allocates its moments, in memory that activations have left */
+    bool late_moments;
     /* FSDP: embedding, final norm and head are one unit, gathered once in a micro-batch for forward and backward, and
      * reduced after both have their gradients */
     bool root_unit;

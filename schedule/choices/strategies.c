@@ -104,6 +104,7 @@ static const struct strategy strategies[] = {
 #define PYTORCH                                                                                                       \
      .copies_before = 1, .copies_after = 1,                                                                           \
      .rotation = ROTATE_ALL_GATHER,     /* rotate_method of _context_parallel */                                      \
+     .late_moments = true,              /* torch.optim.AdamW: _init_group() in step() */                              \
      .ring_one_stream = true,           /* one process group, one NCCL stream */                                      \
      .ring_packs = true,                /* torch.cat of keys and values, and of their gradients */                    \
      .gathered_shift = true,            /* gradients always go round by all_to_all */                                 \
@@ -173,6 +174,7 @@ static const struct profile profiles[] = {
      .reduces_in_place = true,          /* start_grad_sync(): local_data_view, a slice of the bucket */
      .prefetch = 1,
      .waits_for_reductions = true,
+     .late_moments = true,              /* FusedAdam of apex and TransformerEngine: step() makes missing states */
      .clipping = CLIPPING_IN_STEP,      /* get_grad_norm_fp32(): multi_tensor_l2norm; multi_tensor_scale only above clip_grad */
      .clipping_sync = true},            /* total_norm.item() */
     {.name = "internevo", .summary = "InternEvo (LoongTrain): 2D attention and its corners",
@@ -193,6 +195,7 @@ static const struct profile profiles[] = {
      .waits_for_reductions = true,
      .gathers_after_core = true,       /* _pre_forward_hook_for_out_proj */
      .host_per_step_s = 0.3,            /* norms, loss scale, metrics; docs/accuracy.md */
+     .late_moments = true,              /* torch.optim.AdamW */
      .clipping = CLIPPING_IN_PLACE,     /* compute_norm(), and _unscale_and_clip_grads() multiplies always */
      .clipping_sync = true,
      .chains = CHAINS_INTERNEVO},       /* norm(x.float()) */
@@ -212,6 +215,7 @@ static const struct profile profiles[] = {
      .prefetch = 1,
      .waits_for_reductions = true,
      .host_per_step_s = 0.3,            /* as internevo */
+     .late_moments = true,              /* torch.optim.AdamW */
      .clipping = CLIPPING_IN_PLACE,     /* compute_norm(), and _unscale_and_clip_grads() multiplies always */
      .clipping_sync = true,
      .chains = CHAINS_INTERNLM},        /* norm(x.float()), torch.optim.AdamW of torch 1.13.1 */
@@ -297,6 +301,7 @@ static const struct profile profiles[] = {
      .prefetch = 1,
      .waits_for_reductions = true,
      .host_product = 2.7,               /* transformer_engine.pytorch.Linear; docs/costs.md, "The host" */
+     .late_moments = true,              /* as megatron */
      .clipping = CLIPPING_IN_STEP,      /* as megatron */
      .clipping_sync = true},
     {.name = "neutral", .summary = "one well-made implementation of every strategy: the device's best kernels, overlap, no dropout",

@@ -64,9 +64,27 @@ static uint32_t last_of(const struct coming *c, uint32_t buffer, uint32_t first)
     return last;
 }
 
-/* Adds the persistent buffers that some op touches. If the whole list has copies of a buffer's layer that the short
+/* True if AdamW keeps a moment in the buffer. Of a recorded step the states of an optimizer are taken for moments. */
+static bool is_moment(const struct ir *ir, uint32_t b)
+{
+    const uint16_t binding = ir->buffer.binding[b];
+    return ir->buffer.category[b] == CATEGORY_OPTIMIZER &&
+           (binding == IR_NONE16 || ir->binding[binding].kind != BINDING_MASTER);
+}
+
+/* Returns the first op that touches a moment; IR_NONE: none does. */
+static uint32_t first_of_moments(const struct coming *c)
+{
+    uint32_t first = IR_NONE;
+    for (uint32_t b = c->begin; b < c->end; b++)
+        if (is_moment(c->ir, b) && liveness_persistent(c->ir, b) && c->first[b - c->begin] < first)
+            first = c->first[b - c->begin];
+    return first;
+}
+
+/* Adds the persistent buffers that some op touches, either those of moments or all others. If the whole list has copies of a buffer's layer that the short
  * list leaves out, the buffers of these copies are added too, layer by layer. */
-static void add_held(struct replay *r, const struct coming *c)
+static void add_held(struct replay *r, const struct coming *c, bool moments, uint32_t first)
 {
     for (uint32_t b = c->begin, end; b < c->end; b = end) {
         uint32_t times = repeats_of_state(c->ir, b);
@@ -75,12 +93,13 @@ static void add_held(struct replay *r, const struct coming *c)
             end++;
         for (uint32_t copy = 0; copy < times; copy++)
             for (uint32_t i = b; i < end; i++)
-                if (c->first[i - c->begin] != IR_NONE && liveness_persistent_whole(c->ir, i))
-                    r->row[r->count++] = (struct replay_stay){i, 0, IR_NONE, false};
+                if (c->first[i - c->begin] != IR_NONE && liveness_persistent_whole(c->ir, i) &&
+                    is_moment(c->ir, i) == moments)
+                    r->row[r->count++] = (struct replay_stay){i, first, IR_NONE, false};
     }
 }
 
-void replay_init(struct replay *r, const struct ir *ir, const struct role *role)
+void replay_init(struct replay *r, const struct ir *ir, const struct role *role, bool late_moments)
 {
     struct coming c = {.ir = ir, .role = role};
     const struct repeats *repeats = &ir->repeats;
@@ -97,8 +116,16 @@ void replay_init(struct replay *r, const struct ir *ir, const struct role *role)
     for (uint32_t b = c.begin; b < c.end; b++)
         held += liveness_persistent_whole(ir, b) ? repeats_of_state(ir, b) : 0;
     r->row = heap_alloc(held + rows + 1, sizeof *r->row);
-    add_held(r, &c);
+    uint32_t moments = late_moments ? first_of_moments(&c) : IR_NONE;
+    const uint32_t late = moments == IR_NONE ? 0 : repeats_whole_id(repeats, moments) - begin;
+    add_held(r, &c, false, 0);
+    if (moments == IR_NONE)
+        add_held(r, &c, true, 0);
     for (uint32_t i = 0; i < rows; i++) {
+        if (moments != IR_NONE && row[i].copy == 0 && c.op[row[i].row] >= moments) {
+            add_held(r, &c, true, late);
+            moments = IR_NONE;
+        }
         /* from the second copy on, an op follows its previous copy at a constant distance */
         if (row[i].copy > 2) {
             const struct replay_stay *b = &r->row[r->count - row[i].back], *a = b - row[i].back;
@@ -114,6 +141,8 @@ void replay_init(struct replay *r, const struct ir *ir, const struct role *role)
             buffer, repeats_seen_from(repeats, first, row[i].copy, first) - begin,
             repeats_seen_from(repeats, first, row[i].copy, last) - begin, gathers};
     }
+    if (moments != IR_NONE)
+        add_held(r, &c, true, late);
     free(row);
     free(c.first);
     free(c.buffer);

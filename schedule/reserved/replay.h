@@ -1,7 +1,9 @@
 /* schedule/reserved/replay.h: replays the allocations of a role's buffers in a caching allocator, in list order.
  *
  * A buffer takes memory when the host issues the first op that touches it, and gives it back when the host has issued
- * the last op of its free set. Persistent buffers are allocated first and stay. */
+ * the last op of its free set. Persistent buffers are allocated first and stay; the moments of AdamW may be allocated
+ * when the first step reaches its first update, as torch.optim does (torch/optim/adam.py, _init_group()). They then lie
+ * where activations lay, so that the next step's large tensors need new segments. */
 #ifndef SCHEDULE_REPLAY_H
 #define SCHEDULE_REPLAY_H
 
@@ -21,7 +23,9 @@ struct replay {
     } * row; /* in the order of allocation */
 };
 
-void replay_init(struct replay *replay, const struct ir *ir, const struct role *role);
+/* late_moments: all moments are allocated with the first op that touches one. */
+void replay_init(struct replay *replay, const struct ir *ir, const struct role *role,
+                 bool late_moments);
 void replay_release(struct replay *replay);
 
 /* Two steps are replayed. In the second step, the allocator has segments that the first step has cut for other sizes,

@@ -74,6 +74,9 @@ static const struct reserved_constant constants[] = {
      "blocks are kept for reuse"},
     {"allocator", "512 B, 2 MiB, 20 MiB, multiples of 2 MiB",
      "PyTorch, c10/cuda/CUDACachingAllocator.cpp; schedule/reserved/caching_allocator.h"},
+    {"moments of AdamW", "allocated in the first step's update",
+     "torch.optim, apex and TransformerEngine: step() makes the states that are missing; DeepSpeed makes them before "
+     "(initialize_optimizer_states())"},
     {"allocator of profile torchtitan", "segments that grow by 2 MiB and 20 MiB",
      "torchtitan, run_llama_train.sh and run_train.sh: PYTORCH_CUDA_ALLOC_CONF=\"expandable_segments:True\""},
 };
@@ -288,7 +291,7 @@ static void of_role(struct reserved *out, const struct ir *ir, const struct clus
     struct caching_allocator a = {.limit = bounded ? limit_of(out->available, outside) : 0,
                                   .expandable = held.expandable};
     struct replay replay;
-    replay_init(&replay, ir, role);
+    replay_init(&replay, ir, role, held.late_moments);
     run_device(&a, &replay, workspaces, held);
     out->pinned = pinned_bytes(ir, &replay);
     out->bytes[RESERVED_CONTEXT] = context;

@@ -55,6 +55,7 @@ struct reserved {
 struct reserved_held {
     bool expandable;    /* expandable_segments:True */
     bool gathers_apart; /* gathered parameters are allocated on a stream of their own */
+    bool late_moments;  /* the optimizer's first step allocates its moments */
     uint64_t buckets;
     uint64_t table[STEP_ROTARY_TABLES]; /* each has a block of its own */
 };

@@ -152,7 +152,7 @@ static void a_second_step_finds_other_segments(void)
     struct caching_allocator a = {0}, limited = {.limit = (uint64_t)60 << 20};
     CHECK_INT("parsed", ir_parse(&ir, "steps.ir", text, sizeof text - 1, &diag), STATUS_OK);
     CHECK_TEXT("parsed", diag.errors > 0 ? diag.text : "", "");
-    replay_init(&replay, &ir, &ir.role[0]);
+    replay_init(&replay, &ir, &ir.role[0], false);
     replay_run(&replay, MEMORY_HBM, false, &a);
     CHECK_INT("used", (int64_t)a.used_peak, INT64_C(70) << 20);
     CHECK_INT("reserved", (int64_t)a.reserved_peak, INT64_C(90) << 20);
@@ -163,6 +163,36 @@ static void a_second_step_finds_other_segments(void)
     caching_release(&a);
     caching_release(&limited);
     replay_release(&replay);
+    ir_release(&ir);
+    diag_release(&diag);
+}
+
+/* An activation of 40 MiB and a moment of 20 MiB. A moment that exists before the first step has a segment of its own.
+ * One that the first step's update makes takes half of the activation's segment, so that the second step's activation
+ * needs another one. */
+static void late_moments_take_the_place_of_activations(void)
+{
+    static const char text[] = "longhaul schedule 1\n"
+                               "mesh dp=1\n"
+                               "stream compute compute\n"
+                               "buffer a hbm f32 [10485760] activation free=0\n"
+                               "buffer m hbm f32 [5242880] optimizer persistent\n"
+                               "op 0 fill compute count=10485760 writes a\n"
+                               "op 1 fill compute count=5242880 writes m\n";
+    struct ir ir = {0};
+    struct diag diag = {0};
+    CHECK_INT("parsed", ir_parse(&ir, "moments.ir", text, sizeof text - 1, &diag), STATUS_OK);
+    CHECK_TEXT("parsed", diag.errors > 0 ? diag.text : "", "");
+    for (int late = 0; late < 2; late++) {
+        struct replay replay;
+        struct caching_allocator a = {0};
+        replay_init(&replay, &ir, &ir.role[0], late);
+        replay_run(&replay, MEMORY_HBM, false, &a);
+        CHECK_INT("used", (int64_t)a.used_peak, INT64_C(60) << 20);
+        CHECK_INT("reserved", (int64_t)a.reserved_peak, INT64_C(1) * (late ? 80 : 60) << 20);
+        caching_release(&a);
+        replay_release(&replay);
+    }
     ir_release(&ir);
     diag_release(&diag);
 }
@@ -183,6 +213,7 @@ static const struct check_case cases[] = {
     {"a device that is too small is told", a_device_that_is_too_small_is_told},
     {"tight is what a little less would not hold", tight_is_what_a_little_less_would_not_hold},
     {"a second step finds other segments", a_second_step_finds_other_segments},
+    {"late moments take the place of activations", late_moments_take_the_place_of_activations},
     {"every constant has a source", every_constant_has_a_source},
 };
 CHECK_MAIN("reserved", cases)
