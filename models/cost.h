@@ -89,8 +89,8 @@ struct cost_facts {
 /* Work that an implementation runs as a chain of elementwise and reducing kernels. */
 struct cost_chain {
     double bytes; /* bytes of device memory for each element of a norm, a rotation, an activation, a
-                     sum, a loss, the copies of tokens for experts, a square sum, a clip or AdamW; 0: one
-                     kernel that touches each operand once */
+                     sum, a loss, a look-up in a divided table, the copies of tokens for experts, a
+                     square sum, a clip or AdamW; 0: one kernel that touches each operand once */
     int kernels;
     /* Kernels whose time is set by the number of elements, not of bytes: slow is their time, divided by that of one
      * pass over all elements at the device's memory_element_rate, and slow_bytes is how many of the bytes above they

@@ -120,6 +120,14 @@ static double chain_elements(const struct work *work)
     case WORK_CROSS_ENTROPY:
     case WORK_CROSS_ENTROPY_BACKWARD:
         return (double)work->cross_entropy.rows * (double)work->cross_entropy.vocab;
+    case WORK_CROSS_ENTROPY_PARTIAL:
+        return (double)work->loss_partial.rows * (double)work->loss_partial.vocab;
+    case WORK_CROSS_ENTROPY_PARTIAL_BACKWARD:
+        return (double)work->loss_backward.rows * (double)work->loss_backward.vocab;
+    case WORK_EMBEDDING: /* only rows that are not the rank's are masked */
+        return work->embedding.part > 0
+                   ? (double)work->embedding.rows * (double)work->embedding.cols
+                   : 0;
     case WORK_PERMUTE:
     case WORK_UNPERMUTE:
     case WORK_UNPERMUTE_BACKWARD:

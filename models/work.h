@@ -155,8 +155,8 @@ struct work {
             int64_t rows, cols, copies, weights;
         } permute; /* unpermute, unpermute_backward */
         struct {
-            int64_t rows, cols, vocab, first, part;
-        } embedding;
+            int64_t rows, cols, vocab, first, part, total;
+        } embedding; /* total: of embedding_backward */
         struct {
             int64_t rows, vocab, count, accumulate;
         } cross_entropy;
@@ -338,7 +338,8 @@ double work_attention_flops(const struct work *work, double pairs);
 double work_flops(const struct work *work);
 /* Returns the bytes read from and written to device memory (host memory for ops on the host) when each operand is read
  * or written once, or, in an activation with `touches`, that often in all. An embedding touches only the rows of its
- * tokens; its backward first clears the whole table if it does not add to an earlier gradient. SYNC kinds,
+ * tokens; its backward first clears the whole table if it does not add to an earlier gradient, and with
+ * `total` a table of that many rows, to which it adds before it keeps its own rows. SYNC kinds,
  * communication and copies count 0: work_payload_bytes() has the bytes of the latter two. */
 double work_memory_bytes(const struct work *work);
 

@@ -155,9 +155,13 @@ static double embedding_bytes(const struct work *work, struct bytes_of e)
     double rows = (double)work->embedding.rows, cols = (double)work->embedding.cols;
     if (work->kind == WORK_EMBEDDING)
         return rows * I32 + rows * cols * (e.in + e.out);
-    /* Adds to one row of the table for each token; a table that is no third read is cleared first. */
-    double cleared = e.reads < 3 ? (double)work->embedding.vocab * cols * e.out : 0;
-    return rows * I32 + rows * cols * (e.in + 2 * e.out) + cleared;
+    /* Adds to one row of the table for each token; a table that is no third read is cleared first. With `total` it is a
+     * table of the whole vocabulary, in the dtype of the rows. */
+    double table =
+        (double)(work->embedding.total > 0 ? work->embedding.total : work->embedding.vocab);
+    double out = work->embedding.total > 0 ? e.in : e.out;
+    double cleared = e.reads < 3 || work->embedding.total > 0 ? table * cols * out : 0;
+    return rows * I32 + rows * cols * (e.in + 2 * out) + cleared;
 }
 
 static double cross_entropy_bytes(const struct work *work, struct bytes_of e)

@@ -45,6 +45,8 @@ const char *cpu_embedding_backward(const struct call *call, float *scratch)
         for (int64_t j = 0; row >= 0 && row < work->embedding.vocab && j < cols; j++)
             table[row * cols + j] += dy[j];
     }
+    if (call->writes > 1)
+        memset(call->write[1].data, 0, call->write[1].count * sizeof *table);
     return NULL;
 }
 

@@ -3,6 +3,7 @@
 #include "exec/assignment.h"
 #include "exec/moved_rows.h"
 
+#include <cuda_runtime_api.h>
 #include <math.h>
 
 _Static_assert((int)CUDA_BF16 == (int)DTYPE_BF16 && (int)CUDA_F16 == (int)DTYPE_F16 &&
@@ -267,6 +268,13 @@ static size_t embedding_backward_scratch(const struct work *work)
 static int embedding_backward(const struct call *call, const struct cuda_place *place)
 {
     const struct work *w = call->work;
+    if (call->writes > 1) {
+        const struct operand *others = &call->write[1];
+        const int error = (int)cudaMemsetAsync(
+            others->data, 0, others->count * dtype_bytes(others->dtype), place->stream);
+        if (error != 0)
+            return error;
+    }
     return cuda_embedding_backward(
         out(call, 0), in(call, 0), call->read[1].data, in_or_nothing(call, 2), w->embedding.rows,
         w->embedding.cols, w->embedding.vocab, first_row(call), place->scratch, place->stream);

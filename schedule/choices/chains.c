@@ -15,12 +15,15 @@ struct row {
     /* `bytes`, if torch.compile or Liger fuses the chain; 0: it is one kernel then */
     double compiled;
     uint8_t kernels_compiled;
+    /* bytes of sums over the tokens that tensor ranks have gathered, in addition to both */
+    double sums, sums_compiled;
 };
 
 /* Operators of torchtitan's eager Llama (torchtitan/models/llama3/model/model.py, torchtitan/models/norms.py of 2024);
  * neither selective checkpointing nor FSDP fuses them. Before a norm's backward, separate kernels add the gradients of
  * its input that come through wq, wk and wv, and those that come through w1 and w3: 12 and 6 bytes, on average 9 per
- * norm. A compiled norm's backward still reads 3 of these bytes. */
+ * norm. A compiled norm's backward still reads 3 of these bytes. Tensor ranks that reduce the sum add before that, of
+ * all tokens that they have gathered. */
 static const struct row torchtitan[] = {
     /* float 6, pow 8, mean 4, times rsqrt 8, type_as 6, times weight 4; both products broadcast */
     {.kind = WORK_RMSNORM, .kernels = 8, .bytes = 36, .slow = 2, .slow_bytes = 8 + 4},
@@ -28,11 +31,13 @@ static const struct row torchtitan[] = {
      * of both gradients 12; cast 6; weight, the factor x and the mean broadcast */
     {.kind = WORK_RMSNORM_BACKWARD,
      .kernels = 17,
-     .bytes = 92 + 9,
+     .bytes = 92,
      .slow = 3,
      .slow_bytes = 4 + 8 + 4,
-     .compiled = 6 + 3,
-     .kernels_compiled = 2},
+     .compiled = 6,
+     .kernels_compiled = 2,
+     .sums = 9,
+     .sums_compiled = 3},
     /* float 6, complex product 8, type_as 6; the same back */
     {.kind = WORK_ROPE, .kernels = 3, .bytes = 20},
     {.kind = WORK_ROPE_BACKWARD, .kernels = 3, .bytes = 20},
@@ -47,6 +52,27 @@ static const struct row torchtitan[] = {
      .bytes = 12,
      .slow = 1.15,
      .slow_bytes = 12},
+    /* torch/distributed/tensor/parallel/loss.py, over a divided vocabulary: maximum 4, minus it 8, exponentials 8, sum
+     * 4, minus its logarithm 8; both differences broadcast. Compiled, the first three and the sum are two kernels, of
+     * which one is the cast's */
+    {.kind = WORK_CROSS_ENTROPY_PARTIAL,
+     .kernels = 5,
+     .bytes = 32,
+     .slow = 2,
+     .slow_bytes = 16,
+     .compiled = 16,
+     .kernels_compiled = 2},
+    /* exponentials 8, added to the label's gradient 12, times the gradient of the loss 8, which broadcasts; one kernel
+     * if compiled. The schedule has the zeros and the cast */
+    {.kind = WORK_CROSS_ENTROPY_PARTIAL_BACKWARD,
+     .kernels = 3,
+     .bytes = 28,
+     .slow = 1,
+     .slow_bytes = 8,
+     .compiled = 12,
+     .kernels_compiled = 1},
+    /* _embedding_ops.py: the look-up 4, and rows of other ranks' tokens become zeros, by a mask that broadcasts 4 */
+    {.kind = WORK_EMBEDDING, .kernels = 2, .bytes = 8, .slow = 1, .slow_bytes = 4, .gathered = 4},
 };
 
 /* Operators of InternEvo (internlm/model/modeling_internlm.py): norm(residual.float()) is apex's fused kernel, which
@@ -115,11 +141,13 @@ static const struct row hf_autocast[] = {
      * 8; mean 4 and a copy 8, derivative of pow 8 + 12, sum 12; cast for the products before it 6 */
     {.kind = WORK_RMSNORM_BACKWARD,
      .kernels = 18,
-     .bytes = 131,
+     .bytes = 131 - 18,
      .slow = 5.5,
      .slow_bytes = 15 + 8 + 8 + 4,
-     .compiled = 6 + 3,
-     .kernels_compiled = 2},
+     .compiled = 6,
+     .kernels_compiled = 2,
+     .sums = 18,
+     .sums_compiled = 3},
     /* times cosine 6, minus one half 2, cat 4, times sine 6, sum 12, cast 6 */
     {.kind = WORK_ROPE, .kernels = 6, .bytes = 36, .slow = 6, .slow_bytes = 30},
     /* slow: the cast up 6, both products 8 + 8, minus one half 2, copies of halves 4, the strided sum 6; casts down 6 +
@@ -145,21 +173,24 @@ static const struct {
     [CHAINS_HF_AUTOCAST] = {hf_autocast, ARRAY_LEN(hf_autocast), CHAINS_HF},
 };
 
-static void set_chains(enum chains chains, bool compile, bool kept,
+/* gathered: number of tensor ranks whose tokens the sums of a row are over, for each token of a rank; else 1. */
+static void set_chains(enum chains chains, bool compile, bool kept, double gathered,
                        struct cost_chain chain[WORK_KIND_COUNT])
 {
     if (tables[chains].like != CHAINS_FUSED)
-        set_chains(tables[chains].like, compile, kept, chain);
+        set_chains(tables[chains].like, compile, kept, gathered, chain);
     for (size_t i = 0; i < tables[chains].count; i++) {
         const struct row *row = &tables[chains].row[i];
-        struct cost_chain eager = {.bytes = row->bytes + (kept ? row->again : 0),
+        struct cost_chain eager = {.bytes =
+                                       row->bytes + (kept ? row->again : 0) + gathered * row->sums,
                                    .kernels = row->kernels,
                                    .slow = row->slow,
                                    .slow_bytes = row->slow_bytes,
                                    .gathered = row->gathered,
                                    .scattered = row->scattered,
                                    .unweighted = row->unweighted};
-        struct cost_chain fused = {.bytes = row->compiled, .kernels = row->kernels_compiled};
+        struct cost_chain fused = {.bytes = row->compiled + gathered * row->sums_compiled,
+                                   .kernels = row->kernels_compiled};
         chain[row->kind] = compile ? fused : eager;
     }
 }
@@ -185,22 +216,36 @@ void chains_of(const struct profile *profile, const struct choices *choices, boo
                struct cost_chain chain[WORK_KIND_COUNT])
 {
     static const uint8_t losses[] = {WORK_CROSS_ENTROPY, WORK_CROSS_ENTROPY_BACKWARD};
+    static const uint8_t parts[] = {WORK_CROSS_ENTROPY_PARTIAL,
+                                    WORK_CROSS_ENTROPY_PARTIAL_BACKWARD};
     /* the kernels of torchtitan's loss on 16-bit logits: as many passes over half the bytes */
     static const struct cost_chain narrow_loss[] = {
         {.bytes = 4, .kernels = 1, .slow = 1, .slow_bytes = 4},
         {.bytes = 6, .kernels = 1, .slow = 1.15, .slow_bytes = 6},
     };
-    struct cost_chain eager[WORK_KIND_COUNT];
+    struct cost_chain eager[WORK_KIND_COUNT], compiled[WORK_KIND_COUNT];
     memset(chain, 0, WORK_KIND_COUNT * sizeof *chain);
     memset(eager, 0, sizeof eager);
+    memset(compiled, 0, sizeof compiled);
     enum chains chains = chains_unfused(profile, choices);
-    set_chains(chains, fuses(choices), kept, chain);
+    const bool sums_gathered = choices->tensor_plan == TENSOR_PLAN_MODULE && choices->tp > 1;
+    const double gathered = sums_gathered ? choices->row_ranks : 1;
+    set_chains(chains, fuses(choices), kept, gathered, chain);
     /* the loss is a chain of its own, independent of the chains of layers */
     bool chosen = profile == NULL || choices->loss != profile->loss;
-    set_chains(chains != CHAINS_FUSED ? chains : CHAINS_TORCHTITAN, false, kept, eager);
+    const enum chains of_loss = chains != CHAINS_FUSED ? chains : CHAINS_TORCHTITAN;
+    set_chains(of_loss, false, kept, gathered, eager);
+    set_chains(of_loss, true, kept, gathered, compiled);
     for (size_t i = 0; chosen && choices->loss != LOSS_PROFILE && i < ARRAY_LEN(losses); i++)
         chain[losses[i]] = choices->loss == LOSS_EAGER || choices->loss == LOSS_HF
                                ? eager[losses[i]]
                            : choices->loss == LOSS_16BIT ? narrow_loss[i]
                                                          : (struct cost_chain){0};
+    for (size_t i = 0; i < ARRAY_LEN(parts); i++)
+        chain[parts[i]] = choices->loss != LOSS_PARALLEL         ? (struct cost_chain){0}
+                          : choices->kernels == KERNELS_COMPILED ? compiled[parts[i]]
+                                                                 : eager[parts[i]];
+    /* framework code looks up embeddings outside of what it compiles */
+    if (chains != CHAINS_FUSED)
+        chain[WORK_EMBEDDING] = eager[WORK_EMBEDDING];
 }

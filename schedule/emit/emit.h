@@ -47,6 +47,7 @@ struct model_part {
      * divided among tensor ranks, or complete on each (tensor_is_complete()). whole_begin counts from `base`. A rank's
      * gradient of them covers only the rank's own tokens, or heads. */
     uint64_t whole_begin, whole_count;
+    uint32_t whole_tensors; /* number of these tensors */
 };
 
 enum end_part { PART_EMBEDDING, PART_HEAD, PART_POSITIONS, END_PARTS };
@@ -78,6 +79,8 @@ struct bundle_state {
     buffer_id grad;        /* the gradient that the backward ops of the current micro-batch write */
     buffer_id param_shard; /* this rank's shard, if parameters are sharded */
     buffer_id grad_shard;  /* this rank's shard of the reduced gradient, if one is kept */
+    /* the rows of other tensor ranks in a gradient that each of them makes whole (embedding_backward()); empty: none */
+    struct view others_grad;
     buffer_id master, moment1, moment2;
 };
 

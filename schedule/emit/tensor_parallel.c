@@ -72,6 +72,8 @@ static struct view reordered(struct emit *e, struct view x, enum work_kind kind,
     int64_t sequences = order == TENSOR_SEQUENCES ? e->choices->micro_batch : 1;
     struct view y =
         emit_tensor(e, "moved", CATEGORY_COMMUNICATION, dtype_of(e, x), count / cols, cols);
+    if (e->choices->micro_batch == 1) /* torch.cat of contiguous chunks */
+        return emit_cast(e, x, y);
     return emit_pack(e, kind, x, y, sequences, ranks, count / sequences / ranks);
 }
 
@@ -131,6 +133,12 @@ struct view tensor_gather_input(struct emit *e, struct view x, int64_t cols, enu
     for (int i = 1; each && e->tensor.size > 1 && i < products; i++)
         tensor_gather(e, x, cols, order, "norm_again", false);
     return y;
+}
+
+void tensor_reduce_apart(struct emit *e, struct view x)
+{
+    struct view y = emit_like(e, x, (int64_t)x.count, "reduced_apart", MEMORY_HBM);
+    e->sync = collective_of(e, WORK_ALL_REDUCE, x, y);
 }
 
 void tensor_gather_to(struct emit *e, struct view x, struct view y)

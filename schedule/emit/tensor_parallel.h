@@ -40,6 +40,9 @@ struct view tensor_gather_input(struct emit *e, struct view x, int64_t cols, enu
  * reduction, and nothing reads its result. */
 void tensor_scatter_input(struct emit *e, struct view x, struct view y, enum tensor_rows order,
                           int products);
+/* Emits an all-reduce of x over the tensor ranks whose result nothing reads, and which ops after it wait for: the time
+ * of a reduction of a framework whose sum the schedule has from another op. */
+void tensor_reduce_apart(struct emit *e, struct view x);
 /* Does what tensor_gather() does, into y, which has room for all rows. */
 void tensor_gather_to(struct emit *e, struct view x, struct view y);
 /* Returns this rank's part of x, which is the same on all tensor ranks; parts are equal. An op names the same operand

@@ -88,17 +88,43 @@ buffer_id embedding_forward(struct emit *e)
     return sum.buffer;
 }
 
+/* True if each tensor rank makes the gradient of the whole embedding, although it has a part of the table: DTensor has
+ * no embedding_dense_backward() of some rows (torch/distributed/tensor/_ops/_embedding_ops.py). */
+static bool makes_whole_gradient(const struct emit *e, int64_t part)
+{
+    return part > 0 && e->choices->tensor_plan != TENSOR_PLAN_MEGATRON;
+}
+
+/* Emits the copy of the rank's rows out of the whole gradient. The op that made it has written them to dtable, so the
+ * copy's result stands for the memory of these rows in the whole gradient, and nothing reads it. */
+static void keep_own_rows(struct emit *e, uint32_t bundle, struct view others, struct view dtable)
+{
+    const struct view rows = emit_like(e, dtable, (int64_t)dtable.count, "own_rows", MEMORY_HBM);
+    emit_cast(e, dtable, rows);
+    emit_extend_lifetime(e, others.buffer, e->last_compute);
+    e->weights.bundle[bundle].others_grad = others;
+}
+
 /* Emits one table's gradient from rows of dx; index holds the table row of each. */
 static void table_backward(struct emit *e, enum weight weight, int64_t part, struct view dx,
                            struct view index, int64_t rows)
 {
     bool accumulate;
-    struct view dtable = grad_view(e, part_after_layers(e, PART_EMBEDDING), weight, &accumulate);
+    const uint32_t table = part_after_layers(e, PART_EMBEDDING);
+    const struct weight_slot *slot = &e->weights.slot[0][weight];
+    struct view write[2] = {grad_view(e, table, weight, &accumulate)};
     struct work work = {.kind = WORK_EMBEDDING_BACKWARD,
-                        .embedding = {rows, e->weights.slot[0][weight].cols,
-                                      e->weights.slot[0][weight].rows, .part = part}};
-    emit_op(e, e->stream.compute, &work, (struct view[]){dx, index, dtable}, accumulate ? 3 : 2,
-            &dtable, 1);
+                        .embedding = {rows, slot->cols, slot->rows, .part = part}};
+    const bool whole = makes_whole_gradient(e, part);
+    if (whole) {
+        work.embedding.total = slot->rows * (int64_t)e->tensor.size;
+        write[1] = emit_computed(e, "others_rows", CATEGORY_GRADIENT,
+                                 work.embedding.total - slot->rows, slot->cols);
+    }
+    emit_op(e, e->stream.compute, &work, (struct view[]){dx, index, write[0]}, accumulate ? 3 : 2,
+            write, whole ? 2 : 1);
+    if (whole)
+        keep_own_rows(e, e->weights.part[table].bundle, write[1], write[0]);
 }
 
 void embedding_backward(struct emit *e, buffer_id dx)
@@ -256,33 +282,20 @@ static struct view loss_of(struct emit *e, struct view logits, struct view label
     return narrow_gradient(e, losses[e->choices->loss](e, logits, labels), labels);
 }
 
-/* Two fp32 tensors of the logits' shape that an implementation makes beside the operands of an op. */
-struct temporaries {
-    struct view of[2];
-};
-
-/* Emits what writes the temporaries of torchtitan's loss parallel, which computes each operator in fp32
- * (components/loss.py): in the forward the logits less their maximum and the exponentials; in the backward the gradient
- * of the log-softmax, which begins as zeros, and the exponentials again. */
-static struct temporaries make_temporaries(struct emit *e, struct view labels)
+/* Returns a tensor in which an op of the loss writes `count` fp32 numbers for each logit beside its result. */
+static struct view beside_logits(struct emit *e, struct view labels, int64_t count)
 {
-    struct temporaries made;
-    for (int i = 0; i < 2; i++)
-        made.of[i] = emit_zeros(e, like_logits(e, "loss_temporary", DTYPE_F32, labels));
-    return made;
-}
-
-static void hold_temporaries(struct emit *e, const struct temporaries *made, op_id until)
-{
-    for (int i = 0; i < 2; i++)
-        emit_extend_lifetime(e, made->of[i].buffer, until);
+    return emit_tensor(e, "loss_temporary", CATEGORY_LOGITS, DTYPE_U8,
+                       (int64_t)labels.count * loss_columns(e), 4 * count);
 }
 
 /* Does the same as loss_of(), if each tensor rank has a part of the vocabulary (Megatron's vocabulary-parallel cross
  * entropy): the statistics of all parts are gathered, and every rank has the whole loss and the gradient of its own
  * logits. The gradient is written over the logits (LOSS_TE), over fp32 logits (LOSS_MEGATRON: 6 bytes per element), or
- * to a buffer of its own: in 16 bits (LOSS_COMPILED: 4 bytes), or next to fp32 logits (LOSS_PARALLEL: with two
- * temporaries, 16 bytes). */
+ * to a buffer of its own: in 16 bits (LOSS_COMPILED: 4 bytes), or next to fp32 logits (LOSS_PARALLEL, 16 bytes).
+ * LOSS_PARALLEL is PyTorch's loss_parallel(), which computes each operator in fp32: in the forward the logits less their
+ * maximum and the exponentials are temporaries; in the backward the gradient of the log-softmax, which begins as zeros,
+ * and the exponentials again. */
 static struct view vocab_parallel_loss(struct emit *e, struct view logits, struct view labels)
 {
     const struct choices *c = e->choices;
@@ -298,17 +311,18 @@ static struct view vocab_parallel_loss(struct emit *e, struct view logits, struc
     else if (c->loss != LOSS_TE && c->loss != LOSS_FUSED)
         to = from = emit_cast(e, logits, like_logits(e, "logits_wide", DTYPE_F32, labels));
     bool parallel = c->loss == LOSS_PARALLEL;
-    struct temporaries beside = {0};
+    struct view written[2] = {own};
     if (parallel)
-        beside = make_temporaries(e, labels);
+        written[1] = beside_logits(e, labels, 2);
     struct work partial = {.kind = WORK_CROSS_ENTROPY_PARTIAL,
                            .loss_partial = {rows, vocab, 0, total, part}};
-    op_id summed =
-        emit_op(e, e->stream.compute, &partial, (struct view[]){from, labels}, 2, &own, 1);
-    if (parallel) {
+    op_id summed = emit_op(e, e->stream.compute, &partial, (struct view[]){from, labels}, 2,
+                           written, parallel ? 2 : 1);
+    if (parallel)
         emit_extend_lifetime(e, logits.buffer, summed);
-        hold_temporaries(e, &beside, summed);
-    }
+    /* loss_parallel() reduces the maximum, the sum and the logit of the label one after the other */
+    for (int i = 1; parallel && i < 3; i++)
+        tensor_reduce_apart(e, view_part(own, 0, rows));
     tensor_gather_to(e, own, all);
     struct work finish = {.kind = WORK_CROSS_ENTROPY_FINISH,
                           .p = {rows, vocab, counted, 0, e->loss_touched}};
@@ -316,16 +330,20 @@ static struct view vocab_parallel_loss(struct emit *e, struct view logits, struc
             e->loss_touched ? 4 : 3, (struct view[]){loss, lse}, 2);
     e->loss_touched = true;
     e->tags.phase = PHASE_BACKWARD;
-    if (parallel)
-        beside = make_temporaries(e, labels);
+    struct view zeros = {0};
+    if (parallel) {
+        zeros = emit_zeros(e, like_logits(e, "d_log_softmax", DTYPE_F32, labels));
+        written[1] = beside_logits(e, labels, 1);
+    }
     if (parallel || c->loss == LOSS_SOFTMAX)
         to = like_logits(e, "softmax", DTYPE_F32, labels);
+    written[0] = to;
     struct work backward = {.kind = WORK_CROSS_ENTROPY_PARTIAL_BACKWARD,
                             .loss_backward = {rows, vocab, counted, 0, total, part}};
-    op_id done =
-        emit_op(e, e->stream.compute, &backward, (struct view[]){from, labels, lse}, 3, &to, 1);
+    op_id done = emit_op(e, e->stream.compute, &backward, (struct view[]){from, labels, lse}, 3,
+                         written, parallel ? 2 : 1);
     if (parallel)
-        hold_temporaries(e, &beside, done);
+        emit_extend_lifetime(e, zeros.buffer, done);
     if (c->loss == LOSS_SOFTMAX)
         emit_extend_lifetime(e, logits.buffer, done);
     return narrow_gradient(e, to, labels);

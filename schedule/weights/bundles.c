@@ -126,8 +126,10 @@ static void add_part(struct emit *e, uint32_t part, const char *prefix,
             bool complete = tensor_is_complete(e->choices, spec[i].name);
             if (e->tensor.size > 1 && !complete)
                 cut = tensor_cut_of(e->whole, spec[i].name, spec[i].rows);
-            if ((cut.rows || cut.cols || complete) != (bool)whole && !is_spread(e, &spec[i]))
-                add_tensor(e, experts, prefix, &spec[i], &cut, &offset);
+            if ((cut.rows || cut.cols || complete) == (bool)whole || is_spread(e, &spec[i]))
+                continue;
+            add_tensor(e, experts, prefix, &spec[i], &cut, &offset);
+            p->whole_tensors += (uint32_t)whole;
         }
     }
     p->whole_count = offset - p->whole_begin;

@@ -11,12 +11,53 @@
 #include "schedule/choices/profile.h"
 #include "schedule/config/derived.h"
 #include "schedule/emit/emit.h"
+#include "schedule/emit/tensor_parallel.h"
 #include "schedule/weights/bundles.h"
 #include "schedule/weights/weights.h"
 
 static struct view gradient(const struct emit *e, uint32_t b)
 {
     return view_all(e, weights_final_grad(e, b));
+}
+
+/* True if gradients are DTensors on tensor ranks that FSDP does not shard, so that they keep the placements that
+ * autograd gave them until the optimizer reads them. */
+static bool keeps_placements(const struct emit *e)
+{
+    const struct choices *c = e->choices;
+    return e->tensor.size > 1 && c->tensor_plan != TENSOR_PLAN_MEGATRON &&
+           c->weights == CHOICE_WEIGHTS_REPLICATED;
+}
+
+/* Emits the reductions of such gradients that are partial, those of norms and biases: one by one, for the norm of all
+ * gradients and again for AdamW. The schedule has their sums from the backward. */
+static void reduce_partial(struct emit *e, uint32_t b)
+{
+    enum { READERS = 2 };
+    for (uint32_t p = 0; p < part_after_layers(e, END_PARTS); p++) {
+        const struct model_part *part = &e->weights.part[p];
+        if (part->bundle != b || part->whole_tensors == 0 || e->choices->row_ranks == 1)
+            continue;
+        const struct view mean = {weights_final_grad(e, b), part->base + part->whole_begin,
+                                  part->whole_count / part->whole_tensors};
+        for (uint32_t i = 0; i < READERS * part->whole_tensors; i++)
+            tensor_reduce_apart(e, mean);
+    }
+}
+
+/* Emits the norm and the scaling of the rows of other tensor ranks in a gradient that each rank makes whole: a rank
+ * takes its own rows only when AdamW reads them. The norm has these rows from the ranks that own them. */
+static void clip_rows_of_others(struct emit *e, uint32_t b)
+{
+    struct view read[2] = {e->weights.bundle[b].others_grad};
+    const int64_t count = (int64_t)read[0].count;
+    if (count == 0)
+        return;
+    read[1] = emit_tensor(e, "dropped_norm", CATEGORY_WORKSPACE, DTYPE_F32, 1, 0);
+    struct work work = {.kind = WORK_SQUARE_SUM, .square_sum = {count, false, 0}};
+    emit_op(e, e->stream.compute, &work, read, 1, &read[1], 1);
+    work = (struct work){.kind = WORK_CLIP, .elements = {count, 0}};
+    emit_op(e, e->stream.compute, &work, read, 2, &read[0], 1);
 }
 
 buffer_id weights_clip(struct emit *e, const uint32_t *bundle, uint32_t count)
@@ -30,6 +71,8 @@ buffer_id weights_clip(struct emit *e, const uint32_t *bundle, uint32_t count)
     struct view squares = emit_tensor(e, "grad_norm", CATEGORY_WORKSPACE, DTYPE_F32, 1, 0);
     int64_t over = e->group.norm != IR_NONE16 ? e->group.norm + 1 : 0;
     bool adds = false;
+    for (uint32_t i = 0; i < count && keeps_placements(e); i++)
+        reduce_partial(e, bundle[i]);
     for (uint32_t i = 0; i < count; i++) {
         struct view read[2] = {gradient(e, bundle[i]), squares};
         struct work work = {.kind = WORK_SQUARE_SUM,
@@ -58,6 +101,8 @@ buffer_id weights_clip(struct emit *e, const uint32_t *bundle, uint32_t count)
         struct view read[2] = {gradient(e, bundle[i]), squares};
         struct work work = {.kind = WORK_CLIP, .elements = {(int64_t)read[0].count, 0}};
         emit_op(e, e->stream.compute, &work, read, 2, &read[0], 1);
+        if (keeps_placements(e))
+            clip_rows_of_others(e, bundle[i]);
     }
     return none;
 }

@@ -233,6 +233,59 @@ static void internlm_all_reduces_flat_buckets(void)
     CHECK_INT("a gather for each", gathers[1] - gathers[0], scatters[1]);
 }
 
+/* DTensor's kernels beside those of one rank: sums of the gathered tokens' gradients, the loss operator by operator, and
+ * the gradient of the whole embedding, whose rows of other ranks are clipped where FSDP does not shard them. */
+static void dtensor_does_more(void)
+{
+    static const struct {
+        const char *label;
+        int plan, weights, loss, kernels;
+        double sums, loss_bytes;
+        uint32_t clips, reductions;
+    } rows[] = {
+        /* all-reduces: gradients of norms of two layers and of the last one, the norm of all gradients; two of the
+         * loss; each norm for clipping and for AdamW */
+        {"a plan of modules", TENSOR_PLAN_MODULE, CHOICE_WEIGHTS_REPLICATED, 0, 0, 92 + 18, 32, 5,
+         3 + 1 + 2 + 2 * 5},
+        {"compiled", TENSOR_PLAN_MODULE, CHOICE_WEIGHTS_REPLICATED, 0, KERNELS_COMPILED, 6 + 6, 16,
+         5, 3 + 1 + 2 + 2 * 5},
+        {"FSDP", TENSOR_PLAN_MODULE, CHOICE_WEIGHTS_ZERO3, 0, 0, 92 + 18, 32, 4, 3 + 1 + 2},
+        {"a plan of linear layers", TENSOR_PLAN_LINEAR, CHOICE_WEIGHTS_ZERO3, 0, 0, 92 + 9, 32, 4,
+         3 + 1 + 2},
+        {"another loss", TENSOR_PLAN_MODULE, CHOICE_WEIGHTS_ZERO3, LOSS_MEGATRON, 0, 92 + 18, 0, 4,
+         3 + 1},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct request request = small(0, 2);
+        struct cost_chain chain[WORK_KIND_COUNT];
+        struct ir ir;
+        struct choices c;
+        request.strategy = "megatron-sp";
+        request.profile = "torchtitan";
+        request.tp = 2;
+        request.tensor_plan = rows[i].plan;
+        request.weights = rows[i].weights;
+        request.loss = rows[i].loss;
+        request.kernels = rows[i].kernels;
+        build(&ir, &c, &request, rows[i].label);
+        chains_of(c.profile, &c, true, chain);
+        CHECK_CLOSE(rows[i].label, chain[WORK_RMSNORM_BACKWARD].bytes, rows[i].sums, 0);
+        CHECK_CLOSE(rows[i].label, chain[WORK_CROSS_ENTROPY_PARTIAL].bytes, rows[i].loss_bytes, 0);
+        CHECK_CLOSE(rows[i].label, chain[WORK_EMBEDDING].bytes, 8, 0);
+        int64_t whole = 0;
+        uint32_t clips = 0;
+        for (uint32_t op = 0; op < ir.op.count; op++) {
+            if (ir.op.kind[op] == WORK_EMBEDDING_BACKWARD)
+                whole = ir_work(&ir, op)->embedding.total;
+            clips += ir.op.kind[op] == WORK_CLIP;
+        }
+        CHECK_INT(rows[i].label, whole, 2 * 51); /* of 101 rows */
+        CHECK_INT(rows[i].label, count(&ir, WORK_ALL_REDUCE, PHASE_COUNT), rows[i].reductions);
+        CHECK_INT(rows[i].label, clips, rows[i].clips);
+        ir_release(&ir);
+    }
+}
+
 /* Two stages of two layers each, embedding on the first and head on the last one, and four micro-batches in 1F1B order:
  * F0 F1 B0 F2 B1 F3 B2 B3 on the first, F0 B0 F1 B1 F2 B2 F3 B3 on the last. A layer is gathered for each forward that
  * does not follow a backward, and for each backward that follows a forward: 5 times on either stage. Where the root is
@@ -618,6 +671,7 @@ static const struct check_case cases[] = {
      a_loss_over_parts_keeps_what_its_implementation_does},
     {"Megatron holds placeholders of gradients", megatron_holds_placeholders_of_gradients},
     {"InternLM all-reduces flat buckets", internlm_all_reduces_flat_buckets},
+    {"DTensor does more than a rank's part", dtensor_does_more},
     {"a cut loss multiplies once more", a_cut_loss_multiplies_once_more},
     {"gradients have the numbers asked for", gradients_have_the_numbers_asked_for},
     {"FSDP gathers and reduces as asked", fsdp_gathers_and_reduces_as_asked},
