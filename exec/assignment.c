@@ -185,6 +185,13 @@ static enum status place_role(struct assignment *assignment, const struct role *
         int64_t part = work_part(work);
         if (part >= 0)
             status = check_members(assignment, role, op, (uint32_t)part, name, diag);
+        const bool sinks = work->kind == WORK_SINK || work->kind == WORK_SINK_BACKWARD;
+        if (status == STATUS_OK && sinks &&
+            work->sink.sinks / (part >= 0 ? assignment->size[part] : 1) != work->sink.heads)
+            status = diag_error(diag, (struct loc){name, 0, 0}, STATUS_BAD_INPUT,
+                                "op %" PRIu32 " (%s) cannot be executed: its heads are not the "
+                                "rank's share of the sinks; longhaul check says more",
+                                op, work_kind_info((enum work_kind)work->kind)->name);
         if (status == STATUS_OK)
             status = check_views(ir, op, name, diag);
         if (status == STATUS_OK)
@@ -328,11 +335,20 @@ static struct work real_work(const struct work *shape, int64_t rows)
         work.matmul.k = rows;
     else if (work.kind == WORK_MATMUL)
         work.matmul.m = rows;
+    else if (work.kind == WORK_COLUMN_SUM)
+        work.column_sum.rows = rows;
     else if (work.kind == WORK_SWIGLU || work.kind == WORK_SWIGLU_BACKWARD)
         work.activation.rows = rows;
     else if (work.kind == WORK_PACK || work.kind == WORK_UNPACK)
         work.pack.rows = rows;
     return work;
+}
+
+int64_t assignment_group_end(const struct dealt_rows *dealt, int64_t total, int64_t groups,
+                             int64_t g, int64_t first)
+{
+    return dealt != NULL ? first + dealt->ranks * dealt->count[dealt->first + g]
+                         : work_group_begin(total, groups, g + 1);
 }
 
 int64_t assignment_dealt(const struct dealt_rows *dealt, uint32_t member)

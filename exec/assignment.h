@@ -37,6 +37,11 @@ struct dealt_rows {
     uint32_t experts, ranks, first; /* first: of the rank's experts */
 };
 
+/* Returns the end of the rows of group g, which begin at `first`: those of one of the rank's experts, or, without a list
+ * (dealt NULL), an even share of `total` rows. */
+int64_t assignment_group_end(const struct dealt_rows *dealt, int64_t total, int64_t groups,
+                             int64_t g, int64_t first);
+
 /* Returns the copies that each rank deals to the experts of a member of group `ep`. */
 int64_t assignment_dealt(const struct dealt_rows *dealt, uint32_t member);
 

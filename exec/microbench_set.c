@@ -71,6 +71,8 @@ void microbench_add_memory_bound(struct microbench_list *set, int64_t count, boo
         {.kind = WORK_ROPE_BACKWARD, .rope = {rows, HEADS, DIM, 0}},
         {.kind = WORK_LATENT_KEYS, .latent_keys = {rows, HEADS, DIM, DIM / 2, DIM}},
         {.kind = WORK_LATENT_KEYS_BACKWARD, .latent_keys = {rows, HEADS, DIM, DIM / 2, DIM}},
+        {.kind = WORK_SINK, .sink = {rows, HEADS, DIM, HEADS}},
+        {.kind = WORK_SINK_BACKWARD, .sink = {rows, HEADS, DIM, HEADS}},
         {.kind = WORK_SWIGLU, .rows = {rows, COLS, 0}},
         {.kind = WORK_SWIGLU_BACKWARD, .rows = {rows, COLS, 0}},
         {.kind = WORK_GELU, .rows = {rows, COLS, 0}},

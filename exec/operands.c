@@ -28,8 +28,9 @@ static const char *size_fault(const struct work *work, enum dtype dtype, uint32_
     case WORK_MATMUL: /* BLAS counts with 32 bits */
         if (work->matmul.m > INT32_MAX || work->matmul.n > INT32_MAX || work->matmul.k > INT32_MAX)
             return "m, n and k must be below 2^31";
-        if (work_groups(work) > 1 && work->matmul.epilogue == EPILOGUE_BIAS)
-            return "a product in groups adds no bias";
+        if (work_groups(work) > 1 && work->matmul.epilogue == EPILOGUE_BIAS &&
+            work->matmul.form == MATMUL_TN)
+            return "a gradient in groups adds no bias";
         break;
     case WORK_ROUTE:
     case WORK_ROUTE_BACKWARD:
@@ -56,6 +57,11 @@ static const char *size_fault(const struct work *work, enum dtype dtype, uint32_
             return "an even number of columns, at most dim, must be rotated";
         if (work->rope.stride != 0 && work->rope.stride / work->rope.dim < work->rope.heads)
             return "the stride must be at least heads x dim";
+        break;
+    case WORK_GELU:
+    case WORK_GELU_BACKWARD:
+        if (work->activation.function == FUNCTION_CLAMPED)
+            return "function=clamped is that of a gate, which gelu has not";
         break;
     case WORK_ADD: /* count, cols */
         if (work->p[1] > 0 && work->p[0] % work->p[1] != 0)

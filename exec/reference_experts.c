@@ -13,6 +13,10 @@ static struct reference_affine expert_of(const struct reference_affine *all, siz
     one.outputs = all->outputs / experts;
     one.weight += (size_t)expert * one.outputs * one.inputs;
     one.dweight += (size_t)expert * one.outputs * one.inputs;
+    if (all->bias != NULL) {
+        one.bias += (size_t)expert * one.outputs;
+        one.dbias += (size_t)expert * one.outputs;
+    }
     return one;
 }
 

@@ -20,6 +20,7 @@ struct reference_layer {
     struct reference_affine norm1, qkv, q_norm, k_norm, o, norm1_after, norm2, up, down,
         norm2_after;
     struct reference_affine q_down, q_down_norm, q_up, q_direct, kv_down, kv_down_norm, kv_up;
+    const struct reference_tensor *sinks;
     struct reference_affine router, experts_up, experts_down, shared_up, shared_down;
 };
 

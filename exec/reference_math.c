@@ -212,10 +212,14 @@ double *reference_attention(struct arena *arena, const struct reference_heads *s
                 hide(shape, row, i);
                 for (size_t j = 0; j <= i; j++)
                     max = row[j] * scale > max ? row[j] * scale : max;
+                if (shape->sinks != NULL)
+                    max = shape->sinks[head] > max ? shape->sinks[head] : max;
                 for (size_t j = 0; j <= i; j++) {
                     row[j] = exp(row[j] * scale - max);
                     sum += row[j];
                 }
+                if (shape->sinks != NULL)
+                    sum += exp(shape->sinks[head] - max);
                 for (size_t j = 0; j <= i; j++)
                     row[j] /= sum;
                 add_product(out, row, 0, 1, &v[kv_head * vdim], v_row, 1, vdim, i + 1);
@@ -248,6 +252,8 @@ void reference_attention_backward(const struct reference_heads *shape, double *d
                 const size_t at = i * q_row + head * dim, out = i * o_row + head * vdim;
                 const double delta = dot(&dout[out], &o[out], vdim);
                 const double log_sum = lse[i * shape->heads + head];
+                if (shape->sinks != NULL) /* dS of a key whose value is 0 */
+                    shape->d_sinks[head] -= exp(shape->sinks[head] - log_sum) * delta;
                 dots(row, &q[at], kt, dim, s, i + 1);
                 hide(shape, row, i);
                 dots(dp, &dout[out], vt, vdim, s, i + 1);
@@ -277,6 +283,20 @@ void reference_attention_backward(const struct reference_heads *shape, double *d
 static double sigmoid(double x)
 {
     return 1 / (1 + exp(-x));
+}
+
+#define CLAMP 7.0
+#define CLAMPED_SLOPE 1.702
+
+/* Returns (up + 1) gate sigmoid(1.702 gate) of gate, at most 7, and up, from -7 to 7, and the slopes by both: 0 beyond
+ * these limits (gpt-oss, torch/model.py, swiglu()). */
+static double clamped(double gate, double up, double *by_gate, double *by_up)
+{
+    const double x = fmin(gate, CLAMP), u = fmax(fmin(up, CLAMP), -CLAMP);
+    const double s = sigmoid(CLAMPED_SLOPE * x);
+    *by_gate = gate > CLAMP ? 0 : (u + 1) * (s + CLAMPED_SLOPE * x * s * (1 - s));
+    *by_up = fabs(up) > CLAMP ? 0 : x * s;
+    return (u + 1) * x * s;
 }
 
 /* Returns f(x) of an activation function f, where x is the input or an element of the gate; *slope = f'(x). */
@@ -309,7 +329,13 @@ double *reference_activation(struct arena *arena, enum activation activation, co
     const size_t parts = is_gated(activation) ? 2 : 1; /* gate and up, or up */
     for (size_t i = 0; i < rows; i++) {
         for (size_t j = 0; j < cols; j++) {
-            double slope, value = applied(activation, x[i * parts * cols + j], &slope);
+            double slope, other;
+            if (activation == ACTIVATION_SWIGLU_CLAMPED) {
+                y[i * cols + j] =
+                    clamped(x[i * 2 * cols + j], x[(i * 2 + 1) * cols + j], &slope, &other);
+                continue;
+            }
+            double value = applied(activation, x[i * parts * cols + j], &slope);
             y[i * cols + j] = parts == 2 ? value * x[(i * 2 + 1) * cols + j] : value;
         }
     }
@@ -324,7 +350,14 @@ void reference_activation_backward(enum activation activation, double *dx, const
         for (size_t j = 0; j < cols; j++) {
             const size_t at = i * parts * cols + j, up = (i * 2 + 1) * cols + j;
             const double d = dy[i * cols + j];
-            double slope, value = applied(activation, x[at], &slope);
+            double slope, other;
+            if (activation == ACTIVATION_SWIGLU_CLAMPED) {
+                clamped(x[at], x[up], &slope, &other);
+                dx[at] += d * slope;
+                dx[up] += d * other;
+                continue;
+            }
+            double value = applied(activation, x[at], &slope);
             dx[at] += parts == 2 ? d * x[up] * slope : d * slope;
             if (parts == 2)
                 dx[up] += d * value;

@@ -52,6 +52,9 @@ struct reference_heads {
     const int64_t *document_begin;
     size_t window; /* the most keys that a query sees, its own included; 0: all up to its own */
     size_t vdim;   /* columns of a head of v and o; 0: dim */
+    /* (heads): a score of each head that belongs to no key, and its gradient; NULL: none */
+    const double *sinks;
+    double *d_sinks;
 };
 
 /* Computes causal attention of one sequence: q is (rows, heads, dim), k (rows, kv_heads, dim), v (rows, kv_heads,

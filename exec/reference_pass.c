@@ -41,8 +41,8 @@ double *reference_stored(struct reference_storage *storage, double *x, size_t co
     return x;
 }
 
-static struct reference_sizes sizes_of(const struct transformer *t, size_t layer,
-                                       const struct reference_pass_sequence *sequence)
+static struct reference_sizes sizes_of(const struct transformer *t, const struct reference_layer *p,
+                                       size_t layer, const struct reference_pass_sequence *sequence)
 {
     return (struct reference_sizes){
         .hidden = t->hidden,
@@ -53,7 +53,9 @@ static struct reference_sizes sizes_of(const struct transformer *t, size_t layer
         .ffn = t->ffn,
         .heads = {sequence->tokens, t->heads, t->kv_heads, t->head_dim, (size_t)t->attention_chunk,
                   (size_t)t->attention_kept, sequence->document_begin,
-                  (size_t)transformer_window(t, (int64_t)layer), (size_t)transformer_v_dim(t)},
+                  (size_t)transformer_window(t, (int64_t)layer), (size_t)transformer_v_dim(t),
+                  p->sinks != NULL ? p->sinks->param : NULL,
+                  p->sinks != NULL ? p->sinks->grad : NULL},
     };
 }
 
@@ -87,8 +89,9 @@ static struct reference_affine affine(const struct reference *r, const char *pre
 
 static struct reference_layer layer_parameters(const struct reference *r, int64_t layer)
 {
-    char prefix[40];
+    char prefix[40], sinks[48];
     snprintf(prefix, sizeof prefix, "layers.%lld.", (long long)layer);
+    snprintf(sinks, sizeof sinks, "%ssinks", prefix);
     const bool gated = transformer_gated(&r->transformer);
     struct reference_layer p = {
         .norm1 = affine(r, prefix, "norm1"),
@@ -102,6 +105,7 @@ static struct reference_layer layer_parameters(const struct reference *r, int64_
         .kv_down = affine(r, prefix, "kv_a"),
         .kv_down_norm = affine(r, prefix, "kv_a_norm"),
         .kv_up = affine(r, prefix, "kv_b"),
+        .sinks = reference_find(r, sinks),
         .o = affine(r, prefix, "wo"),
         .norm1_after = affine(r, prefix, "norm1_after"),
         .norm2 = affine(r, prefix, "norm2"),
@@ -161,7 +165,7 @@ static struct reference_values layer_forward(struct arena *arena, struct referen
                                              const struct reference_pass_sequence *sequence)
 {
     const size_t s = sequence->tokens;
-    const struct reference_sizes n = sizes_of(t, layer, sequence);
+    const struct reference_sizes n = sizes_of(t, p, layer, sequence);
     const size_t rows = s * n.hidden;
     struct reference_values l = {.x = x};
 
@@ -225,7 +229,7 @@ static void layer_backward(struct arena *arena, struct reference_storage to,
                            const struct reference_pass_sequence *sequence)
 {
     const size_t s = sequence->tokens;
-    const struct reference_sizes n = sizes_of(t, layer, sequence);
+    const struct reference_sizes n = sizes_of(t, p, layer, sequence);
     const double *dlowered = unnormed(arena, &to, t, &p->norm2_after, d, l->lowered, s);
     double *dnormed2 =
         transformer_has_experts(t, (int64_t)layer)

@@ -23,6 +23,8 @@ CLASS(scatter);
 static const struct memory_class *const class_of[WORK_KIND_COUNT] = {
     [WORK_QUANTISE] = &stream,
     [WORK_MERGE] = &stream,
+    [WORK_SINK] = &stream,
+    [WORK_SINK_BACKWARD] = &reduce,
     [WORK_RMSNORM] = &reduce,
     [WORK_RMSNORM_BACKWARD] = &reduce,
     [WORK_LAYERNORM] = &reduce,

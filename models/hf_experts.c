@@ -244,6 +244,24 @@ static enum status read_head_norms(const struct hf_reader *r, const struct exper
     return status;
 }
 
+/* gpt-oss: experts have biases and a clamped activation, and heads have sinks of attention. Transformers and OpenAI's
+ * model clamp at 7. */
+static enum status read_gpt_oss(const struct hf_reader *r)
+{
+    double limit = 7;
+    r->t->bias_ffn = r->t->attention_sinks = true;
+    r->t->activation = ACTIVATION_SWIGLU_CLAMPED;
+    if (!hf_counts(r, "swiglu_limit"))
+        return STATUS_OK;
+    enum status status = json_get_double(r->root, "swiglu_limit", 0, 1e6, &limit, r->diag);
+    if (status == STATUS_OK && limit != 7)
+        return json_error(json_find(r->root, "swiglu_limit"), r->diag,
+                          "a limit of %g is not modelled: 7 is; --ignore swiglu_limit models the "
+                          "step with 7, which changes no work",
+                          limit);
+    return status;
+}
+
 /* Adds a note if the file has layers that predict tokens after the next one, which no class of Transformers has. */
 static void note_further_tokens(const struct hf_reader *r)
 {
@@ -270,8 +288,8 @@ enum status hf_read_experts(const struct hf_reader *r)
     enum status status = STATUS_OK;
     for (size_t i = 0; i < ARRAY_LEN(readers) && status == STATUS_OK; i++)
         status = readers[i](r, f);
-    if (f->bias) /* the experts of gpt-oss have biases */
-        r->t->bias_ffn = r->t->attention_sinks = true;
+    if (status == STATUS_OK && f->bias)
+        status = read_gpt_oss(r);
     if (status == STATUS_OK && f->latent)
         status = read_latent(r);
     if (status == STATUS_OK)

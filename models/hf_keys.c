@@ -201,7 +201,7 @@ static const struct hf_key keys[] = {
     {"aux_loss_alpha", HF_PROXY, HF_KEY_EXPERTS, true},
     {"ep_size", HF_EXPERTS, HF_KEY_SKIPPED, true},
     {"ep_size", HF_PROXY, HF_KEY_EXPERTS, true},
-    {"swiglu_limit", HF_EXPERTS, HF_KEY_SCALES, true},
+    {"swiglu_limit", HF_EXPERTS, HF_KEY_READ, true},
     {"swiglu_limit", HF_PROXY, HF_KEY_EXPERTS, true},
     {"moe_layer_freq", HF_EXPERTS, HF_KEY_READ, true},
     {"use_routing_bias", HF_EXPERTS, HF_KEY_READ, true},

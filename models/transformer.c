@@ -201,11 +201,7 @@ bool transformer_put_unmodelled(struct text *out, const struct transformer *t)
         bool present;
         const char *what;
     } parts[] = {
-        {t->experts > 0 && t->bias_ffn, "biases of experts (a row added to the products of each)"},
-        {t->router_bias, "a bias of the router (added to its logits)"},
         {t->router_on_input, "weights of what experts read (they multiply what experts write)"},
-        {t->attention_sinks,
-         "attention-sinks (a learned score of each head in the sum of a softmax)"},
         {t->lacks != NULL, t->lacks},
     };
     const size_t before = out->size;
@@ -302,7 +298,8 @@ int64_t transformer_window(const struct transformer *t, int64_t layer)
 
 bool transformer_gated(const struct transformer *t)
 {
-    return t->activation == ACTIVATION_SWIGLU || t->activation == ACTIVATION_GEGLU;
+    return t->activation == ACTIVATION_SWIGLU || t->activation == ACTIVATION_GEGLU ||
+           t->activation == ACTIVATION_SWIGLU_CLAMPED;
 }
 
 int64_t transformer_windowed_layers(const struct transformer *t)

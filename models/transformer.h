@@ -18,7 +18,7 @@
  *     "heads": 32, "kv_heads": 8, "head_dim": 128,
  *     "ffn": 14336,                          // width of one up projection
  *     "vocab": 128256,
- *     "activation": "swiglu",                // or "geglu", "gelu" (both the tanh form), "relu2"
+ *     "activation": "swiglu",                // or "geglu", "gelu" (both the tanh form), "relu2", "swiglu-clamped"
  *     "norm": "rmsnorm", "norm_eps": 1e-5,   // or "layernorm" (which has biases)
  *     "norm_place": "before",                // optional: "before" a branch, "after" it, or "both"
  *     "positions": "rope",                   // or "learned", "none"
@@ -64,6 +64,8 @@ enum activation {
     ACTIVATION_GELU,   /* w2(gelu(up)), tanh form: two matrices */
     ACTIVATION_GEGLU,  /* w2(gelu(gate) * up), tanh form: three matrices (Gemma) */
     ACTIVATION_RELU2,  /* w2(max(up, 0)^2): two matrices (Nemotron) */
+    /* w2((up' + 1) gate' sigmoid(1.702 gate')), where gate' is at most 7 and up' from -7 to 7 (gpt-oss): three matrices */
+    ACTIVATION_SWIGLU_CLAMPED,
     ACTIVATION_COUNT
 };
 

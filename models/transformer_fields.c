@@ -4,7 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-const char *const activation_names[ACTIVATION_COUNT] = {"swiglu", "gelu", "geglu", "relu2"};
+const char *const activation_names[ACTIVATION_COUNT] = {"swiglu", "gelu", "geglu", "relu2",
+                                                        "swiglu-clamped"};
 const char *const norm_names[NORM_COUNT] = {"rmsnorm", "layernorm"};
 const char *const norm_place_names[NORM_PLACE_COUNT] = {"before", "after", "both"};
 const char *const positions_names[POSITIONS_COUNT] = {"rope", "learned", "none"};

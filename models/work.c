@@ -15,7 +15,7 @@
     VALUES(form, MATMUL_FORM_COUNT, "nt", "nn", "tn")                                              \
     VALUES(epilogue, EPILOGUE_COUNT, "none", "bias")                                               \
     VALUES(mask, MASK_COUNT, "full", "causal", "window", "documents", "plan")                      \
-    VALUES(function, FUNCTION_COUNT, "own", "gelu", "relu2")                                       \
+    VALUES(function, FUNCTION_COUNT, "own", "gelu", "relu2", "clamped")                            \
     VALUES(score, ROUTE_SCORE_COUNT, "softmax", "chosen", "sigmoid")                               \
     VALUES(opaque, OPAQUE_COUNT, "nothing", "matmul", "matmul_tn", "attention",                    \
            "attention_backward", "stream", "reduce", "permute", "gather", "scatter")               \
@@ -118,6 +118,9 @@ static const struct {
     {WORK_MATMUL, 3, 0},
     {WORK_MERGE, 0, 0},
     {WORK_MERGE, 1, 1},
+    {WORK_SINK, 0, 0},
+    {WORK_SINK, 1, 1},
+    {WORK_SINK_BACKWARD, 4, 0},
     {WORK_RMSNORM_BACKWARD, 4, 1},
     {WORK_LAYERNORM_BACKWARD, 4, 1},
     {WORK_LAYERNORM_BACKWARD, 5, 2},
@@ -256,6 +259,9 @@ int64_t work_part(const struct work *work)
         return work->loss_partial.part - 1;
     case WORK_CROSS_ENTROPY_PARTIAL_BACKWARD:
         return work->loss_backward.part - 1;
+    case WORK_SINK:
+    case WORK_SINK_BACKWARD:
+        return work->sink.part - 1;
     case WORK_MATMUL:
         return work->matmul.part - 1;
     default:
@@ -295,6 +301,8 @@ int64_t work_payload_bytes(const struct work *work)
 
 int64_t work_groups(const struct work *work)
 {
+    if (work->kind == WORK_COLUMN_SUM)
+        return work->column_sum.groups > 1 ? work->column_sum.groups : 1;
     return work->kind == WORK_MATMUL && work->matmul.part > 0 ? 1 : work_matrices(work);
 }
 
@@ -321,6 +329,8 @@ int64_t work_route(const struct work *work)
     switch ((enum work_kind)work->kind) {
     case WORK_MATMUL:
         return work->matmul.route - 1;
+    case WORK_COLUMN_SUM:
+        return work->column_sum.route - 1;
     case WORK_SWIGLU:
     case WORK_SWIGLU_BACKWARD:
         return work->activation.route - 1;
@@ -342,6 +352,8 @@ int64_t work_dealt(const struct work *work)
     switch ((enum work_kind)work->kind) {
     case WORK_MATMUL:
         return work->matmul.dealt;
+    case WORK_COLUMN_SUM:
+        return work->column_sum.dealt;
     case WORK_SWIGLU:
     case WORK_SWIGLU_BACKWARD:
         return work->activation.dealt;

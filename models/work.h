@@ -49,8 +49,15 @@ enum mask { MASK_FULL, MASK_CAUSAL, MASK_WINDOW, MASK_DOCUMENTS, MASK_PLAN, MASK
  * from arrived ones to the packed order of a round */
 enum take { TAKE_SEND, TAKE_PLACE, TAKE_RETURN, TAKE_GATHER, TAKE_COUNT };
 /* the function that an activation applies to its input, or to its gate if it has one. OWN: silu for swiglu, gelu's
- * tanh form for gelu; GELU: gelu's tanh form, also for a gate (GEGLU); RELU2: max(x, 0)^2 */
-enum activation_function { FUNCTION_OWN, FUNCTION_GELU, FUNCTION_RELU2, FUNCTION_COUNT };
+ * tanh form for gelu; GELU: gelu's tanh form, also for a gate (GEGLU); RELU2: max(x, 0)^2; CLAMPED, of swiglu: (up + 1) gate sigmoid(1.702 gate), where
+ * gate is at most 7 and up from -7 to 7 (gpt-oss, torch/model.py, swiglu()) */
+enum activation_function {
+    FUNCTION_OWN,
+    FUNCTION_GELU,
+    FUNCTION_RELU2,
+    FUNCTION_CLAMPED,
+    FUNCTION_COUNT
+};
 /* how a router makes scores of logits; the values of enum router (models/transformer.h) */
 enum route_score { ROUTE_SOFTMAX, ROUTE_CHOSEN, ROUTE_SIGMOID, ROUTE_SCORE_COUNT };
 /* The costs that an operator of a recorded program may have. NOTHING takes no time. A product, a gradient of weights in
@@ -134,8 +141,16 @@ struct work {
             int64_t rows, heads, dim;
         } merge; /* and row_dot */
         struct {
+            /* sinks: the elements of the vector of sinks. part: 1 + the group whose ranks have different heads, this
+             * one those from heads times its index on; 0: the heads are all */
+            int64_t rows, heads, dim, sinks, part, accumulate;
+        } sink; /* and sink_backward; accumulate: of the second */
+        struct {
             int64_t rows, cols, accumulate;
-        } rows; /* norms, column_sum */
+        } rows; /* norms */
+        struct {
+            int64_t rows, cols, accumulate, groups, route, dealt;
+        } column_sum;
         struct {
             int64_t rows, cols, touches, function; /* enum activation_function */
             int64_t route, dealt;                  /* of swiglu and its backward */
@@ -280,7 +295,7 @@ double work_attention_pair_flops(const struct work *work);
  * where these do not divide. A grouped product multiplies the rows of each expert by its own matrix.
  *
  * work_group_begin() returns the first of `total` rows of group g, of `groups` >= 1; group `groups` begins at the
- * end. work_group_of() returns the group of a row. work_groups() returns a product's number of groups, at least 1. */
+ * end. work_group_of() returns the group of a row. work_groups() returns the number of groups of a product or a column_sum, at least 1. */
 int64_t work_group_begin(int64_t total, int64_t groups, int64_t g);
 int64_t work_group_of(int64_t total, int64_t groups, int64_t row);
 int64_t work_groups(const struct work *work);
@@ -309,8 +324,9 @@ double work_peak_factor(const struct work *work);
 
 /* Returns the group of a communication op, or -1 for other kinds. */
 int64_t work_group(const struct work *work);
-/* Returns the group over which the vocabulary is cut, if the work computes one part of it (parameter `part`), else
- * -1. A rank's part begins at row `first` + vocab times the rank's index in that group. */
+/* Returns the group over which the vocabulary, the matrices of a product, or the heads of sinks are cut, if the work
+ * computes one part of them (parameter `part`), else -1. A rank's part of the vocabulary begins at row `first` + vocab
+ * times the rank's index in that group, and its part of sinks at heads times the index. */
 int64_t work_part(const struct work *work);
 /* Returns the payload in bytes of a communication or copy op (the rank's send buffer, with its own part); 0 for other
  * kinds. */

@@ -18,7 +18,7 @@ static const double F32 = 4, I32 = 4;
 static double matmul_bytes(const struct work *work, struct bytes_of e)
 {
     double m = (double)work->matmul.m, n = (double)work->matmul.n, k = (double)work->matmul.k;
-    double bias = work->matmul.epilogue == EPILOGUE_BIAS ? n * e.in : 0;
+    double bias = work->matmul.epilogue == EPILOGUE_BIAS ? n * (double)work_groups(work) * e.in : 0;
     double passes = work->matmul.accumulate ? 2 : 1; /* with accumulate, y is read too */
     /* number of matrices in b, or, for the gradient of weights, in the result */
     double groups = (double)work_groups(work);
@@ -245,8 +245,19 @@ static double row_dot_bytes(const struct work *work, struct bytes_of e)
 
 static double column_sum_bytes(const struct work *work, struct bytes_of e)
 {
-    double cols = (double)work->rows.cols;
-    return (double)work->rows.rows * cols * e.in + (work->rows.accumulate ? 2 : 1) * cols * e.out;
+    double cols = (double)work->column_sum.cols, sums = cols * (double)work_groups(work);
+    return (double)work->column_sum.rows * cols * e.in +
+           (work->column_sum.accumulate ? 2 : 1) * sums * e.out;
+}
+
+/* The rescaling reads and writes o and lse; the backward reads do, o and lse. Sinks are as wide as o. */
+static double sink_bytes(const struct work *work, struct bytes_of e)
+{
+    const double rows = (double)work->sink.rows * (double)work->sink.heads;
+    const double dim = (double)work->sink.dim, sinks = (double)work->sink.sinks;
+    if (work->kind == WORK_SINK)
+        return rows * (dim * (e.in + e.out) + 2 * F32) + sinks * e.in;
+    return rows * (2 * dim * e.in + F32) + sinks * (e.in + (work->sink.accumulate ? 2 : 1) * e.out);
 }
 
 static double opaque_bytes(const struct work *work, struct bytes_of e)
@@ -269,6 +280,8 @@ static memory_function *const memory_functions[WORK_KIND_COUNT] = {
     [WORK_ATTENTION] = attention_bytes,
     [WORK_ATTENTION_BACKWARD] = attention_bytes,
     [WORK_MERGE] = merge_bytes,
+    [WORK_SINK] = sink_bytes,
+    [WORK_SINK_BACKWARD] = sink_bytes,
     [WORK_RMSNORM] = norm_bytes,
     [WORK_RMSNORM_BACKWARD] = norm_bytes,
     [WORK_LAYERNORM] = norm_bytes,

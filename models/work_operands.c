@@ -20,7 +20,7 @@
  *   "?p", "?!p"            the operand exists only if parameter p is not 0; only if it is 0; two conditions may follow
  *   "?", "??"              the operand may be left out; a microbenchmark leaves out those with "??" */
 static const char *const rows[WORK_KIND_COUNT][2] = {
-    [WORK_MATMUL] = {"m*k:side k*n*groups:side n?epilogue m*n*groups:sum=0?accumulate "
+    [WORK_MATMUL] = {"m*k:side k*n*groups:side n*groups?epilogue m*n*groups:sum=0?accumulate "
                      "scales_a:scale?scaling scales_b:scale?scaling",
                      "m*n*groups:sum"},
     [WORK_QUANTISE] = {"rows*cols 1:f32?given",
@@ -37,6 +37,10 @@ static const char *const rows[WORK_KIND_COUNT][2] = {
          "kv*kv_heads*vdim?vdim ~1:u8??"},
     [WORK_MERGE] = {"rows*heads*dim:f32=0 rows*heads:f32=1 rows*heads*dim rows*heads:f32",
                     "rows*heads*dim:f32 rows*heads:f32"},
+    [WORK_SINK] = {"rows*heads*dim=0 rows*heads:f32=1 sinks", "rows*heads*dim rows*heads:f32"},
+    [WORK_SINK_BACKWARD] = {"rows*heads*dim rows*heads*dim rows*heads:f32 sinks "
+                            "sinks:sum=0?accumulate",
+                            "sinks:sum"},
     [WORK_RMSNORM] = {"rows*cols cols", "rows*cols rows:f32"},
     [WORK_RMSNORM_BACKWARD] = {"rows*cols rows*cols cols rows:f32 cols:sum=1?accumulate",
                                "rows*cols cols:sum"},
@@ -89,7 +93,7 @@ static const char *const rows[WORK_KIND_COUNT][2] = {
                          "to*heads:f32=1?!first",
                          "to*heads*dim:f32 to*heads:f32"},
     [WORK_ROW_DOT] = {"rows*heads*dim rows*heads*dim", "rows*heads:f32"},
-    [WORK_COLUMN_SUM] = {"rows*cols cols:sum=0?accumulate", "cols:sum"},
+    [WORK_COLUMN_SUM] = {"rows*cols cols*groups:sum=0?accumulate", "cols*groups:sum"},
     [WORK_ADAMW] = {"count:float count:master=0 moment:moment=1 moment:moment=2 1:f32??",
                     "count:master moment:moment moment:moment count:float?"},
     [WORK_SQUARE_SUM] = {"count:float 1:f32=0?accumulate", "1:f32"},
@@ -141,8 +145,8 @@ static int64_t scales(const struct work *work, const char *name, size_t size)
 }
 
 /* Returns the value of a factor: a digit, or a parameter of the kind by its name; w012 is the sum of w0, w1 and w2,
- * `moment` the elements of a moment of AdamW, `groups` the matrices of an operand of a grouped product: of b (k*n), or
- * of y (m*n) where that is a weight's gradient. */
+ * `moment` the elements of a moment of AdamW, `groups` the matrices of an operand of a grouped product: of b (k*n) and of
+ * the bias (n), or of y (m*n) where that is a weight's gradient; or the rows of a column_sum's result. */
 static int64_t factor_value(const struct work *work, const char *name, size_t size)
 {
     if (size == 1 && *name >= '0' && *name <= '9')
@@ -162,7 +166,9 @@ static int64_t factor_value(const struct work *work, const char *name, size_t si
     }
     if (size >= 6 && memcmp(name, "scales", 6) == 0)
         return scales(work, name, size);
-    /* comes last in a product: "k*n*groups" or "m*n*groups" */
+    /* comes last in a product: "k*n*groups", "n*groups" or "m*n*groups" */
+    if (size == 6 && memcmp(name, "groups", 6) == 0 && work->kind == WORK_COLUMN_SUM)
+        return work_groups(work);
     if (size == 6 && memcmp(name, "groups", 6) == 0)
         return (work->matmul.form == MATMUL_TN) == (name[-4] == 'm') ? work_matrices(work) : 1;
     if (*name == '(') {

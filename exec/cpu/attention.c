@@ -198,6 +198,52 @@ const char *cpu_merge(const struct call *call, float *scratch)
     return NULL;
 }
 
+/* A head's sink is a score without a key: its share of the softmax goes to nothing. */
+const char *cpu_sink(const struct call *call, float *scratch)
+{
+    (void)scratch;
+    const struct work *work = call->work;
+    const int64_t heads = work->sink.heads, dim = work->sink.dim, rows = work->sink.rows * heads;
+    const float *o = call->read[0].data, *lse = call->read[1].data; /* (rows, heads, dim) */
+    const float *sink = (const float *)call->read[2].data + call->part * heads;
+    float *o_new = call->write[0].data, *lse_new = call->write[1].data;
+    for (int64_t i = 0; i < rows; i++) {
+        const double with = log1p(exp(-fabs((double)lse[i] - (double)sink[i % heads]))) +
+                            fmax((double)lse[i], (double)sink[i % heads]);
+        const float share = (float)exp((double)lse[i] - with);
+        for (int64_t d = 0; d < dim; d++)
+            o_new[i * dim + d] = o[i * dim + d] * share;
+        lse_new[i] = (float)with;
+    }
+    return NULL;
+}
+
+/* d sink = - sum over rows of exp(sink - lse) (dO . O), where O and lse are those with the sink. */
+const char *cpu_sink_backward(const struct call *call, float *scratch)
+{
+    (void)scratch;
+    const struct work *work = call->work;
+    const int64_t heads = work->sink.heads, dim = work->sink.dim, first = call->part * heads;
+    const float *d_o = call->read[0].data, *o = call->read[1].data, *lse = call->read[2].data;
+    const float *sink = (const float *)call->read[3].data + first;
+    float *d_sinks = call->write[0].data;
+    if (!work->sink.accumulate)
+        memset(d_sinks, 0, call->write[0].count * sizeof *d_sinks);
+    else if (d_sinks != call->read[4].data)
+        memmove(d_sinks, call->read[4].data, call->write[0].count * sizeof *d_sinks);
+    for (int64_t h = 0; h < heads; h++) {
+        double sum = 0;
+        for (int64_t i = h; i < work->sink.rows * heads; i += heads) {
+            double dot = 0;
+            for (int64_t d = 0; d < dim; d++)
+                dot += (double)d_o[i * dim + d] * (double)o[i * dim + d];
+            sum += exp((double)sink[h] - (double)lse[i]) * dot;
+        }
+        d_sinks[first + h] -= (float)sum;
+    }
+    return NULL;
+}
+
 const char *cpu_merge_rows(const struct call *call, float *scratch)
 {
     (void)scratch;

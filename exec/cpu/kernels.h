@@ -46,7 +46,7 @@ cpu_math cpu_quantise;
 /* The sizes of the tiles of queries and keys in exec/cpu/attention.c and attention_backward.c. Tiles go through
  * CBLAS; tiles that the mask hides altogether are skipped. */
 enum { ATTENTION_QUERY_TILE = 128, ATTENTION_KEY_TILE = 256 };
-cpu_math cpu_attention, cpu_attention_backward, cpu_merge;
+cpu_math cpu_attention, cpu_attention_backward, cpu_merge, cpu_sink, cpu_sink_backward;
 size_t cpu_attention_scratch(const struct work *work);
 size_t cpu_attention_backward_scratch(const struct work *work);
 

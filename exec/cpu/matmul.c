@@ -45,6 +45,16 @@ static const float *unscaled(float *to, const struct operand *x, const struct op
     return to;
 }
 
+/* Starts rows of y with a bias, or adds it to what they hold. */
+static void add_bias(const struct call *call, size_t first, size_t rows, const float *bias)
+{
+    const size_t n = (size_t)call->work->matmul.n;
+    float *y = (float *)call->write[0].data + first * n;
+    for (size_t i = 0; i < rows; i++)
+        for (size_t j = 0; j < n; j++)
+            y[i * n + j] = (call->work->matmul.accumulate ? y[i * n + j] : 0) + bias[j];
+}
+
 const char *cpu_matmul(const struct call *call, float *scratch)
 {
     const struct work *work = call->work;
@@ -67,13 +77,6 @@ const char *cpu_matmul(const struct call *call, float *scratch)
         if (before != y)
             memmove(y, before, call->write[0].count * sizeof *y);
     }
-    if (bias) {
-        const float *row = call->read[2].data; /* (n) */
-        for (blasint i = 0; i < m; i++)
-            for (blasint j = 0; j < n; j++)
-                y[(size_t)i * (size_t)n + (size_t)j] =
-                    (work->matmul.accumulate ? y[(size_t)i * (size_t)n + (size_t)j] : 0) + row[j];
-    }
     const float beta = bias || work->matmul.accumulate ? 1 : 0;
     const enum matmul_form form = (enum matmul_form)work->matmul.form;
     const int64_t groups = work_groups(work);
@@ -85,12 +88,15 @@ const char *cpu_matmul(const struct call *call, float *scratch)
                 form == MATMUL_TN ? y + matrix : y, beta);
         return NULL;
     }
-    const struct dealt_rows *dealt = call->dealt;
     size_t end = 0;
     for (int64_t g = 0; g < groups; g++) {
         const size_t first = end;
-        end = dealt != NULL ? first + (size_t)(dealt->ranks * dealt->count[dealt->first + g])
-                            : (size_t)work_group_begin(form == MATMUL_TN ? k : m, groups, g + 1);
+        end = (size_t)assignment_group_end(call->dealt, form == MATMUL_TN ? k : m, groups, g,
+                                           (int64_t)first);
+        if (bias)
+            add_bias(call, form == MATMUL_TN ? 0 : first,
+                     form == MATMUL_TN ? (size_t)m : end - first,
+                     (const float *)call->read[2].data + g * n);
         const size_t matrix = (size_t)g * (size_t)n * (size_t)(form == MATMUL_TN ? m : k);
         if (form == MATMUL_TN)
             product(form, m, n, (blasint)(end - first), a + first * (size_t)m,

@@ -1,5 +1,6 @@
 /* Norms, their gradients, and sums over rows. Sums are kept in fp64: over 10^5 rows fp32 would
  * lose the last two digits. */
+#include "exec/assignment.h"
 #include "exec/cpu/kernels.h"
 
 #include <math.h>
@@ -119,17 +120,24 @@ const char *cpu_layernorm_backward(const struct call *call, float *scratch)
 
 const char *cpu_column_sum(const struct call *call, float *scratch)
 {
-    const int64_t rows = call->work->rows.rows, cols = call->work->rows.cols;
-    float *y = call->write[0].data;
+    const int64_t cols = call->work->column_sum.cols, groups = work_groups(call->work);
     double *sum = (double *)(void *)scratch;
-    for (int64_t j = 0; j < cols; j++)
-        sum[j] = call->work->rows.accumulate ? ((const float *)call->read[1].data)[j] : 0;
-    for (int64_t i = 0; i < rows; i++) {
-        const float *x = (const float *)call->read[0].data + i * cols;
+    int64_t end = 0;
+    for (int64_t g = 0; g < groups; g++) {
+        const int64_t first = end;
+        const float *before =
+            call->work->column_sum.accumulate ? (const float *)call->read[1].data + g * cols : NULL;
+        float *y = (float *)call->write[0].data + g * cols;
+        end = assignment_group_end(call->dealt, call->work->column_sum.rows, groups, g, first);
         for (int64_t j = 0; j < cols; j++)
-            sum[j] += x[j];
+            sum[j] = before != NULL ? before[j] : 0;
+        for (int64_t i = first; i < end; i++) {
+            const float *x = (const float *)call->read[0].data + i * cols;
+            for (int64_t j = 0; j < cols; j++)
+                sum[j] += x[j];
+        }
+        for (int64_t j = 0; j < cols; j++)
+            y[j] = (float)sum[j];
     }
-    for (int64_t j = 0; j < cols; j++)
-        y[j] = (float)sum[j];
     return NULL;
 }

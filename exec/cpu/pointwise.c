@@ -34,16 +34,31 @@ static float applied(int64_t function, float x, float *slope)
     return 0.5f * x * (1 + t);
 }
 
+static const float CLAMP = 7, CLAMPED_SLOPE = 1.702f;
+
+/* Returns (up + 1) gate sigmoid(1.702 gate) of the clamped gate and up, and the slopes by both. */
+static float clamped(float gate, float up, float *by_gate, float *by_up)
+{
+    const float x = gate < CLAMP ? gate : CLAMP;
+    const float u = up < -CLAMP ? -CLAMP : up < CLAMP ? up : CLAMP;
+    const float s = sigmoid(CLAMPED_SLOPE * x);
+    *by_gate = gate <= CLAMP ? (u + 1) * s * (1 + CLAMPED_SLOPE * x * (1 - s)) : 0;
+    *by_up = up >= -CLAMP && up <= CLAMP ? x * s : 0;
+    return (u + 1) * x * s;
+}
+
 /* What gated activations with another function than silu compute, forward and backward. */
 static void gated(const struct call *call)
 {
     const int64_t cols = call->work->activation.cols;
-    float slope;
+    const bool clamps = call->work->activation.function == FUNCTION_CLAMPED;
+    float slope, other;
     for (int64_t i = 0; i < call->work->activation.rows; i++) {
         const float *gate = (const float *)call->read[0].data + 2 * i * cols, *up = gate + cols;
         float *y = (float *)call->write[0].data + i * cols;
         for (int64_t j = 0; j < cols; j++)
-            y[j] = applied(call->work->activation.function, gate[j], &slope) * up[j];
+            y[j] = clamps ? clamped(gate[j], up[j], &slope, &other)
+                          : applied(call->work->activation.function, gate[j], &slope) * up[j];
     }
 }
 
@@ -55,9 +70,15 @@ static void gated_backward(const struct call *call)
         const float *gate = (const float *)call->read[1].data + 2 * i * cols, *up = gate + cols;
         float *d_gate = (float *)call->write[0].data + 2 * i * cols, *d_up = d_gate + cols;
         for (int64_t j = 0; j < cols; j++) {
-            float slope, value = applied(call->work->activation.function, gate[j], &slope);
-            d_gate[j] = dy[j] * up[j] * slope;
-            d_up[j] = dy[j] * value;
+            float by_gate, by_up;
+            if (call->work->activation.function == FUNCTION_CLAMPED) {
+                clamped(gate[j], up[j], &by_gate, &by_up);
+            } else {
+                by_up = applied(call->work->activation.function, gate[j], &by_gate);
+                by_gate *= up[j];
+            }
+            d_gate[j] = dy[j] * by_gate;
+            d_up[j] = dy[j] * by_up;
         }
     }
 }

@@ -61,11 +61,41 @@ static int layernorm_backward(const struct call *call, const struct cuda_place *
                                    w->rows.cols, place->scratch, place->stream);
 }
 
+/* Returns an array from element `index` on; nothing stays nothing. */
+static struct cuda_array from(struct cuda_array x, int64_t index)
+{
+    if (x.data != NULL)
+        x.data = (char *)x.data + (size_t)index * dtype_bytes((enum dtype)x.dtype);
+    return x;
+}
+
+/* Makes `count` elements of y what they are before anything is added: zeros, or those of `before`. */
+static int begin_sum(struct cuda_array y, struct cuda_array before, int64_t count,
+                     cudaStream_t stream)
+{
+    if (before.data != NULL)
+        return before.data == y.data ? 0 : cuda_cast(y, before, count, stream);
+    return (int)cudaMemsetAsync(y.data, 0, (size_t)count * dtype_bytes((enum dtype)y.dtype),
+                                stream);
+}
+
 static int column_sum(const struct call *call, const struct cuda_place *place)
 {
-    const struct work *w = call->work;
-    return cuda_column_sum(out(call, 0), in(call, 0), in_or_nothing(call, 1), w->rows.rows,
-                           w->rows.cols, place->scratch, place->stream);
+    const int64_t total = call->work->column_sum.rows, cols = call->work->column_sum.cols;
+    const int64_t groups = work_groups(call->work);
+    int64_t end = 0;
+    int error = 0;
+    for (int64_t g = 0; g < groups && error == 0; g++) {
+        const int64_t first = end;
+        end = assignment_group_end(call->dealt, total, groups, g, first);
+        const int64_t rows = end - first;
+        const struct cuda_array y = from(out(call, 0), g * cols),
+                                before = from(in_or_nothing(call, 1), g * cols);
+        error = rows == 0 ? begin_sum(y, before, cols, place->stream)
+                          : cuda_column_sum(y, from(in(call, 0), first * cols), before, rows, cols,
+                                            place->scratch, place->stream);
+    }
+    return error;
 }
 
 static size_t one_column_scratch(const struct work *work)
@@ -534,7 +564,54 @@ static int merge(const struct call *call, const struct cuda_place *place)
                       w->merge.rows * w->merge.heads, w->merge.dim, place->stream);
 }
 
+static struct cuda_sinks sinks_of(const struct call *call, uint32_t o)
+{
+    const struct work *w = call->work;
+    return (struct cuda_sinks){.o = in(call, o),
+                               .sink = from(in(call, o + 2), call->part * w->sink.heads),
+                               .lse = call->read[o + 1].data,
+                               .rows = w->sink.rows,
+                               .heads = w->sink.heads,
+                               .dim = w->sink.dim};
+}
+
+static int sink(const struct call *call, const struct cuda_place *place)
+{
+    return cuda_sink(out(call, 0), call->write[1].data, sinks_of(call, 0), place->stream);
+}
+
+static size_t term_bytes(const struct work *work)
+{
+    const size_t bytes = (size_t)(work->sink.rows * work->sink.heads) * sizeof(float);
+    return (bytes + CUDA_SCRATCH_ALIGNMENT - 1) / CUDA_SCRATCH_ALIGNMENT * CUDA_SCRATCH_ALIGNMENT;
+}
+
+static size_t sink_scratch(const struct work *work)
+{
+    return term_bytes(work) + cuda_column_scratch(work->sink.rows, work->sink.heads, 1);
+}
+
+/* Sums the terms of all rows into the sinks of this rank's heads. */
+static int sink_backward(const struct call *call, const struct cuda_place *place)
+{
+    const struct work *w = call->work;
+    const struct cuda_sinks s = sinks_of(call, 1);
+    const struct cuda_array own = from(out(call, 0), call->part * s.heads);
+    const struct cuda_array terms = {place->scratch, CUDA_F32};
+    int error = begin_sum(out(call, 0), in_or_nothing(call, 4), w->sink.sinks, place->stream);
+    if (error == 0)
+        error = cuda_row_dot(place->scratch, in(call, 0), s.o, s.rows * s.heads, s.dim, s.dim,
+                             place->stream);
+    if (error == 0)
+        error = cuda_sink_terms(place->scratch, s, place->stream);
+    return error ? error
+                 : cuda_column_sum(own, terms, own, s.rows, s.heads,
+                                   (char *)place->scratch + term_bytes(w), place->stream);
+}
+
 const struct cuda_compute_row cuda_compute_rows[WORK_KIND_COUNT] = {
+    [WORK_SINK] = {sink, NULL},
+    [WORK_SINK_BACKWARD] = {sink_backward, sink_scratch},
     [WORK_MERGE] = {merge, NULL},
     [WORK_RMSNORM] = {rmsnorm, NULL},
     [WORK_RMSNORM_BACKWARD] = {rmsnorm_backward, one_column_scratch},

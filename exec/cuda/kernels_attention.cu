@@ -264,6 +264,66 @@ int cuda_row_dot(float *delta, struct cuda_array o, struct cuda_array d_o, int64
                   delta, array_of(o), array_of(d_o), rows, dim, step);
 }
 
+/* ---- sinks ---- */
+
+static __global__ void sink_kernel(struct array o_new, struct array o, const float *lse,
+                                   struct array sink, int64_t rows, uint32_t heads, int64_t dim)
+{
+    const uint32_t groups = groups_of(dim);
+    FOR_GROUPS(w, rows, heads * groups)
+    {
+        uint32_t head = w.group / groups;
+        int64_t c = (int64_t)(w.group - head * groups) * EIGHT, at = w.row * heads + head;
+        int64_t i = at * dim + c;
+        int n = up_to_eight(dim - c);
+        float share = 1 / (1 + __expf(load1(sink, head) - lse[at]));
+        struct eight e = load8(o, i, n);
+#pragma unroll
+        for (int j = 0; j < EIGHT; j++)
+            e.x[j] *= share;
+        store8(o_new, i, n, e);
+    }
+}
+
+/* Apart, since all threads of a row read what this one writes. */
+static __global__ void sink_lse_kernel(float *lse_new, const float *lse, struct array sink,
+                                       int64_t rows, uint32_t heads)
+{
+    FOR_GROUPS(w, rows, heads)
+    {
+        int64_t i = w.row * heads + w.group;
+        lse_new[i] = merged_lse(lse[i], load1(sink, w.group));
+    }
+}
+
+int cuda_sink(struct cuda_array o_new, float *lse_new, struct cuda_sinks s, cudaStream_t stream)
+{
+    const int64_t all = s.rows * s.heads;
+    const uint32_t heads = (uint32_t)s.heads;
+    int error = LAUNCH_APART(sink_kernel, blocks_for(all * ceil_div(s.dim, EIGHT), THREADS),
+                             THREADS, stream, rows_of(o_new, s.dim), rows_of(s.o, s.dim), s.lse,
+                             array_of(s.sink), s.rows, heads, s.dim);
+    return error ? error
+                 : LAUNCH_APART(sink_lse_kernel, blocks_for(all, THREADS), THREADS, stream, lse_new,
+                                s.lse, array_of(s.sink), s.rows, heads);
+}
+
+static __global__ void sink_terms_kernel(float *term, const float *lse, struct array sink,
+                                         int64_t rows, uint32_t heads)
+{
+    FOR_GROUPS(w, rows, heads)
+    {
+        int64_t i = w.row * heads + w.group;
+        term[i] *= -__expf(load1(sink, w.group) - lse[i]);
+    }
+}
+
+int cuda_sink_terms(float *term, struct cuda_sinks s, cudaStream_t stream)
+{
+    return LAUNCH_APART(sink_terms_kernel, blocks_for(s.rows * s.heads, THREADS), THREADS, stream,
+                        term, s.lse, array_of(s.sink), s.rows, (uint32_t)s.heads);
+}
+
 /* ---- small copies ---- */
 
 /* Blocks are counted along x only: y ends at 65535, and either side may be as long as a sequence. */

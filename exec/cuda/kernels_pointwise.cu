@@ -97,6 +97,30 @@ static __device__ __forceinline__ float applied(enum cuda_function function, enu
     return 0.5f * x * (1 + t);
 }
 
+#define CLAMP 7.f
+#define CLAMPED_SLOPE 1.702f
+
+/* Returns (up + 1) gate sigmoid(1.702 gate) of the clamped gate and up, and the slopes by both. */
+static __device__ __forceinline__ float clamped(float gate, float up, float *by_gate, float *by_up)
+{
+    float x = fminf(gate, CLAMP), u = fmaxf(fminf(up, CLAMP), -CLAMP);
+    float s = sigmoid(CLAMPED_SLOPE * x);
+    *by_gate = gate > CLAMP ? 0 : (u + 1) * s * (1 + CLAMPED_SLOPE * x * (1 - s));
+    *by_up = fabsf(up) > CLAMP ? 0 : x * s;
+    return (u + 1) * x * s;
+}
+
+/* Returns what a gated activation makes of gate and up, and the slopes by both. */
+static __device__ __forceinline__ float gated(enum cuda_function function, float gate, float up,
+                                              float *by_gate, float *by_up)
+{
+    if (function == CUDA_CLAMPED)
+        return clamped(gate, up, by_gate, by_up);
+    *by_up = applied(function, CUDA_OWN, gate, by_gate);
+    *by_gate *= up;
+    return *by_up * up;
+}
+
 static __global__ void swiglu_kernel(struct array y, struct array x, int64_t rows, int64_t cols,
                                      enum cuda_function function)
 {
@@ -109,8 +133,8 @@ static __global__ void swiglu_kernel(struct array y, struct array x, int64_t row
         struct eight gate = unpack(sg, x.dtype), up = unpack(su, x.dtype);
 #pragma unroll
         for (int j = 0; j < EIGHT; j++) {
-            float slope;
-            up.x[j] *= applied(function, CUDA_OWN, gate.x[j], &slope);
+            float by_gate, by_up;
+            up.x[j] = gated(function, gate.x[j], up.x[j], &by_gate, &by_up);
         }
         store8(y, row * cols + c, n, up);
     }
@@ -138,9 +162,10 @@ static __global__ void swiglu_backward_kernel(struct array dx, struct array dy, 
         struct eight d = unpack(sd, dy.dtype);
 #pragma unroll
         for (int j = 0; j < EIGHT; j++) {
-            float slope, value = applied(function, CUDA_OWN, gate.x[j], &slope);
-            gate.x[j] = d.x[j] * up.x[j] * slope;
-            up.x[j] = d.x[j] * value;
+            float by_gate, by_up;
+            gated(function, gate.x[j], up.x[j], &by_gate, &by_up);
+            gate.x[j] = d.x[j] * by_gate;
+            up.x[j] = d.x[j] * by_up;
         }
         store8(dx, 2 * row * cols + c, n, gate);
         store8(dx, (2 * row + 1) * cols + c, n, up);

@@ -63,6 +63,8 @@ static struct product_shape shape_of(const struct call *call, int64_t rows)
         shape.a_align = group_alignment(&call->read[0], shape.a_step);
         shape.b_align = group_alignment(&call->read[1], turned ? n : n * k);
         shape.y_align = group_alignment(&call->write[0], turned ? m * n : n);
+        if (shape.bias && group_alignment(&call->read[2], n) < shape.y_align)
+            shape.y_align = group_alignment(&call->read[2], n);
     }
     return shape;
 }
@@ -84,11 +86,9 @@ static enum status types_differ(const struct exec_run *run, const struct call *c
 /* Returns how many rows group g has, and where they begin (*first, which the group before g has left at its end). */
 static int64_t rows_of_group(const struct call *call, int64_t g, int64_t *first)
 {
-    const struct dealt_rows *dealt = call->dealt;
     const int64_t begin = *first;
-    *first = dealt != NULL
-                 ? begin + dealt->ranks * dealt->count[dealt->first + g]
-                 : work_group_begin(grouped_rows(call->work), work_groups(call->work), g + 1);
+    *first = assignment_group_end(call->dealt, grouped_rows(call->work), work_groups(call->work), g,
+                                  begin);
     return *first - begin;
 }
 
@@ -124,6 +124,14 @@ static enum status plan_group(const struct cuda *cuda, const struct call *call, 
     return STATUS_OK;
 }
 
+/* True if the bias has another type than the result, as that of a router's f32 logits has: it is cast to that type,
+ * after the library's workspace. */
+static bool casts_bias(const struct call *call)
+{
+    return call->work->matmul.epilogue == EPILOGUE_BIAS &&
+           call->read[2].dtype != call->write[0].dtype;
+}
+
 /* Plans a product for the ranks of its role, whose groups may differ. */
 static enum status prepare_product(struct cuda *cuda, const struct call *call,
                                    struct cuda_prepared *prepared, struct diag *diag)
@@ -132,9 +140,8 @@ static enum status prepare_product(struct cuda *cuda, const struct call *call,
     const struct product_shape shape = shape_of(call, 1);
     if (!shape.scaled && shape.b_type != shape.a_type)
         return types_differ(run, call, diag, "its factors have different types");
-    if (shape.bias && call->read[2].dtype != shape.y_type)
-        return types_differ(run, call, diag, "its bias has another type than its result");
-    prepared->scratch = PRODUCT_WORKSPACE;
+    prepared->scratch = PRODUCT_WORKSPACE + (casts_bias(call) ? call->read[2].count : 0) *
+                                                dtype_bytes((enum dtype)shape.y_type);
     enum status status = STATUS_OK;
     for (uint32_t r = run->first; r < run->first + run->count; r++) {
         struct call own;
@@ -272,17 +279,19 @@ static int product_of_nothing(const struct cuda_stream *stream, const struct ope
                                                      cudaMemcpyDeviceToDevice, stream->handle);
 }
 
-/* Runs the product of group g, whose rows begin at `first`; bias and c are those of the whole, which has either only
- * where it has one group, or a c of the shape of y. Of a weight in parts, the rank's part is that of group g. */
+/* Runs the product of group g, whose rows begin at `first`. c is that of the whole, which has one only where it has one
+ * group, or a c of the shape of y; bias is that of all groups, in the type of y, NULL: there is none. Of a weight in parts, the rank's part is that of group g. */
 static int product_group(const struct cuda *cuda, const struct cuda_stream *stream,
-                         const struct call *call, int64_t g, int64_t first, int64_t rows)
+                         const struct call *call, const struct operand *bias, int64_t g,
+                         int64_t first, int64_t rows)
 {
     const struct work *w = call->work;
     const struct cuda_prepared *prepared = &cuda->prepared[call->op];
-    const bool turned = w->matmul.form == MATMUL_TN, bias = w->matmul.epilogue == EPILOGUE_BIAS;
+    const bool turned = w->matmul.form == MATMUL_TN;
     const int64_t m = w->matmul.m, n = w->matmul.n, k = w->matmul.k;
     const int64_t result = turned ? g * m * n : first * n;
-    const struct operand *c = w->matmul.accumulate ? &call->read[bias ? 3 : 2] : &call->write[0];
+    const struct operand *c =
+        w->matmul.accumulate ? &call->read[bias != NULL ? 3 : 2] : &call->write[0];
     if (rows == 0)
         return turned ? product_of_nothing(stream, c, &call->write[0], w->matmul.accumulate != 0,
                                            result, m * n)
@@ -290,7 +299,7 @@ static int product_group(const struct cuda *cuda, const struct cuda_stream *stre
     return product_run(cuda->products, prepared->group[find_plan(prepared, rows)].product, 1,
                        element(&call->read[0], first * (turned ? m : k)),
                        element(&call->read[1], turned ? first * n : g * n * k),
-                       bias ? call->read[2].data : NULL, element(c, result),
+                       bias != NULL ? element(bias, g * n) : NULL, element(c, result),
                        element(&call->write[0], result), stream->scratch, stream->handle);
 }
 
@@ -302,17 +311,26 @@ static int product_groups(const struct cuda *cuda, const struct cuda_stream *str
     const struct work *w = call->work;
     int64_t first = 0;
     int status = 0;
+    struct operand cast = call->read[2];
+    if (casts_bias(call)) {
+        cast.dtype = call->write[0].dtype;
+        cast.data = (char *)stream->scratch + PRODUCT_WORKSPACE;
+        status = cuda_cast(cuda_array_of(cast), cuda_array_of(call->read[2]), (int64_t)cast.count,
+                           stream->handle);
+    }
+    const struct operand *bias = w->matmul.epilogue == EPILOGUE_BIAS ? &cast : NULL;
     if (w->matmul.part > 0) {
         if (w->matmul.form == MATMUL_TN)
             status =
                 product_of_nothing(stream, &call->read[2], &call->write[0],
                                    w->matmul.accumulate != 0, 0, (int64_t)call->write[0].count);
-        return status != 0 ? status
-                           : product_group(cuda, stream, call, call->part, 0, grouped_rows(w));
+        return status != 0
+                   ? status
+                   : product_group(cuda, stream, call, NULL, call->part, 0, grouped_rows(w));
     }
     for (int64_t g = 0; g < work_groups(w) && status == 0; g++) {
         const int64_t begin = first, rows = rows_of_group(call, g, &first);
-        status = product_group(cuda, stream, call, g, begin, rows);
+        status = product_group(cuda, stream, call, bias, g, begin, rows);
     }
     return status;
 }
@@ -425,6 +443,8 @@ backend_kernel *const cuda_kernels[WORK_KIND_COUNT] = {
     [WORK_ATTENTION] = attention,
     [WORK_ATTENTION_BACKWARD] = attention,
     [WORK_MERGE] = compute,
+    [WORK_SINK] = compute,
+    [WORK_SINK_BACKWARD] = compute,
     [WORK_RMSNORM] = compute,
     [WORK_RMSNORM_BACKWARD] = compute,
     [WORK_LAYERNORM] = compute,

@@ -45,6 +45,9 @@ struct qkv fpdt_tile_backward(const struct fpdt *f, int64_t q, int64_t k, const 
     const int64_t rows = work.attention.q * f->q_width, keys = work.attention.kv;
     struct fpdt_pair seen = fpdt_pair_part(f, *pair, q, k);
     struct qkv in = {set->queries.q, seen.k, seen.v};
+    if (q == k)
+        attention_sinks_backward(e, f->layer, set->queries.o, set->queries.lse, set->d_o,
+                                 work.attention.q, f->heads);
     struct qkv grads = {emit_computed(e, "dq_block", CATEGORY_ACTIVATION, rows, 0),
                         emit_computed(e, "dk_block", CATEGORY_KV, keys * f->kv_width, 0),
                         emit_computed(e, "dv_block", CATEGORY_KV, keys * f->v_width, 0)};

@@ -117,6 +117,7 @@ static void chunk_forward(const struct fpdt *f, int64_t i, buffer_id x, bool pro
     struct view o = exchange_output(e, &z, out);
     attention_save(e, &chunk->part, o, z.s, f->heads);
     tiles(f, i, o, ahead);
+    attention_sinks(e, f->layer, &chunk->part, z.s, f->heads);
     exchange_out(e, &z, o, out);
     fpdt_keep(f, f->aside, i, o, "o_host", &chunk->queries.o, sizeof *chunk);
     fpdt_keep(f, f->aside, i, chunk->part.lse, "lse_host", &chunk->queries.lse, sizeof *chunk);

@@ -146,6 +146,7 @@ void prefix_forward(struct emit *e, uint32_t layer, int64_t sequence, struct vie
     struct view o = exchange_output(e, &z, out);
     attention_save(e, saved, o, z.s, z.heads / z.ranks);
     attention_tile(e, tile_work(e, layer, sequence, &z, WORK_ATTENTION, reach), &in, o, saved->lse);
+    attention_sinks(e, layer, saved, z.s, z.heads / z.ranks);
     exchange_out(e, &z, o, out);
 }
 
@@ -210,6 +211,7 @@ void prefix_backward(struct emit *e, uint32_t layer, int64_t sequence, struct vi
     const struct kv_widths width = {z.kv_width / z.ranks, z.v_width / z.ranks};
     bool multiplexed = pipeline_of(e->choices)->multiplexed;
     struct view d_o = exchange_out_backward(e, &z, d_out);
+    attention_sinks_backward(e, layer, saved->o, saved->lse, d_o, z.s, z.heads / z.ranks);
     struct qkv in = {saved->in.q, view_part(prefix->k, 0, reach.to * width.k),
                      view_part(prefix->v, 0, reach.to * width.v)};
     struct qkv grads = new_gradients(e, z.s, z.q_width / z.ranks, reach.to, width.k, width.v);

@@ -16,7 +16,7 @@ int64_t qkv_width(const struct emit *e)
 
 struct view optional_weight(const struct emit *e, uint32_t part, enum weight weight)
 {
-    return has_weight(e, weight) ? weight_view(e, part, weight) : view_none();
+    return weight_slot_of(e, part, weight)->rows > 0 ? weight_view(e, part, weight) : view_none();
 }
 
 struct view project_qkv(struct emit *e, uint32_t layer, struct view x, int64_t rows)
@@ -143,6 +143,43 @@ void attention_save(struct emit *e, struct attention_saved *saved, struct view o
     saved->lse = emit_tensor(e, "lse", CATEGORY_ACTIVATION, DTYPE_F32, tokens, heads);
     saved_buffers_add(&e->kept, saved->o.buffer);
     saved_buffers_add(&e->kept, saved->lse.buffer);
+}
+
+static struct work sink_work(const struct emit *e, enum work_kind kind, int64_t rows, int64_t heads,
+                             struct view sinks)
+{
+    const int64_t all = (int64_t)sinks.count;
+    return (struct work){.kind = (uint8_t)kind,
+                         .sink = {.rows = rows,
+                                  .heads = heads,
+                                  .dim = transformer_v_dim(e->choices->model),
+                                  .sinks = all,
+                                  .part = heads < all ? 1 + e->group.hp : 0}};
+}
+
+void attention_sinks(struct emit *e, uint32_t layer, const struct attention_saved *saved,
+                     int64_t rows, int64_t heads)
+{
+    const struct view sinks = optional_weight(e, layer, WEIGHT_SINKS);
+    if (sinks.count == 0)
+        return;
+    const struct work work = sink_work(e, WORK_SINK, rows, heads, sinks);
+    emit_op(e, e->stream.compute, &work, (struct view[]){saved->o, saved->lse, sinks}, 3,
+            (struct view[]){saved->o, saved->lse}, 2);
+}
+
+void attention_sinks_backward(struct emit *e, uint32_t layer, struct view o, struct view lse,
+                              struct view d_o, int64_t rows, int64_t heads)
+{
+    const struct view sinks = optional_weight(e, layer, WEIGHT_SINKS);
+    bool accumulate;
+    if (sinks.count == 0)
+        return;
+    const struct view d_sinks = grad_view(e, layer, WEIGHT_SINKS, &accumulate);
+    struct work work = sink_work(e, WORK_SINK_BACKWARD, rows, heads, sinks);
+    work.sink.accumulate = accumulate;
+    emit_op(e, e->stream.compute, &work, (struct view[]){d_o, o, lse, sinks, d_sinks},
+            accumulate ? 5 : 4, &d_sinks, 1);
 }
 
 struct qkv new_gradients(struct emit *e, int64_t rows, int64_t width, int64_t kv_rows,

@@ -61,6 +61,15 @@ struct work attention_masked(const struct emit *e, uint32_t layer, int64_t seque
  * both. */
 void attention_save(struct emit *e, struct attention_saved *saved, struct view o, int64_t tokens,
                     int64_t heads);
+/* Sinks of attention (gpt-oss): each head has a trained score in the sum of its softmax, which belongs to no key.
+ * attention_sinks() rescales o[rows, heads, vdim] and lse, in place, when they are those of all keys: once, after the
+ * last merge. The backward of tiles then needs no change, since it reads both as they are with sinks.
+ * attention_sinks_backward() makes the gradient of this rank's sinks, once for each row; where ranks share the heads,
+ * that of the others is 0. Without sinks both do nothing. */
+void attention_sinks(struct emit *e, uint32_t layer, const struct attention_saved *saved,
+                     int64_t rows, int64_t heads);
+void attention_sinks_backward(struct emit *e, uint32_t layer, struct view o, struct view lse,
+                              struct view d_o, int64_t rows, int64_t heads);
 /* Returns new tensors for the gradients of q[rows, width], k and v. */
 struct qkv new_gradients(struct emit *e, int64_t rows, int64_t width, int64_t kv_rows,
                          int64_t kv_width, int64_t v_width);

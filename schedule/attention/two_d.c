@@ -47,6 +47,7 @@ void two_d_forward(struct emit *e, uint32_t layer, int64_t sequence, struct view
         ring_retained_forward(e, &shape, saved, o);
     else
         ring_forward(e, &shape, saved, o);
+    attention_sinks(e, layer, saved, shape.rows, shape.heads);
     core_sync(e);
     exchange_out(e, &z, o, out);
 }
@@ -59,6 +60,7 @@ void two_d_backward(struct emit *e, uint32_t layer, int64_t sequence, struct vie
     struct ring_shape shape = shape_of(&z, layer, sequence);
     const struct attention_saved *saved = &e->saved[layer].attention[sequence];
     struct view d_o = exchange_out_backward(e, &z, d_out);
+    attention_sinks_backward(e, layer, saved->o, saved->lse, d_o, shape.rows, shape.heads);
     struct qkv grads =
         e->choices->rotation == ROTATE_PLANNED  ? ring_planned_backward(e, &shape, saved, d_o)
         : e->choices->rotation == ROTATE_NEEDED ? ring_needed_backward(e, &shape, saved, d_o)

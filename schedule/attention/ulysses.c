@@ -38,6 +38,7 @@ void ulysses_forward(struct emit *e, uint32_t layer, int64_t sequence, struct vi
         core_sync(e);
     attention_save(e, saved, o, z.s, z.heads / z.ranks);
     attention_tile(e, core_work(e, layer, sequence, &z, WORK_ATTENTION), &saved->in, o, saved->lse);
+    attention_sinks(e, layer, saved, z.s, z.heads / z.ranks);
     if (z.ranks > 1)
         core_sync(e);
     exchange_out(e, &z, o, out);
@@ -49,6 +50,7 @@ void ulysses_backward(struct emit *e, uint32_t layer, int64_t sequence, struct v
     struct head_exchange z = shape_of(e);
     const struct attention_saved *saved = &e->saved[layer].attention[sequence];
     struct view d_o = exchange_out_backward(e, &z, d_out);
+    attention_sinks_backward(e, layer, saved->o, saved->lse, d_o, z.s, z.heads / z.ranks);
     struct qkv grads = exchange_gradients(e, &z, dqkv);
     attention_tile_backward(e, core_work(e, layer, sequence, &z, WORK_ATTENTION_BACKWARD),
                             &saved->in, saved->o, saved->lse, d_o, &grads);

@@ -41,9 +41,9 @@ bool tensor_is_complete(const struct choices *c, const char *name)
 
 struct tensor_cut tensor_cut_of(const struct transformer *whole, const char *name, int64_t rows)
 {
-    static const char *const by_rows[] = {"w1.weight",  "w1.bias",     "q_b.weight",
-                                          "q.weight",   "kv_b.weight", "embedding.weight",
-                                          "head.weight"};
+    static const char *const by_rows[] = {"w1.weight",   "w1.bias",     "q_b.weight",
+                                          "q.weight",    "kv_b.weight", "embedding.weight",
+                                          "head.weight", "sinks"};
     int64_t q = transformer_q_width(whole), kv = transformer_kv_width(whole);
     if (strncmp(name, "wqkv.", 5) == 0)
         return (struct tensor_cut){.rows = true,

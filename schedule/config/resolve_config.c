@@ -436,6 +436,9 @@ static enum status check_attention(const struct choices *c, struct diag *diag)
         {stages && c->model->kv_latent > 0, "--strategy",
          "the stages of --strategy upipe project some heads at a time from the layer's input, and latent attention projects "
          "them from a narrow vector; choose --strategy ulysses"},
+        {stages && c->model->attention_sinks, "--strategy",
+         "the stages of --strategy upipe attend with some heads at a time, and the model has sinks of attention, whose heads "
+         "they would have to name; choose --strategy ulysses"},
         {latents && only_operator, "--scope",
          "with --mla-exchange latent attention contains the up-projection of keys and values, which the scopes of attention "
          "leave out; choose --scope layer"},

@@ -294,18 +294,30 @@ void emit_heads_matmul(struct emit *e, enum matmul_form form, struct view a, str
     emit_op(e, e->stream.compute, &work, (struct view[]){a, b}, 2, &y, 1);
 }
 
+int64_t emit_function(const struct emit *e)
+{
+    static const uint8_t functions[ACTIVATION_COUNT] = {
+        [ACTIVATION_GEGLU] = FUNCTION_GELU,
+        [ACTIVATION_RELU2] = FUNCTION_RELU2,
+        [ACTIVATION_SWIGLU_CLAMPED] = FUNCTION_CLAMPED,
+    };
+    return functions[e->choices->model->activation];
+}
+
 void emit_grouped(struct emit *e, enum matmul_form form, struct view a, struct view b,
-                  struct view y, struct expert_rows rows, int64_t n, int64_t k)
+                  struct view bias, struct view y, struct expert_rows rows, int64_t n, int64_t k)
 {
     struct work work = {.kind = WORK_MATMUL,
                         .matmul = {.m = rows.all,
                                    .n = n,
                                    .k = k,
                                    .form = form,
+                                   .epilogue = bias.count > 0 ? EPILOGUE_BIAS : EPILOGUE_NONE,
                                    .groups = e->choices->model->experts / (int64_t)e->choices->ep,
                                    .route = rows.route,
                                    .dealt = rows.dealt}};
-    emit_op(e, e->stream.compute, &work, (struct view[]){a, b}, 2, &y, 1);
+    emit_op(e, e->stream.compute, &work, (struct view[]){a, b, bias}, bias.count > 0 ? 3 : 2, &y,
+            1);
 }
 
 void emit_add(struct emit *e, struct view a, struct view b, struct view y)

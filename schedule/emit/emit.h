@@ -32,7 +32,8 @@ _Static_assert(WEIGHT_COUNT <= 64, "struct emit_weights has a mask of weights");
 /* Returns whether every expert has a part of the weight. */
 static inline bool weight_is_of_experts(enum weight weight)
 {
-    return weight == WEIGHT_EXPERTS_UP || weight == WEIGHT_EXPERTS_DOWN;
+    return weight == WEIGHT_EXPERTS_UP || weight == WEIGHT_EXPERTS_UP_BIAS ||
+           weight == WEIGHT_EXPERTS_DOWN || weight == WEIGHT_EXPERTS_DOWN_BIAS;
 }
 
 /* The parts of the model that own tensors: layers 0..L-1, then the embedding, the head, and the learned positions. A
@@ -460,10 +461,12 @@ void emit_matmul(struct emit *e, enum matmul_form form, struct view a, struct vi
 struct expert_rows {
     int64_t all, route, dealt;
 };
-/* Emits emit_matmul() without a bias, in as many groups of rows as the rank has experts, each with its own matrix
- * (models/work.h). */
+/* Emits emit_matmul() in as many groups of rows as the rank has experts, each with its own matrix, and its own row of
+ * the bias (models/work.h). */
 void emit_grouped(struct emit *e, enum matmul_form form, struct view a, struct view b,
-                  struct view y, struct expert_rows rows, int64_t n, int64_t k);
+                  struct view bias, struct view y, struct expert_rows rows, int64_t n, int64_t k);
+/* Returns the function that the model's activation applies, a value of enum activation_function. */
+int64_t emit_function(const struct emit *e);
 /* Emits dw[m,n] (+)= dy^T x over the rows of each expert, into the gradient of experts' weights. */
 void emit_expert_grad(struct emit *e, uint32_t part, enum weight weight, struct view dy,
                       struct view x, int64_t m, int64_t n, struct expert_rows rows);
@@ -480,6 +483,9 @@ void emit_heads_grad(struct emit *e, uint32_t part, enum weight weight, struct v
 /* Emits db[cols] (+)= column sums of dy[rows, cols]; nothing when the model has no such bias. */
 void emit_bias_grad(struct emit *e, uint32_t part, enum weight bias, struct view dy, int64_t rows,
                     int64_t cols);
+/* Does the same for the bias of each expert, over the expert's rows: db[experts, cols]. */
+void emit_expert_bias_grad(struct emit *e, uint32_t part, enum weight bias, struct view dy,
+                           struct expert_rows rows, int64_t cols);
 /* Between emit_wide_sum_begin() and emit_wide_sum_end(), products add to an fp32 buffer instead of the weight's
  * gradient, if the profile does so; the end casts it to the gradient. */
 void emit_wide_sum_begin(struct emit *e, uint32_t part, enum weight weight);

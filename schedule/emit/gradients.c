@@ -8,6 +8,12 @@
 
 #include <assert.h>
 
+/* Returns the number of experts that a rank has. */
+static int64_t own_experts(const struct emit *e)
+{
+    return e->choices->model->experts / (int64_t)e->choices->ep;
+}
+
 void emit_wide_sum_begin(struct emit *e, uint32_t part, enum weight weight)
 {
     const struct choices *c = e->choices;
@@ -72,7 +78,8 @@ void emit_deferred(struct emit *e, struct deferrals *deferrals)
         else if (row->m > 0)
             emit_weight_grad(e, row->part, row->weight, row->dy, row->x, row->m, row->n, row->k);
         else
-            emit_bias_grad(e, row->part, row->weight, row->dy, row->k, row->n);
+            emit_expert_bias_grad(e, row->part, row->weight, row->dy,
+                                  (struct expert_rows){row->k, row->route, row->dealt}, row->n);
     }
     *deferrals = (struct deferrals){0};
     e->tags = tags;
@@ -154,21 +161,39 @@ void emit_expert_grad(struct emit *e, uint32_t part, enum weight weight, struct 
                                   .k = rows.all,
                                   .route = rows.route,
                                   .dealt = rows.dealt};
-    emit_grouped_grad(e, &grad, e->choices->model->experts / (int64_t)e->choices->ep);
+    emit_grouped_grad(e, &grad, own_experts(e));
 }
 
 void emit_bias_grad(struct emit *e, uint32_t part, enum weight bias, struct view dy, int64_t rows,
                     int64_t cols)
 {
+    emit_expert_bias_grad(e, part, bias, dy, (struct expert_rows){rows, 0, 0}, cols);
+}
+
+void emit_expert_bias_grad(struct emit *e, uint32_t part, enum weight bias, struct view dy,
+                           struct expert_rows rows, int64_t cols)
+{
     if (!has_weight(e, bias))
         return;
     if (e->weights.defers != NULL) {
-        defer(e, (struct deferred){.part = part, .weight = bias, .dy = dy, .n = cols, .k = rows});
+        defer(e, (struct deferred){.part = part,
+                                   .weight = bias,
+                                   .dy = dy,
+                                   .n = cols,
+                                   .k = rows.all,
+                                   .route = rows.route,
+                                   .dealt = rows.dealt});
         return;
     }
     bool accumulate;
     struct view db = grad_view(e, part, bias, &accumulate);
-    struct work work = {.kind = WORK_COLUMN_SUM, .rows = {rows, cols, accumulate}};
+    struct work work = {.kind = WORK_COLUMN_SUM,
+                        .column_sum = {.rows = rows.all,
+                                       .cols = cols,
+                                       .accumulate = accumulate,
+                                       .groups = weight_is_of_experts(bias) ? own_experts(e) : 0,
+                                       .route = rows.route,
+                                       .dealt = rows.dealt}};
     struct view read[2] = {dy, db};
     emit_op(e, e->stream.compute, &work, read, accumulate ? 2 : 1, &db, 1);
 }

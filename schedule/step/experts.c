@@ -6,6 +6,7 @@
  * and is packed into that of the rank's experts, [experts, ranks, rows] (Megatron-LM, moe/token_dispatcher.py,
  * MoEAlltoAllTokenDispatcher: permute, all_to_all, sort_chunks_by_idxs). Results return the same way. */
 #include "schedule/step/experts.h"
+#include "schedule/attention/project.h"
 #include "schedule/choices/profile.h"
 
 #include <math.h>
@@ -36,10 +37,9 @@ static struct work permute_work(const struct emit *e, enum work_kind kind, int64
 static struct work activation_work(const struct emit *e, enum work_kind kind,
                                    struct expert_rows rows, int64_t cols)
 {
-    const bool geglu = e->choices->model->activation == ACTIVATION_GEGLU;
-    return (struct work){.kind = (uint8_t)kind,
-                         .activation = {rows.all, cols, 0, geglu ? FUNCTION_GELU : FUNCTION_OWN,
-                                        rows.route, rows.dealt}};
+    return (struct work){
+        .kind = (uint8_t)kind,
+        .activation = {rows.all, cols, 0, emit_function(e), rows.route, rows.dealt}};
 }
 
 static void compute(struct emit *e, struct work work, const struct view *read, uint32_t reads,
@@ -153,8 +153,8 @@ void experts_forward(struct emit *e, uint32_t layer, struct view x, struct view 
     const struct expert_rows own = expert_rows(e, layer, rows);
     saved->logits = logits.buffer;
     saved->weights = weights.buffer;
-    emit_matmul(e, MATMUL_NT, x, weight_view(e, layer, WEIGHT_ROUTER), view_none(), logits, rows,
-                m->experts, h);
+    emit_matmul(e, MATMUL_NT, x, weight_view(e, layer, WEIGHT_ROUTER),
+                optional_weight(e, layer, WEIGHT_ROUTER_BIAS), logits, rows, m->experts, h);
     compute(e, route_work(e, WORK_ROUTE, own, rows), &logits, 1, &weights, 1);
 
     saved->up = emit_activation(e, "expert_up", own.all, 2 * f);
@@ -166,11 +166,12 @@ void experts_forward(struct emit *e, uint32_t layer, struct view x, struct view 
         emit_wait(e, e->stream.compute);
     const struct view permuted = dispatch(e, "dispatched", dealt, own, all);
     saved->permuted = permuted.buffer;
-    emit_grouped(e, MATMUL_NT, permuted, weight_view(e, layer, WEIGHT_EXPERTS_UP), up, own, 2 * f,
-                 h);
+    emit_grouped(e, MATMUL_NT, permuted, weight_view(e, layer, WEIGHT_EXPERTS_UP),
+                 optional_weight(e, layer, WEIGHT_EXPERTS_UP_BIAS), up, own, 2 * f, h);
     compute(e, activation_work(e, WORK_SWIGLU, own, f), &up, 1, &act, 1);
     const struct view written = view_all(e, emit_activation(e, "expert_y", own.all, h));
-    emit_grouped(e, MATMUL_NT, act, weight_view(e, layer, WEIGHT_EXPERTS_DOWN), written, own, h, f);
+    emit_grouped(e, MATMUL_NT, act, weight_view(e, layer, WEIGHT_EXPERTS_DOWN),
+                 optional_weight(e, layer, WEIGHT_EXPERTS_DOWN_BIAS), written, own, h, f);
     const struct view made = combine(e, "returned", written, own, all);
     saved->y = made.buffer;
     if (m->shared_ffn > 0)
@@ -231,14 +232,16 @@ void experts_backward(struct emit *e, uint32_t layer, struct view x, struct view
     const struct view d_up = emit_computed(e, "d_expert_up", CATEGORY_ACTIVATION, own.all, 2 * f);
     const struct view d_read = emit_computed(e, "d_permuted", CATEGORY_ACTIVATION, own.all, h);
     const struct view d_written = dispatch(e, "d_dispatched", d_made, own, all);
-    emit_grouped(e, MATMUL_NN, d_written, weight_view(e, layer, WEIGHT_EXPERTS_DOWN), d_act, own, f,
-                 h);
+    emit_grouped(e, MATMUL_NN, d_written, weight_view(e, layer, WEIGHT_EXPERTS_DOWN), view_none(),
+                 d_act, own, f, h);
     emit_expert_grad(e, layer, WEIGHT_EXPERTS_DOWN, d_written, act, h, f, own);
+    emit_expert_bias_grad(e, layer, WEIGHT_EXPERTS_DOWN_BIAS, d_written, own, h);
     compute(e, activation_work(e, WORK_SWIGLU_BACKWARD, own, f), (struct view[]){d_act, up}, 2,
             &d_up, 1);
-    emit_grouped(e, MATMUL_NN, d_up, weight_view(e, layer, WEIGHT_EXPERTS_UP), d_read, own, h,
-                 2 * f);
+    emit_grouped(e, MATMUL_NN, d_up, weight_view(e, layer, WEIGHT_EXPERTS_UP), view_none(), d_read,
+                 own, h, 2 * f);
     emit_expert_grad(e, layer, WEIGHT_EXPERTS_UP, d_up, permuted, 2 * f, h, own);
+    emit_expert_bias_grad(e, layer, WEIGHT_EXPERTS_UP_BIAS, d_up, own, 2 * f);
     const struct view d_permuted = combine(e, "d_returned", d_read, own, all);
 
     const struct view d_logits =
@@ -251,6 +254,7 @@ void experts_backward(struct emit *e, uint32_t layer, struct view x, struct view
     emit_matmul(e, MATMUL_NN, d_logits, weight_view(e, layer, WEIGHT_ROUTER), view_none(), d_router,
                 rows, h, m->experts);
     emit_weight_grad(e, layer, WEIGHT_ROUTER, d_logits, x, m->experts, h, rows);
+    emit_bias_grad(e, layer, WEIGHT_ROUTER_BIAS, d_logits, rows, m->experts);
     emit_add(e, d_rows, d_router, dx);
     if (m->shared_ffn > 0)
         shared_backward(e, layer, x, dy, dx, rows, saved);

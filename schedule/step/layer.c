@@ -15,13 +15,6 @@ static bool gated(const struct emit *e)
     return transformer_gated(e->choices->model);
 }
 
-static int64_t function_of(const struct emit *e)
-{
-    static const uint8_t functions[ACTIVATION_COUNT] = {
-        [ACTIVATION_GEGLU] = FUNCTION_GELU, [ACTIVATION_RELU2] = FUNCTION_RELU2};
-    return functions[e->choices->model->activation];
-}
-
 /* True if the branches of a layer begin with a norm. */
 static bool norms_before(const struct emit *e)
 {
@@ -123,7 +116,7 @@ static void mlp_wide(struct emit *e, uint32_t layer, struct view x, buffer_id up
                     weight_view(e, layer, WEIGHT_UP), optional_weight(e, layer, WEIGHT_UP_BIAS),
                     view_rows(up[i], 0, part.rows, width), part.rows, width, h);
         struct work work = {.kind = gated(e) ? WORK_SWIGLU : WORK_GELU,
-                            .activation = {part.rows, f, touches(e, chain), function_of(e)}};
+                            .activation = {part.rows, f, touches(e, chain), emit_function(e)}};
         emit_op(e, e->stream.compute, &work, (struct view[]){view_rows(up[i], 0, part.rows, width)},
                 1, (struct view[]){view_rows(act, part.begin, part.rows, f)}, 1);
     }
@@ -140,7 +133,7 @@ static void mlp_wide_backward(struct emit *e, const buffer_id up[FFN_PARTS], buf
         struct piece part = emit_piece(rows, parts, i);
         struct work work = {
             .kind = gated(e) ? WORK_SWIGLU_BACKWARD : WORK_GELU_BACKWARD,
-            .activation = {part.rows, f, touches(e, CHAIN_BACKWARD), function_of(e)}};
+            .activation = {part.rows, f, touches(e, CHAIN_BACKWARD), emit_function(e)}};
         emit_op(e, e->stream.compute, &work,
                 (struct view[]){view_rows(d_act, part.begin, part.rows, f),
                                 view_rows(up[i], 0, part.rows, width)},

@@ -60,6 +60,19 @@ static const char *fault_of_part(struct verifier *v, const struct work *work)
     return NULL;
 }
 
+/* Returns the fault of sinks: ranks of the group `part`, or the one rank, must have all of them together. */
+static const char *fault_of_sinks(struct verifier *v, const struct work *work)
+{
+    const int64_t part = work_part(work);
+    const int64_t ranks = part < 0 ? 1 : (int64_t)group_size(&v->ir->mesh, &v->ir->group[part]);
+    if (work->sink.heads * ranks == work->sink.sinks)
+        return NULL;
+    return arena_printf(&v->arena,
+                        "sinks=%" PRId64 " is not heads=%" PRId64 " times the %" PRId64
+                        " ranks that share the heads",
+                        work->sink.sinks, work->sink.heads, ranks);
+}
+
 static const char *fault_of_shape(struct verifier *v, const struct work *work)
 {
     const struct ir *ir = v->ir;
@@ -79,6 +92,9 @@ static const char *fault_of_shape(struct verifier *v, const struct work *work)
             return "scales along k need form=nt, in which both operands hold k innermost";
         if (work->matmul.scaling != SCALING_NONE && work->matmul.groups > 1)
             return "a product in groups has no scales";
+        if (work->matmul.form == MATMUL_TN && work->matmul.groups > 1 &&
+            work->matmul.epilogue == EPILOGUE_BIAS)
+            return "a gradient in groups (form=tn) adds no bias";
         return fault_of_part(v, work);
     case WORK_QUANTISE:
         if (work->quantise.scaling == SCALING_NONE)
@@ -106,6 +122,9 @@ static const char *fault_of_shape(struct verifier *v, const struct work *work)
         if (work->attention.mask < MASK_WINDOW && work->attention.window > 0)
             return "a window belongs to mask=window or mask=documents, and to no other";
         return NULL;
+    case WORK_SINK:
+    case WORK_SINK_BACKWARD:
+        return fault_of_sinks(v, work);
     case WORK_OPAQUE:
         return fault_of_opaque(v, work);
     case WORK_ROPE:

@@ -261,6 +261,7 @@ static inline void windows_in_tiles_compute_the_reference(void)
         struct choices choices;
         model.attention_window = windows[i % 3];
         model.full_attention_every = i % 3 == 2 ? 2 : 0;
+        model.attention_sinks = i % 2 == 0;
         struct request request = request_of(&uses[i], &model, i);
         if (CHECK_INT(uses[i].strategy, resolve_choices(&choices, &request, NULL, &diag),
                       STATUS_OK))

@@ -63,27 +63,28 @@ static void routers_compute_the_reference(void)
         }
 }
 
+static const struct request expert_requests[] = {
+    {.strategy = "ulysses", .ranks = 4, .hp = 2, .seq = 32, .micro_batch = 2},
+    {.strategy = "ring", .ranks = 4, .seq = 32, .ring_layout = RING_STRIPED},
+    {.strategy = "ring", .ranks = 2, .seq = 32, .micro_batch = 2},
+    {.strategy = "2d", .ranks = 4, .hp = 2, .cp = 2, .seq = 32},
+    {.strategy = "fpdt", .ranks = 2, .seq = 48, .chunk = 20},
+    {.strategy = "upipe", .ranks = 2, .seq = 32, .ffn_chunks = 2},
+    {.strategy = "ulysses", .ranks = 4, .hp = 2, .pp = 2, .seq = 32, .global_batch = 4},
+    {.strategy = "local",
+     .ranks = 2,
+     .pp = 2,
+     .seq = 32,
+     .global_batch = 4,
+     .pipeline = CHOICE_PIPELINE_ZB_1P},
+};
+
 /* Every rank routes the rows that it has, in whatever order its strategy leaves them. */
 static void strategies_with_experts_compute_the_reference(void)
 {
-    static const struct request requests[] = {
-        {.strategy = "ulysses", .ranks = 4, .hp = 2, .seq = 32, .micro_batch = 2},
-        {.strategy = "ring", .ranks = 4, .seq = 32, .ring_layout = RING_STRIPED},
-        {.strategy = "ring", .ranks = 2, .seq = 32, .micro_batch = 2},
-        {.strategy = "2d", .ranks = 4, .hp = 2, .cp = 2, .seq = 32},
-        {.strategy = "fpdt", .ranks = 2, .seq = 48, .chunk = 20},
-        {.strategy = "upipe", .ranks = 2, .seq = 32, .ffn_chunks = 2},
-        {.strategy = "ulysses", .ranks = 4, .hp = 2, .pp = 2, .seq = 32, .global_batch = 4},
-        {.strategy = "local",
-         .ranks = 2,
-         .pp = 2,
-         .seq = 32,
-         .global_batch = 4,
-         .pipeline = CHOICE_PIPELINE_ZB_1P},
-    };
-    for (size_t i = 0; i < ARRAY_LEN(requests); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(expert_requests); i++) {
         struct transformer model = expert_base;
-        struct request request = requests[i];
+        struct request request = expert_requests[i];
         model.router_norm = true;
         model.shared_ffn = i % 2 == 1 ? 24 : 0;
         request.weights = CHOICE_WEIGHTS_ZERO1;
@@ -109,154 +110,150 @@ static void check_expert_row(const struct expert_row *row, const struct transfor
     check_expert_request(&request, model);
 }
 
+static const struct expert_row spread_rows[] = {
+    {{.strategy = "local", .ranks = 2, .ep = 2, .seq = 48}, CHOICE_WEIGHTS_REPLICATED, 0, NULL},
+    {{.strategy = "local", .ranks = 4, .ep = 2, .seq = 24, .ffn_chunks = 4},
+     CHOICE_WEIGHTS_ZERO3,
+     0,
+     NULL},
+    {{.strategy = "local", .ranks = 3, .ep = 3, .seq = 24, .micro_batch = 2, .ffn_chunks = 2},
+     CHOICE_WEIGHTS_ZERO3,
+     2,
+     NULL},
+    {{.strategy = "local", .ranks = 4, .ep = 2, .seq = 24, .global_batch = 8},
+     CHOICE_WEIGHTS_ZERO2,
+     1,
+     NULL},
+    {{.strategy = "local", .ranks = 4, .ep = 2, .seq = 24, .global_batch = 8},
+     CHOICE_WEIGHTS_ZERO3,
+     2,
+     "torchtitan"},
+    {{.strategy = "local", .ranks = 8, .ep = 2, .shard = 4, .seq = 24},
+     CHOICE_WEIGHTS_HSDP,
+     0,
+     "torchtitan"},
+    {{.strategy = "local", .ranks = 2, .ep = 2, .seq = 24, .global_batch = 4},
+     CHOICE_WEIGHTS_ZERO3,
+     2,
+     "torchtitan"},
+    {{.strategy = "ulysses", .ranks = 4, .hp = 2, .ep = 2, .seq = 48, .global_batch = 4},
+     CHOICE_WEIGHTS_ZERO3,
+     2,
+     NULL},
+    {{.strategy = "ulysses", .ranks = 4, .hp = 4, .ep = 2, .seq = 48, .micro_batch = 2},
+     CHOICE_WEIGHTS_ZERO1,
+     3,
+     "megatron-te"},
+    {{.strategy = "ring", .ranks = 4, .ep = 2, .seq = 96, .ring_layout = RING_STRIPED},
+     CHOICE_WEIGHTS_REPLICATED,
+     1,
+     "megatron-te"},
+    {{.strategy = "2d", .ranks = 4, .hp = 2, .cp = 2, .ep = 2, .seq = 48},
+     CHOICE_WEIGHTS_ZERO3,
+     4,
+     NULL},
+    {{.strategy = "2d", .ranks = 12, .hp = 2, .cp = 3, .ep = 6, .seq = 144},
+     CHOICE_WEIGHTS_ZERO1,
+     0,
+     NULL},
+    {{.strategy = "fpdt", .ranks = 2, .hp = 2, .ep = 2, .seq = 48, .chunk = 24},
+     CHOICE_WEIGHTS_ZERO3,
+     2,
+     NULL},
+    {{.strategy = "upipe", .ranks = 2, .ep = 2, .seq = 24, .ffn_chunks = 2},
+     CHOICE_WEIGHTS_ZERO3,
+     2,
+     NULL},
+    {{.strategy = "ulysses", .ranks = 4, .hp = 2, .ep = 2, .pp = 2, .seq = 48, .global_batch = 4},
+     CHOICE_WEIGHTS_ZERO1,
+     0,
+     NULL},
+    {{.strategy = "local",
+      .ranks = 4,
+      .ep = 2,
+      .pp = 2,
+      .seq = 24,
+      .global_batch = 8,
+      .pipeline = CHOICE_PIPELINE_ZB_1P},
+     CHOICE_WEIGHTS_ZERO2,
+     0,
+     NULL},
+    {{.strategy = "local",
+      .ranks = 4,
+      .ep = 2,
+      .pp = 2,
+      .seq = 48,
+      .subsequences = 2,
+      .pipeline = CHOICE_PIPELINE_SEQ1F1B},
+     CHOICE_WEIGHTS_ZERO1,
+     2,
+     NULL},
+};
+
 /* Experts over ranks: whole axes of the mesh, the inner part of one, and two parts of one, which a shard cuts, too.
  * Every way of sharing weights reduces their gradients over the other ranks only, and clips by the norm of all of
  * them. */
 static void experts_over_ranks_compute_the_reference(void)
 {
-    static const struct expert_row rows[] = {
-        {{.strategy = "local", .ranks = 2, .ep = 2, .seq = 48}, CHOICE_WEIGHTS_REPLICATED, 0, NULL},
-        {{.strategy = "local", .ranks = 4, .ep = 2, .seq = 24, .ffn_chunks = 4},
-         CHOICE_WEIGHTS_ZERO3,
-         0,
-         NULL},
-        {{.strategy = "local", .ranks = 3, .ep = 3, .seq = 24, .micro_batch = 2, .ffn_chunks = 2},
-         CHOICE_WEIGHTS_ZERO3,
-         2,
-         NULL},
-        {{.strategy = "local", .ranks = 4, .ep = 2, .seq = 24, .global_batch = 8},
-         CHOICE_WEIGHTS_ZERO2,
-         1,
-         NULL},
-        {{.strategy = "local", .ranks = 4, .ep = 2, .seq = 24, .global_batch = 8},
-         CHOICE_WEIGHTS_ZERO3,
-         2,
-         "torchtitan"},
-        {{.strategy = "local", .ranks = 8, .ep = 2, .shard = 4, .seq = 24},
-         CHOICE_WEIGHTS_HSDP,
-         0,
-         "torchtitan"},
-        {{.strategy = "local", .ranks = 2, .ep = 2, .seq = 24, .global_batch = 4},
-         CHOICE_WEIGHTS_ZERO3,
-         2,
-         "torchtitan"},
-        {{.strategy = "ulysses", .ranks = 4, .hp = 2, .ep = 2, .seq = 48, .global_batch = 4},
-         CHOICE_WEIGHTS_ZERO3,
-         2,
-         NULL},
-        {{.strategy = "ulysses", .ranks = 4, .hp = 4, .ep = 2, .seq = 48, .micro_batch = 2},
-         CHOICE_WEIGHTS_ZERO1,
-         3,
-         "megatron-te"},
-        {{.strategy = "ring", .ranks = 4, .ep = 2, .seq = 96, .ring_layout = RING_STRIPED},
-         CHOICE_WEIGHTS_REPLICATED,
-         1,
-         "megatron-te"},
-        {{.strategy = "2d", .ranks = 4, .hp = 2, .cp = 2, .ep = 2, .seq = 48},
-         CHOICE_WEIGHTS_ZERO3,
-         4,
-         NULL},
-        {{.strategy = "2d", .ranks = 12, .hp = 2, .cp = 3, .ep = 6, .seq = 144},
-         CHOICE_WEIGHTS_ZERO1,
-         0,
-         NULL},
-        {{.strategy = "fpdt", .ranks = 2, .hp = 2, .ep = 2, .seq = 48, .chunk = 24},
-         CHOICE_WEIGHTS_ZERO3,
-         2,
-         NULL},
-        {{.strategy = "upipe", .ranks = 2, .ep = 2, .seq = 24, .ffn_chunks = 2},
-         CHOICE_WEIGHTS_ZERO3,
-         2,
-         NULL},
-        {{.strategy = "ulysses",
-          .ranks = 4,
-          .hp = 2,
-          .ep = 2,
-          .pp = 2,
-          .seq = 48,
-          .global_batch = 4},
-         CHOICE_WEIGHTS_ZERO1,
-         0,
-         NULL},
-        {{.strategy = "local",
-          .ranks = 4,
-          .ep = 2,
-          .pp = 2,
-          .seq = 24,
-          .global_batch = 8,
-          .pipeline = CHOICE_PIPELINE_ZB_1P},
-         CHOICE_WEIGHTS_ZERO2,
-         0,
-         NULL},
-        {{.strategy = "local",
-          .ranks = 4,
-          .ep = 2,
-          .pp = 2,
-          .seq = 48,
-          .subsequences = 2,
-          .pipeline = CHOICE_PIPELINE_SEQ1F1B},
-         CHOICE_WEIGHTS_ZERO1,
-         2,
-         NULL},
-    };
-    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(spread_rows); i++) {
         struct transformer model = expert_base;
         model.router_norm = true;
         model.shared_ffn = i % 2 == 1 ? 24 : 0;
         model.dense_layers = i % 3 == 1;
-        check_expert_row(&rows[i], &model);
+        check_expert_row(&spread_rows[i], &model);
     }
 }
+
+static const struct expert_row tensor_rows[] = {
+    {{.strategy = "megatron-sp", .ranks = 2, .tp = 2, .ep = 2, .seq = 48}, 0, 0, NULL},
+    {{.strategy = "megatron-sp", .ranks = 4, .tp = 2, .ep = 2, .seq = 48, .micro_batch = 2},
+     CHOICE_WEIGHTS_ZERO1,
+     2,
+     "megatron"},
+    {{.strategy = "megatron-sp", .ranks = 12, .tp = 2, .ep = 6, .seq = 48, .global_batch = 12},
+     CHOICE_WEIGHTS_ZERO3,
+     1,
+     NULL},
+    {{.strategy = "ulysses", .ranks = 8, .tp = 2, .hp = 2, .ep = 2, .seq = 48},
+     CHOICE_WEIGHTS_ZERO2,
+     3,
+     NULL},
+    {{.strategy = "ring", .ranks = 4, .tp = 2, .ep = 2, .seq = 96, .ffn_chunks = 2},
+     CHOICE_WEIGHTS_ZERO3,
+     2,
+     "torchtitan"},
+    {{.strategy = "megatron-sp",
+      .ranks = 4,
+      .tp = 2,
+      .pp = 2,
+      .ep = 2,
+      .seq = 48,
+      .global_batch = 4},
+     CHOICE_WEIGHTS_ZERO1,
+     0,
+     "megatron-te"},
+    {{.strategy = "megatron-sp",
+      .ranks = 4,
+      .tp = 2,
+      .pp = 2,
+      .ep = 2,
+      .seq = 96,
+      .subsequences = 2,
+      .pipeline = CHOICE_PIPELINE_SEQ1F1B},
+     CHOICE_WEIGHTS_ZERO1,
+     2,
+     NULL},
+};
 
 /* Each tensor rank routes its own tokens and has experts that the others do not have. */
 static void tensor_ranks_compute_the_reference(void)
 {
-    static const struct expert_row rows[] = {
-        {{.strategy = "megatron-sp", .ranks = 2, .tp = 2, .ep = 2, .seq = 48}, 0, 0, NULL},
-        {{.strategy = "megatron-sp", .ranks = 4, .tp = 2, .ep = 2, .seq = 48, .micro_batch = 2},
-         CHOICE_WEIGHTS_ZERO1,
-         2,
-         "megatron"},
-        {{.strategy = "megatron-sp", .ranks = 12, .tp = 2, .ep = 6, .seq = 48, .global_batch = 12},
-         CHOICE_WEIGHTS_ZERO3,
-         1,
-         NULL},
-        {{.strategy = "ulysses", .ranks = 8, .tp = 2, .hp = 2, .ep = 2, .seq = 48},
-         CHOICE_WEIGHTS_ZERO2,
-         3,
-         NULL},
-        {{.strategy = "ring", .ranks = 4, .tp = 2, .ep = 2, .seq = 96, .ffn_chunks = 2},
-         CHOICE_WEIGHTS_ZERO3,
-         2,
-         "torchtitan"},
-        {{.strategy = "megatron-sp",
-          .ranks = 4,
-          .tp = 2,
-          .pp = 2,
-          .ep = 2,
-          .seq = 48,
-          .global_batch = 4},
-         CHOICE_WEIGHTS_ZERO1,
-         0,
-         "megatron-te"},
-        {{.strategy = "megatron-sp",
-          .ranks = 4,
-          .tp = 2,
-          .pp = 2,
-          .ep = 2,
-          .seq = 96,
-          .subsequences = 2,
-          .pipeline = CHOICE_PIPELINE_SEQ1F1B},
-         CHOICE_WEIGHTS_ZERO1,
-         2,
-         NULL},
-    };
-    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(tensor_rows); i++) {
         struct transformer model = expert_base;
         model.kv_heads = i % 2 == 1 ? 1 : 4;
         model.shared_ffn = i % 2 == 1 ? 24 : 0;
         model.dense_layers = i % 3 == 2;
-        check_expert_row(&rows[i], &model);
+        check_expert_row(&tensor_rows[i], &model);
     }
 }
 
@@ -348,8 +345,77 @@ static void even_routing_has_remainders(void)
     }
 }
 
+/* gpt-oss: sinks of attention, windows in every second layer, biases of everything, a clamped activation, and a softmax
+ * over the experts that are chosen. */
+static const struct transformer expert_gpt_oss = {.name = "gpt-oss",
+                                                  .layers = 2,
+                                                  .hidden = 32,
+                                                  .heads = 4,
+                                                  .kv_heads = 2,
+                                                  .head_dim = 8,
+                                                  .ffn = 48,
+                                                  .vocab = 61,
+                                                  .activation = ACTIVATION_SWIGLU_CLAMPED,
+                                                  .rope_theta = 1e4,
+                                                  .norm_eps = 1e-5,
+                                                  .attention_window = 7,
+                                                  .full_attention_every = 2,
+                                                  .bias_qkv = true,
+                                                  .bias_o = true,
+                                                  .bias_ffn = true,
+                                                  .experts = 6,
+                                                  .experts_per_token = 4,
+                                                  .expert_ffn = 20,
+                                                  .router = ROUTER_CHOSEN,
+                                                  .router_bias = true,
+                                                  .attention_sinks = true};
+
+/* All of the strategies above but upipe, which refuses sinks. Biases of experts that have no rows have no gradient. */
+static void check_family(const struct transformer *family)
+{
+    const struct {
+        const struct expert_row *row;
+        size_t count;
+    } tables[] = {{spread_rows, ARRAY_LEN(spread_rows)},
+                  {tensor_rows, ARRAY_LEN(tensor_rows)},
+                  {odd_rows, ARRAY_LEN(odd_rows)}};
+    for (size_t i = 0; i < ARRAY_LEN(expert_requests); i++) {
+        struct expert_row row = {.request = expert_requests[i], .weights = CHOICE_WEIGHTS_ZERO1};
+        row.activations = (int)(i + 2) % CHOICE_ACTIVATIONS_COUNT;
+        if (row.activations == CHOICE_ACTIVATIONS_RATIO)
+            row.activations = CHOICE_ACTIVATIONS_SELECTIVE;
+        if (!family->attention_sinks || strcmp(row.request.strategy, "upipe") != 0)
+            check_expert_row(&row, family);
+    }
+    for (size_t k = 0; k < ARRAY_LEN(tables); k++)
+        for (size_t i = 0; i < tables[k].count; i++) {
+            struct transformer model = *family;
+            struct expert_row row = tables[k].row[i];
+            struct routing routing;
+            struct arena arena = {0};
+            if (family->attention_sinks && strcmp(row.request.strategy, "upipe") == 0)
+                continue;
+            routing_init(&routing, &arena, (uint32_t)model.experts,
+                         (uint32_t)model.experts_per_token, 2);
+            routing_set(&routing, &arena, 0, uneven[i % 3]);
+            routing_set(&routing, &arena, 1, uneven[(i + 1) % 4]);
+            if (k == 2)
+                row.request.routing = &routing;
+            else
+                model.dense_layers = i % 3 == 1;
+            check_expert_row(&row, &model);
+            arena_release(&arena);
+        }
+}
+
+static void gpt_oss_computes_the_reference(void)
+{
+    check_family(&expert_gpt_oss);
+}
+
 #define EXPERT_CASES                                                                               \
     {"every router computes the reference", routers_compute_the_reference},                        \
+        {"gpt-oss computes the reference", gpt_oss_computes_the_reference},                        \
         {"every strategy computes the reference", strategies_with_experts_compute_the_reference},  \
         {"experts over ranks compute the reference", experts_over_ranks_compute_the_reference},    \
         {"uneven routing computes the reference", uneven_routing_computes_the_reference},          \

@@ -111,6 +111,7 @@ static void rules_compute_the_reference(void)
         uint32_t count = 0;
         model.attention_window = i % 3 == 2 ? check_random_i64(&random, 2, 20) : 0;
         model.full_attention_every = i % 2 == 0 && model.attention_window > 0 ? 2 : 0;
+        model.attention_sinks = i % 3 == 1;
         for (int64_t left = SEQ; left > 0; left -= length[count++])
             length[count] = check_random_i64(&random, 1, left);
         documents_init(&documents, &arena, 1);

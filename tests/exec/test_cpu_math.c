@@ -161,6 +161,32 @@ static void columns_are_summed(void)
     }
 }
 
+/* A row of each expert; an expert without rows has 0, or what was there. */
+static void columns_are_summed_by_expert(void)
+{
+    struct check_random random = check_random_make();
+    for (int i = 0; i < 4; i++) {
+        const int64_t rows = i / 2 ? 3 : 14, accumulate = i % 2;
+        enum { GROUPS = 5, COLS = 3 };
+        struct kernel_call t =
+            trial_new((struct work){.kind = WORK_COLUMN_SUM,
+                                    .column_sum = {rows, COLS, accumulate, GROUPS, 0, 0}},
+                      &random);
+        const float *x = trial_read(&t, rows * COLS);
+        const float *old = accumulate ? trial_read(&t, GROUPS * COLS) : NULL;
+        float *y = trial_write(&t, GROUPS * COLS);
+        double want[GROUPS * COLS];
+        for (int j = 0; j < GROUPS * COLS; j++)
+            want[j] = old != NULL ? old[j] : 0;
+        for (int64_t r = 0; r < rows; r++)
+            for (int j = 0; j < COLS; j++)
+                want[work_group_of(rows, GROUPS, r) * COLS + j] += x[r * COLS + j];
+        trial_run(&t);
+        near_all("column sums of experts", y, want, GROUPS * COLS, 1e-6);
+        trial_release(&t);
+    }
+}
+
 /* ---- element-wise ---- */
 
 /* Returns what an activation function makes of one input, or of one element of the gate, in double precision. */
@@ -181,6 +207,11 @@ static void plain_gated(const struct work *work, const double *const *in, double
         for (int64_t j = 0; j < cols; j++) {
             double gate = in[0][2 * i * cols + j], up = in[0][2 * i * cols + cols + j];
             out[0][i * cols + j] = plain_activation(work, gate) * up;
+            if (work->activation.function == FUNCTION_CLAMPED) { /* gpt-oss, torch/model.py */
+                gate = fmin(gate, 7);
+                out[0][i * cols + j] =
+                    (fmax(-7, fmin(up, 7)) + 1) * gate / (1 + exp(-1.702 * gate));
+            }
         }
 }
 
@@ -198,13 +229,15 @@ static void activations_agree(void)
             int64_t rows = check_random_i64(&random, 1, 9), cols = check_random_i64(&random, 1, 30);
             int64_t in = rows * cols * (gated ? 2 : 1), out = rows * cols;
             const char *label = gated ? "swiglu" : "gelu";
+            if (!gated && i % FUNCTION_COUNT == FUNCTION_CLAMPED)
+                continue;
             struct work work = {.kind = gated ? WORK_SWIGLU : WORK_GELU,
                                 .activation = {rows, cols, 0, i % FUNCTION_COUNT}};
             struct kernel_call f = trial_new(work, &random), b = trial_new(work, &random);
             b.work.kind = gated ? WORK_SWIGLU_BACKWARD : WORK_GELU_BACKWARD;
             float *x = trial_read(&f, in), *y = trial_write(&f, out);
             for (int64_t k = 0; k < in; k++)
-                x[k] *= 6;
+                x[k] *= i % FUNCTION_COUNT == FUNCTION_CLAMPED ? 12 : 6;
             trial_run(&f);
             double *dy = widen(trial_read(&b, out), out);
             memcpy(trial_read(&b, in), x, (size_t)in * sizeof *x);
@@ -496,6 +529,7 @@ static const struct check_case cases[] = {
     {"products agree in every form", products_agree_in_every_form},
     {"norms agree, and their gradients", norms_agree},
     {"columns are summed", columns_are_summed},
+    {"columns are summed by expert", columns_are_summed_by_expert},
     {"activations agree, and their gradients", activations_agree},
     {"elements add and clear", elements_add_and_clear},
     {"norms are those of what counts", norms_are_those_of_what_counts},

@@ -85,6 +85,11 @@ static struct work draw_work(enum work_kind kind)
         work.loss_partial.total = draw(0, 1) ? 0 : draw(1, 2 * work.loss_partial.vocab);
     if (kind == WORK_CROSS_ENTROPY_PARTIAL_BACKWARD)
         work.loss_backward.total = draw(0, 1) ? 0 : draw(1, 2 * work.loss_backward.vocab);
+    if (kind == WORK_ROUTE_BACKWARD && work.route.copies == 1)
+        work.route.copies =
+            2; /* a weight that is normalised alone is 1, and its gradient only rounding */
+    if (kind == WORK_SINK || kind == WORK_SINK_BACKWARD)
+        work.sink.sinks = 3 * work.sink.heads; /* the parts of three ranks */
     if (kind == WORK_TAKE_ROWS && work.take_rows.take == TAKE_GATHER)
         work.take_rows.arrived = draw(0, 1) * work.take_rows.rows;
     if (kind == WORK_MERGE_ROWS)

@@ -99,7 +99,7 @@ static int64_t long_parameter(const char *name)
         {"rows", TOKENS},  {"cols", WIDTH},  {"heads", 128}, {"dim", 128}, {"vocab", 256000},
         {"parts", 8},      {"copies", 8},    {"w0", 2048},   {"w1", 1024}, {"w2", 1024},
         {"q", TOKENS},     {"kv", TOKENS},   {"first", 0},   {"total", 0}, {"accumulate", 1},
-        {"count", TOKENS}, {"experts", 256},
+        {"count", TOKENS}, {"experts", 256}, {"sinks", 128},
     };
     for (size_t i = 0; i < ARRAY_LEN(parameters); i++)
         if (strcmp(parameters[i].name, name) == 0)

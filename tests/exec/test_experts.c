@@ -27,10 +27,31 @@ static void experts_that_tensor_ranks_cannot_have_are_refused(void)
                   "choose --tensor-plan megatron");
 }
 
+static void sinks_in_stages_of_heads_are_refused(void)
+{
+    struct choices choices;
+    struct diag diag = {0};
+    const struct request request = {.model = &expert_gpt_oss,
+                                    .strategy = "upipe",
+                                    .weights = -1,
+                                    .activations = -1,
+                                    .optimizer = -1,
+                                    .attention_impl = ATTENTION_CPU,
+                                    .dtype = -1,
+                                    .ranks = 2,
+                                    .seq = 32,
+                                    .gpus_per_node = 2,
+                                    .sm = 80};
+    CHECK_INT("upipe", resolve_choices(&choices, &request, NULL, &diag), STATUS_BAD_INPUT);
+    CHECK("upipe", diag.text != NULL && strstr(diag.text, "the model has sinks of attention"));
+    diag_release(&diag);
+}
+
 static const struct check_case cases[] = {
     EXPERT_CASES,
     {"experts that tensor ranks cannot have are refused",
      experts_that_tensor_ranks_cannot_have_are_refused},
+    {"sinks in stages of heads are refused", sinks_in_stages_of_heads_are_refused},
 };
 
 CHECK_MAIN("experts", cases)

@@ -194,6 +194,10 @@ static const struct {
     {"latent_keys_backward", {WORK_LATENT_KEYS_BACKWARD, BF, BF, 0, 0, {{2, 3, 4, 2, 5}}}, 0, 248},
     {"merge of bf16", {WORK_MERGE, BF, F4, 0, 0, {{2, 3, 4}}}, 0, 312},
     {"merge of f32", {WORK_MERGE, F4, F4, 0, 0, {{2, 3, 4}}}, 0, 360},
+    /* 6 heads of 4: o in and out, lse in and out, 3 sinks; and do, o, lse, 3 sinks and their gradients */
+    {"sink", {WORK_SINK, BF, BF, 0, 0, {{2, 3, 4, 3}}}, 0, 150},
+    {"sink_backward", {WORK_SINK_BACKWARD, BF, F4, 0, 0, {{2, 3, 4, 3}}}, 0, 138},
+    {"and accumulates", {WORK_SINK_BACKWARD, BF, F4, 5, 1, {{2, 3, 4, 3, 0, 1}}}, 0, 150},
     {"rmsnorm", {WORK_RMSNORM, BF, BF, 0, 0, {{2, 8}}}, 0, 88},
     {"rmsnorm_backward", {WORK_RMSNORM_BACKWARD, BF, BF, 0, 0, {{2, 8}}}, 0, 136},
     {"and accumulates", {WORK_RMSNORM_BACKWARD, BF, BF, 5, 2, {{2, 8, 1}}}, 0, 152},
@@ -280,6 +284,7 @@ static const struct {
     {"head_reduce", {WORK_HEAD_REDUCE, BF, BF, 0, 0, {{2, 1, 4, 3}}}, 0, 64},
     {"column_sum", {WORK_COLUMN_SUM, BF, F4, 0, 0, {{2, 8}}}, 0, 64},
     {"and accumulates", {WORK_COLUMN_SUM, BF, F4, 2, 1, {{2, 8, 1}}}, 0, 96},
+    {"and in groups", {WORK_COLUMN_SUM, BF, F4, 0, 0, {{2, 8, 0, 5}}}, 0, 192},
     {"adamw", {WORK_ADAMW, BF, F4, 4, 3, {{8}}}, 0, 208},
     {"and casts", {WORK_ADAMW, BF, BF, 4, 4, {{8}}}, 0, 224},
     /* gradient 2, parameter and two moments in and out 2 each: 14 bytes */
