@@ -98,13 +98,14 @@ void rows_begin(struct rows *rows, const char *key, const char *details,
     end_line(rows);
 }
 
-/* Returns whether an object of JSON has one line: it does unless it has rows of its own or many members. */
+/* Returns whether an object of JSON has one line: one of many rows does, unless it has rows of its own or many
+ * members. */
 static bool is_flat(const struct rows *rows)
 {
-    if (rows->count > FLAT_MAX)
+    if (rows->one != NULL || rows->count > FLAT_MAX)
         return false;
     for (size_t i = 0; i < rows->count; i++)
-        if (kind_of(&rows->column[i]) == COLUMN_ROWS)
+        if (kind_of(&rows->column[i]) == COLUMN_ROWS || kind_of(&rows->column[i]) == COLUMN_ROW)
             return false;
     return true;
 }
@@ -113,9 +114,9 @@ static bool is_flat(const struct rows *rows)
 static const struct column *next(struct rows *rows)
 {
     if (rows->at == 0 && rows->json != NULL && is_flat(rows))
-        json_begin_row(rows->json, NULL);
+        json_begin_row(rows->json, rows->one);
     else if (rows->at == 0 && rows->json != NULL)
-        json_begin_object(rows->json, NULL);
+        json_begin_object(rows->json, rows->one);
     assert(rows->at < rows->count);
     return &rows->column[rows->at++];
 }
@@ -263,7 +264,7 @@ void rows_skip(struct rows *rows)
 void rows_end(struct rows *rows)
 {
     assert(rows->at == 0);
-    if (rows->json != NULL)
+    if (rows->json != NULL && rows->one == NULL)
         json_end_array(rows->json);
     if (rows->page != NULL)
         page_end_table(rows->page);
@@ -278,6 +279,24 @@ void rows_begin_inner(struct rows *inner, struct rows *rows, const struct row_ta
     put_field(rows, column, "");
     *inner = (struct rows){.json = rows->json, .outer = rows};
     rows_begin(inner, column->key, NULL, table);
+}
+
+void rows_begin_one(struct rows *rows, const char *key, const struct row_table *table)
+{
+    assert(rows->out == NULL && rows->csv == NULL && rows->page == NULL);
+    rows->column = table->column;
+    rows->count = table->count;
+    rows->at = 0;
+    rows->one = key;
+}
+
+void rows_begin_inner_one(struct rows *inner, struct rows *rows, const struct row_table *table)
+{
+    const struct column *column = next(rows);
+    assert(kind_of(column) == COLUMN_ROW && strcmp(column->about, table->name) == 0);
+    put_field(rows, column, "");
+    *inner = (struct rows){.json = rows->json, .outer = rows};
+    rows_begin_one(inner, column->key, table);
 }
 
 void rows_begin_object(struct rows *rows)

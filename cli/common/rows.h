@@ -34,6 +34,7 @@ enum column_kind {
     COLUMN_DEVIATION, /* a small number, shown as 1.2e-05; "-" if it is not known */
     COLUMN_ROWS,      /* rows of another table, which only JSON has; `about` is that table's name */
     COLUMN_OBJECT,    /* numbers and texts with names of their own, which only JSON has */
+    COLUMN_ROW, /* one row of another table, which only JSON has; `about` is that table's name */
     COLUMN_KIND_COUNT,
     COLUMN_KIND = 31,     /* the bits of a kind; the flags below may be added */
     COLUMN_OPTIONAL = 32, /* a row may lack the column: rows_skip() */
@@ -42,10 +43,12 @@ enum column_kind {
 
 struct column {
     const char *key, *label;
-    const char *head;  /* the label in a page, which contains the unit; NULL: the same as `label` */
-    int kind;          /* enum column_kind, with flags */
-    int width;         /* width of the column in text; negative: left-aligned */
-    const char *about; /* description in the schema; NULL: the key says enough */
+    const char *head; /* the label in a page, which contains the unit; NULL: the same as `label` */
+    int kind;         /* enum column_kind, with flags */
+    int width;        /* width of the column in text; negative: left-aligned */
+    /* description in the schema; NULL: the key says enough. "common.json" or "choices.json": that schema describes the
+     * key */
+    const char *about;
 };
 
 /* A table, with its name in docs/schema/rows.json. */
@@ -65,7 +68,9 @@ struct rows {
     size_t indent; /* of the lines after the first one of a wrapped text; 0: they begin below it */
     const struct column *column;
     size_t count, at;   /* number of columns, and of those that are filled in this row */
-    struct rows *outer; /* the rows whose column of kind ROWS this is */
+    struct rows *outer; /* the rows whose column of kind ROWS or ROW this is */
+    const char *
+        one; /* the member of JSON that is a single row, not an array of them; NULL: these are many */
 };
 
 /* Begins a table. In text it has the labels, and in CSV the keys. In JSON it is the array `key`. In a page it is folded
@@ -79,6 +84,11 @@ void rows_end(struct rows *rows);
 
 /* Fills a column ROWS: begins rows of another table, which rows_end(inner) ends. */
 void rows_begin_inner(struct rows *inner, struct rows *rows, const struct row_table *table);
+
+/* Begins a single row, which is the object `key` of JSON, the only output. After its last column, rows_end() ends it. */
+void rows_begin_one(struct rows *rows, const char *key, const struct row_table *table);
+/* Fills a column ROW: begins a single row of another table, which rows_end(inner) ends. */
+void rows_begin_inner_one(struct rows *inner, struct rows *rows, const struct row_table *table);
 
 /* Fills a column OBJECT. What is put into rows->json between the two calls are the members of the object; if that is
  * NULL, nothing is to be put. */

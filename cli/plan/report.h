@@ -4,11 +4,17 @@
 #define CLI_PLAN_REPORT_H
 
 #include "base/text.h"
+#include "cli/common/rows.h"
 #include "cli/common/screen.h"
 #include "predict/plan/best.h"
 #include "predict/plan/safe.h"
 #include "predict/plan/sensitivity.h"
 #include "predict/plan/split.h"
+
+/* Rows of `plan --json` that the screen has as sentences: a configuration, its steps over packed batches, and the
+ * configurations of a strategy. */
+enum { PLAN_OUTCOME, PLAN_BATCHES, PLAN_FAMILY, PLAN_TABLE_COUNT };
+extern const struct row_table plan_tables[PLAN_TABLE_COUNT];
 
 #define PLAN_FAMILIES 16 /* at least as many as there are strategies */
 

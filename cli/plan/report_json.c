@@ -9,83 +9,193 @@
 
 #include <math.h>
 
-/* Puts what plan_put_loss() appends: by how much an outcome is slower than the winner, and why. */
-static void json_loss(struct json_out *w, const struct outcome *o, const struct outcome *winner)
+/* clang-format off */
+static const struct column outcome[] = {
+    {"outcome", NULL, NULL, COLUMN_NAME, 0, "no room, refused, does not fit, cannot be better, simulated or not searched."},
+    {"strategy", NULL, NULL, COLUMN_NAME, 0, "choices.json"},
+    {"options", NULL, NULL, COLUMN_NAME, 0, "Options that, with those given, predict it."},
+    {"command", NULL, NULL, COLUMN_NAME, 0, "The whole command that predicts it."},
+    {"tokens", NULL, NULL, COLUMN_COUNT, 0, "Tokens of its sequence."},
+    {"asked_tokens", NULL, NULL, COLUMN_COUNT | COLUMN_OPTIONAL, 0, "The longest length that was asked about, where the search ended before memory did."},
+    /* simulated */
+    {"tokens_per_s_gpu", NULL, NULL, COLUMN_NUMBER | COLUMN_OPTIONAL, 0, "common.json"},
+    {"step_s", NULL, NULL, COLUMN_SECONDS | COLUMN_OPTIONAL, 0, "common.json"},
+    {"step_low_s", NULL, NULL, COLUMN_SECONDS | COLUMN_OPTIONAL, 0, "common.json"},
+    {"step_high_s", NULL, NULL, COLUMN_SECONDS | COLUMN_OPTIONAL, 0, "common.json"},
+    {"batches", NULL, NULL, COLUMN_ROW | COLUMN_OPTIONAL, 0, "plan_batches"},
+    {"sequences", NULL, NULL, COLUMN_COUNT | COLUMN_OPTIONAL, 0, "choices.json"},
+    {"slower_cause", NULL, NULL, COLUMN_NAME | COLUMN_OPTIONAL, 0, "The cause that takes most longer than in the winner's step: a member of waterfall without its unit."},
+    {"slower_cause_s_per_sequence", NULL, NULL, COLUMN_SECONDS | COLUMN_OPTIONAL, 0, NULL},
+    {"narrow_products", NULL, NULL, COLUMN_ROW | COLUMN_OPTIONAL, 0, "narrow_products"},
+    {"stages_idle", NULL, NULL, COLUMN_NUMBER | COLUMN_OPTIONAL, 0, "Share of the step in which pipeline stages are idle."},
+    {"waiting_for_copies", NULL, NULL, COLUMN_NUMBER | COLUMN_OPTIONAL, 0, "Share of the step."},
+    {"device_needed_bytes", NULL, NULL, COLUMN_MEMORY | COLUMN_OPTIONAL, 0, "common.json"},
+    {"device_cache_bytes", NULL, NULL, COLUMN_MEMORY | COLUMN_OPTIONAL, 0, "common.json"},
+    {"fits_probability", NULL, NULL, COLUMN_NUMBER | COLUMN_OPTIONAL, 0, "common.json"},
+    {"host_needed_bytes", NULL, NULL, COLUMN_MEMORY | COLUMN_OPTIONAL, 0, "common.json"},
+    /* cannot be better, or not searched */
+    {"most_tokens_per_s_gpu", NULL, NULL, COLUMN_NUMBER | COLUMN_OPTIONAL, 0, "A bound that it does not exceed."},
+    /* no room, refused, or does not fit */
+    {"missing_bytes", NULL, NULL, COLUMN_BYTES | COLUMN_OPTIONAL, 0, "Bytes of memory that it lacks."},
+};
+enum { SIMULATED_COLUMNS = 15 };
+
+static const struct column batches[] = {
+    {"steps", NULL, NULL, COLUMN_COUNT, 0, "Batches that it was predicted on."},
+    {"median_step_s", NULL, NULL, COLUMN_SECONDS, 0, "The same as step_s."},
+    {"high_step_s", NULL, NULL, COLUMN_SECONDS, 0, "9 of 10 steps take no longer."},
+    {"worst_step_s", NULL, NULL, COLUMN_SECONDS, 0, NULL},
+    {"faster_than_best", NULL, NULL, COLUMN_COUNT, 0, "In so many of these batches it is faster than the first of the ranking."},
+};
+
+static const struct column family[] = {
+    {"strategy", NULL, NULL, COLUMN_NAME, 0, "choices.json"},
+    {"configurations", NULL, NULL, COLUMN_COUNT, 0, NULL},
+    {"most_tokens_per_s_gpu", NULL, NULL, COLUMN_NUMBER, 0, "What no member exceeds."},
+    {"asked_tokens", NULL, NULL, COLUMN_COUNT | COLUMN_OPTIONAL, 0, NULL},
+    {"best", NULL, NULL, COLUMN_ROW | COLUMN_OPTIONAL, 0, "plan_outcome"},
+    {"layout_s_per_sequence", NULL, NULL, COLUMN_SECONDS | COLUMN_OPTIONAL, 0, "Seconds more than the winner takes that are due to the layout."},
+    {"kernels_s_per_sequence", NULL, NULL, COLUMN_SECONDS | COLUMN_OPTIONAL, 0, NULL},
+    {"framework_s_per_sequence", NULL, NULL, COLUMN_SECONDS | COLUMN_OPTIONAL, 0, NULL},
+};
+/* clang-format on */
+
+const struct row_table plan_tables[PLAN_TABLE_COUNT] = {
+    [PLAN_OUTCOME] = {"plan_outcome", outcome, ARRAY_LEN(outcome)},
+    [PLAN_BATCHES] = {"plan_batches", batches, ARRAY_LEN(batches)},
+    [PLAN_FAMILY] = {"plan_family", family, ARRAY_LEN(family)},
+};
+
+static void skip(struct rows *rows, int columns)
 {
-    double by_s;
-    enum cause cause = plan_slower_cause(o, winner, &by_s);
-    if (by_s <= 0)
-        return;
-    json_put_text(w, "slower_cause", result_name_of_words(cause_name(cause)).text);
-    json_put_number(w, "slower_cause_s_per_sequence", by_s);
+    for (int i = 0; i < columns; i++)
+        rows_skip(rows);
 }
 
-static void json_split(struct json_out *w, const struct split *split)
+static void put_if(struct rows *rows, bool has, double value)
 {
-    if (!split->known)
+    if (has)
+        rows_number(rows, value);
+    else
+        rows_skip(rows);
+}
+
+/* Puts by how much an outcome is slower than the winner, and why, as plan_put_loss() says it. */
+static void put_loss(struct rows *rows, const struct plan_report *r, const struct outcome *o)
+{
+    double by_s = 0;
+    const struct outcome *winner = &r->best->row[0];
+    enum cause cause = plan_slower_cause(o, winner, &by_s);
+    if (o == winner || r->best->goal == GOAL_LONGEST || by_s <= 0) {
+        skip(rows, 2);
         return;
-    json_put_number(w, "layout_s_per_sequence", split->layout_s);
-    json_put_number(w, "kernels_s_per_sequence", split->kernels_s);
-    json_put_number(w, "framework_s_per_sequence", split->framework_s);
+    }
+    rows_name(rows, result_name_of_words(cause_name(cause)).text);
+    rows_number(rows, by_s);
 }
 
 /* Puts the spread of the steps over packed batches. */
-static void json_batches(struct json_out *w, const struct outcome *o)
+static void put_batches(struct rows *rows, const struct outcome *o)
 {
     const struct step_spread *s = &o->spread;
-    if (s->steps == 0)
+    struct rows one;
+    if (s->steps == 0) {
+        rows_skip(rows);
         return;
-    json_begin_object(w, "batches");
-    json_put_count(w, "steps", s->steps);
-    json_put_number(w, "median_step_s", s->median_s);
-    json_put_number(w, "high_step_s", s->high_s);
-    json_put_number(w, "worst_step_s", s->worst_s);
-    json_put_count(w, "faster_than_best", o->won);
-    json_end_object(w);
+    }
+    rows_begin_inner_one(&one, rows, &plan_tables[PLAN_BATCHES]);
+    rows_number(&one, (double)s->steps);
+    rows_number(&one, s->median_s);
+    rows_number(&one, s->high_s);
+    rows_number(&one, s->worst_s);
+    rows_number(&one, (double)o->won);
+    rows_end(&one);
 }
 
-static void json_outcome(struct json_out *w, const char *key, const struct plan_report *r,
-                         const struct outcome *o)
+static void put_products(struct rows *rows, const struct prediction_products *products)
+{
+    struct rows one;
+    if (products->narrow_s <= 0) {
+        rows_skip(rows);
+        return;
+    }
+    rows_begin_inner_one(&one, rows, &report_tables[REPORT_PRODUCTS]);
+    report_fill_products(&one, products);
+    rows_end(&one);
+}
+
+/* Puts the SIMULATED_COLUMNS of an outcome that was simulated. */
+static void put_simulated(struct rows *rows, const struct plan_report *r, const struct outcome *o)
+{
+    const struct interval *time = &o->intervals.of[RESIDUAL_TIME];
+    const double step_s = plan_step_s(o);
+    rows_number(rows, o->most);
+    rows_number(rows, step_s);
+    put_if(rows, interval_known(time), interval_low(time, step_s));
+    put_if(rows, interval_known(time), interval_high(time, step_s));
+    put_batches(rows, o);
+    rows_number(rows, o->sequences);
+    put_loss(rows, r, o);
+    put_products(rows, &o->products);
+    rows_number(rows, o->bubble);
+    rows_number(rows, o->exposed);
+    rows_number(rows, (double)o->verdict.needed[LIMIT_DEVICE]);
+    rows_number(rows, (double)o->verdict.cache);
+    rows_number(rows, o->verdict.fits_probability);
+    rows_number(rows, (double)o->verdict.needed[LIMIT_HOST]);
+}
+
+static void put_outcome(struct rows *rows, const struct plan_report *r, const struct outcome *o)
 {
     static const char *const kinds[OUTCOME_KIND_COUNT] = {
         "no room", "refused", "does not fit", "cannot be better", "simulated", "not searched"};
-    const struct outcome *winner = &r->best->row[0];
+    const bool timed = o->kind == OUTCOME_TIMED,
+               bounded = o->kind == OUTCOME_SLOWER || o->kind == OUTCOME_LEFT;
     struct text options = {0}, command = {0};
     size_t count;
     plan_put_options(&options, r, o);
     plan_put_command(&command, r);
     text_printf(&command, " %s", options.data);
-    json_begin_object(w, key);
-    json_put_text(w, "outcome", kinds[o->kind]);
-    json_put_text(w, "strategy", strategies_list(&count)[o->strategy].name);
-    json_put_text(w, "options", options.data);
-    json_put_text(w, "command", command.data);
-    json_put_count(w, "tokens", (uint64_t)o->tokens);
-    if (o->open_ended)
-        json_put_count(w, "asked_tokens", (uint64_t)ladder_end(&o->ladder));
-    if (o->kind == OUTCOME_TIMED) {
-        json_put_number(w, "tokens_per_s_gpu", o->most);
-        json_put_number(w, "step_s", plan_step_s(o));
-        report_json_step_ends(w, &o->intervals, plan_step_s(o));
-        json_batches(w, o);
-        json_put_count(w, "sequences", (uint64_t)o->sequences);
-        if (o != winner && r->best->goal != GOAL_LONGEST)
-            json_loss(w, o, winner);
-        report_json_products(w, &o->products);
-        json_put_number(w, "stages_idle", o->bubble);
-        json_put_number(w, "waiting_for_copies", o->exposed);
-        json_put_count(w, "device_needed_bytes", o->verdict.needed[LIMIT_DEVICE]);
-        json_put_count(w, "device_cache_bytes", o->verdict.cache);
-        json_put_number(w, "fits_probability", o->verdict.fits_probability);
-        json_put_count(w, "host_needed_bytes", o->verdict.needed[LIMIT_HOST]);
-    } else if (o->kind == OUTCOME_SLOWER || o->kind == OUTCOME_LEFT) {
-        json_put_number(w, "most_tokens_per_s_gpu", o->most);
-    } else {
-        json_put_number(w, "missing_bytes", o->missing_bytes);
-    }
-    json_end_object(w);
+    rows_name(rows, kinds[o->kind]);
+    rows_name(rows, strategies_list(&count)[o->strategy].name);
+    rows_name(rows, options.data);
+    rows_name(rows, command.data);
+    rows_number(rows, (double)o->tokens);
+    put_if(rows, o->open_ended, o->open_ended ? (double)ladder_end(&o->ladder) : 0);
+    if (timed)
+        put_simulated(rows, r, o);
+    else
+        skip(rows, SIMULATED_COLUMNS);
+    put_if(rows, bounded, o->most);
+    put_if(rows, !timed && !bounded, o->missing_bytes);
     text_release(&options);
     text_release(&command);
+}
+
+static void put_family(struct rows *rows, const struct plan_report *r, uint8_t strategy)
+{
+    const struct family f = plan_family_of(r->best, strategy);
+    const struct outcome *o = f.best != NULL ? f.best : f.nearest;
+    const struct split *split = &r->split[strategy];
+    struct rows one;
+    size_t count;
+    if (f.members == 0)
+        return;
+    rows_name(rows, strategies_list(&count)[strategy].name);
+    rows_number(rows, (double)f.members);
+    rows_number(rows, f.most);
+    put_if(rows, f.open_ended != NULL,
+           f.open_ended != NULL ? (double)ladder_end(&f.open_ended->ladder) : 0);
+    if (o != NULL) {
+        rows_begin_inner_one(&one, rows, &plan_tables[PLAN_OUTCOME]);
+        put_outcome(&one, r, o);
+        rows_end(&one);
+    } else {
+        rows_skip(rows);
+    }
+    put_if(rows, split->known, split->layout_s);
+    put_if(rows, split->known, split->kernels_s);
+    put_if(rows, split->known, split->framework_s);
 }
 
 void plan_report_print_json(struct text *out, const struct plan_report *r)
@@ -94,7 +204,7 @@ void plan_report_print_json(struct text *out, const struct plan_report *r)
     const struct best *best = r->best;
     struct json_out w = {.out = out};
     size_t strategies;
-    const struct strategy *table = strategies_list(&strategies);
+    strategies_list(&strategies);
     command_begin_json(&w, "plan");
     json_put_text(&w, "goal", goals[best->goal]);
     json_put_count(&w, "gpus", best->gpus);
@@ -106,30 +216,21 @@ void plan_report_print_json(struct text *out, const struct plan_report *r)
         json_put_number(&w, "proved_gap", best_gap(best));
     json_put_number(&w, "asked_probability", r->safe->asked);
     json_put_number(&w, "taken_probability", r->safe->taken);
-    if (r->safe->gamble.kind == OUTCOME_TIMED)
-        json_outcome(&w, "gamble", r, &r->safe->gamble);
-    json_begin_array(&w, "ranking");
-    for (size_t i = 0; i < best->count && i < r->shown && best->row[i].kind == OUTCOME_TIMED; i++)
-        json_outcome(&w, NULL, r, &best->row[i]);
-    json_end_array(&w);
-    json_begin_array(&w, "families");
-    for (size_t s = 0; s < strategies; s++) {
-        struct family f = plan_family_of(best, (uint8_t)s);
-        const struct outcome *o = f.best != NULL ? f.best : f.nearest;
-        if (f.members == 0)
-            continue;
-        json_begin_object(&w, NULL);
-        json_put_text(&w, "strategy", table[s].name);
-        json_put_count(&w, "configurations", f.members);
-        json_put_number(&w, "most_tokens_per_s_gpu", f.most);
-        if (f.open_ended != NULL)
-            json_put_count(&w, "asked_tokens", (uint64_t)ladder_end(&f.open_ended->ladder));
-        if (o != NULL)
-            json_outcome(&w, "best", r, o);
-        json_split(&w, &r->split[s]);
-        json_end_object(&w);
+    struct rows rows = {.json = &w};
+    if (r->safe->gamble.kind == OUTCOME_TIMED) {
+        rows_begin_one(&rows, "gamble", &plan_tables[PLAN_OUTCOME]);
+        put_outcome(&rows, r, &r->safe->gamble);
+        rows_end(&rows);
     }
-    json_end_array(&w);
+    rows = (struct rows){.json = &w};
+    rows_begin(&rows, "ranking", NULL, &plan_tables[PLAN_OUTCOME]);
+    for (size_t i = 0; i < best->count && i < r->shown && best->row[i].kind == OUTCOME_TIMED; i++)
+        put_outcome(&rows, r, &best->row[i]);
+    rows_end(&rows);
+    rows_begin(&rows, "families", NULL, &plan_tables[PLAN_FAMILY]);
+    for (size_t s = 0; s < strategies; s++)
+        put_family(&rows, r, (uint8_t)s);
+    rows_end(&rows);
     json_begin_object(&w, "sensitivities");
     for (int i = 0; i < SENSITIVITIES; i++)
         json_put_number(&w, sensitivity_key(i),

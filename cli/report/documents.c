@@ -5,6 +5,37 @@
 
 #include <string.h>
 
+/* clang-format off */
+static const struct column late_columns[] = {
+    {"rank", NULL, NULL, COLUMN_COUNT, 0, "The lowest of ranks with the same documents and context index."},
+    {"micro_batches", NULL, NULL, COLUMN_COUNT, 0, "Micro-batches in which it is the slowest."},
+    {"of", NULL, NULL, COLUMN_COUNT, 0, "Micro-batches of a data-parallel rank."},
+    {"slowest_over_mean", NULL, NULL, COLUMN_NUMBER, 0, "Seconds of attention of each micro-batch's slowest rank over the mean of ranks, summed over micro-batches."},
+};
+
+/* The step's time, which the step that all else is about has in another place, and how its sequences are packed. */
+static const struct column batch_columns[] = {
+    {"step_s", NULL, NULL, COLUMN_SECONDS, 0, "common.json"},
+    {"documents", NULL, NULL, COLUMN_COUNT, 0, "Documents of the step; pieces of one that was cut count one by one."},
+    {"document_tokens", NULL, NULL, COLUMN_COUNT, 0, "Tokens of documents: those that tokens_per_s_gpu counts."},
+    {"padding_tokens", NULL, NULL, COLUMN_COUNT, 0, "The other tokens of the step's sequences."},
+    {"padding_share", NULL, NULL, COLUMN_NUMBER, 0, "Padding over all tokens."},
+    {"cut_documents", NULL, NULL, COLUMN_COUNT, 0, "How often a document lost its end or was cut in two."},
+    {"dropped_tokens", NULL, NULL, COLUMN_COUNT, 0, "Tokens of ends that were lost."},
+    {"visible_share", NULL, NULL, COLUMN_NUMBER, 0, "Pairs that attention computes, over those of causal attention over whole sequences."},
+    {"squares_share", NULL, NULL, COLUMN_NUMBER, 0, "Sum of squared lengths of documents over that of sequences."},
+    {"latest_rank", NULL, NULL, COLUMN_COUNT, 0, "The data-parallel rank with the most visible pairs."},
+    {"latest_over_mean", NULL, NULL, COLUMN_NUMBER, 0, "Its pairs over the mean of data-parallel ranks."},
+    {"late", NULL, NULL, COLUMN_ROW | COLUMN_OPTIONAL, 0, "late"},
+};
+/* clang-format on */
+
+const struct row_table report_document_tables[REPORT_DOCUMENT_TABLE_COUNT] = {
+    [REPORT_PACKED] = {"predict_packed", batch_columns + 1, ARRAY_LEN(batch_columns) - 1},
+    [REPORT_BATCH] = {"predict_batch", batch_columns, ARRAY_LEN(batch_columns)},
+    [REPORT_LATE] = {"late", late_columns, ARRAY_LEN(late_columns)},
+};
+
 static double percent(double part, double whole)
 {
     return whole > 0 ? 100 * part / whole : 0;
@@ -135,30 +166,35 @@ void report_print_documents(struct sheet *sheet, const struct report *r)
     text_release(&line);
 }
 
-static void put_packed(struct json_out *w, const struct packed_batch *b)
+static void put_late(struct rows *rows, struct document_lateness late)
 {
-    json_put_count(w, "documents", b->documents);
-    json_put_count(w, "document_tokens", (uint64_t)b->tokens);
-    json_put_count(w, "padding_tokens", (uint64_t)b->padding);
-    json_put_number(w, "padding_share", padding_percent(b) / 100);
-    json_put_count(w, "cut_documents", b->cut);
-    json_put_count(w, "dropped_tokens", (uint64_t)b->dropped);
-    json_put_number(w, "visible_share", b->pairs / b->causal_pairs);
-    json_put_number(w, "squares_share", b->squares);
-    json_put_count(w, "latest_rank", b->latest_rank);
-    json_put_number(w, "latest_over_mean", b->latest_over_mean);
+    struct rows one;
+    if (late.units == 0) {
+        rows_skip(rows);
+        return;
+    }
+    rows_begin_inner_one(&one, rows, &report_document_tables[REPORT_LATE]);
+    rows_number(&one, late.rank);
+    rows_number(&one, late.late);
+    rows_number(&one, late.units);
+    rows_number(&one, late.worst_over_all);
+    rows_end(&one);
 }
 
-static void put_late(struct json_out *w, struct document_lateness late)
+static void put_packed(struct rows *rows, const struct packed_batch *b,
+                       struct document_lateness late)
 {
-    if (late.units == 0)
-        return;
-    json_begin_object(w, "late");
-    json_put_count(w, "rank", late.rank);
-    json_put_count(w, "micro_batches", late.late);
-    json_put_count(w, "of", late.units);
-    json_put_number(w, "slowest_over_mean", late.worst_over_all);
-    json_end_object(w);
+    rows_number(rows, (double)b->documents);
+    rows_number(rows, (double)b->tokens);
+    rows_number(rows, (double)b->padding);
+    rows_number(rows, padding_percent(b) / 100);
+    rows_number(rows, (double)b->cut);
+    rows_number(rows, (double)b->dropped);
+    rows_number(rows, b->pairs / b->causal_pairs);
+    rows_number(rows, b->squares);
+    rows_number(rows, b->latest_rank);
+    rows_number(rows, b->latest_over_mean);
+    put_late(rows, late);
 }
 
 void report_json_documents(struct json_out *w, const struct report *r)
@@ -167,10 +203,10 @@ void report_json_documents(struct json_out *w, const struct report *r)
     put_division(w, r);
     if (r->documents == NULL)
         return;
-    json_begin_object(w, "packed");
-    put_packed(w, r->documents);
-    put_late(w, r->prediction->lateness);
-    json_end_object(w);
+    struct rows rows = {.json = w};
+    rows_begin_one(&rows, "packed", &report_document_tables[REPORT_PACKED]);
+    put_packed(&rows, r->documents, r->prediction->lateness);
+    rows_end(&rows);
     if (t == NULL)
         return;
     json_begin_object(w, "batches");
@@ -182,14 +218,12 @@ void report_json_documents(struct json_out *w, const struct report *r)
     json_put_number(w, "mean_padding_share", t->padding_share);
     if (t->layers > 0)
         json_put_count(w, "layers", (uint64_t)t->layers);
-    json_begin_array(w, "by_batch");
+    rows = (struct rows){.json = w};
+    rows_begin(&rows, "by_batch", NULL, &report_document_tables[REPORT_BATCH]);
     for (size_t i = 0; i < t->count; i++) {
-        json_begin_object(w, NULL);
-        json_put_number(w, "step_s", t->step_s[i]);
-        put_packed(w, &r->packed[i]);
-        put_late(w, t->lateness[i]);
-        json_end_object(w);
+        rows_number(&rows, t->step_s[i]);
+        put_packed(&rows, &r->packed[i], t->lateness[i]);
     }
-    json_end_array(w);
+    rows_end(&rows);
     json_end_object(w);
 }

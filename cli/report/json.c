@@ -59,6 +59,12 @@ static const struct column guesses[] = {
     {"what", NULL, NULL, COLUMN_NAME, 0, "What the program asked for."},
     {"times", NULL, NULL, COLUMN_COUNT, 0, "How often."},
 };
+
+static const struct column products[] = {
+    {"narrow_products_s", NULL, NULL, COLUMN_SECONDS, 0, "common.json"},
+    {"wide_products_s", NULL, NULL, COLUMN_SECONDS, 0, "common.json"},
+    {"casts_s", NULL, NULL, COLUMN_SECONDS, 0, "common.json"},
+};
 /* clang-format on */
 
 const struct row_table report_tables[REPORT_TABLE_COUNT] = {
@@ -68,7 +74,19 @@ const struct row_table report_tables[REPORT_TABLE_COUNT] = {
     [REPORT_MODULES] = {"predict_module", modules, ARRAY_LEN(modules)},
     [REPORT_OPERATORS] = {"predict_operator", operators, ARRAY_LEN(operators)},
     [REPORT_GUESSES] = {"predict_guess", guesses, ARRAY_LEN(guesses)},
+    [REPORT_PRODUCTS] = {"narrow_products", products, ARRAY_LEN(products)},
 };
+
+struct row_table report_stage_table(struct report_stage_columns *c)
+{
+    c->column[0] = (struct column){"role", NULL, NULL, COLUMN_NAME, 0, "The stage's name."};
+    for (int i = 0; i < CAUSE_COUNT; i++) {
+        c->key[i] = result_name_of_cause((enum cause)i);
+        c->column[1 + i] =
+            (struct column){c->key[i].text, NULL, NULL, COLUMN_SECONDS, 0, "common.json"};
+    }
+    return (struct row_table){"predict_stage", c->column, ARRAY_LEN(c->column)};
+}
 
 void report_json_verdict(struct json_out *w, const struct verdict *v)
 {
@@ -124,15 +142,11 @@ static void put_schedule(struct json_out *w, const struct prediction *p)
                       attention_impl_name((enum attention_impl)p->choices.attention_impl));
 }
 
-void report_json_products(struct json_out *w, const struct prediction_products *products)
+void report_fill_products(struct rows *rows, const struct prediction_products *of)
 {
-    if (products->narrow_s <= 0)
-        return;
-    json_begin_object(w, "narrow_products");
-    json_put_number(w, "narrow_products_s", products->narrow_s);
-    json_put_number(w, "wide_products_s", products->wide_s);
-    json_put_number(w, "casts_s", products->casts_s);
-    json_end_object(w);
+    rows_number(rows, of->narrow_s);
+    rows_number(rows, of->wide_s);
+    rows_number(rows, of->casts_s);
 }
 
 /* Appends the bubble by both definitions, and what each stage does with the step. */
@@ -142,15 +156,16 @@ static void put_stages(struct json_out *w, const struct prediction *p)
     json_begin_object(w, "stages");
     json_put_number(w, "idle_of_step", s->to_step);
     json_put_number(w, "idle_of_useful", s->to_useful);
-    json_begin_array(w, "by_stage");
+    struct report_stage_columns columns;
+    const struct row_table table = report_stage_table(&columns);
+    struct rows rows = {.json = w};
+    rows_begin(&rows, "by_stage", NULL, &table);
     for (uint32_t stage = 0; stage < s->count; stage++) {
-        json_begin_object(w, NULL);
-        json_put_text(w, "role", p->ir.role[stage].name);
+        rows_name(&rows, p->ir.role[stage].name);
         for (int i = 0; i < CAUSE_COUNT; i++)
-            json_put_number(w, result_name_of_cause((enum cause)i).text, s->of[stage].cause_s[i]);
-        json_end_object(w);
+            rows_number(&rows, s->of[stage].cause_s[i]);
     }
-    json_end_array(w);
+    rows_end(&rows);
     json_end_object(w);
 }
 
@@ -176,7 +191,12 @@ static void put_times(struct json_out *w, const struct prediction *p)
     for (int i = 0; i < CAUSE_COUNT; i++)
         json_put_number(w, result_name_of_cause((enum cause)i).text, p->waterfall.cause_s[i]);
     json_end_object(w);
-    report_json_products(w, &p->products);
+    if (p->products.narrow_s > 0) {
+        struct rows rows = {.json = w};
+        rows_begin_one(&rows, "narrow_products", &report_tables[REPORT_PRODUCTS]);
+        report_fill_products(&rows, &p->products);
+        rows_end(&rows);
+    }
     if (p->stages.count > 1)
         put_stages(w, p);
 }

@@ -18,6 +18,7 @@
 #include "predict/intervals.h"
 #include "predict/operator_times.h"
 #include "predict/prediction.h"
+#include "predict/result_names.h"
 #include "predict/routing/routing_draws.h"
 
 /* Rows of `predict --json` that the screen has as lines, bars or sentences. */
@@ -28,9 +29,22 @@ enum {
     REPORT_MODULES,
     REPORT_OPERATORS,
     REPORT_GUESSES,
+    REPORT_PRODUCTS,
     REPORT_TABLE_COUNT
 };
 extern const struct row_table report_tables[REPORT_TABLE_COUNT];
+
+/* The same of packed documents: a step, one of several steps, and the rank that is late in a step. */
+enum { REPORT_PACKED, REPORT_BATCH, REPORT_LATE, REPORT_DOCUMENT_TABLE_COUNT };
+extern const struct row_table report_document_tables[REPORT_DOCUMENT_TABLE_COUNT];
+
+/* What a stage of a pipeline does with the step: a column for its role and one for each cause. */
+struct report_stage_columns {
+    struct result_name key[CAUSE_COUNT];
+    struct column column[1 + CAUSE_COUNT];
+};
+/* Makes the table, which lives as long as its columns. */
+struct row_table report_stage_table(struct report_stage_columns *columns);
 
 struct report {
     /* ---- what is reported ---- */
@@ -109,8 +123,8 @@ void report_print_recorded_next(struct sheet *sheet, const struct report *report
 /* Appends the whole report as one JSON object. */
 void report_print_json(struct text *out, const struct report *report);
 
-/* Writes the member "narrow_products" into the open object, if there are products in 8 or 4 bits. */
-void report_json_products(struct json_out *json, const struct prediction_products *products);
+/* Fills a row of REPORT_PRODUCTS, the times of products in 8 or 4 bits. */
+void report_fill_products(struct rows *rows, const struct prediction_products *products);
 
 /* Writes the member "documents" into the open object, if documents were given. */
 void report_json_documents(struct json_out *json, const struct report *report);

@@ -10,6 +10,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* clang-format off */
+static const struct column point[] = {
+    {"row", NULL, NULL, COLUMN_COUNT, 0, "Its row in the file, from 0."},
+    {"varied", NULL, NULL, COLUMN_OBJECT, 0, "The values of the options that were varied, by their names."},
+    {"step_s", NULL, NULL, COLUMN_SECONDS | COLUMN_OPTIONAL, 0, "common.json"},
+    {"tokens_per_s_gpu", NULL, NULL, COLUMN_NUMBER | COLUMN_OPTIONAL, 0, "common.json"},
+};
+/* clang-format on */
+const struct row_table sweep_point_table = {"sweep_point", point, ARRAY_LEN(point)};
+
 /* Returns whether an axis changes what is computed for a token. Other axes change only how it is computed. */
 static bool is_work(const char *axis)
 {
@@ -185,21 +195,26 @@ static void print(struct text *out, const struct table *table, const struct swee
         print_kernels(out, table, s);
 }
 
-static void put_point(struct json_out *json, const char *key, const struct table *table,
-                      const struct sweep_summary *s, size_t row)
+/* Puts the figure of a column, if the row has it. */
+static void put_figure(struct rows *rows, const struct table *table, size_t row, const char *name)
 {
     double value = 0;
-    json_begin_object(json, key);
-    json_put_count(json, "row", row);
-    json_begin_object(json, "varied"); /* the values by the names of their options */
+    if (table_number(table, row, table_find(table, name), &value))
+        rows_number(rows, value);
+    else
+        rows_skip(rows);
+}
+
+static void put_point(struct rows *rows, const struct table *table, const struct sweep_summary *s,
+                      size_t row)
+{
+    rows_number(rows, (double)row);
+    rows_begin_object(rows);
     for (size_t a = 0; a < s->axes; a++)
-        json_put_text(json, table->name[a], table->row[row][a]);
-    json_end_object(json);
-    if (table_number(table, row, table_find(table, "step_s"), &value))
-        json_put_number(json, "step_s", value);
-    if (table_number(table, row, table_find(table, "tokens_per_s_gpu"), &value))
-        json_put_number(json, "tokens_per_s_gpu", value);
-    json_end_object(json);
+        json_put_text(rows->json, table->name[a], table->row[row][a]);
+    rows_end_object(rows);
+    put_figure(rows, table, row, "step_s");
+    put_figure(rows, table, row, "tokens_per_s_gpu");
 }
 
 static void print_json(struct text *out, const struct table *table, const struct sweep_summary *s,
@@ -215,13 +230,16 @@ static void print_json(struct text *out, const struct table *table, const struct
     for (int i = 0; i < SWEEP_STATUS_COUNT; i++)
         json_put_count(&json, result_name_of_words(sweep_status_names[i]).text, s->count[i]);
     json_end_object(&json);
-    if (s->works == 1)
-        put_point(&json, "best", table, s, s->best);
-    if (s->works > 1) {
-        json_begin_array(&json, "best_of_each");
+    struct rows rows = {.json = &json};
+    if (s->works == 1) {
+        rows_begin_one(&rows, "best", &sweep_point_table);
+        put_point(&rows, table, s, s->best);
+        rows_end(&rows);
+    } else if (s->works > 1) {
+        rows_begin(&rows, "best_of_each", NULL, &sweep_point_table);
         for (size_t w = 0; w < s->works; w++)
-            put_point(&json, NULL, table, s, s->best_of[w]);
-        json_end_array(&json);
+            put_point(&rows, table, s, s->best_of[w]);
+        rows_end(&rows);
     }
     json_end_object(&json);
     text_putc(out, '\n');

@@ -6,11 +6,15 @@
 
 #include "base/diag.h"
 #include "base/text.h"
+#include "cli/common/rows.h"
 #include "cli/common/table.h"
 #include "cli/sweep/predictor.h"
 
 #include <stdbool.h>
 #include <stddef.h>
+
+/* The fastest point of a workload in JSON, which the text has as a sentence. */
+extern const struct row_table sweep_point_table;
 
 struct sweep_summary {
     size_t count[SWEEP_STATUS_COUNT];

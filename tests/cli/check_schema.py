@@ -83,6 +83,7 @@ def check_names(folder):
                 fault(f"{path.name}: '{name}' is not snake_case")
     predict = list(properties(json.loads((folder / "predict.json").read_text())))
     predict += properties(common)
+    predict += properties(json.loads((folder / "rows.json").read_text()))
     row = json.loads((folder / "sweep.json").read_text())["$defs"]["row"]["properties"]
     for name, of in row.items():
         if name in ("status", "reason"):

@@ -9,7 +9,9 @@
 #include "cli/measure/points_json.h"
 #include "cli/measure/run_report.h"
 #include "cli/plan/longest_report.h"
+#include "cli/plan/report.h"
 #include "cli/report/report.h"
+#include "cli/sweep/summary.h"
 #include "cli/validate/print.h"
 #include "tests/check.h"
 
@@ -180,6 +182,45 @@ static void what_a_row_lacks_is_blank_empty_or_left_out(void)
     text_release(&json_text);
 }
 
+/* A single row with a single row in it, which its second use lacks. */
+static const struct column one_columns[] = {
+    {"n", NULL, NULL, COLUMN_COUNT, 0, NULL},
+    {"inner", NULL, NULL, COLUMN_ROW | COLUMN_OPTIONAL, 0, "inner"},
+};
+static const struct row_table one_table = {"one", one_columns, ARRAY_LEN(one_columns)};
+
+static void a_single_row_is_an_object(void)
+{
+    struct text out = {0};
+    struct json_out json = {.out = &out};
+    struct rows rows = {.json = &json}, inner;
+    json_begin_object(&json, NULL);
+    rows_begin_one(&rows, "best", &one_table);
+    rows_number(&rows, 1);
+    rows_begin_inner_one(&inner, &rows, &inner_table);
+    rows_number(&inner, 2);
+    rows_end(&inner);
+    rows_end(&rows);
+    rows_begin_one(&rows, "other", &one_table);
+    rows_number(&rows, 3);
+    rows_skip(&rows);
+    rows_end(&rows);
+    json_end_object(&json);
+    CHECK_TEXT("JSON", out.data,
+               "{\n"
+               "  \"best\": {\n"
+               "    \"n\": 1,\n"
+               "    \"inner\": {\n"
+               "      \"n\": 2\n"
+               "    }\n"
+               "  },\n"
+               "  \"other\": {\n"
+               "    \"n\": 3\n"
+               "  }\n"
+               "}");
+    text_release(&out);
+}
+
 /* Puts the type of a column as JSON Schema has it. */
 static void put_type(struct json_out *json, const struct column *column)
 {
@@ -189,7 +230,7 @@ static void put_type(struct json_out *json, const struct column *column)
         [COLUMN_SECONDS] = "number", [COLUMN_MORE] = "number",   [COLUMN_NUMBER] = "number",
         [COLUMN_ERROR] = "number",   [COLUMN_SHARE] = "number",  [COLUMN_PERCENT] = "number",
         [COLUMN_MEMORY] = "integer", [COLUMN_GIB] = "integer",   [COLUMN_DEVIATION] = "number",
-        [COLUMN_ROWS] = "array",     [COLUMN_OBJECT] = "object",
+        [COLUMN_ROWS] = "array",     [COLUMN_OBJECT] = "object", [COLUMN_ROW] = "object",
     };
     static const bool may_be_unknown[COLUMN_KIND_COUNT] = {
         [COLUMN_ERROR] = true, [COLUMN_SHARE] = true, [COLUMN_DEVIATION] = true};
@@ -216,6 +257,14 @@ static void put_column(struct json_out *json, const struct column *column)
 {
     int kind = column->kind & COLUMN_KIND;
     json_begin_row(json, column->key);
+    if (kind == COLUMN_ROW || (column->about != NULL && strstr(column->about, ".json") != NULL)) {
+        char ref[96];
+        snprintf(ref, sizeof ref, "%s#/$defs/%s", kind == COLUMN_ROW ? "" : column->about,
+                 kind == COLUMN_ROW ? column->about : column->key);
+        json_put_text(json, "$ref", ref);
+        json_end_row(json);
+        return;
+    }
     put_type(json, column);
     if (kind == COLUMN_COUNT || kind == COLUMN_MEMORY || kind == COLUMN_GIB)
         json_put_count(json, "minimum", 0);
@@ -259,7 +308,9 @@ static void put_table(struct json_out *json, const struct row_table *of)
 static void the_schema_is_made_from_the_columns(void)
 {
     struct column of_check[RUN_CHECK_COLUMNS];
+    struct report_stage_columns of_stage;
     const struct row_table check = run_check_table(of_check, 24);
+    const struct row_table stage = report_stage_table(&of_stage);
     const struct {
         const struct row_table *table;
         size_t count;
@@ -271,6 +322,10 @@ static void the_schema_is_made_from_the_columns(void)
                {list_tables, LIST_TABLE_COUNT},
                {points_tables, POINTS_TABLE_COUNT},
                {report_tables, REPORT_TABLE_COUNT},
+               {report_document_tables, REPORT_DOCUMENT_TABLE_COUNT},
+               {&stage, 1},
+               {plan_tables, PLAN_TABLE_COUNT},
+               {&sweep_point_table, 1},
                {&longest_table, 1},
                {validate_tables, VALIDATE_TABLE_COUNT},
                {validate_rows, VALIDATE_ROW_COUNT}};
@@ -297,6 +352,7 @@ static const struct check_case cases[] = {
     {"a table is JSON", a_table_is_json},
     {"a table is HTML", a_table_is_html},
     {"what a row lacks is blank, empty or left out", what_a_row_lacks_is_blank_empty_or_left_out},
+    {"a single row is an object", a_single_row_is_an_object},
     {"the schema is made from the columns", the_schema_is_made_from_the_columns},
 };
 CHECK_MAIN("rows", cases)

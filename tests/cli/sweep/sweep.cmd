@@ -1,7 +1,7 @@
 # rows in the order of the grid, with the reason where there is no prediction
 what="--profile published --model internlm-7b-mha --cluster loongtrain-a100 --gpus 8"
 sweep="longhaul sweep $what --vary seq=64K..512K:x2 --vary hp=4,3,8"
-figures() { sed 's/[0-9.]* tokens.*, a step of [0-9.]* m*s/N tokens, a step of N s/; s/\("[a-z_]*"\): [0-9.]*[.][0-9]*/\1: N/'; }
+figures() { sed 's/[0-9.]* tokens.*, a step of [0-9.]* m*s/N tokens, a step of N s/; s/\("[a-z_]*"\): [0-9.]*[.][0-9]*/\1: N/g'; }
 $sweep -o $T/a.csv | figures
 head -n 2 $T/a.csv
 grep -v '^#' $T/a.csv | cut -d , -f 1-4 | sed 's/; did you.*//'
