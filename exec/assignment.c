@@ -337,6 +337,8 @@ static struct work real_work(const struct work *shape, int64_t rows)
         work.matmul.m = rows;
     else if (work.kind == WORK_COLUMN_SUM)
         work.column_sum.rows = rows;
+    else if (work.kind == WORK_QUANTISE)
+        work.quantise.rows = rows;
     else if (work.kind == WORK_SWIGLU || work.kind == WORK_SWIGLU_BACKWARD)
         work.activation.rows = rows;
     else if (work.kind == WORK_PACK || work.kind == WORK_UNPACK)

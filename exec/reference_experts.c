@@ -1,8 +1,9 @@
-/* Experts of the reference: a loop over the copies of tokens, one by one. */
+/* Experts of the reference: a loop over experts, and the copies of tokens of each. */
 #include "exec/reference_layer.h"
 #include "exec/reference_math.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Returns one expert's rows of the matrices of all. */
@@ -18,6 +19,69 @@ static struct reference_affine expert_of(const struct reference_affine *all, siz
         one.dbias += (size_t)expert * one.outputs;
     }
     return one;
+}
+
+/* The products of all experts. x: rows of k inputs, one of each copy, or one of each token (by_token). */
+struct expert_products {
+    const struct transformer *t;
+    const struct reference_affine *weights;
+    const int32_t *expert; /* (s, copies) */
+    size_t s;
+    const double *x;
+    bool by_token;
+};
+
+/* Fills row[] with the copies of one expert, of which there are `count`, in the order in which a rank has them: the
+ * first copies of all tokens come first (exec/cpu/experts.c). Gathers their inputs into a matrix. */
+static double *gather(struct arena *arena, const struct expert_products *v, int32_t expert,
+                      size_t *row, size_t *count)
+{
+    const size_t copies = v->t->experts_per_token, k = v->weights->inputs;
+    *count = 0;
+    for (size_t j = 0; j < copies; j++)
+        for (size_t i = 0; i < v->s; i++)
+            if (v->expert[i * copies + j] == expert)
+                row[(*count)++] = i * copies + j;
+    double *x = reference_zeros(arena, *count, k);
+    for (size_t i = 0; i < *count; i++)
+        memcpy(&x[i * k], &v->x[(v->by_token ? row[i] / copies : row[i]) * k], k * sizeof *x);
+    return x;
+}
+
+/* Sets y, (copies of all tokens, outputs). */
+static void linear(const struct expert_products *v, double *y)
+{
+    size_t *row = heap_alloc(v->s * v->t->experts_per_token, sizeof *row), count;
+    for (size_t e = 0; e < (size_t)v->t->experts; e++) {
+        struct arena arena = {0};
+        const struct reference_affine p = expert_of(v->weights, v->t->experts, (int32_t)e);
+        const double *x = gather(&arena, v, (int32_t)e, row, &count);
+        const double *part = reference_linear(&arena, &p, x, count);
+        for (size_t i = 0; i < count; i++)
+            memcpy(&y[row[i] * p.outputs], &part[i * p.outputs], p.outputs * sizeof *y);
+        arena_release(&arena);
+    }
+    free(row);
+}
+
+/* Sets dx, (copies of all tokens, inputs), from dy, and adds the gradients of the weights. */
+static void linear_backward(const struct expert_products *v, double *dx, const double *dy)
+{
+    size_t *row = heap_alloc(v->s * v->t->experts_per_token, sizeof *row), count;
+    for (size_t e = 0; e < (size_t)v->t->experts; e++) {
+        struct arena arena = {0};
+        const struct reference_affine p = expert_of(v->weights, v->t->experts, (int32_t)e);
+        const double *x = gather(&arena, v, (int32_t)e, row, &count);
+        double *of_y = reference_zeros(&arena, count, p.outputs),
+               *of_x = reference_zeros(&arena, count, p.inputs);
+        for (size_t i = 0; i < count; i++)
+            memcpy(&of_y[i * p.outputs], &dy[row[i] * p.outputs], p.outputs * sizeof *dy);
+        reference_linear_backward(&p, of_x, of_y, x, count);
+        for (size_t i = 0; i < count; i++)
+            memcpy(&dx[row[i] * p.inputs], &of_x[i * p.inputs], p.inputs * sizeof *dx);
+        arena_release(&arena);
+    }
+    free(row);
 }
 
 static double logistic(double x)
@@ -104,23 +168,11 @@ double *reference_experts_forward(struct arena *arena, struct reference_storage 
     v->weights = route(arena, t, v->logits, expert, s);
     v->raised = reference_zeros(arena, all, 2 * f);
     v->made = reference_zeros(arena, all, h);
-    for (size_t i = 0; i < all; i++) {
-        struct arena one = {0};
-        const struct reference_affine up = expert_of(&p->experts_up, t->experts, expert[i]);
-        memcpy(&v->raised[i * 2 * f], reference_linear(&one, &up, &x[i / copies * h], 1),
-               2 * f * sizeof(double));
-        arena_release(&one);
-    }
+    linear(&(struct expert_products){t, &p->experts_up, expert, s, x, true}, v->raised);
     reference_stored(to, v->raised, all * 2 * f);
     v->acted = reference_stored(to, reference_activation(arena, t->activation, v->raised, all, f),
                                 all * f);
-    for (size_t i = 0; i < all; i++) {
-        struct arena one = {0};
-        const struct reference_affine down = expert_of(&p->experts_down, t->experts, expert[i]);
-        memcpy(&v->made[i * h], reference_linear(&one, &down, &v->acted[i * f], 1),
-               h * sizeof(double));
-        arena_release(&one);
-    }
+    linear(&(struct expert_products){t, &p->experts_down, expert, s, v->acted, false}, v->made);
     reference_stored(to, v->made, all * h);
     double *y = reference_zeros(arena, s, h);
     for (size_t i = 0; i < all; i++)
@@ -156,17 +208,13 @@ double *reference_experts_backward(struct arena *arena, struct reference_storage
     reference_stored(to, dmade, all * h);
     double *dacted = reference_zeros(arena, all, f), *draised = reference_zeros(arena, all, 2 * f);
     double *dcopy = reference_zeros(arena, all, h);
-    for (size_t i = 0; i < all; i++) {
-        const struct reference_affine down = expert_of(&p->experts_down, t->experts, expert[i]);
-        reference_linear_backward(&down, &dacted[i * f], &dmade[i * h], &v->acted[i * f], 1);
-    }
+    linear_backward(&(struct expert_products){t, &p->experts_down, expert, s, v->acted, false},
+                    dacted, dmade);
     reference_stored(to, dacted, all * f);
     reference_activation_backward(t->activation, draised, dacted, v->raised, all, f);
     reference_stored(to, draised, all * 2 * f);
-    for (size_t i = 0; i < all; i++) {
-        const struct reference_affine up = expert_of(&p->experts_up, t->experts, expert[i]);
-        reference_linear_backward(&up, &dcopy[i * h], &draised[i * 2 * f], &x[i / copies * h], 1);
-    }
+    linear_backward(&(struct expert_products){t, &p->experts_up, expert, s, x, true}, dcopy,
+                    draised);
     reference_stored(to, dcopy, all * h);
     double *dx = reference_zeros(arena, s, h), *dlogits = reference_zeros(arena, s, t->experts);
     for (size_t i = 0; i < all; i++)

@@ -118,8 +118,12 @@ static struct reference_layer layer_parameters(const struct reference *r, int64_
         .shared_up = affine(r, prefix, "shared.w13"),
         .shared_down = affine(r, prefix, "shared.w2"),
     };
+    struct reference_affine *const linear[] = {
+        &p.qkv, &p.q_down, &p.q_up,       &p.q_direct,     &p.kv_down,   &p.kv_up,      &p.o,
+        &p.up,  &p.down,   &p.experts_up, &p.experts_down, &p.shared_up, &p.shared_down};
     if (layer >= r->products.first && layer < r->products.end)
-        p.qkv.products = p.o.products = p.up.products = p.down.products = &r->products;
+        for (size_t i = 0; i < ARRAY_LEN(linear); i++)
+            linear[i]->products = &r->products;
     return p;
 }
 

@@ -172,9 +172,14 @@ static bool sequences_are_whole(const struct ir *ir)
 enum training_products training_products(const struct ir *ir, struct reference_products *products)
 {
     bool whole = sequences_are_whole(ir), any = false;
+    int64_t experts = 0, copies = 0;
     *products = (struct reference_products){.first = INT64_MAX};
     for (uint32_t op = 0; op < ir->op.count; op++) {
         const struct work *work = ir_work(ir, op);
+        if (work->kind == WORK_ROUTE) {
+            experts = work->route.experts;
+            copies = work->route.copies;
+        }
         if (work->kind != WORK_MATMUL || work->matmul.scaling == SCALING_NONE ||
             ir->op.layer[op] == IR_NONE16)
             continue;
@@ -191,7 +196,9 @@ enum training_products training_products(const struct ir *ir, struct reference_p
         products->weights = ir->buffer.dtype[ir_touched(ir, op, 1)];
         products->of_weights = (uint8_t)scaling;
         products->scaling = (uint8_t)(scaling == SCALING_BLOCK ? SCALING_VECTOR : scaling);
-        whole = whole && work->matmul.m == ir->layout.tokens;
+        const bool of_experts = work_groups(work) > 1;
+        whole = whole && (!of_experts || work_groups(work) == experts) &&
+                work->matmul.m == ir->layout.tokens * (of_experts ? copies : 1);
     }
     if (!any)
         products->first = 0;

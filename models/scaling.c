@@ -44,3 +44,46 @@ int64_t scaling_at(enum scaling scaling, int64_t rows, int64_t cols, int64_t i, 
     const struct scaling_block block = scaling_block(scaling, rows, cols);
     return i / block.rows * ((cols - 1) / block.cols + 1) + j / block.cols;
 }
+
+/* Returns x times y; INT64_MAX if that is more, as sizes of schedules that are not verified yet may make it. */
+static int64_t times(int64_t x, int64_t y)
+{
+    int64_t product;
+    return __builtin_mul_overflow(x, y, &product) ? INT64_MAX : product;
+}
+
+static int64_t blocks_of(int64_t size, int64_t block)
+{
+    return size / block + (size % block != 0);
+}
+
+/* Returns the scales along the rows of the first `rows` rows, in `groups` matrices before which there are none. */
+static int64_t blocks_along(const struct scaling_layout *l, int64_t block, int64_t groups,
+                            int64_t rows)
+{
+    if (block == 0)
+        return groups;
+    if (l->equal)
+        return times(groups, blocks_of(l->rows / l->groups, block));
+    return block == 1 ? rows : rows / block + groups;
+}
+
+/* Returns the scales of the first `groups` matrices, which have `rows` rows. */
+static int64_t scales_of(const struct scaling_layout *l, int64_t groups, int64_t rows)
+{
+    const int64_t r = scalings[known(l->scaling)].rows, c = scalings[known(l->scaling)].cols;
+    const int64_t along = l->turned ? c : r, across = l->turned ? r : c;
+    return times(blocks_along(l, along, groups, rows),
+                 across == 0 ? 1 : blocks_of(l->cols, across));
+}
+
+int64_t scaling_layout_count(const struct scaling_layout *layout)
+{
+    return layout->rows <= 0 || layout->cols <= 0 ? 0
+                                                  : scales_of(layout, layout->groups, layout->rows);
+}
+
+int64_t scaling_layout_begin(const struct scaling_layout *layout, int64_t group, int64_t first)
+{
+    return scales_of(layout, group, first);
+}

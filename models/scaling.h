@@ -4,6 +4,7 @@
 
 #include "models/dtype.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Which elements of an 8- or 4-bit operand form a block that shares a scale, and the dtype of the scales. Elements are
@@ -36,5 +37,21 @@ int64_t scaling_count(enum scaling scaling, int64_t rows, int64_t cols);
 
 /* Returns the index of the scale of element (i, j). The scales of a row of blocks follow each other. */
 int64_t scaling_at(enum scaling scaling, int64_t rows, int64_t cols, int64_t i, int64_t j);
+
+/* The scales of copies of `groups` matrices, of which each is quantised by itself, with `rows` rows in all and `cols`
+ * columns each. turned: the copies are transposed. equal: all matrices have rows / groups rows. Otherwise there is room
+ * for any numbers of rows: blocks begin anew in each matrix, so `groups` blocks may be incomplete. groups 1: one
+ * matrix, which is equal. */
+struct scaling_layout {
+    enum scaling scaling;
+    int64_t rows, cols, groups;
+    bool turned, equal;
+};
+
+/* Returns the number of scales there is room for. */
+int64_t scaling_layout_count(const struct scaling_layout *layout);
+
+/* Returns the index of the first scale of a matrix that begins at row `first` of all. */
+int64_t scaling_layout_begin(const struct scaling_layout *layout, int64_t group, int64_t first);
 
 #endif

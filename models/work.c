@@ -308,7 +308,42 @@ int64_t work_groups(const struct work *work)
 
 int64_t work_matrices(const struct work *work)
 {
-    return work->kind == WORK_MATMUL && work->matmul.groups > 1 ? work->matmul.groups : 1;
+    const int64_t groups = work->kind == WORK_MATMUL     ? work->matmul.groups
+                           : work->kind == WORK_QUANTISE ? work->quantise.groups
+                                                         : 1;
+    return groups > 1 ? groups : 1;
+}
+
+/* Returns x times y; INT64_MAX if that is more. */
+static int64_t times(int64_t x, int64_t y)
+{
+    int64_t product;
+    return __builtin_mul_overflow(x, y, &product) ? INT64_MAX : product;
+}
+
+struct scaling_layout work_scales(const struct work *work, int which)
+{
+    const int64_t groups = work_groups(work);
+    struct scaling_layout layout = {.groups = groups};
+    if (work->kind == WORK_QUANTISE) {
+        layout.scaling = (enum scaling)work->quantise.scaling;
+        layout.rows = work->quantise.rows;
+        layout.cols = work->quantise.cols;
+        layout.turned = work->quantise.turned || which > 0;
+    } else {
+        const bool of_rows = groups > 1 && work->matmul.form == MATMUL_TN;
+        const enum scaling scaling = (enum scaling)work->matmul.scaling;
+        layout.scaling = which == 0 && scaling == SCALING_BLOCK ? SCALING_VECTOR : scaling;
+        layout.rows = of_rows      ? work->matmul.k
+                      : which == 0 ? work->matmul.m
+                                   : times(work->matmul.n, groups);
+        layout.cols = !of_rows ? work->matmul.k : which == 0 ? work->matmul.m : work->matmul.n;
+        layout.turned = of_rows && work->matmul.turned;
+    }
+    layout.equal = layout.rows % groups == 0 &&
+                   (work_route(work) < 0 ||
+                    (work->kind == WORK_MATMUL && which == 1 && work->matmul.form != MATMUL_TN));
+    return layout;
 }
 
 int64_t work_group_begin(int64_t total, int64_t groups, int64_t g)
@@ -331,6 +366,8 @@ int64_t work_route(const struct work *work)
         return work->matmul.route - 1;
     case WORK_COLUMN_SUM:
         return work->column_sum.route - 1;
+    case WORK_QUANTISE:
+        return work->quantise.route - 1;
     case WORK_SWIGLU:
     case WORK_SWIGLU_BACKWARD:
         return work->activation.route - 1;
@@ -354,6 +391,8 @@ int64_t work_dealt(const struct work *work)
         return work->matmul.dealt;
     case WORK_COLUMN_SUM:
         return work->column_sum.dealt;
+    case WORK_QUANTISE:
+        return work->quantise.dealt;
     case WORK_SWIGLU:
     case WORK_SWIGLU_BACKWARD:
         return work->activation.dealt;
@@ -374,6 +413,8 @@ int64_t work_dealt(const struct work *work)
 
 double work_used(const struct work *work)
 {
+    if (work->kind == WORK_QUANTISE && work->quantise.route > 0)
+        return (double)work->quantise.dealt / (double)work->quantise.rows;
     if (work->kind != WORK_MATMUL || work->matmul.route == 0)
         return 1;
     const int64_t room = work->matmul.form == MATMUL_TN ? work->matmul.k : work->matmul.m;

@@ -117,6 +117,8 @@ struct work {
             int64_t route, dealt;
             /* 1 + the group of work_part(): the rank multiplies by one of the `groups` matrices, that of its index */
             int64_t part;
+            /* with form=tn, groups and a scaling: both operands are transposed copies, a matrix for each group */
+            int64_t turned;
         } matmul;
         struct {
             int64_t rows, cols, scaling; /* enum scaling */
@@ -126,6 +128,8 @@ struct work {
             int64_t down; /* the exponents of E8M0 scales are rounded down */
             /* with a scale for the tensor: the op only finds the largest magnitude, or reads one that was found */
             int64_t finds, given;
+            /* groups of rows, as of a product (work_group_begin()), of which each is quantised by itself */
+            int64_t groups, route, dealt;
         } quantise;
         struct {
             int64_t q, kv, heads, kv_heads, dim, mask, offset, window;
@@ -302,6 +306,10 @@ int64_t work_groups(const struct work *work);
 /* Returns the matrices in the weight of a product, or in its gradient: one for each group, or for each rank that has a
  * part; at least 1. */
 int64_t work_matrices(const struct work *work);
+
+/* Returns where the scales of an operand lie. QUANTISE: of its copy, or of the transposed one if turned. MATMUL: of a
+ * (which 0) or of b (1). */
+struct scaling_layout work_scales(const struct work *work, int which);
 
 /* Returns the work whose costs an opaque op has: a product or attention of the same sizes, or the work itself if it is
  * of another kind or only moves bytes. */

@@ -34,6 +34,13 @@ static double matmul_bytes(const struct work *work, struct bytes_of e)
            (passes * (turned ? groups : 1) * m * n + zeros) * e.out;
 }
 
+static double scales_bytes(const struct work *work, int which)
+{
+    const struct scaling_layout layout = work_scales(work, which);
+    return (double)scaling_layout_count(&layout) *
+           (double)dtype_bytes(scaling_dtype(layout.scaling));
+}
+
 /* Returns the bytes of a quantisation. One pass reads x and writes the copy, or both copies. The pass that finds the
  * largest element reads x once more; an op that only finds it may be free, where the op that wrote x has done it. Only
  * if each row of a transposed copy has a scale, another pass first transposes x in its own dtype
@@ -44,7 +51,6 @@ static double quantise_bytes(const struct work *work, struct bytes_of e)
     const enum scaling scaling = (enum scaling)work->quantise.scaling;
     const double count = (double)rows * (double)cols, out = e.out / (scaling == SCALING_NV ? 2 : 1);
     const bool both = work->quantise.both, turned = work->quantise.turned || both;
-    double scale = (double)dtype_bytes(scaling_dtype(scaling));
     double bytes = count * (e.in + (both ? 2 : 1) * out);
     if (turned && scaling == SCALING_ROW)
         bytes += count * 2 * e.in;
@@ -53,8 +59,8 @@ static double quantise_bytes(const struct work *work, struct bytes_of e)
     if (work->quantise.amax)
         bytes += count * e.in;
     if (!work->quantise.turned || both)
-        bytes += scale * (double)scaling_count(scaling, rows, cols);
-    return bytes + (turned ? scale * (double)scaling_count(scaling, cols, rows) : 0);
+        bytes += scales_bytes(work, 0);
+    return bytes + (turned ? scales_bytes(work, 1) : 0);
 }
 
 static double attention_bytes(const struct work *work, struct bytes_of e)

@@ -132,16 +132,9 @@ static uint64_t times(uint64_t a, int64_t b)
 /* Returns the number of scales that a word of the table names: of one operand of a product, or of a copy. */
 static int64_t scales(const struct work *work, const char *name, size_t size)
 {
-    const int64_t *p = work->p;
-    if (work->kind == WORK_QUANTISE)
-        return is_word(name, size, "scales_turned") || work->quantise.turned
-                   ? scaling_count((enum scaling)p[2], p[1], p[0])
-                   : scaling_count((enum scaling)p[2], p[0], p[1]);
-    enum scaling scaling = (enum scaling)work->matmul.scaling;
-    if (is_word(name, size, "scales_b"))
-        return scaling_count(scaling, work->matmul.n, work->matmul.k);
-    return scaling_count(scaling == SCALING_BLOCK ? SCALING_VECTOR : scaling, work->matmul.m,
-                         work->matmul.k);
+    const struct scaling_layout layout =
+        work_scales(work, is_word(name, size, "scales_turned") || is_word(name, size, "scales_b"));
+    return scaling_layout_count(&layout);
 }
 
 /* Returns the value of a factor: a digit, or a parameter of the kind by its name; w012 is the sum of w0, w1 and w2,

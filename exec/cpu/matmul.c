@@ -30,18 +30,40 @@ static bool scaled(const struct work *work)
 
 size_t cpu_matmul_scratch(const struct work *work)
 {
-    return scaled(work) ? (size_t)((work->matmul.m + work->matmul.n) * work->matmul.k) : 0;
+    const int64_t matrices = work->matmul.form == MATMUL_TN ? 1 : work_groups(work);
+    return scaled(work) ? (size_t)((work->matmul.m + matrices * work->matmul.n) * work->matmul.k)
+                        : 0;
 }
 
-/* Writes a rows x cols operand of 8 bits as its numbers times their scales, and returns `to`. */
-static const float *unscaled(float *to, const struct operand *x, const struct operand *scales,
-                             enum scaling scaling, int64_t rows, int64_t cols)
+/* The matrices of an operand of 8 bits, one for each group, which follow each other. of_rows: their rows are those that
+ * the product's groups have; otherwise each has rows / groups. */
+struct scaled_operand {
+    const struct operand *x, *scales;
+    struct scaling_layout layout;
+    bool of_rows;
+};
+
+/* Writes the numbers of an operand times their scales, and returns `to`. */
+static const float *unscaled(float *to, const struct call *call, const struct scaled_operand *o)
 {
-    number_to_f32(to, x->data, (enum dtype)x->dtype, x->count);
-    for (int64_t i = 0; i < rows; i++)
-        for (int64_t j = 0; j < cols; j++)
-            to[i * cols + j] *= (float)number_get(scales->data, (enum dtype)scales->dtype,
-                                                  (uint64_t)scaling_at(scaling, rows, cols, i, j));
+    const struct scaling_layout *l = &o->layout;
+    int64_t first = 0;
+    for (int64_t g = 0; g < l->groups; g++) {
+        const int64_t end = o->of_rows
+                                ? assignment_group_end(call->dealt, l->rows, l->groups, g, first)
+                                : (g + 1) * (l->rows / l->groups);
+        const int64_t rows = l->turned ? l->cols : end - first,
+                      cols = l->turned ? end - first : l->cols;
+        const int64_t begin = first * l->cols, scale = scaling_layout_begin(l, g, first);
+        number_to_f32(to + begin, (const uint8_t *)o->x->data + begin, (enum dtype)o->x->dtype,
+                      (uint64_t)(rows * cols));
+        for (int64_t i = 0; i < rows; i++)
+            for (int64_t j = 0; j < cols; j++)
+                to[begin + i * cols + j] *=
+                    (float)number_get(o->scales->data, (enum dtype)o->scales->dtype,
+                                      (uint64_t)(scale + scaling_at(l->scaling, rows, cols, i, j)));
+        first = end;
+    }
     return to;
 }
 
@@ -63,13 +85,16 @@ const char *cpu_matmul(const struct call *call, float *scratch)
     const float *a = call->read[0].data, *b = call->read[1].data;
     float *y = call->write[0].data; /* (m, n) */
     if (scaled(work)) {
-        const enum scaling of_b = (enum scaling)work->matmul.scaling;
-        const enum scaling of_a = of_b == SCALING_BLOCK ? SCALING_VECTOR : of_b;
         const struct operand *scales = &call->read[call->reads - 2];
-        if (of_b == SCALING_NV)
+        const bool of_rows = work_groups(work) > 1 && work->matmul.form == MATMUL_TN;
+        const struct scaled_operand first = {&call->read[0], &scales[0], work_scales(work, 0),
+                                             true},
+                                    second = {&call->read[1], &scales[1], work_scales(work, 1),
+                                              of_rows};
+        if (work->matmul.scaling == SCALING_NV)
             return "has scaling=nv, which is predicted and not executed";
-        a = unscaled(scratch, &call->read[0], &scales[0], of_a, m, k);
-        b = unscaled(scratch + (size_t)m * (size_t)k, &call->read[1], &scales[1], of_b, n, k);
+        a = unscaled(scratch, call, &first);
+        b = unscaled(scratch + (size_t)m * (size_t)k, call, &second);
     }
     bool bias = work->matmul.epilogue == EPILOGUE_BIAS;
     if (work->matmul.accumulate) {
@@ -98,7 +123,10 @@ const char *cpu_matmul(const struct call *call, float *scratch)
                      form == MATMUL_TN ? (size_t)m : end - first,
                      (const float *)call->read[2].data + g * n);
         const size_t matrix = (size_t)g * (size_t)n * (size_t)(form == MATMUL_TN ? m : k);
-        if (form == MATMUL_TN)
+        if (work->matmul.turned)
+            product(MATMUL_NT, m, n, (blasint)(end - first), a + first * (size_t)m,
+                    b + first * (size_t)n, y + matrix, beta);
+        else if (form == MATMUL_TN)
             product(form, m, n, (blasint)(end - first), a + first * (size_t)m,
                     b + first * (size_t)n, y + matrix, beta);
         else

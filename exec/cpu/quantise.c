@@ -1,4 +1,5 @@
 /* 8- and 4-bit copies of a matrix, with a scale for each block (docs/ir.md, "Matrix products and attention"). */
+#include "exec/assignment.h"
 #include "exec/cpu/kernels.h"
 
 #include "exec/number.h"
@@ -38,14 +39,14 @@ static float scale_of(const struct call *call, void *scales, int64_t which, floa
     return factor;
 }
 
-/* Writes a copy of x, row after row, and its scales, block after block. */
-static void copy(const struct call *call, struct strided_matrix x, void *to, void *scales)
+/* Writes a copy of x, row after row, and its scales, block after block. scales are f32 or bytes. */
+static void copy(const struct call *call, struct strided_matrix x, void *to, void *scales,
+                 int64_t which)
 {
     const float *given = call->work->quantise.given ? call->read[1].data : NULL;
     const struct scaling_block block =
         scaling_block((enum scaling)call->work->quantise.scaling, x.rows, x.cols);
     const enum dtype dtype = (enum dtype)call->write[0].dtype;
-    int64_t which = 0;
     for (int64_t i = 0; i < x.rows; i += block.rows)
         for (int64_t j = 0; j < x.cols; j += block.cols) {
             const float amax = given != NULL ? *given : largest(&x, i, j, block);
@@ -58,12 +59,30 @@ static void copy(const struct call *call, struct strided_matrix x, void *to, voi
         }
 }
 
+/* Writes one copy of each group's rows. */
+static void copy_groups(const struct call *call, bool turned, const struct operand *to,
+                        const struct operand *scales)
+{
+    const struct scaling_layout layout = work_scales(call->work, turned);
+    const int64_t rows = call->work->quantise.rows, cols = call->work->quantise.cols;
+    int64_t first = 0;
+    for (int64_t g = 0; g < layout.groups; g++) {
+        const int64_t end = assignment_group_end(call->dealt, rows, layout.groups, g, first);
+        const float *at = (const float *)call->read[0].data + first * cols;
+        const struct strided_matrix x = {at, end - first, cols, cols, 1};
+        const struct strided_matrix back = {at, cols, end - first, 1, cols};
+        if (end > first)
+            copy(call, turned ? back : x, (uint8_t *)to->data + first * cols, scales->data,
+                 scaling_layout_begin(&layout, g, first));
+        first = end;
+    }
+}
+
 const char *cpu_quantise(const struct call *call, float *scratch)
 {
     (void)scratch;
     const int64_t rows = call->work->quantise.rows, cols = call->work->quantise.cols;
     const struct strided_matrix x = {call->read[0].data, rows, cols, cols, 1};
-    const struct strided_matrix turned = {call->read[0].data, cols, rows, 1, cols};
     if (call->work->quantise.scaling == SCALING_NV)
         return "has scaling=nv, which is predicted and not executed";
     if (call->work->quantise.finds) {
@@ -71,8 +90,8 @@ const char *cpu_quantise(const struct call *call, float *scratch)
             largest(&x, 0, 0, (struct scaling_block){.rows = rows, .cols = cols});
         return NULL;
     }
-    copy(call, call->work->quantise.turned ? turned : x, call->write[0].data, call->write[1].data);
+    copy_groups(call, call->work->quantise.turned, &call->write[0], &call->write[1]);
     if (call->work->quantise.both)
-        copy(call, turned, call->write[2].data, call->write[3].data);
+        copy_groups(call, true, &call->write[2], &call->write[3]);
     return NULL;
 }

@@ -179,6 +179,12 @@ static enum status check_types(const struct exec_run *run, const struct call *ca
                           "a tensor (--products fp8-tensor, fp8-delayed); --backend cpu has it",
                           call->op, work_kind_info((enum work_kind)call->work->kind)->name,
                           scaling_names[scaling_of(call->work)]);
+    if (scaling_of(call->work) != SCALING_NONE && work_groups(call->work) > 1)
+        return diag_error(diag, (struct loc){run->name, 0, 0}, STATUS_BAD_INPUT,
+                          "op %" PRIu32 " (%s) has a scale for each of groups=%" PRId64
+                          "; the cuda backend multiplies experts in 16 bits; --backend cpu has it",
+                          call->op, work_kind_info((enum work_kind)call->work->kind)->name,
+                          work_groups(call->work));
     for (uint32_t k = 0; k < call->reads + (uint32_t)call->writes; k++) {
         const struct operand *o = k < call->reads ? &call->read[k] : &call->write[k - call->reads];
         if (o->dtype == DTYPE_F64)

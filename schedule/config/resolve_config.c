@@ -371,8 +371,6 @@ static enum status check_products(const struct choices *c, struct diag *diag)
         {c->vocabulary == VOCABULARY_WHOLE && c->tp > 1 && c->row_ranks > 1, "--vocabulary",
          "'whole' computes the logits of all tokens on every tensor rank, but the tensor plan divides the tokens; choose "
          "--tensor-plan replicated, or --vocabulary gathered"},
-        {m->experts > 0 && c->products != PRODUCTS_BF16, "--products",
-         "products of experts in 8 bits are not modelled; choose --products bf16"},
         {c->bf16_layers > 0 && c->products == PRODUCTS_BF16, "--bf16-layers",
          "all layers multiply in bf16; choose --products, or leave it out"},
         {2 * (int64_t)c->bf16_layers >= m->layers && c->bf16_layers > 0, "--bf16-layers",

@@ -316,8 +316,11 @@ void emit_grouped(struct emit *e, enum matmul_form form, struct view a, struct v
                                    .groups = e->choices->model->experts / (int64_t)e->choices->ep,
                                    .route = rows.route,
                                    .dealt = rows.dealt}};
-    emit_op(e, e->stream.compute, &work, (struct view[]){a, b, bias}, bias.count > 0 ? 3 : 2, &y,
-            1);
+    struct view read[5] = {a, b, bias};
+    e->narrow.experts = true;
+    const uint32_t reads = emit_narrow_operands(e, &work, read, bias.count > 0 ? 3 : 2);
+    e->narrow.experts = false;
+    emit_op(e, e->stream.compute, &work, read, reads, &y, 1);
 }
 
 void emit_add(struct emit *e, struct view a, struct view b, struct view y)

@@ -323,6 +323,8 @@ struct emit_narrow {
     uint32_t buffers;
     buffer_id gathered; /* the buffer into which tensor ranks gathered last */
     buffer_id normed;   /* the result of the last norm */
+    bool router;        /* the products that are emitted are the router's, which stay in 16 bits */
+    bool experts;       /* they are of experts */
 };
 
 /* The most rows that a rank sends and needs of its n-th sequence (schedule/ir/visible.h). */

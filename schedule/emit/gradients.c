@@ -99,6 +99,7 @@ void emit_weight_grad(struct emit *e, uint32_t part, enum weight weight, struct 
     }
     bool accumulate;
     struct view dw = grad_view(e, part, weight, &accumulate), product = dw;
+    e->narrow.router = weight == WEIGHT_ROUTER;
     const bool rescales = emit_narrow_rescales(e);
     const bool adds = accumulate && !rescales;
     struct work work = {.kind = WORK_MATMUL,
@@ -108,6 +109,7 @@ void emit_weight_grad(struct emit *e, uint32_t part, enum weight weight, struct 
     if (rescales)
         product = emit_computed(e, "unscaled", CATEGORY_GRADIENT, m, n);
     reads = emit_narrow_operands(e, &work, read, reads);
+    e->narrow.router = false;
     emit_op(e, e->stream.compute, &work, read, reads, &product, 1);
     if (rescales && accumulate)
         emit_add(e, dw, product, dw);
@@ -134,8 +136,14 @@ static void emit_grouped_grad(struct emit *e, const struct deferred *grad, int64
                                    .part = grad->of_heads ? 1 + e->group.hp : 0,
                                    .route = grad->route,
                                    .dealt = grad->dealt}};
-    emit_op(e, e->stream.compute, &work, (struct view[]){grad->dy, grad->x, dw}, accumulate ? 3 : 2,
-            &dw, 1);
+    struct view read[5] = {grad->dy, grad->x, dw};
+    uint32_t reads = accumulate ? 3 : 2;
+    if (!grad->of_heads) {
+        e->narrow.experts = true;
+        reads = emit_narrow_operands(e, &work, read, reads);
+        e->narrow.experts = false;
+    }
+    emit_op(e, e->stream.compute, &work, read, reads, &dw, 1);
 }
 
 void emit_heads_grad(struct emit *e, uint32_t part, enum weight weight, struct view dy,

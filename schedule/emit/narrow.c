@@ -2,7 +2,9 @@
  * by all products that need it, until its tensor is written again: the input of a linear layer is read in the forward,
  * and by the gradient of the weight; a gradient is read by the gradients of input and weight; a weight that stays whole
  * for the step is quantised before its first use in the step, and one that is gathered after each gather. torchao
- * quantises a weight in each forward and in each backward. */
+ * quantises a weight in each forward and in each backward. The matrices of experts, and the rows of each, are quantised
+ * each by itself (TransformerEngine, pytorch/module/grouped_linear.py, split_quantize(); torchao,
+ * torchao/prototype/moe_training). */
 #include "schedule/emit/emit.h"
 
 #include "schedule/choices/products.h"
@@ -70,14 +72,16 @@ static struct narrow_copies *copies_of(struct emit *e, struct view x)
 /* Returns whether the products that are emitted here multiply in 8 or 4 bits. */
 static bool is_narrow(const struct emit *e)
 {
-    return e->tags.region == REGION_LINEAR && e->tags.layer != IR_NONE16 &&
+    return e->tags.region == REGION_LINEAR && e->tags.layer != IR_NONE16 && !e->narrow.router &&
            products_narrow_in(e->choices, e->tags.layer);
 }
 
 /* Returns whether the parameters that computation reads stay whole during the step. */
 static bool weights_stay(const struct emit *e)
 {
-    return !(weights_sharded_params(e->choices) && e->group.dense.shard_size > 1);
+    const struct weight_ranks *ranks =
+        e->narrow.experts && e->choices->ep > 1 ? &e->group.experts : &e->group.dense;
+    return !(weights_sharded_params(e->choices) && ranks->shard_size > 1);
 }
 
 /* Returns whether the copies of a weight are kept and read by all micro-batches. */
@@ -141,8 +145,14 @@ static bool amax_pass(const struct emit *e, struct view x)
     return products_recipe(e->choices)->amax && !known;
 }
 
-static void quantise(struct emit *e, enum operand_role role, struct view x, int64_t rows,
-                     int64_t cols, bool turned, bool both)
+/* The sizes of an operand: those of a matrix, or of the matrices of experts one after the other. rows: of all. */
+struct operand_size {
+    int64_t rows, cols, groups;
+    int64_t route, dealt; /* of the rows of experts */
+};
+
+static void quantise(struct emit *e, enum operand_role role, struct view x,
+                     struct operand_size size, bool turned, bool both)
 {
     static const char *const stems[] = {
         [ROLE_INPUT] = "x_narrow", [ROLE_WEIGHT] = "w_narrow", [ROLE_GRADIENT] = "dy_narrow"};
@@ -155,18 +165,27 @@ static void quantise(struct emit *e, enum operand_role role, struct view x, int6
     const int64_t halves = dtype == DTYPE_E2M1X2 ? 2 : 1;
     const enum category category = role == ROLE_WEIGHT ? CATEGORY_PARAMETER : CATEGORY_ACTIVATION;
     struct work work = {.kind = WORK_QUANTISE,
-                        .quantise = {rows, cols, scaling, turned && !both, both, amax_pass(e, x)}};
+                        .quantise = {.rows = size.rows,
+                                     .cols = size.cols,
+                                     .scaling = scaling,
+                                     .turned = turned && !both,
+                                     .both = both,
+                                     .amax = amax_pass(e, x),
+                                     .groups = size.groups,
+                                     .route = size.route,
+                                     .dealt = size.dealt}};
+    const int64_t count = size.rows * size.cols;
     struct view write[4];
     uint32_t writes = 0;
-    assert(rows * cols == (int64_t)x.count);
+    assert(count == (int64_t)x.count);
     for (int t = 0; t < 2; t++) {
         if (!both && t != turned)
             continue;
         struct view data =
-            emit_tensor(e, stems[role], category, dtype, (rows * cols + halves - 1) / halves, 0);
-        struct view scales = emit_tensor(
-            e, "scales", category, scaling_dtype(scaling),
-            t ? scaling_count(scaling, cols, rows) : scaling_count(scaling, rows, cols), 0);
+            emit_tensor(e, stems[role], category, dtype, (count + halves - 1) / halves, 0);
+        const struct scaling_layout layout = work_scales(&work, t);
+        struct view scales = emit_tensor(e, "scales", category, scaling_dtype(scaling),
+                                         scaling_layout_count(&layout), 0);
         struct narrow_copies *copies = copies_of(e, x);
         copies->data[t] = write[writes++] = data;
         copies->scales[t] = write[writes++] = scales;
@@ -191,19 +210,18 @@ static void transpose(struct emit *e, struct view x, int64_t rows, int64_t cols)
     copies->scales[1] = copies->scales[0];
 }
 
-/* Returns the copy of an operand with `rows` x `cols` elements, and sets *scales to its scales. If there is none, it
- * emits the quantisation. */
-static struct view narrow_copy(struct emit *e, enum operand_role role, struct view x, int64_t rows,
-                               int64_t cols, bool turned, struct view *scales)
+/* Returns the copy of an operand, and sets *scales to its scales. If there is none, it emits the quantisation. */
+static struct view narrow_copy(struct emit *e, enum operand_role role, struct view x,
+                               struct operand_size size, bool turned, struct view *scales)
 {
     const bool pairs = products_turned_copies(e->choices);
     turned = turned && pairs;
     if (role == ROLE_WEIGHT)
         forget_weight(e, x);
     if (copies_of(e, x)->data[turned].count == 0 && copies_of(e, x)->only)
-        transpose(e, x, rows, cols);
+        transpose(e, x, size.rows, size.cols);
     else if (copies_of(e, x)->data[turned].count == 0)
-        quantise(e, role, x, rows, cols, turned, pairs && !turned && both_at_once(e, role, x));
+        quantise(e, role, x, size, turned, pairs && !turned && both_at_once(e, role, x));
     const struct narrow_copies *copies = copies_of(e, x);
     *scales = copies->scales[turned];
     return copies->data[turned];
@@ -226,13 +244,26 @@ uint32_t emit_narrow_operands(struct emit *e, struct work *work, struct view *re
     const enum matmul_form form = (enum matmul_form)work->matmul.form;
     const int64_t m = work->matmul.m, n = work->matmul.n, k = work->matmul.k;
     const bool a_turned = roles[form].a_turned, b_turned = roles[form].b_turned;
-    read[0] = narrow_copy(e, (enum operand_role)roles[form].a, read[0], a_turned ? k : m,
-                          a_turned ? m : k, a_turned, &read[reads]);
-    read[1] = narrow_copy(e, (enum operand_role)roles[form].b, read[1], b_turned ? k : n,
-                          b_turned ? n : k, b_turned, &read[reads + 1]);
+    const int64_t groups = work->matmul.groups;
+    struct operand_size a = {.rows = a_turned ? k : m,
+                             .cols = a_turned ? m : k,
+                             .groups = groups,
+                             .route = work->matmul.route,
+                             .dealt = work->matmul.dealt};
+    struct operand_size b = a;
+    b.rows = b_turned ? k : n;
+    b.cols = b_turned ? n : k;
+    if (roles[form].b == ROLE_WEIGHT)
+        b = (struct operand_size){
+            .rows = b.rows * (groups > 1 ? groups : 1), .cols = b.cols, .groups = groups};
+    read[0] = narrow_copy(e, (enum operand_role)roles[form].a, read[0], a, a_turned, &read[reads]);
+    read[1] =
+        narrow_copy(e, (enum operand_role)roles[form].b, read[1], b, b_turned, &read[reads + 1]);
     work->matmul.scaling = form == MATMUL_TN ? recipe->scaling : recipe->of_weights;
     /* k, the axis that is summed over, is innermost in both operands */
-    if (products_turned_copies(c))
+    if (products_turned_copies(c) && form == MATMUL_TN && groups > 1)
+        work->matmul.turned = 1;
+    else if (products_turned_copies(c))
         work->matmul.form = MATMUL_NT;
     return reads + 2;
 }

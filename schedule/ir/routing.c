@@ -147,6 +147,8 @@ static int64_t room_of(const struct work *work)
         return work->matmul.form == MATMUL_TN ? work->matmul.k : work->matmul.m;
     case WORK_COLUMN_SUM:
         return work->column_sum.rows;
+    case WORK_QUANTISE:
+        return work->quantise.rows;
     case WORK_SWIGLU:
     case WORK_SWIGLU_BACKWARD:
         return work->activation.rows;
@@ -174,7 +176,8 @@ const char *routing_unfit(const struct routing *r, const struct work *work, uint
         return work->route.experts != r->experts || work->route.copies != r->copies
                    ? "its experts or copies are not those of the routing line"
                    : NULL;
-    if ((work->kind == WORK_MATMUL || work->kind == WORK_COLUMN_SUM) &&
+    if ((work->kind == WORK_MATMUL || work->kind == WORK_COLUMN_SUM ||
+         work->kind == WORK_QUANTISE) &&
         work_groups(work) != r->experts / ranks)
         return "its groups are not the experts of a rank";
     if ((work->kind == WORK_PACK || work->kind == WORK_UNPACK) &&

@@ -153,8 +153,10 @@ void experts_forward(struct emit *e, uint32_t layer, struct view x, struct view 
     const struct expert_rows own = expert_rows(e, layer, rows);
     saved->logits = logits.buffer;
     saved->weights = weights.buffer;
+    e->narrow.router = true;
     emit_matmul(e, MATMUL_NT, x, weight_view(e, layer, WEIGHT_ROUTER),
                 optional_weight(e, layer, WEIGHT_ROUTER_BIAS), logits, rows, m->experts, h);
+    e->narrow.router = false;
     compute(e, route_work(e, WORK_ROUTE, own, rows), &logits, 1, &weights, 1);
 
     saved->up = emit_activation(e, "expert_up", own.all, 2 * f);
@@ -251,8 +253,10 @@ void experts_backward(struct emit *e, uint32_t layer, struct view x, struct view
     compute(e, permute_work(e, WORK_UNPERMUTE, rows, false), &d_permuted, 1, &d_rows, 1);
     compute(e, route_work(e, WORK_ROUTE_BACKWARD, own, rows), (struct view[]){d_weights, logits}, 2,
             &d_logits, 1);
+    e->narrow.router = true;
     emit_matmul(e, MATMUL_NN, d_logits, weight_view(e, layer, WEIGHT_ROUTER), view_none(), d_router,
                 rows, h, m->experts);
+    e->narrow.router = false;
     emit_weight_grad(e, layer, WEIGHT_ROUTER, d_logits, x, m->experts, h, rows);
     emit_bias_grad(e, layer, WEIGHT_ROUTER_BIAS, d_logits, rows, m->experts);
     emit_add(e, d_rows, d_router, dx);

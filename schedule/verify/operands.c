@@ -57,6 +57,8 @@ static const char *fault_of_part(struct verifier *v, const struct work *work)
                             work->matmul.groups, v->ir->group[part].name, ranks);
     if (work->matmul.route > 0 || work->matmul.epilogue == EPILOGUE_BIAS)
         return "a product by the rank's own matrix (part) has no routing and adds no bias";
+    if (work->matmul.scaling != SCALING_NONE)
+        return "a product by the rank's own matrix (part) has no scales";
     return NULL;
 }
 
@@ -88,15 +90,19 @@ static const char *fault_of_shape(struct verifier *v, const struct work *work)
     uint32_t members = members_of(ir, work);
     switch ((enum work_kind)work->kind) {
     case WORK_MATMUL:
-        if (work->matmul.scaling > SCALING_TENSOR && work->matmul.form != MATMUL_NT)
+        if (work->matmul.turned && (work->matmul.form != MATMUL_TN || work_groups(work) == 1 ||
+                                    work->matmul.scaling == SCALING_NONE))
+            return "turned=1 is of a product with form=tn in groups with scales";
+        if (work->matmul.scaling > SCALING_TENSOR && work->matmul.form != MATMUL_NT &&
+            !work->matmul.turned)
             return "scales along k need form=nt, in which both operands hold k innermost";
-        if (work->matmul.scaling != SCALING_NONE && work->matmul.groups > 1)
-            return "a product in groups has no scales";
         if (work->matmul.form == MATMUL_TN && work->matmul.groups > 1 &&
             work->matmul.epilogue == EPILOGUE_BIAS)
             return "a gradient in groups (form=tn) adds no bias";
         return fault_of_part(v, work);
     case WORK_QUANTISE:
+        if (work_groups(work) > 1 && (work->quantise.finds || work->quantise.given))
+            return "finds=1 and given=1 are of one largest element, and each group has its own";
         if (work->quantise.scaling == SCALING_NONE)
             return "scaling=none leaves numbers as they are";
         if (work->quantise.turned && work->quantise.both)

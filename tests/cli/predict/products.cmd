@@ -8,7 +8,8 @@ predict --model layers=4,hidden=1024,heads=8,ffn=1024,vocab=1024 --cluster dgx-h
 for o in 'dgx-h100 --products mxfp8' 'dgx-a100 --products fp8-tensor' 'dgx-h100 --bf16-layers 2' 'dgx-h100 --products fp8-row --bf16-layers 16' 'dgx-h100 --products fp8'; do
     longhaul predict --model llama3-8b --seq 8K --strategy local --batch 32 --cluster $o || echo "exit $?"
 done
-longhaul predict --model qwen3-30b-a3b --seq 8K --strategy local --batch 32 --cluster dgx-h100 --products fp8-row || echo "exit $?"
+# experts multiply in 8 bits as well
+predict --model qwen3-30b-a3b --cluster 1x8xb200 --ep 8 --seq 4K --micro-batch 1 --weights zero1 --profile megatron-te --activations keep --products mxfp8
 # every recipe is verified and executed, but nvfp4; a schedule's own products are refused as well
 M='--model layers=2,hidden=64,heads=4,ffn=128,vocab=96 --cluster cpu-node --gpus 2 --seq 256 --strategy local --batch 4'
 for p in fp8-tensor fp8-delayed fp8-row fp8-block mxfp8; do
@@ -23,6 +24,19 @@ for p in fp8-tensor fp8-delayed fp8-row fp8-block mxfp8; do
 done
 checked --strategy local --gpus 1 --activations full --products fp8-tensor --bf16-layers 1
 checked --strategy megatron-sp --gpus 2 --tp 2 --products fp8-tensor
+# so are those of experts, each of which has scales of its own, whatever the number of its rows
+R=$(echo "$R" | sed 's/vocab=96/&,experts=6,experts_per_token=2,expert_ffn=48,shared_ffn=32/')
+for p in fp8-tensor fp8-row fp8-block mxfp8; do
+    checked --strategy local --gpus 1 --activations keep --products $p
+done
+checked --strategy local --gpus 1 --activations full --products fp8-block --routing dirichlet:1
+checked --strategy local --gpus 2 --ep 2 --batch 4 --products mxfp8 --routing dirichlet:1
+for p in fp8-delayed nvfp4; do
+    longhaul schedule $R --strategy local --gpus 2 --ep 2 --batch 4 --products $p --routing dirichlet:1 > $T/$p.ir
+    longhaul check $T/$p.ir | tail -1
+done
+# the router stays in 16 bits
+grep "matmul.* writes logits_router" $T/nvfp4.ir | sed 's/.* scaling=.*/4 bits/; s/.*matmul.*/16 bits/' | sort | uniq -c
 longhaul predict $T/mxfp8.ir --cluster dgx-h100 || echo "exit $?"
 longhaul sweep --model llama3-8b --cluster dgx-h100 --nodes 1 --seq 8K --strategy local --batch 8 --vary products=bf16,fp8-tensor 2>/dev/null | grep -v '^#' | cut -d, -f1,2
 # a search and a sweep say where the gain goes, too
