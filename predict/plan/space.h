@@ -34,8 +34,8 @@ struct space {
 /* The options that the user left open; everything else in the request stays. */
 struct space_open {
     bool strategy, placement, stage_placement, length;
-    bool
-        mla_exchange; /* latent attention is tried with expanded keys and values sent, and with latents */
+    /* latent attention is tried with expanded keys and values sent, and with latents */
+    bool mla_exchange;
     /* rings are tried with rules of core plans, and with all keys or only the needed ones sent (--rotate); the request
      * names no core plan */
     bool core_plans;

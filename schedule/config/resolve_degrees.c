@@ -53,13 +53,15 @@ enum status resolve_refuse(struct diag *diag, const char *option, const char *wh
 enum status resolve_bad_size(struct diag *diag, const char *option, struct text *would,
                              const char *what, ...)
 {
-    char text[200];
-    va_list args;
-    va_start(args, what);
-    c_vsnprintf(text, sizeof text, what, args);
-    va_end(args);
-    resolve_refuse(diag, option, "%s; %s would do", text,
-                   would->size > 0 ? would->data : "no value near it");
+    if (diag != NULL) {
+        char text[200];
+        va_list args;
+        va_start(args, what);
+        c_vsnprintf(text, sizeof text, what, args);
+        va_end(args);
+        resolve_refuse(diag, option, "%s; %s would do", text,
+                       would->size > 0 ? would->data : "no value near it");
+    }
     text_release(would);
     return STATUS_BAD_INPUT;
 }
@@ -315,6 +317,8 @@ static enum status bad_degrees(const struct request *r, struct attention_axes ax
         {"--tp", r->tp > 1 ? r->tp : 0, false},
     };
     const char *option = "--gpus"; /* the first option that was given */
+    if (diag == NULL)
+        return STATUS_BAD_INPUT; /* a search asks often, and needs no words */
     struct text what = {0}, would = {0};
     int given = 0, open = 0;
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {

@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
 """Validates answers of longhaul against the schemas in docs/schema.
 
-    check_schema.py FOLDER NAME FILE.json[.gz] [...]     whole answers
-    check_schema.py FOLDER NAME#DEF FILE.csv [...]       every row of a CSV file
-    check_schema.py FOLDER                               the schemas themselves
+    check_schema.py FOLDER < LISTS
 
-Prints each fault, and ends with exit code 1 if there is one. The last holds their names: each is snake_case, and a figure
-of a sweep's CSV row has the definition that predict's JSON refers to by the same name."""
+Each line of LISTS is a schema and files that follow it:
+
+    NAME FILE.json[.gz] [...]     whole answers
+    NAME#DEF FILE.csv [...]       every row of a CSV file
+
+The names in the schemas themselves are checked first: each is snake_case, and a figure of a sweep's CSV row has the
+definition that predict's JSON refers to by the same name. Prints each fault, and ends with exit code 1 if there is one."""
 import csv
 import gzip
 import json
@@ -92,18 +95,14 @@ def check_names(folder):
             fault(f"sweep.json: the column {name} is not what {name} of predict.json is")
 
 
-def main():
-    folder = pathlib.Path(sys.argv[1])
-    if len(sys.argv) == 2:
-        check_names(folder)
-        return
-    name, _, part = sys.argv[2].partition("#")
+def check_files(folder, name, paths):
+    name, _, part = name.partition("#")
     schema = load(folder, name)
     defs = schema["$defs"]
     if part:
         schema = {**defs[part], "$defs": defs}
     validator = jsonschema.Draft202012Validator(schema)
-    for path in sys.argv[3:]:
+    for path in paths:
         count = 0
         opened = gzip.open(path, "rt") if path.endswith(".gz") else open(path, newline="")
         with opened as file:
@@ -122,6 +121,16 @@ def main():
             count += 1
         if count == 0:
             fault(f"{path}: nothing to validate")
+
+
+def main():
+    folder = pathlib.Path(sys.argv[1])
+    check_names(folder)
+    print("names: looked at")
+    for line in sys.stdin:
+        name, *paths = line.split()
+        check_files(folder, name, paths)
+        print(f"{name}: looked at")
 
 
 main()

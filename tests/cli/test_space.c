@@ -16,8 +16,8 @@
 #include <string.h>
 
 enum {
-    DAYS = 6,
-    LONG_DAYS = 3
+    DAYS = 12,
+    LONG_DAYS = 6
 }; /* one of them has a candidate of the packed sets: see check_today() */
 
 static const struct question {

@@ -152,7 +152,7 @@ static inline void random_plans_compute_the_reference(void)
         plan_write_random(&text, &random, ranks, own, window);
         if (s->replicas > 1)
             plan_write_sequence(&text, &random, 1, ranks, own);
-        if (check_today(i, matrix_backend != NULL ? 5 : 1) && parsed(&plan, text.data) &&
+        if (check_today(i, matrix_backend != NULL ? 10 : 2) && parsed(&plan, text.data) &&
             !run_plan(&plan, s, i))
             fputs(text.data, stderr);
         core_plan_release(&plan);
@@ -177,7 +177,7 @@ static inline void changed_plans_compute_the_reference(void)
         if (parsed(&plan, text.data)) {
             plan_mutate(&plan, &random);
             if (core_plan_check(&plan, "plan", &diag) == STATUS_OK &&
-                check_today(accepted++, matrix_backend != NULL ? 20 : 2) &&
+                check_today(accepted++, matrix_backend != NULL ? 40 : 8) &&
                 !run_plan(&plan, &plain, i))
                 fputs(text.data, stderr);
         }

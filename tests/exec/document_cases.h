@@ -242,7 +242,7 @@ static inline void documents_compute_the_reference(void)
         if (!CHECK_INT(use->strategy, resolve_choices(&choices, &request, NULL, &diag), STATUS_OK))
             fputs(diag.text, stderr);
         else if (CHECK(use->strategy, choices.documents != NULL))
-            check_choices_today(&choices, true, matrix_backend != NULL ? 3 : 1);
+            check_choices_today(&choices, true, matrix_backend != NULL ? 6 : 3);
         diag_release(&diag);
         arena_release(&arena);
     }
@@ -265,7 +265,7 @@ static inline void windows_in_tiles_compute_the_reference(void)
         struct request request = request_of(&uses[i], &model, i);
         if (CHECK_INT(uses[i].strategy, resolve_choices(&choices, &request, NULL, &diag),
                       STATUS_OK))
-            check_choices_today(&choices, true, matrix_backend != NULL ? 3 : 1);
+            check_choices_today(&choices, true, matrix_backend != NULL ? 6 : 3);
         else
             fputs(diag.text, stderr);
         diag_release(&diag);

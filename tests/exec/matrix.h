@@ -234,12 +234,14 @@ static inline struct request product_request(const struct matrix_row *product)
     return request;
 }
 
-/* Fills *choices and returns true if the product is legal; else *why gets the reason. */
+/* Fills *choices and returns true if the product is legal; else *why gets the reason. why may be NULL: a search asks
+ * about a million products, and half of its time would go into messages. */
 static inline bool product_legal(const struct matrix_row *product, struct choices *choices,
                                  struct diag *why)
 {
     struct request request = product_request(product);
-    diag_clear(why);
+    if (why != NULL)
+        diag_clear(why);
     struct request one = request; /* without a pipeline, to learn the degree of data parallelism */
     one.pipeline = CHOICE_PIPELINE_NONE;
     one.subsequences = 0;
@@ -333,15 +335,14 @@ static inline void add_row(struct matrix_rows *rows, const struct matrix_row *pr
 static inline void cover_pair(struct matrix_rows *rows, const struct factors *factors,
                               struct check_random *random, int f, uint8_t i, int g, uint8_t j)
 {
-    struct diag why = {0};
-    struct matrix_row best;
+    struct matrix_row best, product;
+    struct choices choices;
     size_t most = 0, found = 0;
     for (int draw = 0; draw < DRAWS && found < CANDIDATES; draw++) {
-        struct matrix_row product = draw_product(factors, random);
-        struct choices choices;
+        product = draw_product(factors, random);
         product.level[f] = i;
         product.level[g] = j;
-        if (!product_legal(&product, &choices, &why))
+        if (!product_legal(&product, &choices, NULL))
             continue;
         size_t count = new_pairs(rows, &product);
         found++;
@@ -355,10 +356,12 @@ static inline void cover_pair(struct matrix_rows *rows, const struct factors *fa
     } else {
         rows->covered[level_index(f, i)][level_index(g, j)] = PAIR_REFUSED;
         rows->refused++;
+        struct diag why = {0};
+        product_legal(&product, &choices, &why);
         snprintf(rows->reason, sizeof rows->reason, "%s %d with %s %d: %s", factor_names[f], i,
                  factor_names[g], j, why.text);
+        diag_release(&why);
     }
-    diag_release(&why);
 }
 
 static inline struct matrix_rows *rows_covering_pairs(const struct factors *factors, uint64_t seed)

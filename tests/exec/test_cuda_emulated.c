@@ -16,24 +16,24 @@
 
 /* The address sanitizer makes a schedule four times as slow, so with it half as many mutants are run. */
 #ifdef __SANITIZE_ADDRESS__
-enum { MUTANTS = 8 };
+enum { MUTANTS = 4 };
 #else
-enum { MUTANTS = 16 };
+enum { MUTANTS = 8 };
 #endif
 
-/* Checks one of 40 schedules that cover all pairs; test_cuda_emulated_nightly.c checks all. */
+/* Checks one of 80 schedules that cover all pairs; test_cuda_emulated_nightly.c checks all. */
 static void schedules_compute_the_reference(void)
 {
     const struct factors factors = factors_all();
     struct matrix_rows *rows = rows_covering_pairs(&factors, 1);
-    check_rows(rows, true, 40);
+    check_rows(rows, true, 80);
     rows_free(rows);
 }
 
-/* test_cuda_emulated_nightly.c makes more mutants. */
+/* One of four days has the same mutants; test_cuda_emulated_nightly.c makes more. */
 static void broken_schedules_are_found(void)
 {
-    check_mutants(MUTANTS, 1, false);
+    check_mutants(MUTANTS, 1 + check_day() % 4, false);
 }
 
 /* These roles of points are measured only on a GPU. */

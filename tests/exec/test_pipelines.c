@@ -5,7 +5,7 @@
 #include "schedule/pipeline/pipeline.h"
 #include "tests/exec/matrix.h"
 
-enum { DAYS = 2 }; /* in which every row is checked once */
+enum { DAYS = 4 }; /* in which every row is checked once */
 
 static const struct transformer deep[] = {
     {.name = "gqa",

@@ -138,7 +138,7 @@ static void short_steps_are_exact(void)
                  c.dp, (long long)c.seq, (long long)c.batch, lengths);
         c.label = label;
         c.lengths = lengths;
-        if (check_today((size_t)i, 2))
+        if (check_today((size_t)i, 4))
             CHECK_INT(label, check(&c, (uint64_t)i + 1, 0), 0);
     }
 }
