@@ -74,6 +74,7 @@ struct prediction {
     struct prediction_measured {
         const char *file; /* the recording that has them; NULL: none is asked for */
         size_t kernels, of;
+        bool device_unknown; /* it does not say on which GPU they ran */
     } measured;
     size_t short_list_length; /* index of the short list length that ir has */
     struct reserved reserved;

@@ -138,6 +138,27 @@ static void take_times(struct prediction *p, uint32_t role, const struct kernel_
     }
 }
 
+/* Refuses times that were measured on another GPU than the cluster's: one with another number of multiprocessors, or
+ * with another memory. A recording that does not say them is taken, and says so. */
+static enum status check_device(struct prediction *p, const struct kineto_device *from,
+                                const char *path, struct diag *diag)
+{
+    const double near = 0.05; /* drivers report somewhat different totals */
+    const double gib = 1024.0 * 1024 * 1024;
+    const struct device *to = &p->setup->cluster.device;
+    const double memory = to->memory_bytes - to->driver_bytes;
+    p->measured.device_unknown = from->multiprocessors <= 0 || from->memory_bytes <= 0;
+    if (p->measured.device_unknown || (from->multiprocessors == (double)to->sm_count &&
+                                       fabs(from->memory_bytes / memory - 1) <= near))
+        return STATUS_OK;
+    return diag_error(diag, (struct loc){.name = path}, STATUS_BAD_INPUT,
+                      "its kernels ran on '%s' (%.0f multiprocessors, %.1f GiB), and GPUs of the "
+                      "cluster are %s (%" PRId64 ", %.1f GiB); "
+                      "choose a cluster of the GPU that ran, or leave --kernel-times out",
+                      from->name, from->multiprocessors, from->memory_bytes / gib, to->name,
+                      to->sm_count, memory / gib);
+}
+
 enum status recorded_operators_measured(struct prediction *p, const char *path, struct diag *diag)
 {
     struct kernel_times times = {0};
@@ -148,6 +169,8 @@ enum status recorded_operators_measured(struct prediction *p, const char *path, 
     enum status status = text_read(&text, path, diag);
     if (status == STATUS_OK)
         status = kernel_times_read(&times, path, text.data, text.size, name, count, diag);
+    if (status == STATUS_OK)
+        status = check_device(p, &times.device, path, diag);
     p->measured.file = path;
     for (uint32_t i = 0; i < p->recorded.count && status == STATUS_OK; i++)
         take_times(p, i, &times, &arena);

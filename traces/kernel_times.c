@@ -221,6 +221,7 @@ enum status kernel_times_read(struct kernel_times *times, const char *name, cons
     struct kineto_events events = {.with_inputs = true};
     struct kineto_steps steps = {0};
     enum status status = kineto_events_read(&events, name, data, size, diag);
+    times->device = events.device;
     if (status == STATUS_OK && !events.has_kernels)
         status =
             diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,

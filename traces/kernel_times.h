@@ -8,6 +8,7 @@
 
 #include "base/arena.h"
 #include "base/diag.h"
+#include "traces/kineto_events.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -34,7 +35,8 @@ struct kernel_times {
     struct arena arena;
     struct kernel_time *row;
     size_t count;
-    size_t steps;     /* of the profiler; at least 1 */
+    size_t steps; /* of the profiler; at least 1 */
+    struct kineto_device device;
     double unknown_s; /* of kernels of which no operator is known, in all steps */
 };
 

@@ -534,6 +534,45 @@ static enum status read_distributed(struct reader *r)
     return status;
 }
 
+/* Reads the members of a GPU, from the position after its '{'. */
+static enum status read_device(struct reader *r, struct kineto_device *device)
+{
+    enum json_token token;
+    enum status status;
+    while ((status = next(r, &token)) == STATUS_OK && token == JSON_KEY) {
+        const bool is_name = json_pull_is(&r->pull, "name");
+        double *number = json_pull_is(&r->pull, "numSms")           ? &device->multiprocessors
+                         : json_pull_is(&r->pull, "totalGlobalMem") ? &device->memory_bytes
+                                                                    : NULL;
+        if ((status = next(r, &token)) != STATUS_OK)
+            return status;
+        if (is_name && token == JSON_STRING)
+            json_unescape(r->pull.text, r->pull.size, device->name, sizeof device->name);
+        if (number != NULL && token == JSON_NUMBER && !json_pull_double(&r->pull, number))
+            *number = 0;
+        if ((status = json_pull_skip(&r->pull, token, r->diag)) != STATUS_OK)
+            return status;
+    }
+    return status;
+}
+
+/* Reads the GPUs of the machine, of which the first is kept. */
+static enum status read_devices(struct reader *r)
+{
+    enum json_token token;
+    enum status status = next(r, &token);
+    if (status != STATUS_OK || token != JSON_ARRAY)
+        return status == STATUS_OK ? json_pull_skip(&r->pull, token, r->diag) : status;
+    for (bool first = true; (status = next(r, &token)) == STATUS_OK && token != JSON_ARRAY_END;
+         first = false) {
+        status = first && token == JSON_OBJECT ? read_device(r, &r->events->device)
+                                               : json_pull_skip(&r->pull, token, r->diag);
+        if (status != STATUS_OK)
+            return status;
+    }
+    return status;
+}
+
 static enum status read_document(struct reader *r)
 {
     enum json_token token;
@@ -549,6 +588,8 @@ static enum status read_document(struct reader *r)
             bool is_list = json_pull_is(&r->pull, "traceEvents");
             if (json_pull_is(&r->pull, "distributedInfo")) {
                 status = read_distributed(r);
+            } else if (json_pull_is(&r->pull, "deviceProperties")) {
+                status = read_devices(r);
             } else if ((status = next(r, &token)) == STATUS_OK) {
                 found |= is_list && token == JSON_ARRAY;
                 status = is_list && token == JSON_ARRAY ? read_events(r)

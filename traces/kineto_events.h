@@ -1,5 +1,5 @@
-/* traces/kineto_events.h: the events of a profiler's file as a table. Private to the readers of recordings of the
- * PyTorch profiler. */
+/* traces/kineto_events.h: the events of a profiler's file as a table. Readers of recordings of the PyTorch profiler
+ * make of them what others use. */
 #ifndef TRACES_KINETO_EVENTS_H
 #define TRACES_KINETO_EVENTS_H
 
@@ -29,6 +29,13 @@ struct kineto_event {
     bool unlisted; /* an input is a list of tensors whose shapes the profiler left out */
 };
 
+/* The first GPU of the machine that was recorded, from the member "deviceProperties". */
+struct kineto_device {
+    char name[64];          /* "NVIDIA H200"; cut if it is longer; "": not recorded */
+    double multiprocessors; /* 0: not recorded */
+    double memory_bytes;    /* as the driver reports it; 0: not recorded */
+};
+
 /* All-zero is empty. Events are ordered by lane, then by start, then by descending end, so that
  * an event comes after the one that encloses it. */
 struct kineto_events {
@@ -42,6 +49,7 @@ struct kineto_events {
     size_t lane_count;
     size_t seen; /* number of events of any type, including those that are not kept */
     bool has_kernels;
+    struct kineto_device device;
     uint32_t rank, ranks; /* from the member "distributedInfo"; ranks 0: it was not recorded */
 };
 

@@ -157,6 +157,8 @@ void report_put_recorded_warning(struct text *out, const struct prediction *p)
         text_printf(
             out, "; the times of %zu of %zu kernels, %.0f %% of their time, are those of %s",
             p->measured.kernels, p->measured.of, 100 * m.measured_s / m.seconds, p->measured.file);
+        if (p->measured.device_unknown)
+            text_puts(out, ", which does not say on which GPU they were measured");
         if (m.guessed != NULL)
             text_printf(out, "; of the others %.60s takes most", m.guessed);
     }

@@ -23,7 +23,9 @@
  * was recorded, not the copy in it; one optimizer has too many tensors for the profiler. */
 /* An event a line. */
 /* clang-format off */
-static const char recording[] = "{\"traceEvents\":["
+static const char recording[] =
+    "{\"deviceProperties\":[{\"id\":0,\"name\":\"NVIDIA H200\",\"totalGlobalMem\":150109880320,\"x\":[{}],\"numSms\":132},"
+    "{\"name\":\"other\",\"numSms\":1},7],\"traceEvents\":["
     OPERATOR("aten::linear", "0", "20", "1", "[[4,8],[2,8]]", BF16) ","
     OPERATOR("aten::mm", "1", "10", "2", "[[4,8],[8,2]]", BF16) ","
     LAUNCH("2", "101") ","
@@ -89,6 +91,9 @@ static void kernels_are_summed_by_operator_and_shapes(void)
     CHECK_TEXT("messages", diag.text ? diag.text : "", "");
     CHECK_INT("status", status, STATUS_OK);
     CHECK_INT("steps", (int64_t)times.steps, 1);
+    CHECK_TEXT("the first GPU", times.device.name, "NVIDIA H200");
+    CHECK_CLOSE("its multiprocessors", times.device.multiprocessors, 132, 0);
+    CHECK_CLOSE("its memory", times.device.memory_bytes, 150109880320.0, 0);
     CHECK_CLOSE("no operator", 1e6 * times.unknown_s, 1, 1e-9);
     for (size_t i = 0; i < ARRAY_LEN(found) && status == STATUS_OK; i++) {
         const struct kernel_key key = {found[i].op, found[i].inputs, found[i].dtype};

@@ -16,6 +16,14 @@ sed 's/"gpu.json.gz"/"-"/' compared.json | cmp - piped.json && echo "the same fr
 longhaul predict step.json.gz --cluster dgx-h100 --gpus 1 --kernel-times gpu.json.gz -o timed | grep -E '^step|Beware'
 longhaul compare timed gpu.json.gz --top 3
 longhaul schedule step.json.gz --flat > step.ir
+# on which GPU they ran: on one as the cluster's, on another one, and on one that only its name tells from it
+on() { gzip -dc gpu.json.gz | sed "s/\"name\":\"none: see operators.py\"/$1/" > on.json; }
+on '"name":"NVIDIA H100 80GB HBM3","numSms":132,"totalGlobalMem":84942979072'
+longhaul predict step.json.gz --cluster dgx-h100 --gpus 1 --kernel-times on.json | grep -o 'those of on.json[^;]*'
+on '"name":"NVIDIA H200","numSms":132,"totalGlobalMem":150109880320'
+bad predict step.json.gz --cluster dgx-h100 --gpus 1 --kernel-times on.json
+on '"name":"NVIDIA H100 PCIe","numSms":114,"totalGlobalMem":85024112640'
+bad predict step.json.gz --cluster dgx-h100 --gpus 1 --kernel-times on.json
 # what cannot be
 gzip -dc gpu.json.gz | sed 's/"cat":"kernel"/"cat":"none"/g' > cpu.json
 gzip -dc gpu.json.gz | sed 's/"Input Dims"/"Dims"/g' > shapeless.json
