@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -134,11 +135,26 @@ static void put_last_line(struct text *out, const char *path)
     text_release(&text);
 }
 
-static enum status failed(enum status status, const char *log, const char *how, struct diag *diag)
+/* True if a command failed since the folder's disk has no room: there is none left, or the last line that it printed
+ * says so. */
+static bool disk_is_full(const char *folder, const struct text *last)
+{
+    struct statvfs disk;
+    return (statvfs(folder, &disk) == 0 && disk.f_bavail == 0) ||
+           (last->size > 0 && strstr(last->data, strerror(ENOSPC)) != NULL);
+}
+
+/* status: that of a failure which is not the disk's; a full disk is the system's, so that a sweep tries again. */
+static enum status failed(const struct record_command *run, enum status status, const char *log,
+                          const char *how, struct diag *diag)
 {
     struct text last = {0};
     put_last_line(&last, log);
-    diag_error(diag, at_option, status, "%s%s (%s has all that the command printed)", how,
+    const bool full = disk_is_full(run->folder, &last);
+    if (full)
+        status = STATUS_SYSTEM;
+    diag_error(diag, at_option, status, "%s%s%s (%s has all that the command printed)",
+               full ? "the disk of --record-dir is full: " : "", how,
                last.size > 0 ? last.data : "", log);
     text_release(&last);
     return status;
@@ -186,15 +202,15 @@ static enum status run_it(const struct record_command *run, const char *output, 
     if (number > 0 && number <= LAST_SIGNAL) {
         snprintf(how, sizeof how, "the command was ended by signal %d (%.40s)", number,
                  strsignal(number));
-        return failed(STATUS_SYSTEM, log_path, how, diag);
+        return failed(run, STATUS_SYSTEM, log_path, how, diag);
     }
     if (WEXITSTATUS(state) != 0) {
         snprintf(how, sizeof how, "the command ended with exit code %d", WEXITSTATUS(state));
-        return failed(STATUS_BAD_INPUT, log_path, how, diag);
+        return failed(run, STATUS_BAD_INPUT, log_path, how, diag);
     }
     return is_whole(output)
                ? STATUS_OK
-               : failed(STATUS_BAD_INPUT, log_path,
+               : failed(run, STATUS_BAD_INPUT, log_path,
                         "the command wrote no recorded step to $LONGHAUL_RECORD_OUTPUT", diag);
 }
 
