@@ -64,6 +64,43 @@ static void sum_length(struct launch *launch)
     launch->value[LAUNCH_SEQ].name = name;
 }
 
+/* Returns whether a file gives a format of 8- or 4-bit products that is not a word for none. */
+static bool names_format(const struct launch *launch, enum launch_field field)
+{
+    return launch_said(launch, field) && !launch_is_usual(NULL, launch_text(launch, field));
+}
+
+/* torchao's converters of linear layers leave experts in 16 bits; another one is of grouped products (torchtitan:
+ * quantize.grouped_mm). model NULL: it is not known. */
+static void remark_experts(struct launch *launch, const struct transformer *model)
+{
+    const enum launch_field from =
+        launch_said(launch, LAUNCH_CONVERTERS) ? LAUNCH_CONVERTERS : LAUNCH_FP8;
+    const char *list = launch_said(launch, from) ? launch_text(launch, from) : "";
+    if (model != NULL && model->experts > 0 && launch_has_option(launch, "products") &&
+        !launch_of_family(launch, LAUNCH_MEGATRON) && strstr(list, "grouped") == NULL)
+        launch_remark_on(launch, REMARK_UNMODELLED, from,
+                         "no converter of grouped products: experts multiply in 16 bits, and in 8 "
+                         "here");
+}
+
+/* Adds the layers at both ends that multiply in 16 bits (Megatron-LM, get_fp8_context(): first_last_layers_bf16). */
+static void bf16_layers_option(struct launch *launch)
+{
+    const int64_t first = launch_count(launch, LAUNCH_BF16_FIRST, 1),
+                  last = launch_count(launch, LAUNCH_BF16_LAST, 1);
+    const int64_t both = first < last ? first : last;
+    if (!launch_on(launch, LAUNCH_BF16_ENDS) || !launch_has_option(launch, "products"))
+        return;
+    if (both > 0)
+        launch_option_count(launch, LAUNCH_BF16_ENDS, "bf16-layers", both);
+    if (first != last)
+        launch_remark_on(launch, REMARK_UNMODELLED, LAUNCH_BF16_ENDS,
+                         "%lld first and %lld last layers multiply in 16 bits: the smaller number "
+                         "is predicted at both ends",
+                         (long long)first, (long long)last);
+}
+
 /* Adds the numbers in which products multiply, of the frameworks' names for where their scales come from; Megatron's
  * and TransformerEngine's default is the delayed one. */
 static void products_option(struct launch *launch)
@@ -72,9 +109,10 @@ static void products_option(struct launch *launch)
         {"delayed", "fp8-delayed"}, {"tensorwise", "fp8-tensor"}, {"rowwise", "fp8-row"},
         {"blockwise", "fp8-block"}, {"mxfp8", "mxfp8"},           {"rowwise_with_gw_hp", "fp8-row"},
         {"mxfp8_cublas", "mxfp8"}};
-    bool on =
-        launch_said(launch, LAUNCH_FP8) && !launch_is_usual(NULL, launch_text(launch, LAUNCH_FP8));
+    bool on = names_format(launch, LAUNCH_FP8);
     bool said = launch_said(launch, LAUNCH_FP8_RECIPE);
+    if (names_format(launch, LAUNCH_FP4))
+        launch_option(launch, LAUNCH_FP4, "products", "nvfp4");
     if (!on)
         return;
     for (size_t i = 0; i < ARRAY_LEN(recipes); i++)
@@ -281,6 +319,8 @@ enum status launch_options(struct launch *launch, struct launch_given given, str
     vocabulary_option(launch, known ? &model : NULL);
     products_option(launch);
     add_directs(launch);
+    bf16_layers_option(launch);
+    remark_experts(launch, known ? &model : NULL);
     if (launch->table != NULL && launch->table->own_code)
         launch_option(launch, LAUNCH_FIELDS, "framework", launch->table->format.name);
     leave_out_fused_loss(launch);

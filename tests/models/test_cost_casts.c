@@ -107,9 +107,91 @@ static void casts_eat_the_gain_where_they_were_seen_to(void)
     fixture_release(&f);
 }
 
+/* ---- a whole layer of experts ---- */
+
+/* The layer of torchao's bench_moe_layer.py, of which the experts are in MXFP8: 131072 tokens that each go to one of 8
+ * experts, and a shared one. */
+enum { LAYER_ROWS = 131072, LAYER_EXPERTS = 8 };
+
+/* Returns the seconds of a linear of experts, forward and backward; each operand is cast twice. groups 0: the shared
+ * one. */
+static double linear_s(const struct device_cost *cost, int64_t n, int64_t k, int64_t groups,
+                       enum scaling scaling)
+{
+    const bool scaled = scaling != SCALING_NONE;
+    const int64_t m = LAYER_ROWS;
+    struct work work[3] = {
+        product_of(m, n, k, MATMUL_NT, scaling),
+        product_of(m, k, n, scaled ? MATMUL_NT : MATMUL_NN, scaling),
+        product_of(n, k, m, scaled && groups == 0 ? MATMUL_NT : MATMUL_TN, scaling)};
+    const int64_t sides[3][2] = {{m, k}, {n * (groups > 0 ? groups : 1), k}, {m, n}};
+    double sum = 0;
+    for (int i = 0; i < 3; i++) {
+        work[i].matmul.groups = groups;
+        work[i].matmul.turned = scaled && groups > 0 && i == 2;
+        sum += seconds(cost, work[i]);
+        for (int turned = 0; turned < 2 && scaled; turned++) {
+            struct work cast = cast_of(sides[i][0], sides[i][1], turned);
+            cast.quantise.groups = groups;
+            sum += seconds(cost, cast);
+        }
+    }
+    return sum;
+}
+
+/* Returns the seconds of the layer: w1, w3 and w2 of experts and of the shared one, the activation of both, the copies
+ * of tokens, the sum with the shared result, and the loss, a mean of squares over outputs. */
+static double layer_s(const struct device_cost *cost, int64_t h, int64_t f, enum scaling scaling)
+{
+    struct work of[] = {
+        {.kind = WORK_SWIGLU, .activation = {LAYER_ROWS, f}},
+        {.kind = WORK_SWIGLU_BACKWARD, .activation = {LAYER_ROWS, f}},
+        {.kind = WORK_PERMUTE, .permute = {LAYER_ROWS, h, 1}},
+        {.kind = WORK_UNPERMUTE, .permute = {LAYER_ROWS, h, 1, 1}},
+        {.kind = WORK_ADD, .elements = {LAYER_ROWS * h, 0}},
+    };
+    const int times[] = {2, 2, 2, 2,
+                         4}; /* the loss takes about two additions, forward and backward */
+    double sum = 0;
+    for (int shared = 0; shared < 2; shared++)
+        sum += 2 * linear_s(cost, f, h, shared ? 0 : LAYER_EXPERTS, scaling) +
+               linear_s(cost, h, f, shared ? 0 : LAYER_EXPERTS, scaling);
+    for (size_t i = 0; i < ARRAY_LEN(of); i++) {
+        of[i].in = of[i].out = DTYPE_BF16;
+        sum += times[i] * seconds(cost, of[i]);
+    }
+    return sum;
+}
+
+/* torchao measured 1.431 and 1.148 (275.3 ms in bf16 against 192.4, and 92.0 against 80.2). Both are predicted too high,
+ * because torchao rearranges scales for its kernels (484 us a linear), reaches 52 % of the peak in gradients of weights,
+ * and computes what is beside the products in more passes. What the casts leave of the factor of the products comes
+ * out in the order that was measured. */
+static void layers_of_experts_gain_what_casts_leave(void)
+{
+    static const struct {
+        const char *label;
+        int64_t h, f;
+        double gain, off; /* measured; the relative error that is known */
+    } layers[] = {{"Llama 4 Scout", 5120, 8192, 1.431, 0.18},
+                  {"DeepSeek-V3", 7168, 2048, 1.148, 0.29}};
+    struct cost_fixture f;
+    if (fixture_load(&f, "b200")) {
+        double got[ARRAY_LEN(layers)];
+        for (size_t i = 0; i < ARRAY_LEN(layers); i++) {
+            got[i] = layer_s(&f.cost, layers[i].h, layers[i].f, SCALING_NONE) /
+                     layer_s(&f.cost, layers[i].h, layers[i].f, SCALING_MX);
+            CHECK_CLOSE(layers[i].label, got[i], layers[i].gain, layers[i].off);
+        }
+        CHECK("narrow experts gain less", got[1] < got[0] - 0.15);
+    }
+    fixture_release(&f);
+}
+
 static const struct check_case cases[] = {
     {"casts take what was measured", casts_take_what_was_measured},
     {"products take what was measured", products_take_what_was_measured},
     {"casts eat the gain where they were seen to", casts_eat_the_gain_where_they_were_seen_to},
+    {"layers of experts gain what casts leave", layers_of_experts_gain_what_casts_leave},
 };
 CHECK_MAIN("cost_casts", cases)

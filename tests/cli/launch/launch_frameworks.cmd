@@ -25,6 +25,18 @@ line "deepspeed --module openrlhf.cli.train_sft --max_len 8192 --pretrain meta-l
 line "deepspeed --module openrlhf.cli.train_sft --data.max_len 8192 --model.model_name_or_path meta-llama/Meta-Llama-3-8B --zero_stage 3 --ds.ring_attn_size 2"
 # Megatron-Bridge, NeMo 2, nanotron
 printf 'train:\n  train_iters: 20\n  micro_batch_size: 1\n  global_batch_size: 32\nmodel:\n  seq_length: 8192\n  tensor_model_parallel_size: 2\n  sequence_parallel: true\n  recompute_granularity: selective\n' | file recipe.yaml; of $T/recipe.yaml --model llama3-8b
+# products in 8 and 4 bits: the recipe of a name, its fields, and Megatron-LM's arguments; layers at the ends in 16 bits
+for p in bf16-with-fp8-current-scaling-mixed nanov2_bf16_with_fp8_current_scaling_mixed bf16_with_mxfp8_mixed \
+    '{fp8: e4m3, fp8_recipe: mxfp8, first_last_layers_bf16: true, num_layers_at_start_in_bf16: 2}' '{fp4: e2m1}'; do
+    printf 'train:\n  train_iters: 20\n  micro_batch_size: 1\n  global_batch_size: 32\nmodel:\n  seq_length: 8192\nmixed_precision: %s\n' "$p" | file recipe.yaml
+    { longhaul predict $T/recipe.yaml --model llama3-8b --cluster 1x8xb200 --quick 2>&1 > $T/out || true; } | tr -s '\\\\\n ' ' ' | grep -o -e '--products [^ ]*\( --bf16-layers [0-9]*\)*' -e '[0-9]* first and.*ends'
+done
+line "torchrun pretrain_gpt.py --seq-length 8192 --micro-batch-size 1 --fp8-format e4m3 --fp8-recipe blockwise --first-last-layers-bf16 --num-layers-at-start-in-bf16 2 --num-layers-at-end-in-bf16 2" --model llama3-8b | grep -o -e "--bf16-layers.*"
+# a converter of linear layers leaves experts in 16 bits
+for q in '"quantize.linear.mx"' '"quantize.linear.mx", "quantize.grouped_mm.mx"'; do
+    printf '[model]\nname = "deepseek_v3"\nflavor = "16B"\nconverters = [%s]\n[training]\nlocal_batch_size = 1\nseq_len = 4096\n' "$q" > $T/titan.toml
+    { longhaul predict $T/titan.toml --model deepseek-v2-lite --cluster 1x8xb200 --quick 2>&1 > $T/out || true; } | tr -s '\\\\\n ' ' ' | grep -o -e '--products [^ ]*' -e 'experts multiply in 16 bits[^.]*here' | sed 's/ 8192.*//'
+done
 line "nemo llm pretrain --factory llama3_8b_64k trainer.num_nodes=2" --gpus 8
 line "nemo llm pretrain --factory mixtral_8x7b"
 line "nemo llm pretrain --factory mixtral_8x7b trainer.strategy.expert_model_parallel_size=2" | head -4

@@ -10,6 +10,12 @@ for o in 'dgx-h100 --products mxfp8' 'dgx-a100 --products fp8-tensor' 'dgx-h100 
 done
 # experts multiply in 8 bits as well
 predict --model qwen3-30b-a3b --cluster 1x8xb200 --ep 8 --seq 4K --micro-batch 1 --weights zero1 --profile megatron-te --activations keep --products mxfp8
+# torchtitan (pull request 2086) saw DeepSeek-V3 16B, whose sizes are V2-Lite's, at 0.95 of its speed: casts take more than is gained
+predict --model deepseek-v2-lite --cluster 1x8xb200 --seq 4K --weights zero3 --profile torchtitan --activations selective-layer --products mxfp8
+longhaul sweep --model deepseek-v2-lite --cluster 1x8xb200 --seq 4K --strategy local --batch 8 --weights zero3 --profile torchtitan --activations selective-layer --vary products=bf16,mxfp8 2>/dev/null | grep -v '^#' | python3 -c '
+import csv, sys
+bf16, mxfp8 = (float(row["step_s"]) for row in csv.DictReader(sys.stdin))
+print("gain %.2f" % (bf16 / mxfp8))'
 # every recipe is verified and executed, but nvfp4; a schedule's own products are refused as well
 M='--model layers=2,hidden=64,heads=4,ffn=128,vocab=96 --cluster cpu-node --gpus 2 --seq 256 --strategy local --batch 4'
 for p in fp8-tensor fp8-delayed fp8-row fp8-block mxfp8; do
