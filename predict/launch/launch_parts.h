@@ -1,4 +1,5 @@
-/* predict/launch/launch_parts.h: functions that the sources of predict/launch share. */
+/* predict/launch/launch_parts.h: functions that the sources of predict/launch share: fields (launch_said.c), remarks and
+ * options (launch_remarks.c), settings into fields (launch_take.c), frameworks (launch_frameworks.c). */
 #ifndef PREDICT_LAUNCH_LAUNCH_PARTS_H
 #define PREDICT_LAUNCH_LAUNCH_PARTS_H
 
@@ -24,6 +25,8 @@ void launch_imply_text(struct launch *launch, enum launch_field field, const cha
 
 /* ---- remarks and options ---- */
 
+/* Adds a remark whose texts live as long as the launch. launch_remark() copies its texts. */
+void launch_add_remark(struct launch *launch, struct launch_remark remark);
 void launch_remark(struct launch *launch, enum launch_remark_kind kind, const char *name,
                    struct loc at, const char *format, ...) __attribute__((format(printf, 5, 6)));
 /* A remark on a field that was said. */
@@ -46,6 +49,8 @@ bool launch_has_option(const struct launch *launch, const char *name);
 
 /* ---- settings into fields ---- */
 
+/* Fails if files were read that do not go together. */
+enum status launch_check_kinds(struct launch *launch, struct diag *diag);
 /* Fails if files of two frameworks with table files are read together. */
 struct launch_format;
 enum status launch_use_table(struct launch *launch, const struct launch_format *format,

@@ -1,13 +1,24 @@
 /* Recognises the kind of a launch file, and reads its settings by the tables of that kind. */
 #include "predict/launch/formats.h"
 #include "predict/launch/launch_reader.h"
+#include "predict/launch/launch_tables.h"
 #include "predict/launch/table_file.h"
 
 #include "base/c_locale.h"
 #include "base/json.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+void launch_release(struct launch *launch)
+{
+    free(launch->remark);
+    launch_tables_release(launch->own);
+    text_release(&launch->comments);
+    arena_release(&launch->arena);
+    *launch = (struct launch){0};
+}
 
 static bool ends_with(const char *path, const char *end)
 {

@@ -37,9 +37,9 @@ struct shell_command {
 
 struct shell_document {
     const char *text; /* of a here-document, with its variables filled in */
-    /* into which its command writes; NULL: none is named, or it is known only in a run */
+    /* the file into which its command writes; NULL: none is named, or its name is known only in a run */
     const char *file;
-    uint32_t line; /* of its first line */
+    uint32_t line; /* the line of the script at which `text` begins */
 };
 
 /* All-zero is empty. Texts live in the arena, arrays on the heap. */

@@ -1,0 +1,63 @@
+/* Which frameworks the files are of, and which may be read together. */
+#include "predict/launch/launch_parts.h"
+#include "predict/launch/table_file.h"
+
+static const char *const program_names[LAUNCH_FRAMEWORKS] = {
+    "a torchtitan configuration",
+    "arguments of Megatron-LM",
+    "a DeepSpeed configuration",
+    "arguments of Megatron-DeepSpeed",
+    "an Accelerate configuration",
+    "arguments of TRL or Hugging Face's Trainer",
+    "an llm-foundry configuration",
+    "a configuration of a table file",
+    "arguments of a program under DeepSpeed"};
+
+const char *launch_framework_name(struct launch *launch, enum launch_framework framework)
+{
+    if (framework == LAUNCH_TABLE && launch->table != NULL)
+        return arena_printf(&launch->arena, "settings of %s", launch->table->format.name);
+    return program_names[framework];
+}
+
+bool launch_of_family(const struct launch *launch, enum launch_framework framework)
+{
+    return launch->has[framework] ||
+           (launch->has[LAUNCH_TABLE] && launch->table->family == framework);
+}
+
+enum status launch_use_table(struct launch *launch, const struct launch_format *format,
+                             struct loc at, struct diag *diag)
+{
+    if (format->framework != LAUNCH_TABLE)
+        return STATUS_OK;
+    const struct launch_table_file *table = (const struct launch_table_file *)(const void *)format;
+    if (launch->table != NULL && launch->table != table)
+        return diag_error(diag, at, STATUS_BAD_INPUT,
+                          "this is of %s, and another file is of %s; leave one of them out",
+                          format->name, launch->table->format.name);
+    launch->table = table;
+    return STATUS_OK;
+}
+
+enum status launch_check_kinds(struct launch *launch, struct diag *diag)
+{
+    static const enum launch_framework exclusive[] = {LAUNCH_TORCHTITAN, LAUNCH_MEGATRON,
+                                                      LAUNCH_MEGATRON_DEEPSPEED, LAUNCH_FOUNDRY,
+                                                      LAUNCH_TABLE};
+    for (size_t i = 0; i < ARRAY_LEN(exclusive); i++)
+        for (int other = 0; other < LAUNCH_FRAMEWORKS; other++) {
+            bool pair = exclusive[i] == LAUNCH_MEGATRON_DEEPSPEED && other == LAUNCH_DEEPSPEED_JSON;
+            pair = pair || (exclusive[i] == LAUNCH_TABLE && launch->has[exclusive[i]] &&
+                            launch->table->family == LAUNCH_TRAINER &&
+                            (other == LAUNCH_DEEPSPEED_JSON || other == LAUNCH_ACCELERATE));
+            if (launch->has[exclusive[i]] && launch->has[other] && other != (int)exclusive[i] &&
+                !pair)
+                return diag_error(diag, (struct loc){.name = "--from"}, STATUS_BAD_INPUT,
+                                  "%s and %s cannot be combined, as they start "
+                                  "different programs; leave one of them out",
+                                  launch_framework_name(launch, exclusive[i]),
+                                  launch_framework_name(launch, (enum launch_framework)other));
+        }
+    return STATUS_OK;
+}

@@ -1,0 +1,54 @@
+/* How many GPUs the launchers of files ask for. */
+#include "predict/launch/launch_parts.h"
+
+#include <string.h>
+
+/* Returns how many GPUs a list of this size names: "0,2,3". 0: it names none by number. */
+static int64_t count_devices(const char *list, size_t size)
+{
+    const char *end = list + size;
+    int64_t count = 0;
+    while (list < end) {
+        size_t digits = strspn(list, "0123456789");
+        if (digits == 0)
+            return 0;
+        count++;
+        list += digits;
+        if (list < end && *list++ != ',')
+            return 0;
+    }
+    return count;
+}
+
+/* Returns how many GPUs deepspeed's --include names: "worker-0:0,1@worker-1:0". 0: all of a node's are among them. */
+static int64_t count_included(const char *nodes)
+{
+    int64_t count = 0;
+    for (size_t size; *nodes != '\0'; nodes += size + (nodes[size] == '@')) {
+        size = strcspn(nodes, "@");
+        size_t host = strcspn(nodes, ":@");
+        int64_t devices = host < size ? count_devices(nodes + host + 1, size - host - 1) : 0;
+        if (devices == 0)
+            return 0;
+        count += devices;
+    }
+    return count;
+}
+
+int64_t launch_gpus(const struct launch *launch)
+{
+    const int64_t most = 1 << 20; /* more than any cluster has here */
+    const char *visible = launch_text(launch, LAUNCH_VISIBLE);
+    int64_t nodes = launch_count(launch, LAUNCH_NODES, 1), gpus = 0;
+    if (launch_said(launch, LAUNCH_PROCESSES))
+        gpus = launch_count(launch, LAUNCH_PROCESSES, 0);
+    else if (launch_said(launch, LAUNCH_DEVICES))
+        gpus = count_included(launch_text(launch, LAUNCH_DEVICES));
+    else if (launch_said(launch, LAUNCH_GPUS_A_NODE))
+        gpus = nodes * launch_count(launch, LAUNCH_GPUS_A_NODE, 0);
+    else if (launch_said(launch, LAUNCH_TASKS))
+        gpus = launch_count(launch, LAUNCH_TASKS, 0);
+    else if (launch_said(launch, LAUNCH_VISIBLE))
+        gpus = nodes * count_devices(visible, strlen(visible));
+    return gpus < 0 ? 0 : gpus < most ? gpus : most;
+}

@@ -1,0 +1,272 @@
+/* Settings of a framework become fields, by the rows of its table. */
+#include "predict/launch/launch_parts.h"
+#include "predict/launch/table_file.h"
+
+#include "base/c_locale.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool matches(const char *pattern, const char *name)
+{
+    size_t size = strlen(pattern);
+    if (size > 0 && pattern[size - 1] == '*')
+        return strncmp(pattern, name, size - 1) == 0;
+    return strcmp(pattern, name) == 0;
+}
+
+/* Returns the row of the framework from which a table file inherits; Megatron's names have dashes there. */
+static const struct launch_row *inherited_row(struct launch *launch, const char *name)
+{
+    if (!launch->table->inherits)
+        return NULL;
+    if (launch->table->family != LAUNCH_MEGATRON)
+        return launch_row_find(launch->table->family, name);
+    char *dashed = arena_printf(&launch->arena, "--%s", name);
+    for (char *c = dashed; *c != '\0'; c++)
+        if (*c == '_')
+            *c = '-';
+    return launch_row_find(LAUNCH_MEGATRON, dashed);
+}
+
+const struct launch_row *launch_row_find(enum launch_framework framework, const char *name)
+{
+    for (const struct launch_table *table = launch_table(framework); table != NULL;
+         table = table->shared)
+        for (size_t i = 0; i < table->count; i++)
+            if (matches(table->row[i].name, name))
+                return &table->row[i];
+    return NULL;
+}
+
+/* True if a value switches its setting off. */
+static bool is_off(const char *value)
+{
+    static const char *const offs[] = {"false", "no", "none", "null", "0", "0.0", "", "off"};
+    for (size_t i = 0; value != NULL && i < ARRAY_LEN(offs); i++)
+        if (c_same_letters(value, offs[i]))
+            return true;
+    return false;
+}
+
+bool launch_is_usual(const char *usual, const char *value)
+{
+    size_t size = value == NULL ? 0 : strlen(value);
+    if (usual == NULL)
+        return value != NULL && is_off(value);
+    for (const char *word = usual; word != NULL && size > 0; word = strchr(word, ' ')) {
+        word += *word == ' ';
+        if (c_same_letters_n(word, value, size) && (word[size] == '\0' || word[size] == ' '))
+            return true;
+    }
+    return false;
+}
+
+static bool parse_switch(const char *value, int64_t *on)
+{
+    static const char *const ons[] = {"true", "yes", "1", "on"};
+    *on = 1;
+    if (value == NULL)
+        return true;
+    for (size_t i = 0; i < ARRAY_LEN(ons); i++)
+        if (c_same_letters(value, ons[i]))
+            return true;
+    *on = 0;
+    return is_off(value);
+}
+
+/* Fills *value from the text of a setting; false: the text is of another kind. */
+static bool parse_value(enum launch_kind kind, const char *text, struct launch_value *value)
+{
+    switch (kind) {
+    case LAUNCH_COUNT:
+        if (text == NULL)
+            return false;
+        if (parse_i64(text, strlen(text), &value->count)) {
+            value->number = (double)value->count;
+            return value->count >= -INT32_MAX && value->count <= INT32_MAX;
+        }
+        if (!parse_double(text, strlen(text), &value->number) || value->number > INT32_MAX ||
+            value->number < -INT32_MAX || value->number != (double)(int64_t)value->number)
+            return false;
+        value->count = (int64_t)value->number; /* 1e6 */
+        return true;
+    case LAUNCH_SWITCH:
+        return parse_switch(text, &value->count);
+    case LAUNCH_PRESENCE:
+        value->count = 1;
+        return true;
+    case LAUNCH_NUMBER:
+        return text != NULL && parse_double(text, strlen(text), &value->number);
+    case LAUNCH_TEXT:
+        return text != NULL;
+    }
+    return false;
+}
+
+static const char *const kind_names[] = {"a whole number", "true or false", "any value", "a number",
+                                         "a text"};
+
+/* True for fields that count what there is at least one of. Others have values below 1 that say "all" or "none". */
+static bool is_amount(enum launch_field field)
+{
+    static const enum launch_field amounts[] = {
+        LAUNCH_LAYERS,   LAUNCH_HIDDEN,      LAUNCH_FFN,          LAUNCH_HEADS,
+        LAUNCH_KV_HEADS, LAUNCH_HEAD_DIM,    LAUNCH_VOCAB,        LAUNCH_SEQ,
+        LAUNCH_PROMPT,   LAUNCH_ANSWER,      LAUNCH_MICRO_BATCH,  LAUNCH_ACCUMULATION,
+        LAUNCH_ANSWERS,  LAUNCH_LOCAL_BATCH, LAUNCH_GLOBAL_BATCH, LAUNCH_POSITIONS_MAX,
+        LAUNCH_CHUNK,    LAUNCH_ROPE_THETA,  LAUNCH_PROCESSES,    LAUNCH_GPUS_A_NODE,
+        LAUNCH_NODES,    LAUNCH_TASKS,       LAUNCH_DP_REPLICATE, LAUNCH_DP_SHARD,
+        LAUNCH_EP};
+    for (size_t i = 0; i < ARRAY_LEN(amounts); i++)
+        if (amounts[i] == field)
+            return true;
+    return false;
+}
+
+enum status launch_set_field(struct launch *launch, const struct launch_row *row,
+                             const struct setting *setting, struct diag *diag)
+{
+    struct launch_value *value = &launch->value[row->field], before = *value;
+    struct launch_value read = {.said = true, .at = setting->at};
+    bool counts_all = setting->value != NULL && row->field == LAUNCH_GPUS_A_NODE &&
+                      strcmp(setting->value, "gpu") == 0; /* of torchrun: as many as a node has */
+    if (counts_all || (setting->value != NULL && strcmp(setting->value, "auto") == 0)) {
+        launch_add_remark(launch,
+                          (struct launch_remark){
+                              REMARK_IGNORED,
+                              arena_printf(&launch->arena, "%s %s", setting->name, setting->value),
+                              NULL, setting->at});
+        return STATUS_OK;
+    }
+    if (setting->value == NULL && row->kind != LAUNCH_SWITCH && row->kind != LAUNCH_PRESENCE)
+        return diag_error(diag, setting->at, STATUS_BAD_INPUT, "%s: its value, %s, is missing",
+                          setting->name, kind_names[row->kind]);
+    if (setting->list && row->kind != LAUNCH_TEXT && row->kind != LAUNCH_PRESENCE)
+        return diag_error(diag, setting->at, STATUS_BAD_INPUT,
+                          "%s: [%.80s] is a list, and %s is expected", setting->name,
+                          setting->value, kind_names[row->kind]);
+    if (!parse_value(row->kind, setting->value, &read))
+        return diag_error(diag, setting->at, STATUS_BAD_INPUT, "%s: '%.80s' is not %s",
+                          setting->name, setting->value == NULL ? "" : setting->value,
+                          kind_names[row->kind]);
+    bool follows = (row->field == LAUNCH_GLOBAL_BATCH || row->field == LAUNCH_DP_SHARD) &&
+                   read.count == -1; /* torchtitan's: as follows from the rest */
+    if (row->kind == LAUNCH_COUNT && is_amount(row->field) && read.count < 1 && !follows)
+        return diag_error(diag, setting->at, STATUS_BAD_INPUT, "%s: %lld is below 1", setting->name,
+                          (long long)read.count);
+    if (row->kind == LAUNCH_NUMBER && read.number < 0)
+        return diag_error(diag, setting->at, STATUS_BAD_INPUT, "%s: %g is below 0", setting->name,
+                          read.number);
+    read.text = setting->value == NULL
+                    ? ""
+                    : arena_text(&launch->arena, setting->value, strlen(setting->value));
+    read.name = arena_text(&launch->arena, setting->name, strlen(setting->name));
+    /* of an argument that is given twice in one file the last value counts; launch_take() says so */
+    bool again = before.said && strcmp(before.at.name, read.at.name) == 0 &&
+                 strcmp(before.name, read.name) == 0;
+    if (launch->beneath && before.said && !before.implied && !again)
+        return STATUS_OK;
+    if (before.said && !before.implied && !again &&
+        (before.count != read.count || before.number != read.number ||
+         (row->kind == LAUNCH_TEXT && strcmp(before.text, read.text) != 0)))
+        return diag_error(diag, setting->at, STATUS_BAD_INPUT,
+                          "%s is '%.60s', and %s:%u says '%.60s'; leave one of them out",
+                          setting->name, read.text, before.at.name, before.at.line, before.text);
+    *value = read;
+    return STATUS_OK;
+}
+
+static int by_setting(const void *a, const void *b)
+{
+    const struct setting *x = *(const struct setting *const *)a;
+    const struct setting *y = *(const struct setting *const *)b;
+    int order = strcmp(x->name, y->name);
+    return order != 0 ? order : (x > y) - (x < y);
+}
+
+/* Adds a remark on each argument that is given twice with different values: programs take the last one. */
+static void remark_repeated(struct launch *launch, const struct settings *settings)
+{
+    const struct setting **sorted = heap_alloc(settings->count + 1, sizeof(const struct setting *));
+    for (size_t i = 0; i < settings->count; i++)
+        sorted[i] = &settings->row[i];
+    qsort(sorted, settings->count, sizeof(const struct setting *), by_setting);
+    for (size_t i = 1; i < settings->count; i++) {
+        const char *before = sorted[i - 1]->value, *value = sorted[i]->value;
+        bool same = before == value || (before != NULL && value != NULL && !strcmp(before, value));
+        if (strcmp(sorted[i - 1]->name, sorted[i]->name) == 0 && !same)
+            launch_remark(launch, REMARK_ASSUMED, sorted[i]->name, sorted[i]->at,
+                          "it is given twice, and the last one counts");
+    }
+    free(sorted);
+}
+
+/* Adds a remark on a setting that sets no field, or whose value ends in an open part, which only the shell knows. */
+static void remark_setting(struct launch *launch, const struct launch_row *row,
+                           const struct setting *setting, const char *open, const char *name)
+{
+    struct launch_remark remark = {.name = arena_text(&launch->arena, name, strlen(name)),
+                                   .at = setting->at};
+    if (open != NULL && row != NULL && row->use != LAUNCH_IGNORED) {
+        remark.kind = REMARK_OPEN;
+        remark.text = open;
+    } else if (row == NULL) {
+        remark.kind = REMARK_UNKNOWN;
+    } else if (row->use == LAUNCH_UNMODELLED && !launch_is_usual(row->usual, setting->value)) {
+        remark.kind = REMARK_UNMODELLED;
+        remark.text = row->note;
+        if (setting->value != NULL && strlen(setting->value) < 40)
+            remark.name = arena_printf(&launch->arena, "%s %s", setting->name, setting->value);
+    } else {
+        remark.kind = REMARK_IGNORED;
+        remark.name = row->name; /* one name for many: "metrics.*" */
+    }
+    launch_add_remark(launch, remark);
+}
+
+/* Sets the field that a setting names, or adds a remark on the setting. */
+static enum status take_setting(struct launch *launch, enum launch_framework framework,
+                                struct setting setting, struct diag *diag)
+{
+    const bool launcher = setting.kind == SETTING_LAUNCHER,
+               of_table = framework == LAUNCH_TABLE && !launcher;
+    enum status status = STATUS_OK;
+    bool known = false;
+    if (of_table)
+        status = launch_table_take(launch, &setting, &known, diag);
+    if (known || status != STATUS_OK)
+        return status;
+    const struct launch_row *row =
+        of_table ? inherited_row(launch, setting.name)
+                 : launch_row_find(launcher ? LAUNCH_LAUNCHER : framework, setting.name);
+    const char *open = settings_open_part(setting.value, &launch->arena), *name = setting.name;
+    if (open != NULL && row != NULL && row->field == LAUNCH_MODEL &&
+        settings_known_path_end(setting.value) != NULL) {
+        setting.value = settings_known_path_end(setting.value);
+        open = NULL;
+    }
+    const bool sets = row != NULL && (row->use == LAUNCH_SETS || row->use == LAUNCH_ALSO_SETS);
+    if (sets && (open == NULL || row->kind == LAUNCH_SWITCH || row->kind == LAUNCH_PRESENCE)) {
+        struct setting flag = setting; /* further arguments may follow a flag */
+        flag.value = open == NULL ? setting.value : NULL;
+        status = launch_set_field(launch, row, &flag, diag);
+        if (open == NULL || row->kind == LAUNCH_PRESENCE)
+            return status;
+        name = "further arguments";
+    }
+    remark_setting(launch, row, &setting, open, name);
+    return status;
+}
+
+enum status launch_take(struct launch *launch, enum launch_framework framework,
+                        const struct settings *settings, struct diag *diag)
+{
+    launch->has[framework] = true;
+    enum status status = launch_check_kinds(launch, diag);
+    remark_repeated(launch, settings);
+    for (size_t i = 0; i < settings->count && status == STATUS_OK; i++)
+        status = take_setting(launch, framework, settings->row[i], diag);
+    return status;
+}
