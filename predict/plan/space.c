@@ -168,13 +168,17 @@ static void add(struct space_walk *w, const struct request *asked)
     struct choices c;
     struct request request = *asked;
     const struct packed_set *packed_set;
-    struct resolved resolved;
     if (resolve_choices(&c, &request, NULL, NULL) != STATUS_OK)
         return;
     if (is_simpler(w->row, &c) != w->simpler_only || !is_expressed(&w->open, &c) ||
         is_run_otherwise(w, &c) || !add_documents(w, &request, &c, &packed_set) ||
         is_seen(w, &c, &request))
         return;
+    if (!resolved_needs_costs(&request)) {
+        keep(w, &request, &c, packed_set);
+        return;
+    }
+    struct resolved resolved;
     if (resolved_make(&resolved, w->setup, &request, NULL, NULL) == STATUS_OK)
         keep(w, &request, &resolved.choices, packed_set);
     resolved_release(&resolved);
