@@ -318,7 +318,7 @@ static enum status do_run(struct session *s, const struct training_options *how,
         training_init(&training, &s->ir, s->name, how->reference ? s->model : NULL, how, diag);
     if (status == STATUS_OK) {
         struct interrupt interrupt;
-        training.tokens = s->tokens;
+        training.batches = s->tokens;
         s->wanted.exec.behind = !s->wanted.train;
         s->wanted.exec.ended_by = ended_by;
         s->wanted.exec.notes = &s->note;

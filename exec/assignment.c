@@ -464,8 +464,8 @@ void assignment_release(struct assignment *assignment)
     for (uint32_t i = 0; i < assignment->rows_count; i++) {
         needed_rows_release(&assignment->rows[i].sent);
         needed_rows_release(&assignment->rows[i].received);
-        free(assignment->rows[i].held.packed);
-        free(assignment->rows[i].held.own);
+        free(assignment->rows[i].held.packed_row);
+        free(assignment->rows[i].held.own_row);
     }
     arena_release(&assignment->arena);
     *assignment = (struct assignment){0};

@@ -21,7 +21,7 @@ static inline struct moved_rows moved_rows(const struct assignment_rows *rows,
     if (rows == NULL)
         return (struct moved_rows){.count = room};
     if (which == MOVED_HELD)
-        return (struct moved_rows){rows->held.count, rows->held.packed, rows->held.own};
+        return (struct moved_rows){rows->held.count, rows->held.packed_row, rows->held.own_row};
     const struct needed_rows *list = which == MOVED_SENT ? &rows->sent : &rows->received;
     return (struct moved_rows){list->first[rows->peers], NULL, list->row};
 }

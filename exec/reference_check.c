@@ -331,7 +331,7 @@ enum status reference_check_tokens(struct reference_check *a, const struct ir *i
     if (status == STATUS_OK)
         status = training_init(&training, ir, name, model, &how, diag);
     if (status == STATUS_OK) {
-        training.tokens = tokens;
+        training.batches = tokens;
         status = training_run(&training, &run, &a->result, diag);
     }
     if (status == STATUS_OK)

@@ -295,7 +295,7 @@ bool training_draw(void *user, const struct exec_buffer *buffer, exec_draw_funct
 static enum status fill(void *user, const struct exec_buffer *buffer, struct diag *diag)
 {
     struct training *t = user;
-    t->bindings.tokens = t->tokens + buffer->step * batch_tokens(t->ir);
+    t->bindings.tokens = t->batches + buffer->step * batch_tokens(t->ir);
     return bindings_fill(&t->bindings, buffer, diag);
 }
 
@@ -303,7 +303,7 @@ static enum status read_bound(void *user, const struct exec_buffer *buffer, stru
 {
     struct training *t = user;
     enum status status = bindings_read(&t->bindings, buffer, diag);
-    t->loss[buffer->step] = t->bindings.loss; /* after the last rank: all of it */
+    t->loss[buffer->step] = t->bindings.loss; /* whole once all ranks have been read */
     return status;
 }
 
@@ -407,7 +407,7 @@ enum status training_reference(struct training *t, const struct exec_adamw *adam
     int64_t first = adamw_of(t, adamw).step;
     start(t, t->reference);
     for (uint32_t i = 0; i < steps; i++) {
-        struct reference_batch batch = {.tokens = t->tokens + i * batch_tokens(t->ir),
+        struct reference_batch batch = {.tokens = t->batches + i * batch_tokens(t->ir),
                                         .routing = &routing,
                                         .sequences = t->ir->global_batch,
                                         .seq_len = t->ir->layout.tokens,
@@ -445,7 +445,7 @@ enum status training_rounded(const struct training *t, struct reference *r,
 {
     const struct reference_routing routing = routing_of(t->ir);
     const struct reference_batch batch = {
-        .tokens = t->tokens,
+        .tokens = t->batches,
         .routing = &routing,
         .sequences = t->ir->global_batch,
         .seq_len = t->ir->layout.tokens,

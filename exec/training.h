@@ -36,7 +36,7 @@ struct training_options {
     bool collect;   /* keep the tensors after the last step, in `got`; needs reference */
 };
 
-/* All-zero is empty. Borrows ir, name, model and tokens. */
+/* All-zero is empty. Borrows ir, name, model and batches. */
 struct training {
     const struct ir *ir;
     const char *name; /* of the schedule, for messages */
@@ -45,7 +45,7 @@ struct training {
     struct bindings bindings;
     const double **from[3];           /* parameters and moments, (tensors) */
     double **got[BINDING_KIND_COUNT]; /* (tensors) of (rows, cols); NULL where nothing is bound */
-    const int32_t *tokens;            /* (steps, ir.global_batch, ir.layout.tokens) */
+    const int32_t *batches;           /* token ids: (steps, ir.global_batch, ir.layout.tokens) */
     double *loss;                     /* (steps) of the last run, warm-up included */
 };
 
@@ -72,7 +72,7 @@ void training_release(struct training *training);
 struct reference_tensor *training_tensor(const struct reference *reference, const char *name);
 
 /* Runs options.warmup + options.steps steps (exec/exec.h; steps 0 counts as 1) from the seeded start. They read as
- * many batches of training.tokens, with options.behind the first one only, and then only the last loss is read. Without
+ * many batches of training.batches, with options.behind the first one only, and then only the last loss is read. Without
  * a reference the weights are those with which models begin (norms 1, biases 0, matrices normal with deviation
  * cols^-0.5), drawn from options.seed where they lie. */
 enum status training_run(struct training *training, const struct exec_options *options,

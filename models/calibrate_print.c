@@ -102,11 +102,11 @@ static void open_path(struct record_writer *w, const char *path, size_t size)
     close_to(w, depth);
 }
 
-/* It is the larger of two: the error of the family's fit at a point (at a point that was left out of the fit, if that
- * error is known), and the number's standard error. If both are below CALIBRATE_SPREAD_LEAST, as for a number that
- * a single point determined, it is computed from the repeats of points: the logarithm of the 90th over the 10th
- * percentile (the median over all points) is 2.56 standard deviations of a normal distribution. It is at least
- * CALIBRATE_SPREAD_LEAST and at most CALIBRATE_SPREAD_MOST. */
+/* The spread of a number is the larger of two: the error of the family's fit at a point (at a point that was left
+ * out of the fit, if that error is known), and the number's standard error. If both are below
+ * CALIBRATE_SPREAD_LEAST, as for a number that a single point determined, it is computed from the repeats of
+ * points: the logarithm of the 90th over the 10th percentile (the median over all points) is 2.56 standard
+ * deviations of a normal distribution. It is at least CALIBRATE_SPREAD_LEAST and at most CALIBRATE_SPREAD_MOST. */
 double calibration_spread(const struct calibration *c, const struct calibrate_number *number)
 {
     if (number->origin != CALIBRATE_FITTED)

@@ -163,7 +163,7 @@ struct cluster {
     bool ideal; /* infinite links and memory (INFINITY), zero latency, work takes flops / peak */
 
     int64_t nodes;         /* in use */
-    int64_t gpus_per_node; /* of a whole node; the tables below have an entry for each */
+    int64_t gpus_per_node; /* of a whole node, in use or not; tables below have an entry for each */
     int64_t gpus;          /* in use: nodes * gpus_per_node, or fewer on one partial node, which
                             * keeps the whole host and all NICs */
     int64_t domain_nodes;  /* nodes in use whose GPUs share one fabric; >= 1 */

@@ -20,7 +20,7 @@ struct operator_times {
     /* sum of the messages with keys, values and their gradients, on the stream that has the most of them */
     double ring_s;
     double rotation_s; /* mean time of one message of the forward that passes keys and values on */
-    /* SCOPE_FETCH: the time of the fetches of one tile in the forward, and in the backward */
+    /* SCOPE_FETCH: fetching what one tile reads: in the forward (pair_s: keys and values), in the backward (set_s) */
     double pair_s, set_s;
     /* the elapsed time if kernels took no time, 0 without communication; operator_times_alone() sets it */
     double communication_s;

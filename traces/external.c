@@ -385,7 +385,7 @@ struct external_result external_no_result(void)
         .step_s = NAN,
         .peak_bytes = NAN,
         .reserved_bytes = NAN,
-        .memory_bytes = NAN,
+        .predicted_memory_bytes = NAN,
         .memory_error = NAN,
     };
 }

@@ -178,7 +178,7 @@ struct external_result {
     double step_s; /* for a training step: its predicted seconds */
     double peak_bytes, reserved_bytes;
     /* the predicted figure that is compared with the second metric; NAN: none */
-    double memory_bytes;
+    double predicted_memory_bytes;
     double memory_error; /* predicted / measured - 1 of what is compared */
     const char *why;     /* not NULL: the status reads "error: why" */
 };

@@ -13,7 +13,7 @@ enum kernel_class {
     CLASS_MATMUL,
     CLASS_ATTENTION,
     CLASS_NORM,
-    CLASS_ELEMENTWISE, /* element-wise work, and reductions, layout, embedding and loss */
+    CLASS_ELEMENTWISE, /* also reductions, changes of layout, embeddings and losses */
     CLASS_OPTIMIZER,
     CLASS_COPY, /* between device and host */
     CLASS_COMMUNICATION,

@@ -69,8 +69,8 @@ struct rows {
     const struct column *column;
     size_t count, at;   /* number of columns, and of those that are filled in this row */
     struct rows *outer; /* the rows whose column of kind ROWS or ROW this is */
-    const char *
-        one; /* the member of JSON that is a single row, not an array of them; NULL: these are many */
+    /* the member of JSON that is a single row, not an array of rows; NULL: there may be many rows */
+    const char *one;
 };
 
 /* Begins a table. In text it has the labels, and in CSV the keys. In JSON it is the array `key`. In a page it is folded

@@ -43,7 +43,7 @@ static void put_event(struct text *out, const struct ir *ir, const char *action,
     pickle_begin_dict(out);
     put_key_text(out, "action", action);
     put_key_int(out, "addr", BASE + (int64_t)ir->buffer.offset[event->buffer]);
-    put_key_int(out, "size", event->bytes < 0 ? -event->bytes : event->bytes);
+    put_key_int(out, "size", event->added_bytes < 0 ? -event->added_bytes : event->added_bytes);
     put_key_int(out, "stream", 0);
     put_key_int(out, "time_us", (int64_t)(1e6 * event->time_s));
     put_frames(out, ir, event->buffer);
@@ -67,7 +67,7 @@ static void put_history(struct text *out, const struct ir *ir, const struct memo
     for (size_t i = 0; i < count; i++)
         if (ir->buffer.memory[event[i].buffer] != MEMORY_HBM) {
             continue;
-        } else if (event[i].bytes > 0) {
+        } else if (event[i].added_bytes > 0) {
             put_event(out, ir, "alloc", &event[i]);
         } else {
             put_event(out, ir, "free_requested", &event[i]);
@@ -96,7 +96,7 @@ static size_t count_to_peak(const struct ir *ir, const struct memory_event *even
     for (size_t i = 0; i < count; i++) {
         if (ir->buffer.memory[event[i].buffer] != MEMORY_HBM)
             continue;
-        bytes += event[i].bytes;
+        bytes += event[i].added_bytes;
         if (bytes > most) {
             most = bytes;
             upto = i + 1;
@@ -113,7 +113,7 @@ static size_t find_live(const struct ir *ir, const struct memory_event *event, s
     size_t lives = 0;
     bool *there = heap_zalloc(ir->buffer.count + 1u, sizeof *there);
     for (size_t i = 0; i < count; i++)
-        there[event[i].buffer] = event[i].bytes > 0;
+        there[event[i].buffer] = event[i].added_bytes > 0;
     *live = heap_alloc(ir->buffer.count + 1u, sizeof **live);
     for (uint32_t b = 0; b < ir->buffer.count; b++)
         if (there[b] && ir->buffer.memory[b] == MEMORY_HBM)

@@ -198,7 +198,7 @@ static const struct column matched_columns[] = {
     {"measured_s", "measured ms", NULL, COLUMN_SECONDS, 12, "Of all calls in a step, the mean of the recorded ones."},
     {"error", "error", "error %", COLUMN_ERROR, 9, "predicted / measured - 1."},
 };
-static const struct column alone_columns[] = {
+static const struct column unmatched_columns[] = {
     {"operator", "on one side only", NULL, COLUMN_NAME, -30, "As the recorded step, or the profiler names it."},
     {"inputs", "inputs", NULL, COLUMN_NAME, -32, "The shapes of its inputs that have one."},
     {"side", "side", NULL, COLUMN_NAME, -9, "predicted or measured."},
@@ -209,7 +209,8 @@ static const struct column alone_columns[] = {
 
 const struct row_table operator_tables[OPERATOR_TABLE_COUNT] = {
     [OPERATORS_MATCHED] = {"compare_operator", matched_columns, ARRAY_LEN(matched_columns)},
-    [OPERATORS_ALONE] = {"compare_operator_alone", alone_columns, ARRAY_LEN(alone_columns)},
+    [OPERATORS_UNMATCHED] = {"compare_operator_unmatched", unmatched_columns,
+                             ARRAY_LEN(unmatched_columns)},
 };
 
 double compared_operators_match(const struct compared_operators *o)
@@ -251,9 +252,9 @@ static void put_matched(struct rows *rows, const struct compared_operators *o, s
     rows_end(rows);
 }
 
-static void put_alone(struct rows *rows, const struct compared_operators *o, size_t most)
+static void put_unmatched(struct rows *rows, const struct compared_operators *o, size_t most)
 {
-    rows_begin(rows, "alone", NULL, &operator_tables[OPERATORS_ALONE]);
+    rows_begin(rows, "unmatched", NULL, &operator_tables[OPERATORS_UNMATCHED]);
     for (size_t i = o->matched; i < o->count && i - o->matched < most; i++) {
         const struct compared_operator *row = &o->row[i];
         const bool predicted = row->predicted_calls > 0;
@@ -277,7 +278,7 @@ void operator_report_print(struct text *out, const struct compare_report *report
 {
     const struct comparison *c = report->comparison;
     const size_t most = report->all ? SIZE_MAX : report->top;
-    const size_t alone = o->count - o->matched;
+    const size_t unmatched = o->count - o->matched;
     static const char *const verdicts[] = {[VERDICT_WITHIN] = "the step is within the tolerance",
                                            [VERDICT_BEYOND] = "the step is beyond the tolerance",
                                            [VERDICT_NONE] = "none: too little was matched"};
@@ -308,10 +309,10 @@ void operator_report_print(struct text *out, const struct compare_report *report
         put_matched(&rows, o, most);
         put_left(out, o->matched, most);
     }
-    if (alone > 0 && most > 0) {
+    if (unmatched > 0 && most > 0) {
         text_putc(out, '\n');
-        put_alone(&rows, o, most);
-        put_left(out, alone, most);
+        put_unmatched(&rows, o, most);
+        put_left(out, unmatched, most);
     }
 }
 
@@ -333,7 +334,7 @@ void operator_report_print_json(struct text *out, const struct compare_report *r
     json_put_number(&json, "unknown_kernels_s", o->unknown_s);
     json_put_number(&json, "match_rate", compared_operators_match(o));
     put_matched(&rows, o, SIZE_MAX);
-    put_alone(&rows, o, SIZE_MAX);
+    put_unmatched(&rows, o, SIZE_MAX);
     json_end_object(&json);
     text_putc(out, '\n');
 }

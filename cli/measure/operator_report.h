@@ -47,7 +47,7 @@ void operator_report_print_json(struct text *out, const struct compare_report *r
                                 const struct compared_operators *operators);
 
 /* The tables. */
-enum { OPERATORS_MATCHED, OPERATORS_ALONE, OPERATOR_TABLE_COUNT };
+enum { OPERATORS_MATCHED, OPERATORS_UNMATCHED, OPERATOR_TABLE_COUNT };
 extern const struct row_table operator_tables[OPERATOR_TABLE_COUNT];
 
 #endif

@@ -39,7 +39,7 @@ void sweep_remote_give(struct sweep_remote *remote, size_t point)
     int rank = remote->wanting[0]; /* the rank that has waited longest */
     memmove(remote->wanting, remote->wanting + 1, --remote->wants * sizeof *remote->wanting);
     remote->launcher->calls->send(rank, TAG_POINT, &message, sizeof message);
-    remote->away++;
+    remote->outstanding++;
 }
 
 /* A message with a row: this head, and then the text of the row. */
@@ -63,7 +63,7 @@ bool sweep_remote_take(struct sweep_remote *remote, struct sweep_remote_row *row
             row->outcome = (enum sweep_status)head.outcome;
             row->row.size = 0;
             text_append(&row->row, message + sizeof head, size - sizeof head);
-            remote->away--;
+            remote->outstanding--;
         } else {
             add_want(remote, from);
         }

@@ -18,7 +18,7 @@ struct sweep_remote {
     const struct launcher *launcher;
     int *wanting; /* ranks that have asked for a point and not got one yet */
     size_t wants, capacity;
-    size_t away; /* number of points that other ranks have and whose rows have not arrived */
+    size_t outstanding; /* number of points that other ranks have and whose rows have not arrived */
 };
 
 struct sweep_remote_row {

@@ -126,8 +126,9 @@ static enum status run_here(struct sweep_run *run, struct diag *diag)
 {
     enum status status = STATUS_OK;
     int wait_ms = run->remote.launcher->size > 1 ? 2 : 1000;
-    while (status == STATUS_OK && interrupted() == 0 &&
-           (run->queue.next < run->queue.count || run->pool.busy > 0 || run->remote.away > 0)) {
+    while (
+        status == STATUS_OK && interrupted() == 0 &&
+        (run->queue.next < run->queue.count || run->pool.busy > 0 || run->remote.outstanding > 0)) {
         struct pool_event event;
         if (run->remote.launcher->size > 1)
             status = exchange(run, diag);

@@ -29,7 +29,8 @@ static void put_memory(struct text *out, const struct external_run *row,
     if (what == NULL || !parse_double(value, strlen(value), &measured))
         return;
     text_printf(out, "; %s %s -> %.4g %s  %+.1f %%", column(row, EXTERNAL_SECOND_METRIC), value,
-                result->memory_bytes * measured / row->second, what, 100 * result->memory_error);
+                result->predicted_memory_bytes * measured / row->second, what,
+                100 * result->memory_error);
     if (!scored)
         text_puts(out, ", not scored");
 }

@@ -88,11 +88,11 @@ const char *cpu_layernorm_backward(const struct call *call, float *scratch)
     const int64_t rows = call->work->rows.rows, cols = call->work->rows.cols;
     const float *weight = call->read[2].data, *stats = call->read[3].data;
     float *dweight = call->write[1].data, *dbias = call->write[2].data;
-    double *weights = (double *)(void *)scratch, *biases = weights + cols;
+    double *weight_sum = (double *)(void *)scratch, *bias_sum = weight_sum + cols;
     bool accumulate = call->work->rows.accumulate;
     for (int64_t j = 0; j < cols; j++) {
-        weights[j] = accumulate ? ((const float *)call->read[4].data)[j] : 0;
-        biases[j] = accumulate ? ((const float *)call->read[5].data)[j] : 0;
+        weight_sum[j] = accumulate ? ((const float *)call->read[4].data)[j] : 0;
+        bias_sum[j] = accumulate ? ((const float *)call->read[5].data)[j] : 0;
     }
     for (int64_t i = 0; i < rows; i++) {
         const float *dy = (const float *)call->read[0].data + i * cols;
@@ -104,16 +104,16 @@ const char *cpu_layernorm_backward(const struct call *call, float *scratch)
             float g = dy[j] * weight[j], xhat = (x[j] - mean) * r;
             g_sum += g;
             dot += (double)g * xhat;
-            weights[j] += (double)dy[j] * xhat;
-            biases[j] += dy[j];
+            weight_sum[j] += (double)dy[j] * xhat;
+            bias_sum[j] += dy[j];
         }
         float g_mean = (float)(g_sum / (double)cols), d_mean = (float)(dot / (double)cols);
         for (int64_t j = 0; j < cols; j++)
             dx[j] = r * (dy[j] * weight[j] - g_mean - (x[j] - mean) * r * d_mean);
     }
     for (int64_t j = 0; j < cols; j++) {
-        dweight[j] = (float)weights[j];
-        dbias[j] = (float)biases[j];
+        dweight[j] = (float)weight_sum[j];
+        dbias[j] = (float)bias_sum[j];
     }
     return NULL;
 }

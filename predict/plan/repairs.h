@@ -9,11 +9,11 @@
 struct repairs {
     const struct request *given; /* the user's: what it sets is not changed */
     const struct space_open *open;
-    struct request asked;            /* without a repair */
-    int64_t loss_chunks, ffn_chunks; /* without a repair; 0 if the request is refused */
+    struct request asked;            /* the configuration without any repair */
+    int64_t loss_chunks, ffn_chunks; /* the pieces that it has; 0 if it is refused */
     size_t next;                     /* the row of the table to try next */
-    bool tried;                      /* a row has been tried: `last` */
-    struct request last;
+    bool tried;                      /* a row has been tried */
+    struct request last;             /* the configuration with that row's repair */
 };
 
 /* given and open must outlive the result. */

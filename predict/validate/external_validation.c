@@ -156,8 +156,8 @@ static struct external_result judge(const struct external_run *row,
     result.error = row->step_s / answer->step_s - 1;
     result.peak_bytes = answer->peak_bytes;
     result.reserved_bytes = (double)answer->reserved.total;
-    result.memory_bytes = compared_bytes(row->second_metric, answer);
-    result.memory_error = result.memory_bytes / row->second - 1;
+    result.predicted_memory_bytes = compared_bytes(row->second_metric, answer);
+    result.memory_error = result.predicted_memory_bytes / row->second - 1;
     return result;
 }
 

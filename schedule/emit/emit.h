@@ -227,7 +227,7 @@ struct remote_part {
     uint32_t bundle;
     struct shared shared;
     bool known;            /* its parameters have arrived in this step */
-    buffer_id param, grad; /* IR_NONE: none yet, or the stage owns the whole bundle */
+    buffer_id param, grad; /* IR_NONE: not made yet, or the stage owns the whole bundle */
     op_id summed;          /* the last sum of a unit's gradients; IR_NONE: none yet */
 };
 

@@ -457,7 +457,7 @@ static void put_line(struct printer *p, const char *text, const int64_t *number,
     for (const char *c = text; *c; c++) {
         if (*c == LOOPS_NUMBER) {
             put_number(p, a, *number++, at++);
-        } else if (*c == LOOPS_OP && own) { /* the first op that a line names is its own */
+        } else if (*c == LOOPS_OP && own) { /* a line "op ..." first has its own number */
             if (a->depth > 0)
                 put_row(p->out, (*row)++);
             else

@@ -58,7 +58,8 @@ struct needed_rows {
 /* The rows of a rank's own in a round of a plan of tiles. */
 struct held_rows {
     int64_t count;
-    int64_t *packed, *own; /* [count] the place in packed order, and the rank's own row; heap */
+    int64_t *packed_row,
+        *own_row; /* [count] the row in packed order, and the rank's own row; heap */
 };
 void needed_list_sent(struct needed_rows *rows, const struct token_layout *layout,
                       const struct document_list *documents, uint32_t context, int64_t window);

@@ -251,8 +251,8 @@ void row_use_list(const struct ir *ir, const struct row_use *use, uint32_t rank,
     int64_t count = 0;
     list_part(&packed, own, use->what, context, true, &held->count);
     list_part(&rows, own, use->what, context, false, &count);
-    held->packed = packed.row;
-    held->own = rows.row;
+    held->packed_row = packed.row;
+    held->own_row = rows.row;
 }
 
 /* True if member k of each instance is context rank k. */

@@ -300,7 +300,7 @@ enum status recorded_collective(const struct recorded_maker *m, uint32_t number,
     work->p[0] = group;
     if (work->kind == WORK_BARRIER)
         return STATUS_OK;
-    if (work->kind == WORK_ALL_TO_ALL && event->sent_to >= 0) { /* a ring's */
+    if (work->kind == WORK_ALL_TO_ALL && event->sent_to >= 0) { /* a step of a ring */
         const int64_t own = recorded_index_in(&m->r->group[event->group], m->r->rank);
         *work = (struct work){.kind = WORK_SHIFT};
         work->p2p.group = group;

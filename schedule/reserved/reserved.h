@@ -57,7 +57,7 @@ struct reserved_held {
     bool gathers_apart; /* gathered parameters are allocated on a stream of their own */
     bool late_moments;  /* the optimizer's first step allocates its moments */
     uint64_t buckets;
-    uint64_t table[STEP_ROTARY_TABLES]; /* each has a block of its own */
+    uint64_t table[STEP_ROTARY_TABLES]; /* bytes; each table has a block of its own */
 };
 
 /* Computes the reserved memory of the role that needs most; `fits`, `tight` and `pinned` consider all roles. The

@@ -88,7 +88,8 @@ static void report_race(struct race_walk *w, struct access op, struct view view,
                 rank_text(v, ranks_first(v, ranks)));
 }
 
-enum { LATEST = 4 }; /* number of accesses of a pile that a guarded op may replace */
+/* The walk over a pile ends after this many accesses that are ordered before the new one. */
+enum { LATEST = 4 };
 
 /* Reports races between the new access and the accesses of a pile, and drops from the pile those that the new one
  * replaces. Returns the pile's top; IR_NONE: the pile is empty. */

@@ -287,7 +287,7 @@ size_t memory_events(const struct ir *ir, const struct sim_result *result, uint3
             (*events)[count++] = (struct memory_event){
                 .time_s = changes.row[i].time_s,
                 .buffer = live_buffers.row[changes.row[i].row].buffer,
-                .bytes = memory_change_bytes(&changes.row[i], &live_buffers),
+                .added_bytes = memory_change_bytes(&changes.row[i], &live_buffers),
             };
     free(changes.row);
     free(live_buffers.row);

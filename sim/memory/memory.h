@@ -22,11 +22,11 @@ bool memory_peaks(const struct ir *ir, const struct cluster *cluster, struct sim
 void memory_trace(const struct ir *ir, const struct sim_result *result, uint32_t rank,
                   struct trace *trace);
 
-/* The moment at which one buffer, in any memory, starts (bytes > 0) or stops (bytes < 0) being live. */
+/* The moment at which one buffer, in any memory, starts (added_bytes > 0) or stops (added_bytes < 0) being live. */
 struct memory_event {
     double time_s;
     uint32_t buffer; /* buffer_id */
-    int64_t bytes;
+    int64_t added_bytes;
 };
 
 /* Fills *events with the events of one rank, in the order of time, and returns their number; the caller frees the

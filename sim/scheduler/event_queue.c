@@ -20,7 +20,7 @@ const struct queued_event *event_queue_first(struct scheduler *s)
 {
     const struct event_queue *a = &s->event_queue;
     while (a->count > 0 && !a->row[a->count - 1].starts &&
-           !s->event[a->row[a->count - 1].event].alone)
+           !s->event[a->row[a->count - 1].event].uncontended)
         s->event_queue.count--;
     return a->count > 0 ? &a->row[a->count - 1] : NULL;
 }

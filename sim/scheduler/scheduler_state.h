@@ -47,11 +47,11 @@ struct side {
 
 /* The n-th rendezvous on a channel class. */
 struct event {
-    double date_s; /* the last arrival so far; if `alone` is set: when the flows started */
+    double date_s; /* the last arrival so far; if `uncontended` is set: when the flows started */
     /* the number of sides that have not arrived; once all have, the number of flows that the engine moves */
     uint32_t left;
     bool moves;        /* flows have started */
-    bool alone;        /* the flows run outside the engine (sim/scheduler/uncontended.h) */
+    bool uncontended;  /* the flows run outside the engine (sim/scheduler/uncontended.h) */
     uint32_t transfer; /* IR_NONE: no side has arrived */
 };
 

@@ -108,7 +108,7 @@ bool uncontended_begin(struct scheduler *s, size_t e, double *end_s)
             return false;
     for (c = links_of(s, e); next_link(s, &c, &link);)
         s->holder[link] = (uint32_t)e;
-    event->alone = true;
+    event->uncontended = true;
     event->date_s = s->now_s;
     *end_s = s->now_s + s->uncontended_s[event->transfer];
     return true;
@@ -119,7 +119,7 @@ static void leave_links(struct scheduler *s, size_t e)
     struct crossed c = links_of(s, e);
     for (uint32_t link; next_link(s, &c, &link);)
         s->holder[link] = IR_NONE;
-    s->event[e].alone = false;
+    s->event[e].uncontended = false;
 }
 
 /* Hands the remaining bytes of an event's flows to the engine. */
@@ -159,7 +159,7 @@ void uncontended_leave(struct scheduler *s, size_t e)
     struct crossed c = links_of(s, e);
     if (s->fold->exact)
         return;
-    if (s->event[e].alone)
+    if (s->event[e].uncontended)
         leave_links(s, e);
     else
         for (uint32_t link; next_link(s, &c, &link);)

@@ -94,7 +94,7 @@ static bool run_init(struct run *run, size_t layout, uint64_t seed, int32_t *tok
         status = step_build(&run->ir, &choices, &run->diag);
     if (status == STATUS_OK)
         status = training_init(&run->training, &run->ir, "run", NULL, &how, &run->diag);
-    run->training.tokens = tokens;
+    run->training.batches = tokens;
     if (status != STATUS_OK)
         fputs(run->diag.text, stderr);
     return CHECK_INT(layouts[layout].label, status, STATUS_OK);

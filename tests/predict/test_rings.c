@@ -90,7 +90,7 @@ static struct setup *load_windows(void)
 static double event_s(const struct memory_event *event, size_t count, uint32_t buffer, bool born)
 {
     for (size_t i = 0; i < count; i++)
-        if (event[i].buffer == buffer && (event[i].bytes > 0) == born)
+        if (event[i].buffer == buffer && (event[i].added_bytes > 0) == born)
             return event[i].time_s;
     return -1;
 }
