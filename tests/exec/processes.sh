@@ -48,9 +48,12 @@ fails()
     wrong=$((wrong + 1))
 }
 
-# right OPTIONS...: two ranks and the right gradients.
+# right OPTIONS...: some ranks and the right gradients. A third of these are run a day, and all at night (CHECK_ALL).
+day=${CHECK_DAY:-$(($(date +%s) / 86400))}
 right()
 {
+    day=$((day + 1))
+    [[ -n ${CHECK_ALL-} || $((day % 3)) == 0 ]] || return 0
     ranks "$@" || fails "wrong: $*"
 }
 
@@ -91,12 +94,9 @@ shape=$shape,kv_heads=4,head_dim=10,rope_dim=4,v_dim=7,kv_latent=8,ffn=48,shared
 model=deepseek-v2-lite shape=$shape right 2 --strategy ring
 model=deepseek-v2-lite shape=$shape right 2 --strategy ulysses --mla-exchange latent --ep 2 --routing dirichlet:1,7
 unset shape
-# As many as a node has: two strategies a day, and all at night.
-day=${CHECK_DAY:-$(($(date +%s) / 86400))}
+# As many as a node has.
 for strategy in "ulysses --weights zero3" "ring --weights zero1" "2d --hp 2" "fpdt --chunk 8" "megatron-sp" \
     "sppo --pp 2 --subsequences 4"; do
-    day=$((day + 1))
-    [[ -n ${CHECK_ALL-} || $((day % 3)) == 0 ]] || continue
     shape=layers=2,hidden=64,heads=8,kv_heads=8,head_dim=8,ffn=96,vocab=96 seq=64 right 8 --strategy $strategy
 done
 # Two messages that cross: each rank's host comes to what it sends first, on streams and links of their own.
@@ -131,7 +131,7 @@ grep -hoE 'cupti_ops=[0-9]+ of [0-9]+' "$out/trace/ops.csv" |
     fails "not every op has its time: $(grep -ho 'cupti_ops=.*' "$out/trace/ops.csv")"
 
 export EMULATED_CUDNN=90501
-dtype=bf16 right 2 --strategy ulysses --profile ideal
+dtype=bf16 ranks 2 --strategy ulysses --profile ideal || fails "wrong: an older cuDNN"
 heard=$(grep -h "^attention: note: some or all of it is computed by .*: cuDNN: version 9.5.1 " "$out"/[01].txt | wc -l)
 [[ $heard == 1 ]] || fails "said $heard times, not once: that attention is computed by kernels of longhaul"
 dtype=bf16 says "cuDNN: error: version 9.5.1 " 2 --strategy ulysses --profile ideal --attention-by fused

@@ -9,7 +9,7 @@ static void every_pair_of_choices_computes_the_reference(void)
     const struct factors factors = factors_all();
     struct matrix_rows *rows = rows_covering_pairs(&factors, 1);
     rows_check(rows, &factors);
-    check_rows(rows, true, 12);
+    check_rows(rows, true, 24);
     rows_free(rows);
 }
 
