@@ -29,8 +29,7 @@ static const char *const questions[] = {
     "plan --model llama3-8b --cluster dgx-h100 --nodes 1 --seq 128K --batch 8 --documents "
     "lognormal:3000,1.7",
     "plan --model gpt-7b --cluster sppo-a100 --nodes 8 --strategy sppo --profile published --seq "
-    "512K "
-    "--batch 2",
+    "512K --batch 2",
     "plan --model llama3-8b --cluster dgx-h100 --nodes 64 --seq 4M",
     "plan --model gpt-30b --cluster dgx-a100 --nodes 8 --seq 64K --batch 16",
     "plan --goal gpus --model llama3-70b --cluster dgx-h100 --nodes 16 --seq 128K",

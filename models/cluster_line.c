@@ -286,8 +286,7 @@ static enum status check_changes_times(struct cluster_line *line, const char *na
         line->diag, at, STATUS_BAD_INPUT,
         "%s is a figure of the data sheet, and changing it would change no time: kernel times "
         "come from the costs of the device; --costs with a file that calibrate wrote would do, or "
-        "a "
-        "cluster file of a device with this number",
+        "a cluster file of a device with this number",
         name);
 }
 

@@ -42,8 +42,7 @@ static const struct {
     {"a count of bytes that is not the operand's",
      "op 0 h2d h2d bytes=16 reads a0[0:3] writes b0[0:3]\n",
      "hand.ir: error: op 0 (h2d): read 0 is 3 elements of f32 in a0; its shape needs 16 bytes of "
-     "any "
-     "type\n"},
+     "any type\n"},
     {"a loss that adds to nothing",
      "op 0 cross_entropy compute rows=1 vocab=4 count=1 reads a0[0:4] i0[0:1] b0[0:1] writes "
      "b0[0:1] "

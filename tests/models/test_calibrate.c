@@ -309,8 +309,7 @@ static const struct {
      "a.csv:5: error: attention.fa2.forward.tile=1e9: expected a number from 1 to 4096\n"},
     {"too long a start", a_time_beyond_the_range, STATUS_BAD_INPUT,
      "a.csv:6: error: device.kernel_start_s=1 s: expected a number from 0 to 0.001, but not 0 (in "
-     "SI "
-     "units)\n"},
+     "SI units)\n"},
 };
 
 static void what_points_cannot_tell_is_refused(void)

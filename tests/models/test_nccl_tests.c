@@ -75,8 +75,7 @@ static const struct {
 } wrong[] = {
     {"no name of the test", TWO_RANKS COLUMNS ROW("262144"),
      "n.txt:4: error: the output does not say which test printed it; write its name before the "
-     "file: "
-     "all_reduce_perf:FILE\n"},
+     "file: all_reduce_perf:FILE\n"},
     {"another collective", STARTING("gather_perf") TWO_RANKS COLUMNS,
      "n.txt:1: error: 'gather_perf' tests a collective that no schedule uses\n"},
     {"no columns", STARTING("all_reduce_perf") TWO_RANKS ROW("262144"),

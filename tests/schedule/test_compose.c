@@ -406,8 +406,7 @@ static void wrong_requests_say_what_would_do(void)
          "of the strategies that have head ranks: ulysses, 2d, fpdt, upipe\n"},
         {"batch", 0, 4, 2, 2, 0, 64, 5, 2, 0, -1, -1, NULL, NULL,
          "--batch: error: a batch of 5 sequences does not divide over dp 2 x micro-batch 2; 4 or 8 "
-         "would "
-         "do\n"},
+         "would do\n"},
         {"shard without hsdp", 0, 4, 0, 0, 0, 64, 0, 0, 2, CHOICE_WEIGHTS_ZERO3, -1, NULL, NULL,
          "--shard: error: is for --weights hsdp and zero1; weights are 'zero3'\n"},
         {"shard", 0, 4, 0, 0, 0, 64, 0, 0, 3, CHOICE_WEIGHTS_HSDP, -1, NULL, NULL,

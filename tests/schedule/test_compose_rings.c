@@ -213,14 +213,12 @@ static void wrong_rings_say_what_would_do(void)
     } rows[] = {
         {"split", "2d", 0, 8, 1, 3, 2, 0, 64,
          "--dp: error: dp 1 x cp 3 x hp 2 does not make 8 ranks; cp x hp 2 x 4, 4 x 2 or 8 x 1 "
-         "would "
-         "do\n"},
+         "would do\n"},
         {"heads", "2d", 0, 8, 0, 1, 8, 0, 64,
          "--hp: error: 4 heads do not divide over hp 8; cp x hp 2 x 4, 4 x 2 or 8 x 1 would do\n"},
         {"slices", "ring", 0, 4, 1, 4, 0, 0, 60,
          "--seq: error: 60 tokens do not divide into 2 zigzag slices for each of 4 ranks; 56 or 64 "
-         "tokens "
-         "would do\n"},
+         "tokens would do\n"},
         {"ring", "ring", 0, 4, 0, 2, 2, 0, 64,
          "--hp: error: strategy 'ring' keeps all heads on every rank: hp is 2; 1 would do, or one "
          "of the strategies that have head ranks: ulysses, 2d, fpdt, upipe\n"},

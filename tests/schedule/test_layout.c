@@ -144,8 +144,7 @@ static const struct {
     {"odd head ranks",
      {LAYOUT_ZIGZAG_2D, 4, 3, 1, 96, 0, NULL},
      "f:3: error: layout zigzag_2d needs an even number of head ranks (or one), not 3: 2 or 4 "
-     "would "
-     "do\n"},
+     "would do\n"},
     {"chunks",
      {LAYOUT_STRIPED, 4, 1, 2, 96, 0, NULL},
      "f:3: error: layout striped has no chunks: only rank_ordinal does\n"},

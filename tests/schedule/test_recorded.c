@@ -387,8 +387,7 @@ static const struct {
      "0,1",
      {SEND("1", "8"), RECV("0", "8")},
      "b.json: error: was recorded with 4 ranks, and a.json with 2: record every stage with the "
-     "same "
-     "--world-size\n",
+     "same --world-size\n",
      NULL},
     {"one rank twice",
      {2, 2},
@@ -429,8 +428,7 @@ static const struct {
      "0,1",
      {RECV("1", "8"), RECV("0", "8")},
      "b.json: error: event 0 (c10d.recv_): is receive 1 from rank 0 in group 'pp', and a.json has "
-     "0 "
-     "sends to rank 1 there\n",
+     "0 sends to rank 1 there\n",
      NULL},
     {"a receive in a group that only the receiver has",
      {2, 2},

@@ -123,8 +123,7 @@ static const struct {
      "\"dur\":9,\"args\":{\"External id\":2}}," LAUNCH("2", "101") "," KERNEL("gemm", "200", "10",
                                                                               "101") "]}",
      "t.json: error: does not say the shapes of operators, by which they are told apart: record "
-     "with "
-     "record_shapes=True\n"},
+     "with record_shapes=True\n"},
     {"of messages alone",
      "{\"traceEvents\":[" MM
      "," LAUNCH("2", "101") "," KERNEL("ncclDevKernel_AllReduce", "200", "10", "101") "]}",
@@ -140,8 +139,7 @@ static const struct {
     {"a kernel of years",
      "{\"traceEvents\":[" MM "," LAUNCH("2", "101") "," KERNEL("gemm", "200", "1e15", "101") "]}",
      "t.json: error: a call takes 1e+09 s with its kernel 'gemm', and at most 1000000 s are read: "
-     "is "
-     "the recording damaged?\n"},
+     "is the recording damaged?\n"},
     {"kernels of one call that are too long together",
      "{\"traceEvents\":[" MM "," LAUNCH("2", "101") "," LAUNCH("4", "102") "," KERNEL(
          "gemm", "200", "6e11", "101") "," KERNEL("sum", "200", "6e11", "102") "]}",
