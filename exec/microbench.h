@@ -17,7 +17,7 @@
 struct microbench_options {
     const char *backend; /* NULL: "cpu" */
     double seconds;      /* of work per round, without the set-up of operands; 0: 0.06 */
-    /* at most, until the median is stable; 0: 2, on a GPU 1, because setting up takes longer than the measurement */
+    /* the most rounds; fewer if the median is stable before. 0: 2 rounds; 1 on a GPU, where a set-up takes longest */
     uint32_t rounds;
     uint64_t rotate_bytes; /* sets of operands add up to this at least; 0: 64 MiB, on a GPU 256 */
     uint8_t dtype;         /* enum dtype of floating-point operands that may be either */

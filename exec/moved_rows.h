@@ -26,7 +26,8 @@ static inline struct moved_rows moved_rows(const struct assignment_rows *rows,
     return (struct moved_rows){list->first[rows->peers], NULL, list->row};
 }
 
-/* Returns the list by which a work of these kinds moves rows. A TAKE_GATHER copies by MOVED_RECEIVED before. */
+/* Returns the list by which work that takes, adds or merges rows moves them. TAKE_GATHER moves those of MOVED_RECEIVED,
+ * too, before. */
 static inline enum moved_list moved_list_of(const struct work *work)
 {
     if (work->kind == WORK_TAKE_ROWS)

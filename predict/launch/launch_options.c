@@ -101,8 +101,8 @@ static void bf16_layers_option(struct launch *launch)
                          (long long)first, (long long)last);
 }
 
-/* Adds the numbers in which products multiply, of the frameworks' names for where their scales come from; Megatron's
- * and TransformerEngine's default is the delayed one. */
+/* Adds --products by the framework's name of the recipe of scales. Without a name it is the delayed recipe, the default
+ * of Megatron and TransformerEngine. */
 static void products_option(struct launch *launch)
 {
     static const char *const recipes[][2] = {

@@ -28,13 +28,14 @@ struct clock {
 
 /* A stream of the program, or a queue of collectives. */
 struct program_stream {
-    /* of a queue: 0, or what a message of the group is queued by (enum queue) and the rank that it is with */
+    /* of a queue: 0, or for messages how they are queued (enum queue) and the other rank */
     int64_t handle;
     uint32_t queue_of;       /* the group whose collectives it queues; UINT32_MAX: it is a stream */
-    uint32_t number;         /* of a stream: how many the program used before it */
+    uint32_t number;         /* of a stream: how many streams the program used before it */
     int16_t stream[CLASSES]; /* its streams of the schedule; -1: none yet */
     struct clock clock;
-    int64_t batch;       /* of a queue of messages: 1 + the last batch; 0: it was no batch */
+    /* 1 + the last batch of messages in the queue; 0: its last message was in none */
+    int64_t batch;
     struct clock before; /* the clock before that batch */
 };
 
