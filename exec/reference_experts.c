@@ -21,14 +21,13 @@ static struct reference_affine expert_of(const struct reference_affine *all, siz
     return one;
 }
 
-/* The products of all experts. x: rows of k inputs, one of each copy, or one of each token (by_token). */
+/* The products of all experts. x: rows of k inputs, one of each copy. */
 struct expert_products {
     const struct transformer *t;
     const struct reference_affine *weights;
     const int32_t *expert; /* (s, copies) */
     size_t s;
     const double *x;
-    bool by_token;
 };
 
 /* Fills row[] with the copies of one expert, of which there are `count`, in the order in which a rank has them: the
@@ -44,7 +43,7 @@ static double *gather(struct arena *arena, const struct expert_products *v, int3
                 row[(*count)++] = i * copies + j;
     double *x = reference_zeros(arena, *count, k);
     for (size_t i = 0; i < *count; i++)
-        memcpy(&x[i * k], &v->x[(v->by_token ? row[i] / copies : row[i]) * k], k * sizeof *x);
+        memcpy(&x[i * k], &v->x[row[i] * k], k * sizeof *x);
     return x;
 }
 
@@ -156,6 +155,17 @@ static void route_backward(const struct transformer *t, double *d_logits, const 
         }
 }
 
+/* The weight of copy i multiplies what its expert reads, or what it writes. */
+static double input_weight(const struct transformer *t, const double *weights, size_t i)
+{
+    return t->router_on_input ? weights[i] : 1;
+}
+
+static double output_weight(const struct transformer *t, const double *weights, size_t i)
+{
+    return t->router_on_input ? 1 : weights[i];
+}
+
 double *reference_experts_forward(struct arena *arena, struct reference_storage *to,
                                   const struct transformer *t, const struct reference_layer *p,
                                   struct reference_experts *v, const double *x,
@@ -168,16 +178,21 @@ double *reference_experts_forward(struct arena *arena, struct reference_storage 
     v->weights = route(arena, t, v->logits, expert, s);
     v->raised = reference_zeros(arena, all, 2 * f);
     v->made = reference_zeros(arena, all, h);
-    linear(&(struct expert_products){t, &p->experts_up, expert, s, x, true}, v->raised);
+    v->copied = reference_zeros(arena, all, h);
+    for (size_t i = 0; i < all * h; i++)
+        v->copied[i] = input_weight(t, v->weights, i / h) * x[i / h / copies * h + i % h];
+    if (t->router_on_input)
+        reference_stored(to, v->copied, all * h);
+    linear(&(struct expert_products){t, &p->experts_up, expert, s, v->copied}, v->raised);
     reference_stored(to, v->raised, all * 2 * f);
     v->acted = reference_stored(to, reference_activation(arena, t->activation, v->raised, all, f),
                                 all * f);
-    linear(&(struct expert_products){t, &p->experts_down, expert, s, v->acted, false}, v->made);
+    linear(&(struct expert_products){t, &p->experts_down, expert, s, v->acted}, v->made);
     reference_stored(to, v->made, all * h);
     double *y = reference_zeros(arena, s, h);
     for (size_t i = 0; i < all; i++)
         for (size_t c = 0; c < h; c++)
-            y[i / copies * h + c] += v->weights[i] * v->made[i * h + c];
+            y[i / copies * h + c] += output_weight(t, v->weights, i) * v->made[i * h + c];
     reference_stored(to, y, s * h);
     if (t->shared_ffn == 0)
         return y;
@@ -202,24 +217,26 @@ double *reference_experts_backward(struct arena *arena, struct reference_storage
     double *dmade = reference_zeros(arena, all, h), *dweights = reference_zeros(arena, s, copies);
     for (size_t i = 0; i < all; i++)
         for (size_t c = 0; c < h; c++) {
-            dmade[i * h + c] = v->weights[i] * dy[i / copies * h + c];
-            dweights[i] += v->made[i * h + c] * dy[i / copies * h + c];
+            dmade[i * h + c] = output_weight(t, v->weights, i) * dy[i / copies * h + c];
+            dweights[i] += t->router_on_input ? 0 : v->made[i * h + c] * dy[i / copies * h + c];
         }
     reference_stored(to, dmade, all * h);
     double *dacted = reference_zeros(arena, all, f), *draised = reference_zeros(arena, all, 2 * f);
     double *dcopy = reference_zeros(arena, all, h);
-    linear_backward(&(struct expert_products){t, &p->experts_down, expert, s, v->acted, false},
-                    dacted, dmade);
+    linear_backward(&(struct expert_products){t, &p->experts_down, expert, s, v->acted}, dacted,
+                    dmade);
     reference_stored(to, dacted, all * f);
     reference_activation_backward(t->activation, draised, dacted, v->raised, all, f);
     reference_stored(to, draised, all * 2 * f);
-    linear_backward(&(struct expert_products){t, &p->experts_up, expert, s, x, true}, dcopy,
+    linear_backward(&(struct expert_products){t, &p->experts_up, expert, s, v->copied}, dcopy,
                     draised);
     reference_stored(to, dcopy, all * h);
     double *dx = reference_zeros(arena, s, h), *dlogits = reference_zeros(arena, s, t->experts);
     for (size_t i = 0; i < all; i++)
-        for (size_t c = 0; c < h; c++)
-            dx[i / copies * h + c] += dcopy[i * h + c];
+        for (size_t c = 0; c < h; c++) {
+            dx[i / copies * h + c] += input_weight(t, v->weights, i) * dcopy[i * h + c];
+            dweights[i] += t->router_on_input ? x[i / copies * h + c] * dcopy[i * h + c] : 0;
+        }
     route_backward(t, dlogits, dweights, v->logits, expert, s);
     reference_stored(to, dlogits, s * (size_t)t->experts);
     reference_linear_backward(&p->router, dx, dlogits, x, s);

@@ -12,6 +12,7 @@
 /* Widths of a layer: of its input, of q, k, v and the output of attention, and of the feed-forward part. */
 struct reference_sizes {
     size_t hidden, q, k, v, o, ffn;
+    bool rotates, norms_heads; /* the layer does so with q and k */
     struct reference_heads heads;
 };
 
@@ -24,10 +25,10 @@ struct reference_layer {
     struct reference_affine router, experts_up, experts_down, shared_up, shared_down;
 };
 
-/* Of a layer with experts: raised, acted and made are of the copies of all tokens, (s, copies, *). */
+/* Of a layer with experts: copied (what experts read), raised, acted and made are of the copies of all tokens, (s, copies, *). */
 struct reference_experts {
     double *logits, *weights; /* (s, experts), (s, copies) */
-    double *raised, *acted, *made;
+    double *copied, *raised, *acted, *made;
     double *shared_raised, *shared_acted;
 };
 

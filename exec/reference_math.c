@@ -110,6 +110,12 @@ static struct row_stats row_stats(enum norm norm, double eps, const double *x, s
     return (struct row_stats){mean, 1 / sqrt(square + eps)};
 }
 
+/* Returns a norm's weight of a column; 1 where it has no weights. */
+static double weight_at(const struct reference_affine *p, size_t column)
+{
+    return p->weight != NULL ? p->weight[column] : 1;
+}
+
 double *reference_norm(struct arena *arena, const struct reference_affine *p, enum norm norm,
                        double eps, const double *x, size_t rows)
 {
@@ -119,7 +125,7 @@ double *reference_norm(struct arena *arena, const struct reference_affine *p, en
         const double *in = &x[i * cols];
         const struct row_stats stats = row_stats(norm, eps, in, cols);
         for (size_t j = 0; j < cols; j++)
-            y[i * cols + j] = (in[j] - stats.mean) * stats.rstd * p->weight[j] +
+            y[i * cols + j] = (in[j] - stats.mean) * stats.rstd * weight_at(p, j) +
                               (p->bias != NULL ? p->bias[j] : 0);
     }
     return y;
@@ -136,15 +142,16 @@ void reference_norm_backward(const struct reference_affine *p, enum norm norm, d
         const struct row_stats stats = row_stats(norm, eps, in, cols);
         double mean_g = 0, mean_gn = 0;
         for (size_t j = 0; j < cols; j++) {
-            const double g = d[j] * p->weight[j], n = (in[j] - stats.mean) * stats.rstd;
+            const double g = d[j] * weight_at(p, j), n = (in[j] - stats.mean) * stats.rstd;
             mean_g += g / (double)cols;
             mean_gn += g * n / (double)cols;
-            p->dweight[j] += d[j] * n;
+            if (p->dweight != NULL)
+                p->dweight[j] += d[j] * n;
             if (p->dbias != NULL)
                 p->dbias[j] += d[j];
         }
         for (size_t j = 0; j < cols; j++) {
-            const double g = d[j] * p->weight[j], n = (in[j] - stats.mean) * stats.rstd;
+            const double g = d[j] * weight_at(p, j), n = (in[j] - stats.mean) * stats.rstd;
             dx[i * cols + j] +=
                 stats.rstd * (g - n * mean_gn - (norm == NORM_LAYERNORM ? mean_g : 0));
         }
@@ -186,7 +193,9 @@ static void hide(const struct reference_heads *shape, double *row, size_t i)
     for (size_t j = 0; shape->chunk > 0 && j < i / shape->chunk * shape->chunk; j++)
         if (j % shape->chunk >= shape->kept)
             row[j] = -INFINITY;
-    for (size_t j = 0; shape->window > 0 && j + shape->window <= i; j++)
+    for (size_t j = 0; shape->chunks && shape->window > 0 && j < i - i % shape->window; j++)
+        row[j] = -INFINITY;
+    for (size_t j = 0; !shape->chunks && shape->window > 0 && j + shape->window <= i; j++)
         row[j] = -INFINITY;
     for (size_t j = 0; shape->document_begin != NULL && (int64_t)j < shape->document_begin[i]; j++)
         row[j] = -INFINITY;

@@ -34,7 +34,7 @@ void reference_linear_backward(const struct reference_affine *p, double *dx, con
                                const double *x, size_t rows);
 
 /* Returns y = (x - mean) / sqrt(variance + eps) * weight + bias for each row of x, (rows, outputs). RMSNorm takes 0
- * for the mean. */
+ * for the mean. Without a weight (weight and dweight NULL) it is 1. */
 double *reference_norm(struct arena *arena, const struct reference_affine *p, enum norm norm,
                        double eps, const double *x, size_t rows);
 void reference_norm_backward(const struct reference_affine *p, enum norm norm, double eps,
@@ -55,6 +55,7 @@ struct reference_heads {
     /* (heads): a score of each head that belongs to no key, and its gradient; NULL: none */
     const double *sinks;
     double *d_sinks;
+    bool chunks; /* the window is the size of chunks, and a query sees the keys of its own one */
 };
 
 /* Computes causal attention of one sequence: q is (rows, heads, dim), k (rows, kv_heads, dim), v (rows, kv_heads,

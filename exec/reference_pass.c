@@ -51,11 +51,13 @@ static struct reference_sizes sizes_of(const struct transformer *t, const struct
         .v = transformer_v_width(t),
         .o = transformer_o_width(t),
         .ffn = t->ffn,
+        .rotates = transformer_rotates(t, (int64_t)layer),
+        .norms_heads = transformer_norms_heads(t, (int64_t)layer),
         .heads = {sequence->tokens, t->heads, t->kv_heads, t->head_dim, (size_t)t->attention_chunk,
                   (size_t)t->attention_kept, sequence->document_begin,
                   (size_t)transformer_window(t, (int64_t)layer), (size_t)transformer_v_dim(t),
                   p->sinks != NULL ? p->sinks->param : NULL,
-                  p->sinks != NULL ? p->sinks->grad : NULL},
+                  p->sinks != NULL ? p->sinks->grad : NULL, t->window_chunks},
     };
 }
 

@@ -22,18 +22,28 @@ static void put_columns(double *x, const double *y, size_t rows, size_t stride, 
         memcpy(&x[i * stride + first], &y[i * cols], cols * sizeof *y);
 }
 
+/* Returns the norm of the heads of q or k, which may have no weights. */
+static struct reference_affine norm_of_heads(const struct transformer *t,
+                                             const struct reference_affine *norm)
+{
+    return t->qk_norm_bare ? (struct reference_affine){.outputs = (size_t)t->head_dim} : *norm;
+}
+
 /* Returns the heads of q or k as attention reads them: normed, then turned by their position. */
 static double *prepared(struct arena *arena, struct reference_storage *to,
-                        const struct transformer *t, const struct reference_affine *norm,
-                        const double *plain, size_t s, size_t heads)
+                        const struct transformer *t, const struct reference_sizes *n,
+                        const struct reference_affine *of, const double *plain, size_t s,
+                        size_t heads)
 {
     const size_t dim = t->head_dim;
     const size_t norms = t->qk_norm_wide ? s : s * heads;
-    double *y = t->qk_norm ? reference_norm(arena, norm, NORM_RMSNORM, t->norm_eps, plain, norms)
-                           : columns(arena, plain, s, heads * dim, 0, heads * dim);
-    if (t->qk_norm)
+    const struct reference_affine own = norm_of_heads(t, of), *norm = &own;
+    double *y = n->norms_heads
+                    ? reference_norm(arena, norm, NORM_RMSNORM, t->norm_eps, plain, norms)
+                    : columns(arena, plain, s, heads * dim, 0, heads * dim);
+    if (n->norms_heads)
         reference_stored(to, y, s * heads * dim);
-    if (t->positions == POSITIONS_ROPE) {
+    if (n->rotates) {
         reference_rope(y, t->rope_theta, 1, s, heads, dim, dim);
         reference_stored(to, y, s * heads * dim);
     }
@@ -42,16 +52,18 @@ static double *prepared(struct arena *arena, struct reference_storage *to,
 
 /* Returns the gradient before prepared() from the one after it, d, which is overwritten. */
 static double *unprepared(struct arena *arena, struct reference_storage *to,
-                          const struct transformer *t, const struct reference_affine *norm,
-                          double *d, const double *plain, size_t s, size_t heads)
+                          const struct transformer *t, const struct reference_sizes *n,
+                          const struct reference_affine *of, double *d, const double *plain,
+                          size_t s, size_t heads)
 {
     const size_t count = s * heads * t->head_dim;
+    const struct reference_affine own = norm_of_heads(t, of), *norm = &own;
     reference_stored(to, d, count);
-    if (t->positions == POSITIONS_ROPE) {
+    if (n->rotates) {
         reference_rope(d, t->rope_theta, -1, s, heads, t->head_dim, t->head_dim);
         reference_stored(to, d, count);
     }
-    if (!t->qk_norm)
+    if (!n->norms_heads)
         return d;
     double *dplain = reference_zeros(arena, s, heads * t->head_dim);
     reference_norm_backward(norm, NORM_RMSNORM, t->norm_eps, dplain, d, plain,
@@ -70,8 +82,8 @@ void reference_projected_forward(struct arena *arena, struct reference_storage *
     l->q_plain = columns(arena, qkv, s, stride, 0, n->q);
     l->k_plain = columns(arena, qkv, s, stride, n->q, n->k);
     l->v = columns(arena, qkv, s, stride, n->q + n->k, n->v);
-    l->q = prepared(arena, to, t, &p->q_norm, l->q_plain, s, n->heads.heads);
-    l->k = prepared(arena, to, t, &p->k_norm, l->k_plain, s, n->heads.kv_heads);
+    l->q = prepared(arena, to, t, n, &p->q_norm, l->q_plain, s, n->heads.heads);
+    l->k = prepared(arena, to, t, n, &p->k_norm, l->k_plain, s, n->heads.kv_heads);
 }
 
 void reference_projected_backward(struct arena *arena, struct reference_storage *to,
@@ -80,8 +92,8 @@ void reference_projected_backward(struct arena *arena, struct reference_storage 
                                   double *dx, double *dq, double *dk, const double *dv, size_t s)
 {
     const size_t stride = n->q + n->k + n->v;
-    dq = unprepared(arena, to, t, &p->q_norm, dq, l->q_plain, s, n->heads.heads);
-    dk = unprepared(arena, to, t, &p->k_norm, dk, l->k_plain, s, n->heads.kv_heads);
+    dq = unprepared(arena, to, t, n, &p->q_norm, dq, l->q_plain, s, n->heads.heads);
+    dk = unprepared(arena, to, t, n, &p->k_norm, dk, l->k_plain, s, n->heads.kv_heads);
     double *dqkv = reference_zeros(arena, s, stride);
     put_columns(dqkv, dq, s, stride, 0, n->q);
     put_columns(dqkv, dk, s, stride, n->q, n->k);

@@ -510,6 +510,9 @@ static unsigned parts_of(const struct hf_reader *r, bool inner)
     /* if no layer has a window, all layers have rotary positions */
     if (r->family->bit == HF_EXAONE4 && r->t->attention_window == 0)
         parts &= ~(unsigned)PART_NOPE;
+    /* Llama 4 is read with them */
+    if (r->family->bit == HF_EXPERTS)
+        return parts & ~(unsigned)(PART_NOPE | PART_CHUNKS);
     return inner ? parts | PART_VISION : parts;
 }
 
@@ -585,6 +588,10 @@ enum status hf_config_read(struct transformer *t, struct arena *arena, const cha
     const unsigned parts = parts_of(&r, r.root.value != root.value);
     /* mixtures of experts are read with all their parts; a setup refuses what is not modelled */
     if (r.family->bit == HF_EXPERTS) {
+        if (r.root.value != root.value)
+            diag_note(diag, json_loc(r.root),
+                      "text_config: the text model alone is read, as in training on text; encoders "
+                      "of pictures are left out");
         t->lacks = hf_proxy_describe(arena, parts);
         return STATUS_OK;
     }

@@ -231,16 +231,39 @@ static enum status read_latent(const struct hf_reader *r)
     return status;
 }
 
-/* Reads use_qk_norm, which GLM has (a norm for each head) and MiniMax (one norm over all heads). Llama 4 has it too,
- * but its norm has no weights and is not counted. */
+/* Reads use_qk_norm, which GLM has (a norm for each head) and MiniMax (one norm over all heads). Those of Llama 4
+ * have no weights, and are only in layers that rotate. */
 static enum status read_head_norms(const struct hf_reader *r, const struct expert_family *f)
 {
-    bool on = f->qk_norm_wide;
-    if (strcmp(f->model_type, "llama4_text") == 0)
-        return STATUS_OK;
+    bool on = f->qk_norm_wide || f->on_input;
     enum status status = read_switch(r, "use_qk_norm", &on);
     r->t->qk_norm = r->t->qk_norm || on;
+    r->t->qk_norm_bare = on && f->on_input;
     r->t->qk_norm_wide = on && f->qk_norm_wide;
+    return status;
+}
+
+/* Llama 4: layers with chunks rotate, and the others do not. The windows are read before (models/hf_windows.c). */
+static enum status read_llama4(const struct hf_reader *r)
+{
+    struct transformer *t = r->t;
+    int64_t interval = 4;
+    struct json_node list = {0};
+    enum status status = read_size(r, "no_rope_layer_interval", &interval);
+    t->window_chunks = t->attention_window > 0;
+    t->unrotated_every = t->window_chunks ? t->full_attention_every : interval;
+    if (status == STATUS_OK && hf_counts(r, "no_rope_layers"))
+        status = json_get_array(r->root, "no_rope_layers", &list, r->diag);
+    for (size_t l = 0; l < json_count(list) && status == STATUS_OK; l++) { /* 1: it rotates */
+        int64_t rotates = 0;
+        status = json_as_i64(json_at(list, l), 0, 1, &rotates, r->diag);
+        if (status == STATUS_OK && rotates != transformer_rotates(t, (int64_t)l))
+            return json_error(
+                json_at(list, l), r->diag,
+                "layer %zu %s: modelled are layers with chunks that rotate, and every "
+                "N-th layer, which sees all keys and does not",
+                l, rotates ? "rotates" : "does not rotate");
+    }
     return status;
 }
 
@@ -290,6 +313,8 @@ enum status hf_read_experts(const struct hf_reader *r)
         status = readers[i](r, f);
     if (status == STATUS_OK && f->bias)
         status = read_gpt_oss(r);
+    if (status == STATUS_OK && f->on_input)
+        status = read_llama4(r);
     if (status == STATUS_OK && f->latent)
         status = read_latent(r);
     if (status == STATUS_OK)

@@ -361,6 +361,12 @@ void hf_proxy_from_fields(struct transformer *t, struct arena *arena)
         t->router_norm = t->router_bias = t->router_correction = t->router_on_input = false;
         t->router_scale = 0;
     }
+    if (t->unrotated_every > 0)
+        missing |= PART_NOPE;
+    if (t->window_chunks)
+        missing |= PART_CHUNKS;
+    t->unrotated_every = 0;
+    t->window_chunks = t->qk_norm_bare = false;
     if (t->attention_sinks)
         missing |= PART_SINKS;
     t->attention_sinks = false;

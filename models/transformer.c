@@ -3,6 +3,7 @@
 #include "base/text.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdio.h>
 
 /* ---- parameters ---- */
@@ -44,8 +45,9 @@ static void add_attention(struct tensor_list *list, const struct transformer *t)
     } else {
         add(list, true, "wqkv.weight", q + 2 * kv, t->hidden);
         add(list, t->bias_qkv, "wqkv.bias", q + 2 * kv, 1);
-        add(list, t->qk_norm, "q_norm.weight", t->qk_norm_wide ? q : t->head_dim, 1);
-        add(list, t->qk_norm, "k_norm.weight", t->qk_norm_wide ? kv : t->head_dim, 1);
+        const bool norms = t->qk_norm && !t->qk_norm_bare;
+        add(list, norms, "q_norm.weight", t->qk_norm_wide ? q : t->head_dim, 1);
+        add(list, norms, "k_norm.weight", t->qk_norm_wide ? kv : t->head_dim, 1);
     }
     add(list, t->attention_sinks, "sinks", t->heads, 1);
     add(list, true, "wo.weight", t->hidden, transformer_o_width(t));
@@ -201,7 +203,6 @@ bool transformer_put_unmodelled(struct text *out, const struct transformer *t)
         bool present;
         const char *what;
     } parts[] = {
-        {t->router_on_input, "weights of what experts read (they multiply what experts write)"},
         {t->lacks != NULL, t->lacks},
     };
     const size_t before = out->size;
@@ -296,6 +297,17 @@ int64_t transformer_window(const struct transformer *t, int64_t layer)
     return full ? 0 : t->attention_window;
 }
 
+bool transformer_rotates(const struct transformer *t, int64_t layer)
+{
+    return t->positions == POSITIONS_ROPE &&
+           (t->unrotated_every == 0 || (layer + 1) % t->unrotated_every != 0);
+}
+
+bool transformer_norms_heads(const struct transformer *t, int64_t layer)
+{
+    return t->qk_norm && (!t->qk_norm_bare || transformer_rotates(t, layer));
+}
+
 bool transformer_gated(const struct transformer *t)
 {
     return t->activation == ACTIVATION_SWIGLU || t->activation == ACTIVATION_GEGLU ||
@@ -316,6 +328,9 @@ double transformer_seen_flops(const struct transformer *t, int64_t seq_len)
     if (t->attention_window > 0 && t->attention_window < seq_len) {
         const double share = (double)transformer_windowed_layers(t) / (double)t->layers;
         const double s = (double)seq_len, w = (double)t->attention_window;
+        const double rest = fmod(s, w), in_chunks = floor(s / w) * w * w + rest * rest;
+        if (t->window_chunks)
+            return causal * (1 - share) + causal * share * in_chunks / (s * s);
         return causal * (1 - share) + causal * share * (2 * s * w - w * w) / (s * s);
     }
     if (t->attention_chunk == 0)

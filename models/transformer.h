@@ -27,9 +27,12 @@
  *     "attention_window": 4096,              // optional: a query sees this many keys, its own included; 0 = all
  *     "window_from_layer": 0,                // optional: layers before this one (from 0) see all keys
  *     "full_attention_every": 6,             // optional: layers 5, 11, ... see all keys; 0 = none of them
+ *     "window_chunks": false,                // the window is a chunk: a query sees the keys of its own one, up to itself
+ *     "unrotated_every": 4,                  // optional, with rope: layers 3, 7, ... rotate nothing; 0 = all rotate
  *     "bias_qkv": false, "bias_o": false, "bias_ffn": false, "qk_norm": false,
  *     "qk_norm_wide": false,                 // with qk_norm: one norm over all heads of q, one over those of k
- *     "tied_head": false,                    // these six may be left out and are then false
+ *     "qk_norm_bare": false,                 // with qk_norm: its norms have no weights, and only layers that rotate have them
+ *     "tied_head": false,                    // these seven may be left out and are then false
  *     "experts": 128,                        // optional: a mixture of experts; 0 = none. All of what follows is, too
  *     "experts_per_token": 8, "expert_ffn": 768, // required with experts
  *     "shared_ffn": 768,                     // width of the experts that every token passes, together
@@ -124,6 +127,7 @@ struct transformer {
     bool bias_qkv, bias_o, bias_ffn; /* bias_ffn: of all matrices of the feed-forward part */
     bool qk_norm;      /* RMSNorm over head_dim on every q and k head, before RoPE (Qwen3) */
     bool qk_norm_wide; /* qk_norm goes over all heads of q together, and over all of k (OLMo 2) */
+    bool qk_norm_bare; /* qk_norm has no weights, and is only of layers that rotate (Llama 4) */
     bool tied_head;    /* the head multiplies by embedding.weight */
     double rope_theta; /* 0 unless positions are rope */
     double norm_eps;
@@ -132,6 +136,10 @@ struct transformer {
     /* Sliding windows: in a layer with a window a query attends to at most attention_window keys, its own and those
      * just before it. transformer_window() says which layers have one. */
     int64_t attention_window, window_from_layer, full_attention_every;
+    /* In such a layer a sequence is cut into chunks of attention_window tokens, and a query attends to the keys of its
+     * own chunk (Llama 4), instead. */
+    bool window_chunks;
+    int64_t unrotated_every; /* transformer_rotates() says which layers rotate q and k */
     /* Block-sparse attention: the first attention_kept tokens of every attention_chunk tokens are keys for later
      * chunks; within a chunk, queries attend to all earlier keys. 0: dense. Set by options, not in files. */
     int64_t attention_chunk, attention_kept;
@@ -289,6 +297,10 @@ int64_t transformer_head_flops_per_token(const struct transformer *t);
 /* Returns the flops of one layer's attention core (q k^T and p v) over one sequence, forward. Causal attention counts
  * exactly half of full attention, s^2 / 2 pairs, as the conventions that halve it do. */
 double transformer_attention_flops(const struct transformer *t, int64_t seq_len, bool causal);
+
+/* True if a layer rotates q and k; true if it norms their heads. */
+bool transformer_rotates(const struct transformer *t, int64_t layer);
+bool transformer_norms_heads(const struct transformer *t, int64_t layer);
 
 /* Returns the most keys that a query of this layer (counted from 0) sees, its own included; 0: no window, it sees its
  * own and all earlier keys. */

@@ -117,6 +117,19 @@ static enum status check_branches(const struct transformer *t, struct loc at, st
         return diag_error(diag, at, STATUS_BAD_INPUT,
                           "qk_norm_wide is true and qk_norm is false: it says over what the norms "
                           "of q and k go, so qk_norm=true is needed");
+    if (t->qk_norm_bare && (!t->qk_norm || t->qk_norm_wide))
+        return diag_error(
+            diag, at, STATUS_BAD_INPUT,
+            "qk_norm_bare is true: it says that the norms of the heads of q and k have "
+            "no weights, so qk_norm=true and qk_norm_wide=false are needed");
+    if (t->window_chunks && t->attention_window == 0)
+        return diag_error(diag, at, STATUS_BAD_INPUT,
+                          "window_chunks is true and attention_window is 0: chunks need a size, "
+                          "attention_window=8192 for instance");
+    if (t->unrotated_every > 0 && (t->positions != POSITIONS_ROPE || t->kv_latent > 0))
+        return diag_error(diag, at, STATUS_BAD_INPUT,
+                          "unrotated_every is above 0: it says which layers do not rotate, so "
+                          "positions=rope and no latent attention are needed");
     if (t->norm_place != NORM_BEFORE && (t->bias_o || t->bias_ffn))
         return diag_error(diag, at, STATUS_BAD_INPUT,
                           "norm_place is %s and %s is true: a bias before the norm that ends a "
@@ -149,6 +162,12 @@ static enum status check_experts(const struct transformer *t, struct loc at, str
                           "expert_ffn is %" PRId64 ": experts times expert_ffn must be from 1 to "
                           "%" PRId64,
                           t->expert_ffn, limit);
+    if (t->router_on_input && t->experts_per_token != 1)
+        return diag_error(
+            diag, at, STATUS_BAD_INPUT,
+            "experts_per_token is %" PRId64
+            ": with router_on_input, weights of what experts read, only 1 is modelled",
+            t->experts_per_token);
     if (!transformer_gated(t))
         return diag_error(diag, at, STATUS_BAD_INPUT,
                           "activation is %s: experts have a gate, so swiglu or geglu is needed",

@@ -25,7 +25,7 @@ struct transformer_field {
     int count;
 };
 
-#define TRANSFORMER_FIELDS 43
+#define TRANSFORMER_FIELDS 46
 
 extern const struct transformer_field transformer_fields[TRANSFORMER_FIELDS];
 

@@ -14,7 +14,7 @@
 #define VALUE_TABLES(VALUES)                                                                       \
     VALUES(form, MATMUL_FORM_COUNT, "nt", "nn", "tn")                                              \
     VALUES(epilogue, EPILOGUE_COUNT, "none", "bias")                                               \
-    VALUES(mask, MASK_COUNT, "full", "causal", "window", "documents", "plan")                      \
+    VALUES(mask, MASK_COUNT, "full", "causal", "window", "documents", "plan", "chunks")            \
     VALUES(function, FUNCTION_COUNT, "own", "gelu", "relu2", "clamped")                            \
     VALUES(score, ROUTE_SCORE_COUNT, "softmax", "chosen", "sigmoid")                               \
     VALUES(opaque, OPAQUE_COUNT, "nothing", "matmul", "matmul_tn", "attention",                    \

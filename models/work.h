@@ -42,8 +42,17 @@ enum matmul_epilogue { EPILOGUE_NONE, EPILOGUE_BIAS, EPILOGUE_COUNT };
 /* key j is visible to query i when: FULL always; CAUSAL j <= i + offset; WINDOW also j > i + offset - window;
  * DOCUMENTS by the positions of both in a packed sequence, which the schedule knows (schedule/ir/visible.h); PLAN the
  * same, where the keys are the rows of other ranks that some query of this one sees (schedule/ir/needed.h), or, with a
- * round, queries and keys are those of the rank's tiles (schedule/ir/tile_plan.h) */
-enum mask { MASK_FULL, MASK_CAUSAL, MASK_WINDOW, MASK_DOCUMENTS, MASK_PLAN, MASK_COUNT };
+ * round, queries and keys are those of the rank's tiles (schedule/ir/tile_plan.h); CHUNKS as DOCUMENTS, and only keys of
+ * the query's own chunk of `window` positions of the sequence */
+enum mask {
+    MASK_FULL,
+    MASK_CAUSAL,
+    MASK_WINDOW,
+    MASK_DOCUMENTS,
+    MASK_PLAN,
+    MASK_CHUNKS,
+    MASK_COUNT
+};
 /* the order in which TAKE_ROWS writes rows: from a rank's own to those that it sends; from arrived rows, by sender, to
  * the order of their positions; and from that order back to the order by sender. GATHER: from a rank's own rows and
  * from arrived ones to the packed order of a round */
@@ -152,6 +161,12 @@ struct work {
         struct {
             int64_t rows, cols, accumulate;
         } rows; /* norms */
+        struct {
+            int64_t rows, cols, bare; /* bare: it has no weight */
+        } rmsnorm;
+        struct {
+            int64_t rows, cols, accumulate, bare;
+        } rmsnorm_backward;
         struct {
             int64_t rows, cols, accumulate, groups, route, dealt;
         } column_sum;

@@ -90,6 +90,9 @@ static double norm_bytes(const struct work *work, struct bytes_of e)
     bool layer = work->kind == WORK_LAYERNORM || work->kind == WORK_LAYERNORM_BACKWARD;
     double vectors = layer ? 2 : 1; /* LayerNorm has a weight and a bias, a mean and an rstd */
     double statistics = vectors * rows * F32;
+    if ((work->kind == WORK_RMSNORM && work->rmsnorm.bare) ||
+        (work->kind == WORK_RMSNORM_BACKWARD && work->rmsnorm_backward.bare))
+        return rows * cols * ((work->kind == WORK_RMSNORM ? 1 : 2) * e.in + e.out) + statistics;
     if (work->kind == WORK_RMSNORM || work->kind == WORK_LAYERNORM)
         return rows * cols * (e.in + e.out) + vectors * cols * e.in + statistics;
     double passes = work->rows.accumulate ? 2 : 1;
@@ -146,7 +149,7 @@ static double permute_bytes(const struct work *work, struct bytes_of e)
     double one = rows * (double)work->permute.cols, weights = rows * copies * F32;
     switch ((enum work_kind)work->kind) {
     case WORK_PERMUTE:
-        return one * (e.in + copies * e.out);
+        return one * (e.in + copies * e.out) + (work->permute.weights ? weights : 0);
     case WORK_UNPERMUTE:
         return one * (copies * e.in + e.out) + (work->permute.weights ? weights : 0);
     /* UNPERMUTE_BACKWARD: reads the gradient of the sum and the copies, writes the copies' gradients; reads and writes

@@ -41,9 +41,9 @@ static const char *const rows[WORK_KIND_COUNT][2] = {
     [WORK_SINK_BACKWARD] = {"rows*heads*dim rows*heads*dim rows*heads:f32 sinks "
                             "sinks:sum=0?accumulate",
                             "sinks:sum"},
-    [WORK_RMSNORM] = {"rows*cols cols", "rows*cols rows:f32"},
-    [WORK_RMSNORM_BACKWARD] = {"rows*cols rows*cols cols rows:f32 cols:sum=1?accumulate",
-                               "rows*cols cols:sum"},
+    [WORK_RMSNORM] = {"rows*cols cols?!bare", "rows*cols rows:f32"},
+    [WORK_RMSNORM_BACKWARD] = {"rows*cols rows*cols cols?!bare rows:f32 cols:sum=1?accumulate",
+                               "rows*cols cols:sum?!bare"},
     [WORK_LAYERNORM] = {"rows*cols cols cols", "rows*cols rows*2:f32"},
     [WORK_LAYERNORM_BACKWARD] = {"rows*cols rows*cols cols rows*2:f32 cols:sum=1?accumulate "
                                  "cols:sum=2?accumulate",
@@ -62,7 +62,7 @@ static const char *const rows[WORK_KIND_COUNT][2] = {
     [WORK_GELU_BACKWARD] = {"rows*cols rows*cols", "rows*cols"},
     [WORK_ROUTE] = {"rows*experts:f32", "rows*copies:f32"},
     [WORK_ROUTE_BACKWARD] = {"rows*copies:f32 rows*experts:f32", "rows*experts"},
-    [WORK_PERMUTE] = {"rows*cols", "rows*cols*copies"},
+    [WORK_PERMUTE] = {"rows*cols rows*copies:f32?weights", "rows*cols*copies"},
     [WORK_UNPERMUTE] = {"rows*cols*copies rows*copies:f32?weights", "rows*cols"},
     [WORK_UNPERMUTE_BACKWARD] = {"rows*cols rows*cols*copies rows*copies:f32",
                                  "rows*cols*copies rows*copies:f32"},

@@ -123,7 +123,17 @@ const char *cpu_permute(const struct call *call, float *scratch)
     (void)scratch;
     const struct work *work = call->work;
     const size_t count = (size_t)(work->permute.rows * work->permute.cols);
+    const int64_t cols = work->permute.cols, copies = work->permute.copies;
+    const float *x = call->read[0].data;
     float *y = call->write[0].data; /* (copies, rows, cols) */
+    if (work->permute.weights) {
+        const float *weights = call->read[1].data; /* (rows, copies) */
+        for (int64_t i = 0; i < copies * work->permute.rows * cols; i++) {
+            const int64_t j = i / (int64_t)count, t = i / cols % work->permute.rows;
+            y[i] = weights[t * copies + j] * x[i % (int64_t)count];
+        }
+        return NULL;
+    }
     for (int64_t j = 0; j < work->permute.copies; j++)
         memmove(y + (size_t)j * count, call->read[0].data, count * sizeof *y);
     return NULL;

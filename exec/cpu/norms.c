@@ -14,8 +14,8 @@ const char *cpu_rmsnorm(const struct call *call, float *scratch)
 {
     (void)scratch;
     const int64_t rows = call->work->rows.rows, cols = call->work->rows.cols;
-    const float *weight = call->read[1].data; /* (cols) */
-    float *rstd = call->write[1].data;        /* (rows) */
+    const float *weight = call->work->rmsnorm.bare ? NULL : call->read[1].data; /* (cols) */
+    float *rstd = call->write[1].data;                                          /* (rows) */
     for (int64_t i = 0; i < rows; i++) {
         const float *x = (const float *)call->read[0].data + i * cols;
         float *y = (float *)call->write[0].data + i * cols;
@@ -24,7 +24,7 @@ const char *cpu_rmsnorm(const struct call *call, float *scratch)
             sum += (double)x[j] * x[j];
         float r = (float)(1 / sqrt(sum / (double)cols + call->model.norm_eps));
         for (int64_t j = 0; j < cols; j++)
-            y[j] = x[j] * r * weight[j];
+            y[j] = x[j] * r * (weight != NULL ? weight[j] : 1);
         rstd[i] = r;
     }
     return NULL;
@@ -34,8 +34,9 @@ const char *cpu_rmsnorm(const struct call *call, float *scratch)
 const char *cpu_rmsnorm_backward(const struct call *call, float *scratch)
 {
     const int64_t rows = call->work->rows.rows, cols = call->work->rows.cols;
-    const float *weight = call->read[2].data, *rstd = call->read[3].data;
-    float *dweight = call->write[1].data;
+    const bool bare = call->work->rmsnorm_backward.bare != 0;
+    const float *weight = bare ? NULL : call->read[2].data, *rstd = call->read[bare ? 2 : 3].data;
+    float *dweight = bare ? NULL : call->write[1].data;
     double *sum = (double *)(void *)scratch;
     for (int64_t j = 0; j < cols; j++)
         sum[j] = call->work->rows.accumulate ? ((const float *)call->read[4].data)[j] : 0;
@@ -46,14 +47,14 @@ const char *cpu_rmsnorm_backward(const struct call *call, float *scratch)
         float r = rstd[i];
         double dot = 0;
         for (int64_t j = 0; j < cols; j++) {
-            dot += (double)(dy[j] * weight[j]) * (x[j] * r);
+            dot += (double)(dy[j] * (bare ? 1 : weight[j])) * (x[j] * r);
             sum[j] += (double)dy[j] * (x[j] * r);
         }
         float mean = (float)(dot / (double)cols);
         for (int64_t j = 0; j < cols; j++)
-            dx[j] = r * (dy[j] * weight[j] - x[j] * r * mean);
+            dx[j] = r * (dy[j] * (bare ? 1 : weight[j]) - x[j] * r * mean);
     }
-    for (int64_t j = 0; j < cols; j++)
+    for (int64_t j = 0; j < cols && !bare; j++)
         dweight[j] = (float)sum[j];
     return NULL;
 }

@@ -401,8 +401,8 @@ static int route_backward(const struct call *call, const struct cuda_place *plac
 static int permute(const struct call *call, const struct cuda_place *place)
 {
     const struct work *w = call->work;
-    return cuda_permute(out(call, 0), in(call, 0), w->permute.rows, w->permute.cols,
-                        w->permute.copies, place->stream);
+    return cuda_permute(out(call, 0), in(call, 0), w->permute.weights ? call->read[1].data : NULL,
+                        w->permute.rows, w->permute.cols, w->permute.copies, place->stream);
 }
 
 static int unpermute(const struct call *call, const struct cuda_place *place)

@@ -137,8 +137,8 @@ struct cuda_route {
 int cuda_route(float *weights, const float *logits, struct cuda_route route, cudaStream_t stream);
 int cuda_route_backward(struct cuda_array d_logits, const float *d_weights, const float *logits,
                         struct cuda_route route, cudaStream_t stream);
-int cuda_permute(struct cuda_array y, struct cuda_array x, int64_t rows, int64_t cols,
-                 int64_t copies, cudaStream_t stream);
+int cuda_permute(struct cuda_array y, struct cuda_array x, const float *weights, int64_t rows,
+                 int64_t cols, int64_t copies, cudaStream_t stream);
 /* weights NULL: all are 1. */
 int cuda_unpermute(struct cuda_array y, struct cuda_array x, const float *weights, int64_t rows,
                    int64_t cols, int64_t copies, cudaStream_t stream);

@@ -465,24 +465,30 @@ int cuda_reorder(struct cuda_dealt_rows rows, cudaStream_t stream)
                                           : reorder_as<uint16_t>(rows, stream);
 }
 
-static __global__ void permute_kernel(struct array y, struct array x, int64_t rows, int64_t cols,
-                                      int64_t copies)
+static __global__ void permute_kernel(struct array y, struct array x, const float *weights,
+                                      int64_t rows, int64_t cols, int64_t copies)
 {
     FOR_GROUPS(w, rows, groups_of(cols))
     {
         int64_t row = w.row, c = (int64_t)w.group * EIGHT;
         int n = up_to_eight(cols - c);
         struct eight e = load8(x, row * cols + c, n);
-        for (int64_t j = 0; j < copies; j++)
-            store8(y, (j * rows + row) * cols + c, n, e);
+        for (int64_t j = 0; j < copies; j++) {
+            struct eight copy = e;
+            float weight = weights != NULL ? weights[row * copies + j] : 1;
+#pragma unroll
+            for (int k = 0; k < EIGHT; k++)
+                copy.x[k] *= weight;
+            store8(y, (j * rows + row) * cols + c, n, copy);
+        }
     }
 }
 
-int cuda_permute(struct cuda_array y, struct cuda_array x, int64_t rows, int64_t cols,
-                 int64_t copies, cudaStream_t stream)
+int cuda_permute(struct cuda_array y, struct cuda_array x, const float *weights, int64_t rows,
+                 int64_t cols, int64_t copies, cudaStream_t stream)
 {
     return LAUNCH_APART(permute_kernel, blocks_for(rows * ceil_div(cols, EIGHT), THREADS), THREADS,
-                        stream, rows_of(y, cols), rows_of(x, cols), rows, cols, copies);
+                        stream, rows_of(y, cols), rows_of(x, cols), weights, rows, cols, copies);
 }
 
 static __global__ void unpermute_kernel(struct array y, struct array x, const float *weights,

@@ -169,6 +169,15 @@ static enum scaling scaling_of(const struct work *work)
                                        : SCALING_NONE;
 }
 
+/* Returns what this backend has no kernel for; NULL: it has one. */
+static const char *lacks_kernel(const struct work *work)
+{
+    return (work->kind == WORK_RMSNORM && work->rmsnorm.bare) ||
+                   (work->kind == WORK_RMSNORM_BACKWARD && work->rmsnorm_backward.bare)
+               ? "norms without weights (qk_norm_bare)"
+               : NULL;
+}
+
 /* Only the reference computes in fp64; kernels have no such type. */
 static enum status check_types(const struct exec_run *run, const struct call *call,
                                struct diag *diag)
@@ -185,6 +194,12 @@ static enum status check_types(const struct exec_run *run, const struct call *ca
                           "; the cuda backend multiplies experts in 16 bits; --backend cpu has it",
                           call->op, work_kind_info((enum work_kind)call->work->kind)->name,
                           work_groups(call->work));
+    if (lacks_kernel(call->work) != NULL)
+        return diag_error(diag, (struct loc){run->name, 0, 0}, STATUS_BAD_INPUT,
+                          "op %" PRIu32 " (%s) is one of %s, which the cuda backend does not "
+                          "execute; --backend cpu does",
+                          call->op, work_kind_info((enum work_kind)call->work->kind)->name,
+                          lacks_kernel(call->work));
     for (uint32_t k = 0; k < call->reads + (uint32_t)call->writes; k++) {
         const struct operand *o = k < call->reads ? &call->read[k] : &call->write[k - call->reads];
         if (o->dtype == DTYPE_F64)

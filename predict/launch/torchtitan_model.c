@@ -19,21 +19,20 @@ static const struct flavor {
     double rope_theta;
     bool tied;
     const char *preset; /* which has these sizes, in place of the columns before it; NULL: none */
-    const char *lacks;  /* what the model has that is not modelled; NULL: nothing */
 } flavors[] = {
-    {"llama3", "debugmodel", 6,   256,   16,  16, 16,  768,   0,      500000,  false, NULL, NULL},
-    {"llama3", "1B",         16,  2048,  32,  8,  64,  8192,  128256, 500000,  true,  NULL, NULL},
-    {"llama3", "3B",         28,  3072,  24,  8,  128, 8192,  128256, 500000,  true,  NULL, NULL},
-    {"llama3", "8B",         32,  4096,  32,  8,  128, 14336, 128256, 500000,  false, NULL, NULL},
-    {"llama3", "70B",        80,  8192,  64,  8,  128, 28672, 128256, 500000,  false, NULL, NULL},
-    {"llama3", "405B",       126, 16384, 128, 8,  128, 53248, 128256, 500000,  false, NULL, NULL},
-    {"qwen3",  "debugmodel", 8,   256,   16,  8,  128, 3072,  2048,   1000000, true,  NULL, NULL},
-    {"qwen3",  "0.6B",       28,  1024,  16,  8,  128, 3072,  151936, 1000000, true,  NULL, NULL},
-    {"qwen3",  "1.7B",       28,  2048,  16,  8,  128, 6144,  151936, 1000000, true,  NULL, NULL},
-    {"qwen3",  "4B",         36,  2560,  32,  8,  128, 9728,  151936, 1000000, true,  NULL, NULL},
-    {"qwen3",  "8B",         36,  4096,  32,  8,  128, 12288, 151936, 1000000, false, NULL, NULL},
-    {"qwen3",  "14B",        40,  5120,  40,  8,  128, 17408, 151936, 1000000, false, NULL, NULL},
-    {"qwen3",  "32B",        64,  5120,  64,  8,  128, 25600, 151936, 1000000, false, NULL, NULL},
+    {"llama3", "debugmodel", 6,   256,   16,  16, 16,  768,   0,      500000,  false, NULL},
+    {"llama3", "1B",         16,  2048,  32,  8,  64,  8192,  128256, 500000,  true,  NULL},
+    {"llama3", "3B",         28,  3072,  24,  8,  128, 8192,  128256, 500000,  true,  NULL},
+    {"llama3", "8B",         32,  4096,  32,  8,  128, 14336, 128256, 500000,  false, NULL},
+    {"llama3", "70B",        80,  8192,  64,  8,  128, 28672, 128256, 500000,  false, NULL},
+    {"llama3", "405B",       126, 16384, 128, 8,  128, 53248, 128256, 500000,  false, NULL},
+    {"qwen3",  "debugmodel", 8,   256,   16,  8,  128, 3072,  2048,   1000000, true,  NULL},
+    {"qwen3",  "0.6B",       28,  1024,  16,  8,  128, 3072,  151936, 1000000, true,  NULL},
+    {"qwen3",  "1.7B",       28,  2048,  16,  8,  128, 6144,  151936, 1000000, true,  NULL},
+    {"qwen3",  "4B",         36,  2560,  32,  8,  128, 9728,  151936, 1000000, true,  NULL},
+    {"qwen3",  "8B",         36,  4096,  32,  8,  128, 12288, 151936, 1000000, false, NULL},
+    {"qwen3",  "14B",        40,  5120,  40,  8,  128, 17408, 151936, 1000000, false, NULL},
+    {"qwen3",  "32B",        64,  5120,  64,  8,  128, 25600, 151936, 1000000, false, NULL},
     {.model = "qwen3",       .name = "30B-A3B",   .preset = "qwen3-30b-a3b"},
     {.model = "qwen3",       .name = "235B-A22B", .preset = "qwen3-235b-a22b"},
     {.model = "gpt_oss",     .name = "20b",       .preset = "gpt-oss-20b"},
@@ -41,11 +40,11 @@ static const struct flavor {
     {.model = "deepseek_v3", .name = "671B",      .preset = "deepseek-v3"},
     {.model = "deepseek_v3", .name = "236B",      .preset = "deepseek-v2"},
     {.model = "deepseek_v3", .name = "16B",       .preset = "deepseek-v2-lite"},
-    {.model = "llama4",      .name = "17bx16e",   .lacks = "layers without rotary positions (every fourth), and attention within chunks in the others"},
-    {.model = "llama4",      .name = "17bx128e",  .lacks = "layers without rotary positions (every fourth), and attention within chunks in the others"},
-    {"llama2", "7B",         32,  4096,  32,  32, 128, 11008, 32000,  10000,   false, NULL, NULL},
-    {"llama2", "13B",        40,  5120,  40,  40, 128, 13824, 32000,  10000,   false, NULL, NULL},
-    {"llama2", "70B",        80,  8192,  64,  8,  128, 28672, 32000,  10000,   false, NULL, NULL},
+    {.model = "llama4",      .name = "17bx16e",   .preset = "llama4-scout"},
+    {.model = "llama4",      .name = "17bx128e",  .preset = "llama4-maverick"},
+    {"llama2", "7B",         32,  4096,  32,  32, 128, 11008, 32000,  10000,   false, NULL},
+    {"llama2", "13B",        40,  5120,  40,  40, 128, 13824, 32000,  10000,   false, NULL},
+    {"llama2", "70B",        80,  8192,  64,  8,  128, 28672, 32000,  10000,   false, NULL},
 };
 
 /* Recipes of 2026 (torchtitan/models/NAME/config_registry.py), by --config. All compute the loss in pieces. */
@@ -223,11 +222,6 @@ enum status torchtitan_model_options(struct launch *l, struct launch_given given
         struct arena arena = {0};
         struct transformer m;
         l->value[LAUNCH_LAYERS].at = l->value[LAUNCH_FLAVOR].at;
-        if (f->lacks != NULL)
-            return launch_bad(l, LAUNCH_FLAVOR, diag,
-                              "%s of %s has parts that are not modelled: %s; its config.json as "
-                              "--model, with --as-dense, takes the nearest dense model",
-                              f->name, f->model, f->lacks);
         if (f->preset != NULL) {
             launch_option(l, LAUNCH_FLAVOR, "model", f->preset);
             return STATUS_OK;

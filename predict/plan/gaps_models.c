@@ -47,7 +47,7 @@ static bool has_other_branches(const struct choices *c)
     const struct transformer *m = c->model;
     return m->norm_place != NORM_BEFORE || m->qk_norm_wide || m->activation == ACTIVATION_GEGLU ||
            m->activation == ACTIVATION_RELU2 || m->activation == ACTIVATION_SWIGLU_CLAMPED ||
-           m->attention_sinks;
+           m->attention_sinks || m->window_chunks || m->unrotated_every > 0 || m->qk_norm_bare;
 }
 
 /* TransformerEngine refuses a window of keys where messages go from rank to rank. */
@@ -69,7 +69,7 @@ static const struct gap rows[] = {
     {TITAN | MEGATRON | SPEED | TRAINER, derived_sends_latents, "head ranks that send latents (--mla-exchange latent)"},
     {MEGATRON, has_odd_biases,     "biases are everywhere, with the queries' projection alone, or nowhere"},
     {SPEED,    has_qkv_bias_alone, "biases are everywhere or nowhere"},
-    {MEGATRON | SPEED, has_other_branches, "norms at the ends of branches or over all heads, GEGLU, squared ReLU, a clamped SwiGLU, sinks of attention"},
+    {MEGATRON | SPEED, has_other_branches, "norms at the ends of branches or over all heads, GEGLU, squared ReLU, a clamped SwiGLU, sinks of attention, chunks, layers that do not rotate"},
     {SPEED,    has_head_norms,     "norms of query and key heads"},
     {SPEED,    has_attention_windows, "attention that sees a window of keys"},
     {MEGATRON, has_windowed_ring,  "a ring whose attention sees a window of keys"},

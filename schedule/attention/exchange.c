@@ -3,12 +3,12 @@
 #include "schedule/choices/profile.h"
 #include "schedule/config/derived.h"
 
-struct head_exchange exchange_of(const struct emit *e)
+struct head_exchange exchange_of(const struct emit *e, uint32_t layer)
 {
     const struct choices *c = e->choices;
     const struct transformer *m = c->model;
     const bool latent = m->kv_latent > 0; /* then the projection has rotated q and k */
-    bool rotary = m->positions == POSITIONS_ROPE && !latent;
+    bool rotary = transformer_rotates(m, layer) && !latent;
     struct head_exchange z = {
         .n = e->unit.n,
         .s = e->unit.n * (int64_t)c->hp,
@@ -29,7 +29,8 @@ struct head_exchange exchange_of(const struct emit *e)
     };
     z.kv_width = z.kv_sent * z.dim;
     z.v_width = z.kv_sent * transformer_v_dim(m);
-    z.apart = latent || m->qk_norm || z.kv_sent != z.kv_heads;
+    z.norms = transformer_norms_heads(m, layer);
+    z.apart = latent || z.norms || z.kv_sent != z.kv_heads;
     return z;
 }
 
@@ -212,7 +213,7 @@ static struct qkv pack_parts(struct emit *e, uint32_t layer, const struct head_e
     struct qkv parts =
         z->latent ? latent_parts(e, z, qkv)
                   : split_qkv(e, qkv, z->n, 1, (struct qkv){none, none, expands ? none : to.v});
-    if (e->choices->model->qk_norm)
+    if (z->norms)
         head_norms(e, layer, &parts, saved, z->n);
     if (z->rope_before) {
         parts.q = rotate(e, parts.q, positions, z->n, z->heads, false, none);
@@ -354,7 +355,7 @@ static void unpack_parts(struct emit *e, uint32_t layer, const struct head_excha
         parts.q = rotate(e, parts.q, positions, z->n, z->heads, true, none);
         parts.k = rotate(e, parts.k, positions, z->n, z->kv_heads, true, none);
     }
-    if (e->choices->model->qk_norm)
+    if (z->norms)
         head_norms_backward(e, layer, &parts, saved, z->n);
     join_qkv(e, &parts, dqkv, z->n, 1);
 }

@@ -25,6 +25,7 @@ struct head_exchange {
     bool rope_before, rope_after;
     /* positions of a rank's tokens, and of its head group's */
     struct view positions, positions_all;
+    bool norms; /* the layer norms the heads of q and k */
     bool apart; /* q, k and v are separated before they are packed */
     /* q, k and v of a sequence lie one after the other in what is projected (schedule/attention/latent.h) */
     bool latent;
@@ -32,7 +33,7 @@ struct head_exchange {
     bool narrow;
 };
 
-struct head_exchange exchange_of(const struct emit *e);
+struct head_exchange exchange_of(const struct emit *e, uint32_t layer);
 
 /* Returns q[s, q_width / P], k[s, kv_width / P] and v[s, v_width / P], made from qkv[n, W]. k and v lie in the views of
  * `to`; where these are empty, in buffers of their own. */

@@ -20,7 +20,7 @@ static struct view given(struct emit *e, const char *stem, int64_t rows, int64_t
 
 void exchange_alone(struct emit *e, buffer_id qkv, buffer_id out, buffer_id d_out, buffer_id dqkv)
 {
-    struct head_exchange z = exchange_of(e);
+    struct head_exchange z = exchange_of(e, 0);
     struct attention_saved *saved = &e->saved[0].attention[0];
     int64_t q = z.q_width / z.ranks, k = z.kv_width / z.ranks, v = z.v_width / z.ranks;
     synchronize(e);

@@ -7,7 +7,7 @@
 
 struct fpdt fpdt_of(struct emit *e, uint32_t layer, int64_t sequence)
 {
-    struct head_exchange z = exchange_of(e);
+    struct head_exchange z = exchange_of(e, layer);
     struct fpdt f = {
         .e = e,
         .layer = layer,
@@ -49,7 +49,7 @@ static int64_t own_tokens(const struct fpdt *f, int64_t i)
 
 struct head_exchange fpdt_exchange(const struct fpdt *f, int64_t i)
 {
-    struct head_exchange z = exchange_of(f->e);
+    struct head_exchange z = exchange_of(f->e, f->layer);
     int64_t first = first_token(f, i);
     z.n = own_tokens(f, i);
     z.s = z.n * z.ranks;
@@ -88,6 +88,8 @@ bool fpdt_sees(const struct fpdt *f, int64_t q, int64_t k)
 {
     int64_t window = transformer_window(f->e->choices->model, f->layer);
     int64_t last = position_of(f, k) + fpdt_tokens(f, k) - 1;
+    if (window > 0 && f->e->choices->model->window_chunks)
+        return last >= position_of(f, q) / window * window;
     return window == 0 || last > position_of(f, q) - window;
 }
 

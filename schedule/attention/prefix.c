@@ -56,7 +56,7 @@ static struct view new_cache(struct emit *e, const char *stem, int64_t width)
 
 struct prefix *prefix_open(struct emit *e, uint32_t row, struct kv_widths *width)
 {
-    struct head_exchange z = exchange_of(e);
+    struct head_exchange z = exchange_of(e, 0); /* widths are those of all layers */
     struct prefix *prefix = &e->prefix[row];
     *width = (struct kv_widths){z.kv_width / z.ranks, z.v_width / z.ranks};
     if (prefix->k.count == 0)
@@ -114,7 +114,7 @@ static uint32_t row_of(const struct emit *e, uint32_t layer, int64_t sequence)
 void prefix_forward(struct emit *e, uint32_t layer, int64_t sequence, struct view qkv,
                     struct view out)
 {
-    struct head_exchange z = exchange_of(e);
+    struct head_exchange z = exchange_of(e, layer);
     struct prefix_reach reach = reach_of(e);
     struct kv_widths width;
     struct prefix *prefix = prefix_open(e, row_of(e, layer, sequence), &width);
@@ -204,7 +204,7 @@ static struct view complete(struct emit *e, struct view sum, struct view given,
 void prefix_backward(struct emit *e, uint32_t layer, int64_t sequence, struct view d_out,
                      struct view dqkv)
 {
-    struct head_exchange z = exchange_of(e);
+    struct head_exchange z = exchange_of(e, layer);
     struct prefix_reach reach = reach_of(e);
     struct prefix *prefix = &e->prefix[row_of(e, layer, sequence)];
     const struct attention_saved *saved = &e->saved[layer].attention[sequence];

@@ -91,6 +91,7 @@ struct sequence_mask sequence_mask_of(const struct emit *e, uint32_t layer, int6
 {
     int64_t window = transformer_window(e->choices->model, layer);
     struct sequence_mask mask = {.window = window < tokens ? window : 0};
+    mask.chunks = mask.window > 0 && e->choices->model->window_chunks;
     if (e->sequence_documents != NULL) {
         const struct sequence_documents *d =
             &e->sequence_documents[e->unit.first_sequence + sequence];
@@ -103,13 +104,15 @@ struct sequence_mask sequence_mask_of(const struct emit *e, uint32_t layer, int6
 struct work attention_masked(const struct emit *e, uint32_t layer, int64_t sequence,
                              struct work causal, int64_t first)
 {
-    int64_t tokens = causal.attention.q + causal.attention.offset;
+    /* chunks are counted from the begin of the sequence */
+    const bool chunks = e->choices->model->window_chunks;
+    int64_t tokens = causal.attention.q + (chunks ? first : causal.attention.offset);
     struct sequence_mask mask = sequence_mask_of(e, layer, sequence, tokens);
     causal.attention.window = mask.window;
     if (mask.window > 0)
         causal.attention.mask = MASK_WINDOW;
-    if (mask.documents) {
-        causal.attention.mask = MASK_DOCUMENTS;
+    if (mask.documents || mask.chunks) {
+        causal.attention.mask = mask.chunks ? MASK_CHUNKS : MASK_DOCUMENTS;
         causal.attention.sequence = mask.sequence;
         causal.attention.q_first = first;
         causal.attention.kv_first = first - causal.attention.offset;

@@ -47,6 +47,7 @@ struct work attention_work(const struct emit *e, enum work_kind kind, int64_t to
 struct sequence_mask {
     int64_t window, sequence;
     bool documents;
+    bool chunks; /* the window is the size of chunks; a query sees the keys of its own one */
 };
 struct sequence_mask sequence_mask_of(const struct emit *e, uint32_t layer, int64_t sequence,
                                       int64_t tokens);

@@ -138,7 +138,7 @@ static uint32_t mask_tiles(struct emit *e, const struct ring_shape *z, uint32_t 
         count = 1;
     }
     for (uint32_t i = 0; i < count; i++) {
-        tile[i].mask = MASK_DOCUMENTS;
+        tile[i].mask = mask->chunks ? MASK_CHUNKS : MASK_DOCUMENTS;
         tile[i].offset = 0;
         tile[i].window = mask->window;
         tile[i].sequence = mask->sequence;
@@ -167,7 +167,7 @@ struct work ring_tile_work(const struct emit *e, enum work_kind kind, const stru
     work.attention.kv = tile->keys;
     work.attention.mask = tile->mask;
     work.attention.offset = tile->offset;
-    if (tile->mask != MASK_DOCUMENTS)
+    if (tile->mask < MASK_DOCUMENTS)
         return work;
     work.attention.window = tile->window;
     work.attention.sequence = tile->sequence;

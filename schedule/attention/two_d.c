@@ -30,7 +30,7 @@ void two_d_forward(struct emit *e, uint32_t layer, int64_t sequence, struct view
                    struct view out)
 {
     e->unit.positions_of = sequence;
-    struct head_exchange z = exchange_of(e);
+    struct head_exchange z = exchange_of(e, layer);
     struct ring_shape shape = shape_of(&z, layer, sequence);
     struct attention_saved *saved = &e->saved[layer].attention[sequence];
     struct qkv to = {0};
@@ -56,7 +56,7 @@ void two_d_backward(struct emit *e, uint32_t layer, int64_t sequence, struct vie
                     struct view dqkv)
 {
     e->unit.positions_of = sequence;
-    struct head_exchange z = exchange_of(e);
+    struct head_exchange z = exchange_of(e, layer);
     struct ring_shape shape = shape_of(&z, layer, sequence);
     const struct attention_saved *saved = &e->saved[layer].attention[sequence];
     struct view d_o = exchange_out_backward(e, &z, d_out);

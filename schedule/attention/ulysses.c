@@ -4,9 +4,9 @@
 #include "schedule/attention/attention.h"
 #include "schedule/attention/exchange.h"
 
-static struct head_exchange shape_of(const struct emit *e)
+static struct head_exchange shape_of(const struct emit *e, uint32_t layer)
 {
-    struct head_exchange z = exchange_of(e);
+    struct head_exchange z = exchange_of(e, layer);
     if (z.ranks > 1)
         return z;
     z.rope_after = z.rope_after || z.rope_before;
@@ -15,7 +15,7 @@ static struct head_exchange shape_of(const struct emit *e)
     z.kv_sent = z.kv_heads;
     z.kv_width = z.kv_sent * z.dim;
     z.v_width = z.kv_sent * transformer_v_dim(e->choices->model);
-    z.apart = z.latent || e->choices->model->qk_norm;
+    z.apart = z.latent || z.norms;
     return z;
 }
 
@@ -30,7 +30,7 @@ static struct work core_work(const struct emit *e, uint32_t layer, int64_t seque
 void ulysses_forward(struct emit *e, uint32_t layer, int64_t sequence, struct view qkv,
                      struct view out)
 {
-    struct head_exchange z = shape_of(e);
+    struct head_exchange z = shape_of(e, layer);
     struct attention_saved *saved = &e->saved[layer].attention[sequence];
     saved->in = exchange_in(e, layer, &z, qkv, (struct qkv){0}, saved);
     struct view o = exchange_output(e, &z, out);
@@ -47,7 +47,7 @@ void ulysses_forward(struct emit *e, uint32_t layer, int64_t sequence, struct vi
 void ulysses_backward(struct emit *e, uint32_t layer, int64_t sequence, struct view d_out,
                       struct view dqkv)
 {
-    struct head_exchange z = shape_of(e);
+    struct head_exchange z = shape_of(e, layer);
     const struct attention_saved *saved = &e->saved[layer].attention[sequence];
     struct view d_o = exchange_out_backward(e, &z, d_out);
     attention_sinks_backward(e, layer, saved->o, saved->lse, d_o, z.s, z.heads / z.ranks);

@@ -47,7 +47,7 @@ static struct view with_count_first(struct emit *e, struct view x, const char *s
 
 static struct upipe upipe_of(struct emit *e, uint32_t layer)
 {
-    struct upipe u = {.e = e, .layer = layer, .z = exchange_of(e)};
+    struct upipe u = {.e = e, .layer = layer, .z = exchange_of(e, layer)};
     const struct head_exchange *z = &u.z;
     struct view weight = weight_view(e, layer, WEIGHT_QKV);
     struct view bias = optional_weight(e, layer, WEIGHT_QKV_BIAS);
@@ -84,7 +84,7 @@ static struct scattered scatter_part(const struct upipe *u, struct view x, enum 
     emit_matmul(e, MATMUL_NT, x, view_part(heads->weight, g * u->width * h, u->width * h), bias, y,
                 z->n, u->width, h);
     e->tags.region = REGION_ATTENTION;
-    if (p != V && e->choices->model->qk_norm) {
+    if (p != V && z->norms) {
         part.raw = y;
         part.rstd = emit_buffer(e, "stats", CATEGORY_ACTIVATION, DTYPE_F32, z->n * z->ranks, 0);
         y = emit_computed(e, "head_norm", CATEGORY_ACTIVATION, z->n, u->width);
@@ -122,7 +122,7 @@ static void gather_part(const struct upipe *u, const struct scattered *part, str
 {
     struct emit *e = u->e;
     const struct head_exchange *z = &u->z;
-    bool rotates = p != V && z->rope_before, norms = p != V && e->choices->model->qk_norm;
+    bool rotates = p != V && z->rope_before, norms = p != V && z->norms;
     if (p != V && z->rope_after)
         grad = rotate(e, grad, z->positions_all, z->s, 1, true, view_none());
     struct view recv = gather_heads(e, z, grad, z->dim, e->choices->profile->sync_backward);

@@ -368,13 +368,19 @@ struct view view_of_residual(const struct emit *e, buffer_id x)
 void emit_norm(struct emit *e, uint32_t part, enum weight weight, struct view x, struct view y,
                struct view stats, int64_t rows, int64_t cols)
 {
-    bool layernorm = is_layernorm(e, weight);
+    const bool layernorm = is_layernorm(e, weight), bare = !has_weight(e, weight);
     struct work work = {.kind = layernorm ? WORK_LAYERNORM : WORK_RMSNORM, .rows = {rows, cols, 0}};
     e->narrow.normed = y.buffer;
-    struct view read[3] = {x, weight_view(e, part, weight)};
+    struct view read[3] = {x, bare ? view_none() : weight_view(e, part, weight)};
+    if (bare)
+        work.rmsnorm.bare = 1;
     if (layernorm)
         read[2] = weight_view(e, part, weight + 1);
-    emit_op(e, e->stream.compute, &work, read, layernorm ? 3 : 2, (struct view[]){y, stats}, 2);
+    emit_op(e, e->stream.compute, &work, read,
+            layernorm ? 3
+            : bare    ? 1
+                      : 2,
+            (struct view[]){y, stats}, 2);
 }
 
 void emit_norm_backward(struct emit *e, uint32_t part, enum weight weight, struct view dy,
@@ -382,6 +388,12 @@ void emit_norm_backward(struct emit *e, uint32_t part, enum weight weight, struc
                         int64_t cols)
 {
     bool layernorm = is_layernorm(e, weight), accumulate;
+    if (!has_weight(e, weight)) {
+        const struct work bare = {.kind = WORK_RMSNORM_BACKWARD,
+                                  .rmsnorm_backward = {rows, cols, 0, 1}};
+        emit_op(e, e->stream.compute, &bare, (struct view[]){dy, x, stats}, 3, &dx, 1);
+        return;
+    }
     struct view write[3] = {dx, grad_view(e, part, weight, &accumulate)};
     if (layernorm)
         write[2] = grad_view(e, part, weight + 1, &accumulate);

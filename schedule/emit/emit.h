@@ -497,7 +497,7 @@ void emit_deferred(struct emit *e, struct deferrals *deferrals);
 void emit_add(struct emit *e, struct view a, struct view b, struct view y);
 /* Emits y = a + b + bias on every row; an empty `bias` is left out. */
 void emit_add_bias(struct emit *e, struct view a, struct view b, struct view bias, struct view y);
-/* Emits the model's norm, or its backward; for the per-head norms of q and k, an RMSNorm. */
+/* Emits the model's norm, or its backward; for the per-head norms of q and k, an RMSNorm, which may have no weight. */
 void emit_norm(struct emit *e, uint32_t part, enum weight weight, struct view x, struct view y,
                struct view stats, int64_t rows, int64_t cols);
 void emit_norm_backward(struct emit *e, uint32_t part, enum weight weight, struct view dy,

@@ -145,6 +145,28 @@ struct sight {
     struct visible_pieces *out;
 };
 
+/* Returns the end of what the query at a position may see together: of its document, or, in chunks, of its chunk, if that
+ * ends before; and *begin, where that begins. */
+static int64_t seen_together(const struct document_list *list, int64_t chunk, int64_t position,
+                             int64_t *begin)
+{
+    const uint32_t document = document_at(list, position);
+    const int64_t from = chunk > 0 ? position / chunk * chunk : 0, end = list->end[document];
+    *begin = document_begin(list, document);
+    *begin = from > *begin ? from : *begin;
+    return chunk > 0 && from + chunk < end ? from + chunk : end;
+}
+
+static int64_t chunk_of(const struct work *work)
+{
+    return work->attention.mask == MASK_CHUNKS ? work->attention.window : 0;
+}
+
+static int64_t window_of(const struct work *work)
+{
+    return work->attention.mask == MASK_CHUNKS ? 0 : work->attention.window;
+}
+
 /* Returns the number of key rows with a position below this one, among those that the op reads. */
 static int64_t keys_below(const struct sight *s, int64_t position)
 {
@@ -274,7 +296,7 @@ static void fill_pieces(const struct ir *ir, const struct work *work, uint32_t r
                       .kv_context = origin_of(ir, work, rank),
                       .kv_first = work->attention.kv_first,
                       .kv = work->attention.kv,
-                      .window = work->attention.window,
+                      .window = window_of(work),
                       .list = list != NULL ? list : &whole,
                       .first_row = work->attention.q_first,
                       .out = pieces};
@@ -291,10 +313,10 @@ static void fill_pieces(const struct ir *ir, const struct work *work, uint32_t r
     }
     int64_t row = s.first_row, end = row + work->attention.q;
     while (row < end) {
-        uint32_t document =
-            document_at(s.list, layout_gathered_in(s.layout, s.list, s.q_context, row));
-        int64_t next = layout_rows_below(s.layout, s.list, s.q_context, s.list->end[document]);
-        s.begin = document_begin(s.list, document);
+        const int64_t together =
+            seen_together(s.list, chunk_of(work),
+                          layout_gathered_in(s.layout, s.list, s.q_context, row), &s.begin);
+        int64_t next = layout_rows_below(s.layout, s.list, s.q_context, together);
         if (next > end)
             next = end;
         collect_document(&s, row, next);
@@ -338,19 +360,20 @@ static double seen_by_rows(int64_t first, int64_t stride, int64_t rows, int64_t 
 
 /* Returns how many pairs the queries of a context rank see of all keys of a sequence. */
 static double seen_pairs(const struct token_layout *layout, const struct document_list *list,
-                         uint32_t context, int64_t window)
+                         uint32_t context, int64_t window, int64_t chunk)
 {
     int64_t row = 0, own = layout->tokens / layout->cp;
     double pairs = 0;
     while (row < own) {
         int64_t position = layout_gathered_in(layout, list, context, row);
-        uint32_t document = document_at(list, position);
-        int64_t end = layout_rows_below(layout, list, context, list->end[document]);
+        int64_t begin;
+        const int64_t together = seen_together(list, chunk, position, &begin);
+        int64_t end = layout_rows_below(layout, list, context, together);
         int64_t run = layout_run_end(layout, list, context, row);
         if (run < end)
             end = run;
-        pairs += seen_by_rows(position - document_begin(list, document) + 1,
-                              layout->kind == LAYOUT_STRIPED ? layout->cp : 1, end - row, window);
+        pairs += seen_by_rows(position - begin + 1, layout->kind == LAYOUT_STRIPED ? layout->cp : 1,
+                              end - row, window);
         row = end;
     }
     return pairs;
@@ -386,7 +409,7 @@ static void add_pairs(double *pairs, const struct ir *ir, const struct work *wor
             pairs[r * ir->layout.cp + c] +=
                 times * (work->attention.round > 0
                              ? round_pairs(ir, work, of, c)
-                             : seen_pairs(&ir->layout, of, c, work->attention.window));
+                             : seen_pairs(&ir->layout, of, c, window_of(work), chunk_of(work)));
         }
     }
 }

@@ -433,6 +433,8 @@ int64_t step_layers_of_period(const struct choices *choices)
     int64_t together = weights_layers_together(&c), every = model->full_attention_every;
     if (transformer_windowed_layers(model) == 0 || every < 1)
         every = 1;
+    if (model->unrotated_every > 0 && every % model->unrotated_every != 0)
+        return 0;
     if (transformer_windowed_layers(model) > 0 && model->window_from_layer > 0)
         return 0;
     if (choices->bf16_layers > 0)

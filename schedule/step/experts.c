@@ -163,7 +163,8 @@ void experts_forward(struct emit *e, uint32_t layer, struct view x, struct view 
     saved->act = emit_activation(e, "expert_act", own.all, f);
     const struct view dealt = view_all(e, emit_activation(e, "permuted", all, h));
     const struct view up = view_all(e, saved->up), act = view_all(e, saved->act);
-    compute(e, permute_work(e, WORK_PERMUTE, rows, false), &x, 1, &dealt, 1);
+    compute(e, permute_work(e, WORK_PERMUTE, rows, m->router_on_input), (struct view[]){x, weights},
+            m->router_on_input ? 2 : 1, &dealt, 1);
     if (e->choices->profile->experts_sync)
         emit_wait(e, e->stream.compute);
     const struct view permuted = dispatch(e, "dispatched", dealt, own, all);
@@ -180,15 +181,16 @@ void experts_forward(struct emit *e, uint32_t layer, struct view x, struct view 
         shared_wide(e, layer, x, rows, saved);
     if (y.count == 0)
         return;
-    const struct work sum = permute_work(e, WORK_UNPERMUTE, rows, true);
+    const struct work sum = permute_work(e, WORK_UNPERMUTE, rows, !m->router_on_input);
     const struct view read[2] = {made, weights};
+    const uint32_t reads = m->router_on_input ? 1 : 2;
     if (m->shared_ffn == 0) {
-        compute(e, sum, read, 2, &y, 1);
+        compute(e, sum, read, reads, &y, 1);
         return;
     }
     const struct view routed = emit_computed(e, "routed", CATEGORY_ACTIVATION, rows, h);
     const struct view shared = emit_computed(e, "shared", CATEGORY_ACTIVATION, rows, h);
-    compute(e, sum, read, 2, &routed, 1);
+    compute(e, sum, read, reads, &routed, 1);
     emit_matmul(e, MATMUL_NT, view_all(e, saved->shared_act),
                 weight_view(e, layer, WEIGHT_SHARED_DOWN), view_none(), shared, rows, h,
                 m->shared_ffn);
@@ -224,11 +226,15 @@ void experts_backward(struct emit *e, uint32_t layer, struct view x, struct view
     const struct expert_rows own = expert_rows(e, layer, rows);
     const struct view logits = view_all(e, saved->logits), weights = view_all(e, saved->weights);
     const struct view permuted = view_all(e, saved->permuted), up = view_all(e, saved->up);
-    const struct view act = view_all(e, saved->act), made = view_all(e, saved->y);
+    const struct view act = view_all(e, saved->act);
     const struct view d_made = emit_computed(e, "d_expert_y", CATEGORY_ACTIVATION, all, h);
     const struct view d_weights = f32(e, "d_expert_weights", rows, m->experts_per_token);
-    compute(e, permute_work(e, WORK_UNPERMUTE_BACKWARD, rows, false),
-            (struct view[]){dy, made, weights}, 3, (struct view[]){d_made, d_weights}, 2);
+    if (m->router_on_input)
+        compute(e, permute_work(e, WORK_PERMUTE, rows, false), &dy, 1, &d_made, 1);
+    else
+        compute(e, permute_work(e, WORK_UNPERMUTE_BACKWARD, rows, false),
+                (struct view[]){dy, view_all(e, saved->y), weights}, 3,
+                (struct view[]){d_made, d_weights}, 2);
 
     const struct view d_act = emit_computed(e, "d_expert_act", CATEGORY_ACTIVATION, own.all, f);
     const struct view d_up = emit_computed(e, "d_expert_up", CATEGORY_ACTIVATION, own.all, 2 * f);
@@ -250,7 +256,11 @@ void experts_backward(struct emit *e, uint32_t layer, struct view x, struct view
         emit_computed(e, "d_logits_router", CATEGORY_ACTIVATION, rows, m->experts);
     const struct view d_rows = emit_computed(e, "dx_experts", CATEGORY_ACTIVATION, rows, h);
     const struct view d_router = emit_computed(e, "dx_router", CATEGORY_ACTIVATION, rows, h);
-    compute(e, permute_work(e, WORK_UNPERMUTE, rows, false), &d_permuted, 1, &d_rows, 1);
+    compute(e, permute_work(e, WORK_UNPERMUTE, rows, m->router_on_input),
+            (struct view[]){d_permuted, weights}, m->router_on_input ? 2 : 1, &d_rows, 1);
+    if (m->router_on_input) /* a token has one copy, whose row is the token's */
+        compute(e, (struct work){.kind = WORK_ROW_DOT, .merge = {rows, 1, h}},
+                (struct view[]){x, d_permuted}, 2, &d_weights, 1);
     compute(e, route_work(e, WORK_ROUTE_BACKWARD, own, rows), (struct view[]){d_weights, logits}, 2,
             &d_logits, 1);
     e->narrow.router = true;

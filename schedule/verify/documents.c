@@ -30,7 +30,9 @@ static void check_list(struct verifier *v, const struct document_list *list)
 
 static const char *mask_of(const struct work *work)
 {
-    return work->attention.mask == MASK_PLAN ? "plan" : "documents";
+    return work->attention.mask == MASK_PLAN     ? "plan"
+           : work->attention.mask == MASK_CHUNKS ? "chunks"
+                                                 : "documents";
 }
 
 /* Why the parameters of each shape do not fit the schedule. A shape is asked for once: the rows that ranks need of each

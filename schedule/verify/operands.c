@@ -123,8 +123,9 @@ static const char *fault_of_shape(struct verifier *v, const struct work *work)
             return arena_printf(&v->arena,
                                 "heads=%" PRId64 " is not a multiple of kv_heads=%" PRId64,
                                 work->attention.heads, work->attention.kv_heads);
-        if (work->attention.mask == MASK_WINDOW && work->attention.window == 0)
-            return "mask=window needs a window";
+        if ((work->attention.mask == MASK_WINDOW || work->attention.mask == MASK_CHUNKS) &&
+            work->attention.window == 0)
+            return "mask=window and mask=chunks need a window";
         if (work->attention.mask < MASK_WINDOW && work->attention.window > 0)
             return "a window belongs to mask=window or mask=documents, and to no other";
         return NULL;

@@ -396,9 +396,9 @@ static void check_family(const struct transformer *family)
             if (family->attention_sinks && strcmp(row.request.strategy, "upipe") == 0)
                 continue;
             routing_init(&routing, &arena, (uint32_t)model.experts,
-                         (uint32_t)model.experts_per_token, 2);
-            routing_set(&routing, &arena, 0, uneven[i % 3]);
-            routing_set(&routing, &arena, 1, uneven[(i + 1) % 4]);
+                         (uint32_t)model.experts_per_token, (uint32_t)model.layers);
+            for (uint32_t l = 0; l < (uint32_t)model.layers; l++)
+                routing_set(&routing, &arena, l, uneven[(i + l) % 3]);
             if (k == 2)
                 row.request.routing = &routing;
             else
@@ -413,9 +413,44 @@ static void gpt_oss_computes_the_reference(void)
     check_family(&expert_gpt_oss);
 }
 
+/* Llama 4: one expert a token, whose weight multiplies what it reads, and a shared one, in every second layer; chunks in the
+ * layers that rotate, and norms of heads without weights there. Four layers: the period of both. */
+static const struct transformer expert_llama4 = {.name = "llama-4",
+                                                 .layers = 4,
+                                                 .hidden = 32,
+                                                 .heads = 4,
+                                                 .kv_heads = 2,
+                                                 .head_dim = 8,
+                                                 .ffn = 48,
+                                                 .vocab = 61,
+                                                 .rope_theta = 1e4,
+                                                 .norm_eps = 1e-5,
+                                                 .attention_window = 10,
+                                                 .full_attention_every = 4,
+                                                 .window_chunks = true,
+                                                 .unrotated_every = 4,
+                                                 .qk_norm = true,
+                                                 .qk_norm_bare = true,
+                                                 .experts = 6,
+                                                 .experts_per_token = 1,
+                                                 .expert_ffn = 20,
+                                                 .shared_ffn = 24,
+                                                 .experts_every = 2,
+                                                 .router = ROUTER_SIGMOID,
+                                                 .router_on_input = true};
+
+/* The CUDA backend has no norms without weights; the smaller model has them, the larger one has not. */
+static void llama_4_computes_the_reference(void)
+{
+    struct transformer model = expert_llama4;
+    model.qk_norm = model.qk_norm_bare = matrix_backend == NULL;
+    check_family(&model);
+}
+
 #define EXPERT_CASES                                                                               \
     {"every router computes the reference", routers_compute_the_reference},                        \
         {"gpt-oss computes the reference", gpt_oss_computes_the_reference},                        \
+        {"Llama 4 computes the reference", llama_4_computes_the_reference},                        \
         {"every strategy computes the reference", strategies_with_experts_compute_the_reference},  \
         {"experts over ranks compute the reference", experts_over_ranks_compute_the_reference},    \
         {"uneven routing computes the reference", uneven_routing_computes_the_reference},          \

@@ -47,10 +47,32 @@ static void sinks_in_stages_of_heads_are_refused(void)
     diag_release(&diag);
 }
 
+static void chunks_of_a_core_plan_are_refused(void)
+{
+    struct choices choices;
+    struct diag diag = {0};
+    const struct request request = {.model = &expert_llama4,
+                                    .strategy = "ring",
+                                    .core_plan = "zigzag-ring",
+                                    .weights = -1,
+                                    .activations = -1,
+                                    .optimizer = -1,
+                                    .attention_impl = ATTENTION_CPU,
+                                    .dtype = -1,
+                                    .ranks = 4,
+                                    .seq = 64,
+                                    .gpus_per_node = 4,
+                                    .sm = 80};
+    CHECK_INT("plan", resolve_choices(&choices, &request, NULL, &diag), STATUS_BAD_INPUT);
+    CHECK("plan", diag.text != NULL && strstr(diag.text, "the model attends within chunks"));
+    diag_release(&diag);
+}
+
 static const struct check_case cases[] = {
     EXPERT_CASES,
     {"experts that tensor ranks cannot have are refused",
      experts_that_tensor_ranks_cannot_have_are_refused},
+    {"chunks of a core plan are refused", chunks_of_a_core_plan_are_refused},
     {"sinks in stages of heads are refused", sinks_in_stages_of_heads_are_refused},
 };
 

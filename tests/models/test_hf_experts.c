@@ -1,3 +1,4 @@
+#include "models/hf_config.h"
 #include "models/mfu.h"
 #include "models/transformer.h"
 
@@ -20,6 +21,8 @@ static const struct {
     {"mixtral-8x7b", INT64_C(46702792704), INT64_C(12879925248), 0},
     {"gpt-oss-20b", INT64_C(20914757184), INT64_C(4187440704), 0},
     {"gpt-oss-120b", INT64_C(116829156672), INT64_C(5711982912), 0},
+    {"llama4-scout", INT64_C(107769861120), INT64_C(17172894720), 0},
+    {"llama4-maverick", INT64_C(400711848960), INT64_C(17184691200), 0},
     {"deepseek-v3", INT64_C(671026419200), INT64_C(37552282624), 250.5},
     {"kimi-k2", INT64_C(1026408232448), INT64_C(32861477888), 205.5},
     {"deepseek-v2", INT64_C(235741434880), INT64_C(21375800320), 0},
@@ -121,9 +124,10 @@ static void families_are_read_by_their_keys(void)
          "\"num_local_experts\": 16, \"intermediate_size\": 32, \"intermediate_size_mlp\": 128, "
          "\"interleave_moe_layer_step\": 2, \"use_qk_norm\": true, \"moe_layers\": [1, 3, 5, 7]}}",
          "layers=8,hidden=64,heads=8,head_dim=128,ffn=128,vocab=99,attention_window=8192,"
-         "full_attention_every=4,rope_theta=500000,experts=16,experts_per_token=1,expert_ffn=32,"
+         "full_attention_every=4,window_chunks=true,unrotated_every=4,qk_norm=true,"
+         "qk_norm_bare=true,rope_theta=500000,experts=16,experts_per_token=1,expert_ffn=32,"
          "shared_ffn=32,experts_every=2,router=sigmoid,router_on_input=true",
-         "layers-without-rotary-positions"},
+         NULL},
         {"MiniMax-M2",
          "{\"model_type\": \"minimax_m2\", " SIZES
          "\"num_local_experts\": 16, \"intermediate_size\": 32, \"num_key_value_heads\": 2, "
@@ -163,6 +167,38 @@ static void families_are_read_by_their_keys(void)
     }
 }
 
+/* A list says which layers of Llama 4 rotate; it must be those that have chunks. */
+static void a_list_of_other_layers_is_refused(void)
+{
+    static const struct {
+        const char *list, *message;
+    } rows[] = {
+        {"[1, 1, 1, 0, 1, 1, 1, 0]", NULL},
+        {"[1, 0, 1, 0, 1, 0, 1, 0]", NULL},
+        {"[1, 1, 1, 1, 1, 1, 1, 1]", NULL},
+        {"[0, 1, 1, 1, 1, 1, 1, 1]", "layer 0 does not rotate"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct text text = {0};
+        struct transformer t;
+        struct arena arena = {0};
+        struct diag diag = {0};
+        text_printf(&text,
+                    "{\"model_type\": \"llama4_text\", " SIZES
+                    "\"num_local_experts\": 16, \"intermediate_size\": 32, "
+                    "\"intermediate_size_mlp\": 128, \"no_rope_layers\": %s}",
+                    rows[i].list);
+        const enum status status =
+            hf_config_parse(&t, &arena, "config.json", text.data, text.size, NULL, &diag);
+        CHECK_INT(rows[i].list, status, rows[i].message == NULL ? STATUS_OK : STATUS_BAD_INPUT);
+        CHECK(rows[i].list, rows[i].message == NULL ||
+                                (diag.text != NULL && strstr(diag.text, rows[i].message) != NULL));
+        text_release(&text);
+        diag_release(&diag);
+        arena_release(&arena);
+    }
+}
+
 static void wrong_sizes_get_a_message(void)
 {
     static const char base[] = "layers=2,hidden=64,heads=4,ffn=64,vocab=99";
@@ -176,6 +212,10 @@ static void wrong_sizes_get_a_message(void)
         {"experts=8,experts_per_token=2,expert_ffn=8,activation=gelu", "experts have a gate"},
         {"experts=8,experts_per_token=2,expert_ffn=8,dense_layers=2", "no layer has experts"},
         {"experts=8,experts_per_token=2,expert_ffn=8,router_groups=3", "the first must divide"},
+        {"experts=8,experts_per_token=2,expert_ffn=8,router_on_input=true", "only 1 is modelled"},
+        {"window_chunks=true", "chunks need a size"},
+        {"qk_norm_bare=true", "qk_norm=true and qk_norm_wide=false are needed"},
+        {"unrotated_every=4,positions=none", "positions=rope and no latent attention"},
         {"v_dim=16", "v_dim is above 0 and kv_latent is 0"},
         {"kv_latent=16,v_dim=16,rope_dim=16", "rope_dim is 16 and v_dim is 16"},
         {"kv_latent=16,v_dim=16,rope_dim=8,kv_heads=2", "kv_heads must equal heads"},
@@ -217,6 +257,7 @@ static const struct check_case cases[] = {
     {"flops are those of active parameters", flops_are_those_of_active_parameters},
     {"a config is its preset", a_config_is_its_preset},
     {"families are read by their keys", families_are_read_by_their_keys},
+    {"a list of other layers is refused", a_list_of_other_layers_is_refused},
     {"wrong sizes get a message", wrong_sizes_get_a_message},
     {"a dense proxy has no experts left", a_dense_proxy_has_no_experts_left},
 };

@@ -167,8 +167,10 @@ static const struct {
     {"no such field", "vocabulary", "5",
      "m: error: a model has no field 'vocabulary'; its fields are layers, hidden, heads, kv_heads, "
      "head_dim, ffn, vocab, max_positions, attention_window, window_from_layer, "
-     "full_attention_every, activation, norm, norm_place, positions, bias_qkv, bias_o, bias_ffn, "
-     "qk_norm, qk_norm_wide, tied_head, rope_theta, norm_eps, attention_dropout, experts, "
+     "full_attention_every, window_chunks, unrotated_every, activation, norm, norm_place, "
+     "positions, bias_qkv, bias_o, bias_ffn, "
+     "qk_norm, qk_norm_wide, qk_norm_bare, tied_head, rope_theta, norm_eps, attention_dropout, "
+     "experts, "
      "experts_per_token, expert_ffn, shared_ffn, dense_layers, experts_every, router, router_norm, "
      "router_scale, router_bias, router_correction, router_on_input, router_groups, "
      "router_groups_kept, q_latent, kv_latent, rope_dim, v_dim, attention_sinks\n"},
