@@ -172,9 +172,15 @@ static double alone_s(const struct cudnn *dnn, const struct size *s, bool backwa
 {
     static char why[512];
     struct fused_shape shape = {
-        s->q,        s->kv,  s->heads,
-        s->kv_heads, s->dim, s->mask == MASK_CAUSAL ? FUSED_FROM_START : FUSED_ALL,
-        backward,    false,  {0}};
+        .q = s->q,
+        .kv = s->kv,
+        .heads = s->heads,
+        .kv_heads = s->kv_heads,
+        .dim = s->dim,
+        .vdim = s->dim,
+        .mask = s->mask == MASK_CAUSAL ? FUSED_FROM_START : FUSED_ALL,
+        .backward = backward,
+    };
     struct alone a = {.repeats = repeats,
                       .calls = microbench_warmup((uint32_t)repeats) + repeats,
                       .fused = fused_new(dnn, &shape)};

@@ -126,11 +126,11 @@ static bool part_of(const struct work *work, struct attention_part *part)
 {
     const int64_t q = work->attention.q, kv = work->attention.kv, offset = work->attention.offset;
     bool window = work->attention.mask == MASK_WINDOW && work->attention.window < q + offset;
-    *part = (struct attention_part){0, q, kv, FUSED_ALL};
-    if (window || work->attention.mask >= MASK_DOCUMENTS)
+    *part = (struct attention_part){0, q, kv, window ? work->attention.window : 0, FUSED_ALL};
+    if (work->attention.mask >= MASK_DOCUMENTS)
         return false;
     if (work->attention.mask == MASK_FULL || offset >= kv - 1)
-        return true;
+        return !window;
     if (offset <= 0) { /* the first queries see nothing; the next one sees one key */
         part->first = -offset < q ? -offset : q;
         part->q = q - part->first;
@@ -146,6 +146,9 @@ static bool part_of(const struct work *work, struct attention_part *part)
 bool attention_part_of(const struct work *work, struct attention_part *part)
 {
     bool taken = part_of(work, part);
+    /* With more queries than keys the last ones may see nothing. */
+    if (part->window > 0 && (part->q < 2 || part->q > part->kv))
+        return false;
     /* One query sees all of the keys that are left. cuDNN's release notes (9.18.1) warn of causal masks there. */
     if (part->q == 1)
         part->mask = FUSED_ALL;
@@ -176,9 +179,9 @@ static const char *operands_refused(const struct call *call)
         if ((uintptr_t)o->data % FUSED_ALIGNMENT != 0)
             return "an operand is not aligned to 16 bytes";
     }
-    if (call->work->attention.vdim > 0)
-        return "its heads of v have another size than those of q and k";
-    return call->work->attention.dim % 8 == 0 ? NULL : "its heads' dimension is no multiple of 8";
+    return call->work->attention.dim % 8 == 0 && work_attention_vdim(call->work) % 8 == 0
+               ? NULL
+               : "its heads' dimension is no multiple of 8";
 }
 
 /* Returns why fused kernels do not take a call with this part of its mask; NULL: they do. */
@@ -191,7 +194,7 @@ static const char *fused_refused(const struct attentions *all, const struct call
     if (!attention_part_of(call->work, part))
         return call->work->attention.mask >= MASK_DOCUMENTS
                    ? "its documents are not given to cuDNN"
-                   : "cuDNN has no mask that is its window";
+                   : "cuDNN has no mask that is its window, or its offset";
     if (part->q == 0)
         return "no query of it sees any key";
     if (!is_backward(call))
@@ -212,6 +215,8 @@ static struct fused_plan *plan_of(struct attentions *all, const struct attention
         .heads = w->attention.heads,
         .kv_heads = w->attention.kv_heads,
         .dim = w->attention.dim,
+        .vdim = work_attention_vdim(w),
+        .window = a->part.window,
         .mask = a->part.mask,
         .backward = is_backward(&a->call),
         .f16 = a->call.read[0].dtype == DTYPE_F16,
@@ -421,15 +426,16 @@ static const char *run_forward(const struct attention *a, const struct call *cal
 {
     const struct attention_part *p = &a->part;
     const int64_t heads = call->work->attention.heads, dim = call->work->attention.dim;
+    const int64_t vdim = work_attention_vdim(call->work);
     float *stats = place->scratch, *lse = call->write[1].data;
-    int error = clear_rows(&call->write[0], 0, p->first, heads, dim, place->stream);
+    int error = clear_rows(&call->write[0], 0, p->first, heads, vdim, place->stream);
     if (error == 0 && p->first > 0)
         error = cuda_set(lse, -INFINITY, p->first * heads, place->stream);
     if (error != 0)
         return words_of(error);
     const char *words = fused_forward(
         a->plan->fused, handle, row_of(&call->read[0], p->first, heads, dim), call->read[1].data,
-        call->read[2].data, row_of(&call->write[0], p->first, heads, dim), stats,
+        call->read[2].data, row_of(&call->write[0], p->first, heads, vdim), stats,
         (char *)place->scratch + stats_bytes(a));
     return words != NULL ? words
                          : words_of(cuda_transpose(lse + p->first * heads, stats, heads, p->q,
@@ -442,20 +448,21 @@ static const char *run_backward(const struct attention *a, const struct call *ca
     const struct attention_part *p = &a->part;
     const struct work *w = call->work;
     const int64_t heads = w->attention.heads, kv_heads = w->attention.kv_heads;
-    const int64_t dim = w->attention.dim, kv = w->attention.kv;
+    const int64_t dim = w->attention.dim, kv = w->attention.kv, vdim = work_attention_vdim(w);
     const float *lse = call->read[4].data;
     float *stats = place->scratch;
     int error = clear_rows(&call->write[0], 0, p->first, heads, dim, place->stream);
     for (int i = 1; i < 3 && error == 0; i++)
-        error = clear_rows(&call->write[i], p->kv, kv, kv_heads, dim, place->stream);
+        error =
+            clear_rows(&call->write[i], p->kv, kv, kv_heads, i == 1 ? dim : vdim, place->stream);
     if (error == 0)
         error = cuda_transpose(stats, lse + p->first * heads, p->q, heads, place->stream);
     if (error != 0)
         return words_of(error);
     return fused_backward(
         a->plan->fused, handle, row_of(&call->read[0], p->first, heads, dim), call->read[1].data,
-        call->read[2].data, row_of(&call->read[3], p->first, heads, dim),
-        row_of(&call->read[5], p->first, heads, dim), stats,
+        call->read[2].data, row_of(&call->read[3], p->first, heads, vdim),
+        row_of(&call->read[5], p->first, heads, vdim), stats,
         row_of(&call->write[0], p->first, heads, dim), call->write[1].data, call->write[2].data,
         has_workspace(call, a->plan->fused) ? call->write[3].data
                                             : (char *)place->scratch + stats_bytes(a));

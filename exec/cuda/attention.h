@@ -1,7 +1,7 @@
 /* exec/cuda/attention.h: attention and its gradient on a device, planned before the step.
  *
- * If cuDNN has fused kernels for an op (16-bit types, no window, and a mask whose tile is a square, a rectangle or
- * aligned at its end: fused_plan.c), those run; otherwise products by cuBLASLt with kernels of our own around
+ * If cuDNN has fused kernels for an op (16-bit types, and a mask whose tile is a square, a rectangle or aligned at
+ * its end, the first two perhaps with a window: fused_plan.c), those run; otherwise products by cuBLASLt with kernels of our own around
  * them (attention_tiles.c). The tiles take every shape and type, and the fused kernels are checked against them. */
 #ifndef EXEC_CUDA_ATTENTION_H
 #define EXEC_CUDA_ATTENTION_H
@@ -52,6 +52,7 @@ const char *attention_run(const struct attention *attention, const struct call *
  * and keys 0 .. kv (no query sees later keys). */
 struct attention_part {
     int64_t first, q, kv; /* q 0: no query sees any key */
+    int64_t window;       /* keys that a query sees; 0: all that the mask shows */
     uint8_t mask;         /* enum fused_mask */
 };
 /* Finds the part that a fused kernel can compute. False: no fused mask equals this op's. */

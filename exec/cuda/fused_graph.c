@@ -208,30 +208,67 @@ static void reshape(struct fused *g, descriptor x, descriptor y)
     add_operation(g, op);
 }
 
-/* Adds a mask: x where the query sees the key, -inf elsewhere. */
+/* The indices of scores, and the numbers of which masks are made. */
+struct mask_operands {
+    descriptor x, row, col, keys, queries, hidden;
+};
+
+/* Adds row and column of each score of x. */
+static void add_indices(struct fused *g, struct mask_operands *m)
+{
+    const struct strided_dims scores = packed(g->shape.heads, g->shape.q, g->shape.kv);
+    m->row = inner(g, CUDNN_DATA_INT32, scores);
+    m->col = inner(g, CUDNN_DATA_INT32, scores);
+    pointwise(g, CUDNN_POINTWISE_GEN_INDEX, CUDNN_DATA_FLOAT, 2, m->x, NULL, NULL, m->row);
+    pointwise(g, CUDNN_POINTWISE_GEN_INDEX, CUDNN_DATA_FLOAT, 3, m->x, NULL, NULL, m->col);
+}
+
+/* Returns an index plus or minus a number. */
+static descriptor shifted(struct fused *g, cudnnPointwiseMode_t mode, descriptor index,
+                          descriptor by)
+{
+    descriptor y = inner(g, CUDNN_DATA_INT32, packed(g->shape.heads, g->shape.q, g->shape.kv));
+    pointwise(g, mode, CUDNN_DATA_INT32, 0, index, by, NULL, y);
+    return y;
+}
+
+/* Returns x where a compares with b as `mode` says, and -inf elsewhere. */
+static descriptor shown(struct fused *g, const struct mask_operands *m, cudnnPointwiseMode_t mode,
+                        descriptor a, descriptor b)
+{
+    const struct strided_dims scores = packed(g->shape.heads, g->shape.q, g->shape.kv);
+    descriptor seen = inner(g, CUDNN_DATA_BOOLEAN, scores), y = inner(g, CUDNN_DATA_FLOAT, scores);
+    pointwise(g, mode, CUDNN_DATA_BOOLEAN, 0, a, b, NULL, seen);
+    pointwise(g, CUDNN_POINTWISE_BINARY_SELECT, CUDNN_DATA_FLOAT, 0, m->x, m->hidden, seen, y);
+    return y;
+}
+
+/* Adds the masks: x where row (+ kv - q) >= col and, with a window, col + window (- kv + q) > row; -inf elsewhere. cuDNN
+ * recognises them in this order, each with indices of its own (cudnn-frontend, node/diagonal_band_mask.h). */
 static descriptor masked(struct fused *g, descriptor x)
 {
     const struct fused_shape *s = &g->shape;
-    const struct strided_dims scores = packed(s->heads, s->q, s->kv);
+    struct mask_operands m = {.x = x};
     if (s->mask == FUSED_ALL)
         return x;
-    descriptor row = inner(g, CUDNN_DATA_INT32, scores), col = inner(g, CUDNN_DATA_INT32, scores);
-    pointwise(g, CUDNN_POINTWISE_GEN_INDEX, CUDNN_DATA_FLOAT, 2, x, NULL, NULL, row);
-    pointwise(g, CUDNN_POINTWISE_GEN_INDEX, CUDNN_DATA_FLOAT, 3, x, NULL, NULL, col);
+    m.hidden = real(g, UID_HIDDEN, -INFINITY);
+    add_indices(g, &m);
     if (s->mask == FUSED_TO_END) {
-        descriptor more = inner(g, CUDNN_DATA_INT32, scores);
-        descriptor shifted = inner(g, CUDNN_DATA_INT32, scores);
-        pointwise(g, CUDNN_POINTWISE_ADD, CUDNN_DATA_INT32, 0, row, whole(g, UID_COLS, s->kv), NULL,
-                  more);
-        pointwise(g, CUDNN_POINTWISE_SUB, CUDNN_DATA_INT32, 0, more, whole(g, UID_ROWS, s->q), NULL,
-                  shifted);
-        row = shifted;
+        m.keys = whole(g, UID_COLS, s->kv);
+        m.queries = whole(g, UID_ROWS, s->q);
+        m.row = shifted(g, CUDNN_POINTWISE_ADD, m.row, m.keys);
+        m.row = shifted(g, CUDNN_POINTWISE_SUB, m.row, m.queries);
     }
-    descriptor seen = inner(g, CUDNN_DATA_BOOLEAN, scores), y = inner(g, CUDNN_DATA_FLOAT, scores);
-    pointwise(g, CUDNN_POINTWISE_CMP_GE, CUDNN_DATA_BOOLEAN, 0, row, col, NULL, seen);
-    pointwise(g, CUDNN_POINTWISE_BINARY_SELECT, CUDNN_DATA_FLOAT, 0, x,
-              real(g, UID_HIDDEN, -INFINITY), seen, y);
-    return y;
+    m.x = shown(g, &m, CUDNN_POINTWISE_CMP_GE, m.row, m.col);
+    if (s->window == 0)
+        return m.x;
+    add_indices(g, &m);
+    m.col = shifted(g, CUDNN_POINTWISE_ADD, m.col, whole(g, UID_WINDOW, s->window));
+    if (s->mask == FUSED_TO_END) {
+        m.col = shifted(g, CUDNN_POINTWISE_SUB, m.col, m.keys);
+        m.col = shifted(g, CUDNN_POINTWISE_ADD, m.col, m.queries);
+    }
+    return shown(g, &m, CUDNN_POINTWISE_CMP_GT, m.col, m.row);
 }
 
 static cudnnDataType_t type_of(const struct fused_shape *s)
@@ -250,11 +287,13 @@ static void forward(struct fused *g)
     const struct fused_shape *s = &g->shape;
     const cudnnDataType_t T = type_of(s), F = CUDNN_DATA_FLOAT;
     const struct strided_dims q = tokens(s->q, s->heads, s->dim),
-                              kv = tokens(s->kv, s->kv_heads, s->dim);
+                              k = tokens(s->kv, s->kv_heads, s->dim),
+                              v = tokens(s->kv, s->kv_heads, s->vdim),
+                              o = tokens(s->q, s->heads, s->vdim);
     const struct strided_dims scores = packed(s->heads, s->q, s->kv),
                               rows = packed(s->heads, s->q, 1);
-    descriptor Q = in_memory(g, UID_Q, T, q), KT = in_memory(g, UID_K, T, turned(kv));
-    descriptor V = in_memory(g, UID_V, T, kv), O = in_memory(g, UID_O, T, q);
+    descriptor Q = in_memory(g, UID_Q, T, q), KT = in_memory(g, UID_K, T, turned(k));
+    descriptor V = in_memory(g, UID_V, T, v), O = in_memory(g, UID_O, T, o);
     descriptor stats = in_memory(g, UID_STATS, F, rows);
     descriptor S = inner(g, F, scores), top = inner(g, F, rows), sum = inner(g, F, rows);
     multiply(g, Q, KT, S);
@@ -273,14 +312,15 @@ static void forward(struct fused *g)
 
 /* Adds gradient = a b, the gradient of K or V. With grouped heads it is computed for each query head, and then summed
  * over the query heads that share a key head. */
-static void key_gradient(struct fused *g, descriptor a, descriptor b, descriptor gradient)
+static void key_gradient(struct fused *g, descriptor a, descriptor b, descriptor gradient,
+                         int64_t dim)
 {
     const struct fused_shape *s = &g->shape;
     if (s->heads == s->kv_heads) {
         multiply(g, a, b, gradient);
         return;
     }
-    descriptor each = inner(g, type_of(s), packed(s->heads, s->kv, s->dim));
+    descriptor each = inner(g, type_of(s), packed(s->heads, s->kv, dim));
     multiply(g, a, b, each);
     reduce(g, CUDNN_REDUCE_TENSOR_ADD, each, gradient);
 }
@@ -293,18 +333,20 @@ static void backward(struct fused *g)
     const struct fused_shape *s = &g->shape;
     const cudnnDataType_t T = type_of(s), F = CUDNN_DATA_FLOAT;
     const struct strided_dims q = tokens(s->q, s->heads, s->dim),
-                              kv = tokens(s->kv, s->kv_heads, s->dim);
+                              k = tokens(s->kv, s->kv_heads, s->dim),
+                              v = tokens(s->kv, s->kv_heads, s->vdim),
+                              o = tokens(s->q, s->heads, s->vdim);
     const struct strided_dims scores = packed(s->heads, s->q, s->kv),
                               rows = packed(s->heads, s->q, 1);
-    descriptor Q = in_memory(g, UID_Q, T, q), KT = in_memory(g, UID_K, T, turned(kv));
-    descriptor VT = in_memory(g, UID_V, T, turned(kv)), O = in_memory(g, UID_O, T, q);
-    descriptor dO = in_memory(g, UID_D_O, T, q), stats = in_memory(g, UID_STATS, F, rows);
-    descriptor dQ = in_memory(g, UID_DQ, T, q), dK = in_memory(g, UID_DK, T, kv);
-    descriptor dV = in_memory(g, UID_DV, T, kv), scale = real(g, UID_SCALE, scale_of(s));
+    descriptor Q = in_memory(g, UID_Q, T, q), KT = in_memory(g, UID_K, T, turned(k));
+    descriptor VT = in_memory(g, UID_V, T, turned(v)), O = in_memory(g, UID_O, T, o);
+    descriptor dO = in_memory(g, UID_D_O, T, o), stats = in_memory(g, UID_STATS, F, rows);
+    descriptor dQ = in_memory(g, UID_DQ, T, q), dK = in_memory(g, UID_DK, T, k);
+    descriptor dV = in_memory(g, UID_DV, T, v), scale = real(g, UID_SCALE, scale_of(s));
 
     descriptor dot = inner(g, F, rows), delta = in_memory(g, UID_DELTA, F, rows);
     reduce(g, CUDNN_REDUCE_TENSOR_ADD,
-           apply(g, CUDNN_POINTWISE_MUL, dO, O, packed(s->heads, s->q, s->dim)), dot);
+           apply(g, CUDNN_POINTWISE_MUL, dO, O, packed(s->heads, s->q, s->vdim)), dot);
     pointwise(g, CUDNN_POINTWISE_MUL, F, 0, dot, real(g, UID_ONE, 1), NULL, delta);
 
     descriptor S = inner(g, F, scores);
@@ -314,7 +356,7 @@ static void backward(struct fused *g)
     descriptor P = apply(g, CUDNN_POINTWISE_EXP, S, NULL, scores);
     descriptor PT = inner(g, T, turned(scores));
     reshape(g, P, PT);
-    key_gradient(g, PT, dO, dV);
+    key_gradient(g, PT, dO, dV, s->vdim);
 
     descriptor dP = inner(g, F, scores);
     multiply(g, dO, VT, dP);
@@ -323,9 +365,9 @@ static void backward(struct fused *g)
     descriptor dS = apply(g, CUDNN_POINTWISE_MUL, dP, scale, scores);
     descriptor dST = inner(g, T, turned(scores));
     reshape(g, dS, dST);
-    key_gradient(g, dST, Q, dK);
+    key_gradient(g, dST, Q, dK, s->dim);
 
-    descriptor K = inner(g, T, kv);
+    descriptor K = inner(g, T, k);
     reshape(g, KT, K);
     descriptor sum = in_memory(g, UID_DQ_SUM, F, packed(s->heads, s->q, s->dim));
     multiply(g, dS, K, sum);

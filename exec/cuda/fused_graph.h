@@ -8,7 +8,7 @@
 #include "exec/cuda/fused.h"
 
 #ifdef HAVE_CUDNN
-enum { FUSED_DESCRIPTORS = 192, FUSED_OPERATIONS = 32, FUSED_SCALARS = 6 };
+enum { FUSED_DESCRIPTORS = 192, FUSED_OPERATIONS = 32, FUSED_SCALARS = 7 };
 
 /* Names of the tensors that have memory, and of numbers given by value. */
 enum uid {
@@ -28,6 +28,7 @@ enum uid {
     UID_ONE,
     UID_ROWS,
     UID_COLS,
+    UID_WINDOW,
     UID_INNER = 100 /* ids from here on are of values within the kernel */
 };
 

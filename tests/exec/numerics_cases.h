@@ -93,8 +93,8 @@ static void every_kind_computes_what_the_processor_does(void)
                            EXEC_ATTENTION_AUTO, one_op_tolerance(dtypes[d]));
 }
 
-/* Attention by matrix products takes every dtype and mask; the fused kernels take 16-bit types only, and not the
- * window. Both are compared with the CPU. */
+/* Attention by matrix products takes every dtype and mask; the fused kernels take 16-bit types only, and not
+ * every window. Both are compared with the CPU. */
 static void attention_computes_what_the_processor_does(void)
 {
     const int64_t n = 32 * numerics_scale;
@@ -113,9 +113,11 @@ static void attention_computes_what_the_processor_does(void)
          true, 0},
         {"first queries see nothing", 2 * n, 2 * n, 4, 2, 64, MASK_CAUSAL, -n / 2, 0, true, 0},
         {"odd sizes", n + 7, 2 * n + 5, 4, 2, 72, MASK_FULL, 0, 0, true, 0},
-        {"a window", 2 * n, 2 * n, 4, 2, 64, MASK_WINDOW, 0, n / 2, false, 0},
-        {"narrow heads of v", n, 2 * n, 4, 4, 24, MASK_CAUSAL, n, 0, false, 16},
-        {"wide heads of v", n, n, 4, 2, 24, MASK_CAUSAL, 0, 0, false, 40},
+        {"a window", 2 * n, 2 * n, 4, 2, 64, MASK_WINDOW, 0, n / 2, true, 0},
+        {"a window to the end", n, 3 * n, 4, 2, 64, MASK_WINDOW, 2 * n, n / 2 + 3, true, 0},
+        {"a window of a tile before", n, n, 4, 2, 64, MASK_WINDOW, n, n + n / 2, false, 0},
+        {"narrow heads of v", n, 2 * n, 4, 4, 24, MASK_CAUSAL, n, 0, true, 16},
+        {"wide heads of v", n, n, 4, 2, 24, MASK_CAUSAL, 0, 0, true, 40},
     };
     static const enum dtype dtypes[] = {DTYPE_F32, DTYPE_BF16, DTYPE_F16};
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)

@@ -41,14 +41,19 @@ static const struct {
     struct fused_shape shape;
     int backward_sm; /* the least sm for which cuDNN accepts the backward */
 } rows[] = {
-    {"square causal", {1024, 1024, 8, 8, 128, FUSED_FROM_START, 0, 0, {0}}, 80},
-    {"full, dim 64, f16", {1024, 1024, 8, 8, 64, FUSED_ALL, 0, 1, {0}}, 80},
-    {"grouped causal", {4096, 4096, 32, 8, 128, FUSED_FROM_START, 0, 0, {0}}, 80},
-    {"grouped, more keys than queries", {4096, 16384, 32, 8, 128, FUSED_ALL, 0, 0, {0}}, 80},
-    {"causal to the end", {4096, 16384, 32, 8, 128, FUSED_TO_END, 0, 0, {0}}, 80},
-    {"more queries than keys", {16384, 4096, 32, 8, 128, FUSED_ALL, 0, 0, {0}}, 80},
-    {"odd sizes", {1000, 1500, 8, 2, 128, FUSED_ALL, 0, 0, {0}}, 80},
-    {"dim 192", {2048, 2048, 8, 8, 192, FUSED_ALL, 0, 0, {0}}, 90},
+    {"square causal", {1024, 1024, 8, 8, 128, 128, 0, FUSED_FROM_START, 0, 0, {0}}, 80},
+    {"full, dim 64, f16", {1024, 1024, 8, 8, 64, 64, 0, FUSED_ALL, 0, 1, {0}}, 80},
+    {"grouped causal", {4096, 4096, 32, 8, 128, 128, 0, FUSED_FROM_START, 0, 0, {0}}, 80},
+    {"grouped, more keys than queries",
+     {4096, 16384, 32, 8, 128, 128, 0, FUSED_ALL, 0, 0, {0}},
+     80},
+    {"causal to the end", {4096, 16384, 32, 8, 128, 128, 0, FUSED_TO_END, 0, 0, {0}}, 80},
+    {"more queries than keys", {16384, 4096, 32, 8, 128, 128, 0, FUSED_ALL, 0, 0, {0}}, 80},
+    {"odd sizes", {1000, 1500, 8, 2, 128, 128, 0, FUSED_ALL, 0, 0, {0}}, 80},
+    {"a window", {4096, 4096, 32, 8, 128, 128, 1024, FUSED_FROM_START, 0, 0, {0}}, 80},
+    {"a window to the end", {4096, 16384, 32, 8, 128, 128, 1000, FUSED_TO_END, 0, 0, {0}}, 80},
+    {"heads of two sizes", {2048, 4096, 8, 8, 192, 128, 0, FUSED_TO_END, 0, 0, {0}}, 90},
+    {"dim 192", {2048, 2048, 8, 8, 192, 192, 0, FUSED_ALL, 0, 0, {0}}, 90},
 };
 
 static const struct cudnn *dnn;

@@ -113,15 +113,16 @@ static bool part_sees(const struct attention_part *p, int64_t i, int64_t j)
 {
     int64_t row = i - p->first;
     bool inside = row >= 0 && row < p->q && j < p->kv;
+    int64_t last = row + (p->mask == FUSED_TO_END ? p->kv - p->q : 0);
     return inside &&
-           (p->mask == FUSED_ALL || j <= row + (p->mask == FUSED_TO_END ? p->kv - p->q : 0));
+           (p->mask == FUSED_ALL || (j <= last && (p->window == 0 || j > last - p->window)));
 }
 
 /* For each tile that a fused kernel takes, the part that it computes and the part that is cleared together give the
  * mask. */
 static void parts_of_masks_see_what_the_masks_show(void)
 {
-    uint32_t taken = 0, wrong = 0;
+    uint32_t taken = 0, windows = 0, wrong = 0;
     for (int64_t q = 1; q < 7; q++)
         for (int64_t kv = 1; kv < 9; kv++)
             for (int64_t offset = -8; offset < 10; offset++)
@@ -134,6 +135,7 @@ static void parts_of_masks_see_what_the_masks_show(void)
                     if (!attention_part_of(&w, &part))
                         continue;
                     taken++;
+                    windows += part.window > 0;
                     wrong += part.q == 1 && part.mask != FUSED_ALL;
                     for (int64_t i = 0; i < q; i++)
                         for (int64_t j = 0; j < kv; j++)
@@ -141,6 +143,8 @@ static void parts_of_masks_see_what_the_masks_show(void)
                 }
     CHECK_INT("(query, key) pairs seen otherwise", wrong, 0);
     CHECK("most masks have such a part", taken > 1000);
+    CHECK("some have a window", windows > 40);
+    printf("%u of %u parts have a window\n", windows, taken);
 }
 
 /* ---- what a user sees when it goes wrong ---- */
@@ -301,8 +305,8 @@ static void fused_attention_refuses(void)
                         "given to cuDNN; --attention-by tiles would do\n");
     check_fused_refuses("op 0 attention compute q=8 kv=8 heads=1 kv_heads=1 dim=8 mask=causal "
                         "vdim=4 reads q0 q0 q0[0:32] writes o0[0:32] l0\n",
-                        "cuDNN: error: does not take the attention of op 0: its heads of v have "
-                        "another size than those of q and k; --attention-by tiles would do\n");
+                        "cuDNN: error: does not take the attention of op 0: its heads' "
+                        "dimension is no multiple of 8; --attention-by tiles would do\n");
     check_fused_refuses("op 0 attention_backward compute q=8 kv=8 heads=1 kv_heads=1 dim=8 "
                         "mask=causal delta=1 reads q0 q0 q0 l0 l0 q0 writes o0 o0 o0\n",
                         "cuDNN: error: does not take the attention of op 0: cuDNN's backward reads "

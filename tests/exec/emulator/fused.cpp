@@ -40,14 +40,15 @@ typedef const uint16_t *Halves;
 struct Tile {
     fused_shape s;
 
-    double get(Halves data, int64_t row, int64_t heads, int64_t head, int64_t d) const
+    double get(Halves data, int64_t row, int64_t heads, int64_t head, int64_t d, int64_t dim) const
     {
-        uint16_t bits = data[(row * heads + head) * s.dim + d];
+        uint16_t bits = data[(row * heads + head) * dim + d];
         return s.f16 ? from_f16(bits) : from_bf16(bits);
     }
-    void put(void *data, int64_t row, int64_t heads, int64_t head, int64_t d, double x) const
+    void put(void *data, int64_t row, int64_t heads, int64_t head, int64_t d, int64_t dim,
+             double x) const
     {
-        static_cast<uint16_t *>(data)[(row * heads + head) * s.dim + d] =
+        static_cast<uint16_t *>(data)[(row * heads + head) * dim + d] =
             s.f16 ? to_f16((float)x) : to_bf16((float)x);
     }
     int64_t keys_of(int64_t row) const
@@ -57,16 +58,21 @@ struct Tile {
                                                    : row + 1 + s.kv - s.q;
         return end < s.kv ? end : s.kv;
     }
+    int64_t first_key_of(int64_t row) const
+    {
+        int64_t end = row + 1 + (s.mask == FUSED_TO_END ? s.kv - s.q : 0);
+        return s.window > 0 && s.window < end ? end - s.window : 0;
+    }
     int64_t kv_head(int64_t head) const
     {
         return head / (s.heads / s.kv_heads);
     }
     double dot(Halves a, int64_t i, Halves b, int64_t j, int64_t heads_b, int64_t head,
-               int64_t head_b) const
+               int64_t head_b, int64_t dim) const
     {
         double sum = 0;
-        for (int64_t d = 0; d < s.dim; d++)
-            sum += get(a, i, s.heads, head, d) * get(b, j, heads_b, head_b, d);
+        for (int64_t d = 0; d < dim; d++)
+            sum += get(a, i, s.heads, head, d, dim) * get(b, j, heads_b, head_b, d, dim);
         return sum;
     }
 };
@@ -79,15 +85,16 @@ void forward(Tile t, Halves q, Halves k, Halves v, void *o, float *stats)
             int64_t keys = t.keys_of(i), g = t.kv_head(h);
             std::vector<double> p(static_cast<size_t>(s.kv));
             double sum = 0;
-            for (int64_t j = 0; j < keys; j++)
+            const int64_t first = t.first_key_of(i);
+            for (int64_t j = first; j < keys; j++)
                 sum += p[(size_t)j] =
-                    exp(t.dot(q, i, k, j, s.kv_heads, h, g) / sqrt((double)s.dim));
+                    exp(t.dot(q, i, k, j, s.kv_heads, h, g, s.dim) / sqrt((double)s.dim));
             stats[h * s.q + i] = (float)log(sum);
-            for (int64_t d = 0; d < s.dim; d++) {
+            for (int64_t d = 0; d < s.vdim; d++) {
                 double x = 0;
-                for (int64_t j = 0; j < keys; j++)
-                    x += p[(size_t)j] / sum * t.get(v, j, s.kv_heads, g, d);
-                t.put(o, i, s.heads, h, d, x);
+                for (int64_t j = first; j < keys; j++)
+                    x += p[(size_t)j] / sum * t.get(v, j, s.kv_heads, g, d, s.vdim);
+                t.put(o, i, s.heads, h, d, s.vdim, x);
             }
         }
 }
@@ -101,33 +108,38 @@ void backward(Tile t, Halves q, Halves k, Halves v, Halves o, Halves d_o, const 
 {
     const fused_shape &s = t.s;
     const double scale = 1 / sqrt((double)s.dim);
-    size_t keys_all = static_cast<size_t>(s.kv * s.kv_heads * s.dim);
-    std::vector<double> dk(keys_all), dv(keys_all), dq(static_cast<size_t>(s.dim));
+    size_t keys_all = static_cast<size_t>(s.kv * s.kv_heads);
+    std::vector<double> dk(keys_all * static_cast<size_t>(s.dim)),
+        dv(keys_all * static_cast<size_t>(s.vdim)), dq(static_cast<size_t>(s.dim));
     for (int64_t h = 0; h < s.heads; h++)
         for (int64_t i = 0; i < s.q; i++) {
             int64_t g = t.kv_head(h);
-            double delta = t.dot(o, i, d_o, i, s.heads, h, h);
+            double delta = t.dot(o, i, d_o, i, s.heads, h, h, s.vdim);
             dq.assign(dq.size(), 0);
-            for (int64_t j = 0; j < t.keys_of(i); j++) {
-                double p = exp(t.dot(q, i, k, j, s.kv_heads, h, g) * scale - stats[h * s.q + i]);
-                double ds = p * (t.dot(d_o, i, v, j, s.kv_heads, h, g) - delta) * scale;
+            for (int64_t j = t.first_key_of(i); j < t.keys_of(i); j++) {
+                double p =
+                    exp(t.dot(q, i, k, j, s.kv_heads, h, g, s.dim) * scale - stats[h * s.q + i]);
+                double ds = p * (t.dot(d_o, i, v, j, s.kv_heads, h, g, s.vdim) - delta) * scale;
+                size_t row = static_cast<size_t>(j * s.kv_heads + g);
+                for (int64_t d = 0; d < s.vdim; d++)
+                    dv[row * (size_t)s.vdim + (size_t)d] +=
+                        p * t.get(d_o, i, s.heads, h, d, s.vdim);
                 for (int64_t d = 0; d < s.dim; d++) {
-                    size_t at = static_cast<size_t>((j * s.kv_heads + g) * s.dim + d);
-                    dv[at] += p * t.get(d_o, i, s.heads, h, d);
-                    dk[at] += ds * t.get(q, i, s.heads, h, d);
-                    dq[(size_t)d] += ds * t.get(k, j, s.kv_heads, g, d);
+                    dk[row * (size_t)s.dim + (size_t)d] += ds * t.get(q, i, s.heads, h, d, s.dim);
+                    dq[(size_t)d] += ds * t.get(k, j, s.kv_heads, g, d, s.dim);
                 }
             }
             for (int64_t d = 0; d < s.dim; d++)
-                t.put(to.dq, i, s.heads, h, d, dq[(size_t)d]);
+                t.put(to.dq, i, s.heads, h, d, s.dim, dq[(size_t)d]);
         }
     for (int64_t j = 0; j < s.kv; j++)
-        for (int64_t g = 0; g < s.kv_heads; g++)
-            for (int64_t d = 0; d < s.dim; d++) {
-                size_t at = static_cast<size_t>((j * s.kv_heads + g) * s.dim + d);
-                t.put(to.dk, j, s.kv_heads, g, d, dk[at]);
-                t.put(to.dv, j, s.kv_heads, g, d, dv[at]);
-            }
+        for (int64_t g = 0; g < s.kv_heads; g++) {
+            size_t row = static_cast<size_t>(j * s.kv_heads + g);
+            for (int64_t d = 0; d < s.dim; d++)
+                t.put(to.dk, j, s.kv_heads, g, d, s.dim, dk[row * (size_t)s.dim + (size_t)d]);
+            for (int64_t d = 0; d < s.vdim; d++)
+                t.put(to.dv, j, s.kv_heads, g, d, s.vdim, dv[row * (size_t)s.vdim + (size_t)d]);
+        }
 }
 
 std::mutex lock;
