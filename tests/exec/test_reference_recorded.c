@@ -219,7 +219,7 @@ static void transformers_agree_on_experts(void)
         CHECK_INT(of_experts, json_parse(&json, of_experts, text.data, text.size, &diag),
                   STATUS_OK)) {
         const struct json_node models = json_find(json_root(&json), "models");
-        CHECK_INT("models", (int64_t)json_count(models), 2);
+        CHECK_INT("models", (int64_t)json_count(models), 4);
         for (size_t i = 0; i < json_count(models); i++)
             check_mixture(json_at(models, i));
     }

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Records what Hugging Face's transformers say about two tiny mixtures of experts, one with latent attention: experts.json.
+"""Records what Hugging Face's transformers say about four tiny mixtures of experts: experts.json.
 
     pip install torch transformers numpy
     python3 tests/data/reference/experts.py
@@ -29,6 +29,14 @@ MODELS = (
     dict(name="deepseek-v3", seed=22, sequences=2, seq_len=9, kind="DeepseekV3ForCausalLM",
          transformer=dict(BASE, kv_heads=4, head_dim=10, rope_dim=4, v_dim=7, q_latent=12, kv_latent=8,
                           router="sigmoid", router_norm=True, router_scale=2.5, shared_ffn=20, dense_layers=1)),
+    dict(name="gpt-oss", seed=23, sequences=2, seq_len=10, kind="GptOssForCausalLM",
+         transformer=dict(BASE, kv_heads=2, head_dim=6, ffn=10, activation="swiglu-clamped", attention_window=4,
+                          full_attention_every=2, bias_qkv=True, bias_o=True, bias_ffn=True, router="chosen",
+                          router_bias=True, attention_sinks=True)),
+    dict(name="llama-4", seed=24, sequences=2, seq_len=12, kind="Llama4ForCausalLM",
+         transformer=dict(BASE, layers=4, kv_heads=2, head_dim=6, experts_per_token=1, shared_ffn=10, attention_window=5,
+                          full_attention_every=4, window_chunks=True, unrotated_every=4, qk_norm=True, qk_norm_bare=True,
+                          experts_every=2, router="sigmoid", router_on_input=True)),
 )
 
 
@@ -44,7 +52,10 @@ def tensors(t):
     out = {"embedding.weight": ((t["vocab"], h), ["model.embed_tokens.weight"])}
     for i in range(t["layers"]):
         def put(ours, shape, *theirs):
-            out[f"layers.{i}.{ours}.weight"] = (shape, [f"model.layers.{i}.{x}" for x in theirs])
+            name = ours if ours == "sinks" or ours.endswith(".bias") else ours + ".weight"
+            out[f"layers.{i}.{name}"] = (shape, [f"model.layers.{i}.{x}" for x in theirs])
+
+        block = "feed_forward" if "router_on_input" in t else "mlp"
 
         put("norm1", (h,), "input_layernorm.weight")
         if "kv_latent" in t:
@@ -58,17 +69,36 @@ def tensors(t):
             put("wo", (h, t["heads"] * v), "self_attn.o_proj.weight")
         else:
             put("wqkv", (q + 2 * kv, h), *(f"self_attn.{x}_proj.weight" for x in "qkv"))
-            put("q_norm", (t["head_dim"],), "self_attn.q_norm.weight")
-            put("k_norm", (t["head_dim"],), "self_attn.k_norm.weight")
+            if "bias_qkv" in t:
+                put("wqkv.bias", (q + 2 * kv,), *(f"self_attn.{x}_proj.bias" for x in "qkv"))
+            if t.get("qk_norm") and "qk_norm_bare" not in t:
+                put("q_norm", (t["head_dim"],), "self_attn.q_norm.weight")
+                put("k_norm", (t["head_dim"],), "self_attn.k_norm.weight")
+            if "attention_sinks" in t:
+                put("sinks", (t["heads"], 1), "self_attn.sinks")
             put("wo", (h, q), "self_attn.o_proj.weight")
+            if "bias_o" in t:
+                put("wo.bias", (h,), "self_attn.o_proj.bias")
         put("norm2", (h,), "post_attention_layernorm.weight")
         if not has_experts(t, i):
-            put("w13", (2 * t["ffn"], h), "mlp.gate_proj.weight", "mlp.up_proj.weight")
-            put("w2", (h, t["ffn"]), "mlp.down_proj.weight")
+            put("w13", (2 * t["ffn"], h), f"{block}.gate_proj.weight", f"{block}.up_proj.weight")
+            put("w2", (h, t["ffn"]), f"{block}.down_proj.weight")
             continue
-        put("router", (t["experts"], h), "mlp.gate.weight")
-        put("experts.w13", (t["experts"] * 2 * f, h), "mlp.experts.gate_up_proj")
-        put("experts.w2", (t["experts"] * h, f), "mlp.experts.down_proj")
+        biases = "router_bias" in t
+        put("router", (t["experts"], h), f"{block}.{'router' if biases or 'router_on_input' in t else 'gate'}.weight")
+        if biases:
+            put("router.bias", (t["experts"],), "mlp.router.bias")
+        put("experts.w13", (t["experts"] * 2 * f, h), f"{block}.experts.gate_up_proj")
+        if biases:
+            put("experts.w13.bias", (t["experts"] * 2 * f,), "mlp.experts.gate_up_proj_bias")
+        put("experts.w2", (t["experts"] * h, f), f"{block}.experts.down_proj")
+        if biases:
+            put("experts.w2.bias", (t["experts"] * h,), "mlp.experts.down_proj_bias")
+        if "router_on_input" in t:
+            put("shared.w13", (2 * t["shared_ffn"], h), f"{block}.shared_expert.gate_proj.weight",
+                f"{block}.shared_expert.up_proj.weight")
+            put("shared.w2", (h, t["shared_ffn"]), f"{block}.shared_expert.down_proj.weight")
+            continue
         if "shared_ffn" in t:
             put("shared.w13", (2 * t["shared_ffn"], h), "mlp.shared_experts.gate_proj.weight",
                 "mlp.shared_experts.up_proj.weight")
@@ -76,6 +106,33 @@ def tensors(t):
     out["norm.weight"] = ((h,), ["model.norm.weight"])
     out["head.weight"] = ((t["vocab"], h), ["lm_head.weight"])
     return out
+
+
+def place(t, name, x, to):
+    """Our rows x as their parameter, like `to`. gpt-oss has gate and up in turn, and both it and Llama 4 have experts'
+    matrices transposed; Llama 4 rotates neighbouring columns, and we the two halves of a head."""
+    e, f, h = t["experts"], t["expert_ffn"], t["hidden"]
+    if "router_bias" in t and "gate_up_proj" in name:
+        x = x.reshape(e, 2, f, -1).transpose(1, 2).reshape(e, 2 * f, -1)
+        return (x.transpose(1, 2) if to.dim() == 3 else x).reshape(to.shape)
+    if ("router_bias" in t or "router_on_input" in t) and to.dim() == 3:
+        return x.reshape(e, -1, to.shape[1]).transpose(1, 2)
+    if "router_on_input" in t and ("q_proj" in name or "k_proj" in name):
+        return x.reshape(-1, 2, t["head_dim"] // 2, h).transpose(1, 2).reshape(to.shape)
+    return x.reshape(to.shape)
+
+
+def back(t, name, x):
+    """The inverse of place(), flat."""
+    e, f, h = t["experts"], t["expert_ffn"], t["hidden"]
+    if "router_bias" in t and "gate_up_proj" in name:
+        x = (x.transpose(1, 2) if x.dim() == 3 else x).reshape(e, f, 2, -1)
+        return x.transpose(1, 2).flatten()
+    if ("router_bias" in t or "router_on_input" in t) and x.dim() == 3:
+        return x.transpose(1, 2).flatten()
+    if "router_on_input" in t and ("q_proj" in name or "k_proj" in name):
+        return x.reshape(-1, t["head_dim"] // 2, 2, h).transpose(1, 2).flatten()
+    return x.flatten()
 
 
 def network(m):
@@ -86,16 +143,27 @@ def network(m):
                    q_lora_rank=t["q_latent"], kv_lora_rank=t["kv_latent"], rope_interleave=False, n_group=1, topk_group=1,
                    n_routed_experts=t["experts"], n_shared_experts=t["shared_ffn"] // t["expert_ffn"],
                    first_k_dense_replace=t["dense_layers"], routed_scaling_factor=t["router_scale"])
+    elif m["kind"] == "GptOssForCausalLM":
+        own = dict(head_dim=t["head_dim"], num_local_experts=t["experts"], sliding_window=t["attention_window"],
+                   layer_types=["full_attention" if (i + 1) % 2 == 0 else "sliding_attention" for i in range(t["layers"])],
+                   attention_bias=True)
+    elif m["kind"] == "Llama4ForCausalLM":
+        own = dict(head_dim=t["head_dim"], num_local_experts=t["experts"], intermediate_size_mlp=t["ffn"],
+                   interleave_moe_layer_step=t["experts_every"], attention_chunk_size=t["attention_window"],
+                   use_qk_norm=True, attn_temperature_tuning=False)
     else:
         own = dict(head_dim=t["head_dim"], num_experts=t["experts"], decoder_sparse_step=t["experts_every"],
                    mlp_only_layers=[])
-    config = getattr(transformers, m["kind"].replace("ForCausalLM", "Config"))(
+    config = getattr(transformers, m["kind"].replace("ForCausalLM", "TextConfig" if "Llama4" in m["kind"] else "Config"))(
         vocab_size=t["vocab"], tie_word_embeddings=False, pad_token_id=None, hidden_size=t["hidden"],
         num_hidden_layers=t["layers"], num_attention_heads=t["heads"], num_key_value_heads=t["kv_heads"],
-        intermediate_size=t["ffn"], moe_intermediate_size=t["expert_ffn"], num_experts_per_tok=t["experts_per_token"],
-        norm_topk_prob=t["router_norm"], rms_norm_eps=t["norm_eps"], max_position_embeddings=64,
+        intermediate_size=t["expert_ffn"] if "num_local_experts" in own else t["ffn"],
+        **({} if "num_local_experts" in own else dict(moe_intermediate_size=t["expert_ffn"],
+                                                      norm_topk_prob=t["router_norm"])),
+        num_experts_per_tok=t["experts_per_token"], rms_norm_eps=t["norm_eps"], max_position_embeddings=64,
         rope_parameters={"rope_type": "default", "rope_theta": t["rope_theta"]}, **own)
-    config._attn_implementation = "sdpa"  # the eager one takes its softmax in float32
+    # the eager one takes its softmax in float32, but that of gpt-oss, which is the only one with sinks
+    config._attn_implementation = "eager" if m["kind"] == "GptOssForCausalLM" else "sdpa"
     config._experts_implementation = "eager"  # a loop over experts: the grouped one has no float64
     return getattr(transformers, m["kind"])(config).double()
 
@@ -123,7 +191,7 @@ def record(m):
             for part in names:
                 to = theirs[part]
                 rows = to.numel() // (shape[1] if len(shape) > 1 else 1)
-                to.copy_(value[first:first + rows].reshape(to.shape))
+                to.copy_(place(t, part, value[first:first + rows], to))
                 first += rows
             assert first == shape[0], name
     used = {part for _, names in parts.values() for part in names}
@@ -143,7 +211,7 @@ def record(m):
     loss.backward()
     rows = []
     for name, (shape, names) in parts.items():
-        g = torch.cat([theirs[part].grad.flatten() for part in names])
+        g = torch.cat([back(t, part, theirs[part].grad) for part in names])
         entries = sorted({z % g.numel() for z in splitmix64(fnv1a64(name), ENTRIES)})
         rows.append(dict(name=name, gradient_norm=g.norm().item(), entries=entries,
                          gradients=[g[i].item() for i in entries]))
