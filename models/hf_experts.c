@@ -267,22 +267,30 @@ static enum status read_llama4(const struct hf_reader *r)
     return status;
 }
 
-/* gpt-oss: experts have biases and a clamped activation, and heads have sinks of attention. Transformers and OpenAI's
- * model clamp at 7. */
+/* gpt-oss: experts have biases and a clamped activation, and heads have sinks of attention. The activation's numbers are
+ * those of Transformers and of OpenAI's model. */
 static enum status read_gpt_oss(const struct hf_reader *r)
 {
-    double limit = 7;
+    static const struct {
+        const char *key;
+        double value;
+    } numbers[] = {{"swiglu_limit", 7}, {"swiglu_alpha", 1.702}};
     r->t->bias_ffn = r->t->attention_sinks = true;
     r->t->activation = ACTIVATION_SWIGLU_CLAMPED;
-    if (!hf_counts(r, "swiglu_limit"))
-        return STATUS_OK;
-    enum status status = json_get_double(r->root, "swiglu_limit", 0, 1e6, &limit, r->diag);
-    if (status == STATUS_OK && limit != 7)
-        return json_error(json_find(r->root, "swiglu_limit"), r->diag,
-                          "a limit of %g is not modelled: 7 is; --ignore swiglu_limit models the "
-                          "step with 7, which changes no work",
-                          limit);
-    return status;
+    for (size_t i = 0; i < ARRAY_LEN(numbers); i++) {
+        double value = numbers[i].value;
+        if (!hf_counts(r, numbers[i].key))
+            continue;
+        enum status status = json_get_double(r->root, numbers[i].key, 0, 1e6, &value, r->diag);
+        if (status != STATUS_OK)
+            return status;
+        if (value != numbers[i].value)
+            return json_error(json_find(r->root, numbers[i].key), r->diag,
+                              "%g is not modelled: %g is; --ignore %s models the step with that, "
+                              "which changes no work",
+                              value, numbers[i].value, numbers[i].key);
+    }
+    return STATUS_OK;
 }
 
 /* Adds a note if the file has layers that predict tokens after the next one, which no class of Transformers has. */

@@ -202,6 +202,7 @@ static const struct hf_key keys[] = {
     {"ep_size", HF_EXPERTS, HF_KEY_SKIPPED, true},
     {"ep_size", HF_PROXY, HF_KEY_EXPERTS, true},
     {"swiglu_limit", HF_EXPERTS, HF_KEY_READ, true},
+    {"swiglu_alpha", HF_EXPERTS, HF_KEY_READ, true},
     {"swiglu_limit", HF_PROXY, HF_KEY_EXPERTS, true},
     {"moe_layer_freq", HF_EXPERTS, HF_KEY_READ, true},
     {"use_routing_bias", HF_EXPERTS, HF_KEY_READ, true},

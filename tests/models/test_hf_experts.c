@@ -199,6 +199,36 @@ static void a_list_of_other_layers_is_refused(void)
     }
 }
 
+/* The clamped activation of gpt-oss has the numbers of its publisher, or is refused. */
+static void other_numbers_of_the_activation_are_refused(void)
+{
+    static const struct {
+        const char *keys, *message;
+    } rows[] = {
+        {"\"swiglu_limit\": 7.0, \"swiglu_alpha\": 1.702", NULL},
+        {"\"swiglu_limit\": 10", "10 is not modelled: 7 is; --ignore swiglu_limit"},
+        {"\"swiglu_alpha\": 1", "1 is not modelled: 1.702 is; --ignore swiglu_alpha"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct text text = {0};
+        struct transformer t;
+        struct arena arena = {0};
+        struct diag diag = {0};
+        text_printf(&text,
+                    "{\"model_type\": \"gpt_oss\", " SIZES
+                    "\"num_local_experts\": 16, \"intermediate_size\": 32, %s}",
+                    rows[i].keys);
+        const enum status status =
+            hf_config_parse(&t, &arena, "config.json", text.data, text.size, NULL, &diag);
+        CHECK_INT(rows[i].keys, status, rows[i].message == NULL ? STATUS_OK : STATUS_BAD_INPUT);
+        CHECK(rows[i].keys, rows[i].message == NULL ||
+                                (diag.text != NULL && strstr(diag.text, rows[i].message) != NULL));
+        text_release(&text);
+        diag_release(&diag);
+        arena_release(&arena);
+    }
+}
+
 static void wrong_sizes_get_a_message(void)
 {
     static const char base[] = "layers=2,hidden=64,heads=4,ffn=64,vocab=99";
@@ -258,6 +288,7 @@ static const struct check_case cases[] = {
     {"a config is its preset", a_config_is_its_preset},
     {"families are read by their keys", families_are_read_by_their_keys},
     {"a list of other layers is refused", a_list_of_other_layers_is_refused},
+    {"other numbers of the activation are refused", other_numbers_of_the_activation_are_refused},
     {"wrong sizes get a message", wrong_sizes_get_a_message},
     {"a dense proxy has no experts left", a_dense_proxy_has_no_experts_left},
 };

@@ -145,6 +145,11 @@ static void flops_follow_from_shapes(void)
     t.full_attention_every = 2;
     CHECK_INT("windowed layers", transformer_windowed_layers(&t), t.layers - t.layers / 2);
     CHECK_CLOSE("every second layer", transformer_seen_flops(&t, 10), 4.0 * 41 * 64, 1e-12);
+    t.attention_window = 3; /* chunks of 3, 3 and 2 tokens, in one of two layers */
+    t.window_chunks = true;
+    CHECK_CLOSE("chunks", transformer_seen_flops(&t, 8),
+                transformer_attention_flops(&t, 8, true) * (1 + 22.0 / 64) / 2, 1e-12);
+    t.window_chunks = false;
     t.attention_window = t.full_attention_every = 0;
     t.layers = 1;
     /* chunks of 4 whose first token others see: 8, 8 + 4 x 1, and of 2 tokens 2 + 2 x 2 x 1 */
