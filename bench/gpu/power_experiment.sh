@@ -10,23 +10,25 @@ set -eu
 out=$1
 longhaul=${2:-build/cuda/longhaul}
 what=(--model gpt-2.7b --set layers=4,heads=20,kv_heads=20,head_dim=128 --seq 32K --strategy local --gpus 1 --attention cudnn)
-steps=(--steps 5)
+steps=(--steps 5) bench=(--quick) limit=25
 if [[ -n ${SMALL:-} ]]; then
     what=(--model longhaul-3m --set layers=2,hidden=64,heads=4,kv_heads=4,head_dim=16,ffn=96,vocab=96 --seq 64
         --strategy local --gpus 1 --attention cudnn)
-    steps=(--steps 1 --warmup 1)
+    steps=(--steps 1 --warmup 1) bench=(--quick --kinds h2d,d2h --within 10) limit=100000
 fi
 cluster=${CLUSTER:-dgx-h100}
 preset=${SMALL:+nothing}
 preset=${preset:-$cluster}
 mkdir -p "$out"
-if [[ -z ${SMALL:-} ]]; then
-    "$longhaul" bench --backend cuda --quick -o "$out/points.csv"
-    # 1: a fit was refused, and its numbers are the preset's
-    "$longhaul" calibrate "$out/points.csv" --cluster "$cluster" --cluster-out "$out/here.json" >"$out/fits.txt" ||
-        [[ $? == 1 ]]
-    cluster=$out/here.json
-fi
+case $cluster in
+*h200*) base=h200 ;;
+*) base=h100 ;;
+esac
+"$longhaul" bench --backend cuda "${bench[@]}" -o "$out/points.csv"
+# 1: a fit was refused, and its numbers are the preset's
+"$longhaul" calibrate "$out/points.csv" --base $base --limit $limit --cluster "$cluster" --cluster-out "$out/here.json" \
+    >"$out/fits.txt" || [[ $? == 1 ]]
+[[ ! -s $out/here.json ]] || cluster=$out/here.json
 for batch in 1 16; do
     "$longhaul" predict "${what[@]}" --batch $batch --cluster "$cluster" -o "$out/predicted-$batch" >"$out/predicted-$batch.txt"
 done
