@@ -127,6 +127,18 @@ trainer = transformers.Trainer(
                                         save_strategy="no", logging_steps=1, **extra))
 trainer.train()
 """
+ZERO_1 = """
+import torch
+from torch.distributed.optim import ZeroRedundancyOptimizer
+torch.distributed.init_process_group("nccl")
+model = torch.nn.Sequential(*[torch.nn.Linear(64, 64, bias=False) for _ in range(8)]).to("cuda")
+model = torch.nn.parallel.DistributedDataParallel(model)
+optimizer = ZeroRedundancyOptimizer(model.parameters(), torch.optim.AdamW, fused=True)
+while True:
+    model(torch.randn(8, 64, device="cuda")).pow(2).mean().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+"""
 PARAMETERS = 2 * 256 * 64 + 2 * (4 * 64 * 64 + 3 * 64 * 128 + 2 * 64) + 64
 
 
@@ -136,6 +148,11 @@ def kernels(step, kind=None, phase=None):
 
 def of(step, name):
     return [event for event in kernels(step) if event["op"].endswith(name)]
+
+
+def comms_of_parameters(step):
+    """Collectives that give all ranks the parameters of which each has updated a part."""
+    return of(step, "broadcast_") + of(step, "_allgather_base_") + of(step, "allgather_")
 
 
 def live_at(step, index):
@@ -897,10 +914,23 @@ class Command(unittest.TestCase):
         self.assertEqual(sum(event["full"] for event in of(step, "_reduce_scatter_base_")), 2 * PARAMETERS)
 
     def test_deepspeed(self):
+        step = self.trainer("deepspeed", 1)
+        self.assertGreaterEqual(sum(event["full"] for event in of(step, "allreduce_")), 2 * PARAMETERS)
+        self.assertGreaterEqual(sum(event["full"] for event in comms_of_parameters(step)), 2 * PARAMETERS)
         step = self.trainer("deepspeed", 2)
         self.assertGreaterEqual(sum(event["full"] for event in of(step, "allreduce_")), 2 * PARAMETERS)
         step = self.trainer("deepspeed", 3)
         self.assertGreaterEqual(sum(event["full"] for event in of(step, "_allgather_base_")), 2 * PARAMETERS)
+
+    def test_a_part_of_the_optimizer_on_each_rank(self):
+        done = record_script(ZERO_1, "--world-size", "4")
+        self.assertEqual(done.code, 0, done.errors)
+        reduced, = of(done.step, "allreduce_")
+        self.assertEqual((reduced["full"], reduced["ph"]), (4 * 8 * 64 * 64, "b"))
+        adamw, = of(done.step, "_fused_adamw_")
+        self.assertEqual(adamw["wr"], 3 * 4 * 2 * 64 * 64)  # two of eight weights, and their moments
+        sent = comms_of_parameters(done.step)
+        self.assertEqual(sum(event["full"] for event in sent), 4 * 8 * 64 * 64)
 
     def test_the_environment_sets_what_a_command_leaves_open(self):
         environment = {"LONGHAUL_RECORD_WORLD_SIZE": "4", "LONGHAUL_RECORD_RANK": "3", "LONGHAUL_RECORD_DEVICE": "b200"}
