@@ -20,6 +20,7 @@ record 8 0 llama3-8b-checkpoint train.py llama3-8b --layers 2 --accelerate --che
 record 16 0 llama3-8b-hsdp train.py llama3-8b --layers 2 --accelerate --replicate 2
 record 8 0 llama3-8b-tp train.py llama3-8b --layers 2 --tp 8
 record 8 0 llama3-8b-tp-fsdp train.py llama3-8b --layers 2 --tp 4
+record 1 0 smollm2-1.7b train.py smollm2-1.7b --tokens 16384 --accelerate
 record 1 0 mamba2-2.7b train.py mamba2-2.7b --layers 2
 record 1 0 sd3-medium train.py sd3-medium --layers 2
 for what in ring ulysses; do record 4 0 $what small.py $what; done

@@ -37,6 +37,9 @@ def transformer(name):
             hidden_size=2560, num_hidden_layers=64, state_size=128, num_heads=80, head_dim=64, n_groups=1,
             vocab_size=50288)),
         "qwen3-next-80b-a3b": (transformers.Qwen3NextConfig, dict(num_hidden_layers=48)),
+        "smollm2-1.7b": (transformers.LlamaConfig, dict(
+            hidden_size=2048, intermediate_size=8192, num_hidden_layers=24, num_attention_heads=32,
+            num_key_value_heads=32, vocab_size=49152, rope_theta=130000.0, tie_word_embeddings=True)),
         "gpt-neox-20b": (transformers.GPTNeoXConfig, dict()),
         "gpt-6.7b": (transformers.GPT2Config, dict(
             n_embd=4096, n_layer=32, n_head=32, n_positions=2048, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0)),
