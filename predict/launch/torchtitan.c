@@ -66,8 +66,11 @@ static const struct launch_row rows[] = {
     {"training.fp8_linear",             ALSO, LAUNCH_TEXT,   LAUNCH_FP8, NULL, NULL},
     {"float8.recipe_name",              ALSO, LAUNCH_TEXT,   LAUNCH_FP8_RECIPE, NULL, NULL},
     {"mx.recipe_name",                  ALSO, LAUNCH_TEXT,   LAUNCH_FP8_RECIPE, NULL, NULL},
-    {"parallelism.enable_async_tensor_parallel",   UNMODELLED, torchtitan_model_async, NULL},
-    {"experimental.enable_async_tensor_parallel",  UNMODELLED, torchtitan_model_async, NULL},
+    {"parallelism.enable_async_tensor_parallel",   SETS, LAUNCH_SWITCH, LAUNCH_ASYNC_TENSOR, NULL, NULL},
+    {"experimental.enable_async_tensor_parallel",  ALSO, LAUNCH_SWITCH, LAUNCH_ASYNC_TENSOR, NULL, NULL},
+    {"compile.enable_async_tensor_parallel",       ALSO, LAUNCH_SWITCH, LAUNCH_ASYNC_TENSOR, NULL, NULL},
+    {"parallelism.pipeline_parallel_first_stage_less_layers", ALSO, LAUNCH_COUNT, LAUNCH_FIRST_LESS, NULL, NULL},
+    {"parallelism.pipeline_parallel_last_stage_less_layers",  ALSO, LAUNCH_COUNT, LAUNCH_LAST_LESS, NULL, NULL},
     {"parallelism.disable_loss_parallel",          UNMODELLED, "the loss over whole logits: they are shared over tensor ranks here", NULL},
     {"training.disable_loss_parallel",             UNMODELLED, "the loss over whole logits: they are shared over tensor ranks here", NULL},
     {"parallelism.enable_compiled_autograd",       UNMODELLED, "launches of the backward: a few percent at most", NULL},
@@ -157,6 +160,8 @@ static void rank_fields(struct launch *l, const struct choices *c)
     launch_say_count(l, LAUNCH_DP_SHARD, c->dp / copies);
     launch_say_count(l, LAUNCH_CP, c->cp * c->hp);
     launch_say_count(l, LAUNCH_TP, c->tp);
+    if (c->tp > 1 && c->tensor_plan == TENSOR_PLAN_ASYNC)
+        launch_say_count(l, LAUNCH_ASYNC_TENSOR, 1);
     launch_say_count(l, LAUNCH_PP, c->pp);
     if (c->ep > 1)
         launch_say_count(l, LAUNCH_EP, c->ep);
@@ -263,6 +268,24 @@ static bool is_uneven(const char *list)
     return most > fewest + 1;
 }
 
+/* Adds which ends count as a layer: by default both, in torchtitan's own split (_generate_llm_fqn_per_model_part()). */
+static void stage_ends(struct launch *l)
+{
+    static const enum launch_field less[] = {LAUNCH_FIRST_LESS, LAUNCH_LAST_LESS};
+    static const int ends[2][2] = {{STAGE_LAYERS_EVEN, STAGE_LAYERS_HEAD},
+                                   {STAGE_LAYERS_EMBEDDING, STAGE_LAYERS_BOTH}};
+    bool counts[2];
+    for (size_t i = 0; i < ARRAY_LEN(less); i++) {
+        counts[i] = launch_count(l, less[i], 1) > 0;
+        if (launch_count(l, less[i], 1) > 1)
+            launch_remark_on(l, REMARK_UNMODELLED, less[i],
+                             "an end of the model counts as one layer here");
+    }
+    if (counts[0] || counts[1])
+        launch_option(l, launch_said(l, LAUNCH_FIRST_LESS) ? LAUNCH_FIRST_LESS : LAUNCH_LAST_LESS,
+                      "stage-layers", stage_layers_names[ends[counts[0]][counts[1]]]);
+}
+
 static void stage_options(struct launch *l, int64_t pp)
 {
     int chosen = CHOICE_PIPELINE_1F1B;
@@ -282,6 +305,8 @@ static void stage_options(struct launch *l, int64_t pp)
     if (launch_said(l, LAUNCH_PARTS) && is_uneven(launch_text(l, LAUNCH_PARTS)))
         launch_remark_on(l, REMARK_UNMODELLED, LAUNCH_PARTS,
                          "stages here have equal layers: the fullest decides");
+    if (!launch_said(l, LAUNCH_PARTS))
+        stage_ends(l);
 }
 
 /* Adds the options of how ranks share weights. *dp: all data-parallel ranks; 0: not known. */
@@ -414,8 +439,18 @@ enum status launch_torchtitan_options(struct launch *l, struct launch_given give
     /* both parts are compiled unless the file lists them; the file of early 2025, without [compile], as well */
     const char *parts =
         launch_said(l, LAUNCH_COMPILED) ? launch_text(l, LAUNCH_COMPILED) : "model loss";
-    if (launch_on(l, LAUNCH_COMPILE) && strstr(parts, "model") != NULL)
+    bool compiled = launch_on(l, LAUNCH_COMPILE) && strstr(parts, "model") != NULL;
+    if (compiled)
         launch_option(l, LAUNCH_COMPILE, "kernels", "compiled");
+    if (launch_on(l, LAUNCH_ASYNC_TENSOR) && d.tp > 1 && compiled) {
+        launch_option(l, LAUNCH_ASYNC_TENSOR, "tensor-plan", "async");
+        if (launch_said(l, LAUNCH_FP8))
+            launch_remark_on(l, REMARK_UNMODELLED, LAUNCH_ASYNC_TENSOR,
+                             "tensor ranks' collectives beside products in 8 bits are predicted "
+                             "without overlap: up to their whole time too slow");
+    } else if (launch_on(l, LAUNCH_ASYNC_TENSOR) && d.tp > 1)
+        launch_remark_on(l, REMARK_UNMODELLED, LAUNCH_ASYNC_TENSOR,
+                         "async TP needs compiled layers: it is predicted without");
     if (launch_said(l, LAUNCH_RECIPE)) /* ChunkedLossWrapper */
         launch_option(l, LAUNCH_RECIPE, "loss", "chunked");
     else if (launch_on(l, LAUNCH_COMPILE) && strstr(parts, "loss") != NULL)

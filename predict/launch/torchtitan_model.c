@@ -6,10 +6,6 @@
 #include <assert.h>
 #include <string.h>
 
-const char torchtitan_model_async[] =
-    "tensor ranks' collectives are predicted without overlap: up to their "
-    "whole time too slow";
-
 /* ---- flavors: torchtitan/models/NAME/__init__.py of 0.2 and of 2026 (b5bcd76); llama2 of torchtitan 0.0.2 ---- */
 
 /* clang-format off */
@@ -185,7 +181,7 @@ enum status torchtitan_model_recipe(struct launch *l, struct diag *diag)
     launch_remark_on(l, REMARK_ASSUMED, LAUNCH_RECIPE,
                      "the recipe's settings of August 2026 are taken");
     if (recipe->compile) {
-        launch_remark_on(l, REMARK_UNMODELLED, LAUNCH_RECIPE, "%s", torchtitan_model_async);
+        launch_imply_count(l, LAUNCH_ASYNC_TENSOR, 1);
         launch_imply_text(l, LAUNCH_CONVERTERS, "float8");
     }
     launch_imply_text(l, LAUNCH_MODEL, recipe->model);

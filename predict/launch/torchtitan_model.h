@@ -4,9 +4,6 @@
 
 #include "predict/launch/launch_parts.h"
 
-/* The note about asynchronous tensor parallelism, which a setting or a recipe switches on. */
-extern const char torchtitan_model_async[];
-
 /* Sets the fields of a model. The caller has checked that there is a flavor of it. */
 void torchtitan_model_fields(struct launch *launch, const struct transformer *model);
 

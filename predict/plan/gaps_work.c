@@ -125,6 +125,13 @@ static bool has_other_plan(const struct choices *c)
              c->tensor_plan == TENSOR_PLAN_MEGATRON);
 }
 
+/* torchtitan's plan is its own, or async where its layers are compiled. */
+static bool has_other_titan_plan(const struct choices *c)
+{
+    return has_other_plan(c) &&
+           !(c->tensor_plan == TENSOR_PLAN_ASYNC && c->kernels == KERNELS_COMPILED);
+}
+
 /* The plans of models of Transformers: all tokens on every tensor rank. */
 static bool has_divided_tokens(const struct choices *c)
 {
@@ -204,7 +211,8 @@ static const struct gap rows[] = {
     {TRAINER,  has_other_trainer_loss,       "the loss by other kernels than its own, compiled ones or Liger's (--loss)"},
     {FACTORY | TRL, has_other_trainer_pieces, "the loss in pieces"},
     {AXOLOTL,  has_pieces_of_other_loss,     "a loss in pieces other than its own"},
-    {TITAN | MEGATRON | SPEED, has_other_plan, "tensor ranks that share inputs by another plan than its own (--tensor-plan)"},
+    {TITAN,    has_other_titan_plan,         "tensor ranks that share inputs by another plan than its own, or async without --compile (--tensor-plan)"},
+    {MEGATRON | SPEED, has_other_plan, "tensor ranks that share inputs by another plan than its own (--tensor-plan)"},
     {TRAINER,  has_divided_tokens,           "tensor ranks that share tokens too: it needs --tensor-plan replicated"},
     {MEGATRON | SPEED, has_chosen_kernels,   "layers by other kernels than its own (--kernels)"},
     {TITAN,    has_other_titan_loss,         "the loss by other kernels than its own or compiled ones (--loss)"},

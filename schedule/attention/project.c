@@ -24,9 +24,9 @@ struct view project_qkv(struct emit *e, uint32_t layer, struct view x, int64_t r
     int64_t width = qkv_width(e);
     e->tags.region = REGION_LINEAR;
     struct view qkv = emit_computed(e, "qkv", CATEGORY_ACTIVATION, rows, width);
-    emit_matmul(e, MATMUL_NT, x, weight_view(e, layer, WEIGHT_QKV),
-                optional_weight(e, layer, WEIGHT_QKV_BIAS), qkv, rows, width,
-                e->choices->model->hidden);
+    tensor_matmul(e, TENSOR_SEQUENCES, e->unit.rows, MATMUL_NT, x,
+                  weight_view(e, layer, WEIGHT_QKV), optional_weight(e, layer, WEIGHT_QKV_BIAS),
+                  qkv, rows, width, e->choices->model->hidden);
     return qkv;
 }
 

@@ -228,7 +228,9 @@ void chains_of(const struct profile *profile, const struct choices *choices, boo
     memset(eager, 0, sizeof eager);
     memset(compiled, 0, sizeof compiled);
     enum chains chains = chains_unfused(profile, choices);
-    const bool sums_gathered = choices->tensor_plan == TENSOR_PLAN_MODULE && choices->tp > 1;
+    const bool sums_gathered =
+        (choices->tensor_plan == TENSOR_PLAN_MODULE || choices->tensor_plan == TENSOR_PLAN_ASYNC) &&
+        choices->tp > 1;
     const double gathered = sums_gathered ? choices->row_ranks : 1;
     set_chains(chains, fuses(choices), kept, gathered, chain);
     /* the loss is a chain of its own, independent of the chains of layers */

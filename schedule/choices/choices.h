@@ -93,12 +93,15 @@ enum chunk_fetch { FETCH_EACH, FETCH_ONE, FETCH_COUNT };
  * gathered input is kept for the backward. A gather or reduction on another dimension than the first copies its tensor
  * (torch/distributed/tensor/_collective_utils.py, torch/distributed/_functional_collectives.py: torch.cat).
  * linear: as module, but each ColwiseParallel product redistributes its own input, and reduces its own input gradient.
+ * async: as module under torch.compile with async TP (torch/distributed/_symmetric_memory): a product runs in pieces of
+ * rows, each after its own part of the gather, and its results are reduced piece by piece, without the copies.
  * replicated: every tensor rank has all tokens. Results are all-reduced, and so is each product's input gradient. */
 enum tensor_plan {
     TENSOR_PLAN_PROFILE,
     TENSOR_PLAN_MEGATRON,
     TENSOR_PLAN_MODULE,
     TENSOR_PLAN_LINEAR,
+    TENSOR_PLAN_ASYNC,
     TENSOR_PLAN_REPLICATED,
     TENSOR_PLAN_COUNT
 };

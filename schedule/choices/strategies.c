@@ -32,8 +32,8 @@ const char *const ring_layout_names[RING_DEALT + 1] = {"zigzag", "contiguous", "
 const char *const windows_names[WINDOWS_COUNT] = {"profile", "contiguous", "interleaved"};
 const char *const rotation_names[ROTATE_PLANNED + 1] = {"profile",    "p2p",    "all-to-all",
                                                         "all-gather", "needed", "planned"};
-const char *const tensor_plan_names[TENSOR_PLAN_COUNT] = {"profile", "megatron", "module", "linear",
-                                                          "replicated"};
+const char *const tensor_plan_names[TENSOR_PLAN_COUNT] = {"profile", "megatron", "module",
+                                                          "linear",  "async",    "replicated"};
 const char *const vocabulary_names[VOCABULARY_COUNT] = {"cut", "gathered", "whole"};
 const char *const gradients_names[GRADIENTS_COUNT] = {"profile", "fp32", "16bit"};
 const char *const grad_sync_names[GRAD_SYNC_COUNT] = {"profile", "each", "last"};

@@ -1,5 +1,6 @@
 #include "schedule/emit/tensor_parallel.h"
 
+#include "schedule/choices/products.h"
 #include "schedule/choices/profile.h"
 #include "schedule/pipeline/pipeline.h"
 
@@ -24,6 +25,23 @@ static bool is_torch(const struct emit *e)
 static bool is_replicated(const struct emit *e)
 {
     return e->choices->tensor_plan == TENSOR_PLAN_REPLICATED;
+}
+
+/* True inside of layers, which are compiled one by one: embedding and head stay as they are, and so do products in 8
+ * bits. */
+static bool is_async(const struct emit *e)
+{
+    return e->choices->tensor_plan == TENSOR_PLAN_ASYNC && e->tags.layer != IR_NONE16 &&
+           !products_narrow_in(e->choices, e->tags.layer);
+}
+
+/* Returns in how many pieces `own` rows of each tensor rank are gathered or reduced. A sequence's rows are in order only
+ * if it is gathered whole. In any order async TP has a piece for each rank, as _pipelined_all_gather_and_consume(). */
+static int64_t pieces_of(const struct emit *e, int64_t own, enum tensor_rows order)
+{
+    if (order == TENSOR_SEQUENCES)
+        return e->choices->micro_batch;
+    return is_async(e) && own % (int64_t)e->tensor.size == 0 ? (int64_t)e->tensor.size : 1;
 }
 
 void tensor_setup(struct emit *e, bool layers)
@@ -52,12 +70,13 @@ static op_id collective_of(struct emit *e, enum work_kind kind, struct view x, s
     return emit_op_after(e, after, e->tensor.comm, &work, &x, 1, &y, 1);
 }
 
-/* Emits a collective of the tensor group: one for each sequence of a micro-batch, or one for all rows. In an
+/* Emits collectives of the tensor group: one for each piece of pieces_of(). cols: columns of x and y. In an
  * implementation that launches it from its compute stream, it starts after all ops that were launched there before. */
 static void collective(struct emit *e, enum work_kind kind, struct view x, struct view y,
-                       enum tensor_rows order)
+                       int64_t cols, enum tensor_rows order)
 {
-    int64_t pieces = order == TENSOR_SEQUENCES ? e->choices->micro_batch : 1;
+    const struct view own = x.count < y.count ? x : y;
+    int64_t pieces = pieces_of(e, (int64_t)own.count / cols, order);
     int64_t from = (int64_t)x.count / pieces, to = (int64_t)y.count / pieces;
     for (int64_t i = 0; i < pieces; i++)
         collective_of(e, kind, view_part(x, i * from, from), view_part(y, i * to, to));
@@ -69,10 +88,10 @@ static struct view reordered(struct emit *e, struct view x, enum work_kind kind,
                              enum tensor_rows order, int64_t cols)
 {
     int64_t ranks = (int64_t)e->tensor.size, count = (int64_t)x.count;
-    int64_t sequences = order == TENSOR_SEQUENCES ? e->choices->micro_batch : 1;
+    int64_t sequences = pieces_of(e, count / cols / ranks, order);
     struct view y =
         emit_tensor(e, "moved", CATEGORY_COMMUNICATION, dtype_of(e, x), count / cols, cols);
-    if (e->choices->micro_batch == 1) /* torch.cat of contiguous chunks */
+    if (e->choices->micro_batch == 1 && sequences == 1) /* torch.cat of contiguous chunks */
         return emit_cast(e, x, y);
     return emit_pack(e, kind, x, y, sequences, ranks, count / sequences / ranks);
 }
@@ -93,7 +112,7 @@ static struct view torch_gather(struct emit *e, struct view x, int64_t cols, enu
 static struct view gather(struct emit *e, struct view x, int64_t cols, enum tensor_rows order,
                           const char *stem, bool held)
 {
-    if (is_torch(e))
+    if (is_torch(e) && !is_async(e))
         return torch_gather(e, x, cols, order, stem);
     int64_t rows = (int64_t)x.count / cols * (int64_t)e->tensor.size;
     struct view y;
@@ -103,7 +122,7 @@ static struct view gather(struct emit *e, struct view x, int64_t cols, enum tens
     else
         y = emit_tensor(e, stem, CATEGORY_COMMUNICATION, dtype_of(e, x), rows, cols);
     e->narrow.gathered = y.buffer;
-    collective(e, WORK_ALL_GATHER, x, y, order);
+    collective(e, WORK_ALL_GATHER, x, y, cols, order);
     return y;
 }
 
@@ -144,7 +163,7 @@ void tensor_reduce_apart(struct emit *e, struct view x)
 void tensor_gather_to(struct emit *e, struct view x, struct view y)
 {
     assert(e->tensor.size > 1);
-    collective(e, WORK_ALL_GATHER, x, y, TENSOR_ANY);
+    collective_of(e, WORK_ALL_GATHER, x, y);
 }
 
 struct view tensor_own(struct emit *e, struct view x, const char *stem)
@@ -152,7 +171,7 @@ struct view tensor_own(struct emit *e, struct view x, const char *stem)
     assert(e->tensor.size > 1);
     struct view y =
         emit_tensor(e, stem, CATEGORY_COMMUNICATION, dtype_of(e, x), (int64_t)x.count, 0);
-    collective(e, WORK_ALL_TO_ALL, x, y, TENSOR_ANY);
+    collective_of(e, WORK_ALL_TO_ALL, x, y);
     return view_part(y, 0, (int64_t)(x.count / e->tensor.size));
 }
 
@@ -162,6 +181,32 @@ struct view tensor_product(struct emit *e, struct view y, int64_t cols, const ch
         return y;
     return emit_computed(e, stem, CATEGORY_COMMUNICATION,
                          (int64_t)y.count / cols * (int64_t)e->tensor.size, cols);
+}
+
+/* As reduce_scatter_tensor() on dimension 1: chunks are concatenated first. */
+static void torch_scatter(struct emit *e, struct view x, struct view y, int64_t cols,
+                          enum tensor_rows order)
+{
+    e->sync = collective_of(e, WORK_REDUCE_SCATTER, reordered(e, x, WORK_PACK, order, cols), y);
+}
+
+/* Gives each rank its rows of all ranks' x, piece by piece, and sums them (_pipelined_produce_and_all2all() and
+ * reduce_partials()). */
+static void send_and_sum(struct emit *e, struct view x, struct view y, int64_t cols,
+                         enum tensor_rows order)
+{
+    int64_t pieces = pieces_of(e, (int64_t)y.count / cols, order), ranks = (int64_t)e->tensor.size;
+    int64_t from = (int64_t)x.count / pieces, to = (int64_t)y.count / pieces;
+    struct view partials = emit_tensor(e, "partials", CATEGORY_COMMUNICATION, dtype_of(e, x),
+                                       (int64_t)x.count / cols, cols);
+    struct work sum = {.kind = WORK_HEAD_REDUCE, .heads = {1, 1, to, ranks}};
+    for (int64_t i = 0; i < pieces; i++)
+        collective_of(e, WORK_ALL_TO_ALL, view_part(x, i * from, from),
+                      view_part(partials, i * from, from));
+    for (int64_t i = 0; i < pieces; i++) {
+        struct view of_piece = view_part(partials, i * from, from), own = view_part(y, i * to, to);
+        emit_op(e, e->stream.compute, &sum, &of_piece, 1, &own, 1);
+    }
 }
 
 void tensor_scatter(struct emit *e, struct view x, struct view y, enum tensor_rows order)
@@ -178,11 +223,29 @@ void tensor_scatter_columns(struct emit *e, struct view x, struct view y, int64_
         return;
     if (is_replicated(e))
         e->sync = collective_of(e, WORK_ALL_REDUCE, x, y);
-    else if (is_torch(
-                 e)) /* reduce_scatter_tensor() on dimension 1: chunks are concatenated first */
-        e->sync = collective_of(e, WORK_REDUCE_SCATTER, reordered(e, x, WORK_PACK, order, cols), y);
+    else if (is_async(e))
+        send_and_sum(e, x, y, cols, order);
+    else if (is_torch(e))
+        torch_scatter(e, x, y, cols, order);
     else
-        collective(e, WORK_REDUCE_SCATTER, x, y, order);
+        collective(e, WORK_REDUCE_SCATTER, x, y, cols, order);
+}
+
+void tensor_matmul(struct emit *e, enum tensor_rows order, int64_t rows, enum matmul_form form,
+                   struct view a, struct view b, struct view bias, struct view y, int64_t m,
+                   int64_t n, int64_t k)
+{
+    int64_t pieces = 1;
+    if (e->tensor.size > 1 && is_async(e)) {
+        const int64_t all = pieces_of(e, rows / (int64_t)e->tensor.size, order),
+                      of_piece = rows / all;
+        pieces = m % of_piece == 0 ? m / of_piece : 1;
+    }
+    if (pieces == 1)
+        emit_matmul(e, form, a, b, bias, y, m, n, k);
+    for (int64_t i = 0, part = m / pieces; i < pieces && pieces > 1; i++)
+        emit_matmul(e, form, view_part(a, i * part * k, part * k), b, bias,
+                    view_part(y, i * part * n, part * n), part, n, k);
 }
 
 void tensor_scatter_input(struct emit *e, struct view x, struct view y, enum tensor_rows order,
@@ -198,5 +261,9 @@ void tensor_scatter_input(struct emit *e, struct view x, struct view y, enum ten
         else
             tensor_scatter(e, x, dropped, order);
     }
-    tensor_scatter(e, x, y, order);
+    /* inductor fuses no reduction of a sum of several products' input gradients (_find_producer_matmul()) */
+    if (e->tensor.size > 1 && is_async(e))
+        torch_scatter(e, x, y, e->choices->model->hidden, order);
+    else
+        tensor_scatter(e, x, y, order);
 }

@@ -53,6 +53,12 @@ void tensor_scatter(struct emit *e, struct view x, struct view y, enum tensor_ro
 /* Does what tensor_scatter() does, for a tensor that has `cols` columns and not the model's hidden size. */
 void tensor_scatter_columns(struct emit *e, struct view x, struct view y, int64_t cols,
                             enum tensor_rows order);
+/* Does what emit_matmul() does for m of `rows` rows that tensor_gather() gathered in this order, or that
+ * tensor_scatter() will reduce in it. By plan async there is an op for each piece of rows that a collective moves, so
+ * that pieces are multiplied while others travel. */
+void tensor_matmul(struct emit *e, enum tensor_rows order, int64_t rows, enum matmul_form form,
+                   struct view a, struct view b, struct view bias, struct view y, int64_t m,
+                   int64_t n, int64_t k);
 /* Returns where a product whose result is scattered writes: y itself, or a new buffer tp times as long. */
 struct view tensor_product(struct emit *e, struct view y, int64_t cols, const char *stem);
 

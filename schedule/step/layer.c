@@ -112,9 +112,9 @@ static void mlp_wide(struct emit *e, uint32_t layer, struct view x, buffer_id up
         up[i] = last ? emit_buffer(e, "up", CATEGORY_ACTIVATION, (enum dtype)e->choices->dtype,
                                    part.rows * width + beside * f, 0)
                      : emit_activation(e, "up", part.rows, width);
-        emit_matmul(e, MATMUL_NT, view_part(x, part.begin * h, part.rows * h),
-                    weight_view(e, layer, WEIGHT_UP), optional_weight(e, layer, WEIGHT_UP_BIAS),
-                    view_rows(up[i], 0, part.rows, width), part.rows, width, h);
+        tensor_matmul(e, TENSOR_ANY, rows, MATMUL_NT, view_part(x, part.begin * h, part.rows * h),
+                      weight_view(e, layer, WEIGHT_UP), optional_weight(e, layer, WEIGHT_UP_BIAS),
+                      view_rows(up[i], 0, part.rows, width), part.rows, width, h);
         struct work work = {.kind = gated(e) ? WORK_SWIGLU : WORK_GELU,
                             .activation = {part.rows, f, touches(e, chain), emit_function(e)}};
         emit_op(e, e->stream.compute, &work, (struct view[]){view_rows(up[i], 0, part.rows, width)},
@@ -160,8 +160,9 @@ static void mlp_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id y
         saved->norm2_all[i] = x_rows;
         mlp_wide(e, layer, x_rows, saved->up[i], act, rows, CHAIN_FORWARD);
         struct view product = tensor_product(e, y_rows, h, "ffn_all");
-        emit_matmul(e, MATMUL_NT, view_rows(act, 0, rows, f), weight_view(e, layer, WEIGHT_DOWN),
-                    product_bias(e, layer, WEIGHT_DOWN_BIAS), product, rows, h, f);
+        tensor_matmul(e, TENSOR_ANY, rows, MATMUL_NT, view_rows(act, 0, rows, f),
+                      weight_view(e, layer, WEIGHT_DOWN), product_bias(e, layer, WEIGHT_DOWN_BIAS),
+                      product, rows, h, f);
         tensor_scatter(e, product, y_rows, TENSOR_ANY);
     }
     e->tags.chunk = IR_NONE16;
@@ -193,8 +194,8 @@ static void mlp_backward(struct emit *e, uint32_t layer, buffer_id dy, buffer_id
             e->tags.phase = PHASE_BACKWARD;
         }
         struct view dy_rows = tensor_gather(e, own, h, TENSOR_ANY, "dy_all", false);
-        emit_matmul(e, MATMUL_NN, dy_rows, weight_view(e, layer, WEIGHT_DOWN), view_none(),
-                    view_rows(d_act, 0, rows, f), rows, f, h);
+        tensor_matmul(e, TENSOR_ANY, rows, MATMUL_NN, dy_rows, weight_view(e, layer, WEIGHT_DOWN),
+                      view_none(), view_rows(d_act, 0, rows, f), rows, f, h);
         emit_weight_grad(e, layer, WEIGHT_DOWN, dy_rows, view_rows(saved->act[i], 0, rows, f), h, f,
                          rows);
         emit_bias_grad(e, layer, WEIGHT_DOWN_BIAS, own, piece.rows, h);
@@ -362,8 +363,9 @@ buffer_id layer_forward(struct emit *e, uint32_t layer, buffer_id x)
     saved->projected = emit_activation(e, "projected", rows, h);
     struct view projected = view_all(e, saved->projected);
     struct view product = tensor_product(e, projected, h, "projected_all");
-    emit_matmul(e, MATMUL_NT, view_all(e, saved->attention_out), weight_view(e, layer, WEIGHT_O),
-                product_bias(e, layer, WEIGHT_O_BIAS), product, e->unit.rows, h, o);
+    tensor_matmul(e, TENSOR_SEQUENCES, e->unit.rows, MATMUL_NT, view_all(e, saved->attention_out),
+                  weight_view(e, layer, WEIGHT_O), product_bias(e, layer, WEIGHT_O_BIAS), product,
+                  e->unit.rows, h, o);
     tensor_scatter(e, product, projected, TENSOR_SEQUENCES);
     /* with a bias the product is aten.addmm, whose results selective checkpointing saves all */
     if (has_weight(e, WEIGHT_O_BIAS))
@@ -413,8 +415,9 @@ buffer_id layer_backward(struct emit *e, uint32_t layer, buffer_id dy)
         view_all(e, norm_after_backward(e, layer, WEIGHT_NORM1_AFTER, dx2, saved->projected,
                                         saved->norm1_after_stats));
     struct view dx2_all = tensor_gather(e, d_projected, h, TENSOR_SEQUENCES, "dy_all", false);
-    emit_matmul(e, MATMUL_NN, dx2_all, weight_view(e, layer, WEIGHT_O), view_none(),
-                view_all(e, d_attention), e->unit.rows, o, h);
+    tensor_matmul(e, TENSOR_SEQUENCES, e->unit.rows, MATMUL_NN, dx2_all,
+                  weight_view(e, layer, WEIGHT_O), view_none(), view_all(e, d_attention),
+                  e->unit.rows, o, h);
     emit_weight_grad(e, layer, WEIGHT_O, dx2_all, view_all(e, saved->attention_out), h, o,
                      e->unit.rows);
     emit_bias_grad(e, layer, WEIGHT_O_BIAS, d_projected, rows, h);

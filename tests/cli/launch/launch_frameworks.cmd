@@ -106,5 +106,13 @@ titan --module qwen3 --config qwen3_14b
 titan --module llama3 --config llama3_8b --training.max_context_length 32768 --training.num_tokens_per_microbatch_per_dp_rank 65536 --training.num_tokens_per_train_step 1048576
 titan --module llama3 --config llama3_8b --training.num_tokens_per_microbatch_per_dp_rank 10000
 titan --module llama3 --config llama3_9b
+# stages: by torchtitan's own split both ends count as a layer; async TP of compiled layers, and of others
+stages() { printf '[model]\nname = "llama3"\nflavor = "8B"\n[training]\nseq_len = 4096\nlocal_batch_size = 4\n[parallelism]\npipeline_parallel_degree = 2\ntensor_parallel_degree = 2\nenable_async_tensor_parallel = true\n%s' "$1" | file titan.toml; of $T/titan.toml; }
+stages
+stages 'pipeline_parallel_first_stage_less_layers = 0
+[compile]
+enable = true'
+stages 'pipeline_parallel_first_stage_less_layers = 0
+pipeline_parallel_last_stage_less_layers = 2'
 # details of adapters and of rollout engines are lists: a misspelt one is unknown, a member of one is its detail
 printf 'base_model: Qwen/Qwen3-8B\nsequence_len: 4096\nadapter: lora\nlora_r: 8\nlora_alhpa: 16\nlora_alpha_pattern:\n  q_proj: 32\nvllm:\n  max_model_len: 4096\n  max_model_length: 4096\n' | file recipe.yaml; of $T/recipe.yaml | sed '/not modelled/,$!d'
