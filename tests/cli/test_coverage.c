@@ -24,7 +24,7 @@ static void intervals_hold(void)
     static const struct {
         bool first;
         double half_width;
-    } sights[] = {{false, 0.25}, {true, 0.60}};
+    } sights[] = {{false, 0.30}, {true, 0.60}};
     struct evidence evidence = {0};
     CHECK_INT("loads", evidence_load_shipped(&evidence, NULL), STATUS_OK);
     struct residuals unseen = {0}, *const runs = &unseen;
