@@ -362,19 +362,131 @@ int64_t assignment_dealt(const struct dealt_rows *dealt, uint32_t member)
     return copies;
 }
 
+/* The copies that each rank deals to experts by a list of shares. */
+struct deal_of {
+    const struct routing *routing;
+    int64_t rows; /* the tokens of a rank */
+    int64_t *dealt, *first,
+        *count; /* [experts] copies, first slots, and rows that the expert gets */
+    uint32_t ranks;
+};
+
+static bool keeps(const struct deal_of *deal, uint32_t expert, int64_t index)
+{
+    return routing_keeps(deal->routing, deal->rows, deal->dealt[expert], deal->first[expert],
+                         index);
+}
+
+static struct deal_of deal_of(struct arena *arena, const struct routing *routing,
+                              const struct work *shape, uint32_t ranks)
+{
+    struct deal_of deal = {routing, work_dealt(shape) / routing->copies, NULL, NULL, NULL, ranks};
+    const uint32_t list = (uint32_t)work_route(shape);
+    deal.dealt = arena_array(arena, routing->experts, sizeof *deal.dealt);
+    deal.first = arena_array(arena, routing->experts, sizeof *deal.first);
+    deal.count = arena_array(arena, routing->experts, sizeof *deal.count);
+    routing_deal(routing, list, deal.rows, deal.dealt, deal.first);
+    routing_counts(routing, list, deal.rows, deal.count);
+    return deal;
+}
+
+/* Returns the expert of each slot. */
+static int32_t *experts_of_slots(struct arena *arena, const struct deal_of *deal)
+{
+    int32_t *expert =
+        arena_array(arena, (size_t)(deal->rows * deal->routing->copies), sizeof *expert);
+    for (uint32_t e = 0; e < deal->routing->experts; e++)
+        for (int64_t i = 0; i < deal->dealt[e]; i++)
+            expert[deal->first[e] + i] = (int32_t)e;
+    return expert;
+}
+
+/* Fills position[rows] with the place of each token among those of a rank that have an expert on member k, -1 for the
+ * others, and returns their number. */
+static int64_t find_places(const struct deal_of *deal, uint32_t k, int64_t *position)
+{
+    const uint32_t own = deal->routing->experts / deal->ranks;
+    int64_t tokens = 0;
+    for (int64_t t = 0; t < deal->rows; t++)
+        position[t] = -1;
+    for (uint32_t e = k * own; e < (k + 1) * own; e++)
+        for (int64_t i = 0; i < deal->dealt[e]; i++)
+            position[(deal->first[e] + i) % deal->rows] = 0;
+    for (int64_t t = 0; t < deal->rows; t++)
+        position[t] = position[t] < 0 ? -1 : tokens++;
+    return tokens;
+}
+
+/* Lists the tokens of a rank that go to each member. */
+static void list_tokens(struct arena *arena, const struct deal_of *deal, struct dealt_rows *to)
+{
+    int64_t *first = arena_array(arena, deal->ranks + 1u, sizeof *first), count = 0;
+    int64_t *token = arena_array(arena, (size_t)(deal->rows * deal->ranks), sizeof *token);
+    int64_t *position = heap_alloc((size_t)deal->rows, sizeof *position);
+    for (uint32_t k = 0; k < deal->ranks; k++) {
+        find_places(deal, k, position);
+        for (int64_t t = 0; t < deal->rows; t++)
+            if (position[t] >= 0)
+                token[count++] = t;
+        first[k + 1] = count;
+    }
+    free(position);
+    to->token = token;
+    to->first_token = first;
+}
+
+/* Lists which rows are copied to the rows of experts, which are in the order of experts, of ranks that dealt them, and of
+ * slots: of a rank's own tokens, those of all experts. */
+static void list_copies(struct arena *arena, const struct deal_of *deal, enum permute_of of,
+                        struct dealt_rows *to)
+{
+    const bool own = of == PERMUTE_OWN;
+    const uint32_t experts = deal->routing->experts / deal->ranks, ranks = own ? 1 : deal->ranks;
+    const uint32_t first = own ? 0 : to->first,
+                   end = own ? deal->routing->experts : first + experts;
+    int64_t *position = heap_alloc((size_t)deal->rows, sizeof *position), size = deal->rows, i = 0;
+    for (int64_t t = 0; t < deal->rows; t++)
+        position[t] = t;
+    if (of == PERMUTE_ARRIVED)
+        size = find_places(deal, to->first / experts, position);
+    to->rows = 0;
+    for (uint32_t e = first; e < end; e++)
+        to->rows += ranks * deal->count[e];
+    int64_t *row = arena_array(arena, (size_t)to->rows + 1, sizeof *row);
+    int64_t *copy = arena_array(arena, (size_t)to->rows + 1, sizeof *copy);
+    for (uint32_t e = first; e < end; e++)
+        for (uint32_t r = 0; r < ranks; r++) {
+            const int64_t last = i + deal->count[e];
+            for (int64_t k = 0; k < deal->dealt[e]; k++)
+                if (keeps(deal, e, k)) {
+                    const int64_t slot = deal->first[e] + k;
+                    row[i] = r * size + position[slot % deal->rows];
+                    copy[i++] = slot / deal->rows;
+                }
+            for (; i < last; i++)
+                row[i] = -1;
+        }
+    free(position);
+    to->row = row;
+    to->copy = copy;
+    to->work.permute.to = to->rows;
+    if (of == PERMUTE_ARRIVED)
+        to->work.permute.rows = size * ranks;
+}
+
 static enum status find_dealt(struct assignment *assignment, const char *name, struct diag *diag)
 {
     const struct ir *ir = assignment->ir;
+    struct arena *arena = &assignment->arena;
     /* the ranks that have different experts; none: every rank has all */
     const uint32_t group = ir_find(ir, IR_GROUP, "ep", 2),
                    ranks = group == IR_NONE ? 1 : assignment->size[group];
     uint32_t rows = 0;
-    assignment->dealt_row =
-        arena_array(&assignment->arena, ir->shape_count, sizeof *assignment->dealt_row);
+    assignment->dealt_row = arena_array(arena, ir->shape_count, sizeof *assignment->dealt_row);
     for (uint32_t s = 0; s < ir->shape_count; s++)
         assignment->dealt_row[s] = work_route(&ir->shape[s]) >= 0 ? rows++ : IR_NONE;
-    assignment->dealt = arena_array(&assignment->arena, (size_t)rows * assignment->ranks,
-                                    sizeof *assignment->dealt);
+    assignment->dealt =
+        arena_array(arena, (size_t)rows * assignment->ranks, sizeof *assignment->dealt);
     for (uint32_t s = 0; s < ir->shape_count; s++) {
         const struct work *shape = &ir->shape[s];
         if (assignment->dealt_row[s] == IR_NONE)
@@ -383,20 +495,26 @@ static enum status find_dealt(struct assignment *assignment, const char *name, s
             return diag_error(diag, (struct loc){name, 0, 0}, STATUS_BAD_INPUT,
                               "work on the rows of experts does not fit the routing of the "
                               "schedule; longhaul check says which");
-        int64_t *count = arena_array(&assignment->arena, ir->routing.experts, sizeof *count);
-        routing_counts(&ir->routing, (uint32_t)work_route(shape),
-                       work_dealt(shape) / ir->routing.copies, count);
+        const struct deal_of deal = deal_of(arena, &ir->routing, shape, ranks);
+        struct dealt_rows any = {
+            .count = deal.count, .experts = ir->routing.experts, .ranks = ranks};
+        if (shape->kind == WORK_ROUTE || shape->kind == WORK_ROUTE_BACKWARD)
+            any.expert = experts_of_slots(arena, &deal);
+        if (shape->kind == WORK_ALL_TO_ALL && shape->all_to_all.once > 0)
+            list_tokens(arena, &deal, &any);
         for (uint32_t rank = 0; rank < assignment->ranks; rank++) {
             struct dealt_rows *to =
                 &assignment->dealt[(size_t)assignment->dealt_row[s] * assignment->ranks + rank];
             const uint32_t index =
                 group == IR_NONE ? 0 : assignment->index[(size_t)rank * ir->group_count + group];
-            *to = (struct dealt_rows){.count = count,
-                                      .experts = ir->routing.experts,
-                                      .ranks = ranks,
-                                      .first = index * (ir->routing.experts / ranks)};
-            to->rows = ranks * assignment_dealt(to, index);
+            *to = any;
+            to->first = index * (ir->routing.experts / ranks);
+            to->rows =
+                ranks * (any.token != NULL ? any.first_token[index + 1] - any.first_token[index]
+                                           : assignment_dealt(to, index));
             to->work = real_work(shape, to->rows);
+            if (work_permutes(shape))
+                list_copies(arena, &deal, (enum permute_of)shape->permute.of, to);
         }
     }
     return STATUS_OK;

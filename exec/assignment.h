@@ -35,6 +35,12 @@ struct dealt_rows {
     const int64_t *count;           /* [experts] the copies that each rank deals to an expert */
     int64_t rows;                   /* that the rank's experts get of all ranks together */
     uint32_t experts, ranks, first; /* first: of the rank's experts */
+    const int32_t *expert; /* of work route: [slots] the expert of each slot (models/work.h) */
+    /* of permute and its relatives: [rows of experts] the row that is copied, and its copy; -1: the row is padding */
+    const int64_t *row, *copy;
+    /* of an all-to-all that sends tokens once: [first_token[ranks]] the tokens of a rank that go to member k are those from
+     * first_token[k] to first_token[k + 1] */
+    const int64_t *token, *first_token;
 };
 
 /* Returns the end of the rows of group g, which begin at `first`: those of one of the rank's experts, or, without a list

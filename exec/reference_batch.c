@@ -66,19 +66,22 @@ static struct piece unit_of(const struct token_layout *layout, int64_t place)
     return unit;
 }
 
-/* Returns the expert of a slot of `rows` tokens. */
+/* Returns the expert of a slot of `rows` tokens, or -1 - the expert if it drops the copy. */
 static int32_t expert_of(const struct transformer *t, const struct routing *dealt, uint32_t layer,
                          int64_t rows, int64_t slot)
 {
     if (dealt == NULL)
         return (int32_t)work_group_of(rows * t->experts_per_token, t->experts, slot);
-    int64_t *count = heap_alloc(dealt->experts, sizeof *count), end = 0;
-    int32_t expert = 0;
-    routing_counts(dealt, dealt->list_of[layer], rows, count);
-    for (end = count[0]; slot >= end; end += count[expert])
+    int64_t *count = heap_alloc(2 * (size_t)dealt->experts, sizeof *count);
+    int64_t *first = count + dealt->experts;
+    uint32_t expert = 0;
+    routing_deal(dealt, dealt->list_of[layer], rows, count, first);
+    while (slot < first[expert] || slot - first[expert] >= count[expert])
         expert++;
+    const bool kept =
+        routing_keeps(dealt, rows, count[expert], first[expert], slot - first[expert]);
     free(count);
-    return expert;
+    return kept ? (int32_t)expert : -1 - (int32_t)expert;
 }
 
 /* Returns the expert of each copy of a sequence's tokens in a layer, (s, copies). The caller frees them. */

@@ -166,6 +166,15 @@ static double output_weight(const struct transformer *t, const double *weights, 
     return t->router_on_input ? 1 : weights[i];
 }
 
+/* Returns the expert of each copy, also of those that it drops, which expert[i] < 0 marks. */
+static int32_t *chosen_of(struct arena *arena, const int32_t *expert, size_t all)
+{
+    int32_t *chosen = arena_array(arena, all, sizeof *chosen);
+    for (size_t i = 0; i < all; i++)
+        chosen[i] = expert[i] < 0 ? -1 - expert[i] : expert[i];
+    return chosen;
+}
+
 double *reference_experts_forward(struct arena *arena, struct reference_storage *to,
                                   const struct transformer *t, const struct reference_layer *p,
                                   struct reference_experts *v, const double *x,
@@ -174,8 +183,9 @@ double *reference_experts_forward(struct arena *arena, struct reference_storage 
 {
     const size_t s = sequence->tokens, h = t->hidden, f = t->expert_ffn;
     const size_t copies = t->experts_per_token, all = s * copies;
+    const int32_t *chosen = chosen_of(arena, expert, all);
     v->logits = reference_linear(arena, &p->router, x, s);
-    v->weights = route(arena, t, v->logits, expert, s);
+    v->weights = route(arena, t, v->logits, chosen, s);
     v->raised = reference_zeros(arena, all, 2 * f);
     v->made = reference_zeros(arena, all, h);
     v->copied = reference_zeros(arena, all, h);
@@ -183,15 +193,15 @@ double *reference_experts_forward(struct arena *arena, struct reference_storage 
         v->copied[i] = input_weight(t, v->weights, i / h) * x[i / h / copies * h + i % h];
     if (t->router_on_input)
         reference_stored(to, v->copied, all * h);
-    linear(&(struct expert_products){t, &p->experts_up, expert, s, v->copied}, v->raised);
+    linear(&(struct expert_products){t, &p->experts_up, chosen, s, v->copied}, v->raised);
     reference_stored(to, v->raised, all * 2 * f);
     v->acted = reference_stored(to, reference_activation(arena, t->activation, v->raised, all, f),
                                 all * f);
-    linear(&(struct expert_products){t, &p->experts_down, expert, s, v->acted}, v->made);
+    linear(&(struct expert_products){t, &p->experts_down, chosen, s, v->acted}, v->made);
     reference_stored(to, v->made, all * h);
     double *y = reference_zeros(arena, s, h);
     for (size_t i = 0; i < all; i++)
-        for (size_t c = 0; c < h; c++)
+        for (size_t c = 0; c < h && expert[i] >= 0; c++)
             y[i / copies * h + c] += output_weight(t, v->weights, i) * v->made[i * h + c];
     reference_stored(to, y, s * h);
     if (t->shared_ffn == 0)
@@ -214,21 +224,22 @@ double *reference_experts_backward(struct arena *arena, struct reference_storage
 {
     const size_t s = sequence->tokens, h = t->hidden, f = t->expert_ffn;
     const size_t copies = t->experts_per_token, all = s * copies;
+    const int32_t *chosen = chosen_of(arena, expert, all);
     double *dmade = reference_zeros(arena, all, h), *dweights = reference_zeros(arena, s, copies);
     for (size_t i = 0; i < all; i++)
-        for (size_t c = 0; c < h; c++) {
+        for (size_t c = 0; c < h && expert[i] >= 0; c++) {
             dmade[i * h + c] = output_weight(t, v->weights, i) * dy[i / copies * h + c];
             dweights[i] += t->router_on_input ? 0 : v->made[i * h + c] * dy[i / copies * h + c];
         }
     reference_stored(to, dmade, all * h);
     double *dacted = reference_zeros(arena, all, f), *draised = reference_zeros(arena, all, 2 * f);
     double *dcopy = reference_zeros(arena, all, h);
-    linear_backward(&(struct expert_products){t, &p->experts_down, expert, s, v->acted}, dacted,
+    linear_backward(&(struct expert_products){t, &p->experts_down, chosen, s, v->acted}, dacted,
                     dmade);
     reference_stored(to, dacted, all * f);
     reference_activation_backward(t->activation, draised, dacted, v->raised, all, f);
     reference_stored(to, draised, all * 2 * f);
-    linear_backward(&(struct expert_products){t, &p->experts_up, expert, s, v->copied}, dcopy,
+    linear_backward(&(struct expert_products){t, &p->experts_up, chosen, s, v->copied}, dcopy,
                     draised);
     reference_stored(to, dcopy, all * h);
     double *dx = reference_zeros(arena, s, h), *dlogits = reference_zeros(arena, s, t->experts);
@@ -237,7 +248,7 @@ double *reference_experts_backward(struct arena *arena, struct reference_storage
             dx[i / copies * h + c] += input_weight(t, v->weights, i) * dcopy[i * h + c];
             dweights[i] += t->router_on_input ? x[i / copies * h + c] * dcopy[i * h + c] : 0;
         }
-    route_backward(t, dlogits, dweights, v->logits, expert, s);
+    route_backward(t, dlogits, dweights, v->logits, chosen, s);
     reference_stored(to, dlogits, s * (size_t)t->experts);
     reference_linear_backward(&p->router, dx, dlogits, x, s);
     if (t->shared_ffn > 0) {

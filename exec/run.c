@@ -100,6 +100,14 @@ static void take_real_counts(struct call *call)
     work_operands(work, WORK_WRITES, 1, want);
     for (uint32_t k = 0; k < call->writes; k++)
         call->write[k].count = want[k].count;
+    if (work_permutes(work)) { /* the kind takes to=0 for rows that are not listed */
+        struct operand *copies = work->kind == WORK_PERMUTE     ? &call->write[0]
+                                 : work->kind == WORK_UNPERMUTE ? &call->read[0]
+                                                                : &call->read[1];
+        copies->count = (uint64_t)(work->permute.to * work->permute.cols);
+        if (work->kind == WORK_UNPERMUTE_BACKWARD)
+            call->write[0].count = copies->count;
+    }
 }
 
 void run_call(struct exec_run *run, uint32_t rank, uint32_t op, struct call *call)

@@ -133,7 +133,8 @@ static double chain_elements(const struct work *work)
     case WORK_PERMUTE:
     case WORK_UNPERMUTE:
     case WORK_UNPERMUTE_BACKWARD:
-        return (double)work->permute.rows * (double)work->permute.copies *
+        return (work->permute.to > 0 ? (double)work->permute.to
+                                     : (double)work->permute.rows * (double)work->permute.copies) *
                (double)work->permute.cols;
     case WORK_ADD:
         return (double)work->elements.count;

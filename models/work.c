@@ -16,6 +16,7 @@
     VALUES(epilogue, EPILOGUE_COUNT, "none", "bias")                                               \
     VALUES(mask, MASK_COUNT, "full", "causal", "window", "documents", "plan", "chunks")            \
     VALUES(function, FUNCTION_COUNT, "own", "gelu", "relu2", "clamped")                            \
+    VALUES(permute_of, PERMUTE_OF_COUNT, "own", "gathered", "arrived")                             \
     VALUES(score, ROUTE_SCORE_COUNT, "softmax", "chosen", "sigmoid")                               \
     VALUES(opaque, OPAQUE_COUNT, "nothing", "matmul", "matmul_tn", "attention",                    \
            "attention_backward", "stream", "reduce", "permute", "gather", "scatter")               \
@@ -377,6 +378,10 @@ int64_t work_route(const struct work *work)
     case WORK_PACK:
     case WORK_UNPACK:
         return work->pack.route - 1;
+    case WORK_PERMUTE:
+    case WORK_UNPERMUTE:
+    case WORK_UNPERMUTE_BACKWARD:
+        return work->permute.route - 1;
     case WORK_ALL_TO_ALL:
         return work->all_to_all.route - 1;
     default:
@@ -402,7 +407,13 @@ int64_t work_dealt(const struct work *work)
     case WORK_PACK:
     case WORK_UNPACK:
         return work->pack.dealt;
+    case WORK_PERMUTE:
+    case WORK_UNPERMUTE:
+    case WORK_UNPERMUTE_BACKWARD:
+        return work->permute.dealt;
     case WORK_ALL_TO_ALL:
+        if (work->all_to_all.dealt > 0)
+            return work->all_to_all.dealt;
         return work->all_to_all.cols > 0
                    ? (work->all_to_all.ahead + work->all_to_all.back) / work->all_to_all.cols
                    : 0;
@@ -418,7 +429,14 @@ double work_used(const struct work *work)
     if (work->kind != WORK_MATMUL || work->matmul.route == 0)
         return 1;
     const int64_t room = work->matmul.form == MATMUL_TN ? work->matmul.k : work->matmul.m;
-    return (double)work->matmul.dealt / (double)room;
+    const int64_t kept = work->matmul.kept > 0 ? work->matmul.kept : work->matmul.dealt;
+    return (double)kept / (double)room;
+}
+
+bool work_permutes(const struct work *work)
+{
+    return work->kind == WORK_PERMUTE || work->kind == WORK_UNPERMUTE ||
+           work->kind == WORK_UNPERMUTE_BACKWARD;
 }
 
 /* ---- operators of recorded programs ---- */

@@ -85,6 +85,9 @@ enum opaque_cost {
     OPAQUE_SCATTER,
     OPAQUE_COUNT
 };
+/* whose rows PERMUTE copies in the order of experts: the rank's own tokens; those of all members, by rank; or those that
+ * have arrived, by rank, each that has some of the rank's experts */
+enum permute_of { PERMUTE_OWN, PERMUTE_GATHERED, PERMUTE_ARRIVED, PERMUTE_OF_COUNT };
 enum reduce_op { REDUCE_SUM, REDUCE_MAX, REDUCE_COUNT };
 /* how a collective moves its data: AUTO leaves it to the platform's model of the library */
 enum algorithm {
@@ -128,6 +131,7 @@ struct work {
             int64_t part;
             /* with form=tn, groups and a scaling: both operands are transposed copies, a matrix for each group */
             int64_t turned;
+            int64_t kept; /* with a route: the copies of `dealt` that no expert drops; 0: all */
         } matmul;
         struct {
             int64_t rows, cols, scaling; /* enum scaling */
@@ -186,8 +190,11 @@ struct work {
             int64_t route;
         } route; /* and route_backward */
         struct {
-            int64_t rows, cols, copies, weights;
-        } permute; /* unpermute, unpermute_backward */
+            int64_t rows, cols, copies;
+            /* With route: rows of `of` (enum permute_of) are copied to `to` rows, those of the rank's experts. */
+            int64_t route, dealt, to, of;
+            int64_t weights; /* of unpermute: copies are multiplied by their weights */
+        } permute;           /* unpermute, unpermute_backward */
         struct {
             int64_t rows, cols, vocab, first, part, total;
         } embedding; /* total: of embedding_backward */
@@ -250,6 +257,11 @@ struct work {
             /* With route, of rows of `cols` elements. ahead: the elements that a rank sends, each row to the rank of
              * its expert; back: those that it receives then. The other side has room for `bytes`. */
             int64_t group, bytes, algorithm, channels, route, cols, ahead, back;
+            /* dealt: the copies that a rank deals, if not all of them are sent (else 0). once: the copies of a token, of
+             * `experts`, if a rank sends a token once to each rank that has some of its experts, and once to each node;
+             * back then sums what returns. 0: a row for each copy. even: experts are alike, so that as many rows travel as
+             * by chance; else as many as the fullest rank has room for */
+            int64_t dealt, once, experts, even;
         } all_to_all;
         struct {
             int64_t group, bytes, op, algorithm, channels;
@@ -339,6 +351,8 @@ enum attention_impl work_kernels(const struct work *work, enum attention_impl im
  * copies that a rank deals, and work_used() the mean over ranks of the real rows' share of the work. */
 int64_t work_route(const struct work *work);
 int64_t work_dealt(const struct work *work);
+/* Returns whether the kind copies rows in the order of experts, or back. */
+bool work_permutes(const struct work *work);
 double work_used(const struct work *work);
 
 /* Returns by which factor the peak of data sheets for a product's operands exceeds that for bf16: 2 for 8 bits, 4 for 4

@@ -145,17 +145,20 @@ static double route_bytes(const struct work *work, struct bytes_of e)
 
 static double permute_bytes(const struct work *work, struct bytes_of e)
 {
-    double rows = (double)work->permute.rows, copies = (double)work->permute.copies;
-    double one = rows * (double)work->permute.cols, weights = rows * copies * F32;
+    double rows = (double)work->permute.rows, cols = (double)work->permute.cols;
+    double weights = rows * (double)work->permute.copies * F32, one = rows * cols;
+    double copies =
+        work->permute.to > 0 ? (double)work->permute.to * cols : one * (double)work->permute.copies;
+    double used = copies < one ? copies : one; /* rows of x without a copy are not read */
     switch ((enum work_kind)work->kind) {
     case WORK_PERMUTE:
-        return one * (e.in + copies * e.out) + (work->permute.weights ? weights : 0);
+        return used * e.in + copies * e.out + (work->permute.weights ? weights : 0);
     case WORK_UNPERMUTE:
-        return one * (copies * e.in + e.out) + (work->permute.weights ? weights : 0);
+        return copies * e.in + one * e.out + (work->permute.weights ? weights : 0);
     /* UNPERMUTE_BACKWARD: reads the gradient of the sum and the copies, writes the copies' gradients; reads and writes
      * the weights */
     default:
-        return one * (e.in + copies * (e.in + e.out)) + 2 * weights;
+        return used * e.in + copies * (e.in + e.out) + 2 * weights;
     }
 }
 

@@ -326,6 +326,50 @@ static void fetch_dealt(const struct comm_member *m)
     }
 }
 
+/* Adds `count` elements to others of the same type. */
+static void add_row(void *to, const void *from, uint64_t count, enum dtype dtype)
+{
+    enum { BLOCK = 1024 };
+    float sum[BLOCK], term[BLOCK];
+    const size_t size = dtype_bytes(dtype);
+    for (uint64_t done = 0; done < count; done += BLOCK) {
+        const size_t n = count - done < BLOCK ? (size_t)(count - done) : BLOCK;
+        number_to_f32(sum, (char *)to + done * size, dtype, n);
+        number_to_f32(term, (const char *)from + done * size, dtype, n);
+        for (size_t i = 0; i < n; i++)
+            sum[i] += term[i];
+        number_from_f32((char *)to + done * size, dtype, sum, n);
+    }
+}
+
+/* Fetches tokens that each rank sends once to a member that has some of their experts; back, adds up what those members
+ * made of the rank's tokens. */
+static void fetch_once(const struct comm_member *m)
+{
+    const struct dealt_rows *dealt = m->call->dealt;
+    const struct operand recv = m->part[m->index].recv;
+    const int64_t cols = m->call->work->all_to_all.cols;
+    const bool ahead = m->call->work->all_to_all.ahead > 0;
+    uint64_t to = 0;
+    if (!ahead)
+        memset(recv.data, 0, recv.count * dtype_bytes(recv.dtype));
+    for (uint32_t k = 0; k < dealt->ranks; k++) {
+        const uint32_t member = ahead ? m->index : k;
+        const int64_t first = dealt->first_token[member], end = dealt->first_token[member + 1];
+        for (int64_t i = first; i < end; i++, to++) {
+            const uint64_t own = (uint64_t)(dealt->token[i] * cols);
+            if (ahead)
+                move(element(recv, to * (uint64_t)cols), element(m->part[k].send, own),
+                     (uint64_t)cols, recv.dtype);
+            else
+                add_row(element(recv, own),
+                        element(m->part[k].send,
+                                (uint64_t)((m->index * (end - first) + i - first) * cols)),
+                        (uint64_t)cols, recv.dtype);
+        }
+    }
+}
+
 static void fetch(const struct comm_member *m)
 {
     const struct work *work = m->call->work;
@@ -335,7 +379,10 @@ static void fetch(const struct comm_member *m)
     switch ((enum work_kind)work->kind) {
     case WORK_ALL_TO_ALL:
         if (m->call->dealt != NULL) {
-            fetch_dealt(m);
+            if (work->all_to_all.once > 0)
+                fetch_once(m);
+            else
+                fetch_dealt(m);
             break;
         }
         for (uint32_t k = 0; k < size; k++)

@@ -15,13 +15,10 @@ static void find_experts(const struct call *call, int64_t t, float *expert)
 {
     const struct work *work = call->work;
     const int64_t copies = work->route.copies, rows = work->route.rows;
-    int64_t e = 0, end = call->dealt != NULL ? call->dealt->count[0] : 0;
     for (int64_t j = 0; j < copies; j++) {
         const int64_t slot = j * rows + t;
-        while (call->dealt != NULL && slot >= end)
-            end += call->dealt->count[++e];
         expert[j] =
-            (float)(call->dealt != NULL ? e
+            (float)(call->dealt != NULL ? call->dealt->expert[slot]
                                         : work_group_of(rows * copies, work->route.experts, slot));
     }
 }
@@ -118,10 +115,29 @@ const char *cpu_route_backward(const struct call *call, float *scratch)
     return NULL;
 }
 
+/* Does what cpu_permute() does for rows of experts that are listed. */
+static void copy_listed(const struct call *call)
+{
+    const size_t cols = (size_t)call->work->permute.cols;
+    const float *x = call->read[0].data; /* (rows, cols) */
+    float *y = call->write[0].data;      /* (to, cols) */
+    for (int64_t i = 0; i < call->dealt->rows; i++) {
+        const int64_t from = call->dealt->row[i];
+        if (from < 0)
+            memset(y + (size_t)i * cols, 0, cols * sizeof *y);
+        else
+            memcpy(y + (size_t)i * cols, x + (size_t)from * cols, cols * sizeof *y);
+    }
+}
+
 const char *cpu_permute(const struct call *call, float *scratch)
 {
     (void)scratch;
     const struct work *work = call->work;
+    if (call->dealt != NULL) {
+        copy_listed(call);
+        return NULL;
+    }
     const size_t count = (size_t)(work->permute.rows * work->permute.cols);
     const int64_t cols = work->permute.cols, copies = work->permute.copies;
     const float *x = call->read[0].data;
@@ -139,10 +155,59 @@ const char *cpu_permute(const struct call *call, float *scratch)
     return NULL;
 }
 
+/* Does what cpu_unpermute() does for rows of experts that are listed. */
+static void add_listed(const struct call *call)
+{
+    const struct work *work = call->work;
+    const int64_t cols = work->permute.cols, copies = work->permute.copies;
+    const float *x = call->read[0].data;                                      /* (to, cols) */
+    const float *weights = work->permute.weights ? call->read[1].data : NULL; /* (rows, copies) */
+    float *y = call->write[0].data;
+    memset(y, 0, (size_t)(work->permute.rows * cols) * sizeof *y);
+    for (int64_t i = 0; i < call->dealt->rows; i++) {
+        const int64_t t = call->dealt->row[i];
+        if (t < 0)
+            continue;
+        const float weight = weights != NULL ? weights[t * copies + call->dealt->copy[i]] : 1;
+        for (int64_t c = 0; c < cols; c++)
+            y[t * cols + c] += weight * x[i * cols + c];
+    }
+}
+
+/* Does what cpu_unpermute_backward() does for rows of experts that are listed. */
+static void spread_listed(const struct call *call)
+{
+    const struct work *work = call->work;
+    const int64_t cols = work->permute.cols, copies = work->permute.copies;
+    const float *dy = call->read[0].data, *x = call->read[1].data, *weights = call->read[2].data;
+    float *dx = call->write[0].data, *d_weights = call->write[1].data;
+    memset(d_weights, 0, (size_t)(work->permute.rows * copies) * sizeof *d_weights);
+    for (int64_t i = 0; i < call->dealt->rows; i++) {
+        const int64_t t = call->dealt->row[i];
+        float *d = dx + i * cols;
+        if (t < 0) {
+            memset(d, 0, (size_t)cols * sizeof *d);
+            continue;
+        }
+        const int64_t weight = t * copies + call->dealt->copy[i];
+        const float *row = dy + t * cols, *made = x + i * cols;
+        double dot = 0;
+        for (int64_t c = 0; c < cols; c++) {
+            dot += (double)row[c] * (double)made[c];
+            d[c] = weights[weight] * row[c];
+        }
+        d_weights[weight] = (float)dot;
+    }
+}
+
 const char *cpu_unpermute(const struct call *call, float *scratch)
 {
     (void)scratch;
     const struct work *work = call->work;
+    if (call->dealt != NULL) {
+        add_listed(call);
+        return NULL;
+    }
     const int64_t rows = work->permute.rows, cols = work->permute.cols;
     const int64_t copies = work->permute.copies;
     const float *x = call->read[0].data; /* (copies, rows, cols) */
@@ -163,6 +228,10 @@ const char *cpu_unpermute_backward(const struct call *call, float *scratch)
 {
     (void)scratch;
     const struct work *work = call->work;
+    if (call->dealt != NULL) {
+        spread_listed(call);
+        return NULL;
+    }
     const int64_t rows = work->permute.rows, cols = work->permute.cols;
     const int64_t copies = work->permute.copies;
     const float *dy = call->read[0].data, *x = call->read[1].data, *weights = call->read[2].data;

@@ -119,6 +119,12 @@ static enum status cuda_open(struct exec_run *run, struct diag *diag)
     init_ranks(cuda);
     open_barriers(cuda);
     enum status status = check_options(run, diag);
+    for (uint32_t s = 0; s < run->ir->shape_count && status == STATUS_OK; s++)
+        if (work_permutes(&run->ir->shape[s]) && work_route(&run->ir->shape[s]) >= 0)
+            status = diag_error(diag, (struct loc){0}, STATUS_BAD_INPUT,
+                                "backend cuda neither drops copies of tokens nor sends tokens "
+                                "before it copies them; backend cpu, or a schedule of "
+                                "--dispatcher alltoall without --expert-capacity, would do");
     if (status == STATUS_OK && run->options->profile) /* before there is a context */
         status = cupti_open(diag);
     if (status == STATUS_OK)

@@ -281,6 +281,47 @@ static void remark_adapter(struct launch *launch)
                      "alike");
 }
 
+/* Adds the exchange of tokens. Megatron-LM's default is allgather (TransformerConfig, moe_token_dispatcher_type). */
+static enum status dispatcher_option(struct launch *l, struct diag *diag)
+{
+    static const char words[] = "alltoall alltoall_seq allgather flex standard deepep hybridep";
+    const bool flex = launch_is(l, LAUNCH_DISPATCHER, "flex");
+    if (launch_count(l, LAUNCH_EP, 1) < 2)
+        return STATUS_OK;
+    if (launch_one_of(l, LAUNCH_DISPATCHER, words, diag) != STATUS_OK ||
+        launch_one_of(l, LAUNCH_FLEX_BACKEND, "deepep hybridep", diag) != STATUS_OK)
+        return STATUS_BAD_INPUT;
+    if (flex)
+        launch_option(l, LAUNCH_DISPATCHER, "dispatcher",
+                      launch_is(l, LAUNCH_FLEX_BACKEND, "hybridep") ? "hybridep" : "deepep");
+    else if (launch_is(l, LAUNCH_DISPATCHER, "deepep") ||
+             launch_is(l, LAUNCH_DISPATCHER, "hybridep") ||
+             launch_is(l, LAUNCH_DISPATCHER, "allgather"))
+        launch_option(l, LAUNCH_DISPATCHER, "dispatcher", launch_text(l, LAUNCH_DISPATCHER));
+    else if (!launch_said(l, LAUNCH_DISPATCHER) && l->has[LAUNCH_MEGATRON] && l->table == NULL)
+        launch_option(l, LAUNCH_EP, "dispatcher", "allgather");
+    return STATUS_OK;
+}
+
+/* Adds what a layer with experts does beside its sizes. */
+static enum status experts_options(struct launch *l, struct diag *diag)
+{
+    const double capacity = launch_number(l, LAUNCH_CAPACITY, 0);
+    struct text text = {0};
+    if (dispatcher_option(l, diag) != STATUS_OK ||
+        launch_one_of(l, LAUNCH_DROP_POLICY, "probs position", diag) != STATUS_OK)
+        return STATUS_BAD_INPUT;
+    if (capacity > 0) {
+        text_printf(&text, "%g%s%s", capacity, launch_on(l, LAUNCH_CAPACITY_PAD) ? ",pad" : "",
+                    launch_is(l, LAUNCH_DROP_POLICY, "position") ? ",position" : "");
+        launch_option(l, LAUNCH_CAPACITY, "expert-capacity", text.data);
+        text_release(&text);
+    }
+    if (launch_on(l, LAUNCH_SHARED_OVERLAP))
+        launch_option(l, LAUNCH_SHARED_OVERLAP, "shared-experts", "both");
+    return STATUS_OK;
+}
+
 enum status launch_options(struct launch *launch, struct launch_given given, struct diag *diag)
 {
     enum status status = launch_table_finish(launch, diag);
@@ -311,6 +352,8 @@ enum status launch_options(struct launch *launch, struct launch_given given, str
         else
             launch_option_count(launch, LAUNCH_EP, "ep", launch_count(launch, LAUNCH_EP, 1));
     }
+    if (status == STATUS_OK && !given.as_dense)
+        status = experts_options(launch, diag);
     if (status != STATUS_OK)
         return status;
     struct arena arena = {0};

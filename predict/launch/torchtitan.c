@@ -4,6 +4,7 @@
 #include "predict/launch/launch_parts.h"
 #include "predict/launch/launch_tables.h"
 #include "predict/launch/torchtitan_model.h"
+#include "schedule/choices/strategies.h"
 
 #include "schedule/pipeline/pipeline.h"
 
@@ -46,6 +47,7 @@ static const struct launch_row rows[] = {
     {"experimental.pipeline_parallel_degree",      ALSO, LAUNCH_COUNT, LAUNCH_PP, NULL, NULL},
     {"training.pipeline_parallel_degree",          ALSO, LAUNCH_COUNT, LAUNCH_PP, NULL, NULL},
     {"parallelism.expert_parallel_degree",         SETS, LAUNCH_COUNT, LAUNCH_EP, NULL, NULL},
+    {"parallelism.expert_parallel_comm_backend",   SETS, LAUNCH_TEXT,  LAUNCH_DISPATCHER, NULL, NULL},
     {"parallelism.pipeline_parallel_schedule",     SETS, LAUNCH_TEXT,  LAUNCH_SCHEDULE, NULL, NULL},
     {"experimental.pipeline_parallel_schedule",    ALSO, LAUNCH_TEXT,  LAUNCH_SCHEDULE, NULL, NULL},
     {"parallelism.module_fqns_per_model_part",     SETS, LAUNCH_TEXT,  LAUNCH_PARTS, NULL, NULL},
@@ -79,7 +81,7 @@ static const struct launch_row rows[] = {
     {"experimental.pipeline_parallel_microbatches", UNMODELLED, "the local batch is cut into micro-batches of one sequence here", NULL},
     {"parallelism.pipeline_parallel_microbatches", UNMODELLED, "the local batch is cut into micro-batches of one sequence here", NULL},
     {"parallelism.pipeline_parallel_*",            UNMODELLED, "stages here have equal layers: the fullest decides", NULL},
-    {"parallelism.expert_*",            UNMODELLED, "experts over tensor ranks, or by another exchange: one all-to-all among ranks of the batch is predicted", "1 standard"},
+    {"parallelism.expert_*",            UNMODELLED, "experts over tensor ranks: they are not divided here", "1"},
     {"training.mixed_precision_reduce", UNMODELLED, "gradients are reduced in fp32 here: twice the bytes of bf16", "float32"},
     {"optimizer.name",                  UNMODELLED, "AdamW is predicted: another optimizer has other states, up to 8 bytes a parameter", "AdamW Adam"},
     {"optimizer.early_step_in_backward", UNMODELLED, "gradients of all layers are kept until the step here: more memory", NULL},
@@ -165,6 +167,8 @@ static void rank_fields(struct launch *l, const struct choices *c)
     launch_say_count(l, LAUNCH_PP, c->pp);
     if (c->ep > 1)
         launch_say_count(l, LAUNCH_EP, c->ep);
+    if (dispatcher_facts[c->dispatcher].once)
+        launch_say_text(l, LAUNCH_DISPATCHER, dispatcher_names[c->dispatcher]);
     if (c->pp > 1) {
         launch_say_text(l, LAUNCH_SCHEDULE, schedule != NULL ? schedule : "1F1B");
         part_fields(l, c);

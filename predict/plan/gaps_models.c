@@ -1,5 +1,6 @@
 /* Properties of models that frameworks have no settings for. */
 #include "predict/plan/gaps.h"
+#include "schedule/choices/strategies.h"
 
 #include "schedule/config/derived.h"
 
@@ -41,6 +42,30 @@ static bool repeats_expanded(const struct choices *c)
            c->activations == CHOICE_ACTIVATIONS_KEEP;
 }
 
+static bool drops_copies(const struct choices *c)
+{
+    return c->capacity.factor > 0;
+}
+
+static bool gathers_tokens(const struct choices *c)
+{
+    return c->dispatcher == DISPATCHER_ALLGATHER;
+}
+
+static bool sends_tokens_once(const struct choices *c)
+{
+    return dispatcher_facts[c->dispatcher].once;
+}
+
+/* Shared experts are computed at another time than the profile's code does. */
+static bool moves_shared_experts(const struct choices *c)
+{
+    const uint8_t own = c->profile->shared_experts != SHARED_EXPERTS_PROFILE
+                            ? c->profile->shared_experts
+                            : SHARED_EXPERTS_COMBINE;
+    return c->model->shared_ffn > 0 && c->shared_experts != own;
+}
+
 /* Branches that are not Llama's or GPT's; torchtitan's models are known by flavors. */
 static bool has_other_branches(const struct choices *c)
 {
@@ -67,6 +92,10 @@ static const struct gap rows[] = {
     {MEGATRON | SPEED, has_latent_attention, "latent attention: grouped queries are written"},
     {TITAN | MEGATRON | SPEED | TRAINER, repeats_expanded, "expanded queries, keys and values that are made again (--up-projection recompute)"},
     {TITAN | MEGATRON | SPEED | TRAINER, derived_sends_latents, "head ranks that send latents (--mla-exchange latent)"},
+    {TITAN | TRAINER, drops_copies, "experts that drop copies of tokens (--expert-capacity)"},
+    {TITAN | TRAINER, gathers_tokens, "a gather of all tokens for experts (--dispatcher allgather)"},
+    {TRAINER, sends_tokens_once, "tokens that are sent to a rank once (--dispatcher deepep and hybridep)"},
+    {TITAN | TRAINER, moves_shared_experts, "another time for shared experts than the framework's (--shared-experts)"},
     {MEGATRON, has_odd_biases,     "biases are everywhere, with the queries' projection alone, or nowhere"},
     {SPEED,    has_qkv_bias_alone, "biases are everywhere or nowhere"},
     {MEGATRON | SPEED, has_other_branches, "norms at the ends of branches or over all heads, GEGLU, squared ReLU, a clamped SwiGLU, sinks of attention, chunks, layers that do not rotate"},

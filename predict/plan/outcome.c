@@ -80,6 +80,7 @@ static uint64_t add_choices(uint64_t digest, const struct request *r)
     digest = digest_add(digest, &r->offload_ratio, sizeof r->offload_ratio);
     digest = digest_add(digest, &r->offload_hidden, sizeof r->offload_hidden);
     digest = add_number(digest, r->offload_adaptive);
+    digest = digest_add(digest, &r->capacity, sizeof r->capacity);
     digest = add_number(add_number(digest, r->sm), r->gpus_per_node);
     digest = add_number(digest, r->only_attention);
     /* of its model all but --sparsity is the setup's */

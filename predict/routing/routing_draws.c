@@ -53,7 +53,9 @@ static void predict_seed(void *context, size_t seed, void *result)
 /* Finds the rank that is the fullest in the most layers. */
 static void find_late(struct routing_draws *draws, const struct choices *c)
 {
-    const struct routing *r = c->routing;
+    struct routing drawn = *c->routing;
+    const struct routing *r = &drawn;
+    drawn.capacity = c->capacity;
     const int64_t rows = c->seq / c->cp / c->hp / c->row_ranks * c->micro_batch;
     uint32_t *times = heap_zalloc(c->ep, sizeof *times);
     struct routing_fullest *of = heap_zalloc(r->list_count, sizeof *of);

@@ -40,6 +40,16 @@ static bool has_experts(const struct choices *c)
     return c->model->experts > 0;
 }
 
+static bool has_spread_experts(const struct choices *c)
+{
+    return has_experts(c) && c->ep > 1;
+}
+
+static bool has_shared_experts(const struct choices *c)
+{
+    return has_experts(c) && c->model->shared_ffn > 0;
+}
+
 static bool keeps_expanded(const struct choices *c)
 {
     return c->model->kv_latent > 0 && c->activations == CHOICE_ACTIVATIONS_KEEP;
@@ -162,6 +172,11 @@ static const char no_expanded[] =
 static const char no_latents_sent[] =
     NOTHING "it is about latent attention whose heads are divided among ranks (--hp above 1), or "
             "whose keys and values are on the host (--strategy fpdt)";
+static const char no_experts[] = NOTHING "it is about mixtures of experts";
+static const char no_spread_experts[] =
+    NOTHING "it is about experts that are spread over ranks (--ep above 1)";
+static const char no_shared_experts[] =
+    NOTHING "it is about shared experts beside routed ones, which the model has not";
 static const char no_ring[] = NOTHING "it is about rings, and cp is 1",
                   no_chunks[] = NOTHING "it is about chunks of a sequence, and there is one",
                   no_shared[] = NOTHING "--pipeline msp alone shares subsequences",
@@ -276,6 +291,58 @@ static bool show_routing(struct text *out, const struct request *r)
 static size_t routing_values(struct choice_value *value, const struct choices *c)
 {
     return name_value(value, c != NULL && c->routing != NULL ? c->routing->name : "even");
+}
+
+static void put_capacity(struct text *out, struct expert_capacity capacity)
+{
+    if (capacity.factor == 0) {
+        text_puts(out, "none");
+        return;
+    }
+    text_printf(out, "%g%s%s", (double)capacity.factor / CAPACITY_UNIT, capacity.pad ? ",pad" : "",
+                capacity.drop == TOKEN_DROP_POSITION ? ",position" : "");
+}
+
+static enum status read_capacity(struct setup *setup, const char *text, struct diag *diag)
+{
+    struct expert_capacity *to = &setup->request.capacity;
+    *to = (struct expert_capacity){0};
+    if (text == NULL || strcmp(text, "none") == 0)
+        return STATUS_OK;
+    const size_t size = strcspn(text, ",");
+    double factor = 0;
+    bool read = parse_double(text, size, &factor) && factor >= 1e-6 &&
+                factor <= (double)CAPACITY_MAX / CAPACITY_UNIT;
+    for (const char *word = text + size; read && *word == ',';) {
+        const size_t length = strcspn(++word, ",");
+        const bool pad = length == 3 && memcmp(word, "pad", 3) == 0;
+        read = pad || (length == 8 && memcmp(word, "position", 8) == 0);
+        to->pad |= pad;
+        to->drop = !pad ? TOKEN_DROP_POSITION : to->drop;
+        word += length;
+    }
+    if (!read)
+        return diag_error(diag, (struct loc){.name = "--expert-capacity"}, STATUS_BAD_INPUT,
+                          "'%s' is not none, or a FACTOR from 0.000001 to 1000, with ,pad or "
+                          ",position after it, such as 1.25,pad",
+                          text);
+    to->factor = (int64_t)(factor * CAPACITY_UNIT + 0.5);
+    return STATUS_OK;
+}
+
+static bool show_capacity(struct text *out, const struct request *r)
+{
+    put_capacity(out, r->capacity);
+    return r->capacity.factor > 0;
+}
+
+static size_t capacity_values(struct choice_value *value, const struct choices *c)
+{
+    struct text text = {0};
+    put_capacity(&text, c != NULL ? c->capacity : (struct expert_capacity){0});
+    snprintf(value->text, sizeof value->text, "%s", text.data);
+    text_release(&text);
+    return name_value(value, NULL);
 }
 
 static bool show_shared(struct text *out, const struct request *r)

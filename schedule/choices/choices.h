@@ -196,6 +196,25 @@ enum up_projection { UP_PROJECTION_KEEP, UP_PROJECTION_RECOMPUTE, UP_PROJECTION_
 
 /* What head ranks send of latent attention's keys and values: those of all heads, or the normed latents, from which
  * each rank then makes the keys and values of its own heads. */
+/* How the tokens of ranks with different experts travel. ALLTOALL: a row for each copy, to the rank of its expert.
+ * ALLGATHER: each rank gets the tokens of all, and partial sums are reduced. DEEPEP, HYBRIDEP: a row to each rank that has
+ * some of a token's experts, once to each node, where a rank of the same index forwards it; partial sums return. */
+enum dispatcher {
+    DISPATCHER_ALLTOALL,
+    DISPATCHER_ALLGATHER,
+    DISPATCHER_DEEPEP,
+    DISPATCHER_HYBRIDEP,
+    DISPATCHER_COUNT
+};
+/* When shared experts are computed. BEFORE: before the routed ones, and with no exchange. COMBINE: while results return.
+ * BOTH: the first product while tokens are sent, the second while results return; the backward mirrors it. */
+enum shared_experts {
+    SHARED_EXPERTS_PROFILE,
+    SHARED_EXPERTS_BEFORE,
+    SHARED_EXPERTS_COMBINE,
+    SHARED_EXPERTS_BOTH,
+    SHARED_EXPERTS_COUNT
+};
 enum mla_exchange { MLA_EXCHANGE_EXPANDED, MLA_EXCHANGE_LATENT, MLA_EXCHANGE_COUNT };
 
 /* Whether attention drops scores: as the profile has it, or as asked. */
@@ -283,7 +302,10 @@ struct choices {
     uint32_t dp, pp, cp, hp;
     /* number of neighbouring ranks of a stage that have different experts; 1: each rank has all experts */
     uint32_t ep;
-    uint32_t tp;             /* ranks that share heads, feed-forward width and vocabulary */
+    struct expert_capacity capacity; /* of an expert for a rank's tokens */
+    uint8_t dispatcher;              /* enum dispatcher */
+    uint8_t shared_experts;          /* enum shared_experts, not SHARED_EXPERTS_PROFILE */
+    uint32_t tp;                     /* ranks that share heads, feed-forward width and vocabulary */
     uint32_t row_ranks;      /* tensor ranks that cut the tokens outside the products: tp, or 1 */
     uint8_t tensor_plan;     /* enum tensor_plan, not TENSOR_PLAN_PROFILE */
     uint8_t vocabulary;      /* enum vocabulary_choice */
@@ -326,8 +348,8 @@ struct choices {
     const struct documents *documents;
     /* the copies that experts get (schedule/ir/routing.h); NULL: each gets equally many. The caller's memory. */
     const struct routing *routing;
-    /* routing is even, but the copies that a rank deals do not divide over the experts: the schedule has a list of
-     * equal shares, by which some experts get one copy more */
+    /* routing is even, but the schedule has a list of equal shares: the copies that a rank deals do not divide over the
+     * experts, so that some get one copy more, or copies have a capacity or another exchange than one all-to-all */
     bool remainders;
     uint32_t loss_chunks, ffn_chunks; /* pieces of the local tokens */
 
@@ -374,7 +396,10 @@ struct request {
     int reshard;       /* enum reshard */
     int up_projection; /* enum up_projection */
     int mla_exchange;  /* enum mla_exchange */
-    int parameters;    /* enum parameters_choice */
+    struct expert_capacity capacity;
+    int dispatcher;     /* enum dispatcher */
+    int shared_experts; /* enum shared_experts */
+    int parameters;     /* enum parameters_choice */
 
     int64_t ranks;
     int64_t dp, pp, cp, hp, tp, ep, shard;

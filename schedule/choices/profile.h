@@ -183,7 +183,8 @@ struct profile {
     uint8_t clipping;    /* enum clipping; where there is any, AdamW waits for the last reduction */
     /* before it launches more, the host waits for the numbers of rows that each expert gets */
     bool experts_sync;
-    bool clipping_sync; /* the host waits for the norm of gradients before it continues */
+    uint8_t shared_experts; /* enum shared_experts; SHARED_EXPERTS_PROFILE: while results return */
+    bool clipping_sync;     /* the host waits for the norm of gradients before it continues */
     /* enum chains: whose norms, rotations and activations are not one kernel each */
     uint8_t chains;
     /* compiled layers pass SDPA a mask in place of is_causal, so that its kernels compute masked pairs, too */

@@ -23,6 +23,16 @@ const char *const activations_names[CHOICE_ACTIVATIONS_COUNT] = {
     "keep",         "selective",       "full",           "offload", "selective-offload",
     "selective-op", "selective-layer", "selective-core", "ratio"};
 const char *const up_projection_names[UP_PROJECTION_COUNT] = {"keep", "recompute"};
+const char *const dispatcher_names[DISPATCHER_COUNT] = {"alltoall", "allgather", "deepep",
+                                                        "hybridep"};
+const struct dispatcher_facts dispatcher_facts[DISPATCHER_COUNT] = {
+    [DISPATCHER_ALLTOALL] = {.counts = true},
+    [DISPATCHER_ALLGATHER] = {.counts = true},
+    [DISPATCHER_DEEPEP] = {.once = true, .counts = true, .sms = 20},
+    [DISPATCHER_HYBRIDEP] = {.once = true, .sms = 16},
+};
+const char *const shared_experts_names[SHARED_EXPERTS_COUNT] = {"profile", "before", "combine",
+                                                                "both"};
 const char *const mla_exchange_names[MLA_EXCHANGE_COUNT] = {"expanded", "latent"};
 const char *const placement_names[PLACEMENT_COUNT] = {"head-first", "context-first"};
 const char *const stage_layers_names[STAGE_LAYERS_COUNT] = {"even", "embedding", "head", "both"};
@@ -161,6 +171,7 @@ static const struct profile profiles[] = {
      .vocabulary_unit = 128,            /* make_vocab_size_divisible_by, times tensor ranks */
      .messages_sync = true,             /* batch_isend_irecv, wait, torch.cuda.synchronize(): batch_p2p_comm, batch_p2p_sync */
      .experts_sync = true,              /* MoEAlltoAllTokenDispatcher, dropless: cuda_sync_point "before_ep_alltoall" */
+     .shared_experts = SHARED_EXPERTS_BEFORE, /* moe_layer.py: shared_experts_compute() precedes the dispatch */
      .prefix_copied = true,             /* Seq1F1B, a fork of it: torch.cat */
      .offload_waits = true,             /* streams "offload" and "onload" of Seq1F1B's branch flexPP */
      .offload_grain = 1048576,          /* of the same branch */
@@ -291,6 +302,7 @@ static const struct profile profiles[] = {
      .gathers_first = true,             /* cp_comm_type=all_gather: keys and values before any tile */
      .messages_sync = true,             /* as megatron */
      .experts_sync = true,              /* as megatron */
+     .shared_experts = SHARED_EXPERTS_BEFORE, /* as megatron */
      .vocabulary_unit = 128,            /* make_vocab_size_divisible_by */
      .recompute_whole = true,
      .loss = LOSS_TE,                   /* a fused kernel in place */

@@ -27,13 +27,21 @@ const struct strategy *strategies_list(size_t *count);
 const struct profile *profiles_list(size_t *count);
 /* Checks that a strategy and a profile of these names exist; a name that is NULL is not checked. */
 enum status strategies_check_names(const char *strategy, const char *profile, struct diag *diag);
+/* once: a token travels once to a rank, and once to a node; counts: the host learns how many rows come before it launches
+ * more, where the profile does so; sms: the multiprocessors that an exchange takes, 0: those of the library's collectives.
+ * Megatron-LM, transformer_config.py: moe_deepep_num_sms, moe_hybridep_num_sms. */
+struct dispatcher_facts {
+    bool once, counts;
+    int64_t sms;
+};
+extern const struct dispatcher_facts dispatcher_facts[DISPATCHER_COUNT];
 /* The names of the values of each choice, one for each value of its enum. */
 /* clang-format off */
 extern const char *const weights_names[], *const activations_names[], *const optimizer_names[], *const dropout_names[],
     *const attention_names[], *const pipeline_names[], *const placement_names[],
     *const stage_placement_names[], *const stage_layers_names[], *const ring_layout_names[], *const windows_names[],
     *const rotation_names[], *const tensor_plan_names[], *const vocabulary_names[], *const gradients_names[], *const grad_sync_names[],
-    *const reshard_names[], *const up_projection_names[], *const mla_exchange_names[], *const parameters_names[], *const helper_names[], *const scope_names[],
+    *const reshard_names[], *const up_projection_names[], *const mla_exchange_names[], *const dispatcher_names[], *const shared_experts_names[], *const parameters_names[], *const helper_names[], *const scope_names[],
     *const kv_offload_names[], *const chunk_order_names[], *const fetch_names[],
     *const kernels_names[], *const loss_names[];
 /* clang-format on */

@@ -471,6 +471,11 @@ static void take_choices(struct choices *c, const struct request *r,
     c->activations = asked_or(r->activations, strategy->activations);
     c->up_projection = (uint8_t)r->up_projection;
     c->mla_exchange = (uint8_t)r->mla_exchange;
+    c->shared_experts =
+        (uint8_t)(r->shared_experts != SHARED_EXPERTS_PROFILE ? r->shared_experts
+                                                              : c->profile->shared_experts);
+    if (c->shared_experts == SHARED_EXPERTS_PROFILE)
+        c->shared_experts = SHARED_EXPERTS_COMBINE;
     c->offload_ratio = r->offload_ratio > 0 ? r->offload_ratio : 1;
     c->offload_hidden = r->offload_hidden;
     c->offload_hidden_of = r->offload_hidden_of;

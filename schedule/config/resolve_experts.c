@@ -46,6 +46,30 @@ static enum status resolve_routing(struct choices *c, const struct request *r, s
     return STATUS_OK;
 }
 
+/* Takes the capacity of experts and the way in which tokens travel. */
+static enum status resolve_dispatch(struct choices *c, const struct request *r, struct diag *diag)
+{
+    const bool experts = c->model->experts > 0;
+    c->capacity = experts ? r->capacity : (struct expert_capacity){0};
+    c->dispatcher = experts && c->ep > 1 ? (uint8_t)r->dispatcher : DISPATCHER_ALLTOALL;
+    if (c->capacity.factor > 0 && c->dispatcher != DISPATCHER_ALLTOALL)
+        return resolve_refuse(diag, "--expert-capacity",
+                              "copies that are dropped travel by one all-to-all only; choose "
+                              "--dispatcher alltoall, or --expert-capacity none");
+    if (experts && c->model->router_on_input &&
+        (c->capacity.factor > 0 || c->dispatcher != DISPATCHER_ALLTOALL))
+        return resolve_refuse(diag, c->capacity.factor > 0 ? "--expert-capacity" : "--dispatcher",
+                              "the model's routers weight what experts read, which is modelled for "
+                              "all copies in one all-to-all only; choose --dispatcher alltoall and "
+                              "--expert-capacity none");
+    if (c->shared_experts == SHARED_EXPERTS_BOTH && c->dispatcher != DISPATCHER_ALLTOALL)
+        return resolve_refuse(diag, "--shared-experts",
+                              "shared experts are divided between two exchanges with the "
+                              "all-to-all only; choose --dispatcher alltoall, or --shared-experts "
+                              "before or combine");
+    return STATUS_OK;
+}
+
 enum status resolve_experts(struct choices *c, const struct request *r, struct diag *diag)
 {
     const int64_t ep = r->ep > 0 ? r->ep : 1, experts = c->model->experts;
@@ -53,7 +77,7 @@ enum status resolve_experts(struct choices *c, const struct request *r, struct d
     int64_t fit[16];
     int count = 0;
     c->ep = (uint32_t)ep;
-    if (resolve_routing(c, r, diag) != STATUS_OK)
+    if (resolve_routing(c, r, diag) != STATUS_OK || resolve_dispatch(c, r, diag) != STATUS_OK)
         return STATUS_BAD_INPUT;
     if (experts > 0 && c->tp > 1 && c->row_ranks == 1)
         return resolve_refuse(diag, "--tensor-plan",
@@ -102,7 +126,8 @@ static bool divide(const struct choices *c, int64_t rows)
 
 void resolve_expert_rows(struct choices *c)
 {
-    c->remainders = c->ep > 1 && c->routing == NULL && c->uneven;
+    c->remainders = c->routing == NULL && ((c->ep > 1 && c->uneven) || c->capacity.factor > 0 ||
+                                           c->dispatcher != DISPATCHER_ALLTOALL);
     for (uint32_t u = 0; c->ep > 1 && c->routing == NULL && !c->remainders && u < c->subsequences;
          u++) {
         const int64_t tokens = pipeline_prefix(c, u + 1) - pipeline_prefix(c, u);

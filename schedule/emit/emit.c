@@ -315,7 +315,8 @@ void emit_grouped(struct emit *e, enum matmul_form form, struct view a, struct v
                                    .epilogue = bias.count > 0 ? EPILOGUE_BIAS : EPILOGUE_NONE,
                                    .groups = e->choices->model->experts / (int64_t)e->choices->ep,
                                    .route = rows.route,
-                                   .dealt = rows.dealt}};
+                                   .dealt = rows.dealt,
+                                   .kept = rows.kept}};
     struct view read[5] = {a, b, bias};
     e->narrow.experts = true;
     const uint32_t reads = emit_narrow_operands(e, &work, read, bias.count > 0 ? 3 : 2);

@@ -181,8 +181,8 @@ struct deferred {
     enum weight weight;
     struct view dy, x;
     int64_t m, n, k;
-    int64_t route, dealt; /* as of struct expert_rows */
-    bool of_heads;        /* it is emit_heads_grad() */
+    int64_t route, dealt, kept; /* as of struct expert_rows */
+    bool of_heads;              /* it is emit_heads_grad() */
     struct op_tags tags;
 };
 struct deferrals {
@@ -459,9 +459,9 @@ op_id emit_message(struct emit *e, enum work_kind kind, uint8_t stream, int64_t 
 void emit_matmul(struct emit *e, enum matmul_form form, struct view a, struct view b,
                  struct view bias, struct view y, int64_t m, int64_t n, int64_t k);
 /* The rows of a rank's experts. With routing that is not even, `all` is the number of rows for which buffers have room,
- * and route and dealt are parameters of work on them (models/work.h); else route and dealt are 0. */
+ * and route, dealt and kept are parameters of work on them (models/work.h); else these are 0. */
 struct expert_rows {
-    int64_t all, route, dealt;
+    int64_t all, route, dealt, kept;
 };
 /* Emits emit_matmul() in as many groups of rows as the rank has experts, each with its own matrix, and its own row of
  * the bias (models/work.h). */

@@ -72,14 +72,15 @@ void emit_deferred(struct emit *e, struct deferrals *deferrals)
         e->tags.phase = PHASE_WEIGHT_GRADIENT;
         if (row->m > 0 && weight_is_of_experts(row->weight))
             emit_expert_grad(e, row->part, row->weight, row->dy, row->x, row->m, row->n,
-                             (struct expert_rows){row->k, row->route, row->dealt});
+                             (struct expert_rows){row->k, row->route, row->dealt, row->kept});
         else if (row->of_heads)
             emit_heads_grad(e, row->part, row->weight, row->dy, row->x, row->m, row->n, row->k);
         else if (row->m > 0)
             emit_weight_grad(e, row->part, row->weight, row->dy, row->x, row->m, row->n, row->k);
         else
             emit_expert_bias_grad(e, row->part, row->weight, row->dy,
-                                  (struct expert_rows){row->k, row->route, row->dealt}, row->n);
+                                  (struct expert_rows){row->k, row->route, row->dealt, row->kept},
+                                  row->n);
     }
     *deferrals = (struct deferrals){0};
     e->tags = tags;
@@ -135,7 +136,8 @@ static void emit_grouped_grad(struct emit *e, const struct deferred *grad, int64
                                    .groups = groups,
                                    .part = grad->of_heads ? 1 + e->group.hp : 0,
                                    .route = grad->route,
-                                   .dealt = grad->dealt}};
+                                   .dealt = grad->dealt,
+                                   .kept = grad->kept}};
     struct view read[5] = {grad->dy, grad->x, dw};
     uint32_t reads = accumulate ? 3 : 2;
     if (!grad->of_heads) {
@@ -168,14 +170,15 @@ void emit_expert_grad(struct emit *e, uint32_t part, enum weight weight, struct 
                                   .n = n,
                                   .k = rows.all,
                                   .route = rows.route,
-                                  .dealt = rows.dealt};
+                                  .dealt = rows.dealt,
+                                  .kept = rows.kept};
     emit_grouped_grad(e, &grad, own_experts(e));
 }
 
 void emit_bias_grad(struct emit *e, uint32_t part, enum weight bias, struct view dy, int64_t rows,
                     int64_t cols)
 {
-    emit_expert_bias_grad(e, part, bias, dy, (struct expert_rows){rows, 0, 0}, cols);
+    emit_expert_bias_grad(e, part, bias, dy, (struct expert_rows){.all = rows}, cols);
 }
 
 void emit_expert_bias_grad(struct emit *e, uint32_t part, enum weight bias, struct view dy,

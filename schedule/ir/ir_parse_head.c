@@ -272,13 +272,38 @@ bool parse_documents(struct parser *p)
     return true;
 }
 
-/* Parses "routing experts=N copies=N layers=N [of=LAYER,...] shares=N,...". */
+/* Reads the attributes of a routing line that may be left out, numbers from 0: "capacity", "pad", "positions", "spread". */
+static bool parse_routing_rules(struct parser *p, const struct word *value, const char *const *keys,
+                                struct routing *to)
+{
+    static const int64_t most[] = {CAPACITY_MAX, 1, 1, 1};
+    int64_t number[ARRAY_LEN(most)] = {0};
+    for (size_t i = 0; i < ARRAY_LEN(most); i++)
+        if (value[i].at && !parse_number(p, value[i], keys[i], 1, most[i], &number[i]))
+            return false;
+    if (number[0] == 0 && number[1] + number[2] > 0)
+        return parse_error(p, value[number[1] > 0 ? 1 : 2].at,
+                           "pad and positions are about a capacity, which is missing");
+    to->capacity = (struct expert_capacity){number[0], number[1], number[2]};
+    to->spread = number[3] > 0;
+    return true;
+}
+
+static bool same_rules(const struct routing *a, const struct routing *b)
+{
+    return a->capacity.factor == b->capacity.factor && a->capacity.pad == b->capacity.pad &&
+           a->capacity.drop == b->capacity.drop && a->spread == b->spread;
+}
+
+/* Parses "routing experts=N copies=N layers=N [of=LAYER,...] [capacity=N [pad=1] [positions=1]] [spread=1] shares=N,...".
+ */
 bool parse_routing(struct parser *p)
 {
-    enum { EXPERTS, COPIES, LAYERS, OF, SHARES, COUNT, LAYERS_MAX = 65000 };
-    static const char *const keys[COUNT] = {"experts", "copies", "layers", "of", "shares"};
+    enum { EXPERTS, COPIES, LAYERS, OF, SHARES, RULES, COUNT = RULES + 4, LAYERS_MAX = 65000 };
+    static const char *const keys[COUNT] = {"experts",  "copies", "layers",    "of",    "shares",
+                                            "capacity", "pad",    "positions", "spread"};
     static const int64_t most[COUNT] = {ROUTING_EXPERTS_MAX, ROUTING_EXPERTS_MAX, LAYERS_MAX};
-    struct routing *r = &p->ir->routing;
+    struct routing *r = &p->ir->routing, rules = {0};
     struct word value[COUNT];
     int64_t number[COUNT];
     const int64_t *share, *layer = NULL;
@@ -304,9 +329,17 @@ bool parse_routing(struct parser *p)
     if (value[OF].at &&
         !parse_numbers(p, value[OF], "a layer", 0, number[LAYERS] - 1, &layer, &layers))
         return false;
-    if (r->experts == 0)
+    if (!parse_routing_rules(p, value + RULES, keys + RULES, &rules))
+        return false;
+    if (r->experts == 0) {
         routing_init(r, &p->ir->arena, (uint32_t)number[EXPERTS], (uint32_t)number[COPIES],
                      (uint32_t)number[LAYERS]);
+        r->capacity = rules.capacity;
+        r->spread = rules.spread;
+    }
+    if (!same_rules(r, &rules))
+        return parse_error(p, value[EXPERTS].at,
+                           "all routing lines have the same capacity, pad, positions and spread");
     if (r->experts != number[EXPERTS] || r->copies != number[COPIES] || r->layers != number[LAYERS])
         return parse_error(p, value[EXPERTS].at,
                            "all routing lines have the same experts, copies and layers");

@@ -146,6 +146,11 @@ static void put_routing(struct text *out, const struct ir *ir)
         for (uint32_t l = 0; l < r->layers && r->list_count > 1; l++)
             if (r->list_of[l] == list)
                 put(out, n++ == 0 ? " of=" : ",", l);
+        if (r->capacity.factor > 0)
+            put(out, " capacity=", (uint64_t)r->capacity.factor);
+        text_puts(out, r->capacity.pad ? " pad=1" : "");
+        text_puts(out, r->capacity.drop == TOKEN_DROP_POSITION ? " positions=1" : "");
+        text_puts(out, r->spread ? " spread=1" : "");
         for (uint32_t e = 0; e < r->experts; e++)
             put(out, e == 0 ? " shares=" : ",", (uint64_t)r->share[list][e]);
         text_putc(out, '\n');

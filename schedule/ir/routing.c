@@ -52,6 +52,8 @@ void routing_copy(struct routing *to, struct arena *arena, const struct routing 
         return;
     }
     routing_init(to, arena, from->experts, from->copies, from->layers);
+    to->capacity = from->capacity;
+    to->spread = from->spread;
     for (uint32_t l = 0; l < from->layers; l++)
         if (from->list_of[l] != ROUTING_NONE)
             routing_set(to, arena, l, from->share[from->list_of[l]]);
@@ -66,7 +68,8 @@ static int64_t sum_of_shares(const int64_t *share, const int64_t *count, int64_t
     return sum;
 }
 
-void routing_counts(const struct routing *r, uint32_t list, int64_t rows, int64_t *count)
+/* Fills count[experts] with the copies that are dealt to each expert. */
+static void deal(const struct routing *r, uint32_t list, int64_t rows, int64_t *count)
 {
     const int64_t *share = r->share[list];
     int64_t left = rows * r->copies, sum, *rest = heap_zalloc(r->experts, sizeof *rest);
@@ -119,6 +122,77 @@ void routing_counts(const struct routing *r, uint32_t list, int64_t rows, int64_
     free(rest);
 }
 
+/* Fills order[experts] with the experts in the order in which slots are dealt to them: by number, or, spread, shuffled by
+ * a fixed generator (splitmix64), so that the experts of a token are a sample of all. */
+static void find_order(const struct routing *r, uint32_t *order)
+{
+    uint64_t state = r->experts;
+    for (uint32_t e = 0; e < r->experts; e++)
+        order[e] = e;
+    for (uint32_t e = r->experts; r->spread && e-- > 1;) {
+        uint64_t z = state += UINT64_C(0x9e3779b97f4a7c15);
+        z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+        z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+        const uint32_t other = (uint32_t)((z ^ z >> 31) % (e + 1u)), moved = order[e];
+        order[e] = order[other];
+        order[other] = moved;
+    }
+}
+
+void routing_deal(const struct routing *r, uint32_t list, int64_t rows, int64_t *dealt,
+                  int64_t *first)
+{
+    uint32_t *order = heap_alloc(r->experts, sizeof *order);
+    int64_t slot = 0;
+    deal(r, list, rows, dealt);
+    find_order(r, order);
+    for (uint32_t i = 0; i < r->experts; i++) {
+        first[order[i]] = slot;
+        slot += dealt[order[i]];
+    }
+    free(order);
+}
+
+int64_t routing_capacity(const struct routing *r, int64_t rows)
+{
+    const __int128 all = (__int128)rows * r->copies * r->capacity.factor,
+                   unit = (__int128)r->experts * CAPACITY_UNIT;
+    const __int128 most = (all + unit - 1) / unit;
+    return (int64_t)(most < rows ? most : rows);
+}
+
+bool routing_keeps(const struct routing *r, int64_t rows, int64_t dealt, int64_t first,
+                   int64_t index)
+{
+    const int64_t most = routing_capacity(r, rows);
+    if (r->capacity.factor == 0 || dealt <= most)
+        return true;
+    if (r->capacity.drop == TOKEN_DROP_PROBABILITY) /* every dealt / most-th one */
+        return (index + 1) * most / dealt > index * most / dealt;
+    /* the slots after the last token are those of the first tokens */
+    const int64_t before = rows - first % rows, wrapped = dealt > before ? dealt - before : 0;
+    return (index < before ? wrapped + index : index - before) < most;
+}
+
+void routing_counts(const struct routing *r, uint32_t list, int64_t rows, int64_t *count)
+{
+    deal(r, list, rows, count);
+    const int64_t most = r->capacity.factor > 0 ? routing_capacity(r, rows) : rows;
+    for (uint32_t e = 0; e < r->experts; e++)
+        if (count[e] > most || (r->capacity.factor > 0 && r->capacity.pad))
+            count[e] = most;
+}
+
+int64_t routing_kept(const struct routing *r, uint32_t list, int64_t rows)
+{
+    int64_t *count = heap_zalloc(r->experts, sizeof *count), sum = 0;
+    routing_counts(r, list, rows, count);
+    for (uint32_t e = 0; e < r->experts; e++)
+        sum += count[e];
+    free(count);
+    return sum;
+}
+
 struct routing_fullest routing_find_fullest(const struct routing *r, uint32_t list, int64_t rows,
                                             uint32_t ranks)
 {
@@ -139,6 +213,51 @@ struct routing_fullest routing_find_fullest(const struct routing *r, uint32_t li
     return fullest;
 }
 
+/* Tokens of one expert of a rank. */
+struct token_interval {
+    int64_t begin, end;
+};
+
+static int by_begin(const void *a, const void *b)
+{
+    const struct token_interval *x = a, *y = b;
+    return (x->begin > y->begin) - (x->begin < y->begin);
+}
+
+int64_t routing_find_arrived(const struct routing *r, uint32_t list, int64_t rows, uint32_t ranks,
+                             int64_t *tokens)
+{
+    const uint32_t own = r->experts / ranks;
+    int64_t *dealt = heap_zalloc(2 * (size_t)r->experts, sizeof *dealt),
+            *first = dealt + r->experts;
+    struct token_interval *run = heap_zalloc(2 * (size_t)own + 1, sizeof *run);
+    int64_t most = 0;
+    routing_deal(r, list, rows, dealt, first);
+    for (uint32_t k = 0; k < ranks; k++) {
+        size_t runs = 0;
+        int64_t covered = 0, end = 0;
+        for (uint32_t e = k * own; e < (k + 1) * own; e++) {
+            const int64_t begin = first[e] % rows, last = begin + dealt[e];
+            if (dealt[e] > 0)
+                run[runs++] = (struct token_interval){begin, last < rows ? last : rows};
+            if (last > rows)
+                run[runs++] = (struct token_interval){0, last - rows};
+        }
+        qsort(run, runs, sizeof *run, by_begin);
+        for (size_t i = 0; i < runs; i++) {
+            const int64_t begin = run[i].begin > end ? run[i].begin : end;
+            covered += run[i].end > begin ? run[i].end - begin : 0;
+            end = run[i].end > end ? run[i].end : end;
+        }
+        if (tokens != NULL)
+            tokens[k] = covered;
+        most = covered > most ? covered : most;
+    }
+    free(run);
+    free(dealt);
+    return most;
+}
+
 /* Returns the rows for which the work has room, of those that depend on the rank; 0: it has none. */
 static int64_t room_of(const struct work *work)
 {
@@ -155,9 +274,47 @@ static int64_t room_of(const struct work *work)
     case WORK_PACK:
     case WORK_UNPACK:
         return work->pack.rows;
+    case WORK_PERMUTE:
+    case WORK_UNPERMUTE:
+    case WORK_UNPERMUTE_BACKWARD:
+        return work->permute.to;
     default:
         return 0;
     }
+}
+
+/* Does what routing_unfit() does for rows that are copied in the order of experts, or sent. */
+static const char *exchange_unfit(const struct routing *r, const struct work *work, uint32_t list,
+                                  int64_t rows, uint32_t ranks)
+{
+    const bool sent = work->kind == WORK_ALL_TO_ALL;
+    const bool once = sent ? work->all_to_all.once > 0 : work->permute.of == PERMUTE_ARRIVED;
+    const int64_t arrived = once ? routing_find_arrived(r, list, rows, ranks, NULL) * ranks : 0;
+    if (once && r->capacity.factor > 0)
+        return "rows that are sent once cannot be dropped";
+    if (sent) {
+        const int64_t moved = work->all_to_all.ahead + work->all_to_all.back;
+        const int64_t expected = once ? rows : routing_kept(r, list, rows);
+        return moved != expected * work->all_to_all.cols
+                   ? "the elements that a rank sends are not those of its copies"
+                   : NULL;
+    }
+    switch ((enum permute_of)work->permute.of) {
+    case PERMUTE_OWN:
+        return work->permute.rows != rows || work->permute.to < routing_kept(r, list, rows)
+                   ? "its rows are not those that a rank deals"
+                   : NULL;
+    case PERMUTE_GATHERED:
+        if (work->permute.rows != rows * ranks)
+            return "its rows are not those of all ranks";
+        break;
+    default:
+        if (work->permute.rows < arrived)
+            return "it has no room for the rows that arrive";
+    }
+    return room_of(work) < routing_find_fullest(r, list, rows, ranks).copies * ranks
+               ? "it has no room for the rows of the fullest rank"
+               : NULL;
 }
 
 const char *routing_unfit(const struct routing *r, const struct work *work, uint32_t group,
@@ -188,9 +345,11 @@ const char *routing_unfit(const struct routing *r, const struct work *work, uint
     if (work->kind == WORK_ALL_TO_ALL &&
         (work->all_to_all.ahead > 0) == (work->all_to_all.back > 0))
         return "it goes neither ahead nor back, or both";
-    const struct routing_fullest fullest =
-        routing_find_fullest(r, (uint32_t)list, dealt / r->copies, ranks);
-    if (work->kind != WORK_ALL_TO_ALL && room_of(work) < fullest.copies * ranks)
-        return "it has no room for the rows of the fullest rank";
-    return NULL;
+    const int64_t rows = dealt / r->copies;
+    if (work->kind == WORK_ALL_TO_ALL || work_permutes(work))
+        return exchange_unfit(r, work, (uint32_t)list, rows, ranks);
+    const struct routing_fullest fullest = routing_find_fullest(r, (uint32_t)list, rows, ranks);
+    return room_of(work) < fullest.copies * ranks
+               ? "it has no room for the rows of the fullest rank"
+               : NULL;
 }

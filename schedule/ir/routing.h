@@ -1,10 +1,16 @@
-/* schedule/ir/routing.h: how many copies of tokens each expert gets, where that is not even.
+/* schedule/ir/routing.h: how many copies of tokens each expert gets, and which, where that is not even.
  *
  * A list has a share for each expert, an integer; a layer has a list. A rank deals the n k copies of its n tokens to
  * the experts by the shares of the layer: exact shares of n k, rounded by largest remainders, and no expert more than
  * n, since the k experts of a token differ. Copies are in the order of experts, and slot j n + t is copy j of token t,
  * as in even routing (models/work.h). All ranks deal n tokens by the same list, so they have the same counts, and an
  * expert gets as many copies from each of them.
+ *
+ * With a capacity an expert takes at most ceil(factor n k / experts) copies of a rank's tokens and drops the others: those
+ * of the last tokens, or, by probability, copies spread over all tokens. Probability does not depend on the router's
+ * weights, since dealing replaces its choice. With padding each expert gets exactly that many rows, of which some may be
+ * no copies. With `spread` slots are dealt to experts in a shuffled order, so that the experts of a token are
+ * on as many ranks as chance would put them on; in the order of experts they are on more.
  *
  * A caller who asks for a schedule makes one of these and passes it as `routing` of struct request; step_build() copies
  * it into the schedule. All memory comes from the arena that is passed. */
@@ -14,11 +20,26 @@
 #include "base/arena.h"
 #include "models/work.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum { ROUTING_SHARE_MAX = 1000000, ROUTING_EXPERTS_MAX = 65536 };
 
+/* POSITION: the copies of the last tokens are dropped (Megatron-LM's --moe-token-drop-policy position); PROBABILITY: copies
+ * of all tokens alike, as the router's probabilities would choose them (probs) */
+enum token_drop { TOKEN_DROP_PROBABILITY, TOKEN_DROP_POSITION, TOKEN_DROP_COUNT };
+
+struct expert_capacity {
+    int64_t factor; /* over the mean copies of an expert, in millionths; 0: no copy is dropped */
+    int64_t pad;    /* 1: each expert gets as many rows as it has capacity */
+    int64_t drop;   /* enum token_drop */
+};
+
+enum { CAPACITY_UNIT = 1000000, CAPACITY_MAX = 1000 * CAPACITY_UNIT };
+
 struct routing {
+    struct expert_capacity capacity;
+    bool spread;              /* experts of a token are on as many ranks as by chance */
     uint32_t experts, copies; /* of a layer; of a token, at most `experts`. 0: routing is even */
     uint32_t layers;
     uint32_t list_count;
@@ -40,8 +61,20 @@ void routing_set(struct routing *routing, struct arena *arena, uint32_t layer,
                  const int64_t *share);
 void routing_copy(struct routing *to, struct arena *arena, const struct routing *from);
 
-/* Fills count[experts] with the copies of `rows` tokens that each expert gets. */
+/* Returns the rows of an expert, of a rank's `rows` tokens, for which it has capacity; 0: it has no limit. */
+int64_t routing_capacity(const struct routing *routing, int64_t rows);
+/* Fills dealt[experts] with the copies of `rows` tokens that are dealt to each expert, and first[experts] with the first
+ * slot of each. */
+void routing_deal(const struct routing *routing, uint32_t list, int64_t rows, int64_t *dealt,
+                  int64_t *first);
+/* Returns whether an expert with these slots keeps its slot number `index`, from 0. */
+bool routing_keeps(const struct routing *routing, int64_t rows, int64_t dealt, int64_t first,
+                   int64_t index);
+/* Fills count[experts] with the rows that each expert gets of `rows` tokens, padding included. */
 void routing_counts(const struct routing *routing, uint32_t list, int64_t rows, int64_t *count);
+
+/* Returns the sum of these rows. */
+int64_t routing_kept(const struct routing *routing, uint32_t list, int64_t rows);
 
 /* The rank of `ranks` neighbours, which have experts / ranks each, that gets the most copies of `rows` tokens of each
  * of them, and how many these are. `median` is that of all `ranks`. */
@@ -51,6 +84,11 @@ struct routing_fullest {
 };
 struct routing_fullest routing_find_fullest(const struct routing *routing, uint32_t list,
                                             int64_t rows, uint32_t ranks);
+
+/* Returns the most tokens, of `rows`, that have an expert on one of `ranks` neighbours. If tokens is not NULL, fills
+ * tokens[ranks] with the number for each rank. No copy is dropped. */
+int64_t routing_find_arrived(const struct routing *routing, uint32_t list, int64_t rows,
+                             uint32_t ranks, int64_t *tokens);
 
 /* Returns why the parameters of work with a route do not fit the routing, in words that may follow "and"; NULL: they
  * fit, or the work has no route. group: of the ranks that have different experts, "ep", IR_NONE if all have all; ranks:

@@ -3,6 +3,7 @@
 #include "schedule/activations/passes.h"
 #include "schedule/attention/fpdt.h"
 #include "schedule/choices/profile.h"
+#include "schedule/choices/strategies.h"
 #include "schedule/choices/tensor_share.h"
 #include "schedule/config/derived.h"
 #include "schedule/core_plan/tile_rules.h"
@@ -369,6 +370,8 @@ static bool build(struct ir *out, const struct choices *c, const struct transfor
     else if (c->remainders)
         routing_init_even(&staging.routing, &staging.arena, (uint32_t)c->model->experts,
                           (uint32_t)c->model->experts_per_token, (uint32_t)c->model->layers);
+    staging.routing.capacity = c->capacity;
+    staging.routing.spread = dispatcher_facts[c->dispatcher].once;
     staging.global_batch = c->global_batch;
     staging.micro_batch = c->micro_batch;
     staging.dtype = c->dtype;

@@ -4,10 +4,15 @@
  * If experts are spread over ranks, each rank sends every other the copies that it dealt to the experts there: block r
  * of the rows in the order of experts. What comes is in the order of the ranks that sent it, [ranks, experts, rows],
  * and is packed into that of the rank's experts, [experts, ranks, rows] (Megatron-LM, moe/token_dispatcher.py,
- * MoEAlltoAllTokenDispatcher: permute, all_to_all, sort_chunks_by_idxs). Results return the same way. */
+ * MoEAlltoAllTokenDispatcher: permute, all_to_all, sort_chunks_by_idxs). Results return the same way.
+ *
+ * Other dispatchers send tokens first and copy them then: each rank gets the tokens of all ranks (MoEAllGatherTokenDispatcher),
+ * or those that have some of its experts (MoEFlexTokenDispatcher with DeepEP), with their weights. It copies the rows of
+ * its own experts, sums a token's weighted results, and the sums of ranks are added on the way back. */
 #include "schedule/step/experts.h"
 #include "schedule/attention/project.h"
 #include "schedule/choices/profile.h"
+#include "schedule/choices/strategies.h"
 
 #include <math.h>
 
@@ -24,14 +29,6 @@ static struct work route_work(const struct emit *e, enum work_kind kind, struct 
                          .route = {rows, m->experts, m->experts_per_token, (int64_t)m->router,
                                    m->router_norm, (int64_t)llround(m->router_scale * 1e6),
                                    copies.route}};
-}
-
-static struct work permute_work(const struct emit *e, enum work_kind kind, int64_t rows,
-                                bool weights)
-{
-    const struct transformer *m = e->choices->model;
-    return (struct work){.kind = (uint8_t)kind,
-                         .permute = {rows, m->hidden, m->experts_per_token, weights}};
 }
 
 static struct work activation_work(const struct emit *e, enum work_kind kind,
@@ -54,36 +51,151 @@ static int64_t own_experts(const struct emit *e)
     return e->choices->model->experts / (int64_t)e->choices->ep;
 }
 
-/* Returns the rows that a rank's experts have room for, if each rank routes `rows` tokens. */
-static struct expert_rows expert_rows(const struct emit *e, uint32_t layer, int64_t rows)
+/* The rows of a layer's experts on their way. */
+struct route_rows {
+    struct expert_rows own; /* of the rank's experts */
+    int64_t tokens;         /* that the rank routes */
+    int64_t copies;         /* rows of experts that these tokens fill, on all ranks */
+    int64_t read; /* rows that are copied in the order of experts: `tokens`, or those that came */
+    int64_t of;   /* enum permute_of: which rows these are */
+    /* the copies of tokens are not in even order: kernels take them from the routing */
+    bool listed;
+};
+
+static struct route_rows route_rows(const struct emit *e, uint32_t layer, int64_t rows)
 {
+    const struct choices *c = e->choices;
     const struct routing *routing = &e->ir->routing;
-    const int64_t dealt = rows * e->choices->model->experts_per_token;
+    const uint32_t ranks = c->ep;
+    struct route_rows to = {.tokens = rows, .read = rows};
+    to.copies = rows * c->model->experts_per_token;
+    to.own.all = to.copies;
     if (routing->experts == 0)
-        return (struct expert_rows){dealt, 0, 0};
-    const uint32_t list = routing->list_of[layer], ranks = e->choices->ep;
+        return to;
+    const uint32_t list = routing->list_of[layer];
     const struct routing_fullest fullest = routing_find_fullest(routing, list, rows, ranks);
-    return (struct expert_rows){fullest.copies * ranks, list + 1, dealt};
+    to.own = (struct expert_rows){fullest.copies * ranks, list + 1, to.copies, 0};
+    to.listed = c->capacity.factor > 0 || c->dispatcher != DISPATCHER_ALLTOALL;
+    if (c->capacity.factor > 0) {
+        to.copies = routing_kept(routing, list, rows);
+        to.own.kept = to.copies;
+    }
+    if (c->dispatcher == DISPATCHER_ALLGATHER) {
+        to.of = PERMUTE_GATHERED;
+        to.read = rows * ranks;
+    } else if (dispatcher_facts[c->dispatcher].once) {
+        to.of = PERMUTE_ARRIVED;
+        to.read = routing_find_arrived(routing, list, rows, ranks, NULL) * ranks;
+    }
+    return to;
 }
 
-/* Sends rows to the ranks of their experts (ahead), or back. */
-static struct view all_to_all(struct emit *e, const char *stem, enum category category,
-                              struct view x, struct expert_rows rows, int64_t dealt, bool ahead)
+static bool sends_tokens(const struct route_rows *rows)
 {
-    const int64_t h = e->choices->model->hidden;
-    const struct view y = emit_computed(e, stem, category, ahead ? rows.all : dealt, h);
-    struct work work = {.kind = WORK_ALL_TO_ALL,
-                        .all_to_all = {.group = e->group.ep,
-                                       .bytes = bytes_of(e, ahead ? y : x),
-                                       .algorithm = ALGORITHM_AUTO}};
-    if (rows.route > 0) {
-        work.all_to_all.route = rows.route;
-        work.all_to_all.cols = h;
-        work.all_to_all.ahead = ahead ? rows.dealt * h : 0;
-        work.all_to_all.back = ahead ? 0 : rows.dealt * h;
+    return rows->of != PERMUTE_OWN;
+}
+
+static struct work permute_work(const struct emit *e, enum work_kind kind,
+                                const struct route_rows *rows, bool weights)
+{
+    const struct transformer *m = e->choices->model;
+    struct work work = {.kind = (uint8_t)kind,
+                        .permute = {.rows = rows->read,
+                                    .cols = m->hidden,
+                                    .copies = m->experts_per_token,
+                                    .weights = weights}};
+    if (rows->listed) {
+        work.permute.route = rows->own.route;
+        work.permute.dealt = rows->own.dealt;
+        work.permute.of = rows->of;
+        work.permute.to = sends_tokens(rows) ? rows->own.all : rows->copies;
     }
+    return work;
+}
+
+/* Returns the rows that permute_work() makes of tokens. */
+static int64_t permuted_rows(const struct route_rows *rows)
+{
+    return sends_tokens(rows) ? rows->own.all : rows->copies;
+}
+
+static struct view exchange(struct emit *e, struct work work, const char *stem,
+                            enum category category, enum dtype dtype, struct view x, int64_t rows,
+                            int64_t cols)
+{
+    const struct view y = emit_tensor(e, stem, category, dtype, rows, cols);
     emit_op(e, e->stream.experts, &work, &x, 1, &y, 1);
     return y;
+}
+
+/* Sends copies to the ranks of their experts (ahead), or back. */
+static struct view all_to_all(struct emit *e, const char *stem, enum category category,
+                              struct view x, const struct route_rows *rows, bool ahead)
+{
+    const int64_t h = e->choices->model->hidden, sent = rows->copies * h;
+    const struct expert_rows own = rows->own;
+    const enum dtype dtype = e->ir->dtype;
+    struct work work = {.kind = WORK_ALL_TO_ALL,
+                        .all_to_all = {.group = e->group.ep,
+                                       .bytes = own.all * h * (int64_t)dtype_bytes(dtype),
+                                       .algorithm = ALGORITHM_AUTO}};
+    if (own.route > 0) {
+        work.all_to_all.route = own.route;
+        work.all_to_all.cols = h;
+        work.all_to_all.ahead = ahead ? sent : 0;
+        work.all_to_all.back = ahead ? 0 : sent;
+        work.all_to_all.dealt = own.kept > 0 ? own.dealt : 0;
+    }
+    return exchange(e, work, stem, category, dtype, x, ahead ? own.all : rows->copies, h);
+}
+
+/* Gives a rank the rows of tokens, of `cols` elements, that its experts read. */
+static struct view spread_tokens(struct emit *e, const char *stem, struct view x, enum dtype dtype,
+                                 int64_t cols, const struct route_rows *rows)
+{
+    const struct choices *c = e->choices;
+    const int64_t size = (int64_t)dtype_bytes(dtype);
+    struct work work = {.kind = WORK_ALL_GATHER,
+                        .collective = {.group = e->group.ep,
+                                       .bytes = rows->tokens * cols * size,
+                                       .algorithm = ALGORITHM_AUTO}};
+    if (rows->of == PERMUTE_ARRIVED)
+        work = (struct work){.kind = WORK_ALL_TO_ALL,
+                             .all_to_all = {.group = e->group.ep,
+                                            .bytes = rows->read * cols * size,
+                                            .channels = dispatcher_facts[c->dispatcher].sms,
+                                            .route = rows->own.route,
+                                            .cols = cols,
+                                            .ahead = rows->tokens * cols,
+                                            .dealt = rows->own.dealt,
+                                            .once = c->model->experts_per_token,
+                                            .experts = c->model->experts,
+                                            .even = c->routing == NULL}};
+    return exchange(e, work, stem, CATEGORY_ACTIVATION, dtype, x, rows->read, cols);
+}
+
+/* Does the reverse of spread_tokens(): adds the rows of a token to y. */
+static void add_tokens(struct emit *e, struct view x, struct view y, enum dtype dtype, int64_t cols,
+                       const struct route_rows *rows)
+{
+    const struct choices *c = e->choices;
+    const int64_t bytes = rows->read * cols * (int64_t)dtype_bytes(dtype);
+    struct work work = {
+        .kind = WORK_REDUCE_SCATTER,
+        .collective = {.group = e->group.ep, .bytes = bytes, .algorithm = ALGORITHM_AUTO}};
+    if (rows->of == PERMUTE_ARRIVED)
+        work = (struct work){.kind = WORK_ALL_TO_ALL,
+                             .all_to_all = {.group = e->group.ep,
+                                            .bytes = bytes,
+                                            .channels = dispatcher_facts[c->dispatcher].sms,
+                                            .route = rows->own.route,
+                                            .cols = cols,
+                                            .back = rows->tokens * cols,
+                                            .dealt = rows->own.dealt,
+                                            .once = c->model->experts_per_token,
+                                            .experts = c->model->experts,
+                                            .even = c->routing == NULL}};
+    emit_op(e, e->stream.experts, &work, &x, 1, &y, 1);
 }
 
 /* Emits a PACK of rows in the order of ranks into that of experts, or an UNPACK. With routing that is not even, the
@@ -100,31 +212,46 @@ static void reorder(struct emit *e, enum work_kind kind, struct view x, struct v
     compute(e, work, &x, 1, &y, 1);
 }
 
-/* Sends copies to the ranks of their experts, and returns the copies that arrive, in the order of the rank's experts.
- * Without other ranks it returns x. */
-static struct view dispatch(struct emit *e, const char *stem, struct view x,
-                            struct expert_rows rows, int64_t dealt)
+/* Sends copies to the ranks of their experts. What arrives is to be passed to arrange(). Without other ranks, or if
+ * tokens were sent, it returns x. */
+static struct view dispatch(struct emit *e, struct view x, const struct route_rows *rows)
 {
-    if (e->choices->ep == 1)
+    return e->choices->ep == 1 || sends_tokens(rows)
+               ? x
+               : all_to_all(e, "received", CATEGORY_COMMUNICATION, x, rows, true);
+}
+
+/* Returns what dispatch() returned in the order of the rank's experts. */
+static struct view arrange(struct emit *e, const char *stem, struct view x,
+                           const struct route_rows *rows)
+{
+    if (e->choices->ep == 1 || sends_tokens(rows))
         return x;
-    const struct view received =
-        all_to_all(e, "received", CATEGORY_COMMUNICATION, x, rows, dealt, true);
     const struct view y =
-        view_all(e, emit_activation(e, stem, rows.all, e->choices->model->hidden));
-    reorder(e, WORK_PACK, received, y, rows);
+        view_all(e, emit_activation(e, stem, rows->own.all, e->choices->model->hidden));
+    reorder(e, WORK_PACK, x, y, rows->own);
     return y;
 }
 
-/* Does the reverse of dispatch(). */
-static struct view combine(struct emit *e, const char *stem, struct view x, struct expert_rows rows,
-                           int64_t dealt)
+/* Does the reverse of dispatch() and arrange(). */
+static struct view combine(struct emit *e, const char *stem, struct view x,
+                           const struct route_rows *rows)
 {
-    if (e->choices->ep == 1)
+    if (e->choices->ep == 1 || sends_tokens(rows))
         return x;
     const struct view sent =
-        emit_computed(e, "sent", CATEGORY_COMMUNICATION, rows.all, e->choices->model->hidden);
-    reorder(e, WORK_UNPACK, x, sent, rows);
-    return all_to_all(e, stem, CATEGORY_ACTIVATION, sent, rows, dealt, false);
+        emit_computed(e, "sent", CATEGORY_COMMUNICATION, rows->own.all, e->choices->model->hidden);
+    reorder(e, WORK_UNPACK, x, sent, rows->own);
+    return all_to_all(e, stem, CATEGORY_ACTIVATION, sent, rows, false);
+}
+
+/* The host waits for the numbers of rows before it launches more, where the profile does so. Padded rows are known. */
+static void wait_for_counts(struct emit *e, const struct route_rows *rows)
+{
+    const struct choices *c = e->choices;
+    if (!c->profile->experts_sync || !dispatcher_facts[c->dispatcher].counts || c->capacity.pad)
+        return;
+    emit_wait(e, rows->of == PERMUTE_GATHERED ? e->stream.experts : e->stream.compute);
 }
 
 /* Emits the shared experts up to the input of their second product. */
@@ -138,130 +265,198 @@ static void shared_wide(struct emit *e, uint32_t layer, struct view x, int64_t r
     const struct view up = view_all(e, saved->shared_up), act = view_all(e, saved->shared_act);
     emit_matmul(e, MATMUL_NT, x, weight_view(e, layer, WEIGHT_SHARED_UP), view_none(), up, rows,
                 2 * f, m->hidden);
-    compute(e, activation_work(e, WORK_SWIGLU, (struct expert_rows){rows, 0, 0}, f), &up, 1, &act,
+    compute(e, activation_work(e, WORK_SWIGLU, (struct expert_rows){.all = rows}, f), &up, 1, &act,
             1);
+}
+
+/* Emits the second product of the shared experts. */
+static struct view shared_narrow(struct emit *e, uint32_t layer, int64_t rows,
+                                 const struct expert_saved *saved)
+{
+    const struct transformer *m = e->choices->model;
+    const struct view y = emit_computed(e, "shared", CATEGORY_ACTIVATION, rows, m->hidden);
+    emit_matmul(e, MATMUL_NT, view_all(e, saved->shared_act),
+                weight_view(e, layer, WEIGHT_SHARED_DOWN), view_none(), y, rows, m->hidden,
+                m->shared_ffn);
+    return y;
+}
+
+/* Emits the sum of each token's weighted results. */
+static void sum_results(struct emit *e, struct view made, struct view weights, struct view y,
+                        const struct route_rows *rows)
+{
+    const struct view read[2] = {made, weights};
+    const bool weighted = !e->choices->model->router_on_input;
+    if (!sends_tokens(rows)) {
+        compute(e, permute_work(e, WORK_UNPERMUTE, rows, weighted), read, weighted ? 2 : 1, &y, 1);
+        return;
+    }
+    const int64_t h = e->choices->model->hidden;
+    const struct view sum = emit_computed(e, "summed", CATEGORY_COMMUNICATION, rows->read, h);
+    compute(e, permute_work(e, WORK_UNPERMUTE, rows, true), read, 2, &sum, 1);
+    add_tokens(e, sum, y, e->ir->dtype, h, rows);
 }
 
 void experts_forward(struct emit *e, uint32_t layer, struct view x, struct view y, int64_t rows,
                      struct expert_saved *saved)
 {
-    const struct transformer *m = e->choices->model;
+    const struct choices *c = e->choices;
+    const struct transformer *m = c->model;
     const int64_t h = m->hidden, f = m->expert_ffn, copies = m->experts_per_token;
+    const bool shares = m->shared_ffn > 0, whole = y.count > 0;
+    const struct route_rows own = route_rows(e, layer, rows);
+    struct view shared = view_none(), read = x;
+    if (shares && c->shared_experts == SHARED_EXPERTS_BEFORE) {
+        shared_wide(e, layer, x, rows, saved);
+        shared = whole ? shared_narrow(e, layer, rows, saved) : shared;
+    }
     const struct view logits = f32(e, "logits_router", rows, m->experts);
-    const struct view weights = f32(e, "expert_weights", rows, copies);
-    const int64_t all = rows * copies;
-    const struct expert_rows own = expert_rows(e, layer, rows);
+    struct view weights = f32(e, "expert_weights", rows, copies);
     saved->logits = logits.buffer;
-    saved->weights = weights.buffer;
     e->narrow.router = true;
     emit_matmul(e, MATMUL_NT, x, weight_view(e, layer, WEIGHT_ROUTER),
                 optional_weight(e, layer, WEIGHT_ROUTER_BIAS), logits, rows, m->experts, h);
     e->narrow.router = false;
-    compute(e, route_work(e, WORK_ROUTE, own, rows), &logits, 1, &weights, 1);
+    compute(e, route_work(e, WORK_ROUTE, own.own, rows), &logits, 1, &weights, 1);
+    if (own.of == PERMUTE_ARRIVED)
+        wait_for_counts(e, &own);
+    if (sends_tokens(&own)) {
+        read = spread_tokens(e, "spread", x, e->ir->dtype, h, &own);
+        weights = spread_tokens(e, "spread_weights", weights, DTYPE_F32, copies, &own);
+    }
+    saved->weights = weights.buffer;
+    if (own.of == PERMUTE_GATHERED)
+        wait_for_counts(e, &own);
 
-    saved->up = emit_activation(e, "expert_up", own.all, 2 * f);
-    saved->act = emit_activation(e, "expert_act", own.all, f);
-    const struct view dealt = view_all(e, emit_activation(e, "permuted", all, h));
+    saved->up = emit_activation(e, "expert_up", own.own.all, 2 * f);
+    saved->act = emit_activation(e, "expert_act", own.own.all, f);
+    const struct view dealt = view_all(e, emit_activation(e, "permuted", permuted_rows(&own), h));
     const struct view up = view_all(e, saved->up), act = view_all(e, saved->act);
-    compute(e, permute_work(e, WORK_PERMUTE, rows, m->router_on_input), (struct view[]){x, weights},
-            m->router_on_input ? 2 : 1, &dealt, 1);
-    if (e->choices->profile->experts_sync)
-        emit_wait(e, e->stream.compute);
-    const struct view permuted = dispatch(e, "dispatched", dealt, own, all);
+    compute(e, permute_work(e, WORK_PERMUTE, &own, m->router_on_input),
+            (struct view[]){read, weights}, m->router_on_input ? 2 : 1, &dealt, 1);
+    if (!sends_tokens(&own))
+        wait_for_counts(e, &own);
+    const struct view sent = dispatch(e, dealt, &own);
+    if (shares && c->shared_experts == SHARED_EXPERTS_BOTH)
+        shared_wide(e, layer, x, rows, saved);
+    const struct view permuted = arrange(e, "dispatched", sent, &own);
     saved->permuted = permuted.buffer;
     emit_grouped(e, MATMUL_NT, permuted, weight_view(e, layer, WEIGHT_EXPERTS_UP),
-                 optional_weight(e, layer, WEIGHT_EXPERTS_UP_BIAS), up, own, 2 * f, h);
-    compute(e, activation_work(e, WORK_SWIGLU, own, f), &up, 1, &act, 1);
-    const struct view written = view_all(e, emit_activation(e, "expert_y", own.all, h));
+                 optional_weight(e, layer, WEIGHT_EXPERTS_UP_BIAS), up, own.own, 2 * f, h);
+    compute(e, activation_work(e, WORK_SWIGLU, own.own, f), &up, 1, &act, 1);
+    const struct view written = view_all(e, emit_activation(e, "expert_y", own.own.all, h));
     emit_grouped(e, MATMUL_NT, act, weight_view(e, layer, WEIGHT_EXPERTS_DOWN),
-                 optional_weight(e, layer, WEIGHT_EXPERTS_DOWN_BIAS), written, own, h, f);
-    const struct view made = combine(e, "returned", written, own, all);
+                 optional_weight(e, layer, WEIGHT_EXPERTS_DOWN_BIAS), written, own.own, h, f);
+    const struct view made = combine(e, "returned", written, &own);
     saved->y = made.buffer;
-    if (m->shared_ffn > 0)
+    const struct view routed =
+        shares && whole ? emit_computed(e, "routed", CATEGORY_ACTIVATION, rows, h) : y;
+    if (whole && sends_tokens(&own))
+        sum_results(e, made, weights, routed, &own);
+    if (shares && c->shared_experts == SHARED_EXPERTS_COMBINE)
         shared_wide(e, layer, x, rows, saved);
-    if (y.count == 0)
+    if (!whole)
         return;
-    const struct work sum = permute_work(e, WORK_UNPERMUTE, rows, !m->router_on_input);
-    const struct view read[2] = {made, weights};
-    const uint32_t reads = m->router_on_input ? 1 : 2;
-    if (m->shared_ffn == 0) {
-        compute(e, sum, read, reads, &y, 1);
-        return;
-    }
-    const struct view routed = emit_computed(e, "routed", CATEGORY_ACTIVATION, rows, h);
-    const struct view shared = emit_computed(e, "shared", CATEGORY_ACTIVATION, rows, h);
-    compute(e, sum, read, reads, &routed, 1);
-    emit_matmul(e, MATMUL_NT, view_all(e, saved->shared_act),
-                weight_view(e, layer, WEIGHT_SHARED_DOWN), view_none(), shared, rows, h,
-                m->shared_ffn);
-    emit_add(e, routed, shared, y);
+    if (shares && c->shared_experts != SHARED_EXPERTS_BEFORE)
+        shared = shared_narrow(e, layer, rows, saved);
+    if (!sends_tokens(&own))
+        sum_results(e, made, weights, routed, &own);
+    if (shares)
+        emit_add(e, routed, shared, y);
 }
 
-/* Emits the backward of the shared experts and adds their gradient of x to dx. */
-static void shared_backward(struct emit *e, uint32_t layer, struct view x, struct view dy,
-                            struct view dx, int64_t rows, const struct expert_saved *saved)
+/* Emits the backward of the second product of the shared experts, and returns the gradient of the first one's result. */
+static struct view shared_narrow_backward(struct emit *e, uint32_t layer, struct view dy,
+                                          int64_t rows, const struct expert_saved *saved)
 {
     const struct transformer *m = e->choices->model;
     const int64_t h = m->hidden, f = m->shared_ffn;
     const struct view up = view_all(e, saved->shared_up), act = view_all(e, saved->shared_act);
     const struct view d_act = emit_computed(e, "d_shared_act", CATEGORY_ACTIVATION, rows, f);
     const struct view d_up = emit_computed(e, "d_shared_up", CATEGORY_ACTIVATION, rows, 2 * f);
-    const struct view d_shared = emit_computed(e, "dx_shared", CATEGORY_ACTIVATION, rows, h);
     emit_matmul(e, MATMUL_NN, dy, weight_view(e, layer, WEIGHT_SHARED_DOWN), view_none(), d_act,
                 rows, f, h);
     emit_weight_grad(e, layer, WEIGHT_SHARED_DOWN, dy, act, h, f, rows);
-    compute(e, activation_work(e, WORK_SWIGLU_BACKWARD, (struct expert_rows){rows, 0, 0}, f),
+    compute(e, activation_work(e, WORK_SWIGLU_BACKWARD, (struct expert_rows){.all = rows}, f),
             (struct view[]){d_act, up}, 2, &d_up, 1);
+    return d_up;
+}
+
+/* Emits the backward of the first product of the shared experts, and returns the gradient of x. */
+static struct view shared_wide_backward(struct emit *e, uint32_t layer, struct view x,
+                                        struct view d_up, int64_t rows)
+{
+    const struct transformer *m = e->choices->model;
+    const int64_t h = m->hidden, f = m->shared_ffn;
+    const struct view d_shared = emit_computed(e, "dx_shared", CATEGORY_ACTIVATION, rows, h);
     emit_matmul(e, MATMUL_NN, d_up, weight_view(e, layer, WEIGHT_SHARED_UP), view_none(), d_shared,
                 rows, h, 2 * f);
     emit_weight_grad(e, layer, WEIGHT_SHARED_UP, d_up, x, 2 * f, h, rows);
-    emit_add(e, dx, d_shared, dx);
+    return d_shared;
 }
 
 void experts_backward(struct emit *e, uint32_t layer, struct view x, struct view dy, struct view dx,
                       int64_t rows, const struct expert_saved *saved)
 {
     const struct transformer *m = e->choices->model;
-    const int64_t h = m->hidden, f = m->expert_ffn, all = rows * m->experts_per_token;
-    const struct expert_rows own = expert_rows(e, layer, rows);
+    const int64_t h = m->hidden, f = m->expert_ffn, copies = m->experts_per_token;
+    const bool both = m->shared_ffn > 0 && e->choices->shared_experts == SHARED_EXPERTS_BOTH;
+    const struct route_rows own = route_rows(e, layer, rows);
     const struct view logits = view_all(e, saved->logits), weights = view_all(e, saved->weights);
     const struct view permuted = view_all(e, saved->permuted), up = view_all(e, saved->up);
     const struct view act = view_all(e, saved->act);
-    const struct view d_made = emit_computed(e, "d_expert_y", CATEGORY_ACTIVATION, all, h);
-    const struct view d_weights = f32(e, "d_expert_weights", rows, m->experts_per_token);
+    const struct view d_result =
+        sends_tokens(&own) ? spread_tokens(e, "d_spread", dy, e->ir->dtype, h, &own) : dy;
+    const struct view d_made =
+        emit_computed(e, "d_expert_y", CATEGORY_ACTIVATION, permuted_rows(&own), h);
+    struct view d_weights = f32(e, "d_expert_weights", own.read, copies), d_shared = view_none();
     if (m->router_on_input)
-        compute(e, permute_work(e, WORK_PERMUTE, rows, false), &dy, 1, &d_made, 1);
+        compute(e, permute_work(e, WORK_PERMUTE, &own, false), &d_result, 1, &d_made, 1);
     else
-        compute(e, permute_work(e, WORK_UNPERMUTE_BACKWARD, rows, false),
-                (struct view[]){dy, view_all(e, saved->y), weights}, 3,
+        compute(e, permute_work(e, WORK_UNPERMUTE_BACKWARD, &own, false),
+                (struct view[]){d_result, view_all(e, saved->y), weights}, 3,
                 (struct view[]){d_made, d_weights}, 2);
 
-    const struct view d_act = emit_computed(e, "d_expert_act", CATEGORY_ACTIVATION, own.all, f);
-    const struct view d_up = emit_computed(e, "d_expert_up", CATEGORY_ACTIVATION, own.all, 2 * f);
-    const struct view d_read = emit_computed(e, "d_permuted", CATEGORY_ACTIVATION, own.all, h);
-    const struct view d_written = dispatch(e, "d_dispatched", d_made, own, all);
+    const struct expert_rows all = own.own;
+    const struct view d_act = emit_computed(e, "d_expert_act", CATEGORY_ACTIVATION, all.all, f);
+    const struct view d_up = emit_computed(e, "d_expert_up", CATEGORY_ACTIVATION, all.all, 2 * f);
+    const struct view d_read = emit_computed(e, "d_permuted", CATEGORY_ACTIVATION, all.all, h);
+    const struct view d_sent = dispatch(e, d_made, &own);
+    if (both)
+        d_shared = shared_narrow_backward(e, layer, dy, rows, saved);
+    const struct view d_written = arrange(e, "d_dispatched", d_sent, &own);
     emit_grouped(e, MATMUL_NN, d_written, weight_view(e, layer, WEIGHT_EXPERTS_DOWN), view_none(),
-                 d_act, own, f, h);
-    emit_expert_grad(e, layer, WEIGHT_EXPERTS_DOWN, d_written, act, h, f, own);
-    emit_expert_bias_grad(e, layer, WEIGHT_EXPERTS_DOWN_BIAS, d_written, own, h);
-    compute(e, activation_work(e, WORK_SWIGLU_BACKWARD, own, f), (struct view[]){d_act, up}, 2,
+                 d_act, all, f, h);
+    emit_expert_grad(e, layer, WEIGHT_EXPERTS_DOWN, d_written, act, h, f, all);
+    emit_expert_bias_grad(e, layer, WEIGHT_EXPERTS_DOWN_BIAS, d_written, all, h);
+    compute(e, activation_work(e, WORK_SWIGLU_BACKWARD, all, f), (struct view[]){d_act, up}, 2,
             &d_up, 1);
     emit_grouped(e, MATMUL_NN, d_up, weight_view(e, layer, WEIGHT_EXPERTS_UP), view_none(), d_read,
-                 own, h, 2 * f);
-    emit_expert_grad(e, layer, WEIGHT_EXPERTS_UP, d_up, permuted, 2 * f, h, own);
-    emit_expert_bias_grad(e, layer, WEIGHT_EXPERTS_UP_BIAS, d_up, own, 2 * f);
-    const struct view d_permuted = combine(e, "d_returned", d_read, own, all);
+                 all, h, 2 * f);
+    emit_expert_grad(e, layer, WEIGHT_EXPERTS_UP, d_up, permuted, 2 * f, h, all);
+    emit_expert_bias_grad(e, layer, WEIGHT_EXPERTS_UP_BIAS, d_up, all, 2 * f);
+    const struct view d_permuted = combine(e, "d_returned", d_read, &own);
+    if (both)
+        d_shared = shared_wide_backward(e, layer, x, d_shared, rows);
 
     const struct view d_logits =
         emit_computed(e, "d_logits_router", CATEGORY_ACTIVATION, rows, m->experts);
     const struct view d_rows = emit_computed(e, "dx_experts", CATEGORY_ACTIVATION, rows, h);
     const struct view d_router = emit_computed(e, "dx_router", CATEGORY_ACTIVATION, rows, h);
-    compute(e, permute_work(e, WORK_UNPERMUTE, rows, m->router_on_input),
-            (struct view[]){d_permuted, weights}, m->router_on_input ? 2 : 1, &d_rows, 1);
+    if (sends_tokens(&own)) {
+        const struct view sum = emit_computed(e, "d_summed", CATEGORY_COMMUNICATION, own.read, h);
+        const struct view total = f32(e, "d_weights_summed", rows, copies);
+        compute(e, permute_work(e, WORK_UNPERMUTE, &own, false), &d_permuted, 1, &sum, 1);
+        add_tokens(e, sum, d_rows, e->ir->dtype, h, &own);
+        add_tokens(e, d_weights, total, DTYPE_F32, copies, &own);
+        d_weights = total;
+    } else
+        compute(e, permute_work(e, WORK_UNPERMUTE, &own, m->router_on_input),
+                (struct view[]){d_permuted, weights}, m->router_on_input ? 2 : 1, &d_rows, 1);
     if (m->router_on_input) /* a token has one copy, whose row is the token's */
         compute(e, (struct work){.kind = WORK_ROW_DOT, .merge = {rows, 1, h}},
                 (struct view[]){x, d_permuted}, 2, &d_weights, 1);
-    compute(e, route_work(e, WORK_ROUTE_BACKWARD, own, rows), (struct view[]){d_weights, logits}, 2,
+    compute(e, route_work(e, WORK_ROUTE_BACKWARD, all, rows), (struct view[]){d_weights, logits}, 2,
             &d_logits, 1);
     e->narrow.router = true;
     emit_matmul(e, MATMUL_NN, d_logits, weight_view(e, layer, WEIGHT_ROUTER), view_none(), d_router,
@@ -270,6 +465,11 @@ void experts_backward(struct emit *e, uint32_t layer, struct view x, struct view
     emit_weight_grad(e, layer, WEIGHT_ROUTER, d_logits, x, m->experts, h, rows);
     emit_bias_grad(e, layer, WEIGHT_ROUTER_BIAS, d_logits, rows, m->experts);
     emit_add(e, d_rows, d_router, dx);
-    if (m->shared_ffn > 0)
-        shared_backward(e, layer, x, dy, dx, rows, saved);
+    if (m->shared_ffn == 0)
+        return;
+    if (!both) {
+        d_shared = shared_narrow_backward(e, layer, dy, rows, saved);
+        d_shared = shared_wide_backward(e, layer, x, d_shared, rows);
+    }
+    emit_add(e, dx, d_shared, dx);
 }

@@ -86,6 +86,22 @@ static void add_exchange_in_domain(struct platform *p, struct flow_table *flows,
     }
 }
 
+/* Adds a flow of a member's bytes to `peers` members of other domains, out of and into its own NIC. */
+static void add_flow_between_domains(struct platform *p, struct flow_table *flows, uint32_t me,
+                                     int across, double bytes, uint32_t peers, uint32_t key)
+{
+    flow_open(flows, bytes);
+    route_nic(p, flows, me, true);
+    route_nic(p, flows, me, false);
+    if (across) {
+        route_leaf(p, flows, me, true);
+        route_leaf(p, flows, me, false);
+    }
+    route_link(p, flows, LINK_CAP, key, cap_index(me, 0, CAP_NETWORK + across),
+               peers * p->cluster->nic.peer_bytes_per_s);
+    flow_close(flows);
+}
+
 /* Adds a member's bytes to and from all other domains: one flow out of and into its own NIC, and a further flow
  * for the bytes that cross the leaves. */
 static void add_exchange_between_domains(struct platform *p, struct flow_table *flows,
@@ -97,20 +113,10 @@ static void add_exchange_between_domains(struct platform *p, struct flow_table *
         if (e != d)
             peers[platform_crosses_leaves(p, me, m->rank[m->domain[e].begin])] +=
                 m->domain[e].count;
-    for (int across = 0; across < 2; across++) {
-        if (peers[across] == 0)
-            continue;
-        flow_open(flows, peers[across] * piece);
-        route_nic(p, flows, me, true);
-        route_nic(p, flows, me, false);
-        if (across) {
-            route_leaf(p, flows, me, true);
-            route_leaf(p, flows, me, false);
-        }
-        route_link(p, flows, LINK_CAP, key, cap_index(me, 0, CAP_NETWORK + across),
-                   peers[across] * p->cluster->nic.peer_bytes_per_s);
-        flow_close(flows);
-    }
+    for (int across = 0; across < 2; across++)
+        if (peers[across] > 0)
+            add_flow_between_domains(p, flows, me, across, peers[across] * piece, peers[across],
+                                     key);
 }
 
 /* ---- kinds ---- */
@@ -136,9 +142,58 @@ static double in_turn_s(const struct form *f)
     return f->bytes * f->members->largest / f->members->count / channels;
 }
 
+/* Returns the probability that `copies` of `experts`, drawn without repetition, have one among `own`. */
+static double hit_probability(int64_t experts, int64_t copies, double own)
+{
+    double missed = 1;
+    for (int64_t i = 0; i < copies && missed > 0; i++)
+        missed *= fmax(0, (double)(experts - i) - own) / (double)(experts - i);
+    return 1 - missed;
+}
+
+/* Adds the flows of tokens that a rank sends once to each rank which has some of their experts. To another domain a token
+ * goes once, over the sender's NIC, and a rank there forwards it, so of a rank's rows all but the part of one member of a
+ * domain pass its links inside. Both go on at once (docs/simulation.md, "Dispatchers"). */
+static double send_once(const struct form *f)
+{
+    const struct members *m = f->members;
+    const struct work *work = f->work;
+    const double tokens = (double)(work->all_to_all.ahead + work->all_to_all.back) *
+                          (double)dtype_bytes((enum dtype)work->in);
+    const double own = (double)work->all_to_all.experts / m->count;
+    const double arriving = work->all_to_all.even ? tokens * m->count *
+                                                        hit_probability(work->all_to_all.experts,
+                                                                        work->all_to_all.once, own)
+                                                  : f->bytes;
+    for (uint32_t d = 0; d < m->domain_count; d++)
+        for (uint32_t i = 0; m->domain[d].planned && i < m->domain[d].count; i++) {
+            uint32_t me = m->rank[m->domain[d].begin + i], nodes[2] = {0};
+            double bytes[2] = {0};
+            add_exchange_in_domain(f->platform, f->flows, m, d, i, arriving / m->domain[d].count,
+                                   f->key);
+            for (uint32_t e = 0; e < m->domain_count; e++) {
+                if (e == d)
+                    continue;
+                const bool across =
+                    platform_crosses_leaves(f->platform, me, m->rank[m->domain[e].begin]);
+                nodes[across]++;
+                bytes[across] +=
+                    tokens * hit_probability(work->all_to_all.experts, work->all_to_all.once,
+                                             own * m->domain[e].count);
+            }
+            for (int across = 0; across < 2; across++)
+                if (nodes[across] > 0)
+                    add_flow_between_domains(f->platform, f->flows, me, across, bytes[across],
+                                             nodes[across], f->key);
+        }
+    return members_latency_s(f->platform, m);
+}
+
 static double all_to_all(const struct form *f)
 {
     const struct members *m = f->members;
+    if (f->work->all_to_all.once > 0)
+        return send_once(f);
     for (uint32_t d = 0; d < m->domain_count; d++)
         for (uint32_t i = 0; m->domain[d].planned && i < m->domain[d].count; i++) {
             uint32_t me = m->rank[m->domain[d].begin + i];
@@ -220,22 +275,15 @@ static void add_load(const struct form *f, uint32_t me, const struct exchange_lo
         bool near = class < NEAR_COUNT, across = class == NEAR_COUNT + 1;
         if (load->peers[class] == 0)
             continue;
-        flow_open(f->flows, load->bytes[class] * (near ? overhead : 1));
-        if (near) {
-            route_exchange(f->platform, f->flows, me, load->peer[class]);
-            route_link(f->platform, f->flows, LINK_CAP, f->key, cap_index(me, 0, CAP_NEAR + class),
-                       exchange_cap(fabric, load->peers[class], overhead));
-        } else {
-            route_nic(f->platform, f->flows, me, true);
-            route_nic(f->platform, f->flows, me, false);
-            if (across) {
-                route_leaf(f->platform, f->flows, me, true);
-                route_leaf(f->platform, f->flows, me, false);
-            }
-            route_link(f->platform, f->flows, LINK_CAP, f->key,
-                       cap_index(me, 0, CAP_NETWORK + across),
-                       load->peers[class] * cluster->nic.peer_bytes_per_s);
+        if (!near) {
+            add_flow_between_domains(f->platform, f->flows, me, across, load->bytes[class],
+                                     load->peers[class], f->key);
+            continue;
         }
+        flow_open(f->flows, load->bytes[class] * overhead);
+        route_exchange(f->platform, f->flows, me, load->peer[class]);
+        route_link(f->platform, f->flows, LINK_CAP, f->key, cap_index(me, 0, CAP_NEAR + class),
+                   exchange_cap(fabric, load->peers[class], overhead));
         flow_close(f->flows);
     }
 }

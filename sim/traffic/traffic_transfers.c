@@ -154,6 +154,9 @@ static struct taken taken_by(const struct traffic *traffic, const struct channel
         double seconds = rings_bytes_s(&traffic->platform, members, 1);
         sms = rings_sms(&traffic->platform, members);
         bytes_per_s = seconds > 0 ? RING_PASSES / seconds : 0;
+        const struct work *work = &traffic->ir->shape[comm->variant[0]];
+        if (work->kind == WORK_ALL_TO_ALL && work->all_to_all.once > 0 && sms > 0)
+            sms = (double)work->all_to_all.channels; /* kernels of its own */
     } else if (shifts || comm->kind == COMM_P2P || comm->kind == COMM_SHIFT) {
         /* All messages of a shift advance together, at the rate of the slowest. */
         const uint32_t *end = traffic->participant + channel->participant_begin;

@@ -86,7 +86,7 @@ static void the_schema_describes_every_value(void)
 /* Members that are no choices of a user. */
 static const char *const others[] = {
     /* both */
-    "model", "sm", "gpus_per_node", "documents", "routing", "lengths", "offload_hidden",
+    "model", "sm", "gpus_per_node", "documents", "routing", "capacity", "lengths", "offload_hidden",
     "offload_hidden_of",
     /* struct request: the machine; what costs fill in; the implementation of `published` */
     "ranks", "only_attention", "impl", "shared_open", "offload_adaptive",
@@ -163,9 +163,15 @@ static void every_member_is_in_a_row(void)
 /* Values that options of free text read back as they are printed; other options take one by their kind. */
 static const struct {
     const char *option, *value;
-} texts[] = {{"strategy", "fpdt"},        {"profile", "megatron"},     {"share-units", "3,1"},
-             {"offload-ratio", "0.25"},   {"sparsity", "0.25"},        {"activations", "keep"},
-             {"core-plan", "chunks:512"}, {"routing", "dirichlet:2,3"}};
+} texts[] = {{"strategy", "fpdt"},
+             {"profile", "megatron"},
+             {"share-units", "3,1"},
+             {"offload-ratio", "0.25"},
+             {"sparsity", "0.25"},
+             {"activations", "keep"},
+             {"core-plan", "chunks:512"},
+             {"routing", "dirichlet:2,3"},
+             {"expert-capacity", "1.5,pad,position"}};
 
 /* Options that the printed one needs to be printed or read. */
 static const struct {
@@ -253,7 +259,8 @@ static void options_are_printed_as_they_are_read(void)
 /* A choice that matters is a part of a configuration's identity, and one that does not is none. */
 static void identities_differ_where_choices_matter(void)
 {
-    const struct transformer model = {.attention_chunk = 4, .experts = 4, .kv_latent = 4};
+    const struct transformer model = {
+        .attention_chunk = 4, .experts = 4, .shared_ffn = 4, .kv_latent = 4};
     const struct transformer dense = {.attention_chunk = 4};
     struct profile profile = {.chains = 1};
     for (size_t i = 0; i < CHOICE_NAME_COUNT; i++) {
@@ -267,6 +274,7 @@ static void identities_differ_where_choices_matter(void)
         small.pipeline = CHOICE_PIPELINE_MSP;
         small.weights = CHOICE_WEIGHTS_ZERO3;
         small.accumulation = 2;
+        small.ep = 2;
         small.ranks = 64;
         small.products = 1;
         large = small;
@@ -342,8 +350,14 @@ static void requests_with_other_lists_have_other_keys(void)
     struct document_list dealt = {2, end, deal_make(&arena, 2, other_shares, 2), NULL};
     const int64_t share[] = {1, 2}, other_share[] = {2, 1};
     const int64_t *expert_shares[] = {share}, *other_expert_shares[] = {other_share};
-    const struct routing routing = {2, 1, 1, 1, expert_shares, list_of, NULL};
-    const struct routing other_routing = {2, 1, 1, 1, other_expert_shares, list_of, NULL};
+    const struct routing routing = {.experts = 2,
+                                    .copies = 1,
+                                    .layers = 1,
+                                    .list_count = 1,
+                                    .share = expert_shares,
+                                    .list_of = list_of};
+    struct routing other_routing = routing;
+    other_routing.share = other_expert_shares;
     const struct documents documents = {1, 1, &list, 1, list_of};
     const struct documents other_documents = {1, 1, &other_list, 1, list_of};
     const struct documents undealt_documents = {1, 1, &undealt, 1, list_of};
@@ -357,7 +371,7 @@ static void requests_with_other_lists_have_other_keys(void)
                                  .shared = &shared,
                                  .documents = &documents,
                                  .routing = &routing};
-    struct request changed[19];
+    struct request changed[20];
     uint64_t key[ARRAY_LEN(changed)];
     const struct setup setup = {0};
     for (size_t i = 0; i < ARRAY_LEN(changed); i++)
@@ -380,6 +394,7 @@ static void requests_with_other_lists_have_other_keys(void)
     changed[16].documents = &dealt_documents;
     changed[17].routing = &other_routing;
     changed[18].routing = NULL;
+    changed[19].capacity.factor = 1;
     for (size_t i = 0; i < ARRAY_LEN(changed); i++) {
         key[i] = outcome_request_key(&setup, &changed[i], 8);
         for (size_t k = 0; k < i; k++)

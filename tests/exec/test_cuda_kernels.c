@@ -65,6 +65,8 @@ static struct work draw_work(enum work_kind kind)
     if (kind == WORK_PACK || kind == WORK_UNPACK)
         if (work.pack.w[1] == 0)
             work.pack.w[2] = 0;
+    if (work_permutes(&work))
+        work.permute.to = 0; /* of work with a route, which the backend does not compute */
     if (kind == WORK_QUANTISE) {
         const int64_t form = draw(0, 4);
         work.quantise.scaling = SCALING_TENSOR;
@@ -312,6 +314,7 @@ static void draw_lists(struct row_lists *l, int64_t most)
 struct dealing {
     struct dealt_rows dealt;
     int64_t count[90], begin[91];
+    int32_t *expert; /* of each slot of a router, on the heap */
 };
 
 /* Deals the copies of a router's rows, or, to the experts of one of several ranks, rows that are packed; *work gets as
@@ -334,6 +337,13 @@ static bool draw_dealing(struct dealing *d, struct work *work)
         d->count[e] += !route && e == d->dealt.first;
         left -= route ? d->count[e] : 0;
         d->begin[e + 1] = d->begin[e] + d->count[e];
+    }
+    if (route) {
+        d->expert = calloc((size_t)d->begin[own] + 1, sizeof *d->expert);
+        for (int32_t e = 0; e < own; e++)
+            for (int64_t i = d->begin[e]; i < d->begin[e + 1]; i++)
+                d->expert[i] = e;
+        d->dealt.expert = d->expert;
     }
     d->dealt.rows = ranks * assignment_dealt(&d->dealt, d->dealt.first / (uint32_t)own);
     if (!route)
@@ -416,6 +426,7 @@ static void compare(enum work_kind kind, enum dtype dtype)
     }
     free(cpu_memory);
     free(place.scratch);
+    free(dealing.expert);
 }
 
 static void kernels_compute_what_the_processor_does(void)

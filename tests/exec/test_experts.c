@@ -68,8 +68,79 @@ static void chunks_of_a_core_plan_are_refused(void)
     diag_release(&diag);
 }
 
+/* Copies above the capacity of an expert are dropped, by either rule, and rows are padded to it, with even routing and
+ * with shares. */
+static void capacities_compute_the_reference(void)
+{
+    static const struct expert_capacity capacities[] = {{500000, 0, TOKEN_DROP_POSITION},
+                                                        {800000, 0, TOKEN_DROP_PROBABILITY},
+                                                        {1000000, 1, TOKEN_DROP_POSITION},
+                                                        {1300000, 1, TOKEN_DROP_PROBABILITY},
+                                                        {9000000, 0, TOKEN_DROP_POSITION}};
+    for (size_t i = 0; i < 2 * ARRAY_LEN(odd_rows); i++) {
+        struct transformer model = expert_base;
+        struct expert_row row = odd_rows[i / 2];
+        struct routing routing;
+        struct arena arena = {0};
+        model.router = (enum router)(i / 2 % ROUTER_COUNT);
+        model.router_norm = i % 2 == 0;
+        model.shared_ffn = i % 3 == 1 ? 24 : 0;
+        routing_init(&routing, &arena, 6, 4, 2);
+        routing_set(&routing, &arena, 0, uneven[i % 3]);
+        routing_set(&routing, &arena, 1, uneven[(i + 1) % 4]);
+        row.request.routing = i % 2 == 0 ? &routing : NULL;
+        row.request.capacity = capacities[i % ARRAY_LEN(capacities)];
+        check_expert_row(&row, &model);
+        arena_release(&arena);
+    }
+}
+
+/* Tokens travel to the ranks of their experts before they are copied, and sums return. */
+static void dispatchers_compute_the_reference(void)
+{
+    for (size_t i = 0; i < 2 * ARRAY_LEN(odd_rows); i++) {
+        struct transformer model = expert_base;
+        struct expert_row row = odd_rows[i / 2];
+        struct routing routing;
+        struct arena arena = {0};
+        model.router = (enum router)(i / 2 % ROUTER_COUNT);
+        model.router_norm = i % 2 == 0;
+        model.shared_ffn = i % 3 == 1 ? 24 : 0;
+        routing_init(&routing, &arena, 6, 4, 2);
+        routing_set(&routing, &arena, 0, uneven[i % 3]);
+        routing_set(&routing, &arena, 1, uneven[(i + 1) % 4]);
+        row.request.routing = i / 2 % 2 == 0 ? &routing : NULL;
+        row.request.dispatcher = i % 2 == 0 ? DISPATCHER_ALLGATHER : DISPATCHER_DEEPEP;
+        check_expert_row(&row, &model);
+        arena_release(&arena);
+    }
+}
+
+static void shared_experts_compute_the_reference_beside_any_exchange(void)
+{
+    for (int shared = SHARED_EXPERTS_BEFORE; shared < SHARED_EXPERTS_COUNT; shared++)
+        for (int activations = 0; activations < 4; activations++) {
+            struct transformer model = expert_base;
+            struct expert_row row = {{.strategy = "local", .ranks = 2, .ep = 2, .seq = 25},
+                                     CHOICE_WEIGHTS_ZERO1,
+                                     activations,
+                                     NULL};
+            model.shared_ffn = 24;
+            row.request.shared_experts = shared;
+            row.request.pp = activations == 0 ? 2 : 1;
+            row.request.ranks *= row.request.pp;
+            row.request.pipeline = activations == 0 ? CHOICE_PIPELINE_ZB_1P : row.request.pipeline;
+            row.request.global_batch = 4;
+            check_expert_row(&row, &model);
+        }
+}
+
 static const struct check_case cases[] = {
     EXPERT_CASES,
+    {"capacities compute the reference", capacities_compute_the_reference},
+    {"dispatchers compute the reference", dispatchers_compute_the_reference},
+    {"shared experts compute the reference beside any exchange",
+     shared_experts_compute_the_reference_beside_any_exchange},
     {"experts that tensor ranks cannot have are refused",
      experts_that_tensor_ranks_cannot_have_are_refused},
     {"chunks of a core plan are refused", chunks_of_a_core_plan_are_refused},

@@ -313,7 +313,8 @@ static void chains_gather_and_scatter(void)
     struct cost_fixture f;
     if (fixture_load(&f, "a100-80g")) {
         const struct cost_chain plain = {.bytes = 6, .kernels = 2, .scattered = 6};
-        struct work back = {.kind = WORK_UNPERMUTE, .permute = {1000, 512, 8, 1}};
+        struct work back = {.kind = WORK_UNPERMUTE,
+                            .permute = {.rows = 1000, .cols = 512, .copies = 8, .weights = 1}};
         const double elements = 1000 * 512 * 8.0, ramp = f.cost.memory_ramp_bytes,
                      rate = f.cost.device_memory_bytes_per_s, start = f.cost.device_kernel_start_s,
                      stream = rate * f.cost.memory_stream_fraction;

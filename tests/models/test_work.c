@@ -219,7 +219,7 @@ static const struct {
     {"route_backward", {WORK_ROUTE_BACKWARD, F4, BF, 0, 0, {{4, 2, 3}}}, 0, 96},
     {"permute", {WORK_PERMUTE, BF, BF, 0, 0, {{4, 8, 3}}}, 0, 256},
     {"unpermute", {WORK_UNPERMUTE, BF, BF, 0, 0, {{4, 8, 3}}}, 0, 256},
-    {"weighted", {WORK_UNPERMUTE, BF, BF, 0, 0, {{4, 8, 3, 1}}}, 0, 304},
+    {"weighted", {WORK_UNPERMUTE, BF, BF, 0, 0, {{4, 8, 3, 0, 0, 0, 0, 1}}}, 0, 304},
     {"unpermute_backward", {WORK_UNPERMUTE_BACKWARD, BF, BF, 0, 0, {{4, 8, 3}}}, 0, 544},
     /* three matrices of 5 x 2 for 7 rows; of the gradient three results */
     {"grouped", {WORK_MATMUL, BF, BF, 0, 0, {{7, 5, 2, MATMUL_NT, 0, 0, 3}}}, 140, 158},

@@ -86,7 +86,82 @@ static void the_fullest_rank_is_found(void)
     arena_release(&arena);
 }
 
+/* Of 64 tokens with 2 copies each, four experts get 32 each; one keeps ceil(factor 32). */
+static void capacities_bound_what_experts_keep(void)
+{
+    static const struct {
+        const char *label;
+        struct expert_capacity capacity;
+        int64_t shares[4], count[4];
+    } rows[] = {
+        {"none", {0}, {1, 1, 1, 5}, {22, 21, 21, 64}},
+        {"no limit is reached", {2000000, 0, 0}, {1, 1, 1, 5}, {22, 21, 21, 64}},
+        {"the mean", {1000000, 0, 0}, {1, 1, 1, 5}, {22, 21, 21, 32}},
+        {"less than all get, rounded up",
+         {500001, 0, TOKEN_DROP_POSITION},
+         {1, 1, 1, 1},
+         {17, 17, 17, 17}},
+        {"padded", {1250000, 1, 0}, {1, 1, 1, 5}, {40, 40, 40, 40}},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct arena arena = {0};
+        struct routing routing;
+        int64_t count[4], dealt[4], first[4];
+        routing_init(&routing, &arena, 4, 2, 1);
+        routing_set(&routing, &arena, 0, rows[i].shares);
+        routing.capacity = rows[i].capacity;
+        routing_counts(&routing, 0, 64, count);
+        routing_deal(&routing, 0, 64, dealt, first);
+        for (int e = 0; e < 4; e++) {
+            int64_t kept = 0, least = rows[i].capacity.pad ? dealt[e] : rows[i].count[e];
+            CHECK_INT(rows[i].label, count[e], rows[i].count[e]);
+            for (int64_t k = 0; k < dealt[e]; k++)
+                kept += routing_keeps(&routing, 64, dealt[e], first[e], k);
+            CHECK_INT(rows[i].label, kept, least < count[e] ? least : count[e]);
+        }
+        arena_release(&arena);
+    }
+}
+
+/* By position the first tokens are kept, wherever the slots of an expert begin. */
+static void the_last_tokens_are_dropped(void)
+{
+    const struct routing routing = {
+        .experts = 4, .copies = 2, .capacity = {250000, 0, TOKEN_DROP_POSITION}};
+    /* 10 tokens: an expert has room for 2 copies; its slots 7 to 13 are those of tokens 7, 8, 9, 0, 1, 2, 3 */
+    static const bool kept[7] = {false, false, false, true, true, false, false};
+    for (int64_t k = 0; k < 7; k++)
+        CHECK_INT("slot", routing_keeps(&routing, 10, 7, 7, k), kept[k]);
+}
+
+/* In the order of experts, dealing spreads the experts of a token over as many ranks as there are copies; shuffled, over
+ * as many as chance does: 1 - C(112, 8) / C(128, 8) = 0.667 of the tokens reach a rank, on average over shares. */
+static void spread_tokens_reach_ranks_as_by_chance(void)
+{
+    double mean = 0;
+    int64_t tokens[8], share[128];
+    for (int draw = 0; draw < 20; draw++) {
+        struct arena arena = {0};
+        struct routing routing;
+        for (int e = 0; e < 128; e++)
+            share[e] =
+                1000 + (e * (draw + 7)) % 97; /* nearly even: other sets of experts each time */
+        routing_init(&routing, &arena, 128, 8, 1);
+        routing_set(&routing, &arena, 0, share);
+        CHECK("in order", routing_find_arrived(&routing, 0, 4096, 8, tokens) > 4000);
+        routing.spread = true;
+        routing_find_arrived(&routing, 0, 4096, 8, tokens);
+        for (int k = 0; k < 8; k++)
+            mean += (double)tokens[k] / 4096 / 8 / 20;
+        arena_release(&arena);
+    }
+    CHECK_CLOSE("mean", mean, 0.6674, 0.05);
+}
+
 static const struct check_case cases[] = {
+    {"capacities bound what experts keep", capacities_bound_what_experts_keep},
+    {"the last tokens are dropped", the_last_tokens_are_dropped},
+    {"spread tokens reach ranks as by chance", spread_tokens_reach_ranks_as_by_chance},
     {"counts are shares rounded", counts_are_shares_rounded},
     {"all copies are dealt", all_copies_are_dealt},
     {"the fullest rank is found", the_fullest_rank_is_found},

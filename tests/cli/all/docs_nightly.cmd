@@ -59,6 +59,22 @@ for row in "128K 32" "256K 16" "512K 8" "1M 4"; do
     echo
 done | awk -F'|' '{ printf "| %s (%d) | %s %% (%s) | %s %% (%.2f) | %s %% (%.2f) |\n", $1, $2, $3, $4 == 300 ? 3 : $4 / 37.5 * 3 "/8", $5, $6 / 100, $7, $8 / 100 }' |
     sed 's#(6/8)#(3/4)#; s#(12/8)#(3/2)#' | stands $S/docs/strategies/pipelines.md
+# docs/experts.md: DeepSeek-V3 over 512 GPUs, and Qwen3-30B-A3B over 64, at 1M tokens: the rate and what a GPU needs
+long="longhaul predict --seq 1M --cluster dgx-h100 --activations selective-offload --loss-chunks 8 --quick --json"
+while IFS='|' read -r says model options; do
+    rate=$($long --model $model $options 2> $T/note | awk '/"device_needed_bytes"/ && !bytes { gsub(/[^0-9.e+]/, "", $2); bytes = $2 }
+        /"tokens_per_s_gpu"/ && !rate { gsub(/[^0-9.e+]/, "", $2); rate = $2 } END { printf "%.1f %.1f", rate, bytes / 1073741824 }')
+    grep -F -e "| $says | ${rate% *} |" $S/docs/experts.md | grep -qF " ${rate#* } GiB" && echo "as printed" || echo "not in docs/experts.md: $says: $rate GiB"
+done << 'END' | sort | uniq -c | sed 's/^ *//'
+ulysses, hp 64, ep 8, `--mla-exchange latent`|deepseek-v3|--nodes 64 --strategy ulysses --hp 64 --ep 8 --mla-exchange latent --ffn-chunks 8
+2d, cp 8 x hp 8, ep 8|deepseek-v3|--nodes 64 --strategy 2d --cp 8 --hp 8 --ep 8 --ffn-chunks 8
+ulysses, hp 64, ep 8|deepseek-v3|--nodes 64 --strategy ulysses --hp 64 --ep 8 --ffn-chunks 8
+fpdt, hp 32, ep 8 (dp 16)|deepseek-v3|--nodes 64 --strategy fpdt --hp 32 --ep 8 --ffn-chunks 8
+ring, cp 64, ep 8|deepseek-v3|--nodes 64 --strategy ring --cp 64 --ep 8 --ffn-chunks 8
+ring, cp 32, ep 64 (dp 16)|deepseek-v3|--nodes 64 --strategy ring --cp 32 --ep 64 --ffn-chunks 8
+ulysses|qwen3-30b-a3b|--nodes 8 --strategy ulysses --hp 8 --ep 1 --ffn-chunks 8
+2d|qwen3-30b-a3b|--nodes 8 --strategy 2d --hp 4 --cp 2 --ep 2
+END
 both() { sed -n 's/^ *"step_s": \([^,]*\),*/\1/p; s/^ *"tokens_per_s_gpu": \([^,]*\),*/\1/p' | paste -sd' '; } # of a step, all digits
 cat $S/docs/accuracy.md $S/docs/accuracy/*.md > $T/accuracy-pages.md # the pages of accuracy, together
 # docs/accuracy.md: rotations on several hosts, placements on 2,048 GPUs, numbers fitted without a table

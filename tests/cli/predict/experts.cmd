@@ -36,7 +36,15 @@ args="--num-layers 48 --hidden-size 2048 --num-attention-heads 32 --group-query-
   --swiglu --normalization RMSNorm --norm-epsilon 1e-6 --disable-bias-linear --qk-layernorm --untie-embeddings-and-output-weights --position-embedding-type rope
   --rotary-base 1000000 --vocab-size 151936 --seq-length 4096 --max-position-embeddings 40960 --micro-batch-size 1 --global-batch-size 64 --attention-dropout 0
   --num-experts 128 --moe-router-topk 8 --moe-ffn-hidden-size 768 --moe-token-dispatcher-type alltoall --expert-model-parallel-size 8 --bf16"
-longhaul predict --from "$args" --cluster 1x8xb200 --quick 2>&1 | sed -n '1,/^  ignored/p'
+longhaul predict --from "$args" --cluster 1x8xb200 --quick 2>&1 | sed -n '1,/--ep/p'
+# how tokens travel, what an expert takes at most, and when shared experts are computed, in the words of three frameworks
+said() { grep -o -- "--\(dispatcher\|expert-capacity\|shared-experts\) [a-z0-9.,]*" | sort -u | tr '\n' ' '; echo; }
+for a in "" "--moe-token-dispatcher-type allgather" "--moe-token-dispatcher-type flex --moe-enable-deepep" "--moe-token-dispatcher-type flex --moe-flex-dispatcher-backend hybridep" \
+    "--moe-expert-capacity-factor 1.25 --moe-pad-expert-input-to-capacity --moe-token-drop-policy position --moe-token-dispatcher-type alltoall" \
+    "--moe-token-dispatcher-type alltoall --moe-shared-expert-intermediate-size 768 --moe-shared-expert-overlap"; do
+  longhaul predict --from "$(echo "$args" | sed 's/--moe-token-dispatcher-type alltoall//') $a" --cluster 1x8xb200 --quick 2>&1 | tr -s ' \\\n' ' ' | said
+done
+refused predict --from "$args --moe-token-drop-policy last" --cluster 1x8xb200 --quick
 longhaul predict --from "$args --moe-layer-freq '([0]*3+[1]*45)' --moe-router-score-function sigmoid --moe-router-topk-scaling-factor 2.5" --cluster 1x8xb200 --quick 2>&1 |
   grep -o "dense_layers=[0-9]*\|router=[a-z]*\|router_norm=[a-z]*\|router_scale=[0-9.]*"
 refused predict --from "$args --moe-layer-freq '([0]*3+[1]*58)'" --cluster 1x8xb200 --quick
@@ -70,3 +78,24 @@ done
 for o in "--pp 2" "--pp 2 --stage-placement inner" "--core-plan per-document"; do
     longhaul predict --quick --model qwen3-30b-a3b --cluster dgx-h100 --gpus 16 --seq 32K --strategy ring --cp 2 --ep 8 --batch 16 $o 2> $T/note | grep -o 'never measured: .*ring with [a-z ]*' | grep -o 'ring with.*'
 done
+# copies above a capacity are dropped, and tokens travel in other ways, with exact gradients; what goes together is said
+for o in "--expert-capacity 0.75" "--expert-capacity 1.5,pad,position" "--dispatcher allgather" "--dispatcher deepep"; do
+  longhaul run --check --model $T/small.json --cluster ideal --gpus 4 --seq 64 --ep 4 --routing dirichlet:1 $o 2> $T/note | tail -1
+  longhaul schedule --model $T/small.json --cluster ideal --gpus 4 --seq 64 --ep 4 --routing dirichlet:1 $o 2> $T/note > $T/s.ir
+  grep ^routing $T/s.ir
+  longhaul check $T/s.ir | grep ^routing
+done
+# DeepEP sends a token once to a rank: there is room for the fullest rank, which has 6 of 8 tokens
+for o in alltoall deepep; do
+  longhaul schedule --model qwen3-30b-a3b --set layers=1 --cluster dgx-h100 --seq 32K --strategy ulysses --hp 8 --ep 8 --dispatcher $o 2> $T/note | grep -o "all_to_all comm.ep .*bytes=[0-9]*" | head -1
+done
+wide="predict --model qwen3-30b-a3b --cluster dgx-h100 --nodes 8 --quick --seq 32K --ep 64 --profile megatron-te --strategy local"
+for o in "" "--dispatcher allgather" "--dispatcher deepep" "--dispatcher hybridep" "--expert-capacity 2,pad"; do
+  longhaul $wide $o 2> $T/note | sed -n 's/ (90.*//; /^step/p'
+done
+longhaul predict --model deepseek-v2-lite --cluster dgx-h100 --quick --seq 8K --ep 8 --profile megatron-te --strategy local --shared-experts both 2> $T/note | sed -n 's/ (90.*//; /^step/p'
+longhaul predict --model deepseek-v2-lite --cluster dgx-h100 --quick --seq 8K --ep 8 --profile megatron-te --strategy local 2> $T/note | sed -n 's/ (90.*//; /^step/p'
+refused $what --seq 32K --ep 8 --expert-capacity 1 --dispatcher deepep
+refused $what --seq 32K --ep 8 --expert-capacity 1,padded
+refused predict --model deepseek-v2-lite --cluster dgx-h100 --quick --seq 8K --ep 8 --shared-experts both --dispatcher allgather
+longhaul $what --seq 32K --dispatcher deepep --shared-experts both 2>&1 | grep "changes nothing"
