@@ -92,11 +92,12 @@ static void norm_agrees(const char *label, bool layer, int64_t rows, int64_t col
                         struct check_random *random)
 {
     enum work_kind kind = layer ? WORK_LAYERNORM : WORK_RMSNORM;
-    struct work work = {.kind = (uint8_t)kind, .rows = {rows, cols, accumulate}};
+    struct work work = {.kind = (uint8_t)kind, .rows = {rows, cols, 0}};
     int vectors = layer ? 2 : 1;
     int64_t stats = rows * vectors;
     struct kernel_call f = trial_new(work, random), b = trial_new(work, random);
     b.work.kind = layer ? WORK_LAYERNORM_BACKWARD : WORK_RMSNORM_BACKWARD;
+    b.work.rows.accumulate = accumulate;
     struct plain p = {.run = layer ? plain_layernorm : plain_rmsnorm, .work = &f.work};
 
     plain_input(&p, trial_read(&f, rows * cols), rows * cols);
