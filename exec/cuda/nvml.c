@@ -143,7 +143,7 @@ static void add_sample(struct sampler *s)
     pthread_mutex_unlock(&s->lock);
 }
 
-static void *short_list_on(void *argument)
+static void *sample_until_quit(void *argument)
 {
     static const struct timespec nap = {0, PERIOD_NS};
     struct sampler *s = argument;
@@ -164,7 +164,7 @@ struct sampler *sampler_new(int device)
     s->nvml = nvml;
     s->handle = handle;
     pthread_mutex_init(&s->lock, NULL);
-    if (pthread_create(&s->thread, NULL, short_list_on, s) == 0)
+    if (pthread_create(&s->thread, NULL, sample_until_quit, s) == 0)
         return s;
     pthread_mutex_destroy(&s->lock);
     free(s);
@@ -193,7 +193,8 @@ size_t sampler_take(struct sampler *s, double begin_s, double end_s, struct nvml
     if (first == last && first > 0)
         first--;
     *sample = heap_alloc(last - first + 1, sizeof **sample);
-    memcpy(*sample, s->sample + first, (last - first) * sizeof **sample);
+    if (last > first)
+        memcpy(*sample, s->sample + first, (last - first) * sizeof **sample);
     pthread_mutex_unlock(&s->lock);
     return last - first;
 }
