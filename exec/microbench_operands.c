@@ -3,7 +3,7 @@
 #include "models/work_operands.h"
 #include "schedule/ir/ir.h"
 
-/* Counts of a collective are whole elements on every member. */
+/* True if each member of a collective has the same whole number of elements, at least 1. */
 static bool is_whole(const struct work *work, enum dtype dtype, uint32_t members)
 {
     uint64_t elements = (uint64_t)work_payload_bytes(work) / dtype_bytes(dtype);

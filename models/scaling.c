@@ -57,7 +57,7 @@ static int64_t blocks_of(int64_t size, int64_t block)
     return size / block + (size % block != 0);
 }
 
-/* Returns the scales along the rows of the first `rows` rows, in `groups` matrices before which there are none. */
+/* Returns how many blocks of scales the first `rows` rows make along them, if they are `groups` whole matrices. */
 static int64_t blocks_along(const struct scaling_layout *l, int64_t block, int64_t groups,
                             int64_t rows)
 {

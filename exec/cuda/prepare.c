@@ -69,7 +69,7 @@ static struct product_shape shape_of(const struct call *call, int64_t rows)
     return shape;
 }
 
-/* The rows of a product that its groups divide. */
+/* Returns the number of rows that a product's groups share out: k for the gradient of weights, otherwise m. */
 static int64_t grouped_rows(const struct work *work)
 {
     return work->matmul.form == MATMUL_TN ? work->matmul.k : work->matmul.m;

@@ -271,7 +271,7 @@ static void walk_chunks(struct space_walk *w, struct request request)
         return;
     }
     if (w->open.length) {
-        request.chunk = 524288; /* of which 16M tokens are 32 */
+        request.chunk = 524288; /* 16M tokens are 32 such chunks, the most that are tried */
         walk_policies(w, request);
         return;
     }

@@ -21,8 +21,8 @@ struct scheduler;
 
 struct schedule_times {
     double *start_s, *end_s; /* rows as in fold.row, all 0 before the run */
-    /* [transfer_count] the number of events of each transfer, by a class's lowest channel; for a short list, that of
-     * the whole list */
+    /* [transfer_count] how often each transfer ended, counted at the lowest channel of its class. Ops that a short list
+     * leaves out count too. */
     uint64_t *transfers_done;
     double step_s;
     uint64_t flows, timers; /* started in the engine */

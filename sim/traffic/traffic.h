@@ -57,7 +57,8 @@ struct comm_class {
     uint32_t *variant;
     size_t variant_capacity;
     uint32_t *op_count; /* [role_count] ops of the comm class in each role */
-    uint32_t *op_begin; /* [role_count] their ids, ascending: traffic.comm_op[] */
+    /* [role_count] where they begin in traffic.comm_op[], which has their ids, ascending */
+    uint32_t *op_begin;
 };
 
 /* The shares of a rank's multiprocessors, and of the bandwidth of its device memory, that kernels lack while a transfer
