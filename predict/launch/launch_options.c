@@ -281,16 +281,24 @@ static void remark_adapter(struct launch *launch)
                      "alike");
 }
 
-/* Adds the exchange of tokens. Megatron-LM's default is allgather (TransformerConfig, moe_token_dispatcher_type). */
+/* Adds how tokens travel to experts. Megatron-LM's default is allgather (TransformerConfig, moe_token_dispatcher_type). */
 static enum status dispatcher_option(struct launch *l, struct diag *diag)
 {
-    static const char words[] = "alltoall alltoall_seq allgather flex standard deepep hybridep";
+    const char *words = launch_of_family(l, LAUNCH_MEGATRON)
+                            ? "alltoall alltoall_seq allgather flex"
+                            : "standard deepep hybridep";
     const bool flex = launch_is(l, LAUNCH_DISPATCHER, "flex");
     if (launch_count(l, LAUNCH_EP, 1) < 2)
         return STATUS_OK;
     if (launch_one_of(l, LAUNCH_DISPATCHER, words, diag) != STATUS_OK ||
-        launch_one_of(l, LAUNCH_FLEX_BACKEND, "deepep hybridep", diag) != STATUS_OK)
+        launch_one_of(l, LAUNCH_FLEX_BACKEND, "deepep hybridep ncclep", diag) != STATUS_OK)
         return STATUS_BAD_INPUT;
+    if (launch_on(l, LAUNCH_DEEPEP) && !flex)
+        launch_remark_on(l, REMARK_UNMODELLED, LAUNCH_DEEPEP,
+                         "only the dispatcher flex uses DeepEP, and no file sets that");
+    if (flex && launch_is(l, LAUNCH_FLEX_BACKEND, "ncclep"))
+        launch_remark_on(l, REMARK_UNMODELLED, LAUNCH_FLEX_BACKEND,
+                         "NCCL's kernels that send a token to a rank once: DeepEP's are predicted");
     if (flex)
         launch_option(l, LAUNCH_DISPATCHER, "dispatcher",
                       launch_is(l, LAUNCH_FLEX_BACKEND, "hybridep") ? "hybridep" : "deepep");
@@ -306,12 +314,15 @@ static enum status dispatcher_option(struct launch *l, struct diag *diag)
 /* Adds what a layer with experts does beside its sizes. */
 static enum status experts_options(struct launch *l, struct diag *diag)
 {
-    const double capacity = launch_number(l, LAUNCH_CAPACITY, 0);
+    const double capacity = launch_number(l, LAUNCH_CAPACITY, -1); /* negative: there is none */
     struct text text = {0};
     if (dispatcher_option(l, diag) != STATUS_OK ||
         launch_one_of(l, LAUNCH_DROP_POLICY, "probs position", diag) != STATUS_OK)
         return STATUS_BAD_INPUT;
-    if (capacity > 0) {
+    if (capacity < 0 && launch_on(l, LAUNCH_CAPACITY_PAD))
+        launch_remark_on(l, REMARK_UNMODELLED, LAUNCH_CAPACITY_PAD,
+                         "rows are added up to a capacity, and no file sets one");
+    if (capacity >= 0) {
         text_printf(&text, "%g%s%s", capacity, launch_on(l, LAUNCH_CAPACITY_PAD) ? ",pad" : "",
                     launch_is(l, LAUNCH_DROP_POLICY, "position") ? ",position" : "");
         launch_option(l, LAUNCH_CAPACITY, "expert-capacity", text.data);

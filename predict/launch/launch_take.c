@@ -156,7 +156,8 @@ enum status launch_set_field(struct launch *launch, const struct launch_row *row
     if (row->kind == LAUNCH_COUNT && is_amount(row->field) && read.count < 1 && !follows)
         return diag_error(diag, setting->at, STATUS_BAD_INPUT, "%s: %lld is below 1", setting->name,
                           (long long)read.count);
-    if (row->kind == LAUNCH_NUMBER && read.number < 0)
+    const bool says_none = row->field == LAUNCH_CAPACITY; /* by a negative number */
+    if (row->kind == LAUNCH_NUMBER && read.number < 0 && !says_none)
         return diag_error(diag, setting->at, STATUS_BAD_INPUT, "%s: %g is below 0", setting->name,
                           read.number);
     read.text = setting->value == NULL

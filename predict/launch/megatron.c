@@ -136,6 +136,7 @@ static const struct launch_row rows[] = {
     {"--moe-pad-expert-input-to-capacity", ALSO, LAUNCH_SWITCH, LAUNCH_CAPACITY_PAD, NULL, NULL},
     {"--moe-token-drop-policy",           ALSO, LAUNCH_TEXT,   LAUNCH_DROP_POLICY, NULL, NULL},
     {"--moe-shared-expert-overlap",       ALSO, LAUNCH_SWITCH, LAUNCH_SHARED_OVERLAP, NULL, NULL},
+    {"--overlap-moe-expert-parallel-comm", UNMODELLED, "exchanges of tokens beside another micro-batch's work: they are predicted without overlap, up to their whole time too slow", NULL},
     {"--moe-*",                  UNMODELLED, "a detail of experts: loads are even here, and products grouped", NULL},
     {"--cp-*",                   UNMODELLED, "a detail of context parallelism", NULL},
     {"--squared-relu",           UNMODELLED, "GELU is predicted, which has the same products", NULL},

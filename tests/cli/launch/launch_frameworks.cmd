@@ -26,7 +26,7 @@ line "deepspeed --module openrlhf.cli.train_sft --data.max_len 8192 --model.mode
 # Megatron-Bridge, NeMo 2, nanotron
 printf 'train:\n  train_iters: 20\n  micro_batch_size: 1\n  global_batch_size: 32\nmodel:\n  seq_length: 8192\n  tensor_model_parallel_size: 2\n  sequence_parallel: true\n  recompute_granularity: selective\n' | file recipe.yaml; of $T/recipe.yaml --model llama3-8b
 # products in 8 and 4 bits: the recipe of a name, its fields, and Megatron-LM's arguments; layers at the ends in 16 bits
-for p in bf16-with-fp8-current-scaling-mixed nanov2_bf16_with_fp8_current_scaling_mixed bf16_with_mxfp8_mixed \
+for p in bf16-with-fp8-current-scaling-mixed nanov2_bf16_with_fp8_current_scaling_mixed bf16_with_mxfp8_mixed nemotron_3_super_bf16_with_nvfp4_mixed \
     '{fp8: e4m3, fp8_recipe: mxfp8, first_last_layers_bf16: true, num_layers_at_start_in_bf16: 2}' '{fp4: e2m1}'; do
     printf 'train:\n  train_iters: 20\n  micro_batch_size: 1\n  global_batch_size: 32\nmodel:\n  seq_length: 8192\nmixed_precision: %s\n' "$p" | file recipe.yaml
     { longhaul predict $T/recipe.yaml --model llama3-8b --cluster 1x8xb200 --quick 2>&1 > $T/out || true; } | tr -s '\\\\\n ' ' ' | grep -o -e '--products [^ ]*\( --bf16-layers [0-9]*\)*' -e '[0-9]* first and.*ends'

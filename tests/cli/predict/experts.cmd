@@ -44,7 +44,15 @@ for a in "" "--moe-token-dispatcher-type allgather" "--moe-token-dispatcher-type
     "--moe-token-dispatcher-type alltoall --moe-shared-expert-intermediate-size 768 --moe-shared-expert-overlap"; do
   longhaul predict --from "$(echo "$args" | sed 's/--moe-token-dispatcher-type alltoall//') $a" --cluster 1x8xb200 --quick 2>&1 | tr -s ' \\\n' ' ' | said
 done
+# no capacity by a negative factor; what only one dispatcher takes, and what has no other form here
+for a in "--moe-expert-capacity-factor -1 --moe-pad-expert-input-to-capacity" "--moe-enable-deepep" "--overlap-moe-expert-parallel-comm"; do
+  longhaul predict --from "$args $a" --cluster 1x8xb200 --quick 2>&1 | sed -n '/not modelled/,/^Fits/p' | grep -v ^Fits
+done
+longhaul predict --from "$(echo "$args" | sed 's/-type alltoall/-type flex/') --moe-flex-dispatcher-backend ncclep" --cluster 1x8xb200 --quick 2>&1 |
+  sed -n '/--ep/p; /not modelled/,/predicted/p'
 refused predict --from "$args --moe-token-drop-policy last" --cluster 1x8xb200 --quick
+refused predict --from "$args --moe-expert-capacity-factor 0" --cluster 1x8xb200 --quick
+refused predict --from "$(echo "$args" | sed 's/-type alltoall/-type deepep/')" --cluster 1x8xb200 --quick
 longhaul predict --from "$args --moe-layer-freq '([0]*3+[1]*45)' --moe-router-score-function sigmoid --moe-router-topk-scaling-factor 2.5" --cluster 1x8xb200 --quick 2>&1 |
   grep -o "dense_layers=[0-9]*\|router=[a-z]*\|router_norm=[a-z]*\|router_scale=[0-9.]*"
 refused predict --from "$args --moe-layer-freq '([0]*3+[1]*58)'" --cluster 1x8xb200 --quick
