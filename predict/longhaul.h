@@ -51,7 +51,7 @@ struct prediction_result {
     uint64_t reserved_bytes; /* of one device: what the profile's framework would hold */
 
     /* The members below need prediction_time(); without it they are 0. */
-    bool timed;
+    bool timed; /* prediction_time() has succeeded */
     /* live bytes of tensors, at the peak of the device whose peak is highest; the next member divides them by
      * category */
     uint64_t peak_bytes;

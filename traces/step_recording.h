@@ -72,8 +72,8 @@ struct step_event {
     uint32_t module;       /* row of module[] */
     int64_t stream;        /* a handle of CUDA; 0: the default stream */
     int64_t event;         /* of records and waits: the event's number; -1: the whole stream */
-    int64_t on;            /* of WORK_WAIT: the number of an earlier event; -1: unknown */
-    uint32_t group;        /* of collectives: row of group[]; UINT32_MAX: none */
+    int64_t on; /* of WORK_WAIT: the number of the earlier event for which it waits; -1: unknown */
+    uint32_t group; /* of collectives: row of group[]; UINT32_MAX: none */
     double flops, read_bytes, written_bytes;
     /* of collectives: bytes of the whole tensor that is gathered, scattered or reduced */
     double whole_bytes;

@@ -11,7 +11,7 @@
 /* the name of the page that `report` writes into a folder */
 #define TRACE_FOLDER_PAGE "report.html"
 
-/* What `plan --json` prints of the search that the folder is of the winner of. */
+/* The name of the output of `plan --json`, in the folder that has the trace of the search's winner. */
 #define TRACE_FOLDER_PLAN "plan.json"
 
 /* Checks that a folder can be created, or written to if it exists, before work that takes long. It leaves nothing on

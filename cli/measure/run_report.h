@@ -12,8 +12,8 @@
 
 #include <stdint.h>
 
-/* Fills the columns of the table of a check: the tensor, and the error of each of its parts. width: the width of the
- * first column in text. */
+/* Fills the columns of the table of `run --check`, the tensor and the error of each of its parts, and returns their
+ * table, which is valid as long as `column`. width: the width of the first column in text. */
 enum { RUN_CHECK_COLUMNS = 1 + REFERENCE_CHECK_PART_COUNT };
 struct row_table run_check_table(struct column column[RUN_CHECK_COLUMNS], int width);
 

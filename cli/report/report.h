@@ -34,16 +34,16 @@ enum {
 };
 extern const struct row_table report_tables[REPORT_TABLE_COUNT];
 
-/* The same of packed documents: a step, one of several steps, and the rank that is late in a step. */
+/* Rows of `predict --json --documents`: the packed step, each of several packed steps, and the rank that is late in one. */
 enum { REPORT_PACKED, REPORT_BATCH, REPORT_LATE, REPORT_DOCUMENT_TABLE_COUNT };
 extern const struct row_table report_document_tables[REPORT_DOCUMENT_TABLE_COUNT];
 
-/* What a stage of a pipeline does with the step: a column for its role and one for each cause. */
+/* The columns of the table of pipeline stages: the name of a stage's role, and the seconds that it spends by cause. */
 struct report_stage_columns {
     struct result_name key[CAUSE_COUNT];
     struct column column[1 + CAUSE_COUNT];
 };
-/* Makes the table, which lives as long as its columns. */
+/* Fills the columns and returns their table, which is valid as long as *columns. */
 struct row_table report_stage_table(struct report_stage_columns *columns);
 
 struct report {

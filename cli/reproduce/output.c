@@ -52,7 +52,7 @@ static void put_csv(struct text *out, const struct reproduction *r, size_t entry
         put_value(&rows, point->published, point->published_text);
         put_value(&rows, point->predicted, point->predicted_text);
         rows_number(&rows, point->error);
-        rows_name(&rows, !point->known ? "not run" : measurement_outcome_name(point->outcome));
+        rows_name(&rows, !point->done ? "not run" : measurement_outcome_name(point->outcome));
         rows_name(&rows, point->why != NULL ? point->why : "");
         rows_name(&rows, point->together != NULL  ? "the other series, one after the other"
                          : point->row != SIZE_MAX ? r->rows.row[point->row].text[EXTERNAL_ARGS]

@@ -8,8 +8,8 @@
 
 #include <stdint.h>
 
-/* What a recording depends on. 0, or NULL: it is not given, and the variable
- * is not set. */
+/* A command of --record-cmd, and the options that it gets as variables of its environment. A variable is not set if its
+ * number is 0 or its text is NULL. */
 struct record_command {
     const char *command; /* for sh */
     uint64_t digest;     /* record_command_digest() of the command */

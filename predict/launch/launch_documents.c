@@ -61,7 +61,7 @@ static const char *base_name(const char *path)
     return slash == NULL ? path : slash + 1;
 }
 
-/* What the command that starts the training says of a document. */
+/* Whether the command that starts the training names no configuration of DeepSpeed, a document's file, or another. */
 enum named { NAMED_OTHER, NAMED_NONE, NAMED_THIS };
 
 static enum named is_named(const struct launch *launch, const struct shell_document *document)

@@ -1,4 +1,4 @@
-/* Which frameworks the files are of, and which may be read together. */
+/* Names the frameworks of the files that were read, and refuses frameworks that do not go together. */
 #include "predict/launch/launch_parts.h"
 #include "predict/launch/table_file.h"
 

@@ -1,4 +1,4 @@
-/* How many GPUs the launchers of files ask for. */
+/* Counts the GPUs that the launchers of files (torchrun, srun, deepspeed) ask for. */
 #include "predict/launch/launch_parts.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* What files say of single fields: reading and setting them. */
+/* Reads and sets single fields. A field is said if a file gives it; a field that is implied is said, too. */
 #include "predict/launch/launch_parts.h"
 
 #include "base/c_locale.h"

@@ -34,7 +34,7 @@ static bool higher_is_better(const struct reproduction *r, const struct reproduc
 /* Returns the predicted value of a point; NAN: it is not known. */
 static double predicted_of(const struct reproduction *r, const struct reproduction_point *point)
 {
-    if (!point->known || point->outcome == OUTCOME_ERROR || point->outcome == OUTCOME_NONE)
+    if (!point->done || point->outcome == OUTCOME_ERROR || point->outcome == OUTCOME_NONE)
         return NAN;
     if (isnan(point->predicted) && point->predicted_text != NULL &&
         strcmp(point->predicted_text, "fits") != 0)

@@ -37,7 +37,7 @@ static void add_point(struct entry_outcome *o, const struct reproduction_point *
 }
 
 static enum outcome_state state_of(const struct entry_outcome *o,
-                                   const struct catalogue_entry *entry, bool all_known)
+                                   const struct catalogue_entry *entry, bool all_done)
 {
     bool failed = o->failed + o->unsupported > 0 || o->right < o->verdicts;
     size_t claims = 0;
@@ -45,7 +45,7 @@ static enum outcome_state state_of(const struct entry_outcome *o,
         claims += o->claims[i];
     if (entry->kind == ENTRY_NOTHING)
         return STATE_NOT_SIMULABLE;
-    if (!all_known)
+    if (!all_done)
         return STATE_NOT_RUN;
     if (o->counted + o->verdicts + o->unsupported + o->failed > 0 && entry->kind == ENTRY_POINTS)
         return failed || o->mean > OUTCOME_MEAN_TOLERANCE ||
@@ -62,18 +62,17 @@ struct entry_outcome outcome_of(const struct reproduction *r, size_t e)
     const struct catalogue_entry *entry = &r->catalogue.entry[e];
     struct entry_outcome o = {.mean = NAN, .worst = NAN, .bias = NAN};
     double sums[2] = {0};
-    bool all_known = true;
+    bool all_done = true;
     for (size_t i = 0; i < r->points; i++)
         if (r->point[i].entry == e) {
-            all_known &= r->point[i].known;
-            if (r->point[i].known &&
-                (r->point[i].row != SIZE_MAX || !isnan(r->point[i].published) ||
-                 r->point[i].outcome == OUTCOME_ERROR))
+            all_done &= r->point[i].done;
+            if (r->point[i].done && (r->point[i].row != SIZE_MAX || !isnan(r->point[i].published) ||
+                                     r->point[i].outcome == OUTCOME_ERROR))
                 add_point(&o, &r->point[i], sums);
         }
     for (size_t i = 0; i < r->jobs; i++)
         if (r->job[i].kind == JOB_TRACE && r->job[i].entry == e)
-            all_known &= r->job[i].done;
+            all_done &= r->job[i].done;
     if (o.counted > 0) {
         o.mean = sums[0] / (double)o.counted;
         o.bias = sums[1] / (double)o.counted;
@@ -82,7 +81,7 @@ struct entry_outcome outcome_of(const struct reproduction *r, size_t e)
     for (size_t i = 0; i < entry->claims; i++)
         o.claims[claim_judge(&numbers, r, e, &entry->claim[i])]++;
     text_release(&numbers);
-    o.state = state_of(&o, entry, all_known);
+    o.state = state_of(&o, entry, all_done);
     return o;
 }
 

@@ -325,15 +325,15 @@ static void judge_cell(struct reproduction *r, struct reproduction_point *point)
         judge_published(point);
 }
 
-/* Gives a point the rate of its cases one after the other. It is known once all of them are. */
+/* Gives a point the rate of its cases one after the other. It is done once all of them are. */
 static void judge_together(const struct reproduction *r, struct reproduction_point *point)
 {
     const struct catalogue_grid *grid = point->together;
     double per_token = 0;
-    point->known = true;
+    point->done = true;
     for (size_t i = 0; i < grid->cases; i++)
-        point->known &= r->point[point->first + i * grid_points(&grid->axes)].known;
-    for (size_t i = 0; i < grid->cases && point->known; i++) {
+        point->done &= r->point[point->first + i * grid_points(&grid->axes)].done;
+    for (size_t i = 0; i < grid->cases && point->done; i++) {
         const struct reproduction_point *part =
             &r->point[point->first + i * grid_points(&grid->axes)];
         if (part->predicted_text != NULL || part->outcome == OUTCOME_ERROR) {
@@ -345,7 +345,7 @@ static void judge_together(const struct reproduction *r, struct reproduction_poi
         assert(part->predicted > 0 && "a rate");
         per_token += grid->share[i] / part->predicted;
     }
-    if (point->known)
+    if (point->done)
         point->predicted = 1 / per_token;
 }
 
@@ -363,7 +363,7 @@ void reproduction_judge(struct reproduction *r)
         }
         if (point->job != SIZE_MAX && !r->job[point->job].done)
             continue;
-        point->known = true;
+        point->done = true;
         if (point->row != SIZE_MAX)
             judge_row(r, point);
         else

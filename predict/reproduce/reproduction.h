@@ -46,7 +46,7 @@ struct reproduction_point {
     /* the row of the measurements; SIZE_MAX: the point is of a grid */
     size_t row;
     enum measure measure; /* the measure, if the point is of a grid */
-    bool known;           /* the job of the point is done */
+    bool done;            /* its job, or those of its cases, have ended */
     /* of a series `together`: the grid, and the point of its first case; NULL, 0: the point is of no such series */
     const struct catalogue_grid *together;
     size_t first;

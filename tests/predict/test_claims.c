@@ -28,7 +28,7 @@ static void make(const double a[3], const double b[3])
                                                 .error = NAN,
                                                 .row = SIZE_MAX,
                                                 .measure = MEASURE_TOKENS,
-                                                .known = true};
+                                                .done = true};
     }
     r = (struct reproduction){
         .catalogue = {.entry = &entry, .count = 1}, .point = points, .points = ARRAY_LEN(points)};
@@ -76,7 +76,7 @@ static void predictions_that_are_missing_give_no_verdict(void)
 {
     make((double[]){20, 30, 40}, (double[]){10, 15, 20});
     for (size_t i = 0; i < ARRAY_LEN(points); i++)
-        points[i].known = false;
+        points[i].done = false;
     CHECK_INT("none is known", judge(&ratio, NULL), CLAIM_NOT_KNOWN);
 }
 
