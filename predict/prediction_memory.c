@@ -131,15 +131,36 @@ static void replay(struct prediction *p)
 /* tokens of a sequence in the public training step with experts that has the longest ones */
 enum { LONGEST_WITH_EXPERTS = 8192 };
 
-/* Notes what is assumed of a mixture of experts. */
-static void note_experts(struct diag *note, const struct choices *c)
+/* Returns the share of copies of tokens that experts drop, the mean of layers. */
+static double dropped_share(const struct ir *ir, const struct choices *c)
 {
-    char where[64] = "every rank has all experts of its layers";
+    struct routing routing = ir->routing;
+    const int64_t rows = c->seq / c->cp / c->hp / c->row_ranks * c->micro_batch;
+    double kept = 0, copies = 0;
+    routing.capacity.pad = 0;
+    for (uint32_t l = 0; l < routing.layers && c->capacity.factor > 0; l++)
+        if (transformer_has_experts(c->model, l)) {
+            kept += (double)routing_kept(&routing, routing.list_of[l], rows);
+            copies += (double)(rows * routing.copies);
+        }
+    return copies > 0 ? 1 - kept / copies : 0;
+}
+
+/* Notes what is assumed of a mixture of experts. */
+static void note_experts(struct diag *note, const struct ir *ir, const struct choices *c)
+{
+    const double dropped = dropped_share(ir, c);
+    char drops[96] = "", where[64] = "every rank has all experts of its layers";
     if (c->ep > 1)
         snprintf(where, sizeof where, "those of a layer are spread over %u ranks", c->ep);
+    if (dropped > 0)
+        snprintf(drops, sizeof drops,
+                 "; experts drop %.2g %% of the copies of tokens, which MFU counts as computed",
+                 100 * dropped);
     diag_note(
-        note, (struct loc){0}, "experts: %s, and tokens are dealt to them %s; %s", where,
+        note, (struct loc){0}, "experts: %s, and tokens are dealt to them %s%s; %s", where,
         c->routing == NULL ? "evenly" : "by --routing, every rank like the one with the most",
+        drops,
         c->seq > LONGEST_WITH_EXPERTS
             ? "nothing that predictions with experts were compared with has sequences of more "
               "than 8K tokens"
@@ -214,7 +235,7 @@ enum status prediction_memory(struct prediction *p, const struct prediction_ques
                       : "pipeline stages share no subsequence: no split is predicted to be faster; "
                         "--share-units 1 shares the first one");
     if (status == STATUS_OK && note != NULL && setup->model.experts > 0)
-        note_experts(note, &p->choices);
+        note_experts(note, &p->ir, &p->choices);
     return status;
 }
 

@@ -66,7 +66,7 @@ static void find_late(struct routing_draws *draws, const struct choices *c)
             const struct routing_fullest *fullest = &of[r->list_of[l]];
             times[fullest->rank]++;
             draws->fullest_over_mean +=
-                (double)fullest->copies * c->ep / (double)(rows * r->copies);
+                (double)fullest->copies * c->ep / (double)routing_kept(r, r->list_of[l], rows);
             draws->layers++;
         }
     for (uint32_t k = 0; k < c->ep; k++)

@@ -93,6 +93,11 @@ for o in "--expert-capacity 0.75" "--expert-capacity 1.5,pad,position" "--dispat
   grep ^routing $T/s.ir
   longhaul check $T/s.ir | grep ^routing
 done
+# how many copies are dropped, and that the fullest rank is held to the mean of what is left: half of all with even routing
+for o in "--expert-capacity 0.5" "--expert-capacity 0.5,pad --routing dirichlet:2,3" "--expert-capacity 1,position --routing dirichlet:2,3" "--expert-capacity 1.25"; do
+  longhaul predict $uneven $o 2>&1 | grep -o '[0-9.]* times the mean\|experts drop.*computed' | tr '\n' ' '
+  echo "$o"
+done
 # DeepEP sends a token once to a rank: there is room for the fullest rank, which has 6 of 8 tokens
 for o in alltoall deepep; do
   longhaul schedule --model qwen3-30b-a3b --set layers=1 --cluster dgx-h100 --seq 32K --strategy ulysses --hp 8 --ep 8 --dispatcher $o 2> $T/note | grep -o "all_to_all comm.ep .*bytes=[0-9]*" | head -1
