@@ -15,9 +15,9 @@ struct routing_draws {
     bool given; /* routing is not even */
     /* the rank, of those with different experts, that has the most copies in the most layers, and in how many */
     uint32_t rank, late_layers, layers;
-    double
-        fullest_over_mean; /* the most copies that a rank computes over their mean; mean over layers */
-    double even_s;         /* the step with even routing */
+    /* the most copies that a rank computes over their mean; mean over layers */
+    double fullest_over_mean;
+    double even_s; /* the step with even routing */
     /* the steps of seeds 1 to ROUTING_DRAWS; 0 steps: shares are not drawn */
     struct step_spread spread;
     uint32_t worst_seed; /* the first of the seeds that take longest */
