@@ -90,6 +90,22 @@ static void print_wide_heads(struct text *out, const struct setup *setup, enum a
     }
 }
 
+/* Appends which collectives of async TP are predicted without the overlap that PyTorch has. */
+static void print_async(struct text *out, const struct prediction *p)
+{
+    const struct choices *c = &p->choices;
+    if (!p->has_choices || c->tensor_plan != TENSOR_PLAN_ASYNC || c->tp == 1)
+        return;
+    const bool narrow = p->products.narrow_s > 0;
+    if (narrow || c->micro_batch == 1)
+        text_printf(out,
+                    "%sof async TP the collectives %s are predicted without overlap: up to their "
+                    "whole time too slow",
+                    out->size > 0 ? "; " : "",
+                    narrow ? "beside products in 8 bits"
+                           : "of attention, since a micro-batch has one sequence,");
+}
+
 void report_put_warning(struct text *out, const struct report *r)
 {
     const struct prediction *p = r->prediction;
@@ -112,6 +128,7 @@ void report_put_warning(struct text *out, const struct report *r)
                     "%scompiled transformers give SDPA a mask, so that attention computes masked "
                     "pairs, too; flash_attention_2 (--attention fa2) would not",
                     out->size > 0 ? "; " : "");
+    print_async(out, p);
     if (prediction_is_recorded(p))
         report_put_recorded_warning(out, p);
     print_other_device(out, p->setup);

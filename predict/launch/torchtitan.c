@@ -446,13 +446,9 @@ enum status launch_torchtitan_options(struct launch *l, struct launch_given give
     bool compiled = launch_on(l, LAUNCH_COMPILE) && strstr(parts, "model") != NULL;
     if (compiled)
         launch_option(l, LAUNCH_COMPILE, "kernels", "compiled");
-    if (launch_on(l, LAUNCH_ASYNC_TENSOR) && d.tp > 1 && compiled) {
+    if (launch_on(l, LAUNCH_ASYNC_TENSOR) && d.tp > 1 && compiled)
         launch_option(l, LAUNCH_ASYNC_TENSOR, "tensor-plan", "async");
-        if (launch_said(l, LAUNCH_FP8))
-            launch_remark_on(l, REMARK_UNMODELLED, LAUNCH_ASYNC_TENSOR,
-                             "tensor ranks' collectives beside products in 8 bits are predicted "
-                             "without overlap: up to their whole time too slow");
-    } else if (launch_on(l, LAUNCH_ASYNC_TENSOR) && d.tp > 1)
+    else if (launch_on(l, LAUNCH_ASYNC_TENSOR) && d.tp > 1)
         launch_remark_on(l, REMARK_UNMODELLED, LAUNCH_ASYNC_TENSOR,
                          "async TP needs compiled layers: it is predicted without");
     if (launch_said(l, LAUNCH_RECIPE)) /* ChunkedLossWrapper */

@@ -30,3 +30,8 @@ longhaul predict --model llama3-8b --cluster dgx-h100 --nodes 1 --seq 8K --profi
     grep -o 'lightning, described by profile torchtitan' | head -1
 # launches that the GPU waits for
 longhaul predict --model gpt2 --cluster dgx-h100 --gpus 1 --seq 128 --strategy local --profile hf --quick | grep -o 'host-bound.*work'
+# which collectives of async TP are predicted without overlap
+for o in "" "--micro-batch 2 --batch 2" "--micro-batch 2 --batch 2 --products fp8-row"; do
+    longhaul predict --model llama3-8b --cluster dgx-h100 --gpus 8 --seq 8K --tp 8 --tensor-plan async --kernels compiled --quick $o |
+        grep -o 'of async TP.*' || echo "all overlap: $o"
+done
