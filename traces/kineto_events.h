@@ -1,5 +1,5 @@
-/* traces/kineto_events.h: the events of a profiler's file as a table. Readers of recordings of the PyTorch profiler
- * make of them what others use. */
+/* traces/kineto_events.h: the events of a file of the PyTorch profiler as a table, for the sources that make traces, times of
+ * kernels or costs of the host of them. */
 #ifndef TRACES_KINETO_EVENTS_H
 #define TRACES_KINETO_EVENTS_H
 

@@ -76,6 +76,7 @@ void rows_begin(struct rows *rows, const char *key, const char *details,
     rows->column = table->column;
     rows->count = table->count;
     rows->at = 0;
+    rows->one = NULL;
     assert(table->count <= COLUMNS_MAX);
     if (rows->json != NULL)
         json_begin_array(rows->json, key);

@@ -222,7 +222,6 @@ void plan_report_print_json(struct text *out, const struct plan_report *r)
         put_outcome(&rows, r, &r->safe->gamble);
         rows_end(&rows);
     }
-    rows = (struct rows){.json = &w};
     rows_begin(&rows, "ranking", NULL, &plan_tables[PLAN_OUTCOME]);
     for (size_t i = 0; i < best->count && i < r->shown && best->row[i].kind == OUTCOME_TIMED; i++)
         put_outcome(&rows, r, &best->row[i]);

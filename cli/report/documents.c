@@ -218,7 +218,6 @@ void report_json_documents(struct json_out *w, const struct report *r)
     json_put_number(w, "mean_padding_share", t->padding_share);
     if (t->layers > 0)
         json_put_count(w, "layers", (uint64_t)t->layers);
-    rows = (struct rows){.json = w};
     rows_begin(&rows, "by_batch", NULL, &report_document_tables[REPORT_BATCH]);
     for (size_t i = 0; i < t->count; i++) {
         rows_number(&rows, t->step_s[i]);

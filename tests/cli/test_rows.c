@@ -205,8 +205,11 @@ static void a_single_row_is_an_object(void)
     rows_number(&rows, 3);
     rows_skip(&rows);
     rows_end(&rows);
+    rows_begin(&rows, "many", NULL, &inner_table);
+    rows_number(&rows, 4);
+    rows_end(&rows);
     json_end_object(&json);
-    CHECK_TEXT("JSON", out.data,
+    CHECK_TEXT("JSON, with many rows after single ones", out.data,
                "{\n"
                "  \"best\": {\n"
                "    \"n\": 1,\n"
@@ -216,7 +219,10 @@ static void a_single_row_is_an_object(void)
                "  },\n"
                "  \"other\": {\n"
                "    \"n\": 3\n"
-               "  }\n"
+               "  },\n"
+               "  \"many\": [\n"
+               "    {\"n\": 4}\n"
+               "  ]\n"
                "}");
     text_release(&out);
 }
