@@ -41,7 +41,7 @@ static const struct column outcome[] = {
 enum { SIMULATED_COLUMNS = 15 };
 
 static const struct column batches[] = {
-    {"steps", NULL, NULL, COLUMN_COUNT, 0, "Batches that it was predicted on."},
+    {"steps", NULL, NULL, COLUMN_COUNT, 0, "Batches of packed documents that it was predicted on."},
     {"median_step_s", NULL, NULL, COLUMN_SECONDS, 0, "The same as step_s."},
     {"high_step_s", NULL, NULL, COLUMN_SECONDS, 0, "9 of 10 steps take no longer."},
     {"worst_step_s", NULL, NULL, COLUMN_SECONDS, 0, NULL},

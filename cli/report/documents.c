@@ -7,7 +7,7 @@
 
 /* clang-format off */
 static const struct column late_columns[] = {
-    {"rank", NULL, NULL, COLUMN_COUNT, 0, "The lowest of ranks with the same documents and context index."},
+    {"rank", NULL, NULL, COLUMN_COUNT, 0, "The rank whose attention takes longest in the most micro-batches; the lowest of those with the same documents and context index."},
     {"micro_batches", NULL, NULL, COLUMN_COUNT, 0, "Micro-batches in which it is the slowest."},
     {"of", NULL, NULL, COLUMN_COUNT, 0, "Micro-batches of a data-parallel rank."},
     {"slowest_over_mean", NULL, NULL, COLUMN_NUMBER, 0, "Seconds of attention of each micro-batch's slowest rank over the mean of ranks, summed over micro-batches."},
