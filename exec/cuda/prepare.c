@@ -13,7 +13,7 @@
 /* ---- planning ---- */
 
 /* Returns the first rank of a role, which represents the others: ranks of a role differ only in addresses, and every
- * block of memory has the same alignment. */
+ * block of memory has the same alignment. Only work on rows that are dealt to experts has other sizes on each. */
 static uint32_t rank_of_role(const struct cuda *cuda, uint32_t role)
 {
     for (uint32_t r = cuda->run->first; r < cuda->run->first + cuda->run->count; r++)
@@ -132,27 +132,19 @@ static bool casts_bias(const struct call *call)
            call->read[2].dtype != call->write[0].dtype;
 }
 
-/* Plans a product for the ranks of its role, whose groups may differ. */
+/* Plans a product, with all groups that it has on the call's rank. */
 static enum status prepare_product(struct cuda *cuda, const struct call *call,
                                    struct cuda_prepared *prepared, struct diag *diag)
 {
-    struct exec_run *run = cuda->run;
     const struct product_shape shape = shape_of(call, 1);
     if (!shape.scaled && shape.b_type != shape.a_type)
-        return types_differ(run, call, diag, "its factors have different types");
+        return types_differ(cuda->run, call, diag, "its factors have different types");
     prepared->scratch = PRODUCT_WORKSPACE + (casts_bias(call) ? call->read[2].count : 0) *
                                                 dtype_bytes((enum dtype)shape.y_type);
     enum status status = STATUS_OK;
-    for (uint32_t r = run->first; r < run->first + run->count; r++) {
-        struct call own;
-        int64_t first = 0;
-        if (r != call->rank && (call->dealt == NULL || assignment_role_of(&run->assignment, r) !=
-                                                           run->assignment.role[call->rank]))
-            continue;
-        run_call(run, r, call->op, &own);
-        for (int64_t g = 0; g < work_groups(call->work) && status == STATUS_OK; g++)
-            status = plan_group(cuda, &own, rows_of_group(&own, g, &first), prepared, diag);
-    }
+    int64_t first = 0;
+    for (int64_t g = 0; g < work_groups(call->work) && status == STATUS_OK; g++)
+        status = plan_group(cuda, call, rows_of_group(call, g, &first), prepared, diag);
     return status;
 }
 
@@ -211,11 +203,17 @@ static enum status check_types(const struct exec_run *run, const struct call *ca
     return STATUS_OK;
 }
 
-static enum status prepare_op(struct cuda *cuda, uint32_t rank, uint32_t op, struct diag *diag)
+/* Plans an op for a rank of its role. `first` is the first such rank, whose plan does for the others where sizes do not
+ * depend on the rank. */
+static enum status prepare_op(struct cuda *cuda, uint32_t first, uint32_t rank, uint32_t op,
+                              struct diag *diag)
 {
     struct cuda_prepared *prepared = &cuda->prepared[op];
     struct call call;
+    size_t scratch = 0;
     run_call(cuda->run, rank, op, &call);
+    if (rank != first && call.dealt == NULL)
+        return STATUS_OK;
     enum status status = check_types(cuda->run, &call, diag);
     if (status != STATUS_OK || on_host(cuda->run->ir, op))
         return status;
@@ -228,25 +226,25 @@ static enum status prepare_op(struct cuda *cuda, uint32_t rank, uint32_t op, str
         prepared->attention = attention_new(cuda->attentions, &call, diag);
         return prepared->attention != NULL ? STATUS_OK : STATUS_SYSTEM;
     default:
-        prepared->scratch = row->scratch != NULL       ? row->scratch(call.work)
-                            : cuda->run->world != NULL ? nccl_scratch_bytes(&call)
-                                                       : 0;
+        scratch = row->scratch != NULL       ? row->scratch(call.work)
+                  : cuda->run->world != NULL ? nccl_scratch_bytes(&call)
+                                             : 0;
+        prepared->scratch = scratch > prepared->scratch ? scratch : prepared->scratch;
         return STATUS_OK;
     }
 }
 
 enum status cuda_prepare(struct cuda *cuda, struct diag *diag)
 {
-    const struct ir *ir = cuda->run->ir;
+    const struct exec_run *run = cuda->run;
+    const struct ir *ir = run->ir;
     enum status status = STATUS_OK;
     cuda->prepared = heap_zalloc((size_t)ir->op.count + 1, sizeof *cuda->prepared);
-    for (uint32_t role = 0; role < ir->role_count && status == STATUS_OK; role++) {
-        uint32_t rank = rank_of_role(cuda, role);
-        for (uint32_t k = 0; rank != IR_NONE && k < ir->role[role].op_count; k++) {
-            status = prepare_op(cuda, rank, ir->role[role].op_begin + k, diag);
-            if (status != STATUS_OK)
-                break;
-        }
+    for (uint32_t r = run->first; r < run->first + run->count; r++) {
+        const uint32_t role = assignment_role_of(&run->assignment, r);
+        const uint32_t first = rank_of_role(cuda, role), begin = ir->role[role].op_begin;
+        for (uint32_t k = 0; k < ir->role[role].op_count && status == STATUS_OK; k++)
+            status = prepare_op(cuda, first, r, begin + k, diag);
     }
     if (status == STATUS_OK)
         status = attentions_build(cuda->attentions, diag);

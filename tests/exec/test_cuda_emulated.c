@@ -394,6 +394,31 @@ static void products_of_16_bits_are_added_up_in_fp32(void)
     }
 }
 
+/* The first rank's expert has no rows, the second one's has 1024: both get the scratch of a sum over 1024 rows, in 264
+ * parts of 64 numbers, beside the 3 numbers of the table of experts. */
+static void scratch_is_that_of_the_rank_with_the_most_rows(void)
+{
+    static const char text[] =
+        "longhaul schedule 1\nmesh dp=2\ntokens batch=2 micro_batch=1 dtype=f32\n"
+        "routing experts=2 copies=1 layers=1 shares=0,1\ngroup ep axes=dp\n"
+        "stream compute compute\nbuffer x hbm f32 [1024,64] activation persistent\n"
+        "buffer y hbm f32 [64] activation persistent\nop 0 fill compute count=65536 writes x\n"
+        "op 1 column_sum compute rows=1024 cols=64 route=1 dealt=512 waits 0 reads x writes y\n";
+    const size_t memory = emulator_memory;
+    struct hand h;
+    if (hand_load(&h, text))
+        hand_expect("runs", &h, STATUS_OK, "");
+    hand_release(&h);
+    emulator_memory = 100;
+    if (hand_load(&h, text))
+        hand_expect("is refused", &h, STATUS_SYSTEM,
+                    "cudaMalloc: error: out of memory: rank 0 needs 256 KiB of planned arena "
+                    "and 66.0 KiB of scratch; the device has 100 B free of 100 B; the largest "
+                    "buffer is x with 256 KiB\n");
+    hand_release(&h);
+    emulator_memory = memory;
+}
+
 /* 8-bit factors of different types, each with a scale. The library refuses what it cannot multiply, with a message. */
 static void products_of_8_bits_have_scales(void)
 {
@@ -602,6 +627,8 @@ static const struct check_case cases[] = {
 #endif
     {"work on another device is refused", work_on_another_device_is_refused},
     {"products of 16 bits are added up in fp32", products_of_16_bits_are_added_up_in_fp32},
+    {"scratch is that of the rank with the most rows",
+     scratch_is_that_of_the_rank_with_the_most_rows},
     {"products of 8 bits have scales", products_of_8_bits_have_scales},
     {"products of 8 bits run or are refused", products_of_8_bits_run_or_are_refused},
     {"parts of masks see what the masks show", parts_of_masks_see_what_the_masks_show},
