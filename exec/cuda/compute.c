@@ -61,7 +61,7 @@ static int layernorm_backward(const struct call *call, const struct cuda_place *
                                    w->rows.cols, place->scratch, place->stream);
 }
 
-/* Returns an array from element `index` on; nothing stays nothing. */
+/* Returns an array from element `index` on; an array without data stays so. */
 static struct cuda_array from(struct cuda_array x, int64_t index)
 {
     if (x.data != NULL)
@@ -69,9 +69,8 @@ static struct cuda_array from(struct cuda_array x, int64_t index)
     return x;
 }
 
-/* Makes `count` elements of y what they are before anything is added: zeros, or those of `before`. */
-static int begin_sum(struct cuda_array y, struct cuda_array before, int64_t count,
-                     cudaStream_t stream)
+int cuda_begin_sum(struct cuda_array y, struct cuda_array before, int64_t count,
+                   cudaStream_t stream)
 {
     if (before.data != NULL)
         return before.data == y.data ? 0 : cuda_cast(y, before, count, stream);
@@ -91,7 +90,7 @@ static int column_sum(const struct call *call, const struct cuda_place *place)
         const int64_t rows = end - first;
         const struct cuda_array y = from(out(call, 0), g * cols),
                                 before = from(in_or_nothing(call, 1), g * cols);
-        error = rows == 0 ? begin_sum(y, before, cols, place->stream)
+        error = rows == 0 ? cuda_begin_sum(y, before, cols, place->stream)
                           : cuda_column_sum(y, from(in(call, 0), first * cols), before, rows, cols,
                                             place->scratch, place->stream);
     }
@@ -598,7 +597,7 @@ static int sink_backward(const struct call *call, const struct cuda_place *place
     const struct cuda_sinks s = sinks_of(call, 1);
     const struct cuda_array own = from(out(call, 0), call->part * s.heads);
     const struct cuda_array terms = {place->scratch, CUDA_F32};
-    int error = begin_sum(out(call, 0), in_or_nothing(call, 4), w->sink.sinks, place->stream);
+    int error = cuda_begin_sum(out(call, 0), in_or_nothing(call, 4), w->sink.sinks, place->stream);
     if (error == 0)
         error = cuda_row_dot(place->scratch, in(call, 0), s.o, s.rows * s.heads, s.dim, s.dim,
                              place->stream);

@@ -31,6 +31,11 @@ struct cuda_compute_row {
 
 extern const struct cuda_compute_row cuda_compute_rows[WORK_KIND_COUNT];
 
+/* Makes `count` elements of y what they are before a sum is added to them: those of `before`, or zeros if
+ * before.data is NULL. They may be the same elements. Returns a cudaError_t. */
+int cuda_begin_sum(struct cuda_array y, struct cuda_array before, int64_t count,
+                   cudaStream_t stream);
+
 /* Explains the fault that kernels of this kind report, for a message. */
 const char *cuda_fault_text(enum work_kind kind);
 

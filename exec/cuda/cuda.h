@@ -92,7 +92,7 @@ struct cuda_rank {
     pthread_mutex_t own_lock, poll_lock;
 };
 
-/* The plan of those groups of a product that have `rows` rows. */
+/* The plan by which a product runs its groups of `rows` rows. */
 struct cuda_group_plan {
     int64_t rows;
     const struct product *product;
@@ -100,8 +100,8 @@ struct cuda_group_plan {
 
 /* The plans of an op, shared by the ranks of its role. */
 struct cuda_prepared {
-    struct cuda_group_plan *group; /* (groups) by rows, from the fewest */
-    uint32_t groups;
+    struct cuda_group_plan *plan; /* of a product: (plans), in ascending order of rows */
+    uint32_t plans;
     struct attention *attention;
     size_t scratch;
 };

@@ -92,13 +92,13 @@ static int64_t rows_of_group(const struct call *call, int64_t g, int64_t *first)
     return *first - begin;
 }
 
-/* Returns the first plan of at least so many rows. */
+/* Returns the index of the first plan that is for `rows` rows or more; the number of plans if there is none. */
 static uint32_t find_plan(const struct cuda_prepared *prepared, int64_t rows)
 {
-    uint32_t low = 0, high = prepared->groups;
+    uint32_t low = 0, high = prepared->plans;
     while (low < high) {
         const uint32_t middle = low + (high - low) / 2;
-        if (prepared->group[middle].rows < rows)
+        if (prepared->plan[middle].rows < rows)
             low = middle + 1;
         else
             high = middle;
@@ -106,21 +106,21 @@ static uint32_t find_plan(const struct cuda_prepared *prepared, int64_t rows)
     return low;
 }
 
-/* Plans the groups of a call with so many rows, unless they are planned or have none. */
+/* Adds the plan for groups of `rows` rows, if there is none yet. Groups without rows need none. */
 static enum status plan_group(const struct cuda *cuda, const struct call *call, int64_t rows,
                               struct cuda_prepared *prepared, struct diag *diag)
 {
     const uint32_t at = find_plan(prepared, rows);
-    if (rows == 0 || (at < prepared->groups && prepared->group[at].rows == rows))
+    if (rows == 0 || (at < prepared->plans && prepared->plan[at].rows == rows))
         return STATUS_OK;
     const struct product_shape shape = shape_of(call, rows);
     const struct product *product = products_plan(cuda->products, &shape, diag);
     if (product == NULL)
         return STATUS_SYSTEM;
-    prepared->group = heap_realloc(prepared->group, prepared->groups + 1, sizeof *prepared->group);
-    memmove(prepared->group + at + 1, prepared->group + at,
-            (prepared->groups++ - at) * sizeof *prepared->group);
-    prepared->group[at] = (struct cuda_group_plan){rows, product};
+    prepared->plan = heap_realloc(prepared->plan, prepared->plans + 1, sizeof *prepared->plan);
+    memmove(prepared->plan + at + 1, prepared->plan + at,
+            (prepared->plans++ - at) * sizeof *prepared->plan);
+    prepared->plan[at] = (struct cuda_group_plan){rows, product};
     return STATUS_OK;
 }
 
@@ -161,7 +161,7 @@ static enum scaling scaling_of(const struct work *work)
                                        : SCALING_NONE;
 }
 
-/* Returns what this backend has no kernel for; NULL: it has one. */
+/* Returns in words what this backend has no kernel for; NULL if it has a kernel for the work. */
 static const char *lacks_kernel(const struct work *work)
 {
     return (work->kind == WORK_RMSNORM && work->rmsnorm.bare) ||
@@ -257,7 +257,7 @@ enum status cuda_prepare(struct cuda *cuda, struct diag *diag)
 void cuda_unprepare(struct cuda *cuda)
 {
     for (uint32_t op = 0; cuda->prepared != NULL && op < cuda->run->ir->op.count; op++)
-        free(cuda->prepared[op].group);
+        free(cuda->prepared[op].plan);
     free(cuda->prepared);
 }
 
@@ -285,21 +285,21 @@ static void *element(const struct operand *operand, int64_t index)
     return (char *)operand->data + (size_t)index * dtype_bytes((enum dtype)operand->dtype);
 }
 
-/* Makes a gradient, or a part of it, zero; when it accumulates, copies what it is added to, unless that lies there. */
-static int product_of_nothing(const struct cuda_stream *stream, const struct operand *c,
-                              const struct operand *y, bool accumulate, int64_t first,
-                              int64_t count)
+/* Makes `count` elements of a gradient, from `first` on, what they are if no row adds to them: those of c, to which the
+ * gradient is added, or zeros if it does not accumulate. */
+static int product_of_nothing(const struct cuda_stream *stream, const struct call *call,
+                              const struct operand *c, int64_t first, int64_t count)
 {
-    const size_t bytes = (size_t)count * dtype_bytes((enum dtype)y->dtype);
-    if (!accumulate)
-        return (int)cudaMemsetAsync(element(y, first), 0, bytes, stream->handle);
-    return c->data == y->data ? 0
-                              : (int)cudaMemcpyAsync(element(y, first), element(c, first), bytes,
-                                                     cudaMemcpyDeviceToDevice, stream->handle);
+    const struct operand *y = &call->write[0];
+    struct cuda_array before = {0};
+    if (call->work->matmul.accumulate)
+        before = (struct cuda_array){element(c, first), c->dtype};
+    return cuda_begin_sum((struct cuda_array){element(y, first), y->dtype}, before, count,
+                          stream->handle);
 }
 
-/* Runs the product of group g, whose rows begin at `first`. c is that of the whole, which has one only where it has one
- * group, or a c of the shape of y; bias is that of all groups, in the type of y, NULL: there is none. Of a weight in parts, the rank's part is that of group g. */
+/* Runs the product of group g, whose `rows` rows begin at `first`. bias: the biases of all groups, in the type of y;
+ * NULL: there are none. If only a rank's part of a weight is multiplied, g is the number of that part. */
 static int product_group(const struct cuda *cuda, const struct cuda_stream *stream,
                          const struct call *call, const struct operand *bias, int64_t g,
                          int64_t first, int64_t rows)
@@ -312,18 +312,16 @@ static int product_group(const struct cuda *cuda, const struct cuda_stream *stre
     const struct operand *c =
         w->matmul.accumulate ? &call->read[bias != NULL ? 3 : 2] : &call->write[0];
     if (rows == 0)
-        return turned ? product_of_nothing(stream, c, &call->write[0], w->matmul.accumulate != 0,
-                                           result, m * n)
-                      : 0;
-    return product_run(cuda->products, prepared->group[find_plan(prepared, rows)].product, 1,
+        return turned ? product_of_nothing(stream, call, c, result, m * n) : 0;
+    return product_run(cuda->products, prepared->plan[find_plan(prepared, rows)].product, 1,
                        element(&call->read[0], first * (turned ? m : k)),
                        element(&call->read[1], turned ? first * n : g * n * k),
                        bias != NULL ? element(bias, g * n) : NULL, element(c, result),
                        element(&call->write[0], result), stream->scratch, stream->handle);
 }
 
-/* Runs all groups of a product, or, of a weight in parts, that of the rank's part; the other parts of its gradient are
- * as they would be without rows. */
+/* Runs all groups of a product, or the product by the rank's part of a weight. The other parts of that weight's
+ * gradient are as they would be without rows. */
 static int product_groups(const struct cuda *cuda, const struct cuda_stream *stream,
                           const struct call *call)
 {
@@ -341,8 +339,7 @@ static int product_groups(const struct cuda *cuda, const struct cuda_stream *str
     if (w->matmul.part > 0) {
         if (w->matmul.form == MATMUL_TN)
             status =
-                product_of_nothing(stream, &call->read[2], &call->write[0],
-                                   w->matmul.accumulate != 0, 0, (int64_t)call->write[0].count);
+                product_of_nothing(stream, call, &call->read[2], 0, (int64_t)call->write[0].count);
         return status != 0
                    ? status
                    : product_group(cuda, stream, call, NULL, call->part, 0, grouped_rows(w));
@@ -363,7 +360,7 @@ static bool product(void *context, struct call *call)
     if (w->matmul.scaling != SCALING_NONE) {
         const struct operand *scales =
             &call->read[2 + (w->matmul.epilogue == EPILOGUE_BIAS) + (w->matmul.accumulate != 0)];
-        status = product_scale(cuda->products, cuda->prepared[call->op].group[0].product,
+        status = product_scale(cuda->products, cuda->prepared[call->op].plan[0].product,
                                scales[0].data, scales[1].data);
     }
     if (status == 0)
