@@ -4,6 +4,7 @@
 #include "base/file_set.h"
 #include "base/text.h"
 
+#include <assert.h>
 #include <CUnit/Basic.h>
 #include <ftw.h>
 #include <math.h>
@@ -19,6 +20,14 @@ static char *temp_dir;
 static bool random_used, day_used;
 static uint64_t random_seed, day;
 
+/* The lists of which check_today() has chosen; those with the same number of days count as one. `end` is one more than
+ * the largest index. */
+enum { SAMPLES_MAX = 64 };
+static struct {
+    size_t days, end;
+} sample[SAMPLES_MAX];
+static size_t samples;
+
 static int remove_entry(const char *path, const struct stat *info, int type, struct FTW *walk)
 {
     (void)info, (void)type, (void)walk;
@@ -32,6 +41,19 @@ static bool chosen(const char *name, int argc, char **argv)
             return true;
     }
     return argc < 2;
+}
+
+/* Returns how many samples are empty on some day, and prints them. */
+static unsigned empty_samples(void)
+{
+    unsigned empty = 0;
+    for (size_t i = 0; i < samples; i++)
+        if (sample[i].end < sample[i].days) {
+            printf("\n    a list of %zu cases has no case on some of %zu days", sample[i].end,
+                   sample[i].days);
+            empty++;
+        }
+    return empty;
 }
 
 /* The checks print their own failures; CUnit counts them and lists each case under its name. */
@@ -53,6 +75,8 @@ int check_run(const char *suite, const struct check_case *cases, size_t count, i
     CU_basic_run_tests();
     unsigned run = CU_get_number_of_tests_run();
     unsigned failed = CU_get_number_of_tests_failed();
+    if (argc < 2) /* all cases ran */
+        failed += empty_samples();
     if (failed > 0 && random_used)
         printf("\nseed %llu (set CHECK_SEED to repeat it)\n", (unsigned long long)random_seed);
     if (failed > 0 && day_used)
@@ -187,13 +211,21 @@ uint64_t check_day(void)
     return day;
 }
 
-bool check_today(size_t i, size_t days)
+bool check_today(size_t i, size_t count, size_t days)
 {
+    size_t s = 0;
     if (getenv("CHECK_ALL") != NULL)
         return true;
 #ifdef __SANITIZE_ADDRESS__
     days *= 4;
 #endif
+    days = days < count ? days : count;
+    while (s < samples && sample[s].days != days)
+        s++;
+    assert(s < SAMPLES_MAX && i < count);
+    samples += s == samples;
+    sample[s].days = days;
+    sample[s].end = i < sample[s].end ? sample[s].end : i + 1;
     return (i + check_day()) % days == 0;
 }
 

@@ -174,7 +174,7 @@ static void nothing_is_better_than_its_bounds(void)
             space_add(&space, &setup, questions[i].gpus, all, &diag) == STATUS_OK)
             for (size_t n = 0, c = i % questions[i].every; c < space.count;
                  n++, c += questions[i].every)
-                if (check_today(n, DAYS))
+                if (check_today(n, SIZE_MAX, DAYS))
                     check_candidate(&setup, &space.row[c]);
         CHECK(questions[i].model, space.count > 10);
         space_release(&space);
@@ -264,7 +264,7 @@ static void short_steps_tell_of_long_ones(void)
         struct space space = {0};
         if (open_long_steps(&setup, &space, &long_steps[q], &diag))
             for (size_t n = 0, i = 0; i < space.count; n++, i += long_steps[q].every)
-                if (check_today(n, LONG_DAYS))
+                if (check_today(n, SIZE_MAX, LONG_DAYS))
                     check_shortened(&checks, &setup, &space.row[i].request);
         space_release(&space);
         diag_release(&diag);

@@ -142,7 +142,8 @@ static inline void random_plans_compute_the_reference(void)
         {.strategy = "ring", .profile = "megatron-te", .dtype = DTYPE_F32},
     };
     struct check_random random = check_random_make();
-    for (size_t i = 0; i < 5 * CHOICE_ACTIVATIONS_COUNT; i++) {
+    const size_t count = ARRAY_LEN(around) * CHOICE_ACTIVATIONS_COUNT;
+    for (size_t i = 0; i < count; i++) {
         struct text text = {0};
         struct core_plan plan = {0};
         const struct surroundings *s = &around[i % ARRAY_LEN(around)];
@@ -152,7 +153,7 @@ static inline void random_plans_compute_the_reference(void)
         plan_write_random(&text, &random, ranks, own, window);
         if (s->replicas > 1)
             plan_write_sequence(&text, &random, 1, ranks, own);
-        if (check_today(i, matrix_backend != NULL ? 10 : 2) && parsed(&plan, text.data) &&
+        if (check_today(i, count, matrix_backend != NULL ? 10 : 2) && parsed(&plan, text.data) &&
             !run_plan(&plan, s, i))
             fputs(text.data, stderr);
         core_plan_release(&plan);
@@ -177,7 +178,7 @@ static inline void changed_plans_compute_the_reference(void)
         if (parsed(&plan, text.data)) {
             plan_mutate(&plan, &random);
             if (core_plan_check(&plan, "plan", &diag) == STATUS_OK &&
-                check_today(accepted++, matrix_backend != NULL ? 40 : 8) &&
+                check_today(accepted++, SIZE_MAX, matrix_backend != NULL ? 40 : 8) &&
                 !run_plan(&plan, &plain, i))
                 fputs(text.data, stderr);
         }

@@ -443,7 +443,7 @@ static inline bool check_choices(const struct choices *choices, bool poison)
 static inline bool check_choices_today(const struct choices *choices, bool poison, size_t days)
 {
     static size_t calls;
-    return !check_today(calls++, days) || check_choices(choices, poison);
+    return !check_today(calls++, SIZE_MAX, days) || check_choices(choices, poison);
 }
 
 /* Checks the rows of the day, one of `days` (0: all rows), and prints how many pairs of levels the rows cover. */
@@ -453,7 +453,7 @@ static inline void check_rows(const struct matrix_rows *rows, bool poison, size_
     size_t checked = 0;
     for (size_t r = 0; r < rows->count; r++) {
         struct choices choices;
-        if (days > 0 && !check_today(r, days))
+        if (days > 0 && !check_today(r, rows->count, days))
             continue;
         if (checked > 0 && checked % 25 == 0) /* for a run that is ended early */
             printf("%zu schedules checked\n", checked);

@@ -120,7 +120,8 @@ static int64_t check(const struct configuration *c, uint64_t seed, double within
 static void short_steps_are_exact(void)
 {
     struct check_random random = check_random_make();
-    for (int i = 0; i < 10; i++) {
+    enum { COUNT = 10 };
+    for (int i = 0; i < COUNT; i++) {
         static const char *const strategies[] = {"ulysses", "ring", "2d"};
         struct configuration c = {.strategy = strategies[i % 3]};
         char label[160], lengths[40];
@@ -138,7 +139,7 @@ static void short_steps_are_exact(void)
                  c.dp, (long long)c.seq, (long long)c.batch, lengths);
         c.label = label;
         c.lengths = lengths;
-        if (check_today((size_t)i, 4))
+        if (check_today((size_t)i, COUNT, 4))
             CHECK_INT(label, check(&c, (uint64_t)i + 1, 0), 0);
     }
 }
@@ -153,7 +154,7 @@ static void long_steps_are_near(void)
          BALANCE_RANKS},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        if (!check_today(i, ARRAY_LEN(rows)))
+        if (!check_today(i, ARRAY_LEN(rows), ARRAY_LEN(rows)))
             continue;
         int64_t layers = check(&rows[i], 7, 0.005);
         CHECK(rows[i].label, layers >= 3 && layers <= 16);

@@ -192,7 +192,7 @@ static void check_mutant(const struct file *file, const struct launch_tables *ta
     enum change change = (enum change)check_random_i64(random, 0, CHANGES - 1);
     struct text changed = {0}, without = {0}, name = {0}, label = {0};
     change_line(&changed, &file->text, &line, change, random);
-    if (!check_today(i, DAYS)) {
+    if (!check_today(i, MUTANTS, DAYS)) {
         text_release(&changed);
         return;
     }

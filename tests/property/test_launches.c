@@ -291,7 +291,7 @@ static void what_is_emitted_is_read_back(void)
         int expressed = 0;
         for (size_t i = 0; i < TRIES && expressed < most; i++) {
             struct check_random random = {check_random_u64(&all)};
-            if (!check_today(i, DAYS))
+            if (!check_today(i, TRIES, DAYS))
                 continue;
             struct setup setup = {0};
             struct diag diag = {0};

@@ -154,7 +154,7 @@ static const double factors[2] = {0.03, 3};
 static void check_matters(const char *name, const char *const more[2], struct number_change *change)
 {
     static size_t number;
-    if (!check_today(number++, 4))
+    if (!check_today(number++, SIZE_MAX, 4))
         return;
     bool taken = false;
     for (size_t i = 0; i < ARRAY_LEN(predictions); i++) {
