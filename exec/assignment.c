@@ -366,11 +366,13 @@ int64_t assignment_dealt(const struct dealt_rows *dealt, uint32_t member)
 struct deal_of {
     const struct routing *routing;
     int64_t rows; /* the tokens of a rank */
-    int64_t *dealt, *first,
-        *count; /* [experts] copies, first slots, and rows that the expert gets */
+    /* [experts] of one rank: the copies for an expert, the first of their slots, and the rows that the expert computes,
+     * which are fewer with dropped copies, and more with padding */
+    int64_t *dealt, *first, *count;
     uint32_t ranks;
 };
 
+/* True unless the expert drops this one of its copies of a rank. */
 static bool keeps(const struct deal_of *deal, uint32_t expert, int64_t index)
 {
     return routing_keeps(deal->routing, deal->rows, deal->dealt[expert], deal->first[expert],
@@ -401,8 +403,8 @@ static int32_t *experts_of_slots(struct arena *arena, const struct deal_of *deal
     return expert;
 }
 
-/* Fills position[rows] with the place of each token among those of a rank that have an expert on member k, -1 for the
- * others, and returns their number. */
+/* Numbers those tokens of a rank that have an expert on member k: fills position[rows] with the numbers, -1 for other
+ * tokens, and returns how many there are. */
 static int64_t find_places(const struct deal_of *deal, uint32_t k, int64_t *position)
 {
     const uint32_t own = deal->routing->experts / deal->ranks;
@@ -435,8 +437,8 @@ static void list_tokens(struct arena *arena, const struct deal_of *deal, struct 
     to->first_token = first;
 }
 
-/* Lists which rows are copied to the rows of experts, which are in the order of experts, of ranks that dealt them, and of
- * slots: of a rank's own tokens, those of all experts. */
+/* Lists the row that is copied to each row of the experts. Rows of experts are in the order of experts, then of the
+ * ranks that dealt them, then of slots. PERMUTE_OWN copies a rank's own tokens to the rows of all experts. */
 static void list_copies(struct arena *arena, const struct deal_of *deal, enum permute_of of,
                         struct dealt_rows *to)
 {

@@ -36,15 +36,16 @@ struct dealt_rows {
     int64_t rows;                   /* that the rank's experts get of all ranks together */
     uint32_t experts, ranks, first; /* first: of the rank's experts */
     const int32_t *expert; /* of work route: [slots] the expert of each slot (models/work.h) */
-    /* of permute and its relatives: [rows of experts] the row that is copied, and its copy; -1: the row is padding */
+    /* of permute and unpermute: [rows] the token's row that is copied to each row of the experts, -1 if that is
+     * padding, and which of the token's copies it is */
     const int64_t *row, *copy;
-    /* of an all-to-all that sends tokens once: [first_token[ranks]] the tokens of a rank that go to member k are those from
-     * first_token[k] to first_token[k + 1] */
+    /* of an all-to-all that sends tokens once: token[first_token[ranks]]; a rank sends those from first_token[k] to
+     * below first_token[k + 1] to member k */
     const int64_t *token, *first_token;
 };
 
-/* Returns the end of the rows of group g, which begin at `first`: those of one of the rank's experts, or, without a list
- * (dealt NULL), an even share of `total` rows. */
+/* Returns the end of the rows of group g, which begin at `first`. Group g has the rows of the rank's g-th expert or, if
+ * dealt is NULL, an even share of `total` rows. */
 int64_t assignment_group_end(const struct dealt_rows *dealt, int64_t total, int64_t groups,
                              int64_t g, int64_t first);
 

@@ -21,7 +21,7 @@ static struct reference_affine expert_of(const struct reference_affine *all, siz
     return one;
 }
 
-/* The products of all experts. x: rows of k inputs, one of each copy. */
+/* The products of all experts with one of their weights. x has a row of `weights->inputs` numbers for each copy. */
 struct expert_products {
     const struct transformer *t;
     const struct reference_affine *weights;
@@ -30,8 +30,9 @@ struct expert_products {
     const double *x;
 };
 
-/* Fills row[] with the copies of one expert, of which there are `count`, in the order in which a rank has them: the
- * first copies of all tokens come first (exec/cpu/experts.c). Gathers their inputs into a matrix. */
+/* Returns the inputs of one expert's copies, (*count, inputs), and sets row[i] to the index of the i-th of them among
+ * all copies. They are in the order in which a rank has them: the first copies of all tokens come first
+ * (exec/cpu/experts.c). */
 static double *gather(struct arena *arena, const struct expert_products *v, int32_t expert,
                       size_t *row, size_t *count)
 {
@@ -155,7 +156,8 @@ static void route_backward(const struct transformer *t, double *d_logits, const 
         }
 }
 
-/* The weight of copy i multiplies what its expert reads, or what it writes. */
+/* The router's weight of copy i multiplies the input of its expert with router_on_input, otherwise the output; the
+ * other factor is 1. */
 static double input_weight(const struct transformer *t, const double *weights, size_t i)
 {
     return t->router_on_input ? weights[i] : 1;
@@ -166,7 +168,7 @@ static double output_weight(const struct transformer *t, const double *weights, 
     return t->router_on_input ? 1 : weights[i];
 }
 
-/* Returns the expert of each copy, also of those that it drops, which expert[i] < 0 marks. */
+/* Returns the expert of each copy. If an expert drops the copy, expert[i] is -1 - that expert. */
 static int32_t *chosen_of(struct arena *arena, const int32_t *expert, size_t all)
 {
     int32_t *chosen = arena_array(arena, all, sizeof *chosen);
@@ -187,22 +189,22 @@ double *reference_experts_forward(struct arena *arena, struct reference_storage 
     v->logits = reference_linear(arena, &p->router, x, s);
     v->weights = route(arena, t, v->logits, chosen, s);
     v->raised = reference_zeros(arena, all, 2 * f);
-    v->made = reference_zeros(arena, all, h);
-    v->copied = reference_zeros(arena, all, h);
+    v->output = reference_zeros(arena, all, h);
+    v->input = reference_zeros(arena, all, h);
     for (size_t i = 0; i < all * h; i++)
-        v->copied[i] = input_weight(t, v->weights, i / h) * x[i / h / copies * h + i % h];
+        v->input[i] = input_weight(t, v->weights, i / h) * x[i / h / copies * h + i % h];
     if (t->router_on_input)
-        reference_stored(to, v->copied, all * h);
-    linear(&(struct expert_products){t, &p->experts_up, chosen, s, v->copied}, v->raised);
+        reference_stored(to, v->input, all * h);
+    linear(&(struct expert_products){t, &p->experts_up, chosen, s, v->input}, v->raised);
     reference_stored(to, v->raised, all * 2 * f);
     v->acted = reference_stored(to, reference_activation(arena, t->activation, v->raised, all, f),
                                 all * f);
-    linear(&(struct expert_products){t, &p->experts_down, chosen, s, v->acted}, v->made);
-    reference_stored(to, v->made, all * h);
+    linear(&(struct expert_products){t, &p->experts_down, chosen, s, v->acted}, v->output);
+    reference_stored(to, v->output, all * h);
     double *y = reference_zeros(arena, s, h);
     for (size_t i = 0; i < all; i++)
         for (size_t c = 0; c < h && expert[i] >= 0; c++)
-            y[i / copies * h + c] += output_weight(t, v->weights, i) * v->made[i * h + c];
+            y[i / copies * h + c] += output_weight(t, v->weights, i) * v->output[i * h + c];
     reference_stored(to, y, s * h);
     if (t->shared_ffn == 0)
         return y;
@@ -225,28 +227,28 @@ double *reference_experts_backward(struct arena *arena, struct reference_storage
     const size_t s = sequence->tokens, h = t->hidden, f = t->expert_ffn;
     const size_t copies = t->experts_per_token, all = s * copies;
     const int32_t *chosen = chosen_of(arena, expert, all);
-    double *dmade = reference_zeros(arena, all, h), *dweights = reference_zeros(arena, s, copies);
+    double *doutput = reference_zeros(arena, all, h), *dweights = reference_zeros(arena, s, copies);
     for (size_t i = 0; i < all; i++)
         for (size_t c = 0; c < h && expert[i] >= 0; c++) {
-            dmade[i * h + c] = output_weight(t, v->weights, i) * dy[i / copies * h + c];
-            dweights[i] += t->router_on_input ? 0 : v->made[i * h + c] * dy[i / copies * h + c];
+            doutput[i * h + c] = output_weight(t, v->weights, i) * dy[i / copies * h + c];
+            dweights[i] += t->router_on_input ? 0 : v->output[i * h + c] * dy[i / copies * h + c];
         }
-    reference_stored(to, dmade, all * h);
+    reference_stored(to, doutput, all * h);
     double *dacted = reference_zeros(arena, all, f), *draised = reference_zeros(arena, all, 2 * f);
-    double *dcopy = reference_zeros(arena, all, h);
+    double *dinput = reference_zeros(arena, all, h);
     linear_backward(&(struct expert_products){t, &p->experts_down, chosen, s, v->acted}, dacted,
-                    dmade);
+                    doutput);
     reference_stored(to, dacted, all * f);
     reference_activation_backward(t->activation, draised, dacted, v->raised, all, f);
     reference_stored(to, draised, all * 2 * f);
-    linear_backward(&(struct expert_products){t, &p->experts_up, chosen, s, v->copied}, dcopy,
+    linear_backward(&(struct expert_products){t, &p->experts_up, chosen, s, v->input}, dinput,
                     draised);
-    reference_stored(to, dcopy, all * h);
+    reference_stored(to, dinput, all * h);
     double *dx = reference_zeros(arena, s, h), *dlogits = reference_zeros(arena, s, t->experts);
     for (size_t i = 0; i < all; i++)
         for (size_t c = 0; c < h; c++) {
-            dx[i / copies * h + c] += input_weight(t, v->weights, i) * dcopy[i * h + c];
-            dweights[i] += t->router_on_input ? x[i / copies * h + c] * dcopy[i * h + c] : 0;
+            dx[i / copies * h + c] += input_weight(t, v->weights, i) * dinput[i * h + c];
+            dweights[i] += t->router_on_input ? x[i / copies * h + c] * dinput[i * h + c] : 0;
         }
     route_backward(t, dlogits, dweights, v->logits, chosen, s);
     reference_stored(to, dlogits, s * (size_t)t->experts);

@@ -12,7 +12,7 @@
 /* Widths of a layer: of its input, of q, k, v and the output of attention, and of the feed-forward part. */
 struct reference_sizes {
     size_t hidden, q, k, v, o, ffn;
-    bool rotates, norms_heads; /* the layer does so with q and k */
+    bool rotates, norms_heads; /* the layer applies RoPE, or qk_norm, to q and k */
     struct reference_heads heads;
 };
 
@@ -21,15 +21,16 @@ struct reference_layer {
     struct reference_affine norm1, qkv, q_norm, k_norm, o, norm1_after, norm2, up, down,
         norm2_after;
     struct reference_affine q_down, q_down_norm, q_up, q_direct, kv_down, kv_down_norm, kv_up;
-    const struct reference_tensor *sinks;
+    const struct reference_tensor *sinks; /* of attention; NULL: the model has none */
     struct reference_affine router, experts_up, experts_down, shared_up, shared_down;
 };
 
-/* Of a layer with experts: copied (what experts read), raised, acted and made are of the copies of all tokens, (s, copies, *). */
+/* Values of a layer's experts. A token has `copies`, one for each of its experts. */
 struct reference_experts {
-    double *logits, *weights; /* (s, experts), (s, copies) */
-    double *copied, *raised, *acted, *made;
-    double *shared_raised, *shared_acted;
+    double *logits, *weights;             /* the router's: (s, experts), (s, copies) */
+    double *input, *output;               /* of each copy's expert: (s, copies, hidden) */
+    double *raised, *acted;               /* (s, copies, 2 expert_ffn), (s, copies, expert_ffn) */
+    double *shared_raised, *shared_acted; /* (s, 2 shared_ffn), (s, shared_ffn) */
 };
 
 /* Values of a layer's forward that its backward needs. */

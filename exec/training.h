@@ -71,10 +71,10 @@ void training_release(struct training *training);
  * rows, the tensor that contains it; NULL: there is none. */
 struct reference_tensor *training_tensor(const struct reference *reference, const char *name);
 
-/* Runs options.warmup + options.steps steps (exec/exec.h; steps 0 counts as 1) from the seeded start. They read as
- * many batches of training.batches, with options.behind the first one only, and then only the last loss is read. Without
- * a reference the weights are those with which models begin (norms 1, biases 0, matrices normal with deviation
- * cols^-0.5), drawn from options.seed where they lie. */
+/* Runs options.warmup + options.steps steps (exec/exec.h; steps 0 counts as 1) from the seeded start. Step i reads
+ * batch i of training.batches, and its loss is kept. With options.behind every step reads batch 0, and only the last
+ * loss is kept. Without a reference the weights are those with which models begin (norms 1, biases 0, matrices normal
+ * with deviation cols^-0.5), drawn from options.seed where they lie. */
 enum status training_run(struct training *training, const struct exec_options *options,
                          struct exec_result *result, struct diag *diag);
 

@@ -342,8 +342,8 @@ static void add_row(void *to, const void *from, uint64_t count, enum dtype dtype
     }
 }
 
-/* Fetches tokens that each rank sends once to a member that has some of their experts; back, adds up what those members
- * made of the rank's tokens. */
+/* Ahead, fetches the tokens that have experts on this member, each once. Back, adds up what the members' experts
+ * computed of this member's tokens. */
 static void fetch_once(const struct comm_member *m)
 {
     const struct dealt_rows *dealt = m->call->dealt;

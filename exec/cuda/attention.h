@@ -1,8 +1,9 @@
 /* exec/cuda/attention.h: attention and its gradient on a device, planned before the step.
  *
- * If cuDNN has fused kernels for an op (16-bit types, and a mask whose tile is a square, a rectangle or aligned at
- * its end, the first two perhaps with a window: fused_plan.c), those run; otherwise products by cuBLASLt with kernels of our own around
- * them (attention_tiles.c). The tiles take every shape and type, and the fused kernels are checked against them. */
+ * If cuDNN has fused kernels for an op (16-bit types, and a mask whose tile is a square, a rectangle or aligned at its
+ * end, the first two perhaps with a window: fused_plan.c), those run; otherwise products by cuBLASLt with kernels of
+ * our own around them (attention_tiles.c). The tiles take every shape and type, and the fused kernels are checked
+ * against them. */
 #ifndef EXEC_CUDA_ATTENTION_H
 #define EXEC_CUDA_ATTENTION_H
 

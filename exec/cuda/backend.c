@@ -389,7 +389,7 @@ static void cuda_end_step(struct exec_run *run)
 
 /* ---- for the watcher ---- */
 
-/* While a host thread is blocked in a call, no other thread sees which ops have ended on the device. */
+/* Records which ops have ended on the device: a host thread that is blocked in a call does not. */
 static void cuda_watch(struct exec_run *run)
 {
     for (uint32_t r = run->first; r < run->first + run->count; r++)

@@ -243,8 +243,8 @@ static descriptor shown(struct fused *g, const struct mask_operands *m, cudnnPoi
     return y;
 }
 
-/* Adds the masks: x where row (+ kv - q) >= col and, with a window, col + window (- kv + q) > row; -inf elsewhere. cuDNN
- * recognises them in this order, each with indices of its own (cudnn-frontend, node/diagonal_band_mask.h). */
+/* Adds the masks: x where row (+ kv - q) >= col and, with a window, col + window (- kv + q) > row; -inf elsewhere.
+ * cuDNN recognises them in this order, each with indices of its own (cudnn-frontend, node/diagonal_band_mask.h). */
 static descriptor masked(struct fused *g, descriptor x)
 {
     const struct fused_shape *s = &g->shape;

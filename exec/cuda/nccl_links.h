@@ -19,13 +19,14 @@ struct nccl_link {
 #define NCCL_BARRIERS INT64_MAX
 
 /* The communicators are blocking: a call returns when it is done, and the calling thread makes all launches, as
- * CUPTI's records require. One thread at a time calls NCCL. `inside` is the link that this thread uses, so that a
- * thread that ends the run does not abort that communicator during the call. */
+ * CUPTI's records require. One thread at a time calls NCCL. */
 struct nccl_links {
     const struct nccl *nccl;
     struct nccl_link world; /* all ranks: what the links are split from; it carries nothing */
     struct nccl_link *link;
     uint32_t count, capacity;
+    /* the link whose NCCL call is in progress, NULL if there is none: a thread that ends the run does not abort that
+     * link's communicator during the call */
     _Atomic(struct nccl_link *) inside;
     atomic_bool aborted; /* no communicator may be used any more */
     /* held while communicators are looked at, or aborted; the last of the backend's locks (exec/cuda/cuda.h): a

@@ -1,4 +1,5 @@
-/* tests/exec/test_cuda_emulated_experts.c: the cases of expert_cases.h by the CUDA backend on the emulated device: groups of products whose rows differ between ranks, and exchanges of unequal pieces. */
+/* tests/exec/test_cuda_emulated_experts.c: the cases of expert_cases.h by the CUDA backend on the emulated device:
+ * groups of products whose rows differ between ranks, and exchanges of unequal pieces. */
 #include "tests/exec/emulator/emulator.h"
 #include "tests/exec/expert_cases.h"
 

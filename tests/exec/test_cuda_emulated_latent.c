@@ -1,4 +1,5 @@
-/* tests/exec/test_cuda_emulated_latent.c: the cases of latent_cases.h by the CUDA backend on the emulated device: heads of v of another size, rotated parts of heads, and products by a part of a weight. */
+/* tests/exec/test_cuda_emulated_latent.c: the cases of latent_cases.h by the CUDA backend on the emulated device:
+ * heads of v of another size, rotated parts of heads, and products by a part of a weight. */
 #include "tests/exec/emulator/emulator.h"
 #include "tests/exec/latent_cases.h"
 
