@@ -257,18 +257,11 @@ static inline void windows_in_tiles_compute_the_reference(void)
         if (uses[i].cp == 0 && uses[i].chunk == 0)
             continue;
         struct transformer model = shapes[i % 2];
-        struct diag diag = {0};
-        struct choices choices;
         model.attention_window = windows[i % 3];
         model.full_attention_every = i % 3 == 2 ? 2 : 0;
         model.attention_sinks = i % 2 == 0;
         struct request request = request_of(&uses[i], &model, i);
-        if (CHECK_INT(uses[i].strategy, resolve_choices(&choices, &request, NULL, &diag),
-                      STATUS_OK))
-            check_choices_today(&choices, true, matrix_backend != NULL ? 6 : 3);
-        else
-            fputs(diag.text, stderr);
-        diag_release(&diag);
+        check_request_today(&request, matrix_backend != NULL ? 6 : 3);
     }
 }
 

@@ -1,12 +1,10 @@
-/* tests/exec/expert_cases.h: layers with experts compute exact gradients, in every strategy that has them, with even and
- * uneven routing. The reference loops over the copies of tokens in double. On the backend `matrix_backend`
+/* tests/exec/expert_cases.h: layers with experts compute exact gradients, in every strategy that has them, with even
+ * and uneven routing. The reference loops over the copies of tokens in double. On the backend `matrix_backend`
  * (tests/exec/matrix.h); on a device that is emulated, a seventh of the cases each day. */
 #ifndef TESTS_EXEC_EXPERT_CASES_H
 #define TESTS_EXEC_EXPERT_CASES_H
 
-#include "tests/exec/matrix.h"
-
-#include "schedule/config/resolve_config.h"
+#include "tests/exec/request_rows.h"
 
 static const struct transformer expert_base = {.name = "experts",
                                                .layers = 2,
@@ -22,22 +20,9 @@ static const struct transformer expert_base = {.name = "experts",
                                                .experts_per_token = 4,
                                                .expert_ffn = 20};
 
-static void check_expert_request(const struct request *asked, const struct transformer *model)
+static void check_expert_row(const struct request_row *row, const struct transformer *model)
 {
-    struct request request = *asked;
-    struct choices choices;
-    struct diag diag = {0};
-    request.model = model;
-    request.optimizer = -1;
-    request.attention_impl = ATTENTION_CPU;
-    request.dtype = DTYPE_F32;
-    request.gpus_per_node = 2;
-    request.sm = 80;
-    if (CHECK_INT(request.strategy, resolve_choices(&choices, &request, NULL, &diag), STATUS_OK))
-        check_choices_today(&choices, true, matrix_backend != NULL ? 7 : 1);
-    else
-        fputs(diag.text, stderr);
-    diag_release(&diag);
+    check_request_row(row, model, matrix_backend != NULL ? 7 : 1);
 }
 
 /* 63 tokens and 4 copies do not divide by 6 experts: the first ones have a row more. */
@@ -51,15 +36,15 @@ static void routers_compute_the_reference(void)
             model.router_scale = i < 2 ? 0 : 2.5;
             model.shared_ffn = i == 3 ? 24 : 0;
             model.dense_layers = i == 2;
-            const struct request request = {.strategy = "local",
-                                            .weights = i % CHOICE_WEIGHTS_COUNT,
-                                            .activations =
-                                                (router * 4 + i) % CHOICE_ACTIVATIONS_COUNT,
-                                            .ranks = 1 + i % 2,
-                                            .seq = 63,
-                                            .micro_batch = 1 + i / 2,
-                                            .ffn_chunks = 1 + i % 3};
-            check_expert_request(&request, &model);
+            const struct request_row row = {{.strategy = "local",
+                                             .ranks = 1 + i % 2,
+                                             .seq = 63,
+                                             .micro_batch = 1 + i / 2,
+                                             .ffn_chunks = 1 + i % 3},
+                                            i % CHOICE_WEIGHTS_COUNT,
+                                            (router * 4 + i) % CHOICE_ACTIVATIONS_COUNT,
+                                            NULL};
+            check_expert_row(&row, &model);
         }
 }
 
@@ -84,33 +69,19 @@ static void strategies_with_experts_compute_the_reference(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(expert_requests); i++) {
         struct transformer model = expert_base;
-        struct request request = expert_requests[i];
         model.router_norm = true;
         model.shared_ffn = i % 2 == 1 ? 24 : 0;
-        request.weights = CHOICE_WEIGHTS_ZERO1;
-        request.activations = (int)i % CHOICE_ACTIVATIONS_COUNT;
-        if (request.activations == CHOICE_ACTIVATIONS_RATIO)
-            request.activations = CHOICE_ACTIVATIONS_FULL;
-        check_expert_request(&request, &model);
+        const int activations = (int)i % CHOICE_ACTIVATIONS_COUNT;
+        check_expert_row(&(struct request_row){expert_requests[i], CHOICE_WEIGHTS_ZERO1,
+                                               activations == CHOICE_ACTIVATIONS_RATIO
+                                                   ? CHOICE_ACTIVATIONS_FULL
+                                                   : activations,
+                                               NULL},
+                         &model);
     }
 }
 
-struct expert_row {
-    struct request request; /* without the three members that follow */
-    int weights, activations;
-    const char *profile;
-};
-
-static void check_expert_row(const struct expert_row *row, const struct transformer *model)
-{
-    struct request request = row->request;
-    request.weights = row->weights;
-    request.activations = row->activations;
-    request.profile = row->profile;
-    check_expert_request(&request, model);
-}
-
-static const struct expert_row spread_rows[] = {
+static const struct request_row spread_rows[] = {
     {{.strategy = "local", .ranks = 2, .ep = 2, .seq = 48}, CHOICE_WEIGHTS_REPLICATED, 0, NULL},
     {{.strategy = "local", .ranks = 4, .ep = 2, .seq = 24, .ffn_chunks = 4},
      CHOICE_WEIGHTS_ZERO3,
@@ -204,7 +175,7 @@ static void experts_over_ranks_compute_the_reference(void)
     }
 }
 
-static const struct expert_row tensor_rows[] = {
+static const struct request_row tensor_rows[] = {
     {{.strategy = "megatron-sp", .ranks = 2, .tp = 2, .ep = 2, .seq = 48}, 0, 0, NULL},
     {{.strategy = "megatron-sp", .ranks = 4, .tp = 2, .ep = 2, .seq = 48, .micro_batch = 2},
      CHOICE_WEIGHTS_ZERO1,
@@ -262,7 +233,7 @@ static const int64_t uneven[][6] = {
     {1, 2, 3, 5, 8, 13}, {7, 0, 1, 1, 4, 2}, {0, 0, 1, 0, 0, 90}, {1, 1, 1, 1, 1, 1}};
 
 /* The copies of a rank's rows do not divide over 6 experts. */
-static const struct expert_row odd_rows[] = {
+static const struct request_row odd_rows[] = {
     {{.strategy = "local", .ranks = 1, .seq = 61, .ffn_chunks = 2}, 0, 0, NULL},
     {{.strategy = "local", .ranks = 3, .ep = 3, .seq = 25, .micro_batch = 2},
      CHOICE_WEIGHTS_ZERO3,
@@ -320,7 +291,7 @@ static void uneven_routing_computes_the_reference(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(odd_rows); i++) {
         struct transformer model = expert_base;
-        struct expert_row row = odd_rows[i];
+        struct request_row row = odd_rows[i];
         struct routing routing;
         struct arena arena = {0};
         model.router = (enum router)(i % ROUTER_COUNT);
@@ -374,13 +345,13 @@ static const struct transformer expert_gpt_oss = {.name = "gpt-oss",
 static void check_family(const struct transformer *family)
 {
     const struct {
-        const struct expert_row *row;
+        const struct request_row *row;
         size_t count;
     } tables[] = {{spread_rows, ARRAY_LEN(spread_rows)},
                   {tensor_rows, ARRAY_LEN(tensor_rows)},
                   {odd_rows, ARRAY_LEN(odd_rows)}};
     for (size_t i = 0; i < ARRAY_LEN(expert_requests); i++) {
-        struct expert_row row = {.request = expert_requests[i], .weights = CHOICE_WEIGHTS_ZERO1};
+        struct request_row row = {.request = expert_requests[i], .weights = CHOICE_WEIGHTS_ZERO1};
         row.activations = (int)(i + 2) % CHOICE_ACTIVATIONS_COUNT;
         if (row.activations == CHOICE_ACTIVATIONS_RATIO)
             row.activations = CHOICE_ACTIVATIONS_SELECTIVE;
@@ -390,7 +361,7 @@ static void check_family(const struct transformer *family)
     for (size_t k = 0; k < ARRAY_LEN(tables); k++)
         for (size_t i = 0; i < tables[k].count; i++) {
             struct transformer model = *family;
-            struct expert_row row = tables[k].row[i];
+            struct request_row row = tables[k].row[i];
             struct routing routing;
             struct arena arena = {0};
             if (family->attention_sinks && strcmp(row.request.strategy, "upipe") == 0)

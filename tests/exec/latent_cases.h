@@ -4,9 +4,7 @@
 #ifndef TESTS_EXEC_LATENT_CASES_H
 #define TESTS_EXEC_LATENT_CASES_H
 
-#include "tests/exec/matrix.h"
-
-#include "schedule/config/resolve_config.h"
+#include "tests/exec/request_rows.h"
 
 /* Heads of v are narrower than those of q and k, and neither is a power of two. */
 static const struct transformer latent_base = {.name = "latent",
@@ -24,34 +22,12 @@ static const struct transformer latent_base = {.name = "latent",
                                                .rope_dim = 4,
                                                .v_dim = 7};
 
-struct latent_row {
-    struct request request; /* without the three members that follow */
-    int weights, activations;
-    const char *profile;
-};
-
-static void check_latent_row(const struct latent_row *row, const struct transformer *model)
+static void check_latent_row(const struct request_row *row, const struct transformer *model)
 {
-    struct request request = row->request;
-    struct choices choices;
-    struct diag diag = {0};
-    request.model = model;
-    request.weights = row->weights;
-    request.activations = row->activations;
-    request.profile = row->profile;
-    request.optimizer = -1;
-    request.attention_impl = ATTENTION_CPU;
-    request.dtype = DTYPE_F32;
-    request.gpus_per_node = 2;
-    request.sm = 80;
-    if (CHECK_INT(request.strategy, resolve_choices(&choices, &request, NULL, &diag), STATUS_OK))
-        check_choices_today(&choices, true, matrix_backend != NULL ? 9 : 1);
-    else
-        fputs(diag.text, stderr);
-    diag_release(&diag);
+    check_request_row(row, model, matrix_backend != NULL ? 9 : 1);
 }
 
-static const struct latent_row latent_rows[] = {
+static const struct request_row latent_rows[] = {
     {{.strategy = "local", .ranks = 1, .seq = 31}, 0, CHOICE_ACTIVATIONS_KEEP, NULL},
     {{.strategy = "local", .ranks = 2, .seq = 31, .micro_batch = 2},
      CHOICE_WEIGHTS_ZERO3,
@@ -177,7 +153,7 @@ static const struct latent_row latent_rows[] = {
 static void expanded_tensors_are_computed_again(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(latent_rows); i++) {
-        struct latent_row row = latent_rows[i];
+        struct request_row row = latent_rows[i];
         row.request.up_projection = UP_PROJECTION_RECOMPUTE;
         if (row.activations == CHOICE_ACTIVATIONS_KEEP)
             check_latent_row(&row, &latent_base);
@@ -191,7 +167,7 @@ static void latents_are_exchanged(void)
     int checked = 0;
     for (size_t i = 0; i < ARRAY_LEN(latent_rows); i++)
         for (int again = 0; again < 2; again++) {
-            struct latent_row row = latent_rows[i];
+            struct request_row row = latent_rows[i];
             row.request.mla_exchange = MLA_EXCHANGE_LATENT;
             row.request.up_projection = again ? UP_PROJECTION_RECOMPUTE : UP_PROJECTION_KEEP;
             if ((row.request.hp < 2 && row.request.chunk == 0) ||

@@ -446,6 +446,19 @@ static inline bool check_choices_today(const struct choices *choices, bool poiso
     return !check_today(calls++, SIZE_MAX, days) || check_choices(choices, poison);
 }
 
+/* Checks the choices of a request, with poison, if they are in the sample of the day. A request that does not resolve is
+ * a failure. */
+static inline void check_request_today(const struct request *request, size_t days)
+{
+    struct choices choices;
+    struct diag diag = {0};
+    if (CHECK_INT(request->strategy, resolve_choices(&choices, request, NULL, &diag), STATUS_OK))
+        check_choices_today(&choices, true, days);
+    else
+        fputs(diag.text, stderr);
+    diag_release(&diag);
+}
+
 /* Checks the rows of the day, one of `days` (0: all rows), and prints how many pairs of levels the rows cover. */
 static inline void check_rows(const struct matrix_rows *rows, bool poison, size_t days)
 {

@@ -74,15 +74,7 @@ static struct request request_of(const struct row *row)
 static void check(const struct row *row)
 {
     struct request request = request_of(row);
-    struct choices choices;
-    struct diag diag = {0};
-    CHECK_INT(pipeline_names[row->pipeline], resolve_choices(&choices, &request, NULL, &diag),
-              STATUS_OK);
-    if (diag.text != NULL)
-        fputs(diag.text, stderr);
-    else
-        check_choices_today(&choices, true, DAYS);
-    diag_release(&diag);
+    check_request_today(&request, DAYS);
 }
 
 static void every_pipeline_computes_the_reference(void)
@@ -170,15 +162,11 @@ static void subsequences_compute_the_reference(void)
                               .subsequences = pieces,
                               .profile = "ideal"};
             struct request request = request_of(&row);
-            struct choices choices;
-            struct diag diag = {0};
             if (wide) {
                 request.dtype = DTYPE_BF16;
                 request.model = &shapes[1]; /* the check has a tolerance for its rounding */
             }
-            CHECK_INT("resolve", resolve_choices(&choices, &request, NULL, &diag), STATUS_OK);
-            check_choices_today(&choices, true, DAYS);
-            diag_release(&diag);
+            check_request_today(&request, DAYS);
         }
 }
 
@@ -198,16 +186,10 @@ static void stages_of_tensor_ranks_compute_the_reference(void)
                           .model = p % 2,
                           .profile = "megatron"};
         struct request request = request_of(&row);
-        struct choices choices;
-        struct diag diag = {0};
         request.strategy = "megatron-sp";
         request.tp = 2;
         request.ranks *= 2;
-        CHECK_INT("resolve", resolve_choices(&choices, &request, NULL, &diag), STATUS_OK);
-        if (diag.text != NULL)
-            fputs(diag.text, stderr);
-        check_choices_today(&choices, true, DAYS);
-        diag_release(&diag);
+        check_request_today(&request, DAYS);
     }
 }
 
@@ -227,19 +209,13 @@ static void lengths_may_differ(void)
                           .model = tensor,
                           .profile = tensor ? "megatron" : "deepspeed"};
         struct request request = request_of(&row);
-        struct choices choices;
-        struct diag diag = {0};
         request.lengths = lengths;
         if (tensor) {
             request.strategy = "megatron-sp";
             request.hp = 1;
             request.tp = 2;
         }
-        CHECK_INT("resolve", resolve_choices(&choices, &request, NULL, &diag), STATUS_OK);
-        if (diag.text != NULL)
-            fputs(diag.text, stderr);
-        check_choices_today(&choices, true, DAYS);
-        diag_release(&diag);
+        check_request_today(&request, DAYS);
     }
 }
 
@@ -268,16 +244,10 @@ static void shared_subsequences_compute_the_reference(void)
                           .model = (int)i % 2,
                           .profile = i % 2 ? "megatron" : "ideal"};
         struct request request = request_of(&row);
-        struct choices choices;
-        struct diag diag = {0};
         request.seq = (rows[i].pp == 2 ? 4 : 12) * rows[i].subsequences;
         request.helpers = helpers;
         request.shared = &extents[j / HELPERS_COUNT];
-        CHECK_INT("resolve", resolve_choices(&choices, &request, NULL, &diag), STATUS_OK);
-        if (diag.text != NULL)
-            fputs(diag.text, stderr);
-        check_choices_today(&choices, true, DAYS);
-        diag_release(&diag);
+        check_request_today(&request, DAYS);
     }
 }
 
@@ -311,8 +281,6 @@ static void stages_of_tensor_ranks_share_subsequences(void)
                           .model = rows[i].model,
                           .profile = rows[i].profile};
         struct request request = request_of(&row);
-        struct choices choices;
-        struct diag diag = {0};
         request.strategy = "megatron-sp";
         request.tp = rows[i].tp;
         request.ranks *= rows[i].tp;
@@ -320,11 +288,7 @@ static void stages_of_tensor_ranks_share_subsequences(void)
         request.lengths = rows[i].lengths;
         request.helpers = (int)(j % HELPERS_COUNT);
         request.shared = &extents[j / HELPERS_COUNT];
-        CHECK_INT("resolve", resolve_choices(&choices, &request, NULL, &diag), STATUS_OK);
-        if (diag.text != NULL)
-            fputs(diag.text, stderr);
-        check_choices_today(&choices, true, DAYS);
-        diag_release(&diag);
+        check_request_today(&request, DAYS);
     }
 }
 
