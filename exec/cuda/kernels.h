@@ -126,36 +126,6 @@ struct cuda_latent {
 };
 int cuda_latent_keys(struct cuda_latent latent, cudaStream_t stream);
 int cuda_latent_keys_backward(struct cuda_latent latent, cudaStream_t stream);
-/* The router and the copies of rows of a mixture of experts (models/work.h). */
-struct cuda_route {
-    int64_t rows, experts, copies;
-    int score; /* enum route_score there */
-    bool norm;
-    float scale;
-    const int64_t *begin; /* [experts + 1] the first copy of each expert; NULL: routing is even */
-};
-int cuda_route(float *weights, const float *logits, struct cuda_route route, cudaStream_t stream);
-int cuda_route_backward(struct cuda_array d_logits, const float *d_weights, const float *logits,
-                        struct cuda_route route, cudaStream_t stream);
-int cuda_permute(struct cuda_array y, struct cuda_array x, const float *weights, int64_t rows,
-                 int64_t cols, int64_t copies, cudaStream_t stream);
-/* weights NULL: all are 1. */
-int cuda_unpermute(struct cuda_array y, struct cuda_array x, const float *weights, int64_t rows,
-                   int64_t cols, int64_t copies, cudaStream_t stream);
-int cuda_unpermute_backward(struct cuda_array dx, float *d_weights, struct cuda_array dy,
-                            struct cuda_array x, const float *weights, int64_t rows, int64_t cols,
-                            int64_t copies, cudaStream_t stream);
-/* Copies rows of `row_bytes` between the order of the ranks that sent them, [ranks, experts, copies], and that of
- * experts, [experts, ranks, copies]: to the latter, or, back, from it. begin [experts + 1]: the first copy of each
- * expert among those that every rank deals to the experts. */
-struct cuda_dealt_rows {
-    void *y;
-    const void *x;
-    const int64_t *begin;
-    int64_t experts, ranks, rows, row_bytes; /* rows: of all experts and ranks */
-    bool back;
-};
-int cuda_reorder(struct cuda_dealt_rows rows, cudaStream_t stream);
 /* Pairs of rows: a row in packed order, and a row of a rank's own. Pairs of the same own row are consecutive, and sums
  * over them are in the order of pairs. pair: device memory; NULL: pair i is (i, i). */
 struct cuda_row_pair {
@@ -184,6 +154,39 @@ size_t cuda_embedding_backward_scratch(int64_t rows, int64_t vocab);
 int cuda_embedding_backward(struct cuda_array table, struct cuda_array dy, const int32_t *token,
                             struct cuda_array before, int64_t rows, int64_t cols, int64_t vocab,
                             int64_t first, void *scratch, cudaStream_t stream);
+
+/* ---- mixtures of experts: kernels_experts.cu ---- */
+
+/* The routing of copies of tokens (models/work.h). */
+struct cuda_route {
+    int64_t rows, experts, copies;
+    int score; /* enum route_score there */
+    bool norm;
+    float scale;
+    const int64_t *begin; /* [experts + 1] the first copy of each expert; NULL: routing is even */
+};
+int cuda_route(float *weights, const float *logits, struct cuda_route route, cudaStream_t stream);
+int cuda_route_backward(struct cuda_array d_logits, const float *d_weights, const float *logits,
+                        struct cuda_route route, cudaStream_t stream);
+int cuda_permute(struct cuda_array y, struct cuda_array x, const float *weights, int64_t rows,
+                 int64_t cols, int64_t copies, cudaStream_t stream);
+/* weights NULL: all are 1. */
+int cuda_unpermute(struct cuda_array y, struct cuda_array x, const float *weights, int64_t rows,
+                   int64_t cols, int64_t copies, cudaStream_t stream);
+int cuda_unpermute_backward(struct cuda_array dx, float *d_weights, struct cuda_array dy,
+                            struct cuda_array x, const float *weights, int64_t rows, int64_t cols,
+                            int64_t copies, cudaStream_t stream);
+/* Copies rows of `row_bytes` from the order of the ranks that sent them, [ranks, experts, copies], to that of experts,
+ * [experts, ranks, copies], or, with `back`, from the latter to the former. begin [experts + 1]: the first copy of each
+ * expert among those that every rank deals to the experts. */
+struct cuda_dealt_rows {
+    void *y;
+    const void *x;
+    const int64_t *begin;
+    int64_t experts, ranks, rows, row_bytes; /* rows: of all experts and ranks */
+    bool back;
+};
+int cuda_reorder(struct cuda_dealt_rows rows, cudaStream_t stream);
 
 /* ---- norms and sums over rows: kernels_norms.cu ---- */
 

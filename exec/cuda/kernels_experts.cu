@@ -1,0 +1,236 @@
+/* Kernels of mixtures of experts: the router, and the copies of rows that experts compute. */
+#include "exec/cuda/device.cuh"
+
+enum { THREADS = 256 };
+
+/* Returns the expert whose copies, from begin[expert] to below begin[expert + 1], hold this one. */
+static __device__ int64_t expert_at(const int64_t *begin, int64_t experts, int64_t copy)
+{
+    int64_t low = 0, high = experts;
+    while (high - low > 1) {
+        const int64_t middle = (low + high) >> 1;
+        if (begin[middle] <= copy)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* The expert of copy j of token t: work_group_of() of models/work.h where routing is even. A device has room for far
+ * fewer than 2^32 copies, and it divides in 32 bits much faster. */
+static __device__ int64_t expert_of(struct cuda_route r, int64_t t, int64_t j)
+{
+    if (r.begin != NULL)
+        return expert_at(r.begin, r.experts, j * r.rows + t);
+    uint32_t total = (uint32_t)(r.rows * r.copies), row = (uint32_t)(j * r.rows + t);
+    uint32_t size = total / (uint32_t)r.experts, longer = total % (uint32_t)r.experts;
+    uint32_t in_longer = longer * (size + 1);
+    return row < in_longer ? row / (size + 1) : longer + (row - in_longer) / size;
+}
+
+/* What the scores of a token have in common: the largest logit and the sum of exponentials; of sigmoids neither. */
+struct scores {
+    float top, sum;
+};
+
+static __device__ struct scores scores_of(struct cuda_route r, const float *logit, int64_t t)
+{
+    struct scores s = {-INFINITY, 0};
+    if (r.score == 2)
+        return s;
+    int64_t count = r.score == 1 ? r.copies : r.experts;
+    for (int64_t i = 0; i < count; i++)
+        s.top = fmaxf(s.top, logit[r.score == 1 ? expert_of(r, t, i) : i]);
+    for (int64_t i = 0; i < count; i++)
+        s.sum += expf(logit[r.score == 1 ? expert_of(r, t, i) : i] - s.top);
+    return s;
+}
+
+static __device__ float score_of(struct cuda_route r, struct scores s, float logit)
+{
+    return r.score == 2 ? 1 / (1 + expf(-logit)) : expf(logit - s.top) / s.sum;
+}
+
+static __device__ float score_sum(struct cuda_route r, struct scores s, const float *logit,
+                                  int64_t t)
+{
+    float sum = 0;
+    for (int64_t j = 0; r.norm && j < r.copies; j++)
+        sum += score_of(r, s, logit[expert_of(r, t, j)]);
+    return r.norm ? sum : 1;
+}
+
+static __global__ void route_kernel(float *weights, const float *logits, struct cuda_route r)
+{
+    FOR_EACH(t, r.rows)
+    {
+        const float *logit = logits + t * r.experts;
+        struct scores s = scores_of(r, logit, t);
+        float factor = r.scale / score_sum(r, s, logit, t);
+        for (int64_t j = 0; j < r.copies; j++)
+            weights[t * r.copies + j] = factor * score_of(r, s, logit[expert_of(r, t, j)]);
+    }
+}
+
+int cuda_route(float *weights, const float *logits, struct cuda_route route, cudaStream_t stream)
+{
+    return LAUNCH_APART(route_kernel, blocks_for(route.rows, THREADS), THREADS, stream, weights,
+                        logits, route);
+}
+
+static __global__ void route_backward_kernel(struct array d_logits, const float *d_weights,
+                                             const float *logits, struct cuda_route r)
+{
+    FOR_EACH(t, r.rows)
+    {
+        const float *logit = logits + t * r.experts, *dw = d_weights + t * r.copies;
+        struct scores s = scores_of(r, logit, t);
+        float sum = score_sum(r, s, logit, t), through = 0, all = 0;
+        for (int64_t j = 0; r.norm && j < r.copies; j++)
+            through += dw[j] * score_of(r, s, logit[expert_of(r, t, j)]) / sum;
+        for (int64_t j = 0; j < r.copies; j++)
+            all += r.scale * (dw[j] - through) / sum * score_of(r, s, logit[expert_of(r, t, j)]);
+        /* an expert has at most one copy of a token: copies are in the order of experts */
+        int64_t next = expert_of(r, t, 0);
+        for (int64_t i = 0, j = 0; i < r.experts; i++) {
+            float d = r.score == 0 ? -all * score_of(r, s, logit[i]) : 0;
+            if (i == next) {
+                float score = score_of(r, s, logit[i]);
+                float ds = r.scale * (dw[j] - through) / sum * score;
+                d += r.score == 2 ? ds * (1 - score) : r.score == 1 ? ds - all * score : ds;
+                next = ++j < r.copies ? expert_of(r, t, j) : r.experts;
+            }
+            struct eight e = {};
+            e.x[0] = d;
+            store8(d_logits, t * r.experts + i, 1, e);
+        }
+    }
+}
+
+int cuda_route_backward(struct cuda_array d_logits, const float *d_weights, const float *logits,
+                        struct cuda_route route, cudaStream_t stream)
+{
+    return LAUNCH_APART(route_backward_kernel, blocks_for(route.rows, THREADS), THREADS, stream,
+                        rows_of(d_logits, 1), d_weights, logits, route);
+}
+
+template <class UNIT> static __global__ void reorder_kernel(struct cuda_dealt_rows r)
+{
+    const uint32_t units = (uint32_t)(r.row_bytes / (int64_t)sizeof(UNIT));
+    const uint32_t ranks = (uint32_t)r.ranks;
+    const uint32_t of_rank = (uint32_t)(r.begin[r.experts] - r.begin[0]);
+    FOR_GROUPS(w, r.rows, units)
+    {
+        /* the row in the order of experts, of which each has as many copies of every rank */
+        const uint32_t row = (uint32_t)w.row;
+        const int64_t e = expert_at(r.begin, r.experts, r.begin[0] + row / ranks);
+        const uint32_t before = (uint32_t)(r.begin[e] - r.begin[0]);
+        const uint32_t count = (uint32_t)(r.begin[e + 1] - r.begin[e]), at = row - before * ranks;
+        const int64_t by_rank = (int64_t)(at / count * of_rank) + before + at % count;
+        ((UNIT *)r.y)[(r.back ? by_rank : w.row) * units + w.group] =
+            ((const UNIT *)r.x)[(r.back ? w.row : by_rank) * units + w.group];
+    }
+}
+
+template <class UNIT> static int reorder_as(struct cuda_dealt_rows rows, cudaStream_t stream)
+{
+    return LAUNCH_APART(reorder_kernel<UNIT>,
+                        blocks_for(rows.rows * (rows.row_bytes / (int64_t)sizeof(UNIT)), THREADS),
+                        THREADS, stream, rows);
+}
+
+int cuda_reorder(struct cuda_dealt_rows rows, cudaStream_t stream)
+{
+    const uint64_t bits = (uintptr_t)rows.y | (uintptr_t)rows.x | (uint64_t)rows.row_bytes;
+    return bits % sizeof(uint4) == 0      ? reorder_as<uint4>(rows, stream)
+           : bits % sizeof(uint32_t) == 0 ? reorder_as<uint32_t>(rows, stream)
+                                          : reorder_as<uint16_t>(rows, stream);
+}
+
+static __global__ void permute_kernel(struct array y, struct array x, const float *weights,
+                                      int64_t rows, int64_t cols, int64_t copies)
+{
+    FOR_GROUPS(w, rows, groups_of(cols))
+    {
+        int64_t row = w.row, c = (int64_t)w.group * EIGHT;
+        int n = up_to_eight(cols - c);
+        struct eight e = load8(x, row * cols + c, n);
+        for (int64_t j = 0; j < copies; j++) {
+            struct eight copy = e;
+            float weight = weights != NULL ? weights[row * copies + j] : 1;
+#pragma unroll
+            for (int k = 0; k < EIGHT; k++)
+                copy.x[k] *= weight;
+            store8(y, (j * rows + row) * cols + c, n, copy);
+        }
+    }
+}
+
+int cuda_permute(struct cuda_array y, struct cuda_array x, const float *weights, int64_t rows,
+                 int64_t cols, int64_t copies, cudaStream_t stream)
+{
+    return LAUNCH_APART(permute_kernel, blocks_for(rows * ceil_div(cols, EIGHT), THREADS), THREADS,
+                        stream, rows_of(y, cols), rows_of(x, cols), weights, rows, cols, copies);
+}
+
+static __global__ void unpermute_kernel(struct array y, struct array x, const float *weights,
+                                        int64_t rows, int64_t cols, int64_t copies)
+{
+    FOR_GROUPS(w, rows, groups_of(cols))
+    {
+        int64_t row = w.row, c = (int64_t)w.group * EIGHT;
+        int n = up_to_eight(cols - c);
+        struct eight sum = {};
+        for (int64_t j = 0; j < copies; j++) {
+            struct eight e = load8(x, (j * rows + row) * cols + c, n);
+            float weight = weights ? weights[row * copies + j] : 1;
+#pragma unroll
+            for (int i = 0; i < EIGHT; i++)
+                sum.x[i] += weight * e.x[i];
+        }
+        store8(y, row * cols + c, n, sum);
+    }
+}
+
+int cuda_unpermute(struct cuda_array y, struct cuda_array x, const float *weights, int64_t rows,
+                   int64_t cols, int64_t copies, cudaStream_t stream)
+{
+    return LAUNCH_APART(unpermute_kernel, blocks_for(rows * ceil_div(cols, EIGHT), THREADS),
+                        THREADS, stream, rows_of(y, cols), rows_of(x, cols), weights, rows, cols,
+                        copies);
+}
+
+/* A block for each copy of a row. */
+static __global__ void unpermute_backward_kernel(struct array dx, float *d_weights, struct array dy,
+                                                 struct array x, const float *weights, int64_t rows,
+                                                 int64_t cols, int64_t copies)
+{
+    for (int64_t at = blockIdx.x; at < rows * copies; at += gridDim.x) {
+        int64_t row = (uint32_t)at % (uint32_t)rows, j = (uint32_t)at / (uint32_t)rows;
+        float weight = weights[row * copies + j], dot = 0;
+        FOR_COLUMNS(c, n, cols)
+        {
+            struct eight d = load8(dy, row * cols + c, (int)n);
+            struct eight e = load8(x, at * cols + c, (int)n);
+#pragma unroll
+            for (int i = 0; i < EIGHT; i++) {
+                dot += d.x[i] * e.x[i];
+                d.x[i] *= weight;
+            }
+            store8(dx, at * cols + c, (int)n, d);
+        }
+        dot = block_sum(dot);
+        if (threadIdx.x == 0)
+            d_weights[row * copies + j] = dot;
+    }
+}
+
+int cuda_unpermute_backward(struct cuda_array dx, float *d_weights, struct cuda_array dy,
+                            struct cuda_array x, const float *weights, int64_t rows, int64_t cols,
+                            int64_t copies, cudaStream_t stream)
+{
+    return LAUNCH(unpermute_backward_kernel, blocks_for(rows * copies, 1),
+                  threads_for(cols, THREADS), 0, stream, rows_of(dx, cols), d_weights,
+                  rows_of(dy, cols), rows_of(x, cols), weights, rows, cols, copies);
+}
