@@ -109,6 +109,19 @@ static void note_tiles(const struct cuda *cuda)
             why);
 }
 
+/* The table that kernels get of the copies for experts (cuda_dealt()) is in the order of experts and has all copies. */
+static enum status check_routing(const struct ir *ir, struct diag *diag)
+{
+    bool listed = ir->routing.spread;
+    for (uint32_t s = 0; s < ir->shape_count; s++)
+        listed |= work_permutes(&ir->shape[s]) && work_route(&ir->shape[s]) >= 0;
+    return listed ? diag_error(diag, (struct loc){0}, STATUS_BAD_INPUT,
+                               "backend cuda neither drops nor shuffles copies of tokens, nor "
+                               "sends tokens before it copies them; backend cpu, or a schedule of "
+                               "--dispatcher alltoall without --expert-capacity, would do")
+                  : STATUS_OK;
+}
+
 static enum status cuda_open(struct exec_run *run, struct diag *diag)
 {
     struct cuda *cuda = heap_zalloc(1, sizeof *cuda);
@@ -119,12 +132,8 @@ static enum status cuda_open(struct exec_run *run, struct diag *diag)
     init_ranks(cuda);
     open_barriers(cuda);
     enum status status = check_options(run, diag);
-    for (uint32_t s = 0; s < run->ir->shape_count && status == STATUS_OK; s++)
-        if (work_permutes(&run->ir->shape[s]) && work_route(&run->ir->shape[s]) >= 0)
-            status = diag_error(diag, (struct loc){0}, STATUS_BAD_INPUT,
-                                "backend cuda neither drops copies of tokens nor sends tokens "
-                                "before it copies them; backend cpu, or a schedule of "
-                                "--dispatcher alltoall without --expert-capacity, would do");
+    if (status == STATUS_OK)
+        status = check_routing(run->ir, diag);
     if (status == STATUS_OK && run->options->profile) /* before there is a context */
         status = cupti_open(diag);
     if (status == STATUS_OK)

@@ -394,6 +394,49 @@ static void products_of_16_bits_are_added_up_in_fp32(void)
     }
 }
 
+/* Refuses what the backend has no kernels for, in words. */
+static void what_has_no_kernel_is_refused(void)
+{
+    static const struct {
+        const char *routing, *op, *message;
+    } rows[] = {
+        {"routing experts=2 copies=1 layers=1 capacity=500000 shares=1,3\n",
+         "op 0 permute compute rows=8 cols=8 copies=1 route=1 dealt=8 to=4 of=own reads x[0:64] "
+         "writes y[0:32]\n",
+         "error: backend cuda neither drops nor shuffles copies of tokens, nor sends tokens before "
+         "it copies them; backend cpu, or a schedule of --dispatcher alltoall without "
+         "--expert-capacity, would do\n"},
+        {"routing experts=8 copies=1 layers=1 spread=1 shares=1,2,3,4,5,6,7,8\n",
+         "op 0 route compute rows=8 experts=8 copies=1 route=1 reads x[0:64] writes y[0:8]\n",
+         "error: backend cuda neither drops nor shuffles copies of tokens, nor sends tokens before "
+         "it copies them; backend cpu, or a schedule of --dispatcher alltoall without "
+         "--expert-capacity, would do\n"},
+        {"", "op 0 rmsnorm compute rows=8 cols=8 bare=1 reads x[0:64] writes y[0:64] r[0:8]\n",
+         "hand.ir: error: op 0 (rmsnorm) is one of norms without weights (qk_norm_bare), which the "
+         "cuda backend does not execute; --backend cpu does\n"},
+        {"",
+         "op 0 quantise compute rows=8 cols=8 scaling=tensor groups=2 reads x[0:64] writes q[0:64] "
+         "r[0:2]\n",
+         "hand.ir: error: op 0 (quantise) has a scale for each of groups=2; the cuda backend "
+         "multiplies experts in 16 bits; --backend cpu has it\n"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct text text = {0};
+        struct hand h;
+        text_printf(&text,
+                    "longhaul schedule 1\nmesh g=1\ntokens batch=1 micro_batch=1 dtype=f32\n%s"
+                    "stream compute compute\nbuffer x hbm f32 [64] activation persistent\n"
+                    "buffer y hbm f32 [64] activation persistent\n"
+                    "buffer r hbm f32 [8] activation persistent\n"
+                    "buffer q hbm e4m3 [64] activation persistent\n%s",
+                    rows[i].routing, rows[i].op);
+        if (hand_load(&h, text.data))
+            hand_expect(rows[i].op, &h, STATUS_BAD_INPUT, rows[i].message);
+        hand_release(&h);
+        text_release(&text);
+    }
+}
+
 /* The first rank's expert has no rows, the second one's has 1024: both get the scratch of a sum over 1024 rows, in 264
  * parts of 64 numbers, beside the 3 numbers of the table of experts. */
 static void scratch_is_that_of_the_rank_with_the_most_rows(void)
@@ -627,6 +670,7 @@ static const struct check_case cases[] = {
 #endif
     {"work on another device is refused", work_on_another_device_is_refused},
     {"products of 16 bits are added up in fp32", products_of_16_bits_are_added_up_in_fp32},
+    {"what has no kernel is refused", what_has_no_kernel_is_refused},
     {"scratch is that of the rank with the most rows",
      scratch_is_that_of_the_rank_with_the_most_rows},
     {"products of 8 bits have scales", products_of_8_bits_have_scales},
