@@ -498,12 +498,16 @@ static enum status find_dealt(struct assignment *assignment, const char *name, s
                               "work on the rows of experts does not fit the routing of the "
                               "schedule; longhaul check says which");
         const struct deal_of deal = deal_of(arena, &ir->routing, shape, ranks);
+        const bool permutes = work_permutes(shape);
+        const bool own = permutes && shape->permute.of == PERMUTE_OWN;
         struct dealt_rows any = {
-            .count = deal.count, .experts = ir->routing.experts, .ranks = ranks};
+            .work = *shape, .count = deal.count, .experts = ir->routing.experts, .ranks = ranks};
         if (shape->kind == WORK_ROUTE || shape->kind == WORK_ROUTE_BACKWARD)
             any.expert = experts_of_slots(arena, &deal);
         if (shape->kind == WORK_ALL_TO_ALL && shape->all_to_all.once > 0)
             list_tokens(arena, &deal, &any);
+        if (own) /* the list is the same on all ranks */
+            list_copies(arena, &deal, PERMUTE_OWN, &any);
         for (uint32_t rank = 0; rank < assignment->ranks; rank++) {
             struct dealt_rows *to =
                 &assignment->dealt[(size_t)assignment->dealt_row[s] * assignment->ranks + rank];
@@ -511,11 +515,13 @@ static enum status find_dealt(struct assignment *assignment, const char *name, s
                 group == IR_NONE ? 0 : assignment->index[(size_t)rank * ir->group_count + group];
             *to = any;
             to->first = index * (ir->routing.experts / ranks);
+            if (own)
+                continue;
             to->rows =
                 ranks * (any.token != NULL ? any.first_token[index + 1] - any.first_token[index]
                                            : assignment_dealt(to, index));
             to->work = real_work(shape, to->rows);
-            if (work_permutes(shape))
+            if (permutes)
                 list_copies(arena, &deal, (enum permute_of)shape->permute.of, to);
         }
     }
