@@ -49,7 +49,8 @@ struct exec_options {
     struct exec_adamw adamw;
     uint32_t warmup; /* steps run and not measured */
     uint32_t steps;  /* steps measured; 0: 1 */
-    bool behind;     /* steps come right behind one another: all read the inputs of the first one */
+    /* a step starts as soon as the one before ends: all read the inputs of the first */
+    bool behind;
     /* after the warm-up more steps are run, and not measured, until the clock is steady */
     bool settle;
     bool poison; /* prove that every element is written before it is read (slow) */

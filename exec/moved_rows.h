@@ -26,8 +26,7 @@ static inline struct moved_rows moved_rows(const struct assignment_rows *rows,
     return (struct moved_rows){list->first[rows->peers], NULL, list->row};
 }
 
-/* Returns the list by which work that takes, adds or merges rows moves them. TAKE_GATHER moves those of MOVED_RECEIVED,
- * too, before. */
+/* Returns the list of the rows that work takes, adds or merges. TAKE_GATHER moves the rows of MOVED_RECEIVED first. */
 static inline enum moved_list moved_list_of(const struct work *work)
 {
     if (work->kind == WORK_TAKE_ROWS)

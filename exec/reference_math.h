@@ -55,7 +55,8 @@ struct reference_heads {
     /* (heads): a score of each head that belongs to no key, and its gradient; NULL: none */
     const double *sinks;
     double *d_sinks;
-    bool chunks; /* the window is the size of chunks, and a query sees the keys of its own one */
+    /* the sequence is cut into chunks of `window` tokens, and a query sees only keys of its own chunk */
+    bool chunks;
 };
 
 /* Computes causal attention of one sequence: q is (rows, heads, dim), k (rows, kv_heads, dim), v (rows, kv_heads,

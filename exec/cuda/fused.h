@@ -24,8 +24,8 @@ enum fused_mask {
 
 struct fused_shape {
     int64_t q, kv, heads, kv_heads, dim, vdim; /* dim: of heads of q and k; vdim: of v and o */
-    /* of the keys that the mask shows, a query sees this many, the last ones; 0: all. Not with FUSED_ALL, and only
-     * where q <= kv */
+    /* a query sees only the last `window` of the keys that the mask shows it; 0: all of them. Not with FUSED_ALL, and
+     * only if q <= kv */
     int64_t window;
     uint8_t mask; /* enum fused_mask */
     uint8_t backward, f16, unused[5];

@@ -273,15 +273,16 @@ int cuda_softmax_backward(struct cuda_array p, struct cuda_array ds, const float
 /* delta[i] = sum over dim of o d_o; rows are `step` elements apart. */
 int cuda_row_dot(float *delta, struct cuda_array o, struct cuda_array d_o, int64_t rows,
                  int64_t dim, int64_t step, cudaStream_t stream);
-/* o and lse are those of (rows, heads) with the score sink[head] in the sum of each softmax. */
+/* The output and the log-sum-exp of attention, and the sinks: a score of each head that belongs to no key. */
 struct cuda_sinks {
     struct cuda_array o, sink; /* (rows, heads, dim), (heads) */
     const float *lse;          /* (rows, heads) */
     int64_t rows, heads, dim;
 };
+/* Makes the output and log-sum-exp of softmaxes with the sinks from those of softmaxes without. */
 int cuda_sink(struct cuda_array o_new, float *lse_new, struct cuda_sinks s, cudaStream_t stream);
-/* term[row, head] = - term[row, head] exp(sink - lse): where term holds d_o . o, the part of a row in the gradient of a
- * sink. */
+/* term[row, head] *= - exp(sink - lse), with the lse that has the sinks in it: makes a row's part of the gradient of a
+ * sink from d_o . o. */
 int cuda_sink_terms(float *term, struct cuda_sinks s, cudaStream_t stream);
 /* y[c * rows + r] = x[r * cols + c] */
 int cuda_transpose(float *y, const float *x, int64_t rows, int64_t cols, cudaStream_t stream);

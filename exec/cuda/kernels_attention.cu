@@ -285,7 +285,7 @@ static __global__ void sink_kernel(struct array o_new, struct array o, const flo
     }
 }
 
-/* Apart, since all threads of a row read what this one writes. */
+/* A kernel of its own: lse_new may be lse, which all threads of a row read in sink_kernel. */
 static __global__ void sink_lse_kernel(float *lse_new, const float *lse, struct array sink,
                                        int64_t rows, uint32_t heads)
 {

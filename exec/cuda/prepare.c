@@ -124,8 +124,8 @@ static enum status plan_group(const struct cuda *cuda, const struct call *call, 
     return STATUS_OK;
 }
 
-/* True if the bias has another type than the result, as that of a router's f32 logits has: it is cast to that type,
- * after the library's workspace. */
+/* True if the bias has another type than the result, as a router's has, whose logits are f32. Such a bias is cast to
+ * the type of the result; the cast lies in the scratch after the library's workspace. */
 static bool casts_bias(const struct call *call)
 {
     return call->work->matmul.epilogue == EPILOGUE_BIAS &&
