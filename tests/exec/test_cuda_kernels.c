@@ -66,7 +66,7 @@ static struct work draw_work(enum work_kind kind)
         if (work.pack.w[1] == 0)
             work.pack.w[2] = 0;
     if (work_permutes(&work))
-        work.permute.to = 0; /* of work with a route, which the backend does not compute */
+        work.permute.to = 0; /* only work with a route has it, which the backend refuses */
     if (kind == WORK_QUANTISE) {
         const int64_t form = draw(0, 4);
         work.quantise.scaling = SCALING_TENSOR;
@@ -89,7 +89,7 @@ static struct work draw_work(enum work_kind kind)
         work.loss_backward.total = draw(0, 1) ? 0 : draw(1, 2 * work.loss_backward.vocab);
     if (kind == WORK_ROUTE_BACKWARD && work.route.copies == 1)
         work.route.copies =
-            2; /* a weight that is normalised alone is 1, and its gradient only rounding */
+            2; /* the weight of a single copy may be 1, its gradient only rounding */
     if (kind == WORK_SINK || kind == WORK_SINK_BACKWARD)
         work.sink.sinks = 3 * work.sink.heads; /* the parts of three ranks */
     if (kind == WORK_TAKE_ROWS && work.take_rows.take == TAKE_GATHER)
@@ -98,8 +98,6 @@ static struct work draw_work(enum work_kind kind)
         work.merge_rows.first = draw(0, 1);
     if (kind == WORK_EMBEDDING_BACKWARD)
         work.reads = (uint8_t)draw(2, 3);
-    if ((kind == WORK_ROUTE || kind == WORK_ROUTE_BACKWARD) && work.route.copies == 1)
-        work.route.norm = 0; /* the gradient would be 0, and rounding all that is compared */
     if (kind == WORK_LATENT_KEYS || kind == WORK_LATENT_KEYS_BACKWARD) {
         const int64_t unit = draw(0, 1) ? 8 : 1;
         work.latent_keys.plain *= unit;
