@@ -227,13 +227,19 @@ static void put_warning(struct text *out, const struct diag *note)
         text_append(out, found + sizeof head - 1, strcspn(found, "\n") - (sizeof head - 1));
 }
 
-/* Appends two commands: the one that repeats this prediction, and the one that searches all layouts for its model,
- * cluster and length. The latter stays empty if there is nothing to search. */
+/* Appends two commands: the one that repeats this prediction, and the one that searches all layouts of the same work in
+ * the same numbers, by the same code. The latter stays empty if there is nothing to search. */
 static void put_commands(struct text *predict, struct text *plan, const struct options *options)
 {
     static const char *const without[] = {
         "o", "json", "all", "mfu", "emit-ir", "emit-snapshot", "emit-chakra", "record", NULL};
-    static const char *const keep[] = {"seq", "batch", "dtype", "attention", "profile", NULL};
+    static const char *const keep[] = {/* the work */
+                                       "seq", "batch", "routing", "expert-capacity", "dropout",
+                                       /* its numbers */
+                                       "dtype", "products", "bf16-layers", "states", "gradients",
+                                       /* the code */
+                                       "attention", "profile", "kernels", "compile", "dispatcher",
+                                       NULL};
     static const char *const drop[] = {NULL};
     text_puts(predict, "longhaul predict");
     options_put_command(predict, options, without);

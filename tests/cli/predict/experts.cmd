@@ -112,3 +112,6 @@ refused $what --seq 32K --ep 8 --expert-capacity 1 --dispatcher deepep
 refused $what --seq 32K --ep 8 --expert-capacity 1,padded
 refused predict --model deepseek-v2-lite --cluster dgx-h100 --quick --seq 8K --ep 8 --shared-experts both --dispatcher allgather
 longhaul $what --seq 32K --dispatcher deepep --shared-experts both 2>&1 | grep "changes nothing"
+# the search that is named keeps the work, its numbers and the code, and leaves out the layout
+longhaul $what --gpus 8 --seq 8K --ep 8 --routing dirichlet:4 --expert-capacity 1.25 --products fp8-tensor --bf16-layers 2 --states bf16 --kernels compiled --checkpoint none 2> $T/note | grep 'longhaul plan'
+longhaul $what --gpus 8 --seq 8K --ep 8 --dispatcher deepep --gradients fp32 2> $T/note | grep 'longhaul plan'
