@@ -323,7 +323,7 @@ static enum status experts_options(struct launch *l, struct diag *diag)
         launch_remark_on(l, REMARK_UNMODELLED, LAUNCH_CAPACITY_PAD,
                          "rows are added up to a capacity, and no file sets one");
     if (capacity >= 0) {
-        text_printf(&text, "%g%s%s", capacity, launch_on(l, LAUNCH_CAPACITY_PAD) ? ",pad" : "",
+        text_printf(&text, "%.10g%s%s", capacity, launch_on(l, LAUNCH_CAPACITY_PAD) ? ",pad" : "",
                     launch_is(l, LAUNCH_DROP_POLICY, "position") ? ",position" : "");
         launch_option(l, LAUNCH_CAPACITY, "expert-capacity", text.data);
         text_release(&text);

@@ -299,7 +299,8 @@ static void put_capacity(struct text *out, struct expert_capacity capacity)
         text_puts(out, "none");
         return;
     }
-    text_printf(out, "%g%s%s", (double)capacity.factor / CAPACITY_UNIT, capacity.pad ? ",pad" : "",
+    text_printf(out, "%.10g%s%s", (double)capacity.factor / CAPACITY_UNIT,
+                capacity.pad ? ",pad" : "",
                 capacity.drop == TOKEN_DROP_POSITION ? ",position" : "");
 }
 
@@ -316,15 +317,15 @@ static enum status read_capacity(struct setup *setup, const char *text, struct d
     for (const char *word = text + size; read && *word == ',';) {
         const size_t length = strcspn(++word, ",");
         const bool pad = length == 3 && memcmp(word, "pad", 3) == 0;
-        read = pad || (length == 8 && memcmp(word, "position", 8) == 0);
-        to->pad |= pad;
-        to->drop = !pad ? TOKEN_DROP_POSITION : to->drop;
+        int64_t *part = pad ? &to->pad : &to->drop;
+        read = *part == 0 && (pad || (length == 8 && memcmp(word, "position", 8) == 0));
+        *part = pad ? 1 : TOKEN_DROP_POSITION;
         word += length;
     }
     if (!read)
         return diag_error(diag, (struct loc){.name = "--expert-capacity"}, STATUS_BAD_INPUT,
                           "'%s' is not none, or a FACTOR from 0.000001 to 1000, with ,pad or "
-                          ",position after it, such as 1.25,pad",
+                          ",position after it, each at most once, such as 1.25,pad",
                           text);
     to->factor = (int64_t)(factor * CAPACITY_UNIT + 0.5);
     return STATUS_OK;

@@ -110,6 +110,9 @@ longhaul predict --model deepseek-v2-lite --cluster dgx-h100 --quick --seq 8K --
 longhaul predict --model deepseek-v2-lite --cluster dgx-h100 --quick --seq 8K --ep 8 --profile megatron-te --strategy local 2> $T/note | sed -n 's/ (90.*//; /^step/p'
 refused $what --seq 32K --ep 8 --expert-capacity 1 --dispatcher deepep
 refused $what --seq 32K --ep 8 --expert-capacity 1,padded
+refused $what --seq 32K --ep 8 --expert-capacity 1,pad,pad
+refused $what --seq 32K --ep 8 --expert-capacity 1,position,pad,position
+longhaul $what --seq 32K --ep 8 --expert-capacity 123.456789,pad --json 2> $T/note | grep expert_capacity
 refused predict --model deepseek-v2-lite --cluster dgx-h100 --quick --seq 8K --ep 8 --shared-experts both --dispatcher allgather
 longhaul $what --seq 32K --dispatcher deepep --shared-experts both 2>&1 | grep "changes nothing"
 # the search that is named keeps the work, its numbers and the code, and leaves out the layout
