@@ -1,4 +1,6 @@
 #include "predict/intervals.h"
+
+#include "models/mfu.h"
 #include "models/work.h"
 #include "schedule/choices/profile.h"
 #include "schedule/choices/strategies.h"
@@ -27,6 +29,20 @@ static double spread_of_machine(const struct spreads *spreads, double published)
         others += spreads->others[part] * hypot(published, NORMAL_90 * spreads->estimated[part]);
     }
     return hypot(NORMAL_90 * sqrt(squares), others);
+}
+
+/* Raises the fast end of a step's interval to the time of the model's flops at the device's peak. Recomputation does not
+ * count, since implementations differ in it, nor do copies that experts drop, since nothing computes them. Of products in
+ * 8 or 4 bits, which have a higher peak, the model's flops are taken to have as large a share as executed flops have. */
+static void bound_by_peak(struct interval *time, const struct prediction *p)
+{
+    const double mfu = p->has_choices ? prediction_mfu(p, MFU_LONGHAUL) : INFINITY;
+    const double flops = mfu > exp(time->low) ? sim_flops(&p->ir, &p->sim) : 0;
+    if (flops == 0)
+        return;
+    const double share = fmin(mfu, prediction_hfu(p)) * sim_bf16_flops(&p->ir, &p->sim) / flops;
+    time->low = fmax(time->low, fmin(log(share), 0));
+    time->high = fmax(time->high, time->low);
 }
 
 struct intervals intervals_of(const struct prediction *p)
@@ -58,6 +74,8 @@ struct intervals intervals_of(const struct prediction *p)
         time->low = -spread_of_machine(&intervals.spreads, -time->low);
         time->high = spread_of_machine(&intervals.spreads, time->high);
     }
+    if (interval_known(time))
+        bound_by_peak(time, p);
     return intervals;
 }
 

@@ -40,7 +40,8 @@ static double documents_flops(const struct ir *ir, const struct sim_result *resu
     return sum;
 }
 
-double sim_flops(const struct ir *ir, const struct sim_result *result)
+/* Returns the flops of all ranks. at_peak: each divided by the factor of its product's peak. */
+static double sum_flops(const struct ir *ir, const struct sim_result *result, bool at_peak)
 {
     double flops = 0, *each = heap_zalloc(ir->shape_count + 1u, sizeof *each);
     bool documents = false;
@@ -48,7 +49,8 @@ double sim_flops(const struct ir *ir, const struct sim_result *result)
         if (work_has_documents(&ir->shape[s]))
             documents = true;
         else
-            each[s] = work_flops(&ir->shape[s]) * work_used(&ir->shape[s]);
+            each[s] = work_flops(&ir->shape[s]) * work_used(&ir->shape[s]) /
+                      (at_peak ? work_peak_factor(&ir->shape[s]) : 1);
     uint32_t *members = count_members(ir, result);
     for (uint32_t c = 0; c < result->class_count; c++) {
         const struct sim_class *class = &result->classes[c];
@@ -62,4 +64,14 @@ double sim_flops(const struct ir *ir, const struct sim_result *result)
     free(members);
     free(each);
     return documents ? flops + documents_flops(ir, result) : flops;
+}
+
+double sim_flops(const struct ir *ir, const struct sim_result *result)
+{
+    return sum_flops(ir, result, false);
+}
+
+double sim_bf16_flops(const struct ir *ir, const struct sim_result *result)
+{
+    return sum_flops(ir, result, true);
 }

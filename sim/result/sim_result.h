@@ -105,5 +105,7 @@ bool sim_runs(const struct ir *ir, const struct sim_result *result, uint32_t ran
 
 /* Returns the flops that all ranks execute in the step, by their own guards, in even rings too. */
 double sim_flops(const struct ir *ir, const struct sim_result *result);
+/* Returns the same, but products in 8 or 4 bits count as the bf16 flops that take as long at the device's peaks. */
+double sim_bf16_flops(const struct ir *ir, const struct sim_result *result);
 
 #endif
