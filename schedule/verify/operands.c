@@ -129,6 +129,11 @@ static const char *fault_of_shape(struct verifier *v, const struct work *work)
         if (work->attention.mask < MASK_WINDOW && work->attention.window > 0)
             return "a window belongs to mask=window or mask=documents, and to no other";
         return NULL;
+    case WORK_RMSNORM_BACKWARD:
+        return work->rmsnorm_backward.bare && work->rmsnorm_backward.accumulate
+                   ? "a norm without a weight (bare=1) has no gradient to which accumulate=1 could "
+                     "add"
+                   : NULL;
     case WORK_SINK:
     case WORK_SINK_BACKWARD:
         return fault_of_sinks(v, work);
