@@ -424,8 +424,6 @@ int64_t work_dealt(const struct work *work)
 
 double work_used(const struct work *work)
 {
-    if (work->kind == WORK_QUANTISE && work->quantise.route > 0)
-        return (double)work->quantise.dealt / (double)work->quantise.rows;
     if (work->kind != WORK_MATMUL || work->matmul.route == 0)
         return 1;
     const int64_t room = work->matmul.form == MATMUL_TN ? work->matmul.k : work->matmul.m;

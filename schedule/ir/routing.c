@@ -289,7 +289,6 @@ static const char *exchange_unfit(const struct routing *r, const struct work *wo
 {
     const bool sent = work->kind == WORK_ALL_TO_ALL;
     const bool once = sent ? work->all_to_all.once > 0 : work->permute.of == PERMUTE_ARRIVED;
-    const int64_t arrived = once ? routing_find_arrived(r, list, rows, ranks, NULL) * ranks : 0;
     if (once && r->capacity.factor > 0)
         return "rows that are sent once cannot be dropped";
     if (sent) {
@@ -309,7 +308,7 @@ static const char *exchange_unfit(const struct routing *r, const struct work *wo
             return "its rows are not those of all ranks";
         break;
     default:
-        if (work->permute.rows < arrived)
+        if (work->permute.rows < routing_find_arrived(r, list, rows, ranks, NULL) * ranks)
             return "it has no room for the rows that arrive";
     }
     return room_of(work) < routing_find_fullest(r, list, rows, ranks).copies * ranks

@@ -51,7 +51,7 @@ static int64_t own_experts(const struct emit *e)
     return e->choices->model->experts / (int64_t)e->choices->ep;
 }
 
-/* The rows of a layer's experts on their way. */
+/* How many rows the ops of a layer's experts have, from the router's tokens to the experts of a rank. */
 struct route_rows {
     struct expert_rows own; /* of the rank's experts */
     int64_t tokens;         /* that the rank routes */
@@ -149,52 +149,46 @@ static struct view all_to_all(struct emit *e, const char *stem, enum category ca
     return exchange(e, work, stem, category, dtype, x, ahead ? own.all : rows->copies, h);
 }
 
+/* Returns the exchange that gives a rank the rows of tokens, of `cols` elements, that its experts read (ahead), or that
+ * adds up what experts of all ranks made of a token. */
+static struct work tokens_work(const struct emit *e, const struct route_rows *rows, int64_t cols,
+                               enum dtype dtype, bool ahead)
+{
+    const struct choices *c = e->choices;
+    const int64_t row_bytes = cols * (int64_t)dtype_bytes(dtype), sent = rows->tokens * cols;
+    if (rows->of == PERMUTE_GATHERED)
+        return (struct work){
+            .kind = ahead ? WORK_ALL_GATHER : WORK_REDUCE_SCATTER,
+            .collective = {.group = e->group.ep,
+                           .bytes = (ahead ? rows->tokens : rows->read) * row_bytes,
+                           .algorithm = ALGORITHM_AUTO}};
+    return (struct work){.kind = WORK_ALL_TO_ALL,
+                         .all_to_all = {.group = e->group.ep,
+                                        .bytes = rows->read * row_bytes,
+                                        .channels = dispatcher_facts[c->dispatcher].sms,
+                                        .route = rows->own.route,
+                                        .cols = cols,
+                                        .ahead = ahead ? sent : 0,
+                                        .back = ahead ? 0 : sent,
+                                        .dealt = rows->own.dealt,
+                                        .once = c->model->experts_per_token,
+                                        .experts = c->model->experts,
+                                        .even = c->routing == NULL}};
+}
+
 /* Gives a rank the rows of tokens, of `cols` elements, that its experts read. */
 static struct view spread_tokens(struct emit *e, const char *stem, struct view x, enum dtype dtype,
                                  int64_t cols, const struct route_rows *rows)
 {
-    const struct choices *c = e->choices;
-    const int64_t size = (int64_t)dtype_bytes(dtype);
-    struct work work = {.kind = WORK_ALL_GATHER,
-                        .collective = {.group = e->group.ep,
-                                       .bytes = rows->tokens * cols * size,
-                                       .algorithm = ALGORITHM_AUTO}};
-    if (rows->of == PERMUTE_ARRIVED)
-        work = (struct work){.kind = WORK_ALL_TO_ALL,
-                             .all_to_all = {.group = e->group.ep,
-                                            .bytes = rows->read * cols * size,
-                                            .channels = dispatcher_facts[c->dispatcher].sms,
-                                            .route = rows->own.route,
-                                            .cols = cols,
-                                            .ahead = rows->tokens * cols,
-                                            .dealt = rows->own.dealt,
-                                            .once = c->model->experts_per_token,
-                                            .experts = c->model->experts,
-                                            .even = c->routing == NULL}};
-    return exchange(e, work, stem, CATEGORY_ACTIVATION, dtype, x, rows->read, cols);
+    return exchange(e, tokens_work(e, rows, cols, dtype, true), stem, CATEGORY_ACTIVATION, dtype, x,
+                    rows->read, cols);
 }
 
 /* Does the reverse of spread_tokens(): adds the rows of a token to y. */
 static void add_tokens(struct emit *e, struct view x, struct view y, enum dtype dtype, int64_t cols,
                        const struct route_rows *rows)
 {
-    const struct choices *c = e->choices;
-    const int64_t bytes = rows->read * cols * (int64_t)dtype_bytes(dtype);
-    struct work work = {
-        .kind = WORK_REDUCE_SCATTER,
-        .collective = {.group = e->group.ep, .bytes = bytes, .algorithm = ALGORITHM_AUTO}};
-    if (rows->of == PERMUTE_ARRIVED)
-        work = (struct work){.kind = WORK_ALL_TO_ALL,
-                             .all_to_all = {.group = e->group.ep,
-                                            .bytes = bytes,
-                                            .channels = dispatcher_facts[c->dispatcher].sms,
-                                            .route = rows->own.route,
-                                            .cols = cols,
-                                            .back = rows->tokens * cols,
-                                            .dealt = rows->own.dealt,
-                                            .once = c->model->experts_per_token,
-                                            .experts = c->model->experts,
-                                            .even = c->routing == NULL}};
+    const struct work work = tokens_work(e, rows, cols, dtype, false);
     emit_op(e, e->stream.experts, &work, &x, 1, &y, 1);
 }
 
