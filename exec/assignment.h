@@ -59,10 +59,11 @@ struct assignment_pieces {
 };
 
 /* Rows that ranks need of each other (schedule/ir/needed.h, schedule/ir/tile_plan.h), of one shape on one rank. sent
- * and received are by peer; received rows have their places in packed order. The arrays are the assignment's. */
+ * and received are by peer; received rows have their places in packed order. held: the rows in packed order that the rank
+ * owns itself; only plans of tiles have them. The arrays are the assignment's. */
 struct assignment_rows {
     struct needed_rows sent, received;
-    struct held_rows held; /* of a plan of tiles only */
+    struct held_rows held;
     uint32_t peers;
 };
 

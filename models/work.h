@@ -42,8 +42,8 @@ enum matmul_epilogue { EPILOGUE_NONE, EPILOGUE_BIAS, EPILOGUE_COUNT };
 /* key j is visible to query i when: FULL always; CAUSAL j <= i + offset; WINDOW also j > i + offset - window;
  * DOCUMENTS by the positions of both in a packed sequence, which the schedule knows (schedule/ir/visible.h); PLAN the
  * same, where the keys are the rows of other ranks that some query of this one sees (schedule/ir/needed.h), or, with a
- * round, queries and keys are those of the rank's tiles (schedule/ir/tile_plan.h); CHUNKS as DOCUMENTS, and only keys of
- * the query's own chunk of `window` positions of the sequence */
+ * round, queries and keys are those of the rank's tiles (schedule/ir/tile_plan.h); CHUNKS as DOCUMENTS, but a query sees
+ * only keys of its own chunk: a sequence is cut into chunks of `window` positions */
 enum mask {
     MASK_FULL,
     MASK_CAUSAL,
@@ -58,8 +58,8 @@ enum mask {
  * from arrived ones to the packed order of a round */
 enum take { TAKE_SEND, TAKE_PLACE, TAKE_RETURN, TAKE_GATHER, TAKE_COUNT };
 /* the function that an activation applies to its input, or to its gate if it has one. OWN: silu for swiglu, gelu's
- * tanh form for gelu; GELU: gelu's tanh form, also for a gate (GEGLU); RELU2: max(x, 0)^2; CLAMPED, of swiglu: (up + 1) gate sigmoid(1.702 gate), where
- * gate is at most 7 and up from -7 to 7 (gpt-oss, torch/model.py, swiglu()) */
+ * tanh form for gelu; GELU: gelu's tanh form, also for a gate (GEGLU); RELU2: max(x, 0)^2; CLAMPED, of swiglu:
+ * (up + 1) gate sigmoid(1.702 gate), where gate is at most 7 and up from -7 to 7 (gpt-oss, torch/model.py, swiglu()) */
 enum activation_function {
     FUNCTION_OWN,
     FUNCTION_GELU,
@@ -85,8 +85,8 @@ enum opaque_cost {
     OPAQUE_SCATTER,
     OPAQUE_COUNT
 };
-/* whose rows PERMUTE copies in the order of experts: the rank's own tokens; those of all members, by rank; or those that
- * have arrived, by rank, each that has some of the rank's experts */
+/* whose tokens PERMUTE copies in the order of experts: the rank's own; those of all members, in the order of ranks; or
+ * those that have arrived because some of their experts are the rank's, in the order of the ranks that sent them */
 enum permute_of { PERMUTE_OWN, PERMUTE_GATHERED, PERMUTE_ARRIVED, PERMUTE_OF_COUNT };
 enum reduce_op { REDUCE_SUM, REDUCE_MAX, REDUCE_COUNT };
 /* how a collective moves its data: AUTO leaves it to the platform's model of the library */
@@ -158,18 +158,20 @@ struct work {
             int64_t rows, heads, dim;
         } merge; /* and row_dot */
         struct {
-            /* sinks: the elements of the vector of sinks. part: 1 + the group whose ranks have different heads, this
-             * one those from heads times its index on; 0: the heads are all */
-            int64_t rows, heads, dim, sinks, part, accumulate;
-        } sink; /* and sink_backward; accumulate: of the second */
+            /* sinks: the size of the vector, which has a sink for each head of all ranks. part: 1 + the group whose
+             * ranks share the heads: a rank has `heads` of them, from heads times its index on; 0: it has all */
+            int64_t rows, heads, dim, sinks, part;
+            int64_t accumulate; /* of sink_backward */
+        } sink;                 /* and sink_backward */
         struct {
-            int64_t rows, cols, accumulate;
-        } rows; /* norms */
+            int64_t rows, cols;
+            int64_t accumulate; /* of the backward */
+        } rows;                 /* what all norms and their backward have */
         struct {
             int64_t rows, cols, bare; /* bare: it has no weight */
         } rmsnorm;
         struct {
-            int64_t rows, cols, accumulate, bare;
+            int64_t rows, cols, accumulate, bare; /* bare: no weight, so nothing to accumulate */
         } rmsnorm_backward;
         struct {
             int64_t rows, cols, accumulate, groups, route, dealt;
@@ -191,22 +193,27 @@ struct work {
         } route; /* and route_backward */
         struct {
             int64_t rows, cols, copies;
-            /* With route: rows of `of` (enum permute_of) are copied to `to` rows, those of the rank's experts. */
+            /* with a route: the tokens of `of` (enum permute_of) are copied to `to` rows in the order of experts */
             int64_t route, dealt, to, of;
-            int64_t weights; /* of unpermute: copies are multiplied by their weights */
+            int64_t weights; /* of permute and unpermute: copies are multiplied by their weights */
         } permute;           /* unpermute, unpermute_backward */
         struct {
-            int64_t rows, cols, vocab, first, part, total;
-        } embedding; /* total: of embedding_backward */
+            int64_t rows, cols, vocab, first, part;
+            /* of embedding_backward: the rows of the whole table, whose gradient the rank makes before it keeps the
+             * `vocab` rows of its part; 0: it makes only these */
+            int64_t total;
+        } embedding; /* and embedding_backward */
         struct {
             int64_t rows, vocab, count, accumulate;
         } cross_entropy;
         struct {
+            /* total: the columns of the whole vocabulary that stand for tokens: those from there on are padding, which
+             * the loss leaves out; 0: none are */
             int64_t rows, vocab, first, total, part;
-        } loss_partial;
+        } loss_partial; /* cross_entropy_partial */
         struct {
-            int64_t rows, vocab, count, first, total, part;
-        } loss_backward; /* cross_entropy_partial_backward */
+            int64_t rows, vocab, count, first, total, part; /* total: as of loss_partial */
+        } loss_backward;                                    /* cross_entropy_partial_backward */
         struct {
             int64_t count, cols;
         } elements; /* add, cast, fill, clip; cols: of add */
@@ -257,10 +264,10 @@ struct work {
             /* With route, of rows of `cols` elements. ahead: the elements that a rank sends, each row to the rank of
              * its expert; back: those that it receives then. The other side has room for `bytes`. */
             int64_t group, bytes, algorithm, channels, route, cols, ahead, back;
-            /* dealt: the copies that a rank deals, if not all of them are sent (else 0). once: the copies of a token, of
-             * `experts`, if a rank sends a token once to each rank that has some of its experts, and once to each node;
-             * back then sums what returns. 0: a row for each copy. even: experts are alike, so that as many rows travel as
-             * by chance; else as many as the fullest rank has room for */
+            /* dealt: the copies that a rank deals, if not all of them are sent; 0: all are. once: a token travels once
+             * to each rank that has some of its experts, and once to each node; its value is the number of a token's
+             * copies, of `experts`, and the way back sums what returns. 0: each copy travels. even: all experts are
+             * equally likely, and the expected number of rows travels; else as many as the fullest rank has room for */
             int64_t dealt, once, experts, even;
         } all_to_all;
         struct {
@@ -326,7 +333,8 @@ double work_attention_pair_flops(const struct work *work);
  * where these do not divide. A grouped product multiplies the rows of each expert by its own matrix.
  *
  * work_group_begin() returns the first of `total` rows of group g, of `groups` >= 1; group `groups` begins at the
- * end. work_group_of() returns the group of a row. work_groups() returns the number of groups of a product or a column_sum, at least 1. */
+ * end. work_group_of() returns the group of a row. work_groups() returns the number of groups of a product, a column_sum
+ * or a quantise, at least 1. */
 int64_t work_group_begin(int64_t total, int64_t groups, int64_t g);
 int64_t work_group_of(int64_t total, int64_t groups, int64_t row);
 int64_t work_groups(const struct work *work);
@@ -348,7 +356,8 @@ enum attention_impl work_kernels(const struct work *work, enum attention_impl im
  * follow. Its sizes are those of the fullest rank, for which buffers have room.
  *
  * work_route() returns the number of the list; -1: routing is even, or the kind knows none. work_dealt() returns the
- * copies that a rank deals, and work_used() the mean over ranks of the real rows' share of the work. */
+ * copies that a rank deals, and work_used() the share of a product's rows that are copies of tokens, the mean over
+ * ranks: it multiplies work_flops(). */
 int64_t work_route(const struct work *work);
 int64_t work_dealt(const struct work *work);
 /* Returns whether the kind copies rows in the order of experts, or back. */

@@ -15,7 +15,7 @@ struct row {
     /* `bytes`, if torch.compile or Liger fuses the chain; 0: it is one kernel then */
     double compiled;
     uint8_t kernels_compiled;
-    /* bytes of sums over the tokens that tensor ranks have gathered, in addition to both */
+    /* bytes of sums, in addition to both. Where tensor ranks have gathered their tokens, sums are over all of these */
     double sums, sums_compiled;
 };
 
@@ -71,7 +71,8 @@ static const struct row torchtitan[] = {
      .slow_bytes = 8,
      .compiled = 12,
      .kernels_compiled = 1},
-    /* _embedding_ops.py: the look-up 4, and rows of other ranks' tokens become zeros, by a mask that broadcasts 4 */
+    /* torch/distributed/tensor/_ops/_embedding_ops.py: the look-up 4; the mask, which broadcasts, makes the rows of tokens
+     * of other ranks' parts of the table zeros 4 */
     {.kind = WORK_EMBEDDING, .kernels = 2, .bytes = 8, .slow = 1, .slow_bytes = 4, .gathered = 4},
 };
 
@@ -173,23 +174,23 @@ static const struct {
     [CHAINS_HF_AUTOCAST] = {hf_autocast, ARRAY_LEN(hf_autocast), CHAINS_HF},
 };
 
-/* gathered: number of tensor ranks whose tokens the sums of a row are over, for each token of a rank; else 1. */
-static void set_chains(enum chains chains, bool compile, bool kept, double gathered,
+/* sum_ranks: how many tensor ranks' tokens the `sums` of a row are over; 1: only those of the rank itself. */
+static void set_chains(enum chains chains, bool compile, bool kept, double sum_ranks,
                        struct cost_chain chain[WORK_KIND_COUNT])
 {
     if (tables[chains].like != CHAINS_FUSED)
-        set_chains(tables[chains].like, compile, kept, gathered, chain);
+        set_chains(tables[chains].like, compile, kept, sum_ranks, chain);
     for (size_t i = 0; i < tables[chains].count; i++) {
         const struct row *row = &tables[chains].row[i];
         struct cost_chain eager = {.bytes =
-                                       row->bytes + (kept ? row->again : 0) + gathered * row->sums,
+                                       row->bytes + (kept ? row->again : 0) + sum_ranks * row->sums,
                                    .kernels = row->kernels,
                                    .slow = row->slow,
                                    .slow_bytes = row->slow_bytes,
                                    .gathered = row->gathered,
                                    .scattered = row->scattered,
                                    .unweighted = row->unweighted};
-        struct cost_chain fused = {.bytes = row->compiled + gathered * row->sums_compiled,
+        struct cost_chain fused = {.bytes = row->compiled + sum_ranks * row->sums_compiled,
                                    .kernels = row->kernels_compiled};
         chain[row->kind] = compile ? fused : eager;
     }
@@ -231,13 +232,13 @@ void chains_of(const struct profile *profile, const struct choices *choices, boo
     const bool sums_gathered =
         (choices->tensor_plan == TENSOR_PLAN_MODULE || choices->tensor_plan == TENSOR_PLAN_ASYNC) &&
         choices->tp > 1;
-    const double gathered = sums_gathered ? choices->row_ranks : 1;
-    set_chains(chains, fuses(choices), kept, gathered, chain);
+    const double sum_ranks = sums_gathered ? choices->row_ranks : 1;
+    set_chains(chains, fuses(choices), kept, sum_ranks, chain);
     /* the loss is a chain of its own, independent of the chains of layers */
     bool chosen = profile == NULL || choices->loss != profile->loss;
     const enum chains of_loss = chains != CHAINS_FUSED ? chains : CHAINS_TORCHTITAN;
-    set_chains(of_loss, false, kept, gathered, eager);
-    set_chains(of_loss, true, kept, gathered, compiled);
+    set_chains(of_loss, false, kept, sum_ranks, eager);
+    set_chains(of_loss, true, kept, sum_ranks, compiled);
     for (size_t i = 0; chosen && choices->loss != LOSS_PROFILE && i < ARRAY_LEN(losses); i++)
         chain[losses[i]] = choices->loss == LOSS_EAGER || choices->loss == LOSS_HF
                                ? eager[losses[i]]

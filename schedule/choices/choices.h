@@ -194,11 +194,10 @@ enum activations_choice {
  * the narrow vectors (Megatron-LM's --recompute-modules mla_up_proj). */
 enum up_projection { UP_PROJECTION_KEEP, UP_PROJECTION_RECOMPUTE, UP_PROJECTION_COUNT };
 
-/* What head ranks send of latent attention's keys and values: those of all heads, or the normed latents, from which
- * each rank then makes the keys and values of its own heads. */
-/* How the tokens of ranks with different experts travel. ALLTOALL: a row for each copy, to the rank of its expert.
- * ALLGATHER: each rank gets the tokens of all, and partial sums are reduced. DEEPEP, HYBRIDEP: a row to each rank that has
- * some of a token's experts, once to each node, where a rank of the same index forwards it; partial sums return. */
+/* How tokens travel between ranks with different experts. ALLTOALL: a row for each copy, to the rank of its expert.
+ * ALLGATHER: each rank gets the tokens of all, and partial sums are reduced. DEEPEP, HYBRIDEP: a row for each rank that
+ * has some of a token's experts, sent once to each node, where a rank of the same index forwards it; partial sums
+ * return. */
 enum dispatcher {
     DISPATCHER_ALLTOALL,
     DISPATCHER_ALLGATHER,
@@ -215,6 +214,8 @@ enum shared_experts {
     SHARED_EXPERTS_BOTH,
     SHARED_EXPERTS_COUNT
 };
+/* What head ranks send of latent attention's keys and values: those of all heads, or the normed latents, from which
+ * each rank then makes the keys and values of its own heads. */
 enum mla_exchange { MLA_EXCHANGE_EXPANDED, MLA_EXCHANGE_LATENT, MLA_EXCHANGE_COUNT };
 
 /* Whether attention drops scores: as the profile has it, or as asked. */

@@ -14,7 +14,7 @@ enum status core_plan_check(const struct core_plan *plan, const char *name, stru
 /* One rank's part of a sequence. Rows count once, in however many rounds they are used. */
 struct coverage_load {
     double pairs;
-    int64_t own;
+    int64_t own;     /* tokens that it owns */
     int64_t keys;    /* rows of keys and values that it receives */
     int64_t queries; /* rows of queries that it receives, and whose results it sends back */
 };

@@ -12,9 +12,9 @@ struct ir_index {
     struct id_map shape, dims, extent, name[IR_TABLE_COUNT];
 
     /* Names of buffers. Only texts look buffers up by name, so the map is filled at the first look-up; the first
-     * `named` buffers are in it. */
+     * `mapped_buffers` buffers are in it. */
     struct id_map buffer;
-    uint32_t named;
+    uint32_t mapped_buffers;
 
     uint32_t *next_number; /* for each word, the number of the next buffer with this stem */
 

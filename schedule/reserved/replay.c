@@ -82,8 +82,9 @@ static uint32_t first_of_moments(const struct coming *c)
     return first;
 }
 
-/* Adds the persistent buffers that some op touches, either those of moments or all others. If the whole list has copies of a buffer's layer that the short
- * list leaves out, the buffers of these copies are added too, layer by layer. */
+/* Adds the persistent buffers that some op touches: those of moments, or all others, from op `first` on. If the whole list
+ * has copies of a buffer's layer that the short list leaves out, the buffers of these copies are added too, layer by
+ * layer. */
 static void add_held(struct replay *r, const struct coming *c, bool moments, uint32_t first)
 {
     for (uint32_t b = c->begin, end; b < c->end; b = end) {
