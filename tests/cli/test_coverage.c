@@ -17,22 +17,24 @@ static void add_unseen(struct residuals *runs, const char *file)
     text_release(&path);
 }
 
-/* At first sight, abroad: at least 85 % inside, by runs and by laboratories, at a median half-width of at most 60 %;
- * and 75 % of every class of ten runs or more. At home: a half-width of at most 25 %. */
+/* At least 85 % inside, by runs and by laboratories, and 75 % of every class of ten runs or more. The median half-width
+ * is at most 60 % at first sight, by rows of other laboratories, and today by all rows at most 25 %, or 30 % with the runs
+ * that have experts: they are a quarter, and no interval is made from them, so theirs are wide. */
 static void intervals_hold(void)
 {
     static const struct {
-        bool first;
+        bool experts, first;
         double half_width;
-    } sights[] = {{false, 0.30}, {true, 0.60}};
+    } sights[] = {{false, false, 0.25}, {true, false, 0.30}, {true, true, 0.60}};
     struct evidence evidence = {0};
     CHECK_INT("loads", evidence_load_shipped(&evidence, NULL), STATUS_OK);
-    struct residuals unseen = {0}, *const runs = &unseen;
-    add_unseen(runs, "traces/published/residuals.csv");
-    add_unseen(runs, "traces/published/residuals-fp8.csv");
-    add_unseen(runs, "traces/published/residuals-moe.csv");
-    struct coverage *c = heap_zalloc(coverage_most(runs), sizeof *c);
     for (size_t s = 0; s < ARRAY_LEN(sights); s++) {
+        struct residuals unseen = {0}, *const runs = &unseen;
+        add_unseen(runs, "traces/published/residuals.csv");
+        add_unseen(runs, "traces/published/residuals-fp8.csv");
+        if (sights[s].experts)
+            add_unseen(runs, "traces/published/residuals-moe.csv");
+        struct coverage *c = heap_zalloc(coverage_most(runs), sizeof *c);
         const size_t count = coverage_make(c, runs, &evidence, sights[s].first);
         CHECK("there are classes", count > 10 && strcmp(c[0].name, "all") == 0);
         CHECK("85 % of the runs", (double)c[0].inside >= 0.85 * (double)c[0].runs);
@@ -41,9 +43,9 @@ static void intervals_hold(void)
         for (size_t i = 1; i < count; i++)
             if (c[i].runs >= 10)
                 CHECK(c[i].name, (double)c[i].inside >= 0.75 * (double)c[i].runs);
+        free(c);
+        residuals_release(&unseen);
     }
-    free(c);
-    residuals_release(&unseen);
     evidence_release(&evidence);
 }
 
