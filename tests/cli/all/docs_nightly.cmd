@@ -75,6 +75,34 @@ ring, cp 32, ep 64 (dp 16)|deepseek-v3|--nodes 64 --strategy ring --cp 32 --ep 6
 ulysses|qwen3-30b-a3b|--nodes 8 --strategy ulysses --hp 8 --ep 1 --ffn-chunks 8
 2d|qwen3-30b-a3b|--nodes 8 --strategy 2d --hp 4 --cp 2 --ep 2
 END
+# docs/accuracy/experts.md: the mean error of today by model and device, from the residuals that ship
+python3 - $S/traces/published << 'END' > $T/experts-means
+import csv, math, sys
+def read(name):
+    with open(f"{sys.argv[1]}/{name}") as file:
+        return list(csv.DictReader(line for line in file if line[0] != "#"))
+rows = {row["id"]: row for row in read("external-moe.csv")}
+names = {"deepseek-v3": "DeepSeek-V3", "qwen3-235b-a22b": "Qwen3-235B", "qwen3-30b-a3b": "Qwen3-30B", "gpt-oss-120b": "gpt-oss-120b", "kimi-k2": "Kimi-K2"}
+devices = ["b200", "b300", "gb200", "gb300", "h100"]
+cells, by = {}, {}
+for residual in read("residuals-moe.csv"):
+    row = rows[residual["run"]]
+    if row["counts"] == "yes":
+        error = 100 * abs(math.exp(float(residual["time"])) - 1)
+        deepep = " with DeepEP" if "dispatcher DeepEP" in row["note"] else ""
+        by.setdefault(row["laboratory"] + deepep * (row["laboratory"] == "aws"), []).append(error)
+        if row["laboratory"] == "dgxc":
+            cells.setdefault((row["model"], row["gpu"]), []).append(error)
+mean = lambda errors: f"{sum(errors) / len(errors):.0f} %"
+for model, name in names.items():
+    print(f"| {name} |" + "".join(f" {mean(cells[model, d])} ({len(cells[model, d])}) |" if (model, d) in cells else " |" for d in devices))
+print(f"device of NVIDIA's {len(by['dgxc'])} rows")
+print(f"The mean of NVIDIA's is {mean(by['dgxc'])}")
+print(f"That of SimuMax is {mean(by['SimuMax'])} ({len(by['SimuMax'])}), of Alibaba {mean(by['alibaba'])} ({len(by['alibaba'])})")
+print(f"of AWS {mean(by['aws'])} with NCCL ({len(by['aws'])}) and {mean(by['aws with DeepEP'])} with DeepEP ({len(by['aws with DeepEP'])})")
+END
+tr '\n' ' ' < $S/docs/accuracy/experts.md > $T/experts-page
+while read -r words; do grep -qF -e "$words" $T/experts-page && echo "as printed" || echo "not in docs/accuracy/experts.md: $words"; done < $T/experts-means | sort | uniq -c | sed 's/^ *//'
 both() { sed -n 's/^ *"step_s": \([^,]*\),*/\1/p; s/^ *"tokens_per_s_gpu": \([^,]*\),*/\1/p' | paste -sd' '; } # of a step, all digits
 cat $S/docs/accuracy.md $S/docs/accuracy/*.md > $T/accuracy-pages.md # the pages of accuracy, together
 # docs/accuracy.md: rotations on several hosts, placements on 2,048 GPUs, numbers fitted without a table
