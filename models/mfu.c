@@ -54,7 +54,7 @@ static double linear_exact(const struct transformer *t)
 /* Returns the flops of a layer's feed-forward part; if only some layers have experts, their mean. */
 static double ffn_flops(const struct transformer *t)
 {
-    const double matrices = t->activation == ACTIVATION_SWIGLU ? 3 : 2;
+    const double matrices = transformer_gated(t) ? 3 : 2;
     const double share = (double)transformer_expert_layers(t) / (double)t->layers;
     const double passed = (double)(t->experts_per_token * t->expert_ffn + t->shared_ffn);
     return 2 * matrices * (double)t->hidden * ((1 - share) * (double)t->ffn + share * passed);

@@ -169,9 +169,11 @@ static enum status check_experts(const struct transformer *t, struct loc at, str
             ": with router_on_input, weights of what experts read, only 1 is modelled",
             t->experts_per_token);
     if (!transformer_gated(t))
-        return diag_error(diag, at, STATUS_BAD_INPUT,
-                          "activation is %s: experts have a gate, so swiglu or geglu is needed",
-                          activation_names[t->activation]);
+        return diag_error(
+            diag, at, STATUS_BAD_INPUT,
+            "activation is %s: experts have a gate, so swiglu, swiglu-clamped or geglu is "
+            "needed",
+            activation_names[t->activation]);
     if (t->router_groups > 0 && (t->experts % t->router_groups != 0 || t->router_groups_kept < 1 ||
                                  t->router_groups_kept > t->router_groups))
         return diag_error(diag, at, STATUS_BAD_INPUT,

@@ -94,6 +94,24 @@ static void conventions_are_hand_worked(void)
     }
 }
 
+static void every_gate_is_a_matrix(void)
+{
+    static const enum activation gates[] = {ACTIVATION_GEGLU, ACTIVATION_SWIGLU_CLAMPED},
+                                 plain[] = {ACTIVATION_GELU, ACTIVATION_RELU2};
+    struct transformer t = small;
+    for (size_t i = 0; i < ARRAY_LEN(gates); i++)
+        for (int c = 0; c < MFU_CONVENTION_COUNT; c++) {
+            t.activation = gates[i];
+            CHECK_CLOSE(mfu_table[c].name, mfu_model_flops((enum mfu_convention)c, &t, 8, 1, false),
+                        mfu_model_flops((enum mfu_convention)c, &small, 8, 1, false), 1e-15);
+            t.activation = plain[i]; /* in both layers, on 8 tokens */
+            CHECK_CLOSE(mfu_table[c].name, mfu_model_flops((enum mfu_convention)c, &t, 8, 1, false),
+                        mfu_model_flops((enum mfu_convention)c, &small, 8, 1, false) -
+                            6 * 2 * 4 * 6 * 8,
+                        1e-15);
+        }
+}
+
 static void four_groups_count_no_keys_in_deepspeed(void)
 {
     struct transformer t = small;
@@ -144,6 +162,7 @@ static const struct check_case cases[] = {
     {"published cells come out", published_cells_come_out},
     {"loongtrain is its formula", loongtrain_is_its_formula},
     {"conventions are hand-worked", conventions_are_hand_worked},
+    {"every gate is a matrix", every_gate_is_a_matrix},
     {"four groups count no keys in deepspeed", four_groups_count_no_keys_in_deepspeed},
     {"sparse attention counts what is computed", sparse_attention_counts_what_is_computed},
     {"every convention has a whole row", every_convention_has_a_whole_row},
