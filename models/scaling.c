@@ -1,5 +1,7 @@
 #include "models/scaling.h"
 
+#include "base/saturating.h"
+
 const char *const scaling_names[SCALING_COUNT] = {"none",  "tensor", "row", "vector",
                                                   "block", "mx",     "nv"};
 
@@ -45,13 +47,6 @@ int64_t scaling_at(enum scaling scaling, int64_t rows, int64_t cols, int64_t i, 
     return i / block.rows * ((cols - 1) / block.cols + 1) + j / block.cols;
 }
 
-/* Returns x times y; INT64_MAX if that is more, as sizes of schedules that are not verified yet may make it. */
-static int64_t times(int64_t x, int64_t y)
-{
-    int64_t product;
-    return __builtin_mul_overflow(x, y, &product) ? INT64_MAX : product;
-}
-
 static int64_t blocks_of(int64_t size, int64_t block)
 {
     return size / block + (size % block != 0);
@@ -64,7 +59,7 @@ static int64_t blocks_along(const struct scaling_layout *l, int64_t block, int64
     if (block == 0)
         return groups;
     if (l->equal)
-        return times(groups, blocks_of(l->rows / l->groups, block));
+        return saturating_times(groups, blocks_of(l->rows / l->groups, block));
     return block == 1 ? rows : rows / block + groups;
 }
 
@@ -73,8 +68,8 @@ static int64_t scales_of(const struct scaling_layout *l, int64_t groups, int64_t
 {
     const int64_t r = scalings[known(l->scaling)].rows, c = scalings[known(l->scaling)].cols;
     const int64_t along = l->turned ? c : r, across = l->turned ? r : c;
-    return times(blocks_along(l, along, groups, rows),
-                 across == 0 ? 1 : blocks_of(l->cols, across));
+    return saturating_times(blocks_along(l, along, groups, rows),
+                            across == 0 ? 1 : blocks_of(l->cols, across));
 }
 
 int64_t scaling_layout_count(const struct scaling_layout *layout)

@@ -1,6 +1,7 @@
 #include "models/work.h"
 
 #include "base/arena.h"
+#include "base/saturating.h"
 #include "models/states.h"
 
 #include <assert.h>
@@ -315,13 +316,6 @@ int64_t work_matrices(const struct work *work)
     return groups > 1 ? groups : 1;
 }
 
-/* Returns x times y; INT64_MAX if that is more. */
-static int64_t times(int64_t x, int64_t y)
-{
-    int64_t product;
-    return __builtin_mul_overflow(x, y, &product) ? INT64_MAX : product;
-}
-
 struct scaling_layout work_scales(const struct work *work, int which)
 {
     const int64_t groups = work_groups(work);
@@ -337,7 +331,7 @@ struct scaling_layout work_scales(const struct work *work, int which)
         layout.scaling = which == 0 && scaling == SCALING_BLOCK ? SCALING_VECTOR : scaling;
         layout.rows = of_rows      ? work->matmul.k
                       : which == 0 ? work->matmul.m
-                                   : times(work->matmul.n, groups);
+                                   : saturating_times(work->matmul.n, groups);
         layout.cols = !of_rows ? work->matmul.k : which == 0 ? work->matmul.m : work->matmul.n;
         layout.turned = of_rows && work->matmul.turned;
     }

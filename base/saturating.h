@@ -1,0 +1,15 @@
+/* base/saturating.h: products that stay at the largest number instead of overflowing. Sizes of a schedule that is not
+ * verified yet may be that large. */
+#ifndef BASE_SATURATING_H
+#define BASE_SATURATING_H
+
+#include <stdint.h>
+
+/* Returns x times y; INT64_MAX if that is more. Both are at least 0. */
+static inline int64_t saturating_times(int64_t x, int64_t y)
+{
+    int64_t product;
+    return __builtin_mul_overflow(x, y, &product) ? INT64_MAX : product;
+}
+
+#endif
