@@ -391,7 +391,7 @@ static enum status check_products(const struct choices *c, struct diag *diag)
          "megatron-te have; choose --window 1, or --rotate p2p and another profile"},
         {(c->rotation == ROTATE_PLANNED || c->rotation == ROTATE_NEEDED) && m->window_chunks, "--rotate",
          "the model attends within chunks, and rows that ranks need of each other, and the tiles of a core plan, are found for "
-         "windows only; choose --rotate p2p or all-gather, and no core plan"},
+         "windows only; choose --rotate p2p or all-gather, and a core plan without tiles, or none"},
         {c->rotation == ROTATE_PLANNED && transformer_v_dim(m) != m->head_dim, "--core-plan",
          "the model's keys and values have heads of different widths (latent attention), whose rows the tiles of a plan do not "
          "move; choose a plan without tiles"},
