@@ -138,7 +138,8 @@ static void print_figures(struct sheet *sheet, const struct report *r)
         value.size = line.size = 0;
         text_printf(&value, "%.1f %%", percent);
         intervals_put_beside(&line, " (90 %: ", &rate, percent, 1);
-        text_printf(&line, ", convention %s", mfu_table[r->mfu].name);
+        text_printf(&line, ", convention %s%s", mfu_table[r->mfu].name,
+                    p->products.narrow_s > 0 ? ", of the bf16 peak" : "");
         fraction[r->mfu] = percent / 100;
         mfu_put_excess(&excess, fraction);
         if (excess.size > 0)
