@@ -146,12 +146,13 @@ static double layer_s(const struct device_cost *cost, int64_t h, int64_t f, enum
     struct work of[] = {
         {.kind = WORK_SWIGLU, .activation = {LAYER_ROWS, f}},
         {.kind = WORK_SWIGLU_BACKWARD, .activation = {LAYER_ROWS, f}},
-        {.kind = WORK_PERMUTE, .permute = {LAYER_ROWS, h, 1}},
-        {.kind = WORK_UNPERMUTE, .permute = {LAYER_ROWS, h, 1, 1}},
+        {.kind = WORK_PERMUTE, .permute = {.rows = LAYER_ROWS, .cols = h, .copies = 1}},
+        {.kind = WORK_UNPERMUTE,
+         .permute = {.rows = LAYER_ROWS, .cols = h, .copies = 1, .weights = 1}},
         {.kind = WORK_ADD, .elements = {LAYER_ROWS * h, 0}},
     };
-    const int times[] = {2, 2, 2, 2,
-                         4}; /* the loss takes about two additions, forward and backward */
+    /* of the additions half are the loss, which takes about two, forward and backward */
+    const int times[] = {2, 2, 2, 2, 4};
     double sum = 0;
     for (int shared = 0; shared < 2; shared++)
         sum += 2 * linear_s(cost, f, h, shared ? 0 : LAYER_EXPERTS, scaling) +
@@ -172,16 +173,17 @@ static void layers_of_experts_gain_what_casts_leave(void)
     static const struct {
         const char *label;
         int64_t h, f;
-        double gain, off; /* measured; the relative error that is known */
-    } layers[] = {{"Llama 4 Scout", 5120, 8192, 1.431, 0.18},
-                  {"DeepSeek-V3", 7168, 2048, 1.148, 0.29}};
+        double measured, predicted; /* the latter as docs/products.md has it */
+    } layers[] = {{"Llama 4 Scout", 5120, 8192, 1.431, 1.68},
+                  {"DeepSeek-V3", 7168, 2048, 1.148, 1.47}};
     struct cost_fixture f;
     if (fixture_load(&f, "b200")) {
         double got[ARRAY_LEN(layers)];
         for (size_t i = 0; i < ARRAY_LEN(layers); i++) {
             got[i] = layer_s(&f.cost, layers[i].h, layers[i].f, SCALING_NONE) /
                      layer_s(&f.cost, layers[i].h, layers[i].f, SCALING_MX);
-            CHECK_CLOSE(layers[i].label, got[i], layers[i].gain, layers[i].off);
+            CHECK_CLOSE(layers[i].label, got[i], layers[i].predicted, 0.004);
+            CHECK(layers[i].label, got[i] > layers[i].measured);
         }
         CHECK("narrow experts gain less", got[1] < got[0] - 0.15);
     }
