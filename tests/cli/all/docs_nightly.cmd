@@ -75,6 +75,24 @@ ring, cp 32, ep 64 (dp 16)|deepseek-v3|--nodes 64 --strategy ring --cp 32 --ep 6
 ulysses|qwen3-30b-a3b|--nodes 8 --strategy ulysses --hp 8 --ep 1 --ffn-chunks 8
 2d|qwen3-30b-a3b|--nodes 8 --strategy 2d --hp 4 --cp 2 --ep 2
 END
+# docs/accuracy/trl-1m.md and docs/accuracy.md: bytes that sentences name
+memory() { # FORMAT OPTIONS...: of tensors, of activations, in all, and of the allocator's cache
+    format=$1; shift
+    longhaul predict "$@" --quick --json 2> $T/note | python3 -c '
+import json, sys
+m = json.load(sys.stdin)["memory"]
+names = dict(tensors=m["reserved_parts"]["reserved_tensors_bytes"], kept=m["at_peak"]["peak_activation_bytes"],
+             all=m["reserved_bytes"], cache=m["reserved_parts"]["reserved_cache_bytes"])
+print(sys.argv[1].format(**{k: v / 1e9 for k, v in names.items()}, **{k + "_gib": v / 2**30 for k, v in names.items()},
+                         **{k + "_off": 100 * (v / 56.2e9 - 1) for k, v in names.items()}))' "$format" || true
+}
+cat $S/docs/accuracy.md $S/docs/accuracy/trl-1m.md | tr -s '\n ' ' ' > $T/memory-page
+{
+    memory "{tensors:.1f} GB of tensors ({tensors_off:+.1f} %), of which {kept:.1f} GB are one layer that is recomputed and its gradients, and {all:.1f} GB in all ({all_off:+.1f} %), of which {cache:.1f} GB are unused cache" \
+        --model $S/traces/published/external-models/qwen3-8b.json --cluster dgx-h100 --gpus 8 --strategy ring --profile hf --seq 1M --batch 1 --activations offload --loss-chunks 64
+    memory "{tensors_gib:.1f} GiB of tensors and {all_gib:.1f} of 79.1 GiB with what the allocator reserves" \
+        --model smollm2-1.7b --seq 16K --cluster dgx-h100 --gpus 1 --strategy local --profile hf --weights replicated --checkpoint none
+} | while read -r words; do grep -qF -e "$words" $T/memory-page && echo "as printed" || echo "not in docs/accuracy.md or docs/accuracy/trl-1m.md: $words"; done | sort | uniq -c | sed 's/^ *//'
 # docs/accuracy/experts.md: the mean error of today by model and device, from the residuals that ship
 python3 - $S/traces/published << 'END' > $T/experts-means
 import csv, math, sys
