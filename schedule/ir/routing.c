@@ -283,21 +283,35 @@ static int64_t room_of(const struct work *work)
     }
 }
 
-/* Does what routing_unfit() does for rows that are copied in the order of experts, or sent. */
-static const char *exchange_unfit(const struct routing *r, const struct work *work, uint32_t list,
+static const char *const dropped_once = "rows that are sent once cannot be dropped";
+static const char *const no_room_for_fullest = "it has no room for the rows of the fullest rank";
+static const char *const no_room_for_arrived = "it has no room for the rows that arrive";
+
+/* Does what routing_unfit() does for rows that are sent to the ranks of their experts, or back. */
+static const char *sent_unfit(const struct routing *r, const struct work *work, uint32_t list,
+                              int64_t rows, uint32_t ranks)
+{
+    const bool once = work->all_to_all.once > 0;
+    const int64_t cols = work->all_to_all.cols;
+    const int64_t moved = work->all_to_all.ahead + work->all_to_all.back;
+    if (once && r->capacity.factor > 0)
+        return dropped_once;
+    if (moved != (once ? rows : routing_kept(r, list, rows)) * cols)
+        return "the elements that a rank sends are not those of its copies";
+    const int64_t needed = once ? routing_find_arrived(r, list, rows, ranks, NULL)
+                                : routing_find_fullest(r, list, rows, ranks).copies;
+    const int64_t room = work->all_to_all.bytes / (int64_t)dtype_bytes((enum dtype)work->in) / cols;
+    if (room < needed * ranks)
+        return once ? no_room_for_arrived : no_room_for_fullest;
+    return NULL;
+}
+
+/* Does what routing_unfit() does for rows that are copied in the order of experts, or back. */
+static const char *permuted_unfit(const struct routing *r, const struct work *work, uint32_t list,
                                   int64_t rows, uint32_t ranks)
 {
-    const bool sent = work->kind == WORK_ALL_TO_ALL;
-    const bool once = sent ? work->all_to_all.once > 0 : work->permute.of == PERMUTE_ARRIVED;
-    if (once && r->capacity.factor > 0)
-        return "rows that are sent once cannot be dropped";
-    if (sent) {
-        const int64_t moved = work->all_to_all.ahead + work->all_to_all.back;
-        const int64_t expected = once ? rows : routing_kept(r, list, rows);
-        return moved != expected * work->all_to_all.cols
-                   ? "the elements that a rank sends are not those of its copies"
-                   : NULL;
-    }
+    if (work->permute.of == PERMUTE_ARRIVED && r->capacity.factor > 0)
+        return dropped_once;
     switch ((enum permute_of)work->permute.of) {
     case PERMUTE_OWN:
         return work->permute.rows != rows || work->permute.to < routing_kept(r, list, rows)
@@ -309,10 +323,10 @@ static const char *exchange_unfit(const struct routing *r, const struct work *wo
         break;
     default:
         if (work->permute.rows < routing_find_arrived(r, list, rows, ranks, NULL) * ranks)
-            return "it has no room for the rows that arrive";
+            return no_room_for_arrived;
     }
     return room_of(work) < routing_find_fullest(r, list, rows, ranks).copies * ranks
-               ? "it has no room for the rows of the fullest rank"
+               ? no_room_for_fullest
                : NULL;
 }
 
@@ -345,10 +359,10 @@ const char *routing_unfit(const struct routing *r, const struct work *work, uint
         (work->all_to_all.ahead > 0) == (work->all_to_all.back > 0))
         return "it goes neither ahead nor back, or both";
     const int64_t rows = dealt / r->copies;
-    if (work->kind == WORK_ALL_TO_ALL || work_permutes(work))
-        return exchange_unfit(r, work, (uint32_t)list, rows, ranks);
+    if (work->kind == WORK_ALL_TO_ALL)
+        return sent_unfit(r, work, (uint32_t)list, rows, ranks);
+    if (work_permutes(work))
+        return permuted_unfit(r, work, (uint32_t)list, rows, ranks);
     const struct routing_fullest fullest = routing_find_fullest(r, (uint32_t)list, rows, ranks);
-    return room_of(work) < fullest.copies * ranks
-               ? "it has no room for the rows of the fullest rank"
-               : NULL;
+    return room_of(work) < fullest.copies * ranks ? no_room_for_fullest : NULL;
 }

@@ -127,7 +127,7 @@ static const char *fault_of_shape(struct verifier *v, const struct work *work)
             work->attention.window == 0)
             return "mask=window and mask=chunks need a window";
         if (work->attention.mask < MASK_WINDOW && work->attention.window > 0)
-            return "a window belongs to mask=window or mask=documents, and to no other";
+            return "mask=full and mask=causal have no window";
         return NULL;
     case WORK_RMSNORM_BACKWARD:
         return work->rmsnorm_backward.bare && work->rmsnorm_backward.accumulate
