@@ -157,6 +157,9 @@ static void note_experts(struct diag *note, const struct ir *ir, const struct ch
         snprintf(drops, sizeof drops,
                  "; experts drop %.2g %% of the copies of tokens, which MFU counts as computed",
                  100 * dropped);
+    else if (c->capacity.factor > 0)
+        snprintf(drops, sizeof drops,
+                 "; no expert has more copies than its capacity, so none is dropped");
     diag_note(
         note, (struct loc){0}, "experts: %s, and tokens are dealt to them %s%s; %s", where,
         c->routing == NULL ? "evenly" : "by --routing, every rank like the one with the most",
