@@ -90,14 +90,19 @@ static void print_wide_heads(struct text *out, const struct setup *setup, enum a
     }
 }
 
-/* Appends which collectives of async TP are predicted without the overlap that PyTorch has. */
+/* Appends where async TP is predicted with overlap that PyTorch lacks, or without overlap that it has. */
 static void print_async(struct text *out, const struct prediction *p)
 {
     const struct choices *c = &p->choices;
     if (!p->has_choices || c->tensor_plan != TENSOR_PLAN_ASYNC || c->tp == 1)
         return;
     const bool narrow = p->products.narrow_s > 0;
-    if (narrow || c->micro_batch == 1)
+    if (c->kernels != KERNELS_COMPILED)
+        text_printf(out,
+                    "%sPyTorch makes async TP of compiled layers only (--kernels compiled); with "
+                    "others nothing overlaps, and the step is predicted too fast",
+                    out->size > 0 ? "; " : "");
+    else if (narrow || c->micro_batch == 1)
         text_printf(out,
                     "%sof async TP the collectives %s are predicted without overlap: up to their "
                     "whole time too slow",

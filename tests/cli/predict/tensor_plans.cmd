@@ -35,3 +35,5 @@ for o in "" "--micro-batch 2 --batch 2" "--micro-batch 2 --batch 2 --products fp
     longhaul predict --model llama3-8b --cluster dgx-h100 --gpus 8 --seq 8K --tp 8 --tensor-plan async --kernels compiled --quick $o |
         grep -o 'of async TP.*' || echo "all overlap: $o"
 done
+# layers that are not compiled
+longhaul predict --model llama3-8b --cluster dgx-h100 --gpus 8 --seq 8K --tp 8 --tensor-plan async --quick | grep -o 'PyTorch makes async TP.*'
