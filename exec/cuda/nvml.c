@@ -164,9 +164,11 @@ struct sampler *sampler_new(int device)
     s->nvml = nvml;
     s->handle = handle;
     pthread_mutex_init(&s->lock, NULL);
+    add_sample(s); /* so that each span has one, also before the thread first runs */
     if (pthread_create(&s->thread, NULL, sample_until_quit, s) == 0)
         return s;
     pthread_mutex_destroy(&s->lock);
+    free(s->sample);
     free(s);
     return NULL;
 }
