@@ -45,6 +45,15 @@ static const struct option rows[] = {
      .unset = "recordings",
      .help = "with --record-cmd: the folder that keeps its recordings, which later points and "
              "sweeps use again"},
+    {.name = "record-stages",
+     .kind = OPTION_COUNT,
+     .value = "N",
+     .unset = "one recording stands for all ranks",
+     .low = 1,
+     .high = INT32_MAX,
+     .help = "with --record-cmd: the stages of the program's pipeline; the command runs once for "
+             "the first rank of each, which it finds in LONGHAUL_RECORD_RANK, and finds N in "
+             "LONGHAUL_RECORD_STAGES; the ranks of a stage follow each other"},
     {.name = "unfit-too",
      .kind = OPTION_FLAG,
      .help = "also simulate points that do not fit in memory, as if they did"},
@@ -94,6 +103,8 @@ static enum status record_point(struct sweep_predictor *predictor, struct option
         .digest = digest_of(predictor, options_text(options, "record-cmd")),
         .folder = options_given(options, "record-dir") ? options_text(options, "record-dir")
                                                        : "recordings",
+        .stages =
+            options_given(options, "record-stages") ? options_count(options, "record-stages") : 0,
         .length = options_given(options, "seq") ? options_count(options, "seq") : 0,
         .batch = options_given(options, "batch") ? options_count(options, "batch") : 0,
     };
@@ -228,6 +239,10 @@ static enum status check_recorded(struct options *options, struct diag *diag)
     if (options_given(options, "record-dir") && !commanded)
         return diag_error(diag, (struct loc){.name = "--record-dir"}, STATUS_BAD_INPUT,
                           "keeps the recordings of --record-cmd, which is not given");
+    if (options_given(options, "record-stages") && !commanded)
+        return diag_error(diag, (struct loc){.name = "--record-stages"}, STATUS_BAD_INPUT,
+                          "is what --record-cmd records, which is not given; the recordings of a "
+                          "pipeline's stages that are there are a folder: --recording FOLDER");
     if (commanded) {
         options_withdraw(options, "seq");
         options_withdraw(options, "batch");

@@ -61,11 +61,14 @@ static const char *recorders_device(const char *device)
     return NULL;
 }
 
-/* Appends the path of the recording without its ending: "recordings/w8-l8192-h100-0123456789abcdef". */
+/* Appends the path of the recording without its ending, "recordings/w8-l8192-h100-0123456789abcdef", or of the folder of
+ * its stages. */
 static void put_stem(struct text *out, const struct record_command *run)
 {
     struct text name = {0};
     text_printf(&name, "w%" PRId64, run->world);
+    if (run->stages > 0)
+        text_printf(&name, "-s%" PRId64, run->stages);
     if (run->length > 0)
         text_printf(&name, "-l%" PRId64, run->length);
     if (run->batch > 0)
@@ -99,13 +102,23 @@ static void set_output(const struct record_command *run, const char *output)
     text_release(&whole);
 }
 
-/* Becomes the command. Its output goes to `log`. */
-static void become(const struct record_command *run, const char *output, int log)
+static void set_rank(const struct record_command *run, int64_t rank)
+{
+    char text[32];
+    set_count("LONGHAUL_RECORD_STAGES", run->stages);
+    snprintf(text, sizeof text, "%" PRId64, rank);
+    if (run->stages > 0)
+        setenv("LONGHAUL_RECORD_RANK", text, 1);
+}
+
+/* Becomes the command that records a rank. Its output goes to `log`. */
+static void become(const struct record_command *run, int64_t rank, const char *output, int log)
 {
     const char *device = recorders_device(run->device);
     const int none = open("/dev/null", O_RDONLY);
     set_output(run, output);
     set_count("LONGHAUL_RECORD_WORLD_SIZE", run->world);
+    set_rank(run, rank);
     set_count("LONGHAUL_RECORD_LENGTH", run->length);
     set_count("LONGHAUL_RECORD_BATCH", run->batch);
     if (device != NULL)
@@ -176,8 +189,8 @@ static bool is_whole(const char *path)
 }
 
 /* Runs the command and waits for it. */
-static enum status run_it(const struct record_command *run, const char *output, int log,
-                          const char *log_path, struct diag *diag)
+static enum status run_it(const struct record_command *run, int64_t rank, const char *output,
+                          int log, const char *log_path, struct diag *diag)
 {
     enum { SIGNALS = 128, LAST_SIGNAL = 31 };
     char how[80];
@@ -187,7 +200,7 @@ static enum status run_it(const struct record_command *run, const char *output, 
         return diag_error(diag, at_option, STATUS_SYSTEM, "cannot fork: %s", strerror(errno));
     if (child == 0) {
         process_ends_with(parent);
-        become(run, output, log);
+        become(run, rank, output, log);
     }
     do
         got = waitpid(child, &state, 0);
@@ -249,30 +262,26 @@ static int open_log(const char *path, struct diag *diag)
     return -1;
 }
 
-enum status record_command_run(const struct record_command *run, struct text *path,
-                               struct diag *diag)
+/* Makes the recording of a rank at `path` if it is not there. stem: what the names of its other files begin with. */
+static enum status record_rank(const struct record_command *run, int64_t rank, const char *stem,
+                               const char *path, struct diag *diag)
 {
     struct text log_path = {0}, made = {0};
     enum status status = STATUS_OK;
-    if (mkdir(run->folder, 0777) != 0 && errno != EEXIST)
-        return diag_error(diag, (struct loc){.name = run->folder}, STATUS_SYSTEM,
-                          "cannot make the folder: %s", strerror(errno));
-    put_stem(path, run);
-    text_printf(&log_path, "%s.log", path->data);
-    text_printf(&made, "%s.%ld.json.gz", path->data, (long)getpid());
-    text_puts(path, ".json.gz");
+    text_printf(&log_path, "%s.log", stem);
+    text_printf(&made, "%s.%ld.json.gz", stem, (long)getpid());
     const int log = open_log(log_path.data, diag);
     if (log < 0)
         status = STATUS_SYSTEM;
-    else if (!step_recording_is_at(path->data)) {
+    else if (!step_recording_is_at(path)) {
         if (ftruncate(log, 0) != 0)
             status = diag_error(diag, (struct loc){.name = log_path.data}, STATUS_SYSTEM,
                                 "cannot write: %s", strerror(errno));
         if (status == STATUS_OK)
-            status = run_it(run, made.data, log, log_path.data, diag);
-        if (status == STATUS_OK && rename(made.data, path->data) != 0)
-            status = diag_error(diag, (struct loc){.name = path->data}, STATUS_SYSTEM,
-                                "cannot write: %s", strerror(errno));
+            status = run_it(run, rank, made.data, log, log_path.data, diag);
+        if (status == STATUS_OK && rename(made.data, path) != 0)
+            status = diag_error(diag, (struct loc){.name = path}, STATUS_SYSTEM, "cannot write: %s",
+                                strerror(errno));
         if (status != STATUS_OK)
             remove_all(made.data);
     }
@@ -280,5 +289,52 @@ enum status record_command_run(const struct record_command *run, struct text *pa
         close(log); /* gives the lock back */
     text_release(&log_path);
     text_release(&made);
+    return status;
+}
+
+static enum status make_folder(const char *path, struct diag *diag)
+{
+    return mkdir(path, 0777) == 0 || errno == EEXIST
+               ? STATUS_OK
+               : diag_error(diag, (struct loc){.name = path}, STATUS_SYSTEM,
+                            "cannot make the folder: %s", strerror(errno));
+}
+
+/* Makes the recordings of all stages in a folder. What is not whole is beside it, so the folder has no other files. */
+static enum status record_stages(const struct record_command *run, const char *folder,
+                                 struct diag *diag)
+{
+    if (run->world % run->stages != 0)
+        return diag_error(diag, (struct loc){.name = "--record-stages"}, STATUS_BAD_INPUT,
+                          "%" PRId64 " stages do not divide the %" PRId64
+                          " GPU%s of the point: all stages have the same number of ranks",
+                          run->stages, run->world, run->world == 1 ? "" : "s");
+    enum status status = make_folder(folder, diag);
+    for (int64_t i = 0; i < run->stages && status == STATUS_OK; i++) {
+        const int64_t rank = i * (run->world / run->stages);
+        struct text stem = {0}, path = {0};
+        text_printf(&stem, "%s-r%" PRId64, folder, rank);
+        text_printf(&path, "%s/r%" PRId64 ".json.gz", folder, rank);
+        status = record_rank(run, rank, stem.data, path.data, diag);
+        text_release(&stem);
+        text_release(&path);
+    }
+    return status;
+}
+
+enum status record_command_run(const struct record_command *run, struct text *path,
+                               struct diag *diag)
+{
+    enum status status = make_folder(run->folder, diag);
+    if (status != STATUS_OK)
+        return status;
+    put_stem(path, run);
+    if (run->stages > 0)
+        return record_stages(run, path->data, diag);
+    struct text stem = {0};
+    text_puts(&stem, path->data);
+    text_puts(path, ".json.gz");
+    status = record_rank(run, 0, stem.data, path->data, diag);
+    text_release(&stem);
     return status;
 }

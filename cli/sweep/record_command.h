@@ -1,5 +1,5 @@
 /* cli/sweep/record_command.h: the recordings that the command of `sweep --record-cmd` makes, one for each world size,
- * length, batch and device. */
+ * length, batch and device, or for each stage of a pipeline of these. */
 #ifndef CLI_SWEEP_RECORD_COMMAND_H
 #define CLI_SWEEP_RECORD_COMMAND_H
 
@@ -15,6 +15,7 @@ struct record_command {
     uint64_t digest;     /* record_command_digest() of the command */
     const char *folder;  /* in which recordings are kept */
     int64_t world;       /* LONGHAUL_RECORD_WORLD_SIZE */
+    int64_t stages;      /* LONGHAUL_RECORD_STAGES; 0: one recording stands for all ranks */
     int64_t length;      /* LONGHAUL_RECORD_LENGTH, tokens of a sequence */
     int64_t batch;       /* LONGHAUL_RECORD_BATCH, sequences of a step */
     const char *device;  /* LONGHAUL_RECORD_DEVICE, by its name in longhaul */
@@ -23,7 +24,11 @@ struct record_command {
 /* Appends the path of the recording, which is made if the folder does not have it. The command has to write it to
  * $LONGHAUL_RECORD_OUTPUT; what it prints goes into a file beside the recording. Processes that need the same recording
  * wait for the first of them. A command that fails, is killed or writes no recording is an error with the last line
- * that it printed, and leaves no recording and no folder in its place. */
+ * that it printed, and leaves no recording and no folder in its place.
+ *
+ * Of stages the path is a folder with a recording of the first rank of each, where the ranks of a stage follow each
+ * other. The command runs once for each, with LONGHAUL_RECORD_RANK set; stages that were recorded stay if a later one
+ * fails. A world that the stages do not divide is an error. */
 enum status record_command_run(const struct record_command *run, struct text *path,
                                struct diag *diag);
 
