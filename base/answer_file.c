@@ -137,7 +137,7 @@ size_t answer_file_reused(const struct answer_file *f)
 {
     size_t count = 0;
     for (size_t i = 0; i < f->capacity; i++)
-        count += f->row[i].found && f->row[i].begin < f->earlier;
+        count += f->row[i].found && f->row[i].begin < f->existing_bytes;
     return count;
 }
 
@@ -228,7 +228,7 @@ static enum status take(struct answer_file *f, const struct text *text, const ch
         return append(f, head->data, head->size) == STATUS_OK ? STATUS_OK
                                                               : cannot(diag, f->path, "write");
     text_append(&f->line, text->data + head->size, end - head->size);
-    f->earlier = f->line.size;
+    f->existing_bytes = f->line.size;
     note_lines(f);
     return STATUS_OK;
 }

@@ -21,7 +21,7 @@ struct answer_file {
     int file;                /* -1: answers are only kept in memory */
     long long size;          /* bytes of the complete lines in the file */
     struct text line;        /* the text of all lines, without the head */
-    size_t earlier;          /* bytes of `line` that were in the file when it was opened */
+    size_t existing_bytes;   /* bytes of `line` that were in the file when it was opened */
     struct answer_line *row; /* [capacity] on the heap: a hash table by key */
     size_t count, capacity;  /* a power of two; 0: none yet */
     const char *path;        /* borrowed */

@@ -59,7 +59,7 @@ void arena_release(struct arena *arena)
 
 static void add_block(struct arena *arena, size_t least)
 {
-    size_t capacity = arena->total;
+    size_t capacity = arena->total_bytes;
     if (capacity < FIRST_BLOCK)
         capacity = FIRST_BLOCK;
     if (capacity > LAST_BLOCK)
@@ -69,9 +69,9 @@ static void add_block(struct arena *arena, size_t least)
     struct arena_block *block = heap_zalloc(1, sizeof(struct arena_block) + capacity);
     block->next = arena->head;
     arena->head = block;
-    arena->used = 0;
+    arena->used_bytes = 0;
     arena->capacity = capacity;
-    arena->total += sizeof(struct arena_block) + capacity;
+    arena->total_bytes += sizeof(struct arena_block) + capacity;
 }
 
 void *arena_alloc(struct arena *arena, size_t size)
@@ -80,10 +80,10 @@ void *arena_alloc(struct arena *arena, size_t size)
     if (size > PTRDIFF_MAX - 2 * sizeof(struct arena_block) - align)
         out_of_memory(size, 1);
     size_t rounded = size == 0 ? align : (size + align - 1) / align * align;
-    if (rounded > arena->capacity - arena->used)
+    if (rounded > arena->capacity - arena->used_bytes)
         add_block(arena, rounded);
-    void *memory = arena->head->bytes + arena->used;
-    arena->used += rounded;
+    void *memory = arena->head->bytes + arena->used_bytes;
+    arena->used_bytes += rounded;
     return memory;
 }
 

@@ -18,9 +18,9 @@ extern "C" {
 struct arena_block;
 
 struct arena {
-    struct arena_block *head; /* newest block first */
-    size_t used, capacity;    /* bytes in the newest block */
-    size_t total;             /* bytes taken from the heap for all blocks */
+    struct arena_block *head;    /* newest block first */
+    size_t used_bytes, capacity; /* bytes in the newest block */
+    size_t total_bytes;          /* bytes taken from the heap for all blocks */
 };
 
 /* Frees every block; the arena is empty and usable again. */

@@ -60,8 +60,8 @@ static void remove_temporaries(const struct file_set *s)
     for (const struct file_set_file *f = s->first; f != NULL; f = f->next)
         if (f->temporary != NULL)
             unlink(f->temporary); /* after its rename there is none */
-    if (s->made != NULL)
-        rmdir(s->made);
+    if (s->staging_folder != NULL)
+        rmdir(s->staging_folder);
     if (s->lock != NULL)
         unlink(s->lock);
 }
@@ -141,14 +141,14 @@ static enum status cannot_write_into(const struct file_set *s, struct diag *diag
  * name, another name is tried. */
 static enum status make_hidden_folder(struct file_set *s, struct diag *diag)
 {
-    if (s->made != NULL)
+    if (s->staging_folder != NULL)
         return STATUS_OK;
     catch_signals(s);
     int made;
     do {
-        free(s->made);
-        s->made = name_beside(s->folder);
-        made = mkdir(s->made, 0777);
+        free(s->staging_folder);
+        s->staging_folder = name_beside(s->folder);
+        made = mkdir(s->staging_folder, 0777);
     } while (made != 0 && errno == EEXIST);
     return made == 0 ? STATUS_OK : cannot_make(s, diag);
 }
@@ -163,10 +163,10 @@ static enum status open_contents(struct file_set *s, struct file_set_file *f,
                                  const struct stat *old, struct diag *diag)
 {
     catch_signals(s);
-    if (s->fresh) {
+    if (s->folder_is_new) {
         enum status status = make_hidden_folder(s, diag);
         struct text name = {0};
-        text_printf(&name, "%s/%s", s->made, strrchr(f->path, '/') + 1);
+        text_printf(&name, "%s/%s", s->staging_folder, strrchr(f->path, '/') + 1);
         f->temporary = name.data;
         if (status != STATUS_OK)
             return status;
@@ -190,10 +190,10 @@ enum status file_set_begin(struct file_set *s, struct diag *diag)
     struct stat info;
     if (s->folder == NULL)
         return STATUS_OK;
-    s->fresh = lstat(s->folder, &info) != 0;
-    if (s->fresh && errno != ENOENT)
+    s->folder_is_new = lstat(s->folder, &info) != 0;
+    if (s->folder_is_new && errno != ENOENT)
         return cannot_make(s, diag);
-    if (!s->fresh && !S_ISDIR(info.st_mode) &&
+    if (!s->folder_is_new && !S_ISDIR(info.st_mode) &&
         (stat(s->folder, &info) != 0 || !S_ISDIR(info.st_mode)))
         return diag_error(diag, (struct loc){.name = s->folder}, STATUS_SYSTEM,
                           "exists and is not a folder; give a new name, or the name of a folder");
@@ -202,7 +202,7 @@ enum status file_set_begin(struct file_set *s, struct diag *diag)
 
 enum status file_set_try(struct file_set *s, struct diag *diag)
 {
-    if (s->fresh)
+    if (s->folder_is_new)
         return make_hidden_folder(s, diag);
     return access(s->folder, W_OK | X_OK) == 0 ? STATUS_OK : cannot_write_into(s, diag);
 }
@@ -214,10 +214,10 @@ static enum status find_old_file(const struct file_set *s, struct file_set_file 
 {
     for (;;) {
         struct stat link;
-        *exists = !s->fresh && stat(f->shown, old) == 0;
-        if (!*exists && !s->fresh && errno != ENOENT)
+        *exists = !s->folder_is_new && stat(f->shown, old) == 0;
+        if (!*exists && !s->folder_is_new && errno != ENOENT)
             return cannot_write(diag, f->shown);
-        if (!*exists && !s->fresh && lstat(f->shown, &link) == 0) {
+        if (!*exists && !s->folder_is_new && lstat(f->shown, &link) == 0) {
             if (!S_ISLNK(link.st_mode))
                 continue;
             return diag_error(diag, (struct loc){.name = f->shown}, STATUS_SYSTEM,
@@ -420,7 +420,7 @@ static enum status show_in_folder(struct file_set *s, struct diag *diag)
 static enum status show_folder(struct file_set *s, struct diag *diag)
 {
     enum status status = make_hidden_folder(s, diag);
-    if (status != STATUS_OK || rename(s->made, s->folder) == 0)
+    if (status != STATUS_OK || rename(s->staging_folder, s->folder) == 0)
         return status;
     struct stat info;
     int error = errno;
@@ -438,7 +438,7 @@ enum status file_set_end(struct file_set *s, struct diag *diag)
         if (f->path == NULL && !f->removed)
             status = save_directly(f, diag);
     if (status == STATUS_OK)
-        status = s->fresh            ? show_folder(s, diag)
+        status = s->folder_is_new    ? show_folder(s, diag)
                  : s->folder != NULL ? show_in_folder(s, diag)
                                      : show_files(s, diag);
     return status;
@@ -468,7 +468,7 @@ void file_set_release(struct file_set *s)
         free(f->path);
         free(f);
     }
-    free(s->made);
+    free(s->staging_folder);
     *s = (struct file_set){0};
 }
 

@@ -29,8 +29,8 @@ struct file_set {
     const char *folder; /* set by the caller: paths are names in it; NULL: paths as they stand */
 
     struct file_set_file *first, *last; /* in the order in which they were added */
-    bool fresh;                         /* the folder is not there yet */
-    char *made; /* temporary folder that is renamed to it; NULL: not made yet */
+    bool folder_is_new;                 /* the folder is not there yet */
+    char *staging_folder; /* temporary folder that is renamed to it; NULL: not made yet */
     /* path of the hidden file that is locked while files of a folder are renamed; NULL: none */
     char *lock;
     int lock_file;

@@ -20,13 +20,13 @@ void interrupt_catch(struct interrupt *interrupt)
     struct sigaction action = {.sa_handler = catch, .sa_flags = SA_RESETHAND};
     sigemptyset(&action.sa_mask);
     for (size_t i = 0; i < ARRAY_LEN(numbers); i++)
-        sigaction(numbers[i], &action, &interrupt->before[i]);
+        sigaction(numbers[i], &action, &interrupt->old_actions[i]);
 }
 
 void interrupt_release(const struct interrupt *interrupt)
 {
     for (size_t i = 0; i < ARRAY_LEN(numbers); i++)
-        sigaction(numbers[i], &interrupt->before[i], NULL);
+        sigaction(numbers[i], &interrupt->old_actions[i], NULL);
 }
 
 int interrupt_set_aside(void)

@@ -7,7 +7,7 @@
 
 /* The signal handlers that were installed before. */
 struct interrupt {
-    struct sigaction before[2];
+    struct sigaction old_actions[2];
 };
 
 /* Until interrupt_release(), the first SIGINT and the first SIGTERM are only noted, and waiting system calls

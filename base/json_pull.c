@@ -164,7 +164,7 @@ static enum status read_string(struct json_pull *pull, struct diag *diag)
         if (c < 0x20)
             break;
         if (c == '\\') {
-            pull->escaped = true;
+            pull->has_escapes = true;
             if (read_escape(pull, diag) != STATUS_OK)
                 return STATUS_BAD_INPUT;
             continue;
@@ -266,7 +266,7 @@ static void begin_token(struct json_pull *pull)
     pull->token_line = pull->line;
     pull->token_column = (uint32_t)(pull->at - pull->line_start) + 1;
     pull->text = pull->at;
-    pull->escaped = false;
+    pull->has_escapes = false;
 }
 
 static enum status read_value(struct json_pull *pull, enum json_token *token, struct diag *diag)

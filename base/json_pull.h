@@ -48,7 +48,7 @@ struct json_pull {
     /* The text between the quotes of a KEY or STRING; the text itself of a NUMBER or WORD. */
     const char *text;
     size_t size;
-    bool escaped; /* the text holds backslashes */
+    bool has_escapes; /* the text holds backslashes */
 };
 
 void json_pull_init(struct json_pull *pull, enum json_dialect dialect, const char *name,

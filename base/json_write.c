@@ -37,11 +37,11 @@ static void put_line(struct json_out *json)
 /* Appends what comes before a value: the separator, the line break and the key. */
 static void put_key(struct json_out *json, const char *key)
 {
-    if (json->filled)
-        text_puts(json->out, json->flat ? ", " : ",");
-    if (json->depth > 0 && !json->flat)
+    if (json->has_value)
+        text_puts(json->out, json->on_one_line ? ", " : ",");
+    if (json->depth > 0 && !json->on_one_line)
         put_line(json);
-    json->filled = true;
+    json->has_value = true;
     if (key == NULL)
         return;
     put_string(json->out, key);
@@ -53,16 +53,16 @@ static void begin(struct json_out *json, const char *key, char bracket)
     put_key(json, key);
     text_putc(json->out, bracket);
     json->depth++;
-    json->filled = false;
+    json->has_value = false;
 }
 
 static void end(struct json_out *json, char bracket)
 {
     json->depth--;
-    if (!json->flat && (json->filled || bracket == '}'))
+    if (!json->on_one_line && (json->has_value || bracket == '}'))
         put_line(json);
     text_putc(json->out, bracket);
-    json->filled = true;
+    json->has_value = true;
 }
 
 void json_begin_object(struct json_out *json, const char *key)
@@ -88,13 +88,13 @@ void json_end_array(struct json_out *json)
 void json_begin_row(struct json_out *json, const char *key)
 {
     begin(json, key, '{');
-    json->flat = true;
+    json->on_one_line = true;
 }
 
 void json_end_row(struct json_out *json)
 {
     end(json, '}');
-    json->flat = false;
+    json->on_one_line = false;
 }
 
 void json_put_number(struct json_out *json, const char *key, double value)

@@ -13,9 +13,9 @@
 /* {.out = text} writes a value a line; with .flat = true everything is on one line. */
 struct json_out {
     struct text *out;
-    int depth;   /* objects and arrays that are open */
-    bool filled; /* the innermost of them has a value already */
-    bool flat;   /* values follow each other on the line */
+    int depth;        /* objects and arrays that are open */
+    bool has_value;   /* the innermost of them has a value already */
+    bool on_one_line; /* values follow each other on the line */
 };
 
 void json_begin_object(struct json_out *json, const char *key);

@@ -22,10 +22,10 @@ enum option_kind {
 struct option {
     const char *name;
     enum option_kind kind;
-    const char *value;    /* what help calls the value; CHOICE and FLAG: NULL */
-    const char *fallback; /* parsed when the option is not given; NULL: none */
+    const char *value;        /* what help calls the value; CHOICE and FLAG: NULL */
+    const char *default_text; /* parsed when the option is not given; NULL: none */
     /* without a fallback: the help's words for the option not given; NULL: none */
-    const char *unset;
+    const char *unset_text;
     const char *help;
     int64_t low, high;        /* for COUNT: the allowed range */
     const char *const *names; /* for CHOICE: the allowed names */

@@ -173,7 +173,7 @@ void pool_release(struct pool *pool)
 
 enum status pool_give(struct pool *pool, uint64_t job, struct diag *diag)
 {
-    assert(pool->busy < pool->count);
+    assert(pool->busy_workers < pool->count);
     struct pool_worker *worker = pool->worker;
     while (worker->busy)
         worker++;
@@ -189,7 +189,7 @@ enum status pool_give(struct pool *pool, uint64_t job, struct diag *diag)
     }
     worker->busy = true;
     worker->job = job;
-    pool->busy++;
+    pool->busy_workers++;
     return STATUS_OK;
 }
 
@@ -201,7 +201,7 @@ static enum status receive(struct pool *pool, struct pool_worker *worker, struct
     struct text *answer = &worker->answer;
     *event = (struct pool_event){.kind = POOL_ANSWER, .job = worker->job, .answer = answer};
     answer->size = 0;
-    pool->busy--;
+    pool->busy_workers--;
     worker->busy = false;
     bool whole = read_all(worker->from, &size, sizeof size);
     char piece[4096];

@@ -18,7 +18,7 @@ typedef void pool_function(void *context, uint64_t job, struct text *answer);
 
 struct pool {
     struct pool_worker *worker;
-    size_t count, busy;
+    size_t count, busy_workers;
     pool_function *function;
     void *context;
 };

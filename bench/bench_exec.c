@@ -70,17 +70,17 @@ static void direct_make(struct direct *d, const struct ir *ir, const struct assi
                               .softmax = assignment->softmax[op],
                               .model = {1e-5, 5e5},
                               .adamw = {1e-3, 0.9, 0.95, 1e-8, 0, 1, 1},
-                              .reads = ir->op.reads[op],
-                              .writes = ir->op.writes[op]};
-        for (uint32_t k = 0; k < (uint32_t)call->reads + call->writes; k++) {
+                              .read_count = ir->op.read_count[op],
+                              .write_count = ir->op.write_count[op]};
+        for (uint32_t k = 0; k < (uint32_t)call->read_count + call->write_count; k++) {
             struct view view = ir_view(ir, ir->operand[ir->op.operand_begin[op] + k]);
             uint8_t dtype = ir->buffer.dtype[view.buffer.i];
             uint64_t at = ir->buffer.offset[view.buffer.i] + view.begin * dtype_bytes(dtype);
             struct operand operand = {d->arena + at, view.count, dtype};
-            if (k < call->reads)
+            if (k < call->read_count)
                 call->read[k] = operand;
             else
-                call->write[k - call->reads] = operand;
+                call->write[k - call->read_count] = operand;
         }
     }
     d->scratch = aligned_alloc(64, (scratch * sizeof(float) + 63) / 64 * 64);

@@ -20,12 +20,12 @@ static const struct option rows[] = {
     {.name = "name",
      .kind = OPTION_TEXT,
      .value = "NAME",
-     .unset = "that of the file, without .json",
+     .unset_text = "that of the file, without .json",
      .help = "name of the device that is written"},
     {.name = "base",
      .kind = OPTION_TEXT,
      .value = "DEVICE",
-     .unset =
+     .unset_text =
          "cpu-generic for points of the cpu backend, cpu-torch for PyTorch on processors, else "
          "the cluster's device for recorded steps",
      .help = "the preset that gives the numbers that were not measured; `longhaul list devices` "
@@ -35,7 +35,7 @@ static const struct option rows[] = {
      .kind = OPTION_CHOICE,
      .names = times,
      .name_count = ARRAY_LEN(times),
-     .fallback = "median",
+     .default_text = "median",
      .help = "which time of each point is fitted: the median, or p10 (the 10th percentile), for a "
              "machine on which other programs ran"},
     {.name = "despite-noise",
@@ -45,13 +45,13 @@ static const struct option rows[] = {
     {.name = "limit",
      .kind = OPTION_NUMBER,
      .value = "PERCENT",
-     .fallback = "25",
+     .default_text = "25",
      .help = "the largest root mean square error (in percent) of a fit that is accepted; fits of "
              "the host's time may have twice as much"},
     {.name = "host-memory-bandwidth",
      .kind = OPTION_TEXT,
      .value = "RATE",
-     .unset = "the header of the points",
+     .unset_text = "the header of the points",
      .help = "bandwidth of the host's memory, of which work on host streams reaches a fitted "
              "share: \"200 GB/s\""},
     {.name = "min-bytes",
@@ -59,7 +59,7 @@ static const struct option rows[] = {
      .low = 0,
      .high = INT64_MAX,
      .value = "N",
-     .fallback = "0",
+     .default_text = "0",
      .help = "leave out messages and copies smaller than N bytes"},
     {.name = "cluster-out",
      .kind = OPTION_TEXT,
@@ -238,7 +238,7 @@ static void print_report(struct session *s, struct text *out)
         struct text recorded = {0};
         recorded_report(&s->recorded, &recorded);
         calibration_print_json(&fitted->device, &fitted->links,
-                               fitted->refused.size > 0 ? fitted->refused.data : "",
+                               fitted->refusals.size > 0 ? fitted->refusals.data : "",
                                recorded.size > 0 ? recorded.data : "", out);
         text_release(&recorded);
         return;

@@ -17,7 +17,7 @@ static const struct option compare_rows[] = {
     {.name = "tolerance",
      .kind = OPTION_TEXT,
      .value = "PERCENT",
-     .unset = "no verdict",
+     .unset_text = "no verdict",
      .help = "the largest error of the step time and of memory peaks that is accepted, such as "
              "15%; exit "
              "code 1 if an error is larger, or planned arenas differ"},
@@ -25,12 +25,12 @@ static const struct option compare_rows[] = {
      .kind = OPTION_CHOICE,
      .names = by_names,
      .name_count = ARRAY_LEN(by_names),
-     .unset = "all four",
+     .unset_text = "all four",
      .help = "print only the table with one row per kind of work, stream, phase or rank"},
     {.name = "top",
      .kind = OPTION_COUNT,
      .value = "N",
-     .fallback = "10",
+     .default_text = "10",
      .low = 0,
      .high = 1000000,
      .help = "how many ops, or operators of a recorded step, are listed; those with the largest "
@@ -72,7 +72,7 @@ static enum status judge(const struct compare_report *report, struct diag *diag)
         return STATUS_OK;
     if (report->verdict == VERDICT_BEYOND)
         return STATUS_NO;
-    return diag_error(diag, (struct loc){.name = report->measured}, STATUS_BAD_INPUT,
+    return diag_error(diag, (struct loc){.name = report->measured_path}, STATUS_BAD_INPUT,
                       "no verdict: %.1f %% of the time was matched, and 90 %% must be; is it the "
                       "same model, sequence and schedule?",
                       100 * c->match_rate);
@@ -154,18 +154,18 @@ enum status cmd_compare(const struct options *options, struct diag *diag)
     struct text out = {0};
     struct compare_report report = {
         .comparison = &compared.comparison,
-        .predicted = options->argument[0],
-        .measured = options->argument[1],
-        .by = options_choice(options, "by"),
-        .top = (size_t)options_count(options, "top"),
-        .all = options_given(options, "all"),
+        .predicted_path = options->argument[0],
+        .measured_path = options->argument[1],
+        .shown_groups = options_choice(options, "by"),
+        .listed_ops = (size_t)options_count(options, "top"),
+        .shows_all = options_given(options, "all"),
         .width = screen_width(STDOUT_FILENO),
     };
     enum status status = STATUS_OK;
     if (options_given(options, "tolerance"))
         status = parse_tolerance(options_text(options, "tolerance"), &report.tolerance, diag);
     if (status == STATUS_OK)
-        status = compared_make(&compared, report.predicted, report.measured, diag);
+        status = compared_make(&compared, report.predicted_path, report.measured_path, diag);
     if (status != STATUS_OK)
         goto out;
     report.predicted_by = trace_get(&compared.predicted, "made_by");
@@ -173,8 +173,9 @@ enum status cmd_compare(const struct options *options, struct diag *diag)
     report.predicted_kernels = trace_get(&compared.predicted, "attention");
     report.measured_kernels = trace_get(&compared.measured, "attention");
     if (compared.comparison.foreign) {
-        status = compared_operators_make(&operators, &recorded, report.predicted, report.measured,
-                                         &compared.recording, compared.measured.ops.rank[0], diag);
+        status = compared_operators_make(&operators, &recorded, report.predicted_path,
+                                         report.measured_path, &compared.recording,
+                                         compared.measured.ops.rank[0], diag);
         if (status == STATUS_OK && recorded)
             status = check_recorded(options, diag);
         if (status != STATUS_OK)

@@ -31,7 +31,7 @@ static const struct option rows[] = {
      .kind = OPTION_CHOICE,
      .names = goal_names,
      .name_count = GOAL_COUNT,
-     .unset = "speed",
+     .unset_text = "speed",
      .help = "what is searched for: the most tokens/s/GPU at --seq, the fewest GPUs that hold "
              "--seq, or the longest sequence"},
     {.name = "top",
@@ -39,14 +39,14 @@ static const struct option rows[] = {
      .value = "N",
      .low = 1,
      .high = 1000,
-     .fallback = "5",
+     .default_text = "5",
      .help = "how many configurations are shown"},
     {.name = "batches",
      .kind = OPTION_COUNT,
      .value = "N",
      .low = 1,
      .high = 4096,
-     .fallback = "8",
+     .default_text = "8",
      .help = "with --documents: packed steps on which the best configurations are compared, by the "
              "median of their times"},
     {.name = "longest",
@@ -56,19 +56,19 @@ static const struct option rows[] = {
     {.name = "within",
      .kind = OPTION_NUMBER,
      .value = "SECONDS",
-     .unset = "until the best is known",
+     .unset_text = "until the best is known",
      .help = "end the search for the fastest configuration after that many seconds, and print the "
              "best so far and by how much another one may be faster"},
     {.name = "gap",
      .kind = OPTION_NUMBER,
      .value = "PERCENT",
-     .unset = "until none can be faster",
+     .unset_text = "until none can be faster",
      .help = "end the search for the fastest configuration once no other one can be faster by more "
              "than that"},
     {.name = "fits-probability",
      .kind = OPTION_NUMBER,
      .value = "P",
-     .fallback = "0.9",
+     .default_text = "0.9",
      .help = "take what fits with this probability, from 0.5 to 0.99; a faster configuration that "
              "fits with less is shown beside it, with its odds"},
     {.name = "emit",
@@ -85,7 +85,7 @@ static const struct option rows[] = {
      .kind = OPTION_CHOICE,
      .names = framework_names,
      .name_count = FRAMEWORK_COUNT,
-     .unset = "all",
+     .unset_text = "all",
      .help = "search only configurations that this framework can express, predicted as its own "
              "implementation unless --profile says another"},
     {.name = "all",
@@ -126,7 +126,7 @@ static void note_idle(const struct options *options, const struct best *best)
         const struct request *request = &best->row[i].request;
         if (resolve_choices(&choices, request, NULL, NULL) == STATUS_OK)
             idle_options_add(&idle, options, request, &choices);
-        if (idle.given != 0 && idle_options_none(&idle))
+        if (idle.given_bits != 0 && idle_options_none(&idle))
             break;
     }
     idle_options_note(&idle, &note);
@@ -231,7 +231,7 @@ static enum status time_batches(struct winner_batches *b, struct report *report,
     if (packed_set->count == 1)
         return STATUS_OK;
     report->batches = &b->times;
-    report->packed = packed_set->batch;
+    report->packed_batches = packed_set->batch;
     return batch_times_make(&b->times, report->prediction, packed_set->batch, packed_set->count,
                             diag);
 }
@@ -260,7 +260,7 @@ static enum status write_winner(const struct options *options, struct setup *set
     *request = winner->request;
     request->seq = winner->tokens;
     take_first_batch(&batches, setup, winner->packed_set);
-    text_puts(&command, search->given);
+    text_puts(&command, search->base_command);
     if (best->goal == GOAL_GPUS)
         text_printf(&command, " --gpus %zu", best->gpus);
     if (best->goal == GOAL_LONGEST)
@@ -269,7 +269,7 @@ static enum status write_winner(const struct options *options, struct setup *set
     request_put_options(&command, request);
     struct report report = {.prediction = &p,
                             .profile = request->profile,
-                            .best = brief ? NULL : &other,
+                            .best_alternative = brief ? NULL : &other,
                             .command = command.data,
                             .model = options_text(options, "model"),
                             .cluster = options_text(options, "cluster"),
@@ -332,14 +332,14 @@ static enum status plan_best(struct setup *setup, const struct options *options,
     enum goal goal =
         options_given(options, "goal") ? (enum goal)options_choice(options, "goal") : GOAL_SPEED;
     put_given(&given, options, goal);
-    struct plan_report report = {.best = &best,
-                                 .safe = &safe,
-                                 .setup = setup,
-                                 .given = given.data,
-                                 .shown = (size_t)options_count(options, "top"),
-                                 .all = options_given(options, "all") ||
-                                        options_given(options, "json"),
-                                 .only = open.only != NULL ? framework_names[only] : NULL};
+    struct plan_report report = {
+        .best = &best,
+        .safe = &safe,
+        .setup = setup,
+        .base_command = given.data,
+        .shown_rows = (size_t)options_count(options, "top"),
+        .has_details = options_given(options, "all") || options_given(options, "json"),
+        .only_framework = open.only != NULL ? framework_names[only] : NULL};
     struct interrupt interrupt;
     interrupt_catch(&interrupt);
     if (open.core_plans)

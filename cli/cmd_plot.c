@@ -20,12 +20,12 @@ static const struct option rows[] = {
     {.name = "x",
      .kind = OPTION_TEXT,
      .value = "KEY",
-     .unset = "the last that varies",
+     .unset_text = "the last that varies",
      .help = "sweep and heatmap: what varies along the x axis, a key of --vary"},
     {.name = "y",
      .kind = OPTION_TEXT,
      .value = "COLUMN",
-     .unset = "tokens_per_s_gpu",
+     .unset_text = "tokens_per_s_gpu",
      .help = "the column that is drawn; in mfu figures mfu_CONVENTION or hfu, in error figures the "
              "metric"},
     {.name = "only",
@@ -36,7 +36,7 @@ static const struct option rows[] = {
     {.name = "y-range",
      .kind = OPTION_TEXT,
      .value = "LOW..HIGH",
-     .unset = "all that is drawn",
+     .unset_text = "all that is drawn",
      .help = "sweep, mfu, memory, heatmap (its colours) and error (both axes): the range of the y "
              "axis, in the unit of its label; LOW.. and ..HIGH leave an end open"},
     {.name = "y-log",
@@ -47,37 +47,37 @@ static const struct option rows[] = {
      .value = "N",
      .low = 0,
      .high = 1 << 30,
-     .fallback = "0",
+     .default_text = "0",
      .help = "timeline and memory: the rank that is drawn"},
     {.name = "memory",
      .kind = OPTION_CHOICE,
      .names = memory_choices,
      .name_count = ARRAY_LEN(memory_choices),
-     .unset = "hbm",
+     .unset_text = "hbm",
      .help = "which memory of a rank is drawn"},
     {.name = "from",
      .kind = OPTION_NUMBER,
      .value = "S",
-     .unset = "0",
+     .unset_text = "0",
      .help = "timeline, pipeline and memory: start of the plotted interval, in seconds from the "
              "step's start"},
     {.name = "to",
      .kind = OPTION_NUMBER,
      .value = "S",
-     .unset = "the end of the step",
+     .unset_text = "the end of the step",
      .help = "timeline, pipeline and memory: end of the plotted interval, in seconds from the "
              "step's start"},
     {.name = "window",
      .kind = OPTION_TEXT,
      .value = "OPS",
-     .unset = "all ops",
+     .unset_text = "all ops",
      .help =
          "timeline, pipeline and memory: plot from the first to the last op of a phase, op=N..M, "
          "layer=N, chunk=N, step=N, or several of them: backward:layer=1"},
     {.name = "title",
      .kind = OPTION_TEXT,
      .value = "TEXT",
-     .unset = "what is drawn",
+     .unset_text = "what is drawn",
      .help = "title of the figure"},
     {.name = "dark", .kind = OPTION_FLAG, .help = "use light colours on a dark background"},
 };
@@ -122,8 +122,8 @@ static enum status of_table(struct figure *figure, const char *path,
 {
     struct table table = {0};
     enum status status = table_load(&table, path, diag);
-    for (size_t i = 0; i < wanted->onlys && status == STATUS_OK; i++)
-        status = table_keep(&table, wanted->only[i], (struct loc){.name = "--only"}, diag);
+    for (size_t i = 0; i < wanted->only_count && status == STATUS_OK; i++)
+        status = table_keep(&table, wanted->only_figures[i], (struct loc){.name = "--only"}, diag);
     if (status == STATUS_OK)
         status = make(figure, &table, wanted, diag);
     table_release(&table);
@@ -291,12 +291,12 @@ static enum status read_range(struct figure_range *range, const char *text, stru
     bool good = dots != NULL;
     if (good) {
         const char *high = dots + 2;
-        range->from = dots > text;
-        range->to = *high != '\0';
-        good = (range->from || range->to) &&
-               (!range->from || parse_double(text, (size_t)(dots - text), &range->low)) &&
-               (!range->to || parse_double(high, strlen(high), &range->high)) &&
-               !(range->from && range->to && !(range->low < range->high));
+        range->has_low = dots > text;
+        range->has_high = *high != '\0';
+        good = (range->has_low || range->has_high) &&
+               (!range->has_low || parse_double(text, (size_t)(dots - text), &range->low)) &&
+               (!range->has_high || parse_double(high, strlen(high), &range->high)) &&
+               !(range->has_low && range->has_high && !(range->low < range->high));
     }
     return good
                ? STATUS_OK
@@ -309,12 +309,12 @@ static enum status read_range(struct figure_range *range, const char *text, stru
 /* Checks that each condition has the form "zero=1,3". */
 static enum status check_only(const struct figure_options *wanted, struct diag *diag)
 {
-    for (size_t i = 0; i < wanted->onlys; i++) {
-        const char *equals = strchr(wanted->only[i], '=');
-        if (equals == NULL || equals == wanted->only[i] || equals[1] == '\0')
+    for (size_t i = 0; i < wanted->only_count; i++) {
+        const char *equals = strchr(wanted->only_figures[i], '=');
+        if (equals == NULL || equals == wanted->only_figures[i] || equals[1] == '\0')
             return diag_error(diag, (struct loc){.name = "--only"}, STATUS_BAD_INPUT,
                               "'%s' is no choice of rows: expected COLUMN=VALUE,...",
-                              wanted->only[i]);
+                              wanted->only_figures[i]);
     }
     return STATUS_OK;
 }
@@ -329,9 +329,9 @@ static enum status of_other_figures(const char *option, const struct plot *plot,
 static enum status check_scale(const struct plot *plot, const struct figure_options *wanted,
                                struct diag *diag)
 {
-    bool given = wanted->y_range.from || wanted->y_range.to;
+    bool given = wanted->y_range.has_low || wanted->y_range.has_high;
     bool log = wanted->y_log || plot->scale == SCALE_LOGARITHMIC;
-    if (wanted->onlys > 0 && !plot->rows)
+    if (wanted->only_count > 0 && !plot->rows)
         return of_other_figures("--only", plot, diag);
     if (given && plot->scale == SCALE_NONE)
         return of_other_figures("--y-range", plot, diag);
@@ -340,8 +340,8 @@ static enum status check_scale(const struct plot *plot, const struct figure_opti
                           "the y axis of %s figures is always logarithmic", plot->name);
     if (wanted->y_log && plot->scale != SCALE_EITHER)
         return of_other_figures("--y-log", plot, diag);
-    if (log && ((wanted->y_range.from && !(wanted->y_range.low > 0)) ||
-                (wanted->y_range.to && !(wanted->y_range.high > 0))))
+    if (log && ((wanted->y_range.has_low && !(wanted->y_range.low > 0)) ||
+                (wanted->y_range.has_high && !(wanted->y_range.high > 0))))
         return diag_error(diag, (struct loc){.name = "--y-range"}, STATUS_BAD_INPUT,
                           "a logarithmic axis needs limits above 0");
     return STATUS_OK;
@@ -387,11 +387,11 @@ static enum status write_figure(const struct figure *figure, const char *path, b
     if (!png && !ends_in(path, ".svg")) {
         status = check_folder(path, diag);
         return status == STATUS_OK
-                   ? figure_save(figure, (struct figure_look){.dark = dark}, path, diag)
+                   ? figure_save(figure, (struct figure_look){.is_dark = dark}, path, diag)
                    : status;
     }
     status = figure_draw(
-        figure, (struct figure_look){.format = png ? FIGURE_PNG : FIGURE_SVG, .dark = dark},
+        figure, (struct figure_look){.format = png ? FIGURE_PNG : FIGURE_SVG, .is_dark = dark},
         &picture, diag);
     if (status == STATUS_OK)
         status = file_set_write(path, picture.data, picture.size, diag);
@@ -414,7 +414,7 @@ enum status cmd_plot(const struct options *options, struct diag *diag)
         .memory = options_text(options, "memory"),
         .y_log = options_given(options, "y-log"),
     };
-    wanted.only = options_list(options, "only", &wanted.onlys);
+    wanted.only_figures = options_list(options, "only", &wanted.only_count);
     const char *path = options_text(options, "o");
     enum status status = find_plot(&plot, options->argument[0], diag);
     if (status == STATUS_OK && path == NULL)

@@ -31,7 +31,7 @@ static const struct option rows[] = {
     {.name = "even-above",
      .kind = OPTION_COUNT,
      .value = "RANKS",
-     .fallback = "64",
+     .default_text = "64",
      .low = EVEN_ABOVE_MIN,
      .high = UNIFORM_NEVER,
      .help = "in rings of more than this many ranks, treat all ranks as equally fast: quicker, and "
@@ -46,7 +46,7 @@ static const struct option rows[] = {
      .value = "N",
      .low = 1,
      .high = 4096,
-     .fallback = "1",
+     .default_text = "1",
      .help = "with --documents: how many steps are packed and predicted; from 2 on, the median, "
              "90 % and worst of their times are printed, and everything else is of the first step"},
     {.name = "kernel-times",
@@ -79,7 +79,7 @@ static const struct option rows[] = {
      .kind = OPTION_CHOICE,
      .names = mfu_names,
      .name_count = MFU_CONVENTION_COUNT,
-     .fallback = "longhaul",
+     .default_text = "longhaul",
      .help = "the convention by which the MFU on the screen counts model flops; `longhaul list "
              "conventions` explains each"},
     {.name = "json", .kind = OPTION_FLAG, .help = "print JSON, in SI units"},
@@ -277,7 +277,7 @@ enum status cmd_predict(const struct options *options, struct diag *diag)
         .cluster = options_text(options, "cluster"),
         .costs = options_text(options, "costs"),
         .mfu = (enum mfu_convention)options_choice(options, "mfu"),
-        .all = options_given(options, "all"),
+        .shows_all = options_given(options, "all"),
     };
     assert(strcmp(mfu_names[report.mfu], mfu_table[report.mfu].name) == 0);
     struct text command = {0}, plan = {0};
@@ -329,7 +329,7 @@ enum status cmd_predict(const struct options *options, struct diag *diag)
         progress_part(NULL);
         status = batch_times_make(&batches, &prediction, packed.batch, packed.count, diag);
         report.batches = &batches;
-        report.packed = packed.batch;
+        report.packed_batches = packed.batch;
     }
     if (status == STATUS_OK && step && prediction.choices.routing != NULL) {
         progress_part(NULL);
@@ -344,7 +344,7 @@ enum status cmd_predict(const struct options *options, struct diag *diag)
     }
     if (status == STATUS_OK && step && file == NULL && !options_given(options, "quick")) {
         status = alternatives_find(&best, &prediction, diag);
-        report.best = &best;
+        report.best_alternative = &best;
     }
     if (status == STATUS_OK)
         status = print_report(&report, options, &note, diag);

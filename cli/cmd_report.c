@@ -14,12 +14,12 @@ static const struct option rows[] = {
     {.name = "o",
      .kind = OPTION_TEXT,
      .value = "FILE.html",
-     .unset = "report.html in the last folder given, or the last file's name with .html",
+     .unset_text = "report.html in the last folder given, or the last file's name with .html",
      .help = "the HTML file to which the page is written; - is standard output"},
     {.name = "title",
      .kind = OPTION_TEXT,
      .value = "TEXT",
-     .unset = "what is reported",
+     .unset_text = "what is reported",
      .help = "title of the page"},
 };
 const struct option_set report_options = {"page", rows, ARRAY_LEN(rows)};

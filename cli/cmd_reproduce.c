@@ -33,12 +33,12 @@ static const struct option rows[] = {
      .value = "N",
      .low = 1,
      .high = 1024,
-     .unset = "one per core",
+     .unset_text = "one per core",
      .help = "number of processes that predict at the same time"},
     {.name = "catalogue",
      .kind = OPTION_TEXT,
      .value = "FILE.json",
-     .unset = "the one that ships",
+     .unset_text = "the one that ships",
      .help = "file of figures and tables, in the format of docs/reproducing.md"},
 };
 const struct option_set reproduce_options = {"reproduction", rows, ARRAY_LEN(rows)};
@@ -61,7 +61,7 @@ static void put_state(struct text *out, const struct catalogue_entry *entry,
     size_t row = state_row(states, entry->name[0]), state = table_find(states, "state"),
            what = table_find(states, "what");
     if (entry->kind == ENTRY_NOTHING) {
-        text_printf(out, "%s: %s", outcome_state_names[STATE_NOT_SIMULABLE], entry->why);
+        text_printf(out, "%s: %s", outcome_state_names[STATE_NOT_SIMULABLE], entry->reason);
         return;
     }
     if (row == SIZE_MAX || state == SIZE_MAX || what == SIZE_MAX) {
@@ -71,8 +71,8 @@ static void put_state(struct text *out, const struct catalogue_entry *entry,
     text_puts(out, states->row[row][state]);
     if (states->row[row][what][0] != '\0')
         text_printf(out, ": %s", states->row[row][what]);
-    if (entry->why != NULL && strcmp(states->row[row][state], "off") == 0)
-        text_printf(out, "; %s", entry->why);
+    if (entry->reason != NULL && strcmp(states->row[row][state], "off") == 0)
+        text_printf(out, "; %s", entry->reason);
 }
 
 static void put_entry(struct text *out, const struct catalogue_entry *entry,

@@ -257,7 +257,7 @@ static enum status do_check(struct session *s, struct diag *diag)
 {
     struct reference_check check = {0};
     struct exec_options exec = s->wanted.exec;
-    exec.trace = exec.settle = false;
+    exec.trace = exec.until_clock_steady = false;
     exec.notes =
         s->wanted.run ? NULL : &s->note; /* if the step also runs, that run makes the same notes */
     enum status status = reference_check_tokens(&check, &s->ir, s->name, s->model, s->tokens,
@@ -319,7 +319,7 @@ static enum status do_run(struct session *s, const struct training_options *how,
     if (status == STATUS_OK) {
         struct interrupt interrupt;
         training.batches = s->tokens;
-        s->wanted.exec.behind = !s->wanted.train;
+        s->wanted.exec.back_to_back = !s->wanted.train;
         s->wanted.exec.ended_by = ended_by;
         s->wanted.exec.notes = &s->note;
         interrupt_catch(&interrupt);
@@ -355,8 +355,8 @@ static enum status do_all(struct session *s, struct diag *diag)
 {
     enum status status = run_options_read(&s->wanted, s->options, diag);
     const struct training_options how = {.seed = s->wanted.seed,
-                                         .flat = s->wanted.flat,
-                                         .fresh = true,
+                                         .flat_weights = s->wanted.flat_weights,
+                                         .zero_moments = true,
                                          .reference = s->wanted.train && s->wanted.check};
     const struct training_options most = {.reference = s->wanted.check, .collect = s->wanted.check};
     bool speaks = !several_processes(s->options) || bootstrap_speaks();

@@ -24,7 +24,7 @@ static const struct option rows[] = {
     {.name = "o",
      .kind = OPTION_TEXT,
      .value = "FILE.csv",
-     .unset = "standard output, and nothing is kept of a sweep that ends early",
+     .unset_text = "standard output, and nothing is kept of a sweep that ends early",
      .help = "the file to which rows are written; the same command resumes a sweep that ended "
              "early"},
     {.name = "jobs",
@@ -32,7 +32,7 @@ static const struct option rows[] = {
      .value = "N",
      .low = 1,
      .high = 1024,
-     .unset = "one per core",
+     .unset_text = "one per core",
      .help = "number of processes that predict at the same time"},
     {.name = "part",
      .kind = OPTION_TEXT,
@@ -102,17 +102,17 @@ static enum status finish(struct sweep_journal *journal, const struct sweep_opti
     const char *path = options_text(options, "o");
     bool json = options_given(options, "json");
     enum status status = STATUS_OK;
-    if (sweep->parts > 0 && !journal->complete) {
+    if (sweep->parts > 0 && !journal->is_complete) {
         text_printf(&out,
                     "part %zu of %zu is done: %zu rows in %s; when all parts are, the command "
                     "without --part joins them\n",
-                    sweep->part, sweep->parts, journal->known, journal->part.data);
+                    sweep->part, sweep->parts, journal->known_rows, journal->part.data);
         status = command_print(&out, diag);
     } else {
-        if (!journal->complete)
+        if (!journal->is_complete)
             status = sweep_journal_finish(journal, diag);
         if (status == STATUS_OK && path != NULL)
-            status = sweep_summarise(path, journal->resumed, journal->complete, json, diag);
+            status = sweep_summarise(path, journal->resumed_rows, journal->is_complete, json, diag);
         else if (status == STATUS_OK)
             status = verdict_of_printed(journal, diag);
     }
@@ -151,7 +151,7 @@ enum status cmd_sweep(const struct options *options, struct diag *diag)
     if (status == STATUS_OK)
         status = sweep_journal_open(&journal, &grid, options_text(options, "o"), sweep.part,
                                     sweep.parts, diag);
-    if (status == STATUS_OK && (!journal.complete || launcher.size > 1))
+    if (status == STATUS_OK && (!journal.is_complete || launcher.size > 1))
         status = sweep_run(&grid, &sweep, &journal, &launcher, diag);
     if (status == STATUS_OK)
         status = finish(&journal, &sweep, options, diag);

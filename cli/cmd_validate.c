@@ -20,7 +20,7 @@ static const struct option rows[] = {
     {.name = "data",
      .kind = OPTION_TEXT,
      .value = "FILE.csv",
-     .unset = "all files that ship with the program",
+     .unset_text = "all files that ship with the program",
      .help =
          "a CSV file of measurements: one published figure or one measured training step a row, "
          "with the options of predict that describe it"},
@@ -251,7 +251,7 @@ static enum status save(const struct validation *v, const struct external_valida
     for (size_t i = 0; i < v->rows->count; i++) {
         result[i] = v->row[i].result;
         if (result[i].outcome == OUTCOME_OK && !v->row[i].counted)
-            result[i].why = v->row[i].other; /* why the error does not count */
+            result[i].reason = v->row[i].other; /* why the error does not count */
     }
     external_print_columns(&out);
     external_print(v->rows, result, &out);

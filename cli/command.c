@@ -263,7 +263,7 @@ const struct command *command_table(size_t *count)
 static const char *const *refused(const struct command *command)
 {
     static const char *const none[] = {NULL};
-    return command->refused != NULL ? command->refused : none;
+    return command->refused_options != NULL ? command->refused_options : none;
 }
 
 bool command_shows(const struct command *command, const struct option *option)
@@ -392,6 +392,6 @@ void command_print_help(struct text *out, const struct command *command)
 {
     text_printf(out, "usage: longhaul %s%s%s [OPTIONS]\n\n", command->name,
                 command->arguments[0] == '\0' ? "" : " ", command->arguments);
-    screen_wrap(out, command->about, 0, 0, screen_help_width());
+    screen_wrap(out, command->description, 0, 0, screen_help_width());
     options_print_help(out, command->sets, refused(command));
 }

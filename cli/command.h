@@ -23,10 +23,10 @@ struct command {
     size_t arguments_min, arguments_max;
     enum status (*run)(const struct options *options, struct diag *diag);
     const char *summary;
-    const char *about;                                  /* a description in a few sentences */
+    const char *description;                            /* a description in a few sentences */
     const struct option_set *sets[OPTION_SETS_MAX + 1]; /* the array ends in NULL */
     /* options of the sets that the command lacks; ends in NULL. NULL: none */
-    const char *const *refused;
+    const char *const *refused_options;
 };
 
 /* Returns whether the command's help shows an option of its sets. It shows all options that the command does not

@@ -14,7 +14,8 @@ static void put_option(struct json_out *json, const struct option *option)
     json_put_text(json, "name", option->name);
     json_put_text(json, "kind", kinds[option->kind]);
     json_put_text(json, "value", option->value);
-    json_put_text(json, "default", option->fallback != NULL ? option->fallback : option->unset);
+    json_put_text(json, "default",
+                  option->default_text != NULL ? option->default_text : option->unset_text);
     json_put_text(json, "help", option->help);
     if (option->kind == OPTION_COUNT) {
         json_put_number(json, "least", (double)option->low);
@@ -35,7 +36,7 @@ static void put_command(struct json_out *json, const struct command *command)
     json_put_text(json, "name", command->name);
     json_put_text(json, "arguments", command->arguments);
     json_put_text(json, "summary", command->summary);
-    json_put_text(json, "about", command->about);
+    json_put_text(json, "about", command->description);
     json_begin_array(json, "options");
     for (size_t s = 0; command->sets[s] != NULL; s++)
         for (size_t i = 0; i < command->sets[s]->count; i++)

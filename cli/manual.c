@@ -37,9 +37,9 @@ static void put_option(struct text *out, const struct option *option)
     }
     text_puts(out, "\n");
     put(out, option->help);
-    if (option->fallback != NULL || option->unset != NULL) {
+    if (option->default_text != NULL || option->unset_text != NULL) {
         text_puts(out, " [");
-        put(out, option->fallback != NULL ? option->fallback : option->unset);
+        put(out, option->default_text != NULL ? option->default_text : option->unset_text);
         text_putc(out, ']');
     }
     text_putc(out, '\n');
@@ -81,7 +81,7 @@ static void put_command(struct text *out, const struct command *command)
         put(out, command->arguments);
     }
     text_putc(out, '\n');
-    put(out, command->about);
+    put(out, command->description);
     text_putc(out, '\n');
     for (size_t s = 0; command->sets[s] != NULL; s++) {
         const struct command *first = first_with(command->sets[s]);

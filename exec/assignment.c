@@ -85,7 +85,7 @@ static enum status check_buffers(const struct ir *ir, const char *name, struct d
 static enum status check_views(const struct ir *ir, uint32_t op, const char *name,
                                struct diag *diag)
 {
-    uint32_t reads = ir->op.reads[op], operands = reads + ir->op.writes[op];
+    uint32_t reads = ir->op.read_count[op], operands = reads + ir->op.write_count[op];
     if (ir->op.kind[op] == WORK_OPAQUE)
         return diag_error(diag, (struct loc){name, 0, 0}, STATUS_BAD_INPUT,
                           "op %" PRIu32 " is opaque: operators of recorded programs are simulated "
@@ -217,7 +217,7 @@ static void find_softmax(struct assignment *assignment)
     assignment->softmax =
         arena_array(&assignment->arena, ir->op.count, sizeof *assignment->softmax);
     for (uint32_t op = 0; op < ir->op.count; op++)
-        if (ir->op.kind[op] == WORK_CROSS_ENTROPY && ir->op.writes[op] > 2) {
+        if (ir->op.kind[op] == WORK_CROSS_ENTROPY && ir->op.write_count[op] > 2) {
             uint32_t buffer = ir_write(ir, op, 2).buffer.i;
             is_softmax[buffer] = ir->buffer.dtype[buffer] != DTYPE_U8;
         }

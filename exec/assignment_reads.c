@@ -41,13 +41,13 @@ bool *assignment_reads_first(const struct ir *ir, uint32_t kinds)
     bool *first = heap_zalloc((size_t)ir->buffer.count + 1, sizeof *first);
     struct written *written = heap_zalloc((size_t)ir->buffer.count + 1, sizeof *written);
     for (uint32_t op = 0; op < ir->op.count; op++)
-        for (uint32_t k = 0; k < (uint32_t)ir->op.reads[op] + ir->op.writes[op]; k++) {
+        for (uint32_t k = 0; k < (uint32_t)ir->op.read_count[op] + ir->op.write_count[op]; k++) {
             struct view view = ir_view(ir, ir->operand[ir->op.operand_begin[op] + k]);
             uint32_t b = view.buffer.i;
             uint16_t binding = ir->buffer.binding[b];
             if (binding == IR_NONE16 || !(kinds >> ir->binding[binding].kind & 1))
                 continue;
-            if (k < ir->op.reads[op])
+            if (k < ir->op.read_count[op])
                 first[b] =
                     first[b] || !is_written(&written[b], view.begin, view.begin + view.count);
             else if (ir->op.guard[op] == IR_NONE16) /* else some ranks do not write */

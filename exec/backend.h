@@ -49,7 +49,7 @@ struct call {
     const struct dealt_rows *dealt;
     struct exec_model model;
     struct exec_adamw adamw; /* step: number of the current step */
-    uint8_t reads, writes;
+    uint8_t read_count, write_count;
     struct operand read[CALL_OPERANDS_MAX], write[CALL_OPERANDS_MAX];
 };
 

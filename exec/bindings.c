@@ -418,8 +418,8 @@ static void clear(struct bindings *b)
 {
     b->loss = 0;
     for (int kind = 0; kind < BINDING_KIND_COUNT; kind++)
-        for (uint32_t t = 0; b->got[kind] != NULL && t < b->ir->tensor_count; t++)
-            memset(b->got[kind][t], 0,
+        for (uint32_t t = 0; b->collected[kind] != NULL && t < b->ir->tensor_count; t++)
+            memset(b->collected[kind][t], 0,
                    (size_t)(b->ir->tensor[t].rows * b->ir->tensor[t].cols) * sizeof(double));
 }
 
@@ -462,7 +462,7 @@ static void read_tensors(struct bindings *b, const struct exec_buffer *buffer)
     const struct binding *binding = buffer->binding;
     struct binding_copy transfer = {.b = b,
                                     .buffer = buffer,
-                                    .to = b->got[binding->kind],
+                                    .to = b->collected[binding->kind],
                                     .partial = partial_axes(ir, binding)};
     if (transfer.to != NULL && is_result(ir, binding))
         for_stretches(buffer, read_stretch, &transfer);

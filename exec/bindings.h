@@ -42,7 +42,7 @@ struct bindings {
     const int32_t *tokens;        /* (ir.global_batch, ir.layout.tokens) */
     const int32_t *labels;        /* the same shape; NULL: tokens shifted by one, the last one -1 */
     /* Arrays into which buffers are collected, by BINDING_PARAM .. BINDING_MOMENT2; NULL: not wanted. */
-    double *const *got[BINDING_KIND_COUNT];
+    double *const *collected[BINDING_KIND_COUNT];
     double loss; /* loss of the step read last */
     /* Number of elements so far for which a replica held another value than the rank that was collected. */
     uint64_t replicas_differ;

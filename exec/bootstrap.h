@@ -21,8 +21,8 @@
 
 struct bootstrap_place {
     uint32_t rank, size;
-    uint32_t local; /* index on its machine; BOOTSTRAP_UNKNOWN: found when they connect */
-    char host[256]; /* of rank 0 */
+    uint32_t local_index; /* index on its machine; BOOTSTRAP_UNKNOWN: found when they connect */
+    char host[256];       /* of rank 0 */
     uint16_t port;
     uint32_t local_size; /* processes of its machine; size, if the launcher does not say it */
 };
@@ -58,9 +58,9 @@ enum status bootstrap_agree(struct bootstrap *bootstrap, uint64_t schedule, stru
 
 /* What the processes know of each other during a step. It travels on connections of its own, several times a second. */
 struct bootstrap_progress {
-    uint64_t ended;  /* ops that have ended, on all processes */
-    uint32_t busy;   /* processes on which an op is at work */
-    uint32_t failed; /* 1 + the rank of a process that has failed; 0: none */
+    uint64_t ended_ops;      /* ops that have ended, on all processes */
+    uint32_t busy_processes; /* processes on which an op is at work */
+    uint32_t failed_rank;    /* 1 + the rank of a process that has failed; 0: none */
 };
 
 /* Reports this process's progress (failed: whether it has failed), and reads that of all as far as it is known. Any

@@ -50,7 +50,7 @@ static bool may_wait(struct bootstrap *b, double since_s)
 
 static enum status gone(struct bootstrap *b, uint32_t peer, const char *call, struct diag *diag)
 {
-    b->broken = true;
+    b->is_broken = true;
     const char *why = errno == 0                                  ? "it has ended"
                       : (errno == EAGAIN || errno == EWOULDBLOCK) ? "it does not answer"
                                                                   : strerror(errno);
@@ -119,8 +119,8 @@ static enum status find_neighbours(struct bootstrap *b, uint64_t *host, struct d
         before += r < b->place.rank && host[r] == b->host;
         b->local_size += host[r] == b->host;
     }
-    if (b->place.local == BOOTSTRAP_UNKNOWN)
-        b->place.local = before;
+    if (b->place.local_index == BOOTSTRAP_UNKNOWN)
+        b->place.local_index = before;
     return status;
 }
 
@@ -168,7 +168,7 @@ void bootstrap_close(struct bootstrap *b)
 {
     if (b == NULL)
         return;
-    atomic_store(&b->quit, true);
+    atomic_store(&b->must_quit, true);
     if (b->has_thread)
         pthread_join(b->thread, NULL);
     for (int c = 0; c < CHANNELS; c++) {
@@ -192,7 +192,7 @@ uint32_t bootstrap_size(const struct bootstrap *b)
 
 uint32_t bootstrap_local(const struct bootstrap *b)
 {
-    return b->place.local;
+    return b->place.local_index;
 }
 
 uint32_t bootstrap_local_size(const struct bootstrap *b)
@@ -211,7 +211,7 @@ static enum status is_broken(struct diag *diag)
 enum status bootstrap_broadcast(struct bootstrap *b, uint32_t root, void *data, size_t bytes,
                                 struct diag *diag)
 {
-    if (b->broken)
+    if (b->is_broken)
         return is_broken(diag);
     if (b->place.rank != 0) {
         enum status status = b->place.rank == root ? put(b, 0, data, bytes, diag) : STATUS_OK;
@@ -228,7 +228,7 @@ enum status bootstrap_gather(struct bootstrap *b, const void *mine, void *all, s
                              struct diag *diag)
 {
     enum status status = STATUS_OK;
-    if (b->broken)
+    if (b->is_broken)
         return is_broken(diag);
     memmove((char *)all + b->place.rank * bytes, mine, bytes);
     if (b->place.rank != 0) {

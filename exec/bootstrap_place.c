@@ -136,7 +136,7 @@ enum status bootstrap_place_read(struct bootstrap_place *place, struct diag *dia
         if (status == STATUS_OK)
             status = read_number(launcher->rank, 0, &place->rank, diag);
         if (status == STATUS_OK)
-            status = read_number(launcher->local, BOOTSTRAP_UNKNOWN, &place->local, diag);
+            status = read_number(launcher->local, BOOTSTRAP_UNKNOWN, &place->local_index, diag);
     }
     if (status == STATUS_OK && (place->size == 0 || place->rank >= place->size))
         status = diag_error(diag, (struct loc){.name = launcher->size}, STATUS_BAD_INPUT,

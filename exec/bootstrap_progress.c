@@ -56,27 +56,27 @@ static void exchange_beats(struct bootstrap *b, struct half_beat *half, struct b
     uint32_t peers = b->place.rank == 0 ? b->place.size : 1;
     int *fd = b->peer[PROGRESS];
     pthread_mutex_lock(&b->lock);
-    struct beat own = b->own, before = b->all, sum = own;
+    struct beat own = b->own_beat, before = b->all_beats, sum = own;
     pthread_mutex_unlock(&b->lock);
     for (uint32_t r = 0; r < peers; r++)
         if (fd[r] >= 0 && !read_beats(fd[r], &half[r], &last[r])) {
             bootstrap_hang_up(&fd[r]);
-            last[r].busy = 0;
-            last[r].failed = r + 1; /* a process that has ended in a step has failed */
+            last[r].busy_processes = 0;
+            last[r].failed_rank = r + 1; /* a process that has ended in a step has failed */
         }
     if (b->place.rank != 0)
         sum = last[0];
     for (uint32_t r = 1; r < peers; r++) {
-        sum.ended += last[r].ended;
-        sum.busy += last[r].busy;
-        sum.failed = sum.failed != 0 ? sum.failed : last[r].failed;
+        sum.ended_ops += last[r].ended_ops;
+        sum.busy_processes += last[r].busy_processes;
+        sum.failed_rank = sum.failed_rank != 0 ? sum.failed_rank : last[r].failed_rank;
     }
     for (uint32_t r = 0; r < peers; r++)
         if (fd[r] >= 0 && !send_beat(fd[r], b->place.rank == 0 ? &sum : &own))
             bootstrap_hang_up(&fd[r]);
     pthread_mutex_lock(&b->lock);
-    b->all = sum;
-    if (sum.ended != before.ended || sum.busy > 0)
+    b->all_beats = sum;
+    if (sum.ended_ops != before.ended_ops || sum.busy_processes > 0)
         b->moved_s = bootstrap_now_s();
     pthread_mutex_unlock(&b->lock);
 }
@@ -90,7 +90,7 @@ void *bootstrap_exchange(void *argument)
     do {
         exchange_beats(b, half, last);
         nanosleep(&nap, NULL);
-    } while (!atomic_load(&b->quit));
+    } while (!atomic_load(&b->must_quit));
     exchange_beats(b, half, last); /* others hear of a failure before the connection is closed */
     free(half);
     free(last);
@@ -101,8 +101,9 @@ struct bootstrap_progress bootstrap_report(struct bootstrap *b, uint64_t ended, 
                                            bool failed)
 {
     pthread_mutex_lock(&b->lock);
-    b->own = (struct beat){ended, busy, failed ? b->place.rank + 1 : 0};
-    const struct bootstrap_progress all = {b->all.ended, b->all.busy, b->all.failed};
+    b->own_beat = (struct beat){ended, busy, failed ? b->place.rank + 1 : 0};
+    const struct bootstrap_progress all = {b->all_beats.ended_ops, b->all_beats.busy_processes,
+                                           b->all_beats.failed_rank};
     pthread_mutex_unlock(&b->lock);
     return all;
 }

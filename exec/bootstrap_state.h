@@ -15,8 +15,8 @@ enum connection_kind { MESSAGES, PROGRESS, CHANNELS };
 
 /* A process's own progress, and what rank 0 sends of all. */
 struct beat {
-    uint64_t ended;
-    uint32_t busy, failed;
+    uint64_t ended_ops;
+    uint32_t busy_processes, failed_rank;
 };
 
 struct bootstrap {
@@ -25,13 +25,13 @@ struct bootstrap {
     uint32_t local_size;
     double timeout_s;
     int *peer[CHANNELS]; /* rank 0: (size) sockets; others: only peer[][0] is one */
-    bool broken;
+    bool is_broken;
 
     pthread_t thread; /* exchanges beats */
     bool has_thread;
-    atomic_bool quit;
+    atomic_bool must_quit;
     pthread_mutex_t lock; /* guards the fields below */
-    struct beat own, all;
+    struct beat own_beat, all_beats;
     double moved_s; /* when progress was last heard of */
 };
 

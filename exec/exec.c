@@ -69,7 +69,7 @@ static enum status fill(struct exec_run *run, const struct exec_io *io, struct e
     if (!run_is_here(run, buffer->rank))
         return STATUS_OK;
     if (ZEROED >> buffer->binding->kind & 1) {
-        if (run->step == 0 || run->zeroed[b])
+        if (run->step == 0 || run->must_zero[b])
             clear(run, buffer);
         return STATUS_OK;
     }
@@ -248,7 +248,7 @@ static enum status run_steps(struct exec_run *run, struct executor *executor,
         double begin_s = run_now();
         if (run_ended(run))
             return failure(run, diag);
-        uint32_t inputs = run->options->behind ? 0 : INPUTS;
+        uint32_t inputs = run->options->back_to_back ? 0 : INPUTS;
         enum status status =
             visit_bound(run, io, run->step == 0 ? UINT32_MAX : inputs | ZEROED, fill, diag);
         if (status != STATUS_OK)
@@ -270,7 +270,7 @@ static enum status run_steps(struct exec_run *run, struct executor *executor,
             status = failure(run, diag);
         if (status != STATUS_OK)
             return status;
-        if (run->step + 1 == steps->warmup && run->options->settle) {
+        if (run->step + 1 == steps->warmup && run->options->until_clock_steady) {
             bool steady;
             status = settled(run, &settling, &steady, diag);
             if (status != STATUS_OK)
@@ -429,7 +429,7 @@ static void init_lock(struct exec_run *run)
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_mutex_init(&run->lock, NULL);
-    pthread_cond_init(&run->changed, &monotonic);
+    pthread_cond_init(&run->state_changed, &monotonic);
     pthread_condattr_destroy(&monotonic);
 }
 
@@ -456,7 +456,7 @@ enum status exec_run(const struct ir *ir, const char *name, const struct exec_op
         steps.time = heap_zalloc(steps.measured * steps.time_count, sizeof *steps.time);
     run.time = heap_zalloc(steps.time_count, sizeof *run.time);
     run.host = heap_zalloc(run.assignment.ranks, sizeof *run.host);
-    run.zeroed = assignment_reads_first(ir, ZEROED);
+    run.must_zero = assignment_reads_first(ir, ZEROED);
     if (options->poison && run.backend->host_memory)
         run.poison = poison_new(&run);
     status = run.backend->open(&run, diag);
@@ -477,10 +477,10 @@ out:
     free(steps.begin_s);
     free(run.time);
     free((void *)run.host);
-    free(run.zeroed);
+    free(run.must_zero);
     assignment_release(&run.assignment);
     pthread_mutex_destroy(&run.lock);
-    pthread_cond_destroy(&run.changed);
+    pthread_cond_destroy(&run.state_changed);
     return status;
 }
 

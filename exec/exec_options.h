@@ -50,9 +50,9 @@ struct exec_options {
     uint32_t warmup; /* steps run and not measured */
     uint32_t steps;  /* steps measured; 0: 1 */
     /* a step starts as soon as the one before ends: all read the inputs of the first */
-    bool behind;
+    bool back_to_back;
     /* after the warm-up more steps are run, and not measured, until the clock is steady */
-    bool settle;
+    bool until_clock_steady;
     bool poison; /* prove that every element is written before it is read (slow) */
     bool trace;  /* fill result.trace with the median step */
     /* the run fails after this time in which no op ends and none is at work, on any process; 0: 10, with several

@@ -33,8 +33,8 @@ struct executor {
 static void stand_still(struct exec_run *run)
 {
     pthread_mutex_lock(&run->lock);
-    while (!run_stopped(run) && !run->quit)
-        pthread_cond_wait(&run->changed, &run->lock);
+    while (!run_stopped(run) && !run->must_quit)
+        pthread_cond_wait(&run->state_changed, &run->lock);
     pthread_mutex_unlock(&run->lock);
 }
 
@@ -110,16 +110,16 @@ static void *host_main(void *argument)
     struct exec_run *run = host->executor->run;
     for (uint32_t step = 0;; step++) {
         pthread_mutex_lock(&run->lock);
-        while (run->released <= step && !run->quit)
-            pthread_cond_wait(&run->changed, &run->lock);
-        bool quit = run->quit;
+        while (run->released_steps <= step && !run->must_quit)
+            pthread_cond_wait(&run->state_changed, &run->lock);
+        bool quit = run->must_quit;
         pthread_mutex_unlock(&run->lock);
         if (quit)
             return NULL;
         walk(run, host->rank);
         pthread_mutex_lock(&run->lock);
         run->ranks_done++;
-        pthread_cond_broadcast(&run->changed);
+        pthread_cond_broadcast(&run->state_changed);
         pthread_mutex_unlock(&run->lock);
     }
 }
@@ -153,8 +153,8 @@ void executor_free(struct executor *executor)
         return;
     struct exec_run *run = executor->run;
     pthread_mutex_lock(&run->lock);
-    run->quit = true;
-    pthread_cond_broadcast(&run->changed);
+    run->must_quit = true;
+    pthread_cond_broadcast(&run->state_changed);
     pthread_mutex_unlock(&run->lock);
     for (uint32_t i = 0; i < executor->started; i++)
         pthread_join(executor->host[i].thread, NULL);
@@ -185,19 +185,19 @@ static void check_progress(struct exec_run *run, struct watch *watch)
         run->backend->watch(run);
     double now = run_now();
     uint64_t progress = atomic_load(&run->progress);
-    bool busy = atomic_load(&run->busy) > 0;
+    bool busy = atomic_load(&run->running_ops) > 0;
     struct bootstrap_progress all = {progress, busy, 0};
     if (run->world != NULL) /* an op that waits for another process is at work if that process is */
         all = bootstrap_report(run->world, progress, busy, false);
-    if (all.ended != watch->progress || busy || all.busy > 0) {
-        watch->progress = all.ended;
+    if (all.ended_ops != watch->progress || busy || all.busy_processes > 0) {
+        watch->progress = all.ended_ops;
         watch->still_since_s = now;
     }
-    if (all.failed != 0) {
+    if (all.failed_rank != 0) {
         stall_explain(run, why, sizeof why);
         run_failed(run, IR_NONE, IR_NONE,
                    "rank %" PRIu32 " has failed or ended, and its own message says why; here %s",
-                   all.failed - 1, why);
+                   all.failed_rank - 1, why);
     } else if (now - watch->still_since_s >= watch->stall_s) {
         stall_explain(run, why, sizeof why);
         run_failed(run, IR_NONE, IR_NONE, "the step has stalled: %s", why);
@@ -231,12 +231,12 @@ double executor_step(struct executor *executor)
     pthread_mutex_lock(&run->lock);
     run->ranks_done = 0;
     run->epoch_s = watch.begin_s = watch.still_since_s = run_now();
-    run->released++;
-    pthread_cond_broadcast(&run->changed);
+    run->released_steps++;
+    pthread_cond_broadcast(&run->state_changed);
     double next_s = run->epoch_s + check_every_s;
     while (run->ranks_done < run->count) {
         struct timespec until = clock_time(next_s);
-        int waited = pthread_cond_timedwait(&run->changed, &run->lock, &until);
+        int waited = pthread_cond_timedwait(&run->state_changed, &run->lock, &until);
         if (waited != ETIMEDOUT)
             continue;
         next_s = run_now() + check_every_s;

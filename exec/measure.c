@@ -98,7 +98,7 @@ static void find_first_uses(const struct exec_run *run, const struct op_time *ti
         double start_s = time_of(run, time, rank, op).start_s;
         if (isnan(start_s))
             continue;
-        for (uint32_t i = 0; i < ir->op.reads[op] + (uint32_t)ir->op.writes[op]; i++) {
+        for (uint32_t i = 0; i < ir->op.read_count[op] + (uint32_t)ir->op.write_count[op]; i++) {
             uint32_t buffer = ir_touched(ir, op, i);
             if (first_use_s[buffer] < 0 || start_s < first_use_s[buffer])
                 first_use_s[buffer] = start_s;

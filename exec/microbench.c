@@ -98,15 +98,15 @@ static void add_set(struct bench *b, uint32_t set)
     enum memory far = b->wanted->role == POINT_PAGEABLE ? MEMORY_PAGEABLE : MEMORY_PINNED;
     enum memory from = host || kind == WORK_H2D ? far : MEMORY_HBM;
     enum memory to = host || kind == WORK_D2H ? far : MEMORY_HBM;
-    for (uint32_t k = 0; k < o->writes; k++) {
+    for (uint32_t k = 0; k < o->write_count; k++) {
         bool read_too = false;
-        for (uint32_t i = 0; i < o->reads; i++)
-            read_too |= o->read[i].same == (int)k;
+        for (uint32_t i = 0; i < o->read_count; i++)
+            read_too |= o->read[i].shared_write == (int)k;
         b->write[set][k] = add_buffer(b, o->write[k], to, read_too ? b->inputs : IR_NONE16);
     }
-    for (uint32_t k = 0; k < o->reads; k++)
-        b->read[set][k] = o->read[k].same >= 0
-                              ? b->write[set][o->read[k].same]
+    for (uint32_t k = 0; k < o->read_count; k++)
+        b->read[set][k] = o->read[k].shared_write >= 0
+                              ? b->write[set][o->read[k].shared_write]
                               : add_buffer(b, o->read[k], from,
                                            o->read[k].dtype == DTYPE_I32 ? b->indices : b->inputs);
 }
@@ -124,8 +124,8 @@ static op_id add_work(struct bench *b, uint32_t set, const op_id *wait)
     struct op_desc desc = {
         .work = b->work,
         .stream = add_stream(b, class == STREAM_SYNC ? STREAM_COMPUTE : class),
-        .read_count = (uint8_t)b->operands.reads,
-        .write_count = (uint8_t)b->operands.writes,
+        .read_count = (uint8_t)b->operands.read_count,
+        .write_count = (uint8_t)b->operands.write_count,
         .guard = IR_NONE16,
         .wait_count = wait ? 1 : 0,
         .tags = {PHASE_FORWARD, REGION_NONE, IR_NONE16, IR_NONE16, IR_NONE16, IR_NONE16},
@@ -482,10 +482,10 @@ static enum status check(const struct microbench_case *wanted, struct diag *diag
 static uint32_t sets_needed(const struct bench *b)
 {
     uint64_t bytes = 0;
-    for (uint32_t k = 0; k < b->operands.reads; k++)
-        if (b->operands.read[k].same < 0)
+    for (uint32_t k = 0; k < b->operands.read_count; k++)
+        if (b->operands.read[k].shared_write < 0)
             bytes += b->operands.read[k].count * dtype_bytes(b->operands.read[k].dtype);
-    for (uint32_t k = 0; k < b->operands.writes; k++)
+    for (uint32_t k = 0; k < b->operands.write_count; k++)
         bytes += b->operands.write[k].count * dtype_bytes(b->operands.write[k].dtype);
     uint64_t rotate = b->options->rotate_bytes > 0 ? b->options->rotate_bytes
                       : b->gpu                     ? ROTATE_BYTES_GPU

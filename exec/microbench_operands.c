@@ -34,8 +34,9 @@ static bool one_side(const struct work *work, enum work_side side, enum dtype dt
 
 bool bench_operands(const struct work *work, enum dtype dtype, struct bench_operands *operands)
 {
-    return one_side(work, WORK_READS, dtype, work->reads, operands->read, &operands->reads) &&
-           one_side(work, WORK_WRITES, dtype, work->writes, operands->write, &operands->writes);
+    return one_side(work, WORK_READS, dtype, work->reads, operands->read, &operands->read_count) &&
+           one_side(work, WORK_WRITES, dtype, work->writes, operands->write,
+                    &operands->write_count);
 }
 
 int64_t bench_index_limit(const struct work *work)

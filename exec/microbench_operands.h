@@ -6,12 +6,12 @@
 
 struct bench_operand {
     uint64_t count;
-    uint8_t dtype; /* enum dtype */
-    int same;      /* for a read: the write that uses the same buffer; -1: none */
+    uint8_t dtype;    /* enum dtype */
+    int shared_write; /* for a read: the write that uses the same buffer; -1: none */
 };
 
 struct bench_operands {
-    uint32_t reads, writes;
+    uint32_t read_count, write_count;
     struct bench_operand read[CALL_OPERANDS_MAX], write[CALL_OPERANDS_MAX];
 };
 

@@ -179,7 +179,8 @@ enum status operands_check(const struct ir *ir, uint32_t op, uint32_t members, c
     const struct work *work = ir_work(ir, op);
     const char *kind = work_kind_info(work->kind)->name;
     const struct loc at = {name, 0, 0};
-    struct operand_side side[2] = {{.count = ir->op.reads[op]}, {.count = ir->op.writes[op]}};
+    struct operand_side side[2] = {{.count = ir->op.read_count[op]},
+                                   {.count = ir->op.write_count[op]}};
     char reads[32], writes[32];
     members = members ? members : 1;
     for (int s = 0; s < 2; s++)

@@ -143,7 +143,7 @@ static bool is_fresh(const struct exec_run *run, const struct call *call, struct
 {
     if (run->ir->buffer.dtype[write.buffer.i] == DTYPE_U8) /* workspace: need not be used */
         return false;
-    for (uint32_t k = 0; k < call->reads; k++)
+    for (uint32_t k = 0; k < call->read_count; k++)
         if (overlap(ir_read(run->ir, call->op, k), write))
             return false;
     return true;
@@ -152,10 +152,10 @@ static bool is_fresh(const struct exec_run *run, const struct call *call, struct
 bool poison_before(struct exec_run *run, const struct call *call)
 {
     if (is_read(run, call))
-        for (uint32_t k = 0; k < call->reads; k++)
+        for (uint32_t k = 0; k < call->read_count; k++)
             if (!check_read(run, call, ir_read(run->ir, call->op, k)))
                 return false;
-    for (uint32_t k = 0; k < call->writes && is_written(run, call); k++)
+    for (uint32_t k = 0; k < call->write_count && is_written(run, call); k++)
         if (is_fresh(run, call, ir_write(run->ir, call->op, k)))
             fill(call->write[k].data, call->write[k].count * dtype_bytes(call->write[k].dtype));
     return true;
@@ -178,7 +178,7 @@ static uint64_t first_poison(const struct operand *operand)
 
 bool poison_after(struct exec_run *run, const struct call *call)
 {
-    for (uint32_t k = 0; k < call->writes && is_written(run, call); k++) {
+    for (uint32_t k = 0; k < call->write_count && is_written(run, call); k++) {
         struct view view = ir_write(run->ir, call->op, k);
         uint64_t size = dtype_bytes(run->ir->buffer.dtype[view.buffer.i]);
         if (is_fresh(run, call, view)) {

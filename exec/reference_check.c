@@ -78,7 +78,7 @@ static double norm_of(const struct training *t)
 {
     double squares = 0;
     for (uint32_t i = 0; i < t->ir->tensor_count; i++) {
-        const double *got = t->got[BINDING_GRAD][i];
+        const double *got = t->collected[BINDING_GRAD][i];
         for (int64_t k = 0; k < t->ir->tensor[i].rows * t->ir->tensor[i].cols; k++)
             squares += got[k] * got[k];
     }
@@ -129,7 +129,7 @@ static void compare_part(struct reference_check *a, const struct training *t,
                          const struct reference *moved)
 {
     const struct reference *r = t->reference;
-    double *const *got = t->got[binding_of[part]];
+    double *const *got = t->collected[binding_of[part]];
     double overall = 0;
     for (size_t n = 0; n < r->count; n++)
         overall = fmax(overall, largest(wanted(&r->tensors[n], part), r->tensors[n].count));
@@ -146,7 +146,7 @@ static void compare_part(struct reference_check *a, const struct training *t,
             moved != NULL ? wanted(training_tensor(moved, tensor->name), part) + first : got[i];
         double off = furthest(other, want, count), in_units = off > 0 ? off / unit : 0;
         if (moved != NULL)
-            error->moved = fmax(error->moved, in_units);
+            error->rounding_shift = fmax(error->rounding_shift, in_units);
         else
             error->off = in_units;
     }
@@ -171,11 +171,12 @@ static void compare_step(struct reference_check *a, const struct training *t,
 
 static enum reference_check_verdict verdict_of(struct reference_check_error error, double tolerance)
 {
-    if (isnan(error.off) || error.off <= fmax(tolerance, fmin(REFERENCE_CHECK_MOVES * error.moved,
-                                                              REFERENCE_CHECK_MOST)))
+    if (isnan(error.off) ||
+        error.off <= fmax(tolerance,
+                          fmin(REFERENCE_CHECK_MOVES * error.rounding_shift, REFERENCE_CHECK_MOST)))
         return REFERENCE_CHECK_RIGHT;
-    return error.off <= REFERENCE_CHECK_MOVES * error.moved ? REFERENCE_CHECK_UNDECIDED
-                                                            : REFERENCE_CHECK_WRONG;
+    return error.off <= REFERENCE_CHECK_MOVES * error.rounding_shift ? REFERENCE_CHECK_UNDECIDED
+                                                                     : REFERENCE_CHECK_WRONG;
 }
 
 typedef void error_visit(void *user, struct reference_check_error error, double tolerance);
@@ -215,7 +216,7 @@ static enum reference_check_verdict step_verdict(const struct reference_check *a
 static void far_off(void *user, struct reference_check_error error, double tolerance)
 {
     bool *far = user;
-    *far |= error.off > tolerance && error.off > 20 * error.moved;
+    *far |= error.off > tolerance && error.off > 20 * error.rounding_shift;
 }
 
 /* Rounds the reference's results again and again, until that moves it as far as the error, or is unlikely to. */
@@ -227,7 +228,7 @@ static enum status ask_rounding(struct reference_check *a, struct training *t,
     moved->products = t->reference->products;
     enum status status = STATUS_OK;
     bool far = false;
-    a->rounded = true;
+    a->has_rounding_error = true;
     for (uint64_t k = 1; k <= REFERENCE_CHECK_ROUNDINGS && status == STATUS_OK && !far &&
                          step_verdict(a, step) != REFERENCE_CHECK_RIGHT;
          k++) {
@@ -236,10 +237,10 @@ static enum status ask_rounding(struct reference_check *a, struct training *t,
         if (status != STATUS_OK)
             break;
         struct reference_check_error *error = &a->loss_error[step];
-        error->moved = fmax(error->moved, relative(loss, a->reference_loss));
+        error->rounding_shift = fmax(error->rounding_shift, relative(loss, a->reference_loss));
         if (step == REFERENCE_CHECK_UNLIMITED)
-            a->norm_error.moved =
-                fmax(a->norm_error.moved, distance(moved, t->reference) / a->reference_norm);
+            a->norm_error.rounding_shift = fmax(a->norm_error.rounding_shift,
+                                                distance(moved, t->reference) / a->reference_norm);
         for (int part = 0; part < REFERENCE_CHECK_PART_COUNT; part++)
             compare_part(a, t, step, (enum reference_check_part)part, moved);
         if (k >= 3)
@@ -260,7 +261,7 @@ static enum status compare(struct reference_check *a, struct training *t,
     enum reference_check_verdict verdict = step_verdict(a, step);
     /* rounding moves the norm of all gradients so far that no single gradient can be judged */
     if (verdict == REFERENCE_CHECK_WRONG &&
-        REFERENCE_CHECK_MOVES * a->norm_error.moved > REFERENCE_CHECK_MOST)
+        REFERENCE_CHECK_MOVES * a->norm_error.rounding_shift > REFERENCE_CHECK_MOST)
         verdict = REFERENCE_CHECK_UNDECIDED;
     if (a->replicas_differ > 0)
         verdict = REFERENCE_CHECK_WRONG;
@@ -406,9 +407,9 @@ static const char *rounding_text(const struct reference_check *a,
                                  struct reference_check_error error, char text[static 96])
 {
     text[0] = '\0';
-    if (error.moved > 0)
+    if (error.rounding_shift > 0)
         c_snprintf(text, 96, "; rounding to %s alone moves it by %.2g",
-                   dtype_name((enum dtype)a->dtype), error.moved);
+                   dtype_name((enum dtype)a->dtype), error.rounding_shift);
     return text;
 }
 

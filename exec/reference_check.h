@@ -87,8 +87,8 @@ enum reference_check_step {
 
 /* A difference from the reference, and how far rounding explains it, in the same unit. */
 struct reference_check_error {
-    double off;   /* infinite: a result was not a number */
-    double moved; /* the most by which rounding moved the reference; 0: not measured */
+    double off;            /* infinite: a result was not a number */
+    double rounding_shift; /* the most by which rounding moved the reference; 0: not measured */
 };
 
 struct reference_check_row {
@@ -115,8 +115,8 @@ struct reference_check {
     enum reference_check_verdict verdict;
     uint8_t dtype; /* enum dtype: the coarsest in which the schedule stores results */
     struct reference_check_rule rule;
-    bool clips;   /* the schedule clips gradients, so there was a second step */
-    bool rounded; /* the effect of rounding on the reference was measured */
+    bool clips;              /* the schedule clips gradients, so there was a second step */
+    bool has_rounding_error; /* the effect of rounding on the reference was measured */
     double loss[REFERENCE_CHECK_STEP_COUNT], reference_loss;
     double norm, reference_norm; /* of all gradients, without a limit */
     struct reference_check_error loss_error[REFERENCE_CHECK_STEP_COUNT], norm_error; /* relative */

@@ -188,18 +188,18 @@ double *reference_experts_forward(struct arena *arena, struct reference_storage 
     const int32_t *chosen = chosen_of(arena, expert, all);
     v->logits = reference_linear(arena, &p->router, x, s);
     v->weights = route(arena, t, v->logits, chosen, s);
-    v->raised = reference_zeros(arena, all, 2 * f);
+    v->up_output = reference_zeros(arena, all, 2 * f);
     v->output = reference_zeros(arena, all, h);
     v->input = reference_zeros(arena, all, h);
     for (size_t i = 0; i < all * h; i++)
         v->input[i] = input_weight(t, v->weights, i / h) * x[i / h / copies * h + i % h];
     if (t->router_on_input)
         reference_stored(to, v->input, all * h);
-    linear(&(struct expert_products){t, &p->experts_up, chosen, s, v->input}, v->raised);
-    reference_stored(to, v->raised, all * 2 * f);
-    v->acted = reference_stored(to, reference_activation(arena, t->activation, v->raised, all, f),
-                                all * f);
-    linear(&(struct expert_products){t, &p->experts_down, chosen, s, v->acted}, v->output);
+    linear(&(struct expert_products){t, &p->experts_up, chosen, s, v->input}, v->up_output);
+    reference_stored(to, v->up_output, all * 2 * f);
+    v->activated = reference_stored(
+        to, reference_activation(arena, t->activation, v->up_output, all, f), all * f);
+    linear(&(struct expert_products){t, &p->experts_down, chosen, s, v->activated}, v->output);
     reference_stored(to, v->output, all * h);
     double *y = reference_zeros(arena, s, h);
     for (size_t i = 0; i < all; i++)
@@ -236,10 +236,10 @@ double *reference_experts_backward(struct arena *arena, struct reference_storage
     reference_stored(to, doutput, all * h);
     double *dacted = reference_zeros(arena, all, f), *draised = reference_zeros(arena, all, 2 * f);
     double *dinput = reference_zeros(arena, all, h);
-    linear_backward(&(struct expert_products){t, &p->experts_down, chosen, s, v->acted}, dacted,
+    linear_backward(&(struct expert_products){t, &p->experts_down, chosen, s, v->activated}, dacted,
                     doutput);
     reference_stored(to, dacted, all * f);
-    reference_activation_backward(t->activation, draised, dacted, v->raised, all, f);
+    reference_activation_backward(t->activation, draised, dacted, v->up_output, all, f);
     reference_stored(to, draised, all * 2 * f);
     linear_backward(&(struct expert_products){t, &p->experts_up, chosen, s, v->input}, dinput,
                     draised);

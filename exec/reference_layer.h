@@ -12,7 +12,7 @@
 /* Widths of a layer: of its input, of q, k, v and the output of attention, and of the feed-forward part. */
 struct reference_sizes {
     size_t hidden, q, k, v, o, ffn;
-    bool rotates, norms_heads; /* the layer applies RoPE, or qk_norm, to q and k */
+    bool applies_rope, norms_heads; /* the layer applies RoPE, or qk_norm, to q and k */
     struct reference_heads heads;
 };
 
@@ -29,22 +29,22 @@ struct reference_layer {
 struct reference_experts {
     double *logits, *weights;             /* the router's: (s, experts), (s, copies) */
     double *input, *output;               /* of each copy's expert: (s, copies, hidden) */
-    double *raised, *acted;               /* (s, copies, 2 expert_ffn), (s, copies, expert_ffn) */
+    double *up_output, *activated;        /* (s, copies, 2 expert_ffn), (s, copies, expert_ffn) */
     double *shared_raised, *shared_acted; /* (s, 2 shared_ffn), (s, shared_ffn) */
 };
 
 /* Values of a layer's forward that its backward needs. */
 struct reference_values {
-    double *x, *normed1;       /* (s, hidden): the layer's input */
-    double *q_plain, *k_plain; /* before qk_norm, (s, heads, dim), (s, kv_heads, dim) */
-    double *q, *k, *v;         /* as attention reads them */
-    double *attended, *lse;    /* (s, heads, vdim), (s, heads) */
+    double *x, *normed1;            /* (s, hidden): the layer's input */
+    double *q_plain, *k_plain;      /* before qk_norm, (s, heads, dim), (s, kv_heads, dim) */
+    double *q, *k, *v;              /* as attention reads them */
+    double *attention_output, *lse; /* (s, heads, vdim), (s, heads) */
     /* of latent attention: narrow vectors and their norms, (s, q_latent), (s, kv_latent) */
     double *q_latent, *q_normed, *kv_latent, *kv_normed;
     /* (s, hidden): what attention's and the feed-forward branch compute, before the norms that end them */
-    double *mixed, *lowered;
-    double *middle, *normed2;   /* (s, hidden): after attention's residual */
-    double *raised, *acted, *y; /* (s, ffn or 2 ffn), (s, ffn), (s, hidden) */
+    double *attention_branch, *ffn_branch;
+    double *after_attention, *normed2; /* (s, hidden): after attention's residual */
+    double *up_output, *activated, *y; /* (s, ffn or 2 ffn), (s, ffn), (s, hidden) */
     struct reference_experts experts;
 };
 

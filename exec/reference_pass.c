@@ -51,7 +51,7 @@ static struct reference_sizes sizes_of(const struct transformer *t, const struct
         .v = transformer_v_width(t),
         .o = transformer_o_width(t),
         .ffn = t->ffn,
-        .rotates = transformer_rotates(t, (int64_t)layer),
+        .applies_rope = transformer_rotates(t, (int64_t)layer),
         .norms_heads = transformer_norms_heads(t, (int64_t)layer),
         .heads = {sequence->tokens, t->heads, t->kv_heads, t->head_dim, (size_t)t->attention_chunk,
                   (size_t)t->attention_kept, sequence->document_begin,
@@ -180,25 +180,27 @@ static struct reference_values layer_forward(struct arena *arena, struct referen
         reference_latent_forward(arena, &to, t, p, &l, s);
     else
         reference_projected_forward(arena, &to, t, p, &n, &l, s);
-    l.attended = reference_attention(arena, &n.heads, l.q, l.k, l.v, &l.lse);
-    reference_stored(&to, l.attended, s * n.o);
-    l.mixed = reference_stored(&to, reference_linear(arena, &p->o, l.attended, s), rows);
-    const double *branch = normed(arena, &to, t, &p->norm1_after, l.mixed, s);
-    l.middle = reference_stored(&to, reference_sum(arena, x, branch, rows), rows);
+    l.attention_output = reference_attention(arena, &n.heads, l.q, l.k, l.v, &l.lse);
+    reference_stored(&to, l.attention_output, s * n.o);
+    l.attention_branch =
+        reference_stored(&to, reference_linear(arena, &p->o, l.attention_output, s), rows);
+    const double *branch = normed(arena, &to, t, &p->norm1_after, l.attention_branch, s);
+    l.after_attention = reference_stored(&to, reference_sum(arena, x, branch, rows), rows);
 
-    l.normed2 = normed(arena, &to, t, &p->norm2, l.middle, s);
+    l.normed2 = normed(arena, &to, t, &p->norm2, l.after_attention, s);
     if (transformer_has_experts(t, (int64_t)layer)) {
-        l.lowered = reference_experts_forward(arena, &to, t, p, &l.experts, l.normed2, sequence,
-                                              sequence->experts[layer]);
+        l.ffn_branch = reference_experts_forward(arena, &to, t, p, &l.experts, l.normed2, sequence,
+                                                 sequence->experts[layer]);
     } else {
-        l.raised =
+        l.up_output =
             reference_stored(&to, reference_linear(arena, &p->up, l.normed2, s), s * p->up.outputs);
-        l.acted = reference_stored(
-            &to, reference_activation(arena, t->activation, l.raised, s, n.ffn), s * n.ffn);
-        l.lowered = reference_stored(&to, reference_linear(arena, &p->down, l.acted, s), rows);
+        l.activated = reference_stored(
+            &to, reference_activation(arena, t->activation, l.up_output, s, n.ffn), s * n.ffn);
+        l.ffn_branch =
+            reference_stored(&to, reference_linear(arena, &p->down, l.activated, s), rows);
     }
-    branch = normed(arena, &to, t, &p->norm2_after, l.lowered, s);
-    l.y = reference_stored(&to, reference_sum(arena, l.middle, branch, rows), rows);
+    branch = normed(arena, &to, t, &p->norm2_after, l.ffn_branch, s);
+    l.y = reference_stored(&to, reference_sum(arena, l.after_attention, branch, rows), rows);
     return l;
 }
 
@@ -217,10 +219,10 @@ static double *dense_backward(struct arena *arena, struct reference_storage *to,
                               size_t s)
 {
     double *dacted = reference_zeros(arena, s, ffn);
-    reference_linear_backward(&p->down, dacted, dlowered, l->acted, s);
+    reference_linear_backward(&p->down, dacted, dlowered, l->activated, s);
     reference_stored(to, dacted, s * ffn);
     double *draised = reference_zeros(arena, s, p->up.outputs);
-    reference_activation_backward(t->activation, draised, dacted, l->raised, s, ffn);
+    reference_activation_backward(t->activation, draised, dacted, l->up_output, s, ffn);
     reference_stored(to, draised, s * p->up.outputs);
     double *dnormed2 = reference_zeros(arena, s, (size_t)t->hidden);
     reference_linear_backward(&p->up, dnormed2, draised, l->normed2, s);
@@ -236,22 +238,23 @@ static void layer_backward(struct arena *arena, struct reference_storage to,
 {
     const size_t s = sequence->tokens;
     const struct reference_sizes n = sizes_of(t, p, layer, sequence);
-    const double *dlowered = unnormed(arena, &to, t, &p->norm2_after, d, l->lowered, s);
+    const double *dlowered = unnormed(arena, &to, t, &p->norm2_after, d, l->ffn_branch, s);
     double *dnormed2 =
         transformer_has_experts(t, (int64_t)layer)
             ? reference_experts_backward(arena, &to, t, p, &l->experts, l->normed2, dlowered,
                                          sequence, sequence->experts[layer])
             : dense_backward(arena, &to, t, p, n.ffn, l, dlowered, s);
-    add_branch(&to, d, unnormed(arena, &to, t, &p->norm2, dnormed2, l->middle, s), s * n.hidden);
+    add_branch(&to, d, unnormed(arena, &to, t, &p->norm2, dnormed2, l->after_attention, s),
+               s * n.hidden);
 
-    const double *dmixed = unnormed(arena, &to, t, &p->norm1_after, d, l->mixed, s);
+    const double *dmixed = unnormed(arena, &to, t, &p->norm1_after, d, l->attention_branch, s);
     double *dattended = reference_zeros(arena, s, n.o);
-    reference_linear_backward(&p->o, dattended, dmixed, l->attended, s);
+    reference_linear_backward(&p->o, dattended, dmixed, l->attention_output, s);
     reference_stored(&to, dattended, s * n.o);
     double *dq = reference_zeros(arena, s, n.q), *dk = reference_zeros(arena, s, n.k),
            *dv = reference_zeros(arena, s, n.v);
-    reference_attention_backward(&n.heads, dq, dk, dv, dattended, l->q, l->k, l->v, l->attended,
-                                 l->lse);
+    reference_attention_backward(&n.heads, dq, dk, dv, dattended, l->q, l->k, l->v,
+                                 l->attention_output, l->lse);
     reference_stored(&to, dv, s * n.v);
     double *dnormed1 = reference_zeros(arena, s, n.hidden);
     if (t->kv_latent > 0)

@@ -43,7 +43,7 @@ static double *prepared(struct arena *arena, struct reference_storage *to,
                     : columns(arena, plain, s, heads * dim, 0, heads * dim);
     if (n->norms_heads)
         reference_stored(to, y, s * heads * dim);
-    if (n->rotates) {
+    if (n->applies_rope) {
         reference_rope(y, t->rope_theta, 1, s, heads, dim, dim);
         reference_stored(to, y, s * heads * dim);
     }
@@ -59,7 +59,7 @@ static double *unprepared(struct arena *arena, struct reference_storage *to,
     const size_t count = s * heads * t->head_dim;
     const struct reference_affine own = norm_of_heads(t, of), *norm = &own;
     reference_stored(to, d, count);
-    if (n->rotates) {
+    if (n->applies_rope) {
         reference_rope(d, t->rope_theta, -1, s, heads, t->head_dim, t->head_dim);
         reference_stored(to, d, count);
     }

@@ -31,8 +31,8 @@ static void fail(struct exec_run *run, enum status status, const char *words)
     if (first) {
         run->status = status;
         snprintf(run->failure, sizeof run->failure, "%s", words);
-        atomic_store(&run->stop, true);
-        pthread_cond_broadcast(&run->changed);
+        atomic_store(&run->must_stop, true);
+        pthread_cond_broadcast(&run->state_changed);
     }
     pthread_mutex_unlock(&run->lock);
     if (first)
@@ -95,10 +95,10 @@ static void take_real_counts(struct call *call)
         return;
     }
     work_operands(work, WORK_READS, 1, want);
-    for (uint32_t k = 0; k < call->reads; k++)
+    for (uint32_t k = 0; k < call->read_count; k++)
         call->read[k].count = want[k].count;
     work_operands(work, WORK_WRITES, 1, want);
-    for (uint32_t k = 0; k < call->writes; k++)
+    for (uint32_t k = 0; k < call->write_count; k++)
         call->write[k].count = want[k].count;
     if (work_permutes(work)) { /* the kind takes to=0 for rows that are not listed */
         struct operand *copies = work->kind == WORK_PERMUTE     ? &call->write[0]
@@ -153,11 +153,11 @@ void run_call(struct exec_run *run, uint32_t rank, uint32_t op, struct call *cal
     call->model = run->options->model;
     call->adamw = run->options->adamw;
     call->adamw.step = (call->adamw.step > 0 ? call->adamw.step : 1) + run->step;
-    call->reads = ir->op.reads[op];
-    call->writes = ir->op.writes[op];
-    for (uint32_t k = 0; k < call->reads; k++)
+    call->read_count = ir->op.read_count[op];
+    call->write_count = ir->op.write_count[op];
+    for (uint32_t k = 0; k < call->read_count; k++)
         call->read[k] = operand_of(run, rank, ir_read(ir, op, k));
-    for (uint32_t k = 0; k < call->writes; k++)
+    for (uint32_t k = 0; k < call->write_count; k++)
         call->write[k] = operand_of(run, rank, ir_write(ir, op, k));
     if (call->dealt != NULL)
         take_real_counts(call);

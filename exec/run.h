@@ -31,18 +31,18 @@ struct exec_run {
     double epoch_s;       /* time at which the current step was released */
     uint32_t step;        /* of the run, from 0 */
     struct op_time *time; /* (ranks, plan.op_stride) of the current step */
-    bool *zeroed; /* (buffers) bound gradients and losses that must be zero before every step */
+    bool *must_zero; /* (buffers) bound gradients and losses that must be zero before every step */
     _Atomic uint32_t *host; /* (ranks) the op that the host is at; role's end: all issued */
 
-    atomic_bool stop;
+    atomic_bool must_stop;
     atomic_uint_fast64_t progress; /* ops that have ended */
-    atomic_int busy;               /* ops that are running (and do not wait for another rank) */
+    atomic_int running_ops;        /* ops that are running (and do not wait for another rank) */
 
     pthread_mutex_t lock; /* guards the fields below */
-    pthread_cond_t changed;
-    uint32_t released;   /* steps that hosts may run */
-    uint32_t ranks_done; /* ranks that have finished the current step */
-    bool quit;
+    pthread_cond_t state_changed;
+    uint32_t released_steps; /* steps that hosts may run */
+    uint32_t ranks_done;     /* ranks that have finished the current step */
+    bool must_quit;
     enum status status;
     char failure[1024]; /* message of the first failure */
 };
@@ -60,7 +60,7 @@ void run_refused(struct exec_run *run, const char *format, ...)
 bool run_ended(struct exec_run *run);
 static inline bool run_stopped(const struct exec_run *run)
 {
-    return atomic_load_explicit(&run->stop, memory_order_relaxed);
+    return atomic_load_explicit(&run->must_stop, memory_order_relaxed);
 }
 static inline bool run_is_here(const struct exec_run *run, uint32_t rank)
 {

@@ -56,7 +56,7 @@ static void start(const struct training *t, struct reference *r)
         for (size_t i = 0; i < tensor->count; i++) {
             tensor->param[i] = round_to((enum dtype)t->ir->dtype, tensor->param[i]);
         }
-        for (size_t i = 0; i < tensor->count && !t->options.fresh; i++) {
+        for (size_t i = 0; i < tensor->count && !t->options.zero_moments; i++) {
             double m = unit(t->options.seed + n, 2 * i), v = unit(t->options.seed + n, 2 * i + 1);
             tensor->m[i] = round_to(moments, TRAINING_MOMENT * (m - 0.5));
             tensor->v[i] = round_to(moments, TRAINING_MOMENT * TRAINING_MOMENT * (0.25 + v));
@@ -99,7 +99,7 @@ static enum status find_tensors(struct training *t, struct diag *diag)
     const struct ir *ir = t->ir;
     const struct loc at = {.name = t->name};
     for (int k = 0; k < 3; k++)
-        t->from[k] = heap_zalloc(ir->tensor_count + 1, sizeof *t->from[k]);
+        t->initial_values[k] = heap_zalloc(ir->tensor_count + 1, sizeof *t->initial_values[k]);
     for (uint32_t i = 0; i < ir->tensor_count; i++) {
         const struct tensor *want = &ir->tensor[i];
         struct reference_tensor *tensor = training_tensor(t->reference, want->name);
@@ -114,9 +114,9 @@ static enum status find_tensors(struct training *t, struct diag *diag)
                               "tensor '%s' is %" PRId64 " x %" PRId64 " here and %" PRId64
                               " x %" PRId64 " in the model",
                               want->name, want->rows, want->cols, tensor->rows, tensor->cols);
-        t->from[0][i] = tensor->param + want->first * want->cols;
-        t->from[1][i] = tensor->m + want->first * want->cols;
-        t->from[2][i] = tensor->v + want->first * want->cols;
+        t->initial_values[0][i] = tensor->param + want->first * want->cols;
+        t->initial_values[1][i] = tensor->m + want->first * want->cols;
+        t->initial_values[2][i] = tensor->v + want->first * want->cols;
     }
     for (size_t n = 0; n < t->reference->count; n++) {
         const char *name = t->reference->tensors[n].name;
@@ -124,9 +124,9 @@ static enum status find_tensors(struct training *t, struct diag *diag)
             return diag_error(diag, at, STATUS_BAD_INPUT,
                               "the schedule lacks the model's tensor '%s'", name);
     }
-    t->bindings.param = t->from[0];
-    t->bindings.moment1 = t->from[1];
-    t->bindings.moment2 = t->from[2];
+    t->bindings.param = t->initial_values[0];
+    t->bindings.moment1 = t->initial_values[1];
+    t->bindings.moment2 = t->initial_values[2];
     return STATUS_OK;
 }
 
@@ -143,11 +143,11 @@ static void collect(struct training *t)
     for (int kind = BINDING_PARAM; kind <= BINDING_MOMENT2; kind++) {
         if (!training_binds(t->ir, (enum binding_kind)kind))
             continue;
-        t->got[kind] = heap_zalloc(t->ir->tensor_count + 1, sizeof *t->got[kind]);
+        t->collected[kind] = heap_zalloc(t->ir->tensor_count + 1, sizeof *t->collected[kind]);
         for (uint32_t i = 0; i < t->ir->tensor_count; i++)
-            t->got[kind][i] = heap_zalloc(
+            t->collected[kind][i] = heap_zalloc(
                 (size_t)t->ir->tensor[i].rows * (size_t)t->ir->tensor[i].cols, sizeof(double));
-        t->bindings.got[kind] = t->got[kind];
+        t->bindings.collected[kind] = t->collected[kind];
     }
 }
 
@@ -230,12 +230,12 @@ enum status training_init(struct training *t, const struct ir *ir, const char *n
 void training_release(struct training *t)
 {
     for (int kind = 0; kind < BINDING_KIND_COUNT; kind++) {
-        for (uint32_t i = 0; t->got[kind] != NULL && i < t->ir->tensor_count; i++)
-            free(t->got[kind][i]);
-        free((void *)t->got[kind]);
+        for (uint32_t i = 0; t->collected[kind] != NULL && i < t->ir->tensor_count; i++)
+            free(t->collected[kind][i]);
+        free((void *)t->collected[kind]);
     }
     for (int k = 0; k < 3; k++)
-        free((void *)t->from[k]);
+        free((void *)t->initial_values[k]);
     reference_free(t->reference);
     free(t->loss);
     *t = (struct training){0};
@@ -263,7 +263,7 @@ static void draw_weights(void *context, const struct bindings_block *b)
 {
     const struct tensor_draw *d = context;
     const struct tensor *tensor = &d->training->ir->tensor[b->tensor];
-    bool flat = d->training->options.flat, norm = reference_is_norm(tensor->name);
+    bool flat = d->training->options.flat_weights, norm = reference_is_norm(tensor->name);
     double deviation = flat                                      ? TRAINING_FLAT
                        : norm || reference_is_bias(tensor->name) ? 0
                                                                  : 1 / sqrt((double)tensor->cols);
@@ -310,7 +310,7 @@ static enum status read_bound(void *user, const struct exec_buffer *buffer, stru
 static struct exec_adamw adamw_of(const struct training *t, const struct exec_adamw *adamw)
 {
     struct exec_adamw from = *adamw;
-    from.step = t->options.fresh || t->reference == NULL ? 1 : TRAINING_STEP;
+    from.step = t->options.zero_moments || t->reference == NULL ? 1 : TRAINING_STEP;
     return from;
 }
 
@@ -322,7 +322,7 @@ enum status training_run(struct training *t, const struct exec_options *options,
                          .fill = fill,
                          .draw = training_draw,
                          .read = read_bound,
-                         .read_each = run.behind ? 0 : 1u << BINDING_LOSS,
+                         .read_each = run.back_to_back ? 0 : 1u << BINDING_LOSS,
                          .read_last = t->options.collect ? UINT32_MAX : 1u << BINDING_LOSS};
     uint32_t steps = run.warmup + (run.steps > 0 ? run.steps : 1);
     run.adamw = adamw_of(t, &options->adamw);
@@ -430,8 +430,8 @@ enum dtype training_storage(const struct ir *ir)
 {
     enum dtype coarsest = DTYPE_F64;
     for (uint32_t op = 0; op < ir->op.count; op++)
-        for (uint32_t k = ir->op.reads[op]; k < (uint32_t)ir->op.reads[op] + ir->op.writes[op];
-             k++) {
+        for (uint32_t k = ir->op.read_count[op];
+             k < (uint32_t)ir->op.read_count[op] + ir->op.write_count[op]; k++) {
             enum dtype dtype = (enum dtype)ir->buffer.dtype[ir_touched(ir, op, k)];
             if (number_digits(dtype) > 0 && number_digits(dtype) < number_digits(coarsest))
                 coarsest = dtype;

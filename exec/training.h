@@ -30,10 +30,11 @@ enum { TRAINING_STEP = 3 };
 
 struct training_options {
     uint64_t seed; /* of the weights */
-    bool flat;  /* weights that make attention uniform: TRAINING_FLAT; without a reference only */
-    bool fresh; /* start from moments 0 */
-    bool reference; /* keep the model's tensors in double, with which a run can be compared */
-    bool collect;   /* keep the tensors after the last step, in `got`; needs reference */
+    /* weights that make attention uniform: TRAINING_FLAT; without a reference only */
+    bool flat_weights;
+    bool zero_moments; /* start from moments 0 */
+    bool reference;    /* keep the model's tensors in double, with which a run can be compared */
+    bool collect;      /* keep the tensors after the last step, in `got`; needs reference */
 };
 
 /* All-zero is empty. Borrows ir, name, model and batches. */
@@ -43,10 +44,11 @@ struct training {
     struct training_options options;
     struct reference *reference; /* NULL: without */
     struct bindings bindings;
-    const double **from[3];           /* parameters and moments, (tensors) */
-    double **got[BINDING_KIND_COUNT]; /* (tensors) of (rows, cols); NULL where nothing is bound */
-    const int32_t *batches;           /* token ids: (steps, ir.global_batch, ir.layout.tokens) */
-    double *loss;                     /* (steps) of the last run, warm-up included */
+    const double **initial_values[3]; /* parameters and moments, (tensors) */
+    /* (tensors) of (rows, cols); NULL where nothing is bound */
+    double **collected[BINDING_KIND_COUNT];
+    const int32_t *batches; /* token ids: (steps, ir.global_batch, ir.layout.tokens) */
+    double *loss;           /* (steps) of the last run, warm-up included */
 };
 
 /* Checks the schedule's bindings. With options.reference also makes a reference of the model and checks that

@@ -34,7 +34,7 @@ static bool is_zero(const char *bytes, size_t size)
 static void keep(const struct kept_jobs *kept, uint64_t key, const char *result, size_t size)
 {
     if (!is_zero(result, size) && interrupted() == 0)
-        answer_file_add(kept->file, key, result, size, kept->why);
+        answer_file_add(kept->file, key, result, size, kept->reason);
 }
 
 enum status kept_jobs_run(const struct kept_jobs *kept, const uint64_t *key, size_t count,

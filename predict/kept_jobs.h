@@ -10,7 +10,7 @@
 struct kept_jobs {
     struct answer_file *file; /* NULL: none */
     uint64_t question;        /* digest of everything on which the results of all jobs depend */
-    struct diag *why;         /* gets an error when results can no longer be written */
+    struct diag *reason;      /* gets an error when results can no longer be written */
 };
 
 /* Does the same as workers_run(), but takes results that are known from the file. key[count]: digests of what each

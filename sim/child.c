@@ -44,7 +44,8 @@ static void run_child(struct scheduler *scheduler, const struct child_run *run)
     pages_touch(shared, run->size);
     shared->status = scheduler_run(scheduler, &shared->times, &why);
     shared->events_s = (double)(clock() - began) / CLOCKS_PER_SEC;
-    snprintf(shared->why, sizeof shared->why, "%.*s", (int)why.size, why.data ? why.data : "");
+    snprintf(shared->reason, sizeof shared->reason, "%.*s", (int)why.size,
+             why.data ? why.data : "");
     shared->finished = 1;
 }
 
@@ -79,7 +80,7 @@ static enum status wait_child(pid_t child, const struct child_shared *shared, co
         return diag_error(diag, at, STATUS_SYSTEM, "the simulation ended early with exit code %d",
                           WEXITSTATUS(state));
     if (shared->status != STATUS_OK)
-        return diag_error(diag, at, shared->status, "%s", shared->why);
+        return diag_error(diag, at, shared->status, "%s", shared->reason);
     return STATUS_OK;
 }
 

@@ -18,7 +18,7 @@ struct child_shared {
     enum status status;
     double events_s; /* processor seconds of the event loop, as in struct sim_counts */
     struct schedule_times times;
-    char why[CHILD_WHY_SIZE];
+    char reason[CHILD_WHY_SIZE];
 };
 
 /* A list of ops, bound to the cluster, and its times. All-zero is empty. */

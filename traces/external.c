@@ -17,7 +17,7 @@
     X("predicted_peak_bytes", put_bytes(out, r->peak_bytes))                                       \
     X("predicted_reserved_bytes", put_bytes(out, r->reserved_bytes))                               \
     X("memory_error", put_number(out, r->memory_error))                                            \
-    X("status", measurement_put_status(out, r->outcome, r->why))
+    X("status", measurement_put_status(out, r->outcome, r->reason))
 
 static const char *const column_names[] = {
 #define COLUMN(symbol, name, kind, about) name,

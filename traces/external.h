@@ -180,7 +180,7 @@ struct external_result {
     /* the predicted figure that is compared with the second metric; NAN: none */
     double predicted_memory_bytes;
     double memory_error; /* predicted / measured - 1 of what is compared */
-    const char *why;     /* not NULL: the status reads "error: why" */
+    const char *reason;  /* not NULL: the status reads "error: why" */
 };
 
 /* A result of which nothing is known. */

@@ -38,15 +38,15 @@ void idle_options_add(struct idle_options *idle, const struct options *options,
         for (size_t k = 0; k < CHOICE_NOTES_MAX && is_given(options, &choice_rows[i]); k++) {
             if (choice_rows[i].note[k].text == NULL)
                 continue;
-            idle->given |= bit_of(i, k);
+            idle->given_bits |= bit_of(i, k);
             if (!choice_row_is_idle(&choice_rows[i], k, r, c))
-                idle->used |= bit_of(i, k);
+                idle->used_bits |= bit_of(i, k);
         }
 }
 
 bool idle_options_none(const struct idle_options *idle)
 {
-    return idle->given == idle->used;
+    return idle->given_bits == idle->used_bits;
 }
 
 void idle_options_note(const struct idle_options *idle, struct diag *note)
@@ -55,7 +55,7 @@ void idle_options_note(const struct idle_options *idle, struct diag *note)
         for (size_t k = 0; k < CHOICE_NOTES_MAX; k++) {
             const char *text = choice_rows[i].note[k].text;
             char name[32];
-            if (text == NULL || ((idle->given & ~idle->used) & bit_of(i, k)) == 0)
+            if (text == NULL || ((idle->given_bits & ~idle->used_bits) & bit_of(i, k)) == 0)
                 continue;
             snprintf(name, sizeof name, "--%s", choice_rows[i].option->name);
             diag_note(note, (struct loc){.name = name}, "%s", text);

@@ -15,7 +15,7 @@
 
 /* given, used: have a bit for each note of predict/setup/choices.def. All-zero: no configuration has been added. */
 struct idle_options {
-    uint64_t given, used;
+    uint64_t given_bits, used_bits;
 };
 
 /* Returns whether the user gave any of the options that have notes. */

@@ -188,9 +188,9 @@ static enum status parse_option(struct options *options, int argc, char **argv, 
     struct option_value *value = &options->value[row];
     struct shown shown = show(option->name);
     struct loc at = {.name = shown.text};
-    if (value->given && option->kind != OPTION_LIST)
+    if (value->is_given && option->kind != OPTION_LIST)
         return diag_error(diag, at, STATUS_BAD_INPUT, "given twice");
-    value->given = true;
+    value->is_given = true;
     if (option->kind == OPTION_FLAG) {
         if (equals != NULL)
             return diag_error(diag, at, STATUS_BAD_INPUT, "takes no value, not '%s'", equals + 1);
@@ -209,9 +209,10 @@ static enum status parse_fallbacks(struct options *options, struct diag *diag)
     for (size_t s = 0; options->sets[s] != NULL; s++)
         for (size_t i = 0; i < options->sets[s]->count; i++, row++) {
             const struct option *option = &options->sets[s]->option[i];
-            if (options->value[row].given || option->fallback == NULL)
+            if (options->value[row].is_given || option->default_text == NULL)
                 continue;
-            enum status status = parse_value(option, option->fallback, &options->value[row], diag);
+            enum status status =
+                parse_value(option, option->default_text, &options->value[row], diag);
             if (status != STATUS_OK)
                 return status;
         }
@@ -265,7 +266,7 @@ static const struct option_value *value_of(const struct options *options, const 
 
 bool options_given(const struct options *options, const char *name)
 {
-    return value_of(options, name, ~0u)->given;
+    return value_of(options, name, ~0u)->is_given;
 }
 
 const char *options_text(const struct options *options, const char *name)
@@ -301,8 +302,8 @@ enum status options_supply(struct options *options, const char *name, const char
 {
     size_t row;
     const struct option *option = find_option(options->sets, name, strlen(name), &row);
-    assert(option != NULL && !options->value[row].given);
-    options->value[row] = (struct option_value){.given = true};
+    assert(option != NULL && !options->value[row].is_given);
+    options->value[row] = (struct option_value){.is_given = true};
     if (option->kind == OPTION_FLAG)
         return STATUS_OK;
     return parse_value(option, arena_text(&options->arena, value, strlen(value)),
@@ -443,7 +444,7 @@ void options_put_command(struct text *out, const struct options *options,
         for (size_t i = 0; i < options->sets[s]->count; i++, row++) {
             const struct option *option = &options->sets[s]->option[i];
             const struct option_value *value = &options->value[row];
-            bool left_out = !value->given || options_are_without(without, option->name);
+            bool left_out = !value->is_given || options_are_without(without, option->name);
             size_t times = left_out ? 0 : option->kind == OPTION_LIST ? (size_t)value->count : 1;
             for (size_t k = 0; k < times; k++) {
                 text_printf(out, " %s", show(option->name).text);
@@ -511,10 +512,10 @@ static void print_option(struct text *out, const struct option *option)
         text_printf(&head, " %s", option->value);
     }
     text_puts(&body, option->help);
-    if (option->fallback != NULL)
-        text_printf(&body, " [%s]", option->fallback);
-    else if (option->unset != NULL)
-        text_printf(&body, " [%s]", option->unset);
+    if (option->default_text != NULL)
+        text_printf(&body, " [%s]", option->default_text);
+    else if (option->unset_text != NULL)
+        text_printf(&body, " [%s]", option->unset_text);
     put_head(out, head.data, width);
     if (head.size + 2 > HELP_COLUMN)
         text_printf(out, "\n%*s", HELP_COLUMN, "");

@@ -29,7 +29,7 @@ struct option_set {
 enum { OPTION_SETS_MAX = 7 };
 
 struct option_value {
-    bool given;       /* the user gave the option, so the value is not the fallback */
+    bool is_given;    /* the user gave the option, so the value is not the fallback */
     const char *text; /* NULL: the option was not given and has no fallback */
     /* the value of COUNT and TOKENS; of CHOICE the index in names; of LIST the number of texts */
     int64_t count;

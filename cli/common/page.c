@@ -152,7 +152,7 @@ void page_begin_table(struct page *page, const char *details, const char *const 
     for (size_t i = 0; heads[i] != NULL; i++)
         put_in(page, "<th>", heads[i], "</th>");
     text_puts(&page->html, "</tr></thead>\n<tr>");
-    page->folded = details != NULL;
+    page->table_is_folded = details != NULL;
 }
 
 /* A longer cell is not squeezed into a column of words: on a narrow screen the table is scrolled. */
@@ -190,5 +190,5 @@ void page_end_row(struct page *page)
 void page_end_table(struct page *page)
 {
     text_puts(&page->html, "</tr></table></div>");
-    text_puts(&page->html, page->folded ? "</details>\n" : "</div>\n");
+    text_puts(&page->html, page->table_is_folded ? "</details>\n" : "</div>\n");
 }

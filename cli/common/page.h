@@ -15,7 +15,7 @@ enum page_mood { PAGE_GOOD, PAGE_BAD, PAGE_CLOSE };
 
 struct page {
     struct text html;
-    bool folded; /* the table that is being written is folded away */
+    bool table_is_folded; /* the table that is being written is folded away */
     size_t svgs;
 };
 

@@ -75,8 +75,8 @@ void rows_begin(struct rows *rows, const char *key, const char *details,
     bool labelled = false;
     rows->column = table->column;
     rows->count = table->count;
-    rows->at = 0;
-    rows->one = NULL;
+    rows->filled_columns = 0;
+    rows->single_row_key = NULL;
     assert(table->count <= COLUMNS_MAX);
     if (rows->json != NULL)
         json_begin_array(rows->json, key);
@@ -103,7 +103,7 @@ void rows_begin(struct rows *rows, const char *key, const char *details,
  * members. */
 static bool is_flat(const struct rows *rows)
 {
-    if (rows->one != NULL || rows->count > FLAT_MAX)
+    if (rows->single_row_key != NULL || rows->count > FLAT_MAX)
         return false;
     for (size_t i = 0; i < rows->count; i++)
         if (kind_of(&rows->column[i]) == COLUMN_ROWS || kind_of(&rows->column[i]) == COLUMN_ROW)
@@ -114,20 +114,20 @@ static bool is_flat(const struct rows *rows)
 /* Returns the next column. If it is the first one, it begins a row. */
 static const struct column *next(struct rows *rows)
 {
-    if (rows->at == 0 && rows->json != NULL && is_flat(rows))
-        json_begin_row(rows->json, rows->one);
-    else if (rows->at == 0 && rows->json != NULL)
-        json_begin_object(rows->json, rows->one);
-    assert(rows->at < rows->count);
-    return &rows->column[rows->at++];
+    if (rows->filled_columns == 0 && rows->json != NULL && is_flat(rows))
+        json_begin_row(rows->json, rows->single_row_key);
+    else if (rows->filled_columns == 0 && rows->json != NULL)
+        json_begin_object(rows->json, rows->single_row_key);
+    assert(rows->filled_columns < rows->count);
+    return &rows->column[rows->filled_columns++];
 }
 
 /* Ends the row if its last column has been filled. */
 static void end_row(struct rows *rows)
 {
-    if (rows->at < rows->count)
+    if (rows->filled_columns < rows->count)
         return;
-    rows->at = 0;
+    rows->filled_columns = 0;
     if (rows->json != NULL && is_flat(rows))
         json_end_row(rows->json);
     else if (rows->json != NULL)
@@ -264,21 +264,21 @@ void rows_skip(struct rows *rows)
 
 void rows_end(struct rows *rows)
 {
-    assert(rows->at == 0);
-    if (rows->json != NULL && rows->one == NULL)
+    assert(rows->filled_columns == 0);
+    if (rows->json != NULL && rows->single_row_key == NULL)
         json_end_array(rows->json);
     if (rows->page != NULL)
         page_end_table(rows->page);
-    if (rows->outer != NULL)
-        end_row(rows->outer);
+    if (rows->outer_rows != NULL)
+        end_row(rows->outer_rows);
 }
 
 void rows_begin_inner(struct rows *inner, struct rows *rows, const struct row_table *table)
 {
     const struct column *column = next(rows);
-    assert(kind_of(column) == COLUMN_ROWS && strcmp(column->about, table->name) == 0);
+    assert(kind_of(column) == COLUMN_ROWS && strcmp(column->description, table->name) == 0);
     put_field(rows, column, "");
-    *inner = (struct rows){.json = rows->json, .outer = rows};
+    *inner = (struct rows){.json = rows->json, .outer_rows = rows};
     rows_begin(inner, column->key, NULL, table);
 }
 
@@ -287,16 +287,16 @@ void rows_begin_one(struct rows *rows, const char *key, const struct row_table *
     assert(rows->out == NULL && rows->csv == NULL && rows->page == NULL);
     rows->column = table->column;
     rows->count = table->count;
-    rows->at = 0;
-    rows->one = key;
+    rows->filled_columns = 0;
+    rows->single_row_key = key;
 }
 
 void rows_begin_inner_one(struct rows *inner, struct rows *rows, const struct row_table *table)
 {
     const struct column *column = next(rows);
-    assert(kind_of(column) == COLUMN_ROW && strcmp(column->about, table->name) == 0);
+    assert(kind_of(column) == COLUMN_ROW && strcmp(column->description, table->name) == 0);
     put_field(rows, column, "");
-    *inner = (struct rows){.json = rows->json, .outer = rows};
+    *inner = (struct rows){.json = rows->json, .outer_rows = rows};
     rows_begin_one(inner, column->key, table);
 }
 

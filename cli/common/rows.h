@@ -48,7 +48,7 @@ struct column {
     int width;        /* width of the column in text; negative: left-aligned */
     /* description in the schema; NULL: the key says enough. "common.json" or "choices.json": that schema describes the
      * key */
-    const char *about;
+    const char *description;
 };
 
 /* A table, with its name in docs/schema/rows.json. */
@@ -67,10 +67,10 @@ struct rows {
     size_t width;  /* of the screen; 0: texts are not wrapped */
     size_t indent; /* of the lines after the first one of a wrapped text; 0: they begin below it */
     const struct column *column;
-    size_t count, at;   /* number of columns, and of those that are filled in this row */
-    struct rows *outer; /* the rows whose column of kind ROWS or ROW this is */
+    size_t count, filled_columns; /* number of columns, and of those that are filled in this row */
+    struct rows *outer_rows;      /* the rows whose column of kind ROWS or ROW this is */
     /* the member of JSON that is a single row, not an array of rows; NULL: there may be many rows */
-    const char *one;
+    const char *single_row_key;
 };
 
 /* Begins a table. In text it has the labels, and in CSV the keys. In JSON it is the array `key`. In a page it is folded

@@ -131,11 +131,11 @@ enum status figure_error(struct figure *figure, const struct table *table,
         figure_set_text(figure, "metric", label.data);
     }
     figure->script = "error";
-    figure->wide = 820;
-    figure->high = 560;
-    figure_set_number(figure, "low", wanted->y_range.from ? wanted->y_range.low : low / 1.25);
+    figure->width = 820;
+    figure->height = 560;
+    figure_set_number(figure, "low", wanted->y_range.has_low ? wanted->y_range.low : low / 1.25);
     figure_set_number(figure, "high_value",
-                      wanted->y_range.to ? wanted->y_range.high : high * 1.25);
+                      wanted->y_range.has_high ? wanted->y_range.high : high * 1.25);
     const char *shown[FIGURE_SERIES_MAX];
     for (size_t k = 0; k < count; k++)
         shown[k] = names[k].data;

@@ -93,16 +93,16 @@ void figure_set_series(struct figure *figure, const char *const *name, size_t co
     }
     int high = KEY_AROUND + KEY_LINE * (int)(count + 2);
     int wide = LINES_WIDE + KEY_LETTER * (int)longest;
-    figure->high = figure->high > high ? figure->high : high;
-    figure->wide = figure->wide > wide ? figure->wide : wide;
+    figure->height = figure->height > high ? figure->height : high;
+    figure->width = figure->width > wide ? figure->width : wide;
 }
 
 void figure_set_y(struct figure *figure, const struct figure_options *wanted)
 {
     figure_set_number(figure, "y_log", wanted->y_log);
-    if (wanted->y_range.from)
+    if (wanted->y_range.has_low)
         figure_set_number(figure, "y_low", wanted->y_range.low);
-    if (wanted->y_range.to)
+    if (wanted->y_range.has_high)
         figure_set_number(figure, "y_high", wanted->y_range.high);
 }
 
@@ -117,9 +117,10 @@ static enum status put_program(struct text *out, const struct figure *figure,
     if (status == STATUS_OK) {
         char *whole = realpath(folder.data, NULL); /* gnuplot may run in another folder */
         text_printf(out, "format = '%s'\ndark = %d\nwide = %d\nhigh = %d\n", names[look.format],
-                    look.dark, look.narrow ? FIGURE_NARROW : figure->wide,
-                    look.narrow && figure->narrow_high > 0 ? figure->narrow_high : figure->high);
-        if (look.themed)
+                    look.is_dark, look.is_narrow ? FIGURE_NARROW : figure->width,
+                    look.is_narrow && figure->narrow_high > 0 ? figure->narrow_high
+                                                              : figure->height);
+        if (look.follows_theme)
             text_puts(out, "themed = 1\n");
         text_puts(out, "folder = ");
         figure_put_quoted(out, whole != NULL ? whole : folder.data);

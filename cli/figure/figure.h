@@ -21,7 +21,7 @@
 struct figure {
     const char *script; /* the name of the script: "sweep" for plots/sweep.gp */
     /* size of the SVG in points; a PNG has twice as many pixels in each direction */
-    int wide, high;
+    int width, height;
     int narrow_high;  /* the height if the figure is FIGURE_NARROW wide; 0: the same as high */
     struct text data; /* CSV that the script reads */
     struct text set;  /* commands of gnuplot that set the script's variables */
@@ -33,10 +33,10 @@ enum figure_format { FIGURE_SVG, FIGURE_PNG };
 /* How a figure is drawn; all-zero is an SVG, light, as wide as the figure. */
 struct figure_look {
     enum figure_format format;
-    bool dark;
+    bool is_dark;
     /* a colour that differs between light and dark is a mark, which a page's style sheet replaces (plots/common.gp) */
-    bool themed;
-    bool narrow; /* the figure is FIGURE_NARROW wide, for pages on a telephone */
+    bool follows_theme;
+    bool is_narrow; /* the figure is FIGURE_NARROW wide, for pages on a telephone */
 };
 enum { FIGURE_NARROW = 360 };
 
@@ -71,7 +71,7 @@ void figure_set_series(struct figure *figure, const char *const *name, size_t co
 
 /* The shown part of an axis. All-zero is the whole axis. */
 struct figure_range {
-    bool from, to; /* the lower and the upper end are given */
+    bool has_low, has_high; /* the lower and the upper end are given */
     double low, high;
 };
 
@@ -85,12 +85,12 @@ struct figure_options {
     long rank;          /* the rank of a trace whose rows are drawn */
     const char *memory; /* which memory is drawn: "hbm" */
     /* a memory figure shows the bytes that the verdict counts too; the rank is the one that needs most */
-    bool needed;
+    bool shows_needed_bytes;
     struct figure_range y_range; /* in the units of the axis' label */
     bool y_log;
     /* conditions such as "hp=2,4"; only rows that meet all of them are drawn */
-    const char *const *only;
-    size_t onlys;
+    const char *const *only_figures;
+    size_t only_count;
 };
 
 /* Sets the script's variable y_log, and y_low and y_high if the options give them. */

@@ -197,8 +197,8 @@ static void set_common(struct figure *figure, const char *memory, double top, do
                        const struct figure_options *wanted, const char *title)
 {
     char name[64];
-    figure->wide = 1000;
-    figure->high = 420;
+    figure->width = 1000;
+    figure->height = 420;
     figure->narrow_high = 480;
     figure_set_text(figure, "title", wanted->title != NULL ? wanted->title : title);
     figure_set_text(figure, "memory_name", strcmp(memory, "hbm") == 0 ? "memory of a GPU" : memory);
@@ -230,7 +230,8 @@ enum status figure_memory(struct figure *figure, const struct trace *trace,
     for (size_t k = 0; k < levels.count; k++)
         figure_put_name(&names, label_of(trace->label[levels.category[k]]));
     /* no need of memory is drawn for a window, or for a rank other than the one that needs most */
-    const double needed = wanted->needed ? header_gib(trace, "needed_bytes", memory) : 0;
+    const double needed =
+        wanted->shows_needed_bytes ? header_gib(trace, "needed_bytes", memory) : 0;
     text_printf(&title, "Live bytes of rank %ld by category (%s)", wanted->rank, memory);
     figure_put_subject(&title, trace);
     figure->script = "memory";

@@ -250,8 +250,8 @@ enum status figure_pipeline(struct figure *figure, const struct trace *trace,
     text_puts(&title, "Pipeline");
     figure_put_subject(&title, trace);
     figure->script = "pipeline";
-    figure->wide = 1000;
-    figure->high = 130 + 34 * (int)p.stages;
+    figure->width = 1000;
+    figure->height = 130 + 34 * (int)p.stages;
     figure->narrow_high = 120 + 26 * (int)p.stages + 9 * shown;
     figure_set_text(figure, "title", wanted->title != NULL ? wanted->title : title.data);
     figure_set_number(figure, "stages", p.stages);

@@ -44,7 +44,7 @@ static enum status curves_make(struct curves **made, const struct table *sweep, 
 
 static double x_of(const struct curves *c, size_t row)
 {
-    return c->axis.at[sweep_axis_place(&c->axis, c->view.table->row[row][c->x])];
+    return c->axis.position[sweep_axis_place(&c->axis, c->view.table->row[row][c->x])];
 }
 
 /* The least width of a plot between its axis and its key, in points. */
@@ -54,8 +54,8 @@ static void set_common(struct figure *figure, const struct curves *c, const char
                        const char *title)
 {
     figure->script = script;
-    figure->wide = 960;
-    figure->high = 460;
+    figure->width = 960;
+    figure->height = 460;
     sweep_view_set_title(figure, &c->view, title);
     sweep_series_set(figure, &c->series);
     size_t shown = c->axis.count < 16 ? c->axis.count : 16;
@@ -89,12 +89,12 @@ static void set_range(struct figure *figure, const struct figure_options *wanted
     static const double AROUND = 1.3;
     struct figure_options range = *wanted;
     if (wanted->y_log && least <= most) {
-        double low = wanted->y_range.from ? wanted->y_range.low : least / AROUND;
-        double high = wanted->y_range.to ? wanted->y_range.high : most * AROUND;
+        double low = wanted->y_range.has_low ? wanted->y_range.low : least / AROUND;
+        double high = wanted->y_range.has_high ? wanted->y_range.high : most * AROUND;
         range.y_range = (struct figure_range){true, true, low, high};
     }
     figure_set_y(figure, &range);
-    figure_set_number(figure, "foot", range.y_range.from ? range.y_range.low : wanted->y_log);
+    figure_set_number(figure, "foot", range.y_range.has_low ? range.y_range.low : wanted->y_log);
 }
 
 enum status figure_sweep(struct figure *figure, const struct table *sweep,
@@ -225,8 +225,8 @@ enum status figure_heatmap(struct figure *figure, const struct table *sweep,
         }
     }
     figure->script = "heatmap";
-    figure->wide = 290 + CELL_WIDE * (int)(axis[0].count < 20 ? axis[0].count : 20);
-    figure->high = 160 + 44 * (int)(axis[1].count < 20 ? axis[1].count : 20);
+    figure->width = 290 + CELL_WIDE * (int)(axis[0].count < 20 ? axis[0].count : 20);
+    figure->height = 160 + 44 * (int)(axis[1].count < 20 ? axis[1].count : 20);
     sweep_view_set_title(figure, &view, wanted->title);
     figure_set_text(figure, "value_label", label.data);
     for (int k = 0; k < 2; k++) {
@@ -239,11 +239,11 @@ enum status figure_heatmap(struct figure *figure, const struct table *sweep,
     figure_set_number(figure, "rows", (double)axis[1].count);
     figure_set_y(figure, wanted);
     figure_set_number(figure, "low",
-                      wanted->y_range.from ? wanted->y_range.low
-                      : low < high         ? low
-                                           : 0);
+                      wanted->y_range.has_low ? wanted->y_range.low
+                      : low < high            ? low
+                                              : 0);
     figure_set_number(figure, "high_value",
-                      wanted->y_range.to         ? wanted->y_range.high
+                      wanted->y_range.has_high   ? wanted->y_range.high
                       : low < high               ? high
                       : low > 0 && isfinite(low) ? low
                                                  : 1);

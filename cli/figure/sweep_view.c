@@ -98,18 +98,20 @@ enum status sweep_axis_make(struct sweep_axis *axis, const struct sweep_view *vi
                               "'%s' has more than %d values, too many for a figure",
                               view->table->name[column], SWEEP_VALUES_MAX);
         axis->text[axis->count] = text;
-        axis->numbers = axis->numbers && number_of(text, &axis->at[axis->count]);
+        axis->numbers = axis->numbers && number_of(text, &axis->position[axis->count]);
         axis->count++;
     }
     axis->grows_by_factor = axis->numbers && axis->count > 2;
     for (size_t k = 0; k < axis->count; k++) {
         if (!axis->numbers)
-            axis->at[k] = (double)k;
-        if (axis->numbers && k > 1 && axis->at[0] > 0 &&
-            fabs(axis->at[k] / axis->at[k - 1] / (axis->at[1] / axis->at[0]) - 1) > 1e-6)
+            axis->position[k] = (double)k;
+        if (axis->numbers && k > 1 && axis->position[0] > 0 &&
+            fabs(axis->position[k] / axis->position[k - 1] /
+                     (axis->position[1] / axis->position[0]) -
+                 1) > 1e-6)
             axis->grows_by_factor = false;
     }
-    if (axis->count > 0 && !(axis->at[0] > 0))
+    if (axis->count > 0 && !(axis->position[0] > 0))
         axis->grows_by_factor = false;
     return STATUS_OK;
 }
@@ -136,13 +138,13 @@ void sweep_axis_set_ticks(struct figure *figure, const char *which, const struct
     bool upright = along_x && (int)(longest + 1) * TICK_LETTER > room;
     size_t every = 1 + axis->count / (upright ? UPRIGHT_TICKS : TICKS);
     int more = longest > TICK_LETTERS ? (int)(longest - TICK_LETTERS) * TICK_LETTER : 0;
-    figure->high += upright ? more : 0;
-    figure->wide += along_x ? 0 : more;
+    figure->height += upright ? more : 0;
+    figure->width += along_x ? 0 : more;
     text_printf(&figure->set, "set %stics %s(", which, upright ? "rotate by 90 right " : "");
     for (size_t k = 0; k < axis->count; k += every) {
         text_puts(&figure->set, k == 0 ? "" : ", ");
         figure_put_quoted(&figure->set, axis->text[k]);
-        text_printf(&figure->set, " %.17g", index ? (double)k : axis->at[k]);
+        text_printf(&figure->set, " %.17g", index ? (double)k : axis->position[k]);
     }
     text_puts(&figure->set, ")\n");
 }
@@ -332,7 +334,7 @@ void sweep_view_set_title(struct figure *figure, const struct sweep_view *view, 
     const char *line = wanted != NULL ? wanted : title.size > 0 ? title.data : "Sweep";
     int wide = TITLE_AROUND + TITLE_LETTER * (int)strlen(line);
     figure_set_text(figure, "title", line);
-    figure->wide = figure->wide > wide ? figure->wide : wide;
+    figure->width = figure->width > wide ? figure->width : wide;
     text_release(&title);
     text_release(&value);
 }

@@ -42,7 +42,7 @@ enum status sweep_view_choose(const struct sweep_view *view, const char *wanted,
 struct sweep_axis {
     size_t column, count;
     const char *text[SWEEP_VALUES_MAX];
-    double at[SWEEP_VALUES_MAX];
+    double position[SWEEP_VALUES_MAX];
     bool numbers, grows_by_factor;
 };
 enum status sweep_axis_make(struct sweep_axis *axis, const struct sweep_view *view, size_t column,

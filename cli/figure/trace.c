@@ -276,8 +276,8 @@ enum status figure_timeline(struct figure *figure, const struct trace *trace,
     text_printf(&title, "Streams of rank %ld", wanted->rank);
     figure_put_subject(&title, trace);
     figure->script = "timeline";
-    figure->wide = 1000;
-    figure->high = 130 + 42 * (int)count;
+    figure->width = 1000;
+    figure->height = 130 + 42 * (int)count;
     figure->narrow_high = 90 + 44 * (int)count + 16 * classes_shown;
     figure_set_text(figure, "title", wanted->title != NULL ? wanted->title : title.data);
     figure_set_text(figure, "lanes", names.data);

@@ -50,8 +50,8 @@ enum status figure_waterfall(struct figure *figure, const char *name, const char
     text_printf(&label, "Where a step of %.*f %s goes%s%s", time.decimals, w->step_s / time.unit_s,
                 time.name, subject[0] != '\0' ? ": " : "", subject);
     figure->script = "waterfall";
-    figure->wide = 900;
-    figure->high = 110 + 32 * rows;
+    figure->width = 900;
+    figure->height = 110 + 32 * rows;
     figure->narrow_high = 90 + 40 * rows;
     figure_set_text(figure, "title", wanted->title != NULL ? wanted->title : label.data);
     figure_set_text(figure, "unit", time.name);

@@ -65,9 +65,9 @@ static void print_head(struct text *out, const struct compare_report *report)
         text_printf(out, "; median of %zu steps, %.3f to %.3f ms", c->steps, 1e3 * c->step_low_s,
                     1e3 * c->step_high_s);
     text_putc(out, '\n');
-    text_printf(out, "predicted  %s%s%s\n", report->predicted, report->predicted_by ? ", " : "",
-                report->predicted_by ? report->predicted_by : "");
-    text_printf(out, "measured   %s%s%s\n", report->measured, report->measured_by ? ", " : "",
+    text_printf(out, "predicted  %s%s%s\n", report->predicted_path,
+                report->predicted_by ? ", " : "", report->predicted_by ? report->predicted_by : "");
+    text_printf(out, "measured   %s%s%s\n", report->measured_path, report->measured_by ? ", " : "",
                 report->measured_by ? report->measured_by : "");
     if (report->predicted_kernels != NULL && report->measured_kernels != NULL &&
         strcmp(report->predicted_kernels, report->measured_kernels) != 0)
@@ -106,7 +106,7 @@ static void print_memory(struct text *out, const struct compare_report *report)
     const struct comparison *c = report->comparison;
     for (size_t i = 0; i < c->arena_count; i++) {
         const struct compare_memory *row = &c->arena[i];
-        if (!report->all && row->predicted_bytes == row->measured_bytes)
+        if (!report->shows_all && row->predicted_bytes == row->measured_bytes)
             continue;
         text_printf(out, "arena      %s: ", row->memory);
         if (row->predicted_bytes == row->measured_bytes)
@@ -121,7 +121,7 @@ static void print_memory(struct text *out, const struct compare_report *report)
             worst = i;
     for (size_t i = 0; i < c->memory_count; i++) {
         const struct compare_memory *row = &c->memory[i];
-        if (!report->all && i != worst)
+        if (!report->shows_all && i != worst)
             continue;
         text_printf(out, "peak       rank %u %s: predicted ", row->rank, row->memory);
         units_put_gib(out, row->predicted_bytes);
@@ -356,19 +356,19 @@ void compare_report_print(struct text *out, const struct compare_report *report)
     screen_wrap_labelled(out, lines.data, LABEL, report->width);
     text_release(&lines);
     struct rows rows = {.out = out};
-    if (report->by < 0 && report->all)
+    if (report->shown_groups < 0 && report->shows_all)
         put_exposed(&rows, report->comparison);
     for (int by = 0; by < BY_COUNT; by++)
-        if (report->by < 0 ? report->all : report->by == by)
+        if (report->shown_groups < 0 ? report->shows_all : report->shown_groups == by)
             compare_report_put_groups(&rows, report->comparison, (enum compare_by)by, SIZE_MAX);
-    if (report->by < 0 && !report->all) {
+    if (report->shown_groups < 0 && !report->shows_all) {
         size_t left = compare_report_put_groups(&rows, report->comparison, BY_KIND, KINDS_SHOWN);
         if (left > 0)
             text_printf(out, "and %zu more, which --all prints\n", left);
     }
-    if (report->by < 0 || report->by == BY_KIND)
+    if (report->shown_groups < 0 || report->shown_groups == BY_KIND)
         compare_report_put_cycles(&rows, report->comparison);
-    compare_report_put_ops(&rows, report->comparison, report->top);
+    compare_report_put_ops(&rows, report->comparison, report->listed_ops);
 }
 
 /* ---- JSON ---- */
@@ -397,8 +397,8 @@ void compare_report_print_json(struct text *out, const struct compare_report *re
         json_put_text(&json, "verdict", verdicts[report->verdict]);
         json_put_number(&json, "tolerance", report->tolerance);
     }
-    put_side(&json, "predicted", report->predicted, &c->predicted);
-    put_side(&json, "measured", report->measured, &c->measured);
+    put_side(&json, "predicted", report->predicted_path, &c->predicted);
+    put_side(&json, "measured", report->measured_path, &c->measured);
     json_put_count(&json, "steps", c->steps);
     json_put_bool(&json, "aligned", c->foreign);
     json_put_number(&json, "step_error", compare_error(c->predicted.step_s, c->measured.step_s));
@@ -409,11 +409,11 @@ void compare_report_print_json(struct text *out, const struct compare_report *re
     compare_report_put_memory(&rows, c);
     put_exposed(&rows, c);
     for (int by = 0; by < BY_COUNT; by++)
-        if (report->by < 0 || report->by == by)
+        if (report->shown_groups < 0 || report->shown_groups == by)
             compare_report_put_groups(&rows, c, (enum compare_by)by, SIZE_MAX);
-    if (report->by < 0 || report->by == BY_KIND)
+    if (report->shown_groups < 0 || report->shown_groups == BY_KIND)
         compare_report_put_cycles(&rows, c);
-    compare_report_put_ops(&rows, c, report->top);
+    compare_report_put_ops(&rows, c, report->listed_ops);
     json_end_object(&json);
     text_putc(out, '\n');
 }

@@ -44,8 +44,8 @@ static enum status load_text(struct recording *recording, struct kineto_issue *i
     enum status status = text_read(text, path, diag);
     if (status != STATUS_OK)
         return status;
-    recording->foreign = kineto_recognise(text->data, text->size);
-    return recording->foreign
+    recording->from_pytorch = kineto_recognise(text->data, text->size);
+    return recording->from_pytorch
                ? kineto_parse_issue(&recording->trace, issue, path, text->data, text->size, diag)
                : trace_parse_ops(&recording->trace, path, text->data, text->size, diag);
 }
@@ -62,7 +62,7 @@ enum status recording_load(struct recording *recording, struct kineto_issue *iss
 static enum status check_prediction(const struct recording *first, const char *predicted,
                                     struct diag *diag)
 {
-    if (!first->foreign)
+    if (!first->from_pytorch)
         return STATUS_OK;
     return diag_error(diag, (struct loc){.name = predicted}, STATUS_BAD_INPUT,
                       "a recording of the PyTorch profiler is a measurement; the prediction, "
@@ -75,7 +75,7 @@ static enum status check_several(const struct recording *recording, const char *
 {
     for (size_t i = 0; i < count && count > 1; i++) {
         struct loc at = {.name = path[i]};
-        if (!recording[i].foreign)
+        if (!recording[i].from_pytorch)
             return diag_error(diag, at, STATUS_BAD_INPUT,
                               "is no recording of the PyTorch profiler; a trace of longhaul "
                               "holds all ranks, so it must be the only one");
@@ -105,8 +105,8 @@ enum status compared_explain(struct explanation *explanation, const char *predic
     if (status == STATUS_OK)
         status = check_several(recording, path, count, diag);
     if (status == STATUS_OK)
-        status =
-            explain_make(explanation, &first.trace, trace, path, count, recording[0].foreign, diag);
+        status = explain_make(explanation, &first.trace, trace, path, count,
+                              recording[0].from_pytorch, diag);
     for (size_t i = 0; i < count; i++)
         trace_release(&recording[i].trace);
     trace_release(&first.trace);
@@ -124,13 +124,13 @@ enum status compared_make(struct compared *c, const char *predicted, const char 
         status = check_prediction(&first, predicted, diag);
     if (status == STATUS_OK)
         status = load_text(&second, NULL, measured, &c->recording, diag);
-    if (!second.foreign)
+    if (!second.from_pytorch)
         text_release(&c->recording);
     c->predicted = first.trace;
     c->measured = second.trace;
     if (status != STATUS_OK)
         return status;
-    return second.foreign
+    return second.from_pytorch
                ? compare_foreign(&c->comparison, &c->predicted, &c->measured, measured, diag)
                : compare_own(&c->comparison, &c->predicted, &c->measured, measured, diag);
 }

@@ -22,7 +22,7 @@ struct compared {
 /* A measured trace and the kind of program that recorded it. */
 struct recording {
     struct trace trace;
-    bool foreign; /* recorded by the PyTorch profiler */
+    bool from_pytorch; /* recorded by the PyTorch profiler */
 };
 
 /* Returns whether a text is a file of ops (ops.csv) or a recording of the PyTorch profiler. */

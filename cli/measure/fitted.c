@@ -9,7 +9,7 @@
 
 void fitted_release(struct fitted *fitted)
 {
-    text_release(&fitted->refused);
+    text_release(&fitted->refusals);
     calibration_release(&fitted->device);
     link_calibration_release(&fitted->links);
     points_release(&fitted->points);
@@ -90,7 +90,7 @@ enum status fitted_make(struct fitted *fitted, const char *base, bool links_want
     struct diag refusal = {0};
     calibrate_links(&fitted->links, &fitted->points, &fitted->options, &refusal);
     if (refusal.size > 0)
-        text_printf(&fitted->refused, "links not fitted:\n%s", refusal.text);
+        text_printf(&fitted->refusals, "links not fitted:\n%s", refusal.text);
     diag_release(&refusal);
     return device;
 }
@@ -101,8 +101,8 @@ void fitted_report(const struct fitted *fitted, struct text *out)
     if (fitted->device.spread > 0)
         calibration_print_noise(&fitted->device, fitted->base_name, out);
     link_calibration_print_report(&fitted->links, out);
-    if (fitted->refused.size > 0)
-        text_append(out, fitted->refused.data, fitted->refused.size);
+    if (fitted->refusals.size > 0)
+        text_append(out, fitted->refusals.data, fitted->refusals.size);
 }
 
 /* ---- files ---- */

@@ -132,7 +132,7 @@ static void match(struct compared_operators *o, const struct predicted_row *pred
     for (size_t i = 0; i < o->count; i++) {
         const struct compared_operator *row = &o->row[i];
         const bool pair = row->predicted_calls > 0 && row->measured_calls > 0;
-        o->matched += pair;
+        o->matched_count += pair;
         o->predicted_s += row->predicted_s;
         o->measured_s += row->measured_s;
         o->predicted_matched_s += pair ? row->predicted_s : 0;
@@ -239,7 +239,7 @@ static void put_inputs(struct rows *rows, const char *inputs)
 static void put_matched(struct rows *rows, const struct compared_operators *o, size_t most)
 {
     rows_begin(rows, "operators", NULL, &operator_tables[OPERATORS_MATCHED]);
-    for (size_t i = 0; i < o->matched && i < most; i++) {
+    for (size_t i = 0; i < o->matched_count && i < most; i++) {
         const struct compared_operator *row = &o->row[i];
         rows_name(rows, row->op);
         put_inputs(rows, row->inputs);
@@ -255,7 +255,7 @@ static void put_matched(struct rows *rows, const struct compared_operators *o, s
 static void put_unmatched(struct rows *rows, const struct compared_operators *o, size_t most)
 {
     rows_begin(rows, "unmatched", NULL, &operator_tables[OPERATORS_UNMATCHED]);
-    for (size_t i = o->matched; i < o->count && i - o->matched < most; i++) {
+    for (size_t i = o->matched_count; i < o->count && i - o->matched_count < most; i++) {
         const struct compared_operator *row = &o->row[i];
         const bool predicted = row->predicted_calls > 0;
         rows_name(rows, row->op);
@@ -277,8 +277,8 @@ void operator_report_print(struct text *out, const struct compare_report *report
                            const struct compared_operators *o)
 {
     const struct comparison *c = report->comparison;
-    const size_t most = report->all ? SIZE_MAX : report->top;
-    const size_t unmatched = o->count - o->matched;
+    const size_t most = report->shows_all ? SIZE_MAX : report->listed_ops;
+    const size_t unmatched = o->count - o->matched_count;
     static const char *const verdicts[] = {[VERDICT_WITHIN] = "the step is within the tolerance",
                                            [VERDICT_BEYOND] = "the step is beyond the tolerance",
                                            [VERDICT_NONE] = "none: too little was matched"};
@@ -292,11 +292,12 @@ void operator_report_print(struct text *out, const struct compare_report *report
     if (c->steps > 1)
         text_printf(&lines, "; median of %zu steps, %.3f to %.3f ms", c->steps, 1e3 * c->step_low_s,
                     1e3 * c->step_high_s);
-    text_printf(&lines, "\npredicted  %s\nmeasured   %s\n", report->predicted, report->measured);
+    text_printf(&lines, "\npredicted  %s\nmeasured   %s\n", report->predicted_path,
+                report->measured_path);
     text_printf(&lines,
                 "kernels    predicted %.3f ms, measured %.3f ms a step; %zu operators by shapes "
                 "have a partner: %.1f %% of the predicted time, %.1f %% of the measured\n",
-                1e3 * o->predicted_s, 1e3 * o->measured_s, o->matched,
+                1e3 * o->predicted_s, 1e3 * o->measured_s, o->matched_count,
                 o->predicted_s > 0 ? 100 * o->predicted_matched_s / o->predicted_s : 0,
                 o->measured_s > 0 ? 100 * o->measured_matched_s / o->measured_s : 0);
     if (o->unknown_s > 0)
@@ -304,10 +305,10 @@ void operator_report_print(struct text *out, const struct compare_report *report
                     1e3 * o->unknown_s);
     screen_wrap_labelled(out, lines.data, LABEL, report->width);
     text_release(&lines);
-    if (o->matched > 0 && most > 0) {
+    if (o->matched_count > 0 && most > 0) {
         text_putc(out, '\n');
         put_matched(&rows, o, most);
-        put_left(out, o->matched, most);
+        put_left(out, o->matched_count, most);
     }
     if (unmatched > 0 && most > 0) {
         text_putc(out, '\n');
@@ -323,8 +324,8 @@ void operator_report_print_json(struct text *out, const struct compare_report *r
     struct json_out json = {.out = out};
     struct rows rows = {.json = &json};
     command_begin_json(&json, "compare_operators");
-    json_put_text(&json, "predicted", report->predicted);
-    json_put_text(&json, "measured", report->measured);
+    json_put_text(&json, "predicted", report->predicted_path);
+    json_put_text(&json, "measured", report->measured_path);
     json_put_count(&json, "steps", c->steps);
     json_put_number(&json, "predicted_step_s", c->predicted.step_s);
     json_put_number(&json, "measured_step_s", c->measured.step_s);

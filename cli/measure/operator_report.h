@@ -24,7 +24,7 @@ struct compared_operator {
 struct compared_operators {
     struct arena arena;
     struct compared_operator *row;
-    size_t count, matched;
+    size_t count, matched_count;
     double predicted_s, measured_s;                 /* of all kernels of a step */
     double predicted_matched_s, measured_matched_s; /* of those with a partner */
     double unknown_s; /* of measured kernels whose operator is not known; a part of measured_s */

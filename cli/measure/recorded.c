@@ -30,8 +30,8 @@ static enum status add_one(struct recorded *r, const char *path, struct points *
     struct kineto_issue issue = {0};
     enum status status = recording_load(&recording, &issue, path, diag);
     if (status == STATUS_OK)
-        status = observed_add(&r->observed, &r->prediction, &recording.trace, recording.foreign,
-                              &issue, path, diag);
+        status = observed_add(&r->observed, &r->prediction, &recording.trace,
+                              recording.from_pytorch, &issue, path, diag);
     if (status == STATUS_OK && issue.count > 0)
         observed_issue_points(&issue, recording.trace.ops.rank[0], path, points, &r->notes);
     kineto_issue_release(&issue);

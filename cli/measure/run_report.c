@@ -17,7 +17,7 @@ struct row_table run_check_table(struct column column[RUN_CHECK_COLUMNS], int wi
             .label = reference_check_part_names[part],
             .kind = COLUMN_DEVIATION,
             .width = 10,
-            .about = "Largest error beside the reference; null: the schedule has none.",
+            .description = "Largest error beside the reference; null: the schedule has none.",
         };
     return (struct row_table){"run_check_tensor", column, RUN_CHECK_COLUMNS};
 }
@@ -56,7 +56,8 @@ void run_report_check(struct text *out, const struct reference_check *a)
                 "%s: %" PRIu32 " tensors beside the reference, tolerance %.0e of the largest "
                 "element%s\n",
                 reference_check_verdict_names[a->verdict], a->row_count, a->rule.tolerance,
-                a->agrees && a->rounded ? ", or 4 times what rounding alone moves it by" : "");
+                a->agrees && a->has_rounding_error ? ", or 4 times what rounding alone moves it by"
+                                                   : "");
 }
 
 /* ---- training ---- */

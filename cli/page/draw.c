@@ -6,10 +6,10 @@
 static enum status put_drawing(struct page *page, const struct figure *figure, bool narrow,
                                struct diag *diag)
 {
-    const int wide = narrow ? FIGURE_NARROW : figure->wide;
+    const int wide = narrow ? FIGURE_NARROW : figure->width;
     struct text svg = {0};
-    enum status status =
-        figure_draw(figure, (struct figure_look){.themed = true, .narrow = narrow}, &svg, diag);
+    enum status status = figure_draw(
+        figure, (struct figure_look){.follows_theme = true, .is_narrow = narrow}, &svg, diag);
     if (status == STATUS_OK) {
         /* a smaller one would have letters too small to be read; it is scrolled */
         text_printf(&page->html,

@@ -48,7 +48,7 @@ static enum status put_traces(struct page *page, const char *path, double rank, 
         status = stored_trace(&memory, path, true, diag);
     if (status == STATUS_OK) {
         wanted.rank = (long)rank;
-        wanted.needed = true;
+        wanted.shows_needed_bytes = true;
         text_printf(&caption,
                     "The memory of rank %ld, which needs most. Reserved, not live: what the "
                     "allocator's cache, NCCL and the CUDA context hold.",

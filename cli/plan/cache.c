@@ -63,17 +63,18 @@ struct kept_jobs plan_cache_open(struct plan_cache *cache, const struct options 
     put_path(&cache->path, options_text(options, "o"));
     command_put_build(&build);
     answer_file_open(&cache->file, cache->path.data, "# longhaul plan cache", build.data,
-                     &cache->why);
+                     &cache->reason);
     text_release(&build);
-    return (struct kept_jobs){
-        .file = &cache->file, .question = question_of(options, own, files), .why = &cache->why};
+    return (struct kept_jobs){.file = &cache->file,
+                              .question = question_of(options, own, files),
+                              .reason = &cache->reason};
 }
 
 void plan_cache_close(struct plan_cache *cache)
 {
     static const char error[] = "error: ";
     const struct loc at = {.name = cache->path.data};
-    const char *why = cache->why.text == NULL ? NULL : strstr(cache->why.text, error);
+    const char *why = cache->reason.text == NULL ? NULL : strstr(cache->reason.text, error);
     struct diag note = {0};
     const size_t reused = answer_file_reused(&cache->file);
     if (reused > 0)
@@ -84,7 +85,7 @@ void plan_cache_close(struct plan_cache *cache)
     }
     command_note(&note);
     diag_release(&note);
-    diag_release(&cache->why);
+    diag_release(&cache->reason);
     answer_file_release(&cache->file);
     text_release(&cache->path);
 }

@@ -17,15 +17,15 @@ struct family plan_family_of(const struct best *best, uint8_t strategy)
         if (o->kind == OUTCOME_TIMED && f.best == NULL)
             f.best = o;
         if (o->kind == OUTCOME_TIMED || o->kind == OUTCOME_SLOWER || o->kind == OUTCOME_LEFT)
-            f.most = fmax(f.most, o->most);
-        f.slower += o->kind == OUTCOME_SLOWER;
+            f.rate_bound = fmax(f.rate_bound, o->rate_bound);
+        f.slower_count += o->kind == OUTCOME_SLOWER;
         f.left += o->kind == OUTCOME_LEFT;
         if (o->open_ended &&
             (f.open_ended == NULL || ladder_end(&o->ladder) > ladder_end(&f.open_ended->ladder)))
             f.open_ended = o;
         if ((o->kind == OUTCOME_UNFIT || o->kind == OUTCOME_NO_ROOM) &&
-            (f.nearest == NULL || o->missing_bytes < f.nearest->missing_bytes))
-            f.nearest = o;
+            (f.nearest_unfit == NULL || o->missing_bytes < f.nearest_unfit->missing_bytes))
+            f.nearest_unfit = o;
     }
     return f;
 }
@@ -52,7 +52,7 @@ enum cause plan_slower_cause(const struct outcome *o, const struct outcome *winn
  * fill)". Appends " (as fast)" if the difference would be printed as 0. */
 void plan_put_loss(struct text *out, const struct outcome *o, const struct outcome *winner)
 {
-    double by_s, loss = 100 * (o->most / winner->most - 1);
+    double by_s, loss = 100 * (o->rate_bound / winner->rate_bound - 1);
     enum cause cause = plan_slower_cause(o, winner, &by_s);
     if (fabs(loss) < 0.05) {
         text_puts(out, " (as fast)");
@@ -137,7 +137,7 @@ void plan_put_options(struct text *out, const struct plan_report *r, const struc
 /* Appends the command to which the options of a row are added. */
 void plan_put_command(struct text *out, const struct plan_report *r)
 {
-    text_puts(out, r->given);
+    text_puts(out, r->base_command);
     if (r->best->goal == GOAL_GPUS)
         text_printf(out, " --gpus %zu", r->best->gpus);
 }
@@ -149,7 +149,7 @@ void plan_put_family(struct text *out, const struct plan_report *r, const struct
         units_put_tokens(out, f->best->tokens);
         text_puts(out, f->best->open_ended ? " tokens at least" : " tokens");
     } else if (f->best != NULL) {
-        text_printf(out, "%.1f tokens/s/GPU", f->best->most);
+        text_printf(out, "%.1f tokens/s/GPU", f->best->rate_bound);
         plan_put_loss(out, f->best, &r->best->row[0]);
     } else if (f->left > 0) {
         text_printf(out, "%zu of its %zu configurations were not searched", f->left, f->members);
@@ -157,14 +157,14 @@ void plan_put_family(struct text *out, const struct plan_report *r, const struct
         text_puts(out, "not asked about beyond ");
         units_put_tokens(out, ladder_end(&f->open_ended->ladder));
         text_printf(out, " tokens: %s", ladder_why_end(&f->open_ended->ladder));
-    } else if (f->slower > 0 && longest) {
+    } else if (f->slower_count > 0 && longest) {
         text_puts(out, "does not reach the winner's length");
-    } else if (f->slower > 0) {
+    } else if (f->slower_count > 0) {
         text_printf(out, "at most %.1f tokens/s/GPU by its bounds, so that it was not simulated",
-                    f->most);
-    } else if (f->nearest != NULL) {
-        text_puts(out, f->nearest->missing_bytes > 0 ? "does not fit: " : "");
-        plan_put_unfit(out, f->nearest);
+                    f->rate_bound);
+    } else if (f->nearest_unfit != NULL) {
+        text_puts(out, f->nearest_unfit->missing_bytes > 0 ? "does not fit: " : "");
+        plan_put_unfit(out, f->nearest_unfit);
     } else {
         text_puts(out, "cannot be built here");
     }

@@ -7,12 +7,13 @@
 
 /* The configurations of one strategy, of all that a search examined. */
 struct family {
-    const struct outcome *best;    /* the best one that was simulated; NULL: none was */
-    const struct outcome *nearest; /* of those that do not fit, the one that lacks least memory */
+    const struct outcome *best; /* the best one that was simulated; NULL: none was */
+    /* of those that do not fit, the one that lacks least memory */
+    const struct outcome *nearest_unfit;
     /* the longest one of those for which longer lengths, which were not tried, may fit */
     const struct outcome *open_ended;
-    size_t members, slower, left;
-    double most; /* a rate in tokens/s/GPU that no member exceeds */
+    size_t members, slower_count, left;
+    double rate_bound; /* a rate in tokens/s/GPU that no member exceeds */
 };
 struct family plan_family_of(const struct best *best, uint8_t strategy);
 

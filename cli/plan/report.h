@@ -22,13 +22,13 @@ struct plan_report {
     struct best *best; /* plan_report_make() completes the intervals of its first row */
     /* with which probability the winner fits, and a faster one that may not fit */
     const struct safe *safe;
-    struct setup *setup; /* the setup that was searched */
-    size_t shown;        /* how many rows of the ranking are printed */
-    bool all;            /* all details are found and printed, which JSON always has */
-    const char *only;    /* the framework to which the search was restricted; NULL: none */
+    struct setup *setup;        /* the setup that was searched */
+    size_t shown_rows;          /* how many rows of the ranking are printed */
+    bool has_details;           /* all details are found and printed, which JSON always has */
+    const char *only_framework; /* the framework to which the search was restricted; NULL: none */
     /* A command with the options of the model, the cluster, the length and the batch. With the options of a row
      * appended, it predicts that row. */
-    const char *given;
+    const char *base_command;
     struct sensitivity sensitivity[SENSITIVITIES]; /* filled only with `all` */
     /* filled only with `all`, for the best of each strategy that lost */
     struct split split[PLAN_FAMILIES];

@@ -34,13 +34,13 @@ enum status plan_report_make(struct plan_report *r, struct diag *diag)
     if (r->best->count == 0 || r->best->row[0].kind != OUTCOME_TIMED)
         return STATUS_OK;
     enum status status = STATUS_OK;
-    if (r->all)
+    if (r->has_details)
         status = sensitivities_find(r->sensitivity, r->setup, &r->best->row[0].request, diag);
-    for (size_t i = 0; i < r->best->count && i < r->shown && status == STATUS_OK; i++)
+    for (size_t i = 0; i < r->best->count && i < r->shown_rows && status == STATUS_OK; i++)
         if (r->best->row[i].kind == OUTCOME_TIMED)
             status = sensitivity_intervals(&r->best->row[i].intervals, r->setup,
                                            &r->best->row[i].request, diag);
-    return status == STATUS_OK && r->all ? find_splits(r, diag) : status;
+    return status == STATUS_OK && r->has_details ? find_splits(r, diag) : status;
 }
 
 /* ---- details ---- */
@@ -83,7 +83,7 @@ static void put_row(struct text *out, const struct plan_report *r, size_t i)
         text_puts(out, o->open_ended ? " tokens at least, " : " tokens, ");
     }
     double step_s = plan_step_s(o);
-    text_printf(out, "%.1f tokens/s/GPU, step ", o->most);
+    text_printf(out, "%.1f tokens/s/GPU, step ", o->rate_bound);
     report_put_time(out, step_s, step_s);
     intervals_put_beside(out, " (90 %: ", &o->intervals.of[RESIDUAL_TIME], step_s,
                          report_time_for(step_s).unit_s);
@@ -114,7 +114,7 @@ static bool represents_better(const struct outcome *a, const struct outcome *b)
     if (a->kind != b->kind)
         return b->kind == OUTCOME_LEFT || (a->kind > b->kind && a->kind != OUTCOME_LEFT);
     if (a->kind == OUTCOME_TIMED || a->kind == OUTCOME_SLOWER)
-        return a->most > b->most;
+        return a->rate_bound > b->rate_bound;
     return a->missing_bytes < b->missing_bytes;
 }
 
@@ -131,7 +131,7 @@ static void put_stages(struct text *out, const struct plan_report *r, const stru
                 (long long)o->request.subsequences);
     switch (o->kind) {
     case OUTCOME_TIMED:
-        text_printf(out, "%.1f tokens/s/GPU, ", o->most);
+        text_printf(out, "%.1f tokens/s/GPU, ", o->rate_bound);
         plan_put_device(out, &o->verdict);
         put_idle(out, o);
         if (o != winner && winner->kind == OUTCOME_TIMED)
@@ -141,7 +141,7 @@ static void put_stages(struct text *out, const struct plan_report *r, const stru
         text_puts(out, "not searched");
         break;
     case OUTCOME_SLOWER:
-        text_printf(out, "no more than %.1f tokens/s/GPU", o->most);
+        text_printf(out, "no more than %.1f tokens/s/GPU", o->rate_bound);
         break;
     case OUTCOME_UNFIT:
     case OUTCOME_NO_ROOM:
@@ -202,9 +202,10 @@ static void put_family(struct text *out, const struct plan_report *r, uint8_t st
         text_puts(out, ": ");
         plan_put_options(out, r, f.best);
         put_split(out, &r->split[strategy]);
-    } else if (f.left == 0 && f.open_ended == NULL && f.slower == 0 && f.nearest != NULL) {
+    } else if (f.left == 0 && f.open_ended == NULL && f.slower_count == 0 &&
+               f.nearest_unfit != NULL) {
         text_puts(out, " with ");
-        request_put_options(out, &f.nearest->request);
+        request_put_options(out, &f.nearest_unfit->request);
     }
     text_putc(out, '\n');
 }
@@ -241,8 +242,8 @@ static void put_question(struct text *out, const struct plan_report *r)
     }
     text_printf(out, ", %zu GPU%s of %s", best->gpus, best->gpus == 1 ? "" : "s",
                 r->setup->cluster.name);
-    if (r->only != NULL)
-        text_printf(out, ", of what %s expresses", r->only);
+    if (r->only_framework != NULL)
+        text_printf(out, ", of what %s expresses", r->only_framework);
     text_putc(out, '\n');
     text_printf(out,
                 "%-11s%zu configurations: %zu have no room for states and layer inputs, %zu do not "
@@ -261,11 +262,11 @@ static void put_proof(struct text *out, const struct best *best, size_t members)
     double most = 0, left = 0;
     for (size_t i = 0; i < best->count; i++) {
         if (best->row[i].kind == OUTCOME_SLOWER)
-            most = fmax(most, best->row[i].most);
+            most = fmax(most, best->row[i].rate_bound);
         if (best->row[i].kind == OUTCOME_LEFT)
-            left = fmax(left, best->row[i].most);
+            left = fmax(left, best->row[i].rate_bound);
     }
-    if (left > best->row[0].most)
+    if (left > best->row[0].rate_bound)
         text_printf(out, "%-11snone: one that was not searched may reach %.1f tokens/s/GPU\n",
                     "proof", left);
     else if (most > 0)
@@ -319,11 +320,11 @@ void plan_report_print_details(struct text *out, const struct plan_report *r)
     size_t strategies;
     strategies_list(&strategies);
     put_question(out, r);
-    if (!found && best->count == 0 && r->only != NULL)
+    if (!found && best->count == 0 && r->only_framework != NULL)
         text_printf(out,
                     "%-11snothing: %s expresses none of what is left open; --emit %s --emit-winner "
                     "says why of the winner\n",
-                    "fits", r->only, r->only);
+                    "fits", r->only_framework, r->only_framework);
     else if (!found)
         text_printf(out, "%-11snothing%s\n", "fits",
                     best->kinds[OUTCOME_LEFT] > 0 ? " so far" : "");
@@ -332,7 +333,8 @@ void plan_report_print_details(struct text *out, const struct plan_report *r)
         plan_put_command(out, r);
         text_puts(out, " with the options of a row:\n");
     }
-    for (size_t i = 0; i < best->count && i < r->shown && best->row[i].kind == OUTCOME_TIMED; i++)
+    for (size_t i = 0; i < best->count && i < r->shown_rows && best->row[i].kind == OUTCOME_TIMED;
+         i++)
         put_row(out, r, i);
     if (found)
         intervals_put_line(out, &best->row[0].intervals);

@@ -129,7 +129,7 @@ static void put_simulated(struct rows *rows, const struct plan_report *r, const 
 {
     const struct interval *time = &o->intervals.of[RESIDUAL_TIME];
     const double step_s = plan_step_s(o);
-    rows_number(rows, o->most);
+    rows_number(rows, o->rate_bound);
     rows_number(rows, step_s);
     put_if(rows, interval_known(time), interval_low(time, step_s));
     put_if(rows, interval_known(time), interval_high(time, step_s));
@@ -166,7 +166,7 @@ static void put_outcome(struct rows *rows, const struct plan_report *r, const st
         put_simulated(rows, r, o);
     else
         skip(rows, SIMULATED_COLUMNS);
-    put_if(rows, bounded, o->most);
+    put_if(rows, bounded, o->rate_bound);
     put_if(rows, !timed && !bounded, o->missing_bytes);
     text_release(&options);
     text_release(&command);
@@ -175,7 +175,7 @@ static void put_outcome(struct rows *rows, const struct plan_report *r, const st
 static void put_family(struct rows *rows, const struct plan_report *r, uint8_t strategy)
 {
     const struct family f = plan_family_of(r->best, strategy);
-    const struct outcome *o = f.best != NULL ? f.best : f.nearest;
+    const struct outcome *o = f.best != NULL ? f.best : f.nearest_unfit;
     const struct split *split = &r->split[strategy];
     struct rows one;
     size_t count;
@@ -183,7 +183,7 @@ static void put_family(struct rows *rows, const struct plan_report *r, uint8_t s
         return;
     rows_name(rows, strategies_list(&count)[strategy].name);
     rows_number(rows, (double)f.members);
-    rows_number(rows, f.most);
+    rows_number(rows, f.rate_bound);
     put_if(rows, f.open_ended != NULL,
            f.open_ended != NULL ? (double)ladder_end(&f.open_ended->ladder) : 0);
     if (o != NULL) {
@@ -208,7 +208,7 @@ void plan_report_print_json(struct text *out, const struct plan_report *r)
     command_begin_json(&w, "plan");
     json_put_text(&w, "goal", goals[best->goal]);
     json_put_count(&w, "gpus", best->gpus);
-    json_put_text(&w, "only", r->only);
+    json_put_text(&w, "only", r->only_framework);
     json_put_count(&w, "configurations", best->count);
     json_put_count(&w, "simulated", best->kinds[OUTCOME_TIMED]);
     json_put_count(&w, "not_searched", best->kinds[OUTCOME_LEFT]);
@@ -223,7 +223,8 @@ void plan_report_print_json(struct text *out, const struct plan_report *r)
         rows_end(&rows);
     }
     rows_begin(&rows, "ranking", NULL, &plan_tables[PLAN_OUTCOME]);
-    for (size_t i = 0; i < best->count && i < r->shown && best->row[i].kind == OUTCOME_TIMED; i++)
+    for (size_t i = 0; i < best->count && i < r->shown_rows && best->row[i].kind == OUTCOME_TIMED;
+         i++)
         put_outcome(&rows, r, &best->row[i]);
     rows_end(&rows);
     rows_begin(&rows, "families", NULL, &plan_tables[PLAN_FAMILY]);

@@ -40,7 +40,7 @@ static void print_found(const struct screen *screen, const struct plan_report *r
         text_printf(&rest, "%zu, ", best->gpus);
     put_length(&rest, r, o);
     double step_s = plan_step_s(o);
-    text_printf(&rest, "%.1f tokens/s/GPU, a %sstep of ", o->most,
+    text_printf(&rest, "%.1f tokens/s/GPU, a %sstep of ", o->rate_bound,
                 o->spread.steps > 0 ? "median " : "");
     report_put_time(&rest, step_s, step_s);
     intervals_put_beside(&rest, " (90 %: ", &o->intervals.of[RESIDUAL_TIME], step_s,
@@ -70,7 +70,7 @@ static void print_odds(const struct screen *screen, const struct plan_report *r)
         else if (best->goal == GOAL_LONGEST)
             units_put_tokens(&text, o->tokens);
         else
-            text_printf(&text, "%.1f %% faster", 100 * (o->most / winner->most - 1));
+            text_printf(&text, "%.1f %% faster", 100 * (o->rate_bound / winner->rate_bound - 1));
         text_puts(&text, best->goal == GOAL_LONGEST ? " tokens fit " : ", but fits only ");
         verdict_put_odds(&text, o->verdict.fits_probability);
         text_puts(&text, ": ");
@@ -94,11 +94,11 @@ static void print_none(const struct screen *screen, const struct plan_report *r)
             nearest = o;
     }
     text_puts(&rest, best->kinds[OUTCOME_LEFT] > 0 ? " so far" : "");
-    if (best->count == 0 && r->only != NULL) {
+    if (best->count == 0 && r->only_framework != NULL) {
         text_printf(&rest,
                     ": %s expresses none of what is left open; --emit %s --emit-winner says why of "
                     "the winner.",
-                    r->only, r->only);
+                    r->only_framework, r->only_framework);
     } else if (nearest != NULL) {
         text_puts(&rest, ": the nearest lacks ");
         units_put_gib(&rest, nearest->missing_bytes);
@@ -155,8 +155,8 @@ static void print_question(const struct screen *screen, const struct plan_report
     }
     text_printf(&line, ", %zu GPU%s of %s", best->gpus, best->gpus == 1 ? "" : "s",
                 setup->cluster.name);
-    if (r->only != NULL)
-        text_printf(&line, ", of what %s expresses", r->only);
+    if (r->only_framework != NULL)
+        text_printf(&line, ", of what %s expresses", r->only_framework);
     screen_put_line(screen, "model", line.data);
     line.size = 0;
     text_printf(&line,
@@ -219,13 +219,14 @@ static void print_ranking(const struct screen *screen, const struct plan_report 
     text_putc(&line, ' ');
     plan_put_options(&line, r, &best->row[0]);
     screen_put_command(screen, line.data);
-    for (size_t i = 1; i < best->count && i < r->shown && best->row[i].kind == OUTCOME_TIMED; i++) {
+    for (size_t i = 1; i < best->count && i < r->shown_rows && best->row[i].kind == OUTCOME_TIMED;
+         i++) {
         const struct outcome *o = &best->row[i];
         if (i == 1)
             screen_put_heading(screen, "What comes after it");
         line.size = 0;
         put_length(&line, r, o);
-        text_printf(&line, "%.1f tokens/s/GPU, ", o->most);
+        text_printf(&line, "%.1f tokens/s/GPU, ", o->rate_bound);
         plan_put_device(&line, &o->verdict);
         if (best->goal != GOAL_LONGEST)
             plan_put_loss(&line, o, &best->row[0]);
@@ -284,7 +285,7 @@ void plan_report_print(const struct screen *screen, const struct plan_report *r)
         report_print_intervals(&(struct sheet){.screen = screen}, &winner->intervals,
                                winner->step_s, &winner->verdict);
     }
-    if (r->all) {
+    if (r->has_details) {
         struct text details = {0};
         screen_put_heading(screen, "Details");
         plan_report_print_details(&details, r);

@@ -45,7 +45,7 @@ static void put_outcome(struct text *out, const struct best *best)
     }
     if (best->goal == GOAL_GPUS)
         text_printf(out, "%zu GPU%s, ", best->gpus, best->gpus == 1 ? "" : "s");
-    text_printf(out, "%.1f tokens/s/GPU: ", o->most);
+    text_printf(out, "%.1f tokens/s/GPU: ", o->rate_bound);
     request_put_options(out, &o->request);
     text_putc(out, '\n');
 }
@@ -84,7 +84,7 @@ static void put_distance(struct text *out, const struct best *own, const struct 
         return;
     }
     bool length = all->goal == GOAL_LONGEST && a->tokens != b->tokens;
-    double part = length ? (double)a->tokens / (double)b->tokens : a->most / b->most;
+    double part = length ? (double)a->tokens / (double)b->tokens : a->rate_bound / b->rate_bound;
     double percent = 100 * (part - 1);
     if (fabs(percent) < 0.05)
         text_puts(out, "as fast as");

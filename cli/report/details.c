@@ -236,7 +236,7 @@ static void print_interval(struct sheet *sheet, const struct report *r)
 static void print_ideal(struct sheet *sheet, const struct report *r)
 {
     const struct prediction *p = r->prediction;
-    const struct alternative *best = r->best;
+    const struct alternative *best = r->best_alternative;
     if (best == NULL || best->ideal_step_s <= 0 || p->choices.profile->ideal)
         return;
     double share = 100 * (1 - best->ideal_step_s / p->sim.step_s);

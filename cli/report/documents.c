@@ -149,7 +149,8 @@ void report_print_documents(struct sheet *sheet, const struct report *r)
         text_printf(&line, " (batch %zu", t->worst);
         if (r->prediction->choices.dp > 1)
             text_printf(&line, ", where data-parallel rank %u has %.2f times the mean of pairs",
-                        r->packed[t->worst].latest_rank, r->packed[t->worst].latest_over_mean);
+                        r->packed_batches[t->worst].latest_rank,
+                        r->packed_batches[t->worst].latest_over_mean);
         if (t->lateness[t->worst].units > 0) {
             text_puts(&line, ", ");
             put_lateness(&line, r, t->lateness[t->worst]);
@@ -221,7 +222,7 @@ void report_json_documents(struct json_out *w, const struct report *r)
     rows_begin(&rows, "by_batch", NULL, &report_document_tables[REPORT_BATCH]);
     for (size_t i = 0; i < t->count; i++) {
         rows_number(&rows, t->step_s[i]);
-        put_packed(&rows, &r->packed[i], t->lateness[i]);
+        put_packed(&rows, &r->packed_batches[i], t->lateness[i]);
     }
     rows_end(&rows);
     json_end_object(w);

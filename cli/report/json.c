@@ -401,26 +401,27 @@ static void put_simulation(struct json_out *w, const struct prediction *p)
 static void put_next_command(struct json_out *w, const struct report *r)
 {
     struct text command = {0};
-    if (r->best->options[0] != '\0' && r->command != NULL)
-        report_put_command_with(&command, r->command, r->best->options);
+    if (r->best_alternative->options[0] != '\0' && r->command != NULL)
+        report_put_command_with(&command, r->command, r->best_alternative->options);
     json_put_text(w, "command", command.data);
     text_release(&command);
 }
 
 static void put_next(struct json_out *w, const struct report *r)
 {
-    if (r->best == NULL)
+    if (r->best_alternative == NULL)
         return;
-    if (r->best->ideal_step_s > 0)
-        json_put_number(w, "ideal_step_s", r->best->ideal_step_s);
+    if (r->best_alternative->ideal_step_s > 0)
+        json_put_number(w, "ideal_step_s", r->best_alternative->ideal_step_s);
     json_begin_object(w, "next");
-    json_put_text(w, "options", r->best->options);
+    json_put_text(w, "options", r->best_alternative->options);
     put_next_command(w, r);
-    json_put_count(w, "tried", r->best->tried);
-    json_put_count(w, "left_out", r->best->left_out);
-    if (r->best->options[0] != '\0') {
-        json_put_number(w, "step_s", r->best->step_s > 0 ? r->best->step_s : NAN);
-        report_json_verdict(w, &r->best->verdict);
+    json_put_count(w, "tried", r->best_alternative->tried);
+    json_put_count(w, "left_out", r->best_alternative->left_out);
+    if (r->best_alternative->options[0] != '\0') {
+        json_put_number(w, "step_s",
+                        r->best_alternative->step_s > 0 ? r->best_alternative->step_s : NAN);
+        report_json_verdict(w, &r->best_alternative->verdict);
     }
     json_end_object(w);
 }

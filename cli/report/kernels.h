@@ -10,7 +10,7 @@
 
 /* All-zero is empty. */
 struct kernels {
-    struct text of[ATTENTION_IMPL_COUNT]; /* "ulysses, fpdt" */
+    struct text strategies_of[ATTENTION_IMPL_COUNT]; /* "ulysses, fpdt" */
 };
 void kernels_release(struct kernels *kernels);
 

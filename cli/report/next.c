@@ -66,7 +66,7 @@ void report_put_command_with(struct text *out, const char *command, const char *
 static void put_gain(struct text *out, const struct report *r)
 {
     const struct prediction *p = r->prediction;
-    const struct alternative *best = r->best;
+    const struct alternative *best = r->best_alternative;
     const struct verdict *v = &best->verdict;
     if (!p->verdict.fits)
         text_puts(out, v->fits ? "This fits" : "This lacks less memory, but does not fit either");
@@ -93,7 +93,7 @@ static void put_gain(struct text *out, const struct report *r)
 /* Prints the option that gains most, or that none gains. */
 static void print_best(struct sheet *sheet, const struct report *r)
 {
-    const struct alternative *best = r->best;
+    const struct alternative *best = r->best_alternative;
     bool fits = r->prediction->verdict.fits;
     struct text text = {0}, command = {0};
     if (best->options[0] == '\0') {
@@ -122,10 +122,10 @@ static void print_best(struct sheet *sheet, const struct report *r)
 void report_print_next(struct sheet *sheet, const struct report *r)
 {
     const bool recorded = prediction_is_recorded(r->prediction);
-    if (r->best == NULL && r->plan_command == NULL && r->all && !recorded)
+    if (r->best_alternative == NULL && r->plan_command == NULL && r->shows_all && !recorded)
         return;
     sheet_section(sheet, SHEET_NEXT, "What to try next");
-    if (r->best != NULL)
+    if (r->best_alternative != NULL)
         print_best(sheet, r);
     if (recorded)
         report_print_recorded_next(sheet, r);

@@ -122,7 +122,7 @@ void report_put_warning(struct text *out, const struct report *r)
     if (r->documents != NULL) {
         const size_t count = r->batches != NULL ? r->batches->count : 1;
         struct text dropped = {0};
-        packing_put_dropped(&dropped, r->batches != NULL ? r->packed : r->documents, count,
+        packing_put_dropped(&dropped, r->batches != NULL ? r->packed_batches : r->documents, count,
                             p->choices.seq);
         if (dropped.size > 0)
             text_printf(out, "%s%s", out->size > 0 ? "; " : "", dropped.data);
@@ -175,7 +175,7 @@ struct report_training report_training_of(const struct report *r)
     if (batches != NULL) {
         tokens = step_s = 0;
         for (size_t i = 0; i < batches->count; i++) {
-            tokens += (double)r->packed[i].tokens / (double)batches->count;
+            tokens += (double)r->packed_batches[i].tokens / (double)batches->count;
             step_s += batches->step_s[i] / (double)batches->count;
         }
     }

@@ -60,7 +60,7 @@ static void begin_record(struct json_out *json, const char *command)
 
 static void put_record(struct text *out, const struct report *report)
 {
-    struct json_out json = {.out = out, .flat = true};
+    struct json_out json = {.out = out, .on_one_line = true};
     begin_record(&json, report->command);
     put_predicted(&json, report->prediction);
     put_measured(&json, NAN);
@@ -119,7 +119,7 @@ enum status record_append(const char *path, const struct report *report, struct 
 static enum status put_compared(struct text *out, struct json_node prediction, double measured_s,
                                 struct diag *diag)
 {
-    struct json_out json = {.out = out, .flat = true};
+    struct json_out json = {.out = out, .on_one_line = true};
     struct json_node run, made_by;
     struct residual residual = {.value = {NAN, NAN}, .first = NAN};
     const char *command = "";

@@ -91,7 +91,7 @@ void report_print_modules(struct sheet *sheet, const struct report *report)
                   report->prediction->recorded.count > 1
                       ? "Whose kernels take the time (the recorded ranks together)"
                       : "Whose kernels take the time");
-    sheet_bars(sheet, bar, m.count, m.seconds, report_put_time, report->all);
+    sheet_bars(sheet, bar, m.count, m.seconds, report_put_time, report->shows_all);
     for (uint32_t i = 0; i < m.count; i++)
         text_release(&label[i]);
     free(label);

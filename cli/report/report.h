@@ -50,13 +50,14 @@ struct report {
     /* ---- what is reported ---- */
     const struct prediction *prediction; /* must have been simulated */
     const struct operator_times *part;   /* times of a part of the model; NULL: of a whole step */
-    const struct alternative *best;      /* the best other configuration; NULL: none was tried */
+    /* the best other configuration; NULL: none was tried */
+    const struct alternative *best_alternative;
 
     /* ---- packed documents ---- */
     const struct packed_batch *documents; /* the documents of the step; NULL: none were given */
     /* times of several steps, the first of which has `documents`; NULL: of one */
     const struct batch_times *batches;
-    const struct packed_batch *packed; /* [batches->count] */
+    const struct packed_batch *packed_batches; /* [batches->count] */
 
     const struct routing_draws *routing; /* NULL, or not given: routing is even */
 
@@ -73,7 +74,7 @@ struct report {
 
     /* ---- how to print it ---- */
     enum mfu_convention mfu; /* how the MFU on the screen counts flops */
-    bool all;                /* the screen has every detail */
+    bool shows_all;          /* the screen has every detail */
 };
 
 /* ---- the screen ---- */

@@ -168,7 +168,7 @@ static void print_causes(struct sheet *sheet, const struct report *r)
     text_printf(&heading, "Where the step goes (%s)",
                 p->sim.uniform_ranks > 0 ? "every rank: they are taken as even" : "rank 0");
     sheet_section(sheet, SHEET_CAUSES, heading.data);
-    sheet_bars(sheet, bar, CAUSE_COUNT, w->step_s, report_put_time, r->all);
+    sheet_bars(sheet, bar, CAUSE_COUNT, w->step_s, report_put_time, r->shows_all);
     text_release(&heading);
 }
 
@@ -201,7 +201,7 @@ static void print_memory(struct sheet *sheet, const struct report *r)
     units_put_gib(&heading, needed);
     text_puts(&heading, " that a GPU needs");
     sheet_section(sheet, SHEET_MEMORY, heading.data);
-    sheet_bars(sheet, bar, PARTS, needed, put_gib, r->all);
+    sheet_bars(sheet, bar, PARTS, needed, put_gib, r->shows_all);
     text_release(&heading);
 }
 
@@ -298,7 +298,7 @@ static void print_sheet(struct sheet *sheet, const struct report *report)
     if (whole)
         print_memory(sheet, report);
     print_how_sure(sheet, report);
-    if (report->all || sheet->json != NULL)
+    if (report->shows_all || sheet->json != NULL)
         report_print_details(sheet, report);
     if (whole)
         report_print_next(sheet, report);
@@ -308,7 +308,7 @@ static void print_sheet(struct sheet *sheet, const struct report *report)
 void report_print(const struct screen *screen, const struct report *report)
 {
     print_sheet(&(struct sheet){.screen = screen}, report);
-    if (report->part == NULL && !report->all)
+    if (report->part == NULL && !report->shows_all)
         screen_put_text(screen, "Add --all for every figure, --json for programs, or -o DIR and "
                                 "`longhaul report DIR` for a page.");
 }

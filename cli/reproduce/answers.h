@@ -12,7 +12,7 @@
 
 struct answers {
     struct answer_file file;
-    size_t resumed; /* number of answers of wanted jobs that the file had */
+    size_t resumed_count; /* number of answers of wanted jobs that the file had */
 };
 
 /* Opens or creates the file, and gives the answers in it to the reproduction. *answers must be released in either

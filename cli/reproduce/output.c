@@ -53,7 +53,7 @@ static void put_csv(struct text *out, const struct reproduction *r, size_t entry
         put_value(&rows, point->predicted, point->predicted_text);
         rows_number(&rows, point->error);
         rows_name(&rows, !point->done ? "not run" : measurement_outcome_name(point->outcome));
-        rows_name(&rows, point->why != NULL ? point->why : "");
+        rows_name(&rows, point->reason != NULL ? point->reason : "");
         rows_name(&rows, point->together != NULL  ? "the other series, one after the other"
                          : point->row != SIZE_MAX ? r->rows.row[point->row].text[EXTERNAL_ARGS]
                                                   : r->job[point->job].args);
@@ -82,7 +82,7 @@ static enum status add_pictures(struct file_set *files, const struct figure *fig
     for (int dark = 0; status == STATUS_OK && dark < 2; dark++) {
         struct text picture = {0}, rest = {0};
         text_printf(&rest, "%s%s.svg", ending, dark ? "-dark" : "");
-        status = figure_draw(figure, (struct figure_look){.dark = dark}, &picture, diag);
+        status = figure_draw(figure, (struct figure_look){.is_dark = dark}, &picture, diag);
         if (status == STATUS_OK)
             status = add_file(files, name, rest.data, &picture, diag);
         text_release(&picture);

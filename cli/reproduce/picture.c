@@ -206,8 +206,8 @@ static void set_size(struct figure *figure, const struct layout *l)
             panel_high += PANEL_TURNED;
             break;
         }
-    figure->wide = columns * panel_wide + key;
-    figure->high = rows * panel_high + 40;
+    figure->width = columns * panel_wide + key;
+    figure->height = rows * panel_high + 40;
     figure->narrow_high = (int)panels * panel_high + 10;
     figure_set_number(figure, "key_wide", key);
 }
@@ -269,11 +269,11 @@ void picture_of_points(struct figure *figure, const struct reproduction *r, size
     layout_make(&l, r, e);
     figure->script = "reproduce";
     set_size(figure, &l);
-    int wide = figure->wide, high = figure->high;
+    int wide = figure->width, high = figure->height;
     put_rows(&figure->data, r, e, &l);
     figure_set_series(figure, l.series.text, l.series.count);
-    figure->wide = wide; /* set_size() has already counted the width of the key */
-    figure->high = high > figure->high ? high : figure->high;
+    figure->width = wide; /* set_size() has already counted the width of the key */
+    figure->height = high > figure->height ? high : figure->height;
     figure_set_number(figure, "panels", (double)l.panel.count);
     for (size_t p = 0; p < l.panel.count; p++)
         set_panel(figure, &l, p);

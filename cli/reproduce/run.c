@@ -145,7 +145,7 @@ static enum status do_jobs(struct entry_run *run, const size_t *job, size_t coun
     progress_begin(&progress, before + count, before);
     while (status == STATUS_OK && interrupted() == 0 && done < count) {
         struct pool_event event;
-        while (status == STATUS_OK && next < count && run->pool.busy < run->pool.count)
+        while (status == STATUS_OK && next < count && run->pool.busy_workers < run->pool.count)
             status = pool_give(&run->pool, job[next++], diag);
         if (status == STATUS_OK)
             status = pool_wait(&run->pool, 1000, &event, diag);

@@ -10,7 +10,7 @@ static const struct option rows[] = {
     {.name = "documents",
      .kind = OPTION_TEXT,
      .value = "FILE|DIST",
-     .unset = "each sequence is one document",
+     .unset_text = "each sequence is one document",
      .help = "pack documents into the sequences; a token attends only to its own document. The "
              "lengths in tokens come from a file (one a line, or CSV with the columns "
              "batch,length), lognormal:MEDIAN,SIGMA, zipf:S,MAX, or histogram:FILE (CSV with the "
@@ -20,14 +20,14 @@ static const struct option rows[] = {
      .value = "N",
      .low = 1,
      .high = INT32_MAX,
-     .unset = "1; a file keeps its order",
+     .unset_text = "1; a file keeps its order",
      .help = "random seed with which the lengths of --documents are drawn, or those of a file "
              "are shuffled"},
     {.name = "packing",
      .kind = OPTION_CHOICE,
      .names = packing_names,
      .name_count = PACKING_COUNT,
-     .fallback = "first-fit",
+     .default_text = "first-fit",
      .help = "how documents are packed: into the first sequence with room, into the fullest with "
              "room (best-fit), with documents of about the same length (buckets), or one after the "
              "other and cut at the end of each sequence (truncate)"},
@@ -35,7 +35,7 @@ static const struct option rows[] = {
      .kind = OPTION_CHOICE,
      .names = balance_names,
      .name_count = BALANCE_COUNT,
-     .fallback = "none",
+     .default_text = "none",
      .help = "how packed sequences are ordered to balance attention. pairs: each data-parallel "
              "rank distributes its sequences over its micro-batches so that these have equally "
              "many visible pairs; ranks: sequences are first distributed over the ranks in the "

@@ -86,7 +86,7 @@ static void read_choice(struct request *r, const struct choice_row *row,
     default:
         value = options_count(options, name);
     }
-    if (options_given(options, name) || row->option->fallback != NULL)
+    if (options_given(options, name) || row->option->default_text != NULL)
         choice_row_set(row, r, value,
                        row->option->kind == OPTION_TEXT ? options_text(options, name) : NULL);
 }

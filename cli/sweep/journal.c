@@ -102,8 +102,9 @@ static uint32_t checksum(const char *data, size_t size)
 
 static void keep(struct sweep_journal *j, size_t point, const char *text, size_t size, bool failed)
 {
-    j->known += j->row[point].text == NULL;
-    j->row[point] = (struct sweep_row){.text = arena_text(&j->arena, text, size), .failed = failed};
+    j->known_rows += j->row[point].text == NULL;
+    j->row[point] =
+        (struct sweep_row){.text = arena_text(&j->arena, text, size), .point_failed = failed};
 }
 
 /* Appends a line of the journal: "checksum point - row", or "checksum point f row" for a point that failed. The
@@ -238,7 +239,7 @@ static enum status append(struct sweep_journal *j, const struct text *text, stru
         diag_error(diag, (struct loc){.name = j->part.data}, STATUS_SYSTEM,
                    "cannot write: %s; the %zu rows before are kept; run the same command again to "
                    "continue",
-                   strerror(errno), j->known);
+                   strerror(errno), j->known_rows);
     /* nothing more can be done; the next run sees by its checksum that the line was cut off */
     if (ftruncate(j->file, (off_t)j->size) != 0)
         (void)0;
@@ -346,18 +347,18 @@ enum status sweep_journal_open(struct sweep_journal *j, const struct sweep_grid 
         text_printf(&j->part, "-%zu-of-%zu", part, parts);
     /* there is no journal, so none of the rows has failed */
     if (there && access(j->part.data, F_OK) != 0) {
-        j->complete = true;
+        j->is_complete = true;
         return STATUS_OK;
     }
     status = open_journal(j, diag);
     if (status == STATUS_OK && parts == 0)
         status = read_others(j, diag);
     for (size_t i = 0; i < grid->points; i++)
-        if (j->row[i].text != NULL && j->row[i].failed) {
+        if (j->row[i].text != NULL && j->row[i].point_failed) {
             j->row[i] = (struct sweep_row){0};
-            j->known--;
+            j->known_rows--;
         }
-    j->resumed = j->known;
+    j->resumed_rows = j->known_rows;
     return status;
 }
 
@@ -414,11 +415,12 @@ enum status sweep_journal_finish(struct sweep_journal *j, struct diag *diag)
     bool failed = false;
     sweep_journal_put(j, &out);
     for (size_t i = 0; i < j->grid->points; i++)
-        failed |= j->row[i].failed;
+        failed |= j->row[i].point_failed;
     enum status status = file_set_write(j->path == NULL ? "-" : j->path, out.data, out.size, diag);
     if (status != STATUS_OK && j->path != NULL)
         diag_note(diag, (struct loc){.name = j->part.data},
-                  "has all %zu rows; the same command makes the sweep's file from them", j->known);
+                  "has all %zu rows; the same command makes the sweep's file from them",
+                  j->known_rows);
     if (status == STATUS_OK && j->path != NULL && !failed)
         remove_journals(j);
     text_release(&out);

@@ -18,8 +18,9 @@
 #include <stddef.h>
 
 struct sweep_row {
-    char *text;  /* NULL: it is not known yet */
-    bool failed; /* the point failed; its row is known, but the next run tries the point again */
+    char *text; /* NULL: it is not known yet */
+    /* the point failed; its row is known, but the next run tries the point again */
+    bool point_failed;
 };
 
 /* All-zero is a closed journal. */
@@ -29,10 +30,10 @@ struct sweep_journal {
     struct text part; /* path of the journal */
     struct arena arena;
     struct sweep_row *row; /* [grid->points] */
-    size_t known;          /* number of known rows */
-    size_t resumed;        /* how many of the known rows were on the disk before */
+    size_t known_rows;     /* number of known rows */
+    size_t resumed_rows;   /* how many of the known rows were on the disk before */
     /* the finished file has all rows, so that no journal was opened and nothing is left to do */
-    bool complete;
+    bool is_complete;
     int file;
     /* bytes of the complete lines of the journal; a line that was cut off may follow */
     long long size;

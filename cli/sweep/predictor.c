@@ -21,7 +21,7 @@ static const struct option rows[] = {
     {.name = "even-above",
      .kind = OPTION_COUNT,
      .value = "RANKS",
-     .fallback = "64",
+     .default_text = "64",
      .low = EVEN_ABOVE_MIN,
      .high = UNIFORM_NEVER,
      .help = "in rings of more than this many ranks, treat all ranks as equally fast: quicker, and "
@@ -42,7 +42,7 @@ static const struct option rows[] = {
     {.name = "record-dir",
      .kind = OPTION_TEXT,
      .value = "DIR",
-     .unset = "recordings",
+     .unset_text = "recordings",
      .help = "with --record-cmd: the folder that keeps its recordings, which later points and "
              "sweeps use again"},
     {.name = "record-stages",
@@ -63,7 +63,7 @@ const struct option_set sweep_point_options = {"points", rows, ARRAY_LEN(rows)};
 void sweep_predictor_release(struct sweep_predictor *predictor)
 {
     setup_release(&predictor->setup);
-    text_release(&predictor->loaded);
+    text_release(&predictor->loaded_options);
     text_release(&predictor->command);
     *predictor = (struct sweep_predictor){0};
 }
@@ -126,24 +126,24 @@ static enum status load(struct sweep_predictor *predictor, const struct options 
     struct text wanted = {0};
     if (recording != NULL) {
         setup_release(&predictor->setup);
-        predictor->loaded.size = 0;
+        predictor->loaded_options.size = 0;
         return load_recorded(&predictor->setup, options, recording, diag);
     }
     for (size_t i = 0; i < ARRAY_LEN(loaded_options); i++) {
         const char *text = options_text(options, loaded_options[i]);
         text_printf(&wanted, "%s\n", text == NULL ? "" : text);
     }
-    bool same = predictor->loaded.size == wanted.size &&
-                memcmp(predictor->loaded.data, wanted.data, wanted.size) == 0;
+    bool same = predictor->loaded_options.size == wanted.size &&
+                memcmp(predictor->loaded_options.data, wanted.data, wanted.size) == 0;
     if (same && options_given(options, "seq")) {
         text_release(&wanted);
         return setup_choose(&predictor->setup, options, diag);
     }
     setup_release(&predictor->setup);
-    predictor->loaded.size = 0;
+    predictor->loaded_options.size = 0;
     enum status status = setup_load(&predictor->setup, options, false, diag);
     if (status == STATUS_OK)
-        text_append(&predictor->loaded, wanted.data, wanted.size);
+        text_append(&predictor->loaded_options, wanted.data, wanted.size);
     text_release(&wanted);
     return status;
 }
@@ -202,7 +202,7 @@ static bool add_idle(struct idle_options *idle, struct sweep_predictor *predicto
     diag_release(&unread);
     options_release(&options);
     arena_release(&arena);
-    return given && (idle->given == 0 || !idle_options_none(idle));
+    return given && (idle->given_bits == 0 || !idle_options_none(idle));
 }
 
 void sweep_note_idle(const struct sweep_grid *grid, struct diag *note)

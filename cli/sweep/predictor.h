@@ -14,7 +14,7 @@ struct sweep_predictor {
     const struct sweep_grid *grid;
     struct setup setup;
     /* the options from which the model and the cluster of `setup` were loaded */
-    struct text loaded;
+    struct text loaded_options;
     /* the last command of --record-cmd and its digest, since the files that it names may be large */
     struct text command;
     uint64_t command_digest;

@@ -15,31 +15,33 @@ enum { LOOK_EVERY_MS = 2 };
 
 void sweep_remote_release(struct sweep_remote *remote)
 {
-    free(remote->wanting);
+    free(remote->waiting_ranks);
     *remote = (struct sweep_remote){0};
 }
 
 static void add_want(struct sweep_remote *remote, int rank)
 {
-    if (remote->wants == remote->capacity) {
-        remote->capacity = heap_next_capacity(remote->capacity, remote->wants + 1);
-        remote->wanting = heap_realloc(remote->wanting, remote->capacity, sizeof *remote->wanting);
+    if (remote->waiting_count == remote->capacity) {
+        remote->capacity = heap_next_capacity(remote->capacity, remote->waiting_count + 1);
+        remote->waiting_ranks =
+            heap_realloc(remote->waiting_ranks, remote->capacity, sizeof *remote->waiting_ranks);
     }
-    remote->wanting[remote->wants++] = rank;
+    remote->waiting_ranks[remote->waiting_count++] = rank;
 }
 
 bool sweep_remote_wants(struct sweep_remote *remote)
 {
-    return remote->wants > 0;
+    return remote->waiting_count > 0;
 }
 
 void sweep_remote_give(struct sweep_remote *remote, size_t point)
 {
     uint64_t message = point;
-    int rank = remote->wanting[0]; /* the rank that has waited longest */
-    memmove(remote->wanting, remote->wanting + 1, --remote->wants * sizeof *remote->wanting);
+    int rank = remote->waiting_ranks[0]; /* the rank that has waited longest */
+    memmove(remote->waiting_ranks, remote->waiting_ranks + 1,
+            --remote->waiting_count * sizeof *remote->waiting_ranks);
     remote->launcher->calls->send(rank, TAG_POINT, &message, sizeof message);
-    remote->outstanding++;
+    remote->outstanding_points++;
 }
 
 /* A message with a row: this head, and then the text of the row. */
@@ -63,7 +65,7 @@ bool sweep_remote_take(struct sweep_remote *remote, struct sweep_remote_row *row
             row->outcome = (enum sweep_status)head.outcome;
             row->row.size = 0;
             text_append(&row->row, message + sizeof head, size - sizeof head);
-            remote->outstanding--;
+            remote->outstanding_points--;
         } else {
             add_want(remote, from);
         }
@@ -162,14 +164,14 @@ enum status sweep_serve(const struct sweep_grid *grid, size_t jobs, struct launc
     enum status status = pool_start(&s.pool, workers, do_point, &predictor, diag);
     if (status == STATUS_OK)
         status = launcher_start(launcher, diag);
-    while (status == STATUS_OK && (!s.stopped || s.pool.busy > 0)) {
+    while (status == STATUS_OK && (!s.stopped || s.pool.busy_workers > 0)) {
         struct pool_event event;
         while (!s.stopped && s.queued + s.asked < s.most) {
             s.calls->send(0, TAG_WANT, NULL, 0);
             s.asked++;
         }
         look_for_messages(&s);
-        while (status == STATUS_OK && s.queued > 0 && s.pool.busy < s.pool.count) {
+        while (status == STATUS_OK && s.queued > 0 && s.pool.busy_workers < s.pool.count) {
             status = pool_give(&s.pool, s.queue[0], diag);
             memmove(s.queue, s.queue + 1, --s.queued * sizeof *s.queue);
         }

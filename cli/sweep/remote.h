@@ -16,9 +16,10 @@
  * remote. */
 struct sweep_remote {
     const struct launcher *launcher;
-    int *wanting; /* ranks that have asked for a point and not got one yet */
-    size_t wants, capacity;
-    size_t outstanding; /* number of points that other ranks have and whose rows have not arrived */
+    int *waiting_ranks; /* ranks that have asked for a point and not got one yet */
+    size_t waiting_count, capacity;
+    /* number of points that other ranks have and whose rows have not arrived */
+    size_t outstanding_points;
 };
 
 struct sweep_remote_row {

@@ -45,8 +45,9 @@ static void add_best(struct sweep_summary *s, const struct table *table, size_t 
     double rate, most;
     if (!table_number(table, row, rate_column, &rate))
         return;
-    if (s->best == SIZE_MAX || (table_number(table, s->best, rate_column, &most) && rate > most))
-        s->best = row;
+    if (s->best_row == SIZE_MAX ||
+        (table_number(table, s->best_row, rate_column, &most) && rate > most))
+        s->best_row = row;
     for (size_t w = 0; w < s->works; w++) {
         if (!same_work(table, s->axes, s->best_of[w], row))
             continue;
@@ -85,7 +86,7 @@ enum status sweep_summary_make(struct sweep_summary *s, const struct table *tabl
                                struct diag *diag)
 {
     size_t status_column, rate_column;
-    *s = (struct sweep_summary){.best = SIZE_MAX};
+    *s = (struct sweep_summary){.best_row = SIZE_MAX};
     enum status status = table_get(table, "status", &status_column, diag);
     if (status == STATUS_OK)
         status = table_get(table, "tokens_per_s_gpu", &rate_column, diag);
@@ -133,7 +134,7 @@ static void print_kernels(struct text *out, const struct table *table,
         if (profiles)
             text_printf(&who, "/%s", row[profile_column]);
         kernels_add(&kernels, impl, who.data);
-        best = i == s->best ? impl : best;
+        best = i == s->best_row ? impl : best;
         text_release(&who);
     }
     struct text line = {0};
@@ -191,7 +192,7 @@ static void print(struct text *out, const struct table *table, const struct swee
     else if (resumed > 0)
         text_printf(out, " (%zu from an earlier run)", resumed);
     text_putc(out, '\n');
-    if (s->best != SIZE_MAX)
+    if (s->best_row != SIZE_MAX)
         print_kernels(out, table, s);
 }
 
@@ -233,7 +234,7 @@ static void print_json(struct text *out, const struct table *table, const struct
     struct rows rows = {.json = &json};
     if (s->works == 1) {
         rows_begin_one(&rows, "best", &sweep_point_table);
-        put_point(&rows, table, s, s->best);
+        put_point(&rows, table, s, s->best_row);
         rows_end(&rows);
     } else if (s->works > 1) {
         rows_begin(&rows, "best_of_each", NULL, &sweep_point_table);

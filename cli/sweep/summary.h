@@ -18,8 +18,8 @@ extern const struct row_table sweep_point_table;
 
 struct sweep_summary {
     size_t count[SWEEP_STATUS_COUNT];
-    size_t axes; /* number of axes, which are the first columns */
-    size_t best; /* the row with most tokens/s/GPU of those that fit; SIZE_MAX: none fits */
+    size_t axes;     /* number of axes, which are the first columns */
+    size_t best_row; /* the row with most tokens/s/GPU of those that fit; SIZE_MAX: none fits */
     /* [works] on the heap: the best row of each workload, in the order of their first points that fit */
     size_t *best_of;
     /* How many workloads the points that fit have. A workload is a combination of values of the axes that change what a

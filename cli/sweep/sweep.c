@@ -33,7 +33,7 @@ static void queue_make(struct point_queue *queue, const struct sweep_journal *jo
     queue->died = heap_zalloc(points, sizeof *queue->died);
     queue->count = queue->next = 0;
     for (size_t i = 0; i < points; i++)
-        if (!journal->complete && journal->row[i].text == NULL &&
+        if (!journal->is_complete && journal->row[i].text == NULL &&
             (options->parts == 0 || i % options->parts == options->part - 1))
             queue->point[queue->count++] = i;
 }
@@ -65,10 +65,10 @@ static void show(struct sweep_run *run)
 static bool may_give(const struct sweep_run *run)
 {
     const struct point_queue *queue = &run->queue;
-    if (queue->next == queue->count || run->pool.busy == run->pool.count)
+    if (queue->next == queue->count || run->pool.busy_workers == run->pool.count)
         return false;
     if (queue->died[queue->point[queue->next]])
-        return run->pool.busy == 0;
+        return run->pool.busy_workers == 0;
     return true;
 }
 
@@ -126,9 +126,9 @@ static enum status run_here(struct sweep_run *run, struct diag *diag)
 {
     enum status status = STATUS_OK;
     int wait_ms = run->remote.launcher->size > 1 ? 2 : 1000;
-    while (
-        status == STATUS_OK && interrupted() == 0 &&
-        (run->queue.next < run->queue.count || run->pool.busy > 0 || run->remote.outstanding > 0)) {
+    while (status == STATUS_OK && interrupted() == 0 &&
+           (run->queue.next < run->queue.count || run->pool.busy_workers > 0 ||
+            run->remote.outstanding_points > 0)) {
         struct pool_event event;
         if (run->remote.launcher->size > 1)
             status = exchange(run, diag);
@@ -148,7 +148,7 @@ enum status sweep_run(const struct sweep_grid *grid, const struct sweep_options 
 {
     struct sweep_predictor predictor = {.grid = grid};
     struct sweep_run run = {
-        .grid = grid, .journal = journal, .done = journal->known, .remote.launcher = launcher};
+        .grid = grid, .journal = journal, .done = journal->known_rows, .remote.launcher = launcher};
     struct interrupt interrupt;
     queue_make(&run.queue, journal, options);
     size_t jobs = options->jobs > 0 ? options->jobs : pool_cores();
@@ -158,7 +158,7 @@ enum status sweep_run(const struct sweep_grid *grid, const struct sweep_options 
     enum status status = pool_start(&run.pool, jobs, do_point, &predictor, diag);
     if (status == STATUS_OK)
         status = launcher_start(launcher, diag);
-    progress_begin(&run.progress, journal->known + run.queue.count, journal->known);
+    progress_begin(&run.progress, journal->known_rows + run.queue.count, journal->known_rows);
     if (status == STATUS_OK)
         status = run_here(&run, diag);
     progress_end();
@@ -168,10 +168,11 @@ enum status sweep_run(const struct sweep_grid *grid, const struct sweep_options 
     interrupt_release(&interrupt);
     if (status == STATUS_OK && interrupted() != 0) {
         if (journal->path != NULL)
-            status = diag_error(diag, (struct loc){.name = "sweep"}, STATUS_SYSTEM,
-                                "ended by %s: %zu of %zu rows are kept in %s, and the same command "
-                                "continues",
-                                interrupt_name(), journal->known, grid->points, journal->part.data);
+            status =
+                diag_error(diag, (struct loc){.name = "sweep"}, STATUS_SYSTEM,
+                           "ended by %s: %zu of %zu rows are kept in %s, and the same command "
+                           "continues",
+                           interrupt_name(), journal->known_rows, grid->points, journal->part.data);
         else
             status =
                 diag_error(diag, (struct loc){.name = "sweep"}, STATUS_SYSTEM,

@@ -53,19 +53,19 @@ static struct coverage coverage_of(const struct judged *judged, size_t count, in
                 !is_in(&judged[k], class))
                 continue;
             done[k] = true;
-            half[c.runs + runs++] = (exp(interval->high) - exp(interval->low)) / 2;
+            half[c.run_count + runs++] = (exp(interval->high) - exp(interval->low)) / 2;
             inside += judged[k].inside;
         }
-        c.runs += runs;
-        c.inside += inside;
+        c.run_count += runs;
+        c.inside_count += inside;
         c.by_laboratory += (double)inside / (double)runs;
-        c.laboratories++;
+        c.laboratory_count++;
     }
-    gsl_sort(half, 1, c.runs);
-    if (c.runs > 0)
-        c.half_width = gsl_stats_median_from_sorted_data(half, 1, c.runs);
-    if (c.laboratories > 0)
-        c.by_laboratory /= (double)c.laboratories;
+    gsl_sort(half, 1, c.run_count);
+    if (c.run_count > 0)
+        c.half_width = gsl_stats_median_from_sorted_data(half, 1, c.run_count);
+    if (c.laboratory_count > 0)
+        c.by_laboratory /= (double)c.laboratory_count;
     free(half);
     free(done);
     return c;
@@ -136,7 +136,7 @@ static const struct {
 
 static size_t add(struct coverage *out, const char *name, struct coverage c)
 {
-    if (c.runs == 0)
+    if (c.run_count == 0)
         return 0;
     *out = c;
     out->name = name;
@@ -197,8 +197,8 @@ void coverage_print(struct text *out, const struct residuals *runs, const struct
                     titles[first], "", "runs", "labs", "inside", "by lab", "half");
         for (size_t i = 0; i < count; i++)
             text_printf(out, "  %-28s %4zu %4zu %6.0f %% %6.0f %% %6.0f %%\n", rows[i].name,
-                        rows[i].runs, rows[i].laboratories,
-                        100 * (double)rows[i].inside / (double)rows[i].runs,
+                        rows[i].run_count, rows[i].laboratory_count,
+                        100 * (double)rows[i].inside_count / (double)rows[i].run_count,
                         100 * rows[i].by_laboratory, 100 * rows[i].half_width);
     }
     free(rows);

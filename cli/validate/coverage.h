@@ -11,7 +11,7 @@
 /* A class of runs, and how many of them lie inside their intervals. */
 struct coverage {
     const char *name; /* name of a feature or of a laboratory */
-    size_t runs, inside, laboratories;
+    size_t run_count, inside_count, laboratory_count;
     double by_laboratory; /* the share inside of each laboratory, averaged over laboratories */
     double half_width;    /* median of (high - low) / 2 over the predicted value */
 };

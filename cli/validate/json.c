@@ -98,7 +98,7 @@ static void put_figure(struct rows *rows, const struct validation *v, size_t i)
         rows_number(rows, judged->result.predicted);
     rows_number(rows, judged->result.error);
     put_verdict(rows, judged->result.outcome, judged->counted,
-                judged->result.why != NULL ? judged->result.why : judged->other);
+                judged->result.reason != NULL ? judged->result.reason : judged->other);
 }
 
 static void put_step(struct rows *rows, const struct external_validation *v, size_t i)
@@ -110,7 +110,7 @@ static void put_step(struct rows *rows, const struct external_validation *v, siz
     rows_number(rows, result->peak_bytes);
     rows_number(rows, result->reserved_bytes);
     rows_number(rows, result->memory_error);
-    put_verdict(rows, result->outcome, v->runs->row[i].counts, result->why);
+    put_verdict(rows, result->outcome, v->runs->row[i].counts, result->reason);
 }
 
 void validation_print_json(struct text *out, const struct validation *v,

@@ -33,10 +33,10 @@ size_t open_table_make(struct open_row *rows, const struct residuals *runs,
         size_t k = 0;
         if (isnan(run->value[RESIDUAL_TIME]))
             continue;
-        while (k < count && !is_like(rows[k].like, run))
+        while (k < count && !is_like(rows[k].traits_of, run))
             k++;
         if (k == count)
-            rows[count++] = (struct open_row){.like = run};
+            rows[count++] = (struct open_row){.traits_of = run};
         add_run(&rows[k], run, evidence);
     }
     return count;
@@ -45,14 +45,14 @@ size_t open_table_make(struct open_row *rows, const struct residuals *runs,
 static void put_row(struct text *out, const struct open_row *row, bool markdown)
 {
     char held[16] = "-";
-    const char *scale = row->like->several ? "several nodes" : "one node";
+    const char *scale = row->traits_of->several ? "several nodes" : "one node";
     if (row->with_interval > 0)
         c_snprintf(held, sizeof held, "%.0f %%",
                    100 * (double)row->held / (double)row->with_interval);
     text_printf(out,
                 markdown ? "| %s | %s | %s | %s | %zu | %.1f %% | %+.1f %% | %+.1f %% | %s |\n"
                          : "  %-16s %-6s %-12s %-13s %5zu %6.1f %% %+7.1f %% %+6.1f %% %7s\n",
-                row->like->source, row->like->device, row->like->framework, scale,
+                row->traits_of->source, row->traits_of->device, row->traits_of->framework, scale,
                 row->errors.count, 100 * error_means_absolute(&row->errors),
                 100 * row->errors.worst, 100 * error_means_mean(&row->errors), held);
 }

@@ -11,7 +11,7 @@
  * measured / predicted - 1. */
 struct open_row {
     /* the first of the runs, which agrees with all others in these traits */
-    const struct residual *like;
+    const struct residual *traits_of;
     struct error_means errors;
     size_t with_interval,
         /* with_interval: runs that have a 90 % interval from the rows of other laboratories; held: those that lie in

@@ -114,7 +114,7 @@ static void put_figure(struct text *out, const struct validation *v, size_t i)
     else
         text_printf(out, judged->counted ? "%+.1f %%" : "(%+.1f %%)", 100 * judged->result.error);
     text_puts(out, " | ");
-    const char *note = judged->result.why != NULL ? judged->result.why : judged->other;
+    const char *note = judged->result.reason != NULL ? judged->result.reason : judged->other;
     put_cell(out, note != NULL ? note : "");
     text_puts(out, " |\n");
 }

@@ -54,7 +54,7 @@ static void put_row(struct text *out, const struct validation *v, size_t i)
     const char *metric = column(v, i, EXTERNAL_METRIC);
     text_printf(out, "  %-12s%s", metric, strlen(metric) < 12 ? "" : " ");
     if (result->outcome == OUTCOME_ERROR) {
-        text_printf(out, "%s; error: %s\n", column(v, i, EXTERNAL_VALUE), result->why);
+        text_printf(out, "%s; error: %s\n", column(v, i, EXTERNAL_VALUE), result->reason);
         return;
     }
     bool length = row->metric == METRIC_MAX_SEQ_LEN;

@@ -39,7 +39,7 @@ bool cpu_copy(void *context, struct call *call)
     double ready_s = run_now();
     uint64_t bytes = call->write[0].count * dtype_bytes(call->write[0].dtype);
     memmove(call->write[0].data, call->read[0].data, bytes);
-    cpu_sleep_until(cpu_link_arrival(link, ready_s, (double)bytes), &worker->run->stop);
+    cpu_sleep_until(cpu_link_arrival(link, ready_s, (double)bytes), &worker->run->must_stop);
     return true;
 }
 
@@ -109,8 +109,9 @@ static backend_kernel *const kernels[WORK_KIND_COUNT] = {
 
 static bool has_ended(const struct cpu_rank *rank, struct cpu_need need)
 {
-    uint32_t ended = need.stream == CPU_HOST ? rank->passed : rank->worker[need.stream].ended;
-    return ended > need.place;
+    uint32_t ended =
+        need.stream == CPU_HOST ? rank->passed_syncs : rank->worker[need.stream].ended_ops;
+    return ended > need.list_position;
 }
 
 /* Sleeps on `wake` until what *need names has ended. */
@@ -118,7 +119,7 @@ static bool sleep_until(const struct exec_run *run, struct cpu_rank *rank, struc
                         pthread_cond_t *wake, struct cpu_need until)
 {
     *need = until;
-    while (!has_ended(rank, until) && !run_stopped(run) && !rank->quit)
+    while (!has_ended(rank, until) && !run_stopped(run) && !rank->must_quit)
         pthread_cond_wait(wake, &rank->lock);
     need->stream = CPU_NOTHING;
     return has_ended(rank, until);
@@ -130,10 +131,10 @@ static void wake_sleepers(const struct exec_run *run, struct cpu_rank *rank)
     for (uint32_t s = 0; s < run->ir->stream_count; s++) {
         struct cpu_worker *worker = &rank->worker[s];
         if (worker->need.stream != CPU_NOTHING && has_ended(rank, worker->need))
-            pthread_cond_signal(&worker->wake);
+            pthread_cond_signal(&worker->wakeup);
     }
-    if (rank->need.stream != CPU_NOTHING && has_ended(rank, rank->need))
-        pthread_cond_signal(&rank->wake);
+    if (rank->host_need.stream != CPU_NOTHING && has_ended(rank, rank->host_need))
+        pthread_cond_signal(&rank->host_wakeup);
 }
 
 static struct cpu_need need_of(const struct exec_run *run, const struct cpu_rank *rank, uint32_t op)
@@ -141,7 +142,7 @@ static struct cpu_need need_of(const struct exec_run *run, const struct cpu_rank
     bool sync = work_kind_info(run->ir->op.kind[op])->stream == STREAM_SYNC;
     return (struct cpu_need){
         sync ? (uint8_t)CPU_HOST : run->ir->op.stream[op],
-        rank->place[op - assignment_first(&run->assignment, rank->rank)],
+        rank->list_position[op - assignment_first(&run->assignment, rank->rank)],
     };
 }
 
@@ -153,7 +154,7 @@ static bool await_start(struct cpu_worker *worker, uint32_t op)
     const struct ir *ir = worker->run->ir;
     for (uint32_t k = 0; k < ir->op.wait_count[op]; k++) {
         uint32_t wait = ir->wait[ir->op.wait_begin[op] + k].i;
-        if (!sleep_until(worker->run, worker->rank, &worker->need, &worker->wake,
+        if (!sleep_until(worker->run, worker->rank, &worker->need, &worker->wakeup,
                          need_of(worker->run, worker->rank, wait)))
             return false;
     }
@@ -170,11 +171,11 @@ static bool do_op(struct cpu_worker *worker, uint32_t op)
     if (assignment_works(&run->assignment, rank, op)) {
         struct call call;
         run_call(run, rank, op, &call);
-        atomic_fetch_add(&run->busy, 1);
+        atomic_fetch_add(&run->running_ops, 1);
         done = (run->poison == NULL || poison_before(run, &call)) &&
                kernels[run->ir->op.kind[op]](worker, &call) &&
                (run->poison == NULL || poison_after(run, &call));
-        atomic_fetch_sub(&run->busy, 1);
+        atomic_fetch_sub(&run->running_ops, 1);
         time->end_s = run_now() - run->epoch_s;
     }
     atomic_fetch_add(&run->progress, 1);
@@ -188,11 +189,11 @@ static void *worker_main(void *argument)
     struct exec_run *run = worker->run;
     pthread_mutex_lock(&rank->lock);
     for (;;) {
-        while (worker->ended == worker->issued && !rank->quit && !run_stopped(run))
-            pthread_cond_wait(&worker->wake, &rank->lock);
-        if (rank->quit || run_stopped(run))
+        while (worker->ended_ops == worker->issued_ops && !rank->must_quit && !run_stopped(run))
+            pthread_cond_wait(&worker->wakeup, &rank->lock);
+        if (rank->must_quit || run_stopped(run))
             break;
-        uint32_t op = worker->list.op[worker->ended];
+        uint32_t op = worker->list.op[worker->ended_ops];
         if (!await_start(worker, op))
             break;
         worker->at_work = true;
@@ -202,7 +203,7 @@ static void *worker_main(void *argument)
         if (!done)
             break;
         worker->at_work = false;
-        worker->ended++;
+        worker->ended_ops++;
         wake_sleepers(run, rank);
     }
     pthread_mutex_unlock(&rank->lock);
@@ -249,14 +250,14 @@ static enum status open_worker(struct cpu_worker *worker, struct diag *diag)
                           "cannot start a thread for stream %s of rank %" PRIu32 ": %s",
                           run->ir->stream[worker->stream].name, worker->rank->rank,
                           strerror(error));
-    worker->started = true;
+    worker->is_started = true;
     return STATUS_OK;
 }
 
 static void list_ops(struct exec_run *run, struct cpu_rank *rank)
 {
     struct assignment_stream list[IR_STREAMS_MAX] = {0};
-    assignment_list_streams(&run->assignment, rank->rank, list, &rank->place);
+    assignment_list_streams(&run->assignment, rank->rank, list, &rank->list_position);
     for (uint32_t s = 0; s < run->ir->stream_count; s++)
         rank->worker[s].list = list[s];
 }
@@ -285,9 +286,9 @@ static enum status cpu_open(struct exec_run *run, struct diag *diag)
     for (uint32_t r = 0; r < cpu->ranks; r++) {
         struct cpu_rank *rank = &cpu->rank[r];
         rank->rank = r;
-        rank->need.stream = CPU_NOTHING;
+        rank->host_need.stream = CPU_NOTHING;
         pthread_mutex_init(&rank->lock, NULL);
-        pthread_cond_init(&rank->wake, NULL);
+        pthread_cond_init(&rank->host_wakeup, NULL);
         cpu_link_init(&rank->send, options->messages);
         cpu_link_init(&rank->h2d, options->copies);
         cpu_link_init(&rank->d2h, options->copies);
@@ -298,7 +299,7 @@ static enum status cpu_open(struct exec_run *run, struct diag *diag)
             worker->rank = rank;
             worker->stream = (uint8_t)s;
             worker->need.stream = CPU_NOTHING;
-            pthread_cond_init(&worker->wake, NULL);
+            pthread_cond_init(&worker->wakeup, NULL);
         }
     }
     enum status status = STATUS_OK;
@@ -313,10 +314,10 @@ static void wake_all(struct exec_run *run, bool quit)
     for (uint32_t r = 0; r < cpu->ranks; r++) {
         struct cpu_rank *rank = &cpu->rank[r];
         pthread_mutex_lock(&rank->lock);
-        rank->quit = rank->quit || quit;
+        rank->must_quit = rank->must_quit || quit;
         for (uint32_t s = 0; s < run->ir->stream_count; s++)
-            pthread_cond_broadcast(&rank->worker[s].wake);
-        pthread_cond_broadcast(&rank->wake);
+            pthread_cond_broadcast(&rank->worker[s].wakeup);
+        pthread_cond_broadcast(&rank->host_wakeup);
         pthread_mutex_unlock(&rank->lock);
     }
     comm_stop(cpu->comm);
@@ -325,19 +326,19 @@ static void wake_all(struct exec_run *run, bool quit)
 static void close_rank(struct exec_run *run, struct cpu_rank *rank)
 {
     for (uint32_t s = 0; s < run->ir->stream_count; s++) {
-        pthread_cond_destroy(&rank->worker[s].wake);
+        pthread_cond_destroy(&rank->worker[s].wakeup);
         free(rank->worker[s].list.op);
         free(rank->worker[s].scratch);
     }
     for (int m = 0; m < MEMORY_COUNT; m++)
         free(rank->memory[m]);
     pthread_mutex_destroy(&rank->lock);
-    pthread_cond_destroy(&rank->wake);
+    pthread_cond_destroy(&rank->host_wakeup);
     cpu_link_release(&rank->send);
     cpu_link_release(&rank->h2d);
     cpu_link_release(&rank->d2h);
     free(rank->worker);
-    free(rank->place);
+    free(rank->list_position);
 }
 
 static void cpu_close(struct exec_run *run)
@@ -348,7 +349,7 @@ static void cpu_close(struct exec_run *run)
     wake_all(run, true);
     for (uint32_t r = 0; r < cpu->ranks; r++) /* all threads first: they read each other's memory */
         for (uint32_t s = 0; s < run->ir->stream_count; s++)
-            if (cpu->rank[r].worker[s].started)
+            if (cpu->rank[r].worker[s].is_started)
                 pthread_join(cpu->rank[r].worker[s].thread, NULL);
     for (uint32_t r = 0; r < cpu->ranks; r++)
         close_rank(run, &cpu->rank[r]);
@@ -383,10 +384,10 @@ static void cpu_begin_step(struct exec_run *run)
     for (uint32_t r = 0; r < cpu->ranks; r++) {
         struct cpu_rank *rank = &cpu->rank[r];
         pthread_mutex_lock(&rank->lock);
-        rank->passed = 0;
+        rank->passed_syncs = 0;
         rank->send.free_s = rank->h2d.free_s = rank->d2h.free_s = 0;
         for (uint32_t s = 0; s < run->ir->stream_count; s++)
-            rank->worker[s].issued = rank->worker[s].ended = 0;
+            rank->worker[s].issued_ops = rank->worker[s].ended_ops = 0;
         pthread_mutex_unlock(&rank->lock);
     }
     comm_begin_step(cpu->comm);
@@ -397,23 +398,23 @@ static bool cpu_enqueue(struct exec_run *run, uint32_t r, uint32_t op)
     struct cpu_rank *rank = &cpu_of(run)->rank[r];
     struct cpu_worker *worker = &rank->worker[run->ir->op.stream[op]];
     pthread_mutex_lock(&rank->lock);
-    bool idle = worker->ended == worker->issued++;
+    bool idle = worker->ended_ops == worker->issued_ops++;
     if (idle)
-        pthread_cond_signal(&worker->wake);
+        pthread_cond_signal(&worker->wakeup);
     pthread_mutex_unlock(&rank->lock);
     return !run_stopped(run);
 }
 
 static bool host_waits(struct exec_run *run, struct cpu_rank *rank, struct cpu_need until)
 {
-    return sleep_until(run, rank, &rank->need, &rank->wake, until);
+    return sleep_until(run, rank, &rank->host_need, &rank->host_wakeup, until);
 }
 
 static bool cpu_wait_stream(struct exec_run *run, uint32_t r, uint8_t stream)
 {
     struct cpu_rank *rank = &cpu_of(run)->rank[r];
     pthread_mutex_lock(&rank->lock);
-    uint32_t issued = rank->worker[stream].issued;
+    uint32_t issued = rank->worker[stream].issued_ops;
     bool ended = issued == 0 || host_waits(run, rank, (struct cpu_need){stream, issued - 1});
     pthread_mutex_unlock(&rank->lock);
     return ended && !run_stopped(run);
@@ -446,7 +447,7 @@ static void cpu_sync_passed(struct exec_run *run, uint32_t r, uint32_t op)
     struct cpu_rank *rank = &cpu_of(run)->rank[r];
     (void)op; /* SYNC ops are passed in list order */
     pthread_mutex_lock(&rank->lock);
-    rank->passed++;
+    rank->passed_syncs++;
     wake_sleepers(run, rank);
     pthread_mutex_unlock(&rank->lock);
 }
@@ -464,9 +465,11 @@ static enum op_state cpu_state(struct exec_run *run, uint32_t r, uint32_t op)
     struct cpu_need need = need_of(run, rank, op);
     if (has_ended(rank, need)) {
         state = OP_DONE;
-    } else if (need.stream == CPU_HOST || rank->worker[need.stream].issued <= need.place) {
+    } else if (need.stream == CPU_HOST ||
+               rank->worker[need.stream].issued_ops <= need.list_position) {
         state = OP_NOT_ISSUED;
-    } else if (rank->worker[need.stream].ended == need.place && rank->worker[need.stream].at_work) {
+    } else if (rank->worker[need.stream].ended_ops == need.list_position &&
+               rank->worker[need.stream].at_work) {
         state = atomic_load(&rank->worker[need.stream].rendezvous) ? OP_RENDEZVOUS : OP_RUNNING;
     }
     pthread_mutex_unlock(&rank->lock);

@@ -183,7 +183,7 @@ static bool pass(const struct comm_member *m, uint32_t phase)
 {
     struct group_instance *c = m->instance;
     uint32_t *passed = &c->passed[m->number], want = phase * c->size;
-    atomic_fetch_sub(&m->run->busy, 1);
+    atomic_fetch_sub(&m->run->running_ops, 1);
     pthread_mutex_lock(&c->lock);
     if (++*passed == want)
         pthread_cond_broadcast(&c->changed);
@@ -191,16 +191,16 @@ static bool pass(const struct comm_member *m, uint32_t phase)
         pthread_cond_wait(&c->changed, &c->lock);
     bool met = *passed >= want;
     pthread_mutex_unlock(&c->lock);
-    atomic_fetch_add(&m->run->busy, 1);
+    atomic_fetch_add(&m->run->running_ops, 1);
     return met;
 }
 
 static void part_of(const struct call *call, struct collective_part *part)
 {
     *part = (struct collective_part){.here = true, .kind = call->work->kind};
-    if (call->reads > 0)
+    if (call->read_count > 0)
         part->send = call->read[0];
-    if (call->writes > 0)
+    if (call->write_count > 0)
         part->recv = call->write[0];
 }
 
@@ -467,7 +467,7 @@ static bool agree(const struct comm_member *m)
 static void sleep_for(struct cpu_worker *worker, double ready_s, double bytes)
 {
     const struct exec_run *run = worker->run;
-    cpu_sleep_until(cpu_link_arrival(&worker->rank->send, ready_s, bytes), &run->stop);
+    cpu_sleep_until(cpu_link_arrival(&worker->rank->send, ready_s, bytes), &run->must_stop);
 }
 
 bool cpu_collective(void *context, struct call *call)
@@ -512,7 +512,7 @@ bool cpu_collective(void *context, struct call *call)
 static bool pass_message(struct comm *comm, struct comm_message *message, uint32_t phase)
 {
     uint32_t want = 2 * phase;
-    atomic_fetch_sub(&comm->run->busy, 1);
+    atomic_fetch_sub(&comm->run->running_ops, 1);
     pthread_mutex_lock(&comm->lock);
     if (++message->passed == want)
         pthread_cond_broadcast(&comm->changed);
@@ -520,7 +520,7 @@ static bool pass_message(struct comm *comm, struct comm_message *message, uint32
         pthread_cond_wait(&comm->changed, &comm->lock);
     bool met = message->passed >= want;
     pthread_mutex_unlock(&comm->lock);
-    atomic_fetch_add(&comm->run->busy, 1);
+    atomic_fetch_add(&comm->run->running_ops, 1);
     return met;
 }
 

@@ -22,8 +22,8 @@ struct cpu_rank;
 
 /* What a sleeping worker or host waits for: that the stream's ops up to place have ended. */
 struct cpu_need {
-    uint8_t stream; /* row of ir.stream, or CPU_HOST */
-    uint32_t place; /* in its list */
+    uint8_t stream;         /* row of ir.stream, or CPU_HOST */
+    uint32_t list_position; /* in its list */
 };
 
 enum { CPU_HOST = IR_STREAMS_MAX, CPU_NOTHING = UINT8_MAX };
@@ -34,11 +34,11 @@ struct cpu_worker {
     struct cpu_rank *rank;
     uint8_t stream;
     pthread_t thread;
-    bool started;
-    pthread_cond_t wake;
+    bool is_started;
+    pthread_cond_t wakeup;
     struct assignment_stream list;
-    uint32_t issued, ended; /* numbers of ops, in the current step */
-    bool at_work;           /* op[ended] is running: all it waited for has ended */
+    uint32_t issued_ops, ended_ops; /* numbers of ops, in the current step */
+    bool at_work;                   /* op[ended] is running: all it waited for has ended */
     /* the op whose end the worker awaits; stream CPU_NOTHING: it only waits for the next op to be issued */
     struct cpu_need need;
     atomic_bool rendezvous; /* its op waits for other ranks */
@@ -50,11 +50,11 @@ struct cpu_rank {
     pthread_mutex_t lock;
     struct cpu_worker *worker; /* (stream_count); those without ops have no thread */
     /* (ops of the role) the op's place in its stream's list; SYNC ops: in the host's */
-    uint32_t *place;
-    uint32_t passed;      /* SYNC ops that the host has passed */
-    pthread_cond_t wake;  /* the host's */
-    struct cpu_need need; /* the host's */
-    bool quit;
+    uint32_t *list_position;
+    uint32_t passed_syncs;      /* SYNC ops that the host has passed */
+    pthread_cond_t host_wakeup; /* the host's */
+    struct cpu_need host_need;  /* the host's */
+    bool must_quit;
     void *memory[MEMORY_COUNT];
     struct cpu_link send, h2d, d2h;
 };

@@ -74,9 +74,9 @@ size_t cpu_scratch(const struct ir *ir, uint32_t op)
 {
     const struct work *work = ir_work(ir, op);
     size_t floats = row_scratch(work);
-    if (cpu_math_rows[work->kind].run == NULL || cpu_math_rows[work->kind].raw)
+    if (cpu_math_rows[work->kind].run == NULL || cpu_math_rows[work->kind].takes_stored)
         return floats;
-    for (uint32_t k = 0; k < ir->op.reads[op] + (uint32_t)ir->op.writes[op]; k++) {
+    for (uint32_t k = 0; k < ir->op.read_count[op] + (uint32_t)ir->op.write_count[op]; k++) {
         struct view view = ir_view(ir, ir->operand[ir->op.operand_begin[op] + k]);
         if (converted(ir->buffer.dtype[view.buffer.i]))
             floats += whole_lines(view.count);
@@ -97,23 +97,23 @@ size_t cpu_scratch_most(const struct ir *ir, const uint32_t *op, uint32_t count)
 const char *cpu_compute_call(const struct call *call, float *scratch)
 {
     const struct cpu_math_row *row = &cpu_math_rows[call->work->kind];
-    if (row->raw)
+    if (row->takes_stored)
         return row->run(call, scratch);
     struct call staged = *call;
     float *next = scratch + row_scratch(call->work);
-    for (uint32_t k = 0; k < call->reads; k++)
+    for (uint32_t k = 0; k < call->read_count; k++)
         if (converted(call->read[k].dtype)) {
             number_to_f32(next, call->read[k].data, call->read[k].dtype, call->read[k].count);
             staged.read[k].data = next;
             next += whole_lines(call->read[k].count);
         }
-    for (uint32_t k = 0; k < call->writes; k++)
+    for (uint32_t k = 0; k < call->write_count; k++)
         if (converted(call->write[k].dtype)) {
             staged.write[k].data = next;
             next += whole_lines(call->write[k].count);
         }
     const char *fault = row->run(&staged, scratch);
-    for (uint32_t k = 0; k < call->writes; k++)
+    for (uint32_t k = 0; k < call->write_count; k++)
         if (converted(call->write[k].dtype))
             number_from_f32(call->write[k].data, call->write[k].dtype, staged.write[k].data,
                             call->write[k].count);

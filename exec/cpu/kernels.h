@@ -18,7 +18,7 @@ typedef const char *cpu_math(const struct call *call, float *scratch);
 struct cpu_math_row {
     cpu_math *run;
     size_t (*scratch)(const struct work *work); /* floats; NULL: none */
-    bool raw;                                   /* operands come as they are stored, in any dtype */
+    bool takes_stored;                          /* operands come as they are stored, in any dtype */
 };
 
 /* A row per kind; empty for communication, copies and SYNC kinds. */

@@ -35,7 +35,7 @@ const char *cpu_embedding_backward(const struct call *call, float *scratch)
     const int64_t first = work->embedding.first + call->part * work->embedding.vocab;
     float *table = call->write[0].data;
     size_t bytes = (size_t)(work->embedding.vocab * cols) * sizeof *table;
-    if (call->reads < 3)
+    if (call->read_count < 3)
         memset(table, 0, bytes);
     else if (call->read[2].data != table)
         memmove(table, call->read[2].data, bytes);
@@ -45,7 +45,7 @@ const char *cpu_embedding_backward(const struct call *call, float *scratch)
         for (int64_t j = 0; row >= 0 && row < work->embedding.vocab && j < cols; j++)
             table[row * cols + j] += dy[j];
     }
-    if (call->writes > 1)
+    if (call->write_count > 1)
         memset(call->write[1].data, 0, call->write[1].count * sizeof *table);
     return NULL;
 }
@@ -76,7 +76,7 @@ const char *cpu_cross_entropy(const struct call *call, float *scratch)
     const int32_t *label = call->read[1].data;
     float *loss = call->write[0].data, *lse = call->write[1].data;
     float *softmax =
-        call->writes > 2 && call->write[2].dtype != DTYPE_U8 ? call->write[2].data : NULL;
+        call->write_count > 2 && call->write[2].dtype != DTYPE_U8 ? call->write[2].data : NULL;
     double sum = 0;
     for (int64_t i = 0; i < rows; i++) {
         const float *x = (const float *)call->read[0].data + i * vocab;

@@ -85,7 +85,7 @@ const char *cpu_matmul(const struct call *call, float *scratch)
     const float *a = call->read[0].data, *b = call->read[1].data;
     float *y = call->write[0].data; /* (m, n) */
     if (scaled(work)) {
-        const struct operand *scales = &call->read[call->reads - 2];
+        const struct operand *scales = &call->read[call->read_count - 2];
         const bool of_rows = work_groups(work) > 1 && work->matmul.form == MATMUL_TN;
         const struct scaled_operand first = {&call->read[0], &scales[0], work_scales(work, 0),
                                              true},

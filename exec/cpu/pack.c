@@ -129,7 +129,7 @@ const char *cpu_take_rows(const struct call *call, float *scratch)
     const struct moved_rows moved = moved_rows(call->rows, moved_list_of(work), room);
     memset(call->write[0].data, 0,
            call->write[0].count * dtype_bytes((enum dtype)call->write[0].dtype));
-    if (how == TAKE_GATHER && call->reads > 1) {
+    if (how == TAKE_GATHER && call->read_count > 1) {
         const struct moved_rows arrived = moved_rows(call->rows, MOVED_RECEIVED, room);
         copy_rows(call, &arrived, false, &call->read[1], work->take_rows.arrived);
     }

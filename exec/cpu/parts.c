@@ -20,12 +20,12 @@ static void compute_block(const struct call *call, uint64_t begin, uint64_t coun
     _Alignas(64) float staged[2 * CALL_OPERANDS_MAX][BLOCK];
     struct work work = *call->work;
     struct call block = *call;
-    uint32_t operands = (uint32_t)call->reads + call->writes;
+    uint32_t operands = (uint32_t)call->read_count + call->write_count;
     work.elements.count = (int64_t)count;
     block.work = &work;
     for (uint32_t k = 0; k < operands; k++) {
-        bool read = k < call->reads;
-        struct operand *o = read ? &block.read[k] : &block.write[k - call->reads];
+        bool read = k < call->read_count;
+        struct operand *o = read ? &block.read[k] : &block.write[k - call->read_count];
         void *data = element(o, begin);
         o->count = o->count > 1 ? count : o->count;
         o->data = o->dtype == DTYPE_F32 ? data : staged[k];
@@ -33,7 +33,7 @@ static void compute_block(const struct call *call, uint64_t begin, uint64_t coun
             number_to_f32(staged[k], data, o->dtype, o->count);
     }
     (void)cpu_math_rows[work.kind].run(&block, NULL); /* finds no fault in any data */
-    for (uint32_t k = 0; k < call->writes; k++)
+    for (uint32_t k = 0; k < call->write_count; k++)
         if (call->write[k].dtype != DTYPE_F32)
             number_from_f32(element(&call->write[k], begin), call->write[k].dtype,
                             block.write[k].data, count);

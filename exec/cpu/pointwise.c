@@ -186,7 +186,7 @@ const char *cpu_square_sum(const struct call *call, float *scratch)
     const uint32_t shares = call->share != NULL ? call->share_count : 1;
     const float *x = call->read[0].data;
     float *y = call->write[0].data;
-    double sum = call->reads > 1 ? *(const float *)call->read[1].data : 0;
+    double sum = call->read_count > 1 ? *(const float *)call->read[1].data : 0;
     for (uint32_t k = 0; k < shares; k++) {
         double own = 0;
         for (uint64_t i = share[k].begin; i < share[k].begin + share[k].count; i++)
@@ -237,7 +237,7 @@ static inline void adamw_lanes(const struct adamw *a, const struct call *call, i
     memcpy((float *)call->write[0].data + at, p, n * sizeof *p);
     memcpy((float *)call->write[1].data + at, m, n * sizeof *m);
     memcpy((float *)call->write[2].data + at, v, n * sizeof *v);
-    if (call->writes > 3)
+    if (call->write_count > 3)
         memcpy((float *)call->write[3].data + at, p, n * sizeof *p);
 }
 
@@ -256,7 +256,7 @@ const char *cpu_adamw(const struct call *call, float *scratch)
         .decay = (float)(1 - from->lr * from->weight_decay),
         .rate = (float)(from->lr / (1 - pow(from->beta1, (double)from->step))),
         .root = (float)(1 / sqrt(1 - pow(from->beta2, (double)from->step))),
-        .factor = call->reads > 4 ? clip_factor(call, call->read[4].data) : 1,
+        .factor = call->read_count > 4 ? clip_factor(call, call->read[4].data) : 1,
     };
     int64_t count = call->work->elements.count, at = 0;
     for (; at + LANES <= count; at += LANES)

@@ -169,10 +169,11 @@ static const char *operands_refused(const struct call *call)
         return "cuDNN's backward reads the output, and this one its product with the gradient";
     if (dtype != DTYPE_BF16 && dtype != DTYPE_F16)
         return "cuDNN's attention takes bf16 and f16 only";
-    for (uint32_t k = 0; k < call->reads + (uint32_t)call->writes; k++) {
-        bool read = k < call->reads;
-        const struct operand *o = read ? &call->read[k] : &call->write[k - call->reads];
-        if (o->dtype == DTYPE_U8 || (read ? k == 4 : !is_backward(call) && k - call->reads == 1))
+    for (uint32_t k = 0; k < call->read_count + (uint32_t)call->write_count; k++) {
+        bool read = k < call->read_count;
+        const struct operand *o = read ? &call->read[k] : &call->write[k - call->read_count];
+        if (o->dtype == DTYPE_U8 ||
+            (read ? k == 4 : !is_backward(call) && k - call->read_count == 1))
             continue; /* a workspace; the statistics */
         if (o->dtype != dtype)
             return "its operands have different types";
@@ -203,7 +204,7 @@ static const char *fused_refused(const struct attentions *all, const struct call
         return "cuDNN has no backward of one query and one key";
     const struct version_rule *rule =
         version_rule(NVIDIA_CUDNN, VERSION_WHOLE_TILES_BACK, (int)all->dnn->cudnnGetVersion());
-    return rule != NULL && part->kv % VERSION_TILE != 0 ? rule->wrong : NULL;
+    return rule != NULL && part->kv % VERSION_TILE != 0 ? rule->fault : NULL;
 }
 
 static struct fused_plan *plan_of(struct attentions *all, const struct attention *a)
@@ -403,7 +404,7 @@ static void *row_of(const struct operand *operand, int64_t row, int64_t heads, i
 /* True if the schedule planned the library's workspace as an operand of the op. */
 static bool has_workspace(const struct call *call, const struct fused *fused)
 {
-    return call->writes > 3 && call->write[3].count >= fused_scratch(fused) &&
+    return call->write_count > 3 && call->write[3].count >= fused_scratch(fused) &&
            (uintptr_t)call->write[3].data % CUDA_SCRATCH_ALIGNMENT == 0;
 }
 

@@ -112,7 +112,7 @@ struct attention_tiles *attention_tiles_new(struct products *products, const str
     t->products = products;
     t->work = *call->work;
     t->dtype = call->read[0].dtype;
-    for (uint32_t k = 0; k < call->reads; k++)
+    for (uint32_t k = 0; k < call->read_count; k++)
         if (k != 4 && (k != 3 || !t->work.attention.delta) && call->read[k].dtype != t->dtype) {
             diag_error(diag, (struct loc){.name = work_kind_info(t->work.kind)->name},
                        STATUS_BAD_INPUT, "reads %s and %s; all its operands must have one type",
@@ -284,7 +284,7 @@ const char *attention_tiles_run(const struct attention_tiles *tiles, const struc
         .call = call,
         .place = place,
         .mask = {w->attention.mask == MASK_FULL ? INT64_MAX : w->attention.offset,
-                 w->attention.mask == MASK_WINDOW ? w->attention.window : 0, place->visible},
+                 w->attention.mask == MASK_WINDOW ? w->attention.window : 0, place->visible_keys},
         .scale = 1 / sqrtf((float)w->attention.dim),
     };
     if (is_backward(tiles))

@@ -35,7 +35,7 @@ static enum status find_device(struct cuda *cuda, struct diag *diag)
     enum status status = cuda_count_devices(&devices, diag);
     if (status != STATUS_OK)
         return status;
-    cuda->shared = cuda->run->world == NULL && cuda->ranks > 1;
+    cuda->shares_one_gpu = cuda->run->world == NULL && cuda->ranks > 1;
     for (uint32_t r = 0; r < cuda->ranks; r++)
         cuda->rank[r].device =
             cuda->run->world != NULL ? (int)bootstrap_local(cuda->run->world) % devices : 0;
@@ -91,7 +91,7 @@ static void size_scratch(struct cuda *cuda, struct cuda_rank *rank)
 
 static enum status open_rank(struct cuda *cuda, struct cuda_rank *rank, struct diag *diag)
 {
-    if (cuda->shared)
+    if (cuda->shares_one_gpu)
         rank->lock = &cuda->rank[cuda->run->first].own_lock;
     enum status status = cuda_open_streams(rank, diag);
     size_scratch(cuda, rank);
@@ -154,7 +154,7 @@ static enum status cuda_open(struct exec_run *run, struct diag *diag)
     status = cuda_prepare(cuda, diag);
     if (status == STATUS_OK)
         note_tiles(cuda);
-    if (status == STATUS_OK && cuda->shared)
+    if (status == STATUS_OK && cuda->shares_one_gpu)
         status = loopback_open(cuda, diag);
     if (status == STATUS_OK && run->world != NULL && cuda->ranks > 1)
         status = nccl_links_open(cuda, diag);
@@ -164,7 +164,7 @@ static enum status cuda_open(struct exec_run *run, struct diag *diag)
         status = cuda_load_kernels(cuda, diag);
     if (status == STATUS_OK)
         status = sm_hog_open(cuda, diag);
-    if (status == STATUS_OK && (run->options->trace || run->options->settle))
+    if (status == STATUS_OK && (run->options->trace || run->options->until_clock_steady))
         cuda->sampler = sampler_new(cuda->rank[run->first].device);
     cudaError_t error = status == STATUS_OK ? cudaDeviceSynchronize() : cudaSuccess;
     return error == cudaSuccess ? status : cuda_refused(diag, "cudaDeviceSynchronize", error);
@@ -288,7 +288,7 @@ static void mark_beginning(struct cuda_rank *rank)
 static void cuda_begin_step(struct exec_run *run)
 {
     struct cuda *cuda = cuda_of(run);
-    if (cuda->shared)
+    if (cuda->shares_one_gpu)
         loopback_begin_step(cuda);
     for (uint32_t i = 0; i < cuda->barriers; i++)
         atomic_store(&cuda->barrier[i], 0);
@@ -300,8 +300,8 @@ static void cuda_begin_step(struct exec_run *run)
             atomic_store(&rank->at_barrier[k], false);
         for (uint32_t s = 0; s < run->ir->stream_count; s++) {
             struct cuda_stream *stream = &rank->stream[s];
-            stream->issued = stream->launched = stream->ended = 0;
-            stream->held = false;
+            stream->issued_ops = stream->launched = stream->ended_ops = 0;
+            stream->peers_missing = false;
         }
         cudaError_t error = run->options->poison ? cuda_poison(rank) : cudaSuccess;
         if (error != cudaSuccess)
@@ -317,7 +317,7 @@ static bool cuda_enqueue(struct exec_run *run, uint32_t r, uint32_t op)
     struct cuda_rank *rank = &cuda_of(run)->rank[r];
     select_device(rank);
     pthread_mutex_lock(rank->lock);
-    rank->stream[run->ir->op.stream[op]].issued++;
+    rank->stream[run->ir->op.stream[op]].issued_ops++;
     pthread_mutex_unlock(rank->lock);
     cuda_launch(rank);
     return !run_stopped(run);
@@ -332,7 +332,7 @@ static bool wait_for(struct cuda_rank *rank, uint8_t stream, uint32_t place)
         cuda_poll(rank);
         if (run_stopped(rank->run))
             return false;
-        if (rank->stream[stream].ended >= place)
+        if (rank->stream[stream].ended_ops >= place)
             return true;
         cuda_rest(since_s);
     }
@@ -341,13 +341,13 @@ static bool wait_for(struct cuda_rank *rank, uint8_t stream, uint32_t place)
 static bool cuda_wait_stream(struct exec_run *run, uint32_t r, uint8_t stream)
 {
     struct cuda_rank *rank = &cuda_of(run)->rank[r];
-    return wait_for(rank, stream, rank->stream[stream].issued);
+    return wait_for(rank, stream, rank->stream[stream].issued_ops);
 }
 
 static bool cuda_wait_op(struct exec_run *run, uint32_t r, uint32_t op)
 {
     struct cuda_rank *rank = &cuda_of(run)->rank[r];
-    return wait_for(rank, run->ir->op.stream[op], rank->place[cuda_local(rank, op)] + 1);
+    return wait_for(rank, run->ir->op.stream[op], rank->list_position[cuda_local(rank, op)] + 1);
 }
 
 static bool cuda_barrier(struct exec_run *run, uint32_t r, uint32_t op)
@@ -422,17 +422,17 @@ static enum op_state cuda_state(struct exec_run *run, uint32_t r, uint32_t op)
         return host > op ? OP_DONE : OP_NOT_ISSUED;
     }
     const struct cuda_stream *stream = &rank->stream[run->ir->op.stream[op]];
-    uint32_t place = rank->place[cuda_local(rank, op)];
-    bool remote = !cuda_of(run)->shared &&
+    uint32_t place = rank->list_position[cuda_local(rank, op)];
+    bool remote = !cuda_of(run)->shares_one_gpu &&
                   work_kind_info((enum work_kind)run->ir->op.kind[op])->stream == STREAM_COMM;
     enum op_state state = OP_QUEUED;
-    if (place < stream->ended)
+    if (place < stream->ended_ops)
         state = OP_DONE;
-    else if (place >= stream->issued)
+    else if (place >= stream->issued_ops)
         state = OP_NOT_ISSUED;
     else if (place < stream->launched)
-        state = place > stream->ended ? OP_QUEUED : remote ? OP_RENDEZVOUS : OP_RUNNING;
-    else if (place == stream->launched && stream->held)
+        state = place > stream->ended_ops ? OP_QUEUED : remote ? OP_RENDEZVOUS : OP_RUNNING;
+    else if (place == stream->launched && stream->peers_missing)
         state = OP_RENDEZVOUS;
     return state;
 }

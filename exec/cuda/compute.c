@@ -25,7 +25,7 @@ static struct cuda_array out(const struct call *call, uint32_t k)
 /* Returns the k-th read, or an empty array if the op has fewer. */
 static struct cuda_array in_or_nothing(const struct call *call, uint32_t k)
 {
-    return k < call->reads ? in(call, k) : NOTHING;
+    return k < call->read_count ? in(call, k) : NOTHING;
 }
 
 /* ---- norms ---- */
@@ -212,9 +212,9 @@ static int adamw(const struct call *call, const struct cuda_place *place)
         .root = (float)(1 / sqrt(1 - pow(a->beta2, (double)a->step))),
         .max_norm = (float)a->max_norm,
     };
-    return cuda_adamw(call->writes > 3 ? out(call, 3) : NOTHING, out(call, 0), out(call, 1),
+    return cuda_adamw(call->write_count > 3 ? out(call, 3) : NOTHING, out(call, 0), out(call, 1),
                       out(call, 2), in(call, 0), in(call, 1), in(call, 2), in(call, 3),
-                      call->reads > 4 ? call->read[4].data : NULL, call->work->adamw.count,
+                      call->read_count > 4 ? call->read[4].data : NULL, call->work->adamw.count,
                       constants, place->stream);
 }
 
@@ -236,7 +236,7 @@ static int square_sum(const struct call *call, const struct cuda_place *place)
     const struct copied_run *share = call->share == NULL      ? &all
                                      : call->share_count == 0 ? &none
                                                               : call->share;
-    const float *before = call->reads > 1 ? call->read[1].data : NULL;
+    const float *before = call->read_count > 1 ? call->read[1].data : NULL;
     uint32_t shares = call->share_count > 0 ? call->share_count : 1;
     int error = 0;
     for (uint32_t k = 0; k < shares && error == 0; k++) {
@@ -267,7 +267,7 @@ static int quantise(const struct call *call, const struct cuda_place *place)
     int error = 0;
     if (!w->quantise.given)
         error = cuda_largest(largest, in(call, 0), rows * cols, place->scratch, place->stream);
-    for (uint32_t k = 0; k + 1 < call->writes && error == 0; k += 2)
+    for (uint32_t k = 0; k + 1 < call->write_count && error == 0; k += 2)
         error = cuda_quantise(call->write[k].data, call->write[k + 1].data, in(call, 0), rows, cols,
                               w->quantise.turned || k > 0, largest,
                               call->write[k].dtype == DTYPE_E4M3 ? e4m3 : e5m2, place->stream);
@@ -297,7 +297,7 @@ static size_t embedding_backward_scratch(const struct work *work)
 static int embedding_backward(const struct call *call, const struct cuda_place *place)
 {
     const struct work *w = call->work;
-    if (call->writes > 1) {
+    if (call->write_count > 1) {
         const struct operand *others = &call->write[1];
         const int error = (int)cudaMemsetAsync(
             others->data, 0, others->count * dtype_bytes(others->dtype), place->stream);
@@ -317,7 +317,7 @@ static size_t loss_scratch(const struct work *work)
 static int cross_entropy(const struct call *call, const struct cuda_place *place)
 {
     const struct work *w = call->work;
-    bool softmax = call->writes > 2 && call->write[2].dtype != DTYPE_U8;
+    bool softmax = call->write_count > 2 && call->write[2].dtype != DTYPE_U8;
     return cuda_cross_entropy(
         call->write[0].data, call->write[1].data, softmax ? out(call, 2) : NOTHING, in(call, 0),
         call->read[1].data, w->cross_entropy.accumulate ? call->read[2].data : NULL,
@@ -457,7 +457,7 @@ static int pack(const struct call *call, const struct cuda_place *place)
 {
     if (call->dealt != NULL)
         return reorder(call, place, false);
-    struct cuda_pack p = pack_of(call->work, &call->read[0], call->write, call->writes);
+    struct cuda_pack p = pack_of(call->work, &call->read[0], call->write, call->write_count);
     return cuda_pack(&p, place->stream);
 }
 
@@ -465,7 +465,7 @@ static int unpack(const struct call *call, const struct cuda_place *place)
 {
     if (call->dealt != NULL)
         return reorder(call, place, true);
-    struct cuda_pack p = pack_of(call->work, &call->write[0], call->read, call->reads);
+    struct cuda_pack p = pack_of(call->work, &call->write[0], call->read, call->read_count);
     return cuda_unpack(&p, place->stream);
 }
 
@@ -505,7 +505,7 @@ static int take_rows(const struct call *call, const struct cuda_place *place)
         .back = how != TAKE_PLACE,
         .clear = true,
     };
-    if (how == TAKE_GATHER && call->reads > 1) {
+    if (how == TAKE_GATHER && call->read_count > 1) {
         struct cuda_row_copy arrived = copy;
         arrived.x = call->read[1].data;
         arrived.x_rows = w->take_rows.arrived;

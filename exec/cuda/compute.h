@@ -14,7 +14,7 @@ struct cuda_place {
     void *scratch;
     int32_t *fault; /* the rank's: a kernel that meets wrong data writes the op's mark here */
     int32_t mark;   /* op + 1 */
-    const int32_t *visible; /* of an op with mask DOCUMENTS: its cuda_mask's; else NULL */
+    const int32_t *visible_keys; /* of an op with mask DOCUMENTS: its cuda_mask's; else NULL */
     /* of work that moves rows which ranks need: its lists, by enum moved_list; NULL: other work, or no schedule */
     const struct cuda_row_pairs *pairs;
     /* with routing that is not even: the first copy of each expert among those that a rank deals, [experts + 1] */

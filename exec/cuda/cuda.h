@@ -42,11 +42,12 @@ struct cuda_stream {
     uint8_t stream; /* row of ir.stream */
     cudaStream_t handle;
     struct assignment_stream list;
-    _Atomic uint32_t issued;   /* ops that the host has issued in the current step */
-    _Atomic uint32_t launched; /* ops launched on the CUDA stream */
-    _Atomic uint32_t
-        ended;        /* ops known to have ended by the last cuda_poll(); written with poll_lock */
-    atomic_bool held; /* the head has begun to communicate; members of other ranks have not come */
+    _Atomic uint32_t issued_ops; /* ops that the host has issued in the current step */
+    _Atomic uint32_t launched;   /* ops launched on the CUDA stream */
+    /* ops known to have ended by the last cuda_poll(); written with poll_lock */
+    _Atomic uint32_t ended_ops;
+    /* the head has begun to communicate; members of other ranks have not come */
+    atomic_bool peers_missing;
     void *scratch;
     size_t scratch_bytes;
     float *host_scratch; /* scratch of a host stream */
@@ -65,7 +66,7 @@ struct cuda_events {
     /* the event after which the op may start; recorded with a trace, and for communication between ranks of one GPU,
      * whose peers wait for it */
     cudaEvent_t begin;
-    cudaEvent_t moved; /* for such communication: the rank's own copies have ended */
+    cudaEvent_t copies_ended; /* for such communication: the rank's own copies have ended */
     cudaEvent_t end;
 };
 
@@ -75,14 +76,15 @@ struct cuda_rank {
     int device;
     pthread_mutex_t *lock;            /* own_lock, or one for all ranks that share a GPU */
     struct cuda_stream *stream;       /* (stream_count); those without ops have no handle */
-    uint32_t *place;                  /* (ops of the role) the op's place in its stream's list */
+    uint32_t *list_position;          /* (ops of the role) the op's place in its stream's list */
     struct cuda_events *events;       /* (ops of the role) */
     atomic_bool *at_barrier;          /* (ops of the role) the host has reached this barrier */
     bool *launches;                   /* (ops of the role) the op has put work on the device */
     struct cuda_host_work *host_work; /* (ops of the role); NULL: the schedule has no host stream */
     void *memory[MEMORY_COUNT];
     size_t bytes[MEMORY_COUNT]; /* allocated */
-    int32_t *visible; /* device memory: keys that rows of packed documents see, cuda_visible() */
+    /* device memory: keys that rows of packed documents see, cuda_visible() */
+    int32_t *visible_keys;
     struct cuda_row_pairs *pairs; /* (rows of assignment.rows, 3): cuda_pairs(); device memory */
     int64_t *dealt;               /* device memory: cuda_dealt() */
     int32_t *fault;               /* host memory that kernels write: op + 1 */
@@ -113,8 +115,8 @@ struct nccl_links;
 struct sm_hog {
     cudaStream_t stream;
     void *memory;
-    int32_t *stop; /* host memory that the device sees */
-    bool runs;     /* during the current step */
+    int32_t *stop_flag; /* host memory that the device sees */
+    bool is_running;    /* during the current step */
 };
 
 struct cuda {
@@ -125,7 +127,7 @@ struct cuda {
     const struct cublaslt *cublaslt;
     struct products *products;
     struct attentions *attentions;
-    bool shared;                        /* all ranks are on one GPU */
+    bool shares_one_gpu;                /* all ranks are on one GPU */
     struct nccl_links *links;           /* NULL: shared, or one rank */
     struct loopback_meetings *loopback; /* NULL: not shared */
     bool others_moved; /* under the shared lock: a rendezvous has launched ops of other ranks */

@@ -13,7 +13,7 @@
 static int by_call(const void *a, const void *b)
 {
     const struct cupti_tie *x = a, *y = b;
-    return x->call < y->call ? -1 : x->call > y->call;
+    return x->call_id < y->call_id ? -1 : x->call_id > y->call_id;
 }
 
 static int by_id(const void *a, const void *b)
@@ -52,7 +52,7 @@ size_t cupti_join(struct cupti_record *record, size_t records, struct cupti_tie 
         return 0;
     qsort(tie, ties, sizeof *tie, by_call);
     for (size_t i = 0; i < records; i++) {
-        const struct cupti_tie key = {record[i].call, 0};
+        const struct cupti_tie key = {record[i].call_id, 0};
         const struct cupti_tie *owner = bsearch(&key, tie, ties, sizeof *tie, by_call);
         if (owner != NULL) /* or a launch that belongs to no op */
             span[found++] = span_of(owner->id, &record[i]);

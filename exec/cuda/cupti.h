@@ -39,11 +39,11 @@ bool cupti_take(struct cupti_span **span, size_t *spans, char *why);
 /* Input and output of the computation of cupti_take(), for tests, which give the records. Both arrays are sorted in
  * place. A record without times has start 0 and end 0, or an end before its start. */
 struct cupti_record {
-    uint32_t call;
+    uint32_t call_id;
     uint64_t start_ns, end_ns;
 };
 struct cupti_tie {
-    uint32_t call;
+    uint32_t call_id;
     uint64_t id;
 };
 size_t cupti_join(struct cupti_record *record, size_t records, struct cupti_tie *tie, size_t ties,

@@ -133,7 +133,8 @@ void cuda_describe_run(struct exec_run *run, backend_say *say, void *user)
     say(user, "attention", text);
     if (cuda->ranks > 1)
         say(user, "communication",
-            cuda->shared ? "loopback: copies on one GPU, not the links of several" : "nccl");
+            cuda->shares_one_gpu ? "loopback: copies on one GPU, not the links of several"
+                                 : "nccl");
     if (run->options->trace)
         say(user, "times_by", run->options->profile ? "cupti" : "events");
     if (run->options->trace && run->options->profile) {

@@ -11,9 +11,9 @@
 void fused_refuse(struct fused *g, const char *call, cudnnStatus_t status)
 {
     char more[256] = "";
-    if (g->failed)
+    if (g->has_failed)
         return;
-    g->failed = true;
+    g->has_failed = true;
     g->dnn->cudnnGetLastErrorString(more, sizeof more);
     snprintf(g->words, sizeof g->words, "%s: %s (%s)", call, g->dnn->cudnnGetErrorString(status),
              more);
@@ -22,23 +22,23 @@ void fused_refuse(struct fused *g, const char *call, cudnnStatus_t status)
 descriptor fused_make(struct fused *g, cudnnBackendDescriptorType_t type)
 {
     descriptor d = NULL;
-    if (g->failed)
+    if (g->has_failed)
         return NULL;
-    cudnnStatus_t status = g->made_count < FUSED_DESCRIPTORS
+    cudnnStatus_t status = g->descriptor_count < FUSED_DESCRIPTORS
                                ? g->dnn->cudnnBackendCreateDescriptor(type, &d)
                                : CUDNN_STATUS_INTERNAL_ERROR;
     if (status != CUDNN_STATUS_SUCCESS) {
         fused_refuse(g, "cudnnBackendCreateDescriptor", status);
         return NULL;
     }
-    g->made[g->made_count++] = d;
+    g->descriptors[g->descriptor_count++] = d;
     return d;
 }
 
 void fused_set(struct fused *g, descriptor d, cudnnBackendAttributeName_t name,
                cudnnBackendAttributeType_t type, int64_t count, const void *value)
 {
-    if (g->failed)
+    if (g->has_failed)
         return;
     cudnnStatus_t status = g->dnn->cudnnBackendSetAttribute(d, name, type, count, value);
     if (status != CUDNN_STATUS_SUCCESS)
@@ -59,7 +59,7 @@ static void set_type(struct fused *g, descriptor d, cudnnBackendAttributeName_t 
 
 void fused_finalize(struct fused *g, descriptor d)
 {
-    if (g->failed)
+    if (g->has_failed)
         return;
     cudnnStatus_t status = g->dnn->cudnnBackendFinalize(d);
     if (status != CUDNN_STATUS_SUCCESS)
@@ -140,7 +140,7 @@ static descriptor whole(struct fused *g, enum uid uid, int64_t value)
 static void add_operation(struct fused *g, descriptor operation)
 {
     fused_finalize(g, operation);
-    if (!g->failed)
+    if (!g->has_failed)
         g->operation[g->operations++] = operation;
 }
 

@@ -45,12 +45,12 @@ struct scalar {
 struct fused {
     const struct cudnn *dnn;
     struct fused_shape shape;
-    descriptor made[FUSED_DESCRIPTORS], operation[FUSED_OPERATIONS], plan;
-    int64_t made_count, operations, inner;
+    descriptor descriptors[FUSED_DESCRIPTORS], operation[FUSED_OPERATIONS], plan;
+    int64_t descriptor_count, operations, inner;
     struct scalar scalar[FUSED_SCALARS];
     int scalars;
     size_t workspace, delta_at, dq_at, scratch;
-    bool failed;
+    bool has_failed;
     char words[400];
 };
 

@@ -22,7 +22,7 @@ static bool finalize_plan(struct fused *g, descriptor config, cudnnHandle_t hand
     else
         fused_set(g, plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1,
                   (const void *)&handle);
-    if (g->failed || g->dnn->cudnnBackendFinalize(plan) != CUDNN_STATUS_SUCCESS)
+    if (g->has_failed || g->dnn->cudnnBackendFinalize(plan) != CUDNN_STATUS_SUCCESS)
         return false;
     g->dnn->cudnnBackendGetAttribute(plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE,
                                      CUDNN_TYPE_INT64, 1, &count, &workspace);
@@ -41,13 +41,13 @@ static bool choose_engine(struct fused *g, descriptor graph, cudnnBackendHeurMod
     fused_set(g, list, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode);
     if (device != NULL)
         fused_set_descriptor(g, list, CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, device);
-    if (g->failed || g->dnn->cudnnBackendFinalize(list) != CUDNN_STATUS_SUCCESS)
+    if (g->has_failed || g->dnn->cudnnBackendFinalize(list) != CUDNN_STATUS_SUCCESS)
         return false;
     for (int i = 0; i < CONFIGS; i++)
         config[i] = fused_make(g, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
-    if (g->failed || g->dnn->cudnnBackendGetAttribute(
-                         list, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
-                         CONFIGS, &count, (void *)config) != CUDNN_STATUS_SUCCESS)
+    if (g->has_failed || g->dnn->cudnnBackendGetAttribute(
+                             list, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
+                             CONFIGS, &count, (void *)config) != CUDNN_STATUS_SUCCESS)
         return false;
     for (int64_t i = 0; i < count && i < CONFIGS; i++)
         if (finalize_plan(g, config[i], handle, device))
@@ -103,8 +103,8 @@ void fused_free(struct fused *fused)
 {
     if (fused == NULL)
         return;
-    while (fused->made_count > 0)
-        fused->dnn->cudnnBackendDestroyDescriptor(fused->made[--fused->made_count]);
+    while (fused->descriptor_count > 0)
+        fused->dnn->cudnnBackendDestroyDescriptor(fused->descriptors[--fused->descriptor_count]);
     free(fused);
 }
 

@@ -27,7 +27,7 @@ static bool is_communication(const struct ir *ir, uint32_t op)
 void cuda_list_ops(struct cuda_rank *rank)
 {
     struct assignment_stream list[IR_STREAMS_MAX] = {0};
-    assignment_list_streams(&rank->run->assignment, rank->rank, list, &rank->place);
+    assignment_list_streams(&rank->run->assignment, rank->rank, list, &rank->list_position);
     for (uint32_t s = 0; s < rank->run->ir->stream_count; s++)
         rank->stream[s].list = list[s];
 }
@@ -56,7 +56,8 @@ static bool *ops_to_mark(const struct cuda_rank *rank)
         }
         last[s] = k;
         if (cuda_times_by_events(run) || is_communication(ir, op) || ir_blocks_host(ir, op) ||
-            rank->place[k] % MARK_EVERY == 0 || rank->place[k] + 1 == rank->stream[s].list.op_count)
+            rank->list_position[k] % MARK_EVERY == 0 ||
+            rank->list_position[k] + 1 == rank->stream[s].list.op_count)
             mark[k] = true;
     }
     free(last);
@@ -75,7 +76,7 @@ static enum status open_events(struct cuda_rank *rank, struct diag *diag)
     const struct exec_run *run = rank->run;
     uint32_t first = assignment_first(&run->assignment, rank->rank),
              count = assignment_ops(&run->assignment, rank->rank);
-    bool trace = cuda_times_by_events(run), shared = cuda_of(run)->shared;
+    bool trace = cuda_times_by_events(run), shared = cuda_of(run)->shares_one_gpu;
     bool *mark = ops_to_mark(rank);
     rank->events = heap_zalloc((size_t)count + 1, sizeof *rank->events);
     enum status status = new_event(&rank->base, true, diag);
@@ -89,7 +90,7 @@ static enum status open_events(struct cuda_rank *rank, struct diag *diag)
         if ((trace || meets) && status == STATUS_OK)
             status = new_event(&events->begin, trace, diag);
         if (meets && status == STATUS_OK)
-            status = new_event(&events->moved, false, diag);
+            status = new_event(&events->copies_ended, false, diag);
     }
     free(mark);
     return status;
@@ -167,7 +168,7 @@ void cuda_close_streams(struct cuda_rank *rank)
     uint32_t count = assignment_ops(&run->assignment, rank->rank);
     for (uint32_t k = 0; rank->events != NULL && k < count; k++) {
         free_event(rank->events[k].begin);
-        free_event(rank->events[k].moved);
+        free_event(rank->events[k].copies_ended);
         free_event(rank->events[k].end);
     }
     free_event(rank->base);
@@ -182,7 +183,7 @@ void cuda_close_streams(struct cuda_rank *rank)
     free((void *)rank->at_barrier);
     free(rank->launches);
     free(rank->events);
-    free(rank->place);
+    free(rank->list_position);
 }
 
 /* ---- launching ---- */
@@ -210,9 +211,9 @@ static bool waits_are_launched(const struct cuda_rank *rank, uint32_t op)
     const struct ir *ir = rank->run->ir;
     for (uint32_t i = 0; i < ir->op.wait_count[op]; i++) {
         uint32_t wait = ir->wait[ir->op.wait_begin[op] + i].i;
-        if (is_sync(ir, wait)
-                ? wait > op
-                : rank->stream[ir->op.stream[wait]].launched <= rank->place[cuda_local(rank, wait)])
+        if (is_sync(ir, wait) ? wait > op
+                              : rank->stream[ir->op.stream[wait]].launched <=
+                                    rank->list_position[cuda_local(rank, wait)])
             return false;
     }
     return true;
@@ -244,10 +245,10 @@ static bool put(struct cuda_stream *stream, uint32_t op)
     bool owns = !host && !(communication && cuda_moves_nothing(&run->assignment, &call));
     if (owns)
         cuda_owns(rank, op);
-    stream->held = remote; /* NCCL's calls may hold the host until its peers have come */
+    stream->peers_missing = remote; /* NCCL's calls may hold the host until its peers have come */
     bool done =
         remote ? nccl_launch(stream, &call) : cuda_kernels[run->ir->op.kind[op]](stream, &call);
-    stream->held = false;
+    stream->peers_missing = false;
     if (owns)
         cuda_owned();
     return done;
@@ -259,14 +260,14 @@ static bool launch_head(struct cuda_stream *stream)
     struct cuda_rank *rank = stream->rank;
     struct exec_run *run = rank->run;
     struct cuda *cuda = cuda_of(run);
-    if (stream->held || stream->launched == stream->issued || run_stopped(run))
+    if (stream->peers_missing || stream->launched == stream->issued_ops || run_stopped(run))
         return false;
     uint32_t op = stream->list.op[stream->launched];
     if (!waits_are_launched(rank, op) || !hold_for_waits(stream, op))
         return false;
     bool works = assignment_works(&run->assignment, rank->rank, op);
-    if (works && cuda->shared && is_communication(run->ir, op)) {
-        stream->held = true;
+    if (works && cuda->shares_one_gpu && is_communication(run->ir, op)) {
+        stream->peers_missing = true;
         bool all = loopback_arrive(stream, op);
         cuda->others_moved = cuda->others_moved || all;
         return all;
@@ -296,7 +297,7 @@ void cuda_launch(struct cuda_rank *rank)
     struct cuda *cuda = cuda_of(rank->run);
     pthread_mutex_lock(rank->lock);
     launch_rank(rank);
-    while (cuda->shared && cuda->others_moved && !run_stopped(rank->run)) {
+    while (cuda->shares_one_gpu && cuda->others_moved && !run_stopped(rank->run)) {
         cuda->others_moved = false;
         for (uint32_t r = 0; r < cuda->ranks; r++)
             launch_rank(&cuda->rank[r]);
@@ -309,7 +310,7 @@ void cuda_launch(struct cuda_rank *rank)
 /* Returns the first op with an event among those launched and not known to have ended; IR_NONE: none. */
 static uint32_t next_mark(const struct cuda_stream *stream)
 {
-    for (uint32_t i = stream->ended; i < stream->launched; i++)
+    for (uint32_t i = stream->ended_ops; i < stream->launched; i++)
         if (cuda_events(stream->rank, stream->list.op[i])->end != NULL)
             return i;
     return IR_NONE;
@@ -319,18 +320,18 @@ static uint32_t next_mark(const struct cuda_stream *stream)
 static void poll_rest(struct cuda_stream *stream)
 {
     uint32_t launched = stream->launched;
-    if (stream->ended == launched || next_mark(stream) != IR_NONE)
+    if (stream->ended_ops == launched || next_mark(stream) != IR_NONE)
         return;
     cudaError_t error = cudaStreamQuery(stream->handle);
     if (error == cudaErrorNotReady)
         return;
     if (error != cudaSuccess) {
-        cuda_failed(stream->rank, stream->list.op[stream->ended],
+        cuda_failed(stream->rank, stream->list.op[stream->ended_ops],
                     "cudaStreamQuery (this op, or one before or behind it)", error);
         return;
     }
-    atomic_fetch_add(&stream->rank->run->progress, launched - stream->ended);
-    stream->ended = launched;
+    atomic_fetch_add(&stream->rank->run->progress, launched - stream->ended_ops);
+    stream->ended_ops = launched;
 }
 
 static void poll_stream(struct cuda_stream *stream)
@@ -345,8 +346,8 @@ static void poll_stream(struct cuda_stream *stream)
                         error);
             return;
         }
-        atomic_fetch_add(&rank->run->progress, i + 1 - stream->ended);
-        stream->ended = i + 1;
+        atomic_fetch_add(&rank->run->progress, i + 1 - stream->ended_ops);
+        stream->ended_ops = i + 1;
     }
     poll_rest(stream);
 }
@@ -356,8 +357,8 @@ static bool waits_have_ended(const struct cuda_rank *rank, uint32_t op)
     const struct ir *ir = rank->run->ir;
     for (uint32_t i = 0; i < ir->op.wait_count[op]; i++) {
         uint32_t wait = ir->wait[ir->op.wait_begin[op] + i].i;
-        if (!is_sync(ir, wait) &&
-            rank->stream[ir->op.stream[wait]].ended <= rank->place[cuda_local(rank, wait)])
+        if (!is_sync(ir, wait) && rank->stream[ir->op.stream[wait]].ended_ops <=
+                                      rank->list_position[cuda_local(rank, wait)])
             return false;
     }
     return true;
@@ -370,10 +371,11 @@ static bool works(const struct cuda_rank *rank)
     const struct exec_run *run = rank->run;
     for (uint32_t s = 0; s < run->ir->stream_count; s++) {
         const struct cuda_stream *stream = &rank->stream[s];
-        if (stream->ended == stream->launched)
+        if (stream->ended_ops == stream->launched)
             continue;
-        uint32_t op = stream->list.op[stream->ended];
-        if ((cuda_of(run)->shared || !is_communication(run->ir, op)) && waits_have_ended(rank, op))
+        uint32_t op = stream->list.op[stream->ended_ops];
+        if ((cuda_of(run)->shares_one_gpu || !is_communication(run->ir, op)) &&
+            waits_have_ended(rank, op))
             return true;
     }
     return false;
@@ -387,7 +389,7 @@ void cuda_poll(struct cuda_rank *rank)
         poll_stream(&rank->stream[s]);
     bool at_work = works(rank);
     if (at_work != rank->at_work)
-        atomic_fetch_add(&run->busy, at_work ? 1 : -1);
+        atomic_fetch_add(&run->running_ops, at_work ? 1 : -1);
     rank->at_work = at_work;
     int32_t mark = *(volatile int32_t *)rank->fault;
     pthread_mutex_unlock(&rank->poll_lock);

@@ -20,8 +20,9 @@ static uint64_t key_of(const struct exec_run *run, const struct call *call)
     uint64_t key = hash_word(call->softmax, run->ir->op.shape[call->op]);
     if (call->dealt != NULL) /* ranks have groups of other sizes */
         key = hash_word(key, call->rank);
-    for (uint32_t k = 0; k < (uint32_t)call->reads + call->writes; k++) {
-        const struct operand *o = k < call->reads ? &call->read[k] : &call->write[k - call->reads];
+    for (uint32_t k = 0; k < (uint32_t)call->read_count + call->write_count; k++) {
+        const struct operand *o =
+            k < call->read_count ? &call->read[k] : &call->write[k - call->read_count];
         key = hash_word(key, (uint64_t)o->dtype << 4 | ((uintptr_t)o->data & 15));
     }
     return key;
@@ -46,7 +47,7 @@ static bool is_new(struct loaded *loaded, uint64_t key)
 static bool clear_indices(struct cuda_stream *stream, const struct call *call)
 {
     cudaError_t error = cudaSuccess;
-    for (uint32_t k = 0; k < call->reads && error == cudaSuccess; k++)
+    for (uint32_t k = 0; k < call->read_count && error == cudaSuccess; k++)
         if (call->read[k].dtype == DTYPE_I32)
             error = cudaMemsetAsync(call->read[k].data, 0,
                                     call->read[k].count * dtype_bytes(DTYPE_I32), stream->handle);
@@ -61,7 +62,7 @@ static bool load_sum(struct cuda_stream *stream, const struct call *call)
     uint32_t size = run->assignment.size[work_group(call->work)];
     bool sums = call->work->kind == WORK_ALL_REDUCE || call->work->kind == WORK_REDUCE_SCATTER ||
                 call->work->kind == WORK_REDUCE;
-    if (!sums || call->reads == 0 || call->writes == 0 || run->world != NULL)
+    if (!sums || call->read_count == 0 || call->write_count == 0 || run->world != NULL)
         return true;
     for (uint32_t k = 0; k < size; k++)
         from[k] = call->read[0].data;

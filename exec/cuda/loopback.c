@@ -104,7 +104,7 @@ static cudaEvent_t begin_of(const struct collective_part *part)
 
 static cudaEvent_t moved_of(const struct collective_part *part)
 {
-    return cuda_events(part->stream->rank, part->op)->moved;
+    return cuda_events(part->stream->rank, part->op)->copies_ended;
 }
 
 /* Makes a member's stream wait for an event of every other member. */
@@ -130,7 +130,8 @@ static void *element(struct operand operand, uint64_t i)
 /* Enqueues a copy of elements, unless the two addresses are equal, as they often are. */
 static bool fetch(const struct collective_part *part, void *to, const void *from, uint64_t count)
 {
-    const struct operand *any = part->call.writes > 0 ? &part->call.write[0] : &part->call.read[0];
+    const struct operand *any =
+        part->call.write_count > 0 ? &part->call.write[0] : &part->call.read[0];
     if (to == from || count == 0)
         return true;
     cuda_owns(part->stream->rank, part->op);
@@ -335,9 +336,10 @@ static bool agree(const struct rendezvous *m)
 {
     for (uint32_t k = 1; k < m->size; k++) {
         const struct collective_part *one = &m->part[0], *other = &m->part[k];
-        const struct operand *a = one->call.reads > 0 ? &one->call.read[0] : &one->call.write[0];
+        const struct operand *a =
+            one->call.read_count > 0 ? &one->call.read[0] : &one->call.write[0];
         const struct operand *b =
-            other->call.reads > 0 ? &other->call.read[0] : &other->call.write[0];
+            other->call.read_count > 0 ? &other->call.read[0] : &other->call.write[0];
         const bool equal = a->count == b->count || one->call.dealt != NULL;
         if (one->call.work->kind == other->call.work->kind && equal && a->dtype == b->dtype)
             continue;
@@ -378,7 +380,7 @@ bool loopback_arrive(struct cuda_stream *stream, uint32_t op)
         return false;
     bool going = kind == WORK_SEND || kind == WORK_RECV ? message(m) : agree(m) && collective(l, m);
     for (uint32_t k = 0; k < m->size && going; k++) {
-        m->part[k].stream->held = false;
+        m->part[k].stream->peers_missing = false;
         m->part[k].stream->launched++;
     }
     return going;

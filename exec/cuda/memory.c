@@ -73,7 +73,7 @@ const int32_t *cuda_visible(const struct cuda_rank *rank, uint32_t op)
     uint32_t shape = rank->run->ir->op.shape[op];
     return rank->run->assignment.pieces_row[shape] == IR_NONE
                ? NULL
-               : rank->visible + visible_offset(rank->run, shape);
+               : rank->visible_keys + visible_offset(rank->run, shape);
 }
 
 /* Copies to the device which keys the rank's rows see in each attention over documents. */
@@ -96,7 +96,7 @@ static enum status put_visible(struct cuda_rank *rank, size_t count, struct diag
         }
     }
     cudaError_t error =
-        cudaMemcpy(rank->visible, visible, count * sizeof *visible, cudaMemcpyHostToDevice);
+        cudaMemcpy(rank->visible_keys, visible, count * sizeof *visible, cudaMemcpyHostToDevice);
     free(visible);
     return error == cudaSuccess
                ? STATUS_OK
@@ -227,7 +227,7 @@ static enum status open_device(struct cuda_rank *rank, struct diag *diag)
     }
     struct cuda_row_pair *moved = (struct cuda_row_pair *)(void *)next;
     rank->dealt = (int64_t *)(void *)(moved + pairs);
-    rank->visible = (int32_t *)(void *)(rank->dealt + dealt);
+    rank->visible_keys = (int32_t *)(void *)(rank->dealt + dealt);
     enum status status = put_pairs(rank, moved, pairs, diag);
     if (status == STATUS_OK && dealt > 0)
         status = put_dealt(rank, dealt, diag);

@@ -94,11 +94,11 @@ void nccl_abort(struct nccl_links *l)
     const struct nccl_link *held = all_left(l) ? NULL : atomic_load(&l->inside);
     if (held != NULL && held->comm != NULL)
         l->nccl->ncclCommAbort(held->comm);
-    l->lost = held != NULL && !all_left(l);
-    for (uint32_t i = 0; i < l->count && !l->lost; i++)
+    l->has_lost_call = held != NULL && !all_left(l);
+    for (uint32_t i = 0; i < l->count && !l->has_lost_call; i++)
         if (l->link[i].comm != NULL && &l->link[i] != held)
             l->nccl->ncclCommAbort(l->link[i].comm);
-    if (l->world.comm != NULL && &l->world != held && !l->lost)
+    if (l->world.comm != NULL && &l->world != held && !l->has_lost_call)
         l->nccl->ncclCommAbort(l->world.comm);
 }
 
@@ -204,7 +204,7 @@ void nccl_links_close(struct cuda *cuda)
             l->nccl->ncclCommDestroy(l->link[i].comm);
     if (l->world.comm != NULL && !l->aborted)
         l->nccl->ncclCommDestroy(l->world.comm);
-    if (l->lost) /* all this is still used */
+    if (l->has_lost_call) /* all this is still used */
         return;
     if (l->event != NULL)
         cudaEventDestroy(l->event);

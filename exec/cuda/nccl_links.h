@@ -32,9 +32,9 @@ struct nccl_links {
     /* held while communicators are looked at, or aborted; the last of the backend's locks (exec/cuda/cuda.h): a
      * thread that holds it takes no other */
     pthread_mutex_t poll_lock;
-    bool lost; /* a thread is still in a call that cannot be ended */
-    cudaStream_t
-        stream; /* of what connects links, and of barriers: the number that they sum, and an event */
+    bool has_lost_call; /* a thread is still in a call that cannot be ended */
+    /* of what connects links, and of barriers: the number that they sum, and an event */
+    cudaStream_t stream;
     cudaEvent_t event;
     float *number;
 };

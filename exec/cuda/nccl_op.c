@@ -12,7 +12,8 @@ struct nccl_part nccl_part_of(const struct nccl_links *links, const struct nccl_
                               uint32_t size, uint32_t index, const struct call *call,
                               cudaStream_t stream)
 {
-    enum dtype dtype = (enum dtype)(call->writes > 0 ? &call->write[0] : &call->read[0])->dtype;
+    enum dtype dtype =
+        (enum dtype)(call->write_count > 0 ? &call->write[0] : &call->read[0])->dtype;
     return (struct nccl_part){.nccl = links->nccl,
                               .comm = link->comm,
                               .stream = stream,
@@ -168,11 +169,11 @@ ncclResult_t nccl_put(const struct nccl_part *p, void *scratch)
                                       w->all_reduce.op == REDUCE_MAX ? ncclMax : ncclSum, p->comm,
                                       p->stream);
     case WORK_REDUCE:
-        return p->nccl->ncclReduce(x->data, c->writes > 0 ? y->data : NULL, x->count, p->type,
+        return p->nccl->ncclReduce(x->data, c->write_count > 0 ? y->data : NULL, x->count, p->type,
                                    ncclSum, (int)w->broadcast.root, p->comm, p->stream);
     case WORK_BROADCAST:
-        return p->nccl->ncclBroadcast(c->reads > 0 ? x->data : y->data, y->data, y->count, p->type,
-                                      (int)w->broadcast.root, p->comm, p->stream);
+        return p->nccl->ncclBroadcast(c->read_count > 0 ? x->data : y->data, y->data, y->count,
+                                      p->type, (int)w->broadcast.root, p->comm, p->stream);
     case WORK_SCATTER:
         return scatter(p);
     case WORK_SHIFT: {

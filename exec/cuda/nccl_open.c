@@ -110,10 +110,10 @@ static bool try_collective(struct opening *o, struct nccl_link *link, const stru
     struct assignment_rows rows;
     call.work = &work;
     call.dealt = NULL;
-    if (call.reads == 0)
-        call.read[call.reads++] = call.write[0];
-    if (call.writes == 0)
-        call.write[call.writes++] = call.read[0];
+    if (call.read_count == 0)
+        call.read[call.read_count++] = call.write[0];
+    if (call.write_count == 0)
+        call.write[call.write_count++] = call.read[0];
     if (work.kind == WORK_ALL_TO_ALL || work.kind == WORK_SCATTER || work.kind == WORK_SHIFT ||
         (work.kind == WORK_ALL_GATHER && work.collective.relative)) {
         bool one = work.kind == WORK_SCATTER || work.kind == WORK_SHIFT;
@@ -290,7 +290,7 @@ static enum status run_opening(struct opening *o, struct diag *diag)
     bool late = !await_opening(o, limit_s);
     if (late)
         nccl_abort(l);
-    if (l->lost) {
+    if (l->has_lost_call) {
         pthread_detach(thread); /* it stays in NCCL until the program ends */
     } else {
         pthread_join(thread, NULL);
@@ -323,7 +323,7 @@ enum status nccl_connect(struct cuda *cuda, const ncclUniqueId *id, struct diag 
     pthread_cond_init(&o->changed, &monotonic);
     pthread_condattr_destroy(&monotonic);
     enum status status = run_opening(o, diag);
-    if (!cuda->links->lost) {
+    if (!cuda->links->has_lost_call) {
         pthread_mutex_destroy(&o->lock);
         pthread_cond_destroy(&o->changed);
         free(o);

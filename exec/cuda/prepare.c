@@ -192,8 +192,9 @@ static enum status check_types(const struct exec_run *run, const struct call *ca
                           "execute; --backend cpu does",
                           call->op, work_kind_info((enum work_kind)call->work->kind)->name,
                           lacks_kernel(call->work));
-    for (uint32_t k = 0; k < call->reads + (uint32_t)call->writes; k++) {
-        const struct operand *o = k < call->reads ? &call->read[k] : &call->write[k - call->reads];
+    for (uint32_t k = 0; k < call->read_count + (uint32_t)call->write_count; k++) {
+        const struct operand *o =
+            k < call->read_count ? &call->read[k] : &call->write[k - call->read_count];
         if (o->dtype == DTYPE_F64)
             return diag_error(diag, (struct loc){run->name, 0, 0}, STATUS_BAD_INPUT,
                               "op %" PRIu32 " (%s) has an operand in f64, which the cuda backend "
@@ -377,7 +378,7 @@ static bool attention(void *context, struct call *call)
     struct cuda_stream *stream = context;
     const struct cuda *cuda = cuda_of(stream->rank->run);
     struct cuda_place place = place_of(stream, call->op);
-    place.visible = cuda_visible(stream->rank, call->op);
+    place.visible_keys = cuda_visible(stream->rank, call->op);
     const char *words =
         attention_run(cuda->prepared[call->op].attention, call, &place, stream->attention);
     return words == NULL || refused(stream, call->op, words);
@@ -434,8 +435,8 @@ static bool copy(void *context, struct call *call)
 
 bool cuda_moves_nothing(const struct assignment *assignment, const struct call *call)
 {
-    bool in_place =
-        call->reads == 0 || call->writes == 0 || call->read[0].data == call->write[0].data;
+    bool in_place = call->read_count == 0 || call->write_count == 0 ||
+                    call->read[0].data == call->write[0].data;
     return in_place && assignment->size[work_group(call->work)] == 1;
 }
 

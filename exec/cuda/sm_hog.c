@@ -16,7 +16,7 @@ enum status sm_hog_open(struct cuda *cuda, struct diag *diag)
     cudaError_t error = cudaMalloc(&sm_hog->memory, 2 * (size_t)BYTES);
     if (error != cudaSuccess)
         return cuda_refused(diag, "cudaMalloc (of the kernel beside the step)", error);
-    error = cudaHostAlloc((void **)&sm_hog->stop, sizeof *sm_hog->stop,
+    error = cudaHostAlloc((void **)&sm_hog->stop_flag, sizeof *sm_hog->stop_flag,
                           cudaHostAllocMapped | cudaHostAllocPortable);
     if (error != cudaSuccess)
         return cuda_refused(diag, "cudaHostAlloc (of the kernel beside the step)", error);
@@ -29,19 +29,19 @@ enum status sm_hog_open(struct cuda *cuda, struct diag *diag)
 
 static void tell(struct sm_hog *sm_hog, int32_t stop)
 {
-    __atomic_store_n(sm_hog->stop, stop, __ATOMIC_RELEASE);
+    __atomic_store_n(sm_hog->stop_flag, stop, __ATOMIC_RELEASE);
 }
 
 void sm_hog_begin(struct cuda *cuda)
 {
     struct sm_hog *sm_hog = &cuda->sm_hog;
-    sm_hog->runs = sm_hog->stream != NULL && cuda->run->step >= cuda->run->options->warmup;
-    if (!sm_hog->runs)
+    sm_hog->is_running = sm_hog->stream != NULL && cuda->run->step >= cuda->run->options->warmup;
+    if (!sm_hog->is_running)
         return;
     tell(sm_hog, 0);
     cudaError_t error = (cudaError_t)cuda_sm_hog((char *)sm_hog->memory + BYTES, sm_hog->memory,
                                                  BYTES, (int)cuda->run->options->hog_sms,
-                                                 LONGEST_NS, sm_hog->stop, sm_hog->stream);
+                                                 LONGEST_NS, sm_hog->stop_flag, sm_hog->stream);
     if (error != cudaSuccess)
         cuda_failed(&cuda->rank[cuda->run->first], IR_NONE, "launching the kernel beside the step",
                     error);
@@ -50,7 +50,7 @@ void sm_hog_begin(struct cuda *cuda)
 void sm_hog_end(struct cuda *cuda)
 {
     struct sm_hog *sm_hog = &cuda->sm_hog;
-    if (!sm_hog->runs)
+    if (!sm_hog->is_running)
         return;
     cudaError_t there = cudaStreamQuery(sm_hog->stream);
     tell(sm_hog, 1);
@@ -73,8 +73,8 @@ void sm_hog_close(struct cuda *cuda)
         cudaStreamSynchronize(sm_hog->stream); /* its kernel reads the memory that is freed below */
         cudaStreamDestroy(sm_hog->stream);
     }
-    if (sm_hog->stop != NULL)
-        cudaFreeHost(sm_hog->stop);
+    if (sm_hog->stop_flag != NULL)
+        cudaFreeHost(sm_hog->stop_flag);
     if (sm_hog->memory != NULL)
         cudaFree(sm_hog->memory);
 }

@@ -88,6 +88,6 @@ enum status version_check(enum nvidia_library library, int version, struct diag 
         return STATUS_OK;
     version_print(library, version, text, sizeof text);
     return diag_error(diag, (struct loc){.name = version_library(library)}, STATUS_SYSTEM,
-                      "version %s cannot be used: it %s (%s); use %s", text, rule->wrong,
-                      rule->source, rule->instead);
+                      "version %s cannot be used: it %s (%s); use %s", text, rule->fault,
+                      rule->source, rule->remedy);
 }

@@ -32,7 +32,7 @@ enum { VERSION_TILE = 128, VERSION_SPLIT = 64 };
 struct version_rule {
     uint8_t library, effect;
     int first, last; /* versions, both included */
-    const char *wrong, *instead, *source;
+    const char *fault, *remedy, *source;
 };
 extern const struct version_rule version_rules[];
 extern const size_t version_rule_count;

@@ -131,10 +131,10 @@ static size_t won_against(const struct contender *c, const struct contender *oth
 /* Takes the rows that are near the best one; the steps of their typical batches are known. */
 static void begin(struct batch_comparison *c, struct best *best)
 {
-    double least = best->row[0].most / (1 + DOCUMENTS_MARGIN);
+    double least = best->row[0].rate_bound / (1 + DOCUMENTS_MARGIN);
     for (size_t i = 0; i < best->count && c->contenders < COMPARED_ROWS; i++) {
         struct outcome *row = &best->row[i];
-        if (row->kind != OUTCOME_TIMED || row->most < least)
+        if (row->kind != OUTCOME_TIMED || row->rate_bound < least)
             break;
         size_t all = row->packed_set->count;
         struct contender *next = &c->contender[c->contenders++];
@@ -161,13 +161,13 @@ static void take_all(struct batch_comparison *c)
  * row's rate, times the ratio of the two on those fewer batches. */
 static void scale(struct batch_comparison *c, struct best *best, const struct contender *first)
 {
-    double all = median_rate(first), typical = first->row->most;
+    double all = median_rate(first), typical = first->row->rate_bound;
     for (size_t i = 0; i < best->count; i++)
-        best->row[i].most *= all / typical;
+        best->row[i].rate_bound *= all / typical;
     for (size_t i = 0; i < c->contenders; i++) {
         struct contender same = *first, *own = &c->contender[i];
         same.count = own->count;
-        own->row->most = all * median_rate(own) / median_rate(&same);
+        own->row->rate_bound = all * median_rate(own) / median_rate(&same);
     }
 }
 

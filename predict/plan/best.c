@@ -21,7 +21,7 @@ bool best_is_better(enum goal goal, const struct outcome *a, const struct outcom
     if (goal == GOAL_LONGEST && a->tokens != b->tokens)
         return a->tokens > b->tokens;
     return a->spread.steps != b->spread.steps ? a->spread.steps > b->spread.steps
-                                              : a->most > b->most;
+                                              : a->rate_bound > b->rate_bound;
 }
 
 const char *best_ended_by(const struct best *best)
@@ -31,11 +31,11 @@ const char *best_ended_by(const struct best *best)
 
 double best_gap(const struct best *best)
 {
-    double most = best->row[0].most;
+    double most = best->row[0].rate_bound;
     for (size_t i = 0; i < best->count; i++)
         if (best->row[i].kind == OUTCOME_SLOWER || best->row[i].kind == OUTCOME_LEFT)
-            most = fmax(most, best->row[i].most);
-    return most / best->row[0].most - 1;
+            most = fmax(most, best->row[i].rate_bound);
+    return most / best->row[0].rate_bound - 1;
 }
 
 void best_rank(struct best *best)

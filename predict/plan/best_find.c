@@ -163,7 +163,7 @@ static void skip(struct outcome *o, const struct candidate *c, enum outcome_kind
     *o = (struct outcome){.kind = kind,
                           .request = c->request,
                           .strategy = c->strategy,
-                          .most = c->tokens / c->bound_s / (double)c->request.ranks,
+                          .rate_bound = c->tokens / c->bound_s / (double)c->request.ranks,
                           .tokens = c->request.seq};
 }
 

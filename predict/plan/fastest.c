@@ -66,8 +66,8 @@ static void take_layers(struct rate_search *s, size_t i)
     struct resolved resolved;
     if (resolved_make(&resolved, s->setup, &candidate->request, NULL, NULL) == STATUS_OK &&
         layer.step_s > 0)
-        node->most =
-            fmin(node->most,
+        node->rate_bound =
+            fmin(node->rate_bound,
                  rate_of(candidate, bound_step_from_layer_s(s->setup, &resolved.choices, &layer)));
     resolved_release(&resolved);
     if (own->has_step)
@@ -80,7 +80,7 @@ static void skip(struct rate_search *s, size_t i, enum outcome_kind kind)
 {
     struct outcome *o = &s->best->row[i];
     o->kind = kind;
-    o->most = s->node[i].most;
+    o->rate_bound = s->node[i].rate_bound;
     s->node[i].stage = STAGE_DONE;
 }
 
@@ -172,7 +172,7 @@ static void begin(struct rate_search *s)
                                         .strategy = c->strategy,
                                         .packed_set = c->packed_set,
                                         .tokens = c->request.seq};
-        s->node[i] = (struct search_node){.most = rate_of(c, c->bound_s)};
+        s->node[i] = (struct search_node){.rate_bound = rate_of(c, c->bound_s)};
         if (least > available) {
             skip(s, i, OUTCOME_NO_ROOM);
             best->row[i].missing_bytes = least - available;
@@ -187,7 +187,7 @@ static void begin(struct rate_search *s)
  * best one's, since the fastest few are compared on other batches later. */
 static void note_timed(struct rate_search *s, const struct outcome *o)
 {
-    double rate = o->most;
+    double rate = o->rate_bound;
     if (best_is_better(s->best->goal, o, &s->incumbent))
         s->incumbent = *o;
     for (size_t i = 0; i < COMPARED_ROWS; i++)
@@ -196,9 +196,10 @@ static void note_timed(struct rate_search *s, const struct outcome *o)
             s->top[i] = rate;
             rate = lower;
         }
-    s->to_exceed = s->incumbent.most;
+    s->to_exceed = s->incumbent.rate_bound;
     if (o->packed_set != NULL)
-        s->to_exceed = fmax(s->incumbent.most / (1 + DOCUMENTS_MARGIN), s->top[COMPARED_ROWS - 1]);
+        s->to_exceed =
+            fmax(s->incumbent.rate_bound / (1 + DOCUMENTS_MARGIN), s->top[COMPARED_ROWS - 1]);
 }
 
 static void take_answer(struct rate_search *s, const struct search_job *job,
@@ -221,9 +222,10 @@ static void take_answer(struct rate_search *s, const struct search_job *job,
     node->stage = (uint8_t)a->next;
     node->repair = a->repair;
     if (a->bound_s > 0)
-        node->most = fmin(node->most, rate_of(&s->best->space.row[job->node], a->bound_s));
-    if (a->most > 0)
-        node->most = fmin(node->most, a->most);
+        node->rate_bound =
+            fmin(node->rate_bound, rate_of(&s->best->space.row[job->node], a->bound_s));
+    if (a->rate_bound > 0)
+        node->rate_bound = fmin(node->rate_bound, a->rate_bound);
     s->best->row[job->node] = a->outcome;
     if (a->outcome.kind == OUTCOME_TIMED)
         note_timed(s, &a->outcome);
@@ -272,11 +274,11 @@ static void note_best(const struct rate_search *s, char *note, size_t size)
     double most = 0;
     for (size_t i = 0; i < s->best->space.count; i++)
         if (fastest_is_open(s, i, most))
-            most = s->node[i].most;
+            most = s->node[i].rate_bound;
     if (fastest_has_answer(s))
         c_snprintf(note, size, "%.1f tokens/s/GPU (fits: %.0f %%), at most %.1f %% more",
-                   s->incumbent.most, 100 * s->incumbent.verdict.fits_probability,
-                   100 * fmax(0, most / s->incumbent.most - 1));
+                   s->incumbent.rate_bound, 100 * s->incumbent.verdict.fits_probability,
+                   100 * fmax(0, most / s->incumbent.rate_bound - 1));
 }
 
 /* Lets rounds take steps until no candidate may be better by more than the gap, or a limit ends the search. Sets *above
@@ -312,7 +314,7 @@ static void take_strategy(struct rate_search *s, int strategy)
         if (o->strategy == strategy && best_is_better(s->best->goal, o, &s->incumbent))
             s->incumbent = *o;
     }
-    s->to_exceed = s->incumbent.most;
+    s->to_exceed = s->incumbent.rate_bound;
 }
 
 /* Searches for the best of each strategy, for a few rounds at most, or until no other candidate of the strategy may be
@@ -362,7 +364,7 @@ enum status fastest_find(struct best *best, struct setup *setup, const struct sp
     progress_end();
     for (size_t i = 0; i < best->space.count; i++)
         if (s.node[i].stage != STAGE_DONE)
-            skip(&s, i, s.node[i].most <= above ? OUTCOME_SLOWER : OUTCOME_LEFT);
+            skip(&s, i, s.node[i].rate_bound <= above ? OUTCOME_SLOWER : OUTCOME_LEFT);
     free(s.node);
     free(s.layer);
     return status;

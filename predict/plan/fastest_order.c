@@ -59,8 +59,8 @@ typedef bool order_fn(const struct rate_search *s, size_t a, size_t b);
 static bool highest_first(const struct rate_search *s, size_t a, size_t b)
 {
     const struct search_node *x = &s->node[a], *y = &s->node[b];
-    if (x->most != y->most)
-        return x->most > y->most;
+    if (x->rate_bound != y->rate_bound)
+        return x->rate_bound > y->rate_bound;
     if (x->ops != y->ops)
         return x->ops < y->ops;
     return s->best->space.row[a].least_bytes < s->best->space.row[b].least_bytes;
@@ -82,7 +82,7 @@ static bool roomiest_first(const struct rate_search *s, size_t a, size_t b)
 
 bool fastest_is_open(const struct rate_search *s, size_t i, double above)
 {
-    return s->node[i].stage != STAGE_DONE && s->node[i].most > above &&
+    return s->node[i].stage != STAGE_DONE && s->node[i].rate_bound > above &&
            (s->strategy < 0 ||
             (s->best->space.row[i].strategy == s->strategy && s->node[i].ops <= RUNNER_UP_OPS));
 }

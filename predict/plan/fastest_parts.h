@@ -20,7 +20,7 @@ enum { SEARCH_NO_LAYER = UINT32_MAX };
 enum search_stage { STAGE_LAYER, STAGE_SHORT, STAGE_WHOLE, STAGE_DONE };
 
 struct search_node {
-    double most;         /* tokens/s/GPU that it cannot exceed, as far as is known */
+    double rate_bound;   /* tokens/s/GPU that it cannot exceed, as far as is known */
     double ops;          /* of its schedule, one rank of each stage, at most */
     uint32_t least, own; /* rows of rate_search.layer: one that recomputes nothing, and its own */
     uint8_t stage, repair;
@@ -46,7 +46,7 @@ struct candidate_answer {
     enum search_stage next;
     uint8_t repair;
     struct bound_layer layer;
-    double bound_s, most; /* seconds, tokens/s/GPU; 0: not known */
+    double bound_s, rate_bound; /* seconds, tokens/s/GPU; 0: not known */
     struct outcome outcome, gamble;
 };
 

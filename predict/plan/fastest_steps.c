@@ -34,7 +34,8 @@ static double odds_asked(const struct rate_search *s, const struct search_node *
                          const struct outcome *o)
 {
     bool gambles = o->packed_set == NULL && s->best->gamble_gpus == 0;
-    return gambles && node->most > s->best->gamble.most ? 0.5 : s->setup->fits_probability;
+    return gambles && node->rate_bound > s->best->gamble.rate_bound ? 0.5
+                                                                    : s->setup->fits_probability;
 }
 
 /* True if memory lacks with every repair, by the last one only: if it lacks more than RESERVED_ERROR of the device's
@@ -141,7 +142,7 @@ static void predict_it(const struct rate_search *s, const struct search_node *no
     } else if (p.slower) { /* it is simulated later, if its strategy has no better one */
         a->repair = node->repair;
         a->next = STAGE_WHOLE;
-        a->most = p.tokens_per_s_gpu;
+        a->rate_bound = p.tokens_per_s_gpu;
     } else if (room_fits(s->setup, &p.verdict)) {
         o->request = request;
         o->verdict = p.verdict;

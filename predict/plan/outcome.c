@@ -10,7 +10,7 @@ void outcome_take_times(struct outcome *o, const struct prediction *p)
 {
     const struct stages *stages = &p->stages;
     o->kind = OUTCOME_TIMED;
-    o->most = p->tokens_per_s_gpu;
+    o->rate_bound = p->tokens_per_s_gpu;
     o->step_s = p->sim.step_s;
     o->intervals = intervals_of(p);
     o->sequences = (double)prediction_sequences(p);

@@ -31,7 +31,7 @@ struct outcome {
     uint8_t strategy;
     struct verdict verdict;
     double missing_bytes;     /* UNFIT: bytes by which it does not fit */
-    double most;              /* tokens/s/GPU that it cannot exceed; TIMED: what it reaches */
+    double rate_bound;        /* tokens/s/GPU that it cannot exceed; TIMED: what it reaches */
     double step_s, sequences; /* of the step; of packed documents, the packed set's typical batch */
     /* the packed batches; NULL: each sequence is one document */
     const struct packed_set *packed_set;

@@ -28,7 +28,7 @@ static double elements_of_write(const struct ir *ir, uint32_t op)
 static double elements_of_operands(const struct ir *ir, uint32_t op)
 {
     double sum = 0;
-    for (uint32_t k = 0; k < (uint32_t)ir->op.reads[op] + ir->op.writes[op]; k++) {
+    for (uint32_t k = 0; k < (uint32_t)ir->op.read_count[op] + ir->op.write_count[op]; k++) {
         struct view view = ir_view(ir, ir_operands(ir, op)[k]);
         if (ir->buffer.dtype[view.buffer.i] == ir->dtype &&
             ir->buffer.category[view.buffer.i] != CATEGORY_WORKSPACE)

@@ -113,7 +113,7 @@ struct catalogue_entry {
     const char *shows;
     enum entry_kind kind;
     /* the reason why it cannot be simulated, or why its predictions are off; NULL: none is known */
-    const char *why;
+    const char *reason;
     const char *note;  /* what the predictions assume; NULL: nothing */
     const char *x, *y; /* labels of the axes */
     /* factor on values that makes them fit the label of the y axis: 100 for percent */

@@ -217,7 +217,8 @@ static enum status read_texts(struct catalogue_entry *entry, struct json_node no
         status = read_kind(entry, node, diag);
     const struct {
         const char *key, **text;
-    } texts[] = {{"why", &entry->why}, {"note", &entry->note}, {"x", &entry->x}, {"y", &entry->y}};
+    } texts[] = {
+        {"why", &entry->reason}, {"note", &entry->note}, {"x", &entry->x}, {"y", &entry->y}};
     for (size_t i = 0; status == STATUS_OK && i < ARRAY_LEN(texts); i++)
         status = catalogue_text(node, texts[i].key, texts[i].text, diag);
     entry->y_scale = 1;
@@ -239,7 +240,7 @@ static enum status read_entry(struct catalogue *c, struct catalogue_entry *entry
     READ_ALL(c, entry, node, "grids", grid, grids, read_grid, status, diag);
     READ_ALL(c, entry, node, "claims", claim, claims, catalogue_read_claim, status, diag);
     READ_ALL(c, entry, node, "timelines", timeline, timelines, read_timeline, status, diag);
-    if (status == STATUS_OK && entry->kind == ENTRY_NOTHING && entry->why == NULL)
+    if (status == STATUS_OK && entry->kind == ENTRY_NOTHING && entry->reason == NULL)
         status = json_error(node, diag, "says why nothing can be simulated");
     return status;
 }

@@ -175,15 +175,15 @@ void outcome_put_paragraph(struct text *out, const struct reproduction *r, size_
     struct entry_outcome o = outcome_of(r, e);
     struct text numbers = {0};
     if (o.state == STATE_NOT_SIMULABLE)
-        text_puts(&numbers, entry->why);
+        text_puts(&numbers, entry->reason);
     else
         outcome_put(&numbers, &o);
     text_puts(out, outcome_state_names[o.state]);
     text_printf(out, numbers.size > 0 ? ": %s.\n" : "%s.\n", numbers.size > 0 ? numbers.data : "");
     put_worst(out, r, e);
     put_wrong(out, r, e);
-    if (o.state == STATE_OFF && entry->why != NULL)
-        text_printf(out, "Why: %s.\n", entry->why);
+    if (o.state == STATE_OFF && entry->reason != NULL)
+        text_printf(out, "Why: %s.\n", entry->reason);
     for (size_t i = 0; i < entry->claims; i++) {
         numbers.size = 0;
         enum claim_verdict verdict = claim_judge(&numbers, r, e, &entry->claim[i]);

@@ -284,10 +284,10 @@ static void judge_row(struct reproduction *r, struct reproduction_point *point)
     point->predicted_text = judged->result.predicted_text;
     point->error = judged->result.error;
     point->counted = judged->counted;
-    point->why = judged->result.why != NULL ? judged->result.why : judged->other;
+    point->reason = judged->result.reason != NULL ? judged->result.reason : judged->other;
     if (row->metric == METRIC_PEAK_HBM && !external_as_run(row)) {
         point->counted = false;
-        point->why = row->text[EXTERNAL_AS_RUN];
+        point->reason = row->text[EXTERNAL_AS_RUN];
     }
 }
 
@@ -313,13 +313,13 @@ static void judge_cell(struct reproduction *r, struct reproduction_point *point)
     const struct cell_answer *answer = &r->cell[r->job[point->job].run];
     if (!answer->ok) {
         point->outcome = OUTCOME_ERROR;
-        point->why = answer->error;
+        point->reason = answer->error;
         return;
     }
     point->predicted = answer->value[point->measure];
     if (!answer->fits && measure_needs_fit(point->measure)) {
         point->predicted_text = "OOM";
-        point->why = answer->lacks;
+        point->reason = answer->lacks;
     }
     if (!isnan(point->published))
         judge_published(point);
@@ -339,7 +339,7 @@ static void judge_together(const struct reproduction *r, struct reproduction_poi
         if (part->predicted_text != NULL || part->outcome == OUTCOME_ERROR) {
             point->predicted_text = part->predicted_text;
             point->outcome = part->outcome;
-            point->why = part->why;
+            point->reason = part->reason;
             return;
         }
         assert(part->predicted > 0 && "a rate");

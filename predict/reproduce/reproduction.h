@@ -42,7 +42,7 @@ struct reproduction_point {
     double error;                     /* predicted / published - 1; NAN: there is none */
     enum measurement_outcome outcome; /* OUTCOME_OK also if there is nothing to compare */
     bool counted;                     /* the error counts in the means */
-    const char *why;                  /* why there is no value, or why the error does not count */
+    const char *reason;               /* why there is no value, or why the error does not count */
     /* the row of the measurements; SIZE_MAX: the point is of a grid */
     size_t row;
     enum measure measure; /* the measure, if the point is of a grid */

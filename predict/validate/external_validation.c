@@ -147,11 +147,11 @@ static struct external_result judge(const struct external_run *row,
                                     const struct external_answer *answer)
 {
     struct external_result result = external_no_result();
-    result.why = answer->error;
+    result.reason = answer->error;
     if (!answer->ok)
         return result;
     result.outcome = answer->verdict.fits ? OUTCOME_OK : OUTCOME_WRONG;
-    result.why = answer->verdict.fits ? NULL : "it ran, and is predicted not to fit";
+    result.reason = answer->verdict.fits ? NULL : "it ran, and is predicted not to fit";
     result.step_s = answer->step_s;
     result.error = row->step_s / answer->step_s - 1;
     result.peak_bytes = answer->peak_bytes;

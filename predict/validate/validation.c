@@ -354,7 +354,7 @@ static void judge(struct validation *v, size_t i)
     }
     const struct run_answer *answer = &v->answer[out->run];
     if (!answer->ok) {
-        out->result.why = answer->error;
+        out->result.reason = answer->error;
         return;
     }
     switch (row->metric) {
@@ -406,7 +406,8 @@ static void judge(struct validation *v, size_t i)
     case METRIC_SEQUENCES_PER_S:
     case METRIC_TFLOPS:
     case METRIC_COUNT:
-        out->result.why = "this metric is compared only of a training step: give measured_step_s";
+        out->result.reason =
+            "this metric is compared only of a training step: give measured_step_s";
         break;
     }
 }

@@ -40,10 +40,10 @@ void activations_classify(const struct ir *ir, const uint32_t *list, uint32_t co
 {
     struct class_use *use = heap_zalloc((size_t)ir->buffer.count + 1, sizeof *use);
     for (uint32_t i = 0; i < count; i++) {
-        uint32_t op = list != NULL ? list[i] : i, reads = ir->op.reads[op];
+        uint32_t op = list != NULL ? list[i] : i, reads = ir->op.read_count[op];
         for (uint32_t k = 0; k < reads; k++)
             note_read(ir, op, &use[ir_touched(ir, op, k)]);
-        for (uint32_t k = reads; k < reads + (uint32_t)ir->op.writes[op]; k++)
+        for (uint32_t k = reads; k < reads + (uint32_t)ir->op.write_count[op]; k++)
             note_write(ir, op, &use[ir_touched(ir, op, k)]);
     }
     for (uint32_t b = 0; b < ir->buffer.count; b++) {
@@ -77,8 +77,8 @@ struct activation_row *activations_table(const struct ir *ir, uint16_t layer, ui
     for (uint32_t op = 0; op < ir->op.count; op++) {
         if (ir->op.phase[op] != PHASE_FORWARD || ir->op.layer[op] != layer || ir->op.micro[op] != 0)
             continue;
-        uint32_t reads = ir->op.reads[op];
-        for (uint32_t k = reads; k < reads + (uint32_t)ir->op.writes[op]; k++) {
+        uint32_t reads = ir->op.read_count[op];
+        for (uint32_t k = reads; k < reads + (uint32_t)ir->op.write_count[op]; k++) {
             uint32_t b = ir_touched(ir, op, k), r = 0;
             if (class[b] == ACTIVATION_NONE)
                 continue;

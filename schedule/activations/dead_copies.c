@@ -20,7 +20,7 @@ void pass_dead_copies(struct emit *e, struct op_list *list)
     uint8_t *read = heap_zalloc((size_t)ir->buffer.count + 1, 1);
     uint32_t kept = list->count;
     for (uint32_t i = list->count; i-- > 0;) {
-        uint32_t op = list->op[i], reads = ir->op.reads[op];
+        uint32_t op = list->op[i], reads = ir->op.read_count[op];
         if (is_copy(ir, op) && !read[ir_touched(ir, op, 1)])
             continue;
         for (uint32_t k = 0; k < reads; k++)

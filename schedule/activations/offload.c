@@ -66,7 +66,7 @@ static void find_offloaded(struct offload *o, const struct op_list *list, const 
     const struct ir *ir = o->ir;
     uint32_t *maker = heap_zalloc(ir->buffer.count, sizeof *maker); /* 1 + the segment */
     for (uint32_t i = 0; i < list->count; i++) {
-        uint32_t op = list->op[i], reads = ir->op.reads[op];
+        uint32_t op = list->op[i], reads = ir->op.read_count[op];
         if (ir->op.layer[op] == IR_NONE16 || ir->op.phase[op] != PHASE_FORWARD)
             continue;
         uint32_t which = segment_of(ir, o->layers, op);
@@ -79,7 +79,7 @@ static void find_offloaded(struct offload *o, const struct op_list *list, const 
             if (ir->buffer.category[buffer] == CATEGORY_ACTIVATION && maker[buffer] != which + 1)
                 add_item(o, segment, buffer);
         }
-        for (uint32_t k = reads; k < reads + ir->op.writes[op]; k++) {
+        for (uint32_t k = reads; k < reads + ir->op.write_count[op]; k++) {
             uint32_t buffer = ir_touched(ir, op, k);
             maker[buffer] = which + 1;
             if (!kept[buffer] || o->of_buffer[buffer] > 0)
@@ -142,7 +142,7 @@ static void load(struct offload *o, uint32_t which, op_id after)
 
 static void redirect(struct offload *o, uint32_t op)
 {
-    for (uint32_t k = 0; k < o->ir->op.reads[op]; k++) {
+    for (uint32_t k = 0; k < o->ir->op.read_count[op]; k++) {
         uint32_t row = o->of_buffer[ir_touched(o->ir, op, k)];
         if (row > 0 && o->item[row - 1].back.i != IR_NONE)
             ir_redirect(o->ir, op, k, o->item[row - 1].back);

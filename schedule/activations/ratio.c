@@ -130,8 +130,8 @@ static uint32_t list_candidates(const struct offload_share *r, const struct op_l
     uint64_t least = (uint64_t)r->e->choices->profile->offload_grain;
     uint32_t count = 0;
     for (uint32_t i = run->begin; i < run->end; i++) {
-        uint32_t op = in->op[i], reads = ir->op.reads[op];
-        for (uint32_t k = reads; k < reads + (uint32_t)ir->op.writes[op]; k++) {
+        uint32_t op = in->op[i], reads = ir->op.read_count[op];
+        for (uint32_t k = reads; k < reads + (uint32_t)ir->op.write_count[op]; k++) {
             uint32_t b = ir_touched(ir, op, k);
             uint64_t bytes = ir_buffer_bytes(ir, (buffer_id){b});
             if (class[b] != ACTIVATION_ONCE || bytes < least)
@@ -180,11 +180,11 @@ static void keep_handed_on(const struct offload_share *r, const struct op_list *
     const struct ir *ir = r->ir;
     uint32_t *maker = ir_no_ids(ir->buffer.count);
     for (uint32_t i = 0; i < in->count; i++) {
-        uint32_t op = in->op[i], reads = ir->op.reads[op];
+        uint32_t op = in->op[i], reads = ir->op.read_count[op];
         if (ir->op.layer[op] == IR_NONE16)
             continue;
         uint32_t chunk = r->chunk_of[ir->op.layer[op]];
-        for (uint32_t k = 0; k < reads + (uint32_t)ir->op.writes[op]; k++) {
+        for (uint32_t k = 0; k < reads + (uint32_t)ir->op.write_count[op]; k++) {
             uint32_t b = ir_touched(ir, op, k);
             if (k >= reads && maker[b] == IR_NONE)
                 maker[b] = chunk;
@@ -325,7 +325,7 @@ static void pass_op(struct offload_share *r, uint32_t op, bool backward)
 {
     struct ir *ir = r->ir;
     bool computes = ir->op.stream[op] == r->e->stream.compute;
-    for (uint32_t k = 0; backward && k < ir->op.reads[op]; k++) {
+    for (uint32_t k = 0; backward && k < ir->op.read_count[op]; k++) {
         uint32_t row = r->of_buffer[ir_touched(ir, op, k)];
         if (row != IR_NONE)
             ir_redirect(ir, op, k, r->moved[row].back.buffer);

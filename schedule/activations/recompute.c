@@ -86,7 +86,7 @@ static void find_arrivals(struct recompute *r)
 {
     const struct ir *ir = r->ir;
     for (uint32_t op = 0; repeats_core(r) && op < ir->op.count; op++) {
-        uint32_t kind = ir->op.kind[op], reads = ir->op.reads[op];
+        uint32_t kind = ir->op.kind[op], reads = ir->op.read_count[op];
         uint8_t origin = kind == WORK_SHIFT || kind == WORK_EXCHANGE || kind == WORK_ALL_TO_ALL ||
                                  kind == WORK_ALL_GATHER
                              ? FROM_RANKS
@@ -98,7 +98,7 @@ static void find_arrivals(struct recompute *r)
             uint8_t own = r->mark[buffer].kept ? FROM_CORE : r->mark[buffer].origin;
             origin = own > origin ? own : origin;
         }
-        for (uint32_t k = reads; k < reads + ir->op.writes[op]; k++) {
+        for (uint32_t k = reads; k < reads + ir->op.write_count[op]; k++) {
             uint8_t *known = &r->mark[ir_touched(ir, op, k)].origin;
             *known = origin > *known ? origin : *known;
         }
@@ -126,7 +126,7 @@ static void find_segments(struct recompute *r, const struct op_list *list)
  * that the backward and the other ops after this one read. */
 static bool leads_to_kept(const struct recompute *r, uint32_t op, uint32_t which, bool after)
 {
-    uint32_t reads = r->ir->op.reads[op], operands = reads + r->ir->op.writes[op];
+    uint32_t reads = r->ir->op.read_count[op], operands = reads + r->ir->op.write_count[op];
     bool core = r->ir->op.region[op] == REGION_ATTENTION ||
                 r->e->choices->activations == CHOICE_ACTIVATIONS_SELECTIVE_OP;
     for (uint32_t k = reads; core && k < operands; k++) {
@@ -139,7 +139,7 @@ static bool leads_to_kept(const struct recompute *r, uint32_t op, uint32_t which
 /* True if all that the op writes is caches, which stay for later units. */
 static bool fills_cache(const struct recompute *r, uint32_t op)
 {
-    uint32_t reads = r->ir->op.reads[op], operands = reads + r->ir->op.writes[op];
+    uint32_t reads = r->ir->op.read_count[op], operands = reads + r->ir->op.write_count[op];
     bool only = operands > reads;
     for (uint32_t k = reads; only && k < operands; k++)
         only = r->mark[ir_touched(r->ir, op, k)].cache;
@@ -149,7 +149,7 @@ static bool fills_cache(const struct recompute *r, uint32_t op)
 /* True if the op makes only what latent attention expands. */
 static bool expands(const struct recompute *r, uint32_t op)
 {
-    uint32_t reads = r->ir->op.reads[op], operands = reads + r->ir->op.writes[op];
+    uint32_t reads = r->ir->op.read_count[op], operands = reads + r->ir->op.write_count[op];
     bool only = operands > reads;
     for (uint32_t k = reads; only && k < operands; k++)
         only = r->mark[ir_touched(r->ir, op, k)].expanded;
@@ -173,7 +173,7 @@ static void find_needed(struct recompute *r, const struct op_list *list, uint32_
             keep[i - segment.begin] = repeats_core(r);
             continue;
         }
-        uint32_t reads = r->ir->op.reads[op], operands = reads + r->ir->op.writes[op];
+        uint32_t reads = r->ir->op.read_count[op], operands = reads + r->ir->op.write_count[op];
         bool needed = whole;
         for (uint32_t k = reads; k < operands; k++)
             needed = needed || r->mark[ir_touched(r->ir, op, k)].needed == which + 1;
@@ -193,9 +193,9 @@ static void drop_parts(struct recompute *r, const struct op_list *list, uint32_t
     for (bool more = repeats_core(r); more;) {
         more = false;
         for (uint32_t i = segment.begin; i < segment.end; i++) {
-            uint32_t op = list->op[i], reads = r->ir->op.reads[op];
+            uint32_t op = list->op[i], reads = r->ir->op.read_count[op];
             uint8_t *kept = &keep[i - segment.begin];
-            for (uint32_t k = reads; k < reads + r->ir->op.writes[op]; k++) {
+            for (uint32_t k = reads; k < reads + r->ir->op.write_count[op]; k++) {
                 uint32_t *remains = &r->mark[ir_touched(r->ir, op, k)].remains;
                 if (*kept && *remains == which + 1)
                     *kept = 0;
@@ -213,7 +213,7 @@ static void repeat_op(struct recompute *r, uint32_t op)
     struct ir *ir = r->ir;
     buffer_id of[16];
     op_id wait[8];
-    uint32_t reads = ir->op.reads[op], operands = reads + ir->op.writes[op], waits = 0;
+    uint32_t reads = ir->op.read_count[op], operands = reads + ir->op.write_count[op], waits = 0;
     assert(operands <= ARRAY_LEN(of));
     for (uint32_t k = reads; k < operands; k++) {
         uint32_t buffer = ir_touched(ir, op, k);
@@ -248,7 +248,7 @@ static void repeat_forward(struct recompute *r, const struct op_list *in, uint32
     uint8_t *keep = heap_zalloc(segment.end - segment.begin, 1);
     for (uint32_t i = begin; i <= segment.last; i++) {
         bool own = in_backward(ir, in->op[i]) && segment_of(r->ir, r->layers, in->op[i]) == which;
-        for (uint32_t k = 0; own && k < ir->op.reads[in->op[i]]; k++) {
+        for (uint32_t k = 0; own && k < ir->op.read_count[in->op[i]]; k++) {
             struct buffer_mark *mark = &r->mark[ir_touched(ir, in->op[i], k)];
             if (mark->origin != FROM_RANKS || mark->kept)
                 mark->needed = which + 1;
@@ -272,7 +272,7 @@ static void rewrite_backward(struct recompute *r, const struct op_list *in, uint
         repeat_forward(r, in, at);
     if (repeats_core(r) && ir->op.region[op] != REGION_ATTENTION)
         return;
-    for (uint32_t k = 0; k < ir->op.reads[op]; k++) {
+    for (uint32_t k = 0; k < ir->op.read_count[op]; k++) {
         uint32_t again = r->mark[ir_touched(ir, op, k)].again;
         if (again != IR_NONE)
             ir_redirect(ir, op, k, (buffer_id){again});

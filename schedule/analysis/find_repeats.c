@@ -131,7 +131,7 @@ static bool same_kind(const struct ir *ir, uint32_t a, uint32_t b)
 {
     const struct op_table *t = &ir->op;
     return t->phase[a] == t->phase[b] && t->region[a] == t->region[b] &&
-           t->reads[a] == t->reads[b] && t->writes[a] == t->writes[b] &&
+           t->read_count[a] == t->read_count[b] && t->write_count[a] == t->write_count[b] &&
            t->wait_count[a] == t->wait_count[b];
 }
 

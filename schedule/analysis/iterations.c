@@ -109,7 +109,7 @@ static uint64_t memories(const struct ir *ir, uint32_t op)
     if (kind != WORK_H2D && kind != WORK_D2H)
         return 0;
     return 1u + ir->buffer.memory[ir_touched(ir, op, 0)] * 4u +
-           ir->buffer.memory[ir_touched(ir, op, ir->op.reads[op])];
+           ir->buffer.memory[ir_touched(ir, op, ir->op.read_count[op])];
 }
 
 static bool same_block(const struct ir *ir, const struct op_block *a, const struct op_block *b)

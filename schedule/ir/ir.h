@@ -193,7 +193,7 @@ struct op_table {
     uint8_t *kind;   /* enum work_kind, which is also in the shape */
     uint8_t *stream; /* row of ir.stream; for HOST_SYNC the stream it waits for */
     uint8_t *phase, *region;
-    uint8_t *reads, *writes; /* numbers of operands that are read and written */
+    uint8_t *read_count, *write_count; /* numbers of operands that are read and written */
     uint16_t *layer, *chunk, *step, *micro;
     uint16_t *guard; /* IR_NONE16: none */
     uint16_t *wait_count;
@@ -370,7 +370,7 @@ static inline const struct work *ir_work(const struct ir *ir, uint32_t op)
 }
 static inline uint32_t ir_operand_count(const struct ir *ir, uint32_t op)
 {
-    return (uint32_t)ir->op.reads[op] + ir->op.writes[op];
+    return (uint32_t)ir->op.read_count[op] + ir->op.write_count[op];
 }
 /* Returns the operands of an op: its reads, then its writes. While no op has operands, the table is a null
  * pointer, to which C allows no addition, so the function returns the address of another object. */
@@ -390,7 +390,7 @@ static inline struct view ir_read(const struct ir *ir, uint32_t op, uint32_t k)
 }
 static inline struct view ir_write(const struct ir *ir, uint32_t op, uint32_t k)
 {
-    return ir_view(ir, ir->operand[ir->op.operand_begin[op] + ir->op.reads[op] + k]);
+    return ir_view(ir, ir->operand[ir->op.operand_begin[op] + ir->op.read_count[op] + k]);
 }
 /* Return the buffer of an operand, and that of the k-th operand of an op, reads first. They do not make the view, so
  * they are faster than ir_view(). */

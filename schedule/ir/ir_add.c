@@ -408,8 +408,8 @@ op_id ir_add_op(struct ir *ir, const struct op_desc *desc)
     t->stream[row] = desc->stream;
     t->phase[row] = desc->tags.phase;
     t->region[row] = desc->tags.region;
-    t->reads[row] = desc->read_count;
-    t->writes[row] = desc->write_count;
+    t->read_count[row] = desc->read_count;
+    t->write_count[row] = desc->write_count;
     t->layer[row] = desc->tags.layer;
     t->chunk[row] = desc->tags.chunk;
     t->step[row] = desc->tags.step;

@@ -324,8 +324,8 @@ static void put_op(struct text *out, const struct ir *ir, uint32_t op)
     for (uint32_t i = 0; i < t->wait_count[op]; i++)
         put(out, i == 0 ? " waits " : ",", ir->wait[t->wait_begin[op] + i].i);
     uint32_t operand = t->operand_begin[op];
-    put_operands(out, ir, " reads", operand, t->reads[op]);
-    put_operands(out, ir, " writes", operand + t->reads[op], t->writes[op]);
+    put_operands(out, ir, " reads", operand, t->read_count[op]);
+    put_operands(out, ir, " writes", operand + t->read_count[op], t->write_count[op]);
     if (t->phase[op] != PHASE_FORWARD)
         put_name(out, " phase=", phase_names[t->phase[op]]);
     if (t->region[op] != REGION_NONE)

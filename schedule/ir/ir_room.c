@@ -39,7 +39,7 @@ static const struct table_column buffer_columns[] = {
 
 static const struct table_column op_columns[] = {
     COLUMN(op_table, kind),   COLUMN(op_table, stream),        COLUMN(op_table, phase),
-    COLUMN(op_table, region), COLUMN(op_table, reads),         COLUMN(op_table, writes),
+    COLUMN(op_table, region), COLUMN(op_table, read_count),    COLUMN(op_table, write_count),
     COLUMN(op_table, layer),  COLUMN(op_table, chunk),         COLUMN(op_table, step),
     COLUMN(op_table, micro),  COLUMN(op_table, guard),         COLUMN(op_table, wait_count),
     COLUMN(op_table, shape),  COLUMN(op_table, operand_begin), COLUMN(op_table, wait_begin),

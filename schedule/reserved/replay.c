@@ -39,7 +39,7 @@ static void find_coming(struct coming *c)
     c->op = heap_alloc(buffers, sizeof *c->op);
     memset(c->first, 0xff, buffers * sizeof *c->first);
     for (uint32_t op = c->role->op_begin; op < c->role->op_begin + c->role->op_count; op++) {
-        uint32_t operands = (uint32_t)ir->op.reads[op] + ir->op.writes[op];
+        uint32_t operands = (uint32_t)ir->op.read_count[op] + ir->op.write_count[op];
         for (uint32_t k = 0; k < operands; k++) {
             uint32_t buffer = ir_touched(ir, op, k), at = buffer - c->begin;
             if (at >= c->end - c->begin || c->first[at] != IR_NONE)

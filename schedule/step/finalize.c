@@ -102,7 +102,7 @@ static void carry_op(struct finish *f, uint32_t i)
 {
     const struct op_table *in = &f->in->op;
     struct op_table *out = &f->out->op;
-    uint32_t row = out->count++, reads = in->reads[i], operands = reads + in->writes[i];
+    uint32_t row = out->count++, reads = in->read_count[i], operands = reads + in->write_count[i];
     const uint32_t *operand = ir_operands(f->in, i);
     uint32_t *carried = f->out->operand + f->out->operand_count;
     uint8_t stream = in->stream[i];
@@ -167,7 +167,8 @@ static bool *touched_buffers(const struct ir *in, const struct op_list *list)
 {
     bool *touched = heap_zalloc((size_t)in->buffer.count + 1, sizeof *touched);
     for (uint32_t i = 0; i < list->count; i++) {
-        const uint32_t op = list->op[i], operands = (uint32_t)in->op.reads[op] + in->op.writes[op];
+        const uint32_t op = list->op[i],
+                       operands = (uint32_t)in->op.read_count[op] + in->op.write_count[op];
         for (uint32_t k = 0; k < operands; k++)
             touched[ir_touched(in, op, k)] = true;
     }

@@ -67,7 +67,7 @@ static struct view shared_elements(const struct ir *ir, struct view view, uint32
 {
     for (uint32_t k = 0; k < ir_operand_count(ir, other); k++) {
         struct view of_other = ir_read(ir, other, k);
-        if ((k >= ir->op.reads[other]) == other_writes && views_meet(view, of_other))
+        if ((k >= ir->op.read_count[other]) == other_writes && views_meet(view, of_other))
             return views_common(view, of_other);
     }
     return view;
@@ -168,7 +168,7 @@ static void race_slot(struct race_walk *w, uint32_t slot, struct access new, str
 static void check_in_place(struct verifier *v, uint32_t op)
 {
     const struct ir *ir = v->ir;
-    uint32_t reads = ir->op.reads[op], writes = ir->op.writes[op];
+    uint32_t reads = ir->op.read_count[op], writes = ir->op.write_count[op];
     const uint32_t *read = ir_operands(ir, op), *write = read + reads;
     for (uint32_t k = 0; k < writes; k++) {
         uint32_t buffer = ir_buffer_of(ir, write[k]);
@@ -208,7 +208,7 @@ void check_races(struct verifier *v)
                 uint32_t buffer, from, to;
                 uint32_t operand = ir->operand[ir->op.operand_begin[op] + k];
                 slots_of(slots, ir, operand, &buffer, &from, &to);
-                new.writes = k >= ir->op.reads[op];
+                new.writes = k >= ir->op.read_count[op];
                 for (uint32_t slot = from; slot < to; slot++)
                     race_slot(&w, slot, new, ir_view(ir, operand));
             }
@@ -287,9 +287,9 @@ void check_written(struct verifier *v)
             uint32_t ranks = ranks_of(v, r, ir->op.guard[op]);
             uint32_t reading = ranks_with_root(v, ranks, op, false);
             uint32_t writing = ranks_with_root(v, ranks, op, true);
-            for (uint32_t k = 0; k < ir->op.reads[op]; k++)
+            for (uint32_t k = 0; k < ir->op.read_count[op]; k++)
                 check_read(&w, op, reading, operand[k]);
-            for (uint32_t k = ir->op.reads[op]; k < ir_operand_count(ir, op); k++) {
+            for (uint32_t k = ir->op.read_count[op]; k < ir_operand_count(ir, op); k++) {
                 uint32_t buffer, from, to;
                 slots_of(slots, ir, operand[k], &buffer, &from, &to);
                 for (uint32_t slot = from; slot < to; slot++)
@@ -332,7 +332,7 @@ static void check_pageable_copy(struct verifier *v, uint32_t role, uint32_t copy
         uint32_t op = pending->op[i];
         uint32_t ranks = ranks_common(v, ranks_of(v, role, ir->op.guard[op]),
                                       ranks_of(v, role, ir->op.guard[copy]));
-        for (uint32_t k = ir->op.reads[op]; ranks != 0 && k < ir_operand_count(ir, op); k++)
+        for (uint32_t k = ir->op.read_count[op]; ranks != 0 && k < ir_operand_count(ir, op); k++)
             if (views_meet(read, ir_read(ir, op, k)))
                 verify_fail(
                     v,
@@ -354,15 +354,15 @@ void check_pageable_copies(struct verifier *v)
         pending.count = 0;
         for (uint32_t op = order->begin; op < order->begin + order->count; op++) {
             enum work_kind kind = ir->op.kind[op];
-            if (kind == WORK_H2D && ir->op.reads[op] > 0 &&
+            if (kind == WORK_H2D && ir->op.read_count[op] > 0 &&
                 ir->buffer.memory[ir_touched(ir, op, 0)] == MEMORY_PAGEABLE) {
                 drop_ended_writers(&pending, order, held);
                 check_pageable_copy(v, role, op, &pending);
                 copies++;
             }
             bool writes = false;
-            for (uint32_t k = ir->op.reads[op]; kind != WORK_D2H && k < ir_operand_count(ir, op);
-                 k++)
+            for (uint32_t k = ir->op.read_count[op];
+                 kind != WORK_D2H && k < ir_operand_count(ir, op); k++)
                 writes |= ir->buffer.memory[ir_touched(ir, op, k)] == MEMORY_PAGEABLE;
             if (writes) {
                 pending.op = heap_grow(pending.op, &pending.capacity, (size_t)pending.count + 1,
@@ -409,7 +409,8 @@ void check_use_after_free(struct verifier *v)
                 op_id last = ir_free_set(ir, buffer)[ir->buffer.free_count[buffer] - 1u];
                 verify_fail(
                     v, "%s %s %s, which is free after %s%s, but the op is not ordered before that",
-                    op_text(v, op), k < ir->op.reads[op] ? "reads" : "writes", view_text(v, view),
+                    op_text(v, op), k < ir->op.read_count[op] ? "reads" : "writes",
+                    view_text(v, view),
                     last.i < ir->op.count ? op_text(v, last.i) : "an op that is not there",
                     ir->buffer.free_count[buffer] > 1 ? " and others" : "");
             }

@@ -225,7 +225,7 @@ void check_operands(struct verifier *v)
     struct needs *all = needs_of_shapes(v);
     for (uint32_t op = 0; op < ir->op.count; op++) {
         const struct needs *n = &all[ir->op.shape[op]];
-        uint32_t reads = ir->op.reads[op], writes = ir->op.writes[op];
+        uint32_t reads = ir->op.read_count[op], writes = ir->op.write_count[op];
         if (n->fault) {
             verify_fail(v, "%s: %s", op_text(v, op), n->fault);
             continue;

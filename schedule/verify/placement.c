@@ -26,7 +26,7 @@ static void check_op(struct verifier *v, uint32_t role, uint32_t op)
                     stream_class_name(work_kind_info(kind)->stream));
     enum place from = class == STREAM_HOST || kind == WORK_H2D ? PLACE_HOST : PLACE_DEVICE;
     enum place to = class == STREAM_HOST || kind == WORK_D2H ? PLACE_HOST : PLACE_DEVICE;
-    uint32_t reads = ir->op.reads[op];
+    uint32_t reads = ir->op.read_count[op];
     for (uint32_t k = 0; k < ir_operand_count(ir, op); k++) {
         struct view view = ir_read(ir, op, k); /* index k counts the reads first, then the writes */
         uint32_t buffer = view.buffer.i;

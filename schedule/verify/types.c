@@ -15,10 +15,10 @@ struct other_dtype {
 static const char *operand_text(struct verifier *v, uint32_t op, uint32_t k)
 {
     const struct ir *ir = v->ir;
-    bool write = k >= ir->op.reads[op];
+    bool write = k >= ir->op.read_count[op];
     struct view view = ir_view(ir, ir->operand[ir->op.operand_begin[op] + k]);
     return arena_printf(&v->arena, "%s %" PRIu32 ", %s, in %s", write ? "write" : "read",
-                        (write ? k - ir->op.reads[op] : k) + 1, view_text(v, view),
+                        (write ? k - ir->op.read_count[op] : k) + 1, view_text(v, view),
                         dtype_name((enum dtype)ir->buffer.dtype[view.buffer.i]));
 }
 
@@ -63,7 +63,7 @@ static void check_op(struct verifier *v, uint32_t op, const struct needs *types,
                      struct other_dtype *other)
 {
     const struct ir *ir = v->ir;
-    uint32_t first[WORK_TYPE_FIXED], reads = ir->op.reads[op], writes = ir->op.writes[op];
+    uint32_t first[WORK_TYPE_FIXED], reads = ir->op.read_count[op], writes = ir->op.write_count[op];
     for (int i = 0; i < WORK_TYPE_FIXED; i++)
         first[i] = IR_NONE;
     for (uint32_t k = 0; k < reads && k < types->reads; k++)

@@ -299,7 +299,8 @@ op_id shard_last_alone(const struct shard *s, const struct op_list *list)
 void shard_reduce_finished(struct shard *s, uint32_t i, uint32_t op)
 {
     const struct ir *ir = s->ir;
-    uint32_t reads = ir->op.reads[op], operands = reads + ir->op.writes[op], done = IR_NONE;
+    uint32_t reads = ir->op.read_count[op], operands = reads + ir->op.write_count[op],
+             done = IR_NONE;
     for (uint32_t k = reads; k < operands; k++) {
         uint32_t buffer = ir_touched(ir, op, k);
         uint32_t row = buffer < s->buffers ? s->of[buffer].row : IR_NONE;

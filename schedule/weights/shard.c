@@ -174,9 +174,9 @@ static void find_uses(struct shard *s, const struct op_list *list)
         uint32_t op = list->op[i];
         for (uint32_t k = 0; k < ir_operand_count(ir, op); k++) {
             uint32_t buffer = ir_touched(ir, op, k);
-            if (k >= ir->op.reads[op] && s->of[buffer].grad != IR_NONE)
+            if (k >= ir->op.read_count[op] && s->of[buffer].grad != IR_NONE)
                 note_write(s, buffer, i);
-            else if (k < ir->op.reads[op] && s->of[buffer].param != IR_NONE)
+            else if (k < ir->op.read_count[op] && s->of[buffer].param != IR_NONE)
                 note_read(s, list, s->of[buffer].param, i);
         }
     }
@@ -319,7 +319,7 @@ static void gather_before(struct shard *s, uint32_t r, uint32_t i, const struct 
         gather_to(s, run_after(s, r, profile->prefetch), in);
     if (run->begin == i)
         copy_out(s, run, op);
-    for (uint32_t k = 0; run->gathered.i != IR_NONE && k < s->ir->op.reads[op]; k++)
+    for (uint32_t k = 0; run->gathered.i != IR_NONE && k < s->ir->op.read_count[op]; k++)
         if (ir_touched(s->ir, op, k) == param)
             ir_redirect(s->ir, op, k, run->gathered);
 }

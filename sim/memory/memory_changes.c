@@ -15,8 +15,8 @@ static uint32_t *first_writers(const struct ir *ir, const struct role *role)
 {
     uint32_t *writer = ir_no_ids(ir->buffer.count);
     for (uint32_t row = role->op_count; row-- > 0;) {
-        uint32_t op = role->op_begin + row, reads = ir->op.reads[op];
-        for (uint32_t k = reads; k < reads + ir->op.writes[op]; k++)
+        uint32_t op = role->op_begin + row, reads = ir->op.read_count[op];
+        for (uint32_t k = reads; k < reads + ir->op.write_count[op]; k++)
             writer[ir_touched(ir, op, k)] = row;
     }
     return writer;

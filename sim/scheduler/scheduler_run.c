@@ -180,11 +180,11 @@ static void arrive(struct scheduler *s, uint32_t k, uint32_t place, uint32_t var
         event->transfer = transfer;
         event->left = channel->side_count;
     }
-    if (event->transfer != transfer && s->why->size == 0)
-        mismatch_explain(s, k, place, s->why);
+    if (event->transfer != transfer && s->reason->size == 0)
+        mismatch_explain(s, k, place, s->reason);
     if (event->date_s < date_s)
         event->date_s = date_s;
-    if (--event->left == 0 && s->why->size == 0)
+    if (--event->left == 0 && s->reason->size == 0)
         begin_event(s, channel->event_begin + place);
 }
 
@@ -244,7 +244,7 @@ static void start_op(struct scheduler *s, uint32_t rank_index, uint32_t op)
 
 static void start_ready(struct scheduler *s)
 {
-    while (s->ready_count > 0 && s->why->size == 0) {
+    while (s->ready_count > 0 && s->reason->size == 0) {
         struct ready next = s->ready[--s->ready_count];
         start_op(s, next.rank_index, next.op);
     }
@@ -254,7 +254,7 @@ static void engine_done(void *context, int64_t tag)
 {
     struct scheduler *s = context;
     size_t e = (size_t)tag / 2;
-    if (s->why->size > 0)
+    if (s->reason->size > 0)
         return;
     s->now_s = engine_now_s();
     if (tag % 2 == 0)
@@ -280,7 +280,7 @@ static void handle_queued(struct scheduler *s, struct queued_event next)
 static bool engine_ahead(void *context, double until_s)
 {
     struct scheduler *s = context;
-    if (s->why->size > 0)
+    if (s->reason->size > 0)
         return false;
     const struct queued_event *next = event_queue_first(s);
     double date_s = next && next->date_s < until_s ? next->date_s : until_s;
@@ -312,7 +312,7 @@ enum status scheduler_run(struct scheduler *s, struct schedule_times *times, str
     const char *fault = NULL;
     enum status status = STATUS_OK;
     s->times = times;
-    s->why = why;
+    s->reason = why;
     scheduler_begin(s);
     if (s->has_flows)
         engine_init(engine_done, engine_ahead, s, s->fold->bytes_per_s,

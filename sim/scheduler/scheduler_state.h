@@ -117,7 +117,7 @@ struct scheduler {
     } * ready; /* a stack of ops that may start */
     size_t ready_count, ready_capacity;
 
-    struct text *why; /* the first error that occurred while events ran */
+    struct text *reason; /* the first error that occurred while events ran */
 };
 
 /* Returns the number of an op among those of its channel: the sides' ops of equal numbers meet. */

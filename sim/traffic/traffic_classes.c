@@ -45,7 +45,7 @@ static bool is_pageable(const struct ir *ir, uint32_t op)
     uint8_t kind = ir->op.kind[op];
     if (kind != WORK_H2D && kind != WORK_D2H)
         return false;
-    uint32_t host = ir_touched(ir, op, kind == WORK_H2D ? 0 : ir->op.reads[op]);
+    uint32_t host = ir_touched(ir, op, kind == WORK_H2D ? 0 : ir->op.read_count[op]);
     return ir->buffer.memory[host] == MEMORY_PAGEABLE;
 }
 

@@ -62,7 +62,7 @@ static void values_stand_on_lines_of_their_own_and_rows_on_one(void)
 static void a_flat_answer_is_one_line(void)
 {
     struct text out = {0};
-    struct json_out json = {.out = &out, .flat = true};
+    struct json_out json = {.out = &out, .on_one_line = true};
     json_begin_object(&json, NULL);
     json_begin_object(&json, "a");
     json_put_count(&json, "b", 1);

@@ -37,12 +37,12 @@ static void intervals_hold(void)
         struct coverage *c = heap_zalloc(coverage_most(runs), sizeof *c);
         const size_t count = coverage_make(c, runs, &evidence, sights[s].first);
         CHECK("there are classes", count > 10 && strcmp(c[0].name, "all") == 0);
-        CHECK("85 % of the runs", (double)c[0].inside >= 0.85 * (double)c[0].runs);
+        CHECK("85 % of the runs", (double)c[0].inside_count >= 0.85 * (double)c[0].run_count);
         CHECK("85 % of laboratories", c[0].by_laboratory >= 0.85);
         CHECK("the width", c[0].half_width <= sights[s].half_width);
         for (size_t i = 1; i < count; i++)
-            if (c[i].runs >= 10)
-                CHECK(c[i].name, (double)c[i].inside >= 0.75 * (double)c[i].runs);
+            if (c[i].run_count >= 10)
+                CHECK(c[i].name, (double)c[i].inside_count >= 0.75 * (double)c[i].run_count);
         free(c);
         residuals_release(&unseen);
     }

@@ -113,7 +113,7 @@ static void columns_decide(void)
     CHECK_TEXT("why", v.row[1].other, "a reason");
     CHECK_INT("one prediction", (int64_t)v.row[1].run, (int64_t)v.row[0].run);
     CHECK_INT("outcome", v.row[2].result.outcome, OUTCOME_ERROR);
-    CHECK_TEXT("contradiction", v.row[2].result.why,
+    CHECK_TEXT("contradiction", v.row[2].result.reason,
                "the options in column args make 4, but column gpus says 8");
     CHECK("the convention is one of the args",
           fabs(v.row[3].result.predicted / v.row[0].result.predicted - 1) > 0.01);

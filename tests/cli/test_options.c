@@ -7,9 +7,17 @@
 
 static const char *const colours[] = {"red", "green"};
 static const struct option first_rows[] = {
-    {.name = "name", .kind = OPTION_TEXT, .value = "NAME", .fallback = "none", .help = "a name"},
+    {.name = "name",
+     .kind = OPTION_TEXT,
+     .value = "NAME",
+     .default_text = "none",
+     .help = "a name"},
     {.name = "size", .kind = OPTION_COUNT, .value = "N", .low = 2, .high = 8, .help = "a size"},
-    {.name = "seq", .kind = OPTION_TOKENS, .value = "TOKENS", .fallback = "1K", .help = "tokens"},
+    {.name = "seq",
+     .kind = OPTION_TOKENS,
+     .value = "TOKENS",
+     .default_text = "1K",
+     .help = "tokens"},
 };
 static const struct option second_rows[] = {
     {.name = "total", .kind = OPTION_TOTAL, .value = "N", .help = "a total"},

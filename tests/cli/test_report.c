@@ -87,7 +87,7 @@ static void check_lines(const char *label, const char *cluster, int weights, int
     if (CHECK_INT(label, status, STATUS_OK)) {
         struct report report = {.prediction = &p,
                                 .profile = "published",
-                                .best = &best,
+                                .best_alternative = &best,
                                 .total_tokens = 15e12,
                                 .price = 2.5,
                                 .command = "longhaul predict --model llama3-8b --seq 8K",

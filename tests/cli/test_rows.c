@@ -263,10 +263,11 @@ static void put_column(struct json_out *json, const struct column *column)
 {
     int kind = column->kind & COLUMN_KIND;
     json_begin_row(json, column->key);
-    if (kind == COLUMN_ROW || (column->about != NULL && strstr(column->about, ".json") != NULL)) {
+    if (kind == COLUMN_ROW ||
+        (column->description != NULL && strstr(column->description, ".json") != NULL)) {
         char ref[96];
-        snprintf(ref, sizeof ref, "%s#/$defs/%s", kind == COLUMN_ROW ? "" : column->about,
-                 kind == COLUMN_ROW ? column->about : column->key);
+        snprintf(ref, sizeof ref, "%s#/$defs/%s", kind == COLUMN_ROW ? "" : column->description,
+                 kind == COLUMN_ROW ? column->description : column->key);
         json_put_text(json, "$ref", ref);
         json_end_row(json);
         return;
@@ -276,7 +277,7 @@ static void put_column(struct json_out *json, const struct column *column)
         json_put_count(json, "minimum", 0);
     if (kind == COLUMN_ROWS) {
         char ref[64];
-        snprintf(ref, sizeof ref, "#/$defs/%s", column->about);
+        snprintf(ref, sizeof ref, "#/$defs/%s", column->description);
         json_begin_object(json, "items");
         json_put_text(json, "$ref", ref);
         json_end_object(json);
@@ -288,8 +289,8 @@ static void put_column(struct json_out *json, const struct column *column)
         json_end_array(json);
         json_end_object(json);
     }
-    if (column->about != NULL && kind != COLUMN_ROWS)
-        json_put_text(json, "description", column->about);
+    if (column->description != NULL && kind != COLUMN_ROWS)
+        json_put_text(json, "description", column->description);
     json_end_row(json);
 }
 

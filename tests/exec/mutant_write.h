@@ -66,17 +66,17 @@ static inline void write_op(struct mutant_writer *w, uint32_t op)
     const struct op_table *t = &w->from->op;
     struct view view[16];
     op_id wait[64];
-    uint32_t count = 0, operands = (uint32_t)t->reads[op] + t->writes[op];
+    uint32_t count = 0, operands = (uint32_t)t->read_count[op] + t->write_count[op];
     struct op_desc desc = {
         .work = *ir_work(w->from, op),
         .stream = t->stream[op],
-        .read_count = t->reads[op],
-        .write_count = t->writes[op],
+        .read_count = t->read_count[op],
+        .write_count = t->write_count[op],
         .guard = t->guard[op],
         .tags = {t->phase[op], t->region[op], t->layer[op], t->chunk[op], t->step[op],
                  t->micro[op]},
         .read = view,
-        .write = view + t->reads[op],
+        .write = view + t->read_count[op],
         .wait = wait,
     };
     for (uint32_t k = 0; k < operands; k++)
@@ -94,7 +94,7 @@ static inline void write_op(struct mutant_writer *w, uint32_t op)
             waits_add(w->waits, wait[k].i);
         struct touch touch[16];
         for (uint32_t k = 0; k < operands; k++)
-            touch[k] = (struct touch){view[k].buffer.i, k >= t->reads[op], view[k].begin,
+            touch[k] = (struct touch){view[k].buffer.i, k >= t->read_count[op], view[k].begin,
                                       view[k].begin + view[k].count};
         waits_touch(w->waits, touch, operands, t->stream[op]);
         const op_id *kept = waits_finalize(w->waits, &w->order, &count);

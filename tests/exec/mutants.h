@@ -201,7 +201,7 @@ static inline bool wrong_order(struct mutant *m)
 
 static inline bool has_operands(const struct ir *ir, uint32_t op)
 {
-    return ir->op.reads[op] + ir->op.writes[op] > 0;
+    return ir->op.read_count[op] + ir->op.write_count[op] > 0;
 }
 
 /* Makes operand k of an op refer to `view`. */
@@ -217,7 +217,7 @@ static inline bool shifted_view(struct mutant *m)
 {
     struct ir *ir = m->ir;
     uint32_t op = draw_op(m, has_operands);
-    uint32_t k = draw_below(m, ir->op.reads[op] + ir->op.writes[op]);
+    uint32_t k = draw_below(m, ir->op.read_count[op] + ir->op.write_count[op]);
     struct view view = ir_view(ir, ir->operand[ir->op.operand_begin[op] + k]);
     uint64_t elements = ir_buffer_elements(ir, view.buffer), room = elements - view.count;
     if (room == 0)
@@ -237,7 +237,7 @@ static inline bool wrong_buffer(struct mutant *m)
 {
     struct ir *ir = m->ir;
     uint32_t op = draw_op(m, has_operands);
-    uint32_t k = draw_below(m, ir->op.reads[op] + ir->op.writes[op]);
+    uint32_t k = draw_below(m, ir->op.read_count[op] + ir->op.write_count[op]);
     struct view view = ir_view(ir, ir->operand[ir->op.operand_begin[op] + k]);
     uint32_t b = view.buffer.i, begin = draw_below(m, ir->buffer.count);
     for (uint32_t i = 0; i < ir->buffer.count; i++) {

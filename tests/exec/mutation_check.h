@@ -46,13 +46,13 @@ static inline bool order_is_open(const struct ir *ir, uint32_t role)
     bool open = false;
     order_role(&order, ir, role);
     for (uint32_t op = order.begin; op < order.begin + order.count; op++)
-        for (uint32_t k = 0; k < (uint32_t)ir->op.reads[op] + ir->op.writes[op]; k++) {
+        for (uint32_t k = 0; k < (uint32_t)ir->op.read_count[op] + ir->op.write_count[op]; k++) {
             struct view view = ir_view(ir, ir->operand[ir->op.operand_begin[op] + k]);
             uint32_t b = view.buffer.i;
             uint64_t size = dtype_bytes((enum dtype)ir->buffer.dtype[b]);
             uint64_t begin = ir->buffer.offset[b] + view.begin * size;
-            all[count++] = (struct bytes){op, ir->buffer.memory[b], k >= ir->op.reads[op], begin,
-                                          begin + view.count * size};
+            all[count++] = (struct bytes){op, ir->buffer.memory[b], k >= ir->op.read_count[op],
+                                          begin, begin + view.count * size};
         }
     qsort(all, count, sizeof *all, by_begin);
     for (size_t i = 0; i < count; i++)

@@ -65,8 +65,8 @@ static inline bool one_op_build(struct one_op *o)
         ir_add_binding(ir, (struct binding){BINDING_PARAM, bundle, IR_NONE16, IR_NONE16, 0});
     uint16_t indices =
         ir_add_binding(ir, (struct binding){BINDING_TOKENS, IR_NONE16, IR_NONE16, IR_NONE16, 0});
-    o->reads = operands.reads;
-    o->writes = operands.writes;
+    o->reads = operands.read_count;
+    o->writes = operands.write_count;
     for (uint32_t k = 0; k < o->writes; k++) {
         write[k] = one_op_buffer(o, operands.write[k], binding);
         o->write[k] = write[k].buffer.i;
@@ -76,8 +76,8 @@ static inline bool one_op_build(struct one_op *o)
     }
     for (uint32_t k = 0; k < o->reads; k++) {
         const struct bench_operand *operand = &operands.read[k];
-        read[k] = operand->same >= 0
-                      ? write[operand->same]
+        read[k] = operand->shared_write >= 0
+                      ? write[operand->shared_write]
                       : one_op_buffer(o, *operand, operand->dtype == DTYPE_I32 ? indices : binding);
         o->read[k] = read[k].buffer.i;
     }

@@ -40,7 +40,7 @@ static inline void *trial_memory(struct operand *operand, uint64_t count, enum d
 /* Adds a read of random numbers in [-1, 1). */
 static inline float *trial_read(struct kernel_call *t, int64_t count)
 {
-    float *data = trial_memory(&t->call.read[t->call.reads++], (uint64_t)count, DTYPE_F32);
+    float *data = trial_memory(&t->call.read[t->call.read_count++], (uint64_t)count, DTYPE_F32);
     for (int64_t i = 0; i < count; i++)
         data[i] = (float)(2 * check_random_double(t->random) - 1);
     return data;
@@ -49,7 +49,7 @@ static inline float *trial_read(struct kernel_call *t, int64_t count)
 /* Adds a read of random integers in low..high. */
 static inline int32_t *trial_index(struct kernel_call *t, int64_t count, int64_t low, int64_t high)
 {
-    int32_t *data = trial_memory(&t->call.read[t->call.reads++], (uint64_t)count, DTYPE_I32);
+    int32_t *data = trial_memory(&t->call.read[t->call.read_count++], (uint64_t)count, DTYPE_I32);
     for (int64_t i = 0; i < count; i++)
         data[i] = (int32_t)check_random_i64(t->random, low, high);
     return data;
@@ -58,7 +58,7 @@ static inline int32_t *trial_index(struct kernel_call *t, int64_t count, int64_t
 /* Adds a write, filled with NaN so that an element that the kernel skips is noticed. */
 static inline float *trial_write(struct kernel_call *t, int64_t count)
 {
-    float *data = trial_memory(&t->call.write[t->call.writes++], (uint64_t)count, DTYPE_F32);
+    float *data = trial_memory(&t->call.write[t->call.write_count++], (uint64_t)count, DTYPE_F32);
     for (int64_t i = 0; i < count; i++)
         data[i] = NAN;
     return data;
@@ -67,7 +67,7 @@ static inline float *trial_write(struct kernel_call *t, int64_t count)
 /* Adds a write that is in place of read k. */
 static inline float *trial_in_place(struct kernel_call *t, uint32_t k)
 {
-    t->call.write[t->call.writes++] = t->call.read[k];
+    t->call.write[t->call.write_count++] = t->call.read[k];
     return t->call.read[k].data;
 }
 
@@ -75,8 +75,8 @@ static inline const char *trial_run(struct kernel_call *t)
 {
     const struct cpu_math_row *row = &cpu_math_rows[t->work.kind];
     t->call.work = &t->work;
-    t->work.reads = t->call.reads;
-    t->work.writes = t->call.writes;
+    t->work.reads = t->call.read_count;
+    t->work.writes = t->call.write_count;
     free(t->scratch);
     t->scratch =
         heap_zalloc((row->scratch != NULL ? row->scratch(&t->work) : 0) + 16, sizeof(float));
@@ -85,14 +85,14 @@ static inline const char *trial_run(struct kernel_call *t)
 
 static inline void trial_release(struct kernel_call *t)
 {
-    for (uint32_t k = 0; k < t->call.writes; k++) {
+    for (uint32_t k = 0; k < t->call.write_count; k++) {
         bool shared = false;
-        for (uint32_t r = 0; r < t->call.reads; r++)
+        for (uint32_t r = 0; r < t->call.read_count; r++)
             shared = shared || t->call.write[k].data == t->call.read[r].data;
         if (!shared)
             free(t->call.write[k].data);
     }
-    for (uint32_t k = 0; k < t->call.reads; k++)
+    for (uint32_t k = 0; k < t->call.read_count; k++)
         free(t->call.read[k].data);
     free(t->scratch);
 }

@@ -165,7 +165,7 @@ static inline bool step_make(struct executed_step *step, const char *label,
         step->tokens[i] = (int32_t)check_random_i64(&random, 0, request->model->vocab - 1);
     step->bindings = (struct bindings){.ir = ir, .param = step->param, .tokens = step->tokens};
     for (int kind = BINDING_PARAM; kind <= BINDING_MOMENT2; kind++)
-        step->bindings.got[kind] = step->got[kind];
+        step->bindings.collected[kind] = step->got[kind];
     return CHECK_INT(label, bindings_check(&step->bindings, label, &step->diag), STATUS_OK);
 }
 

@@ -41,8 +41,8 @@ static void tensors_go_out_in_parts_and_come_back(void)
         for (int i = 0; i < 5; i++)
             v[i] = 201 + i;
         struct bindings b = {.ir = &h.ir, .param = param, .tokens = tokens};
-        b.got[BINDING_PARAM] = got;
-        b.got[BINDING_GRAD] = grad;
+        b.collected[BINDING_PARAM] = got;
+        b.collected[BINDING_GRAD] = grad;
         CHECK_INT("check", bindings_check(&b, "hand.ir", &h.diag), STATUS_OK);
         h.io = (struct exec_io){&b, bindings_fill, bindings_read, 0, UINT32_MAX, NULL};
         hand_expect("run", &h, STATUS_OK, "");

@@ -210,7 +210,7 @@ static void launchers_say_who_we_are(void)
         CHECK_TEXT(launched[i].label, diag.text ? diag.text : "", "");
         CHECK_INT(launched[i].label, place.rank, launched[i].rank);
         CHECK_INT(launched[i].label, place.size, launched[i].size);
-        CHECK_INT(launched[i].label, place.local, launched[i].local);
+        CHECK_INT(launched[i].label, place.local_index, launched[i].local);
         CHECK_TEXT(launched[i].label, place.host, launched[i].host);
         CHECK_INT(launched[i].label, place.port, launched[i].port);
         bool half = strcmp(launched[i].label, "torchrun on two nodes") == 0;
@@ -422,7 +422,7 @@ static bool comes_to_know(struct caller *at, uint64_t own, uint64_t ended, uint3
     static const struct timespec nap = {0, 20000000};
     for (int tries = 0; tries < 250; tries++) {
         struct bootstrap_progress p = bootstrap_report(at->b, own, false, false);
-        if (p.ended == ended && p.busy == busy && p.failed == failed)
+        if (p.ended_ops == ended && p.busy_processes == busy && p.failed_rank == failed)
             return true;
         nanosleep(&nap, NULL);
     }

@@ -31,7 +31,7 @@ static void narrow_operands_are_converted(void)
     for (size_t t = 0; t < ARRAY_LEN(types); t++) {
         struct work work = {.kind = WORK_ADD, .reads = 2, .writes = 1, .elements = {COUNT}};
         double a[COUNT], b[COUNT], y[COUNT], want[COUNT]; /* room for any of the types */
-        struct call call = {.work = &work, .reads = 2, .writes = 1};
+        struct call call = {.work = &work, .read_count = 2, .write_count = 1};
         call.read[0] = (struct operand){a, COUNT, (uint8_t)types[t]};
         call.read[1] = (struct operand){b, COUNT, (uint8_t)types[t]};
         call.write[0] = (struct operand){y, COUNT, (uint8_t)types[t]};

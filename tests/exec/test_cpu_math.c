@@ -38,7 +38,7 @@ static void products_agree_in_every_form(void)
                 plain_input(&p, trial_read(&t, n), n);
             float *before = accumulate ? trial_read(&t, m * n) : NULL;
             double *old = accumulate ? widen(before, m * n) : NULL;
-            float *y = accumulate && in_place ? trial_in_place(&t, t.call.reads - 1)
+            float *y = accumulate && in_place ? trial_in_place(&t, t.call.read_count - 1)
                                               : trial_write(&t, m * n);
             plain_output(&p, m * n, NULL);
             CHECK("a product", trial_run(&t) == NULL);

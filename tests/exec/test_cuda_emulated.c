@@ -578,8 +578,8 @@ static void check_version(const struct version_rule *rule, int version)
     if (wanted != NULL) {
         CHECK(printed, strstr(diag.text, version_library(library)) == diag.text);
         CHECK(printed, strstr(diag.text, printed) != NULL);
-        CHECK(printed, strstr(diag.text, wanted->wrong) != NULL);
-        CHECK(printed, strstr(diag.text, wanted->instead) != NULL);
+        CHECK(printed, strstr(diag.text, wanted->fault) != NULL);
+        CHECK(printed, strstr(diag.text, wanted->remedy) != NULL);
     }
     emulator_versions = before;
     emulator_devices = 1;
@@ -591,10 +591,10 @@ static void wrong_versions_are_refused(void)
     char text[32];
     for (size_t i = 0; i < version_rule_count; i++) {
         const struct version_rule *rule = &version_rules[i];
-        CHECK(rule->wrong, rule->first <= rule->last && rule->source[0] != '\0');
+        CHECK(rule->fault, rule->first <= rule->last && rule->source[0] != '\0');
         if (rule->effect != VERSION_REFUSED)
             continue;
-        CHECK_INT(rule->wrong,
+        CHECK_INT(rule->fault,
                   version_rule((enum nvidia_library)rule->library, VERSION_REFUSED, rule->first) ==
                       rule,
                   true);

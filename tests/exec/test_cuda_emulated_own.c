@@ -68,7 +68,7 @@ static int process(uint32_t rank, int port)
     emulator_devices = 4;
     if (!hand_load(&h, text))
         return 1;
-    h.options.behind = true;
+    h.options.back_to_back = true;
     h.options.steps = 3;
     h.options.stall_s = 60;
     h.io = (struct exec_io){.user = &fills, .fill = fill};

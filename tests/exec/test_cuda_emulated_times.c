@@ -242,8 +242,8 @@ static void steps_are_measured_at_a_steady_clock(void)
         if (hand_load(&h, text)) {
             emulator_use_nvml();
             emulator_clock_asked = 0;
-            h.options.trace = h.options.behind = true;
-            h.options.settle = settle;
+            h.options.trace = h.options.back_to_back = true;
+            h.options.until_clock_steady = settle;
             h.options.warmup = 1;
             h.options.steps = 2;
             hand_expect("settles", &h, STATUS_OK, "");

@@ -121,7 +121,7 @@ static void adapt(const struct work *work, struct bench_operands *o)
         break;
     case WORK_CROSS_ENTROPY:
         if (draw(0, 1))
-            o->write[o->writes++] = (struct bench_operand){o->read[0].count, DTYPE_F32, -1};
+            o->write[o->write_count++] = (struct bench_operand){o->read[0].count, DTYPE_F32, -1};
         break;
     default:
         break;
@@ -248,14 +248,15 @@ static void make_call(struct device_side *side, const struct work *work,
         .work = work,
         .model = {1e-5, 10000},
         .adamw = {1e-3, 0.9, 0.95, 1e-8, 0.1, 7, 0.25},
-        .reads = (uint8_t)o->reads,
-        .writes = (uint8_t)o->writes,
+        .read_count = (uint8_t)o->read_count,
+        .write_count = (uint8_t)o->write_count,
     };
-    for (uint32_t k = 0; k < o->writes; k++)
+    for (uint32_t k = 0; k < o->write_count; k++)
         side->call.write[k] = side->write[k].operand;
-    for (uint32_t k = 0; k < o->reads; k++)
-        side->call.read[k] =
-            o->read[k].same >= 0 ? side->write[o->read[k].same].operand : side->read[k].operand;
+    for (uint32_t k = 0; k < o->read_count; k++)
+        side->call.read[k] = o->read[k].shared_write >= 0
+                                 ? side->write[o->read[k].shared_write].operand
+                                 : side->read[k].operand;
 }
 
 static void *aligned(size_t bytes)
@@ -269,9 +270,9 @@ static size_t cpu_scratch_of(const struct call *call)
 {
     const struct cpu_math_row *row = &cpu_math_rows[call->work->kind];
     size_t floats = (row->scratch ? row->scratch(call->work) : 0) + 16;
-    for (uint32_t k = 0; k < call->reads; k++)
+    for (uint32_t k = 0; k < call->read_count; k++)
         floats += (size_t)call->read[k].count + 16;
-    for (uint32_t k = 0; k < call->writes; k++)
+    for (uint32_t k = 0; k < call->write_count; k++)
         floats += (size_t)call->write[k].count + 16;
     return floats * sizeof(float);
 }
@@ -374,18 +375,19 @@ static void compare(enum work_kind kind, enum dtype dtype)
     adapt(&work, &o);
 
     struct device_side cpu = {0}, cuda = {0};
-    for (uint32_t k = 0; k < o.writes; k++)
+    for (uint32_t k = 0; k < o.write_count; k++)
         cpu.write[k] = new_buffer(o.write[k]);
-    for (uint32_t k = 0; k < o.reads; k++) {
-        if (o.read[k].same < 0)
+    for (uint32_t k = 0; k < o.read_count; k++) {
+        if (o.read[k].shared_write < 0)
             cpu.read[k] = new_buffer(o.read[k]);
         fill(&work, k,
-             o.read[k].same < 0 ? &cpu.read[k].operand : &cpu.write[o.read[k].same].operand);
+             o.read[k].shared_write < 0 ? &cpu.read[k].operand
+                                        : &cpu.write[o.read[k].shared_write].operand);
     }
-    for (uint32_t k = 0; k < o.writes; k++)
+    for (uint32_t k = 0; k < o.write_count; k++)
         cuda.write[k] = copy_of(&cpu.write[k]);
-    for (uint32_t k = 0; k < o.reads; k++)
-        if (o.read[k].same < 0)
+    for (uint32_t k = 0; k < o.read_count; k++)
+        if (o.read[k].shared_write < 0)
             cuda.read[k] = copy_of(&cpu.read[k]);
     make_call(&cpu, &work, &o);
     make_call(&cuda, &work, &o);
@@ -411,7 +413,7 @@ static void compare(enum work_kind kind, enum dtype dtype)
     CHECK_INT(label, row->run(&cuda.call, &place), 0);
     emulator_wait();
     CHECK_INT(label, fault, 0);
-    for (uint32_t k = 0; k < o.writes; k++) {
+    for (uint32_t k = 0; k < o.write_count; k++) {
         double d = difference(&cuda.write[k], &cpu.write[k]);
         if (!CHECK(label, d <= tolerance((enum dtype)o.write[k].dtype)))
             printf("  write %" PRIu32 " differs by %g of its largest\n", k, d);
@@ -419,7 +421,7 @@ static void compare(enum work_kind kind, enum dtype dtype)
         free(cpu.write[k].base);
         free(cuda.write[k].base);
     }
-    for (uint32_t k = 0; k < o.reads; k++) {
+    for (uint32_t k = 0; k < o.read_count; k++) {
         free(cpu.read[k].base);
         free(cuda.read[k].base);
     }

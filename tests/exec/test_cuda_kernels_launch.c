@@ -122,12 +122,12 @@ static void every_kind_takes_long_sequences(void)
             work.p[i] = long_parameter(info->param[i].name);
         if (cuda_compute_rows[kind].run == NULL || !bench_operands(&work, DTYPE_BF16, &o))
             continue;
-        call.reads = (uint8_t)o.reads;
-        call.writes = (uint8_t)o.writes;
-        for (uint32_t k = 0; k < o.writes; k++)
+        call.read_count = (uint8_t)o.read_count;
+        call.write_count = (uint8_t)o.write_count;
+        for (uint32_t k = 0; k < o.write_count; k++)
             call.write[k] =
                 (struct operand){(void *)(uintptr_t)256, o.write[k].count, o.write[k].dtype};
-        for (uint32_t k = 0; k < o.reads; k++)
+        for (uint32_t k = 0; k < o.read_count; k++)
             call.read[k] =
                 (struct operand){(void *)(uintptr_t)256, o.read[k].count, o.read[k].dtype};
         CHECK_INT(info->name, cuda_compute_rows[kind].run(&call, &place), 0);

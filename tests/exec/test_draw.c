@@ -86,7 +86,7 @@ static bool run_init(struct run *run, size_t layout, uint64_t seed, int32_t *tok
                               .seq = 32,
                               .global_batch = 2,
                               .gpus_per_node = 2};
-    const struct training_options how = {.seed = seed, .fresh = true};
+    const struct training_options how = {.seed = seed, .zero_moments = true};
     struct choices choices;
     *run = (struct run){0};
     enum status status = resolve_choices(&choices, &request, NULL, &run->diag);
@@ -122,7 +122,7 @@ static double loss_of(size_t layout, uint64_t seed, bool behind)
         const struct exec_options options = {.model = {1e-5, 1e4},
                                              .adamw = {1e-3, 0.9, 0.95, 1e-8, 0.1, 1, 1},
                                              .steps = 2,
-                                             .behind = behind,
+                                             .back_to_back = behind,
                                              .stall_s = 60};
         enum status status = training_run(&run.training, &options, &result, &run.diag);
         CHECK_INT(layouts[layout].label, status, STATUS_OK);
@@ -211,7 +211,7 @@ static void weights_are_those_with_which_models_begin(void)
         const struct exec_options options = {
             .model = {1e-5, 1e4}, .adamw = {0, 0.9, 0.95, 1e-8, 0, 0, 1}, .stall_s = 60};
         if (run_init(&run, i, 1, NULL)) {
-            run.training.options.flat = seen.flat;
+            run.training.options.flat_weights = seen.flat;
             CHECK_INT(layouts[i].label, exec_run(&run.ir, "run", &options, &io, &result, &run.diag),
                       STATUS_OK);
             CHECK_INT(layouts[i].label, seen.wrong, 0);

@@ -105,8 +105,8 @@ static struct call adamw_of(const struct adamw_operands *s, const struct work *w
         f32[k] = (struct operand){s->data[k], s->count, (uint8_t)(k == 0 ? s->grad : DTYPE_F32)};
     return (struct call){
         .work = work,
-        .reads = 5,
-        .writes = 4,
+        .read_count = 5,
+        .write_count = 4,
         .adamw = {1e-3, 0.9, 0.95, 1e-8, 0.1, 1, 3},
         .read = {f32[0], f32[1], f32[2], f32[3], {s->data[5], 1, DTYPE_F32}},
         .write = {f32[1], f32[2], f32[3], {s->data[4], s->count, (uint8_t)s->param}}};

@@ -56,14 +56,14 @@ static struct kernel_call quantised(const float *x, int64_t rows, int64_t cols, 
     struct kernel_call t = trial_new(work, NULL);
     const enum scaling scaling = (enum scaling)work.quantise.scaling;
     const enum dtype scales = scaling_dtype(scaling);
-    float *in = trial_memory(&t.call.read[t.call.reads++], (uint64_t)(rows * cols), DTYPE_F32);
+    float *in = trial_memory(&t.call.read[t.call.read_count++], (uint64_t)(rows * cols), DTYPE_F32);
     memcpy(in, x, (size_t)(rows * cols) * sizeof *x);
     for (int turned = work.quantise.turned != 0;
          turned <= (work.quantise.turned || work.quantise.both); turned++) {
         int64_t count =
             turned ? scaling_count(scaling, cols, rows) : scaling_count(scaling, rows, cols);
-        trial_memory(&t.call.write[t.call.writes++], (uint64_t)(rows * cols), dtype);
-        trial_memory(&t.call.write[t.call.writes++], (uint64_t)count, scales);
+        trial_memory(&t.call.write[t.call.write_count++], (uint64_t)(rows * cols), dtype);
+        trial_memory(&t.call.write[t.call.write_count++], (uint64_t)count, scales);
     }
     CHECK("quantised", trial_run(&t) == NULL);
     return t;
@@ -212,7 +212,7 @@ static void products_multiply_numbers_by_their_scales(void)
         t.call.read[1] = qb.call.write[0];
         t.call.read[2] = qa.call.write[1];
         t.call.read[3] = qb.call.write[1];
-        t.call.reads = 4;
+        t.call.read_count = 4;
         float *y = trial_write(&t, M * N);
         CHECK("a product", trial_run(&t) == NULL);
         double worst = 0, off = 0, norm = 0;
@@ -240,7 +240,7 @@ static void products_multiply_numbers_by_their_scales(void)
         CHECK("its numbers", worst < 1e-4);
         /* one rounding of normal numbers: 2.65 % of e4m3, 5.3 % of e5m2; a product of both 5.9 % */
         CHECK("is near the plain product", sqrt(off / norm) > 0.02 && sqrt(off / norm) < 0.12);
-        t.call.reads = 0;
+        t.call.read_count = 0;
         trial_release(&t);
         trial_release(&qa);
         trial_release(&qb);
@@ -266,16 +266,16 @@ static void parts_share_the_largest_element(void)
             work.quantise.finds = pass == 0;
             work.quantise.given = pass == 1;
             struct kernel_call t = trial_new(work, NULL);
-            float *in = trial_memory(&t.call.read[t.call.reads++], PART, DTYPE_F32);
+            float *in = trial_memory(&t.call.read[t.call.read_count++], PART, DTYPE_F32);
             memcpy(in, x + part * PART, PART * sizeof *x);
             if (pass == 0) {
-                float *found = trial_memory(&t.call.write[t.call.writes++], 1, DTYPE_F32);
+                float *found = trial_memory(&t.call.write[t.call.write_count++], 1, DTYPE_F32);
                 CHECK("found", trial_run(&t) == NULL);
                 largest = fmaxf(largest, *found);
             } else {
-                *(float *)trial_memory(&t.call.read[t.call.reads++], 1, DTYPE_F32) = largest;
-                uint8_t *copy = trial_memory(&t.call.write[t.call.writes++], PART, DTYPE_E5M2);
-                float *scale = trial_memory(&t.call.write[t.call.writes++], 1, DTYPE_F32);
+                *(float *)trial_memory(&t.call.read[t.call.read_count++], 1, DTYPE_F32) = largest;
+                uint8_t *copy = trial_memory(&t.call.write[t.call.write_count++], PART, DTYPE_E5M2);
+                float *scale = trial_memory(&t.call.write[t.call.write_count++], 1, DTYPE_F32);
                 CHECK("copied", trial_run(&t) == NULL);
                 const uint8_t *want = whole.call.write[0].data;
                 CHECK("its numbers", memcmp(copy, want + part * PART, PART) == 0);

@@ -41,7 +41,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (size_t i = 0; i < all.count; i++) {
         hold_row(&all.row[i]);
         result[i] = external_no_result();
-        result[i].why = all.row[i].text[EXTERNAL_NOTE];
+        result[i].reason = all.row[i].text[EXTERNAL_NOTE];
     }
     if (status == STATUS_OK) {
         external_print_columns(&first);

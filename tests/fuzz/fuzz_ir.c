@@ -22,7 +22,7 @@ static void visit(const struct ir *ir)
         sum += (double)work_workspace_bytes(ATTENTION_CUDNN, 80, work);
         assert(work_group(work) < (int64_t)ir->group_count);
         assert(ir_role_of(ir, op) < ir->role_count);
-        for (uint32_t k = 0; k < ir->op.reads[op]; k++)
+        for (uint32_t k = 0; k < ir->op.read_count[op]; k++)
             assert(ir_read(ir, op, k).count > 0);
         if (ir->op.guard[op] != IR_NONE16)
             (void)guard_passes(&ir->mesh, ir->group, &ir->guard[ir->op.guard[op]], 0);

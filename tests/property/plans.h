@@ -178,7 +178,7 @@ static inline void plan_row_can_be_pasted(const struct plan_world *w, const stru
     CHECK_INT(label.data, options_parse(&options, sets, count, words, &diag), STATUS_OK);
     CHECK_INT(label.data, setup_choose(&setup, &options, &diag), STATUS_OK);
     CHECK_INT(label.data, prediction_make(&p, &question, &diag), STATUS_OK);
-    CHECK(label.data, p.sim.step_s == o->step_s && p.tokens_per_s_gpu == o->most);
+    CHECK(label.data, p.sim.step_s == o->step_s && p.tokens_per_s_gpu == o->rate_bound);
     CHECK_TEXT(label.data, diag.text ? diag.text : "", "");
     prediction_release(&p);
     diag_release(&diag);
@@ -195,7 +195,7 @@ static inline double plan_best(struct plan_world *w, struct text *options)
     struct request request = w->setup.request;
     double most = 0;
     if (best_find(&best, GOAL_SPEED, &w->setup, w->open, &unread) == STATUS_OK) {
-        most = best.row[0].most;
+        most = best.row[0].rate_bound;
         for (size_t i = 0; i < 2 && i < best.count && best.row[i].kind == OUTCOME_TIMED; i++)
             plan_row_can_be_pasted(w, &best.row[i]);
         if (options != NULL)

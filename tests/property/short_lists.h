@@ -26,13 +26,13 @@ static inline bool same_op(const struct ir *short_list, uint32_t op, uint32_t co
         memcmp(ir_work(short_list, op), ir_work(whole, at), sizeof(struct work)) != 0 ||
         s->stream[op] != w->stream[at] || s->guard[op] != w->guard[at] ||
         s->phase[op] != w->phase[at] || s->region[op] != w->region[at] ||
-        s->reads[op] != w->reads[at] || s->writes[op] != w->writes[at])
+        s->read_count[op] != w->read_count[at] || s->write_count[op] != w->write_count[at])
         return false;
     for (uint32_t k = 0; k < s->wait_count[op]; k++)
         if (repeats_seen_from(r, op, copy, ir_waits(short_list, op)[k].i) !=
             ir_waits(whole, at)[k].i)
             return false;
-    for (uint32_t k = 0; k < (uint32_t)s->reads[op] + s->writes[op]; k++) {
+    for (uint32_t k = 0; k < (uint32_t)s->read_count[op] + s->write_count[op]; k++) {
         uint32_t a = ir_touched(short_list, op, k), b = ir_touched(whole, at, k);
         if (!r->of_units &&
             ir_buffer_bytes(short_list, (buffer_id){a}) != ir_buffer_bytes(whole, (buffer_id){b}))

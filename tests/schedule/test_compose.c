@@ -39,7 +39,7 @@ static bool all_buffers_are_touched(const struct ir *ir)
 {
     bool *touched = heap_zalloc((size_t)ir->buffer.count + 1, sizeof *touched), all = true;
     for (uint32_t op = 0; op < ir->op.count; op++)
-        for (uint32_t k = 0; k < (uint32_t)ir->op.reads[op] + ir->op.writes[op]; k++)
+        for (uint32_t k = 0; k < (uint32_t)ir->op.read_count[op] + ir->op.write_count[op]; k++)
             touched[ir_touched(ir, op, k)] = true;
     for (uint32_t b = 0; b < ir->buffer.count; b++)
         all = all && touched[b];

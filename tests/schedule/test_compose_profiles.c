@@ -79,7 +79,7 @@ static bool lives_at(const struct ir *ir, uint32_t buffer, uint32_t op)
     const op_id *set = ir_free_set(ir, buffer);
     uint32_t first = IR_NONE, last = 0;
     for (uint32_t i = 0; i < ir->op.count && first == IR_NONE; i++)
-        for (uint32_t k = 0; k < (uint32_t)ir->op.reads[i] + ir->op.writes[i]; k++)
+        for (uint32_t k = 0; k < (uint32_t)ir->op.read_count[i] + ir->op.write_count[i]; k++)
             first = ir_touched(ir, i, k) == buffer ? i : first;
     for (uint32_t k = 0; k < ir->buffer.free_count[buffer]; k++)
         last = set[k].i > last ? set[k].i : last;
@@ -552,7 +552,8 @@ static void megatron_pads_the_vocabulary(void)
 
 static bool adds_to_gradients(const struct ir *ir, uint32_t op)
 {
-    for (uint32_t k = ir->op.reads[op]; k < (uint32_t)ir->op.reads[op] + ir->op.writes[op]; k++)
+    for (uint32_t k = ir->op.read_count[op];
+         k < (uint32_t)ir->op.read_count[op] + ir->op.write_count[op]; k++)
         if (ir->buffer.category[ir_touched(ir, op, k)] == CATEGORY_GRADIENT)
             return ir->op.kind[op] == WORK_MATMUL;
     return false;

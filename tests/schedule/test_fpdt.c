@@ -81,12 +81,13 @@ static double operands(const struct ir *ir, uint32_t op, uint32_t from, uint32_t
 
 static double all_operands(const struct ir *ir, uint32_t op)
 {
-    return operands(ir, op, 0, (uint32_t)ir->op.reads[op] + ir->op.writes[op]);
+    return operands(ir, op, 0, (uint32_t)ir->op.read_count[op] + ir->op.write_count[op]);
 }
 
 static double written(const struct ir *ir, uint32_t op)
 {
-    return operands(ir, op, ir->op.reads[op], (uint32_t)ir->op.reads[op] + ir->op.writes[op]);
+    return operands(ir, op, ir->op.read_count[op],
+                    (uint32_t)ir->op.read_count[op] + ir->op.write_count[op]);
 }
 
 /* Returns the bytes of the operands of three all-to-alls that are live while the k-th runs, in units of one hidden

@@ -335,7 +335,7 @@ static void check_equal_tables(const struct ir *a, const struct ir *b)
         CHECK("shape", memcmp(a->shape[i].p, b->shape[i].p, sizeof a->shape[i].p) == 0 &&
                            a->shape[i].in == b->shape[i].in && a->shape[i].out == b->shape[i].out);
     for (uint32_t op = 0; op < ops; op++)
-        for (uint32_t k = 0; k < (uint32_t)a->op.reads[op] + a->op.writes[op]; k++) {
+        for (uint32_t k = 0; k < (uint32_t)a->op.read_count[op] + a->op.write_count[op]; k++) {
             struct view x = ir_view(a, a->operand[a->op.operand_begin[op] + k]);
             struct view y = ir_view(b, b->operand[b->op.operand_begin[op] + k]);
             CHECK("view", x.buffer.i == y.buffer.i && x.begin == y.begin && x.count == y.count);

@@ -13,8 +13,8 @@ static bool *touch_table(const struct ir *ir, uint32_t role)
     uint32_t begin = ir->role[role].op_begin, n = ir->role[role].op_count;
     bool *touched = heap_zalloc((size_t)ir->buffer.count * n, sizeof *touched);
     for (uint32_t op = 0; op < n; op++)
-        for (uint32_t k = 0; k < (uint32_t)ir->op.reads[begin + op] + ir->op.writes[begin + op];
-             k++)
+        for (uint32_t k = 0;
+             k < (uint32_t)ir->op.read_count[begin + op] + ir->op.write_count[begin + op]; k++)
             touched[(size_t)ir_read(ir, begin + op, k).buffer.i * n + op] = true;
     return touched;
 }

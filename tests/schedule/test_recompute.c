@@ -64,13 +64,13 @@ static void the_first_output_stays(void)
     build(&ir, &c, &request, "local");
     bool *repeated = heap_zalloc(ir.buffer.count + 1u, sizeof *repeated);
     for (uint32_t op = 0; op < ir.op.count; op++) {
-        uint32_t reads = ir.op.reads[op];
+        uint32_t reads = ir.op.read_count[op];
         for (uint32_t k = 0; k < reads; k++) {
             bool of_core = ir.op.kind[op] == WORK_ATTENTION_BACKWARD;
             again += of_core && repeated[ir_touched(&ir, op, k)];
             wrong += !of_core && repeated[ir_touched(&ir, op, k)];
         }
-        for (uint32_t k = reads; k < reads + ir.op.writes[op]; k++)
+        for (uint32_t k = reads; k < reads + ir.op.write_count[op]; k++)
             repeated[ir_touched(&ir, op, k)] |= ir.op.phase[op] == PHASE_RECOMPUTE;
     }
     CHECK_INT("output and log-sum-exp of each layer", again, 2 * shapes[1].layers);

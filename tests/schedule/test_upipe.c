@@ -102,7 +102,7 @@ static int64_t live_at(const struct ir *ir, uint32_t at)
     for (uint32_t b = 0; b < count; b++)
         first[b] = IR_NONE;
     for (uint32_t op = 0; op < ir->op.count; op++)
-        for (uint32_t k = 0; k < (uint32_t)ir->op.reads[op] + ir->op.writes[op]; k++) {
+        for (uint32_t k = 0; k < (uint32_t)ir->op.read_count[op] + ir->op.write_count[op]; k++) {
             uint32_t b = ir_read(ir, op, k).buffer.i;
             first[b] = first[b] == IR_NONE ? op : first[b];
             last[b] = op;

@@ -223,11 +223,12 @@ static bool both_run(const struct ir *ir, uint32_t a, uint32_t b)
 
 static bool operands_conflict(const struct ir *ir, uint32_t a, uint32_t b)
 {
-    for (uint32_t i = 0; i < (uint32_t)ir->op.reads[a] + ir->op.writes[a]; i++)
-        for (uint32_t k = 0; k < (uint32_t)ir->op.reads[b] + ir->op.writes[b]; k++) {
+    for (uint32_t i = 0; i < (uint32_t)ir->op.read_count[a] + ir->op.write_count[a]; i++)
+        for (uint32_t k = 0; k < (uint32_t)ir->op.read_count[b] + ir->op.write_count[b]; k++) {
             struct view x = ir_read(ir, a, i), y = ir_read(ir, b, k);
-            if ((i >= ir->op.reads[a] || k >= ir->op.reads[b]) && x.buffer.i == y.buffer.i &&
-                x.begin < y.begin + y.count && y.begin < x.begin + x.count)
+            if ((i >= ir->op.read_count[a] || k >= ir->op.read_count[b]) &&
+                x.buffer.i == y.buffer.i && x.begin < y.begin + y.count &&
+                y.begin < x.begin + x.count)
                 return true;
         }
     return false;
@@ -235,8 +236,8 @@ static bool operands_conflict(const struct ir *ir, uint32_t a, uint32_t b)
 
 static bool half_in_place(const struct ir *ir, uint32_t op)
 {
-    for (uint32_t i = 0; i < ir->op.reads[op]; i++)
-        for (uint32_t k = 0; k < ir->op.writes[op]; k++) {
+    for (uint32_t i = 0; i < ir->op.read_count[op]; i++)
+        for (uint32_t k = 0; k < ir->op.write_count[op]; k++) {
             struct view x = ir_read(ir, op, i), y = ir_write(ir, op, k);
             if (x.buffer.i == y.buffer.i && x.begin < y.begin + y.count &&
                 y.begin < x.begin + x.count && (x.begin != y.begin || x.count != y.count))
@@ -270,10 +271,11 @@ static bool reads_unwritten(const struct ir *ir)
             uint16_t guard = ir->op.guard[op];
             if (guard != IR_NONE16 && !guard_passes(&ir->mesh, ir->group, &ir->guard[guard], rank))
                 continue;
-            for (uint32_t k = 0; k < (uint32_t)ir->op.reads[op] + ir->op.writes[op]; k++) {
+            for (uint32_t k = 0; k < (uint32_t)ir->op.read_count[op] + ir->op.write_count[op];
+                 k++) {
                 struct view view = ir_read(ir, op, k);
                 for (uint64_t e = view.begin; e < view.begin + view.count; e++) {
-                    found |= k < ir->op.reads[op] && !written[view.buffer.i][e];
+                    found |= k < ir->op.read_count[op] && !written[view.buffer.i][e];
                     written[view.buffer.i][e] = true; /* each element is reported once */
                 }
             }
@@ -476,8 +478,8 @@ static bool plan_is_right(const struct ir *ir)
                 one_is[side] = !liveness_persistent(ir, x) && !liveness_persistent(ir, y);
                 for (uint32_t k = 0; k < ir->buffer.free_count[x]; k++)
                     for (uint32_t op = 0; op < n; op++)
-                        for (uint32_t i = 0; i < (uint32_t)ir->op.reads[op] + ir->op.writes[op];
-                             i++)
+                        for (uint32_t i = 0;
+                             i < (uint32_t)ir->op.read_count[op] + ir->op.write_count[op]; i++)
                             one_is[side] &= ir_read(ir, op, i).buffer.i != y ||
                                             before[(size_t)ir_free_set(ir, x)[k].i * n + op];
             }

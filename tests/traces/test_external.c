@@ -238,7 +238,7 @@ static void results_stand_beside_the_rows_as_they_were(void)
     result[0].memory_error = 0;
     result[1].outcome = OUTCOME_WRONG;
     result[1].predicted_text = "fits";
-    result[2].why = "x: 1,5\ny\n";
+    result[2].reason = "x: 1,5\ny\n";
     CHECK_INT("parse", parse(&f, COLUMNS "\n" ROW "\n"), STATUS_OK);
     CHECK_INT("figures",
               parse(&f, FIGURES "a-2,A,1,ring,h100,8,2048,verdict,OOM,,,,,--seq 2K,\n"
