@@ -317,7 +317,7 @@ static enum status count_device(struct constants *c, struct arena *arena, const 
     struct device_cost cost;
     enum status status = cost_load(&cost, arena, name, diag);
     for (size_t i = 0; status == STATUS_OK && i < cost.facts.count; i++)
-        count_constant(c, name, cost.facts.row[i].how, cost.facts.row[i].at.name);
+        count_constant(c, name, cost.facts.row[i].origin, cost.facts.row[i].at.name);
     return status;
 }
 
@@ -327,7 +327,7 @@ static enum status count_cluster(struct constants *c, struct arena *arena, const
     struct cluster cluster;
     enum status status = cluster_load(&cluster, arena, name, diag);
     for (size_t i = 0; status == STATUS_OK && i < cluster.facts.count; i++)
-        count_constant(c, name, cluster.facts.row[i].how, cluster.facts.row[i].at.name);
+        count_constant(c, name, cluster.facts.row[i].origin, cluster.facts.row[i].at.name);
     return status;
 }
 
@@ -472,7 +472,7 @@ static enum status show_cluster(struct listing *l, const char *name, struct diag
         rows_skip(&l->rows);
         rows_skip(&l->rows);
         rows_name(&l->rows, fact->source);
-        rows_name(&l->rows, number_origin_names[fact->how]);
+        rows_name(&l->rows, number_origin_names[fact->origin]);
     }
     rows_end(&l->rows);
     return STATUS_OK;
@@ -490,7 +490,7 @@ static enum status show_device(struct listing *l, const char *name, struct diag 
     }
     json_put_text(&l->json, "name", cost.name);
     json_put_text(&l->json, "note", cost.note);
-    json_put_bool(&l->json, "ideal", cost.ideal);
+    json_put_bool(&l->json, "ideal", cost.is_ideal);
     rows_begin(&l->rows, "numbers", NULL, &list_tables[LIST_NUMBERS]);
     for (size_t i = 0; i < cost.facts.count; i++) {
         const struct cost_fact *fact = &cost.facts.row[i];
@@ -503,7 +503,7 @@ static enum status show_device(struct listing *l, const char *name, struct diag 
                 rows_skip(&l->rows);
         rows_name(&l->rows, fact->meaning);
         rows_name(&l->rows, fact->source);
-        rows_name(&l->rows, number_origin_names[fact->how]);
+        rows_name(&l->rows, number_origin_names[fact->origin]);
     }
     rows_end(&l->rows);
     return STATUS_OK;

@@ -165,7 +165,7 @@ static enum status plan_longest(struct setup *setup, const struct options *optio
                                 struct diag *diag)
 {
     setup->fits_probability = options_number(options, "fits-probability");
-    struct longest_certificate report = {.brief = options_given(options, "emit")};
+    struct longest_certificate report = {.length_only = options_given(options, "emit")};
     struct text out = {0};
     const struct screen screen = screen_make(&out);
     struct interrupt interrupt;
@@ -173,7 +173,7 @@ static enum status plan_longest(struct setup *setup, const struct options *optio
     enum status status = longest_certificate_make(&report, setup, diag);
     struct request request = report.request;
     request.seq = report.longest.tokens;
-    if (report.longest.ended && status == STATUS_OK && options_given(options, "emit"))
+    if (report.longest.is_interrupted && status == STATUS_OK && options_given(options, "emit"))
         text_printf(&out, "# the search was ended by %s: longer sequences may fit\n",
                     interrupt_name());
     if (status == STATUS_OK && options_given(options, "emit"))
@@ -316,7 +316,7 @@ static enum status plan_best(struct setup *setup, const struct options *options,
     struct safe safe;
     struct text out = {0}, given = {0};
     const struct screen screen = screen_make(&out);
-    struct packed_sets packed_sets = {.asked = documents_samples(options)};
+    struct packed_sets packed_sets = {.request = documents_samples(options)};
     enum framework only = (enum framework)options_choice(options, "only");
     bool published = strcmp(options_text(options, "profile"), "published") == 0;
     struct space_open open = {.strategy = !options_given(options, "strategy"),
@@ -326,7 +326,7 @@ static enum status plan_best(struct setup *setup, const struct options *options,
                               .mla_exchange = !options_given(options, "mla-exchange"),
                               .core_plans = core_plan_option_is_all(setup->request.core_plan),
                               .packed_sets =
-                                  packed_sets.asked.lengths != NULL ? &packed_sets : NULL,
+                                  packed_sets.request.lengths != NULL ? &packed_sets : NULL,
                               .only = options_given(options, "only") ? &only : NULL,
                               .own_profile = published || !options_given(options, "profile")};
     enum goal goal =

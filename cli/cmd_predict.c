@@ -257,7 +257,7 @@ enum status cmd_predict(const struct options *options, struct diag *diag)
     struct prediction_question question = {
         .setup = &setup,
         .exact = exact,
-        .whole = exact || options_given(options, "o") || options_given(options, "verify"),
+        .whole_list = exact || options_given(options, "o") || options_given(options, "verify"),
         .skip_arenas = !asks_for_arenas(options),
         .kernel_times = options_text(options, "kernel-times"),
     };

@@ -79,7 +79,7 @@ static void put_entry(struct text *out, const struct catalogue_entry *entry,
                       const struct table *states)
 {
     struct text shows = {0}, state = {0};
-    text_puts(&shows, entry->shows);
+    text_puts(&shows, entry->subject);
     for (size_t i = 1; i < entry->names; i++)
         text_printf(&shows, "%s%s%s", i == 1 ? " (also " : ", ", entry->name[i],
                     i + 1 == entry->names ? ")" : "");
@@ -170,7 +170,7 @@ static enum status write_all(const struct reproduction *r, const bool *wanted, c
         entries++;
         status = output_entry(r, e, folder, diag);
         text_printf(out, "%s%s: %s\n", entries > 1 ? "\n" : "", r->catalogue.entry[e].name[0],
-                    r->catalogue.entry[e].shows);
+                    r->catalogue.entry[e].subject);
         outcome_put_paragraph(out, r, e);
     }
     if (status == STATUS_OK && entries > 1)

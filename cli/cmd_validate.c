@@ -250,8 +250,8 @@ static enum status save(const struct validation *v, const struct external_valida
     struct external_result *result = heap_zalloc(v->rows->count + 1, sizeof *result);
     for (size_t i = 0; i < v->rows->count; i++) {
         result[i] = v->row[i].result;
-        if (result[i].outcome == OUTCOME_OK && !v->row[i].counted)
-            result[i].reason = v->row[i].other; /* why the error does not count */
+        if (result[i].outcome == OUTCOME_OK && !v->row[i].counts_in_means)
+            result[i].reason = v->row[i].remark; /* why the error does not count */
     }
     external_print_columns(&out);
     external_print(v->rows, result, &out);

@@ -46,15 +46,15 @@ struct calibrate_number {
     double value, error; /* error: the standard error; 0: none */
     bool at_bound;       /* the best value lies at an end of the allowed range */
     enum calibrate_origin origin;
-    int family;      /* for FITTED: index in calibration.family[] */
-    const char *how; /* the source of the number in words */
+    int family;              /* for FITTED: index in calibration.family[] */
+    const char *source_text; /* the source of the number in words */
 };
 
 struct calibrate_family {
     const char *name; /* "matmul", "attention.cpu.forward" */
     struct cost_calibration calibration;
     size_t points, parameters;
-    double rms, worst, leave_one_out;
+    double rms, worst_error, leave_one_out;
     size_t left_out;
     struct loc worst_at;
     const char *worst_what; /* "matmul m=64 n=512 k=512" */
@@ -80,7 +80,7 @@ struct calibration {
     double spread; /* the spread of all points (models/noise.h) */
     size_t fallbacks;
     struct calibrate_fallback fallback[CALIBRATE_FAMILIES_MAX];
-    size_t unmeasureds; /* number of families without a point, which keep the base's numbers */
+    size_t unmeasured_count; /* number of families without a point, which keep the base's numbers */
     const char *unmeasured[CALIBRATE_FAMILIES_MAX];
     /* the file of points that the device file names, and its source; NULL: none */
     const char *points_file, *points_source;

@@ -205,7 +205,7 @@ static void find_unmeasured(struct calibration *c)
         "device.kernel_start_s", "memory", "matmul", "attention", "host", "cpu"};
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
         if (!has_points(c, names[i]))
-            c->unmeasured[c->unmeasureds++] = names[i];
+            c->unmeasured[c->unmeasured_count++] = names[i];
     for (int k = 0; k < ATTENTION_IMPL_COUNT * ATTENTION_PASS_COUNT; k++) {
         const char *impl =
             arena_printf(&c->arena, "attention.%s.",
@@ -213,7 +213,7 @@ static void find_unmeasured(struct calibration *c)
         const char *name =
             arena_printf(&c->arena, "%s%s", impl, cost_pass_names[k % ATTENTION_PASS_COUNT]);
         if (has_points(c, impl) && !has_points(c, name))
-            c->unmeasured[c->unmeasureds++] = name;
+            c->unmeasured[c->unmeasured_count++] = name;
     }
 }
 
@@ -255,7 +255,7 @@ enum status calibrate_device(struct calibration *c, const struct points *points,
     /* measured points correct the formula, which is to be fitted without them */
     c->cost.points = (struct cost_points){0};
     enum status status = check_points(points, diag);
-    if (status == STATUS_OK && base->ideal)
+    if (status == STATUS_OK && base->is_ideal)
         status = diag_error(diag, (struct loc){.name = base->name}, STATUS_BAD_INPUT,
                             "an ideal device has nothing to calibrate");
     if (status == STATUS_OK)
@@ -269,11 +269,11 @@ enum status calibrate_device(struct calibration *c, const struct points *points,
             const struct calibrate_problem problem = {
                 .c = c,
                 .options = options,
-                .all = points,
+                .all_points = points,
                 .point = point,
                 .limit = options->limit > 0 ? options->limit : LIMIT,
                 .impl = k / families[i].passes,
-                .pass = k % families[i].passes,
+                .direction = k % families[i].passes,
             };
             enum status one = fit_family(&problem, families[i].fit, diag);
             if (status == STATUS_OK || (status == STATUS_NO && one != STATUS_OK))

@@ -32,9 +32,9 @@ static double predict_work(const struct calibrate_problem *problem, const struct
 void calibrate_choose(struct calibrate_problem *problem, calibrate_choose_function *chosen)
 {
     problem->points = 0;
-    for (size_t i = 0; i < problem->all->count; i++)
-        if (chosen(problem, &problem->all->row[i]))
-            problem->point[problem->points++] = &problem->all->row[i];
+    for (size_t i = 0; i < problem->all_points->count; i++)
+        if (chosen(problem, &problem->all_points->row[i]))
+            problem->point[problem->points++] = &problem->all_points->row[i];
 }
 
 enum status calibrate_check_varies(const struct calibrate_problem *problem, enum cost_size size,
@@ -242,8 +242,8 @@ static bool has_dtype(const struct calibrate_problem *problem, enum dtype dtype)
 static const struct point *find_role(const struct calibrate_problem *problem, enum point_role role,
                                      const struct point *like)
 {
-    for (size_t i = 0; i < problem->all->count; i++) {
-        const struct point *point = &problem->all->row[i];
+    for (size_t i = 0; i < problem->all_points->count; i++) {
+        const struct point *point = &problem->all_points->row[i];
         bool same = like == NULL || (point->work.in == like->work.in &&
                                      memcmp(point->work.p, like->work.p, sizeof like->work.p) == 0);
         if (point->role == role && point->work.kind == WORK_MATMUL && same)
@@ -388,11 +388,11 @@ static double try_form(struct calibrate_problem *problem, struct cost_attention 
     attention->tile = tile;
     attention->step = step;
     problem->limit = INFINITY;
-    problem->trial = true;
+    problem->residual_only = true;
     double rms = calibrate_fit(problem, NULL, &quiet) == STATUS_OK ? c->family[families].rms
                                                                    : (double)INFINITY;
     problem->limit = limit;
-    problem->trial = false;
+    problem->residual_only = false;
     *attention = before;
     c->families = families;
     c->numbers = numbers;
@@ -432,7 +432,7 @@ static void find_form(struct calibrate_problem *problem, struct direction direct
 enum status calibrate_attention(struct calibrate_problem *problem, struct diag *diag)
 {
     struct direction direction = {(enum attention_impl)problem->impl,
-                                  (enum attention_direction)problem->pass};
+                                  (enum attention_direction)problem->direction};
     struct calibration *c = problem->c;
     const char *impl = attention_impl_name(direction.impl);
     struct cost_attention *attention = &c->cost.attention[direction.impl][direction.pass];
@@ -441,12 +441,12 @@ enum status calibrate_attention(struct calibrate_problem *problem, struct diag *
     problem->help = "add points of several lengths per head dim, causal and full";
     problem->predict = predict_work;
     problem->params = problem->points = 0;
-    for (size_t i = 0; i < problem->all->count; i++)
-        if (is_of(&problem->all->row[i], direction))
-            problem->point[problem->points++] = &problem->all->row[i];
+    for (size_t i = 0; i < problem->all_points->count; i++)
+        if (is_of(&problem->all_points->row[i], direction))
+            problem->point[problem->points++] = &problem->all_points->row[i];
     if (problem->points == 0)
         return STATUS_OK;
-    if (!attention->present)
+    if (!attention->is_present)
         return cost_check_attention(&c->cost, direction.impl, problem->point[0]->work.attention.dim,
                                     problem->point[0]->at, diag);
     bool measured[COST_MAX_DIMS] = {false};

@@ -67,7 +67,7 @@ void calibrate_derive(struct calibration *c, const char *name, double *slot, enu
     for (size_t i = 0; i < c->numbers; i++)
         if (strcmp(c->number[i].name, name) == 0) {
             c->number[i].value = value;
-            c->number[i].how = arena_text(&c->arena, how, strlen(how));
+            c->number[i].source_text = arena_text(&c->arena, how, strlen(how));
             return;
         }
     assert(c->numbers < CALIBRATE_NUMBERS_MAX);
@@ -77,7 +77,7 @@ void calibrate_derive(struct calibration *c, const char *name, double *slot, enu
                                   .value = value,
                                   .origin = origin,
                                   .family = -1,
-                                  .how = arena_text(&c->arena, how, strlen(how))};
+                                  .source_text = arena_text(&c->arena, how, strlen(how))};
 }
 
 /* ---- the fit of one family ---- */
@@ -108,7 +108,7 @@ static const char *file_of(const struct point *point)
 /* Returns the files of a family's points, with dates: "cpu.csv (2025-01-02), more.csv". */
 static const char *sources(const struct calibrate_problem *problem)
 {
-    const struct points *points = problem->all;
+    const struct points *points = problem->all_points;
     struct text out = {0};
     for (size_t i = 0; i < problem->points; i++) {
         const struct point *point = problem->point[i];
@@ -164,22 +164,22 @@ static void record(struct calibrate_problem *problem, const struct fit *fit, con
     const struct point *worst = problem->point[fit->worst_point];
     *family = (struct calibrate_family){.name = problem->name,
                                         .points = fit->points,
-                                        .parameters = fit->points - fit->freedom,
+                                        .parameters = fit->points - fit->degrees_of_freedom,
                                         .rms = fit->rms,
-                                        .worst = fit->worst,
+                                        .worst_error = fit->worst_error,
                                         .leave_one_out = fit->leave_one_out,
                                         .left_out = fit->left_out,
                                         .worst_at = worst->at,
                                         .worst_what = describe(c, worst)};
     family->calibration = (struct cost_calibration){
-        .known = true,
+        .is_calibrated = true,
         .residual = fmin(fit->rms, RESIDUAL_MOST),
         .source = arena_printf(
             &c->arena,
             "%zu points of %s%s: root mean square %.1f %%, worst %+.1f %%, leave-one-out "
             "%.1f %%",
             fit->points, from, problem->options->fastest ? " (p10)" : "", 100 * fit->rms,
-            100 * fit->worst, 100 * fit->leave_one_out)};
+            100 * fit->worst_error, 100 * fit->leave_one_out)};
     find_sizes(problem, &family->calibration);
     for (size_t i = 0; i < problem->params; i++) {
         const char *name = problem->param[i].name;
@@ -198,15 +198,15 @@ static void record(struct calibrate_problem *problem, const struct fit *fit, con
                                             .origin = CALIBRATE_FITTED,
                                             .family = (int)c->families};
         if (fit->state[i] == FIT_AT_BOUND)
-            number->how = arena_printf(&c->arena,
-                                       "fitted to %zu points of %s: the best lies at this "
-                                       "end of what is possible",
-                                       fit->points, from);
+            number->source_text = arena_printf(&c->arena,
+                                               "fitted to %zu points of %s: the best lies at this "
+                                               "end of what is possible",
+                                               fit->points, from);
         else if (fit->error[i] == 0)
-            number->how = arena_printf(&c->arena, "measured: %zu point%s of %s", fit->points,
-                                       fit->points == 1 ? "" : "s", from);
+            number->source_text = arena_printf(&c->arena, "measured: %zu point%s of %s",
+                                               fit->points, fit->points == 1 ? "" : "s", from);
         else
-            number->how =
+            number->source_text =
                 arena_printf(&c->arena, "fitted to %zu points of %s, +- %.2g %%", fit->points, from,
                              100 * fit->error[i] / fmax(fit->value[i], 1e-300));
     }
@@ -227,7 +227,7 @@ enum status calibrate_fit(struct calibrate_problem *problem, struct cost_calibra
     bool disturbed =
         noise_disturbs(problem->c->spread, noise_spread(problem->point, problem->points));
     const struct fit_problem least = {
-        .what = problem->name,
+        .name = problem->name,
         .help = problem->help,
         .scatter_help = disturbed ? calibrate_disturbed : NULL,
         .param = problem->param,
@@ -237,11 +237,11 @@ enum status calibrate_fit(struct calibrate_problem *problem, struct cost_calibra
         .model = predict,
         .context = problem,
         .limit = problem->limit,
-        .trial = problem->trial,
+        .residual_only = problem->residual_only,
     };
     enum status status =
         fit_run(&fit, &least, (struct loc){.name = problem->point[0]->at.name}, diag);
-    problem->refused_as_disturbed = disturbed && fit.scattered;
+    problem->refused_as_disturbed = disturbed && fit.is_scattered;
     set_values(problem, status == STATUS_OK ? fit.value : start);
     if (status == STATUS_OK) {
         record(problem, &fit, sources(problem));

@@ -171,7 +171,7 @@ static void record(struct link_calibration *links, enum calibrate_link class,
         .bytes_per_s = fit->value[1],
         .bytes_per_s_error = fit->error[1],
         .rms = fit->rms,
-        .worst = fit->worst,
+        .worst_error = fit->worst_error,
         .leave_one_out = fit->leave_one_out,
         .low_bytes = INFINITY,
         .worst_what = describe(&links->arena, points->point[fit->worst_point]),
@@ -186,7 +186,7 @@ static void record(struct link_calibration *links, enum calibrate_link class,
         "fitted to %zu points of %s, %.3g to %.3g bytes: root mean square %.1f %%, worst %+.1f %%, "
         "leave-one-out %.1f %%",
         link->points, slash ? slash + 1 : name, link->low_bytes, link->high_bytes, 100 * link->rms,
-        100 * link->worst, 100 * link->leave_one_out);
+        100 * link->worst_error, 100 * link->leave_one_out);
 }
 
 static bool sizes_vary(const struct link_points *points)
@@ -218,7 +218,7 @@ static enum status fit_class(struct link_calibration *links, enum calibrate_link
     for (size_t i = 0; i < points->count; i++)
         measured_s[i] = calibrate_time(options, points->point[i]);
     const struct fit_problem problem = {
-        .what = classes[class].name,
+        .name = classes[class].name,
         .help = "messages below the size at which the library changes its protocol do not "
                 "belong to the same line; leave them out (--min-bytes)",
         .scatter_help = disturbed ? calibrate_disturbed : NULL,
@@ -232,7 +232,7 @@ static enum status fit_class(struct link_calibration *links, enum calibrate_link
     };
     struct fit fit;
     enum status status = fit_run(&fit, &problem, at, diag);
-    *scattered = fit.scattered;
+    *scattered = fit.is_scattered;
     if (status == STATUS_OK)
         record(links, class, points, &fit);
     free(measured_s);
@@ -305,7 +305,7 @@ void link_calibration_print_report(const struct link_calibration *links, struct 
                     "%s (%s): %zu points, 2 parameters; root mean square %.1f %%, leave-one-out "
                     "%.1f %%, worst %+.0f %% (%s)\n  latency    ",
                     classes[i].name, classes[i].what, link->points, 100 * link->rms,
-                    100 * link->leave_one_out, 100 * link->worst, link->worst_what);
+                    100 * link->leave_one_out, 100 * link->worst_error, link->worst_what);
         calibrate_put_value(out, UNIT_SECONDS, link->latency_s);
         text_puts(out, " +- ");
         calibrate_put_value(out, UNIT_SECONDS, link->latency_error_s);

@@ -39,7 +39,7 @@ enum calibrate_link {
 struct calibrated_link {
     size_t points; /* 0: the class has no points, and the other members are not set */
     double latency_s, latency_error_s, bytes_per_s, bytes_per_s_error;
-    double rms, worst, leave_one_out, low_bytes, high_bytes;
+    double rms, worst_error, leave_one_out, low_bytes, high_bytes;
     const char *worst_what, *source;
 };
 

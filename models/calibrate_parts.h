@@ -16,7 +16,7 @@ struct calibrate_problem {
     struct calibration *c;
     const struct calibrate_options *options;
     const char *name, *help;
-    const struct points *all;
+    const struct points *all_points;
     const struct point **point; /* room for all points */
     size_t points;
     struct fit_param param[FIT_PARAMS_MAX];
@@ -24,10 +24,10 @@ struct calibrate_problem {
     enum unit_kind unit[FIT_PARAMS_MAX];
     size_t params;
     double limit;
-    bool trial; /* only the residual of the fit is wanted */
+    bool residual_only; /* only the residual of the fit is wanted */
     /* only numbers that grow with the size are fitted (calibrate_options.few_sizes) */
     bool rates;
-    int impl, pass; /* for attention: enum attention_impl, enum attention_direction */
+    int impl, direction; /* for attention: enum attention_impl, enum attention_direction */
     /* the last fit was refused because other programs disturbed its points */
     bool refused_as_disturbed;
     double (*predict)(const struct calibrate_problem *problem, const struct point *point);

@@ -125,7 +125,7 @@ static void write_number(struct record_writer *w, const struct calibration *c,
 {
     const char *leaf = strrchr(number->name, '.');
     open_path(w, number->name, (size_t)(leaf - number->name));
-    calibrate_put_field(&w->json, leaf + 1, number->unit, number->value, number->how,
+    calibrate_put_field(&w->json, leaf + 1, number->unit, number->value, number->source_text,
                         calibration_spread(c, number));
 }
 
@@ -216,7 +216,7 @@ static void report_number(const struct calibration *c, const struct calibrate_nu
     } else if (number->origin != CALIBRATE_FITTED) {
         while (out->size < begin + 58)
             text_putc(out, ' ');
-        text_printf(out, "  %s", number->how);
+        text_printf(out, "  %s", number->source_text);
     } else if (number->at_bound) {
         text_puts(out, " (at its bound)");
     }
@@ -241,7 +241,7 @@ void calibration_print_report(const struct calibration *c, struct text *out)
         else
             text_puts(out, "unknown");
         text_puts(out, ", worst ");
-        put_percent(out, family->worst);
+        put_percent(out, family->worst_error);
         text_printf(out, " (%s", family->worst_what);
         if (family->worst_at.name)
             text_printf(out, ", %s:%u", family->worst_at.name, family->worst_at.line);
@@ -289,10 +289,10 @@ void calibration_print_noise(const struct calibration *c, const char *base, stru
     calibrate_put_fallbacks(c->fallback, c->fallbacks, true, true, disturbed.data, out);
     text_printf(&refused, "refused    and left as %s has them: ", base);
     calibrate_put_fallbacks(c->fallback, c->fallbacks, true, false, refused.data, out);
-    if (c->unmeasureds > 0)
+    if (c->unmeasured_count > 0)
         text_printf(out, "unmeasured and left as %s has them: ", base);
-    for (size_t i = 0; i < c->unmeasureds; i++)
-        text_printf(out, "%s%s", c->unmeasured[i], i + 1 < c->unmeasureds ? ", " : "\n");
+    for (size_t i = 0; i < c->unmeasured_count; i++)
+        text_printf(out, "%s%s", c->unmeasured[i], i + 1 < c->unmeasured_count ? ", " : "\n");
     text_release(&disturbed);
     text_release(&refused);
 }

@@ -128,7 +128,7 @@ enum status cluster_resize(struct cluster *cluster, struct arena *arena, int64_t
         return diag_error(diag, nowhere, STATUS_BAD_INPUT,
                           "%lld GPUs: the number must be from 1 to %d", (long long)gpus,
                           CLUSTER_MAX_GPUS);
-    if (cluster->ideal && nodes == 0) {
+    if (cluster->is_ideal && nodes == 0) {
         resize_ideal(cluster, arena, gpus);
         return STATUS_OK;
     }
@@ -162,7 +162,7 @@ enum status cluster_share(struct cluster *cluster, struct arena *arena, int64_t 
         return diag_error(diag, (struct loc){.name = "--loopback"}, STATUS_BAD_INPUT,
                           "%lld ranks on one GPU: the number must be from 1 to %d",
                           (long long)ranks, CLUSTER_MAX_GPUS_PER_NODE);
-    if (cluster->ideal)
+    if (cluster->is_ideal)
         return diag_error(
             diag, (struct loc){.name = "--loopback"}, STATUS_BAD_INPUT,
             "an ideal GPU has no memory bandwidth to share; another cluster would do");
@@ -200,7 +200,7 @@ int64_t cluster_channels_between(const struct cluster *cluster, int64_t rings)
 
 bool cluster_fact_is_measured(const struct cluster_fact *fact)
 {
-    return fact != NULL && (fact->how == NUMBER_MEASURED || fact->spread > 0);
+    return fact != NULL && (fact->origin == NUMBER_MEASURED || fact->spread > 0);
 }
 
 /* ---- ranks ---- */

@@ -144,7 +144,7 @@ struct cluster_fact {
     const char *path;   /* "nic.bandwidth" */
     const char *value;  /* as it is written in the file: "200 Gb/s" */
     const char *source; /* the source, as it is written in the file */
-    enum number_origin how;
+    enum number_origin origin;
     size_t entries; /* number of entries of a table; 0: the value is no table */
     /* relative spread of a number that `calibrate` fitted on this machine; 0: it is no such number */
     double spread;
@@ -160,7 +160,7 @@ struct cluster {
     const char *name, *summary;
     /* the one-line form that takes the other wiring of such nodes; NULL: the wiring is known */
     const char *other_wiring;
-    bool ideal; /* infinite links and memory (INFINITY), zero latency, work takes flops / peak */
+    bool is_ideal; /* infinite links and memory (INFINITY), zero latency, work takes flops / peak */
 
     int64_t nodes;         /* in use */
     int64_t gpus_per_node; /* of a whole node, in use or not; tables below have an entry for each */

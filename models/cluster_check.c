@@ -39,7 +39,7 @@ static void check_fields(struct checker *checker)
         if (!given && !cluster_field_needed(cluster, field))
             continue;
         /* the node of an ideal cluster may hold any number of GPUs */
-        if (cluster->ideal && strcmp(field->path, "gpus_per_node") == 0)
+        if (cluster->is_ideal && strcmp(field->path, "gpus_per_node") == 0)
             continue;
         if (cluster_field_check(cluster, field, cluster_field_loc(cluster, field), checker->diag))
             checker->wrong = true;

@@ -170,12 +170,12 @@ enum status cluster_field_check(const struct cluster *cluster, const struct clus
     if (field->type == FIELD_TABLE || field->type == FIELD_FABRIC)
         return STATUS_OK;
     double value = cluster_field_value(cluster, field);
-    bool fits = field->above ? value > field->low : value >= field->low;
-    if (fits && value <= field->high && (isfinite(value) || cluster->ideal))
+    bool fits = field->excludes_low ? value > field->low : value >= field->low;
+    if (fits && value <= field->high && (isfinite(value) || cluster->is_ideal))
         return STATUS_OK;
     struct text given = {0};
     cluster_field_put(&given, cluster, field);
-    const char *relation = field->above ? "above" : "at least";
+    const char *relation = field->excludes_low ? "above" : "at least";
     enum status status =
         isinf(field->high)
             ? diag_error(diag, at, STATUS_BAD_INPUT, "%s: %s; it must be finite and %s %g",
@@ -254,7 +254,7 @@ enum status cluster_field_set(struct cluster *cluster, struct arena *arena,
                             field->path);
         break;
     default:
-        if (cluster->ideal && strcmp(value, "infinite") == 0)
+        if (cluster->is_ideal && strcmp(value, "infinite") == 0)
             *(double *)to = INFINITY;
         else
             status = units_parse(text, size, unit_of[field->type], to, at, diag);
@@ -314,7 +314,7 @@ void cluster_field_note(struct cluster *cluster, const struct cluster_field *fie
 {
     for (size_t i = 0; i < cluster->facts.count; i++)
         if (strcmp(cluster->facts.row[i].path, field->path) == 0) {
-            cluster->facts.row[i].how = how;
+            cluster->facts.row[i].origin = how;
             cluster->facts.row[i].spread = spread;
         }
 }

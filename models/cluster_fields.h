@@ -37,7 +37,7 @@ struct cluster_field {
     enum field_need need;
     size_t offset;    /* of the member in struct cluster */
     double low, high; /* limits of the value; low itself is outside when above is set */
-    bool above;
+    bool excludes_low;
 };
 
 enum { CLUSTER_FIELD_COUNT = 58 };

@@ -293,9 +293,9 @@ static enum status read_root(struct cluster *cluster, struct arena *arena, struc
         status = read_base(cluster, arena, root, depth, diag);
     const struct cluster base = *cluster;
     if (status == STATUS_OK && json_find(root, "ideal").value) {
-        bool base_ideal = cluster->ideal;
-        status = json_get_bool(root, "ideal", &cluster->ideal, diag);
-        if (status == STATUS_OK && base_ideal && !cluster->ideal)
+        bool base_ideal = cluster->is_ideal;
+        status = json_get_bool(root, "ideal", &cluster->is_ideal, diag);
+        if (status == STATUS_OK && base_ideal && !cluster->is_ideal)
             status = json_error(json_find(root, "ideal"), diag,
                                 "the base is ideal: its infinite numbers cannot be taken back");
     }

@@ -43,7 +43,7 @@ enum cost_size {
 
 /* The range of sizes in which a family of numbers was calibrated. */
 struct cost_calibration {
-    bool known;                  /* false: numbers are estimates; always extrapolated */
+    bool is_calibrated;          /* false: numbers are estimates; always extrapolated */
     double low[COST_SIZE_COUNT]; /* 0, 0: this size does not matter */
     double high[COST_SIZE_COUNT];
     double residual;    /* root mean square of the relative errors over the points; an estimate if
@@ -57,7 +57,7 @@ enum { COST_MAX_DIMS = 8 };
  * the other side in steps of `step`: forward, rows are queries and the loop is over keys;
  * backward, the other way round. A head dim is padded up to the next listed one. */
 struct cost_attention {
-    bool present;
+    bool is_present;
     double tile, step;
     double ramp_s; /* prologue and epilogue of one block */
     size_t dims;
@@ -77,7 +77,7 @@ struct cost_fact {
     enum unit_kind unit;
     const char *meaning;
     const char *source;
-    enum number_origin how;
+    enum number_origin origin;
     struct loc at; /* the file and line that say so */
 };
 
@@ -95,8 +95,9 @@ struct cost_chain {
     /* Kernels whose time is set by the number of elements, not of bytes: slow is their time, divided by that of one
      * pass over all elements at the device's memory_element_rate, and slow_bytes is how many of the bytes above they
      * move. A kernel that touches half of the elements adds 0.5. */
-    double slow, slow_bytes;
-    double gathered, scattered; /* how many of the bytes move in gathers and in scatters of rows */
+    double slow_passes, slow_bytes;
+    double gathered_bytes,
+        scattered_bytes; /* how many of the bytes move in gathers and in scatters of rows */
     /* the chain that replaces this one for an unpermute without weights; NULL: such an unpermute is one kernel */
     const struct cost_chain *unweighted;
 };
@@ -107,7 +108,7 @@ struct cost_point {
     double seconds;
     uint8_t impl; /* for attention: the kernels, enum attention_impl */
     /* measured at the clock of steps; false: in a short run, whose clock may be higher */
-    bool sustained;
+    bool at_step_clock;
 };
 
 /* The points of a device file: shapes whose time was measured, not calculated. */
@@ -119,7 +120,7 @@ struct cost_points {
 
 struct device_cost {
     const char *name, *note;
-    bool ideal; /* work takes flops / device_peak_flop_per_s, everything else nothing */
+    bool is_ideal; /* work takes flops / device_peak_flop_per_s, everything else nothing */
 
     /* one member for each row of models/cost_params.def, such as matmul_k_ramp */
 #define COST(family, field, unit, low, high, meaning) double family##_##field;

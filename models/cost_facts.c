@@ -55,8 +55,8 @@ static void print_calibration(struct text *out, const char *family,
     if (!calibration->source)
         return;
     text_printf(out, "%s: %s within %.3g %%: %s", family,
-                calibration->known ? "calibrated" : "estimated", 100 * calibration->residual,
-                calibration->source);
+                calibration->is_calibrated ? "calibrated" : "estimated",
+                100 * calibration->residual, calibration->source);
     const char *separator = "; sizes ";
     for (int i = 0; i < COST_SIZE_COUNT; i++) {
         if (calibration->high[i] == 0)
@@ -70,7 +70,7 @@ static void print_calibration(struct text *out, const char *family,
 
 void cost_print(struct text *out, const struct device_cost *cost)
 {
-    text_printf(out, "device %s%s\n", cost->name, cost->ideal ? " (ideal)" : "");
+    text_printf(out, "device %s%s\n", cost->name, cost->is_ideal ? " (ideal)" : "");
     if (cost->note)
         text_printf(out, "%s\n", cost->note);
     for (size_t i = 0; i < cost->facts.count; i++) {
@@ -95,7 +95,7 @@ void cost_print(struct text *out, const struct device_cost *cost)
     struct text name = {0};
     for (int impl = 0; impl < ATTENTION_IMPL_COUNT; impl++) {
         for (int pass = 0; pass < ATTENTION_PASS_COUNT; pass++) {
-            if (!cost->attention[impl][pass].present)
+            if (!cost->attention[impl][pass].is_present)
                 continue;
             name.size = 0;
             text_printf(&name, "attention.%s.%s", attention_impl_name((enum attention_impl)impl),

@@ -101,7 +101,7 @@ static enum status check_complete(struct cost_reader reader, struct json_node ro
     for (size_t i = 0; i < cost_param_count; i++) {
         const struct cost_param *param = &cost_params[i];
         bool found =
-            cost->ideal && param->offset != offsetof(struct device_cost, device_peak_flop_per_s);
+            cost->is_ideal && param->offset != offsetof(struct device_cost, device_peak_flop_per_s);
         if (param->unit == UNIT_FLOP_PER_S && param->low <= 0)
             found = true; /* it may be missing: not every device has these products */
         const char *name = arena_printf(reader.arena, "%s.%s", param->family, param->field);
@@ -110,7 +110,7 @@ static enum status check_complete(struct cost_reader reader, struct json_node ro
         if (!found)
             return json_error(root, reader.diag, "has no %s (%s)", name, param->meaning);
     }
-    if (cost->ideal)
+    if (cost->is_ideal)
         return STATUS_OK;
     for (int i = COST_MATMUL; i < COST_FAMILY_COUNT; i++) {
         if (!cost->calibration[i].source)
@@ -122,9 +122,9 @@ static enum status check_complete(struct cost_reader reader, struct json_node ro
             const struct cost_attention *attention = &cost->attention[impl][pass];
             const struct cost_attention *other = &cost->attention[impl][!pass];
             const char *missing = NULL;
-            if (attention->present != other->present)
-                missing = attention->present ? cost_pass_names[!pass] : cost_pass_names[pass];
-            else if (!attention->present)
+            if (attention->is_present != other->is_present)
+                missing = attention->is_present ? cost_pass_names[!pass] : cost_pass_names[pass];
+            else if (!attention->is_present)
                 continue;
             else if (attention->tile == 0)
                 missing = "tile";
@@ -178,7 +178,7 @@ static enum status read_root(struct cost_reader reader, struct json_node root)
             cost->note = cost_read_keep(reader, text);
     }
     if (status == STATUS_OK && json_find(root, "ideal").value)
-        status = json_get_bool(root, "ideal", &cost->ideal, reader.diag);
+        status = json_get_bool(root, "ideal", &cost->is_ideal, reader.diag);
     struct json_node node;
     /* the points of the base correct the base's numbers, and are dropped with them */
     if (json_find(root, "matmul").value)

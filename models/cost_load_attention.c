@@ -83,7 +83,7 @@ static enum status read_pass(struct cost_reader reader, struct json_node object,
     }
     if (status == STATUS_OK)
         status = cost_read_calibration(reader, object, &attention->calibration);
-    attention->present = true;
+    attention->is_present = true;
     return status;
 }
 

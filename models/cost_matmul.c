@@ -28,7 +28,7 @@ static double scaled_rate(const struct device_cost *cost, enum scaling scaling)
 
 bool cost_multiplies(const struct device_cost *cost, enum scaling scaling)
 {
-    return scaling == SCALING_NONE || cost->ideal || scaled_rate(cost, scaling) > 0;
+    return scaling == SCALING_NONE || cost->is_ideal || scaled_rate(cost, scaling) > 0;
 }
 
 /* Returns the flop/s of large products of a dtype at the highest clock. */

@@ -154,8 +154,8 @@ const struct cost_chain *cost_chain_of(const struct device_cost *cost, const str
     const struct cost_chain *chain = &cost->chain[work->kind];
     if (work->kind == WORK_UNPERMUTE && !work->permute.weights)
         chain = chain->unweighted;
-    return chain != NULL && chain->bytes > 0 && chain_elements(work) > 0 && !cost->ideal ? chain
-                                                                                         : NULL;
+    return chain != NULL && chain->bytes > 0 && chain_elements(work) > 0 && !cost->is_ideal ? chain
+                                                                                            : NULL;
 }
 
 double cost_traffic_bytes(const struct device_cost *cost, enum attention_impl impl,
@@ -164,13 +164,13 @@ double cost_traffic_bytes(const struct device_cost *cost, enum attention_impl im
     const struct work as = work_priced_as(work);
     if (as.kind != work->kind)
         return cost_traffic_bytes(cost, work_kernels(work, impl), &as);
-    if (work->kind == WORK_MERGE && !cost->ideal)
+    if (work->kind == WORK_MERGE && !cost->is_ideal)
         return merge_bytes(cost, impl, work);
     const struct cost_chain *chain = cost_chain_of(cost, work);
     if (chain != NULL)
         return chain_elements(work) * chain->bytes;
     double bytes = work_memory_bytes(work);
-    if (work->kind == WORK_ATTENTION_BACKWARD && !cost->ideal)
+    if (work->kind == WORK_ATTENTION_BACKWARD && !cost->is_ideal)
         bytes += cost_attention_around_bytes(work);
     return bytes;
 }
@@ -181,15 +181,16 @@ double cost_traffic_bytes(const struct device_cost *cost, enum attention_impl im
 static double chain_s(const struct device_cost *cost, const struct cost_chain *chain,
                       double elements)
 {
-    bool slow = cost->memory_element_rate > 0 && chain->slow > 0;
-    double gathered = elements * chain->gathered, scattered = elements * chain->scattered;
+    bool slow = cost->memory_element_rate > 0 && chain->slow_passes > 0;
+    double gathered = elements * chain->gathered_bytes,
+           scattered = elements * chain->scattered_bytes;
     double bytes =
         elements * (chain->bytes - (slow ? chain->slow_bytes : 0)) - gathered - scattered;
     double seconds = chain->kernels * cost->device_kernel_start_s +
                      cost_stream_s(cost, cost->memory_gather_fraction, gathered) +
                      cost_stream_s(cost, cost->memory_scatter_fraction, scattered);
     if (slow)
-        seconds += elements * fmax(chain->slow / cost->memory_element_rate,
+        seconds += elements * fmax(chain->slow_passes / cost->memory_element_rate,
                                    chain->slow_bytes / (cost->device_memory_bytes_per_s *
                                                         cost->memory_stream_fraction));
     return seconds + chain->kernels *
@@ -211,7 +212,7 @@ double cost_memory_s(const struct device_cost *cost, enum attention_impl impl,
     double start_s = cost->kind_fraction[work->kind] > 0 ? 0 : cost->memory_start_s;
     double seconds = cost_stream_s(cost, fraction, cost_traffic_bytes(cost, impl, work));
     if (work->kind == WORK_OPAQUE && work->opaque.slow > 0 && cost->memory_element_rate > 0 &&
-        !cost->ideal)
+        !cost->is_ideal)
         seconds = fmax(seconds, (double)work->opaque.slow / cost->memory_element_rate);
     return cost->device_kernel_start_s + start_s + seconds;
 }

@@ -99,7 +99,7 @@ static struct cost_busy busy_of(const struct device_cost *cost, enum attention_i
 static double in_run(const struct device_cost *cost, const struct cost_point *point,
                      enum cost_clock clock)
 {
-    if (clock == COST_BURST || point->sustained)
+    if (clock == COST_BURST || point->at_step_clock)
         return point->seconds;
     const struct cost_busy busy = busy_of(cost, (enum attention_impl)point->impl, &point->work);
     return cost_sustained_s(cost, &busy, point->seconds);
@@ -137,7 +137,7 @@ double cost_points_s(const struct device_cost *cost, enum attention_impl impl,
         double sides = distance(&point->work, work);
         int apart = attributes_apart(&point->work, work);
         if (sides <= 0)
-            add_twin(&twins, apart, point->sustained == (clock == COST_SUSTAINED),
+            add_twin(&twins, apart, point->at_step_clock == (clock == COST_SUSTAINED),
                      log(in_run(cost, point, clock) / law(cost, impl, &point->work, clock)));
         else if (sides <= NEAR)
             add_near(&near, point, hypot(sides, apart * ATTRIBUTE));
@@ -175,7 +175,7 @@ static void keep_points(struct cost_reader reader, const struct points *points)
                 (struct cost_point){.work = point->work,
                                     .seconds = point->median_s,
                                     .impl = point->impl < POINT_NO_IMPL ? point->impl : 0,
-                                    .sustained = sustained};
+                                    .at_step_clock = sustained};
     }
 }
 

@@ -48,7 +48,8 @@ const struct cost_calibration *cost_calibration_of(const struct device_cost *cos
     case WORK_ATTENTION_BACKWARD:
         return &cost->attention[impl][ATTENTION_BACKWARD_PASS].calibration;
     default:
-        return cost_memory_fraction(cost, work) > 0 || (cost->ideal && work_memory_bytes(work) > 0)
+        return cost_memory_fraction(cost, work) > 0 ||
+                       (cost->is_ideal && work_memory_bytes(work) > 0)
                    ? &cost->calibration[COST_MEMORY]
                    : NULL;
     }
@@ -71,9 +72,9 @@ bool cost_extrapolated(const struct device_cost *cost, enum attention_impl impl,
 {
     const struct cost_calibration *calibration = cost_calibration_of(cost, impl, work);
     /* ideal costs are exact by definition, and work without a calibration takes no time */
-    if (cost->ideal || !calibration || (work->kind == WORK_OPAQUE && work->opaque.ps > 0))
+    if (cost->is_ideal || !calibration || (work->kind == WORK_OPAQUE && work->opaque.ps > 0))
         return false;
-    if (!calibration->known) {
+    if (!calibration->is_calibrated) {
         if (reason)
             text_printf(reason, "%s on %s is an estimate: %s",
                         work_kind_info((enum work_kind)work->kind)->name, cost->name,

@@ -89,7 +89,7 @@ enum status cost_read_number(struct cost_reader reader, struct json_node node, c
     if (status == STATUS_OK && json_find(node, "spread").value)
         status = json_get_double(node, "spread", 0, 10, &fact.spread, diag);
     if (status == STATUS_OK)
-        status = number_origin_read(node, &fact.how, diag);
+        status = number_origin_read(node, &fact.origin, diag);
     if (status != STATUS_OK)
         return status;
     fact.name = cost_read_keep(reader, name);
@@ -133,9 +133,10 @@ enum status cost_read_calibration(struct cost_reader reader, struct json_node ob
     struct json_node node = calibrated.value ? calibrated : estimated;
     if (!json_is_object(node))
         return json_error(node, diag, "expected an object");
-    *calibration = (struct cost_calibration){.known = calibrated.value != NULL};
+    *calibration = (struct cost_calibration){.is_calibrated = calibrated.value != NULL};
     const char *source;
-    enum status status = json_only(node, known, calibration->known ? ARRAY_LEN(known) : 2, diag);
+    enum status status =
+        json_only(node, known, calibration->is_calibrated ? ARRAY_LEN(known) : 2, diag);
     if (status == STATUS_OK)
         status = json_get_double(node, "residual", 0, 10, &calibration->residual, diag);
     if (status == STATUS_OK)
@@ -143,7 +144,7 @@ enum status cost_read_calibration(struct cost_reader reader, struct json_node ob
     if (status != STATUS_OK)
         return status;
     calibration->source = cost_read_keep(reader, source);
-    if (!calibration->known)
+    if (!calibration->is_calibrated)
         return STATUS_OK;
     struct json_node sizes;
     status = json_get_object(node, "sizes", &sizes, diag);

@@ -105,7 +105,7 @@ static double work_s(const struct device_cost *cost, enum attention_impl impl,
                      const struct work *work, enum cost_clock clock)
 {
     assert(work->kind < WORK_KIND_COUNT && kinds[work->kind].device_s);
-    if (cost->ideal)
+    if (cost->is_ideal)
         return cost_ideal_s(cost->device_peak_flop_per_s, work);
     if (work->kind == WORK_OPAQUE && work->opaque.ps > 0)
         return 1e-12 * (double)work->opaque.ps;
@@ -153,7 +153,7 @@ static double measured_share(const struct device_cost *cost, enum attention_impl
 double cost_pieces_s(const struct device_cost *cost, enum attention_impl impl,
                      const struct work *work, const struct attention_piece *piece, size_t count)
 {
-    if (cost->ideal) {
+    if (cost->is_ideal) {
         double pairs = 0;
         for (size_t i = 0; i < count; i++)
             pairs += attention_piece_pairs(&piece[i]);
@@ -172,7 +172,7 @@ double cost_burst_s(const struct device_cost *cost, enum attention_impl impl,
 double cost_issue_s(const struct device_cost *cost, const struct work *work)
 {
     assert(work->kind < WORK_KIND_COUNT && kinds[work->kind].ops > 0);
-    if (cost->ideal || (work->kind == WORK_OPAQUE && work->opaque.as == OPAQUE_NOTHING))
+    if (cost->is_ideal || (work->kind == WORK_OPAQUE && work->opaque.as == OPAQUE_NOTHING))
         return 0;
     const struct work as = work_priced_as(work);
     const struct kind_cost *kind = &kinds[as.kind];
@@ -199,7 +199,7 @@ double cost_host_work_bytes(const struct work *work)
 double cost_host_work_s(const struct device_cost *cost, double host_memory_bytes_per_s,
                         const struct work *work)
 {
-    if (cost->ideal)
+    if (cost->is_ideal)
         return 0;
     assert(host_memory_bytes_per_s > 0);
     return cost->cpu_start_s +
@@ -208,14 +208,14 @@ double cost_host_work_s(const struct device_cost *cost, double host_memory_bytes
 
 static bool has_attention(const struct device_cost *cost, int impl)
 {
-    return cost->attention[impl][ATTENTION_FORWARD_PASS].present &&
-           cost->attention[impl][ATTENTION_BACKWARD_PASS].present;
+    return cost->attention[impl][ATTENTION_FORWARD_PASS].is_present &&
+           cost->attention[impl][ATTENTION_BACKWARD_PASS].is_present;
 }
 
 int cost_only_attention(const struct device_cost *cost)
 {
     int only = 0;
-    for (int impl = 0; impl < ATTENTION_IMPL_COUNT && !cost->ideal; impl++) {
+    for (int impl = 0; impl < ATTENTION_IMPL_COUNT && !cost->is_ideal; impl++) {
         if (has_attention(cost, impl) && only > 0)
             return 0;
         if (has_attention(cost, impl))
@@ -252,7 +252,7 @@ enum status cost_check_products(const struct device_cost *cost, enum scaling sca
 enum status cost_check_attention(const struct device_cost *cost, enum attention_impl impl,
                                  int64_t dim, struct loc at, struct diag *diag)
 {
-    if (cost->ideal)
+    if (cost->is_ideal)
         return STATUS_OK;
     struct work work = {.kind = WORK_ATTENTION, .attention.dim = dim};
     const struct cost_attention *forward, *backward;
@@ -262,7 +262,7 @@ enum status cost_check_attention(const struct device_cost *cost, enum attention_
     fits = cost_attention_find(cost, impl, &work, &backward, &i) && fits;
     if (fits)
         return STATUS_OK;
-    if (forward->present && backward->present) {
+    if (forward->is_present && backward->is_present) {
         int64_t a = forward->dim[forward->dims - 1], b = backward->dim[backward->dims - 1];
         return diag_error(diag, at, STATUS_BAD_INPUT,
                           "device %s has no cost of attention '%s' with head dim %lld; the largest "

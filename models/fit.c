@@ -244,7 +244,7 @@ static enum status refuse(const struct fit_search *search, struct loc at, struct
     struct text names = {0};
     put_names(&names, search, chosen);
     enum status status =
-        diag_error(diag, at, STATUS_NO, "%s: %s%s%s: %s", search->problem->what, before,
+        diag_error(diag, at, STATUS_NO, "%s: %s%s%s: %s", search->problem->name, before,
                    names.data ? names.data : "", after, search->problem->help);
     text_release(&names);
     return status;
@@ -295,8 +295,8 @@ static void find_residuals(struct fit *fit, const struct fit_search *search)
     for (size_t point = 0; point < fit->points; point++) {
         double error = relative_error(search, search->value, point);
         sum += error * error;
-        if (point == 0 || fabs(error) > fabs(fit->worst)) {
-            fit->worst = error;
+        if (point == 0 || fabs(error) > fabs(fit->worst_error)) {
+            fit->worst_error = error;
             fit->worst_point = point;
         }
     }
@@ -306,12 +306,12 @@ static void find_residuals(struct fit *fit, const struct fit_search *search)
 /* Finds the standard errors from the covariance, scaled by the scatter of the residuals. */
 static void find_errors(struct fit *fit, const struct fit_search *search)
 {
-    if (search->frees == 0 || fit->freedom == 0)
+    if (search->frees == 0 || fit->degrees_of_freedom == 0)
         return;
     gsl_matrix *j = jacobian_of(search);
     gsl_matrix *covariance = gsl_matrix_alloc(search->frees, search->frees);
     gsl_multifit_nlinear_covar(j, 0, covariance);
-    double variance = fit->rms * fit->rms * (double)fit->points / (double)fit->freedom;
+    double variance = fit->rms * fit->rms * (double)fit->points / (double)fit->degrees_of_freedom;
     for (size_t i = 0; i < search->frees; i++) {
         size_t k = search->free[i];
         double error = sqrt(variance * gsl_matrix_get(covariance, i, i));
@@ -404,7 +404,7 @@ static enum status settle(struct fit_search *search, struct loc at, struct diag 
         if (search->problem->points < search->frees)
             return diag_error(diag, at, STATUS_NO,
                               "%s: %zu points are too few to fit %zu parameters: %s",
-                              search->problem->what, search->problem->points, search->frees,
+                              search->problem->name, search->problem->points, search->frees,
                               search->problem->help);
         solve(search);
     }
@@ -436,20 +436,20 @@ enum status fit_run(struct fit *fit, const struct fit_problem *problem, struct l
         goto out;
     memcpy(fit->value, search.value, sizeof fit->value);
     memcpy(fit->state, search.state, sizeof fit->state);
-    fit->freedom = problem->points - search.frees;
+    fit->degrees_of_freedom = problem->points - search.frees;
     find_residuals(fit, &search);
     find_errors(fit, &search);
-    fit->scattered = fit->rms > problem->limit;
-    if (fit->scattered) {
+    fit->is_scattered = fit->rms > problem->limit;
+    if (fit->is_scattered) {
         status = diag_error(diag, at, STATUS_NO,
                             "%s: the fit lies %.1f %% from its %zu points (root mean square; at "
                             "most %.0f %% is accepted), %+.0f %% from the worst: %s",
-                            problem->what, 100 * fit->rms, fit->points, 100 * problem->limit,
-                            100 * fit->worst,
+                            problem->name, 100 * fit->rms, fit->points, 100 * problem->limit,
+                            100 * fit->worst_error,
                             problem->scatter_help ? problem->scatter_help : problem->help);
         goto out;
     }
-    if (!problem->trial)
+    if (!problem->residual_only)
         leave_one_out(fit, &search);
 out:
     gsl_set_error_handler(handler);

@@ -28,7 +28,7 @@ struct fit_param {
 typedef double fit_model(void *context, const double *value, size_t point);
 
 struct fit_problem {
-    const char *what; /* "matmul", for messages */
+    const char *name; /* "matmul", for messages */
     const char *help; /* which points would help, for messages: "add products of other depths" */
     /* the text that replaces `help` if the points lie too far from the fit; NULL: help */
     const char *scatter_help;
@@ -37,8 +37,8 @@ struct fit_problem {
     const double *measured_s; /* (points) */
     fit_model *model;
     void *context;
-    double limit; /* largest root mean square that is accepted */
-    bool trial;   /* the leave-one-out error is not needed */
+    double limit;       /* largest root mean square that is accepted */
+    bool residual_only; /* the leave-one-out error is not needed */
 };
 
 enum fit_state {
@@ -51,9 +51,10 @@ struct fit {
     double value[FIT_PARAMS_MAX];
     double error[FIT_PARAMS_MAX]; /* standard error of a free parameter; else 0 */
     enum fit_state state[FIT_PARAMS_MAX];
-    size_t points, freedom; /* freedom: number of points minus number of free parameters */
-    double rms, worst;      /* relative, over the points */
-    bool scattered;         /* the fit was refused because rms exceeds the limit */
+    size_t points,
+        degrees_of_freedom;  /* freedom: number of points minus number of free parameters */
+    double rms, worst_error; /* relative, over the points */
+    bool is_scattered;       /* the fit was refused because rms exceeds the limit */
     size_t worst_point;
     /* Root mean square of the relative errors of points that are predicted by a fit to all the others. It covers the
      * points that the others can predict, whose leverage is at most 0.9; left_out is their number. */

@@ -86,11 +86,11 @@ static enum status check_key(const struct hf_reader *r, struct json_node node, c
 
 static enum status check_ignored(const struct hf_reader *r)
 {
-    const char *list = r->ignore, *word;
+    const char *list = r->ignored_keys, *word;
     size_t size;
     while ((word = hf_next_ignored(&list, &size)) != NULL) {
         const struct hf_key *key = hf_key_find(word, size, r->family->bit);
-        if (key != NULL && !key->ignorable)
+        if (key != NULL && !key->may_be_ignored)
             return json_error(r->root, r->diag, "'%.*s' cannot be ignored: the work depends on it",
                               (int)size, word);
         /* ignoring a known key that is absent is no error, so that one list serves several models */
@@ -578,7 +578,7 @@ enum status hf_config_read(struct transformer *t, struct arena *arena, const cha
     if (dense && json_get_string(root, "model_type", &type, NULL) == STATUS_OK &&
         hf_proxy_has(type))
         return hf_proxy_read(t, arena, model, root, type, ignore, diag);
-    struct hf_reader r = {.t = t, .root = text_model(root), .ignore = ignore, .diag = diag};
+    struct hf_reader r = {.t = t, .root = text_model(root), .ignored_keys = ignore, .diag = diag};
     enum status status = find_family(r.root, &r.family, ignore, diag);
     if (status == STATUS_OK)
         status = read_family(&r);
@@ -592,7 +592,7 @@ enum status hf_config_read(struct transformer *t, struct arena *arena, const cha
             diag_note(diag, json_loc(r.root),
                       "text_config: the text model alone is read, as in training on text; encoders "
                       "of pictures are left out");
-        t->lacks = hf_proxy_describe(arena, parts);
+        t->missing_parts = hf_proxy_describe(arena, parts);
         return STATUS_OK;
     }
     if (parts != 0)

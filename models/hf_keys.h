@@ -96,7 +96,7 @@ struct hf_key {
     const char *name;
     int families;
     enum hf_key_use use;
-    bool ignorable;
+    bool may_be_ignored;
 };
 
 /* Returns the row of the key name[0..size) in a family; NULL: there is none. */

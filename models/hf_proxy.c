@@ -337,9 +337,9 @@ static const char *name_parts(struct arena *arena, unsigned missing)
 
 void hf_proxy_name(struct transformer *t, struct arena *arena, const char *name, unsigned missing)
 {
-    t->proxy = name_parts(arena, missing);
+    t->proxy_lacks = name_parts(arena, missing);
     t->name = arena_printf(arena, "%s (dense proxy)", name);
-    t->source = arena_printf(arena, "Hugging Face config (%s), without %s", name, t->proxy);
+    t->source = arena_printf(arena, "Hugging Face config (%s), without %s", name, t->proxy_lacks);
 }
 
 void hf_proxy_from_fields(struct transformer *t, struct arena *arena)
@@ -408,7 +408,7 @@ enum status hf_proxy_read(struct transformer *t, struct arena *arena, const char
     read_sizes(&r, f, t);
     read_switches(&r, f, t);
     const struct hf_reader reader = {
-        .t = t, .root = r.root, .family = &f->base, .ignore = ignore, .diag = diag};
+        .t = t, .root = r.root, .family = &f->base, .ignored_keys = ignore, .diag = diag};
     if (r.status == STATUS_OK)
         r.status = hf_read_windows(&reader);
     if (r.status == STATUS_OK && t->positions == POSITIONS_ROPE)

@@ -22,7 +22,7 @@ const char *hf_next_ignored(const char **list, size_t *size)
 
 bool hf_ignored(const struct hf_reader *r, const char *key)
 {
-    const char *list = r->ignore, *word;
+    const char *list = r->ignored_keys, *word;
     size_t size;
     while ((word = hf_next_ignored(&list, &size)) != NULL)
         if (strlen(key) == size && memcmp(word, key, size) == 0)

@@ -14,7 +14,8 @@ struct hf_reader {
     /* the file's root; for a model with other parts around its text model, the text_config */
     struct json_node root;
     const struct hf_family *family;
-    const char *ignore; /* keys that the caller leaves unread, separated by commas; NULL: none */
+    /* keys that the caller leaves unread, separated by commas; NULL: none */
+    const char *ignored_keys;
     struct diag *diag;
 };
 

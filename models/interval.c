@@ -37,9 +37,9 @@ enum status evidence_load_shipped(struct evidence *evidence, struct diag *diag)
 void evidence_release(struct evidence *evidence)
 {
     for (int of = 0; of < RESIDUAL_COUNT; of++)
-        free(evidence->explained[of]);
+        free(evidence->is_explained[of]);
     residuals_release(&evidence->runs);
-    residuals_release(&evidence->own);
+    residuals_release(&evidence->own_runs);
     *evidence = (struct evidence){0};
 }
 
@@ -64,10 +64,11 @@ void evidence_prepare(struct evidence *evidence)
 {
     const struct residuals *runs = &evidence->runs;
     for (int of = 0; of < RESIDUAL_COUNT; of++) {
-        free(evidence->explained[of]);
-        evidence->explained[of] = heap_zalloc(runs->count + 1, sizeof *evidence->explained[of]);
+        free(evidence->is_explained[of]);
+        evidence->is_explained[of] =
+            heap_zalloc(runs->count + 1, sizeof *evidence->is_explained[of]);
         for (size_t i = 0; i < runs->count; i++)
-            evidence->explained[of][i] =
+            evidence->is_explained[of][i] =
                 !isnan(runs->row[i].value[of]) &&
                 is_explained(runs, (enum residual_of)of, runs->row[i].source);
     }
@@ -226,7 +227,7 @@ static void find_unmeasured(struct interval *interval, const struct evidence *ev
                             enum residual_of of, const struct residual *run, const char *without)
 {
     const double *deviation = evidence->deviations.of[of];
-    const struct measured measured = {&evidence->runs, evidence->explained[of], without};
+    const struct measured measured = {&evidence->runs, evidence->is_explained[of], without};
     interval->count = 0;
     interval->device = is_measured(&measured, run, SHARE_DEVICE, MECHANISM_COUNT);
     if (is_neutral(run) && deviation[FEATURE_NEUTRAL] > 0)
@@ -284,7 +285,7 @@ static void condition(struct interval *interval, double *variance, const struct 
     gsl_linalg_cholesky_decomp1(k);
     gsl_linalg_cholesky_solve(k, with_new, a);
     for (size_t i = 0; i < n; i++) {
-        interval->shift += gsl_vector_get(a, i) * residual[i];
+        interval->own_shift += gsl_vector_get(a, i) * residual[i];
         *variance -= gsl_vector_get(a, i) * gsl_vector_get(with_new, i);
     }
     gsl_matrix_free(k);
@@ -298,7 +299,7 @@ static void condition(struct interval *interval, double *variance, const struct 
 static void take_own(struct interval *interval, double *variance, const struct evidence *evidence,
                      enum residual_of of, const char *without)
 {
-    const struct residuals *rows = &evidence->own;
+    const struct residuals *rows = &evidence->own_runs;
     struct interval *own = heap_zalloc(rows->count + 1, sizeof *own);
     double *residual = heap_zalloc(rows->count + 1, sizeof *residual);
     size_t n = 0;
@@ -310,7 +311,7 @@ static void take_own(struct interval *interval, double *variance, const struct e
     }
     if (n > 0)
         condition(interval, variance, own, residual, n, evidence->deviations.of[of][FEATURE_BASE]);
-    interval->own = (uint32_t)n;
+    interval->own_run_count = (uint32_t)n;
     free(own);
     free(residual);
 }
@@ -328,8 +329,8 @@ struct interval interval_make(const struct evidence *evidence, enum residual_of 
     take_own(&interval, &variance, evidence, of, without);
     interval.deviation = sqrt(variance);
     const double q = gsl_cdf_tdist_Qinv(TAIL, FREEDOM);
-    interval.low = interval.shift - q * interval.deviation;
-    interval.high = interval.shift + q * interval.deviation * slower;
+    interval.low = interval.own_shift - q * interval.deviation;
+    interval.high = interval.own_shift + q * interval.deviation * slower;
     return interval;
 }
 
@@ -353,7 +354,7 @@ struct interval interval_inverse(const struct interval *interval)
     struct interval inverse = *interval;
     inverse.low = -interval->high;
     inverse.high = -interval->low;
-    inverse.shift = -interval->shift;
+    inverse.own_shift = -interval->own_shift;
     return inverse;
 }
 
@@ -363,9 +364,10 @@ double interval_fits(const struct interval *interval, double needed, double limi
         return 1;
     if (!interval_known(interval))
         return needed <= limit;
-    return limit > 0 ? gsl_cdf_tdist_P(
-                           (log(limit / needed) - interval->shift) / interval->deviation, FREEDOM)
-                     : 0;
+    return limit > 0
+               ? gsl_cdf_tdist_P((log(limit / needed) - interval->own_shift) / interval->deviation,
+                                 FREEDOM)
+               : 0;
 }
 
 static void put_mechanism(struct text *out, enum mechanism mechanism, const struct residual *run)

@@ -36,10 +36,10 @@ enum mechanism {
  * intervals. */
 struct evidence {
     struct residuals runs;
-    bool *explained
+    bool *is_explained
         [RESIDUAL_COUNT]; /* [runs] the run measures the figure; evidence_prepare() finds this */
     struct deviations deviations;
-    struct residuals own;
+    struct residuals own_runs;
 };
 
 /* Loads the data that ships with the program. If the data folder lacks it, there are no intervals. */
@@ -65,10 +65,10 @@ enum { UNMEASURED_MAX = 12 };
 struct interval {
     double low,
         high; /* logarithms of the ends over the predicted value; NAN: there is no interval */
-    double deviation; /* the standard deviation s of the logarithm */
-    double shift;     /* the amount by which the user's own runs move the middle */
-    uint32_t own;     /* number of these runs */
-    bool device;      /* some run was measured on the device */
+    double deviation;       /* the standard deviation s of the logarithm */
+    double own_shift;       /* the amount by which the user's own runs move the middle */
+    uint32_t own_run_count; /* number of these runs */
+    bool device;            /* some run was measured on the device */
     uint32_t count;
     struct unmeasured unmeasured[UNMEASURED_MAX]; /* largest first */
 };

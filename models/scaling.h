@@ -45,7 +45,7 @@ int64_t scaling_at(enum scaling scaling, int64_t rows, int64_t cols, int64_t i, 
 struct scaling_layout {
     enum scaling scaling;
     int64_t rows, cols, groups;
-    bool turned, equal;
+    bool is_transposed, equal_groups;
 };
 
 /* Returns the number of scales there is room for. */

@@ -101,7 +101,7 @@ static void visit_attention(struct device_cost *cost, visitor *visit, void *cont
         int impl = k / ATTENTION_PASS_COUNT, pass = k % ATTENTION_PASS_COUNT;
         struct cost_attention *attention = &cost->attention[impl][pass];
         const char *of = attention_impl_name((enum attention_impl)impl);
-        if (!attention->present)
+        if (!attention->is_present)
             continue;
         snprintf(name, sizeof name, "attention.%s.%s.ramp_s", of, cost_pass_names[pass]);
         visit(context, (struct number){&attention->ramp_s, SPREAD_ATTENTION, false,
@@ -177,7 +177,7 @@ double spread_of(const struct device_cost *cost, const struct cluster *cluster,
 
 static double error_of_estimate(const struct cost_calibration *calibration)
 {
-    return calibration->known ? 0 : calibration->residual;
+    return calibration->is_calibrated ? 0 : calibration->residual;
 }
 
 double spread_of_estimate(const struct device_cost *cost, enum spread_part part)

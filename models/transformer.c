@@ -203,7 +203,7 @@ bool transformer_put_unmodelled(struct text *out, const struct transformer *t)
         bool present;
         const char *what;
     } parts[] = {
-        {t->lacks != NULL, t->lacks},
+        {t->missing_parts != NULL, t->missing_parts},
     };
     const size_t before = out->size;
     for (size_t i = 0; i < ARRAY_LEN(parts); i++)

@@ -112,8 +112,9 @@ struct transformer {
     const char *name;   /* the name in a file of our schema; else made from the path or the sizes */
     const char *source; /* the source of the values, as text; may be NULL */
     const char *note;   /* what is unusual about the model, as text; may be NULL */
-    const char *proxy;  /* parts of the real model that a dense proxy lacks; NULL: no proxy */
-    const char *lacks;  /* parts of the real model of which there are no fields below; NULL: none */
+    const char *proxy_lacks; /* parts of the real model that a dense proxy lacks; NULL: no proxy */
+    /* parts of the real model of which there are no fields below; NULL: none */
+    const char *missing_parts;
     int64_t layers, hidden;
     int64_t heads, kv_heads, head_dim; /* hidden need not be heads * head_dim */
     int64_t ffn;                       /* width of one up projection */

@@ -230,7 +230,7 @@ static enum status read_line(struct transformer *t, struct arena *arena, const c
         *equals = '\0';
         bool proxy = strcmp(field, "proxy") == 0;
         if (proxy)
-            t->proxy = equals + 1;
+            t->proxy_lacks = equals + 1;
         enum status status = proxy ? STATUS_OK : transformer_override(t, field, equals + 1, diag);
         if (status != STATUS_OK)
             return status;
@@ -244,7 +244,7 @@ static enum status read_line(struct transformer *t, struct arena *arena, const c
                               needed[i], needed[i]);
     fill_line(t);
     t->name = arena_printf(arena, "%lldx%lld%s", (long long)t->layers, (long long)t->hidden,
-                           t->proxy != NULL ? " (dense proxy)" : "");
+                           t->proxy_lacks != NULL ? " (dense proxy)" : "");
     t->source = "given";
     return transformer_check(t, at, diag);
 }
@@ -279,8 +279,8 @@ void transformer_put_line(struct text *out, const struct transformer *t, bool ha
             comma = ",";
         }
     }
-    if (t->proxy != NULL)
-        text_printf(out, ",proxy=%s", t->proxy);
+    if (t->proxy_lacks != NULL)
+        text_printf(out, ",proxy=%s", t->proxy_lacks);
 }
 
 /* Refuses a name that is neither a preset nor a file but may be that of a model on the Hugging Face hub. STATUS_OK: it

@@ -324,7 +324,7 @@ struct scaling_layout work_scales(const struct work *work, int which)
         layout.scaling = (enum scaling)work->quantise.scaling;
         layout.rows = work->quantise.rows;
         layout.cols = work->quantise.cols;
-        layout.turned = work->quantise.turned || which > 0;
+        layout.is_transposed = work->quantise.turned || which > 0;
     } else {
         const bool of_rows = groups > 1 && work->matmul.form == MATMUL_TN;
         const enum scaling scaling = (enum scaling)work->matmul.scaling;
@@ -333,11 +333,11 @@ struct scaling_layout work_scales(const struct work *work, int which)
                       : which == 0 ? work->matmul.m
                                    : saturating_times(work->matmul.n, groups);
         layout.cols = !of_rows ? work->matmul.k : which == 0 ? work->matmul.m : work->matmul.n;
-        layout.turned = of_rows && work->matmul.turned;
+        layout.is_transposed = of_rows && work->matmul.turned;
     }
-    layout.equal = layout.rows % groups == 0 &&
-                   (work_route(work) < 0 ||
-                    (work->kind == WORK_MATMUL && which == 1 && work->matmul.form != MATMUL_TN));
+    layout.equal_groups = layout.rows % groups == 0 &&
+                          (work_route(work) < 0 || (work->kind == WORK_MATMUL && which == 1 &&
+                                                    work->matmul.form != MATMUL_TN));
     return layout;
 }
 

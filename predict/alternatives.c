@@ -219,7 +219,7 @@ static size_t keep_lowest(struct trials *trials, size_t first, size_t count, siz
     for (size_t i = first; i < count; i++) {
         double bound = bound_of(trials, trials->perturbation[i]);
         if (bound >= most)
-            best->tried++;
+            best->tried_count++;
         else if (bound >= 0)
             bounded[legal++] = (struct bounded){trials->perturbation[i], bound};
     }
@@ -261,7 +261,7 @@ static enum status find_faster(struct alternative *best, const struct prediction
     for (size_t i = 1; i < count; i++) {
         if (!trial[i].ok)
             continue;
-        best->tried++;
+        best->tried_count++;
         if (trial[i].verdict.fits && trial[i].step_s < base->sim.step_s * WORTH &&
             (fastest == SIZE_MAX || is_better(&trial[i], &trial[fastest])))
             fastest = i;
@@ -297,7 +297,7 @@ static enum status add_perturbation(struct alternative *best, struct request *re
     for (size_t i = 0; i < count; i++) {
         if (!trial[i].ok)
             continue;
-        best->tried++;
+        best->tried_count++;
         if (verdict_missing(&trial[i].verdict) < verdict_missing(&best->verdict) &&
             (least == SIZE_MAX ||
              verdict_missing(&trial[i].verdict) < verdict_missing(&trial[least].verdict)))

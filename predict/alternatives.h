@@ -23,7 +23,7 @@ struct alternative {
     struct verdict verdict; /* the verdict of the request with these options */
     double step_s;          /* of the request with these options; 0: it was not simulated */
     /* number of options that were predicted, or that their bounds rule out */
-    size_t tried;
+    size_t tried_count;
     /* number of options that were not predicted, to save time: each takes as long as the request itself */
     size_t left_out;
     /* the step of the request itself with the profile `ideal`; 0: it is not known */

@@ -45,7 +45,7 @@ static struct rates rates_of(const struct setup *setup, const struct choices *c)
     bool again =
         c->activations == CHOICE_ACTIVATIONS_FULL || c->activations == CHOICE_ACTIVATIONS_OFFLOAD;
     double forwards = again ? 2 : 1, peak = setup->cluster.device.peak_flop_per_s;
-    if (cost->ideal)
+    if (cost->is_ideal)
         return (struct rates){1 / peak, (forwards + 2.5) / peak};
     return (struct rates){1 / product_flop_per_s(cost, c),
                           forwards / attention_flop_per_s(cost, c, ATTENTION_FORWARD_PASS) +

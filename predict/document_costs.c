@@ -18,7 +18,7 @@ double document_cost_s(const struct ir *ir, const struct work *work, uint32_t ra
 {
     struct visible_pieces pieces = {0};
     /* the peak is that of the cluster file, which may differ from that of the cost file */
-    if (cost->ideal)
+    if (cost->is_ideal)
         return ir_op_flops(ir, work, rank) / options->peak_flop_per_s;
     visible_pieces(ir, work, rank, &pieces);
     double seconds =
@@ -217,7 +217,7 @@ struct document_lateness document_lateness(const struct ir *ir, const double *co
     struct document_lateness lateness = {0};
     if (late[most] > 0)
         lateness = (struct document_lateness){.rank = rank[most],
-                                              .late = late[most] + copies,
+                                              .late_units = late[most] + copies,
                                               .units = units + copies,
                                               .worst_over_all = worst_s / mean_s};
     free(sum);

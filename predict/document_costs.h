@@ -32,7 +32,7 @@ double **document_costs_even(const struct ir *ir, const double *const *seconds);
 struct document_lateness {
     uint32_t rank;
     /* the number of micro-batches in which the rank is the slowest, and the number of all micro-batches */
-    uint32_t late, units;
+    uint32_t late_units, units;
     /* the seconds of attention of each micro-batch's slowest rank, summed, divided by the mean over ranks, summed */
     double worst_over_all;
 };

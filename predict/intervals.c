@@ -25,8 +25,9 @@ static double spread_of_machine(const struct spreads *spreads, double published)
     double of_model = (1 - spreads_unmeasured(spreads)) * OF_MODEL;
     double squares = of_model * of_model, others = 0;
     for (int part = 0; part < SPREAD_PART_COUNT; part++) {
-        squares += spreads->measured[part] * spreads->measured[part];
-        others += spreads->others[part] * hypot(published, NORMAL_90 * spreads->estimated[part]);
+        squares += spreads->growth_of_measured[part] * spreads->growth_of_measured[part];
+        others += spreads->share_of_unmeasured[part] *
+                  hypot(published, NORMAL_90 * spreads->estimated[part]);
     }
     return hypot(NORMAL_90 * sqrt(squares), others);
 }
@@ -49,23 +50,24 @@ struct intervals intervals_of(const struct prediction *p)
 {
     const struct interval none = {.low = NAN, .high = NAN, .deviation = NAN};
     struct intervals intervals = {
-        .like =
+        .similarity =
             prediction_is_recorded(p)
                 ? similarity_of_recorded(
                       p->setup, attention_impl_name((enum attention_impl)p->choices.attention_impl))
                 : similarity_of(p->setup, p->has_choices ? &p->choices : NULL, p->profile),
-        .of = {none, none}};
-    const struct residual run = similarity_residual(&intervals.like);
-    struct interval *time = &intervals.of[RESIDUAL_TIME];
-    if (intervals.like.device[0] == '\0')
+        .of_quantity = {none, none}};
+    const struct residual run = similarity_residual(&intervals.similarity);
+    struct interval *time = &intervals.of_quantity[RESIDUAL_TIME];
+    if (intervals.similarity.device[0] == '\0')
         return intervals;
     for (int i = 0; i < RESIDUAL_COUNT; i++)
-        intervals.of[i] = interval_make(&p->setup->evidence, (enum residual_of)i, &run, NULL);
+        intervals.of_quantity[i] =
+            interval_make(&p->setup->evidence, (enum residual_of)i, &run, NULL);
     /* the errors of published steps on this device include those of its estimates */
     bool judged = time->device;
     bool own = spread_is_known(&p->setup->cost, &p->setup->cluster) ||
                (!judged && spreads_matter(p->setup));
-    if (own && !p->spreads.known)
+    if (own && !p->spreads.is_known)
         *time = none;
     if (own && interval_known(time)) {
         intervals.spreads = p->spreads;
@@ -81,7 +83,7 @@ struct intervals intervals_of(const struct prediction *p)
 
 bool intervals_known(const struct intervals *intervals, enum residual_of of)
 {
-    return interval_known(&intervals->of[of]);
+    return interval_known(&intervals->of_quantity[of]);
 }
 
 void intervals_put_beside(struct text *out, const char *before, const struct interval *interval,
@@ -124,20 +126,21 @@ static void put_measured(struct text *out, const struct spreads *spreads)
     text_printf(out, "%.0f %% of the step goes with figures that were measured on this machine",
                 100 * (1 - spreads_unmeasured(spreads)));
     for (int part = 0; part < SPREAD_PART_COUNT; part++)
-        if (spreads->measured[part] > NAMED_CHANGE)
-            text_printf(out, "%s%s %.2g %%",
-                        count++ == 0 ? ", whose spreads move it by this much: " : ", ",
-                        spread_part_name((enum spread_part)part), 100 * spreads->measured[part]);
+        if (spreads->growth_of_measured[part] > NAMED_CHANGE)
+            text_printf(
+                out, "%s%s %.2g %%", count++ == 0 ? ", whose spreads move it by this much: " : ", ",
+                spread_part_name((enum spread_part)part), 100 * spreads->growth_of_measured[part]);
 }
 
 static void put_others(struct text *out, const struct spreads *spreads)
 {
     size_t count = 0;
     for (int part = 0; part < SPREAD_PART_COUNT; part++)
-        if (spreads->others[part] > NAMED)
+        if (spreads->share_of_unmeasured[part] > NAMED)
             text_printf(out, "%s%s%s (%.0f %% of it)", count++ == 0 ? "; not measured are " : ", ",
                         spreads->spread[part] > 0 ? "other figures of " : "",
-                        spread_part_name((enum spread_part)part), 100 * spreads->others[part]);
+                        spread_part_name((enum spread_part)part),
+                        100 * spreads->share_of_unmeasured[part]);
 }
 
 /* Appends the largest error among those of the estimates that the step depends on. */
@@ -145,7 +148,7 @@ static void put_estimates(struct text *out, const struct spreads *spreads)
 {
     double most = 0;
     for (int part = 0; part < SPREAD_PART_COUNT; part++)
-        if (spreads->others[part] > NAMED)
+        if (spreads->share_of_unmeasured[part] > NAMED)
             most = fmax(most, spreads->estimated[part]);
     if (most > 0)
         text_printf(out, ", and by the error of %.0f %% that the device's file gives its estimates",
@@ -158,8 +161,8 @@ enum { NAMED_FEATURES = 3 };
 void intervals_put_unmeasured(struct text *out, const struct intervals *intervals,
                               enum residual_of of, bool adds)
 {
-    const struct interval *interval = &intervals->of[of];
-    const struct residual run = similarity_residual(&intervals->like);
+    const struct interval *interval = &intervals->of_quantity[of];
+    const struct residual run = similarity_residual(&intervals->similarity);
     for (uint32_t i = 0; i < interval->count && i < NAMED_FEATURES; i++) {
         const double deviation = sqrt(interval->unmeasured[i].variance);
         if (deviation < INTERVAL_NOTABLE)
@@ -174,17 +177,17 @@ void intervals_put_unmeasured(struct text *out, const struct intervals *interval
 /* Appends a clause on the user's own runs that moved the interval. */
 static void put_own(struct text *out, const struct interval *interval)
 {
-    if (interval->own > 0)
+    if (interval->own_run_count > 0)
         text_printf(out, "; your %u measured run%s like it move%s the middle by %+.1f %%",
-                    interval->own, interval->own == 1 ? "" : "s", interval->own == 1 ? "s" : "",
-                    100 * expm1(interval->shift));
+                    interval->own_run_count, interval->own_run_count == 1 ? "" : "s",
+                    interval->own_run_count == 1 ? "s" : "", 100 * expm1(interval->own_shift));
 }
 
 void intervals_put_evidence(struct text *out, const struct intervals *intervals,
                             enum residual_of of)
 {
     const struct spreads *spreads = &intervals->spreads;
-    const struct interval *interval = &intervals->of[of];
+    const struct interval *interval = &intervals->of_quantity[of];
     if (of == RESIDUAL_TIME && spreads_measured(spreads)) {
         put_measured(out, spreads);
         if (spreads_unmeasured(spreads) < NAMED)
@@ -209,7 +212,7 @@ void intervals_put_from(struct text *out, const struct intervals *intervals)
     static const char *const names[RESIDUAL_COUNT] = {"time", "memory"};
     bool first = true;
     for (int i = 0; i < RESIDUAL_COUNT; i++) {
-        const struct interval *interval = &intervals->of[i];
+        const struct interval *interval = &intervals->of_quantity[i];
         if (!intervals_known(intervals, (enum residual_of)i))
             continue;
         text_printf(out, "%s%s %+.0f to %+.0f %%, ", first ? "" : "; ", names[i],

@@ -15,8 +15,8 @@
  * spreads_find(), as on a device with estimated numbers of which there is no measured run. The struct has no pointers,
  * so it can be passed between processes. */
 struct intervals {
-    struct similarity like;
-    struct interval of[RESIDUAL_COUNT];
+    struct similarity similarity;
+    struct interval of_quantity[RESIDUAL_COUNT];
     /* in the interval of the time: the spreads of the machine, if some of its numbers were measured */
     struct spreads spreads;
 };

@@ -107,7 +107,7 @@ size_t link_classes(struct link_class class[LINK_CLASSES_MAX], const struct ir *
 {
     unsigned used[REACH_NODES + 1] = {0};
     size_t count = 0;
-    if (cluster->ideal)
+    if (cluster->is_ideal)
         return 0;
     find_used(used, ir, cluster);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {

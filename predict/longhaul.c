@@ -6,14 +6,14 @@
 
 static void read_times(struct prediction_result *result, const struct prediction *p)
 {
-    result->whole = p->choices.scope == SCOPE_STEP;
-    result->has_causes = result->whole || p->choices.scope >= SCOPE_LAYERS;
-    result->step_s = result->whole ? p->sim.step_s : operator_times_of(p).elapsed_s;
+    result->is_whole_step = p->choices.scope == SCOPE_STEP;
+    result->has_causes = result->is_whole_step || p->choices.scope >= SCOPE_LAYERS;
+    result->step_s = result->is_whole_step ? p->sim.step_s : operator_times_of(p).elapsed_s;
     if (result->step_s > 0)
         result->tokens_per_s_gpu = prediction_tokens(p) / result->step_s / prediction_gpus(p);
     if (result->has_causes)
         memcpy(result->cause_s, p->waterfall.cause_s, sizeof result->cause_s);
-    if (!result->whole)
+    if (!result->is_whole_step)
         return;
     result->products = p->products;
     result->hfu = prediction_hfu(p);
@@ -28,7 +28,7 @@ void prediction_read(struct prediction_result *result, const struct prediction *
         .verdict = p->verdict,
         .arena_bytes = p->ir.arena_bytes[MEMORY_HBM],
         .reserved_bytes = p->reserved.total,
-        .timed = p->simulated,
+        .has_times = p->simulated,
     };
     if (!p->simulated)
         return;

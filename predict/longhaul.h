@@ -51,7 +51,7 @@ struct prediction_result {
     uint64_t reserved_bytes; /* of one device: what the profile's framework would hold */
 
     /* The members below need prediction_time(); without it they are 0. */
-    bool timed; /* prediction_time() has succeeded */
+    bool has_times; /* prediction_time() has succeeded */
     /* live bytes of tensors, at the peak of the device whose peak is highest; the next member divides them by
      * category */
     uint64_t peak_bytes;
@@ -61,7 +61,7 @@ struct prediction_result {
     double tokens_per_s_gpu;
 
     /* the prediction is of a whole step; only then are mfu, hfu and intervals known */
-    bool whole;
+    bool is_whole_step;
     /* fractions, by convention; 0: the schedule came from a file */
     double mfu[MFU_CONVENTION_COUNT];
     /* a fraction of the peak that counts executed flops, while MFU counts those of the model */

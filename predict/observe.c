@@ -17,7 +17,7 @@ void observed_release(struct observed *o)
     free(o->row);
     free(o->span_s);
     free(o->start_s);
-    text_release(&o->strays);
+    text_release(&o->stray_text);
     *o = (struct observed){0};
 }
 
@@ -172,8 +172,9 @@ static void note_strays(struct observed *o, const struct row_matches *m)
     for (size_t i = 0; i < m->strays; i++)
         o->stray_s += m->stray[i].seconds;
     for (size_t i = 0; i < m->strays && i < STRAYS_SHOWN && m->steps > 0; i++)
-        text_printf(&o->strays, "%srank %u: %s %.3f ms a step", o->strays.size > 0 ? ", " : "",
-                    m->rank, m->stray[i].name, 1e3 * m->stray[i].seconds / (double)m->steps);
+        text_printf(&o->stray_text, "%srank %u: %s %.3f ms a step",
+                    o->stray_text.size > 0 ? ", " : "", m->rank, m->stray[i].name,
+                    1e3 * m->stray[i].seconds / (double)m->steps);
 }
 
 /* Returns the median gap between kernels that were queued; 0: it is not known. */

@@ -52,8 +52,8 @@ struct observed {
     /* predicted seconds over all steps of recordings of other programs: of all ops, and of those ops that found a
      * row */
     double predicted_s, found_s;
-    struct text strays;  /* the longest rows that belong to no op, as text */
-    bool host_is_device; /* the recording was made on processors by another program */
+    struct text stray_text; /* the longest rows that belong to no op, as text */
+    bool host_is_device;    /* the recording was made on processors by another program */
 };
 
 void observed_release(struct observed *observed);

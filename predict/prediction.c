@@ -6,7 +6,7 @@ void prediction_release(struct prediction *p)
     schedule_recorded_release(&p->recorded);
     sim_result_release(&p->sim);
     stages_release(&p->stages);
-    text_release(&p->extrapolated);
+    text_release(&p->extrapolation_reason);
     resolved_release(&p->resolved);
     *p = (struct prediction){0};
 }
@@ -59,8 +59,9 @@ struct prediction_short_list prediction_short_list(const struct prediction *p)
         return (struct prediction_short_list){0};
     int64_t all = r->of_units ? p->choices.accumulation : p->choices.model->layers;
     return (struct prediction_short_list){.loop = r->of_units ? "micro-batches" : "layers",
-                                          .simulated = all - (int64_t)r->copies * r->layers,
-                                          .all = all};
+                                          .simulated_iterations =
+                                              all - (int64_t)r->copies * r->layers,
+                                          .all_iterations = all};
 }
 
 struct prediction_op prediction_op(const struct prediction *p, uint32_t op)

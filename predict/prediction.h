@@ -33,7 +33,7 @@ struct prediction_question {
 
     /* ---- what is built and simulated ---- */
     bool exact; /* simulate every rank and every flow (struct sim_options), and the whole list */
-    bool whole; /* build the whole list, not a short list that represents it */
+    bool whole_list; /* build the whole list, not a short list that represents it */
     /* the number of layers to build instead of the model's; 0: all layers of the model */
     int64_t layers;
     /* Index of the first short list length to try. The prediction of a similar step has it in its short_list_length. */
@@ -62,7 +62,8 @@ struct prediction {
     struct resolved resolved;      /* the resolved request; empty for a file's schedule */
     struct choices choices;        /* of the step that is predicted, which has question.layers */
     const struct profile *profile; /* the one whose times count; NULL: none (a file's schedule) */
-    struct transformer fewer; /* the model with question.layers layers, which the choices borrow */
+    /* the model with question.layers layers, which the choices borrow */
+    struct transformer short_model;
 
     /* ---- the schedule and its memory ---- */
     struct ir ir;
@@ -73,13 +74,13 @@ struct prediction {
     /* of a recorded step: how many of its kernels have a time that was measured (recorded_operators.h) */
     struct prediction_measured {
         const char *file; /* the recording that has them; NULL: none is asked for */
-        size_t kernels, of;
+        size_t measured_kernels, kernel_total;
         bool device_unknown; /* it does not say on which GPU they ran */
     } measured;
     size_t short_list_length; /* index of the short list length that ir has */
     struct reserved reserved;
     struct verdict verdict;
-    bool slower; /* the memory was not judged: see question.to_exceed */
+    bool too_slow; /* the memory was not judged: see question.to_exceed */
 
     /* ---- times, once simulated ---- */
     bool simulated;
@@ -107,7 +108,7 @@ struct prediction {
 
     /* ---- how far the step is from what was measured ---- */
     /* why the cost of a shape is extrapolated, for the shape that takes longest; empty: no cost is */
-    struct text extrapolated;
+    struct text extrapolation_reason;
     uint32_t extrapolated_shapes;
     double extrapolated_share; /* their share of the compute time of rank 0 */
     bool beyond_compared;      /* the step has more ranks than compared_ranks */
@@ -171,7 +172,7 @@ const struct sim_peak *prediction_peak(const struct prediction *prediction);
 struct prediction_short_list {
     const char *loop; /* "layers" or "micro-batches"; NULL: the list is whole */
     /* iterations that the short list has, and iterations of the whole step */
-    int64_t simulated, all;
+    int64_t simulated_iterations, all_iterations;
 };
 struct prediction_short_list prediction_short_list(const struct prediction *prediction);
 

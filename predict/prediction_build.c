@@ -8,7 +8,7 @@
 
 bool prediction_is_judged_by_reserved(const struct prediction *p)
 {
-    return p->has_choices ? !p->choices.profile->ideal : prediction_is_recorded(p);
+    return p->has_choices ? !p->choices.profile->is_ideal : prediction_is_recorded(p);
 }
 
 /* Returns the memories whose arenas are planned, as a bit mask. */
@@ -31,7 +31,7 @@ enum { LONG_LIST = 10000, LONG_TO_SIMULATE = 200000 };
  * list. */
 static bool make_short_list(struct prediction *p, size_t length)
 {
-    if (p->question.whole || step_ops_at_most(&p->choices) < LONG_LIST)
+    if (p->question.whole_list || step_ops_at_most(&p->choices) < LONG_LIST)
         return false;
     for (p->short_list_length = length; p->short_list_length < ARRAY_LEN(short_list_lengths);
          p->short_list_length++)

@@ -71,7 +71,7 @@ static void judge(struct prediction *p)
         v->by_reserved ? p->reserved.total
                        : p->ir.arena_bytes[MEMORY_HBM] + p->reserved.bytes[RESERVED_CONTEXT];
     v->available[LIMIT_DEVICE] = p->reserved.available;
-    v->tight = p->reserved.tight;
+    v->is_tight = p->reserved.tight;
     v->cache = v->by_reserved ? p->reserved.bytes[RESERVED_CACHE] : 0;
     v->nccl = v->by_reserved ? p->reserved.bytes[RESERVED_NCCL] : 0;
 
@@ -176,16 +176,16 @@ static enum status build(struct prediction *p, bool judged, struct diag *diag)
     ir_release(&p->ir);
     p->choices = p->resolved.choices;
     if (p->question.layers > 0) {
-        p->fewer = *p->choices.model;
-        p->fewer.layers = p->question.layers;
-        p->choices.model = &p->fewer;
+        p->short_model = *p->choices.model;
+        p->short_model.layers = p->question.layers;
+        p->choices.model = &p->short_model;
     }
     enum status status = prediction_build(p, diag);
     if (status == STATUS_OK && p->question.to_exceed > 0) {
         p->tokens_per_s_gpu = prediction_tokens(p) / prediction_bound_s(p) / prediction_gpus(p);
-        p->slower = p->tokens_per_s_gpu <= p->question.to_exceed;
+        p->too_slow = p->tokens_per_s_gpu <= p->question.to_exceed;
     }
-    if (status == STATUS_OK && !p->slower && judged) {
+    if (status == STATUS_OK && !p->too_slow && judged) {
         replay(p);
         judge(p);
     }
@@ -223,8 +223,8 @@ enum status prediction_memory(struct prediction *p, const struct prediction_ques
             products_names[p->choices.products], (struct loc){.name = "--products"}, diag);
     if (status == STATUS_OK)
         status = build(p, !question->step_only || shared->count > 1, diag);
-    for (uint32_t i = 1; status == STATUS_OK && i < shared->count && !p->slower && !p->verdict.fits;
-         i++) {
+    for (uint32_t i = 1;
+         status == STATUS_OK && i < shared->count && !p->too_slow && !p->verdict.fits; i++) {
         status = resolved_share(&p->resolved, i, diag);
         if (status == STATUS_OK)
             status = build(p, true, diag);

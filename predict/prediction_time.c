@@ -52,8 +52,8 @@ static void find_extrapolated(struct prediction *p, const struct shape_costs *co
         cost_extrapolated(&p->setup->cost, (enum attention_impl)p->choices.attention_impl,
                           &p->ir.shape[most], &reason);
         if (reason.size > 0)
-            text_printf(&p->extrapolated, "%s%s", p->extrapolated.size > 0 ? "; " : "",
-                        reason.data);
+            text_printf(&p->extrapolation_reason, "%s%s",
+                        p->extrapolation_reason.size > 0 ? "; " : "", reason.data);
     }
     text_release(&reason);
     free(spent);
@@ -88,7 +88,7 @@ static void find_products(struct prediction *p, const struct shape_costs *costs)
 static void add_jitter(struct prediction *p)
 {
     size_t count;
-    if (!p->has_choices || p->choices.scope != SCOPE_STEP || p->setup->cost.ideal)
+    if (!p->has_choices || p->choices.scope != SCOPE_STEP || p->setup->cost.is_ideal)
         return;
     int64_t compared = strategies_list(&count)[p->choices.strategy].compared_ranks;
     if (p->sim.rank_count <= compared || p->sim.rank_count == 1)
@@ -197,7 +197,7 @@ enum status prediction_time(struct prediction *p, struct diag *diag)
         add_jitter(p);
         if (p->sim.step_s > 0)
             p->tokens_per_s_gpu = prediction_tokens(p) / p->sim.step_s / prediction_gpus(p);
-        if (!p->setup->cost.ideal && !p->question.step_only)
+        if (!p->setup->cost.is_ideal && !p->question.step_only)
             find_extrapolated(p, &costs);
         if (!p->question.step_only)
             find_products(p, &costs);

@@ -84,14 +84,14 @@ static void add_known(struct recorded_modules *m, const struct work *work,
     }
     if (seconds > longest->guessed_s) {
         longest->guessed_s = seconds;
-        m->guessed = event->op;
+        m->guessed_operator = event->op;
     }
     if (event->kind != STEP_OPAQUE)
         return;
     m->unknown_s += seconds;
-    if (seconds > longest->unknown_s || m->unknown == NULL) {
+    if (seconds > longest->unknown_s || m->unknown_operator == NULL) {
         longest->unknown_s = seconds;
-        m->unknown = event->op;
+        m->unknown_operator = event->op;
     }
 }
 

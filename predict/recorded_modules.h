@@ -16,16 +16,16 @@ struct recorded_modules {
     struct arena arena;
     struct recorded_module *row; /* the longest first */
     uint32_t count;
-    double seconds;       /* of all kernels */
-    double unknown_s;     /* of kernels of which only the bytes are known */
-    const char *unknown;  /* the operator that takes most of that; NULL: there is none */
-    double collectives_s; /* of collectives, hidden ones too */
+    double seconds;               /* of all kernels */
+    double unknown_s;             /* of kernels of which only the bytes are known */
+    const char *unknown_operator; /* the operator that takes most of that; NULL: there is none */
+    double collectives_s;         /* of collectives, hidden ones too */
     /* flops that PyTorch counts of a recorded rank (the mean of several), in all and in forward passes that are
      * repeated; causal attention counts in full */
     double flops, repeated_flops;
     double measured_s; /* of kernels whose time was measured (recorded_operators.h) */
     /* of the other kernels, the operator that takes most; NULL: there is none */
-    const char *guessed;
+    const char *guessed_operator;
 };
 
 /* Sums the kernels of a simulated prediction of a recorded step, over the recorded ranks. Release *modules. */

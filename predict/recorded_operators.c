@@ -128,13 +128,13 @@ static void take_times(struct prediction *p, uint32_t role, const struct kernel_
             continue;
         const struct kernel_key key = key_of(arena, r, event);
         const struct kernel_time *time = kernel_times_find(times, &key);
-        p->measured.of++;
+        p->measured.kernel_total++;
         if (time == NULL)
             continue;
         struct work work = *ir_work(&p->ir, op);
         work.opaque.ps = llround(fmax(1e12 * time->seconds, 1));
         ir_set_work(&p->ir, op, &work);
-        p->measured.kernels++;
+        p->measured.measured_kernels++;
     }
 }
 
@@ -179,7 +179,7 @@ enum status recorded_operators_measured(struct prediction *p, const char *path, 
             diag_error(diag, (struct loc){.name = path}, STATUS_BAD_INPUT,
                        "has no calls that launched its kernels, which say their operators: record "
                        "with activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]");
-    if (status == STATUS_OK && p->measured.kernels == 0)
+    if (status == STATUS_OK && p->measured.measured_kernels == 0)
         status = diag_error(diag, (struct loc){.name = path}, STATUS_BAD_INPUT,
                             "none of its %zu operators is one of the recorded step: both have to "
                             "run the same program with the same sizes",

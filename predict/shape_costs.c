@@ -37,7 +37,7 @@ static double host_work_s(const struct prediction *p, const struct work *work)
     if (work->kind == WORK_ADAMW && host->adam_bytes_per_s > 0)
         bytes_per_s = host->adam_bytes_per_s / cost->cpu_stream_fraction;
     double seconds = cost_host_work_s(cost, bytes_per_s / ranks_of_node(p), work);
-    if (work->kind == WORK_ADAMW && p->profile != NULL && !cost->ideal)
+    if (work->kind == WORK_ADAMW && p->profile != NULL && !cost->is_ideal)
         seconds += (double)p->profile->host_pass_bytes * (double)work->adamw.count *
                    ranks_of_node(p) /
                    (host->memory_bytes_per_s * (double)host->sockets * cost->cpu_stream_fraction);
@@ -49,7 +49,7 @@ static double host_work_s(const struct prediction *p, const struct work *work)
 static void add_checkpoints(const struct prediction *p, struct shape_costs *costs)
 {
     double seconds = p->profile != NULL ? p->profile->host_per_checkpoint_s : 0;
-    if (seconds <= 0 || p->setup->cost.ideal)
+    if (seconds <= 0 || p->setup->cost.is_ideal)
         return;
     bool *added = heap_zalloc((size_t)p->ir.shape_count + 1, sizeof *added);
     for (uint32_t op = 0; op < p->ir.op.count; op++) {
@@ -68,7 +68,7 @@ static void add_checkpoints(const struct prediction *p, struct shape_costs *cost
 static void add_step(const struct prediction *p, struct shape_costs *costs)
 {
     double seconds = p->profile != NULL ? p->profile->host_per_step_s : 0;
-    for (uint32_t i = 0; i < p->ir.shape_count && !p->setup->cost.ideal; i++)
+    for (uint32_t i = 0; i < p->ir.shape_count && !p->setup->cost.is_ideal; i++)
         if (p->ir.shape[i].kind == WORK_BARRIER)
             costs->issue_s[i] += seconds;
 }
@@ -80,9 +80,9 @@ static void add_lists(const struct prediction *p, struct shape_costs *costs)
 {
     const struct device_cost *cost = &p->setup->cost;
     double call_s = p->profile != NULL ? p->profile->host_per_list_s : 0;
-    if (call_s <= 0 || cost->ideal)
+    if (call_s <= 0 || cost->is_ideal)
         return;
-    double each_s = p->profile->ideal ? 0 : 2 * cost->host_op_s + cost->host_kernel_s;
+    double each_s = p->profile->is_ideal ? 0 : 2 * cost->host_op_s + cost->host_kernel_s;
     for (uint32_t i = 0; i < p->ir.shape_count; i++) {
         const struct work *work = &p->ir.shape[i];
         uint32_t tensors = 0;
@@ -99,7 +99,7 @@ static void add_products(const struct prediction *p, struct shape_costs *costs)
 {
     const struct profile *profile = p->profile;
     const struct choices *c = &p->choices;
-    if (profile == NULL || profile->ideal || p->setup->cost.ideal)
+    if (profile == NULL || profile->is_ideal || p->setup->cost.is_ideal)
         return;
     bool tensors = p->has_choices && c->tp > 1 && c->tensor_plan != TENSOR_PLAN_MEGATRON &&
                    c->kernels != KERNELS_COMPILED;
@@ -156,7 +156,7 @@ static double memory_share(const struct prediction *p, const struct device_cost 
 struct assumed_clock assumed_clock(const struct prediction *p)
 {
     struct device_cost cost = p->setup->cost;
-    if (cost.ideal)
+    if (cost.is_ideal)
         return (struct assumed_clock){0};
     chains_of(p->profile, &p->choices, false, cost.chain);
     if (cost.device_memory_power > 0)
@@ -194,9 +194,9 @@ void shape_costs_make(struct shape_costs *costs, const struct prediction *p)
     bool kept = p->has_choices && (p->choices.activations == CHOICE_ACTIVATIONS_KEEP ||
                                    p->choices.activations == CHOICE_ACTIVATIONS_RATIO);
     chains_of(p->profile, &p->choices, kept, fused.chain);
-    if (cost->device_memory_power > 0 && !cost->ideal)
+    if (cost->device_memory_power > 0 && !cost->is_ideal)
         fused.memory_share = memory_share(p, cost);
-    bool ideal_profile = p->profile != NULL && p->profile->ideal;
+    bool ideal_profile = p->profile != NULL && p->profile->is_ideal;
     double slowdown = p->has_choices ? step_attention_slowdown(&p->choices) : 1;
     double peak = p->setup->cluster.device.peak_flop_per_s;
     size_t count = (size_t)p->ir.shape_count + 1;
@@ -221,7 +221,7 @@ void shape_costs_make(struct shape_costs *costs, const struct prediction *p)
                                    ? costs->place_work_s[i][ir_place_of(&p->ir, 0)]
                                    : document_cost_s(&p->ir, work, fullest.rank, cost, &options);
         /* the peak is that of the cluster file, which may differ from that of the cost file */
-        if (cost->ideal) {
+        if (cost->is_ideal) {
             if (!by_place)
                 costs->work_s[i] = cost_ideal_s(peak, work);
             continue;
@@ -248,6 +248,6 @@ void shape_costs_make(struct shape_costs *costs, const struct prediction *p)
         .issue_s = costs->issue_s,
         .return_s = costs->return_s,
         .host_bytes = costs->host_bytes,
-        .collective_launch_s = cost->ideal ? 0 : cost->device_kernel_start_s,
+        .collective_launch_s = cost->is_ideal ? 0 : cost->device_kernel_start_s,
     };
 }

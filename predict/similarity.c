@@ -76,10 +76,11 @@ static void add_choices(struct similarity *like, const struct setup *setup, cons
 struct similarity similarity_of(const struct setup *setup, const struct choices *choices,
                                 const struct profile *profile)
 {
-    struct similarity like = {.several = setup->cluster.nodes > 1};
+    struct similarity like = {.several_nodes = setup->cluster.nodes > 1};
     const char *device = setup->cluster.device.name;
     const char *framework = profile != NULL ? profile->name : "none";
-    bool ideal = setup->cost.ideal || setup->cluster.ideal || (profile != NULL && profile->ideal);
+    bool ideal =
+        setup->cost.is_ideal || setup->cluster.is_ideal || (profile != NULL && profile->is_ideal);
     if (ideal || device == NULL || (choices != NULL && choices->scope != SCOPE_STEP))
         return like;
     snprintf(like.device, sizeof like.device, "%.*s", (int)strcspn(device, "-_ "), device);
@@ -112,7 +113,7 @@ struct residual similarity_residual(const struct similarity *like)
                              .context = like->context,
                              .activations = like->activations,
                              .host_optimizer = like->host_optimizer,
-                             .several = like->several,
+                             .several_nodes = like->several_nodes,
                              .tp = like->tp,
                              .pp = like->pp,
                              .gpus = like->gpus,

@@ -18,7 +18,7 @@ struct similarity {
     /* name of the profile; "none": a schedule from a file without a profile */
     char framework[SIMILARITY_NAME];
     char real_framework[SIMILARITY_NAME]; /* as in struct residual; "": none */
-    bool several;                         /* the ranks are on several nodes */
+    bool several_nodes;                   /* the ranks are on several nodes */
     /* The members below are empty for a schedule from a file, whose choices are not known. */
     char attention[SIMILARITY_NAME], context[SIMILARITY_NAME], activations[SIMILARITY_NAME];
     bool host_optimizer;

@@ -16,14 +16,14 @@ struct prediction;
  * the errors of published steps say how certain a prediction is. The struct has no pointers, so it can be passed
  * between processes. */
 struct spreads {
-    bool known; /* a number was measured on the machine, or the device is an estimate */
+    bool is_known; /* a number was measured on the machine, or the device is an estimate */
     /* relative spread of the part's measured numbers; 0: none was measured */
     double spread[SPREAD_PART_COUNT];
     /* log(step / step on the unchanged machine) if the part's measured numbers are made slower by their spreads */
-    double measured[SPREAD_PART_COUNT];
+    double growth_of_measured[SPREAD_PART_COUNT];
     /* the share of the step that depends on the part's numbers that were not measured, at least 0: the logarithm of the
      * step's growth when they are made slower by a factor, divided by the logarithm of that factor */
-    double others[SPREAD_PART_COUNT];
+    double share_of_unmeasured[SPREAD_PART_COUNT];
     double estimated
         [SPREAD_PART_COUNT]; /* relative error of those numbers if they are estimates, else 0 */
 };

@@ -17,13 +17,13 @@ double spreads_unmeasured(const struct spreads *spreads)
 {
     double sum = 0;
     for (int part = 0; part < SPREAD_PART_COUNT; part++)
-        sum += spreads->others[part];
+        sum += spreads->share_of_unmeasured[part];
     return fmin(sum, 1);
 }
 
 bool spreads_matter(const struct setup *setup)
 {
-    return !setup->cost.calibration[COST_MATMUL].known ||
+    return !setup->cost.calibration[COST_MATMUL].is_calibrated ||
            spread_is_known(&setup->cost, &setup->cluster);
 }
 
@@ -182,7 +182,7 @@ enum status spreads_find(struct spreads *spreads, const struct prediction *p, st
     struct step_change change[2 * SPREAD_PART_COUNT] = {{0}};
     struct spread_trial trial;
     *spreads = (struct spreads){0};
-    if (p->setup->cost.ideal || p->setup->cluster.ideal || !(p->sim.step_s > 0) ||
+    if (p->setup->cost.is_ideal || p->setup->cluster.is_ideal || !(p->sim.step_s > 0) ||
         !spreads_matter(p->setup))
         return STATUS_OK;
     enum status status = choose_simulation(&trial, p);
@@ -196,12 +196,12 @@ enum status spreads_find(struct spreads *spreads, const struct prediction *p, st
                                 "the numbers of %s changed",
                                 spread_part_name((enum spread_part)(i / 2)));
     for (int part = 0; part < SPREAD_PART_COUNT && status == STATUS_OK; part++) {
-        spreads->known = true;
+        spreads->is_known = true;
         spreads->spread[part] =
             spread_of(&p->setup->cost, &p->setup->cluster, (enum spread_part)part);
         spreads->estimated[part] = spread_of_estimate(&p->setup->cost, (enum spread_part)part);
-        spreads->measured[part] = change[2 * part].log_step;
-        spreads->others[part] = fmax(change[2 * part + 1].log_step, 0) / log(SLOWER);
+        spreads->growth_of_measured[part] = change[2 * part].log_step;
+        spreads->share_of_unmeasured[part] = fmax(change[2 * part + 1].log_step, 0) / log(SLOWER);
     }
     return status;
 }

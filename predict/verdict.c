@@ -61,7 +61,7 @@ void verdict_put_odds(struct text *out, double probability)
 
 bool verdict_is_cached(const struct verdict *v)
 {
-    return v->fits && v->by_reserved && !v->tight && is_near(v, LIMIT_DEVICE);
+    return v->fits && v->by_reserved && !v->is_tight && is_near(v, LIMIT_DEVICE);
 }
 
 void verdict_put_odds_or_cache(struct text *out, const struct verdict *v)

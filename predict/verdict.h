@@ -21,7 +21,7 @@ struct verdict {
     uint64_t available[LIMIT_COUNT]; /* UINT64_MAX: infinite */
     /* the device's needed bytes are those that the framework's allocator reserves */
     bool by_reserved;
-    bool tight; /* it fits, but would not with a little less device memory */
+    bool is_tight; /* it fits, but would not with a little less device memory */
     /* among the device's needed bytes: those in which there is no tensor, and which the allocator gives back before it
      * fails */
     uint64_t cache;

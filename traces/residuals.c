@@ -24,7 +24,7 @@ enum residual_kind { WORD, OPTIONAL_WORD, SWITCH, COUNT, SECONDS, LOGARITHM };
     COLUMN("context",     context,                WORD,          NULL, NULL)       \
     COLUMN("activations", activations,            WORD,          NULL, NULL)       \
     COLUMN("optimizer",   host_optimizer,         SWITCH,        "device", "host") \
-    COLUMN("nodes",       several,                SWITCH,        "one", "several") \
+    COLUMN("nodes",       several_nodes,          SWITCH,        "one", "several") \
     COLUMN("tp",          tp,                     COUNT,         NULL, NULL)       \
     COLUMN("pp",          pp,                     COUNT,         NULL, NULL)       \
     COLUMN("gpus",        gpus,                   COUNT,         NULL, NULL)       \

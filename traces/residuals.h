@@ -40,7 +40,7 @@ struct residual {
     const char *context;
     const char *activations; /* what is recomputed or sent to the host: "full", "offload" */
     bool host_optimizer;     /* the host makes the optimizer's step */
-    bool several;            /* the run is on several nodes */
+    bool several_nodes;      /* the run is on several nodes */
     int64_t tp, pp, gpus;
     int64_t seq_len, sequences; /* tokens of a sequence; sequences of a step */
     int64_t parameters;         /* number of parameters of the whole model */

@@ -33,7 +33,7 @@ static bool takes_host_time(const struct choices *c, bool host)
 static bool is_ideal(const struct choices *c, bool host)
 {
     (void)host;
-    return c->profile->ideal;
+    return c->profile->is_ideal;
 }
 
 static const struct {

@@ -155,7 +155,7 @@ static void put_numbers(struct rows *rows, const struct calibration *c, int fami
             rows_skip(rows);
         }
         rows_name(rows, origins[number->origin]);
-        rows_name(rows, number->how);
+        rows_name(rows, number->source_text);
     }
 }
 
@@ -173,7 +173,7 @@ static void put_families(struct rows *rows, const struct calibration *c)
             rows_number(rows, family->leave_one_out);
         else
             rows_skip(rows);
-        rows_number(rows, family->worst);
+        rows_number(rows, family->worst_error);
         rows_name(rows, family->worst_what);
         rows_begin_inner(&inner, rows, &points_tables[POINTS_NUMBER]);
         put_numbers(&inner, c, (int)i);
@@ -200,7 +200,7 @@ static void put_links(struct rows *rows, const struct link_calibration *calibrat
         rows_number(rows, link->bytes_per_s_error);
         rows_number(rows, link->rms);
         rows_number(rows, link->leave_one_out);
-        rows_number(rows, link->worst);
+        rows_number(rows, link->worst_error);
         rows_name(rows, link->worst_what);
     }
     rows_end(rows);
@@ -230,7 +230,7 @@ void calibration_print_json(const struct calibration *device, const struct link_
     put_fallbacks(&rows, link->fallback, link->fallbacks);
     rows_end(&rows);
     json_begin_array(&json, "unmeasured");
-    for (size_t i = 0; i < device->unmeasureds; i++)
+    for (size_t i = 0; i < device->unmeasured_count; i++)
         json_put_text(&json, NULL, device->unmeasured[i]);
     json_end_array(&json);
     json_put_text(&json, "notes", device->notes.size > 0 ? device->notes.data : "");

@@ -99,8 +99,9 @@ void recorded_report(const struct recorded *r, struct text *out)
         o->steps, o->steps == 1 ? "" : "s", o->recordings, o->recordings == 1 ? "" : "s",
         1e3 * step.median_s, 1e3 * step.low_s, 1e3 * step.high_s,
         o->busy_s > 0 ? 100 * (1 - o->stray_s / o->busy_s) : 0);
-    if (o->strays.size > 0)
-        text_printf(out, "strays     work that the schedule does not have: %s\n", o->strays.data);
+    if (o->stray_text.size > 0)
+        text_printf(out, "strays     work that the schedule does not have: %s\n",
+                    o->stray_text.data);
     if (r->notes.size > 0)
         text_append(out, r->notes.data, r->notes.size);
 }

@@ -38,7 +38,7 @@ static double distance(const struct residual *a, const struct residual *b)
                  {a->parameters, b->parameters, 0.5},
                  {a->tp, b->tp, 0.5},
                  {a->pp, b->pp, 1}};
-    double sum = a->several != b->several;
+    double sum = a->several_nodes != b->several_nodes;
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
         sum += strcmp(names[i].a, names[i].b) == 0 ? 0 : names[i].weight;
     for (size_t i = 0; i < ARRAY_LEN(sizes); i++)

@@ -32,7 +32,7 @@ static void print_step_time(const struct screen *screen, const struct prediction
     const struct intervals intervals = intervals_of(p);
     struct text line = {0};
     report_put_time(&line, p->sim.step_s, p->sim.step_s);
-    intervals_put_beside(&line, " (90 %: ", &intervals.of[RESIDUAL_TIME], p->sim.step_s,
+    intervals_put_beside(&line, " (90 %: ", &intervals.of_quantity[RESIDUAL_TIME], p->sim.step_s,
                          report_time_for(p->sim.step_s).unit_s);
     text_printf(&line, ", %.1f tokens/s/GPU", p->tokens_per_s_gpu);
     screen_put_line(screen, "step", line.data);
@@ -70,26 +70,27 @@ static void put_next(struct text *out, const struct longest_certificate *r)
     const struct longest *l = &r->longest;
     if (l->next == 0) {
         text_printf(out, "not asked about: %s",
-                    l->ended ? interrupt_name() : ladder_why_end(&r->ladder));
+                    l->is_interrupted ? interrupt_name() : ladder_why_end(&r->ladder));
         return;
     }
     put_tokens(out, l->next);
-    if (l->refused[0] != '\0') {
-        text_printf(out, ": refused: %s", l->refused);
+    if (l->refusal[0] != '\0') {
+        text_printf(out, ": refused: %s", l->refusal);
         return;
     }
     const char *between = ": ";
     for (int limit = 0; limit < LIMIT_COUNT; limit++) {
-        if (verdict_margin(&l->beyond, (enum prediction_limit)limit) >= 0)
+        if (verdict_margin(&l->next_verdict, (enum prediction_limit)limit) >= 0)
             continue;
         text_printf(out, "%s%s ", between, prediction_limit_name((enum prediction_limit)limit));
-        verdict_print(out, &l->beyond, (enum prediction_limit)limit);
-        text_printf(out, ", %.0f bytes", -verdict_margin(&l->beyond, (enum prediction_limit)limit));
+        verdict_print(out, &l->next_verdict, (enum prediction_limit)limit);
+        text_printf(out, ", %.0f bytes",
+                    -verdict_margin(&l->next_verdict, (enum prediction_limit)limit));
         between = "; ";
     }
-    if (l->beyond.fits) {
+    if (l->next_verdict.fits) {
         text_puts(out, ": fits only ");
-        verdict_put_odds(out, l->beyond.fits_probability);
+        verdict_put_odds(out, l->next_verdict.fits_probability);
     }
 }
 
@@ -97,25 +98,26 @@ static void put_next(struct text *out, const struct longest_certificate *r)
  * cases". */
 static void put_gamble(struct text *out, const struct longest_certificate *r)
 {
-    put_tokens(out, r->gamble.tokens);
+    put_tokens(out, r->risky_longest.tokens);
     text_puts(out, " fit ");
-    verdict_put_odds(out, r->gamble.at.fits_probability);
+    verdict_put_odds(out, r->risky_longest.verdict.fits_probability);
 }
 
 /* Appends the options with each of which a longer sequence fits. */
 static void put_flips(struct text *out, const struct longest_certificate *r)
 {
     enum { SHOWN = 4 };
-    for (size_t i = 0; i < r->flips && i < SHOWN; i++) {
+    for (size_t i = 0; i < r->flip_count && i < SHOWN; i++) {
         text_printf(out, "%s%s: %s", i > 0 ? ", " : "", r->flip[i].option,
-                    r->flip[i].asked > 0 ? "at least " : "");
+                    r->flip[i].last_tried_tokens > 0 ? "at least " : "");
         units_put_tokens(out, r->flip[i].tokens);
     }
     if (interrupted() != 0)
         text_printf(out, "%s other options were not searched: %s ended the search",
-                    r->flips > 0 ? " fits;" : "", interrupt_name());
+                    r->flip_count > 0 ? " fits;" : "", interrupt_name());
     else
-        text_puts(out, r->flips == 0 ? "no one other option makes a longer sequence fit" : " fits");
+        text_puts(out,
+                  r->flip_count == 0 ? "no one other option makes a longer sequence fit" : " fits");
 }
 
 /* Appends the longest length: "824K tokens (843776), in steps of 1024, 22 lengths asked about". If all lengths that
@@ -124,7 +126,7 @@ static void put_flips(struct text *out, const struct longest_certificate *r)
 static void put_longest(struct text *out, const struct longest_certificate *r)
 {
     const struct longest *l = &r->longest;
-    if (l->tokens == 0 && l->ended) {
+    if (l->tokens == 0 && l->is_interrupted) {
         text_puts(out, "not known: no length that was asked about fits");
         return;
     }
@@ -137,7 +139,7 @@ static void put_longest(struct text *out, const struct longest_certificate *r)
     text_puts(out, longest_is_least(l) ? "at least " : "");
     put_tokens(out, l->tokens);
     text_printf(out, " (%lld), in steps of %lld, %u lengths asked about", (long long)l->tokens,
-                (long long)r->ladder.first, l->asked);
+                (long long)r->ladder.first, l->built_count);
 }
 
 static void print_fit(const struct screen *screen, const struct verdict *v)
@@ -179,31 +181,32 @@ void longest_report_print(const struct screen *screen, const struct longest_cert
     const struct longest *l = &r->longest;
     print_line(screen, "longest", put_longest, r);
     if (l->tokens > 0)
-        print_fit(screen, &l->at);
-    if (r->unsafe)
+        print_fit(screen, &l->verdict);
+    if (r->is_unsafe)
         screen_put_line(screen, "safe", "no length fits as surely as was asked");
     print_line(screen, "next", put_next, r);
-    if (r->gamble.tokens > 0)
+    if (r->risky_longest.tokens > 0)
         print_line(screen, "gamble", put_gamble, r);
     if (r->flips_asked)
         print_line(screen, "with", put_flips, r);
-    if (all && r->beyond.simulated)
-        print_peak(screen, &r->beyond);
-    if (!r->at.simulated)
+    if (all && r->at_next.simulated)
+        print_peak(screen, &r->at_next);
+    if (!r->at_longest.simulated)
         return;
-    print_what(screen, &r->at);
-    print_step_time(screen, &r->at);
-    const struct intervals intervals = intervals_of(&r->at);
+    print_what(screen, &r->at_longest);
+    print_step_time(screen, &r->at_longest);
+    const struct intervals intervals = intervals_of(&r->at_longest);
     screen_put_heading(screen, "How sure this is");
-    report_print_intervals(&(struct sheet){.screen = screen}, &intervals, r->at.sim.step_s, &l->at);
+    report_print_intervals(&(struct sheet){.screen = screen}, &intervals, r->at_longest.sim.step_s,
+                           &l->verdict);
 }
 
 enum status longest_report_ended(const struct longest_certificate *r, struct diag *diag)
 {
     const struct longest *l = &r->longest;
     struct text what = {0};
-    if (!l->ended) {
-        text_puts(&what, l->tokens > 0 && !r->at.simulated
+    if (!l->is_interrupted) {
+        text_puts(&what, l->tokens > 0 && !r->at_longest.simulated
                              ? "the longest sequence was not simulated"
                              : "not all other options were searched");
     } else {
@@ -241,26 +244,26 @@ void longest_report_print_json(struct text *out, const struct longest_certificat
         json_put_count(&w, "asked_tokens", (uint64_t)l->tokens);
     json_put_count(&w, "step_tokens", (uint64_t)r->ladder.first);
     json_put_count(&w, "next_tokens", (uint64_t)l->next);
-    json_put_text(&w, "next_refused", l->refused[0] != '\0' ? l->refused : NULL);
-    json_put_bool(&w, "search_ended_early", l->ended);
-    json_put_count(&w, "gamble_tokens", (uint64_t)r->gamble.tokens);
+    json_put_text(&w, "next_refused", l->refusal[0] != '\0' ? l->refusal : NULL);
+    json_put_bool(&w, "search_ended_early", l->is_interrupted);
+    json_put_count(&w, "gamble_tokens", (uint64_t)r->risky_longest.tokens);
     if (l->tokens > 0)
-        json_verdict(&w, "at_longest", &l->at);
-    if (r->at.simulated) {
-        const struct intervals intervals = intervals_of(&r->at);
-        json_put_number(&w, "step_s", r->at.sim.step_s);
-        report_json_step_ends(&w, &intervals, r->at.sim.step_s);
-        json_put_number(&w, "tokens_per_s_gpu", r->at.tokens_per_s_gpu);
+        json_verdict(&w, "at_longest", &l->verdict);
+    if (r->at_longest.simulated) {
+        const struct intervals intervals = intervals_of(&r->at_longest);
+        json_put_number(&w, "step_s", r->at_longest.sim.step_s);
+        report_json_step_ends(&w, &intervals, r->at_longest.sim.step_s);
+        json_put_number(&w, "tokens_per_s_gpu", r->at_longest.tokens_per_s_gpu);
     }
-    if (l->next > 0 && l->refused[0] == '\0')
-        json_verdict(&w, "at_next", &l->beyond);
+    if (l->next > 0 && l->refusal[0] == '\0')
+        json_verdict(&w, "at_next", &l->next_verdict);
     struct rows rows = {.json = &w};
     rows_begin(&rows, "with_option", NULL, &longest_table);
-    for (size_t i = 0; i < r->flips; i++) {
+    for (size_t i = 0; i < r->flip_count; i++) {
         rows_name(&rows, r->flip[i].option);
         rows_number(&rows, (double)r->flip[i].tokens);
-        if (r->flip[i].asked > 0)
-            rows_number(&rows, (double)r->flip[i].asked);
+        if (r->flip[i].last_tried_tokens > 0)
+            rows_number(&rows, (double)r->flip[i].last_tried_tokens);
         else
             rows_skip(&rows);
     }

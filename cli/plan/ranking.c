@@ -36,7 +36,7 @@ enum cause plan_slower_cause(const struct outcome *o, const struct outcome *winn
 {
     enum cause most = CAUSE_OTHER;
     *by_s = 0;
-    if (!o->explained || !winner->explained)
+    if (!o->causes_final || !winner->causes_final)
         return most;
     for (int c = 0; c < CAUSE_COUNT; c++) {
         double more_s = o->cause_s[c] / o->sequences - winner->cause_s[c] / winner->sequences;
@@ -119,7 +119,8 @@ void plan_put_spread(struct text *out, const struct outcome *o)
 void plan_put_won(struct text *out, const struct outcome *o)
 {
     if (o->spread.steps > 1)
-        text_printf(out, ", faster than the best in %zu of %zu batches", o->won, o->spread.steps);
+        text_printf(out, ", faster than the best in %zu of %zu batches", o->won_batches,
+                    o->spread.steps);
     else if (o->spread.steps == 1)
         text_puts(out, ", in 1 batch");
 }

@@ -50,8 +50,8 @@ static void put_idle(struct text *out, const struct outcome *o)
 {
     if (o->request.pp > 1)
         text_printf(out, ", stages idle %.1f %%", 100 * o->bubble);
-    if (o->exposed >= 0.0005)
-        text_printf(out, ", waiting for copies %.1f %%", 100 * o->exposed);
+    if (o->exposed_copies >= 0.0005)
+        text_printf(out, ", waiting for copies %.1f %%", 100 * o->exposed_copies);
 }
 
 static void put_part(struct text *out, const char *what, double seconds)
@@ -64,7 +64,7 @@ static void put_part(struct text *out, const char *what, double seconds)
  * framework 30 ms". */
 static void put_split(struct text *out, const struct split *split)
 {
-    if (!split->known)
+    if (!split->is_known)
         return;
     text_printf(out, "\n%-11s", "");
     put_part(out, "per sequence: layout", split->layout_s);
@@ -85,7 +85,7 @@ static void put_row(struct text *out, const struct plan_report *r, size_t i)
     double step_s = plan_step_s(o);
     text_printf(out, "%.1f tokens/s/GPU, step ", o->rate_bound);
     report_put_time(out, step_s, step_s);
-    intervals_put_beside(out, " (90 %: ", &o->intervals.of[RESIDUAL_TIME], step_s,
+    intervals_put_beside(out, " (90 %: ", &o->intervals.of_quantity[RESIDUAL_TIME], step_s,
                          report_time_for(step_s).unit_s);
     plan_put_spread(out, o);
     if (i > 0)

@@ -108,7 +108,7 @@ static void put_batches(struct rows *rows, const struct outcome *o)
     rows_number(&one, s->median_s);
     rows_number(&one, s->high_s);
     rows_number(&one, s->worst_s);
-    rows_number(&one, (double)o->won);
+    rows_number(&one, (double)o->won_batches);
     rows_end(&one);
 }
 
@@ -127,7 +127,7 @@ static void put_products(struct rows *rows, const struct prediction_products *pr
 /* Puts the SIMULATED_COLUMNS of an outcome that was simulated. */
 static void put_simulated(struct rows *rows, const struct plan_report *r, const struct outcome *o)
 {
-    const struct interval *time = &o->intervals.of[RESIDUAL_TIME];
+    const struct interval *time = &o->intervals.of_quantity[RESIDUAL_TIME];
     const double step_s = plan_step_s(o);
     rows_number(rows, o->rate_bound);
     rows_number(rows, step_s);
@@ -138,7 +138,7 @@ static void put_simulated(struct rows *rows, const struct plan_report *r, const 
     put_loss(rows, r, o);
     put_products(rows, &o->products);
     rows_number(rows, o->bubble);
-    rows_number(rows, o->exposed);
+    rows_number(rows, o->exposed_copies);
     rows_number(rows, (double)o->verdict.needed[LIMIT_DEVICE]);
     rows_number(rows, (double)o->verdict.cache);
     rows_number(rows, o->verdict.fits_probability);
@@ -193,9 +193,9 @@ static void put_family(struct rows *rows, const struct plan_report *r, uint8_t s
     } else {
         rows_skip(rows);
     }
-    put_if(rows, split->known, split->layout_s);
-    put_if(rows, split->known, split->kernels_s);
-    put_if(rows, split->known, split->framework_s);
+    put_if(rows, split->is_known, split->layout_s);
+    put_if(rows, split->is_known, split->kernels_s);
+    put_if(rows, split->is_known, split->framework_s);
 }
 
 void plan_report_print_json(struct text *out, const struct plan_report *r)
@@ -214,12 +214,12 @@ void plan_report_print_json(struct text *out, const struct plan_report *r)
     json_put_count(&w, "not_searched", best->kinds[OUTCOME_LEFT]);
     if (best->count > 0 && best->row[0].kind == OUTCOME_TIMED && best->goal != GOAL_LONGEST)
         json_put_number(&w, "proved_gap", best_gap(best));
-    json_put_number(&w, "asked_probability", r->safe->asked);
-    json_put_number(&w, "taken_probability", r->safe->taken);
+    json_put_number(&w, "asked_probability", r->safe->asked_probability);
+    json_put_number(&w, "taken_probability", r->safe->taken_probability);
     struct rows rows = {.json = &w};
-    if (r->safe->gamble.kind == OUTCOME_TIMED) {
+    if (r->safe->risky_outcome.kind == OUTCOME_TIMED) {
         rows_begin_one(&rows, "gamble", &plan_tables[PLAN_OUTCOME]);
-        put_outcome(&rows, r, &r->safe->gamble);
+        put_outcome(&rows, r, &r->safe->risky_outcome);
         rows_end(&rows);
     }
     rows_begin(&rows, "ranking", NULL, &plan_tables[PLAN_OUTCOME]);

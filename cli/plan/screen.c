@@ -43,7 +43,7 @@ static void print_found(const struct screen *screen, const struct plan_report *r
     text_printf(&rest, "%.1f tokens/s/GPU, a %sstep of ", o->rate_bound,
                 o->spread.steps > 0 ? "median " : "");
     report_put_time(&rest, step_s, step_s);
-    intervals_put_beside(&rest, " (90 %: ", &o->intervals.of[RESIDUAL_TIME], step_s,
+    intervals_put_beside(&rest, " (90 %: ", &o->intervals.of_quantity[RESIDUAL_TIME], step_s,
                          report_time_for(step_s).unit_s);
     put_work(&rest, o, best->goal == GOAL_LONGEST ? o->tokens : r->setup->request.seq);
     text_puts(&rest, "; a GPU needs ");
@@ -57,11 +57,11 @@ static void print_found(const struct screen *screen, const struct plan_report *r
 static void print_odds(const struct screen *screen, const struct plan_report *r)
 {
     const struct best *best = r->best;
-    const struct outcome *o = &r->safe->gamble, *winner = &best->row[0];
+    const struct outcome *o = &r->safe->risky_outcome, *winner = &best->row[0];
     struct text text = {0};
-    if (r->safe->taken < r->safe->asked) {
+    if (r->safe->taken_probability < r->safe->asked_probability) {
         text_printf(&text, "No configuration fits with a probability of %g; this is the safest.",
-                    r->safe->asked);
+                    r->safe->asked_probability);
     } else if (o->kind == OUTCOME_TIMED) {
         text_puts(&text, "A gamble: ");
         if (best->goal == GOAL_GPUS)

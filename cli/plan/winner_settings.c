@@ -63,11 +63,12 @@ static void put_predicted(struct text *out, const struct outcome *o)
     const double step_s = plan_step_s(o), needed = (double)o->verdict.needed[LIMIT_DEVICE];
     text_puts(out, "# predicted: a step of ");
     report_put_time(out, step_s, step_s);
-    intervals_put_beside(out, " (90 %: ", &o->intervals.of[RESIDUAL_TIME], step_s,
+    intervals_put_beside(out, " (90 %: ", &o->intervals.of_quantity[RESIDUAL_TIME], step_s,
                          report_time_for(step_s).unit_s);
     text_puts(out, "; a GPU needs ");
     units_put_gib(out, needed);
-    intervals_put_beside(out, " (90 %: ", &o->intervals.of[RESIDUAL_MEMORY], needed, 0x1p30);
+    intervals_put_beside(out, " (90 %: ", &o->intervals.of_quantity[RESIDUAL_MEMORY], needed,
+                         0x1p30);
     if (verdict_margin(&o->verdict, LIMIT_DEVICE) < DBL_MAX) {
         text_puts(out, " of its ");
         units_put_gib(out, (double)o->verdict.available[LIMIT_DEVICE]);

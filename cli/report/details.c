@@ -102,8 +102,8 @@ static void put_sample(struct text *out, const struct prediction *p)
 {
     struct prediction_short_list short_list = prediction_short_list(p);
     if (short_list.loop != NULL)
-        text_printf(out, ", %lld of %lld %s", (long long)short_list.simulated,
-                    (long long)short_list.all, short_list.loop);
+        text_printf(out, ", %lld of %lld %s", (long long)short_list.simulated_iterations,
+                    (long long)short_list.all_iterations, short_list.loop);
 }
 
 /* Appends "fill 3.1 %": of the step. */
@@ -146,7 +146,7 @@ static void put_link_classes(struct text *out, const struct prediction *p)
     for (int measured = 1; measured >= 0; measured--) {
         bool first = true;
         for (size_t i = 0; i < count; i++) {
-            if (class[i].measured != measured)
+            if (class[i].is_measured != measured)
                 continue;
             text_puts(out, !first     ? ", "
                            : measured ? "; links measured on this machine: "
@@ -237,7 +237,7 @@ static void print_ideal(struct sheet *sheet, const struct report *r)
 {
     const struct prediction *p = r->prediction;
     const struct alternative *best = r->best_alternative;
-    if (best == NULL || best->ideal_step_s <= 0 || p->choices.profile->ideal)
+    if (best == NULL || best->ideal_step_s <= 0 || p->choices.profile->is_ideal)
         return;
     double share = 100 * (1 - best->ideal_step_s / p->sim.step_s);
     struct text line = {0};

@@ -67,7 +67,7 @@ static void put_lateness(struct text *line, const struct report *r, struct docum
 {
     put_rank(line, &r->prediction->ir.mesh, late.rank);
     text_printf(line, " has the longest attention of all ranks in %u of %u micro-batches",
-                late.late, late.units);
+                late.late_units, late.units);
 }
 
 /* Prints how far the division of attention is from the most even one, the fewest rows and the least time. */
@@ -119,9 +119,9 @@ void report_print_documents(struct sheet *sheet, const struct report *r)
     }
     text_printf(&line, "%llu, of %lld tokens together; padding %.1f %%; ",
                 (unsigned long long)b->documents, (long long)b->tokens, padding_percent(b));
-    if (b->cut > 0)
-        text_printf(&line, "%llu cut", (unsigned long long)b->cut);
-    if (b->cut > 0)
+    if (b->cut_documents > 0)
+        text_printf(&line, "%llu cut", (unsigned long long)b->cut_documents);
+    if (b->cut_documents > 0)
         text_puts(&line, "; ");
     text_printf(&line,
                 "visible pairs %.2f %% of causal, sum of squared lengths %.2f %% of the sequences'",
@@ -146,14 +146,14 @@ void report_print_documents(struct sheet *sheet, const struct report *r)
         report_put_time(&line, t->spread.high_s, t->spread.worst_s);
         text_puts(&line, ", worst ");
         report_put_time(&line, t->spread.worst_s, t->spread.worst_s);
-        text_printf(&line, " (batch %zu", t->worst);
+        text_printf(&line, " (batch %zu", t->slowest_batch);
         if (r->prediction->choices.dp > 1)
             text_printf(&line, ", where data-parallel rank %u has %.2f times the mean of pairs",
-                        r->packed_batches[t->worst].latest_rank,
-                        r->packed_batches[t->worst].latest_over_mean);
-        if (t->lateness[t->worst].units > 0) {
+                        r->packed_batches[t->slowest_batch].latest_rank,
+                        r->packed_batches[t->slowest_batch].latest_over_mean);
+        if (t->lateness[t->slowest_batch].units > 0) {
             text_puts(&line, ", ");
-            put_lateness(&line, r, t->lateness[t->worst]);
+            put_lateness(&line, r, t->lateness[t->slowest_batch]);
         }
         text_printf(&line, "); %.1f tokens/s/GPU, padding %.1f %%",
                     t->tokens_per_s / prediction_gpus(r->prediction), 100 * t->padding_share);
@@ -176,7 +176,7 @@ static void put_late(struct rows *rows, struct document_lateness late)
     }
     rows_begin_inner_one(&one, rows, &report_document_tables[REPORT_LATE]);
     rows_number(&one, late.rank);
-    rows_number(&one, late.late);
+    rows_number(&one, late.late_units);
     rows_number(&one, late.units);
     rows_number(&one, late.worst_over_all);
     rows_end(&one);
@@ -189,8 +189,8 @@ static void put_packed(struct rows *rows, const struct packed_batch *b,
     rows_number(rows, (double)b->tokens);
     rows_number(rows, (double)b->padding);
     rows_number(rows, padding_percent(b) / 100);
-    rows_number(rows, (double)b->cut);
-    rows_number(rows, (double)b->dropped);
+    rows_number(rows, (double)b->cut_documents);
+    rows_number(rows, (double)b->dropped_tokens);
     rows_number(rows, b->pairs / b->causal_pairs);
     rows_number(rows, b->squares);
     rows_number(rows, b->latest_rank);
@@ -214,7 +214,7 @@ void report_json_documents(struct json_out *w, const struct report *r)
     json_put_number(w, "median_step_s", t->spread.median_s);
     json_put_number(w, "high_step_s", t->spread.high_s);
     json_put_number(w, "worst_step_s", t->spread.worst_s);
-    json_put_count(w, "worst_batch", t->worst);
+    json_put_count(w, "worst_batch", t->slowest_batch);
     json_put_number(w, "mean_tokens_per_s_gpu", t->tokens_per_s / prediction_gpus(r->prediction));
     json_put_number(w, "mean_padding_share", t->padding_share);
     if (t->layers > 0)

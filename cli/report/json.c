@@ -103,7 +103,7 @@ void report_json_verdict(struct json_out *w, const struct verdict *v)
 
 void report_json_step_ends(struct json_out *w, const struct intervals *intervals, double step_s)
 {
-    const struct interval *time = &intervals->of[RESIDUAL_TIME];
+    const struct interval *time = &intervals->of_quantity[RESIDUAL_TIME];
     if (!interval_known(time))
         return;
     json_put_number(w, "step_low_s", interval_low(time, step_s));
@@ -115,7 +115,7 @@ static void put_choices(struct json_out *w, const struct choices *c)
     for (size_t i = 0; i < CHOICE_NAME_COUNT; i++) {
         struct choice_value value[CHOICE_VALUES_MAX];
         const size_t count = choice_row_values(&choice_rows[i], value, c);
-        for (size_t k = 0; k < count && value[k].known; k++) {
+        for (size_t k = 0; k < count && value[k].has_value; k++) {
             const struct choice_value *v = &value[k];
             if (v->form == CHOICE_NAMED)
                 json_put_text(w, v->key, choice_value_name(v));
@@ -204,7 +204,7 @@ static void put_times(struct json_out *w, const struct prediction *p)
 /* The parts of the machine's numbers, where some were measured or are estimates. */
 static void put_spreads(struct json_out *w, const struct spreads *spreads)
 {
-    if (!spreads->known)
+    if (!spreads->is_known)
         return;
     struct rows rows = {.json = w};
     rows_begin(&rows, "machine", NULL, &report_tables[REPORT_MACHINE]);
@@ -212,8 +212,8 @@ static void put_spreads(struct json_out *w, const struct spreads *spreads)
         rows_name(&rows, spread_part_name((enum spread_part)i));
         rows_number(&rows, spreads->spread[i] > 0);
         rows_number(&rows, spreads->spread[i]);
-        rows_number(&rows, spreads->measured[i]);
-        rows_number(&rows, spreads->others[i]);
+        rows_number(&rows, spreads->growth_of_measured[i]);
+        rows_number(&rows, spreads->share_of_unmeasured[i]);
         rows_number(&rows, spreads->estimated[i]);
     }
     rows_end(&rows);
@@ -235,12 +235,12 @@ void report_json_run(struct json_out *w, const struct prediction *p)
 static void put_never_measured(struct json_out *w, const struct intervals *intervals)
 {
     static const char *const figures[RESIDUAL_COUNT] = {"time", "memory"};
-    const struct residual run = similarity_residual(&intervals->like);
+    const struct residual run = similarity_residual(&intervals->similarity);
     struct rows rows = {.json = w};
     rows_begin(&rows, "never_measured", NULL, &report_tables[REPORT_NEVER_MEASURED]);
     for (int of = 0; of < RESIDUAL_COUNT; of++) {
-        for (uint32_t i = 0; i < intervals->of[of].count; i++) {
-            const struct unmeasured *unmeasured = &intervals->of[of].unmeasured[i];
+        for (uint32_t i = 0; i < intervals->of_quantity[of].count; i++) {
+            const struct unmeasured *unmeasured = &intervals->of_quantity[of].unmeasured[i];
             struct text what = {0};
             interval_put_unmeasured(&what, unmeasured, &run);
             rows_name(&rows, figures[of]);
@@ -251,9 +251,9 @@ static void put_never_measured(struct json_out *w, const struct intervals *inter
         }
     }
     rows_end(&rows);
-    if (intervals->of[RESIDUAL_TIME].own > 0) {
-        json_put_count(w, "own_runs", intervals->of[RESIDUAL_TIME].own);
-        json_put_number(w, "shift", intervals->of[RESIDUAL_TIME].shift);
+    if (intervals->of_quantity[RESIDUAL_TIME].own_run_count > 0) {
+        json_put_count(w, "own_runs", intervals->of_quantity[RESIDUAL_TIME].own_run_count);
+        json_put_number(w, "shift", intervals->of_quantity[RESIDUAL_TIME].own_shift);
     }
 }
 
@@ -261,8 +261,8 @@ static void put_never_measured(struct json_out *w, const struct intervals *inter
 static void put_intervals(struct json_out *w, const struct prediction *p)
 {
     const struct intervals intervals = intervals_of(p);
-    const struct interval rate = interval_inverse(&intervals.of[RESIDUAL_TIME]);
-    const struct interval *memory = &intervals.of[RESIDUAL_MEMORY];
+    const struct interval rate = interval_inverse(&intervals.of_quantity[RESIDUAL_TIME]);
+    const struct interval *memory = &intervals.of_quantity[RESIDUAL_MEMORY];
     const double needed = (double)p->verdict.needed[LIMIT_DEVICE];
     struct text from = {0};
     intervals_put_from(&from, &intervals);
@@ -340,8 +340,8 @@ static void put_sample(struct json_out *w, const struct prediction *p)
         return;
     json_begin_object(w, "sample");
     json_put_text(w, "of", short_list.loop);
-    json_put_count(w, "simulated", (uint64_t)short_list.simulated);
-    json_put_count(w, "all", (uint64_t)short_list.all);
+    json_put_count(w, "simulated", (uint64_t)short_list.simulated_iterations);
+    json_put_count(w, "all", (uint64_t)short_list.all_iterations);
     json_end_object(w);
 }
 
@@ -354,7 +354,7 @@ static void put_link_classes(struct json_out *w, const struct prediction *p)
     rows_begin(&rows, "links", NULL, &report_tables[REPORT_LINKS]);
     for (size_t i = 0; i < count; i++) {
         rows_name(&rows, class[i].name);
-        rows_number(&rows, class[i].measured);
+        rows_number(&rows, class[i].is_measured);
         rows_name(&rows, class[i].source);
     }
     rows_end(&rows);
@@ -378,7 +378,8 @@ static void put_simulation(struct json_out *w, const struct prediction *p)
     json_put_count(w, "timers", p->sim.counts.timers);
     put_sample(w, p);
     json_put_number(w, "extrapolated_share", p->extrapolated_share);
-    json_put_text(w, "extrapolated_why", p->extrapolated.size > 0 ? p->extrapolated.data : "");
+    json_put_text(w, "extrapolated_why",
+                  p->extrapolation_reason.size > 0 ? p->extrapolation_reason.data : "");
     if (p->beyond_compared) {
         json_put_count(w, "compared_ranks", (uint64_t)p->compared_ranks);
         json_put_number(w, "jitter", p->setup->cost.device_jitter);
@@ -416,7 +417,7 @@ static void put_next(struct json_out *w, const struct report *r)
     json_begin_object(w, "next");
     json_put_text(w, "options", r->best_alternative->options);
     put_next_command(w, r);
-    json_put_count(w, "tried", r->best_alternative->tried);
+    json_put_count(w, "tried", r->best_alternative->tried_count);
     json_put_count(w, "left_out", r->best_alternative->left_out);
     if (r->best_alternative->options[0] != '\0') {
         json_put_number(w, "step_s",
@@ -483,7 +484,7 @@ void report_print_json(struct text *out, const struct report *r)
         json_put_number(&w, "days", training.seconds / 86400);
         json_put_number(&w, "gpu_hours", training.gpu_hours);
         const struct intervals intervals = intervals_of(p);
-        const struct interval *time = &intervals.of[RESIDUAL_TIME];
+        const struct interval *time = &intervals.of_quantity[RESIDUAL_TIME];
         const double days = training.seconds / 86400, cost = training.gpu_hours * r->price;
         if (interval_known(time)) {
             json_put_number(&w, "days_low", interval_low(time, days));

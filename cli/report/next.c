@@ -100,7 +100,7 @@ static void print_best(struct sheet *sheet, const struct report *r)
         text_printf(&text,
                     fits ? "None of %zu other options is faster."
                          : "None of %zu other options makes it fit.",
-                    best->tried);
+                    best->tried_count);
     } else {
         put_gain(&text, r);
         report_put_command_with(&command, r->command, best->options);

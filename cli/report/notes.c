@@ -21,7 +21,7 @@
 static void print_other_device(struct text *out, const struct setup *setup)
 {
     double costs = setup->cost.device_peak_flop_per_s, peak = setup->cluster.device.peak_flop_per_s;
-    if (setup->cost.ideal || (costs < peak * OTHER_DEVICE && costs * OTHER_DEVICE > peak))
+    if (setup->cost.is_ideal || (costs < peak * OTHER_DEVICE && costs * OTHER_DEVICE > peak))
         return;
     text_printf(out, "%scosts are of %s (", out->size > 0 ? "; " : "", setup->cost.name);
     units_put(out, UNIT_FLOP_PER_S, costs);
@@ -73,7 +73,7 @@ static void print_wide_heads(struct text *out, const struct setup *setup, enum a
     const struct device_cost *cost = &setup->cost;
     const double widest =
         cost->attention[impl][ATTENTION_FORWARD_PASS].calibration.high[COST_SIZE_DIM];
-    if (cost->ideal || widest <= 0 || (double)setup->model.head_dim <= widest)
+    if (cost->is_ideal || widest <= 0 || (double)setup->model.head_dim <= widest)
         return;
     text_printf(out, "%sheads of %lld were in no measured step", out->size > 0 ? "; " : "",
                 (long long)setup->model.head_dim);
@@ -115,7 +115,7 @@ void report_put_warning(struct text *out, const struct report *r)
 {
     const struct prediction *p = r->prediction;
     const struct intervals intervals = intervals_of(p);
-    const struct interval *time = &intervals.of[RESIDUAL_TIME];
+    const struct interval *time = &intervals.of_quantity[RESIDUAL_TIME];
     double host = p->sim.step_s > 0 ? p->waterfall.cause_s[CAUSE_HOST] / p->sim.step_s : 0;
     if (r->warning != NULL)
         text_puts(out, r->warning);
@@ -142,8 +142,8 @@ void report_put_warning(struct text *out, const struct report *r)
     if (p->extrapolated_share >= EXTRAPOLATED_SHOWN && !time->device) {
         text_printf(out, "%s%.0f %% of compute time lies outside calibration",
                     out->size > 0 ? "; " : "", 100 * p->extrapolated_share);
-        if (p->extrapolated.size > 0)
-            text_printf(out, ": %s", p->extrapolated.data);
+        if (p->extrapolation_reason.size > 0)
+            text_printf(out, ": %s", p->extrapolation_reason.data);
     }
     if (host > HOST_DECIDES && p->checkpoints_cost_host) {
         text_printf(out,
@@ -195,7 +195,7 @@ void report_print_training(struct sheet *sheet, const struct report *r)
     struct text line = {0};
     put_total(&line, r->total_tokens);
     const struct intervals intervals = intervals_of(r->prediction);
-    const struct interval *time = &intervals.of[RESIDUAL_TIME];
+    const struct interval *time = &intervals.of_quantity[RESIDUAL_TIME];
     text_printf(&line, " tokens in %.0f steps%s: %.2f days", training.steps,
                 r->batches != NULL ? " (as the mean of the batches)" : "",
                 training.seconds / 86400);

@@ -28,8 +28,8 @@ static void put_predicted(struct json_out *json, const struct prediction *p)
         json_put_number(json, "mfu_longhaul", r.mfu[MFU_LONGHAUL]);
     json_put_number(json, "reserved_gib", (double)r.reserved_bytes / GIB);
     json_put_number(json, "tensors_gib", (double)r.peak_bytes / GIB);
-    json_put_text(json, "device", r.intervals.like.device);
-    json_put_text(json, "profile", r.intervals.like.framework);
+    json_put_text(json, "device", r.intervals.similarity.device);
+    json_put_text(json, "profile", r.intervals.similarity.framework);
     json_end_object(json);
 }
 

@@ -152,15 +152,16 @@ void report_put_recorded_warning(struct text *out, const struct prediction *p)
     if (m.unknown_s >= EXTRAPOLATED_SHOWN * m.seconds && m.seconds > 0)
         text_printf(out,
                     "; of the kernels of %.0f %% of compute time only the bytes are known (%.60s)",
-                    100 * m.unknown_s / m.seconds, m.unknown);
+                    100 * m.unknown_s / m.seconds, m.unknown_operator);
     if (p->measured.file != NULL && m.seconds > 0) {
-        text_printf(
-            out, "; the times of %zu of %zu kernels, %.0f %% of their time, are those of %s",
-            p->measured.kernels, p->measured.of, 100 * m.measured_s / m.seconds, p->measured.file);
+        text_printf(out,
+                    "; the times of %zu of %zu kernels, %.0f %% of their time, are those of %s",
+                    p->measured.measured_kernels, p->measured.kernel_total,
+                    100 * m.measured_s / m.seconds, p->measured.file);
         if (p->measured.device_unknown)
             text_puts(out, ", which does not say on which GPU they were measured");
-        if (m.guessed != NULL)
-            text_printf(out, "; of the others %.60s takes most", m.guessed);
+        if (m.guessed_operator != NULL)
+            text_printf(out, "; of the others %.60s takes most", m.guessed_operator);
     }
     recorded_modules_release(&m);
     for (uint32_t i = 0; i < p->recorded.count; i++)
@@ -216,7 +217,7 @@ void report_json_recording(struct json_out *w, const struct prediction *p)
     json_put_number(w, "counted_flops", m.flops);
     json_put_number(w, "repeated_flops", m.repeated_flops);
     json_put_number(w, "measured_kernels_s", m.measured_s);
-    json_put_count(w, "measured_kernels", p->measured.kernels);
+    json_put_count(w, "measured_kernels", p->measured.measured_kernels);
     put_operators(w, p);
     struct rows rows = {.json = w};
     rows_begin(&rows, "modules", NULL, &report_tables[REPORT_MODULES]);

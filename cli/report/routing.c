@@ -5,7 +5,7 @@ void report_print_routing(struct sheet *sheet, const struct report *r)
 {
     const struct routing_draws *d = r->routing;
     struct text line = {0};
-    if (d == NULL || !d->given)
+    if (d == NULL || !d->is_uneven)
         return;
     const uint32_t ranks = r->prediction->choices.ep;
     if (ranks > 1)
@@ -29,7 +29,7 @@ void report_print_routing(struct sheet *sheet, const struct report *r)
 void report_json_routing(struct json_out *w, const struct report *r)
 {
     const struct routing_draws *d = r->routing;
-    if (d == NULL || !d->given)
+    if (d == NULL || !d->is_uneven)
         return;
     json_begin_object(w, "uneven_routing");
     json_put_count(w, "late_rank", d->rank);

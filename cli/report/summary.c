@@ -100,7 +100,7 @@ static void print_figures(struct sheet *sheet, const struct report *r)
 {
     const struct prediction *p = r->prediction;
     const struct intervals intervals = intervals_of(p);
-    const struct interval *interval = &intervals.of[RESIDUAL_TIME];
+    const struct interval *interval = &intervals.of_quantity[RESIDUAL_TIME];
     const struct interval rate = interval_inverse(interval);
     double fraction[MFU_CONVENTION_COUNT] = {0};
     struct text value = {0}, line = {0}, excess = {0};
@@ -226,7 +226,7 @@ static void put_cache(struct text *out, const struct interval *interval, const s
 static void print_sure_of(struct sheet *sheet, const struct intervals *intervals,
                           enum residual_of of, double value, const struct verdict *verdict)
 {
-    const struct interval *interval = &intervals->of[of];
+    const struct interval *interval = &intervals->of_quantity[of];
     struct report_time time = report_time_for(value);
     struct text text = {0};
     if (!intervals_known(intervals, of))

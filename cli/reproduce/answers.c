@@ -24,7 +24,7 @@ enum status answers_open(struct answers *answers, const char *path, struct repro
             !answer_file_find(&answers->file, key_number(r->job[j].key), bytes,
                               reproduction_answer_size(r, j)))
             continue;
-        answers->resumed_count += r->job[j].wanted && !r->job[j].done;
+        answers->resumed_count += r->job[j].is_wanted && !r->job[j].is_done;
         reproduction_take(r, j, bytes);
     }
     text_release(&build);

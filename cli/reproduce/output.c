@@ -52,11 +52,11 @@ static void put_csv(struct text *out, const struct reproduction *r, size_t entry
         put_value(&rows, point->published, point->published_text);
         put_value(&rows, point->predicted, point->predicted_text);
         rows_number(&rows, point->error);
-        rows_name(&rows, !point->done ? "not run" : measurement_outcome_name(point->outcome));
+        rows_name(&rows, !point->is_done ? "not run" : measurement_outcome_name(point->outcome));
         rows_name(&rows, point->reason != NULL ? point->reason : "");
-        rows_name(&rows, point->together != NULL  ? "the other series, one after the other"
-                         : point->row != SIZE_MAX ? r->rows.row[point->row].text[EXTERNAL_ARGS]
-                                                  : r->job[point->job].args);
+        rows_name(&rows, point->combined_grid != NULL ? "the other series, one after the other"
+                         : point->row != SIZE_MAX     ? r->rows.row[point->row].text[EXTERNAL_ARGS]
+                                                      : r->job[point->job].args);
     }
     rows_end(&rows);
 }
@@ -117,7 +117,7 @@ enum status output_entry(const struct reproduction *r, size_t e, const char *fol
     struct text csv = {0}, words = {0};
     enum status status = file_set_begin(&files, diag);
     put_csv(&csv, r, e);
-    text_printf(&words, "%s: %s\n\n", entry->name[0], entry->shows);
+    text_printf(&words, "%s: %s\n\n", entry->name[0], entry->subject);
     outcome_put_paragraph(&words, r, e);
     if (status == STATUS_OK && entry->rows_count + entry->grids > 0)
         status = add_file(&files, entry->name[0], ".csv", &csv, diag);
@@ -160,7 +160,7 @@ static void put_states(struct rows *rows, const struct reproduction *r, const bo
         struct text what = {0};
         outcome_put(&what, &o);
         rows_name(rows, r->catalogue.entry[e].name[0]);
-        rows_name(rows, r->catalogue.entry[e].shows);
+        rows_name(rows, r->catalogue.entry[e].subject);
         rows_name(rows, outcome_state_names[o.state]);
         rows_name(rows, what.size > 0 ? what.data : "");
         text_release(&what);
@@ -186,7 +186,7 @@ static enum status put_entry(struct page *page, const struct reproduction *r, si
     const struct catalogue_entry *entry = &r->catalogue.entry[e];
     struct text words = {0};
     enum status status = STATUS_OK;
-    text_printf(&words, "%s: %s", entry->name[0], entry->shows);
+    text_printf(&words, "%s: %s", entry->name[0], entry->subject);
     page_heading(page, words.data);
     words.size = 0;
     outcome_put_paragraph(&words, r, e);
@@ -194,7 +194,7 @@ static enum status put_entry(struct page *page, const struct reproduction *r, si
     if (picture_has_points(r, e)) {
         struct figure figure = {0};
         picture_of_points(&figure, r, e);
-        status = page_draw(page, &figure, STATUS_OK, entry->shows, diag);
+        status = page_draw(page, &figure, STATUS_OK, entry->subject, diag);
     }
     for (size_t i = 0; status == STATUS_OK && i < r->jobs; i++)
         if (r->job[i].kind == JOB_TRACE && r->job[i].entry == e) {

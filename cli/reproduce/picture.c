@@ -277,7 +277,7 @@ void picture_of_points(struct figure *figure, const struct reproduction *r, size
     figure_set_number(figure, "panels", (double)l.panel.count);
     for (size_t p = 0; p < l.panel.count; p++)
         set_panel(figure, &l, p);
-    text_printf(&title, "%s: %s", entry->name[0], entry->shows);
+    text_printf(&title, "%s: %s", entry->name[0], entry->subject);
     figure_set_text(figure, "title", title.data);
     figure_set_text(figure, "x_name", entry->x != NULL ? entry->x : "");
     figure_set_text(figure, "y_name", entry->y != NULL ? entry->y : "");

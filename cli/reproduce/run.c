@@ -60,7 +60,7 @@ static void do_trace(const struct entry_run *run, size_t job, struct text *answe
     struct setup setup = {0};
     struct prediction prediction = {0};
     const struct prediction_question question = {.setup = &setup,
-                                                 .whole = true}; /* all ops are drawn */
+                                                 .whole_list = true}; /* all ops are drawn */
     struct diag diag = {0};
     struct text folder = {0};
     enum mfu_convention unused;
@@ -166,10 +166,10 @@ enum status reproduce_run(struct reproduction *r, struct answers *answers, const
     struct interrupt interrupt;
     size_t *job = heap_alloc(r->jobs + 1, sizeof *job), count = 0, before = 0;
     for (size_t i = 0; i < r->jobs; i++)
-        if (r->job[i].wanted && !r->job[i].done)
+        if (r->job[i].is_wanted && !r->job[i].is_done)
             job[count++] = i;
         else
-            before += r->job[i].wanted;
+            before += r->job[i].is_wanted;
     jobs = jobs > 0 ? jobs : pool_cores();
     interrupt_catch(&interrupt);
     enum status status = STATUS_OK;

@@ -395,7 +395,7 @@ static void print(struct from *from, struct text *out)
     const char *between = "";
     text_puts(out, "from ");
     for (int i = 0; i < LAUNCH_FRAMEWORKS; i++)
-        if (from->launch.has[i] && i != LAUNCH_LAUNCHER) {
+        if (from->launch.has_framework[i] && i != LAUNCH_LAUNCHER) {
             text_printf(out, "%s%s", between,
                         launch_framework_name(&from->launch, (enum launch_framework)i));
             between = " and ";
@@ -454,7 +454,7 @@ enum status from_apply(struct options *options, bool search, struct diag *diag)
     struct launch_given given = {.as_dense = options_given(options, "as-dense"),
                                  .model =
                                      options_given(options, "model") || is_varied(options, "model"),
-                                 .named = options_text(options, "model"),
+                                 .model_name = options_text(options, "model"),
                                  .length = options_given(options, "seq") ||
                                            is_varied(options, "seq") || looks_for_length(options),
                                  .vocab = set != NULL && strstr(set, "vocab=") != NULL};

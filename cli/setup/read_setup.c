@@ -185,7 +185,7 @@ static enum status load_machine(struct setup *setup, const struct options *optio
     if (status == STATUS_OK && options_given(options, "framework"))
         status = take_framework(setup, options_text(options, "framework"), diag);
     if (status == STATUS_OK && options_given(options, "measured"))
-        status = own_runs_load(&setup->evidence.own, options_text(options, "measured"), diag);
+        status = own_runs_load(&setup->evidence.own_runs, options_text(options, "measured"), diag);
     return status;
 }
 

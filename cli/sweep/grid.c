@@ -136,7 +136,7 @@ static enum status check_cluster_values(const struct grid_axis *axis, struct dia
     enum status status = STATUS_OK;
     for (size_t i = 0; status == STATUS_OK && field != NULL && i < axis->count; i++) {
         /* this cluster accepts every value that any cluster accepts */
-        struct cluster cluster = {.ideal = true};
+        struct cluster cluster = {.is_ideal = true};
         struct arena arena = {0};
         status = cluster_field_set(&cluster, &arena, field, axis->value[i], strlen(axis->value[i]),
                                    "", vary_loc, diag);

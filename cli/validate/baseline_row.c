@@ -12,7 +12,7 @@ static bool error_of(const struct validation *v, size_t i, double share, double 
 {
     const struct validated *row = &v->row[i];
     const struct external_run *published = &v->rows->row[i];
-    if (!row->counted || row->run == SIZE_MAX || !v->answer[row->run].has_baseline)
+    if (!row->counts_in_means || row->run == SIZE_MAX || !v->answer[row->run].has_baseline)
         return false;
     const struct run_answer *answer = &v->answer[row->run];
     double published_s = published->value * published->scale;
@@ -84,7 +84,7 @@ void validation_print_baseline(struct text *out, const struct validation *v)
         text_printf(out, "  %s %s %s: %.1f %%, %+.1f %%, of %zu; simulated %.1f %%\n",
                     row->text[EXTERNAL_SOURCE], row->text[EXTERNAL_PLACE],
                     row->text[EXTERNAL_METRIC], 100 * error_means_absolute(&sum.closed_form),
-                    100 * sum.closed_form.worst, sum.closed_form.count,
+                    100 * sum.closed_form.worst_error, sum.closed_form.count,
                     100 * error_means_absolute(&sum.simulated));
     }
     free(done);

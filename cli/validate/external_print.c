@@ -173,7 +173,7 @@ static void put_groups(struct rows *rows, const struct external_validation *v, c
         rows_number(rows, (double)means.count);
         rows_number(rows, error_means_absolute(&means));
         rows_number(rows, error_means_mean(&means));
-        rows_number(rows, means.worst);
+        rows_number(rows, means.worst_error);
     }
     text_release(&name);
     text_release(&other);

@@ -97,8 +97,8 @@ static void put_figure(struct rows *rows, const struct validation *v, size_t i)
     else
         rows_number(rows, judged->result.predicted);
     rows_number(rows, judged->result.error);
-    put_verdict(rows, judged->result.outcome, judged->counted,
-                judged->result.reason != NULL ? judged->result.reason : judged->other);
+    put_verdict(rows, judged->result.outcome, judged->counts_in_means,
+                judged->result.reason != NULL ? judged->result.reason : judged->remark);
 }
 
 static void put_step(struct rows *rows, const struct external_validation *v, size_t i)

@@ -18,22 +18,22 @@ static size_t put_errors(struct text *out, const struct leave_one_out *r, size_t
 {
     struct error_means means = {0};
     for (size_t i = 0; i < r->rows.count; i++) {
-        if (!r->used[i] || r->rows.row[i].metric != r->rows.row[row].metric ||
+        if (!r->is_used[i] || r->rows.row[i].metric != r->rows.row[row].metric ||
             strcmp(table_of(r, i), table_of(r, row)) != 0)
             continue;
         error_means_add(&means, error[i]);
     }
-    text_printf(out, "  %5.1f %+6.1f", 100 * error_means_absolute(&means), 100 * means.worst);
+    text_printf(out, "  %5.1f %+6.1f", 100 * error_means_absolute(&means), 100 * means.worst_error);
     return means.count;
 }
 
 static bool first_of_metric(const struct leave_one_out *r, size_t row)
 {
     for (size_t i = 0; i < row; i++)
-        if (r->used[i] && r->rows.row[i].metric == r->rows.row[row].metric &&
+        if (r->is_used[i] && r->rows.row[i].metric == r->rows.row[row].metric &&
             strcmp(table_of(r, i), table_of(r, row)) == 0)
             return false;
-    return r->used[row];
+    return r->is_used[row];
 }
 
 static void put_report(struct text *out, const struct leave_one_out *r)
@@ -48,7 +48,7 @@ static void put_report(struct text *out, const struct leave_one_out *r)
         while (!leave_one_out_has(r, table, i))
             table++;
         text_printf(out, "  %-7s %-17s", table_of(r, i), r->rows.row[i].text[EXTERNAL_METRIC]);
-        size_t rows = put_errors(out, r, i, r->shipped);
+        size_t rows = put_errors(out, r, i, r->shipped_error);
         put_errors(out, r, i, r->error + r->tables * count);
         put_errors(out, r, i, r->error + table * count);
         text_printf(out, "  of %zu\n", rows);

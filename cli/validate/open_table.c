@@ -11,7 +11,7 @@
 static bool is_like(const struct residual *a, const struct residual *b)
 {
     return strcmp(a->source, b->source) == 0 && strcmp(a->device, b->device) == 0 &&
-           strcmp(a->framework, b->framework) == 0 && a->several == b->several;
+           strcmp(a->framework, b->framework) == 0 && a->several_nodes == b->several_nodes;
 }
 
 static void add_run(struct open_row *row, const struct residual *run,
@@ -45,7 +45,7 @@ size_t open_table_make(struct open_row *rows, const struct residuals *runs,
 static void put_row(struct text *out, const struct open_row *row, bool markdown)
 {
     char held[16] = "-";
-    const char *scale = row->traits_of->several ? "several nodes" : "one node";
+    const char *scale = row->traits_of->several_nodes ? "several nodes" : "one node";
     if (row->with_interval > 0)
         c_snprintf(held, sizeof held, "%.0f %%",
                    100 * (double)row->held / (double)row->with_interval);
@@ -54,7 +54,7 @@ static void put_row(struct text *out, const struct open_row *row, bool markdown)
                          : "  %-16s %-6s %-12s %-13s %5zu %6.1f %% %+7.1f %% %+6.1f %% %7s\n",
                 row->traits_of->source, row->traits_of->device, row->traits_of->framework, scale,
                 row->errors.count, 100 * error_means_absolute(&row->errors),
-                100 * row->errors.worst, 100 * error_means_mean(&row->errors), held);
+                100 * row->errors.worst_error, 100 * error_means_mean(&row->errors), held);
 }
 
 void open_table_print(struct text *out, const struct residuals *runs,

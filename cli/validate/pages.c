@@ -69,17 +69,17 @@ static void put_means(struct text *out, const struct validation *v, const char *
     text_puts(out, "| place | metric | values | mean | worst |\n| --- | --- | --- | --- | --- |\n");
     for (size_t i = 0; i < v->rows->count; i++) {
         struct error_means means = {0};
-        if (done[i] || !v->row[i].counted || !is_source(v, i, source))
+        if (done[i] || !v->row[i].counts_in_means || !is_source(v, i, source))
             continue;
         for (size_t k = i; k < v->rows->count; k++) {
-            if (!v->row[k].counted || !validation_same_table(v, i, k))
+            if (!v->row[k].counts_in_means || !validation_same_table(v, i, k))
                 continue;
             done[k] = true;
             error_means_add(&means, v->row[k].result.error);
         }
         text_printf(out, "| %s | %s | %zu | %.1f %% | %+.1f %% |\n",
                     v->rows->row[i].text[EXTERNAL_PLACE], v->rows->row[i].text[EXTERNAL_METRIC],
-                    means.count, 100 * error_means_absolute(&means), 100 * means.worst);
+                    means.count, 100 * error_means_absolute(&means), 100 * means.worst_error);
     }
     free(done);
 }
@@ -112,9 +112,10 @@ static void put_figure(struct text *out, const struct validation *v, size_t i)
     if (isnan(judged->result.error))
         text_puts(out, measurement_outcome_name(judged->result.outcome));
     else
-        text_printf(out, judged->counted ? "%+.1f %%" : "(%+.1f %%)", 100 * judged->result.error);
+        text_printf(out, judged->counts_in_means ? "%+.1f %%" : "(%+.1f %%)",
+                    100 * judged->result.error);
     text_puts(out, " | ");
-    const char *note = judged->result.reason != NULL ? judged->result.reason : judged->other;
+    const char *note = judged->result.reason != NULL ? judged->result.reason : judged->remark;
     put_cell(out, note != NULL ? note : "");
     text_puts(out, " |\n");
 }
@@ -167,7 +168,7 @@ static void put_errors(struct text *out, const char *by, const char *name,
     if (means->count > 0)
         text_printf(out, "| %s | %s | %zu | %.1f %% | %+.1f %% | %+.1f %% |\n", by, name,
                     means->count, 100 * error_means_absolute(means), 100 * error_means_mean(means),
-                    100 * means->worst);
+                    100 * means->worst_error);
 }
 
 /* Appends a line with the errors of the training steps of a set: those of a device, of a framework, or all. */

@@ -75,18 +75,18 @@ static void put_row(struct text *out, const struct validation *v, size_t i)
         text_printf(out, "  %+.1f %%", 100 * result->error);
     else
         text_printf(out, "  %s", measurement_outcome_name(result->outcome));
-    if (r->other != NULL)
-        text_printf(out, "  (%s)", r->other);
+    if (r->remark != NULL)
+        text_printf(out, "  (%s)", r->remark);
     text_putc(out, '\n');
     const struct run_answer *answer = &v->answer[r->run];
     if (row->metric == METRIC_VERDICT) {
         validation_put_arithmetic(out, &answer->verdict, &answer->reserved, "");
     } else if (length) {
-        if (answer->longest > 0)
+        if (answer->longest_tokens > 0)
             validation_put_arithmetic(out, &answer->verdict, &answer->reserved, "there: ");
         /* not searched if the published length is only a lower bound */
-        if (answer->beyond.available[LIMIT_DEVICE] > 0)
-            validation_put_arithmetic(out, &answer->beyond, NULL, "one length further: ");
+        if (answer->next_verdict.available[LIMIT_DEVICE] > 0)
+            validation_put_arithmetic(out, &answer->next_verdict, NULL, "one length further: ");
     } else if (!answer->verdict.fits) {
         validation_put_arithmetic(out, &answer->verdict, &answer->reserved, "it ran, yet ");
     }
@@ -147,10 +147,10 @@ static struct speed_mean put_means(struct rows *rows, const struct validation *v
     rows_begin(rows, "figure_means", NULL, &validate_tables[VALIDATE_FIGURE_MEANS]);
     for (size_t i = 0; i < v->rows->count; i++) {
         struct error_means means = {0};
-        if (done[i] || !v->row[i].counted)
+        if (done[i] || !v->row[i].counts_in_means)
             continue;
         for (size_t k = i; k < v->rows->count; k++) {
-            if (!v->row[k].counted || !validation_same_table(v, i, k))
+            if (!v->row[k].counts_in_means || !validation_same_table(v, i, k))
                 continue;
             done[k] = true;
             error_means_add(&means, v->row[k].result.error);
@@ -163,7 +163,7 @@ static struct speed_mean put_means(struct rows *rows, const struct validation *v
         rows_name(rows, column(v, i, EXTERNAL_METRIC));
         rows_number(rows, (double)means.count);
         rows_number(rows, error_means_absolute(&means));
-        rows_number(rows, means.worst);
+        rows_number(rows, means.worst_error);
         enum measurement_metric metric = v->rows->row[i].metric;
         if (metric == METRIC_TGS || metric == METRIC_MFU || metric == METRIC_STEP_MS) {
             speed.sum += means.absolute;
@@ -208,7 +208,7 @@ static void put_verdicts(struct text *out, const struct validation *v)
 {
     size_t ran = 0, unfit = 0;
     for (size_t run = 0; run < v->run_count; run++)
-        if (v->timed[run] && v->answer[run].ok) {
+        if (v->needs_times[run] && v->answer[run].succeeded) {
             ran++;
             unfit += !v->answer[run].verdict.fits;
         }

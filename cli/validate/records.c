@@ -118,7 +118,7 @@ static void put_sums(struct text *out, const struct sums *s)
                     "; measured / predicted seconds - 1: mean of absolute values %.1f %%, mean "
                     "%+.1f %%, worst %+.1f %%",
                     100 * error_means_absolute(&s->steps), 100 * error_means_mean(&s->steps),
-                    100 * s->steps.worst);
+                    100 * s->steps.worst_error);
     if (s->with_interval > 0)
         text_printf(out, "; %zu of %zu inside their 90 %% intervals", s->held, s->with_interval);
     text_putc(out, '\n');

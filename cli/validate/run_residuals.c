@@ -30,7 +30,7 @@ static bool same_run(const struct external_run *a, const struct external_run *b)
 
 static bool is_counted(const struct validation *v, size_t i)
 {
-    return is_ok(v, i) && v->row[i].counted && is_speed(&v->rows->row[i]);
+    return is_ok(v, i) && v->row[i].counts_in_means && is_speed(&v->rows->row[i]);
 }
 
 /* Returns whether an earlier row that counts is a figure of the same run. */
@@ -63,7 +63,7 @@ static void add_figures(struct residuals *out, const struct validation *v)
         const struct external_run *row = &v->rows->row[i];
         if (!is_counted(v, i) || is_again(v, i))
             continue;
-        const struct similarity *like = &v->answer[v->row[i].run].like;
+        const struct similarity *like = &v->answer[v->row[i].run].similarity;
         if (like->device[0] == '\0')
             continue;
         struct residual residual = similarity_residual(like);
@@ -82,7 +82,7 @@ static void add_steps(struct residuals *out, const struct external_validation *v
     for (size_t i = 0; i < v->runs->count; i++) {
         const struct external_run *row = &v->runs->row[i];
         const struct external_result *result = &v->result[i];
-        const struct similarity *like = &v->answer[v->answer_of[i]].like;
+        const struct similarity *like = &v->answer[v->answer_of[i]].similarity;
         bool scored; /* false: the source does not say which memory its figure is */
         bool compared = external_compared_memory(row->second_metric, &scored) != NULL && scored &&
                         external_as_run(row);
@@ -126,7 +126,7 @@ static const char *by_framework(const struct residual *row)
 
 static const char *by_scale(const struct residual *row)
 {
-    return row->several ? "several nodes" : "one node";
+    return row->several_nodes ? "several nodes" : "one node";
 }
 
 static const char *by_all(const struct residual *row)
@@ -163,7 +163,7 @@ static void put_group(struct text *out, const struct residuals *runs, enum resid
     }
     text_printf(out, "  %-16s %4zu %7.1f %% %+7.1f %% %+7.1f %%", key(&runs->row[i]), means.count,
                 100 * error_means_absolute(&means), 100 * error_means_mean(&means),
-                100 * means.worst);
+                100 * means.worst_error);
     gsl_sort(half, 1, known);
     if (known > 0)
         text_printf(out, " %6.0f %% %6.0f %%", 100 * (double)held / (double)known,

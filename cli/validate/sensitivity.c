@@ -11,7 +11,7 @@ static bool is_shown(const struct table_moves *m)
 {
     bool any = false;
     for (size_t t = 0; t < m->tables; t++)
-        any |= fabs(m->by[0][t]) >= shown || fabs(m->by[1][t]) >= shown;
+        any |= fabs(m->error_growth[0][t]) >= shown || fabs(m->error_growth[1][t]) >= shown;
     return any;
 }
 
@@ -49,7 +49,8 @@ enum status validation_print_sensitivity(struct text *out, const struct validati
         }
         text_printf(out, "  %-34s", name.data);
         for (size_t t = 0; t < m.tables; t++)
-            text_printf(out, "  %+6.2f %+6.2f", 100 * m.by[0][t], 100 * m.by[1][t]);
+            text_printf(out, "  %+6.2f %+6.2f", 100 * m.error_growth[0][t],
+                        100 * m.error_growth[1][t]);
         text_putc(out, '\n');
     }
     text_printf(out, "  no table moves by %g points with:%s\n", 100 * shown,

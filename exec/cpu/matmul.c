@@ -52,8 +52,8 @@ static const float *unscaled(float *to, const struct call *call, const struct sc
         const int64_t end = o->of_rows
                                 ? assignment_group_end(call->dealt, l->rows, l->groups, g, first)
                                 : (g + 1) * (l->rows / l->groups);
-        const int64_t rows = l->turned ? l->cols : end - first,
-                      cols = l->turned ? end - first : l->cols;
+        const int64_t rows = l->is_transposed ? l->cols : end - first,
+                      cols = l->is_transposed ? end - first : l->cols;
         const int64_t begin = first * l->cols, scale = scaling_layout_begin(l, g, first);
         number_to_f32(to + begin, (const uint8_t *)o->x->data + begin, (enum dtype)o->x->dtype,
                       (uint64_t)(rows * cols));

@@ -40,7 +40,7 @@ static void predict_one(void *context, size_t i, void *result)
                                                  .exact = first->question.exact,
                                                  .step_only = true,
                                                  .layers = job->layers,
-                                                 .whole = first->ir.repeats.copies == 0,
+                                                 .whole_list = first->ir.repeats.copies == 0,
                                                  .short_list_length = first->short_list_length,
                                                  .slow_rank = first->question.slow_rank,
                                                  .slow_factor = first->question.slow_factor};
@@ -82,7 +82,7 @@ static void summarise(struct batch_times *times, const struct packed_batch *batc
         tokens += (double)batch[i].tokens;
         padding += (double)batch[i].padding;
         if (times->step_s[i] == times->spread.worst_s)
-            times->worst = i;
+            times->slowest_batch = i;
     }
     times->tokens_per_s = all_s > 0 ? tokens / all_s : 0;
     times->padding_share = padding / (tokens + padding);

@@ -19,7 +19,7 @@ struct batch_times {
     double *step_s;                     /* [count], heap: by batch */
     struct document_lateness *lateness; /* [count], heap: by batch */
     struct step_spread spread;
-    size_t worst; /* the first of the batches that take longest */
+    size_t slowest_batch; /* the first of the batches that take longest */
     /* tokens of all batches together, without padding, per second, on all GPUs together */
     double tokens_per_s;
     double padding_share; /* padding as a share of the tokens of all batches */

@@ -59,7 +59,7 @@ static void packed_set_free(struct packed_set *packed_set)
 static enum status pack(struct packed_set *packed_set, struct packed_sets *packed_sets,
                         struct diag *diag)
 {
-    const struct packed_sets_request *asked = &packed_sets->asked;
+    const struct packed_sets_request *asked = &packed_sets->request;
     struct lengths lengths = {0};
     enum status status = lengths_open(&lengths, asked->lengths, asked->seed, diag);
     packed_set->batch = heap_zalloc(asked->batches, sizeof *packed_set->batch);
@@ -70,8 +70,8 @@ static enum status pack(struct packed_set *packed_set, struct packed_sets *packe
     lengths_release(&lengths);
     if (status != STATUS_OK)
         return status;
-    packed_set->typical = typical_of(packed_set);
-    packed_batch_documents(&packed_set->batch[packed_set->typical], packed_set->sizes.seq,
+    packed_set->typical_batch = typical_of(packed_set);
+    packed_batch_documents(&packed_set->batch[packed_set->typical_batch], packed_set->sizes.seq,
                            &packed_set->documents, &packed_sets->arena);
     return STATUS_OK;
 }
@@ -80,8 +80,8 @@ enum status packed_sets_find(const struct packed_set **found, struct packed_sets
                              const struct request *request, const struct choices *choices,
                              struct diag *diag)
 {
-    struct packing_options sizes = {.policy = packed_sets->asked.policy,
-                                    .balance = packed_sets->asked.balance};
+    struct packing_options sizes = {.policy = packed_sets->request.policy,
+                                    .balance = packed_sets->request.balance};
     enum status status = packing_sizes(&sizes, request, choices, diag);
     for (size_t i = 0; status == STATUS_OK && i < packed_sets->count; i++)
         if (same_sizes(&packed_sets->packed_set[i]->sizes, &sizes)) {

@@ -24,13 +24,13 @@ struct packed_sets_request {
 struct packed_set {
     struct packing_options sizes;
     struct packed_batch *batch; /* [count], heap */
-    size_t count, typical;
+    size_t count, typical_batch;
     struct documents documents; /* the documents of the typical batch */
 };
 
 /* All-zero is empty, apart from `asked`, which the caller sets. */
 struct packed_sets {
-    struct packed_sets_request asked;
+    struct packed_sets_request request;
     struct packed_set **packed_set; /* [count] on the heap; each packed set is on the heap, too */
     size_t count;
     struct arena arena;

@@ -44,7 +44,7 @@ static void put(struct packed_batch *batch, struct packed_sequence *sequence, in
             heap_realloc(sequence->length, sequence->capacity, sizeof *sequence->length);
     }
     sequence->length[sequence->count++] = padded;
-    sequence->used += padded;
+    sequence->used_tokens += padded;
     batch->documents++;
     batch->tokens += tokens;
 }
@@ -57,10 +57,10 @@ static struct packed_sequence *find_place(struct packed_batch *batch,
     struct packed_sequence *best = NULL;
     for (uint32_t s = 0; s < batch->sequences; s++) {
         struct packed_sequence *sequence = &batch->sequence[s];
-        bool fits = o->seq - sequence->used >= padded;
+        bool fits = o->seq - sequence->used_tokens >= padded;
         if (o->policy == PACKING_BUCKETS && sequence->bucket >= 0 && sequence->bucket != bucket)
             fits = false;
-        if (!fits || (best != NULL && sequence->used <= best->used))
+        if (!fits || (best != NULL && sequence->used_tokens <= best->used_tokens))
             continue;
         best = sequence;
         if (o->policy != PACKING_BEST_FIT)
@@ -83,8 +83,8 @@ static bool place_whole(struct packed_batch *batch, const struct packing_options
     }
     put(batch, place, tokens, padded);
     place->bucket = bucket;
-    batch->cut += tokens < length;
-    batch->dropped += length - tokens;
+    batch->cut_documents += tokens < length;
+    batch->dropped_tokens += length - tokens;
     return true;
 }
 
@@ -95,11 +95,11 @@ static bool place_pieces(struct packed_batch *batch, const struct packing_option
 {
     for (uint32_t s = 0; s < batch->sequences && length > 0; s++) {
         struct packed_sequence *sequence = &batch->sequence[s];
-        int64_t room = o->seq - sequence->used, tokens = length < room ? length : room;
+        int64_t room = o->seq - sequence->used_tokens, tokens = length < room ? length : room;
         if (tokens == 0)
             continue;
         put(batch, sequence, tokens, round_up(tokens, o->multiple));
-        batch->cut += tokens < length;
+        batch->cut_documents += tokens < length;
         length -= tokens;
     }
     if (length > 0)
@@ -116,7 +116,7 @@ static void count_pairs(struct packed_batch *batch, const struct packing_options
             sequence->pairs += pairs_of(sequence->length[i]);
             squares += (double)sequence->length[i] * (double)sequence->length[i];
         }
-        sequence->pairs += pairs_of(o->seq - sequence->used);
+        sequence->pairs += pairs_of(o->seq - sequence->used_tokens);
         batch->pairs += sequence->pairs;
     }
     batch->causal_pairs = batch->sequences * pairs_of(o->seq);
@@ -158,7 +158,7 @@ void packing_put_dropped(struct text *out, const struct packed_batch *batch, siz
 {
     int64_t dropped = 0, kept = 0;
     for (size_t i = 0; i < count; i++) {
-        dropped += batch[i].dropped;
+        dropped += batch[i].dropped_tokens;
         kept += batch[i].tokens;
     }
     if (dropped == 0)
@@ -182,8 +182,8 @@ void packed_batch_documents(const struct packed_batch *batch, int64_t seq,
         uint32_t count = sequence->count;
         if (count > 0)
             memcpy(length, sequence->length, count * sizeof *length);
-        if (sequence->used < seq)
-            length[count++] = seq - sequence->used;
+        if (sequence->used_tokens < seq)
+            length[count++] = seq - sequence->used_tokens;
         documents_set_lengths(documents, arena, s, length, count);
         free(length);
     }

@@ -61,8 +61,8 @@ struct packing_options {
 struct packed_sequence {
     int64_t *length; /* the length of each document, rounded up to the multiple; on the heap */
     uint32_t count, capacity;
-    int64_t used;   /* the sum of the lengths */
-    int64_t bucket; /* the class of lengths that the sequence takes; -1: not decided yet */
+    int64_t used_tokens; /* the sum of the lengths */
+    int64_t bucket;      /* the class of lengths that the sequence takes; -1: not decided yet */
     double pairs;
 };
 
@@ -70,11 +70,11 @@ struct packed_sequence {
 struct packed_batch {
     struct packed_sequence *sequence; /* [sequences], heap */
     uint32_t sequences;
-    uint64_t documents; /* each piece of a cut document counts as one */
-    uint64_t cut;       /* how often a document lost its end or was cut in two */
-    int64_t tokens;     /* tokens of documents, without padding */
-    int64_t padding;    /* tokens and padding together fill the step */
-    int64_t dropped;    /* tokens of the ends that documents lost */
+    uint64_t documents;     /* each piece of a cut document counts as one */
+    uint64_t cut_documents; /* how often a document lost its end or was cut in two */
+    int64_t tokens;         /* tokens of documents, without padding */
+    int64_t padding;        /* tokens and padding together fill the step */
+    int64_t dropped_tokens; /* tokens of the ends that documents lost */
     /* causal_pairs: as many as there were if each sequence were one document */
     double pairs, causal_pairs;
     /* the sum of the squared lengths of documents, divided by that of sequences */

@@ -164,7 +164,7 @@ static const struct launch_row argument_rows[] = {
 const struct launch_table launch_json_table = {.row = json_rows, .count = ARRAY_LEN(json_rows)};
 const struct launch_table launch_argument_table = {.row = argument_rows,
                                                    .count = ARRAY_LEN(argument_rows),
-                                                   .shared = &launch_megatron_shared_table};
+                                                   .shared_rows = &launch_megatron_shared_table};
 
 /* ---- fields of choices ---- */
 
@@ -263,7 +263,7 @@ static void recompute_options(struct launch *l)
     bool selective =
         launch_is(l, LAUNCH_GRANULARITY, "selective") || launch_on(l, LAUNCH_SELECTIVE);
     bool host = launch_on(l, LAUNCH_CHECKPOINTS_HOST);
-    if (!full && !selective && !l->has[LAUNCH_MEGATRON_DEEPSPEED]) {
+    if (!full && !selective && !l->has_framework[LAUNCH_MEGATRON_DEEPSPEED]) {
         launch_remark(l, REMARK_ASSUMED, "full recomputation", (struct loc){0},
                       "the configuration does not say whether the program recomputes layers: "
                       "--activations keep says it does not");
@@ -291,7 +291,7 @@ static void batch_options(struct launch *l, struct launch_given given,
 
 enum status launch_deepspeed_options(struct launch *l, struct launch_given given, struct diag *diag)
 {
-    bool arguments = l->has[LAUNCH_MEGATRON_DEEPSPEED];
+    bool arguments = l->has_framework[LAUNCH_MEGATRON_DEEPSPEED];
     struct launch_degrees d = {.tp = launch_count(l, LAUNCH_TP, 1),
                                .pp = launch_count(l, LAUNCH_PP, 1),
                                .cp = 1,

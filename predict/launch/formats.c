@@ -88,7 +88,7 @@ enum status launch_format_refuse(const struct launch_format *format, struct loc 
 {
     if (format != NULL)
         return diag_error(diag, at, STATUS_BAD_INPUT, "this is of %s, which is not read; %s",
-                          format->name, format->right);
+                          format->name, format->use_instead);
     return diag_error(
         diag, at, STATUS_BAD_INPUT,
         "this is of no program that is read: torchtitan's files have training.seq_len "

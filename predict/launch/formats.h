@@ -14,10 +14,10 @@ struct launch_format {
      * LAUNCH_FRAMEWORKS: it is not read */
     enum launch_framework framework;
     /* Lists, separated by blanks; NULL: none. A '.' or '*' at the end of an entry stands for anything after it. */
-    const char *keys;      /* of files, and of arguments "key=value" */
-    const char *arguments; /* of commands, with their dashes */
-    const char *programs;  /* commands, files of programs, and first parts of modules' names */
-    const char *right;     /* what to give instead of a file that is not read */
+    const char *keys;        /* of files, and of arguments "key=value" */
+    const char *arguments;   /* of commands, with their dashes */
+    const char *programs;    /* commands, files of programs, and first parts of modules' names */
+    const char *use_instead; /* what to give instead of a file that is not read */
 };
 
 /* Returns all rows in C, in the order in which they are tried, after the table files; *count: how many. */

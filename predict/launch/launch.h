@@ -29,8 +29,8 @@ enum launch_field {
 };
 
 struct launch_value {
-    bool said;        /* a file gives the field */
-    bool implied;     /* only another setting implies it, or the framework's default */
+    bool is_given;    /* a file gives the field */
+    bool is_implied;  /* only another setting implies it, or the framework's default */
     int64_t count;    /* also switches: 0 or 1 */
     double number;    /* also counts */
     const char *text; /* as it was written */
@@ -73,13 +73,13 @@ struct launch_row {
     enum launch_field field;
     const char *note;
     /* UNMODELLED: values that are what is predicted, separated by blanks; NULL: those that switch it off */
-    const char *usual;
+    const char *default_value;
 };
 
 struct launch_table {
     const struct launch_row *row;
     size_t count;
-    const struct launch_table *shared; /* rows that another framework has too; NULL: none */
+    const struct launch_table *shared_rows; /* rows that another framework has too; NULL: none */
 };
 const struct launch_table *launch_table(enum launch_framework framework);
 
@@ -103,7 +103,7 @@ struct launch_remark {
 struct launch_option {
     const char *name, *value; /* of the command: "seq", "8192"; a flag: NULL */
     struct loc at;            /* where it is from */
-    bool implied;             /* a setting that says it itself counts more */
+    bool is_implied;          /* a setting that says it itself counts more */
 };
 
 enum { LAUNCH_OPTIONS_MAX = 64 };
@@ -117,17 +117,17 @@ struct launch {
     struct arena arena;
     /* table files; the caller's, or those of the shipped data if it sets none */
     const struct launch_tables *tables;
-    struct launch_tables *own; /* NULL: the caller set them */
+    struct launch_tables *own_tables; /* NULL: the caller set them */
     /* of the framework of a file that was read; NULL: none */
     const struct launch_table_file *table;
     struct launch_value value[LAUNCH_FIELDS];
-    bool has[LAUNCH_FRAMEWORKS];  /* which kinds of files were read */
-    struct launch_remark *remark; /* heap */
+    bool has_framework[LAUNCH_FRAMEWORKS]; /* which kinds of files were read */
+    struct launch_remark *remark;          /* heap */
     size_t remarks, remark_capacity;
     struct launch_option option[LAUNCH_OPTIONS_MAX];
     size_t options;
-    const struct table_row *newest,
-        *oldest; /* rows of settings that the framework has since the latest, and until the
+    const struct table_row *newest_row,
+        *oldest_row; /* rows of settings that the framework has since the latest, and until the
                                               * earliest of its versions; NULL: no row says one */
     struct launch_option direct[LAUNCH_OPTIONS_MAX]; /* that rows of a table file name themselves */
     size_t directs;
@@ -135,7 +135,7 @@ struct launch {
     const char *folder;   /* of the file that launch_read() reads; NULL: it reads none */
     const char *file[8];  /* settings files that it names, which are read after it */
     size_t files;
-    bool beneath; /* such a file is read: what is said already counts more */
+    bool reading_named_file; /* such a file is read: what is said already counts more */
 };
 
 void launch_release(struct launch *launch);
@@ -160,13 +160,13 @@ int64_t launch_gpus(const struct launch *launch);
 
 /* Facts that the caller knows beside the files. */
 struct launch_given {
-    int64_t gpus;      /* 0: not known */
-    bool as_dense;     /* take a mixture of experts as a dense model of its active parameters */
-    bool model;        /* the caller has a model: files need not name one */
-    bool vocab;        /* the caller has the model's vocabulary */
-    bool length;       /* the caller has the tokens of a sequence */
-    const char *named; /* the caller's model; NULL: it has none */
-    double gpu_bytes;  /* memory of a GPU, as CUDA reports it; 0: not known */
+    int64_t gpus;  /* 0: not known */
+    bool as_dense; /* take a mixture of experts as a dense model of its active parameters */
+    bool model;    /* the caller has a model: files need not name one */
+    bool vocab;    /* the caller has the model's vocabulary */
+    bool length;   /* the caller has the tokens of a sequence */
+    const char *model_name; /* the caller's model; NULL: it has none */
+    double gpu_bytes;       /* memory of a GPU, as CUDA reports it; 0: not known */
 };
 
 /* Fills launch->option with the options that mean the same as the settings that were read. */

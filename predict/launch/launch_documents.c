@@ -67,7 +67,7 @@ enum named { NAMED_OTHER, NAMED_NONE, NAMED_THIS };
 static enum named is_named(const struct launch *launch, const struct shell_document *document)
 {
     if (!launch_said(launch, LAUNCH_DEEPSPEED_CONFIG) || document->file == NULL)
-        return launch->has[LAUNCH_MEGATRON] ? NAMED_OTHER : NAMED_NONE;
+        return launch->has_framework[LAUNCH_MEGATRON] ? NAMED_OTHER : NAMED_NONE;
     const char *path = launch_text(launch, LAUNCH_DEEPSPEED_CONFIG);
     return strcmp(base_name(path), base_name(document->file)) == 0 ? NAMED_THIS : NAMED_OTHER;
 }

@@ -22,8 +22,8 @@ const char *launch_framework_name(struct launch *launch, enum launch_framework f
 
 bool launch_of_family(const struct launch *launch, enum launch_framework framework)
 {
-    return launch->has[framework] ||
-           (launch->has[LAUNCH_TABLE] && launch->table->family == framework);
+    return launch->has_framework[framework] ||
+           (launch->has_framework[LAUNCH_TABLE] && launch->table->family == framework);
 }
 
 enum status launch_use_table(struct launch *launch, const struct launch_format *format,
@@ -48,11 +48,11 @@ enum status launch_check_kinds(struct launch *launch, struct diag *diag)
     for (size_t i = 0; i < ARRAY_LEN(exclusive); i++)
         for (int other = 0; other < LAUNCH_FRAMEWORKS; other++) {
             bool pair = exclusive[i] == LAUNCH_MEGATRON_DEEPSPEED && other == LAUNCH_DEEPSPEED_JSON;
-            pair = pair || (exclusive[i] == LAUNCH_TABLE && launch->has[exclusive[i]] &&
+            pair = pair || (exclusive[i] == LAUNCH_TABLE && launch->has_framework[exclusive[i]] &&
                             launch->table->family == LAUNCH_TRAINER &&
                             (other == LAUNCH_DEEPSPEED_JSON || other == LAUNCH_ACCELERATE));
-            if (launch->has[exclusive[i]] && launch->has[other] && other != (int)exclusive[i] &&
-                !pair)
+            if (launch->has_framework[exclusive[i]] && launch->has_framework[other] &&
+                other != (int)exclusive[i] && !pair)
                 return diag_error(diag, (struct loc){.name = "--from"}, STATUS_BAD_INPUT,
                                   "%s and %s cannot be combined, as they start "
                                   "different programs; leave one of them out",

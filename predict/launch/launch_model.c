@@ -58,7 +58,7 @@ enum status launch_model_option(struct launch *launch, struct transformer *model
                           "the sizes of a model are given here and by a second file, %s; leave one "
                           "of them out",
                           launch->option[0].value);
-    if (has_vocab && model->proxy == NULL)
+    if (has_vocab && model->proxy_lacks == NULL)
         status = find_preset(launch, model, &preset, diag);
     if (preset != NULL)
         launch_option(launch, LAUNCH_LAYERS, "model", preset);
@@ -88,7 +88,7 @@ const char *launch_hub_path(const struct transformer *model)
         }
     }
     arena_release(&arena);
-    return model->proxy == NULL ? found : NULL;
+    return model->proxy_lacks == NULL ? found : NULL;
 }
 
 enum status launch_model_named(struct launch *launch, struct launch_given given)

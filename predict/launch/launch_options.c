@@ -30,9 +30,10 @@ void launch_degree_options(struct launch *launch, struct launch_degrees d)
 
 void launch_remark_config(struct launch *launch)
 {
-    bool implied = launch->value[LAUNCH_ZERO].implied; /* by the file's name, which is said */
-    if (launch_said(launch, LAUNCH_DEEPSPEED_CONFIG) && !launch->has[LAUNCH_DEEPSPEED_JSON] &&
-        !implied && launch_text(launch, LAUNCH_DEEPSPEED_CONFIG)[0] != '\0')
+    bool implied = launch->value[LAUNCH_ZERO].is_implied; /* by the file's name, which is said */
+    if (launch_said(launch, LAUNCH_DEEPSPEED_CONFIG) &&
+        !launch->has_framework[LAUNCH_DEEPSPEED_JSON] && !implied &&
+        launch_text(launch, LAUNCH_DEEPSPEED_CONFIG)[0] != '\0')
         launch_remark_on(launch, REMARK_OPEN, LAUNCH_DEEPSPEED_CONFIG,
                          "this file is not read by itself: give it with --from");
 }
@@ -41,7 +42,7 @@ void launch_remark_config(struct launch *launch)
 static void remark_missing(struct launch *launch, struct launch_given given)
 {
     if (!given.model && !launch_has_option(launch, "model") && !launch_said(launch, LAUNCH_MODEL) &&
-        !launch_said(launch, LAUNCH_FLAVOR) && !launch->has[LAUNCH_TORCHTITAN])
+        !launch_said(launch, LAUNCH_FLAVOR) && !launch->has_framework[LAUNCH_TORCHTITAN])
         launch_remark(launch, REMARK_OPEN, "the model", (struct loc){0},
                       "no file says it: give its config.json with --from, or --model");
     if (!given.length && !launch_has_option(launch, "seq"))
@@ -143,7 +144,7 @@ static void add_directs(struct launch *launch)
 static bool load_model(struct transformer *model, const struct launch *launch,
                        struct launch_given given, struct arena *arena)
 {
-    const char *name = given.named;
+    const char *name = given.model_name;
     for (size_t i = 0; i < launch->options && name == NULL; i++)
         if (strcmp(launch->option[i].name, "model") == 0)
             name = launch->option[i].value;
@@ -190,7 +191,7 @@ static void count_replicas(struct launch *launch)
 {
     static const enum launch_field degrees[] = {LAUNCH_DP_SHARD, LAUNCH_TP, LAUNCH_PP, LAUNCH_CP};
     int64_t ranks = 1, dp = launch_count(launch, LAUNCH_DP_SHARD, 0);
-    if (!launch->has[LAUNCH_TABLE] || launch->table->family != LAUNCH_MEGATRON || dp < 1)
+    if (!launch->has_framework[LAUNCH_TABLE] || launch->table->family != LAUNCH_MEGATRON || dp < 1)
         return;
     for (size_t i = 0; i < ARRAY_LEN(degrees); i++) {
         int64_t degree = launch_count(launch, degrees[i], 1);
@@ -306,7 +307,8 @@ static enum status dispatcher_option(struct launch *l, struct diag *diag)
              launch_is(l, LAUNCH_DISPATCHER, "hybridep") ||
              launch_is(l, LAUNCH_DISPATCHER, "allgather"))
         launch_option(l, LAUNCH_DISPATCHER, "dispatcher", launch_text(l, LAUNCH_DISPATCHER));
-    else if (!launch_said(l, LAUNCH_DISPATCHER) && l->has[LAUNCH_MEGATRON] && l->table == NULL)
+    else if (!launch_said(l, LAUNCH_DISPATCHER) && l->has_framework[LAUNCH_MEGATRON] &&
+             l->table == NULL)
         launch_option(l, LAUNCH_EP, "dispatcher", "allgather");
     return STATUS_OK;
 }
@@ -343,18 +345,18 @@ enum status launch_options(struct launch *launch, struct launch_given given, str
     sum_length(launch);
     if (given.gpus <= 0)
         given.gpus = gpus;
-    if (launch->has[LAUNCH_TORCHTITAN])
+    if (launch->has_framework[LAUNCH_TORCHTITAN])
         status = launch_torchtitan_options(launch, given, diag);
-    else if (launch->has[LAUNCH_MEGATRON])
+    else if (launch->has_framework[LAUNCH_MEGATRON])
         status = launch_megatron_options(launch, given, diag);
-    else if (launch->has[LAUNCH_FOUNDRY])
+    else if (launch->has_framework[LAUNCH_FOUNDRY])
         status = launch_foundry_options(launch, given, diag);
     else if (launch_of_family(launch, LAUNCH_MEGATRON))
         status = launch_megatron_options(launch, given, diag);
-    else if (launch_of_family(launch, LAUNCH_TRAINER) || launch->has[LAUNCH_ACCELERATE])
+    else if (launch_of_family(launch, LAUNCH_TRAINER) || launch->has_framework[LAUNCH_ACCELERATE])
         status = launch_trainer_options(launch, given, diag);
-    else if (launch->has[LAUNCH_MEGATRON_DEEPSPEED] || launch->has[LAUNCH_DEEPSPEED_JSON] ||
-             launch->has[LAUNCH_LAUNCHER])
+    else if (launch->has_framework[LAUNCH_MEGATRON_DEEPSPEED] ||
+             launch->has_framework[LAUNCH_DEEPSPEED_JSON] || launch->has_framework[LAUNCH_LAUNCHER])
         status = launch_deepspeed_options(launch, given, diag);
     if (status == STATUS_OK && launch_count(launch, LAUNCH_EP, 1) > 1) {
         if (given.as_dense)

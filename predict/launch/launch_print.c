@@ -296,8 +296,8 @@ enum status launch_print(struct text *out, enum framework framework, const struc
     struct launch launch = {0};
     enum status status = STATUS_OK;
     fields[framework](&launch, choices);
-    if (choices->model->proxy != NULL)
-        text_printf(out, "# the model is a dense proxy, without %s\n", choices->model->proxy);
+    if (choices->model->proxy_lacks != NULL)
+        text_printf(out, "# the model is a dense proxy, without %s\n", choices->model->proxy_lacks);
     if (launch.comments.size > 0)
         text_puts(out, launch.comments.data);
     switch (framework) {

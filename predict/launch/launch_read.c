@@ -14,7 +14,7 @@
 void launch_release(struct launch *launch)
 {
     free(launch->remark);
-    launch_tables_release(launch->own);
+    launch_tables_release(launch->own_tables);
     text_release(&launch->comments);
     arena_release(&launch->arena);
     *launch = (struct launch){0};
@@ -332,7 +332,7 @@ static void add_devices(struct settings *settings, const char *name,
 /* Whether a command is only arguments, as plan --emit writes them. */
 static bool is_arguments(const struct shell_command *command)
 {
-    return command->count > 0 && is_option(command->word[0].text) && !command->unsure;
+    return command->count > 0 && is_option(command->word[0].text) && !command->may_not_run;
 }
 
 static size_t count_options(const struct shell_command *command)
@@ -495,9 +495,9 @@ enum status launch_read_text(struct launch *launch, const char *name, const char
     name = arena_text(&launch->arena, name, strlen(name));
     enum status status = STATUS_OK;
     if (launch->tables == NULL) {
-        launch->own = arena_array(&launch->arena, 1, sizeof *launch->own);
-        launch->tables = launch->own;
-        status = launch_tables_load(launch->own, diag);
+        launch->own_tables = arena_array(&launch->arena, 1, sizeof *launch->own_tables);
+        launch->tables = launch->own_tables;
+        status = launch_tables_load(launch->own_tables, diag);
     }
     if (status != STATUS_OK)
         return status;
@@ -541,15 +541,16 @@ enum status launch_read(struct launch *launch, const char *path, struct diag *di
     enum status status = line ? launch_read_text(launch, "the line", path, strlen(path), diag)
                               : read_path(launch, path, diag);
     const struct launch_value *config = &launch->value[LAUNCH_DEEPSPEED_CONFIG];
-    if (status == STATUS_OK && config->said && !launch->has[LAUNCH_DEEPSPEED_JSON])
+    if (status == STATUS_OK && config->is_given && !launch->has_framework[LAUNCH_DEEPSPEED_JSON])
         launch_name_file(launch, config->text, config->at);
-    launch->beneath = true;
+    launch->reading_named_file = true;
     for (size_t i = before; i < launch->files && status == STATUS_OK; i++) {
         status = read_path(launch, launch->file[i], diag);
-        if (status == STATUS_OK && config->said && !launch->has[LAUNCH_DEEPSPEED_JSON])
+        if (status == STATUS_OK && config->is_given &&
+            !launch->has_framework[LAUNCH_DEEPSPEED_JSON])
             launch_name_file(launch, config->text, config->at);
     }
-    launch->beneath = false;
+    launch->reading_named_file = false;
     launch->folder = NULL;
     return status;
 }

@@ -8,7 +8,7 @@
 
 bool launch_said(const struct launch *launch, enum launch_field field)
 {
-    return launch->value[field].said;
+    return launch->value[field].is_given;
 }
 
 int64_t launch_count(const struct launch *launch, enum launch_field field, int64_t otherwise)
@@ -39,7 +39,7 @@ bool launch_is(const struct launch *launch, enum launch_field field, const char 
 void launch_say_count(struct launch *launch, enum launch_field field, int64_t count)
 {
     launch->value[field] = (struct launch_value){
-        .said = true,
+        .is_given = true,
         .count = count,
         .number = (double)count,
         .text = arena_printf(&launch->arena, "%lld", (long long)count),
@@ -49,13 +49,13 @@ void launch_say_count(struct launch *launch, enum launch_field field, int64_t co
 void launch_say_number(struct launch *launch, enum launch_field field, double number)
 {
     launch->value[field] = (struct launch_value){
-        .said = true, .number = number, .text = arena_printf(&launch->arena, "%g", number)};
+        .is_given = true, .number = number, .text = arena_printf(&launch->arena, "%g", number)};
 }
 
 void launch_say_text(struct launch *launch, enum launch_field field, const char *text)
 {
-    launch->value[field] =
-        (struct launch_value){.said = true, .text = arena_text(&launch->arena, text, strlen(text))};
+    launch->value[field] = (struct launch_value){
+        .is_given = true, .text = arena_text(&launch->arena, text, strlen(text))};
 }
 
 void launch_imply_count(struct launch *launch, enum launch_field field, int64_t count)

@@ -33,7 +33,7 @@ static const struct launch_row *inherited_row(struct launch *launch, const char 
 const struct launch_row *launch_row_find(enum launch_framework framework, const char *name)
 {
     for (const struct launch_table *table = launch_table(framework); table != NULL;
-         table = table->shared)
+         table = table->shared_rows)
         for (size_t i = 0; i < table->count; i++)
             if (matches(table->row[i].name, name))
                 return &table->row[i];
@@ -129,7 +129,7 @@ enum status launch_set_field(struct launch *launch, const struct launch_row *row
                              const struct setting *setting, struct diag *diag)
 {
     struct launch_value *value = &launch->value[row->field], before = *value;
-    struct launch_value read = {.said = true, .at = setting->at};
+    struct launch_value read = {.is_given = true, .at = setting->at};
     bool counts_all = setting->value != NULL && row->field == LAUNCH_GPUS_A_NODE &&
                       strcmp(setting->value, "gpu") == 0; /* of torchrun: as many as a node has */
     if (counts_all || (setting->value != NULL && strcmp(setting->value, "auto") == 0)) {
@@ -165,11 +165,11 @@ enum status launch_set_field(struct launch *launch, const struct launch_row *row
                     : arena_text(&launch->arena, setting->value, strlen(setting->value));
     read.name = arena_text(&launch->arena, setting->name, strlen(setting->name));
     /* of an argument that is given twice in one file the last value counts; launch_take() says so */
-    bool again = before.said && strcmp(before.at.name, read.at.name) == 0 &&
+    bool again = before.is_given && strcmp(before.at.name, read.at.name) == 0 &&
                  strcmp(before.name, read.name) == 0;
-    if (launch->beneath && before.said && !before.implied && !again)
+    if (launch->reading_named_file && before.is_given && !before.is_implied && !again)
         return STATUS_OK;
-    if (before.said && !before.implied && !again &&
+    if (before.is_given && !before.is_implied && !again &&
         (before.count != read.count || before.number != read.number ||
          (row->kind == LAUNCH_TEXT && strcmp(before.text, read.text) != 0)))
         return diag_error(diag, setting->at, STATUS_BAD_INPUT,
@@ -215,7 +215,8 @@ static void remark_setting(struct launch *launch, const struct launch_row *row,
         remark.text = open;
     } else if (row == NULL) {
         remark.kind = REMARK_UNKNOWN;
-    } else if (row->use == LAUNCH_UNMODELLED && !launch_is_usual(row->usual, setting->value)) {
+    } else if (row->use == LAUNCH_UNMODELLED &&
+               !launch_is_usual(row->default_value, setting->value)) {
         remark.kind = REMARK_UNMODELLED;
         remark.text = row->note;
         if (setting->value != NULL && strlen(setting->value) < 40)
@@ -264,7 +265,7 @@ static enum status take_setting(struct launch *launch, enum launch_framework fra
 enum status launch_take(struct launch *launch, enum launch_framework framework,
                         const struct settings *settings, struct diag *diag)
 {
-    launch->has[framework] = true;
+    launch->has_framework[framework] = true;
     enum status status = launch_check_kinds(launch, diag);
     remark_repeated(launch, settings);
     for (size_t i = 0; i < settings->count && status == STATUS_OK; i++)

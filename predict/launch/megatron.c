@@ -176,7 +176,7 @@ static const struct launch_row rows[] = {
 };
 /* clang-format on */
 const struct launch_table launch_megatron_table = {
-    .row = rows, .count = ARRAY_LEN(rows), .shared = &launch_megatron_shared_table};
+    .row = rows, .count = ARRAY_LEN(rows), .shared_rows = &launch_megatron_shared_table};
 
 /* ---- fields of choices ---- */
 
@@ -528,7 +528,7 @@ enum status launch_megatron_options(struct launch *l, struct launch_given given,
     struct launch_degrees d = {.tp = launch_count(l, LAUNCH_TP, 1),
                                .pp = launch_count(l, LAUNCH_PP, 1)};
     enum status status = STATUS_OK;
-    if (l->has[LAUNCH_TABLE] && !launch_said(l, LAUNCH_LAYERS))
+    if (l->has_framework[LAUNCH_TABLE] && !launch_said(l, LAUNCH_LAYERS))
         status = launch_model_named(l, given);
     if (status == STATUS_OK)
         status = megatron_model_options(l, given, diag);

@@ -146,7 +146,7 @@ static enum status read_experts(struct launch *l, struct launch_given given, str
         return launch_bad(l, LAUNCH_EXPERTS, diag, "experts of this width or number are not read");
     if (given.as_dense) {
         m->ffn = routed * width + launch_count(l, LAUNCH_SHARED_FFN, 0);
-        m->proxy = "experts";
+        m->proxy_lacks = "experts";
         return STATUS_OK;
     }
     if (m->activation != ACTIVATION_SWIGLU)
@@ -279,10 +279,10 @@ enum status megatron_model_options(struct launch *l, struct launch_given given, 
     m.hidden = launch_count(l, LAUNCH_HIDDEN, 0);
     m.heads = launch_count(l, LAUNCH_HEADS, 0);
     m.kv_heads = m.heads;
-    bool grouped = launch_on(l, LAUNCH_GROUPED) || l->has[LAUNCH_MEGATRON_DEEPSPEED];
+    bool grouped = launch_on(l, LAUNCH_GROUPED) || l->has_framework[LAUNCH_MEGATRON_DEEPSPEED];
     if (grouped)
-        m.kv_heads =
-            launch_count(l, LAUNCH_KV_HEADS, l->has[LAUNCH_MEGATRON_DEEPSPEED] ? m.heads : 1);
+        m.kv_heads = launch_count(l, LAUNCH_KV_HEADS,
+                                  l->has_framework[LAUNCH_MEGATRON_DEEPSPEED] ? m.heads : 1);
     if (m.heads < 1 || m.hidden < 1 || m.layers < 1)
         return launch_bad(l, LAUNCH_HEADS, diag, "sizes of a model are at least 1");
     m.head_dim = launch_count(l, LAUNCH_HEAD_DIM, m.hidden / m.heads);

@@ -32,7 +32,7 @@ struct shell_command {
     /* CONFIG_FILE, MODULE, CONFIG and NGPU of torchtitan's run_train.sh */
     const char *config_file, *module, *recipe, *gpus;
     uint32_t line;
-    bool unsure; /* whether it runs depends on something open */
+    bool may_not_run; /* whether it runs depends on something open */
 };
 
 struct shell_document {

@@ -111,7 +111,8 @@ static enum status push(struct shell_reader *s, enum shell_frame_kind kind)
 {
     if (s->frames == SHELL_DEPTH_MAX)
         return shell_fault(s, "if, loops and case are nested too deep to be read");
-    s->frame[s->frames++] = (struct shell_frame){.kind = kind, .outer = s->runs, .line = s->line};
+    s->frame[s->frames++] =
+        (struct shell_frame){.kind = kind, .outer_runs = s->runs, .line = s->line};
     return STATUS_OK;
 }
 
@@ -119,20 +120,20 @@ static enum status push(struct shell_reader *s, enum shell_frame_kind kind)
  * does not run, they do not run either. */
 static void run_maybe(struct shell_reader *s, const struct shell_frame *frame)
 {
-    s->runs = frame->outer == ANSWER_NO ? ANSWER_NO : ANSWER_OPEN;
-    if (frame->outer == ANSWER_YES)
+    s->runs = frame->outer_runs == ANSWER_NO ? ANSWER_NO : ANSWER_OPEN;
+    if (frame->outer_runs == ANSWER_YES)
         s->open_line = frame->line;
 }
 
 static void enter_then(struct shell_reader *s, struct shell_frame *frame)
 {
-    enum shell_answer holds = s->last;
+    enum shell_answer holds = s->last_succeeds;
     s->runs = ANSWER_NO;
-    if (frame->outer == ANSWER_NO || frame->decided)
+    if (frame->outer_runs == ANSWER_NO || frame->has_branch_taken)
         return;
     if (holds == ANSWER_YES) {
-        frame->decided = true;
-        s->runs = frame->outer;
+        frame->has_branch_taken = true;
+        s->runs = frame->outer_runs;
     }
     if (holds == ANSWER_OPEN || (holds == ANSWER_YES && frame->open))
         run_maybe(s, frame);
@@ -141,8 +142,8 @@ static void enter_then(struct shell_reader *s, struct shell_frame *frame)
 
 static void enter_else(struct shell_reader *s, const struct shell_frame *frame)
 {
-    s->runs = frame->decided ? ANSWER_NO : frame->outer;
-    if (!frame->decided && frame->open)
+    s->runs = frame->has_branch_taken ? ANSWER_NO : frame->outer_runs;
+    if (!frame->has_branch_taken && frame->open)
         run_maybe(s, frame);
 }
 
@@ -195,7 +196,7 @@ static enum status take_keyword(struct shell_reader *s, const char *end, bool *t
     } else if (shell_is_word(word, size, "then") && frame != NULL && frame->kind == FRAME_IF) {
         enter_then(s, frame);
     } else if (shell_is_word(word, size, "elif") && frame != NULL && frame->kind == FRAME_IF) {
-        s->runs = frame->outer;
+        s->runs = frame->outer_runs;
     } else if (shell_is_word(word, size, "else") && frame != NULL && frame->kind == FRAME_IF) {
         enter_else(s, frame);
     } else if (shell_is_word(word, size, "do") && frame != NULL && frame->kind == FRAME_LOOP) {
@@ -203,8 +204,8 @@ static enum status take_keyword(struct shell_reader *s, const char *end, bool *t
     } else if ((shell_is_word(word, size, "fi") || shell_is_word(word, size, "done") ||
                 shell_is_word(word, size, "esac")) &&
                frame != NULL) {
-        s->runs = frame->outer;
-        s->last = ANSWER_YES;
+        s->runs = frame->outer_runs;
+        s->last_succeeds = ANSWER_YES;
         s->frames--;
     } else if (shell_is_word(word, size, "function")) {
         skip_command(s);
@@ -217,7 +218,7 @@ static enum status take_keyword(struct shell_reader *s, const char *end, bool *t
         *taken = false;
         return STATUS_OK;
     }
-    s->joined = '\0';
+    s->join_operator = '\0';
     return status;
 }
 
@@ -232,7 +233,7 @@ static enum status run_inner(struct shell_reader *s, const struct shell_words *w
     struct text text = {0};
     struct shell_reader inner = {.shell = s->shell,
                                  .runs = s->runs,
-                                 .last = ANSWER_YES,
+                                 .last_succeeds = ANSWER_YES,
                                  .open_line = s->open_line,
                                  .line = words->word[first].line};
     for (size_t i = first; i < words->count && (joined || i == first); i++)
@@ -288,7 +289,7 @@ static enum status record(struct shell_reader *s, struct shell_words *words)
         .recipe = variable_text(s, "CONFIG"),
         .gpus = variable_text(s, "NGPU"),
         .line = words->word[0].line,
-        .unsure = s->runs == ANSWER_OPEN,
+        .may_not_run = s->runs == ANSWER_OPEN,
     };
     *words = (struct shell_words){0}; /* the script's now */
     return STATUS_OK;
@@ -325,7 +326,7 @@ static enum status read_word(struct shell_reader *s, struct shell_words *words)
     if (end == NULL)
         return shell_fault(s, "a quote or a bracket has no end in the word that begins here");
     s->at = end;
-    s->shell->runs = s->runs == ANSWER_YES;
+    s->shell->surely_runs = s->runs == ANSWER_YES;
     bool sets =
         (words->count == 0 || declares(words)) && is_assignment(word, end, &size, &append, &begin);
     if (sets && begin == end && end < s->end && *end == '(') {
@@ -342,10 +343,10 @@ static enum status read_word(struct shell_reader *s, struct shell_words *words)
 static enum shell_answer joined_runs(const struct shell_reader *s)
 {
     enum shell_answer runs = s->runs;
-    if (s->joined == '&' && s->last < runs)
-        return s->last;
-    if (s->joined == '|' && shell_not(s->last) < runs)
-        return shell_not(s->last);
+    if (s->join_operator == '&' && s->last_succeeds < runs)
+        return s->last_succeeds;
+    if (s->join_operator == '|' && shell_not(s->last_succeeds) < runs)
+        return shell_not(s->last_succeeds);
     return runs;
 }
 
@@ -353,11 +354,11 @@ static enum shell_answer joined_runs(const struct shell_reader *s)
 static enum status read_command(struct shell_reader *s)
 {
     struct shell_words words = {0};
-    enum shell_answer runs = s->runs, before = s->last;
-    char joined = s->joined;
+    enum shell_answer runs = s->runs, before = s->last_succeeds;
+    char joined = s->join_operator;
     enum status status = STATUS_OK;
     bool bracket = false;
-    unsigned documents = s->pendings;
+    unsigned documents = s->here_document_count;
     s->output = NULL;
     s->runs = joined_runs(s);
     if (s->runs == ANSWER_OPEN && runs == ANSWER_YES)
@@ -394,21 +395,21 @@ static enum status read_command(struct shell_reader *s)
         if (words.count > SHELL_WORDS_MAX)
             status = shell_fault(s, "a command has too many words to be read");
     }
-    for (; documents < s->pendings; documents++) {
-        s->pending[documents].file = s->output;
+    for (; documents < s->here_document_count; documents++) {
+        s->here_document[documents].file = s->output;
         if (words.count > 1 && strcmp(words.word[0].text, "read") == 0)
-            s->pending[documents].variable = words.word[words.count - 1].text;
+            s->here_document[documents].variable = words.word[words.count - 1].text;
     }
     if (status == STATUS_OK) {
         enum shell_answer end = shell_command_answer(&words);
         end = s->inverted ? shell_not(end) : end;
-        s->last = joined == '&'   ? (end < before ? end : before)
-                  : joined == '|' ? (end > before ? end : before)
-                                  : end;
+        s->last_succeeds = joined == '&'   ? (end < before ? end : before)
+                           : joined == '|' ? (end > before ? end : before)
+                                           : end;
         status = record(s, &words);
     }
     s->inverted = false;
-    s->joined = '\0';
+    s->join_operator = '\0';
     s->runs = runs;
     free(words.word);
     return status;
@@ -453,9 +454,9 @@ static enum status read_separator(struct shell_reader *s)
     }
     if ((c == '&' || c == '|') && s->at < s->end && *s->at == c) {
         s->at++;
-        s->joined = c;
+        s->join_operator = c;
     } else if (c == ';') {
-        s->joined = '\0';
+        s->join_operator = '\0';
     }
     return STATUS_OK;
 }
@@ -467,8 +468,8 @@ static void skip_sum(struct shell_reader *s)
         s->at++;
     while (s->at < s->end && *s->at == ')')
         s->at++;
-    s->last = ANSWER_OPEN;
-    s->joined = '\0';
+    s->last_succeeds = ANSWER_OPEN;
+    s->join_operator = '\0';
 }
 
 static enum status run_script(struct shell_reader *s)
@@ -513,7 +514,7 @@ enum status shell_read(struct shell_script *script, const char *name, const char
                              .end = text + size,
                              .line = 1,
                              .runs = ANSWER_YES,
-                             .last = ANSWER_YES};
+                             .last_succeeds = ANSWER_YES};
     enum status status = run_script(&s);
     if (status == STATUS_OK && s.frames > 0)
         status = diag_error(diag, (struct loc){.name = name, .line = s.frame[s.frames - 1].line},

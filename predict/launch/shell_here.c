@@ -6,8 +6,8 @@
 enum status shell_read_documents(struct shell_reader *s)
 {
     enum status status = STATUS_OK;
-    for (unsigned i = 0; i < s->pendings && status == STATUS_OK; i++) {
-        const struct shell_here_document *here = &s->pending[i];
+    for (unsigned i = 0; i < s->here_document_count && status == STATUS_OK; i++) {
+        const struct shell_here_document *here = &s->here_document[i];
         struct text body = {0}, filled = {0};
         uint32_t first = s->line;
         text_puts(&body, "");
@@ -25,10 +25,10 @@ enum status shell_read_documents(struct shell_reader *s)
             text_append(&body, begin, (size_t)(line_end - begin));
             text_putc(&body, '\n');
         }
-        if (!here->quoted)
+        if (!here->is_quoted)
             status =
                 shell_expand_text(s->shell, &filled, body.data, body.data + body.size, first, true);
-        const struct text *text = here->quoted ? &body : &filled;
+        const struct text *text = here->is_quoted ? &body : &filled;
         struct shell_script *script = s->shell->script;
         if (status == STATUS_OK && here->variable != NULL && s->runs == ANSWER_YES) {
             shell_set(s->shell, here->variable, strlen(here->variable), text->data, first);
@@ -43,7 +43,7 @@ enum status shell_read_documents(struct shell_reader *s)
         text_release(&body);
         text_release(&filled);
     }
-    s->pendings = 0;
+    s->here_document_count = 0;
     return status;
 }
 
@@ -88,16 +88,16 @@ enum status shell_read_redirection(struct shell_reader *s)
     s->line += lines;
     if (output && end > word)
         return note_output(s, word, end);
-    if (!here || end == word || s->pendings == ARRAY_LEN(s->pending))
+    if (!here || end == word || s->here_document_count == ARRAY_LEN(s->here_document))
         return STATUS_OK;
     struct text mark = {0};
     bool quoted = strchr("'\"\\", *word) != NULL;
     for (; word < end; word++)
         if (strchr("'\"\\", *word) == NULL)
             text_putc(&mark, *word);
-    s->pending[s->pendings++] = (struct shell_here_document){
+    s->here_document[s->here_document_count++] = (struct shell_here_document){
         .mark = arena_text(&s->shell->script->arena, mark.size > 0 ? mark.data : "", mark.size),
-        .quoted = quoted,
+        .is_quoted = quoted,
         .tabs = tabs,
     };
     text_release(&mark);

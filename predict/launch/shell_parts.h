@@ -26,9 +26,9 @@ struct shell {
     const char *name;
     struct shell_variable *variable; /* heap */
     size_t count, capacity;
-    unsigned depth;  /* of nested expansions and scripts */
-    size_t expanded; /* bytes of all words so far */
-    bool runs;       /* the command that is read surely runs: ${A:=word} in it sets A */
+    unsigned depth;        /* of nested expansions and scripts */
+    size_t expanded_bytes; /* bytes of all words so far */
+    bool surely_runs;      /* the command that is read surely runs: ${A:=word} in it sets A */
     struct diag *diag;
 };
 

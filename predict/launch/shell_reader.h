@@ -14,10 +14,10 @@ enum shell_frame_kind { FRAME_IF, FRAME_LOOP, FRAME_CASE };
 /* An if, loop or case that is being read. */
 struct shell_frame {
     enum shell_frame_kind kind;
-    enum shell_answer outer; /* whether the block around it runs */
-    uint32_t line;           /* where it begins */
-    bool decided;            /* one of its branches surely runs, so that later ones do not */
-    bool open;               /* one of its earlier branches may run */
+    enum shell_answer outer_runs; /* whether the block around it runs */
+    uint32_t line;                /* where it begins */
+    bool has_branch_taken;        /* one of its branches surely runs, so that later ones do not */
+    bool open;                    /* one of its earlier branches may run */
 };
 
 struct shell_here_document {
@@ -25,24 +25,24 @@ struct shell_here_document {
     const char *file; /* into which its command writes; NULL: none is known */
     /* that its command sets (read -d '' NAME <<EOF); NULL: it is no such command */
     const char *variable;
-    bool quoted; /* its variables are not expanded */
-    bool tabs;   /* tabs at the beginning of its lines are dropped (<<-) */
+    bool is_quoted; /* its variables are not expanded */
+    bool tabs;      /* tabs at the beginning of its lines are dropped (<<-) */
 };
 
 struct shell_reader {
     struct shell *shell;
-    const char *at, *end;   /* the text that is left */
-    uint32_t line;          /* of `at` */
-    enum shell_answer runs; /* whether the commands at this point run */
-    enum shell_answer last; /* whether the last command succeeds */
-    char joined;        /* '&' or '|' if && or || stands before the present command, else '\0' */
+    const char *at, *end;            /* the text that is left */
+    uint32_t line;                   /* of `at` */
+    enum shell_answer runs;          /* whether the commands at this point run */
+    enum shell_answer last_succeeds; /* whether the last command succeeds */
+    char join_operator; /* '&' or '|' if && or || stands before the present command, else '\0' */
     bool inverted;      /* a '!' stands before the present command */
     uint32_t open_line; /* the line of the condition that makes `runs` open */
     struct shell_frame frame[SHELL_DEPTH_MAX]; /* outermost first */
     unsigned frames;
     /* announced in the present line; they begin on the next */
-    struct shell_here_document pending[4];
-    unsigned pendings;
+    struct shell_here_document here_document[4];
+    unsigned here_document_count;
     const char *output; /* the file into which the present command writes; NULL: none is known */
 };
 

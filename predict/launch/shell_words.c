@@ -13,7 +13,7 @@ void shell_add_word(struct shell *shell, struct shell_words *words, const char *
     words->word = heap_grow(words->word, &words->capacity, words->count + 1, sizeof *words->word);
     words->word[words->count++] =
         (struct shell_word){arena_text(&shell->script->arena, text, size), line};
-    shell->expanded += size + sizeof *words->word;
+    shell->expanded_bytes += size + sizeof *words->word;
 }
 
 struct shell_variable *shell_find(struct shell *shell, const char *name, size_t size)
@@ -253,7 +253,7 @@ static void put(struct sink *sink, const char *text, size_t size)
 {
     sink->begun = true;
     text_append(&sink->text, text, size);
-    sink->shell->expanded += size;
+    sink->shell->expanded_bytes += size;
 }
 
 /* Adds the value of an expansion: split at blanks unless it is quoted; an open part between marks stays whole. */
@@ -324,7 +324,7 @@ static enum status expand_default(struct sink *sink, const char *name,
         put_open(sink, whole, end + 1);
         return STATUS_OK;
     }
-    if (empty && sign == '=' && name != NULL && sink->shell->runs)
+    if (empty && sign == '=' && name != NULL && sink->shell->surely_runs)
         return expand_and_set(sink, name, (size_t)(text - name), word, end, quoted);
     if (empty)
         return expand_into(sink, word, end, quoted, false);
@@ -426,7 +426,7 @@ static enum status expand_into(struct sink *sink, const char *text, const char *
                                bool document)
 {
     enum status status = STATUS_OK;
-    if (++sink->shell->depth > SHELL_DEPTH_MAX || sink->shell->expanded > SHELL_WORD_MAX * 8)
+    if (++sink->shell->depth > SHELL_DEPTH_MAX || sink->shell->expanded_bytes > SHELL_WORD_MAX * 8)
         return diag_error(
             sink->shell->diag, (struct loc){.name = sink->shell->name, .line = sink->line},
             STATUS_BAD_INPUT, "variables are nested too deep, or grow too large, to be read");

@@ -185,8 +185,8 @@ static enum status read_row(void *context, const struct record *record, struct d
         row.option = kept(r, record, TO) + 2;
     row.words = kept(r, record, WORDS);
     row.note = kept(r, record, NOTE);
-    row.since = kept(r, record, SINCE);
-    row.until = kept(r, record, UNTIL);
+    row.since_version = kept(r, record, SINCE);
+    row.until_version = kept(r, record, UNTIL);
     struct launch_table_file *file = r->file;
     file->row = heap_grow(file->row, &file->capacity, file->rows + 1, sizeof *file->row);
     file->row[file->rows++] = row;

@@ -45,9 +45,9 @@ enum table_use {
 struct table_row {
     const char *setting;
     enum table_use use;
-    enum launch_field field;                  /* LAUNCH_FIELDS: none */
-    const char *option;                       /* without its dashes; NULL: none */
-    const char *words, *note, *since, *until; /* "": none */
+    enum launch_field field;                                  /* LAUNCH_FIELDS: none */
+    const char *option;                                       /* without its dashes; NULL: none */
+    const char *words, *note, *since_version, *until_version; /* "": none */
     uint32_t line;
 };
 

@@ -125,12 +125,12 @@ static enum status take_option(struct launch *launch, const struct table_row *ro
         if (strcmp(option->name, row->option) != 0)
             continue;
         if (row->use == TABLE_IMPLIES || strcmp(option->value, value) == 0 ||
-            (launch->beneath && !option->implied))
+            (launch->reading_named_file && !option->is_implied))
             return STATUS_OK;
-        if (option->implied) {
+        if (option->is_implied) {
             option->value = value;
             option->at = setting->at;
-            option->implied = false;
+            option->is_implied = false;
             return STATUS_OK;
         }
         return diag_error(diag, setting->at, STATUS_BAD_INPUT,
@@ -143,7 +143,7 @@ static enum status take_option(struct launch *launch, const struct table_row *ro
             (struct launch_option){.name = row->option,
                                    .value = value,
                                    .at = setting->at,
-                                   .implied = row->use == TABLE_IMPLIES};
+                                   .is_implied = row->use == TABLE_IMPLIES};
     return STATUS_OK;
 }
 
@@ -165,7 +165,7 @@ static enum status take_row(struct launch *launch, const struct table_row *row,
     if (row->option != NULL)
         return take_option(launch, row, setting, means, matched, diag);
     struct launch_value *said = &launch->value[row->field];
-    if (implies && said->said)
+    if (implies && said->is_given)
         return STATUS_OK;
     struct launch_row target = {
         setting->name, LAUNCH_ALSO_SETS, launch_field_kind(row->field), row->field, NULL, NULL};
@@ -175,7 +175,7 @@ static enum status take_row(struct launch *launch, const struct table_row *row,
         changed.list = false;
     }
     enum status status = launch_set_field(launch, &target, &changed, diag);
-    said->implied = implies && said->said;
+    said->is_implied = implies && said->is_given;
     if (status == STATUS_OK && implies && row->note[0] != '\0')
         remark_row(launch, REMARK_ASSUMED, setting, row->note);
     return status;
@@ -199,12 +199,14 @@ static int compare_versions(const char *a, const char *b)
 /* Notes the versions that know a setting. */
 static void take_versions(struct launch *launch, const struct table_row *row)
 {
-    if (row->since[0] != '\0' &&
-        (launch->newest == NULL || compare_versions(row->since, launch->newest->since) > 0))
-        launch->newest = row;
-    if (row->until[0] != '\0' &&
-        (launch->oldest == NULL || compare_versions(row->until, launch->oldest->until) < 0))
-        launch->oldest = row;
+    if (row->since_version[0] != '\0' &&
+        (launch->newest_row == NULL ||
+         compare_versions(row->since_version, launch->newest_row->since_version) > 0))
+        launch->newest_row = row;
+    if (row->until_version[0] != '\0' &&
+        (launch->oldest_row == NULL ||
+         compare_versions(row->until_version, launch->oldest_row->until_version) < 0))
+        launch->oldest_row = row;
 }
 
 enum status launch_table_take(struct launch *launch, const struct setting *setting, bool *known,
@@ -249,16 +251,18 @@ enum status launch_table_take(struct launch *launch, const struct setting *setti
 enum status launch_table_finish(struct launch *launch, struct diag *diag)
 {
     const struct launch_table_file *file = launch->table;
-    const struct table_row *newest = launch->newest, *oldest = launch->oldest;
+    const struct table_row *newest = launch->newest_row, *oldest = launch->oldest_row;
     enum status status = STATUS_OK;
-    if (newest != NULL && oldest != NULL && compare_versions(newest->since, oldest->until) > 0)
+    if (newest != NULL && oldest != NULL &&
+        compare_versions(newest->since_version, oldest->until_version) > 0)
         launch_remark(launch, REMARK_ASSUMED, newest->setting, (struct loc){0},
                       "known since %s %s, and %s is known until %s: no version has both, and one "
                       "of them does nothing",
-                      file->format.name, newest->since, oldest->setting, oldest->until);
+                      file->format.name, newest->since_version, oldest->setting,
+                      oldest->until_version);
     for (size_t i = 0; file != NULL && i < file->rows && status == STATUS_OK; i++) {
         const struct table_row *row = &file->row[i];
-        if (row->use != TABLE_UNSET || launch->value[row->field].said)
+        if (row->use != TABLE_UNSET || launch->value[row->field].is_given)
             continue;
         struct launch_row target = {launch_field_name(row->field),
                                     LAUNCH_ALSO_SETS,
@@ -270,7 +274,7 @@ enum status launch_table_finish(struct launch *launch, struct diag *diag)
                                   .value = row->words,
                                   .at = {.name = file->path, .line = row->line}};
         status = launch_set_field(launch, &target, &setting, diag);
-        launch->value[row->field].implied = true;
+        launch->value[row->field].is_implied = true;
         launch->value[row->field].at = (struct loc){0};
         if (status == STATUS_OK && row->note[0] != '\0') {
             struct text name = {0};

@@ -196,7 +196,7 @@ const struct launch_table launch_trainer_table = {.row = trainer_rows,
 static bool says_zero(const struct launch *l)
 {
     return launch_said(l, LAUNCH_ZERO) || launch_is(l, LAUNCH_DISTRIBUTED, "DEEPSPEED") ||
-           launch_on(l, LAUNCH_DEEPSPEED) || l->has[LAUNCH_DEEPSPEED_JSON];
+           launch_on(l, LAUNCH_DEEPSPEED) || l->has_framework[LAUNCH_DEEPSPEED_JSON];
 }
 
 /* True if the setting `fsdp` has a word, or one that begins so and goes on with '_'. Older files of Accelerate have a
@@ -564,7 +564,7 @@ enum status launch_trainer_options(struct launch *l, struct launch_given given, 
     if (has_fsdp(l) && launch_said(l, LAUNCH_SHARDING) && !shards_by(l, "auto_wrap") &&
         strcmp(l->value[LAUNCH_SHARDING].name, "fsdp") == 0)
         launch_remark_on(l, REMARK_UNMODELLED, LAUNCH_SHARDING, "without auto_wrap, %s", wrapping);
-    if (!l->has[LAUNCH_ACCELERATE] && !says_zero(l) && !has_fsdp(l))
+    if (!l->has_framework[LAUNCH_ACCELERATE] && !says_zero(l) && !has_fsdp(l))
         launch_remark(
             l, REMARK_ASSUMED, "--weights replicated", (struct loc){0},
             "no file says how weights are shared: give Accelerate's, or DeepSpeed's, with "

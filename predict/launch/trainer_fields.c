@@ -118,7 +118,7 @@ void launch_factory_fields(struct launch *l, const struct choices *c)
     }
     if (c->states == STATES_BF16) {
         say_option(l, "states", "bf16");
-        l->value[LAUNCH_BF16].said = false; /* LLaMA-Factory refuses bf16 beside pure_bf16 */
+        l->value[LAUNCH_BF16].is_given = false; /* LLaMA-Factory refuses bf16 beside pure_bf16 */
     }
     if (c->kernels == KERNELS_LIGER)
         say_option(l, "kernels", "liger");

@@ -141,7 +141,7 @@ static void begin(struct batch_comparison *c, struct best *best)
         next->row = row;
         next->count = all < COMPARED_FIRST ? all : COMPARED_FIRST;
         next->step_s = heap_zalloc(all, sizeof *next->step_s);
-        next->step_s[row->packed_set->typical] = row->step_s;
+        next->step_s[row->packed_set->typical_batch] = row->step_s;
     }
 }
 
@@ -198,7 +198,7 @@ static void explain_one(void *context, size_t job, void *result)
         .setup = setup, .request = &out->request, .skip_arenas = true};
     struct prediction p = {0};
     *out = *e->row[job];
-    setup->padding = packed_set->batch[packed_set->typical].padding;
+    setup->padding = packed_set->batch[packed_set->typical_batch].padding;
     if (setup->cluster.gpus == out->request.ranks ||
         cluster_resize(&setup->cluster, &setup->arena, 0, out->request.ranks, NULL) == STATUS_OK)
         if (prediction_make(&p, &question, NULL) == STATUS_OK)
@@ -236,9 +236,9 @@ static enum status explain(struct best *best, struct setup *setup, struct diag *
     progress_end();
     free(key);
     for (size_t i = 0; i < count && status == STATUS_OK; i++)
-        if (out[i].explained) { /* the rest of the row is of all batches */
+        if (out[i].causes_final) { /* the rest of the row is of all batches */
             memcpy(e.row[i]->cause_s, out[i].cause_s, sizeof out[i].cause_s);
-            e.row[i]->explained = true;
+            e.row[i]->causes_final = true;
         }
     free(out);
     free((void *)e.row);
@@ -261,7 +261,7 @@ enum status all_batches_rank(struct best *best, struct setup *setup, struct diag
         scale(&c, best, first);
     for (size_t i = 0; i < c.contenders && complete; i++) {
         struct outcome *row = c.contender[i].row;
-        row->won = won_against(&c.contender[i], first);
+        row->won_batches = won_against(&c.contender[i], first);
         row->spread = step_spread_of(c.contender[i].step_s, c.contender[i].count);
     }
     for (size_t i = 0; i < c.contenders; i++)

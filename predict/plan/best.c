@@ -26,7 +26,7 @@ bool best_is_better(enum goal goal, const struct outcome *a, const struct outcom
 
 const char *best_ended_by(const struct best *best)
 {
-    return interrupted() != 0 ? interrupt_name() : best->late ? "--within" : NULL;
+    return interrupted() != 0 ? interrupt_name() : best->hit_time_limit ? "--within" : NULL;
 }
 
 double best_gap(const struct best *best)

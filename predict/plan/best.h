@@ -26,7 +26,7 @@ struct search_limits {
      * looked for either */
     double gap;
     /* GOAL_LONGEST: what is no longer is not searched; NULL: none. Borrowed. */
-    const struct outcome *beaten;
+    const struct outcome *to_beat;
     struct kept_jobs kept;
 };
 
@@ -37,11 +37,11 @@ struct best {
     struct outcome *row; /* one per candidate, best first; of the winning number of GPUs */
     size_t count;
     size_t kinds[OUTCOME_KIND_COUNT];
-    bool late; /* limits.within_s ended the search */
+    bool hit_time_limit; /* limits.within_s ended the search */
     /* TIMED: the best of what fits less surely than the setup asks, but in half of the cases; of GOAL_GPUS on the
      * fewest GPUs, which gamble_gpus counts. Not of GOAL_LONGEST, nor over packed documents. */
-    struct outcome gamble;
-    size_t gamble_gpus;
+    struct outcome risky_best;
+    size_t risky_gpus;
     size_t gpus; /* GPUs of the rows; GOAL_GPUS: the fewest on which some configuration fits */
     /* GOAL_GPUS: a search on fewer GPUs was ended before it found one that fits */
     bool smaller_left;

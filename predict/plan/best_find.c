@@ -85,13 +85,13 @@ static void lengthen_with(const struct round *round, struct request *request, in
     if (longest_find(&longest, round->setup, request, &ladder, next, NULL, NULL) != STATUS_OK)
         return;
     if (longest.tokens == 0)
-        r->beyond = longest.beyond;
+        r->beyond = longest.next_verdict;
     if (longest.tokens <= r->tokens)
         return;
     request->seq = longest.tokens;
     r->tokens = longest.tokens;
     r->request = *request;
-    r->at = longest.at;
+    r->at = longest.verdict;
     r->open_ended = longest.next == 0;
 }
 
@@ -180,8 +180,8 @@ static enum status find_longest(struct best *best, struct setup *setup,
     struct progress progress;
     enum status status = STATUS_OK;
     size_t next = 0;
-    if (best->limits.beaten != NULL) {
-        incumbent = *best->limits.beaten;
+    if (best->limits.to_beat != NULL) {
+        incumbent = *best->limits.to_beat;
         round.incumbent = &incumbent;
     }
     qsort(row, best->count, sizeof *row, roomier_first);
@@ -277,16 +277,16 @@ enum status best_find(struct best *best, enum goal goal, struct setup *setup,
         *best = (struct best){.goal = goal,
                               .gpus = (size_t)gpus,
                               .limits = last.limits,
-                              .gamble = last.gamble,
-                              .gamble_gpus = last.gamble_gpus,
-                              .smaller_left = last.smaller_left || last.late};
+                              .risky_best = last.risky_best,
+                              .risky_gpus = last.risky_gpus,
+                              .smaller_left = last.smaller_left || last.hit_time_limit};
         enum status status = space_add(&best->space, setup, gpus, open,
                                        gpus == setup->cluster.gpus ? diag : &unread);
         diag_release(&unread);
         if (status == STATUS_OK)
             status = search(best, setup, &open, diag);
-        if (best->gamble_gpus == 0 && best->gamble.kind == OUTCOME_TIMED)
-            best->gamble_gpus = (size_t)gpus;
+        if (best->risky_gpus == 0 && best->risky_best.kind == OUTCOME_TIMED)
+            best->risky_gpus = (size_t)gpus;
         if (status == STATUS_OK || status == STATUS_SYSTEM || gpus == setup->cluster.gpus ||
             interrupted() != 0)
             return status;

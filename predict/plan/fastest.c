@@ -37,7 +37,7 @@ static void find_layers(struct rate_search *s, size_t i)
     struct search_node *node = &s->node[i];
     struct layer_key key;
     struct choices c;
-    node->least = node->own = SEARCH_NO_LAYER;
+    node->least_layer_row = node->own_layer_row = SEARCH_NO_LAYER;
     node->stage = STAGE_SHORT;
     if (resolve_choices(&c, request, NULL, NULL) != STATUS_OK)
         return;
@@ -45,9 +45,9 @@ static void find_layers(struct rate_search *s, size_t i)
     if (!layer_key_make(&key, &c, request, true))
         return;
     node->stage = STAGE_LAYER;
-    node->least = layer_of(s, &key);
+    node->least_layer_row = layer_of(s, &key);
     if (layer_key_make(&key, &c, request, false))
-        node->own = layer_of(s, &key);
+        node->own_layer_row = layer_of(s, &key);
 }
 
 static double rate_of(const struct candidate *c, double step_s)
@@ -60,7 +60,8 @@ static void take_layers(struct rate_search *s, size_t i)
 {
     const struct candidate *candidate = &s->best->space.row[i];
     struct search_node *node = &s->node[i];
-    const struct search_layer *least = &s->layer[node->least], *own = &s->layer[node->own];
+    const struct search_layer *least = &s->layer[node->least_layer_row],
+                              *own = &s->layer[node->own_layer_row];
     struct bound_layer layer = {least->time.kernels_s, own->time.issue_s,
                                 fmax(least->time.step_s, own->time.step_s)};
     struct resolved resolved;
@@ -109,7 +110,7 @@ static void find_twins(struct rate_search *s)
     size_t count = 0;
     for (size_t i = 0; i < space->count; i++) {
         struct candidate placed = space->row[i];
-        s->node[i].twin = i;
+        s->node[i].other_placement = i;
         if (placed.request.pp <= 1 || placed.request.dp <= 1 ||
             placed.request.pipeline == CHOICE_PIPELINE_MSP)
             continue;
@@ -119,8 +120,8 @@ static void find_twins(struct rate_search *s)
     qsort(key, count, sizeof *key, by_key);
     for (size_t k = 1; k < count; k++)
         if (key[k].key == key[k - 1].key) {
-            s->node[key[k].node].twin = key[k - 1].node;
-            s->node[key[k - 1].node].twin = key[k].node;
+            s->node[key[k].node].other_placement = key[k - 1].node;
+            s->node[key[k - 1].node].other_placement = key[k].node;
         }
     free(key);
 }
@@ -139,11 +140,11 @@ static bool twin_lacks(const struct verdict *verdict)
  * candidate's own, since the twin's may be faster. */
 static void take_twin(struct rate_search *s, size_t i, const struct candidate_answer *a)
 {
-    const size_t t = s->node[i].twin;
+    const size_t t = s->node[i].other_placement;
     struct search_node *twin = &s->node[t];
     struct outcome *o = &s->best->row[t];
     if (t == i || twin->stage == STAGE_DONE || a->outcome.kind != OUTCOME_UNFIT ||
-        a->gamble.kind == OUTCOME_TIMED || !twin_lacks(&a->outcome.verdict) ||
+        a->risky_outcome.kind == OUTCOME_TIMED || !twin_lacks(&a->outcome.verdict) ||
         (a->next != STAGE_DONE && twin->repair >= a->repair))
         return;
     const struct candidate *candidate = &s->best->space.row[t];
@@ -166,7 +167,7 @@ static void begin(struct rate_search *s)
     for (size_t i = 0; i < best->space.count; i++) {
         const struct candidate *c = &best->space.row[i];
         /* the optimizer's part may go to the host */
-        double least = c->least_bytes - (s->given->optimizer < 0 ? c->host_bytes : 0);
+        double least = c->least_bytes - (s->given_request->optimizer < 0 ? c->host_bytes : 0);
         best->row[i] = (struct outcome){.kind = OUTCOME_REFUSED,
                                         .request = c->request,
                                         .strategy = c->strategy,
@@ -191,15 +192,15 @@ static void note_timed(struct rate_search *s, const struct outcome *o)
     if (best_is_better(s->best->goal, o, &s->incumbent))
         s->incumbent = *o;
     for (size_t i = 0; i < COMPARED_ROWS; i++)
-        if (rate > s->top[i]) {
-            double lower = s->top[i];
-            s->top[i] = rate;
+        if (rate > s->fastest_rates[i]) {
+            double lower = s->fastest_rates[i];
+            s->fastest_rates[i] = rate;
             rate = lower;
         }
     s->to_exceed = s->incumbent.rate_bound;
     if (o->packed_set != NULL)
-        s->to_exceed =
-            fmax(s->incumbent.rate_bound / (1 + DOCUMENTS_MARGIN), s->top[COMPARED_ROWS - 1]);
+        s->to_exceed = fmax(s->incumbent.rate_bound / (1 + DOCUMENTS_MARGIN),
+                            s->fastest_rates[COMPARED_ROWS - 1]);
 }
 
 static void take_answer(struct rate_search *s, const struct search_job *job,
@@ -213,8 +214,9 @@ static void take_answer(struct rate_search *s, const struct search_job *job,
         layer->time = a->layer;
         for (size_t i = 0; i < s->best->space.count; i++)
             if (s->node[i].stage == STAGE_LAYER &&
-                (s->node[i].least == job->layer || s->node[i].own == job->layer) &&
-                s->layer[s->node[i].least].has_sums)
+                (s->node[i].least_layer_row == job->layer ||
+                 s->node[i].own_layer_row == job->layer) &&
+                s->layer[s->node[i].least_layer_row].has_sums)
                 take_layers(s, i);
         return;
     }
@@ -229,9 +231,9 @@ static void take_answer(struct rate_search *s, const struct search_job *job,
     s->best->row[job->node] = a->outcome;
     if (a->outcome.kind == OUTCOME_TIMED)
         note_timed(s, &a->outcome);
-    if (a->gamble.kind == OUTCOME_TIMED &&
-        best_is_better(s->best->goal, &a->gamble, &s->best->gamble))
-        s->best->gamble = a->gamble;
+    if (a->risky_outcome.kind == OUTCOME_TIMED &&
+        best_is_better(s->best->goal, &a->risky_outcome, &s->best->risky_best))
+        s->best->risky_best = a->risky_outcome;
 }
 
 static double now_s(void)
@@ -259,10 +261,10 @@ static enum status take_round(struct rate_search *s, double above, struct progre
                                        fastest_take_step, s, answer, progress, diag);
     for (size_t i = 0; i < s->jobs && status == STATUS_OK; i++) {
         const struct candidate *c = &s->best->space.row[s->job[i].node];
-        if (!answer[i].answered)
+        if (!answer[i].is_answered)
             continue;
         outcome_adopt(&answer[i].outcome, c);
-        outcome_adopt(&answer[i].gamble, c);
+        outcome_adopt(&answer[i].risky_outcome, c);
         take_answer(s, &s->job[i], &answer[i]);
     }
     return status;
@@ -300,7 +302,7 @@ static enum status search(struct rate_search *s, double *above, struct progress 
         status = take_round(s, *above, progress, diag);
     }
     progress->note = NULL;
-    s->best->late = open > 0 && status == STATUS_OK && interrupted() == 0;
+    s->best->hit_time_limit = open > 0 && status == STATUS_OK && interrupted() == 0;
     return status;
 }
 
@@ -348,7 +350,7 @@ enum status fastest_find(struct best *best, struct setup *setup, const struct sp
     struct request given = setup->request;
     struct rate_search s = {.best = best,
                             .setup = setup,
-                            .given = &given,
+                            .given_request = &given,
                             .open = open,
                             .strategy = -1,
                             .began_s = now_s(),

@@ -19,7 +19,7 @@ static uint32_t next_layer(const struct rate_search *s, const struct search_node
 {
     if (node->stage != STAGE_LAYER)
         return SEARCH_NO_LAYER;
-    return s->layer[node->least].has_sums ? node->own : node->least;
+    return s->layer[node->least_layer_row].has_sums ? node->own_layer_row : node->least_layer_row;
 }
 
 static bool is_long(const struct rate_search *s, const struct search_job *job)
@@ -40,7 +40,8 @@ static bool add_job(struct rate_search *s, size_t i, bool layers)
     for (size_t k = 0; k < s->jobs; k++) {
         whole += s->job[k].stage == STAGE_WHOLE;
         many += is_long(s, &s->job[k]);
-        if (s->job[k].node == i || (s->job[k].node == node->twin && job.stage != STAGE_LAYER) ||
+        if (s->job[k].node == i ||
+            (s->job[k].node == node->other_placement && job.stage != STAGE_LAYER) ||
             (job.layer != SEARCH_NO_LAYER && s->job[k].layer == job.layer))
             return false;
     }
@@ -155,7 +156,7 @@ static void choose_roomy(struct rate_search *s, size_t most, double above)
     int all = s->strategy;
     strategies_list(&strategies);
     for (size_t i = 0; i < strategies; i++) {
-        s->strategy = (int)(s->turn++ % strategies);
+        s->strategy = (int)(s->roomy_turn++ % strategies);
         if (fastest_open_above(s, above) > 0)
             break;
     }

@@ -20,11 +20,13 @@ enum { SEARCH_NO_LAYER = UINT32_MAX };
 enum search_stage { STAGE_LAYER, STAGE_SHORT, STAGE_WHOLE, STAGE_DONE };
 
 struct search_node {
-    double rate_bound;   /* tokens/s/GPU that it cannot exceed, as far as is known */
-    double ops;          /* of its schedule, one rank of each stage, at most */
-    uint32_t least, own; /* rows of rate_search.layer: one that recomputes nothing, and its own */
+    double rate_bound; /* tokens/s/GPU that it cannot exceed, as far as is known */
+    double ops;        /* of its schedule, one rank of each stage, at most */
+    uint32_t least_layer_row,
+        own_layer_row; /* rows of rate_search.layer: one that recomputes nothing, and its own */
     uint8_t stage, repair;
-    size_t twin; /* the candidate that differs only in the placement of stages; itself: none */
+    /* the candidate that differs only in the placement of stages; itself: none */
+    size_t other_placement;
 };
 
 /* A layer that several candidates share. Members of `time` are 0 where they cannot be found. */
@@ -42,18 +44,18 @@ struct search_job {
 
 /* What a child finds. All-zero: a signal ended it. */
 struct candidate_answer {
-    bool answered;
+    bool is_answered;
     enum search_stage next;
     uint8_t repair;
     struct bound_layer layer;
     double bound_s, rate_bound; /* seconds, tokens/s/GPU; 0: not known */
-    struct outcome outcome, gamble;
+    struct outcome outcome, risky_outcome;
 };
 
 struct rate_search {
     struct best *best;
     struct setup *setup;
-    const struct request *given;
+    const struct request *given_request;
     const struct space_open *open;
     struct search_node *node;
     struct search_layer *layer;
@@ -61,13 +63,13 @@ struct rate_search {
     struct search_job job[SEARCH_ROUND];
     uint64_t key[SEARCH_ROUND]; /* of the jobs' results, where these are kept */
     size_t jobs;
-    size_t turn;  /* whose it is in choose_roomy() */
-    int strategy; /* only candidates of this row of strategies_list(); -1: all */
+    size_t roomy_turn; /* whose it is in choose_roomy() */
+    int strategy;      /* only candidates of this row of strategies_list(); -1: all */
     struct outcome incumbent;
     double began_s;
-    double little_bytes;       /* roomiest_first() */
-    double to_exceed;          /* tokens/s/GPU: what is no faster is not simulated */
-    double top[COMPARED_ROWS]; /* of the fastest, over packed documents; 0: none yet */
+    double little_bytes;                 /* roomiest_first() */
+    double to_exceed;                    /* tokens/s/GPU: what is no faster is not simulated */
+    double fastest_rates[COMPARED_ROWS]; /* of the fastest, over packed documents; 0: none yet */
 };
 
 /* True if something was found that fits. */

@@ -33,9 +33,10 @@ static double repaired_error(const struct choices *c)
 static double odds_asked(const struct rate_search *s, const struct search_node *node,
                          const struct outcome *o)
 {
-    bool gambles = o->packed_set == NULL && s->best->gamble_gpus == 0;
-    return gambles && node->rate_bound > s->best->gamble.rate_bound ? 0.5
-                                                                    : s->setup->fits_probability;
+    bool gambles = o->packed_set == NULL && s->best->risky_gpus == 0;
+    return gambles && node->rate_bound > s->best->risky_best.rate_bound
+               ? 0.5
+               : s->setup->fits_probability;
 }
 
 /* True if memory lacks with every repair, by the last one only: if it lacks more than RESERVED_ERROR of the device's
@@ -84,7 +85,7 @@ static void shorten_it(const struct rate_search *s, const struct search_node *no
                        struct candidate_answer *a)
 {
     struct outcome *o = &a->outcome;
-    struct repairs repairs = repairs_make(s->given, s->open, &o->request);
+    struct repairs repairs = repairs_make(s->given_request, s->open, &o->request);
     struct request request;
     double odds = odds_asked(s, node, o);
     a->next = STAGE_DONE;
@@ -124,7 +125,7 @@ static void predict_it(const struct rate_search *s, const struct search_node *no
                        struct candidate_answer *a)
 {
     struct outcome *o = &a->outcome;
-    struct repairs repairs = repairs_make(s->given, s->open, &o->request);
+    struct repairs repairs = repairs_make(s->given_request, s->open, &o->request);
     struct request request;
     const struct prediction_question question = {.setup = s->setup,
                                                  .request = &request,
@@ -139,7 +140,7 @@ static void predict_it(const struct rate_search *s, const struct search_node *no
     a->repair = (uint8_t)(node->repair + 1);
     if (prediction_memory(&p, &question, NULL, NULL) != STATUS_OK) {
         a->next = STAGE_SHORT;
-    } else if (p.slower) { /* it is simulated later, if its strategy has no better one */
+    } else if (p.too_slow) { /* it is simulated later, if its strategy has no better one */
         a->repair = node->repair;
         a->next = STAGE_WHOLE;
         a->rate_bound = p.tokens_per_s_gpu;
@@ -152,7 +153,7 @@ static void predict_it(const struct rate_search *s, const struct search_node *no
         note_unfit(o, &p.verdict);
         double odds = odds_asked(s, node, o);
         if (p.verdict.fits && odds < s->setup->fits_probability)
-            take_gamble(o, &request, &p, &a->gamble);
+            take_gamble(o, &request, &p, &a->risky_outcome);
         bool beyond = node->repair == 0 && is_beyond_repair(s->setup, &repairs, odds, o);
         a->next = beyond ? STAGE_DONE : STAGE_SHORT;
     }
@@ -183,12 +184,12 @@ void fastest_take_step(void *context, size_t number, void *result)
     const struct candidate *c = &s->best->space.row[job->node];
     const struct search_node *node = &s->node[job->node];
     struct candidate_answer *a = result;
-    a->answered = true;
+    a->is_answered = true;
     a->next = STAGE_DONE;
     if (job->stage != STAGE_LAYER)
         a->outcome = s->best->row[job->node];
     s->setup->padding =
-        c->packed_set != NULL ? c->packed_set->batch[c->packed_set->typical].padding : 0;
+        c->packed_set != NULL ? c->packed_set->batch[c->packed_set->typical_batch].padding : 0;
     if (!resize(s->setup, c->request.ranks))
         return;
     if (job->stage == STAGE_LAYER)

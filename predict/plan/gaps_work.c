@@ -98,7 +98,7 @@ static bool has_other_kernels(const struct choices *c)
 
 static bool has_profile(const struct choices *c, const char *name)
 {
-    return c->profile->ideal || strcmp(c->profile->name, name) == 0;
+    return c->profile->is_ideal || strcmp(c->profile->name, name) == 0;
 }
 
 static bool is_not_torchtitan(const struct choices *c)

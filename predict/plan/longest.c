@@ -14,7 +14,7 @@
 int64_t ladder_length(const struct ladder *ladder, uint32_t rung)
 {
     return ladder->doubles ? ladder->first << rung
-                           : ladder->first * ((int64_t)ladder->below + rung + 1);
+                           : ladder->first * ((int64_t)ladder->too_short_steps + rung + 1);
 }
 
 int64_t ladder_end(const struct ladder *ladder)
@@ -97,7 +97,7 @@ enum status ladder_of(struct ladder *ladder, struct request *request, struct dia
         below = (uint32_t)(most / step) - 1;
     *ladder = (struct ladder){.first = step,
                               .rungs = (uint32_t)(most / step) - below,
-                              .below = below,
+                              .too_short_steps = below,
                               .chunked = chunked};
     return STATUS_OK;
 }
@@ -122,14 +122,14 @@ static void show(const struct length_search *s)
     int64_t between = (end - l->tokens) / s->ladder->first;
     if (s->progress == NULL)
         return;
-    s->progress->total = l->asked;
+    s->progress->total = l->built_count;
     for (; between > 1; between /= 2)
         s->progress->total++;
     if (l->tokens > 0) {
         units_put_tokens(&note, l->tokens);
         text_puts(&note, " tokens fit");
     }
-    progress_update(s->progress, l->asked, note.data != NULL ? note.data : "");
+    progress_update(s->progress, l->built_count, note.data != NULL ? note.data : "");
     text_release(&note);
 }
 
@@ -137,7 +137,7 @@ static void put_refusal(struct longest *longest, const struct diag *diag)
 {
     size_t size = 0;
     const char *text = diag_first(diag, &size);
-    snprintf(longest->refused, sizeof longest->refused, "%.*s", (int)size,
+    snprintf(longest->refusal, sizeof longest->refusal, "%.*s", (int)size,
              text != NULL ? text : "cannot be built");
 }
 
@@ -155,19 +155,19 @@ static bool fits(struct length_search *s, uint32_t rung, struct diag *diag)
         request.chunk = 0;
     enum status status = prediction_memory(&p, &question, NULL, &own);
     bool fits = status == STATUS_OK && room_fits(s->setup, &p.verdict);
-    l->asked++;
+    l->built_count++;
     if (fits) {
         l->tokens = request.seq;
-        l->at = p.verdict;
+        l->verdict = p.verdict;
         l->reserved = p.reserved;
     } else {
         l->next = request.seq;
-        l->beyond = p.verdict;
-        l->refused[0] = '\0';
+        l->next_verdict = p.verdict;
+        l->refusal[0] = '\0';
         if (status != STATUS_OK)
             put_refusal(l, &own);
         if (status != STATUS_OK && rung == 0 && diag != NULL)
-            diag_error(diag, (struct loc){0}, status, "%s", l->refused);
+            diag_error(diag, (struct loc){0}, status, "%s", l->refusal);
     }
     prediction_release(&p);
     diag_release(&own);
@@ -179,7 +179,7 @@ static uint32_t rung_of(const struct ladder *ladder, int64_t length)
 {
     uint32_t rung = 0;
     if (!ladder->doubles && length >= ladder_length(ladder, 0))
-        rung = (uint32_t)(length / ladder->first - 1) - ladder->below;
+        rung = (uint32_t)(length / ladder->first - 1) - ladder->too_short_steps;
     while (ladder->doubles && rung + 1 < ladder->rungs && ladder_length(ladder, rung) < length)
         rung++;
     return rung < ladder->rungs ? rung : ladder->rungs - 1;
@@ -202,9 +202,9 @@ enum status longest_find(struct longest *longest, const struct setup *setup,
         high = at;
         do {
             if (high == 0)
-                return longest->refused[0] != '\0' ? STATUS_BAD_INPUT : STATUS_OK;
-            longest->ended = interrupted() != 0;
-            if (longest->ended)
+                return longest->refusal[0] != '\0' ? STATUS_BAD_INPUT : STATUS_OK;
+            longest->is_interrupted = interrupted() != 0;
+            if (longest->is_interrupted)
                 return STATUS_OK;
             low = high > stride ? high - stride : 0;
             stride *= 2;
@@ -220,7 +220,7 @@ enum status longest_find(struct longest *longest, const struct setup *setup,
         else
             high = middle;
     }
-    longest->ended = high - low > 1;
+    longest->is_interrupted = high - low > 1;
     if (high == ladder->rungs)
         longest->next = 0;
     return STATUS_OK;

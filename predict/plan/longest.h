@@ -18,7 +18,7 @@
 struct ladder {
     int64_t first;
     uint32_t rungs;
-    uint32_t below; /* multiples of first that are too short, as less than one chunk is */
+    uint32_t too_short_steps; /* multiples of first that are too short, as less than one chunk is */
     bool doubles;
     bool chunked; /* it ends with LONGEST_CHUNKS of them */
 };
@@ -47,17 +47,17 @@ struct longest {
     /* the shortest length that is known not to fit: the one after `tokens`, unless `ended`; 0: none is known, and
      * unless `ended` all lengths of the ladder fit */
     int64_t next;
-    struct verdict at, beyond; /* of both; `at` is empty when tokens is 0 */
-    struct reserved reserved;  /* of tokens */
-    uint32_t asked;            /* lengths that were built */
-    bool ended;        /* by an interrupt: lengths between tokens and next were not asked about */
-    char refused[160]; /* why `next` cannot be built; empty: it can, and does not fit */
+    struct verdict verdict, next_verdict; /* of both; `at` is empty when tokens is 0 */
+    struct reserved reserved;             /* of tokens */
+    uint32_t built_count;                 /* lengths that were built */
+    bool is_interrupted; /* by an interrupt: lengths between tokens and next were not asked about */
+    char refusal[160];   /* why `next` cannot be built; empty: it can, and does not fit */
 };
 
 /* True if longer sequences may fit: the search came to the end of the ladder, or was ended early. */
 static inline bool longest_is_least(const struct longest *l)
 {
-    return l->tokens > 0 && (l->ended || l->next == 0);
+    return l->tokens > 0 && (l->is_interrupted || l->next == 0);
 }
 
 /* Finds the longest length of the ladder that fits. Fails if no schedule of the shortest length can be built. guess:

@@ -8,8 +8,8 @@
 
 void longest_certificate_release(struct longest_certificate *r)
 {
-    prediction_release(&r->at);
-    prediction_release(&r->beyond);
+    prediction_release(&r->at_longest);
+    prediction_release(&r->at_next);
     *r = (struct longest_certificate){0};
 }
 
@@ -35,7 +35,7 @@ static void find_flip(void *context, size_t job, void *result)
         longest_find(&longest, flips->setup, &request, &ladder, report->longest.next, NULL, NULL) ==
             STATUS_OK) {
         flip->tokens = longest.tokens;
-        flip->asked = longest_is_least(&longest) ? longest.tokens : 0;
+        flip->last_tried_tokens = longest_is_least(&longest) ? longest.tokens : 0;
     }
 }
 
@@ -57,10 +57,10 @@ static enum status find_flips(struct longest_certificate *r, const struct setup 
     progress_end();
     for (size_t i = 0; status == STATUS_OK && i < count; i++)
         if (all[i].tokens > r->longest.tokens) {
-            r->flip[r->flips] = all[i];
-            r->flip[r->flips++].option = alternatives_option(i);
+            r->flip[r->flip_count] = all[i];
+            r->flip[r->flip_count++].option = alternatives_option(i);
         }
-    qsort(r->flip, r->flips, sizeof r->flip[0], longer_first);
+    qsort(r->flip, r->flip_count, sizeof r->flip[0], longer_first);
     return status;
 }
 
@@ -85,15 +85,15 @@ static enum status find_gamble(struct longest_certificate *r, struct setup *setu
     if (asked <= 0.5 || interrupted() != 0 || r->longest.next == 0)
         return STATUS_OK;
     setup->fits_probability = 0.5;
-    enum status status =
-        longest_find(&r->gamble, setup, &r->request, &r->ladder, r->longest.next, progress, diag);
+    enum status status = longest_find(&r->risky_longest, setup, &r->request, &r->ladder,
+                                      r->longest.next, progress, diag);
     setup->fits_probability = asked;
-    if (status == STATUS_OK && r->longest.tokens == 0 && r->gamble.tokens > 0) {
-        r->longest = r->gamble;
-        r->unsafe = true;
+    if (status == STATUS_OK && r->longest.tokens == 0 && r->risky_longest.tokens > 0) {
+        r->longest = r->risky_longest;
+        r->is_unsafe = true;
     }
-    if (status != STATUS_OK || r->gamble.tokens <= r->longest.tokens)
-        r->gamble = (struct longest){0};
+    if (status != STATUS_OK || r->risky_longest.tokens <= r->longest.tokens)
+        r->risky_longest = (struct longest){0};
     return status;
 }
 
@@ -110,17 +110,17 @@ enum status longest_certificate_make(struct longest_certificate *r, struct setup
     if (status == STATUS_OK)
         status = find_gamble(r, setup, &progress, diag);
     progress_end();
-    if (status == STATUS_OK && r->brief)
+    if (status == STATUS_OK && r->length_only)
         return r->longest.tokens > 0 ? STATUS_OK : STATUS_NO;
     if (status == STATUS_OK && r->longest.tokens > 0 && interrupted() == 0)
-        status = predict_at(&r->at, setup, &r->request, r->longest.tokens, diag);
-    if (status == STATUS_OK && r->longest.next > 0 && r->longest.refused[0] == '\0' &&
+        status = predict_at(&r->at_longest, setup, &r->request, r->longest.tokens, diag);
+    if (status == STATUS_OK && r->longest.next > 0 && r->longest.refusal[0] == '\0' &&
         interrupted() == 0)
-        status = predict_at(&r->beyond, setup, &r->request, r->longest.next, diag);
-    r->flips_asked =
-        r->longest.next > 0 &&
-        repeats_ops(&r->at.ir.repeats, REPEATS_ALL_ROLES, r->at.ir.op.count) < FLIPS_OPS_MAX &&
-        interrupted() == 0;
+        status = predict_at(&r->at_next, setup, &r->request, r->longest.next, diag);
+    r->flips_asked = r->longest.next > 0 &&
+                     repeats_ops(&r->at_longest.ir.repeats, REPEATS_ALL_ROLES,
+                                 r->at_longest.ir.op.count) < FLIPS_OPS_MAX &&
+                     interrupted() == 0;
     if (status == STATUS_OK && r->flips_asked)
         status = find_flips(r, setup, diag);
     return status == STATUS_OK && r->longest.tokens == 0 ? STATUS_NO : status;

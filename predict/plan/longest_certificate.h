@@ -13,21 +13,22 @@ struct flip { /* an option, and the longest sequence with it */
     const char *option;
     int64_t tokens; /* 0: refused, or nothing fits */
     /* the last length that was asked about, if it fits, so that longer ones may; else 0 */
-    int64_t asked;
+    int64_t last_tried_tokens;
 };
 
 struct longest_certificate {
     /* set by the caller: find only the length, with no simulation and no other options */
-    bool brief;
+    bool length_only;
     struct longest longest;
     /* the longest that fits in half of the cases, where that is longer; else tokens 0 */
-    struct longest gamble;
-    bool unsafe; /* nothing fits as surely as the setup asks: `longest` fits in half of the cases */
+    struct longest risky_longest;
+    /* nothing fits as surely as the setup asks: `longest` fits in half of the cases */
+    bool is_unsafe;
     struct ladder ladder;
-    struct request request;             /* degrees filled in */
-    struct prediction at, beyond;       /* simulated; empty where there is none */
-    struct flip flip[ALTERNATIVES_MAX]; /* longest first */
-    size_t flips;
+    struct request request;                /* degrees filled in */
+    struct prediction at_longest, at_next; /* simulated; empty where there is none */
+    struct flip flip[ALTERNATIVES_MAX];    /* longest first */
+    size_t flip_count;
     bool flips_asked; /* false: schedules are too large to search each option, or all lengths fit */
 };
 

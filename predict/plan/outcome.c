@@ -14,7 +14,7 @@ void outcome_take_times(struct outcome *o, const struct prediction *p)
     o->step_s = p->sim.step_s;
     o->intervals = intervals_of(p);
     o->sequences = (double)prediction_sequences(p);
-    o->explained = o->packed_set == NULL || !p->question.skip_causes;
+    o->causes_final = o->packed_set == NULL || !p->question.skip_causes;
     memcpy(o->cause_s, p->waterfall.cause_s, sizeof o->cause_s);
     for (int cause = 0; cause < CAUSE_COUNT && stages->count > 1; cause++) {
         o->cause_s[cause] = 0;
@@ -26,7 +26,7 @@ void outcome_take_times(struct outcome *o, const struct prediction *p)
     if (o->packed_set != NULL)
         o->spread = step_spread_of(&o->step_s, 1);
     o->bubble = stages->count > 1 ? stages->to_step : 0;
-    o->exposed = o->step_s > 0 ? o->cause_s[CAUSE_OFFLOAD] / o->step_s : 0;
+    o->exposed_copies = o->step_s > 0 ? o->cause_s[CAUSE_OFFLOAD] / o->step_s : 0;
 }
 
 /* ---- keys ---- */
@@ -127,7 +127,7 @@ uint64_t outcome_key(const struct setup *setup, const struct space_open *open,
     digest = add_number(digest, open->only != NULL ? (int64_t)*open->only : -1);
     return c->packed_set == NULL
                ? digest
-               : add_number(digest, c->packed_set->batch[c->packed_set->typical].padding);
+               : add_number(digest, c->packed_set->batch[c->packed_set->typical_batch].padding);
 }
 
 void outcome_adopt(struct outcome *o, const struct candidate *c)

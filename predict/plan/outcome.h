@@ -39,14 +39,14 @@ struct outcome {
      * rate of their mean tokens in a median step, or the best row's rate times the ratio of the two rows' rates on
      * these batches */
     struct step_spread spread;
-    size_t won;                  /* in how many of these batches it is faster than the best row */
+    size_t won_batches;          /* in how many of these batches it is faster than the best row */
     struct intervals intervals;  /* TIMED */
     double cause_s[CAUSE_COUNT]; /* of all ranks' steps, on average */
-    bool explained; /* cause_s is final: with a packed set, CAUSE_DOCUMENTS has been separated */
+    bool causes_final; /* cause_s is final: with a packed set, CAUSE_DOCUMENTS has been separated */
     struct prediction_products products; /* TIMED */
     double bubble,
-        exposed;    /* shares of the step: stages idle; idle for copies to the host and back */
-    int64_t tokens; /* of a sequence: the longest, or the one asked about */
+        exposed_copies; /* shares of the step: stages idle; idle for copies to the host and back */
+    int64_t tokens;     /* of a sequence: the longest, or the one asked about */
     struct ladder ladder; /* GOAL_LONGEST: lengths that were asked about */
     /* GOAL_LONGEST: longer sequences may fit, since the search stopped at the longest length that it tries or at the
      * length that is to be beaten */

@@ -16,7 +16,7 @@ static const struct repair {
 struct repairs repairs_make(const struct request *given, const struct space_open *open,
                             const struct request *asked)
 {
-    struct repairs r = {.given = given, .open = open, .asked = *asked};
+    struct repairs r = {.given_request = given, .open = open, .plain_request = *asked};
     struct choices c;
     if (resolve_choices(&c, asked, NULL, NULL) == STATUS_OK) {
         r.loss_chunks = c.loss_chunks;
@@ -29,14 +29,16 @@ struct repairs repairs_make(const struct request *given, const struct space_open
  * repair says so. Returns false if the user's options do not allow the repair. */
 static bool apply(struct request *request, const struct repairs *r, const struct repair *repair)
 {
-    if (repair->host_optimizer && r->given->optimizer >= 0)
+    if (repair->host_optimizer && r->given_request->optimizer >= 0)
         return false;
-    if (repair->fewer && (r->given->loss_chunks > 0 || r->loss_chunks <= repair->loss_chunks))
+    if (repair->fewer &&
+        (r->given_request->loss_chunks > 0 || r->loss_chunks <= repair->loss_chunks))
         return false;
-    *request = r->asked;
-    if (r->given->loss_chunks <= 0 && (repair->fewer || r->loss_chunks < repair->loss_chunks))
+    *request = r->plain_request;
+    if (r->given_request->loss_chunks <= 0 &&
+        (repair->fewer || r->loss_chunks < repair->loss_chunks))
         request->loss_chunks = repair->loss_chunks;
-    if (r->given->ffn_chunks <= 0 && r->ffn_chunks < repair->ffn_chunks)
+    if (r->given_request->ffn_chunks <= 0 && r->ffn_chunks < repair->ffn_chunks)
         request->ffn_chunks = repair->ffn_chunks;
     if (repair->host_optimizer)
         request->optimizer = CHOICE_OPTIMIZER_HOST;
@@ -48,11 +50,11 @@ bool repairs_next(struct request *request, struct repairs *r)
     while (r->next < ARRAY_LEN(table)) {
         if (!apply(request, r, &table[r->next++]))
             continue;
-        bool same = r->tried && request->loss_chunks == r->last.loss_chunks &&
-                    request->ffn_chunks == r->last.ffn_chunks &&
-                    request->optimizer == r->last.optimizer;
-        r->tried = true;
-        r->last = *request;
+        bool same = r->has_tried && request->loss_chunks == r->last_request.loss_chunks &&
+                    request->ffn_chunks == r->last_request.ffn_chunks &&
+                    request->optimizer == r->last_request.optimizer;
+        r->has_tried = true;
+        r->last_request = *request;
         if (!same)
             return true;
     }

@@ -7,13 +7,13 @@
 
 /* A configuration and the repairs that have been tried. */
 struct repairs {
-    const struct request *given; /* the user's: what it sets is not changed */
+    const struct request *given_request; /* the user's: what it sets is not changed */
     const struct space_open *open;
-    struct request asked;            /* the configuration without any repair */
+    struct request plain_request;    /* the configuration without any repair */
     int64_t loss_chunks, ffn_chunks; /* the pieces that it has; 0 if it is refused */
     size_t next;                     /* the row of the table to try next */
-    bool tried;                      /* a row has been tried */
-    struct request last;             /* the configuration with that row's repair */
+    bool has_tried;                  /* a row has been tried */
+    struct request last_request;     /* the configuration with that row's repair */
 };
 
 /* given and open must outlive the result. */

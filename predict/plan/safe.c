@@ -22,20 +22,20 @@ static enum status find_safest(struct safe *safe, struct best *best, enum goal g
 {
     static const double less[] = {0.8, 0.7, 0.6};
     enum status status = search_again(best, goal, setup, open, 0.5);
-    safe->taken = 0.5;
+    safe->taken_probability = 0.5;
     for (size_t i = 0; i < ARRAY_LEN(less) && status == STATUS_OK && interrupted() == 0; i++) {
         struct best other = {.limits = best->limits};
-        if (less[i] >= safe->asked)
+        if (less[i] >= safe->asked_probability)
             continue;
         if (search_again(&other, goal, setup, open, less[i]) == STATUS_OK) {
             best_release(best);
             *best = other;
-            safe->taken = less[i];
+            safe->taken_probability = less[i];
             break;
         }
         best_release(&other);
     }
-    setup->fits_probability = safe->taken;
+    setup->fits_probability = safe->taken_probability;
     return status;
 }
 
@@ -45,30 +45,30 @@ static void find_longer(struct safe *safe, const struct best *best, struct setup
 {
     const struct outcome winner = best->row[0];
     struct best other = {.limits = best->limits};
-    other.limits.beaten = &winner;
+    other.limits.to_beat = &winner;
     if (search_again(&other, GOAL_LONGEST, setup, open, 0.5) == STATUS_OK &&
-        other.row[0].verdict.fits_probability < safe->asked)
-        safe->gamble = other.row[0];
+        other.row[0].verdict.fits_probability < safe->asked_probability)
+        safe->risky_outcome = other.row[0];
     best_release(&other);
-    setup->fits_probability = safe->asked;
+    setup->fits_probability = safe->asked_probability;
 }
 
 /* Takes the gamble that the search met, if it is better than the winner. */
 static void take_gamble(struct safe *safe, const struct best *best)
 {
     bool better = best->goal == GOAL_GPUS
-                      ? best->gamble_gpus > 0 && best->gamble_gpus < best->gpus
-                      : best_is_better(best->goal, &best->gamble, &best->row[0]);
+                      ? best->risky_gpus > 0 && best->risky_gpus < best->gpus
+                      : best_is_better(best->goal, &best->risky_best, &best->row[0]);
     if (better) {
-        safe->gamble = best->gamble;
-        safe->gamble_gpus = best->gamble_gpus;
+        safe->risky_outcome = best->risky_best;
+        safe->gamble_gpus = best->risky_gpus;
     }
 }
 
 enum status safe_find(struct safe *safe, struct best *best, enum goal goal, struct setup *setup,
                       struct space_open open, double probability, struct diag *diag)
 {
-    *safe = (struct safe){.asked = probability, .taken = probability};
+    *safe = (struct safe){.asked_probability = probability, .taken_probability = probability};
     const struct request given = setup->request;
     setup->fits_probability = probability;
     enum status status = best_find(best, goal, setup, open, diag);

@@ -8,9 +8,10 @@
 #include "predict/plan/best.h"
 
 struct safe {
-    double asked, taken; /* probabilities; taken < asked: nothing is that safe */
+    double asked_probability,
+        taken_probability; /* probabilities; taken < asked: nothing is that safe */
     /* TIMED: what is better than the winner, but fits with less than `asked`, and at least 0.5 */
-    struct outcome gamble;
+    struct outcome risky_outcome;
     size_t gamble_gpus; /* of it, with GOAL_GPUS */
 };
 

@@ -38,7 +38,7 @@ struct identity {
  * measurements, so its slowest rank is later (predict/prediction_time.c). */
 static bool jitters(const struct setup *setup, const struct choices *c, const struct strategy *row)
 {
-    return setup->cost.device_jitter > 0 && !setup->cost.ideal && c->ranks > 1 &&
+    return setup->cost.device_jitter > 0 && !setup->cost.is_ideal && c->ranks > 1 &&
            (int64_t)c->ranks > row->compared_ranks;
 }
 
@@ -103,7 +103,7 @@ static bool is_seen(struct space_walk *w, const struct choices *c, const struct 
 static void keep(struct space_walk *w, const struct request *request, const struct choices *c,
                  const struct packed_set *packed_set)
 {
-    int64_t padding = packed_set != NULL ? packed_set->batch[packed_set->typical].padding : 0;
+    int64_t padding = packed_set != NULL ? packed_set->batch[packed_set->typical_batch].padding : 0;
     struct space *space = w->space;
     double host = bound_optimizer_bytes(c), fixed = bound_state_bytes(w->setup, c) + host;
     if (space->count == space->capacity) {

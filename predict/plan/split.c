@@ -61,7 +61,7 @@ static struct split split_of(const struct outcome *o, const struct ideal_times *
 {
     struct split split = {0};
     double all_s = o->step_s / o->sequences - winner->step_s / winner->sequences;
-    split.known = t->same_s > 0 && t->own_s > 0 && best->same_s > 0 && best->own_s > 0;
+    split.is_known = t->same_s > 0 && t->own_s > 0 && best->same_s > 0 && best->own_s > 0;
     split.layout_s = t->same_s - best->same_s;
     split.kernels_s = (t->own_s - t->same_s) - (best->own_s - best->same_s);
     split.framework_s = all_s - split.layout_s - split.kernels_s;

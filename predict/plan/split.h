@@ -10,7 +10,7 @@
 #include "predict/plan/best.h"
 
 struct split {
-    bool known;                              /* false: a prediction could not be made */
+    bool is_known;                           /* false: a prediction could not be made */
     double layout_s, kernels_s, framework_s; /* of a sequence; below 0: the loser takes less */
 };
 

@@ -57,7 +57,7 @@ struct catalogue_grid {
     /* [cases] of tokens per second: a step consists of the cases one after the other, each with this share of the
      * tokens, and a series `together` has its rate; NULL: it has none */
     double *share;
-    const char *together;
+    const char *combined_series;
     struct placement_pattern at;
 };
 
@@ -67,8 +67,8 @@ struct point_selector {
     const char *panel;
     const char *series[CATALOGUE_LIST_MAX], *x[CATALOGUE_LIST_MAX];
     size_t series_count, xs;
-    bool lowest; /* of several series or xs the lowest value counts, otherwise the highest */
-    bool each;   /* several series or xs are compared one by one */
+    bool takes_lowest; /* of several series or xs the lowest value counts, otherwise the highest */
+    bool one_by_one;   /* several series or xs are compared one by one */
 };
 
 enum claim_kind {
@@ -84,7 +84,7 @@ enum claim_kind {
 enum claim_moves { CLAIM_RISES, CLAIM_FALLS, CLAIM_IS };
 
 struct catalogue_claim {
-    const char *says;
+    const char *statement;
     enum claim_kind kind;
     struct point_selector left, right; /* BEST uses only `left` */
     bool right_is_number;
@@ -93,10 +93,10 @@ struct catalogue_claim {
     double at_least, at_most;
     /* RATIO: the ends of a wider range, in which the claim holds by less; NAN: there is no such end */
     double more, less;
-    const char *from, *to;  /* CROSSOVER: the values of x between which it lies */
-    enum claim_moves moves; /* BEST, TREND */
-    const char *is[CATALOGUE_LIST_MAX];
-    size_t is_count;
+    const char *from, *to;      /* CROSSOVER: the values of x between which it lies */
+    enum claim_moves direction; /* BEST, TREND */
+    const char *expected_names[CATALOGUE_LIST_MAX];
+    size_t expected_count;
     bool lowest_is_best; /* BEST */
 };
 
@@ -110,7 +110,7 @@ struct catalogue_entry {
     /* "fpdt:fig11" and other names; the first one gives the names of its files */
     const char *name[CATALOGUE_NAMES_MAX];
     size_t names;
-    const char *shows;
+    const char *subject;
     enum entry_kind kind;
     /* the reason why it cannot be simulated, or why its predictions are off; NULL: none is known */
     const char *reason;

@@ -48,8 +48,8 @@ static enum status read_selector(struct point_selector *of, struct json_node nod
     if (status == STATUS_OK)
         status = catalogue_list(node, "x", of->x, &of->xs, diag);
     if (status == STATUS_OK)
-        status = catalogue_flag(node, "lowest", &of->lowest, diag);
-    return status == STATUS_OK ? catalogue_flag(node, "each", &of->each, diag) : status;
+        status = catalogue_flag(node, "lowest", &of->takes_lowest, diag);
+    return status == STATUS_OK ? catalogue_flag(node, "each", &of->one_by_one, diag) : status;
 }
 
 static enum status read_number(struct json_node node, const char *key, double *out,
@@ -95,13 +95,13 @@ static enum status read_best(struct catalogue_claim *claim, struct json_node nod
     if (status == STATUS_OK)
         status = catalogue_flag(node, "lowest_is_best", &claim->lowest_is_best, diag);
     if (status == STATUS_OK)
-        status = catalogue_list(node, "is", claim->is, &claim->is_count, diag);
+        status = catalogue_list(node, "is", claim->expected_names, &claim->expected_count, diag);
     if (status != STATUS_OK)
         return status;
-    if (claim->is_count > 0 && strcmp(moves, "is") == 0)
-        claim->moves = CLAIM_IS;
+    if (claim->expected_count > 0 && strcmp(moves, "is") == 0)
+        claim->direction = CLAIM_IS;
     else if (strcmp(moves, "rises") == 0 || strcmp(moves, "falls") == 0)
-        claim->moves = strcmp(moves, "rises") == 0 ? CLAIM_RISES : CLAIM_FALLS;
+        claim->direction = strcmp(moves, "rises") == 0 ? CLAIM_RISES : CLAIM_FALLS;
     else
         return json_error(node, diag, "best is 'rises', 'falls', or 'is' with a member 'is'");
     return STATUS_OK;
@@ -117,7 +117,7 @@ static enum status read_trend(struct catalogue_claim *claim, struct json_node no
         return json_error(node, diag, "a ratio 'rises' or 'falls'");
     if (status != STATUS_OK)
         return status;
-    claim->moves = strcmp(moves, "rises") == 0 ? CLAIM_RISES : CLAIM_FALLS;
+    claim->direction = strcmp(moves, "rises") == 0 ? CLAIM_RISES : CLAIM_FALLS;
     return read_selector(&claim->right, json_find(node, "right"), diag);
 }
 
@@ -130,7 +130,7 @@ enum status catalogue_read_claim(struct catalogue *catalogue, struct catalogue_c
     (void)catalogue;
     enum status status = json_only(node, known, ARRAY_LEN(known), diag);
     if (status == STATUS_OK)
-        status = json_get_string(node, "says", &claim->says, diag);
+        status = json_get_string(node, "says", &claim->statement, diag);
     if (status == STATUS_OK)
         status = read_selector(&claim->left, json_find(node, "left"), diag);
     if (status == STATUS_OK)

@@ -119,10 +119,10 @@ static enum status read_shares(struct catalogue *c, struct catalogue_grid *grid,
 {
     struct json_node list = json_find(node, "shares");
     double sum = 0;
-    enum status status = catalogue_text(node, "together", &grid->together, diag);
-    if (status != STATUS_OK || (grid->together == NULL && json_count(list) == 0))
+    enum status status = catalogue_text(node, "together", &grid->combined_series, diag);
+    if (status != STATUS_OK || (grid->combined_series == NULL && json_count(list) == 0))
         return status;
-    if (grid->together == NULL || grid->cases == 0 || json_count(list) != grid->cases ||
+    if (grid->combined_series == NULL || grid->cases == 0 || json_count(list) != grid->cases ||
         grid->measure != MEASURE_TOKENS)
         return json_error(node, diag,
                           "\"together\", the name of a series, goes with \"shares\", one for each "
@@ -212,7 +212,7 @@ static enum status read_texts(struct catalogue_entry *entry, struct json_node no
     if (status == STATUS_OK && entry->names == 0)
         status = json_error(node, diag, "an entry has names");
     if (status == STATUS_OK)
-        status = json_get_string(node, "shows", &entry->shows, diag);
+        status = json_get_string(node, "shows", &entry->subject, diag);
     if (status == STATUS_OK)
         status = read_kind(entry, node, diag);
     const struct {

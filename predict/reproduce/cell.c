@@ -59,7 +59,7 @@ void cell_put_error(struct cell_answer *answer, const struct diag *diag)
 {
     size_t size = 0;
     const char *text = diag_first(diag, &size);
-    answer->ok = false;
+    answer->succeeded = false;
     snprintf(answer->error, sizeof answer->error, "%.*s", (int)size, text != NULL ? text : "");
 }
 
@@ -77,7 +77,7 @@ static void put_memory(struct cell_answer *answer, const struct verdict *verdict
     if (!verdict->fits) {
         text_printf(&lacks, "%s ", prediction_limit_name(verdict->limit));
         verdict_print(&lacks, verdict, verdict->limit);
-        snprintf(answer->lacks, sizeof answer->lacks, "%s", lacks.data);
+        snprintf(answer->missing_memory, sizeof answer->missing_memory, "%s", lacks.data);
     }
     text_release(&lacks);
 }
@@ -200,7 +200,7 @@ static enum status ask_step(struct cell_answer *answer, const struct setup *setu
     const struct prediction_question question = {.setup = setup, .request = &request};
     enum status status = STATUS_OK;
     if (setup->sampled != NULL) {
-        packed_sets.asked = *setup->sampled;
+        packed_sets.request = *setup->sampled;
         status = pack(&packed_set, &packed_sets, &first, &request, diag);
     }
     if (status == STATUS_OK)
@@ -233,7 +233,7 @@ static enum status ask_longest(struct cell_answer *answer, const struct setup *s
     enum status status = longest_find(&longest, setup, &setup->request, &ladder, 0, NULL, diag);
     if (status != STATUS_OK)
         return status;
-    put_memory(answer, longest.tokens > 0 ? &longest.at : &longest.beyond, 0);
+    put_memory(answer, longest.tokens > 0 ? &longest.verdict : &longest.next_verdict, 0);
     answer->value[MEASURE_TENSORS_GIB] = NAN;
     answer->value[MEASURE_LONGEST] = (double)longest.tokens;
     return STATUS_OK;
@@ -245,10 +245,10 @@ void cell_predict(struct cell_answer *answer, const struct setup *setup,
     struct diag diag = {0};
     for (int i = 0; i < MEASURE_COUNT; i++)
         answer->value[i] = NAN;
-    answer->ok = (question == CELL_LONGEST ? ask_longest(answer, setup, &diag)
-                                           : ask_step(answer, setup, question == CELL_TIME,
-                                                      unfit_too, &diag)) == STATUS_OK;
-    if (!answer->ok)
+    answer->succeeded = (question == CELL_LONGEST ? ask_longest(answer, setup, &diag)
+                                                  : ask_step(answer, setup, question == CELL_TIME,
+                                                             unfit_too, &diag)) == STATUS_OK;
+    if (!answer->succeeded)
         cell_put_error(answer, &diag);
     diag_release(&diag);
 }

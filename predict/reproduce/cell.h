@@ -68,10 +68,10 @@ void measure_put_names(struct text *out);
 
 /* It has no pointers, because it is passed between processes. */
 struct cell_answer {
-    bool ok;
+    bool succeeded;
     char error[200]; /* if not ok: the message */
     bool fits;
-    char lacks[96];              /* if it does not fit: which memory is missing */
+    char missing_memory[96];     /* if it does not fit: which memory is missing */
     double value[MEASURE_COUNT]; /* NAN: the value is not known */
 };
 

@@ -34,7 +34,7 @@ static bool higher_is_better(const struct reproduction *r, const struct reproduc
 /* Returns the predicted value of a point; NAN: it is not known. */
 static double predicted_of(const struct reproduction *r, const struct reproduction_point *point)
 {
-    if (!point->done || point->outcome == OUTCOME_ERROR || point->outcome == OUTCOME_NONE)
+    if (!point->is_done || point->outcome == OUTCOME_ERROR || point->outcome == OUTCOME_NONE)
         return NAN;
     if (isnan(point->predicted) && point->predicted_text != NULL &&
         strcmp(point->predicted_text, "fits") != 0)
@@ -78,8 +78,8 @@ static bool same_group(const struct point_selector *of, const struct reproductio
                        const struct reproduction_point *b)
 {
     return (of->panel != NULL || strcmp(a->panel, b->panel) == 0) &&
-           ((of->series_count > 0 && !of->each) || strcmp(a->series, b->series) == 0) &&
-           ((of->xs > 0 && !of->each) || strcmp(a->x, b->x) == 0);
+           ((of->series_count > 0 && !of->one_by_one) || strcmp(a->series, b->series) == 0) &&
+           ((of->xs > 0 && !of->one_by_one) || strcmp(a->x, b->x) == 0);
 }
 
 struct claim_side {
@@ -108,8 +108,8 @@ static struct claim_side side_of(const struct reproduction *r, size_t entry,
         if (!selects(of, entry, point) || !same_group(of, point, like))
             continue;
         double value = predicted_of(r, point), before = side.predicted;
-        side.predicted = better(before, value, of->lowest);
-        side.published = better(side.published, published_of(r, point), of->lowest);
+        side.predicted = better(before, value, of->takes_lowest);
+        side.published = better(side.published, published_of(r, point), of->takes_lowest);
         if (side.at == NULL || (isnan(before) && !isnan(value)) || side.predicted != before)
             side.at = point;
     }
@@ -155,8 +155,8 @@ static void put_place(struct text *out, const struct reproduction *r,
         bool shown;
         const char *text;
     } parts[] = {{of->panel == NULL && has_panels(r, at), at->panel},
-                 {of->series_count == 0 || of->each, at->series},
-                 {of->xs == 0 || of->each, at->x}};
+                 {of->series_count == 0 || of->one_by_one, at->series},
+                 {of->xs == 0 || of->one_by_one, at->x}};
     const char *between = "";
     for (size_t i = 0; i < ARRAY_LEN(parts); i++)
         if (parts[i].shown && parts[i].text[0] != '\0') {
@@ -377,9 +377,9 @@ static double shortfall_of_named(const struct reproduction *r, size_t e,
                                  const char *x, double best)
 {
     double nearest = INFINITY;
-    for (size_t i = 0; i < claim->is_count; i++) {
+    for (size_t i = 0; i < claim->expected_count; i++) {
         const struct reproduction_point *point =
-            point_at(r, e, &claim->left, panel, claim->is[i], x);
+            point_at(r, e, &claim->left, panel, claim->expected_names[i], x);
         double value = point == NULL ? (double)NAN : predicted_of(r, point);
         if (!isnan(value))
             nearest = fmin(nearest, fabs(value / best - 1));
@@ -408,12 +408,12 @@ static enum claim_verdict judge_best(struct text *out, const struct reproduction
             enum claim_verdict here = CLAIM_HOLDS;
             double shortfall =
                 shortfall_of_named(r, e, claim, panels.text[p], xs.text[i], best.value);
-            if (claim->moves == CLAIM_IS)
+            if (claim->direction == CLAIM_IS)
                 here = shortfall == 0             ? CLAIM_HOLDS
                        : shortfall <= NEARLY_BEST ? CLAIM_HOLDS_BY_LESS
                                                   : CLAIM_DOES_NOT_HOLD;
             else if (last != SIZE_MAX &&
-                     (claim->moves == CLAIM_RISES ? best.series < last : best.series > last))
+                     (claim->direction == CLAIM_RISES ? best.series < last : best.series > last))
                 here = CLAIM_DOES_NOT_HOLD;
             verdict = verdict == CLAIM_NOT_KNOWN || here > verdict ? here : verdict;
             text_printf(out, "%s%s %s", first != SIZE_MAX ? ", " : "", xs.text[i],
@@ -424,7 +424,7 @@ static enum claim_verdict judge_best(struct text *out, const struct reproduction
             last = best.series;
         }
         /* the best series never moved against the claim, but it did not move at all */
-        if (claim->moves != CLAIM_IS && verdict == CLAIM_HOLDS && first == last)
+        if (claim->direction != CLAIM_IS && verdict == CLAIM_HOLDS && first == last)
             verdict = CLAIM_HOLDS_BY_LESS;
         if (verdict != CLAIM_NOT_KNOWN)
             worst = worst == CLAIM_NOT_KNOWN || verdict > worst ? verdict : worst;
@@ -451,7 +451,7 @@ static enum claim_verdict judge_trend_of(struct text *out, const struct reproduc
                                          const struct distinct *xs)
 {
     double first = NAN, last = NAN;
-    bool monotone = true, rises = claim->moves == CLAIM_RISES;
+    bool monotone = true, rises = claim->direction == CLAIM_RISES;
     text_printf(out, "%s%s%s", out->size > 0 ? "; " : "", panel, panel[0] != '\0' ? ": " : "");
     for (size_t i = 0; i < xs->count; i++) {
         const struct reproduction_point *left =

@@ -13,7 +13,7 @@ static void add_point(struct entry_outcome *o, const struct reproduction_point *
     case OUTCOME_RIGHT:
     case OUTCOME_WRONG:
         o->verdicts++;
-        o->right += point->outcome == OUTCOME_RIGHT;
+        o->right_verdicts += point->outcome == OUTCOME_RIGHT;
         break;
     case OUTCOME_ZERO:
         o->zero++;
@@ -22,24 +22,24 @@ static void add_point(struct entry_outcome *o, const struct reproduction_point *
         o->unsupported++;
         break;
     case OUTCOME_ERROR:
-        o->failed++;
+        o->failed_points++;
         break;
     default:
-        if (!point->counted)
+        if (!point->counts_in_means)
             break;
-        o->counted++;
-        o->within += fabs(point->error) <= OUTCOME_WORST_TOLERANCE;
+        o->counted_points++;
+        o->points_within_limit += fabs(point->error) <= OUTCOME_WORST_TOLERANCE;
         sums[0] += fabs(point->error);
         sums[1] += point->error;
-        if (isnan(o->worst) || fabs(point->error) > fabs(o->worst))
-            o->worst = point->error;
+        if (isnan(o->worst_error) || fabs(point->error) > fabs(o->worst_error))
+            o->worst_error = point->error;
     }
 }
 
 static enum outcome_state state_of(const struct entry_outcome *o,
                                    const struct catalogue_entry *entry, bool all_done)
 {
-    bool failed = o->failed + o->unsupported > 0 || o->right < o->verdicts;
+    bool failed = o->failed_points + o->unsupported > 0 || o->right_verdicts < o->verdicts;
     size_t claims = 0;
     for (int i = 0; i < CLAIM_VERDICT_COUNT; i++)
         claims += o->claims[i];
@@ -47,12 +47,13 @@ static enum outcome_state state_of(const struct entry_outcome *o,
         return STATE_NOT_SIMULABLE;
     if (!all_done)
         return STATE_NOT_RUN;
-    if (o->counted + o->verdicts + o->unsupported + o->failed > 0 && entry->kind == ENTRY_POINTS)
+    if (o->counted_points + o->verdicts + o->unsupported + o->failed_points > 0 &&
+        entry->kind == ENTRY_POINTS)
         return failed || o->mean > OUTCOME_MEAN_TOLERANCE ||
-                       fabs(o->worst) > OUTCOME_WORST_TOLERANCE
+                       fabs(o->worst_error) > OUTCOME_WORST_TOLERANCE
                    ? STATE_OFF
                    : STATE_MATCHED;
-    if (o->failed + o->unsupported > 0)
+    if (o->failed_points + o->unsupported > 0)
         return STATE_FAILED;
     return claims > 0 ? STATE_CLAIMS : STATE_DRAWN;
 }
@@ -60,22 +61,23 @@ static enum outcome_state state_of(const struct entry_outcome *o,
 struct entry_outcome outcome_of(const struct reproduction *r, size_t e)
 {
     const struct catalogue_entry *entry = &r->catalogue.entry[e];
-    struct entry_outcome o = {.mean = NAN, .worst = NAN, .bias = NAN};
+    struct entry_outcome o = {.mean = NAN, .worst_error = NAN, .bias = NAN};
     double sums[2] = {0};
     bool all_done = true;
     for (size_t i = 0; i < r->points; i++)
         if (r->point[i].entry == e) {
-            all_done &= r->point[i].done;
-            if (r->point[i].done && (r->point[i].row != SIZE_MAX || !isnan(r->point[i].published) ||
-                                     r->point[i].outcome == OUTCOME_ERROR))
+            all_done &= r->point[i].is_done;
+            if (r->point[i].is_done &&
+                (r->point[i].row != SIZE_MAX || !isnan(r->point[i].published) ||
+                 r->point[i].outcome == OUTCOME_ERROR))
                 add_point(&o, &r->point[i], sums);
         }
     for (size_t i = 0; i < r->jobs; i++)
         if (r->job[i].kind == JOB_TRACE && r->job[i].entry == e)
-            all_done &= r->job[i].done;
-    if (o.counted > 0) {
-        o.mean = sums[0] / (double)o.counted;
-        o.bias = sums[1] / (double)o.counted;
+            all_done &= r->job[i].is_done;
+    if (o.counted_points > 0) {
+        o.mean = sums[0] / (double)o.counted_points;
+        o.bias = sums[1] / (double)o.counted_points;
     }
     struct text numbers = {0};
     for (size_t i = 0; i < entry->claims; i++)
@@ -97,26 +99,28 @@ void outcome_put(struct text *out, const struct entry_outcome *o)
     size_t from = out->size, claims = 0;
     for (int i = 0; i < CLAIM_NOT_KNOWN; i++)
         claims += o->claims[i];
-    if (o->counted > 0) {
-        text_printf(out, "%zu value%s, ", o->counted, o->counted == 1 ? "" : "s");
-        if (o->counted == 1)
-            text_printf(out, "error %+.1f %%", 100 * o->worst);
+    if (o->counted_points > 0) {
+        text_printf(out, "%zu value%s, ", o->counted_points, o->counted_points == 1 ? "" : "s");
+        if (o->counted_points == 1)
+            text_printf(out, "error %+.1f %%", 100 * o->worst_error);
         else
-            text_printf(out, "mean error %.1f %%, worst %+.1f %%", 100 * o->mean, 100 * o->worst);
-        if (o->within < o->counted)
-            text_printf(out, ", %zu of them beyond 15 %%", o->counted - o->within);
+            text_printf(out, "mean error %.1f %%, worst %+.1f %%", 100 * o->mean,
+                        100 * o->worst_error);
+        if (o->points_within_limit < o->counted_points)
+            text_printf(out, ", %zu of them beyond 15 %%",
+                        o->counted_points - o->points_within_limit);
     }
     if (o->verdicts > 0) {
         put_between(out, from);
-        text_printf(out, "%zu of %zu verdicts and lengths right", o->right, o->verdicts);
+        text_printf(out, "%zu of %zu verdicts and lengths right", o->right_verdicts, o->verdicts);
     }
     if (o->unsupported > 0) {
         put_between(out, from);
         text_printf(out, "%zu cannot be predicted", o->unsupported);
     }
-    if (o->failed > 0) {
+    if (o->failed_points > 0) {
         put_between(out, from);
-        text_printf(out, "%zu failed", o->failed);
+        text_printf(out, "%zu failed", o->failed_points);
     }
     if (claims > 0) {
         put_between(out, from);
@@ -132,7 +136,7 @@ static void put_worst(struct text *out, const struct reproduction *r, size_t e)
     const struct reproduction_point *worst = NULL;
     for (size_t i = 0; i < r->points; i++) {
         const struct reproduction_point *point = &r->point[i];
-        if (point->entry == e && point->counted && !isnan(point->error) &&
+        if (point->entry == e && point->counts_in_means && !isnan(point->error) &&
             (worst == NULL || fabs(point->error) > fabs(worst->error)))
             worst = point;
     }
@@ -187,7 +191,7 @@ void outcome_put_paragraph(struct text *out, const struct reproduction *r, size_
     for (size_t i = 0; i < entry->claims; i++) {
         numbers.size = 0;
         enum claim_verdict verdict = claim_judge(&numbers, r, e, &entry->claim[i]);
-        text_printf(out, "Claim: %s: %s", entry->claim[i].says, claim_verdict_names[verdict]);
+        text_printf(out, "Claim: %s: %s", entry->claim[i].statement, claim_verdict_names[verdict]);
         text_printf(out, numbers.size > 0 ? ": %s.\n" : "%s.\n",
                     numbers.size > 0 ? numbers.data : "");
     }

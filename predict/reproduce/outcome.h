@@ -27,11 +27,12 @@ extern const char *const outcome_state_names[STATE_COUNT];
 struct entry_outcome {
     enum outcome_state state;
     /* numbers of points with published values: counted in the means, with a published 0, not predictable, and failed */
-    size_t counted, zero, unsupported, failed;
+    size_t counted_points, zero, unsupported, failed_points;
     /* of the errors of the counted points; NAN: there are none */
-    double mean, worst, bias;
-    size_t verdicts, right;
-    size_t within; /* how many of the counted points have an error within OUTCOME_WORST_TOLERANCE */
+    double mean, worst_error, bias;
+    size_t verdicts, right_verdicts;
+    /* how many of the counted points have an error within OUTCOME_WORST_TOLERANCE */
+    size_t points_within_limit;
     size_t claims[CLAIM_VERDICT_COUNT];
 };
 

@@ -79,7 +79,7 @@ static const char *key_of_run(struct reproduction *r, size_t run)
 {
     const struct external_run *row = &r->rows.row[r->validation.first_row[run]];
     struct text key = {0};
-    text_printf(&key, "rows %s%s|%s", r->validation.timed[run] ? "timed " : "",
+    text_printf(&key, "rows %s%s|%s", r->validation.needs_times[run] ? "timed " : "",
                 row->text[EXTERNAL_ARGS], row->text[EXTERNAL_AGAINST]);
     if (row->metric == METRIC_MAX_SEQ_LEN || row->metric == METRIC_SPEEDUP ||
         subsequence_metric(row->metric))
@@ -152,11 +152,11 @@ static void add_grid_jobs(struct reproduction *r, size_t entry, const struct cat
     for (size_t cell = 0; grid->share != NULL && cell < grid_points(&grid->axes); cell++) {
         struct point_place at;
         placement_of_cell(&at, grid, 0, cell, &r->arena);
-        at.series = grid->together;
+        at.series = grid->combined_series;
         struct reproduction_point *point = add_point(r, entry, &at);
         point->job = SIZE_MAX;
         point->measure = grid->measure;
-        point->together = grid;
+        point->combined_grid = grid;
         point->first = first + cell;
     }
 }
@@ -210,7 +210,7 @@ static void want_points(struct reproduction *r, size_t entry)
 {
     for (size_t i = 0; i < r->points; i++)
         if (r->point[i].entry == entry && r->point[i].job != SIZE_MAX)
-            r->job[r->point[i].job].wanted = true;
+            r->job[r->point[i].job].is_wanted = true;
 }
 
 enum status reproduction_want(struct reproduction *r, size_t e, struct diag *diag)
@@ -231,7 +231,7 @@ enum status reproduction_want(struct reproduction *r, size_t e, struct diag *dia
     }
     for (size_t i = 0; i < r->jobs; i++)
         if (r->job[i].kind == JOB_TRACE && r->job[i].entry == e)
-            r->job[i].wanted = true;
+            r->job[i].is_wanted = true;
     return STATUS_OK;
 }
 
@@ -265,7 +265,7 @@ void reproduction_do(const struct reproduction *r, size_t j, void *answer)
 void reproduction_take(struct reproduction *r, size_t j, const void *answer)
 {
     struct reproduction_job *job = &r->job[j];
-    job->done = true;
+    job->is_done = true;
     for (size_t i = 0; job->kind == JOB_RUN && i < r->validation.run_count; i++)
         if (r->run_job[i] == j)
             memcpy(&r->validation.answer[i], answer, sizeof(struct run_answer));
@@ -283,10 +283,10 @@ static void judge_row(struct reproduction *r, struct reproduction_point *point)
     point->predicted = judged->result.predicted;
     point->predicted_text = judged->result.predicted_text;
     point->error = judged->result.error;
-    point->counted = judged->counted;
-    point->reason = judged->result.reason != NULL ? judged->result.reason : judged->other;
+    point->counts_in_means = judged->counts_in_means;
+    point->reason = judged->result.reason != NULL ? judged->result.reason : judged->remark;
     if (row->metric == METRIC_PEAK_HBM && !external_as_run(row)) {
-        point->counted = false;
+        point->counts_in_means = false;
         point->reason = row->text[EXTERNAL_AS_RUN];
     }
 }
@@ -301,8 +301,8 @@ static void judge_published(struct reproduction_point *point)
         point->outcome = right ? OUTCOME_RIGHT : OUTCOME_WRONG;
         return;
     }
-    point->counted = point->published > 0;
-    if (point->counted)
+    point->counts_in_means = point->published > 0;
+    if (point->counts_in_means)
         point->error = point->predicted / point->published - 1;
     else
         point->outcome = OUTCOME_ZERO;
@@ -311,7 +311,7 @@ static void judge_published(struct reproduction_point *point)
 static void judge_cell(struct reproduction *r, struct reproduction_point *point)
 {
     const struct cell_answer *answer = &r->cell[r->job[point->job].run];
-    if (!answer->ok) {
+    if (!answer->succeeded) {
         point->outcome = OUTCOME_ERROR;
         point->reason = answer->error;
         return;
@@ -319,7 +319,7 @@ static void judge_cell(struct reproduction *r, struct reproduction_point *point)
     point->predicted = answer->value[point->measure];
     if (!answer->fits && measure_needs_fit(point->measure)) {
         point->predicted_text = "OOM";
-        point->reason = answer->lacks;
+        point->reason = answer->missing_memory;
     }
     if (!isnan(point->published))
         judge_published(point);
@@ -328,12 +328,12 @@ static void judge_cell(struct reproduction *r, struct reproduction_point *point)
 /* Gives a point the rate of its cases one after the other. It is done once all of them are. */
 static void judge_together(const struct reproduction *r, struct reproduction_point *point)
 {
-    const struct catalogue_grid *grid = point->together;
+    const struct catalogue_grid *grid = point->combined_grid;
     double per_token = 0;
-    point->done = true;
+    point->is_done = true;
     for (size_t i = 0; i < grid->cases; i++)
-        point->done &= r->point[point->first + i * grid_points(&grid->axes)].done;
-    for (size_t i = 0; i < grid->cases && point->done; i++) {
+        point->is_done &= r->point[point->first + i * grid_points(&grid->axes)].is_done;
+    for (size_t i = 0; i < grid->cases && point->is_done; i++) {
         const struct reproduction_point *part =
             &r->point[point->first + i * grid_points(&grid->axes)];
         if (part->predicted_text != NULL || part->outcome == OUTCOME_ERROR) {
@@ -345,25 +345,25 @@ static void judge_together(const struct reproduction *r, struct reproduction_poi
         assert(part->predicted > 0 && "a rate");
         per_token += grid->share[i] / part->predicted;
     }
-    if (point->done)
+    if (point->is_done)
         point->predicted = 1 / per_token;
 }
 
 void reproduction_judge(struct reproduction *r)
 {
     for (size_t run = 0; run < r->validation.run_count; run++)
-        if (!r->validation.answer[run].ok && r->validation.answer[run].error[0] == '\0')
+        if (!r->validation.answer[run].succeeded && r->validation.answer[run].error[0] == '\0')
             strcpy(r->validation.answer[run].error, "not predicted");
     validation_judge(&r->validation);
     for (size_t i = 0; i < r->points; i++) {
         struct reproduction_point *point = &r->point[i];
-        if (point->together != NULL) { /* its cases come before it */
+        if (point->combined_grid != NULL) { /* its cases come before it */
             judge_together(r, point);
             continue;
         }
-        if (point->job != SIZE_MAX && !r->job[point->job].done)
+        if (point->job != SIZE_MAX && !r->job[point->job].is_done)
             continue;
-        point->done = true;
+        point->is_done = true;
         if (point->row != SIZE_MAX)
             judge_row(r, point);
         else

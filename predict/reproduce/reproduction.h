@@ -29,7 +29,7 @@ struct reproduction_job {
     enum cell_question question;
     bool unfit_too;
     size_t entry; /* of TRACE: the entry that shows the timeline */
-    bool wanted, done;
+    bool is_wanted, is_done;
 };
 
 struct reproduction_point {
@@ -41,14 +41,14 @@ struct reproduction_point {
         *predicted_text;              /* the text shown for a value that is not a number; or NULL */
     double error;                     /* predicted / published - 1; NAN: there is none */
     enum measurement_outcome outcome; /* OUTCOME_OK also if there is nothing to compare */
-    bool counted;                     /* the error counts in the means */
+    bool counts_in_means;             /* the error counts in the means */
     const char *reason;               /* why there is no value, or why the error does not count */
     /* the row of the measurements; SIZE_MAX: the point is of a grid */
     size_t row;
     enum measure measure; /* the measure, if the point is of a grid */
-    bool done;            /* its job, or those of its cases, have ended */
+    bool is_done;         /* its job, or those of its cases, have ended */
     /* of a series `together`: the grid, and the point of its first case; NULL, 0: the point is of no such series */
-    const struct catalogue_grid *together;
+    const struct catalogue_grid *combined_grid;
     size_t first;
 };
 

@@ -32,7 +32,7 @@ static void predict_seed(void *context, size_t seed, void *result)
                                                  .request = &request,
                                                  .exact = first->question.exact,
                                                  .step_only = true,
-                                                 .whole = first->ir.repeats.copies == 0,
+                                                 .whole_list = first->ir.repeats.copies == 0,
                                                  .short_list_length = first->short_list_length,
                                                  .slow_rank = first->question.slow_rank,
                                                  .slow_factor = first->question.slow_factor};
@@ -103,7 +103,7 @@ enum status routing_draws_make(struct routing_draws *draws, const struct predict
             step_s[i - 1] = answer[i].step_s;
     }
     if (status == STATUS_OK) {
-        draws->given = true;
+        draws->is_uneven = true;
         draws->even_s = answer[0].step_s;
         find_late(draws, &first->choices);
         if (drawn)

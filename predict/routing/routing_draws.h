@@ -12,7 +12,7 @@ enum { ROUTING_DRAWS = 20 };
 
 /* All-zero is empty. */
 struct routing_draws {
-    bool given; /* routing is not even */
+    bool is_uneven; /* routing is not even */
     /* the rank, of those with different experts, that has the most copies in the most layers, and in how many */
     uint32_t rank, late_layers, layers;
     /* the most copies that a rank computes over their mean; mean over layers */

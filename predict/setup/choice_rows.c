@@ -199,7 +199,7 @@ static const char too_many_shared[] =
 static size_t name_value(struct choice_value *value, const char *name)
 {
     value->form = CHOICE_NAMED;
-    value->named = name;
+    value->name = name;
     return 1;
 }
 
@@ -360,9 +360,9 @@ static bool show_shared(struct text *out, const struct request *r)
 static size_t shared_values(struct choice_value *value, const struct choices *c)
 {
     value[0].key = "shared_first";
-    value[0].about = "number of first subsequences that stages share, while a pipeline fills";
+    value[0].description = "number of first subsequences that stages share, while a pipeline fills";
     value[1].key = "shared_last";
-    value[1].about = "number of last subsequences that stages share, while a pipeline drains";
+    value[1].description = "number of last subsequences that stages share, while a pipeline drains";
     if (c != NULL) {
         value[0].count = c->shared.first;
         value[1].count = c->shared.last;
@@ -502,18 +502,18 @@ static size_t sparsity_values(struct choice_value *value, const struct choices *
     {                                                                                              \
         offsetof(struct type, of), sizeof(((struct type *)0)->of)                                  \
     }
-#define INTO(of, above) .request = MEMBER(request, of), .least = (above)
+#define INTO(of, above) .request = MEMBER(request, of), .print_above = (above)
 #define INTO_SHOWN(of, function) .request = MEMBER(request, of), .show = (function)
 #define BY_OWN(of, reads, shows) .request = MEMBER(request, of), .read = (reads), .show = (shows)
-#define ALIAS(of) .request = MEMBER(request, of), .least = NOT_PRINTED, .alias = true
-#define NAMED(of, all) .chosen = MEMBER(choices, of), .names = (all), .form = CHOICE_NAMED
-#define COUNTED(of) .chosen = MEMBER(choices, of), .form = CHOICE_COUNTED
-#define TRUTH(of) .chosen = MEMBER(choices, of), .form = CHOICE_TRUTH
+#define ALIAS(of) .request = MEMBER(request, of), .print_above = NOT_PRINTED, .alias = true
+#define NAMED(of, all) .chosen_member = MEMBER(choices, of), .names = (all), .form = CHOICE_NAMED
+#define COUNTED(of) .chosen_member = MEMBER(choices, of), .form = CHOICE_COUNTED
+#define TRUTH(of) .chosen_member = MEMBER(choices, of), .form = CHOICE_TRUTH
 #define VALUES(function) .values = (function)
-#define NOWHERE .chosen = {0}
+#define NOWHERE .chosen_member = {0}
 #define ALWAYS .matters = NULL
 #define IF(function, words) .matters = (function), .note = {{NULL, (words)}}
-#define SHOWN_IF(function, words) IF(function, words), .always = true
+#define SHOWN_IF(function, words) IF(function, words), .always_known = true
 #define NOTES(function, first, words, second, others)                                              \
     .matters = (function), .note = {{(first), (words)}, {(second), (others)}}
 #define ONE_OF(all, count) .kind = OPTION_CHOICE, .names = (all), .name_count = (count)
@@ -530,7 +530,7 @@ const struct option choice_options[CHOICE_OPTION_COUNT] = {
 const struct choice_row choice_rows[CHOICE_NAME_COUNT] = {
 #define CHOICE(name, request, chosen, use, ...)                                                    \
     {.key = #name, .option = &choice_options[CHOICE_OPTION_##name], request, chosen, use},
-#define FOLLOWS(name, chosen, words) {.key = #name, .about = (words), chosen},
+#define FOLLOWS(name, chosen, words) {.key = #name, .description = (words), chosen},
 #include "predict/setup/choices.def"
 #undef CHOICE
 #undef FOLLOWS

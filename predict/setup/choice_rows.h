@@ -37,24 +37,24 @@ enum choice_form { CHOICE_COUNTED, CHOICE_NAMED, CHOICE_TRUTH, CHOICE_NUMBER };
 /* A value of a choice in a resolved configuration. */
 struct choice_value {
     const char *key; /* the name in JSON; the column of a sweep has the name chosen_KEY */
-    const char *about;
+    const char *description;
     enum choice_form form;
-    bool known;        /* false: there is no configuration, or the choice does not matter for it */
-    int64_t count;     /* for COUNTED and TRUTH */
-    double number;     /* for NUMBER */
-    const char *named; /* for NAMED; NULL: the name is in `text` */
+    bool has_value;   /* false: there is no configuration, or the choice does not matter for it */
+    int64_t count;    /* for COUNTED and TRUTH */
+    double number;    /* for NUMBER */
+    const char *name; /* for NAMED; NULL: the name is in `text` */
     char text[32];
 };
 
 struct choice_row {
     const char *key;
-    const char *about;           /* description of the value; NULL: it is the option's help */
+    const char *description;     /* description of the value; NULL: it is the option's help */
     const struct option *option; /* NULL: the value follows from other choices */
     struct choice_member {
         uint16_t offset, size;
-    } request, chosen; /* of size 0: there is no member */
+    } request, chosen_member; /* of size 0: there is no member */
     bool alias;
-    int64_t least; /* the option is printed only if the value is larger */
+    int64_t print_above; /* the option is printed only if the value is larger */
     /* Reads the text of the option into setup->request. text NULL: the option was not given. */
     enum status (*read)(struct setup *setup, const char *text, struct diag *diag);
     /* Appends the value of the option. Returns false if the request does not need the option. */
@@ -65,7 +65,7 @@ struct choice_row {
     size_t (*values)(struct choice_value *value, const struct choices *c);
     bool (*matters)(const struct choices *c); /* NULL: the choice always matters */
     /* the value is known even if the choice does not matter */
-    bool always;
+    bool always_known;
     struct {
         /* NULL: `matters` is used */
         bool (*is_used)(const struct request *r, const struct choices *c);

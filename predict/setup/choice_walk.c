@@ -32,11 +32,11 @@ static int64_t get_of_request(const struct choice_row *row, const struct request
 /* Reads a row's member of the choices. These members are unsigned. */
 static int64_t get_of_choices(const struct choice_row *row, const struct choices *c)
 {
-    const char *at = (const char *)c + row->chosen.offset;
+    const char *at = (const char *)c + row->chosen_member.offset;
     uint8_t narrow = 0;
     uint32_t value = 0;
     int64_t wide = 0;
-    switch (row->chosen.size) {
+    switch (row->chosen_member.size) {
     case sizeof narrow:
         memcpy(&narrow, at, sizeof narrow);
         return narrow;
@@ -44,7 +44,7 @@ static int64_t get_of_choices(const struct choice_row *row, const struct choices
         memcpy(&value, at, sizeof value);
         return value;
     default:
-        assert(row->chosen.size == sizeof wide);
+        assert(row->chosen_member.size == sizeof wide);
         memcpy(&wide, at, sizeof wide);
         return wide;
     }
@@ -77,17 +77,18 @@ const char *choice_value_name(const struct choice_value *value)
 {
     if (value->form == CHOICE_TRUTH)
         return value->count != 0 ? "true" : "false";
-    return value->named != NULL ? value->named : value->text;
+    return value->name != NULL ? value->name : value->text;
 }
 
 size_t choice_row_values(const struct choice_row *row, struct choice_value *value,
                          const struct choices *c)
 {
-    const bool known = c != NULL && (row->always || row->matters == NULL || row->matters(c));
+    const bool known = c != NULL && (row->always_known || row->matters == NULL || row->matters(c));
     for (size_t i = 0; i < CHOICE_VALUES_MAX; i++)
         value[i] = (struct choice_value){
-            .key = row->key, .about = row->about != NULL ? row->about : row->option->help};
-    if (row->values == NULL && row->chosen.size == 0)
+            .key = row->key,
+            .description = row->description != NULL ? row->description : row->option->help};
+    if (row->values == NULL && row->chosen_member.size == 0)
         return 0;
     size_t count = 1;
     if (row->values != NULL) {
@@ -95,10 +96,10 @@ size_t choice_row_values(const struct choice_row *row, struct choice_value *valu
     } else {
         value->form = row->form;
         value->count = c != NULL ? get_of_choices(row, c) : 0;
-        value->named = row->names != NULL ? row->names[value->count] : NULL;
+        value->name = row->names != NULL ? row->names[value->count] : NULL;
     }
     for (size_t i = 0; i < count; i++)
-        value[i].known = known;
+        value[i].has_value = known;
     return count;
 }
 
@@ -115,7 +116,7 @@ void choices_identity(int64_t identity[CHOICE_NAME_COUNT], const struct choices 
     for (size_t i = 0; i < CHOICE_NAME_COUNT; i++) {
         const struct choice_row *row = &choice_rows[i];
         const bool matters = row->matters == NULL || row->matters(c);
-        identity[i] = matters && row->chosen.size > 0 ? get_of_choices(row, c) : 0;
+        identity[i] = matters && row->chosen_member.size > 0 ? get_of_choices(row, c) : 0;
     }
 }
 
@@ -125,7 +126,7 @@ void choices_put_list(struct text *out, const struct choices *c)
     for (size_t i = 0; i < CHOICE_NAME_COUNT; i++) {
         struct choice_value value[CHOICE_VALUES_MAX];
         const size_t count = choice_row_values(&choice_rows[i], value, c);
-        for (size_t k = 0; k < count && value[k].known; k++) {
+        for (size_t k = 0; k < count && value[k].has_value; k++) {
             text_puts(out, out->size > begin ? ", " : "");
             for (const char *at = value[k].key; *at != '\0'; at++)
                 text_putc(out, *at == '_' ? ' ' : *at);
@@ -146,7 +147,7 @@ static bool show(struct text *out, const struct choice_row *row, const struct re
     if (row->show != NULL)
         return row->show(out, r);
     const int64_t value = get_of_request(row, r);
-    if (value <= row->least)
+    if (value <= row->print_above)
         return false;
     if (row->option->kind == OPTION_CHOICE)
         text_puts(out, row->option->names[value]);

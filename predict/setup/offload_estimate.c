@@ -21,8 +21,8 @@ static void add_forward_s(double *seconds, const struct ir *ir, const struct set
         if (!kernel || ir->op.phase[op] != PHASE_FORWARD || ir->op.layer[op] == IR_NONE16)
             continue;
         double kernel_s =
-            cost->ideal ? cost_ideal_s(setup->cluster.device.peak_flop_per_s, work)
-                        : cost_work_s(cost, (enum attention_impl)choices->attention_impl, work);
+            cost->is_ideal ? cost_ideal_s(setup->cluster.device.peak_flop_per_s, work)
+                           : cost_work_s(cost, (enum attention_impl)choices->attention_impl, work);
         if (work->kind == WORK_ATTENTION)
             kernel_s *= step_attention_slowdown(choices);
         seconds[ir->op.micro[op] % choices->subsequences] += kernel_s;

@@ -11,7 +11,7 @@ static double seconds_of(const struct setup *setup, const struct choices *c,
                          const struct work *work)
 {
     const struct device_cost *cost = &setup->cost;
-    if (cost->ideal)
+    if (cost->is_ideal)
         return cost_ideal_s(setup->cluster.device.peak_flop_per_s, work);
     return cost_work_s(cost, (enum attention_impl)c->attention_impl, work);
 }

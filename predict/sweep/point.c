@@ -65,9 +65,9 @@ static void put_choices(struct cells *cells, const struct choices *c)
             char column[40];
             snprintf(column, sizeof column, "chosen_%s", v->key);
             if (v->form == CHOICE_NAMED || v->form == CHOICE_TRUTH)
-                put_text(cells, column, v->known ? choice_value_name(v) : NULL);
+                put_text(cells, column, v->has_value ? choice_value_name(v) : NULL);
             else
-                put_number(cells, column, v->known,
+                put_number(cells, column, v->has_value,
                            v->form == CHOICE_NUMBER ? v->number : (double)v->count);
         }
     }
@@ -77,23 +77,23 @@ static void put_choices(struct cells *cells, const struct choices *c)
 static void put_times(struct cells *cells, const struct prediction *p,
                       const struct prediction_result *r)
 {
-    const struct interval *interval = &r->intervals.of[RESIDUAL_TIME];
-    bool has_interval = r->whole && intervals_known(&r->intervals, RESIDUAL_TIME);
-    put_number(cells, "step_s", r->timed, r->step_s);
+    const struct interval *interval = &r->intervals.of_quantity[RESIDUAL_TIME];
+    bool has_interval = r->is_whole_step && intervals_known(&r->intervals, RESIDUAL_TIME);
+    put_number(cells, "step_s", r->has_times, r->step_s);
     put_number(cells, "step_low_s", has_interval, interval_low(interval, r->step_s));
     put_number(cells, "step_high_s", has_interval, interval_high(interval, r->step_s));
     /* a recorded step does not say the tokens of all ranks */
-    put_number(cells, "tokens_per_s_gpu", r->timed && !prediction_is_recorded(p),
+    put_number(cells, "tokens_per_s_gpu", r->has_times && !prediction_is_recorded(p),
                r->tokens_per_s_gpu);
     const bool recorded =
-        r->timed && prediction_is_recorded(p); /* whose flops are known by kernel */
+        r->has_times && prediction_is_recorded(p); /* whose flops are known by kernel */
     for (int i = 0; i < MFU_CONVENTION_COUNT; i++)
         put_number(cells, result_name_of_mfu((enum mfu_convention)i).text,
-                   r->whole && (p->has_choices || (recorded && i == MFU_LONGHAUL)),
+                   r->is_whole_step && (p->has_choices || (recorded && i == MFU_LONGHAUL)),
                    recorded ? recorded_modules_mfu(p) : r->mfu[i]);
-    put_number(cells, "hfu", r->whole, r->hfu);
-    put_number(cells, "extrapolated_share", r->timed, p->extrapolated_share);
-    put_text(cells, "extrapolated_why", r->timed ? p->extrapolated.data : NULL);
+    put_number(cells, "hfu", r->is_whole_step, r->hfu);
+    put_number(cells, "extrapolated_share", r->has_times, p->extrapolated_share);
+    put_text(cells, "extrapolated_why", r->has_times ? p->extrapolation_reason.data : NULL);
     for (int i = 0; i < CAUSE_COUNT; i++)
         put_number(cells, result_name_of_cause((enum cause)i).text, r->has_causes, r->cause_s[i]);
     const bool narrow = r->products.narrow_s > 0;
@@ -113,9 +113,9 @@ static void put_memory(struct cells *cells, const struct prediction *p,
     put_number(cells, "fits_probability", known, v->fits_probability);
     put_bytes(cells, "arena_bytes", known && !prediction_is_recorded(p), r->arena_bytes);
     put_bytes(cells, "reserved_bytes", known, r->reserved_bytes);
-    put_bytes(cells, "peak_bytes", r->timed, r->peak_bytes);
+    put_bytes(cells, "peak_bytes", r->has_times, r->peak_bytes);
     for (int i = 0; i < CATEGORY_COUNT; i++)
-        put_bytes(cells, result_name_of_peak((enum category)i).text, r->timed,
+        put_bytes(cells, result_name_of_peak((enum category)i).text, r->has_times,
                   r->peak_category_bytes[i]);
 }
 

@@ -64,11 +64,11 @@ struct baseline baseline_of(const struct choices *c, const struct cluster *clust
         .window = c->window,
         .layers = (double)m->layers,
         .peak_flop_per_s = cluster->device.peak_flop_per_s,
-        .forwards = c->activations == CHOICE_ACTIVATIONS_KEEP ? 1 : 2,
+        .forwards_per_step = c->activations == CHOICE_ACTIVATIONS_KEEP ? 1 : 2,
         .sequences = (double)c->accumulation * (double)c->micro_batch,
         .operator_only = c->scope != SCOPE_STEP,
     };
-    b.core_forwards = c->activations == CHOICE_ACTIVATIONS_SELECTIVE ? 1 : b.forwards;
+    b.core_forwards = c->activations == CHOICE_ACTIVATIONS_SELECTIVE ? 1 : b.forwards_per_step;
     if (hp > 1)
         b.exchange_s = tokens * (2 * q + 2 * kv) * dtype * (hp - 1) / hp /
                        (exchange_near ? fabric : nic_bytes_per_s(cluster, node));
@@ -93,7 +93,7 @@ double baseline_s(const struct baseline *b, double share)
     double forward = core_s(b, share, 1, 1), backward = core_s(b, share, 2.5, 2);
     if (b->operator_only)
         return forward + backward;
-    double products = (b->forwards + 2) * b->linear_flops / (share * b->peak_flop_per_s);
+    double products = (b->forwards_per_step + 2) * b->linear_flops / (share * b->peak_flop_per_s);
     return b->sequences * (b->layers * (b->core_forwards * forward + backward) + products);
 }
 

@@ -26,7 +26,7 @@ struct baseline {
     double exchange_s; /* seconds of the all-to-alls of a forward */
     double cp, window, layers, peak_flop_per_s;
     /* how many forwards a step has, recomputation included: of the products, and of attention's core */
-    double forwards, core_forwards;
+    double forwards_per_step, core_forwards;
     double sequences; /* sequences that a context-parallel group has in a step */
     bool operator_only;
 };

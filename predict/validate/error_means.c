@@ -7,8 +7,8 @@ void error_means_add(struct error_means *means, double error)
     means->count++;
     means->absolute += fabs(error);
     means->sum += error;
-    if (fabs(error) > fabs(means->worst))
-        means->worst = error;
+    if (fabs(error) > fabs(means->worst_error))
+        means->worst_error = error;
 }
 
 double error_means_absolute(const struct error_means *means)

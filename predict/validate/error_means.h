@@ -9,7 +9,7 @@ struct error_means {
     size_t count;
     double absolute, sum; /* absolute: the sum of absolute values; sum: the sum of the errors */
     /* the error that is farthest from 0, of several the first; 0: there is none */
-    double worst;
+    double worst_error;
 };
 
 void error_means_add(struct error_means *means, double error);

@@ -78,7 +78,7 @@ static enum status predict(struct external_answer *answer, const struct external
     if (status == STATUS_OK)
         status = prediction_time(&p, diag);
     if (status == STATUS_OK) {
-        answer->like = similarity_of(p.setup, &p.choices, p.profile);
+        answer->similarity = similarity_of(p.setup, &p.choices, p.profile);
         answer->step_s = p.sim.step_s;
         answer->peak_bytes = (double)prediction_peak(&p)->bytes;
         answer->reserved = p.reserved;
@@ -96,8 +96,8 @@ static void run_one(void *context, size_t job, void *result)
     const struct external_run *row = &v->runs->row[v->first_row[job]];
     struct external_answer *answer = result;
     struct diag diag = {0};
-    answer->ok = predict(answer, row, v->load, &diag) == STATUS_OK;
-    if (!answer->ok)
+    answer->succeeded = predict(answer, row, v->load, &diag) == STATUS_OK;
+    if (!answer->succeeded)
         validation_put_error(answer->error, sizeof answer->error, &diag);
     diag_release(&diag);
 }
@@ -148,7 +148,7 @@ static struct external_result judge(const struct external_run *row,
 {
     struct external_result result = external_no_result();
     result.reason = answer->error;
-    if (!answer->ok)
+    if (!answer->succeeded)
         return result;
     result.outcome = answer->verdict.fits ? OUTCOME_OK : OUTCOME_WRONG;
     result.reason = answer->verdict.fits ? NULL : "it ran, and is predicted not to fit";

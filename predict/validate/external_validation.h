@@ -24,9 +24,9 @@
 
 /* The result of one prediction. It holds no pointers, because it is passed between processes. */
 struct external_answer {
-    bool ok;
+    bool succeeded;
     char error[256];
-    struct similarity like;
+    struct similarity similarity;
     double step_s;
     double peak_bytes; /* live bytes of tensors at their peak, on the rank whose peak is highest */
     struct reserved reserved;

@@ -68,7 +68,7 @@ static enum status errors_at(const struct leave_one_out *r, const double *x, dou
     struct validation v = {.load = r->load, .perturbation = perturbation, .perturbations = FITTED};
     enum status status = validation_run(&v, &r->rows, diag);
     for (size_t i = 0; i < r->rows.count && status == STATUS_OK; i++)
-        error[i] = v.row[i].counted ? v.row[i].result.error : NAN;
+        error[i] = v.row[i].counts_in_means ? v.row[i].result.error : NAN;
     validation_release(&v);
     return status;
 }
@@ -83,7 +83,7 @@ static double deviation_of(const struct leave_one_out *r, size_t row)
 static bool is_fitted(const struct leave_one_out *r, size_t row, size_t without,
                       const double *error)
 {
-    return r->used[row] && !leave_one_out_has(r, without, row) && isfinite(log1p(error[row]));
+    return r->is_used[row] && !leave_one_out_has(r, without, row) && isfinite(log1p(error[row]));
 }
 
 /* Moves x by one Gauss-Newton step, which minimises the weighted squares of the errors outside the left-out table and
@@ -126,7 +126,7 @@ static enum status refit(const struct leave_one_out *r, const double *jacobian, 
 {
     enum status status = STATUS_OK;
     memset(x, 0, FITTED * sizeof *x);
-    memcpy(error, r->shipped, r->rows.count * sizeof *error);
+    memcpy(error, r->shipped_error, r->rows.count * sizeof *error);
     for (int i = 0; i < STEPS && status == STATUS_OK; i++) {
         step_from(r, jacobian, without, error, x);
         status = errors_at(r, x, error, diag);
@@ -144,8 +144,9 @@ static enum status find_jacobian(struct leave_one_out *r, double *jacobian, doub
         if (status != STATUS_OK)
             return status;
         for (size_t i = 0; i < r->rows.count; i++) {
-            jacobian[i * FITTED + k] = (log1p(error[i]) - log1p(r->shipped[i])) / difference_step;
-            r->used[i] = r->used[i] && isfinite(jacobian[i * FITTED + k]);
+            jacobian[i * FITTED + k] =
+                (log1p(error[i]) - log1p(r->shipped_error[i])) / difference_step;
+            r->is_used[i] = r->is_used[i] && isfinite(jacobian[i * FITTED + k]);
         }
     }
     return STATUS_OK;
@@ -158,14 +159,14 @@ static enum status choose_rows(struct leave_one_out *r, const struct validation 
     for (size_t i = 0; i < v->rows->count; i++) {
         const struct external_run *row = &v->rows->row[i];
         size_t at = r->rows.count, t = 0;
-        if (!v->row[i].counted || strcmp(row->text[EXTERNAL_SOURCE], source) != 0)
+        if (!v->row[i].counts_in_means || strcmp(row->text[EXTERNAL_SOURCE], source) != 0)
             continue;
         r->rows.row[r->rows.count++] = *row;
-        r->shipped[at] = v->row[i].result.error;
-        r->used[at] = r->shipped[at] > -1; /* log(1 + error) must exist */
+        r->shipped_error[at] = v->row[i].result.error;
+        r->is_used[at] = r->shipped_error[at] > -1; /* log(1 + error) must exist */
         while (t < r->tables && !leave_one_out_has(r, t, at))
             t++;
-        if (t < r->tables || !r->used[at])
+        if (t < r->tables || !r->is_used[at])
             continue;
         if (r->tables == LEAVE_ONE_OUT_TABLES)
             return diag_error(
@@ -191,8 +192,8 @@ enum status leave_one_out_make(struct leave_one_out *r, const struct validation 
     *r = (struct leave_one_out){.load = v->load, .rows = *v->rows};
     r->rows.count = 0;
     r->rows.row = heap_zalloc(all, sizeof *r->rows.row);
-    r->used = heap_zalloc(all, sizeof *r->used);
-    r->shipped = heap_zalloc(all, sizeof *r->shipped);
+    r->is_used = heap_zalloc(all, sizeof *r->is_used);
+    r->shipped_error = heap_zalloc(all, sizeof *r->shipped_error);
     r->error = heap_zalloc(all * (LEAVE_ONE_OUT_TABLES + 1), sizeof *r->error);
     enum status status = choose_rows(r, v, diag);
     if (status == STATUS_OK)
@@ -205,9 +206,9 @@ enum status leave_one_out_make(struct leave_one_out *r, const struct validation 
 
 void leave_one_out_release(struct leave_one_out *r)
 {
-    free(r->used);
+    free(r->is_used);
     free(r->rows.row);
     free(r->error);
-    free(r->shipped);
+    free(r->shipped_error);
     *r = (struct leave_one_out){0};
 }

@@ -15,8 +15,8 @@ struct leave_one_out {
     struct external_runs rows; /* the rows of the source that count */
     /* the tables, each given by the index of its first row */
     size_t table[LEAVE_ONE_OUT_TABLES], tables;
-    bool *used;      /* [rows] the fit uses the row */
-    double *shipped; /* [rows] relative errors with the shipped numbers */
+    bool *is_used;         /* [rows] the fit uses the row */
+    double *shipped_error; /* [rows] relative errors with the shipped numbers */
     /* [tables + 1][rows] relative errors after a fit to all tables but one; the last row: after a fit to all tables */
     double *error;
     /* [tables + 1] the logarithms of the fitted factors on the shipped numbers */

@@ -9,7 +9,7 @@ static double mean_of(const struct validation *v, size_t i)
     double sum = 0;
     size_t count = 0;
     for (size_t k = 0; k < v->rows->count; k++)
-        if (v->row[k].counted && validation_same_table(v, i, k)) {
+        if (v->row[k].counts_in_means && validation_same_table(v, i, k)) {
             sum += fabs(v->row[k].result.error);
             count++;
         }
@@ -20,21 +20,21 @@ void table_moves_init(struct table_moves *m, const struct validation *v)
 {
     *m = (struct table_moves){.first = heap_alloc(v->rows->count + 1, sizeof *m->first)};
     for (size_t i = 0; i < v->rows->count; i++) {
-        bool seen = !v->row[i].counted;
+        bool seen = !v->row[i].counts_in_means;
         for (size_t t = 0; t < m->tables; t++)
             seen |= validation_same_table(v, m->first[t], i);
         if (!seen)
             m->first[m->tables++] = i;
     }
     for (int up = 0; up < 2; up++)
-        m->by[up] = heap_zalloc(m->tables + 1, sizeof *m->by[up]);
+        m->error_growth[up] = heap_zalloc(m->tables + 1, sizeof *m->error_growth[up]);
 }
 
 void table_moves_release(struct table_moves *m)
 {
     free(m->first);
-    free(m->by[0]);
-    free(m->by[1]);
+    free(m->error_growth[0]);
+    free(m->error_growth[1]);
 }
 
 enum status table_moves_find(struct table_moves *m, const struct validation *v, size_t number,
@@ -47,7 +47,7 @@ enum status table_moves_find(struct table_moves *m, const struct validation *v, 
             .load = v->load, .perturbation = &perturbation, .perturbations = 1};
         enum status status = validation_run(&other, v->rows, diag);
         for (size_t t = 0; t < m->tables && status == STATUS_OK; t++)
-            m->by[up][t] = mean_of(&other, m->first[t]) - mean_of(v, m->first[t]);
+            m->error_growth[up][t] = mean_of(&other, m->first[t]) - mean_of(v, m->first[t]);
         validation_release(&other);
         if (status != STATUS_OK)
             return status;

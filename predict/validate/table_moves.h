@@ -11,7 +11,7 @@
  * by[1]: by how much the mean absolute error of each table grows when a number is lowered and when it is raised. */
 struct table_moves {
     size_t *first, tables;
-    double *by[2];
+    double *error_growth[2];
 };
 
 void table_moves_init(struct table_moves *moves, const struct validation *validation);

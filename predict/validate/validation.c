@@ -35,9 +35,9 @@ static void search_longest(const struct setup *setup, bool above, struct run_ans
         ladder.rungs++;
     if (longest_find(&longest, setup, &setup->request, &ladder, seq, NULL, diag) != STATUS_OK)
         return;
-    answer->longest = longest.tokens;
-    answer->verdict = longest.tokens > 0 ? longest.at : longest.beyond;
-    answer->beyond = longest.beyond;
+    answer->longest_tokens = longest.tokens;
+    answer->verdict = longest.tokens > 0 ? longest.verdict : longest.next_verdict;
+    answer->next_verdict = longest.next_verdict;
     answer->reserved = longest.reserved;
 }
 
@@ -76,7 +76,7 @@ static enum status predict(const struct setup *setup, const struct external_run 
     }
     if (status == STATUS_OK && timed) {
         double peak = setup->cluster.device.peak_flop_per_s;
-        answer->like = similarity_of(p.setup, &p.choices, p.profile);
+        answer->similarity = similarity_of(p.setup, &p.choices, p.profile);
         answer->step_s = p.sim.step_s;
         answer->has_baseline = baseline_knows(&p.choices);
         if (answer->has_baseline)
@@ -135,7 +135,7 @@ static enum status find_speedup(const struct validation *v, const struct externa
     enum status status = load(v, row, EXTERNAL_AGAINST, &setup, &convention, diag);
     if (status == STATUS_OK)
         status = predict(&setup, row, convention, true, &other, diag);
-    answer->beyond = other.verdict;
+    answer->next_verdict = other.verdict;
     answer->speedup = answer->tokens_per_s_gpu / other.tokens_per_s_gpu;
     setup_release(&setup);
     return status;
@@ -169,13 +169,13 @@ static enum status search_layouts(const struct validation *v, const struct exter
         setup_release(&setup);
         if (status != STATUS_OK)
             return status;
-        if (there.verdict.fits && layout->seq_len > answer->longest) {
-            answer->longest = layout->seq_len;
+        if (there.verdict.fits && layout->seq_len > answer->longest_tokens) {
+            answer->longest_tokens = layout->seq_len;
             answer->verdict = there.verdict;
             answer->reserved = there.reserved;
         } else if (!there.verdict.fits && layout->seq_len < beyond) {
             beyond = layout->seq_len;
-            answer->beyond = there.verdict;
+            answer->next_verdict = there.verdict;
         }
     }
     return STATUS_OK;
@@ -196,12 +196,12 @@ void validation_predict(const struct validation *v, size_t job, struct run_answe
     } else if (status == STATUS_OK && row->metric == METRIC_MAX_SEQ_LEN) {
         status = search_layouts(v, row, answer, &diag);
     } else if (status == STATUS_OK) {
-        status = predict(&setup, row, convention, v->timed[job], answer, &diag);
+        status = predict(&setup, row, convention, v->needs_times[job], answer, &diag);
         if (status == STATUS_OK && row->metric == METRIC_SPEEDUP)
             status = find_speedup(v, row, answer, &diag);
     }
-    answer->ok = status == STATUS_OK && diag.errors == 0;
-    if (!answer->ok)
+    answer->succeeded = status == STATUS_OK && diag.errors == 0;
+    if (!answer->succeeded)
         validation_put_error(answer->error, sizeof answer->error, &diag);
     diag_release(&diag);
     setup_release(&setup);
@@ -264,7 +264,7 @@ void validation_plan(struct validation *v, const struct external_runs *rows)
                              .perturbations = v->perturbations};
     size_t count = rows->count, *first = arena_array(&v->arena, count + 1, sizeof *first);
     v->row = arena_array(&v->arena, count + 1, sizeof *v->row);
-    v->timed = arena_array(&v->arena, count + 1, sizeof *v->timed);
+    v->needs_times = arena_array(&v->arena, count + 1, sizeof *v->needs_times);
     for (size_t i = 0; i < count; i++) {
         const struct external_run *row = &v->rows->row[i];
         size_t run = 0;
@@ -276,7 +276,7 @@ void validation_plan(struct validation *v, const struct external_runs *rows)
         if (run == v->run_count) {
             first[v->run_count++] = i;
         }
-        v->timed[run] |= needs_time(row);
+        v->needs_times[run] |= needs_time(row);
         v->row[i].run = run;
     }
     v->first_row = first;
@@ -294,9 +294,9 @@ static void judge_value(struct validation *v, size_t i, double predicted)
     }
     out->result.error = out->result.predicted / row->value - 1;
     out->result.outcome = OUTCOME_OK;
-    out->counted = row->counts;
-    if (!out->counted)
-        out->other = row->text[EXTERNAL_COUNTS];
+    out->counts_in_means = row->counts;
+    if (!out->counts_in_means)
+        out->remark = row->text[EXTERNAL_COUNTS];
 }
 
 /* Judges an MFU. If the source counts recomputed flops but the run recomputes nothing, a note gives the error with
@@ -306,10 +306,10 @@ static void judge_mfu(struct validation *v, size_t i, const struct run_answer *a
     struct validated *out = &v->row[i];
     judge_value(v, i, answer->mfu);
     if (out->result.outcome == OUTCOME_OK && answer->counts_recompute)
-        out->other =
+        out->remark =
             arena_printf(&v->arena, "factor 3; factor 4 gives %.4g, %+.1f %%%s", answer->mfu_other,
                          100 * (answer->mfu_other / v->rows->row[i].value - 1),
-                         out->counted ? "" : "; neither is counted");
+                         out->counts_in_means ? "" : "; neither is counted");
 }
 
 /* Judges a step time. Its error is that of the speed, because tokens per second are the same measurement. */
@@ -325,12 +325,12 @@ static void judge_length(struct validation *v, size_t i, const struct run_answer
 {
     const struct external_run *row = &v->rows->row[i];
     struct validated *out = &v->row[i];
-    double longest = (double)answer->longest;
-    bool right = !row->is_number ? answer->longest == 0
+    double longest = (double)answer->longest_tokens;
+    bool right = !row->is_number ? answer->longest_tokens == 0
                  : row->is_least ? longest >= row->value
                                  : longest == row->value;
     out->result.outcome = right ? OUTCOME_RIGHT : OUTCOME_WRONG;
-    if (answer->longest > 0)
+    if (answer->longest_tokens > 0)
         out->result.predicted = longest;
     else
         out->result.predicted_text = measurement_word(METRIC_MAX_SEQ_LEN);
@@ -353,7 +353,7 @@ static void judge(struct validation *v, size_t i)
         return;
     }
     const struct run_answer *answer = &v->answer[out->run];
-    if (!answer->ok) {
+    if (!answer->succeeded) {
         out->result.reason = answer->error;
         return;
     }

@@ -19,11 +19,11 @@
 
 /* The result of one run. It holds no pointers, because it is passed between processes. */
 struct run_answer {
-    bool ok;
+    bool succeeded;
     char error[256];
     struct verdict verdict; /* at the row's length; of a search: at the longest length that fits */
     struct reserved reserved;
-    struct similarity like;
+    struct similarity similarity;
     double step_s, tokens_per_s_gpu;
     double mfu,
         /* mfu: by the convention of the args; mfu_other: with the other factor for recomputation */
@@ -36,18 +36,18 @@ struct run_answer {
     double saved; /* bytes of saved activations, or the seconds to copy them */
     bool has_baseline;
     struct baseline baseline; /* the step by the closed form */
-    int64_t longest;          /* of a search: the longest length that fits; 0: none fits */
+    int64_t longest_tokens;   /* of a search: the longest length that fits; 0: none fits */
     /* of a search: at the next longer length; of a speed-up: of the run in column `against` */
-    struct verdict beyond;
+    struct verdict next_verdict;
 };
 
 /* A row and how it compares with its prediction. */
 struct validated {
     struct external_result result;
-    size_t run;   /* index in answer[] of the validation; SIZE_MAX: the row is a layout */
-    bool counted; /* the error counts in the means */
+    size_t run;           /* index in answer[] of the validation; SIZE_MAX: the row is a layout */
+    bool counts_in_means; /* the error counts in the means */
     /* why the error does not count, or another note for the reader; NULL: no note */
-    const char *other;
+    const char *remark;
 };
 
 /* Loads the model, cluster and request that args describe into *setup, which must be all-zero, and sets the convention
@@ -68,7 +68,7 @@ struct validation {
     struct run_answer *answer;
     size_t run_count;
     const size_t *first_row; /* [run_count] the first row that each run serves */
-    bool *timed;             /* [run_count] the run needs times */
+    bool *needs_times;       /* [run_count] the run needs times */
 };
 
 /* Searches for longest lengths try no length, in tokens, below this. */

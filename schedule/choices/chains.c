@@ -100,7 +100,8 @@ static const struct row internlm[] = {
 };
 
 /* The gradient of tokens from those of their 8 copies: zeros 2 / 8, index_put_() with sums 6. */
-static const struct cost_chain gradients_of_copies = {.kernels = 2, .bytes = 6.25, .scattered = 6};
+static const struct cost_chain gradients_of_copies = {
+    .kernels = 2, .bytes = 6.25, .scattered_bytes = 6};
 
 /* Operators of transformers (models/llama/modeling_llama.py, models/qwen3/modeling_qwen3.py) in 16 bits: norms,
  * residual sums and the feed-forward part run operator by operator, as in torchtitan. */
@@ -185,10 +186,10 @@ static void set_chains(enum chains chains, bool compile, bool kept, double sum_r
         struct cost_chain eager = {.bytes =
                                        row->bytes + (kept ? row->again : 0) + sum_ranks * row->sums,
                                    .kernels = row->kernels,
-                                   .slow = row->slow,
+                                   .slow_passes = row->slow,
                                    .slow_bytes = row->slow_bytes,
-                                   .gathered = row->gathered,
-                                   .scattered = row->scattered,
+                                   .gathered_bytes = row->gathered,
+                                   .scattered_bytes = row->scattered,
                                    .unweighted = row->unweighted};
         struct cost_chain fused = {.bytes = row->compiled + sum_ranks * row->sums_compiled,
                                    .kernels = row->kernels_compiled};
@@ -221,8 +222,8 @@ void chains_of(const struct profile *profile, const struct choices *choices, boo
                                     WORK_CROSS_ENTROPY_PARTIAL_BACKWARD};
     /* the kernels of torchtitan's loss on 16-bit logits: as many passes over half the bytes */
     static const struct cost_chain narrow_loss[] = {
-        {.bytes = 4, .kernels = 1, .slow = 1, .slow_bytes = 4},
-        {.bytes = 6, .kernels = 1, .slow = 1.15, .slow_bytes = 6},
+        {.bytes = 4, .kernels = 1, .slow_passes = 1, .slow_bytes = 4},
+        {.bytes = 6, .kernels = 1, .slow_passes = 1.15, .slow_bytes = 6},
     };
     struct cost_chain eager[WORK_KIND_COUNT], compiled[WORK_KIND_COUNT];
     memset(chain, 0, WORK_KIND_COUNT * sizeof *chain);

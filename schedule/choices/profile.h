@@ -192,7 +192,7 @@ struct profile {
     bool fused_merge; /* partial outputs of rings and chunks are merged by one kernel */
     /* the method without a framework: issuing work takes the host no time, and an allocator reserves no more than
      * tensors need */
-    bool ideal;
+    bool is_ideal;
     /* with the optimizer on the host: gradients are cast to fp32 on the device, before they are copied to the host */
     bool host_grads_f32;
     /* with the optimizer on the host: new parameters are cast into pageable memory, and a blocking copy takes them to

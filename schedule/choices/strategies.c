@@ -325,7 +325,7 @@ static const struct profile profiles[] = {
      .prefetch = 0,                     /* foreach_all_gather() with async_op=False: the thread waits, also when it prefetches */
      .collectives_hold = true},          /* foreach_reduce(): dist.reduce_scatter_tensor() waits as well */
     {.name = PROFILE_IDEAL, .summary = "neutral without host and framework time: what the method itself takes",
-     WELL_MADE, .prefetch = 1, .ideal = true},
+     WELL_MADE, .prefetch = 1, .is_ideal = true},
 };
 /* clang-format on */
 

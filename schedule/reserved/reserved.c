@@ -176,7 +176,7 @@ static uint64_t nccl_bytes(const struct ir *ir, const struct cluster *cluster,
 {
     uint32_t ranks = mesh_ranks(&ir->mesh), rank = 0;
     *communicators = 0;
-    if (cluster->ideal || ranks == 1)
+    if (cluster->is_ideal || ranks == 1)
         return 0;
     while (!role_has(&ir->mesh, role, rank))
         rank++;
@@ -283,7 +283,7 @@ static void of_role(struct reserved *out, const struct ir *ir, const struct clus
     uint64_t nccl = nccl_bytes(ir, cluster, role, &out->communicators);
     uint64_t outside = context + nccl, workspaces = 0, tables = 0;
     out->available = bounded ? (uint64_t)cluster->device.usable_bytes + context : UINT64_MAX;
-    if (!cluster->ideal)
+    if (!cluster->is_ideal)
         workspaces = (sm / 10 == 9 ? CUBLAS_WORKSPACE_90 : CUBLAS_WORKSPACE) + CUBLAS_LT_WORKSPACE;
     for (int i = 0; i < STEP_ROTARY_TABLES; i++)
         tables += held.table[i];

@@ -25,7 +25,7 @@ static void put_definition(struct json_out *json, const struct choice_value *val
     json_put_text(json, "type", types[value->form]);
     if (value->form == CHOICE_COUNTED)
         json_put_count(json, "minimum", 0);
-    json_put_text(json, "description", value->about);
+    json_put_text(json, "description", value->description);
     json_end_row(json);
 }
 
@@ -68,7 +68,7 @@ static void the_schema_describes_every_value(void)
         const size_t count = choice_row_values(&choice_rows[i], value, NULL);
         CHECK(choice_rows[i].key, count > 0 || choice_rows[i].alias);
         for (size_t k = 0; k < count; k++) {
-            CHECK(value[k].key, !value[k].known && value[k].about != NULL);
+            CHECK(value[k].key, !value[k].has_value && value[k].description != NULL);
             put_definition(&json, &value[k]);
         }
     }
@@ -227,7 +227,8 @@ static void options_are_printed_as_they_are_read(void)
 {
     for (size_t i = 0; i < CHOICE_NAME_COUNT; i++) {
         const struct choice_row *row = &choice_rows[i];
-        if (row->option == NULL || row->least == INT64_MAX) /* aliases; the length, the batch */
+        if (row->option == NULL ||
+            row->print_above == INT64_MAX) /* aliases; the length, the batch */
             continue;
         struct setup first = {0}, second = {0};
         struct options options = {0}, again = {0};
@@ -267,7 +268,7 @@ static void identities_differ_where_choices_matter(void)
         const struct choice_row *row = &choice_rows[i];
         struct choices small = {.model = &model, .profile = &profile}, large;
         int64_t one[CHOICE_NAME_COUNT], other[CHOICE_NAME_COUNT];
-        if (row->chosen.size == 0)
+        if (row->chosen_member.size == 0)
             continue;
         small.cp = small.hp = small.tp = small.pp = small.dp = small.window = 2;
         small.chunks = small.subsequences = 2;
@@ -278,7 +279,7 @@ static void identities_differ_where_choices_matter(void)
         small.ranks = 64;
         small.products = 1;
         large = small;
-        ((char *)&large)[row->chosen.offset] ^= 1;
+        ((char *)&large)[row->chosen_member.offset] ^= 1;
         choices_identity(one, &small);
         choices_identity(other, &large);
         CHECK(row->key, one[i] != other[i]);
@@ -292,7 +293,7 @@ static void identities_differ_where_choices_matter(void)
         small.model = &dense;
         small.ranks = 1;
         large = small;
-        ((char *)&large)[row->chosen.offset] ^= 1;
+        ((char *)&large)[row->chosen_member.offset] ^= 1;
         choices_identity(one, &small);
         choices_identity(other, &large);
         CHECK(row->key, one[i] == other[i]);

@@ -134,7 +134,7 @@ static void check_candidate(struct setup *setup, const struct candidate *c)
     struct diag diag = {0};
     char label[160];
     setup->padding =
-        c->packed_set != NULL ? c->packed_set->batch[c->packed_set->typical].padding : 0;
+        c->packed_set != NULL ? c->packed_set->batch[c->packed_set->typical_batch].padding : 0;
     snprintf(
         label, sizeof label,
         "%s subsequences %lld pp %lld tp %lld cp %lld hp %lld dp %lld weights %d activations %d",
@@ -164,7 +164,8 @@ static void nothing_is_better_than_its_bounds(void)
         struct setup setup = {0};
         struct diag diag = {0};
         struct space space = {0};
-        struct packed_sets packed_sets = {.asked = {.lengths = questions[i].lengths, .batches = 3}};
+        struct packed_sets packed_sets = {
+            .request = {.lengths = questions[i].lengths, .batches = 3}};
         struct space_open all = {.strategy = questions[i].strategy == NULL,
                                  .placement = true,
                                  .stage_placement = true,
@@ -294,7 +295,7 @@ static void the_boundary_does_not_depend_on_the_guess(void)
                 "found",
                 longest_find(&longest, &setup, &setup.request, &ladder, guesses[i], NULL, &diag),
                 STATUS_OK);
-            CHECK("at fits", longest.at.fits && !longest.beyond.fits);
+            CHECK("at fits", longest.verdict.fits && !longest.next_verdict.fits);
             CHECK_INT("one step", longest.next - longest.tokens, ladder.first);
             first = first > 0 ? first : longest.tokens;
             CHECK_INT("same", longest.tokens, first);
@@ -335,7 +336,7 @@ static void an_interrupted_search_says_what_it_knows(void)
             longest_certificate_make(&report, &setup, &diag);
             longest_report_print(&(struct screen){.out = &out}, &report, false);
             longest_report_print_json(&json, &report);
-            CHECK_INT("one length", report.longest.asked, 1);
+            CHECK_INT("one length", report.longest.built_count, 1);
             CHECK("text", strncmp(out.data, interrupted_searches[i].text,
                                   strlen(interrupted_searches[i].text)) == 0);
             CHECK("JSON", strstr(json.data, "\"search_ended_early\": true") != NULL);

@@ -168,7 +168,7 @@ static void the_file_is_read_back(void)
             CHECK_CLOSE(f.result.number[i].name, number_of(&again, f.result.number[i].name),
                         f.result.number[i].value, 1e-5);
         CHECK_CLOSE("a share of its own", again.kind_fraction[WORK_FILL], 0.1, 0.05);
-        CHECK("products are calibrated", again.calibration[COST_MATMUL].known);
+        CHECK("products are calibrated", again.calibration[COST_MATMUL].is_calibrated);
         CHECK_CLOSE("their range", again.calibration[COST_MATMUL].high[COST_SIZE_M], 16384, 0);
         struct work work = {.kind = WORK_FILL, .elements = {1 << 22}};
         CHECK_CLOSE("predictions agree", cost_work_s(&again, ATTENTION_FA2, &work),
@@ -367,7 +367,7 @@ static void what_can_be_fitted_is_beside_what_is_refused(void)
     CHECK_INT("the file reads", cost_parse(&again, &f.arena, "f", out.data, out.size, &f.diag),
               STATUS_OK);
     CHECK_CLOSE("with products", again.matmul_flop_per_s, f.truth.matmul_flop_per_s, 1e-3);
-    CHECK("calibrated", again.calibration[COST_MATMUL].known);
+    CHECK("calibrated", again.calibration[COST_MATMUL].is_calibrated);
     CHECK_CLOSE("adds judged as in the base", again.calibration[COST_MEMORY].residual,
                 f.base.calibration[COST_MEMORY].residual, 0);
     text_release(&out);

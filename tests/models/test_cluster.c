@@ -147,7 +147,7 @@ static void the_ideal_cluster_has_no_limits(void)
     struct cluster_fixture f = {0};
     if (load(&f, "ideal")) {
         struct cluster *c = &f.cluster;
-        CHECK("ideal", c->ideal);
+        CHECK("ideal", c->is_ideal);
         CHECK_CLOSE("peak", c->device.peak_flop_per_s, 1e15, 0);
         CHECK("memory", isinf(c->device.usable_bytes) && isinf(c->host.memory_bytes));
         CHECK("links", isinf(c->fabric.bytes_per_s) && isinf(c->nic.bytes_per_s) &&

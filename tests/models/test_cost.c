@@ -183,7 +183,8 @@ static void slow_kernels_of_a_chain_go_by_their_elements(void)
                       loss = flat(WORK_CROSS_ENTROPY, 100, 100, 100, 0),
                       sum = flat(WORK_ADD, 10000, 0, 0, 0);
     if (fixture_parse(&f, four_cores)) {
-        const struct cost_chain chain = {.bytes = 36, .kernels = 8, .slow = 2, .slow_bytes = 12};
+        const struct cost_chain chain = {
+            .bytes = 36, .kernels = 8, .slow_passes = 2, .slow_bytes = 12};
         f.cost.chain[WORK_RMSNORM] = f.cost.chain[WORK_CROSS_ENTROPY] = f.cost.chain[WORK_ADD] =
             chain;
         CHECK_CLOSE("a rate that is not known", seconds(&f.cost, norm), 360e-6, 1e-12);
@@ -312,14 +313,14 @@ static void chains_gather_and_scatter(void)
 {
     struct cost_fixture f;
     if (fixture_load(&f, "a100-80g")) {
-        const struct cost_chain plain = {.bytes = 6, .kernels = 2, .scattered = 6};
+        const struct cost_chain plain = {.bytes = 6, .kernels = 2, .scattered_bytes = 6};
         struct work back = {.kind = WORK_UNPERMUTE,
                             .permute = {.rows = 1000, .cols = 512, .copies = 8, .weights = 1}};
         const double elements = 1000 * 512 * 8.0, ramp = f.cost.memory_ramp_bytes,
                      rate = f.cost.device_memory_bytes_per_s, start = f.cost.device_kernel_start_s,
                      stream = rate * f.cost.memory_stream_fraction;
         f.cost.chain[WORK_UNPERMUTE] =
-            (struct cost_chain){.bytes = 10, .kernels = 3, .gathered = 4};
+            (struct cost_chain){.bytes = 10, .kernels = 3, .gathered_bytes = 4};
         CHECK_CLOSE("gathered", seconds(&f.cost, back),
                     3 * start + (4 * elements + ramp) / (rate * f.cost.memory_gather_fraction) +
                         (6 * elements + 3 * ramp) / stream,
@@ -468,7 +469,7 @@ static void no_product_or_attention_beats_the_peak(void)
             int64_t q = check_random_i64(&random, 1, 70000),
                     kv = check_random_i64(&random, 1, 70000);
             for (int impl = 0; impl < ATTENTION_IMPL_COUNT; impl++) {
-                if (!f.cost.attention[impl][0].present)
+                if (!f.cost.attention[impl][0].is_present)
                     continue;
                 for (int kind = WORK_ATTENTION; kind <= WORK_ATTENTION_BACKWARD; kind++) {
                     struct work work = attention((enum work_kind)kind, q, kv, 8, 2, 128,

@@ -117,7 +117,7 @@ static void proxies_have_the_published_parameters(void)
         const char *file = files[i].file;
         CHECK_INT(file, load(&t, &arena, file, NULL, NULL), STATUS_BAD_INPUT);
         CHECK_INT(file, load_dense(&t, &arena, file), STATUS_OK);
-        CHECK_TEXT(file, t.proxy, files[i].proxy);
+        CHECK_TEXT(file, t.proxy_lacks, files[i].proxy);
         CHECK_INT(file, transformer_parameters(&t), files[i].parameters);
         CHECK_INT(file, t.head_dim, files[i].head_dim);
         CHECK_INT(file, t.attention_window, files[i].window);
@@ -222,7 +222,7 @@ static void proxies_keep_what_a_dense_model_can_have(void)
         CHECK_INT(label, hf_config_read(&t, &arena, "c.json", json_root(&json), NULL, true, &diag),
                   STATUS_OK);
         CHECK_INT(label, transformer_check(&t, (struct loc){"c.json", 0, 0}, &diag), STATUS_OK);
-        CHECK_TEXT(label, t.proxy, rows[i].proxy);
+        CHECK_TEXT(label, t.proxy_lacks, rows[i].proxy);
         CHECK_INT(label, t.ffn, rows[i].ffn);
         CHECK_INT(label, t.attention_window, rows[i].window);
         CHECK_INT(label, transformer_windowed_layers(&t), rows[i].windowed_layers);

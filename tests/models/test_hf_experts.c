@@ -156,7 +156,7 @@ static void families_are_read_by_their_keys(void)
         CHECK_INT(rows[i].label, transformer_load(&t, &arena, path.data, NULL, NULL), STATUS_OK);
         transformer_put_line(&line, &t, true);
         CHECK_TEXT(rows[i].label, line.data, rows[i].line);
-        CHECK(rows[i].label, t.lacks == NULL);
+        CHECK(rows[i].label, t.missing_parts == NULL);
         (void)fclose(file);
         text_release(&line);
         text_release(&path);
@@ -248,7 +248,7 @@ static void a_dense_proxy_has_no_experts_left(void)
     struct transformer t;
     CHECK_INT("load", transformer_load_dense(&t, &arena, "deepseek-v3", NULL, NULL), STATUS_OK);
     CHECK_TEXT("name", t.name, "deepseek-v3 (dense proxy)");
-    CHECK_TEXT("proxy", t.proxy, "experts+latent-attention");
+    CHECK_TEXT("proxy", t.proxy_lacks, "experts+latent-attention");
     struct text line = {0};
     transformer_put_line(&line, &t, true);
     CHECK_TEXT("line", line.data,

@@ -193,19 +193,20 @@ static void own_runs_shift_and_narrow(void)
     run.pp = 2;
     const struct interval before = interval_make(&e, RESIDUAL_TIME, &run, NULL);
     run.value[RESIDUAL_TIME] = log(1.2);
-    residuals_add(&e.own, &run);
+    residuals_add(&e.own_runs, &run);
     struct interval after = interval_make(&e, RESIDUAL_TIME, &run, NULL);
-    CHECK_INT("runs", after.own, 1);
-    CHECK_CLOSE("shift", after.shift, log(1.2) / 2, 1e-9);
+    CHECK_INT("runs", after.own_run_count, 1);
+    CHECK_CLOSE("shift", after.own_shift, log(1.2) / 2, 1e-9);
     CHECK_CLOSE("variance", after.deviation * after.deviation,
                 0.75 * before.deviation * before.deviation, 1e-9);
-    CHECK_CLOSE("an end", log(interval_low(&after, 1)), after.shift - 2.015048 * after.deviation,
-                1e-6);
+    CHECK_CLOSE("an end", log(interval_low(&after, 1)),
+                after.own_shift - 2.015048 * after.deviation, 1e-6);
     struct residual other = run_make(); /* shares only the base, and a little of short layers */
     other.framework = "w";
     other.device = "gb200";
     const struct interval far = interval_make(&e, RESIDUAL_TIME, &other, NULL);
-    CHECK("a run that is unlike hardly counts", far.shift < 0.2 * after.shift && far.shift > 0);
+    CHECK("a run that is unlike hardly counts",
+          far.own_shift < 0.2 * after.own_shift && far.own_shift > 0);
     evidence_release(&e);
 }
 

@@ -45,7 +45,7 @@ static void words_of_a_source_do_not_make_it_measured(void)
     CHECK("words", !cluster_fact_is_measured(&fact));
     fact.spread = 0.1;
     CHECK("a spread", cluster_fact_is_measured(&fact));
-    fact = (struct cluster_fact){.source = "ours", .how = NUMBER_MEASURED};
+    fact = (struct cluster_fact){.source = "ours", .origin = NUMBER_MEASURED};
     CHECK("its member", cluster_fact_is_measured(&fact));
     CHECK("none", !cluster_fact_is_measured(NULL));
 }

@@ -466,7 +466,7 @@ static void presets_equal_the_proxies_of_public_configs(void)
         CHECK_INT(pairs[i].preset,
                   transformer_load_dense(&b, &arena, check_path(pairs[i].config), NULL, NULL),
                   STATUS_OK);
-        b.proxy = NULL;
+        b.proxy_lacks = NULL;
         b.max_positions = a.max_positions; /* text_config leaves it out */
         transformer_put_line(&preset, &a, true);
         transformer_put_line(&config, &b, true);

@@ -15,7 +15,7 @@ static const struct baseline small = {
     .window = 2,
     .layers = 2,
     .peak_flop_per_s = 1e12,
-    .forwards = 2,
+    .forwards_per_step = 2,
     .core_forwards = 1,
     .sequences = 1,
 };

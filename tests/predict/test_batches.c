@@ -79,7 +79,7 @@ static enum status predict(struct batch_times *times, const struct run *r, bool 
                            struct diag *diag)
 {
     const struct prediction_question question = {
-        .setup = &r->setup, .exact = exact, .whole = exact};
+        .setup = &r->setup, .exact = exact, .whole_list = exact};
     struct prediction first = {0};
     enum status status = prediction_make(&first, &question, diag);
     if (status == STATUS_OK)

@@ -28,7 +28,7 @@ static void make(const double a[3], const double b[3])
                                                 .error = NAN,
                                                 .row = SIZE_MAX,
                                                 .measure = MEASURE_TOKENS,
-                                                .done = true};
+                                                .is_done = true};
     }
     r = (struct reproduction){
         .catalogue = {.entry = &entry, .count = 1}, .point = points, .points = ARRAY_LEN(points)};
@@ -44,7 +44,7 @@ static enum claim_verdict judge(const struct catalogue_claim *claim, const char 
     return verdict;
 }
 
-static const struct catalogue_claim ratio = {.says = "a is twice b",
+static const struct catalogue_claim ratio = {.statement = "a is twice b",
                                              .left = {.series = {"a"}, .series_count = 1},
                                              .right = {.series = {"b"}, .series_count = 1},
                                              .at_least = 2,
@@ -76,7 +76,7 @@ static void predictions_that_are_missing_give_no_verdict(void)
 {
     make((double[]){20, 30, 40}, (double[]){10, 15, 20});
     for (size_t i = 0; i < ARRAY_LEN(points); i++)
-        points[i].done = false;
+        points[i].is_done = false;
     CHECK_INT("none is known", judge(&ratio, NULL), CLAIM_NOT_KNOWN);
 }
 
@@ -95,16 +95,16 @@ static void a_crossover_lies_where_the_paper_says_or_beside(void)
 
 static void the_best_series_moves_one_way(void)
 {
-    struct catalogue_claim claim = {.kind = CLAIM_BEST, .moves = CLAIM_RISES};
+    struct catalogue_claim claim = {.kind = CLAIM_BEST, .direction = CLAIM_RISES};
     make((double[]){30, 10, 5}, (double[]){20, 20, 20});
     CHECK_INT("from a to b", judge(&claim, "64K a, 128K b, 256K b"), CLAIM_HOLDS);
     make((double[]){30, 30, 30}, (double[]){20, 20, 20});
     CHECK_INT("it stays", judge(&claim, NULL), CLAIM_HOLDS_BY_LESS);
     make((double[]){10, 30, 30}, (double[]){20, 20, 20});
     CHECK_INT("from b to a", judge(&claim, NULL), CLAIM_DOES_NOT_HOLD);
-    claim.moves = CLAIM_IS;
-    claim.is[0] = "a";
-    claim.is_count = 1;
+    claim.direction = CLAIM_IS;
+    claim.expected_names[0] = "a";
+    claim.expected_count = 1;
     make((double[]){19.8, 30, 30}, (double[]){20, 20, 20});
     CHECK_INT("a is best, or within 2 %", judge(&claim, NULL), CLAIM_HOLDS_BY_LESS);
 }
@@ -113,7 +113,7 @@ static void a_trend_rises_or_falls(void)
 {
     struct catalogue_claim claim = ratio;
     claim.kind = CLAIM_TREND;
-    claim.moves = CLAIM_FALLS;
+    claim.direction = CLAIM_FALLS;
     make((double[]){30, 25, 21}, (double[]){20, 20, 20});
     CHECK_INT("falls", judge(&claim, "64K 1.5, 128K 1.25, 256K 1.05"), CLAIM_HOLDS);
     make((double[]){30, 35, 21}, (double[]){20, 20, 20});
@@ -130,7 +130,7 @@ static struct entry_outcome outcome(double one, double other)
     const double errors[] = {one, other};
     for (size_t i = 0; i < 2; i++) {
         points[i].row = i;
-        points[i].counted = true;
+        points[i].counts_in_means = true;
         points[i].error = errors[i];
     }
     return outcome_of(&r, 0);
@@ -141,7 +141,7 @@ static void a_table_matches_within_its_tolerance(void)
     CHECK_INT("mean 5 %", outcome(0.05, -0.05).state, STATE_MATCHED);
     CHECK_INT("mean 5.5 %", outcome(0.05, -0.06).state, STATE_OFF);
     CHECK_INT("worst 16 %", outcome(0.16, 0).state, STATE_OFF);
-    CHECK_CLOSE("the worst keeps its sign", outcome(-0.16, 0.1).worst, -0.16, 1e-12);
+    CHECK_CLOSE("the worst keeps its sign", outcome(-0.16, 0.1).worst_error, -0.16, 1e-12);
     CHECK_CLOSE("bias", outcome(-0.16, 0.1).bias, -0.03, 1e-12);
 }
 

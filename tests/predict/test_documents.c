@@ -104,7 +104,7 @@ static void the_late_rank_is_named(void)
     struct document_lateness late = {0};
     predict(NULL, "ulysses", RING_ZIGZAG, uneven, false, &late);
     CHECK_INT("rank", late.rank, 8);
-    CHECK_INT("late", late.late, 2);
+    CHECK_INT("late", late.late_units, 2);
     CHECK_INT("units", late.units, 2);
     CHECK_CLOSE("slowest over mean", late.worst_over_all, 1 / 0.625, 0.02);
     predict(NULL, "ulysses", RING_ZIGZAG, whole, false, &late);

@@ -80,7 +80,7 @@ static void what_is_ignored_has_no_effect(void)
             judge_all((enum launch_framework)framework, &met);
     for (int framework = 0; framework < LAUNCH_FRAMEWORKS; framework++)
         for (const struct launch_table *table = launch_table((enum launch_framework)framework);
-             table != NULL; table = table->shared)
+             table != NULL; table = table->shared_rows)
             check_rows(lists[framework], table, &met);
 }
 
@@ -89,7 +89,7 @@ static void what_is_not_modelled_has_a_reason(void)
 {
     for (int framework = 0; framework < LAUNCH_FRAMEWORKS; framework++) {
         for (const struct launch_table *table = launch_table((enum launch_framework)framework);
-             table != NULL; table = table->shared)
+             table != NULL; table = table->shared_rows)
             for (size_t i = 0; i < table->count; i++)
                 CHECK(table->row[i].name,
                       (table->row[i].use == LAUNCH_UNMODELLED) == (table->row[i].note != NULL));
@@ -147,9 +147,9 @@ static void other_formats_are_refused_by_name(void)
         const char *keys = f->keys, *arguments = f->arguments, *programs = f->programs;
         if (f->framework != LAUNCH_FRAMEWORKS)
             continue;
-        CHECK(f->name, f->right != NULL);
+        CHECK(f->name, f->use_instead != NULL);
         refused++;
-        snprintf(name, sizeof name, "of %s, which is not read; %.20s", f->name, f->right);
+        snprintf(name, sizeof name, "of %s, which is not read; %.20s", f->name, f->use_instead);
         while (next_word(&keys, word, sizeof word)) {
             snprintf(text, sizeof text,
                      "model_name_or_path: x\nlearning_rate: 1\ntrain_batch_size: 8\n%s: 1\n", word);

@@ -114,8 +114,8 @@ static void packs_as_by_hand(void)
         CHECK_TEXT(by_hand[i].label, text, by_hand[i].first);
         CHECK_INT(by_hand[i].label, batch.tokens, by_hand[i].tokens);
         CHECK_INT(by_hand[i].label, batch.padding, by_hand[i].padding);
-        CHECK_INT(by_hand[i].label, batch.dropped, by_hand[i].dropped);
-        CHECK_INT(by_hand[i].label, batch.cut, by_hand[i].cut);
+        CHECK_INT(by_hand[i].label, batch.dropped_tokens, by_hand[i].dropped);
+        CHECK_INT(by_hand[i].label, batch.cut_documents, by_hand[i].cut);
         packed_batch_release(&batch);
         CHECK_INT(by_hand[i].label, packing_next(&batch, &lengths, &options, NULL), STATUS_OK);
         put_batch(text, sizeof text, &batch);

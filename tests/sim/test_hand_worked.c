@@ -22,7 +22,7 @@ static void pcie_fabric(struct cluster *c)
 
 static void ideal(struct cluster *c)
 {
-    c->ideal = true;
+    c->is_ideal = true;
     c->fabric.bytes_per_s = c->fabric.peer_bytes_per_s = INFINITY;
     c->fabric.all_to_all_peer_bytes_per_s = INFINITY;
     c->pcie.nominal_bytes_per_s = c->pcie.uplink_bytes_per_s = INFINITY;
