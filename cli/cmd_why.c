@@ -63,7 +63,7 @@ static enum status find_answer(struct memory_answer *a, const struct torch_snaps
         a->known = true;
         a->predicted_bytes = alternatives_inside(&base);
         a->seen_bytes = s->active + s->failed_bytes;
-        a->most_bytes = s->reserved + s->device_free;
+        a->most_bytes = s->reserved_bytes + s->device_free;
         a->unseen_bytes =
             a->seen_bytes > a->predicted_bytes ? a->seen_bytes - a->predicted_bytes : 0;
         a->step_s = base.sim.step_s;
@@ -145,18 +145,18 @@ static void print_snapshot(struct text *out, const struct torch_snapshot *s, siz
     if (s->out_of_memory) {
         put_gib(out, "out of memory: ", s->failed_bytes, " were asked for, ");
         put_gib(out, "", s->device_free, " were free on the device, and ");
-        put_gib(out, "", s->reserved - s->active, " in the process' own cache");
+        put_gib(out, "", s->reserved_bytes - s->active, " in the process' own cache");
         put_gib(out, " (largest piece ", s->largest_free, ")\n");
     } else {
         text_puts(out, "no allocation failed while the snapshot's history was recorded\n");
     }
-    put_gib(out, "held       ", s->reserved, " in ");
+    put_gib(out, "held       ", s->reserved_bytes, " in ");
     text_printf(out, "%zu segment%s of device %lld: ", s->segments, s->segments == 1 ? "" : "s",
                 (long long)s->device);
     put_gib(out, "", s->active, " in use by ");
     text_printf(out, "%zu block%s (", s->blocks, s->blocks == 1 ? "" : "s");
     put_gib(out, "", s->active - s->requested, " of it rounding), ");
-    put_gib(out, "", s->reserved - s->active, " cached\n\n");
+    put_gib(out, "", s->reserved_bytes - s->active, " cached\n\n");
     struct rows rows = {.out = out};
     put_sites(&rows, s, top);
 }
@@ -192,7 +192,7 @@ static void print_json(struct text *out, const struct torch_snapshot *s,
     json_put_count(&json, "device", (uint64_t)s->device);
     json_put_count(&json, "failed_bytes", s->failed_bytes);
     json_put_count(&json, "device_free_bytes", s->device_free);
-    json_put_count(&json, "reserved_bytes", s->reserved);
+    json_put_count(&json, "reserved_bytes", s->reserved_bytes);
     json_put_count(&json, "active_bytes", s->active);
     json_put_count(&json, "requested_bytes", s->requested);
     json_put_count(&json, "largest_free_bytes", s->largest_free);

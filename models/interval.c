@@ -226,7 +226,7 @@ static void add_layout(struct interval *interval, const struct measured *measure
 static void find_unmeasured(struct interval *interval, const struct evidence *evidence,
                             enum residual_of of, const struct residual *run, const char *without)
 {
-    const double *deviation = evidence->deviations.of[of];
+    const double *deviation = evidence->deviations.log_error[of];
     const struct measured measured = {&evidence->runs, evidence->is_explained[of], without};
     interval->count = 0;
     interval->device = is_measured(&measured, run, SHARE_DEVICE, MECHANISM_COUNT);
@@ -310,7 +310,8 @@ static void take_own(struct interval *interval, double *variance, const struct e
         residual[n++] = rows->row[i].value[of];
     }
     if (n > 0)
-        condition(interval, variance, own, residual, n, evidence->deviations.of[of][FEATURE_BASE]);
+        condition(interval, variance, own, residual, n,
+                  evidence->deviations.log_error[of][FEATURE_BASE]);
     interval->own_run_count = (uint32_t)n;
     free(own);
     free(residual);
@@ -320,7 +321,7 @@ struct interval interval_make(const struct evidence *evidence, enum residual_of 
                               const struct residual *run, const char *without)
 {
     struct interval interval = {.low = NAN, .high = NAN, .deviation = NAN};
-    const double base = evidence->deviations.of[of][FEATURE_BASE];
+    const double base = evidence->deviations.log_error[of][FEATURE_BASE];
     if (!(base > 0))
         return interval;
     find_unmeasured(&interval, evidence, of, run, without);

@@ -52,7 +52,7 @@ static void add_sequence(struct attention_division *division, double *rows,
             c->rotation == ROTATE_NEEDED ? (double)needed.rows : (double)layout->tokens - own;
     }
     division->least_mean_rows +=
-        coverage_least_keys(list, window, layout->cp, pairs).all / layout->cp;
+        coverage_least_keys(list, window, layout->cp, pairs).all_ranks / layout->cp;
     division->least_rows += coverage_least_bytes(pairs, layout->cp, own, &bytes, true) / bytes.key;
     needed_release(&needed);
     if (list->tiles != NULL)

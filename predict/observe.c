@@ -82,7 +82,7 @@ static void find_least_factors(const struct row_matches *m, const struct trace *
         least[kind] = 0;
     for (size_t i = 0; i < m->count; i++) {
         const struct block_match *match = &m->match[i];
-        for (uint32_t k = 0; match->between && k < match->row_count; k++) {
+        for (uint32_t k = 0; match->between_blocks && k < match->row_count; k++) {
             uint32_t row = m->row[match->row_begin + k], op = predicted->ops.op[row];
             double bytes = cost_traffic_bytes(cost, (enum attention_impl)p->choices.attention_impl,
                                               ir_work(&p->ir, op));
@@ -110,7 +110,7 @@ static void find_factors(const struct row_matches *m, const struct trace *predic
         for (size_t i = 0; i < m->count; i++) {
             const struct block_match *match = &m->match[i];
             double sum = 0;
-            if (!match->between || match->measured_rows == 0)
+            if (!match->between_blocks || match->measured_rows == 0)
                 continue;
             for (uint32_t k = 0; k < match->row_count; k++) {
                 uint32_t row = m->row[match->row_begin + k];
@@ -138,8 +138,8 @@ static void split(struct observed *o, const struct row_matches *m, const struct 
     for (int pass = 0; pass < 2; pass++)
         for (uint32_t k = 0; k < match->row_count; k++) {
             uint32_t row = m->row[match->row_begin + k], op = predicted->ops.op[row];
-            double share_s =
-                predicted_s(predicted, row) * (match->between ? factor[p->ir.op.kind[op]] : 1);
+            double share_s = predicted_s(predicted, row) *
+                             (match->between_blocks ? factor[p->ir.op.kind[op]] : 1);
             if (pass == 0) {
                 sum += share_s;
                 o->found_s += predicted_s(predicted, row);
@@ -169,9 +169,9 @@ static double middle_gap_s(const struct trace *trace)
 
 static void note_strays(struct observed *o, const struct row_matches *m)
 {
-    for (size_t i = 0; i < m->strays; i++)
+    for (size_t i = 0; i < m->stray_count; i++)
         o->stray_s += m->stray[i].seconds;
-    for (size_t i = 0; i < m->strays && i < STRAYS_SHOWN && m->steps > 0; i++)
+    for (size_t i = 0; i < m->stray_count && i < STRAYS_SHOWN && m->steps > 0; i++)
         text_printf(&o->stray_text, "%srank %u: %s %.3f ms a step",
                     o->stray_text.size > 0 ? ", " : "", m->rank, m->stray[i].name,
                     1e3 * m->stray[i].seconds / (double)m->steps);

@@ -26,7 +26,7 @@ static void add_step(const struct kineto_issue_step *step, struct loc at, struct
         [CALL_COPY] = {.kind = WORK_H2D, .copy = {64, 0}},
         [CALL_WAIT] = {.kind = WORK_HOST_SYNC},
     };
-    const struct kineto_calls *launch = &step->of[CALL_LAUNCH];
+    const struct kineto_calls *launch = &step->calls_of[CALL_LAUNCH];
     if (launch->count > 0 && launch->operators > 0) {
         double call_s = launch->call_s / (double)launch->count;
         double op_s = launch->before_s / (double)launch->operators;
@@ -34,7 +34,7 @@ static void add_step(const struct kineto_issue_step *step, struct loc at, struct
         add_point(points, at, POINT_ISSUE, fill, op_s + call_s);
     }
     for (int kind = CALL_COLLECTIVE; kind < CALL_COUNT; kind++) {
-        const struct kineto_calls *calls = &step->of[kind];
+        const struct kineto_calls *calls = &step->calls_of[kind];
         if (calls->count > 0)
             add_point(points, at, POINT_ISSUE, of[kind],
                       (calls->call_s + calls->before_s) / (double)calls->count);
@@ -61,10 +61,10 @@ void observed_issue_points(const struct kineto_issue *issue, uint32_t rank, cons
         const struct kineto_issue_step *step = &issue->step[i];
         add_step(step, at, points);
         for (int kind = 0; kind < CALL_COUNT; kind++) {
-            sum.of[kind].count += step->of[kind].count;
-            sum.of[kind].operators += step->of[kind].operators;
+            sum.calls_of[kind].count += step->calls_of[kind].count;
+            sum.calls_of[kind].operators += step->calls_of[kind].operators;
         }
-        sum.held += step->held;
+        sum.held_calls += step->held_calls;
         sum.pauses += step->pauses;
         sum.pause_s += step->pause_s;
         sum.idle_starts += step->idle_starts;
@@ -72,11 +72,12 @@ void observed_issue_points(const struct kineto_issue *issue, uint32_t rank, cons
     }
     text_printf(notes, "host       rank %u, a step: ", rank);
     for (int kind = 0; kind < CALL_COUNT; kind++)
-        put_count(notes, kind == 0 ? "" : ", ", sum.of[kind].count, issue->count, one[kind],
+        put_count(notes, kind == 0 ? "" : ", ", sum.calls_of[kind].count, issue->count, one[kind],
                   many[kind]);
-    put_count(notes, "; ", sum.of[CALL_LAUNCH].operators, issue->count, "operator", "operators");
+    put_count(notes, "; ", sum.calls_of[CALL_LAUNCH].operators, issue->count, "operator",
+              "operators");
     text_puts(notes, " launched; left out");
-    put_count(notes, " ", sum.held, issue->count, "held call", "held calls");
+    put_count(notes, " ", sum.held_calls, issue->count, "held call", "held calls");
     put_count(notes, ", ", sum.pauses, issue->count, "pause", "pauses");
     text_printf(notes, " (%.3f ms)", 1e3 * sum.pause_s / (double)issue->count);
     if (issue->graphs > 0)

@@ -68,10 +68,10 @@ static void judge(struct prediction *p)
     struct verdict *v = &p->verdict;
     v->by_reserved = prediction_is_judged_by_reserved(p);
     v->needed[LIMIT_DEVICE] =
-        v->by_reserved ? p->reserved.total
+        v->by_reserved ? p->reserved.total_bytes
                        : p->ir.arena_bytes[MEMORY_HBM] + p->reserved.bytes[RESERVED_CONTEXT];
-    v->available[LIMIT_DEVICE] = p->reserved.available;
-    v->is_tight = p->reserved.tight;
+    v->available[LIMIT_DEVICE] = p->reserved.available_bytes;
+    v->is_tight = p->reserved.is_tight;
     v->cache = v->by_reserved ? p->reserved.bytes[RESERVED_CACHE] : 0;
     v->nccl = v->by_reserved ? p->reserved.bytes[RESERVED_NCCL] : 0;
 
@@ -230,7 +230,7 @@ enum status prediction_memory(struct prediction *p, const struct prediction_ques
             status = build(p, true, diag);
     }
     if (status == STATUS_OK && note != NULL && shared->count > 0 &&
-        !pipeline_of(&p->choices)->multiplexed)
+        !pipeline_of(&p->choices)->is_multiplexed)
         diag_note(note, (struct loc){0},
                   shared->count > 1
                       ? "pipeline stages share no subsequence: the faster splits do not fit in "

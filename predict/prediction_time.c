@@ -119,7 +119,7 @@ static enum status take_documents(struct prediction *p, const struct shape_costs
     sim_costs.place_work_s = (const double *const *)seconds;
     enum status status =
         sim_run(&p->ir, &p->setup->cluster, &sim_costs, options, "schedule", &even, diag);
-    *stands = status == STATUS_OK && !even.unsteady;
+    *stands = status == STATUS_OK && !even.is_unsteady;
     if (*stands) {
         waterfall_make(&waterfall, &p->ir, &even, peak, 0);
         *stands = p->ir.repeats.copies == 0 || waterfall_adds_up(&waterfall);
@@ -157,7 +157,7 @@ static enum status simulate(struct prediction *p, struct shape_costs *costs, boo
     shape_costs_make(costs, p);
     enum status status =
         sim_run(&p->ir, &p->setup->cluster, &costs->sim, &options, "schedule", &p->sim, diag);
-    *stands = status == STATUS_OK && !p->sim.unsteady;
+    *stands = status == STATUS_OK && !p->sim.is_unsteady;
     if (!*stands)
         return status;
     p->simulated = true;
@@ -219,7 +219,7 @@ enum status prediction_without_kernels(struct sim_result *sim, const struct pred
     enum status status =
         sim_run(&p->ir, &p->setup->cluster, &costs.sim, &options, "schedule", sim, diag);
     shape_costs_release(&costs);
-    if (status != STATUS_OK || !sim->unsteady)
+    if (status != STATUS_OK || !sim->is_unsteady)
         return status;
     struct prediction whole = *p;
     whole.ir = (struct ir){0};

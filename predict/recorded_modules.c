@@ -144,7 +144,7 @@ double recorded_modules_mfu(const struct prediction *p)
     if (p->stages.count <= 1)
         return p->sim.step_s > 0 ? p->waterfall.cause_s[CAUSE_USEFUL] / p->sim.step_s : 0;
     for (uint32_t i = 0; i < p->stages.count; i++) {
-        useful_s += p->stages.ranks[i] * p->stages.of[i].cause_s[CAUSE_USEFUL];
+        useful_s += p->stages.ranks[i] * p->stages.waterfall[i].cause_s[CAUSE_USEFUL];
         ranks += p->stages.ranks[i];
     }
     return ranks > 0 && p->sim.step_s > 0 ? useful_s / ranks / p->sim.step_s : 0;

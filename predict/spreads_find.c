@@ -51,7 +51,7 @@ static enum status step_on(double *step_s, const struct spread_trial *trial,
     shape_costs_make(&costs, &other);
     enum status status =
         sim_run(&p->ir, &setup->cluster, &costs.sim, &options, "schedule", &sim, NULL);
-    bool again = status == STATUS_OK && sim.unsteady;
+    bool again = status == STATUS_OK && sim.is_unsteady;
     *step_s = sim.step_s + p->jitter_s;
     shape_costs_release(&costs);
     sim_result_release(&sim);

@@ -19,15 +19,16 @@
 /* Maps the memory that both processes share, in both at the same address. */
 static enum status share_memory(struct child_run *run, const char *name, struct diag *diag)
 {
-    size_t head = (sizeof *run->shared + 63) / 64 * 64, rows = run->fold.row[run->fold.class_count];
+    size_t head = (sizeof *run->shared_memory + 63) / 64 * 64,
+           rows = run->fold.row[run->fold.class_count];
     run->size = head + 2 * rows * sizeof(double) + run->traffic.transfer_count * sizeof(uint64_t);
     void *memory = mmap(NULL, run->size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED)
         return diag_error(diag, (struct loc){.name = name}, STATUS_SYSTEM,
                           "cannot share %zu bytes with a simulation: %s", run->size,
                           strerror(errno));
-    run->shared = memory;
-    struct schedule_times *times = &run->shared->times;
+    run->shared_memory = memory;
+    struct schedule_times *times = &run->shared_memory->times;
     times->start_s = (double *)((char *)memory + head);
     times->end_s = times->start_s + rows;
     times->transfers_done = (uint64_t *)(times->end_s + rows);
@@ -40,7 +41,7 @@ static void run_child(struct scheduler *scheduler, const struct child_run *run)
 {
     struct text why = {0};
     clock_t began = clock();
-    struct child_shared *shared = run->shared;
+    struct child_shared *shared = run->shared_memory;
     pages_touch(shared, run->size);
     shared->status = scheduler_run(scheduler, &shared->times, &why);
     shared->events_s = (double)(clock() - began) / CLOCKS_PER_SEC;
@@ -99,15 +100,15 @@ static enum status run_forked(struct scheduler *scheduler, const struct child_ru
         run_child(scheduler, run);
         _exit(0); /* no exit handlers: they are the parent's */
     }
-    return wait_child(child, run->shared, name, diag);
+    return wait_child(child, run->shared_memory, name, diag);
 }
 
 /* ---- one simulation ---- */
 
 void child_run_release(struct child_run *run)
 {
-    if (run->shared)
-        munmap(run->shared, run->size);
+    if (run->shared_memory)
+        munmap(run->shared_memory, run->size);
     fold_release(&run->fold);
     prune_release(&run->pruned);
     traffic_release(&run->traffic);

@@ -26,7 +26,7 @@ struct child_run {
     struct traffic traffic;
     struct pruned pruned;
     struct fold fold;
-    struct child_shared *shared;
+    struct child_shared *shared_memory;
     size_t size; /* bytes shared */
 };
 

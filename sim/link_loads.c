@@ -16,7 +16,7 @@ static double *carried_bytes(const struct child_run *run)
     for (uint32_t t = 0; t < traffic->transfer_count; t++) {
         const struct transfer *of = &traffic->transfer[t];
         double done =
-            (double)run->shared->times.transfers_done[fold_transfer(&run->fold, traffic, t)];
+            (double)run->shared_memory->times.transfers_done[fold_transfer(&run->fold, traffic, t)];
         for (uint32_t f = of->flow_begin; f < of->flow_begin + of->flow_count; f++)
             for (uint32_t i = flows->link_begin[f]; i < flows->link_begin[f + 1]; i++)
                 bytes[flows->link[i]] += done * flows->bytes[f];
@@ -51,7 +51,7 @@ void link_loads_fill(struct sim_result *result, const struct child_run *run)
             (busy == most && busiest != UINT32_MAX && is_named_before(platform, l, busiest))) {
             most = busy;
             busiest = l;
-            result->busiest = result->load_count;
+            result->busiest_row = result->load_count;
         }
         result->load[result->load_count++] =
             (struct sim_link_load){kind, platform->bytes_per_s[l], bytes[l], busy};

@@ -57,16 +57,17 @@ static void fill_classes(struct sim_result *result, const struct ir *ir,
 static void find_periods(struct sim_result *result, const struct ir *ir,
                          const struct child_run *run)
 {
-    struct steady_times times = {run->shared->times.start_s, run->shared->times.end_s};
+    struct steady_times times = {run->shared_memory->times.start_s,
+                                 run->shared_memory->times.end_s};
     result->period_s = arena_array(&result->arena, ir->repeats.run_count, sizeof *result->period_s);
-    result->unsteady =
+    result->is_unsteady =
         !steady_periods(&run->traffic, &run->fold, times, result->period_s, &result->step_s);
 }
 
 /* Fills the result from a simulation, and takes over its times. */
 static void take_run(struct sim_result *result, const struct ir *ir, struct child_run *run)
 {
-    const struct schedule_times *times = &run->shared->times;
+    const struct schedule_times *times = &run->shared_memory->times;
     fill_classes(result, ir, run);
     result->step_s = result->simulated_s = times->step_s;
     if (ir->repeats.copies > 0)
@@ -74,12 +75,12 @@ static void take_run(struct sim_result *result, const struct ir *ir, struct chil
     link_loads_fill(result, run);
     result->counts.flows = times->flows;
     result->counts.timers = times->timers;
-    result->counts.events_s = run->shared->events_s;
+    result->counts.events_s = run->shared_memory->events_s;
     result->start_s = times->start_s;
     result->end_s = times->end_s;
-    result->mapping = run->shared;
+    result->mapping = run->shared_memory;
     result->mapping_size = run->size;
-    run->shared = NULL;
+    run->shared_memory = NULL;
 }
 
 enum status sim_run(const struct ir *ir, const struct cluster *cluster,
@@ -95,7 +96,7 @@ enum status sim_run(const struct ir *ir, const struct cluster *cluster,
     if (status == STATUS_OK)
         take_run(result, ir, &run);
     child_run_release(&run);
-    if (status == STATUS_OK && !options->no_memory && !result->unsteady)
-        result->unsteady = !memory_peaks(ir, cluster, result);
+    if (status == STATUS_OK && !options->no_memory && !result->is_unsteady)
+        result->is_unsteady = !memory_peaks(ir, cluster, result);
     return status;
 }

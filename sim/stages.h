@@ -11,10 +11,10 @@
 #include "sim/waterfall.h"
 
 struct stages {
-    uint32_t count;       /* roles of the schedule */
-    uint32_t *ranks;      /* [count] ranks of each stage */
-    struct waterfall *of; /* [count] the waterfall of each stage's lowest rank */
-    double busy_s;        /* mean over ranks of the time in which a compute stream works */
+    uint32_t count;              /* roles of the schedule */
+    uint32_t *ranks;             /* [count] ranks of each stage */
+    struct waterfall *waterfall; /* [count] the waterfall of each stage's lowest rank */
+    double busy_s;               /* mean over ranks of the time in which a compute stream works */
     double fill_s, drain_s, imbalance_s, documents_s, offload_s,
         other_s;               /* means: the rest of the step */
     double to_useful, to_step; /* the bubble: idle time over busy time, and over the step */

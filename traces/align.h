@@ -41,10 +41,10 @@ struct align_item {
     uint8_t class, phase; /* enum kernel_class, enum align_phase */
     uint32_t row;         /* row of the trace; the first row if the item has several */
     uint32_t rows;
-    uint32_t place; /* the item's rows are align_sequence.row[place .. place + rows) */
-    int32_t unit;   /* number of the repeated unit (layer) that holds the item; -1: none */
-    double seconds; /* sum of row times */
-    double amount;  /* flops or bytes; 0: unknown */
+    uint32_t place;     /* the item's rows are align_sequence.row[place .. place + rows) */
+    int32_t unit;       /* number of the repeated unit (layer) that holds the item; -1: none */
+    double seconds;     /* sum of row times */
+    double work_amount; /* flops or bytes; 0: unknown */
 };
 
 /* A row between items. */

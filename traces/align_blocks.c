@@ -67,8 +67,8 @@ static void sum_side(const struct align_item *item, size_t count, double *sum, u
     run[0] = 0;
     for (size_t i = 0; i < count; i++) {
         bool goes_on = i > 0 && run[i] > 0 && item[i].class == item[i - 1].class;
-        sum[i + 1] = sum[i] + item[i].amount;
-        run[i + 1] = item[i].amount > 0 ? (goes_on ? run[i] + 1 : 1) : 0;
+        sum[i + 1] = sum[i] + item[i].work_amount;
+        run[i + 1] = item[i].work_amount > 0 ? (goes_on ? run[i] + 1 : 1) : 0;
     }
 }
 
@@ -97,8 +97,8 @@ static void consider(const struct alignment *p, size_t i, size_t j, size_t a, si
 
 static bool is_pair(const struct align_item *item, size_t count)
 {
-    return count == 2 && fabs(item[0].amount - item[1].amount) <=
-                             AMOUNT_TOLERANCE * fmax(item[0].amount, item[1].amount);
+    return count == 2 && fabs(item[0].work_amount - item[1].work_amount) <=
+                             AMOUNT_TOLERANCE * fmax(item[0].work_amount, item[1].work_amount);
 }
 
 /* True if a block of these sizes may be matched. Sums of many items agree by chance, so one side must have one item,
@@ -149,7 +149,7 @@ static void fill_cell(const struct alignment *p, size_t i, size_t j)
         move = MOVE_SKIP_B;
     }
     if (i > 0 && j > 0 && p->a[i - 1].class == p->b[j - 1].class) {
-        if (p->a[i - 1].amount > 0 && p->b[j - 1].amount > 0)
+        if (p->a[i - 1].work_amount > 0 && p->b[j - 1].work_amount > 0)
             consider_blocks(p, i, j, &best, &move);
         else
             consider(p, i, j, 1, 1,

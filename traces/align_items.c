@@ -85,7 +85,7 @@ void align_add_row(struct align_sequence *s, const struct trace *trace, uint32_t
         return;
     }
     struct align_item *last = s->count > 0 ? &s->item[s->count - 1] : NULL;
-    if (part && last && last->amount > 0) {
+    if (part && last && last->work_amount > 0) {
         last->seconds += seconds;
         last->rows++;
         return;
@@ -105,7 +105,7 @@ void align_add_row(struct align_sequence *s, const struct trace *trace, uint32_t
                               .place = (uint32_t)s->row_count - 1,
                               .unit = -1,
                               .seconds = seconds,
-                              .amount = amount};
+                              .work_amount = amount};
     if (class == CLASS_COMMUNICATION && s->before > 0) {
         item.rows += s->before;
         item.place = s->before_place;
@@ -119,7 +119,7 @@ void align_add_row(struct align_sequence *s, const struct trace *trace, uint32_t
 static bool same_token(const struct align_item *a, const struct align_item *b)
 {
     return a->class == b->class && a->phase == b->phase &&
-           fabs(a->amount - b->amount) <= 0.001 * fmax(a->amount, b->amount);
+           fabs(a->work_amount - b->work_amount) <= 0.001 * fmax(a->work_amount, b->work_amount);
 }
 
 enum { PERIOD_MAX = 512 };
@@ -173,7 +173,8 @@ void align_find_periods(struct align_sequence *s)
         for (end = begin; end < s->count && (s->item[end].phase <= ALIGN_FORWARD) == forward;)
             end++;
         struct compare_period period = find_period(s->item + begin, end - begin);
-        if (forward && period.length * period.repeats > s->period.length * s->period.repeats)
+        if (forward &&
+            period.length * period.repeat_count > s->period.length * s->period.repeat_count)
             s->period = period;
     }
 }

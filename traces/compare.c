@@ -14,7 +14,7 @@ void comparison_release(struct comparison *comparison)
 {
     free(comparison->pair);
     free(comparison->memory);
-    free(comparison->arena);
+    free(comparison->planned_memory);
     *comparison = (struct comparison){0};
 }
 
@@ -109,7 +109,8 @@ static void compare_arenas(struct comparison *c, const struct trace *predicted,
         struct compare_memory row = {0, key->key + sizeof prefix - 1, 0, 0};
         if (other != NULL && parse_double(key->value, strlen(key->value), &row.predicted_bytes) &&
             parse_double(other, strlen(other), &row.measured_bytes))
-            *add_memory(&c->arena, &c->arena_count, &c->arena_capacity) = row;
+            *add_memory(&c->planned_memory, &c->planned_memory_count, &c->planned_memory_capacity) =
+                row;
     }
 }
 
@@ -154,7 +155,7 @@ void comparison_finish(struct comparison *c, const struct trace *predicted,
     trace_stats_init(&p, predicted);
     trace_stats_init(&m, measured);
     compare_peaks(c, predicted, &p, measured, &m);
-    if (!c->foreign)
+    if (!c->is_foreign)
         compare_exposed(c, &p, &m);
     trace_stats_release(&p);
     trace_stats_release(&m);
@@ -292,7 +293,7 @@ enum compare_verdict compare_judge(const struct comparison *c, double tolerance)
         within &= c->memory[i].predicted_bytes == c->memory[i].measured_bytes ||
                   fabs(compare_error(c->memory[i].predicted_bytes, c->memory[i].measured_bytes)) <=
                       tolerance;
-    for (size_t i = 0; i < c->arena_count; i++)
-        within &= c->arena[i].predicted_bytes == c->arena[i].measured_bytes;
+    for (size_t i = 0; i < c->planned_memory_count; i++)
+        within &= c->planned_memory[i].predicted_bytes == c->planned_memory[i].measured_bytes;
     return within ? VERDICT_WITHIN : VERDICT_BEYOND;
 }

@@ -54,7 +54,7 @@ struct compare_exposed {
 /* The period of the forward pass (a layer), and the number of its repetitions. */
 struct compare_period {
     size_t length,
-        repeats; /* length: items (matrix products and attentions) of a period; 0: nothing repeats */
+        repeat_count; /* length: items (matrix products and attentions) of a period; 0: nothing repeats */
 };
 
 /* All-zero is empty. Borrows the traces that it was made from. */
@@ -68,13 +68,14 @@ struct comparison {
     size_t compared_ranks;
     double match_rate; /* the smaller of both sides' shares of time that pairs cover */
 
-    bool foreign;
+    bool is_foreign;
     struct compare_period predicted_period, measured_period; /* set only for foreign traces */
 
     struct compare_memory *memory;
     size_t memory_count, memory_capacity;
-    struct compare_memory *arena; /* planned bytes of rank 0, from the headers: "arena_bytes.hbm" */
-    size_t arena_count, arena_capacity;
+    /* planned bytes of rank 0, from the headers: "arena_bytes.hbm" */
+    struct compare_memory *planned_memory;
+    size_t planned_memory_count, planned_memory_capacity;
     struct compare_exposed exposed[ROLE_COUNT]; /* our own traces only */
 };
 

@@ -240,7 +240,7 @@ enum status compare_foreign(struct comparison *c, const struct trace *predicted,
     struct timed_row *m_row = foreign_order_rows(measured, f.sides.rank, true, &m_count);
     struct foreign_step p;
     foreign_make_step(&f.sides, false, p_row, p_count, &p);
-    c->foreign = true;
+    c->is_foreign = true;
     c->compared_ranks = 1;
     c->predicted.rows = p.rows;
     c->predicted.busy_s = p.busy_s;

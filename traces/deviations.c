@@ -42,13 +42,13 @@ static enum status read_row(void *context, const struct record *record, struct d
     if (!parse_double(record->field[DEVIATION], record->size[DEVIATION], &value) ||
         !(value > 0 && value < 1))
         return records_expected(record, &columns, DEVIATION, "a number between 0 and 1", diag);
-    if (deviations->of[figure][feature] > 0)
+    if (deviations->log_error[figure][feature] > 0)
         return records_field_error(record, names[NAME], diag, "'%s' has a row already",
                                    record->field[NAME]);
     if (record->size[REASON] == 0)
         return records_field_error(record, names[REASON], diag,
                                    "is empty: say why the deviation has this value");
-    deviations->of[figure][feature] = value;
+    deviations->log_error[figure][feature] = value;
     return STATUS_OK;
 }
 
@@ -59,7 +59,7 @@ enum status deviations_parse(struct deviations *deviations, const char *name, co
     enum status status =
         records_parse_table(name, data, size, &columns, read_row, deviations, diag);
     for (size_t i = 0; i < RESIDUAL_COUNT && status == STATUS_OK; i++)
-        if (!(deviations->of[i][FEATURE_BASE] > 0))
+        if (!(deviations->log_error[i][FEATURE_BASE] > 0))
             status = diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
                                 "%s has no row of the feature base", figure_names[i]);
     return status;

@@ -31,7 +31,7 @@ enum interval_feature {
 extern const char *const interval_feature_names[FEATURE_COUNT];
 
 struct deviations {
-    double of[RESIDUAL_COUNT][FEATURE_COUNT]; /* 0: the figure has no such feature */
+    double log_error[RESIDUAL_COUNT][FEATURE_COUNT]; /* 0: the figure has no such feature */
 };
 
 /* Reads data[0..size); name stands for the text in messages. Every figure needs the feature "base". */

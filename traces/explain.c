@@ -196,7 +196,7 @@ static double common_s(const struct explanation *e, int part)
     double *value = heap_alloc(e->ranks + 1, sizeof *value);
     size_t count = 0;
     for (size_t i = 0; i < e->ranks; i++)
-        if (e->ranks == 1 || i != e->slowest)
+        if (e->ranks == 1 || i != e->slowest_rank)
             value[count++] = more_s(&e->rank[i], part);
     qsort(value, count, sizeof *value, ascending_double);
     double middle = (value[(count - 1) / 2] + value[count / 2]) / 2;
@@ -225,7 +225,7 @@ static double waits_s(const struct explanation *e)
 
 static void add_own_kernels(struct explanation *e, const double *own, const double *common)
 {
-    const struct explain_rank *slowest = &e->rank[e->slowest];
+    const struct explain_rank *slowest = &e->rank[e->slowest_rank];
     double seconds = 0, base_s = 0;
     for (int part = 0; part < EXPLAIN_STRAY; part++) {
         seconds += own[part];
@@ -265,7 +265,7 @@ static bool is_clock(const struct explain_rank *slowest, const double *common)
 
 static void add_common_kernels(struct explanation *e, const double *common)
 {
-    const struct explain_rank *slowest = &e->rank[e->slowest];
+    const struct explain_rank *slowest = &e->rank[e->slowest_rank];
     if (is_clock(slowest, common)) {
         double seconds = 0, base_s = 0;
         for (int part = 0; part < EXPLAIN_STRAY; part++) {
@@ -308,7 +308,7 @@ static void add_open(struct explanation *e, int part, double seconds, int64_t ra
         [EXPLAIN_WAITS] = "waits for other ranks, also on the rank that waits least",
         [EXPLAIN_IDLE] = "nothing runs: launches, the host, gaps between kernels",
     };
-    const struct explain_rank *slowest = &e->rank[e->slowest];
+    const struct explain_rank *slowest = &e->rank[e->slowest_rank];
     struct text text = {0};
     if (rank >= 0)
         text_printf(&text, "rank %lld, and not the others: ", (long long)rank);
@@ -332,9 +332,10 @@ static void find_causes(struct explanation *e)
 {
     double own[EXPLAIN_PART_COUNT], common[EXPLAIN_PART_COUNT];
     for (size_t i = 0; i < e->ranks; i++)
-        if (e->rank[i].measured_s[EXPLAIN_WAITS] < e->rank[e->slowest].measured_s[EXPLAIN_WAITS])
-            e->slowest = i;
-    const struct explain_rank *slowest = &e->rank[e->slowest];
+        if (e->rank[i].measured_s[EXPLAIN_WAITS] <
+            e->rank[e->slowest_rank].measured_s[EXPLAIN_WAITS])
+            e->slowest_rank = i;
+    const struct explain_rank *slowest = &e->rank[e->slowest_rank];
     for (int part = 0; part < EXPLAIN_PART_COUNT; part++) {
         common[part] = part == EXPLAIN_WAITS ? more_s(slowest, part) : common_s(e, part);
         own[part] = more_s(slowest, part) - common[part];

@@ -41,7 +41,7 @@ enum { EXPLAIN_CAUSES_MAX = 2 * EXPLAIN_PART_COUNT };
 struct explanation {
     struct arena arena;
     struct explain_rank *rank;      /* ascending by rank */
-    size_t ranks, slowest;          /* rank[slowest] is the rank that waits least */
+    size_t ranks, slowest_rank;     /* rank[slowest] is the rank that waits least */
     size_t steps;                   /* number of measured steps */
     double predicted_s, measured_s; /* step times of that rank */
     /* The smallest match rate of the measured traces (traces/compare.h). Below COMPARE_MATCH_MIN, the causes may come

@@ -36,8 +36,9 @@ static const bool needed[ARRAY_LEN(column_names)] = {
     EXTERNAL_COLUMNS(COLUMN)
 #undef COLUMN
 };
-static const struct record_columns columns = {
-    column_names, ARRAY_LEN(column_names), RESULT_COLUMN_COUNT, .by_name = true, .needed = needed};
+static const struct record_columns columns = {column_names, ARRAY_LEN(column_names),
+                                              RESULT_COLUMN_COUNT, .by_name = true,
+                                              .is_needed = needed};
 
 /* The metrics of column second_metric. Column metric has those of traces/measurements.h. */
 static const struct {

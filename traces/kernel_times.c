@@ -184,7 +184,7 @@ static void add_rows(struct kernel_owners *k)
         call[calls++] = (struct operator_call){
             .key = {k->op[event->name], arena_text(&times->arena, inputs, strlen(inputs)),
                     event->dtype},
-            .unlisted = event->unlisted,
+            .unlisted = event->lacks_shapes,
             .seconds = k->seconds[i],
         };
     }
@@ -197,7 +197,7 @@ static void add_rows(struct kernel_owners *k)
         for (count = 0; i + count < calls && same_key(&call[i], &call[i + count]); count++) {
             seconds[count] = call[i + count].seconds;
             row->total_s += seconds[count];
-            row->unlisted |= call[i + count].unlisted;
+            row->lacks_shapes |= call[i + count].unlisted;
         }
         row->calls = count;
         row->seconds = compare_median(seconds, count);
@@ -272,7 +272,7 @@ const struct kernel_time *kernel_times_find(const struct kernel_times *times,
             if (!known)
                 other = others++ == 0 ? row : NULL;
         }
-        if (row->unlisted)
+        if (row->lacks_shapes)
             unlisted = lists++ == 0 && (!known || row->key.dtype == recorded->dtype) ? row : NULL;
     }
     return other != NULL ? other : unlisted;

@@ -24,10 +24,10 @@ struct kernel_key {
 
 struct kernel_time {
     struct kernel_key key;
-    bool unlisted;  /* the profiler left out the shapes of a list of tensors */
-    size_t calls;   /* in all steps */
-    double seconds; /* of one call: the median of all */
-    double total_s; /* of all calls */
+    bool lacks_shapes; /* the profiler left out the shapes of a list of tensors */
+    size_t calls;      /* in all steps */
+    double seconds;    /* of one call: the median of all */
+    double total_s;    /* of all calls */
 };
 
 /* All-zero is empty. Rows are in the order of their keys. */

@@ -278,7 +278,7 @@ enum status kineto_parse_issue(struct trace *trace, struct kineto_issue *issue, 
                        "among %zu events there are no operators or kernels of the PyTorch "
                        "profiler (categories cpu_op, kernel, gpu_memcpy, gpu_memset) that belong "
                        "to a step",
-                       events.seen);
+                       events.seen_count);
         goto out;
     }
     trace_set(trace, "made_by", "PyTorch profiler");

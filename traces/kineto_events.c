@@ -446,7 +446,7 @@ static void keep_inputs(struct reader *r, const struct draft *draft, struct kine
     if (draft->shaped > 0 && draft->shaped <= draft->types)
         event->dtype = draft->type_of[draft->shaped - 1];
     for (int i = 0; i < draft->types; i++)
-        event->unlisted |= draft->is_list[i] && !draft->has_shape[i];
+        event->lacks_shapes |= draft->is_list[i] && !draft->has_shape[i];
 }
 
 static enum status keep(struct reader *r, const struct draft *draft)
@@ -490,7 +490,7 @@ static enum status read_event(struct reader *r)
     struct draft draft = {0};
     enum json_token token;
     enum status status;
-    r->events->seen++;
+    r->events->seen_count++;
     r->cpu_lane[0][0] = r->cpu_lane[1][0] = '\0';
     r->inputs.size = 0;
     while ((status = next(r, &token)) == STATUS_OK && token == JSON_KEY)

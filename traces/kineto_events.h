@@ -26,7 +26,7 @@ struct kineto_event {
      * left out, and a list of tensors is several); UINT32_MAX: they were not recorded */
     uint32_t inputs;
     uint8_t dtype; /* enum step_dtype of its first input that has a shape; STEP_OTHER: unknown */
-    bool unlisted; /* an input is a list of tensors whose shapes the profiler left out */
+    bool lacks_shapes; /* an input is a list of tensors whose shapes the profiler left out */
 };
 
 /* The first GPU of the machine that was recorded, from the member "deviceProperties". */
@@ -47,7 +47,7 @@ struct kineto_events {
     size_t name_count;
     const char **lane; /* "cpu.1", "gpu0.7" */
     size_t lane_count;
-    size_t seen; /* number of events of any type, including those that are not kept */
+    size_t seen_count; /* number of events of any type, including those that are not kept */
     bool has_kernels;
     struct kineto_device device;
     uint32_t rank, ranks; /* from the member "distributedInfo"; ranks 0: it was not recorded */

@@ -125,8 +125,8 @@ static void add_wait(const struct maker *m, const struct kineto_event *call,
     size_t ended = count_below(m->end_us, m->ends, call->end_us);
     if (ended == 0 || m->end_us[ended - 1] <= call->start_us)
         return; /* no work ended during the call */
-    step->of[CALL_WAIT].count++;
-    step->of[CALL_WAIT].call_s += 1e-6 * (call->end_us - m->end_us[ended - 1]);
+    step->calls_of[CALL_WAIT].count++;
+    step->calls_of[CALL_WAIT].call_s += 1e-6 * (call->end_us - m->end_us[ended - 1]);
 }
 
 /* Adds the time that a kernel takes to start, if its stream makes it visible. If the stream was empty when the launch
@@ -182,15 +182,15 @@ static void add_call(const struct maker *m, const struct kineto_issued *issued,
     before->launched += count;
     before->operator_event = kind == CALL_LAUNCH ? issued->operator_event : UINT32_MAX;
     issue->graphs += count > 1;
-    step->held += held;
+    step->held_calls += held;
     step->pauses += pause;
     step->pause_s += pause ? before_s : 0;
     if (held || pause || last_us < 0 || count > 1)
         return;
-    step->of[kind].count++;
-    step->of[kind].operators += !same;
-    step->of[kind].call_s += call_s;
-    step->of[kind].before_s += before_s;
+    step->calls_of[kind].count++;
+    step->calls_of[kind].operators += !same;
+    step->calls_of[kind].call_s += call_s;
+    step->calls_of[kind].before_s += before_s;
     if (kind == CALL_LAUNCH)
         add_start(m, call, started->event, issue);
 }

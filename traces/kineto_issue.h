@@ -27,8 +27,8 @@ struct kineto_calls {
 };
 
 struct kineto_issue_step {
-    struct kineto_calls of[CALL_COUNT];
-    size_t held, pauses;
+    struct kineto_calls calls_of[CALL_COUNT];
+    size_t held_calls, pauses;
     double pause_s;
     /* The number of launches that found their stream empty, and the sum of the times from the start of such a call to
      * the start of its kernel. */

@@ -249,8 +249,8 @@ static enum status read_names(struct table_reader *reader, const struct record *
                                   "the column '%s' is given twice", columns->name[c]);
         reader->column[i] = c;
     }
-    for (size_t c = 0; columns->needed != NULL && c < columns->count; c++) {
-        bool has = !columns->needed[c];
+    for (size_t c = 0; columns->is_needed != NULL && c < columns->count; c++) {
+        bool has = !columns->is_needed[c];
         for (size_t i = 0; i < record->count; i++)
             has |= reader->column[i] == c;
         if (!has)

@@ -55,7 +55,7 @@ struct record_columns {
     size_t count, results;
     bool by_name; /* a file may have them in any order, and lack some */
     /* for tables with by_name: whether a file must have the column; NULL: it may lack all */
-    const bool *needed;
+    const bool *is_needed;
 };
 
 /* Reads a table. Its first row must name the columns, with or without those of results. Every other row must have as

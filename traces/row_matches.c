@@ -85,7 +85,7 @@ static void match_sort(struct maker *maker, const struct filler_gap *p, const st
         if (both || is_sort(&p->filler[i], sort)) {
             if (match == NULL)
                 match = add_match(maker->out);
-            match->between = true;
+            match->between_blocks = true;
             add_row(maker->out, match, p->filler[i].row);
         }
     for (size_t i = 0; i < m->count; i++) {
@@ -198,10 +198,10 @@ static void list_strays(struct maker *maker)
     out->stray = heap_alloc(trace->label_count + 1, sizeof *out->stray);
     for (size_t i = 0; i < trace->label_count; i++)
         if (maker->stray_rows[i] > 0)
-            out->stray[out->strays++] =
+            out->stray[out->stray_count++] =
                 (struct stray){trace->label[i], maker->stray_rows[i], maker->stray_s[i]};
-    if (out->strays > 0)
-        qsort(out->stray, out->strays, sizeof *out->stray, compare_strays);
+    if (out->stray_count > 0)
+        qsort(out->stray, out->stray_count, sizeof *out->stray, compare_strays);
 }
 
 enum status row_matches_make(struct row_matches *matches, const struct trace *predicted,

@@ -17,8 +17,8 @@
 
 /* One match: predicted rows, and the recorded time for them. */
 struct block_match {
-    uint32_t step; /* row of row_matches.step */
-    bool between;  /* the match is of rows between blocks */
+    uint32_t step;       /* row of row_matches.step */
+    bool between_blocks; /* the match is of rows between blocks */
     /* the predicted rows: row_matches.row[row_begin .. row_begin + row_count) */
     uint32_t row_begin, row_count;
     uint32_t measured_rows;
@@ -47,7 +47,7 @@ struct row_matches {
     struct recorded_step *step;
     size_t steps;
     struct stray *stray; /* the longest strays first */
-    size_t strays;
+    size_t stray_count;
     bool *is_stray; /* [rows of the recording] */
     uint32_t rank, predicted_rank;
 };

@@ -168,7 +168,7 @@ static enum status read_group(struct reading *in, struct json_node node, struct 
     if (status != STATUS_OK)
         return status;
     for (uint32_t i = 1; i < group->count; i++)
-        group->shuffled |= group->rank[i] < group->rank[i - 1];
+        group->is_shuffled |= group->rank[i] < group->rank[i - 1];
     qsort(group->rank, group->count, sizeof *group->rank, ascending_i64);
     for (uint32_t i = 1; i < group->count; i++)
         if (group->rank[i] == group->rank[i - 1])
@@ -207,12 +207,12 @@ static enum status read_guesses(struct reading *in)
         return STATUS_OK;
     if (!json_is_object(guessed))
         return json_error(guessed, in->diag, "expected an object: what was guessed, and how often");
-    in->r->guesses = (uint32_t)json_members(guessed);
-    in->r->guess = arena_array(&in->r->arena, in->r->guesses, sizeof *in->r->guess);
-    for (uint32_t i = 0; i < in->r->guesses && status == STATUS_OK; i++) {
+    in->r->guess_count = (uint32_t)json_members(guessed);
+    in->r->guess = arena_array(&in->r->arena, in->r->guess_count, sizeof *in->r->guess);
+    for (uint32_t i = 0; i < in->r->guess_count && status == STATUS_OK; i++) {
         struct json_node times = json_member(guessed, i, &what);
-        in->r->guess[i].what = arena_text(&in->r->arena, what, strlen(what));
-        status = json_as_i64(times, 0, NUMBER_LIMIT, &in->r->guess[i].times, in->diag);
+        in->r->guess[i].description = arena_text(&in->r->arena, what, strlen(what));
+        status = json_as_i64(times, 0, NUMBER_LIMIT, &in->r->guess[i].count, in->diag);
     }
     return status;
 }
@@ -241,15 +241,16 @@ static enum status read_storage(struct reading *in, struct json_node node,
         return json_error(node, in->diag, "expected [bytes, born, died, role]");
     enum status status = json_as_i64(json_at(node, 0), 0, NUMBER_LIMIT, &bytes, in->diag);
     if (status == STATUS_OK)
-        status = json_as_i64(json_at(node, 1), -1, end, &storage->born, in->diag);
+        status = json_as_i64(json_at(node, 1), -1, end, &storage->first_event, in->diag);
     if (status == STATUS_OK)
-        status = json_as_i64(json_at(node, 2), -1, end, &storage->died, in->diag);
+        status = json_as_i64(json_at(node, 2), -1, end, &storage->last_event, in->diag);
     if (status == STATUS_OK)
         status = read_text(in, json_at(node, 3), &storage->role);
     storage->bytes = (uint64_t)bytes;
-    if (status == STATUS_OK && storage->died >= 0 && storage->died < storage->born)
+    if (status == STATUS_OK && storage->last_event >= 0 &&
+        storage->last_event < storage->first_event)
         return json_error(node, in->diag, "died at event %lld, before it was born at event %lld",
-                          (long long)storage->died, (long long)storage->born);
+                          (long long)storage->last_event, (long long)storage->first_event);
     return status;
 }
 
@@ -431,7 +432,7 @@ static enum status read_sent(struct reading *in, struct json_node sent, struct s
         event->sent_to = bytes > 0 ? (int64_t)i : event->sent_to;
         event->sent_most_bytes = fmax(event->sent_most_bytes, bytes);
     }
-    if (receivers != 1 || group->shuffled)
+    if (receivers != 1 || group->is_shuffled)
         event->sent_to = -1;
     if (status == STATUS_OK && group->count * event->sent_most_bytes > BYTES_LIMIT)
         return json_error(sent, in->diag,
@@ -478,7 +479,7 @@ static enum status read_event(struct reading *in, struct json_node node, uint32_
     if (status == STATUS_OK)
         status = read_i64(in, node, "e", -1, NUMBER_LIMIT, -1, &event->event);
     if (status == STATUS_OK)
-        status = read_i64(in, node, "on", -1, (int64_t)number - 1, -1, &event->on);
+        status = read_i64(in, node, "on", -1, (int64_t)number - 1, -1, &event->awaited_event);
     if (status == STATUS_OK && event->kind < STEP_RECORD)
         status = read_operator(in, node, event);
     if (status == STATUS_OK && event->kind == STEP_COLLECTIVE)
@@ -555,12 +556,12 @@ uint64_t step_recording_peak(const struct step_recording *r)
     int64_t *change = heap_zalloc((size_t)r->events + 1, sizeof *change), now = 0, peak = 0;
     for (uint32_t i = 0; i < r->storages; i++) {
         const struct step_storage *s = &r->storage[i];
-        if (s->born < 0)
+        if (s->first_event < 0)
             now += (int64_t)s->bytes;
         else
-            change[s->born] += (int64_t)s->bytes;
-        if (s->died >= 0)
-            change[s->died] -= (int64_t)s->bytes;
+            change[s->first_event] += (int64_t)s->bytes;
+        if (s->last_event >= 0)
+            change[s->last_event] -= (int64_t)s->bytes;
     }
     peak = now;
     for (uint32_t i = 0; i <= r->events; i++) {

@@ -72,7 +72,8 @@ struct step_event {
     uint32_t module;       /* row of module[] */
     int64_t stream;        /* a handle of CUDA; 0: the default stream */
     int64_t event;         /* of records and waits: the event's number; -1: the whole stream */
-    int64_t on; /* of WORK_WAIT: the number of the earlier event for which it waits; -1: unknown */
+    /* of WORK_WAIT: the number of the earlier event for which it waits; -1: unknown */
+    int64_t awaited_event;
     uint32_t group; /* of collectives: row of group[]; UINT32_MAX: none */
     double flops, read_bytes, written_bytes;
     /* of collectives: bytes of the whole tensor that is gathered, scattered or reduced */
@@ -90,15 +91,15 @@ struct step_event {
  * beyond its end. */
 struct step_storage {
     uint64_t bytes;
-    int64_t born, died;
+    int64_t first_event, last_event;
     const char *role; /* "param NAME", "grad", "optimizer", "given", "unsharded", "" */
 };
 
 struct step_group {
     const char *key, *name;
     uint32_t count;
-    int64_t *rank; /* ascending; the recorded rank is among them */
-    bool shuffled; /* the program has them in another order */
+    int64_t *rank;    /* ascending; the recorded rank is among them */
+    bool is_shuffled; /* the program has them in another order */
 };
 
 /* A recorded step. All-zero is empty. */
@@ -124,10 +125,10 @@ struct step_recording {
     uint32_t tensors;
     /* values that the recorder guessed, as the program asked for them: "item of an unknown value", 3 times */
     struct step_guess {
-        const char *what;
-        int64_t times;
+        const char *description;
+        int64_t count;
     } * guess;
-    uint32_t guesses;
+    uint32_t guess_count;
     const char *const *note; /* sentences about the recording */
     uint32_t notes;
 };

@@ -253,9 +253,9 @@ static void find_changes(struct torch_snapshot *s, struct since *since)
         else if (strcmp(action, "alloc") == 0)
             add_change(&since->taken, &since->taken_count, &since->taken_capacity, i->value);
         else if (strcmp(action, "segment_free") == 0)
-            s->reserved += bytes_of(i->value, "size");
+            s->reserved_bytes += bytes_of(i->value, "size");
         else if (strcmp(action, "segment_alloc") == 0)
-            s->reserved -= bytes_of(i->value, "size");
+            s->reserved_bytes -= bytes_of(i->value, "size");
     }
     if (since->freed_count > 0)
         qsort(since->freed, since->freed_count, sizeof *since->freed, compare_changes);
@@ -351,9 +351,10 @@ static enum status check_sums(const struct torch_snapshot *s, const char *name, 
     if (s->segments == 0)
         return diag_error(diag, at, STATUS_BAD_INPUT,
                           "the snapshot has no segments: nothing was allocated");
-    if (s->reserved > INT64_MAX || s->active > s->reserved || s->requested > s->active) {
+    if (s->reserved_bytes > INT64_MAX || s->active > s->reserved_bytes ||
+        s->requested > s->active) {
         text_printf(&sizes, "%lld bytes asked for, %lld in use, %lld in segments",
-                    (long long)s->requested, (long long)s->active, (long long)s->reserved);
+                    (long long)s->requested, (long long)s->active, (long long)s->reserved_bytes);
         status = diag_error(diag, at, STATUS_BAD_INPUT,
                             "the snapshot contradicts itself: %s; the file may have been edited",
                             sizes.data);
@@ -393,7 +394,7 @@ enum status torch_snapshot_parse(struct torch_snapshot *s, const char *name, con
     for (const struct pickle_item *i = items(segments); i != NULL; i = i->next) {
         if (pickle_int(pickle_find(i->value, "device"), 0) != s->device)
             continue;
-        s->reserved += bytes_of(i->value, "total_size");
+        s->reserved_bytes += bytes_of(i->value, "total_size");
         s->segments++;
         add_blocks(s, &sites, &since, i->value);
     }

@@ -23,9 +23,9 @@ struct snapshot_site {
 struct torch_snapshot {
     struct arena arena;
     int64_t device;
-    uint64_t reserved;  /* bytes of all segments, which the process took from the device */
-    uint64_t active;    /* bytes of blocks in use, rounded as the allocator does */
-    uint64_t requested; /* bytes requested for the blocks in use */
+    uint64_t reserved_bytes; /* bytes of all segments, which the process took from the device */
+    uint64_t active;         /* bytes of blocks in use, rounded as the allocator does */
+    uint64_t requested;      /* bytes requested for the blocks in use */
     uint64_t largest_free;
     size_t segments, blocks;    /* blocks: those in use */
     bool out_of_memory;         /* an allocation failed */

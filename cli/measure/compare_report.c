@@ -88,11 +88,12 @@ static void print_head(struct text *out, const struct compare_report *report)
     if (c->absent_ranks > 0)
         text_printf(out, "ranks      %zu compared; %zu measured ones are not in the prediction\n",
                     c->compared_ranks, c->absent_ranks);
-    if (c->foreign && c->predicted_period.repeats > 0 && c->measured_period.repeats > 0)
+    if (c->is_foreign && c->predicted_period.repeat_count > 0 &&
+        c->measured_period.repeat_count > 0)
         text_printf(
             out, "layers     predicted %zu of %zu products and attentions, measured %zu of %zu\n",
-            c->predicted_period.repeats, c->predicted_period.length, c->measured_period.repeats,
-            c->measured_period.length);
+            c->predicted_period.repeat_count, c->predicted_period.length,
+            c->measured_period.repeat_count, c->measured_period.length);
 }
 
 static double memory_error(const struct compare_memory *row)
@@ -104,8 +105,8 @@ static double memory_error(const struct compare_memory *row)
 static void print_memory(struct text *out, const struct compare_report *report)
 {
     const struct comparison *c = report->comparison;
-    for (size_t i = 0; i < c->arena_count; i++) {
-        const struct compare_memory *row = &c->arena[i];
+    for (size_t i = 0; i < c->planned_memory_count; i++) {
+        const struct compare_memory *row = &c->planned_memory[i];
         if (!report->shows_all && row->predicted_bytes == row->measured_bytes)
             continue;
         text_printf(out, "arena      %s: ", row->memory);
@@ -327,7 +328,7 @@ void compare_report_put_memory(struct rows *rows, const struct comparison *c)
         const char *key, *what;
         const struct compare_memory *row;
         size_t count;
-    } tables[] = {{"arena", "arena, bytes", c->arena, c->arena_count},
+    } tables[] = {{"arena", "arena, bytes", c->planned_memory, c->planned_memory_count},
                   {"peak", "peak, bytes", c->memory, c->memory_count}};
     for (size_t t = 0; t < ARRAY_LEN(tables); t++) {
         if (rows->json == NULL && tables[t].count == 0)
@@ -400,7 +401,7 @@ void compare_report_print_json(struct text *out, const struct compare_report *re
     put_side(&json, "predicted", report->predicted_path, &c->predicted);
     put_side(&json, "measured", report->measured_path, &c->measured);
     json_put_count(&json, "steps", c->steps);
-    json_put_bool(&json, "aligned", c->foreign);
+    json_put_bool(&json, "aligned", c->is_foreign);
     json_put_number(&json, "step_error", compare_error(c->predicted.step_s, c->measured.step_s));
     json_put_number(&json, "match_rate", c->match_rate);
     json_put_count(&json, "ranks", c->compared_ranks);

@@ -99,8 +99,8 @@ void explain_report_put_causes(struct rows *rows, const struct explanation *e)
  * one. */
 static bool is_shown(const struct explanation *e, size_t i)
 {
-    return e->ranks <= RANKS_SHOWN || i == e->slowest ||
-           i < RANKS_SHOWN - (e->slowest >= RANKS_SHOWN ? 1 : 0);
+    return e->ranks <= RANKS_SHOWN || i == e->slowest_rank ||
+           i < RANKS_SHOWN - (e->slowest_rank >= RANKS_SHOWN ? 1 : 0);
 }
 
 static void put_parts(struct rows *rows, const double *part_s)
@@ -140,7 +140,8 @@ void explain_report_print(struct text *out, const struct explanation *e, size_t 
     text_printf(&line, ", predicted %.3f ms: %.3f ms %s", 1e3 * e->predicted_s, 1e3 * fabs(more_s),
                 more_s >= 0 ? "longer" : "shorter");
     if (e->ranks > 1)
-        text_printf(&line, ", on rank %u, for which the others wait", e->rank[e->slowest].rank);
+        text_printf(&line, ", on rank %u, for which the others wait",
+                    e->rank[e->slowest_rank].rank);
     screen_wrap_labelled(out, line.data, LABEL, width);
     line.size = 0;
     if (e->match_rate < COMPARE_MATCH_MIN) {
@@ -168,7 +169,7 @@ void explain_report_print_json(struct json_out *json, const struct explanation *
     json_put_number(json, "measured_s", e->measured_s);
     json_put_number(json, "match_rate", e->match_rate);
     json_put_count(json, "steps", e->steps);
-    json_put_count(json, "rank", e->rank[e->slowest].rank);
+    json_put_count(json, "rank", e->rank[e->slowest_rank].rank);
     struct rows rows = {.json = json};
     explain_report_put_causes(&rows, e);
     put_ranks(&rows, e);

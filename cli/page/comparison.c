@@ -37,7 +37,7 @@ static enum status put_causes(struct page *page, const struct compared *c, const
     struct explanation e = {0};
     const struct trace *trace = &c->measured;
     enum status status =
-        explain_make(&e, &c->predicted, &trace, &measured, 1, c->comparison.foreign, diag);
+        explain_make(&e, &c->predicted, &trace, &measured, 1, c->comparison.is_foreign, diag);
     if (status == STATUS_OK) {
         page_heading(page, "Why");
         if (e.match_rate < COMPARE_MATCH_MIN)
@@ -88,7 +88,7 @@ enum status page_of_comparison(struct page *page, const char *predicted, const c
         compare_report_put_groups(&rows, c, (enum compare_by)by, SIZE_MAX);
     page_heading(page, "Ops that carry most of the error");
     compare_report_put_ops(&rows, c, OPS_SHOWN);
-    if (c->arena_count + c->memory_count > 0)
+    if (c->planned_memory_count + c->memory_count > 0)
         page_heading(page, "Memory");
     compare_report_put_memory(&rows, c);
     page_heading(page, "Timelines of a rank");

@@ -72,12 +72,12 @@ static void put_sequence(struct text *out, const struct core_plan *plan, size_t 
                 "queries\n",
                 indent, (long long)w.keys, w.mean_keys, (long long)w.queries);
     text_printf(out, "%swith queries at home at least %.1f of keys on average", indent,
-                w.home.all / plan->ranks);
+                w.home.all_ranks / plan->ranks);
     if (w.queries == 0)
-        put_times(out, w.mean_keys, w.home.all / plan->ranks);
-    text_printf(out, "; some rank at least %.1f", w.home.most);
+        put_times(out, w.mean_keys, w.home.all_ranks / plan->ranks);
+    text_printf(out, "; some rank at least %.1f", w.home.fullest_rank);
     if (w.queries == 0)
-        put_times(out, (double)w.keys, w.home.most);
+        put_times(out, (double)w.keys, w.home.fullest_rank);
     text_printf(out,
                 "\n%sin any division some rank moves at least %.1f rows, queries counted twice; "
                 "here %.0f",
@@ -110,8 +110,8 @@ static void put_json(struct text *out, const struct core_plan *plan, bool right)
         json_put_count(&json, "fullest_rank", w.fullest_rank);
         json_put_count(&json, "most_key_rows", (uint64_t)w.keys);
         json_put_number(&json, "mean_key_rows", w.mean_keys);
-        json_put_number(&json, "least_key_rows", w.home.most);
-        json_put_number(&json, "least_mean_key_rows", w.home.all / plan->ranks);
+        json_put_number(&json, "least_key_rows", w.home.fullest_rank);
+        json_put_number(&json, "least_mean_key_rows", w.home.all_ranks / plan->ranks);
         json_put_count(&json, "most_query_rows", (uint64_t)w.queries);
         json_put_number(&json, "most_rows", w.rows);
         json_put_number(&json, "least_rows", w.least_rows);

@@ -55,7 +55,7 @@ static void print_memory(struct sheet *sheet, const struct report *r)
     units_put_gib(&piece, (double)peak->bytes);
     report_put_piece(&line, &piece);
     text_puts(&piece, "reserved ");
-    units_put_gib(&piece, (double)p->reserved.total);
+    units_put_gib(&piece, (double)p->reserved.total_bytes);
     for (int i = 0; i < RESERVED_PART_COUNT; i++) {
         text_printf(&piece, "%s%s ", i == 0 ? " = " : " + ",
                     reserved_part_label((enum reserved_part)i));
@@ -169,10 +169,10 @@ static void print_simulation(struct sheet *sheet, const struct report *r)
                 (unsigned long long)sim->counts.op_instances);
     put_sample(&line, p);
     if (sim->busiest_name) {
-        const struct sim_link_load *load = &sim->load[sim->busiest];
+        const struct sim_link_load *load = &sim->load[sim->busiest_row];
         text_printf(&line, ", busiest link %s carries ", sim->busiest_name);
         units_put(&line, UNIT_BYTES, load->bytes);
-        text_printf(&line, ", %.0f %% of its capacity of ", 100 * load->busy);
+        text_printf(&line, ", %.0f %% of its capacity of ", 100 * load->busy_share);
         units_put(&line, UNIT_BYTES_PER_S, load->bytes_per_s);
         text_puts(&line, " over the step");
     }

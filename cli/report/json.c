@@ -163,7 +163,7 @@ static void put_stages(struct json_out *w, const struct prediction *p)
     for (uint32_t stage = 0; stage < s->count; stage++) {
         rows_name(&rows, p->ir.role[stage].name);
         for (int i = 0; i < CAUSE_COUNT; i++)
-            rows_number(&rows, s->of[stage].cause_s[i]);
+            rows_number(&rows, s->waterfall[stage].cause_s[i]);
     }
     rows_end(&rows);
     json_end_object(w);
@@ -323,7 +323,7 @@ static void put_memory(struct json_out *w, const struct prediction *p)
     for (int i = 0; i < CATEGORY_COUNT; i++)
         json_put_count(w, result_name_of_peak((enum category)i).text, peak->category_bytes[i]);
     json_end_object(w);
-    json_put_count(w, "reserved_bytes", p->reserved.total);
+    json_put_count(w, "reserved_bytes", p->reserved.total_bytes);
     json_begin_object(w, "reserved_parts");
     for (int i = 0; i < RESERVED_PART_COUNT; i++)
         json_put_count(w, result_name_of_reserved((enum reserved_part)i).text,
@@ -388,12 +388,12 @@ static void put_simulation(struct json_out *w, const struct prediction *p)
     json_end_object(w);
     put_link_classes(w, p);
     if (p->sim.busiest_name) {
-        const struct sim_link_load *load = &p->sim.load[p->sim.busiest];
+        const struct sim_link_load *load = &p->sim.load[p->sim.busiest_row];
         json_begin_object(w, "busiest_link");
         json_put_text(w, "name", p->sim.busiest_name);
         json_put_number(w, "bytes", load->bytes);
         json_put_number(w, "bytes_per_s", load->bytes_per_s);
-        json_put_number(w, "busy", load->busy);
+        json_put_number(w, "busy", load->busy_share);
         json_end_object(w);
     }
 }

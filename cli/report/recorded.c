@@ -113,9 +113,9 @@ static bool has_note(const struct schedule_recorded *all, uint32_t before, const
 static void put_assumptions(struct text *out, const struct schedule_recorded *all, uint32_t number)
 {
     const struct step_recording *r = &all->recording[number];
-    for (uint32_t i = 0; i < r->guesses; i++)
-        text_printf(out, "; guessed %lld time%s: %.120s", (long long)r->guess[i].times,
-                    r->guess[i].times == 1 ? "" : "s", r->guess[i].what);
+    for (uint32_t i = 0; i < r->guess_count; i++)
+        text_printf(out, "; guessed %lld time%s: %.120s", (long long)r->guess[i].count,
+                    r->guess[i].count == 1 ? "" : "s", r->guess[i].description);
     for (uint32_t i = 0; i < r->notes; i++) { /* the warning ends with a full stop of its own */
         const size_t size = strlen(r->note[i]);
         if (!has_note(all, number, r->note[i]))
@@ -231,9 +231,9 @@ void report_json_recording(struct json_out *w, const struct prediction *p)
     rows_end(&rows);
     rows_begin(&rows, "guessed", NULL, &report_tables[REPORT_GUESSES]);
     for (uint32_t k = 0; k < all->count; k++)
-        for (uint32_t i = 0; i < all->recording[k].guesses; i++) {
-            rows_name(&rows, all->recording[k].guess[i].what);
-            rows_number(&rows, (double)all->recording[k].guess[i].times);
+        for (uint32_t i = 0; i < all->recording[k].guess_count; i++) {
+            rows_name(&rows, all->recording[k].guess[i].description);
+            rows_number(&rows, (double)all->recording[k].guess[i].count);
         }
     rows_end(&rows);
     json_end_object(w);

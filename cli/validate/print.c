@@ -30,7 +30,7 @@ void validation_put_arithmetic(struct text *out, const struct verdict *verdict,
     text_printf(out, "%14s%s%s ", "", label, prediction_limit_name(verdict->limit));
     verdict_print(out, verdict, verdict->limit);
     verdict_put_odds_or_cache(out, verdict);
-    if (reserved != NULL && reserved->total > 0) {
+    if (reserved != NULL && reserved->total_bytes > 0) {
         text_puts(out, ";");
         for (int i = 0; i < RESERVED_PART_COUNT; i++) {
             text_printf(out, "%s %s ", i == 0 ? "" : ",",

@@ -112,7 +112,7 @@ static void note_tiles(const struct cuda *cuda)
 /* The table that kernels get of the copies for experts (cuda_dealt()) is in the order of experts and has all copies. */
 static enum status check_routing(const struct ir *ir, struct diag *diag)
 {
-    bool listed = ir->routing.spread;
+    bool listed = ir->routing.is_spread;
     for (uint32_t s = 0; s < ir->shape_count; s++)
         listed |= work_permutes(&ir->shape[s]) && work_route(&ir->shape[s]) >= 0;
     return listed ? diag_error(diag, (struct loc){0}, STATUS_BAD_INPUT,

@@ -167,7 +167,7 @@ static void rank_fields(struct launch *l, const struct choices *c)
     launch_say_count(l, LAUNCH_PP, c->pp);
     if (c->ep > 1)
         launch_say_count(l, LAUNCH_EP, c->ep);
-    if (dispatcher_facts[c->dispatcher].once)
+    if (dispatcher_facts[c->dispatcher].sends_once)
         launch_say_text(l, LAUNCH_DISPATCHER, dispatcher_names[c->dispatcher]);
     if (c->pp > 1) {
         launch_say_text(l, LAUNCH_SCHEDULE, schedule != NULL ? schedule : "1F1B");

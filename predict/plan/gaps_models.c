@@ -54,7 +54,7 @@ static bool gathers_tokens(const struct choices *c)
 
 static bool sends_tokens_once(const struct choices *c)
 {
-    return dispatcher_facts[c->dispatcher].once;
+    return dispatcher_facts[c->dispatcher].sends_once;
 }
 
 /* Shared experts are computed at another time than the profile's code does. */

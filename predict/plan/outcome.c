@@ -20,7 +20,7 @@ void outcome_take_times(struct outcome *o, const struct prediction *p)
         o->cause_s[cause] = 0;
         for (uint32_t i = 0; i < stages->count; i++)
             o->cause_s[cause] +=
-                stages->of[i].cause_s[cause] * stages->ranks[i] / p->sim.rank_count;
+                stages->waterfall[i].cause_s[cause] * stages->ranks[i] / p->sim.rank_count;
     }
     o->products = p->products;
     if (o->packed_set != NULL)

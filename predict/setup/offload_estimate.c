@@ -77,7 +77,7 @@ enum status offload_hidden_bytes(double **bytes, struct request *asked,
      * document. */
     request.documents = NULL;
     /* it has whole units; stages that share a unit divide its kernels and its copies alike */
-    if (pipeline_row((enum pipeline_choice)request.pipeline)->multiplexed)
+    if (pipeline_row((enum pipeline_choice)request.pipeline)->is_multiplexed)
         request.pipeline = CHOICE_PIPELINE_TERAPIPE;
     double layers = shorten(&request, &few_layers, degrees);
     request.tp = degrees->tp;

@@ -31,7 +31,7 @@ static bool hides(const struct request *r)
 
 static bool shares(const struct request *r)
 {
-    return r->shared_open && pipeline_row((enum pipeline_choice)r->pipeline)->multiplexed;
+    return r->shared_open && pipeline_row((enum pipeline_choice)r->pipeline)->is_multiplexed;
 }
 
 bool resolved_needs_costs(const struct request *request)

@@ -137,7 +137,7 @@ static double compared_bytes(enum external_metric metric, const struct external_
         return (double)reserved_by_allocator(&answer->reserved);
     case EXTERNAL_METRIC_UNSTATED_GB:
     case EXTERNAL_METRIC_UNSTATED_GIB:
-        return (double)answer->reserved.total;
+        return (double)answer->reserved.total_bytes;
     default:
         return NAN;
     }
@@ -155,7 +155,7 @@ static struct external_result judge(const struct external_run *row,
     result.step_s = answer->step_s;
     result.error = row->step_s / answer->step_s - 1;
     result.peak_bytes = answer->peak_bytes;
-    result.reserved_bytes = (double)answer->reserved.total;
+    result.reserved_bytes = (double)answer->reserved.total_bytes;
     result.predicted_memory_bytes = compared_bytes(row->second_metric, answer);
     result.memory_error = result.predicted_memory_bytes / row->second - 1;
     return result;

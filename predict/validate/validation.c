@@ -380,7 +380,7 @@ static void judge(struct validation *v, size_t i)
         judge_value(v, i, answer->operator.rotation_s);
         break;
     case METRIC_PEAK_HBM:
-        judge_value(v, i, (double)answer->reserved.total);
+        judge_value(v, i, (double)answer->reserved.total_bytes);
         break;
     case METRIC_RESERVED_MEMORY:
         judge_value(v, i, (double)reserved_by_allocator(&answer->reserved));

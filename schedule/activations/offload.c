@@ -202,8 +202,8 @@ void pass_offload(struct emit *e, struct op_list *list)
         .stored = {{IR_NONE}, {IR_NONE}},
     };
     bool *kept = heap_zalloc(buffers, sizeof *kept);
-    for (uint32_t i = 0; !inputs && i < e->kept.count; i++)
-        kept[e->kept.buffer[i].i] = true;
+    for (uint32_t i = 0; !inputs && i < e->kept_buffers.count; i++)
+        kept[e->kept_buffers.buffer[i].i] = true;
     for (uint32_t i = 0; i < segments; i++)
         o.segment[i].begin = o.segment[i].store.i = IR_NONE;
     find_offloaded(&o, list, kept);

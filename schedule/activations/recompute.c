@@ -308,16 +308,16 @@ void pass_recompute(struct emit *e, struct op_list *list)
                  e->choices->activations == CHOICE_ACTIVATIONS_SELECTIVE_OP ||
                  e->choices->activations == CHOICE_ACTIVATIONS_SELECTIVE_OFFLOAD ||
                  repeats_core(&r);
-    r.selective = keeps && e->kept.count > 0;
+    r.selective = keeps && e->kept_buffers.count > 0;
     /* buffers and ops made here are never looked up: only rows of the first forward are */
     for (uint32_t i = 0; i < ir->buffer.count; i++)
         r.mark[i].again = IR_NONE;
     for (uint32_t i = 0; i < e->caches.count; i++)
         r.mark[e->caches.buffer[i].i].cache = true;
-    for (uint32_t i = 0; i < e->expanded.count; i++)
-        r.mark[e->expanded.buffer[i].i].expanded = true;
-    for (uint32_t i = 0; keeps && i < e->kept.count; i++)
-        r.mark[e->kept.buffer[i].i].kept = true;
+    for (uint32_t i = 0; i < e->expanded_latents.count; i++)
+        r.mark[e->expanded_latents.buffer[i].i].expanded = true;
+    for (uint32_t i = 0; keeps && i < e->kept_buffers.count; i++)
+        r.mark[e->kept_buffers.buffer[i].i].kept = true;
     find_segments(&r, list);
     find_arrivals(&r);
 

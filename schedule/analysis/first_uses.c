@@ -6,9 +6,9 @@
 void first_uses_release(struct first_uses *first_uses)
 {
     free(first_uses->first);
-    free(first_uses->early);
+    free(first_uses->early_clock);
     free(first_uses->clock);
-    free(first_uses->used);
+    free(first_uses->by_first_use);
     *first_uses = (struct first_uses){0};
 }
 
@@ -16,24 +16,24 @@ void first_uses_touch_early(struct first_uses *b, const struct order *order, uin
                             uint32_t op)
 {
     size_t size = b->width * sizeof *b->clock;
-    if (b->early[buffer] == IR_NONE) {
-        b->early[buffer] = b->count++;
+    if (b->early_clock[buffer] == IR_NONE) {
+        b->early_clock[buffer] = b->count++;
         b->clock = heap_grow(b->clock, &b->capacity, b->count, size);
-        memcpy(b->clock + (size_t)b->early[buffer] * b->width, order_row(order, b->first[buffer]),
-               size);
+        memcpy(b->clock + (size_t)b->early_clock[buffer] * b->width,
+               order_row(order, b->first[buffer]), size);
     }
-    first_uses_lower(b->clock + (size_t)b->early[buffer] * b->width, order_row(order, op),
+    first_uses_lower(b->clock + (size_t)b->early_clock[buffer] * b->width, order_row(order, op),
                      b->width);
 }
 
 void first_uses_begin(struct first_uses *b, const struct order *order, uint32_t buffers)
 {
     b->first = heap_realloc(b->first, buffers, sizeof *b->first);
-    b->early = heap_realloc(b->early, buffers, sizeof *b->early);
-    b->used = heap_realloc(b->used, buffers, sizeof *b->used);
+    b->early_clock = heap_realloc(b->early_clock, buffers, sizeof *b->early_clock);
+    b->by_first_use = heap_realloc(b->by_first_use, buffers, sizeof *b->by_first_use);
     b->used_count = 0;
     memset(b->first, 0xff, buffers * sizeof *b->first);
-    memset(b->early, 0xff, buffers * sizeof *b->early);
+    memset(b->early_clock, 0xff, buffers * sizeof *b->early_clock);
     if (b->width != order->width)
         b->capacity = 0;
     b->width = order->width;

@@ -15,11 +15,11 @@
 /* All-zero is empty. */
 struct first_uses {
     uint32_t *first; /* [buffers] the first op that touches each; IR_NONE: no op of the role does */
-    uint32_t *early; /* [buffers] row of `clock`; IR_NONE: the clock is that of op `first` */
-    uint32_t *clock; /* (count, width of the order) */
+    uint32_t *early_clock; /* [buffers] row of `clock`; IR_NONE: the clock is that of op `first` */
+    uint32_t *clock;       /* (count, width of the order) */
     size_t capacity;
     uint32_t count, width;
-    uint32_t *used; /* the buffers in the order of their first uses */
+    uint32_t *by_first_use; /* the buffers in the order of their first uses */
     uint32_t used_count;
 };
 
@@ -39,7 +39,7 @@ static inline void first_uses_touch(struct first_uses *first_uses, const struct 
     uint32_t first = first_uses->first[buffer];
     if (first == IR_NONE) {
         first_uses->first[buffer] = op;
-        first_uses->used[first_uses->used_count++] = buffer;
+        first_uses->by_first_use[first_uses->used_count++] = buffer;
     } else if (first != op && !order_before(order, first, op)) {
         first_uses_touch_early(first_uses, order, buffer, op);
     }
@@ -60,7 +60,7 @@ static inline void first_uses_lower(uint32_t *clock, const uint32_t *other, uint
 static inline const uint32_t *first_uses_clock(const struct first_uses *first_uses,
                                                const struct order *order, uint32_t buffer)
 {
-    uint32_t early = first_uses->early[buffer];
+    uint32_t early = first_uses->early_clock[buffer];
     return early == IR_NONE ? order_row(order, first_uses->first[buffer])
                             : first_uses->clock + (size_t)early * first_uses->width;
 }

@@ -5,21 +5,21 @@
 
 void free_sets_init(struct free_sets *s, uint32_t buffers)
 {
-    *s = (struct free_sets){.spare = IR_NONE, .newest = ir_no_ids(buffers)};
+    *s = (struct free_sets){.spare_member = IR_NONE, .newest_member = ir_no_ids(buffers)};
 }
 
 void free_sets_release(struct free_sets *s)
 {
     free(s->member);
-    free(s->newest);
+    free(s->newest_member);
     *s = (struct free_sets){0};
 }
 
 static uint32_t new_member(struct free_sets *s)
 {
-    uint32_t m = s->spare;
+    uint32_t m = s->spare_member;
     if (m != IR_NONE) {
-        s->spare = s->member[m].next;
+        s->spare_member = s->member[m].next;
         return m;
     }
     s->member = heap_grow(s->member, &s->capacity, (size_t)s->count + 1, sizeof *s->member);
@@ -28,7 +28,7 @@ static uint32_t new_member(struct free_sets *s)
 
 void free_sets_touch(struct free_sets *s, const struct order *order, uint32_t buffer, uint32_t op)
 {
-    uint32_t *link = &s->newest[buffer];
+    uint32_t *link = &s->newest_member[buffer];
     if (*link != IR_NONE && s->member[*link].op == op)
         return;
     while (*link != IR_NONE) {
@@ -36,26 +36,26 @@ void free_sets_touch(struct free_sets *s, const struct order *order, uint32_t bu
         if (m->op >= order->begin && order_before(order, m->op, op)) {
             uint32_t gone = *link;
             *link = m->next;
-            m->next = s->spare;
-            s->spare = gone;
+            m->next = s->spare_member;
+            s->spare_member = gone;
         } else {
             link = &m->next;
         }
     }
     uint32_t m = new_member(s);
-    s->member[m] = (struct free_sets_member){.op = op, .next = s->newest[buffer]};
-    s->newest[buffer] = m;
+    s->member[m] = (struct free_sets_member){.op = op, .next = s->newest_member[buffer]};
+    s->newest_member[buffer] = m;
 }
 
 static void store_set(const struct free_sets *s, struct ir *ir, uint32_t buffer)
 {
     uint32_t count = 0;
-    for (uint32_t m = s->newest[buffer]; m != IR_NONE; m = s->member[m].next)
+    for (uint32_t m = s->newest_member[buffer]; m != IR_NONE; m = s->member[m].next)
         count++;
     assert(count <= UINT16_MAX); /* there is at most one for each stream */
     ir_open_free_set(ir, buffer, (uint16_t)count);
     op_id *set = ir_free_set(ir, buffer);
-    for (uint32_t m = s->newest[buffer]; m != IR_NONE; m = s->member[m].next)
+    for (uint32_t m = s->newest_member[buffer]; m != IR_NONE; m = s->member[m].next)
         set[--count] = (op_id){s->member[m].op};
 }
 

@@ -17,8 +17,8 @@ struct free_sets {
         uint32_t op, next;
     } * member;
     size_t capacity;
-    uint32_t count, spare; /* spare: the list of unused members */
-    uint32_t *newest;      /* [buffers] the member that was added last; IR_NONE: none */
+    uint32_t count, spare_member; /* spare: the list of unused members */
+    uint32_t *newest_member;      /* [buffers] the member that was added last; IR_NONE: none */
 };
 
 /* Starts empty sets for buffers 0 .. buffers - 1. */

@@ -11,7 +11,7 @@ void order_release(struct order *order)
 {
     free(order->row);
     free(order->stream);
-    free(order->tail);
+    free(order->stream_tail);
     free(order->host);
     *order = (struct order){0};
 }
@@ -40,9 +40,9 @@ void order_begin(struct order *order, uint32_t streams, uint32_t first_op)
     order->begin = first_op;
     order->count = 0;
     order->streams = streams;
-    order->tail = heap_realloc(order->tail, width, sizeof *order->tail);
+    order->stream_tail = heap_realloc(order->stream_tail, width, sizeof *order->stream_tail);
     order->host = heap_realloc(order->host, width, sizeof *order->host);
-    memset(order->tail, 0, width * sizeof *order->tail);
+    memset(order->stream_tail, 0, width * sizeof *order->stream_tail);
     memset(order->host, 0, width * sizeof *order->host);
     reserve(order, 1);
 }
@@ -63,11 +63,11 @@ const uint32_t *order_start(struct order *order, enum order_place place, uint32_
 {
     reserve(order, order->count + 1);
     uint32_t *row = open_row(order), tail = 0;
-    order->place = (uint8_t)place;
+    order->op_place = (uint8_t)place;
     order->stream[order->count] = ORDER_ON_HOST;
     if (place != ORDER_HOST) {
         assert(stream < order->streams);
-        tail = order->tail[stream];
+        tail = order->stream_tail[stream];
         if (place != ORDER_SYNC)
             order->stream[order->count] = (uint8_t)stream;
     }
@@ -98,8 +98,8 @@ void order_finish(struct order *order)
     uint32_t op = order->begin + order->count;
     uint8_t stream = order->stream[order->count];
     if (stream != ORDER_ON_HOST)
-        order->tail[stream] = op + 1;
-    if (order->place != ORDER_STREAM) {
+        order->stream_tail[stream] = op + 1;
+    if (order->op_place != ORDER_STREAM) {
         memcpy(order->host, open_row(order), order->width * sizeof *order->host);
         if (stream != ORDER_ON_HOST)
             order->host[stream] = op + 1;

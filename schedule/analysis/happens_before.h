@@ -44,11 +44,11 @@ struct order {
     uint32_t width;        /* number of columns of a row; columns that are not in use are 0 */
     uint32_t *row;         /* (count, width) */
     uint8_t *stream;       /* (count) the op's stream, or ORDER_ON_HOST */
-    uint32_t *tail;        /* (streams) 1 + the last op of the stream; 0: none yet */
+    uint32_t *stream_tail; /* (streams) 1 + the last op of the stream; 0: none yet */
     /* (width) the clock of what has ended when the host issues the next op */
     uint32_t *host;
     uint32_t capacity;
-    uint8_t place; /* enum order_place of the op under construction */
+    uint8_t op_place; /* enum order_place of the op under construction */
 };
 
 void order_release(struct order *order);

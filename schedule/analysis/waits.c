@@ -92,14 +92,14 @@ uint32_t waits_touch(struct waits *w, const struct touch *touch, uint32_t count,
         if (of->listed) {
             if (of->stream != stream)
                 add_conflicts(w, of->write, touch);
-            if (of->stream != stream && touch->write)
+            if (of->stream != stream && touch->is_write)
                 add_conflicts(w, of->read, touch);
             continue;
         }
         if (of->write_stream != stream && of->write != IR_NONE &&
             !order_covers(w->order, of->write))
             waits_add(w, of->write);
-        if (touch->write && of->read_stream != stream && of->read != IR_NONE &&
+        if (touch->is_write && of->read_stream != stream && of->read != IR_NONE &&
             !order_covers(w->order, of->read))
             waits_add(w, of->read);
     }
@@ -144,7 +144,7 @@ static inline void list_access(struct waits *w, struct accesses *of, const struc
                                uint8_t stream, uint32_t op)
 {
     bool first = of->write == IR_NONE && of->read == IR_NONE;
-    uint32_t *list = touch->write ? &of->write : &of->read, row = w->spare;
+    uint32_t *list = touch->is_write ? &of->write : &of->read, row = w->spare;
     of->stream = first || of->stream == stream ? stream : MANY;
     if (row != IR_NONE) {
         w->spare = w->access[row].next;
@@ -165,7 +165,7 @@ static void make_lists(struct waits *w, struct accesses *of)
     of->read = of->write = IR_NONE;
     if (read != IR_NONE)
         list_access(w, of, &whole, of->read_stream, read);
-    whole.write = true;
+    whole.is_write = true;
     if (write != IR_NONE)
         list_access(w, of, &whole, of->write_stream, write);
 }
@@ -176,7 +176,7 @@ void waits_note(struct waits *w, const struct touch *touch, uint32_t count, uint
     for (; count > 0; count--, touch++) {
         struct accesses *of = &w->of[touch->buffer];
         bool whole = touch->end == WAITS_WHOLE && touch->begin == 0;
-        if (!of->listed && whole && touch->write) {
+        if (!of->listed && whole && touch->is_write) {
             of->write = op;
             of->write_stream = stream;
             of->read = IR_NONE;
@@ -189,8 +189,8 @@ void waits_note(struct waits *w, const struct touch *touch, uint32_t count, uint
         }
         if (!of->listed)
             make_lists(w, of);
-        supersede(w, &of->read, touch, touch->write ? MANY : stream);
-        if (touch->write)
+        supersede(w, &of->read, touch, touch->is_write ? MANY : stream);
+        if (touch->is_write)
             supersede(w, &of->write, touch, MANY);
         list_access(w, of, touch, stream, op);
     }

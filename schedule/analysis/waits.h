@@ -18,7 +18,7 @@
 /* An operand of an op: elements [begin, end) of a buffer. */
 struct touch {
     uint32_t buffer;
-    bool write;
+    bool is_write;
     uint64_t begin, end;
 };
 

@@ -23,14 +23,14 @@ struct head_exchange exchange_of(const struct emit *e, uint32_t layer)
         .rope_before = rotary && !c->profile->rope_after,
         .rope_after = rotary && c->profile->rope_after,
         .latent = latent,
-        .narrow = derived_sends_latents(c),
+        .sends_latents = derived_sends_latents(c),
         .positions = emit_positions(e),
         .positions_all = emit_positions_gathered(e),
     };
     z.kv_width = z.kv_sent * z.dim;
     z.v_width = z.kv_sent * transformer_v_dim(m);
     z.norms = transformer_norms_heads(m, layer);
-    z.apart = latent || z.norms || z.kv_sent != z.kv_heads;
+    z.is_split = latent || z.norms || z.kv_sent != z.kv_heads;
     return z;
 }
 
@@ -135,9 +135,10 @@ static struct view rotate_joined(struct emit *e, const struct head_exchange *z, 
 struct qkv latent_parts(const struct emit *e, const struct head_exchange *z, struct view qkv)
 {
     const struct transformer *m = e->choices->model;
-    const int64_t q = z->n * z->q_width, k = z->n * (z->narrow ? m->kv_latent : z->kv_width);
-    return (struct qkv){view_part(qkv, 0, q), view_part(qkv, q, k),
-                        view_part(qkv, q + k, z->n * (z->narrow ? m->rope_dim : z->v_width))};
+    const int64_t q = z->n * z->q_width, k = z->n * (z->sends_latents ? m->kv_latent : z->kv_width);
+    return (struct qkv){
+        view_part(qkv, 0, q), view_part(qkv, q, k),
+        view_part(qkv, q + k, z->n * (z->sends_latents ? m->rope_dim : z->v_width))};
 }
 
 struct view gather_rows(struct emit *e, struct view x, const char *stem)
@@ -202,7 +203,7 @@ static struct qkv pack_parts(struct emit *e, uint32_t layer, const struct head_e
                              struct view qkv, struct qkv to, struct attention_saved *saved)
 {
     struct view none = view_none(), positions = z->positions;
-    if (!z->apart) {
+    if (!z->is_split) {
         if (z->rope_before) {
             struct view rotated = emit_computed(e, "rotated", CATEGORY_ACTIVATION, z->n, z->width);
             qkv = rotate_joined(e, z, WORK_ROPE, qkv, rotated);
@@ -239,7 +240,7 @@ struct qkv exchange_in(struct emit *e, uint32_t layer, const struct head_exchang
     const int64_t v_width = z->v_width / z->ranks;
     struct view none = view_none();
     struct qkv early = {none, z->rope_after ? none : to.k, to.v}, parts;
-    if (z->narrow) {
+    if (z->sends_latents) {
         parts = latent_parts(e, z, qkv);
         if (z->ranks > 1)
             parts.q = scatter_heads(e, z, pack_one(e, parts.q, z->n, z->ranks, q), "q_all",
@@ -306,7 +307,7 @@ static struct view unpack_part(struct emit *e, const struct head_exchange *z, st
 
 struct qkv exchange_gradients(struct emit *e, const struct head_exchange *z, struct view dqkv)
 {
-    if (z->latent && z->ranks == 1 && !z->narrow)
+    if (z->latent && z->ranks == 1 && !z->sends_latents)
         return latent_parts(e, z, dqkv);
     return new_gradients(e, z->s, z->q_width / z->ranks, z->s, z->kv_width / z->ranks,
                          z->v_width / z->ranks);
@@ -336,7 +337,7 @@ static void unpack_parts(struct emit *e, uint32_t layer, const struct head_excha
         unpack_latent(e, z, recv, dqkv);
         return;
     }
-    if (!z->apart) {
+    if (!z->is_split) {
         struct view joined = dqkv;
         if (z->rope_before)
             joined = emit_computed(e, "d_rotated", CATEGORY_ACTIVATION, z->n, z->width);
@@ -372,7 +373,7 @@ void exchange_in_backward(struct emit *e, uint32_t layer, const struct head_exch
     }
     struct qkv recv;
     recv.q = gather_heads(e, z, grads.q, q, sync);
-    if (z->narrow) {
+    if (z->sends_latents) {
         emit_pack(e, WORK_UNPACK, recv.q, latent_parts(e, z, dqkv).q, z->n, z->ranks, q);
         exchange_latents_backward(e, layer, z, &grads, dqkv, saved);
         return;

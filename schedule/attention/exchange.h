@@ -25,12 +25,12 @@ struct head_exchange {
     bool rope_before, rope_after;
     /* positions of a rank's tokens, and of its head group's */
     struct view positions, positions_all;
-    bool norms; /* the layer norms the heads of q and k */
-    bool apart; /* q, k and v are separated before they are packed */
+    bool norms;    /* the layer norms the heads of q and k */
+    bool is_split; /* q, k and v are separated before they are packed */
     /* q, k and v of a sequence lie one after the other in what is projected (schedule/attention/latent.h) */
     bool latent;
     /* latents are sent instead of k and v (enum mla_exchange), from which the rank then makes those of its heads */
-    bool narrow;
+    bool sends_latents;
 };
 
 struct head_exchange exchange_of(const struct emit *e, uint32_t layer);

@@ -15,10 +15,10 @@ struct fpdt fpdt_of(struct emit *e, uint32_t layer, int64_t sequence)
         .u = (int64_t)e->choices->chunks,
         .chunk = e->saved[layer].attention[sequence].chunk,
         .offload = fpdt_offloads(e->choices),
-        .latents = fpdt_offloads(e->choices) && z.narrow,
-        .load = e->stream.h2d,
-        .store = e->stream.d2h,
-        .aside = e->stream.d2h,
+        .latents = fpdt_offloads(e->choices) && z.sends_latents,
+        .load_stream = e->stream.h2d,
+        .store_stream = e->stream.d2h,
+        .side_stream = e->stream.d2h,
         .q_width = z.q_width / z.ranks,
         .kv_width = z.kv_width / z.ranks,
         .v_width = z.v_width / z.ranks,
@@ -28,8 +28,8 @@ struct fpdt fpdt_of(struct emit *e, uint32_t layer, int64_t sequence)
         .ranks = z.ranks,
     };
     if (f.offload && e->choices->profile->chunk_fifo) {
-        f.load = f.store = e->stream.offload;
-        f.aside = e->stream.aside;
+        f.load_stream = f.store_stream = e->stream.offload;
+        f.side_stream = e->stream.side_stream;
     }
     return f;
 }
@@ -156,7 +156,7 @@ void fpdt_sync_stream(const struct fpdt *f, uint8_t stream)
 void fpdt_sync_tile(const struct fpdt *f)
 {
     fpdt_sync_stream(f, f->e->stream.compute);
-    fpdt_sync_stream(f, f->load);
+    fpdt_sync_stream(f, f->load_stream);
     if (fpdt_fetches_by_one(f->e->choices))
         fpdt_sync_stream(f, f->e->stream.fetch);
 }

@@ -50,12 +50,13 @@ struct fpdt {
     int64_t u;
     struct fpdt_chunk *chunk;
     bool offload;
-    bool latents;               /* latents are stored on the host, not keys and values */
-    uint8_t load, store, aside; /* streams; aside: for copies that nothing waits for soon */
-    int64_t q_width, kv_width;  /* columns of one head rank's q, and of its k */
-    int64_t v_width, o_width;   /* columns of one head rank's v, and of its result */
-    int64_t heads, kv_heads;    /* heads of one head rank */
-    int64_t ranks;              /* size of the head group */
+    bool latents; /* latents are stored on the host, not keys and values */
+    uint8_t load_stream, store_stream,
+        side_stream;           /* streams; aside: for copies that nothing waits for soon */
+    int64_t q_width, kv_width; /* columns of one head rank's q, and of its k */
+    int64_t v_width, o_width;  /* columns of one head rank's v, and of its result */
+    int64_t heads, kv_heads;   /* heads of one head rank */
+    int64_t ranks;             /* size of the head group */
 };
 
 struct fpdt fpdt_of(struct emit *e, uint32_t layer, int64_t sequence);

@@ -32,9 +32,10 @@ struct fpdt_queries fpdt_queries_of(const struct fpdt *f, int64_t q, op_id after
     chunk->early_queries = (struct fpdt_queries){0};
     if (early.q.count > 0)
         return early;
-    return (struct fpdt_queries){fpdt_bring(f, f->load, after, q, chunk->queries.q, "q"),
-                                 fpdt_bring(f, f->load, after, q, chunk->queries.o, "o"),
-                                 fpdt_bring(f, f->load, after, q, chunk->queries.lse, "lse")};
+    return (struct fpdt_queries){
+        fpdt_bring(f, f->load_stream, after, q, chunk->queries.q, "q"),
+        fpdt_bring(f, f->load_stream, after, q, chunk->queries.o, "o"),
+        fpdt_bring(f, f->load_stream, after, q, chunk->queries.lse, "lse")};
 }
 
 struct qkv fpdt_tile_backward(const struct fpdt *f, int64_t q, int64_t k, const struct set *set,
@@ -75,7 +76,7 @@ void fpdt_finish_chunk(const struct fpdt *f, int64_t i, struct qkv grads, struct
                            ? view_rows(to.dqkv, z.begin, z.n, z.width)
                            : emit_computed(e, "dqkv", CATEGORY_ACTIVATION, z.n, z.width);
     exchange_in_backward(e, f->layer, &z, grads, dqkv, &f->chunk[i].part);
-    fpdt_sync_stream(f, f->aside);
+    fpdt_sync_stream(f, f->side_stream);
     fpdt_sync_ranks(f);
     if (to.dx.i == IR_NONE)
         return;
@@ -94,7 +95,7 @@ struct view fpdt_fetch_norm(const struct fpdt *f, int64_t i, struct fpdt_target 
 {
     if (to.dx.i == IR_NONE || f->chunk[i].norm.count == 0)
         return view_none();
-    return fpdt_fetch(f, f->aside, f->e->last_compute, f->chunk[i].norm, "norm");
+    return fpdt_fetch(f, f->side_stream, f->e->last_compute, f->chunk[i].norm, "norm");
 }
 
 /* ---- keys outside ---- */
@@ -113,13 +114,13 @@ static struct set next_set(struct gradients *g, int64_t q, int64_t k, bool again
         set.d_o = fpdt_d_o(g, q);
         if (q > 0 && fpdt_sees(f, q, q - 1)) { /* another tile will read it */
             fpdt_sync_ranks(f);
-            fpdt_keep(f, f->store, q, set.d_o, "d_o_host", &state->d_o, sizeof *state);
+            fpdt_keep(f, f->store_stream, q, set.d_o, "d_o_host", &state->d_o, sizeof *state);
         }
     } else {
-        set.d_o = fpdt_bring(f, f->load, after, q, state->d_o, "d_o");
+        set.d_o = fpdt_bring(f, f->load_stream, after, q, state->d_o, "d_o");
     }
     if (state->dq.count > 0 && !again && (reload || !first))
-        set.dq = fpdt_bring(f, f->load, after, q, state->dq, "dq_sum");
+        set.dq = fpdt_bring(f, f->load_stream, after, q, state->dq, "dq_sum");
     return set;
 }
 
@@ -132,7 +133,7 @@ static void put_back(struct gradients *g, int64_t q, int64_t k, const struct set
     struct query_state *state = &g->queries[q];
     bool reload = f->e->choices->profile->chunk_reload;
     if (!stays && (q != k || reload))
-        fpdt_keep(f, f->store, q, set->dq, "dq_host", &state->dq, sizeof *state);
+        fpdt_keep(f, f->store_stream, q, set->dq, "dq_host", &state->dq, sizeof *state);
 }
 
 static struct view zeros(const struct fpdt *f, const char *stem, enum category category,
@@ -148,7 +149,7 @@ static void zero_queries(struct gradients *g, struct set *set)
     const struct fpdt *f = g->f;
     set->dq = zeros(f, "dq_sum", CATEGORY_ACTIVATION, fpdt_tokens(f, 0) * f->q_width);
     struct query_state *state = g->queries;
-    fpdt_keep(f, f->store, 0, set->dq, "dq_host", &state->dq, sizeof *state);
+    fpdt_keep(f, f->store_stream, 0, set->dq, "dq_host", &state->dq, sizeof *state);
     for (int64_t q = 1; q < f->u; q++)
         fpdt_keep_zeros(f, q, f->q_width, "dq_host", &state[q].dq, sizeof *state);
     fpdt_sync_stream(f, f->e->stream.host);
@@ -191,8 +192,8 @@ static struct qkv tiles(struct gradients *g, int64_t k, const struct fpdt_pair *
         if (q == k)
             sums.q = set->dq;
         if (more && again && reload)
-            then.dq =
-                fpdt_bring(f, f->load, e->last_compute, ahead, g->queries[ahead].dq, "dq_sum");
+            then.dq = fpdt_bring(f, f->load_stream, e->last_compute, ahead, g->queries[ahead].dq,
+                                 "dq_sum");
         if (more && (!again || reload))
             *set = then;
     }
@@ -208,7 +209,7 @@ static void by_keys(struct gradients *g, struct fpdt_target to)
     struct view norm = fpdt_fetch_norm(f, 0, to);
     struct fpdt_pair pair = fpdt_pair_of(f, 0, 0, e->before_wo);
     struct set set = next_set(g, 0, 0, false);
-    fpdt_sync_stream(f, f->aside);
+    fpdt_sync_stream(f, f->side_stream);
     fpdt_sync_tile(f);
     if (reload)
         zero_queries(g, &set);

@@ -20,8 +20,8 @@ static struct keys keys_of(const struct fpdt *f, const struct key_state *state, 
 {
     struct keys keys = {.pair = fpdt_pair_of(f, q, k, after)};
     if (state->dk.count > 0) {
-        keys.dk = fpdt_bring(f, f->load, after, k, state->dk, "dk_sum");
-        keys.dv = fpdt_bring(f, f->load, after, k, state->dv, "dv_sum");
+        keys.dk = fpdt_bring(f, f->load_stream, after, k, state->dk, "dk_sum");
+        keys.dv = fpdt_bring(f, f->load_stream, after, k, state->dv, "dv_sum");
     }
     return keys;
 }
@@ -30,8 +30,8 @@ static struct keys keys_of(const struct fpdt *f, const struct key_state *state, 
 static void put_back(const struct fpdt *f, struct key_state *state, int64_t k,
                      const struct keys *keys)
 {
-    fpdt_keep(f, f->store, k, keys->dk, "dk_host", &state->dk, sizeof *state);
-    fpdt_keep(f, f->store, k, keys->dv, "dv_host", &state->dv, sizeof *state);
+    fpdt_keep(f, f->store_stream, k, keys->dk, "dk_host", &state->dk, sizeof *state);
+    fpdt_keep(f, f->store_stream, k, keys->dv, "dv_host", &state->dv, sizeof *state);
 }
 
 /* Passes on the gradients of chunk k, which are complete because the last queries that attend to it are done. dq: the
@@ -40,7 +40,7 @@ static void finish(const struct fpdt *f, const struct key_state *state, const st
                    int64_t k, struct view dq, struct fpdt_target to)
 {
     if (dq.count == 0)
-        dq = fpdt_bring(f, f->load, f->e->last_compute, k, state->dq, "dq");
+        dq = fpdt_bring(f, f->load_stream, f->e->last_compute, k, state->dq, "dq");
     fpdt_finish_chunk(f, k, (struct qkv){dq, keys->dk, keys->dv}, fpdt_fetch_norm(f, k, to), to);
 }
 
@@ -85,7 +85,7 @@ static void tiles(struct gradients *g, struct key_state *state, int64_t q, struc
     if (last || !fpdt_sees(f, q + 1, q))
         return;
     struct view dq = fpdt_cast(f, set->dq, (enum dtype)e->choices->dtype, "dq");
-    fpdt_keep(f, f->store, q, dq, "dq_host", &state[q].dq, sizeof *state);
+    fpdt_keep(f, f->store_stream, q, dq, "dq_host", &state[q].dq, sizeof *state);
 }
 
 void fpdt_by_query(struct gradients *g, struct fpdt_target to)

@@ -12,10 +12,10 @@ static void fetch_for_backward(const struct fpdt *f)
 {
     struct fpdt_chunk *first = &f->chunk[0];
     op_id after = f->e->last_compute;
-    first->early_queries.q = fpdt_bring(f, f->load, after, 0, first->queries.q, "q");
+    first->early_queries.q = fpdt_bring(f, f->load_stream, after, 0, first->queries.q, "q");
     first->early_pair = fpdt_bring_pair(f, after, 0, 0);
-    first->early_queries.o = fpdt_bring(f, f->load, after, 0, first->queries.o, "o");
-    first->early_queries.lse = fpdt_bring(f, f->load, after, 0, first->queries.lse, "lse");
+    first->early_queries.o = fpdt_bring(f, f->load_stream, after, 0, first->queries.o, "o");
+    first->early_queries.lse = fpdt_bring(f, f->load_stream, after, 0, first->queries.lse, "lse");
 }
 
 static struct fpdt_pair pair_on_device(const struct fpdt *f, int64_t k)
@@ -101,26 +101,27 @@ static void chunk_forward(const struct fpdt *f, int64_t i, buffer_id x, bool pro
                   : project_qkv(e, f->layer, rows, z.n);
         e->tags.region = REGION_ATTENTION;
         if (f->offload && profile->chunk_norm)
-            chunk->norm = fpdt_store(f, f->aside, rows, "norm_host");
+            chunk->norm = fpdt_store(f, f->side_stream, rows, "norm_host");
     }
     e->tags.region = REGION_ATTENTION;
     struct qkv in = exchange_in(e, f->layer, &z, qkv, (struct qkv){0}, &chunk->part);
     chunk->part.in = in;
     fpdt_sync_ranks(f);
-    fpdt_keep(f, f->store, i, in.q, "q_host", &chunk->queries.q, sizeof *chunk);
+    fpdt_keep(f, f->store_stream, i, in.q, "q_host", &chunk->queries.q, sizeof *chunk);
     if (f->latents)
         in = latent_parts(e, &z, qkv);
-    fpdt_keep(f, f->store, i, in.k, f->latents ? "latents_host" : "k_host", &chunk->pair.k,
+    fpdt_keep(f, f->store_stream, i, in.k, f->latents ? "latents_host" : "k_host", &chunk->pair.k,
               sizeof *chunk);
-    fpdt_keep(f, f->store, i, in.v, f->latents ? "shared_host" : "v_host", &chunk->pair.v,
+    fpdt_keep(f, f->store_stream, i, in.v, f->latents ? "shared_host" : "v_host", &chunk->pair.v,
               sizeof *chunk);
     struct view o = exchange_output(e, &z, out);
     attention_save(e, &chunk->part, o, z.s, f->heads);
     tiles(f, i, o, ahead);
     attention_sinks(e, f->layer, &chunk->part, z.s, f->heads);
     exchange_out(e, &z, o, out);
-    fpdt_keep(f, f->aside, i, o, "o_host", &chunk->queries.o, sizeof *chunk);
-    fpdt_keep(f, f->aside, i, chunk->part.lse, "lse_host", &chunk->queries.lse, sizeof *chunk);
+    fpdt_keep(f, f->side_stream, i, o, "o_host", &chunk->queries.o, sizeof *chunk);
+    fpdt_keep(f, f->side_stream, i, chunk->part.lse, "lse_host", &chunk->queries.lse,
+              sizeof *chunk);
 }
 
 /* Copies the list of the chunks' outputs into one tensor. */

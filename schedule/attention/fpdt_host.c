@@ -157,13 +157,15 @@ struct fpdt_pair fpdt_bring_pair(const struct fpdt *f, op_id after, int64_t q, i
     struct fpdt_pair host = f->chunk[k].pair;
     if (f->latents)
         return (struct fpdt_pair){
-            gather_rows(f->e, fpdt_bring(f, f->load, after, k, host.k, "latents"), "latents_all"),
-            gather_rows(f->e, fpdt_bring(f, f->load, after, k, host.v, "shared"), "shared_all"),
+            gather_rows(f->e, fpdt_bring(f, f->load_stream, after, k, host.k, "latents"),
+                        "latents_all"),
+            gather_rows(f->e, fpdt_bring(f, f->load_stream, after, k, host.v, "shared"),
+                        "shared_all"),
             true};
     if (!by_one(f))
         host = fpdt_pair_part(f, host, q, k);
-    return (struct fpdt_pair){fpdt_bring(f, f->load, after, k, host.k, "k"),
-                              fpdt_bring(f, f->load, after, k, host.v, "v"), false};
+    return (struct fpdt_pair){fpdt_bring(f, f->load_stream, after, k, host.k, "k"),
+                              fpdt_bring(f, f->load_stream, after, k, host.v, "v"), false};
 }
 
 /* Makes each gather of data for the host wait until the data of the gather two before it has been copied there, so

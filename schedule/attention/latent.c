@@ -297,7 +297,7 @@ static void mark_expanded(struct emit *e, uint32_t first, const struct latent_sa
         for (size_t i = 0; i < ARRAY_LEN(narrow); i++)
             stays = stays || b == narrow[i];
         if (!stays)
-            saved_buffers_add(&e->expanded, (buffer_id){b});
+            saved_buffers_add(&e->expanded_latents, (buffer_id){b});
     }
 }
 
@@ -326,7 +326,7 @@ void latent_expand(struct emit *e, uint32_t layer, struct view latents, struct v
     emit_op(e, e->stream.compute, &work, (struct view[]){up, shared}, 2, (struct view[]){k, v}, 2);
     const buffer_id made[] = {up.buffer, k.buffer, v.buffer};
     for (size_t i = 0; expands_again(e) && i < ARRAY_LEN(made); i++)
-        saved_buffers_add(&e->expanded, made[i]);
+        saved_buffers_add(&e->expanded_latents, made[i]);
 }
 
 void latent_expand_backward(struct emit *e, uint32_t layer, struct view latents, struct view dk,

@@ -209,7 +209,7 @@ void prefix_backward(struct emit *e, uint32_t layer, int64_t sequence, struct vi
     struct prefix *prefix = &e->prefix[row_of(e, layer, sequence)];
     const struct attention_saved *saved = &e->saved[layer].attention[sequence];
     const struct kv_widths width = {z.kv_width / z.ranks, z.v_width / z.ranks};
-    bool multiplexed = pipeline_of(e->choices)->multiplexed;
+    bool multiplexed = pipeline_of(e->choices)->is_multiplexed;
     struct view d_o = exchange_out_backward(e, &z, d_out);
     attention_sinks_backward(e, layer, saved->o, saved->lse, d_o, z.s, z.heads / z.ranks);
     struct qkv in = {saved->in.q, view_part(prefix->k, 0, reach.to * width.k),

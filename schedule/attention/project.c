@@ -95,8 +95,8 @@ struct sequence_mask sequence_mask_of(const struct emit *e, uint32_t layer, int6
     if (e->sequence_documents != NULL) {
         const struct sequence_documents *d =
             &e->sequence_documents[e->unit.first_sequence + sequence];
-        mask.sequence = d->like;
-        mask.documents = d->several;
+        mask.sequence = d->first_like;
+        mask.documents = d->has_several;
     }
     return mask;
 }
@@ -144,8 +144,8 @@ void attention_save(struct emit *e, struct attention_saved *saved, struct view o
 {
     saved->o = o;
     saved->lse = emit_tensor(e, "lse", CATEGORY_ACTIVATION, DTYPE_F32, tokens, heads);
-    saved_buffers_add(&e->kept, saved->o.buffer);
-    saved_buffers_add(&e->kept, saved->lse.buffer);
+    saved_buffers_add(&e->kept_buffers, saved->o.buffer);
+    saved_buffers_add(&e->kept_buffers, saved->lse.buffer);
 }
 
 static struct work sink_work(const struct emit *e, enum work_kind kind, int64_t rows, int64_t heads,

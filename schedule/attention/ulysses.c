@@ -15,7 +15,7 @@ static struct head_exchange shape_of(const struct emit *e, uint32_t layer)
     z.kv_sent = z.kv_heads;
     z.kv_width = z.kv_sent * z.dim;
     z.v_width = z.kv_sent * transformer_v_dim(e->choices->model);
-    z.apart = z.latent || z.norms;
+    z.is_split = z.latent || z.norms;
     return z;
 }
 

@@ -337,7 +337,7 @@ struct choices {
     const int64_t *lengths;  /* tokens of each subsequence; NULL: equal pieces. Borrowed. */
     uint8_t partition;       /* the request's rule for unequal lengths; 0: equal lengths */
     /* the caller has still to compute `lengths` by that rule; step_build() refuses such choices */
-    bool uneven;
+    bool needs_lengths;
     uint8_t helpers; /* enum helper_weights */
     struct shared_units shared;
 

@@ -26,10 +26,10 @@ const char *const up_projection_names[UP_PROJECTION_COUNT] = {"keep", "recompute
 const char *const dispatcher_names[DISPATCHER_COUNT] = {"alltoall", "allgather", "deepep",
                                                         "hybridep"};
 const struct dispatcher_facts dispatcher_facts[DISPATCHER_COUNT] = {
-    [DISPATCHER_ALLTOALL] = {.counts = true},
-    [DISPATCHER_ALLGATHER] = {.counts = true},
-    [DISPATCHER_DEEPEP] = {.once = true, .counts = true, .sms = 20},
-    [DISPATCHER_HYBRIDEP] = {.once = true, .sms = 16},
+    [DISPATCHER_ALLTOALL] = {.sends_counts = true},
+    [DISPATCHER_ALLGATHER] = {.sends_counts = true},
+    [DISPATCHER_DEEPEP] = {.sends_once = true, .sends_counts = true, .sms = 20},
+    [DISPATCHER_HYBRIDEP] = {.sends_once = true, .sms = 16},
 };
 const char *const shared_experts_names[SHARED_EXPERTS_COUNT] = {"profile", "before", "combine",
                                                                 "both"};

@@ -31,7 +31,7 @@ enum status strategies_check_names(const char *strategy, const char *profile, st
  * for the numbers of rows. sms: the multiprocessors that an exchange takes (Megatron-LM, transformer_config.py:
  * moe_deepep_num_sms, moe_hybridep_num_sms); 0: those of the library's collectives. */
 struct dispatcher_facts {
-    bool once, counts;
+    bool sends_once, sends_counts;
     int64_t sms;
 };
 extern const struct dispatcher_facts dispatcher_facts[DISPATCHER_COUNT];

@@ -375,7 +375,7 @@ static enum status check_products(const struct choices *c, struct diag *diag)
          "all layers multiply in bf16; choose --products, or leave it out"},
         {2 * (int64_t)c->bf16_layers >= m->layers && c->bf16_layers > 0, "--bf16-layers",
          "no layer between the first and the last ones is left; choose less than half of the model's layers"},
-        {m->experts > 0 && pipeline_of(c)->multiplexed, "--pipeline",
+        {m->experts > 0 && pipeline_of(c)->is_multiplexed, "--pipeline",
          "stages that hold parts of each other's weights are not modelled with experts; choose another pipeline"},
         {m->positions == POSITIONS_LEARNED && c->seq > m->max_positions, "--seq",
          "the sequence is longer than the model's table of learned positions; choose a shorter --seq, or raise "

@@ -69,8 +69,8 @@ enum status resolve_bad_size(struct diag *diag, const char *option, struct text 
 enum status resolve_rules(const struct rule *rule, size_t count, struct diag *diag)
 {
     for (size_t i = 0; i < count; i++)
-        if (rule[i].broken)
-            return resolve_refuse(diag, rule[i].option, "%s", rule[i].why);
+        if (rule[i].is_broken)
+            return resolve_refuse(diag, rule[i].option, "%s", rule[i].reason);
     return STATUS_OK;
 }
 

@@ -24,9 +24,9 @@ enum status resolve_bad_size(struct diag *diag, const char *option, struct text 
 
 /* A rule that choices must keep. resolve_rules() reports the first broken one. */
 struct rule {
-    bool broken;
+    bool is_broken;
     const char *option; /* the option that would have to change */
-    const char *why;
+    const char *reason;
 };
 enum status resolve_rules(const struct rule *rule, size_t count, struct diag *diag);
 

@@ -126,8 +126,9 @@ static bool divide(const struct choices *c, int64_t rows)
 
 void resolve_expert_rows(struct choices *c)
 {
-    c->remainders = c->routing == NULL && ((c->ep > 1 && c->uneven) || c->capacity.factor > 0 ||
-                                           c->dispatcher != DISPATCHER_ALLTOALL);
+    c->remainders =
+        c->routing == NULL && ((c->ep > 1 && c->needs_lengths) || c->capacity.factor > 0 ||
+                               c->dispatcher != DISPATCHER_ALLTOALL);
     for (uint32_t u = 0; c->ep > 1 && c->routing == NULL && !c->remainders && u < c->subsequences;
          u++) {
         const int64_t tokens = pipeline_prefix(c, u + 1) - pipeline_prefix(c, u);

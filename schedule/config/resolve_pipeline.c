@@ -105,8 +105,8 @@ static enum status resolve_subsequences(struct choices *c, const struct request 
         c->subsequences = (uint32_t)pieces;
         return resolve_lengths(c, r->lengths, unit, diag);
     }
-    c->uneven = r->partition > 0;
-    if (!c->uneven && c->seq % (pieces * unit) != 0) {
+    c->needs_lengths = r->partition > 0;
+    if (!c->needs_lengths && c->seq % (pieces * unit) != 0) {
         int64_t above = (c->seq / (pieces * unit) + 1) * pieces * unit;
         return resolve_refuse(diag, "--subsequences",
                               "%lld tokens do not divide into %lld subsequences over %lld ranks; "
@@ -149,7 +149,7 @@ static enum status resolve_shares(struct choices *c, const struct request *r, st
         c->pipeline = CHOICE_PIPELINE_SEQ1F1B;
         return STATUS_OK;
     }
-    multiplex_conditions(&needs, c, !c->uneven && !r->shared_open);
+    multiplex_conditions(&needs, c, !c->needs_lengths && !r->shared_open);
     if (needs.size == 0)
         return STATUS_OK;
     resolve_refuse(diag, "--pipeline", "msp takes %s", needs.data);
@@ -162,5 +162,5 @@ enum status pipeline_resolve(struct choices *c, const struct request *r, struct 
     if (resolve_name(c, r, diag) != STATUS_OK || resolve_virtual_stages(c, r, diag) != STATUS_OK ||
         resolve_subsequences(c, r, diag) != STATUS_OK || check_groups(c, diag) != STATUS_OK)
         return STATUS_BAD_INPUT;
-    return pipeline_of(c)->multiplexed ? resolve_shares(c, r, diag) : STATUS_OK;
+    return pipeline_of(c)->is_multiplexed ? resolve_shares(c, r, diag) : STATUS_OK;
 }

@@ -141,8 +141,8 @@ static struct core_sequence *sequence_at(struct core_plan *plan, size_t number)
 
 static void add_run(struct core_sequence *s, struct core_run run)
 {
-    s->run = heap_grow(s->run, &s->run_capacity, s->runs + 1, sizeof *s->run);
-    s->run[s->runs++] = run;
+    s->run = heap_grow(s->run, &s->run_capacity, s->run_count + 1, sizeof *s->run);
+    s->run[s->run_count++] = run;
 }
 
 static void add_end(struct core_sequence *s, int64_t end)
@@ -221,7 +221,7 @@ enum status core_plan_parse(struct core_plan *plan, const char *name, const char
     for (size_t i = 0; status == STATUS_OK && i < plan->sequences; i++) {
         struct core_sequence *s = &plan->sequence[i];
         int64_t end = 0;
-        for (size_t k = 0; k < s->runs; k++)
+        for (size_t k = 0; k < s->run_count; k++)
             end = s->run[k].begin + s->run[k].rows > end ? s->run[k].begin + s->run[k].rows : end;
         if (s->documents == 0 && end > 0)
             add_end(s, end);
@@ -245,7 +245,7 @@ void core_plan_print(struct text *out, const struct core_plan *plan)
             text_printf(out, "%zu,document,%" PRId64 ",%" PRId64 ",,,,\n", i, begin,
                         s->end[d] - begin);
         }
-        for (size_t k = 0; k < s->runs; k++)
+        for (size_t k = 0; k < s->run_count; k++)
             text_printf(out, "%zu,own,%" PRId64 ",%" PRId64 ",,,%" PRIu32 ",\n", i, s->run[k].begin,
                         s->run[k].rows, s->run[k].owner);
         for (size_t k = 0; k < s->tiles; k++)
@@ -301,13 +301,13 @@ static int compare_runs(const void *left, const void *right)
 static struct token_deal *deal_of(struct arena *arena, uint32_t ranks,
                                   const struct core_sequence *s)
 {
-    struct core_run *run = heap_alloc(s->runs, sizeof *run);
-    struct token_share *share = heap_alloc(s->runs, sizeof *share);
-    memcpy(run, s->run, s->runs * sizeof *run);
-    qsort(run, s->runs, sizeof *run, compare_runs);
-    for (size_t i = 0; i < s->runs; i++)
+    struct core_run *run = heap_alloc(s->run_count, sizeof *run);
+    struct token_share *share = heap_alloc(s->run_count, sizeof *share);
+    memcpy(run, s->run, s->run_count * sizeof *run);
+    qsort(run, s->run_count, sizeof *run, compare_runs);
+    for (size_t i = 0; i < s->run_count; i++)
         share[i] = (struct token_share){run[i].rows, run[i].owner};
-    struct token_deal *deal = deal_make(arena, ranks, share, (uint32_t)s->runs);
+    struct token_deal *deal = deal_make(arena, ranks, share, (uint32_t)s->run_count);
     free(share);
     free(run);
     return deal;
@@ -319,14 +319,14 @@ static struct tile_plan *tiles_of(struct arena *arena, int64_t window,
     if (s->tiles > 0)
         return tile_plan_make(arena, list->deal, list->end, list->count, s->tile,
                               (uint32_t)s->tiles, window);
-    struct core_tile *own = heap_alloc(s->runs, sizeof *own);
-    for (size_t i = 0; i < s->runs; i++)
+    struct core_tile *own = heap_alloc(s->run_count, sizeof *own);
+    for (size_t i = 0; i < s->run_count; i++)
         own[i] = (struct core_tile){.q = s->run[i].begin,
                                     .rows = s->run[i].rows,
                                     .keys = s->run[i].begin + s->run[i].rows,
                                     .rank = s->run[i].owner};
-    struct tile_plan *tiles =
-        tile_plan_make(arena, list->deal, list->end, list->count, own, (uint32_t)s->runs, window);
+    struct tile_plan *tiles = tile_plan_make(arena, list->deal, list->end, list->count, own,
+                                             (uint32_t)s->run_count, window);
     free(own);
     return tiles;
 }

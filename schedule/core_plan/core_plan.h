@@ -36,7 +36,7 @@ struct core_sequence {
     int64_t *end; /* [documents] the end of each document */
     uint32_t documents;
     struct core_run *run;
-    size_t runs;
+    size_t run_count;
     struct core_tile *tile; /* of both passes */
     size_t tiles;
     size_t end_capacity, run_capacity, tile_capacity;

@@ -22,10 +22,10 @@ static int compare_runs(const void *left, const void *right)
 /* Returns the runs of a sequence in ascending order, on the heap. */
 static struct core_run *sorted_runs(const struct core_sequence *s)
 {
-    struct core_run *run = heap_alloc(s->runs + 1, sizeof *run);
-    if (s->runs > 0)
-        memcpy(run, s->run, s->runs * sizeof *run);
-    qsort(run, s->runs, sizeof *run, compare_runs);
+    struct core_run *run = heap_alloc(s->run_count + 1, sizeof *run);
+    if (s->run_count > 0)
+        memcpy(run, s->run, s->run_count * sizeof *run);
+    qsort(run, s->run_count, sizeof *run, compare_runs);
     return run;
 }
 
@@ -60,7 +60,7 @@ static bool check_owners(const struct core_plan *plan, const struct core_sequenc
     struct core_run *run = sorted_runs(s);
     int64_t *rows = heap_zalloc(plan->ranks, sizeof *rows), next = 0;
     bool right = true;
-    for (size_t i = 0; i < s->runs && right; i++) {
+    for (size_t i = 0; i < s->run_count && right; i++) {
         if (run[i].begin > next && next < s->tokens)
             break;
         if (run[i].begin < next)
@@ -326,11 +326,11 @@ void coverage_loads(const struct core_plan *plan, size_t sequence, struct covera
     for (uint32_t rank = 0; rank < plan->ranks; rank++) {
         struct ranges queries = {0}, keys = {0};
         load[rank] = (struct coverage_load){0};
-        for (size_t i = 0; i < s->runs; i++) {
+        for (size_t i = 0; i < s->run_count; i++) {
             int64_t end = run[i].begin + run[i].rows;
             if (run[i].owner != rank)
                 continue;
-            load[rank].own += run[i].rows;
+            load[rank].own_tokens += run[i].rows;
             if (s->tiles == 0)
                 add_tile(&load[rank], &queries, &keys, &sight, run[i].begin, end, 0, end);
         }
@@ -339,8 +339,8 @@ void coverage_loads(const struct core_plan *plan, size_t sequence, struct covera
                 add_tile(&load[rank], &queries, &keys, &sight, s->tile[i].q,
                          s->tile[i].q + s->tile[i].rows, s->tile[i].k,
                          s->tile[i].k + s->tile[i].keys);
-        load[rank].queries = count_others(&queries, run, s->runs, rank);
-        load[rank].keys = count_others(&keys, run, s->runs, rank);
+        load[rank].queries = count_others(&queries, run, s->run_count, rank);
+        load[rank].keys = count_others(&keys, run, s->run_count, rank);
         free(queries.range);
         free(keys.range);
     }
@@ -356,11 +356,11 @@ struct coverage_least coverage_least_keys(const struct document_list *documents,
     for (uint32_t i = 0; i < documents->count && window == 0; i++) {
         double length = (double)(documents->end[i] - document_begin(documents, i)),
                before = ceil(length / own) - 1, first = length - before * own;
-        least.all += before * first + own * before * (before - 1) / 2;
-        least.most = fmax(least.most, length - own);
+        least.all_ranks += before * first + own * before * (before - 1) / 2;
+        least.fullest_rank = fmax(least.fullest_rank, length - own);
     }
-    least.all = fmax(least.all, pairs / own - (double)tokens);
-    least.most = fmax(least.most, least.all / ranks);
+    least.all_ranks = fmax(least.all_ranks, pairs / own - (double)tokens);
+    least.fullest_rank = fmax(least.fullest_rank, least.all_ranks / ranks);
     return least;
 }
 

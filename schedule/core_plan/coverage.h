@@ -14,9 +14,9 @@ enum status core_plan_check(const struct core_plan *plan, const char *name, stru
 /* One rank's part of a sequence. Rows count once, in however many rounds they are used. */
 struct coverage_load {
     double pairs;
-    int64_t own;     /* tokens that it owns */
-    int64_t keys;    /* rows of keys and values that it receives */
-    int64_t queries; /* rows of queries that it receives, and whose results it sends back */
+    int64_t own_tokens; /* tokens that it owns */
+    int64_t keys;       /* rows of keys and values that it receives */
+    int64_t queries;    /* rows of queries that it receives, and whose results it sends back */
 };
 /* Fills load[ranks] for a sequence of a plan that core_plan_check() has found right. */
 void coverage_loads(const struct core_plan *plan, size_t sequence, struct coverage_load *load);
@@ -24,7 +24,7 @@ void coverage_loads(const struct core_plan *plan, size_t sequence, struct covera
 /* The fewest rows of keys that ranks receive if each of R ranks owns S / R tokens and computes their queries: the sum
  * over all ranks, and those of the rank that receives the most. */
 struct coverage_least {
-    double all, most;
+    double all_ranks, fullest_rank;
 };
 /* Derivation. Let `own` be S / R. Of a document of n tokens let rank i own a(i), its last one at place p(i), where the
  * first place is 1. This query sees p(i) keys, so the rank receives p(i) - a(i) or more. In the order of their last

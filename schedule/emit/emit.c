@@ -94,7 +94,8 @@ bool has_weight(const struct emit *e, enum weight weight)
 
 const struct weight_slot *weight_slot_of(const struct emit *e, uint32_t part, enum weight weight)
 {
-    bool experts = part < (uint32_t)e->whole->layers && transformer_has_experts(e->whole, part);
+    bool experts =
+        part < (uint32_t)e->whole_model->layers && transformer_has_experts(e->whole_model, part);
     return &e->weights.slot[experts][weight];
 }
 
@@ -456,5 +457,5 @@ void saved_buffers_add(struct saved_buffers *saved, buffer_id buffer)
 void emit_mark_saved_product(struct emit *e, buffer_id buffer)
 {
     if (e->choices->activations == CHOICE_ACTIVATIONS_SELECTIVE_OP)
-        saved_buffers_add(&e->kept, buffer);
+        saved_buffers_add(&e->kept_buffers, buffer);
 }

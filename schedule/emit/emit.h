@@ -71,12 +71,12 @@ struct bundle_state {
     bool experts;
     const struct weight_ranks *ranks; /* the ranks that share it */
     bool at_both_ends;                /* the first and the last stage have it: a tied embedding */
-    bool borrowed;                    /* only other stages have its states */
+    bool is_borrowed;                 /* only other stages have its states */
     /* the chunk of the pipeline to which the bundle belongs; 0 for a tied embedding */
     uint32_t chunk;
-    uint64_t elements;     /* number of elements, padding included */
-    uint64_t used;         /* number of elements without padding */
-    buffer_id param;       /* the parameters that forward and backward ops read */
+    uint64_t elements;      /* number of elements, padding included */
+    uint64_t used_elements; /* number of elements without padding */
+    buffer_id param;        /* the parameters that forward and backward ops read */
     buffer_id grad;        /* the gradient that the backward ops of the current micro-batch write */
     buffer_id param_shard; /* this rank's shard, if parameters are sharded */
     buffer_id grad_shard;  /* this rank's shard of the reduced gradient, if one is kept */
@@ -226,16 +226,16 @@ struct remote_grad {
 struct remote_part {
     uint32_t bundle;
     struct shared shared;
-    bool known;            /* its parameters have arrived in this step */
-    buffer_id param, grad; /* IR_NONE: not made yet, or the stage owns the whole bundle */
-    op_id summed;          /* the last sum of a unit's gradients; IR_NONE: none yet */
+    bool parameters_arrived; /* its parameters have arrived in this step */
+    buffer_id param, grad;   /* IR_NONE: not made yet, or the stage owns the whole bundle */
+    op_id last_sum;          /* the last sum of a unit's gradients; IR_NONE: none yet */
 };
 
 /* The documents of a sequence. like: the first sequence whose documents are the same on all ranks
  * (documents_first_like()). several: the sequence has more than one document on some rank. */
 struct sequence_documents {
-    uint32_t like;
-    bool several;
+    uint32_t first_like;
+    bool has_several;
 };
 
 /* Streams of the role that is emitted. */
@@ -247,7 +247,7 @@ struct emit_streams {
     uint8_t gather, reduce; /* weights and gradients of the shard group */
     uint8_t experts;  /* the all-to-alls of tokens between ranks that have different experts */
     uint8_t h2d, d2h; /* copies between device and host */
-    uint8_t host, offload, aside, fetch;
+    uint8_t host, offload, side_stream, fetch;
     uint8_t shared_comm; /* messages between stages that share a unit */
 };
 
@@ -336,10 +336,10 @@ struct emit_needed {
 /* The state of emission. */
 struct emit {
     struct ir *ir;
-    const struct choices *choices;   /* their model is the share of one tensor rank */
-    unsigned planned;                /* bit m: buffers of memory m get offsets */
-    const struct transformer *whole; /* the whole model */
-    struct repeats repeats;          /* the iterations that the list leaves out; all-zero: none */
+    const struct choices *choices;         /* their model is the share of one tensor rank */
+    unsigned planned_memories;             /* bit m: buffers of memory m get offsets */
+    const struct transformer *whole_model; /* the whole model */
+    struct repeats repeats; /* the iterations that the list leaves out; all-zero: none */
     struct arena arena;
     struct kept kept_beside; /* the bytes that layers keep in addition to what ops read */
 
@@ -374,9 +374,9 @@ struct emit {
     /* buffers that several units read: those of k and v in `prefix`, and 8-bit weights */
     struct saved_buffers caches;
 
-    struct saved_buffers kept;
+    struct saved_buffers kept_buffers;
     /* what latent attention makes of its narrow vectors, if it is computed again for the backward */
-    struct saved_buffers expanded;
+    struct saved_buffers expanded_latents;
     struct lifetime_extension *extension;
     uint32_t extension_count;
     size_t extension_capacity;

@@ -77,7 +77,7 @@ void emit_role(struct emit *e, uint32_t stage)
     e->last_compute.i = e->before_wo.i = e->sync.i = IR_NONE;
     e->loss_touched = false;
     emit_narrow_begin(e);
-    e->kept.count = e->caches.count = e->extension_count = e->dependency_count = 0;
+    e->kept_buffers.count = e->caches.count = e->extension_count = e->dependency_count = 0;
     if (e->choices->pp == 1)
         return; /* there is one role, of all ranks */
     struct axis_set set = stages_from(e, stage, 1, 0);
@@ -118,7 +118,7 @@ static void add_axes(struct emit *e, struct axes *axes, uint32_t stages, struct 
     struct mesh_part part[MESH_PARTS_MAX];
     uint32_t parts = mesh_parts(c, part);
     uint32_t below = c->ranks / stages / c->tp;
-    uint32_t copies = (uint32_t)tensor_kv_copies(e->whole, c->tp);
+    uint32_t copies = (uint32_t)tensor_kv_copies(e->whole_model, c->tp);
     for (uint32_t i = 0; i < parts; i++) {
         if (part[i].along == ALONG_PP && stages > 1) { /* each stage has weights of its own */
             add_axis(ir, axes, &part[i], "", part[i].size);
@@ -167,7 +167,7 @@ void emit_mesh(struct emit *e)
     uint32_t all = ((1u << axes.count) - 1) & ~tp;
     if (stages > 1)
         all &= ~along(&axes, ALONG_PP);
-    e->group.loss_axes = all | (pipeline_of(c)->multiplexed ? along(&axes, ALONG_PP) : 0);
+    e->group.loss_axes = all | (pipeline_of(c)->is_multiplexed ? along(&axes, ALONG_PP) : 0);
     e->group.pp = add_group(ir, "pp", &axes, along(&axes, ALONG_PP));
     e->group.hp = add_group(ir, "hp", &axes, hp);
     uint32_t outer = along(&axes, ALONG_OUTER), inner = along(&axes, ALONG_INNER);

@@ -106,10 +106,11 @@ uint8_t ir_add_stream(struct ir *ir, const char *name, enum stream_class stream_
 
 uint16_t ir_add_guard(struct ir *ir, struct guard guard)
 {
-    assert(guard.group < ir->group_count && guard.test < GUARD_TEST_COUNT);
+    assert(guard.group < ir->group_count && guard.test_kind < GUARD_TEST_COUNT);
     for (uint32_t i = 0; i < ir->guard_count; i++) {
         const struct guard *row = &ir->guard[i];
-        if (row->group == guard.group && row->test == guard.test && row->value == guard.value)
+        if (row->group == guard.group && row->test_kind == guard.test_kind &&
+            row->value == guard.value)
             return (uint16_t)i;
     }
     assert(ir->guard_count < IDS16_MAX);

@@ -285,14 +285,14 @@ static bool parse_routing_rules(struct parser *p, const struct word *value, cons
         return parse_error(p, value[number[1] > 0 ? 1 : 2].at,
                            "pad and positions are about a capacity, which is missing");
     to->capacity = (struct expert_capacity){number[0], number[1], number[2]};
-    to->spread = number[3] > 0;
+    to->is_spread = number[3] > 0;
     return true;
 }
 
 static bool same_rules(const struct routing *a, const struct routing *b)
 {
     return a->capacity.factor == b->capacity.factor && a->capacity.pad == b->capacity.pad &&
-           a->capacity.drop == b->capacity.drop && a->spread == b->spread;
+           a->capacity.drop == b->capacity.drop && a->is_spread == b->is_spread;
 }
 
 /* Parses "routing experts=N copies=N layers=N [of=LAYER,...] [capacity=N [pad=1] [positions=1]] [spread=1] shares=N,...".
@@ -335,7 +335,7 @@ bool parse_routing(struct parser *p)
         routing_init(r, &p->ir->arena, (uint32_t)number[EXPERTS], (uint32_t)number[COPIES],
                      (uint32_t)number[LAYERS]);
         r->capacity = rules.capacity;
-        r->spread = rules.spread;
+        r->is_spread = rules.is_spread;
     }
     if (!same_rules(r, &rules))
         return parse_error(p, value[EXPERTS].at,

@@ -136,12 +136,12 @@ static bool parse_guard(struct parser *p, struct op_line *line)
         name_size++;
     struct word rest = {word.at + name_size, word.size - name_size};
     struct guard guard = {0};
-    for (; guard.test < GUARD_TEST_COUNT; guard.test++) {
-        sign_size = strlen(guard_signs[guard.test]);
-        if (rest.size >= sign_size && memcmp(rest.at, guard_signs[guard.test], sign_size) == 0)
+    for (; guard.test_kind < GUARD_TEST_COUNT; guard.test_kind++) {
+        sign_size = strlen(guard_signs[guard.test_kind]);
+        if (rest.size >= sign_size && memcmp(rest.at, guard_signs[guard.test_kind], sign_size) == 0)
             break;
     }
-    if (guard.test == GUARD_TEST_COUNT)
+    if (guard.test_kind == GUARD_TEST_COUNT)
         return parse_error(p, rest.at, "a guard is GROUP<N, GROUP>=N or GROUP==N");
     struct word number = {rest.at + sign_size, rest.size - sign_size};
     int64_t value;

@@ -150,7 +150,7 @@ static void put_routing(struct text *out, const struct ir *ir)
             put(out, " capacity=", (uint64_t)r->capacity.factor);
         text_puts(out, r->capacity.pad ? " pad=1" : "");
         text_puts(out, r->capacity.drop == TOKEN_DROP_POSITION ? " positions=1" : "");
-        text_puts(out, r->spread ? " spread=1" : "");
+        text_puts(out, r->is_spread ? " spread=1" : "");
         for (uint32_t e = 0; e < r->experts; e++)
             put(out, e == 0 ? " shares=" : ",", (uint64_t)r->share[list][e]);
         text_putc(out, '\n');
@@ -319,7 +319,7 @@ static void put_op(struct text *out, const struct ir *ir, uint32_t op)
     if (t->guard[op] != IR_NONE16) {
         const struct guard *guard = &ir->guard[t->guard[op]];
         put_name(out, " guard ", ir->group[guard->group].name);
-        put(out, guard_signs[guard->test], guard->value);
+        put(out, guard_signs[guard->test_kind], guard->value);
     }
     for (uint32_t i = 0; i < t->wait_count[op]; i++)
         put(out, i == 0 ? " waits " : ",", ir->wait[t->wait_begin[op] + i].i);

@@ -151,13 +151,13 @@ bool guard_passes(const struct mesh *mesh, const struct group *groups, const str
     uint32_t instance, index;
     if (!group_locate(mesh, &groups[guard->group], rank, &instance, &index))
         return false;
-    switch ((enum guard_test)guard->test) {
+    switch ((enum guard_test)guard->test_kind) {
     case GUARD_LT:
         return index < guard->value;
     case GUARD_GE:
         return index >= guard->value;
     default:
-        assert(guard->test == GUARD_EQ);
+        assert(guard->test_kind == GUARD_EQ);
         return index == guard->value;
     }
 }

@@ -48,7 +48,7 @@ enum guard_test { GUARD_LT, GUARD_GE, GUARD_EQ, GUARD_TEST_COUNT };
 /* An op with a guard does its work on ranks whose index in the group passes the test. */
 struct guard {
     uint16_t group;
-    uint8_t test; /* enum guard_test */
+    uint8_t test_kind; /* enum guard_test */
     uint32_t value;
 };
 

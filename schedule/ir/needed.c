@@ -213,7 +213,7 @@ struct needed_most needed_most(const struct token_layout *layout,
     size_t count = 0, capacity = 0;
     for (uint32_t c = 0; c < layout->cp; c++) {
         needed_find(&needed, layout, documents, c, window);
-        most.needed = needed.rows > most.needed ? needed.rows : most.needed;
+        most.received_rows = needed.rows > most.received_rows ? needed.rows : most.received_rows;
         reads = heap_grow(reads, &capacity, count + 2 * needed.count, sizeof *reads);
         for (size_t i = 0; i < needed.count; i++) {
             reads[count++] = (struct reads){needed.range[i].begin, 1, 0};
@@ -223,7 +223,7 @@ struct needed_most needed_most(const struct token_layout *layout,
     sum_reads(reads, count);
     for (uint32_t c = 0; c < layout->cp; c++) {
         int64_t sent = reads_of(reads, count, layout, documents, c) - layout->tokens / layout->cp;
-        most.sent = sent > most.sent ? sent : most.sent;
+        most.sent_rows = sent > most.sent_rows ? sent : most.sent_rows;
     }
     needed_release(&needed);
     free(reads);

@@ -44,7 +44,7 @@ void needed_pairs(int64_t *rows, const struct token_layout *layout,
 
 /* The most rows that a rank of a sequence sends and receives. */
 struct needed_most {
-    int64_t sent, needed;
+    int64_t sent_rows, received_rows;
 };
 struct needed_most needed_most(const struct token_layout *layout,
                                const struct document_list *documents, int64_t window);

@@ -53,7 +53,7 @@ void routing_copy(struct routing *to, struct arena *arena, const struct routing 
     }
     routing_init(to, arena, from->experts, from->copies, from->layers);
     to->capacity = from->capacity;
-    to->spread = from->spread;
+    to->is_spread = from->is_spread;
     for (uint32_t l = 0; l < from->layers; l++)
         if (from->list_of[l] != ROUTING_NONE)
             routing_set(to, arena, l, from->share[from->list_of[l]]);
@@ -129,7 +129,7 @@ static void find_order(const struct routing *r, uint32_t *order)
     uint64_t state = r->experts;
     for (uint32_t e = 0; e < r->experts; e++)
         order[e] = e;
-    for (uint32_t e = r->experts; r->spread && e-- > 1;) {
+    for (uint32_t e = r->experts; r->is_spread && e-- > 1;) {
         uint64_t z = state += UINT64_C(0x9e3779b97f4a7c15);
         z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
         z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);

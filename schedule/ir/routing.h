@@ -39,7 +39,7 @@ enum { CAPACITY_UNIT = 1000000, CAPACITY_MAX = 1000 * CAPACITY_UNIT };
 
 struct routing {
     struct expert_capacity capacity;
-    bool spread;              /* experts of a token are on as many ranks as by chance */
+    bool is_spread;           /* experts of a token are on as many ranks as by chance */
     uint32_t experts, copies; /* of a layer; of a token, at most `experts`. 0: routing is even */
     uint32_t layers;
     uint32_t list_count;

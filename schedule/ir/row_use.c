@@ -142,7 +142,7 @@ struct plan_room row_use_room(const struct ir *ir, const struct row_use *use)
         const struct document_list *list = ir_replica_documents(ir, r, use->sequence, &whole);
         if (use->round == 0) {
             struct needed_most needed = needed_most(&ir->layout, list, use->window);
-            own = (struct plan_room){needed.needed, needed.sent, needed.needed};
+            own = (struct plan_room){needed.received_rows, needed.sent_rows, needed.received_rows};
         } else if (list->tiles != NULL)
             own = tile_plan_room(list->tiles, use->pass, (uint32_t)use->round - 1, use->what);
         room.rows = most(room.rows, own.rows);
@@ -181,7 +181,7 @@ bool row_use_is_own(const struct ir *ir, const struct row_use *use)
         for (uint32_t c = 0; own && c < ir->layout.cp; c++) {
             const struct plan_part *part = row_use_part(use, list, c);
             own = part != NULL && part->of[use->what].rows == ir->layout.tokens / ir->layout.cp;
-            for (uint32_t i = 0; own && i < part->of[use->what].runs; i++) {
+            for (uint32_t i = 0; own && i < part->of[use->what].run_count; i++) {
                 const struct plan_run *run = &part->of[use->what].run[i];
                 own = run->owner == c && run->place == run->row;
             }
@@ -202,7 +202,7 @@ void row_use_pairs(const struct ir *ir, const struct row_use *use, uint32_t rank
     memset(rows, 0, cp * cp * sizeof *rows);
     for (uint32_t to = 0; to < cp; to++) {
         const struct plan_part *part = row_use_part(use, list, to);
-        for (uint32_t i = 0; part != NULL && i < part->of[use->what].runs; i++) {
+        for (uint32_t i = 0; part != NULL && i < part->of[use->what].run_count; i++) {
             const struct plan_run *run = &part->of[use->what].run[i];
             rows[to * cp + run->owner] += run->owner == to ? 0 : run->rows;
         }
@@ -213,7 +213,7 @@ void row_use_pairs(const struct ir *ir, const struct row_use *use, uint32_t rank
 static void list_part(struct needed_rows *rows, const struct plan_part *part, enum plan_what what,
                       uint32_t owner, bool places, int64_t *count)
 {
-    for (uint32_t i = 0; part != NULL && i < part->of[what].runs; i++) {
+    for (uint32_t i = 0; part != NULL && i < part->of[what].run_count; i++) {
         const struct plan_run *run = &part->of[what].run[i];
         if (run->owner != owner)
             continue;

@@ -217,7 +217,7 @@ static void fill_part(struct arena *arena, struct making *m, struct plan_part *p
         struct plan_run *run = arena_array(arena, m->runs, sizeof *run);
         memcpy(run, m->run, m->runs * sizeof *run);
         part->of[what].run = run;
-        part->of[what].runs = (uint32_t)m->runs;
+        part->of[what].run_count = (uint32_t)m->runs;
     }
     struct plan_strip *strip = arena_array(arena, m->strips, sizeof *strip);
     if (m->strips > 0)
@@ -243,7 +243,7 @@ static void fill_rooms(struct plan_room *room, const struct plan_part *part, uin
         memset(sent, 0, ranks * sizeof *sent);
         for (uint32_t rank = 0; rank < ranks; rank++) {
             int64_t received = 0;
-            for (uint32_t i = 0; i < part[rank].of[what].runs; i++) {
+            for (uint32_t i = 0; i < part[rank].of[what].run_count; i++) {
                 const struct plan_run *run = &part[rank].of[what].run[i];
                 if (run->owner == rank)
                     continue;
@@ -353,7 +353,7 @@ struct plan_room tile_plan_room(const struct tile_plan *plan, enum plan_pass pas
 int64_t tile_plan_keys_below(const struct plan_part *part, int64_t position)
 {
     const struct plan_run *run = part->of[PLAN_KEYS].run;
-    uint32_t low = 0, high = part->of[PLAN_KEYS].runs;
+    uint32_t low = 0, high = part->of[PLAN_KEYS].run_count;
     while (low < high) { /* the first run that begins at the position or later */
         uint32_t middle = low + (high - low) / 2;
         if (run[middle].begin < position)
@@ -370,7 +370,7 @@ int64_t tile_plan_keys_below(const struct plan_part *part, int64_t position)
 int64_t tile_plan_rows_of(const struct plan_part *part, enum plan_what what, uint32_t owner)
 {
     int64_t rows = 0;
-    for (uint32_t i = 0; i < part->of[what].runs; i++)
+    for (uint32_t i = 0; i < part->of[what].run_count; i++)
         rows += part->of[what].run[i].owner == owner ? part->of[what].run[i].rows : 0;
     return rows;
 }

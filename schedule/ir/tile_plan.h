@@ -49,7 +49,7 @@ struct plan_strip {
 struct plan_part {
     struct {
         const struct plan_run *run; /* ascending in `place` */
-        uint32_t runs;
+        uint32_t run_count;
         int64_t rows; /* packed rows */
     } of[PLAN_WHATS];
     const struct plan_strip *strip; /* ascending in `place` */

@@ -73,10 +73,10 @@ static void collect(struct survey *s, uint8_t memory)
     t->count = t->classes = 0;
     live_ranges_reserve(t, first_uses->used_count);
     for (uint32_t i = 0; i < first_uses->used_count; i++) {
-        uint32_t buffer = first_uses->used[i], op = first_uses->first[buffer];
+        uint32_t buffer = first_uses->by_first_use[i], op = first_uses->first[buffer];
         if (ir->buffer.memory[buffer] != memory || liveness_persistent(ir, buffer))
             continue;
-        bool early = first_uses->early[buffer] != IR_NONE;
+        bool early = first_uses->early_clock[buffer] != IR_NONE;
         uint8_t *class = &s->class_of[early ? CLASS_EARLY : s->order->stream[op - s->order->begin]];
         if (*class == UINT8_MAX)
             *class = (uint8_t)t->classes++;

@@ -30,9 +30,9 @@ static void plan_arena(struct ir *ir, struct live_ranges *t, bool tight, int mem
                 ir->buffer.offset[t->buffer[i]] = base + t->offset[i];
         least = top < least ? top : least;
     }
-    figures->arena[memory] = base + least;
+    figures->arena_bytes[memory] = base + least;
     figures->live[memory] = base + t->live;
-    figures->held[memory] = base + held;
+    figures->held_bytes[memory] = base + held;
 }
 
 /* Places the persistent buffers of a role at the start of the memories that are planned, and adds their bytes to
@@ -64,7 +64,7 @@ bool offsets_plan_role(struct ir *ir, uint32_t role, const struct order *order,
     place_persistent(ir, role, scope.memories, base);
     if (role >= ir->role_count) { /* a schedule without ops may have buffers and no role */
         for (int m = 0; m < MEMORY_COUNT; m++)
-            figures->arena[m] = figures->live[m] = figures->held[m] = base[m];
+            figures->arena_bytes[m] = figures->live[m] = figures->held_bytes[m] = base[m];
         return true;
     }
     if (!order) {
@@ -80,7 +80,7 @@ bool offsets_plan_role(struct ir *ir, uint32_t role, const struct order *order,
         stands = ir->repeats.copies == 0 || live_ranges.count == 0 ||
                  live_ranges_repeat(&live_ranges, &ir->repeats, role);
         if (stands)
-            plan_arena(ir, &live_ranges, scope.tight, m, base[m], figures);
+            plan_arena(ir, &live_ranges, scope.is_tight, m, base[m], figures);
     }
     live_ranges_release(&live_ranges);
     first_uses_release(&own_first_uses);
@@ -94,7 +94,7 @@ static uint32_t largest(const struct offsets_figures *of, uint32_t roles, int me
 {
     uint32_t most = 0;
     for (uint32_t role = 1; role < roles; role++)
-        if (of[role].arena[memory] > of[most].arena[memory])
+        if (of[role].arena_bytes[memory] > of[most].arena_bytes[memory])
             most = role;
     return most;
 }
@@ -105,18 +105,18 @@ void offsets_plan(struct ir *ir, struct offsets_figures *figures)
     struct offsets_figures *of = heap_zalloc(roles, sizeof *of);
     for (uint32_t role = 0; role < roles; role++)
         offsets_plan_role(ir, role, NULL, NULL,
-                          (struct offsets_scope){OFFSETS_ALL_MEMORIES, .tight = roles == 1},
+                          (struct offsets_scope){OFFSETS_ALL_MEMORIES, .is_tight = roles == 1},
                           &of[role]);
     if (roles > 1)
         offsets_tighten(ir, OFFSETS_ALL_MEMORIES, of);
     for (int m = 0; m < MEMORY_COUNT; m++) {
         const struct offsets_figures *most = &of[largest(of, roles, m)];
-        ir->arena_bytes[m] = most->arena[m];
+        ir->arena_bytes[m] = most->arena_bytes[m];
         if (figures == NULL)
             continue;
-        figures->arena[m] = most->arena[m];
+        figures->arena_bytes[m] = most->arena_bytes[m];
         figures->live[m] = most->live[m];
-        figures->held[m] = most->held[m];
+        figures->held_bytes[m] = most->held_bytes[m];
     }
     free(of);
 }
@@ -128,13 +128,14 @@ void offsets_tighten(struct ir *ir, unsigned memories, struct offsets_figures *o
         for (;;) {
             uint32_t role = largest(of, ir->role_count, m);
             const struct offsets_figures *most = &of[role];
-            if (tight[role] || most->arena[m] <= most->held[m] + most->held[m] / WASTE_PARTS)
+            if (tight[role] ||
+                most->arena_bytes[m] <= most->held_bytes[m] + most->held_bytes[m] / WASTE_PARTS)
                 break;
-            offsets_plan_role(ir, role, NULL, NULL, (struct offsets_scope){memories, .tight = true},
-                              &of[role]);
+            offsets_plan_role(ir, role, NULL, NULL,
+                              (struct offsets_scope){memories, .is_tight = true}, &of[role]);
             tight[role] = true;
         }
     for (int m = 0; m < MEMORY_COUNT; m++)
-        ir->arena_bytes[m] = of[largest(of, ir->role_count, m)].arena[m];
+        ir->arena_bytes[m] = of[largest(of, ir->role_count, m)].arena_bytes[m];
     free(tight);
 }

@@ -15,13 +15,13 @@ struct order;
 
 /* Bytes of each memory, for the role with the largest arena. */
 struct offsets_figures {
-    uint64_t arena[MEMORY_COUNT];
+    uint64_t arena_bytes[MEMORY_COUNT];
     uint64_t live[MEMORY_COUNT]; /* most bytes live at once if ops run one after the other in list
                                     order */
     /* Most bytes live at once if a buffer lives until some later first use is ordered after its free set, a lower
      * bound of the arena. held - live: bytes that cannot be reused in time because ops are not ordered; arena - held:
      * bytes that the planner wastes. */
-    uint64_t held[MEMORY_COUNT];
+    uint64_t held_bytes[MEMORY_COUNT];
 };
 
 /* Plans an offset for every buffer, given the free sets, with one arena per memory and role, and sets
@@ -34,7 +34,7 @@ struct offsets_scope {
     /* bit m: the arena of memory m; buffers of the others get no offset, and figures are 0 */
     unsigned memories;
     /* plan as well as possible; false: plan quickly, for an arena that is probably not the largest */
-    bool tight;
+    bool is_tight;
 };
 #define OFFSETS_ALL_MEMORIES (~0u)
 

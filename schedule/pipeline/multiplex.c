@@ -11,7 +11,7 @@
 
 struct share multiplex_share(const struct choices *c, uint32_t chunk, uint32_t subsequence)
 {
-    if (!pipeline_of(c)->multiplexed)
+    if (!pipeline_of(c)->is_multiplexed)
         return (struct share){pipeline_stage(c, chunk), 1};
     if (subsequence < multiplex_end_of_first(c, chunk))
         return (struct share){chunk, c->pp - chunk};

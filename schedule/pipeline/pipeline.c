@@ -4,17 +4,17 @@
 
 bool pipeline_has_remote_weights(const struct choices *c)
 {
-    return pipeline_of(c)->multiplexed && c->helpers != HELPERS_REPLICATE;
+    return pipeline_of(c)->is_multiplexed && c->helpers != HELPERS_REPLICATE;
 }
 
 bool pipeline_replicates_weights(const struct choices *c)
 {
-    return pipeline_of(c)->multiplexed && c->helpers == HELPERS_REPLICATE;
+    return pipeline_of(c)->is_multiplexed && c->helpers == HELPERS_REPLICATE;
 }
 
 bool pipeline_shards_weights(const struct choices *c)
 {
-    return pipeline_of(c)->multiplexed && c->helpers == HELPERS_SHARD;
+    return pipeline_of(c)->is_multiplexed && c->helpers == HELPERS_SHARD;
 }
 
 uint32_t pipeline_units(const struct choices *c)
@@ -29,19 +29,19 @@ uint32_t pipeline_chunks(const struct choices *c)
 
 uint32_t pipeline_chunks_at(const struct choices *c)
 {
-    return pipeline_of(c)->multiplexed ? pipeline_chunks(c) : c->virtual_stages;
+    return pipeline_of(c)->is_multiplexed ? pipeline_chunks(c) : c->virtual_stages;
 }
 
 uint32_t pipeline_chunk(const struct choices *c, uint32_t stage, uint32_t v)
 {
-    if (pipeline_of(c)->multiplexed)
+    if (pipeline_of(c)->is_multiplexed)
         return v;
-    return pipeline_of(c)->folded && v == 1 ? 2 * c->pp - 1 - stage : v * c->pp + stage;
+    return pipeline_of(c)->is_folded && v == 1 ? 2 * c->pp - 1 - stage : v * c->pp + stage;
 }
 
 uint32_t pipeline_stage(const struct choices *c, uint32_t chunk)
 {
-    return pipeline_of(c)->folded && chunk >= c->pp ? 2 * c->pp - 1 - chunk : chunk % c->pp;
+    return pipeline_of(c)->is_folded && chunk >= c->pp ? 2 * c->pp - 1 - chunk : chunk % c->pp;
 }
 
 bool pipeline_ends_tied(const struct choices *c)
@@ -53,7 +53,7 @@ bool pipeline_ends_tied(const struct choices *c)
 bool pipeline_is_plain(const struct choices *c)
 {
     const struct pipeline *row = pipeline_of(c);
-    return c->pp > 1 && c->virtual_stages == 1 && !row->splits && !row->multiplexed;
+    return c->pp > 1 && c->virtual_stages == 1 && !row->splits && !row->is_multiplexed;
 }
 
 bool pipeline_awaits_messages(const struct choices *c)

@@ -47,11 +47,11 @@ struct pipeline {
     void (*order)(struct actions *actions, const struct choices *choices, uint32_t stage);
     /* cuts micro-batches into subsequences; false: another pipeline does so in the same order */
     bool subsequences;
-    bool splits;      /* gradients of weights are actions of their own */
-    uint8_t chunks;   /* number of virtual stages per stage: 1 or 2; 0: as many as asked for */
-    bool multiplexed; /* stages share subsequences */
+    bool splits;         /* gradients of weights are actions of their own */
+    uint8_t chunks;      /* number of virtual stages per stage: 1 or 2; 0: as many as asked for */
+    bool is_multiplexed; /* stages share subsequences */
     /* chunks go down the stages and back up: chunk c lies on stage c, and then on stage 2 P - 1 - c */
-    bool folded;
+    bool is_folded;
 };
 const struct pipeline *pipeline_of(const struct choices *choices);
 const struct pipeline *pipeline_row(enum pipeline_choice choice);

@@ -20,7 +20,7 @@ static const struct pipeline pipelines[CHOICE_PIPELINE_COUNT] = {
          .order = order_one_f_one_b, .subsequences = true, .splits = true, .chunks = 1},
     [CHOICE_PIPELINE_ZB_V] =
         {.name = "zb-v", .summary = "the same with two chunks, down the stages and back up (ZB-V)",
-         .order = order_zb_v, .subsequences = true, .splits = true, .chunks = 2, .folded = true},
+         .order = order_zb_v, .subsequences = true, .splits = true, .chunks = 2, .is_folded = true},
     [CHOICE_PIPELINE_TERAPIPE] =
         {.name = "terapipe", .summary = "gpipe over subsequences",
          .order = order_all_forward, .subsequences = true, .chunks = 1},
@@ -29,7 +29,7 @@ static const struct pipeline pipelines[CHOICE_PIPELINE_COUNT] = {
          .order = order_one_f_one_b, .subsequences = true, .chunks = 1},
     [CHOICE_PIPELINE_MSP] =
         {.name = "msp", .summary = "terapipe whose idle stages share the first and last subsequences (SPPO)",
-         .order = order_multiplexed, .subsequences = true, .multiplexed = true, .chunks = 1},
+         .order = order_multiplexed, .subsequences = true, .is_multiplexed = true, .chunks = 1},
 };
 /* clang-format on */
 

@@ -25,13 +25,13 @@ void recorded_memory_open(struct recorded_maker *m)
     const uint32_t count = m->r->storages;
     struct birth *birth = heap_alloc((size_t)count + 1, sizeof *birth);
     m->buffer = heap_alloc((size_t)count + 1, sizeof *m->buffer);
-    m->birth = ir_no_ids((size_t)count + 1);
-    m->touched = ir_no_ids((size_t)count + 1);
+    m->first_writer = ir_no_ids((size_t)count + 1);
+    m->last_user = ir_no_ids((size_t)count + 1);
     m->by_birth = heap_alloc((size_t)count + 1, sizeof *m->by_birth);
     m->ops_before = heap_zalloc((size_t)m->r->events + 1, sizeof *m->ops_before);
     for (uint32_t i = 0; i < count; i++) {
         m->buffer[i] = (buffer_id){IR_NONE};
-        birth[i] = (struct birth){m->r->storage[i].born, i};
+        birth[i] = (struct birth){m->r->storage[i].first_event, i};
     }
     qsort(birth, count, sizeof *birth, by_born);
     for (uint32_t i = 0; i < count; i++)
@@ -42,8 +42,8 @@ void recorded_memory_open(struct recorded_maker *m)
 void recorded_memory_close(struct recorded_maker *m)
 {
     free(m->buffer);
-    free(m->birth);
-    free(m->touched);
+    free(m->first_writer);
+    free(m->last_user);
     free(m->by_birth);
     free(m->ops_before);
 }
@@ -65,7 +65,7 @@ static buffer_id add_buffer(struct recorded_maker *m, uint32_t storage, uint32_t
     const struct step_storage *s = &m->r->storage[storage];
     const size_t word = strcspn(s->role, " ");
     const char *name = s->role[word] == ' ' ? s->role + word + 1 : "";
-    const bool stays = s->born < 0 && s->died < 0;
+    const bool stays = s->first_event < 0 && s->last_event < 0;
     size_t i = 0;
     while (i + 1 < ARRAY_LEN(roles) &&
            (strlen(roles[i].role) != word || memcmp(roles[i].role, s->role, word) != 0))
@@ -78,7 +78,7 @@ static buffer_id add_buffer(struct recorded_maker *m, uint32_t storage, uint32_t
         .category = (uint8_t)roles[i].category,
         .flags = stays ? BUFFER_PERSISTENT : 0,
         .role = m->role,
-        .layer = s->born < 0 ? IR_NONE16 : recorded_layer(m, event),
+        .layer = s->first_event < 0 ? IR_NONE16 : recorded_layer(m, event),
         .binding = IR_NONE16,
         .dims = {1, {(int64_t)s->bytes}, 0},
     };
@@ -114,7 +114,7 @@ struct view recorded_wire(struct recorded_maker *m, const struct recorded_wire *
 void recorded_born_at(struct recorded_maker *m, const struct recorded_births *births, uint32_t op)
 {
     for (uint8_t i = 0; i < births->count; i++)
-        m->birth[births->storage[i]] = op;
+        m->first_writer[births->storage[i]] = op;
 }
 
 /* Lets an op without cost write what is born, and empties the list. */
@@ -130,16 +130,16 @@ void recorded_births(struct recorded_maker *m, uint32_t number, struct recorded_
 {
     struct recorded_births before = {.count = 0};
     with_op->count = 0;
-    for (; m->born < m->r->storages; m->born++) {
-        const uint32_t storage = m->by_birth[m->born];
+    for (; m->born_count < m->r->storages; m->born_count++) {
+        const uint32_t storage = m->by_birth[m->born_count];
         const struct step_storage *s = &m->r->storage[storage];
-        if (s->born > (int64_t)number)
+        if (s->first_event > (int64_t)number)
             break;
         if (s->bytes == 0)
             continue;
-        const bool gone = s->died >= 0 && s->died <= (int64_t)number;
+        const bool gone = s->last_event >= 0 && s->last_event <= (int64_t)number;
         struct recorded_births *to =
-            s->born >= 0 && !gone && with_op->count < room ? with_op : &before;
+            s->first_event >= 0 && !gone && with_op->count < room ? with_op : &before;
         m->buffer[storage] = add_buffer(m, storage, number);
         to->storage[to->count] = storage;
         to->view[to->count++] = ir_whole(m->ir, m->buffer[storage]);
@@ -153,7 +153,7 @@ static void touch(struct recorded_maker *m, uint32_t begin, uint32_t count, uint
 {
     for (uint32_t i = begin; i < begin + count; i++)
         if (m->r->tensor[i].storage >= 0)
-            m->touched[m->r->tensor[i].storage] = op;
+            m->last_user[m->r->tensor[i].storage] = op;
 }
 
 void recorded_touch(struct recorded_maker *m, uint32_t number, uint32_t op)
@@ -167,17 +167,18 @@ void recorded_deaths(struct recorded_maker *m)
 {
     for (uint32_t i = 0; i < m->r->storages; i++) {
         const struct step_storage *s = &m->r->storage[i];
-        if (m->buffer[i].i == IR_NONE || (s->born < 0 && s->died < 0))
+        if (m->buffer[i].i == IR_NONE || (s->first_event < 0 && s->last_event < 0))
             continue;
-        const uint32_t ops = s->died < 0 ? m->ir->op.count : m->ops_before[s->died];
+        const uint32_t ops = s->last_event < 0 ? m->ir->op.count : m->ops_before[s->last_event];
         uint32_t last = ops > 0 ? ops - 1 : 0;
-        if (last < m->birth[i])
-            last = m->birth[i];
-        op_id free_after[3] = {{m->birth[i]}};
+        if (last < m->first_writer[i])
+            last = m->first_writer[i];
+        op_id free_after[3] = {{m->first_writer[i]}};
         uint16_t count = 1;
-        if (m->touched[i] != IR_NONE && m->touched[i] > m->birth[i] && m->touched[i] < last)
-            free_after[count++] = (op_id){m->touched[i]};
-        if (last > m->birth[i])
+        if (m->last_user[i] != IR_NONE && m->last_user[i] > m->first_writer[i] &&
+            m->last_user[i] < last)
+            free_after[count++] = (op_id){m->last_user[i]};
+        if (last > m->first_writer[i])
             free_after[count++] = (op_id){last};
         ir_set_free(m->ir, m->buffer[i], free_after, count);
     }

@@ -82,32 +82,32 @@ static struct step_group recorded_ranks(const struct recorded_maker *m)
     struct step_group ranks = {.key = "", .name = "", .count = m->count};
     ranks.rank = heap_alloc(m->count, sizeof *ranks.rank);
     for (uint32_t i = 0; i < m->count; i++)
-        ranks.rank[i] = m->all[i].rank;
+        ranks.rank[i] = m->recordings[i].rank;
     qsort(ranks.rank, ranks.count, sizeof *ranks.rank, ascending_i64);
     return ranks;
 }
 
 static enum status refuse_ranks(const struct recorded_maker *m, const struct step_group *ranks)
 {
-    return diag_error(m->diag, (struct loc){.name = m->all[0].name}, STATUS_BAD_INPUT,
+    return diag_error(m->diag, (struct loc){.name = m->recordings[0].name}, STATUS_BAD_INPUT,
                       "ranks %lld, %lld, ... of the recordings are no group of a mesh of %u ranks "
                       "on which the other groups lie: record one rank of every stage, each in the "
                       "same place of its stage",
-                      (long long)ranks->rank[0], (long long)ranks->rank[1], m->all[0].world);
+                      (long long)ranks->rank[0], (long long)ranks->rank[1], m->recordings[0].world);
 }
 
 static enum status find_cuts(const struct recorded_maker *m, struct cuts *cuts)
 {
-    const uint32_t world = m->all[0].world;
+    const uint32_t world = m->recordings[0].world;
     struct step_group ranks = recorded_ranks(m);
     enum status status = STATUS_OK;
     *cuts = (struct cuts){{1, world}, 2};
     for (uint32_t i = 0; i < m->count && status == STATUS_OK; i++)
-        for (uint32_t g = 0; g < m->all[i].groups && status == STATUS_OK; g++) {
-            const struct step_group *group = &m->all[i].group[g];
+        for (uint32_t g = 0; g < m->recordings[i].groups && status == STATUS_OK; g++) {
+            const struct step_group *group = &m->recordings[i].group[g];
             if (!cut_for(cuts, group, world))
                 status = diag_error(
-                    m->diag, (struct loc){.name = m->all[i].name}, STATUS_BAD_INPUT,
+                    m->diag, (struct loc){.name = m->recordings[i].name}, STATUS_BAD_INPUT,
                     "group '%s' (%s) of ranks %lld, %lld, ... is no group of a mesh of %u ranks on "
                     "which the other groups lie: only groups of a device mesh are predicted",
                     group->key, group->name, (long long)group->rank[0],
@@ -211,7 +211,7 @@ enum status recorded_mesh(struct recorded_maker *m)
     if (status != STATUS_OK)
         return status;
     if (cuts.count - 1 > MESH_AXES_MAX)
-        return diag_error(m->diag, (struct loc){.name = m->all[0].name}, STATUS_BAD_INPUT,
+        return diag_error(m->diag, (struct loc){.name = m->recordings[0].name}, STATUS_BAD_INPUT,
                           "the groups lie on a mesh of %u axes; at most %d are read",
                           cuts.count - 1, MESH_AXES_MAX);
     mesh->axis_count = cuts.count - 1;

@@ -66,8 +66,8 @@ uint32_t recorded_partner(const struct recorded_maker *m, uint32_t number)
 static const struct step_recording *recording_of(const struct recorded_maker *m, int64_t rank)
 {
     for (uint32_t i = 0; i < m->count; i++)
-        if (m->all[i].rank == rank)
-            return &m->all[i];
+        if (m->recordings[i].rank == rank)
+            return &m->recordings[i];
     return NULL;
 }
 
@@ -80,19 +80,20 @@ bool recorded_between_stages(const struct recorded_maker *m, const struct step_e
 static enum status check_ranks(const struct recorded_maker *m)
 {
     for (uint32_t i = 1; i < m->count; i++) {
-        const struct step_recording *r = &m->all[i];
+        const struct step_recording *r = &m->recordings[i];
         const struct loc at = {.name = r->name};
-        if (r->world != m->all[0].world)
+        if (r->world != m->recordings[0].world)
             return diag_error(m->diag, at, STATUS_BAD_INPUT,
                               "was recorded with %" PRIu32 " rank%s, and %s with %" PRIu32
                               ": record every stage with the same --world-size",
-                              r->world, r->world == 1 ? "" : "s", m->all[0].name, m->all[0].world);
+                              r->world, r->world == 1 ? "" : "s", m->recordings[0].name,
+                              m->recordings[0].world);
         for (uint32_t k = 0; k < i; k++)
-            if (m->all[k].rank == r->rank)
+            if (m->recordings[k].rank == r->rank)
                 return diag_error(m->diag, at, STATUS_BAD_INPUT,
                                   "is of rank %" PRIu32 ", as %s is: give one recording of each "
                                   "stage, recorded with its --rank",
-                                  r->rank, m->all[k].name);
+                                  r->rank, m->recordings[k].name);
     }
     return STATUS_OK;
 }
@@ -201,9 +202,9 @@ enum status recorded_match_messages(struct recorded_maker *m)
     enum status status = check_ranks(m);
     for (uint32_t i = 0; i < m->count; i++)
         for (uint32_t k = 0; k < m->count && status == STATUS_OK; k++) {
-            m->r = &m->all[i];
+            m->r = &m->recordings[i];
             if (i != k)
-                status = match_ranks(m, &m->all[k]);
+                status = match_ranks(m, &m->recordings[k]);
         }
     return status;
 }

@@ -217,7 +217,7 @@ static uint32_t add_op(struct recorded_maker *m, uint8_t stream, const struct wo
     }
     m->event_of = heap_grow(m->event_of, &m->event_capacity, (size_t)m->ir->op.count + 1,
                             sizeof *m->event_of);
-    m->event_of[m->ir->op.count] = m->now;
+    m->event_of[m->ir->op.count] = m->event;
     return ir_add_op(m->ir, &(struct op_desc){.work = *work,
                                               .stream = stream,
                                               .read_count = operands.reads,
@@ -239,12 +239,12 @@ uint32_t recorded_add_birth(struct recorded_maker *m, const struct recorded_birt
                                  IR_NONE16,     IR_NONE16,   IR_NONE16};
     const int16_t on = stream_of(m, stream, STREAM_COMPUTE);
     static const struct clock no_clock;
-    const uint32_t now = m->now;
-    m->now = IR_NONE;
+    const uint32_t now = m->event;
+    m->event = IR_NONE;
     const uint32_t op =
         add_op(m, (uint8_t)on, &work, (struct operands){NULL, births->view, 0, births->count}, none,
                &no_clock);
-    m->now = now;
+    m->event = now;
     return op;
 }
 
@@ -543,8 +543,8 @@ static enum status add_event(struct recorded_maker *m, uint32_t number)
             add_clock(clock, &mark->clock);
         return STATUS_OK;
     case STEP_WORK_WAIT:
-        if (event->on >= 0 && m->streams->op_of[event->on] > 0)
-            add_to_clock(m, clock, m->streams->op_of[event->on] - 1);
+        if (event->awaited_event >= 0 && m->streams->op_of[event->awaited_event] > 0)
+            add_to_clock(m, clock, m->streams->op_of[event->awaited_event] - 1);
         return STATUS_OK;
     default: /* HOST_WAIT and ITEM */
         mark = event->event >= 0 ? find_mark(m->streams, event->event) : NULL;
@@ -559,7 +559,7 @@ static enum status add_all(struct recorded_maker *m)
     enum status status = STATUS_OK;
     for (uint32_t i = 0; i < m->r->events && status == STATUS_OK; i++) {
         m->ops_before[i] = m->ir->op.count;
-        m->now = i;
+        m->event = i;
         status = add_event(m, i);
     }
     m->ops_before[m->r->events] = m->ir->op.count;
@@ -572,8 +572,8 @@ static enum status make_role(struct recorded_maker *m)
     const struct step_recording *r = m->r;
     struct recorded_streams *streams = heap_zalloc(1, sizeof *streams);
     m->streams = streams;
-    m->now = IR_NONE;
-    m->born = 0;
+    m->event = IR_NONE;
+    m->born_count = 0;
     m->group = heap_alloc((size_t)r->groups + 1, sizeof *m->group);
     streams->pending = heap_zalloc((size_t)r->storages + 1, sizeof *streams->pending);
     streams->op_of = heap_zalloc((size_t)r->events + 1, sizeof *streams->op_of);
@@ -599,7 +599,7 @@ static enum status make_role(struct recorded_maker *m)
 enum status recorded_make(struct ir *ir, const struct step_recording *recording, uint32_t count,
                           uint32_t **event_of, struct diag *diag)
 {
-    struct recorded_maker m = {.ir = ir, .all = recording, .count = count, .diag = diag};
+    struct recorded_maker m = {.ir = ir, .recordings = recording, .count = count, .diag = diag};
     enum status status = recorded_match_messages(&m);
     if (status == STATUS_OK)
         status = recorded_mesh(&m);

@@ -7,7 +7,7 @@
 /* A schedule that is being made. */
 struct recorded_maker {
     struct ir *ir;
-    const struct step_recording *all; /* [count] one of each stage */
+    const struct step_recording *recordings; /* [count] one of each stage */
     uint32_t count;
     struct diag *diag;
 
@@ -16,17 +16,17 @@ struct recorded_maker {
     uint16_t role;
     uint16_t *group; /* [r->groups] the group of the schedule */
 
-    uint32_t now;       /* the event whose op is added; IR_NONE: none */
+    uint32_t event;     /* the event whose op is added; IR_NONE: none */
     uint32_t *event_of; /* by op: its event */
     size_t event_capacity;
     struct recorded_streams *streams; /* recorded_ops.c */
 
     /* ---- memory (recorded_memory.c) ---- */
-    buffer_id *buffer;    /* [r->storages] IR_NONE: the storage has no buffer yet, or no bytes */
-    uint32_t *birth;      /* [r->storages] the op that writes it first; IR_NONE: none yet */
-    uint32_t *touched;    /* [r->storages] the last op of the events that name it; IR_NONE: none */
+    buffer_id *buffer;      /* [r->storages] IR_NONE: the storage has no buffer yet, or no bytes */
+    uint32_t *first_writer; /* [r->storages] the op that writes it first; IR_NONE: none yet */
+    uint32_t *last_user;  /* [r->storages] the last op of the events that name it; IR_NONE: none */
     uint32_t *by_birth;   /* [r->storages] storages in the order of their births */
-    uint32_t born;        /* rows of by_birth that have been born */
+    uint32_t born_count;  /* rows of by_birth that have been born */
     uint32_t *ops_before; /* [r->events + 1] ops that were added before each event */
 };
 

@@ -39,9 +39,9 @@ uint64_t caching_segment_bytes(uint64_t rounded)
 
 static uint32_t new_row(struct caching_allocator *a)
 {
-    if (a->spare > 0) {
-        uint32_t row = a->spare - 1;
-        a->spare = a->block[row].after;
+    if (a->spare_row > 0) {
+        uint32_t row = a->spare_row - 1;
+        a->spare_row = a->block[row].after;
         return row;
     }
     a->block = heap_grow(a->block, &a->capacity, a->count + (size_t)1, sizeof *a->block);
@@ -50,8 +50,8 @@ static uint32_t new_row(struct caching_allocator *a)
 
 static void drop_row(struct caching_allocator *a, uint32_t row)
 {
-    a->block[row] = (struct caching_block){.after = a->spare};
-    a->spare = row + 1;
+    a->block[row] = (struct caching_block){.after = a->spare_row};
+    a->spare_row = row + 1;
 }
 
 /* ---- free blocks, by falling size, then by falling address ---- */
@@ -79,7 +79,7 @@ static void add_free(struct caching_allocator *a, uint32_t row)
     struct caching_block *b = &a->block[row];
     struct caching_free *list = &a->free[b->pool];
     uint32_t at = place(a, list, b->size, b->address);
-    b->used = false;
+    b->is_used = false;
     list->row = heap_grow(list->row, &list->capacity, list->count + (size_t)1, sizeof *list->row);
     /* A loop: the address sanitizer's memmove() goes byte by byte, for a quarter of a search's time. */
     for (uint32_t i = list->count; i > at; i--)
@@ -130,8 +130,8 @@ static void release_cached(struct caching_allocator *a)
                 list->row[kept++] = row;
                 continue;
             }
-            a->reserved -= b->size;
-            a->released += b->size;
+            a->reserved_bytes -= b->size;
+            a->released_bytes += b->size;
             drop_row(a, row);
         }
         list->count = kept;
@@ -161,7 +161,7 @@ static bool is_small(int pool)
 /* True if `bytes` more would exceed the device's limit. */
 static bool lacks_room(const struct caching_allocator *a, uint64_t bytes)
 {
-    return a->limit > 0 && a->reserved + bytes > a->limit;
+    return a->limit > 0 && a->reserved_bytes + bytes > a->limit;
 }
 
 /* Adds bytes to the reserved memory, and records the first time that it exceeds the limit. */
@@ -169,9 +169,9 @@ static void reserve(struct caching_allocator *a, uint64_t bytes)
 {
     if (lacks_room(a, bytes) && !a->exceeded) {
         a->exceeded = true;
-        a->exceeded_at = a->reserved + bytes;
+        a->exceeded_at = a->reserved_bytes + bytes;
     }
-    a->reserved += bytes;
+    a->reserved_bytes += bytes;
 }
 
 /* Adds a block of a pool between two neighbours in its segment, either of which may be NONE. The block is in no list
@@ -246,15 +246,15 @@ static void give_back_pages(struct caching_allocator *a, uint32_t row)
         add_free(a, row);
     if (tail != NONE)
         add_free(a, tail);
-    a->reserved -= end - begin;
-    a->released += end - begin;
+    a->reserved_bytes -= end - begin;
+    a->released_bytes += end - begin;
 }
 
 static void give_back_all_pages(struct caching_allocator *a)
 {
     uint32_t rows = a->count;
     for (uint32_t row = 0; row < rows; row++)
-        if (a->block[row].size > 0 && !a->block[row].used)
+        if (a->block[row].size > 0 && !a->block[row].is_used)
             give_back_pages(a, row);
 }
 
@@ -263,7 +263,7 @@ static uint32_t grow_segment(struct caching_allocator *a, int pool, uint64_t rou
 {
     for (bool tried = false;; tried = true) {
         uint32_t last = a->end[pool] > 0 ? a->end[pool] - 1 : NONE;
-        bool extends = last != NONE && !a->block[last].used;
+        bool extends = last != NONE && !a->block[last].is_used;
         uint64_t bytes = round_up(rounded - (extends ? a->block[last].size : 0), page_of(pool));
         if (lacks_room(a, bytes) && !tried) {
             give_back_all_pages(a);
@@ -303,12 +303,12 @@ uint32_t caching_alloc_on(struct caching_allocator *a, enum caching_stream strea
     if (row == NONE)
         row = a->expandable ? grow_segment(a, pool, rounded) : new_segment(a, pool, rounded);
     split(a, row, rounded);
-    a->block[row].used = true;
-    a->used += a->block[row].size;
-    if (a->used > a->used_peak)
-        a->used_peak = a->used;
-    if (a->reserved > a->reserved_peak)
-        a->reserved_peak = a->reserved;
+    a->block[row].is_used = true;
+    a->used_bytes += a->block[row].size;
+    if (a->used_bytes > a->used_peak)
+        a->used_peak = a->used_bytes;
+    if (a->reserved_bytes > a->reserved_peak)
+        a->reserved_peak = a->reserved_bytes;
     return row;
 }
 
@@ -327,15 +327,15 @@ static void merge(struct caching_allocator *a, uint32_t low, uint32_t high)
 
 void caching_free(struct caching_allocator *a, uint32_t row)
 {
-    assert(row < a->count && a->block[row].used);
-    a->used -= a->block[row].size;
-    a->block[row].used = false;
+    assert(row < a->count && a->block[row].is_used);
+    a->used_bytes -= a->block[row].size;
+    a->block[row].is_used = false;
     uint32_t before = a->block[row].before, after = a->block[row].after;
-    if (after != NONE && !a->block[after].used) {
+    if (after != NONE && !a->block[after].is_used) {
         remove_free(a, after);
         merge(a, row, after);
     }
-    if (before != NONE && !a->block[before].used) {
+    if (before != NONE && !a->block[before].is_used) {
         remove_free(a, before);
         merge(a, before, row);
         row = before;

@@ -35,7 +35,7 @@ struct caching_block {
     uint32_t before, after; /* neighbours in its segment */
     uint32_t owner;         /* for a block in use, a number of the caller's; 0 until it is set */
     uint8_t pool;
-    bool used;
+    bool is_used;
 };
 
 struct caching_allocator {
@@ -43,7 +43,7 @@ struct caching_allocator {
     bool expandable; /* segments grow: expandable_segments:True */
 
     struct caching_block *block;
-    uint32_t count, spare; /* spare: 1 + first row without a block, chained by after */
+    uint32_t count, spare_row; /* spare: 1 + first row without a block, chained by after */
     size_t capacity;
     struct caching_free {
         uint32_t *row; /* the pool's free blocks, by falling size, then by falling address */
@@ -54,10 +54,10 @@ struct caching_allocator {
     /* With expandable: 1 + the last block of each pool's segment that grows; 0: the pool has none. */
     uint32_t end[CACHING_POOL_COUNT];
 
-    uint64_t reserved, used;           /* bytes of all segments; of all blocks in use */
-    uint64_t reserved_peak, used_peak; /* the largest value that each has had */
-    uint64_t released;                 /* bytes given back under pressure */
-    bool exceeded;                     /* a segment was needed that the limit does not allow */
+    uint64_t reserved_bytes, used_bytes; /* bytes of all segments; of all blocks in use */
+    uint64_t reserved_peak, used_peak;   /* the largest value that each has had */
+    uint64_t released_bytes;             /* bytes given back under pressure */
+    bool exceeded;                       /* a segment was needed that the limit does not allow */
     /* the reserved bytes, that segment included, when this happened first */
     uint64_t exceeded_at;
 };

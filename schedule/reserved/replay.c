@@ -130,8 +130,8 @@ void replay_init(struct replay *r, const struct ir *ir, const struct role *role,
         /* from the second copy on, an op follows its previous copy at a constant distance */
         if (row[i].copy > 2) {
             const struct replay_stay *b = &r->row[r->count - row[i].back], *a = b - row[i].back;
-            r->row[r->count++] = (struct replay_stay){b->buffer, 2 * b->first - a->first,
-                                                      2 * b->last - a->last, b->gathered};
+            r->row[r->count++] = (struct replay_stay){b->buffer, 2 * b->first_op - a->first_op,
+                                                      2 * b->last_op - a->last_op, b->is_gathered};
             continue;
         }
         uint32_t first = c.op[row[i].row], buffer = c.buffer[row[i].row];
@@ -182,7 +182,7 @@ struct replay_pass {
 /* Returns the op after which a block in use is freed; IR_NONE: it is not freed. */
 static uint32_t last_of_block(const struct replay_pass *pass, const struct caching_block *b)
 {
-    return b->owner > 0 ? pass->r->row[b->owner - 1].last : IR_NONE;
+    return b->owner > 0 ? pass->r->row[b->owner - 1].last_op : IR_NONE;
 }
 
 /* Returns a hash of everything that decides what the allocator does from op `op` on: its blocks, and the ops after
@@ -190,18 +190,18 @@ static uint32_t last_of_block(const struct replay_pass *pass, const struct cachi
 static uint64_t state_at(const struct replay_pass *pass, uint32_t op, uint32_t end)
 {
     const struct caching_allocator *a = pass->a;
-    uint64_t state = hash_word(a->reserved, a->used);
+    uint64_t state = hash_word(a->reserved_bytes, a->used_bytes);
     for (int pool = 0; pool < CACHING_POOL_COUNT; pool++) {
         state = hash_word(state, a->next_address[pool]);
         state = hash_word(state, a->end[pool] > 0 ? a->block[a->end[pool] - 1].address : 1);
     }
     for (uint32_t i = 0; i < a->count; i++) {
         const struct caching_block *b = &a->block[i];
-        uint32_t last = b->used ? last_of_block(pass, b) : 0;
-        uint64_t flags = b->used | (uint64_t)(b->before != IR_NONE) << 1 |
+        uint32_t last = b->is_used ? last_of_block(pass, b) : 0;
+        uint64_t flags = b->is_used | (uint64_t)(b->before != IR_NONE) << 1 |
                          (uint64_t)(b->after != IR_NONE) << 2 | (uint64_t)(last < end) << 3 |
                          (uint64_t)b->pool << 4;
-        uint64_t goes = b->used && last < end ? last - op : last;
+        uint64_t goes = b->is_used && last < end ? last - op : last;
         if (b->size > 0) /* the order of the blocks' rows must not matter */
             state += hash_word(hash_word(hash_word(goes << 8 | flags, b->address), b->size), 1);
     }
@@ -214,7 +214,7 @@ static void move_dates(struct replay_pass *pass, uint32_t op, uint32_t end, uint
     for (int moves = 0; moves < 2; moves++)
         for (uint32_t i = 0; i < pass->a->count; i++) {
             const struct caching_block *b = &pass->a->block[i];
-            uint32_t last = b->used ? last_of_block(pass, b) : IR_NONE;
+            uint32_t last = b->is_used ? last_of_block(pass, b) : IR_NONE;
             if (last < op || last >= end)
                 continue;
             if (moves == 0) { /* collects the blocks that are freed at that op, to move them */
@@ -278,27 +278,27 @@ static void pass_step(struct replay_pass *pass, enum memory memory, bool first_s
         const struct replay_stay *row = &r->row[i];
         if (op == pass->boundary) {
             op = leave_out(pass, op);
-            while (i < r->count && r->row[i].first < op)
+            while (i < r->count && r->row[i].first_op < op)
                 i++;
             continue;
         }
-        if (op < (i < r->count ? row->first : r->ops)) {
+        if (op < (i < r->count ? row->first_op : r->ops)) {
             for (uint32_t k = pass->dying[op]; k != 0; k = pass->next[k - 1])
                 caching_free(pass->a, pass->block[k - 1]);
             op++;
             continue;
         }
         i++;
-        if (r->ir->buffer.memory[row->buffer] != memory || (row->last == IR_NONE && !first_step))
+        if (r->ir->buffer.memory[row->buffer] != memory || (row->last_op == IR_NONE && !first_step))
             continue;
-        bool apart = pass->gathers_apart && row->gathered;
+        bool apart = pass->gathers_apart && row->is_gathered;
         pass->block[i - 1] = caching_alloc_on(pass->a, apart ? CACHING_GATHER : CACHING_COMPUTE,
                                               ir_buffer_bytes(r->ir, (buffer_id){row->buffer}));
         pass->a->block[pass->block[i - 1]].owner = i;
-        if (row->last == IR_NONE)
+        if (row->last_op == IR_NONE)
             continue;
-        pass->next[i - 1] = pass->dying[row->last];
-        pass->dying[row->last] = i;
+        pass->next[i - 1] = pass->dying[row->last_op];
+        pass->dying[row->last_op] = i;
     }
 }
 

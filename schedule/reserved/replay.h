@@ -17,9 +17,9 @@ struct replay {
     uint32_t role, begin; /* begin: the role's first op */
     uint32_t ops, count;
     struct replay_stay {
-        uint32_t buffer, first, last; /* last IR_NONE: the buffer is not freed */
+        uint32_t buffer, first_op, last_op; /* last IR_NONE: the buffer is not freed */
         /* the buffer holds parameters that the all-gather writes with which it is allocated */
-        bool gathered;
+        bool is_gathered;
     } * row; /* in the order of allocation */
 };
 

@@ -90,7 +90,7 @@ const struct reserved_constant *reserved_constants(size_t *count)
 
 uint64_t reserved_by_allocator(const struct reserved *r)
 {
-    return r->total - r->bytes[RESERVED_CONTEXT] - r->bytes[RESERVED_NCCL];
+    return r->total_bytes - r->bytes[RESERVED_CONTEXT] - r->bytes[RESERVED_NCCL];
 }
 
 static const struct {
@@ -236,7 +236,7 @@ static uint8_t power_of(uint64_t bytes)
 static int by_last(const void *a, const void *b)
 {
     const struct replay_stay *x = a, *y = b;
-    return (x->last > y->last) - (x->last < y->last);
+    return (x->last_op > y->last_op) - (x->last_op < y->last_op);
 }
 
 /* Returns the bytes of pinned memory. A freed block is counted as free only when the next block is allocated; that is
@@ -255,7 +255,7 @@ static uint64_t pinned_bytes(const struct ir *ir, const struct replay *replay)
     memcpy(leaving, row, count * sizeof *row);
     qsort(leaving, count, sizeof *leaving, by_last);
     for (uint32_t i = 0; i < count; i++) {
-        for (; next->last < row[i].first; next++)
+        for (; next->last_op < row[i].first_op; next++)
             used[power_of(ir_buffer_bytes(ir, (buffer_id){next->buffer}))]--;
         uint8_t power = power_of(ir_buffer_bytes(ir, (buffer_id){row[i].buffer}));
         used[power]++;
@@ -282,13 +282,13 @@ static void of_role(struct reserved *out, const struct ir *ir, const struct clus
     uint64_t context = (uint64_t)cluster->device.context_bytes;
     uint64_t nccl = nccl_bytes(ir, cluster, role, &out->communicators);
     uint64_t outside = context + nccl, workspaces = 0, tables = 0;
-    out->available = bounded ? (uint64_t)cluster->device.usable_bytes + context : UINT64_MAX;
+    out->available_bytes = bounded ? (uint64_t)cluster->device.usable_bytes + context : UINT64_MAX;
     if (!cluster->is_ideal)
         workspaces = (sm / 10 == 9 ? CUBLAS_WORKSPACE_90 : CUBLAS_WORKSPACE) + CUBLAS_LT_WORKSPACE;
     for (int i = 0; i < STEP_ROTARY_TABLES; i++)
         tables += held.table[i];
 
-    struct caching_allocator a = {.limit = bounded ? limit_of(out->available, outside) : 0,
+    struct caching_allocator a = {.limit = bounded ? limit_of(out->available_bytes, outside) : 0,
                                   .expandable = held.expandable};
     struct replay replay;
     replay_init(&replay, ir, role, held.late_moments);
@@ -301,18 +301,18 @@ static void of_role(struct reserved *out, const struct ir *ir, const struct clus
     out->bytes[RESERVED_TABLES] = tables;
     out->bytes[RESERVED_TENSORS] = a.used_peak - workspaces - held.buckets - tables;
     out->bytes[RESERVED_CACHE] = a.reserved_peak - a.used_peak;
-    out->total = outside + a.reserved_peak;
+    out->total_bytes = outside + a.reserved_peak;
     out->fits = !a.exceeded;
 
     /* The cache grows into all memory that there is. Whether less memory would do is found by a second run with a
      * smaller limit. */
-    uint64_t less = bounded ? (uint64_t)((1 - RESERVED_ERROR) * (double)out->available) : 0;
-    if (bounded && out->fits && out->total > less) {
+    uint64_t less = bounded ? (uint64_t)((1 - RESERVED_ERROR) * (double)out->available_bytes) : 0;
+    if (bounded && out->fits && out->total_bytes > less) {
         struct caching_allocator b = {.limit = limit_of(less, outside),
                                       .expandable = held.expandable};
         if (a.used_peak <= b.limit)
             run_device(&b, &replay, workspaces, held);
-        out->tight = a.used_peak > b.limit || b.exceeded;
+        out->is_tight = a.used_peak > b.limit || b.exceeded;
         caching_release(&b);
     }
     caching_release(&a);
@@ -326,12 +326,12 @@ void reserved_make(struct reserved *reserved, const struct ir *ir, const struct 
     for (uint32_t i = 0; i < ir->role_count; i++) {
         struct reserved one;
         of_role(&one, ir, cluster, &ir->role[i], sm, held);
-        bool fits = reserved->fits && one.fits, tight = reserved->tight || one.tight;
+        bool fits = reserved->fits && one.fits, tight = reserved->is_tight || one.is_tight;
         uint64_t pinned = one.pinned > reserved->pinned ? one.pinned : reserved->pinned;
-        if (i == 0 || one.total > reserved->total)
+        if (i == 0 || one.total_bytes > reserved->total_bytes)
             *reserved = one;
         reserved->fits = fits;
-        reserved->tight = fits && tight;
+        reserved->is_tight = fits && tight;
         reserved->pinned = pinned;
     }
 }

@@ -40,11 +40,12 @@ enum reserved_part {
 
 struct reserved {
     uint64_t bytes[RESERVED_PART_COUNT];
-    uint64_t total;     /* bytes of all parts */
-    uint64_t available; /* device memory without what the driver keeps; UINT64_MAX: infinite */
+    uint64_t total_bytes; /* bytes of all parts */
+    /* device memory without what the driver keeps; UINT64_MAX: infinite */
+    uint64_t available_bytes;
     /* no segment was refused; before one is refused, free segments are given back */
     bool fits;
-    bool tight; /* it fits, but would not fit on a device with RESERVED_ERROR less memory */
+    bool is_tight; /* it fits, but would not fit on a device with RESERVED_ERROR less memory */
     uint32_t communicators;
     uint64_t pinned; /* host memory of a rank: PyTorch rounds pinned blocks up to powers of two and
                         keeps freed blocks for later ones of the same size */

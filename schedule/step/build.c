@@ -43,7 +43,7 @@ static void make_inputs(struct emit *e)
     int64_t units =
         (int64_t)c->accumulation + (e->repeats.of_units ? (int64_t)e->repeats.copies : 0);
     int64_t local = n * c->micro_batch * units;
-    bool all = pipeline_of(c)->multiplexed, first = all || e->stage == pipeline_stage(c, 0);
+    bool all = pipeline_of(c)->is_multiplexed, first = all || e->stage == pipeline_stage(c, 0);
     bool last = all || e->stage == pipeline_stage(c, pipeline_chunks(c) - 1);
     uint16_t tensor = c->row_ranks > 1 ? e->tensor.group : IR_NONE16;
     /* the rows of one sequence; or of all, if documents decide how each sequence is cut */
@@ -93,7 +93,7 @@ static void make_streams(struct emit *e)
     e->stream.host = ir_add_stream(e->ir, "host", STREAM_HOST);
     if (fpdt_offloads(e->choices) && e->choices->profile->chunk_fifo) {
         e->stream.offload = ir_add_stream(e->ir, "offload", STREAM_H2D);
-        e->stream.aside = ir_add_stream(e->ir, "offload.aside", STREAM_D2H);
+        e->stream.side_stream = ir_add_stream(e->ir, "offload.aside", STREAM_D2H);
     }
     if (fpdt_fetches_by_one(e->choices))
         e->stream.fetch = ir_add_stream(e->ir, "comm.fetch", STREAM_COMM);
@@ -344,8 +344,8 @@ static bool build(struct ir *out, const struct choices *c, const struct transfor
         .ir = &staging,
         .choices = c,
         .kept_beside = kept_of(c),
-        .planned = planned,
-        .whole = whole,
+        .planned_memories = planned,
+        .whole_model = whole,
         .unit = {.n = c->seq / c->hp / c->cp,
                  .rows = c->seq / c->hp / c->cp * c->micro_batch,
                  .own_n = c->seq / c->hp / c->cp / c->row_ranks,
@@ -371,7 +371,7 @@ static bool build(struct ir *out, const struct choices *c, const struct transfor
         routing_init_even(&staging.routing, &staging.arena, (uint32_t)c->model->experts,
                           (uint32_t)c->model->experts_per_token, (uint32_t)c->model->layers);
     staging.routing.capacity = c->capacity;
-    staging.routing.spread = dispatcher_facts[c->dispatcher].once;
+    staging.routing.is_spread = dispatcher_facts[c->dispatcher].sends_once;
     staging.global_batch = c->global_batch;
     staging.micro_batch = c->micro_batch;
     staging.dtype = c->dtype;
@@ -390,11 +390,11 @@ static bool build(struct ir *out, const struct choices *c, const struct transfor
     if (c->pp > 1 && stands)
         offsets_tighten(out, planned, figures);
     else
-        memcpy(out->arena_bytes, figures->arena, sizeof out->arena_bytes);
+        memcpy(out->arena_bytes, figures->arena_bytes, sizeof out->arena_bytes);
     free(figures);
     emit_narrow_release(&e);
-    free(e.kept.buffer);
-    free(e.expanded.buffer);
+    free(e.kept_buffers.buffer);
+    free(e.expanded_latents.buffer);
     free(e.caches.buffer);
     free(e.extension);
     free(e.weights.remote_grad);
@@ -418,7 +418,8 @@ enum status step_build_planned(struct ir *out, const struct choices *choices, un
     struct choices scoped = in_scope(choices, &bare);
     const struct transformer *model = scoped.model;
     scoped.model = of_tensor_rank(&scoped, &share);
-    assert((!scoped.uneven || scoped.subsequences == 1) && "lengths are the caller's to make");
+    assert((!scoped.needs_lengths || scoped.subsequences == 1) &&
+           "lengths are the caller's to make");
     if (check_size(&scoped, diag) != STATUS_OK)
         return STATUS_BAD_INPUT;
     build(out, &scoped, model, (struct repeats){0}, memories);

@@ -16,7 +16,8 @@ static int64_t part_of(const struct emit *e, bool head)
 /* Returns how many columns of logits the loss reads: whole rows, or the rank's part of them. */
 static int64_t loss_columns(const struct emit *e)
 {
-    return e->choices->vocabulary == VOCABULARY_CUT ? e->choices->model->vocab : e->whole->vocab;
+    return e->choices->vocabulary == VOCABULARY_CUT ? e->choices->model->vocab
+                                                    : e->whole_model->vocab;
 }
 
 /* Returns the positions of the rank's own rows of the i-th sequence of the micro-batch: the same for all, unless
@@ -300,7 +301,7 @@ static struct view vocab_parallel_loss(struct emit *e, struct view logits, struc
 {
     const struct choices *c = e->choices;
     int64_t rows = (int64_t)labels.count, vocab = c->model->vocab, counted = counted_tokens(e);
-    int64_t total = e->whole->vocab, part = part_of(e, true);
+    int64_t total = e->whole_model->vocab, part = part_of(e, true);
     struct view loss = view_all(e, e->loss), from = logits, to = logits;
     struct view lse = emit_tensor(e, "lse", CATEGORY_LOGITS, DTYPE_F32, rows, 0);
     struct view own = emit_tensor(e, "statistics", CATEGORY_LOGITS, DTYPE_F32, rows, 3);
@@ -361,9 +362,9 @@ static struct view loss_of_gathered(struct emit *e, struct view logits, struct v
     struct view all = like_logits(e, "logits_all", (enum dtype)e->choices->dtype, labels);
     loss_of(e, emit_pack(e, WORK_UNPACK, arrived, all, rows, ranks, vocab), labels);
     struct view own = emit_computed(e, "d_logits_own", CATEGORY_LOGITS, rows, vocab);
-    struct work backward = {
-        .kind = WORK_CROSS_ENTROPY_PARTIAL_BACKWARD,
-        .loss_backward = {rows, vocab, counted_tokens(e), 0, e->whole->vocab, part_of(e, true)}};
+    struct work backward = {.kind = WORK_CROSS_ENTROPY_PARTIAL_BACKWARD,
+                            .loss_backward = {rows, vocab, counted_tokens(e), 0,
+                                              e->whole_model->vocab, part_of(e, true)}};
     emit_op(e, e->stream.compute, &backward, (struct view[]){logits, labels, e->loss_lse}, 3, &own,
             1);
     return own;

@@ -83,7 +83,7 @@ static struct route_rows route_rows(const struct emit *e, uint32_t layer, int64_
     if (c->dispatcher == DISPATCHER_ALLGATHER) {
         to.of = PERMUTE_GATHERED;
         to.read = rows * ranks;
-    } else if (dispatcher_facts[c->dispatcher].once) {
+    } else if (dispatcher_facts[c->dispatcher].sends_once) {
         to.of = PERMUTE_ARRIVED;
         to.read = routing_find_arrived(routing, list, rows, ranks, NULL) * ranks;
     }
@@ -243,7 +243,8 @@ static struct view combine(struct emit *e, const char *stem, struct view x,
 static void wait_for_counts(struct emit *e, const struct route_rows *rows)
 {
     const struct choices *c = e->choices;
-    if (!c->profile->experts_sync || !dispatcher_facts[c->dispatcher].counts || c->capacity.pad)
+    if (!c->profile->experts_sync || !dispatcher_facts[c->dispatcher].sends_counts ||
+        c->capacity.pad)
         return;
     emit_wait(e, rows->of == PERMUTE_GATHERED ? e->stream.experts : e->stream.compute);
 }

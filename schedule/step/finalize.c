@@ -118,7 +118,7 @@ static void carry_op(struct finish *f, uint32_t i)
     for (uint32_t k = f->held[i]; k != IR_NONE; k = f->held_next[k])
         waits_add(f->waits, f->op[f->e->dependency[k].until.i]);
     for (uint32_t k = 0; k < operands; k++) {
-        touch[k].write = k >= reads;
+        touch[k].is_write = k >= reads;
         carried[k] = carry_operand(f, operand[k], &touch[k]);
     }
     out->wait_begin[row] = f->out->wait_count;
@@ -254,9 +254,9 @@ bool finalize_role(const struct emit *e, const struct op_list *list, struct ir *
     }
     bool stands = out->repeats.copies == 0 || find_repeats(out, e->role, first_uses.first);
     if (stands)
-        stands = offsets_plan_role(out, e->role, &order, &first_uses,
-                                   (struct offsets_scope){e->planned, .tight = e->choices->pp == 1},
-                                   figures);
+        stands = offsets_plan_role(
+            out, e->role, &order, &first_uses,
+            (struct offsets_scope){e->planned_memories, .is_tight = e->choices->pp == 1}, figures);
     swap_tables(e->ir, out);
     clear_rows(e->ir);
     first_uses_release(&first_uses);

@@ -91,7 +91,7 @@ static struct passage *passage_through(struct stage *s, uint32_t chunk, uint32_t
 static int64_t most_keys(const struct stage *s, uint32_t chunk)
 {
     const struct choices *c = s->c;
-    bool shares = s->pipeline->multiplexed;
+    bool shares = s->pipeline->is_multiplexed;
     uint32_t last =
         (shares && s->e->stage > chunk ? multiplex_end_of_first(c, chunk) : c->subsequences) - 1;
     int64_t begin = pipeline_prefix(c, last),
@@ -184,7 +184,7 @@ void stage_begin(struct stage *s)
         {{"comm.send", "comm.recv"}, {"comm.send_up", "comm.recv_up"}},
         {{"comm.send_back", "comm.recv_back"}, {"comm.send_back_up", "comm.recv_back_up"}},
     };
-    if (s->pipeline->multiplexed) {
+    if (s->pipeline->is_multiplexed) {
         s->e->stream.shared_comm = ir_add_stream(s->e->ir, "comm.stages", STREAM_COMM);
         s->keys_out = ir_add_stream(s->e->ir, "comm.keys_out", STREAM_COMM);
         s->keys_in = ir_add_stream(s->e->ir, "comm.keys_in", STREAM_COMM);
@@ -193,7 +193,7 @@ void stage_begin(struct stage *s)
         return;
     }
     for (int pass = 0; s->c->pp > 1 && pass < PASSES; pass++)
-        for (int lane = 0; lane <= s->pipeline->folded; lane++) {
+        for (int lane = 0; lane <= s->pipeline->is_folded; lane++) {
             s->send[pass][lane] = ir_add_stream(s->e->ir, names[pass][lane][0], STREAM_COMM);
             s->recv[pass][lane] = ir_add_stream(s->e->ir, names[pass][lane][1], STREAM_COMM);
         }
@@ -204,17 +204,17 @@ void stage_begin(struct stage *s)
 void stage_await_messages(struct stage *s)
 {
     for (uint32_t i = 0; i < s->pending_count; i++)
-        emit_wait(s->e, s->pending[i]);
+        emit_wait(s->e, s->pending_streams[i]);
     s->pending_count = 0;
 }
 
 static void note_pending(struct stage *s, uint8_t stream)
 {
     for (uint32_t i = 0; i < s->pending_count; i++)
-        if (s->pending[i] == stream)
+        if (s->pending_streams[i] == stream)
             return;
-    assert(s->pending_count < ARRAY_LEN(s->pending));
-    s->pending[s->pending_count++] = stream;
+    assert(s->pending_count < ARRAY_LEN(s->pending_streams));
+    s->pending_streams[s->pending_count++] = stream;
 }
 
 /* Emits this stage's side of the message of a pass between two chunks. */
@@ -223,10 +223,10 @@ static op_id message(struct stage *s, enum work_kind kind, enum pass pass, uint3
 {
     struct emit *e = s->e;
     bool sends = kind == WORK_SEND;
-    uint8_t lane = s->pipeline->folded && low_chunk >= s->c->pp;
+    uint8_t lane = s->pipeline->is_folded && low_chunk >= s->c->pp;
     uint8_t stream = sends ? s->send[pass][lane] : s->recv[pass][lane];
     int64_t channel = pass + PASSES * lane;
-    if (s->pipeline->multiplexed) {
+    if (s->pipeline->is_multiplexed) {
         uint8_t send = pair_stream(s, "comm.send", peer), recv = pair_stream(s, "comm.recv", peer);
         stream = sends ? send : recv;
         channel = 0;
@@ -242,7 +242,7 @@ static struct view input_rows(struct stage *s, enum pass pass, uint32_t chunk, u
 {
     struct row_range mine = rows_of(s, chunk, unit, s->e->stage);
     int64_t h = s->c->model->hidden;
-    buffer_id *in = &passage_through(s, chunk, unit)->in[pass];
+    buffer_id *in = &passage_through(s, chunk, unit)->input[pass];
     assert(mine.end - mine.begin == s->e->unit.own_rows);
     if (in->i == IR_NONE)
         *in = pass == PASS_FORWARD ? emit_residual(s->e).buffer
@@ -279,11 +279,11 @@ static void post_in_order(struct stage *s, enum pass pass, uint32_t chunk, uint3
     for (uint32_t i = 0; i < s->inbound_count; i++) {
         struct inbound *m = &s->inbound[i];
         bool wanted = m->pass == pass && m->chunk == chunk && m->unit == unit;
-        if (m->from != from)
+        if (m->from_stage != from)
             continue;
-        if (!m->posted)
+        if (!m->is_posted)
             post(s, (enum pass)m->pass, m->chunk, m->unit, from, &m->part);
-        m->posted = true;
+        m->is_posted = true;
         if (wanted)
             return;
     }
@@ -302,7 +302,7 @@ void stage_receive(struct stage *s, const struct action *action)
         struct row_range both = overlap(mine, rows_of(s, (uint32_t)before, action->unit, from));
         if (from == s->e->stage || both.begin == both.end)
             continue;
-        if (s->pipeline->multiplexed)
+        if (s->pipeline->is_multiplexed)
             post_in_order(s, pass, chunk, action->unit, from);
         else
             post(s, pass, chunk, action->unit, from, NULL);
@@ -326,7 +326,7 @@ static buffer_id seam_input(struct stage *s, enum pass pass, uint32_t chunk, uin
     int64_t rows = mine.end - mine.begin;
     buffer_id all = emit_buffer(e, "seam", CATEGORY_COMMUNICATION, e->choices->dtype, rows, h);
     if (both.begin < both.end) {
-        struct view whole = passage_through(s, before, unit)->whole[pass];
+        struct view whole = passage_through(s, before, unit)->whole_output[pass];
         copy_rows(s, view_part(whole, (both.begin - theirs.begin) * h, (both.end - both.begin) * h),
                   view_rows(all, both.begin - mine.begin, both.end - both.begin, h));
     }
@@ -334,13 +334,13 @@ static buffer_id seam_input(struct stage *s, enum pass pass, uint32_t chunk, uin
         const struct inbound *m = &s->inbound[i];
         if (m->pass != pass || m->chunk != chunk || m->unit != unit)
             continue;
-        struct row_range part = overlap(mine, rows_of(s, before, unit, m->from));
+        struct row_range part = overlap(mine, rows_of(s, before, unit, m->from_stage));
         tensor_gather_to(e, view_all(e, m->part),
                          view_rows(all, part.begin - mine.begin, part.end - part.begin, h));
     }
     struct view own = tensor_own(e, view_all(e, all), "seam_own");
     copy_rows(s, own, input_rows(s, pass, chunk, unit, mine));
-    return passage_through(s, chunk, unit)->in[pass];
+    return passage_through(s, chunk, unit)->input[pass];
 }
 
 buffer_id stage_input(struct stage *s, const struct action *action)
@@ -350,21 +350,21 @@ buffer_id stage_input(struct stage *s, const struct action *action)
     struct passage *here = stage_passage(s, action->chunk, action->unit);
     int64_t before = chunk_before(s, chunk, pass);
     if (before < 0)
-        return here->out[PASS_FORWARD]; /* the backward begins with the result of the forward */
+        return here->output[PASS_FORWARD]; /* the backward begins with the result of the forward */
     if (is_seam(s, chunk, (uint32_t)before, action->unit))
         return seam_input(s, pass, chunk, (uint32_t)before, action->unit);
     struct row_range mine = rows_of(s, chunk, action->unit, s->e->stage);
     struct row_range theirs = rows_of(s, (uint32_t)before, action->unit, s->e->stage);
     struct row_range both = overlap(mine, theirs);
     if (both.begin == both.end)
-        return here->in[pass];
-    buffer_id made = passage_through(s, (uint32_t)before, action->unit)->out[pass];
+        return here->input[pass];
+    buffer_id made = passage_through(s, (uint32_t)before, action->unit)->output[pass];
     if (mine.begin == theirs.begin && mine.end == theirs.end)
         return made;
     int64_t h = s->c->model->hidden;
     copy_rows(s, view_rows(made, both.begin - theirs.begin, both.end - both.begin, h),
               input_rows(s, pass, chunk, action->unit, both));
-    return here->in[pass];
+    return here->input[pass];
 }
 
 /* Returns the rows of a pass's result with which the next stage continues; at a seam, this rank's part of them. */
@@ -373,9 +373,10 @@ static struct view outbound(struct stage *s, const struct passage *made, enum pa
 {
     int64_t h = s->c->model->hidden, begin = part.begin - mine.begin, rows = part.end - part.begin;
     if (!seam)
-        return view_rows(made->out[pass], begin, rows, h);
+        return view_rows(made->output[pass], begin, rows, h);
     int64_t all = h * s->c->tp;
-    return tensor_own(s->e, view_part(made->whole[pass], begin * all, rows * all), "seam_part");
+    return tensor_own(s->e, view_part(made->whole_output[pass], begin * all, rows * all),
+                      "seam_part");
 }
 
 void stage_pass_on(struct stage *s, enum pass pass, const struct action *action, buffer_id x)
@@ -384,7 +385,7 @@ void stage_pass_on(struct stage *s, enum pass pass, const struct action *action,
     uint32_t chunk = pipeline_chunk(s->c, e->stage, action->chunk);
     int64_t to = chunk_before(s, chunk, pass == PASS_FORWARD ? PASS_BACKWARD : PASS_FORWARD);
     struct passage *made = stage_passage(s, action->chunk, action->unit);
-    made->out[pass] = x;
+    made->output[pass] = x;
     if (to < 0)
         return;
     bool seam = is_seam(s, chunk, (uint32_t)to, action->unit);
@@ -392,13 +393,13 @@ void stage_pass_on(struct stage *s, enum pass pass, const struct action *action,
     struct share share = share_of(s, (uint32_t)to, action->unit);
     e->tags.region = REGION_NONE;
     if (seam)
-        made->whole[pass] = tensor_gather(e, view_of_residual(e, x), s->c->model->hidden,
-                                          TENSOR_SEQUENCES, "seam_all", false);
+        made->whole_output[pass] = tensor_gather(e, view_of_residual(e, x), s->c->model->hidden,
+                                                 TENSOR_SEQUENCES, "seam_all", false);
     for (uint32_t peer = share.first; peer < share.first + share.count; peer++) {
         struct row_range both = overlap(mine, rows_of(s, (uint32_t)to, action->unit, peer));
         if (peer == e->stage || both.begin == both.end)
             continue;
-        s->sent = message(s, WORK_SEND, pass, chunk < to ? chunk : (uint32_t)to, peer,
-                          outbound(s, made, pass, seam, both, mine));
+        s->last_message = message(s, WORK_SEND, pass, chunk < to ? chunk : (uint32_t)to, peer,
+                                  outbound(s, made, pass, seam, both, mine));
     }
 }

@@ -12,8 +12,8 @@
 enum pass { PASS_FORWARD, PASS_BACKWARD, PASSES };
 
 struct passage {
-    buffer_id in[PASSES], out[PASSES]; /* IR_NONE: nothing yet */
-    struct view whole
+    buffer_id input[PASSES], output[PASSES]; /* IR_NONE: nothing yet */
+    struct view whole_output
         [PASSES]; /* out, gathered from all tensor ranks, where the next chunk cuts it differently */
     struct deferrals deferrals;
 };
@@ -22,8 +22,8 @@ struct passage {
  * them. */
 struct inbound {
     uint8_t pass;
-    bool posted;
-    uint32_t chunk, unit, from; /* the passage that needs it, and the stage that sends it */
+    bool is_posted;
+    uint32_t chunk, unit, from_stage; /* the passage that needs it, and the stage that sends it */
     /* at a seam: the buffer that receives the message; otherwise it is received into rows of `in` */
     buffer_id part;
 };
@@ -39,12 +39,13 @@ struct stage {
     uint32_t spare_count;
     /* [micro-batches] one row for each layer; NULL: there are no subsequences */
     struct prefix **prefix;
-    uint32_t *left; /* [units] number of actions until its saved rows are free */
+    uint32_t *actions_left; /* [units] number of actions until its saved rows are free */
     uint8_t send[PASSES][2], recv[PASSES][2]; /* streams, by pass and lane */
     uint8_t keys_out, keys_in, keys_back;     /* streams of keys, values and their gradients */
-    uint8_t pending[2 * PASSES]; /* streams with messages for which the host has not waited */
+    /* streams with messages for which the host has not waited */
+    uint8_t pending_streams[2 * PASSES];
     uint32_t pending_count;
-    op_id sent; /* the last message of the last action; IR_NONE: it sent none */
+    op_id last_message; /* the last message of the last action; IR_NONE: it sent none */
     struct inbound *inbound;
     uint32_t inbound_count;
     size_t inbound_capacity;

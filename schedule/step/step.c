@@ -94,7 +94,7 @@ static void backward(struct stage *s, const struct action *action)
     if (chunk == 0 && s->c->scope == SCOPE_STEP)
         embedding_backward(e, dx);
     e->weights.defers = NULL;
-    if (--s->left[action->unit] == 0)
+    if (--s->actions_left[action->unit] == 0)
         s->spare[s->spare_count++] = s->saved[action->unit];
 }
 
@@ -149,7 +149,7 @@ static struct arrivals arrivals_of(const struct stage *s, const struct actions *
 {
     struct arrivals a = {0};
     size_t count = (size_t)actions->count + 1;
-    if (s->c->pp == 1 || s->pipeline->multiplexed || s->c->scope == SCOPE_LAYERS_FORWARD)
+    if (s->c->pp == 1 || s->pipeline->is_multiplexed || s->c->scope == SCOPE_LAYERS_FORWARD)
         return a;
     a.returns = arena_array(&s->e->arena, count, sizeof *a.returns);
     a.action = arena_array(&s->e->arena, count, sizeof *a.action);
@@ -168,10 +168,10 @@ static void note_arrivals(struct stage *s, struct arrivals *a, uint32_t i, uint3
         begin++;
     for (uint32_t k = a->action[i].first; begin < ir->op.count && k > 0; k = a->action[k - 1].next)
         emit_add_dependency(s->e, (op_id){begin}, a->action[k - 1].sent);
-    if (s->sent.i == IR_NONE || a->returns[i] == PIPELINE_NEVER)
+    if (s->last_message.i == IR_NONE || a->returns[i] == PIPELINE_NEVER)
         return;
     uint32_t *first = &a->action[a->returns[i]].first;
-    a->action[i].sent = s->sent;
+    a->action[i].sent = s->last_message;
     a->action[i].next = *first;
     *first = i + 1;
 }
@@ -196,7 +196,7 @@ static void perform(struct stage *s, const struct actions *actions)
                 stage_receive(s, &actions->action[next]);
         }
         uint32_t begin = s->e->ir->op.count;
-        s->sent.i = IR_NONE;
+        s->last_message.i = IR_NONE;
         what[actions->action[i].kind](s, &actions->action[i]);
         note_arrivals(s, &arrivals, i, begin);
         if (awaits)
@@ -229,16 +229,16 @@ void emit_step(struct emit *e)
     s.spare = arena_array(&e->arena, s.units, sizeof(struct layer_saved *));
     if (c->subsequences > 1)
         s.prefix = arena_array(&e->arena, c->accumulation, sizeof(struct prefix *));
-    s.left = arena_array(&e->arena, s.units, sizeof *s.left);
+    s.actions_left = arena_array(&e->arena, s.units, sizeof *s.actions_left);
     for (size_t i = 0; i < passages; i++)
         for (int pass = 0; pass < PASSES; pass++)
-            s.passage[i].in[pass].i = s.passage[i].out[pass].i = IR_NONE;
+            s.passage[i].input[pass].i = s.passage[i].output[pass].i = IR_NONE;
     stage_begin(&s);
     s.pipeline->order(&actions, c, e->stage);
     if (c->scope == SCOPE_LAYERS_FORWARD)
         leave_forward(&actions);
     for (uint32_t i = 0; i < actions.count; i++)
-        s.left[actions.action[i].unit] += actions.action[i].kind == ACTION_BACKWARD;
+        s.actions_left[actions.action[i].unit] += actions.action[i].kind == ACTION_BACKWARD;
     perform(&s, &actions);
     actions_release(&actions);
     free(s.inbound);

@@ -341,10 +341,10 @@ void actors_release(struct actors *a)
 
 const struct exchange *verify_exchange(struct verifier *v)
 {
-    if (!v->exchange.made) {
+    if (!v->exchange.is_made) {
         make_ops(&v->exchange.ops, v->ir);
         actors_make(&v->exchange.actors, v, &v->exchange.ops, true);
-        v->exchange.made = true;
+        v->exchange.is_made = true;
     }
     return &v->exchange;
 }

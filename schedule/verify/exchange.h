@@ -53,7 +53,7 @@ struct actors {
 #define MESSAGES_MAX (1u << 25)
 
 struct exchange {
-    bool made;
+    bool is_made;
     struct exchange_ops ops;
     struct actors actors; /* made with `fold`: there are as few actors as possible */
 };

@@ -175,10 +175,10 @@ static void needs_of(struct verifier *v, const struct work *work, struct needs *
 {
     needs->fault = fault_of_shape(v, work);
     uint32_t members = needs->fault ? 1 : members_of(v->ir, work);
-    needs->reads = work_operands(work, WORK_READS, members, needs->read);
-    needs->writes = work_operands(work, WORK_WRITES, members, needs->write);
-    needs->reads_least = required_count(needs->read, needs->reads);
-    needs->writes_least = required_count(needs->write, needs->writes);
+    needs->read_count = work_operands(work, WORK_READS, members, needs->read);
+    needs->write_count = work_operands(work, WORK_WRITES, members, needs->write);
+    needs->read_count_least = required_count(needs->read, needs->read_count);
+    needs->write_count_least = required_count(needs->write, needs->write_count);
 }
 
 struct needs *needs_of_shapes(struct verifier *v)
@@ -230,13 +230,13 @@ void check_operands(struct verifier *v)
             verify_fail(v, "%s: %s", op_text(v, op), n->fault);
             continue;
         }
-        if (reads < n->reads_least || reads > n->reads)
-            check_count(v, op, "reads", reads, n->reads_least, n->reads);
-        if (writes < n->writes_least || writes > n->writes)
-            check_count(v, op, "writes", writes, n->writes_least, n->writes);
-        for (uint32_t k = 0; k < reads && k < n->reads; k++)
+        if (reads < n->read_count_least || reads > n->read_count)
+            check_count(v, op, "reads", reads, n->read_count_least, n->read_count);
+        if (writes < n->write_count_least || writes > n->write_count)
+            check_count(v, op, "writes", writes, n->write_count_least, n->write_count);
+        for (uint32_t k = 0; k < reads && k < n->read_count; k++)
             check_operand(v, op, "read", k, ir_read(ir, op, k), &n->read[k]);
-        for (uint32_t k = 0; k < writes && k < n->writes; k++)
+        for (uint32_t k = 0; k < writes && k < n->write_count; k++)
             check_operand(v, op, "write", k, ir_write(ir, op, k), &n->write[k]);
     }
     free(all);

@@ -11,7 +11,7 @@ void rank_sets_release(struct rank_sets *s)
     free(s->of_role);
     free(s->of_guard);
     free(s->bits);
-    free(s->combined);
+    free(s->combined_set);
     id_map_release(&s->by_bits);
     *s = (struct rank_sets){0};
 }
@@ -58,8 +58,8 @@ const struct rank_sets *verifier_ranks(struct verifier *v)
         for (uint32_t rank = 0; rank < ranks; rank++)
             if (guard_passes(&ir->mesh, ir->group, &ir->guard[g], rank))
                 add_rank(s->of_guard + (size_t)g * s->words, rank);
-    s->combined = heap_zalloc(s->words, sizeof *s->combined);
-    number_of(s, s->combined);
+    s->combined_set = heap_zalloc(s->words, sizeof *s->combined_set);
+    number_of(s, s->combined_set);
     return s;
 }
 
@@ -71,9 +71,9 @@ static uint32_t combine(struct rank_sets *s, enum how how, uint32_t a, uint32_t 
 {
     for (uint32_t i = 0; i < s->words; i++) {
         uint64_t x = s->bits[(size_t)a * s->words + i], y = s->bits[(size_t)b * s->words + i];
-        s->combined[i] = how == UNION ? x | y : how == MINUS ? x & ~y : x & y;
+        s->combined_set[i] = how == UNION ? x | y : how == MINUS ? x & ~y : x & y;
     }
-    return number_of(s, s->combined);
+    return number_of(s, s->combined_set);
 }
 
 uint32_t ranks_at(struct verifier *v, uint32_t group, uint32_t index)
@@ -81,11 +81,11 @@ uint32_t ranks_at(struct verifier *v, uint32_t group, uint32_t index)
     struct rank_sets *s = &v->ranks;
     const struct mesh *mesh = &v->ir->mesh;
     const struct group *g = &v->ir->group[group];
-    memset(s->combined, 0, s->words * sizeof *s->combined);
+    memset(s->combined_set, 0, s->words * sizeof *s->combined_set);
     uint32_t instances = index < group_size(mesh, g) ? group_instances(mesh, g) : 0;
     for (uint32_t i = 0; i < instances; i++)
-        add_rank(s->combined, group_member(mesh, g, i, index));
-    return number_of(s, s->combined);
+        add_rank(s->combined_set, group_member(mesh, g, i, index));
+    return number_of(s, s->combined_set);
 }
 
 uint32_t ranks_union(struct verifier *v, uint32_t a, uint32_t b)

@@ -34,7 +34,7 @@ struct rank_sets {
     uint64_t *bits; /* (count, words) */
     uint32_t count;
     size_t capacity;
-    uint64_t *combined; /* (words) room for a set that may be new */
+    uint64_t *combined_set; /* (words) room for a set that may be new */
     struct id_map by_bits;
 };
 
@@ -99,7 +99,7 @@ void rank_sets_release(struct rank_sets *sets);
 struct needs {
     const char *fault; /* a fault of the shape itself; NULL: none */
     struct work_operand read[WORK_OPERANDS_MAX], write[WORK_OPERANDS_MAX];
-    uint32_t reads, reads_least, writes, writes_least;
+    uint32_t read_count, read_count_least, write_count, write_count_least;
 };
 
 /* Returns the needs of all shapes, in an array on the heap. */

@@ -57,7 +57,7 @@ static void make_parties(struct untimed_run *r, uint32_t group)
 {
     const struct ir *ir = r->ir;
     const struct actors *a = r->actors;
-    uint64_t *party = r->party + (size_t)group * a->count;
+    uint64_t *party = r->meeting_of + (size_t)group * a->count;
     uint32_t longest = 0;
     const struct group *g = &ir->group[group];
     uint32_t instances = group_instances(&ir->mesh, g);
@@ -91,16 +91,16 @@ static void make_rendezvous(struct untimed_run *r)
 {
     uint32_t groups = r->ir->group_count, actors = r->actors->count;
     size_t cells = (size_t)groups * actors;
-    r->party = heap_alloc(cells, sizeof *r->party);
-    memset(r->party, 0xff, cells * sizeof *r->party);
+    r->meeting_of = heap_alloc(cells, sizeof *r->meeting_of);
+    memset(r->meeting_of, 0xff, cells * sizeof *r->meeting_of);
     for (uint32_t g = 0; g < groups; g++)
         make_parties(r, g);
-    r->expected = heap_zalloc(r->meetings, sizeof *r->expected);
-    r->arrived = heap_zalloc(r->meetings, sizeof *r->arrived);
+    r->expected_actors = heap_zalloc(r->meetings, sizeof *r->expected_actors);
+    r->arrived_actors = heap_zalloc(r->meetings, sizeof *r->arrived_actors);
     for (size_t cell = 0; cell < cells; cell++) {
         uint32_t length = sequence_length(r, (uint32_t)(cell % actors), (uint32_t)(cell / actors));
         for (uint32_t k = 0; k < length; k++)
-            r->expected[r->party[cell] + k]++;
+            r->expected_actors[r->meeting_of[cell] + k]++;
     }
 }
 
@@ -123,9 +123,9 @@ void run_release(struct untimed_run *r)
 {
     free(r->head);
     free(r->at_head);
-    free(r->party);
-    free(r->expected);
-    free(r->arrived);
+    free(r->meeting_of);
+    free(r->expected_actors);
+    free(r->arrived_actors);
     free(r->has_arrived);
 }
 
@@ -158,7 +158,7 @@ uint32_t run_unmet_wait(const struct untimed_run *r, uint32_t actor, uint32_t op
 static uint64_t rendezvous_of(const struct untimed_run *r, uint32_t actor, uint32_t op)
 {
     uint32_t group = (uint32_t)work_group(ir_work(r->ir, op));
-    return r->party[(size_t)group * r->actors->count + actor] + r->ops->ordinal[op];
+    return r->meeting_of[(size_t)group * r->actors->count + actor] + r->ops->ordinal[op];
 }
 
 uint32_t run_message_of(const struct untimed_run *r, uint32_t actor, uint32_t op)
@@ -184,9 +184,9 @@ static bool meet(struct untimed_run *r, uint32_t actor, uint32_t op, uint32_t pl
         return true;
     uint64_t rendezvous = rendezvous_of(r, actor, op);
     if (!*here)
-        r->arrived[rendezvous]++;
+        r->arrived_actors[rendezvous]++;
     *here = true;
-    if (r->arrived[rendezvous] < r->expected[rendezvous])
+    if (r->arrived_actors[rendezvous] < r->expected_actors[rendezvous])
         return false;
     *here = false; /* cleared for the next op at this place */
     return true;

@@ -31,9 +31,9 @@ struct untimed_run {
     bool *at_head;
     /* (groups, actors): the number of the first meeting of the party in which an actor meets others; UINT64_MAX: the
      * actor is not in the group */
-    uint64_t *party;
+    uint64_t *meeting_of;
     /* [meetings] how many actors must arrive, and how many have arrived */
-    uint32_t *expected, *arrived;
+    uint32_t *expected_actors, *arrived_actors;
     uint64_t meetings;
     bool *has_arrived; /* [messages] */
 };

@@ -66,9 +66,9 @@ static void check_op(struct verifier *v, uint32_t op, const struct needs *types,
     uint32_t first[WORK_TYPE_FIXED], reads = ir->op.read_count[op], writes = ir->op.write_count[op];
     for (int i = 0; i < WORK_TYPE_FIXED; i++)
         first[i] = IR_NONE;
-    for (uint32_t k = 0; k < reads && k < types->reads; k++)
+    for (uint32_t k = 0; k < reads && k < types->read_count; k++)
         check_operand(v, op, k, &types->read[k], first);
-    for (uint32_t k = 0; k < writes && k < types->writes; k++)
+    for (uint32_t k = 0; k < writes && k < types->write_count; k++)
         check_operand(v, op, reads + k, &types->write[k], first);
     uint32_t k = first[WORK_TYPE_STEP];
     if (k == IR_NONE || ir->buffer.dtype[ir_touched(ir, op, k)] == ir->dtype)

@@ -139,7 +139,7 @@ const char *op_text(struct verifier *v, uint32_t op)
         return arena_printf(&v->arena, "op %" PRIu32 " (%s on %s)", op, kind, stream);
     const struct guard *guard = &ir->guard[ir->op.guard[op]];
     return arena_printf(&v->arena, "op %" PRIu32 " (%s on %s, guard %s%s%" PRIu32 ")", op, kind,
-                        stream, ir->group[guard->group].name, guard_signs[guard->test],
+                        stream, ir->group[guard->group].name, guard_signs[guard->test_kind],
                         guard->value);
 }
 

@@ -51,7 +51,7 @@ static void add_tensor(struct emit *e, bool experts, const char *prefix,
         const struct tensor_block *block = &cut->block[i];
         int64_t parts = (int64_t)e->tensor.size;
         if (block->copied)
-            parts /= tensor_kv_copies(e->whole, parts);
+            parts /= tensor_kv_copies(e->whole_model, parts);
         int64_t padded = cut->vocabulary ? e->choices->model->vocab * parts : 0;
         if (padded < block->rows + parts) /* which parts of equal size have by themselves */
             padded = 0;
@@ -116,7 +116,7 @@ static void add_part(struct emit *e, uint32_t part, const char *prefix,
 {
     struct model_part *p = &e->weights.part[part];
     const bool experts =
-        part < (uint32_t)e->whole->layers && transformer_has_experts(e->whole, part);
+        part < (uint32_t)e->whole_model->layers && transformer_has_experts(e->whole_model, part);
     uint64_t offset = 0;
     *p = (struct model_part){.bundle = e->weights.bundle_count, .base = *used, .experts = IR_NONE};
     for (int whole = 0; whole < 2; whole++) {
@@ -125,7 +125,7 @@ static void add_part(struct emit *e, uint32_t part, const char *prefix,
             struct tensor_cut cut = {.block = {{NULL, spec[i].rows, false}}, .blocks = 1};
             bool complete = tensor_is_complete(e->choices, spec[i].name);
             if (e->tensor.size > 1 && !complete)
-                cut = tensor_cut_of(e->whole, spec[i].name, spec[i].rows);
+                cut = tensor_cut_of(e->whole_model, spec[i].name, spec[i].rows);
             if ((cut.rows || cut.cols || complete) == (bool)whole || is_spread(e, &spec[i]))
                 continue;
             add_tensor(e, experts, prefix, &spec[i], &cut, &offset);
@@ -164,13 +164,13 @@ static void close_bundle(struct emit *e, const char *name, uint32_t chunk, bool 
                                                                          .ranks = ranks,
                                                                          .chunk = chunk,
                                                                          .elements = elements,
-                                                                         .used = used};
+                                                                         .used_elements = used};
 }
 
 static void add_head(struct emit *e, uint64_t *used)
 {
     struct tensor_spec spec[TRANSFORMER_MAX_TENSORS];
-    size_t count = transformer_head_tensors(e->whole, spec, ARRAY_LEN(spec));
+    size_t count = transformer_head_tensors(e->whole_model, spec, ARRAY_LEN(spec));
     add_part(e, part_after_layers(e, PART_HEAD), "", spec, count, used);
 }
 
@@ -180,13 +180,13 @@ static void lay_out_embedding(struct emit *e, bool root)
 {
     struct tensor_spec spec[TRANSFORMER_MAX_TENSORS];
     uint64_t used = 0;
-    size_t count = transformer_embedding_tensors(e->whole, spec, ARRAY_LEN(spec));
+    size_t count = transformer_embedding_tensors(e->whole_model, spec, ARRAY_LEN(spec));
     add_part(e, part_after_layers(e, PART_EMBEDDING), "", spec, 1, &used);
     if (pipeline_ends_tied(e->choices)) {
         close_bundle(e, "embedding", 0, false, used);
         e->weights.bundle[e->weights.bundle_count - 1].at_both_ends = true;
         used = 0;
-        bool first = pipeline_of(e->choices)->multiplexed || e->stage == 0;
+        bool first = pipeline_of(e->choices)->is_multiplexed || e->stage == 0;
         if (!first || count == 1)
             return;
     }
@@ -208,9 +208,9 @@ static void lay_out_experts(struct emit *e, uint32_t first, uint32_t end, uint32
     char name[64];
     uint64_t used = 0;
     for (uint32_t l = first; l < end && e->choices->ep > 1; l++) {
-        if (!transformer_has_experts(e->whole, l))
+        if (!transformer_has_experts(e->whole_model, l))
             continue;
-        size_t count = transformer_layer_tensors(e->whole, l, spec, ARRAY_LEN(spec));
+        size_t count = transformer_layer_tensors(e->whole_model, l, spec, ARRAY_LEN(spec));
         snprintf(name, sizeof name, "layers.%u.", l);
         add_experts(e, l, name, spec, count, &used);
     }
@@ -222,7 +222,7 @@ static void lay_out_experts(struct emit *e, uint32_t first, uint32_t end, uint32
 static void lay_out_layers(struct emit *e, uint32_t chunk)
 {
     struct layer_range layers = pipeline_layers(e->choices, chunk);
-    const struct transformer *model = e->whole;
+    const struct transformer *model = e->whole_model;
     struct tensor_spec spec[TRANSFORMER_MAX_TENSORS];
     uint32_t together = (uint32_t)weights_layers_together(e->choices);
     char name[64];
@@ -255,7 +255,7 @@ static void lay_out(struct emit *e)
 {
     const struct choices *c = e->choices;
     uint32_t chunks = pipeline_chunks(c), parts = part_after_layers(e, END_PARTS);
-    bool all = pipeline_of(c)->multiplexed, ends = c->scope == SCOPE_STEP;
+    bool all = pipeline_of(c)->is_multiplexed, ends = c->scope == SCOPE_STEP;
     bool first = ends && (all || e->stage == pipeline_stage(c, 0));
     bool last = ends && (all || e->stage == pipeline_stage(c, chunks - 1));
     e->weights.part = arena_array(&e->arena, parts, sizeof *e->weights.part);
@@ -365,10 +365,10 @@ static void make_states(struct emit *e, uint32_t b)
     enum dtype shard_dtype =
         one_copy ? states_master_dtype((enum states)c->states) : (enum dtype)c->dtype;
 
-    bundle->borrowed = pipeline_has_remote_weights(c) && bundle->chunk != e->stage &&
-                       !(bundle->at_both_ends && e->stage + 1 == c->pp);
+    bundle->is_borrowed = pipeline_has_remote_weights(c) && bundle->chunk != e->stage &&
+                          !(bundle->at_both_ends && e->stage + 1 == c->pp);
     bundle->param.i = bundle->grad.i = bundle->param_shard.i = bundle->grad_shard.i = IR_NONE;
-    if (bundle->borrowed)
+    if (bundle->is_borrowed)
         return;
     if (shard_params)
         bundle->param_shard =
@@ -398,7 +398,8 @@ static void zero_gradients(struct emit *e)
     weights_set_tags(e, PHASE_BACKWARD, REGION_WEIGHTS, IR_NONE);
     for (uint32_t b = 0; b < e->weights.bundle_count; b++) {
         const struct bundle_state *bundle = &e->weights.bundle[b];
-        if (remote ? !bundle->borrowed : !multiplex_takes_part(e->choices, e->stage, bundle->chunk))
+        if (remote ? !bundle->is_borrowed
+                   : !multiplex_takes_part(e->choices, e->stage, bundle->chunk))
             emit_zeros(e, view_all(e, bundle->grad));
     }
     for (uint32_t p = 0; remote && p < part_after_layers(e, END_PARTS); p++)
@@ -428,7 +429,7 @@ void weights_setup(struct emit *e)
         e->weights.grad_buffer[i] = each ? (buffer_id){IR_NONE} : e->weights.bundle[i].grad;
     e->weights.remote_grad_count = e->weights.remote_part_count = 0;
     struct op_tags before = e->tags;
-    if (pipeline_of(e->choices)->multiplexed)
+    if (pipeline_of(e->choices)->is_multiplexed)
         zero_gradients(e);
     e->tags = before;
 }

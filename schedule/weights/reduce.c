@@ -37,11 +37,11 @@ void shard_fill_padding(struct shard *s, uint32_t row, uint32_t op)
     /* of one micro-batch, or of one shared unit */
     bool cut = (shard_waits_for_sums(s, row) || weights_make_gradients(s->e->choices)) &&
                (s->gradient[row].remote_grad != IR_NONE || bundle->ranks->shard_size > 1);
-    if (!cut || bundle->elements == bundle->used)
+    if (!cut || bundle->elements == bundle->used_elements)
         return;
     weights_set_tags(s->e, PHASE_BACKWARD, REGION_WEIGHTS, op);
-    emit_zeros(s->e, (struct view){s->gradient[row].buffer, bundle->used,
-                                   bundle->elements - bundle->used});
+    emit_zeros(s->e, (struct view){s->gradient[row].buffer, bundle->used_elements,
+                                   bundle->elements - bundle->used_elements});
 }
 
 /* Sums `count` elements of a gradient, from `begin` on, over the tensor ranks. */
@@ -53,7 +53,7 @@ static void sum_over_tensor_ranks(struct shard *s, uint32_t row, uint16_t group,
     struct work work = {.kind = WORK_ALL_REDUCE, .all_reduce = {group, bytes_of(e, part)}};
     if (count == 0 || group == IR_NONE16)
         return;
-    s->gradient[row].reduced = emit_op(e, e->stream.reduce, &work, &part, 1, &part, 1);
+    s->gradient[row].reduction = emit_op(e, e->stream.reduce, &work, &part, 1, &part, 1);
 }
 
 /* Sums the gradients of keys' and values' projections of a layer's part, if several tensor ranks hold copies of a key
@@ -91,7 +91,8 @@ static void sum_head_norms(struct shard *s, uint32_t row, uint32_t p, buffer_id 
 static void reduce_tensor(struct shard *s, uint32_t row, buffer_id grad)
 {
     const struct emit *e = s->e;
-    const uint32_t layers = (uint32_t)e->whole->layers, parts = part_after_layers(e, END_PARTS);
+    const uint32_t layers = (uint32_t)e->whole_model->layers,
+                   parts = part_after_layers(e, END_PARTS);
     const bool all_tokens = e->choices->row_ranks == 1;
     for (uint32_t p = 0; p < parts; p++) {
         const struct model_part *part = &e->weights.part[p];
@@ -114,7 +115,7 @@ static void sum_over_replicas(struct shard *s, uint32_t row, buffer_id part)
     const struct weight_ranks *ranks = e->weights.bundle[s->gradient[row].bundle].ranks;
     if (ranks->replica_size == 1 || !s->gradient[row].is_last)
         return;
-    s->final = s->gradient[row].reduced =
+    s->final = s->gradient[row].reduction =
         weights_collective(e, e->stream.reduce, WORK_ALL_REDUCE, ranks->replica, part, part);
 }
 
@@ -177,8 +178,8 @@ static void reduce(struct shard *s, uint32_t row, uint32_t op)
     const struct weight_ranks *ranks = e->weights.bundle[gradient->bundle].ranks;
     buffer_id grad = gradient->buffer, part = grad, flat = {IR_NONE};
     bool wide = reduces_wide(e), each = weights_reduce_each_micro_batch(e->choices);
-    gradient->adds = s->reduced_of[gradient->bundle]++ > 0;
-    gradient->is_last = --s->left[gradient->bundle] == 0;
+    gradient->adds_to_bundle = s->reduced_of[gradient->bundle]++ > 0;
+    gradient->is_last = --s->gradients_left[gradient->bundle] == 0;
     weights_set_tags(e, PHASE_BACKWARD, REGION_WEIGHTS, op);
     if (weights_pass_over_gradients(e->choices))
         check_for_nan(e, grad);
@@ -190,15 +191,15 @@ static void reduce(struct shard *s, uint32_t row, uint32_t op)
     if (ranks->shard_size > 1) {
         part = e->weights.bundle[gradient->bundle].grad_shard;
         buffer_id target = part, whole = wide ? widen(e, grad) : grad;
-        if (wide || gradient->adds || e->weights.part_dtype != e->weights.grad_dtype)
+        if (wide || gradient->adds_to_bundle || e->weights.part_dtype != e->weights.grad_dtype)
             target = gradient->to_add =
                 weights_shard_buffer(e, gradient->bundle, "reduced", CATEGORY_GRADIENT,
                                      wide ? DTYPE_F32 : (enum dtype)e->weights.grad_dtype);
-        gradient->reduced = weights_collective(e, e->stream.reduce, WORK_REDUCE_SCATTER,
-                                               ranks->shard, whole, target);
+        gradient->reduction = weights_collective(e, e->stream.reduce, WORK_REDUCE_SCATTER,
+                                                 ranks->shard, whole, target);
         if (profile->all_reduces && flat.i != IR_NONE) /* an all-reduce ends with an all-gather */
-            gradient->reduced = weights_collective(e, e->stream.reduce, WORK_ALL_GATHER,
-                                                   ranks->shard, target, flat);
+            gradient->reduction = weights_collective(e, e->stream.reduce, WORK_ALL_GATHER,
+                                                     ranks->shard, target, flat);
     }
     if (gradient->to_add.i == IR_NONE)
         sum_over_replicas(s, row, part);
@@ -212,7 +213,7 @@ static buffer_id narrow(struct shard *s, const struct gradient *gradient, buffer
     buffer_id part = gradient->to_add, to = kept;
     if (s->ir->buffer.dtype[part.i] == e->weights.part_dtype)
         return part;
-    if (gradient->adds)
+    if (gradient->adds_to_bundle)
         to = weights_shard_buffer(e, gradient->bundle, "narrowed", CATEGORY_GRADIENT,
                                   e->weights.part_dtype);
     emit_cast(e, view_all(e, part), view_all(e, to));
@@ -228,14 +229,14 @@ void shard_add_reduced(struct shard *s, uint32_t end, uint32_t i)
     struct emit *e = s->e;
     while (s->next_add < end && s->gradient[s->next_add].to_add.i == IR_NONE &&
            (e->weights.bundle[s->gradient[s->next_add].bundle].ranks->shard_size == 1 ||
-            s->gradient[s->next_add].reduced.i != IR_NONE))
+            s->gradient[s->next_add].reduction.i != IR_NONE))
         s->next_add++;
     for (uint32_t row = s->next_add; row < end; row++) {
         struct gradient *gradient = &s->gradient[row];
         if (gradient->to_add.i == IR_NONE || gradient->last >= i)
             continue;
         buffer_id kept = e->weights.bundle[gradient->bundle].grad_shard;
-        weights_set_tags(e, PHASE_BACKWARD, REGION_WEIGHTS, gradient->reduced.i);
+        weights_set_tags(e, PHASE_BACKWARD, REGION_WEIGHTS, gradient->reduction.i);
         buffer_id part = narrow(s, gradient, kept);
         if (part.i != kept.i) {
             emit_add(e, view_all(e, part), view_all(e, kept), view_all(e, kept));
@@ -252,7 +253,7 @@ void shard_reduce_ends(struct shard *s)
 {
     struct emit *e = s->e;
     for (uint32_t b = 0; b < e->weights.bundle_count; b++) {
-        if (!e->weights.bundle[b].at_both_ends || e->weights.bundle[b].borrowed)
+        if (!e->weights.bundle[b].at_both_ends || e->weights.bundle[b].is_borrowed)
             continue;
         shard_add_reduced(s, s->gradient_count, IR_NONE);
         buffer_id grad = weights_final_grad(e, b);
@@ -265,12 +266,12 @@ void shard_reduce_ends(struct shard *s)
 /* Adds the sum in row `owed[k]` to the stage's own gradient, once computation need not wait for it. */
 void shard_finalize(struct shard *s, uint32_t k)
 {
-    if (s->owed[k] == IR_NONE)
+    if (s->last_summed[k] == IR_NONE)
         return;
-    const struct remote_grad *remote_grad = &s->e->weights.remote_grad[s->owed[k]];
+    const struct remote_grad *remote_grad = &s->e->weights.remote_grad[s->last_summed[k]];
     if (remote_grad->sum.i != IR_NONE)
         remote_add(s->e, remote_grad);
-    s->owed[k] = IR_NONE;
+    s->last_summed[k] = IR_NONE;
 }
 
 /* Sums a complete gradient of a shared unit over the unit's stages, after adding the sum before the last. */
@@ -278,9 +279,9 @@ static void give_back(struct shard *s, uint32_t row, uint32_t op)
 {
     weights_set_tags(s->e, PHASE_BACKWARD, REGION_WEIGHTS, op);
     shard_finalize(s, 0);
-    s->owed[0] = s->owed[1];
-    s->owed[1] = s->gradient[row].remote_grad;
-    s->gradient[row].reduced = remote_sum(s->e, &s->e->weights.remote_grad[s->owed[1]]);
+    s->last_summed[0] = s->last_summed[1];
+    s->last_summed[1] = s->gradient[row].remote_grad;
+    s->gradient[row].reduction = remote_sum(s->e, &s->e->weights.remote_grad[s->last_summed[1]]);
 }
 
 /* Returns the last op that adds to the gradients that this stage computes by itself, without those of shared units;
@@ -303,7 +304,7 @@ void shard_reduce_finished(struct shard *s, uint32_t i, uint32_t op)
              done = IR_NONE;
     for (uint32_t k = reads; k < operands; k++) {
         uint32_t buffer = ir_touched(ir, op, k);
-        uint32_t row = buffer < s->buffers ? s->of[buffer].row : IR_NONE;
+        uint32_t row = buffer < s->buffers ? s->buffer[buffer].row : IR_NONE;
         if (row == IR_NONE || row == done || s->gradient[row].last != i)
             continue;
         done = row;
@@ -320,7 +321,7 @@ void shard_reduce_finished(struct shard *s, uint32_t i, uint32_t op)
  * in different orders, and add to gradients until the end. */
 bool shard_in_order(const struct shard *s)
 {
-    return pipeline_of(s->e->choices)->multiplexed;
+    return pipeline_of(s->e->choices)->is_multiplexed;
 }
 
 /* True if no reduction starts before all of the backward has ended. */
@@ -335,14 +336,14 @@ bool shard_reduces_at_end(const struct shard *s)
 void shard_reduce_in_order(struct shard *s, const struct op_list *list)
 {
     shard_list_emitted(s);
-    uint32_t begin = s->out.count;
+    uint32_t begin = s->new_list.count;
     for (uint32_t b = 0; b < s->e->weights.bundle_count; b++)
         for (uint32_t row = 0; row < s->gradient_count; row++)
             if (s->gradient[row].bundle == b && s->gradient[row].remote_grad == IR_NONE) {
                 reduce(s, row, list->op[s->gradient[row].last]);
                 s->final = shard_list_emitted(s);
             }
-    if (!shard_in_order(s) && begin > 0 && s->out.count > begin)
-        emit_add_dependency(s->e, (op_id){s->out.op[begin]},
-                            op_list_last_on(&s->out, begin, s->ir, s->e->stream.compute));
+    if (!shard_in_order(s) && begin > 0 && s->new_list.count > begin)
+        emit_add_dependency(s->e, (op_id){s->new_list.op[begin]},
+                            op_list_last_on(&s->new_list, begin, s->ir, s->e->stream.compute));
 }

@@ -41,7 +41,7 @@ struct remote_part *remote_part(struct emit *e, uint32_t bundle, const struct sh
                                  .shared = *shared,
                                  .param = {IR_NONE},
                                  .grad = {IR_NONE},
-                                 .summed = {IR_NONE}};
+                                 .last_sum = {IR_NONE}};
     return part;
 }
 
@@ -73,7 +73,7 @@ static buffer_id part_buffer(struct emit *e, const struct remote_part *part, con
 /* Copies this stage's part on a stream of its own, beside the computation, which has not reached the bundle yet. */
 void remote_keep_part(struct emit *e, struct remote_part *part, buffer_id params)
 {
-    part->known = true;
+    part->parameters_arrived = true;
     if (part->shared.owns)
         return;
     part->param =
@@ -106,8 +106,8 @@ op_id remote_sum_parts(struct emit *e, struct remote_grad *remote_grad)
         remote_grad->sum = to;
     else
         part->grad = to;
-    return part->summed = weights_collective(e, e->stream.reduce, WORK_REDUCE_SCATTER,
-                                             remote_grad->group, remote_grad->buffer, to);
+    return part->last_sum = weights_collective(e, e->stream.reduce, WORK_REDUCE_SCATTER,
+                                               remote_grad->group, remote_grad->buffer, to);
 }
 
 struct view remote_part_of_gradient(const struct emit *e, const struct remote_part *part)
@@ -155,7 +155,7 @@ static void take_back(struct emit *e, const struct remote_part *part, uint32_t b
     for (uint32_t i = 0; i < count; i++) {
         op_id op =
             message(e, WORK_RECV, part->shared.first + begin + i, parts_of(e, part, given, i, 1));
-        emit_add_dependency(e, op, part->summed);
+        emit_add_dependency(e, op, part->last_sum);
         if (alone.i != IR_NONE)
             emit_add_dependency(e, op, alone);
     }
@@ -172,7 +172,7 @@ void remote_return(struct emit *e, op_id alone)
     for (uint32_t i = 0; i < e->weights.remote_part_count; i++) {
         const struct remote_part *part = &e->weights.remote_part[i];
         const struct shared *shared = &part->shared;
-        if (part->summed.i == IR_NONE)
+        if (part->last_sum.i == IR_NONE)
             continue;
         if (!shared->owns) {
             message(e, WORK_SEND, shared->chunk, view_all(e, part->grad));

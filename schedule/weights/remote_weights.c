@@ -32,8 +32,9 @@ static void add_remote_grad(struct emit *e, uint32_t bundle, uint16_t group, uin
     e->weights.remote_grad =
         heap_grow(e->weights.remote_grad, &e->weights.remote_grad_capacity,
                   e->weights.remote_grad_count + 1u, sizeof *e->weights.remote_grad);
-    uint64_t elements = pipeline_shards_weights(e->choices) ? e->weights.bundle[bundle].elements
-                                                            : e->weights.bundle[bundle].used;
+    uint64_t elements = pipeline_shards_weights(e->choices)
+                            ? e->weights.bundle[bundle].elements
+                            : e->weights.bundle[bundle].used_elements;
     buffer_id buffer =
         emit_buffer(e, "lent_grad", CATEGORY_GRADIENT, e->weights.grad_dtype, (int64_t)elements, 0);
     e->weights.remote_grad[e->weights.remote_grad_count++] =
@@ -105,7 +106,7 @@ buffer_id remote_params(struct emit *e, struct remote_task task, uint32_t bundle
                                (int64_t)e->weights.bundle[bundle].elements, 0);
     struct remote_part *part =
         pipeline_shards_weights(e->choices) ? remote_part(e, bundle, &shared) : NULL;
-    if (part != NULL && part->known) {
+    if (part != NULL && part->parameters_arrived) {
         *op = remote_gather_parts(e, part, to);
         return to;
     }

@@ -22,9 +22,9 @@
 
 op_id shard_list_emitted(struct shard *s)
 {
-    for (; s->listed < s->ir->op.count; s->listed++)
-        op_list_push(&s->out, (op_id){s->listed});
-    return (op_id){s->out.count > 0 ? s->out.op[s->out.count - 1] : IR_NONE};
+    for (; s->listed_ops < s->ir->op.count; s->listed_ops++)
+        op_list_push(&s->new_list, (op_id){s->listed_ops});
+    return (op_id){s->new_list.count > 0 ? s->new_list.op[s->new_list.count - 1] : IR_NONE};
 }
 
 /* True if the bundle is what FSDP's root module of a stage holds beside the layers: embedding, final norm and head. */
@@ -142,7 +142,7 @@ static void note_read(struct shard *s, const struct op_list *list, uint32_t bund
 
 static void note_write(struct shard *s, uint32_t buffer, uint32_t i)
 {
-    struct weight_buffer *of = &s->of[buffer];
+    struct weight_buffer *of = &s->buffer[buffer];
     if (of->row == IR_NONE) {
         s->gradient = heap_grow(s->gradient, &s->gradient_capacity, s->gradient_count + 1u,
                                 sizeof *s->gradient);
@@ -151,9 +151,9 @@ static void note_write(struct shard *s, uint32_t buffer, uint32_t i)
                                                  .bundle = of->grad,
                                                  .first = i,
                                                  .remote_grad = of->remote_grad,
-                                                 .reduced = {IR_NONE},
+                                                 .reduction = {IR_NONE},
                                                  .to_add = {IR_NONE}};
-        s->left[of->grad] += of->remote_grad == IR_NONE;
+        s->gradients_left[of->grad] += of->remote_grad == IR_NONE;
     }
     s->gradient[of->row].last = i;
 }
@@ -174,10 +174,10 @@ static void find_uses(struct shard *s, const struct op_list *list)
         uint32_t op = list->op[i];
         for (uint32_t k = 0; k < ir_operand_count(ir, op); k++) {
             uint32_t buffer = ir_touched(ir, op, k);
-            if (k >= ir->op.read_count[op] && s->of[buffer].grad != IR_NONE)
+            if (k >= ir->op.read_count[op] && s->buffer[buffer].grad != IR_NONE)
                 note_write(s, buffer, i);
-            else if (k < ir->op.read_count[op] && s->of[buffer].param != IR_NONE)
-                note_read(s, list, s->of[buffer].param, i);
+            else if (k < ir->op.read_count[op] && s->buffer[buffer].param != IR_NONE)
+                note_read(s, list, s->buffer[buffer].param, i);
         }
     }
 }
@@ -225,7 +225,7 @@ static void find_kept(struct shard *s, const struct op_list *list)
         if (last[b] > 0 &&
             ((reach > 0 && read - then[b] <= reach) || shares_root(s, list, last[b] - 1, r) ||
              stays_gathered(s, list, last[b] - 1)))
-            s->run[r].keeps = last[b] - 1;
+            s->run[r].kept_run = last[b] - 1;
         read += e->weights.bundle[b].elements;
         last[b] = r + 1;
         then[b] = read;
@@ -250,8 +250,8 @@ static void gather(struct shard *s, uint32_t r, const struct op_list *in)
 {
     struct emit *e = s->e;
     struct use_run *run = &s->run[r];
-    if (run->keeps != IR_NONE) {
-        run->gathered = s->run[run->keeps].gathered;
+    if (run->kept_run != IR_NONE) {
+        run->gathered_buffer = s->run[run->kept_run].gathered_buffer;
         return;
     }
     uint32_t first = in->op[run->begin];
@@ -260,11 +260,11 @@ static void gather(struct shard *s, uint32_t r, const struct op_list *in)
     op_id op;
     weights_set_tags(e, (enum phase)s->ir->op.phase[first], REGION_WEIGHTS, first);
     if (s->remote_weights) {
-        run->gathered = remote_params(e, run->task, run->bundle, &op);
+        run->gathered_buffer = remote_params(e, run->task, run->bundle, &op);
         if (run->task.chunk == e->stage)
-            run->gathered.i = IR_NONE; /* it reads its own */
+            run->gathered_buffer.i = IR_NONE; /* it reads its own */
     } else {
-        run->gathered = ir_add_buffer_like(s->ir, e->weights.bundle[run->bundle].param);
+        run->gathered_buffer = ir_add_buffer_like(s->ir, e->weights.bundle[run->bundle].param);
         if (s->ir->buffer.memory[part.i] != MEMORY_HBM)
             part = fetch(s, part, before != IR_NONE ? in->op[s->run[before].end - 1] : IR_NONE);
         if (s->ir->buffer.dtype[part.i] != e->choices->dtype) {
@@ -273,9 +273,9 @@ static void gather(struct shard *s, uint32_t r, const struct op_list *in)
             emit_cast(e, view_all(e, part), view_all(e, in_compute_dtype));
             part = in_compute_dtype;
         }
-        buffer_id to = run->gathered;
+        buffer_id to = run->gathered_buffer;
         if (e->choices->profile->gather_copies)
-            to = run->flat = ir_add_buffer_like(s->ir, run->gathered);
+            to = run->flat_buffer = ir_add_buffer_like(s->ir, run->gathered_buffer);
         op = weights_collective(e, e->stream.gather, WORK_ALL_GATHER,
                                 e->weights.bundle[run->bundle].ranks->shard, part, to);
     }
@@ -289,15 +289,15 @@ static void gather(struct shard *s, uint32_t r, const struct op_list *in)
  * the next run's copy, so that the copy and the next gather may overlap (FSDPParamGroup.wait_for_unshard()). */
 static void copy_out(struct shard *s, const struct use_run *run, uint32_t op)
 {
-    if (run->flat.i == IR_NONE)
+    if (run->flat_buffer.i == IR_NONE)
         return;
     enum phase phase = (enum phase)s->ir->op.phase[op];
-    struct view from = view_all(s->e, run->flat), to = view_all(s->e, run->gathered);
+    struct view from = view_all(s->e, run->flat_buffer), to = view_all(s->e, run->gathered_buffer);
     weights_set_tags(s->e, phase, REGION_WEIGHTS, op);
     emit_pack(s->e, WORK_PACK, from, to, (int64_t)from.count, 1, 1);
-    if (phase == PHASE_FORWARD && s->held.i != IR_NONE)
-        emit_extend_lifetime(s->e, s->held, s->e->last_compute);
-    s->held = phase == PHASE_FORWARD ? run->flat : (buffer_id){IR_NONE};
+    if (phase == PHASE_FORWARD && s->last_copied.i != IR_NONE)
+        emit_extend_lifetime(s->e, s->last_copied, s->e->last_compute);
+    s->last_copied = phase == PHASE_FORWARD ? run->flat_buffer : (buffer_id){IR_NONE};
 }
 
 /* Gathers for all runs up to `last` for which that has not been done. */
@@ -319,9 +319,9 @@ static void gather_before(struct shard *s, uint32_t r, uint32_t i, const struct 
         gather_to(s, run_after(s, r, profile->prefetch), in);
     if (run->begin == i)
         copy_out(s, run, op);
-    for (uint32_t k = 0; run->gathered.i != IR_NONE && k < s->ir->op.read_count[op]; k++)
+    for (uint32_t k = 0; run->gathered_buffer.i != IR_NONE && k < s->ir->op.read_count[op]; k++)
         if (ir_touched(s->ir, op, k) == param)
-            ir_redirect(s->ir, op, k, run->gathered);
+            ir_redirect(s->ir, op, k, run->gathered_buffer);
 }
 
 /* Finds where each run's core of attention ends, in the forward or in its recomputation. */
@@ -346,7 +346,7 @@ static void finish_step(struct shard *s)
     uint32_t *bundle = arena_array(&s->arena, e->weights.bundle_count, sizeof *bundle), count = 0;
     uint32_t emitted = s->ir->op.count;
     for (uint32_t b = 0; in_order && b < e->weights.bundle_count; b++)
-        if (!e->weights.bundle[b].borrowed)
+        if (!e->weights.bundle[b].is_borrowed)
             bundle[count++] = b;
     /* in the order in which gradients become final: that of a tied embedding, which two stages hold, is the last */
     for (int both_ends = 0; !in_order && both_ends < 2; both_ends++)
@@ -372,17 +372,17 @@ static void note_buffers(struct shard *s)
 {
     const struct emit_weights *w = &s->e->weights;
     s->buffers = s->ir->buffer.count;
-    s->of = heap_alloc(s->buffers, sizeof *s->of);
-    memset(s->of, 0xff, s->buffers * sizeof *s->of);
+    s->buffer = heap_alloc(s->buffers, sizeof *s->buffer);
+    memset(s->buffer, 0xff, s->buffers * sizeof *s->buffer);
     for (uint32_t b = 0; b < w->bundle_count; b++)
-        if (s->remote_weights || (s->gathers && w->bundle[b].ranks->shard_size > 1))
-            s->of[w->bundle[b].param.i].param = b;
+        if (s->remote_weights || (s->gathers_weights && w->bundle[b].ranks->shard_size > 1))
+            s->buffer[w->bundle[b].param.i].param = b;
     for (uint32_t i = 0; i < w->grad_buffer_count; i++)
         if (w->grad_buffer[i].i != IR_NONE)
-            s->of[w->grad_buffer[i].i].grad = i % w->bundle_count;
+            s->buffer[w->grad_buffer[i].i].grad = i % w->bundle_count;
     for (uint32_t i = 0; i < w->remote_grad_count; i++) {
-        s->of[w->remote_grad[i].buffer.i].grad = w->remote_grad[i].bundle;
-        s->of[w->remote_grad[i].buffer.i].remote_grad = i;
+        s->buffer[w->remote_grad[i].buffer.i].grad = w->remote_grad[i].bundle;
+        s->buffer[w->remote_grad[i].buffer.i].remote_grad = i;
     }
 }
 
@@ -391,16 +391,16 @@ static void shard_init(struct shard *s, struct emit *e, const struct op_list *li
     *s = (struct shard){
         .e = e,
         .ir = e->ir,
-        .listed = e->ir->op.count,
-        .gathers = weights_sharded_params(e->choices) && e->group.dense.shard_size > 1,
+        .listed_ops = e->ir->op.count,
+        .gathers_weights = weights_sharded_params(e->choices) && e->group.dense.shard_size > 1,
         .remote_weights = pipeline_has_remote_weights(e->choices),
-        .owed = {IR_NONE, IR_NONE},
-        .held = {IR_NONE},
+        .last_summed = {IR_NONE, IR_NONE},
+        .last_copied = {IR_NONE},
     };
     if (s->remote_weights)
         remote_end(e);
     note_buffers(s);
-    s->left = arena_array(&s->arena, e->weights.bundle_count, sizeof *s->left);
+    s->gradients_left = arena_array(&s->arena, e->weights.bundle_count, sizeof *s->gradients_left);
     s->reduced_of = arena_array(&s->arena, e->weights.bundle_count, sizeof *s->reduced_of);
     find_uses(s, list);
     find_cores(s, list);
@@ -418,9 +418,9 @@ static void begin_gradients(struct shard *s, uint32_t i, uint32_t op, uint32_t *
             shard_add_reduced(s, row - 1, i);
         shard_fill_padding(s, row, op);
         const struct gradient *before = row >= 2 ? &s->gradient[row - 2] : NULL;
-        if (before != NULL && before->last < i && before->reduced.i != IR_NONE &&
+        if (before != NULL && before->last < i && before->reduction.i != IR_NONE &&
             shard_waits_for_sums(s, row))
-            emit_add_dependency(s->e, (op_id){op}, before->reduced);
+            emit_add_dependency(s->e, (op_id){op}, before->reduction);
     }
 }
 
@@ -443,7 +443,7 @@ static void rewrite(struct shard *s, const struct op_list *list)
         if (held.i != IR_NONE)
             emit_add_dependency(s->e, (op_id){op}, held);
         shard_list_emitted(s);
-        op_list_push(&s->out, (op_id){op});
+        op_list_push(&s->new_list, (op_id){op});
         uint32_t emitted = s->ir->op.count;
         shard_reduce_finished(s, i, op);
         held.i = holds && s->ir->op.count > emitted ? s->final.i : IR_NONE;
@@ -460,11 +460,11 @@ static void hold_root(struct shard *s, const struct op_list *list)
         uint32_t last = run->end - 1;
         bool forward = in_forward(s, list->op[last]);
         if (!weights_root_unit(s->e->choices) || !is_of_root(s->e, run->bundle) ||
-            run->gathered.i == IR_NONE || (forward && !profile->loss_in_root))
+            run->gathered_buffer.i == IR_NONE || (forward && !profile->loss_in_root))
             continue;
         while (last + 1 < list->count && in_forward(s, list->op[last + 1]) == forward)
             last++;
-        emit_extend_lifetime(s->e, run->gathered, (op_id){list->op[last]});
+        emit_extend_lifetime(s->e, run->gathered_buffer, (op_id){list->op[last]});
     }
 }
 
@@ -506,8 +506,8 @@ void pass_weights(struct emit *e, struct op_list *list)
     shard_list_emitted(&s);
     free(s.run);
     free(s.gradient);
-    free(s.of);
+    free(s.buffer);
     arena_release(&s.arena);
     op_list_release(list);
-    *list = s.out;
+    *list = s.new_list;
 }

@@ -10,19 +10,19 @@ struct use_run { /* consecutive uses of one bundle's parameters: positions in th
     struct remote_task task; /* if the weights are sent to other stages: the shared task in which
                                 they are used */
     uint32_t after_core;     /* the op after a forward's core of attention; begin: there is none */
-    uint32_t keeps;          /* the earlier run whose gathered copy is still there, or IR_NONE */
-    buffer_id gathered;
+    uint32_t kept_run;       /* the earlier run whose gathered copy is still there, or IR_NONE */
+    buffer_id gathered_buffer;
     /* with the profile's gather_copies: what is to be copied to `gathered`; IR_NONE: nothing */
-    buffer_id flat;
+    buffer_id flat_buffer;
 };
 
 struct gradient { /* the gradient of one bundle, in one micro-batch or (persistent) in all */
     buffer_id buffer;
     uint32_t bundle, first, last;
     bool is_last;         /* of its bundle's gradients to be reduced */
-    bool adds;            /* others of its bundle have been reduced before */
+    bool adds_to_bundle;  /* others of its bundle have been reduced before */
     uint32_t remote_grad; /* row of e->weights.remote_grad, or IR_NONE */
-    op_id reduced;        /* its reduction */
+    op_id reduction;      /* its reduction */
     /* this rank's reduced part, until it has been cast or added to the kept part; IR_NONE: nothing is left to add */
     buffer_id to_add;
 };
@@ -38,23 +38,26 @@ struct shard {
     struct emit *e;
     struct ir *ir;
     struct arena arena;
-    struct op_list out; /* the new list */
-    uint32_t listed;    /* ops from this id on are not listed yet */
-    bool gathers, remote_weights;
+    struct op_list new_list; /* the new list */
+    uint32_t listed_ops;     /* ops from this id on are not listed yet */
+    bool gathers_weights, remote_weights;
     struct use_run *run;
     uint32_t run_count;
     size_t run_capacity;
     uint32_t next_gather; /* the first run that has not been gathered for */
-    buffer_id held;       /* the last buffer that was copied out of in the forward; IR_NONE: none */
+    /* the last buffer that was copied out of in the forward; IR_NONE: none */
+    buffer_id last_copied;
     struct gradient *gradient; /* in the order of their first writes */
     uint32_t gradient_count;
     size_t gradient_capacity;
-    struct weight_buffer *of; /* of the first `buffers` buffers; the others are neither */
+    struct weight_buffer *buffer; /* of the first `buffers` buffers; the others are neither */
     uint32_t buffers;
-    uint32_t owed[2]; /* rows of e->weights.remote_grad that have been summed last; IR_NONE: none */
-    uint32_t next_add;           /* gradients before it are added */
-    uint32_t *reduced_of, *left; /* per bundle: gradients that are reduced, and still to be */
-    op_id final;                 /* the last op so far that made a gradient final */
+    uint32_t last_summed
+        [2]; /* rows of e->weights.remote_grad that have been summed last; IR_NONE: none */
+    uint32_t next_add; /* gradients before it are added */
+    uint32_t *reduced_of,
+        *gradients_left; /* per bundle: gradients that are reduced, and still to be */
+    op_id final;         /* the last op so far that made a gradient final */
 };
 
 /* Lists the ops that have been emitted since the last call. Returns the last listed op, or IR_NONE if none is

@@ -12,17 +12,17 @@
 static void keep_top(struct sim_peak *peak, struct sim_live live)
 {
     uint32_t at = peak->top_count;
-    while (at > 0 &&
-           (peak->top[at - 1].bytes < live.bytes ||
-            (peak->top[at - 1].bytes == live.bytes && peak->top[at - 1].buffer > live.buffer)))
+    while (at > 0 && (peak->top_buffer[at - 1].bytes < live.bytes ||
+                      (peak->top_buffer[at - 1].bytes == live.bytes &&
+                       peak->top_buffer[at - 1].buffer > live.buffer)))
         at--;
     if (at == SIM_TOP_BUFFERS)
         return;
     if (peak->top_count < SIM_TOP_BUFFERS)
         peak->top_count++;
     for (uint32_t i = peak->top_count - 1; i > at; i--)
-        peak->top[i] = peak->top[i - 1];
-    peak->top[at] = live;
+        peak->top_buffer[i] = peak->top_buffer[i - 1];
+    peak->top_buffer[at] = live;
 }
 
 /* Finds the largest of the buffers of one memory that are live after changes [0, upto]. */
@@ -58,7 +58,7 @@ static void find_peaks(const struct memory_changes *c, const struct live_buffers
     size_t at[MEMORY_COUNT] = {0};
     double shift_s = 0;
     for (size_t i = 0; i < c->count; i++) {
-        for (; gaps > 0 && gap->at == i; gap++, gaps--) {
+        for (; gaps > 0 && gap->change_row == i; gap++, gaps--) {
             pass_gap(gap, live, category);
             shift_s += gap->shift_s;
         }

@@ -48,12 +48,12 @@ static bool find_gap(struct memory_gap *gap, const struct memory_changes *c,
 {
     double cut_s = quiet_s(c, date_s, period_s);
     size_t begin = first_at(c, cut_s - period_s), end = first_at(c, cut_s + period_s);
-    *gap = (struct memory_gap){.at = first_at(c, cut_s), .shift_s = copies * period_s};
-    if (gap->at - begin != end - gap->at)
+    *gap = (struct memory_gap){.change_row = first_at(c, cut_s), .shift_s = copies * period_s};
+    if (gap->change_row - begin != end - gap->change_row)
         return false;
-    for (size_t i = begin; i < gap->at; i++) {
+    for (size_t i = begin; i < gap->change_row; i++) {
         const struct memory_change *change = &c->row[i];
-        if (!repeats(l, change, change + (gap->at - begin), period_s, same_s))
+        if (!repeats(l, change, change + (gap->change_row - begin), period_s, same_s))
             return false;
         const struct live_buffer *of = &l->row[change->row];
         gap->growth[of->memory][of->category] += copies * memory_change_bytes(change, l);

@@ -9,8 +9,8 @@
 #include "sim/memory/memory_changes.h"
 
 struct memory_gap {
-    size_t at;      /* row of the first change after the copies; may be the number of changes */
-    double shift_s; /* seconds of all copies, by which that change comes later */
+    size_t change_row; /* row of the first change after the copies; may be the number of changes */
+    double shift_s;    /* seconds of all copies, by which that change comes later */
     /* by which all copies together grow the live bytes */
     int64_t growth[MEMORY_COUNT][CATEGORY_COUNT];
 };

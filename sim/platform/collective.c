@@ -139,7 +139,7 @@ static double in_turn_s(const struct form *f)
     double channels = f->platform->cluster->fabric.all_to_all_channels_bytes_per_s;
     if (f->members->domain_count == 1 || !(channels > 0))
         return 0;
-    return f->bytes * f->members->largest / f->members->count / channels;
+    return f->bytes * f->members->largest_domain / f->members->count / channels;
 }
 
 /* Returns the probability that `copies` of `experts`, drawn without repetition, have one among `own`. */
@@ -166,7 +166,7 @@ static double send_once(const struct form *f)
                                                                         work->all_to_all.once, own)
                                                   : f->bytes;
     for (uint32_t d = 0; d < m->domain_count; d++)
-        for (uint32_t i = 0; m->domain[d].planned && i < m->domain[d].count; i++) {
+        for (uint32_t i = 0; m->domain[d].is_planned && i < m->domain[d].count; i++) {
             uint32_t me = m->rank[m->domain[d].begin + i], nodes[2] = {0};
             double bytes[2] = {0};
             add_exchange_in_domain(f->platform, f->flows, m, d, i, arriving / m->domain[d].count,
@@ -195,7 +195,7 @@ static double all_to_all(const struct form *f)
     if (f->work->all_to_all.once > 0)
         return send_once(f);
     for (uint32_t d = 0; d < m->domain_count; d++)
-        for (uint32_t i = 0; m->domain[d].planned && i < m->domain[d].count; i++) {
+        for (uint32_t i = 0; m->domain[d].is_planned && i < m->domain[d].count; i++) {
             uint32_t me = m->rank[m->domain[d].begin + i];
             double piece = f->bytes / m->count;
             add_exchange_in_domain(f->platform, f->flows, m, d, i, piece, f->key);
@@ -300,7 +300,7 @@ static double exchange(const struct form *f)
     for (uint32_t d = 0; d < m->domain_count; d++)
         for (uint32_t i = m->domain[d].begin; i < m->domain[d].begin + m->domain[d].count; i++)
             load[i] = load_of(f, index, d, i);
-    if (f->exchange->alike)
+    if (f->exchange->all_as_largest)
         make_alike(load, m->count);
     for (uint32_t d = 0; d < m->domain_count; d++)
         for (uint32_t i = 0; i < m->domain[d].count; i++) {
@@ -310,7 +310,7 @@ static double exchange(const struct form *f)
             for (int class = 0; class < NEAR_COUNT; class ++)
                 near += own->bytes[class];
             in_turn = fmax(in_turn, near);
-            if (!m->domain[d].planned)
+            if (!m->domain[d].is_planned)
                 continue;
             if (f->platform->cluster->fabric.kind == FABRIC_MESH && m->domain[d].count > 1) {
                 struct exchange_load far = *own;
@@ -324,10 +324,10 @@ static double exchange(const struct form *f)
         }
     free(load);
     free(index);
-    if (m->domain_count == 1 || !(channels > 0) || m->largest < 2)
+    if (m->domain_count == 1 || !(channels > 0) || m->largest_domain < 2)
         in_turn = 0;
     else /* the own part counts as that of a peer, as in in_turn_s() */
-        in_turn *= m->largest / (m->largest - 1.0) / channels;
+        in_turn *= m->largest_domain / (m->largest_domain - 1.0) / channels;
     return members_latency_s(f->platform, m) + in_turn;
 }
 

@@ -15,7 +15,7 @@
  * each member is taken to have the most bytes that a member has within its domain, and to other ones. */
 struct exchange_bytes {
     const double *pair;
-    bool alike;
+    bool all_as_largest;
 };
 
 /* Adds the flows of a collective or a barrier among a group's members, and returns the latency in seconds. `key` names

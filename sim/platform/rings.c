@@ -50,15 +50,15 @@ void members_init(struct members *m, const struct platform *p, const uint32_t *m
     for (uint32_t i = 0; i < count; i++) {
         uint32_t *r = &row[cluster_place(p->cluster, member[i]).domain];
         if (*r == 0) {
-            m->domain[m->domain_count] = (struct domain_span){.planned = true};
+            m->domain[m->domain_count] = (struct domain_span){.is_planned = true};
             *r = ++m->domain_count;
         }
         m->domain[*r - 1].count++;
     }
     for (uint32_t d = 0, begin = 0; d < m->domain_count; begin += m->domain[d++].count) {
         m->domain[d].begin = begin;
-        if (m->domain[d].count > m->largest)
-            m->largest = m->domain[d].count;
+        if (m->domain[d].count > m->largest_domain)
+            m->largest_domain = m->domain[d].count;
     }
     uint32_t *next = heap_zalloc(m->domain_count, sizeof *next);
     for (uint32_t i = 0; i < count; i++) {
@@ -102,7 +102,7 @@ static void add_fabric_rings(struct platform *p, struct flow_table *flows, const
                              .apart = mesh || FABRIC_LINKS_PER_MEMBER * m->count > RING_LINKS_MAX};
     for (uint32_t d = 0; d < m->domain_count; d++) {
         uint32_t count = m->domain[d].count;
-        if (count < 2 || !m->domain[d].planned)
+        if (count < 2 || !m->domain[d].is_planned)
             continue;
         begin_domain(&ring, bytes / p->cluster->fabric.efficiency / (mesh ? count - 1 : 1));
         add_domain_ring(p, flows, m->rank + m->domain[d].begin, count);
@@ -135,18 +135,18 @@ static uint32_t exits_of(const struct platform *p, const struct members *m, uint
 static bool is_next_to_planned(const struct members *m, uint32_t d)
 {
     uint32_t before = d == 0 ? m->domain_count - 1 : d - 1, after = (d + 1) % m->domain_count;
-    return m->domain[before].planned || m->domain[d].planned || m->domain[after].planned;
+    return m->domain[before].is_planned || m->domain[d].is_planned || m->domain[after].is_planned;
 }
 
 void members_find_rings(struct members *m, const struct platform *p)
 {
     int64_t most = p->cluster->nic.ring_count; /* 0: no limit */
     m->rings = most > 0 ? (uint32_t)most : UINT32_MAX;
-    m->exit_rank = heap_alloc((size_t)m->domain_count * m->largest, sizeof *m->exit_rank);
+    m->exit_rank = heap_alloc((size_t)m->domain_count * m->largest_domain, sizeof *m->exit_rank);
     for (uint32_t d = 0; d < m->domain_count; d++) {
         if (!is_next_to_planned(m, d))
             continue;
-        uint32_t exits = exits_of(p, m, d, m->exit_rank + (size_t)d * m->largest);
+        uint32_t exits = exits_of(p, m, d, m->exit_rank + (size_t)d * m->largest_domain);
         if (exits < m->rings)
             m->rings = exits;
     }
@@ -160,10 +160,10 @@ static void add_leaf_rings(struct platform *p, struct flow_table *flows, const s
     flow_open(flows, p->cluster->network.rails ? bytes / m->rings : bytes);
     for (uint32_t d = 0; d < m->domain_count; d++) {
         uint32_t next = (d + 1) % m->domain_count;
-        bool leaves = m->domain[d].planned, enters = m->domain[next].planned;
+        bool leaves = m->domain[d].is_planned, enters = m->domain[next].is_planned;
         for (uint32_t k = 0; (leaves || enters) && k < m->rings; k++) {
-            uint32_t from = m->exit_rank[(size_t)d * m->largest + k];
-            uint32_t to = m->exit_rank[(size_t)next * m->largest + k];
+            uint32_t from = m->exit_rank[(size_t)d * m->largest_domain + k];
+            uint32_t to = m->exit_rank[(size_t)next * m->largest_domain + k];
             if (!platform_crosses_leaves(p, from, to))
                 continue;
             if (leaves)
@@ -181,12 +181,12 @@ static void add_nic_rings(struct platform *p, struct flow_table *flows, const st
     struct ring_flow ring = {flows, .apart = NIC_LINKS_PER_DOMAIN * m->rings * m->domain_count >
                                              RING_LINKS_MAX};
     for (uint32_t d = 0; d < m->domain_count; d++) {
-        if (!m->domain[d].planned)
+        if (!m->domain[d].is_planned)
             continue;
         begin_domain(&ring, bytes / m->rings);
         for (uint32_t k = 0; k < m->rings; k++) {
-            route_nic(p, flows, m->exit_rank[(size_t)d * m->largest + k], true);
-            route_nic(p, flows, m->exit_rank[(size_t)d * m->largest + k], false);
+            route_nic(p, flows, m->exit_rank[(size_t)d * m->largest_domain + k], true);
+            route_nic(p, flows, m->exit_rank[(size_t)d * m->largest_domain + k], false);
         }
         end_domain(&ring);
     }
@@ -209,7 +209,7 @@ double rings_latency_s(const struct platform *p, const struct members *m)
 
 double rings_tree_latency_s(const struct platform *p, const struct members *m)
 {
-    return (m->largest - 1) * platform_latency_s(p, false) +
+    return (m->largest_domain - 1) * platform_latency_s(p, false) +
            ceil(log2(m->domain_count)) * platform_latency_s(p, true);
 }
 
@@ -222,8 +222,8 @@ double rings_bytes_s(const struct platform *p, const struct members *m, double b
 {
     const struct cluster *c = p->cluster;
     double fabric = c->fabric.bytes_per_s * c->fabric.efficiency *
-                    (c->fabric.kind == FABRIC_MESH ? m->largest - 1 : 1);
-    double seconds = m->largest > 1 && fabric > 0 ? bytes / fabric : 0;
+                    (c->fabric.kind == FABRIC_MESH ? m->largest_domain - 1 : 1);
+    double seconds = m->largest_domain > 1 && fabric > 0 ? bytes / fabric : 0;
     if (m->domain_count > 1) {
         double nic = c->nic.bytes_per_s * c->nic.efficiency, staged = c->nic.staged_bytes_per_s;
         if (!c->nic.gpudirect && staged > 0 && staged < nic)

@@ -17,10 +17,10 @@ struct members {
     uint32_t domain_count;
     struct domain_span {
         uint32_t begin, count; /* rows of rank[] */
-        bool planned; /* its links take part; false: it is a replica of one that is planned */
+        bool is_planned; /* its links take part; false: it is a replica of one that is planned */
     } * domain;
-    uint32_t largest; /* members of the largest domain */
-    uint32_t rings;   /* number of rings between domains */
+    uint32_t largest_domain; /* members of the largest domain */
+    uint32_t rings;          /* number of rings between domains */
     /* [domain_count][largest]: row d has the members through which the rings leave domain d */
     uint32_t *exit_rank;
 };

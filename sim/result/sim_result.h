@@ -32,7 +32,7 @@ struct sim_peak {
     struct sim_live {
         uint32_t buffer; /* buffer_id */
         uint64_t bytes;
-    } top[SIM_TOP_BUFFERS]; /* largest live buffers at that moment, largest first */
+    } top_buffer[SIM_TOP_BUFFERS]; /* largest live buffers at that moment, largest first */
 };
 
 /* The most that the ranks of one node hold together in one memory of the host. */
@@ -47,7 +47,7 @@ struct sim_link_load {
     uint8_t kind;       /* enum link_kind of sim/platform/platform.h */
     double bytes_per_s; /* capacity */
     double bytes;       /* over the step, in units of the capacity: protocol overhead included */
-    double busy;        /* bytes / (capacity * step) */
+    double busy_share;  /* bytes / (capacity * step) */
 };
 
 struct sim_counts {
@@ -65,7 +65,7 @@ struct sim_result {
     /* For a short list (ir->repeats), times are those of the short list, and step_s, loads, counts and peaks those of
      * the whole list. unsteady: the times of the whole list cannot be derived from the short list's, and no figure here
      * is valid. */
-    bool unsteady;
+    bool is_unsteady;
     double *period_s; /* [runs of ir->repeats] the time of each copy */
     /* when the simulated list ends; of a short list this is not the whole step */
     double simulated_s;
@@ -82,7 +82,7 @@ struct sim_result {
 
     /* idle links are left out; each row counts for as many links as there are replicas */
     struct sim_link_load *load;
-    size_t load_count, busiest; /* row of the busiest */
+    size_t load_count, busiest_row; /* row of the busiest */
     /* number of parts of the machine that do the same as the simulated one, itself included (sim/traffic/replicas.h) */
     uint32_t replicas;
     const char *busiest_name; /* "node 0 gpu 3 fabric out"; NULL: no link carried anything */

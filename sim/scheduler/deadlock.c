@@ -30,7 +30,7 @@ static bool find_waiting(const struct scheduler *s, uint32_t rank_index, uint32_
 {
     const struct rank_state *r = &s->rank_state[rank_index];
     for (uint32_t row = 0; row < s->program[r->role].op_count; row++) {
-        uint16_t left = s->left[r->row + row];
+        uint16_t left = s->dependencies_left[r->row + row];
         if (left > OP_ARRIVED && left < OP_ENDED) {
             *op = row;
             return true;
@@ -57,8 +57,8 @@ static bool find_missing(const struct scheduler *s, uint32_t rank_index, uint32_
             const struct side *side = &s->side[state->side_begin + i];
             const struct rank_state *other = &s->rank_state[side->rank_index];
             if (*place < side->count &&
-                s->left[other->row + side->ops[*place] - s->program[other->role].op_begin] >=
-                    OP_ARRIVED)
+                s->dependencies_left[other->row + side->ops[*place] -
+                                     s->program[other->role].op_begin] >= OP_ARRIVED)
                 continue;
             *missing = side;
             return true;
@@ -101,7 +101,7 @@ static void explain_order(const struct scheduler *s, struct text *why)
     for (uint32_t c = 0; c < s->rank_state_count; c++) {
         const struct rank_state *r = &s->rank_state[c];
         for (uint32_t row = 0; row < s->program[r->role].op_count; row++)
-            if (s->left[r->row + row] != OP_ENDED) {
+            if (s->dependencies_left[r->row + row] != OP_ENDED) {
                 uint32_t id = s->program[r->role].op_begin + row;
                 text_printf(why,
                             "rank %u never starts op %u (%s): it waits for an op that comes later",

@@ -3,7 +3,7 @@
 /* True if a row comes no later than one that is added at a date. */
 static bool is_earlier(const struct queued_event *row, double date_s, bool starts)
 {
-    return row->date_s < date_s || (row->date_s == date_s && (starts || !row->starts));
+    return row->date_s < date_s || (row->date_s == date_s && (starts || !row->starts_flows));
 }
 
 void event_queue_add(struct scheduler *s, double date_s, size_t event, bool starts)
@@ -19,8 +19,8 @@ void event_queue_add(struct scheduler *s, double date_s, size_t event, bool star
 const struct queued_event *event_queue_first(struct scheduler *s)
 {
     const struct event_queue *a = &s->event_queue;
-    while (a->count > 0 && !a->row[a->count - 1].starts &&
-           !s->event[a->row[a->count - 1].event].uncontended)
+    while (a->count > 0 && !a->row[a->count - 1].starts_flows &&
+           !s->event[a->row[a->count - 1].event].is_uncontended)
         s->event_queue.count--;
     return a->count > 0 ? &a->row[a->count - 1] : NULL;
 }

@@ -25,7 +25,7 @@ static void build_program(struct scheduler *s, uint32_t role)
     struct program *p = &s->program[role];
     p->op_begin = ir->role[role].op_begin;
     p->op_count = ir->role[role].op_count;
-    p->needs = arena_array(&s->arena, p->op_count, sizeof *p->needs);
+    p->dependency_count = arena_array(&s->arena, p->op_count, sizeof *p->dependency_count);
     uint32_t pairs = 0, most = p->op_count;
     for (uint32_t row = 0; row < p->op_count; row++)
         most += ir->op.wait_count[p->op_begin + row];
@@ -37,11 +37,11 @@ static void build_program(struct scheduler *s, uint32_t role)
         pairs += other[pairs] != IR_NONE;
         for (uint32_t w = 0; w < ir->op.wait_count[id]; w++)
             other[pairs++] = ir_waits(ir, id)[w].i - p->op_begin;
-        p->needs[row] = (uint16_t)(1 + pairs - begin);
+        p->dependency_count[row] = (uint16_t)(1 + pairs - begin);
         for (uint32_t i = begin; i < pairs; i++)
             of[i] = row;
     }
-    index_init(&p->after, other, of, pairs, p->op_count);
+    index_init(&p->successors, other, of, pairs, p->op_count);
     free(last);
     free(other);
     free(of);
@@ -61,14 +61,14 @@ static void build_runners(struct scheduler *s)
     uint32_t lines = traffic->comm_count;
     s->rank_state_count = fold->class_count;
     s->rank_state = arena_array(&s->arena, s->rank_state_count, sizeof *s->rank_state);
-    s->ending = arena_array(&s->arena, s->rank_state_count, sizeof *s->ending);
+    s->ending_ops = arena_array(&s->arena, s->rank_state_count, sizeof *s->ending_ops);
     for (uint32_t c = 0; c < fold->class_count; c++) {
         uint32_t rank = fold->rank_of_class[c], role = traffic->role_of_rank[rank];
         struct rank_state *r = &s->rank_state[c];
         *r = (struct rank_state){.rank = rank,
                                  .role = role,
                                  .row = fold->row[c],
-                                 .held = IR_NONE,
+                                 .blocking_op = IR_NONE,
                                  .beside = {.op = IR_NONE}};
         r->send = arena_array(&s->arena, lines, sizeof *r->send);
         r->receive = arena_array(&s->arena, lines, sizeof *r->receive);
@@ -133,7 +133,7 @@ static void build_channels(struct scheduler *s)
         const struct channel *channel = &traffic->channel[fold->channel_of_class[k]];
         const struct comm_class *comm = &traffic->comm[channel->comm];
         s->channel[k].side_begin = s->side_count;
-        s->channel[k].taken = channel->taken;
+        s->channel[k].taken_resources = channel->taken_resources;
         for (uint32_t i = 0; i < channel->participant_count; i++) {
             uint32_t c = fold->class_of_rank[traffic->participant[channel->participant_begin + i]];
             if (comm->kind == COMM_COLLECTIVE && seen[c] == k + 1)
@@ -179,10 +179,10 @@ void scheduler_free(struct scheduler *s)
     if (s == NULL)
         return;
     free(s->event);
-    free(s->left);
+    free(s->dependencies_left);
     for (uint32_t r = 0; r < s->traffic->ir->role_count; r++)
-        index_release(&s->program[r].after);
-    free(s->ready);
+        index_release(&s->program[r].successors);
+    free(s->ready_ops);
     free(s->event_queue.row);
     arena_release(&s->arena);
     free(s);
@@ -192,13 +192,14 @@ void scheduler_free(struct scheduler *s)
 void scheduler_begin(struct scheduler *s)
 {
     s->event = heap_zalloc(s->event_count + 1, sizeof *s->event);
-    s->left = heap_alloc(s->fold->row[s->fold->class_count] + 1, sizeof *s->left);
+    s->dependencies_left =
+        heap_alloc(s->fold->row[s->fold->class_count] + 1, sizeof *s->dependencies_left);
     for (size_t e = 0; e < s->event_count; e++)
         s->event[e].transfer = IR_NONE;
     for (uint32_t r = 0; r < s->rank_state_count; r++) {
         const struct program *program = &s->program[s->rank_state[r].role];
         if (program->op_count > 0)
-            memcpy(s->left + s->rank_state[r].row, program->needs,
-                   program->op_count * sizeof *s->left);
+            memcpy(s->dependencies_left + s->rank_state[r].row, program->dependency_count,
+                   program->op_count * sizeof *s->dependencies_left);
     }
 }

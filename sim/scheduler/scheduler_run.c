@@ -10,8 +10,9 @@
 /* Puts an op whose dependencies have all ended on the stack of ready ops. */
 static void push_ready(struct scheduler *s, uint32_t rank_index, uint32_t op)
 {
-    s->ready = heap_grow(s->ready, &s->ready_capacity, s->ready_count + 1, sizeof *s->ready);
-    s->ready[s->ready_count++] = (struct ready){rank_index, op};
+    s->ready_ops =
+        heap_grow(s->ready_ops, &s->ready_capacity, s->ready_count + 1, sizeof *s->ready_ops);
+    s->ready_ops[s->ready_count++] = (struct ready){rank_index, op};
 }
 
 static void issue_ops(struct scheduler *s, uint32_t rank_index);
@@ -23,23 +24,23 @@ static void finish(struct scheduler *s, uint32_t rank_index, uint32_t op, double
     const struct program *program = &s->program[r->role];
     struct schedule_times *times = s->times;
     times->end_s[r->row + op] = date_s;
-    s->left[r->row + op] = OP_ENDED;
-    r->ended++;
+    s->dependencies_left[r->row + op] = OP_ENDED;
+    r->ended_ops++;
     if (date_s > times->step_s)
         times->step_s = date_s;
-    const struct index *after = &program->after;
+    const struct index *after = &program->successors;
     for (uint32_t i = after->begin[op]; i < after->begin[op + 1]; i++) {
         size_t row = r->row + after->row[i];
         if (times->start_s[row] < date_s)
             times->start_s[row] = date_s;
-        if (--s->left[row] == 0)
+        if (--s->dependencies_left[row] == 0)
             push_ready(s, rank_index, after->row[i]);
     }
-    if (r->held == op) {
+    if (r->blocking_op == op) {
         const double *return_s = s->traffic->costs->return_s;
         uint32_t shape = s->traffic->ir->op.shape[program->op_begin + op];
         bool runs = traffic_runs(s->traffic, r->rank, program->op_begin + op);
-        r->held = IR_NONE;
+        r->blocking_op = IR_NONE;
         r->host_s = date_s + (return_s && runs ? return_s[shape] : 0);
         issue_ops(s, rank_index);
     }
@@ -56,18 +57,18 @@ static void issue_ops(struct scheduler *s, uint32_t rank_index)
     const double *cost_s = s->traffic->costs->issue_s;
     double host_s = r->host_s;
     bool held = false;
-    while (!held && r->issued < program->op_count) {
-        uint32_t row = r->issued++, op = program->op_begin + row;
+    while (!held && r->issued_ops < program->op_count) {
+        uint32_t row = r->issued_ops++, op = program->op_begin + row;
         bool sync = traffic_is_sync(ir, op);
         held = ir_blocks_host(ir, op);
         if (cost_s && !sync && traffic_runs(s->traffic, r->rank, op))
             host_s += cost_s[ir->op.shape[op]];
         if (held)
-            r->held = row;
+            r->blocking_op = row;
         double *start_s = &s->times->start_s[r->row + row];
         if (*start_s < host_s)
             *start_s = host_s;
-        if (--s->left[r->row + row] == 0)
+        if (--s->dependencies_left[r->row + row] == 0)
             push_ready(s, rank_index, row);
     }
     r->host_s = host_s;
@@ -81,9 +82,9 @@ static void issue_ops(struct scheduler *s, uint32_t rank_index)
 static void take_for(struct scheduler *s, const struct channel_state *channel, double sign,
                      double held_s)
 {
-    for (uint32_t i = 0; channel->taken.sms > 0 && i < channel->side_count; i++)
-        interference_take(s, s->side[channel->side_begin + i].rank_index, channel->taken, sign,
-                          held_s);
+    for (uint32_t i = 0; channel->taken_resources.sms > 0 && i < channel->side_count; i++)
+        interference_take(s, s->side[channel->side_begin + i].rank_index, channel->taken_resources,
+                          sign, held_s);
 }
 
 static const struct channel_state *channel_of(const struct scheduler *s, uint32_t transfer)
@@ -95,7 +96,7 @@ static void end_event(struct scheduler *s, size_t e, double date_s)
 {
     const struct channel_state *channel = channel_of(s, s->event[e].transfer);
     uint32_t place = (uint32_t)(e - channel->event_begin);
-    if (s->event[e].moves) {
+    if (s->event[e].flows_started) {
         take_for(s, channel, -1, 0);
         uncontended_leave(s, e);
     }
@@ -108,7 +109,7 @@ static void end_event(struct scheduler *s, size_t e, double date_s)
         double *end_s = &s->times->end_s[r->row + op];
         if (*end_s < date_s)
             *end_s = date_s;
-        if (--s->left[r->row + op] == OP_ARRIVED)
+        if (--s->dependencies_left[r->row + op] == OP_ARRIVED)
             finish(s, side->rank_index, op, *end_s);
     }
 }
@@ -117,8 +118,9 @@ static void move(struct scheduler *s, size_t e)
 {
     uint32_t t = s->event[e].transfer;
     const struct channel_state *channel = channel_of(s, t);
-    s->event[e].moves = true;
-    take_for(s, channel, 1, channel->taken.early ? s->traffic->transfer[t].latency_s : 0);
+    s->event[e].flows_started = true;
+    take_for(s, channel, 1,
+             channel->taken_resources.from_start ? s->traffic->transfer[t].latency_s : 0);
     s->times->flows += s->fold->flow_begin[t + 1] - s->fold->flow_begin[t];
 }
 
@@ -148,7 +150,7 @@ static void start_flows(struct scheduler *s, size_t e)
         return;
     move(s, e);
     uncontended_hand_over(s, e);
-    s->event[e].left = end - begin;
+    s->event[e].sides_left = end - begin;
     for (uint32_t i = begin; i < end; i++)
         scheduler_flow(s, e, fold->flow[i], s->traffic->flows.bytes[fold->flow[i]]);
 }
@@ -160,7 +162,7 @@ static void begin_event(struct scheduler *s, size_t e)
     double date_s = s->event[e].date_s + s->traffic->transfer[t].latency_s;
     if (s->fold->flow_begin[t] == s->fold->flow_begin[t + 1]) {
         end_event(s, e, date_s);
-    } else if (date_s > s->now_s || s->ahead) {
+    } else if (date_s > s->now_s || s->is_ahead) {
         s->times->timers++;
         if (s->fold->exact)
             engine_timer(date_s, (int64_t)(2 * e));
@@ -178,13 +180,13 @@ static void arrive(struct scheduler *s, uint32_t k, uint32_t place, uint32_t var
     uint32_t transfer = s->traffic->channel[s->fold->channel_of_class[k]].transfer_begin + variant;
     if (event->transfer == IR_NONE) {
         event->transfer = transfer;
-        event->left = channel->side_count;
+        event->sides_left = channel->side_count;
     }
     if (event->transfer != transfer && s->reason->size == 0)
         mismatch_explain(s, k, place, s->reason);
     if (event->date_s < date_s)
         event->date_s = date_s;
-    if (--event->left == 0 && s->reason->size == 0)
+    if (--event->sides_left == 0 && s->reason->size == 0)
         begin_event(s, channel->event_begin + place);
 }
 
@@ -198,12 +200,12 @@ static void start_event_op(struct scheduler *s, uint32_t rank_index, uint32_t op
     uint16_t comm = traffic->op_comm[id], variant = traffic->op_variant[id];
     uint32_t place = scheduler_place(s, r, op);
     if (traffic->comm[comm].kind == COMM_SHIFT) {
-        s->left[r->row + op] = OP_ARRIVED + 2;
+        s->dependencies_left[r->row + op] = OP_ARRIVED + 2;
         arrive(s, r->send[comm], place, variant, date_s);
         arrive(s, r->receive[comm], place, variant, date_s);
         return;
     }
-    s->left[r->row + op] = OP_ARRIVED + 1;
+    s->dependencies_left[r->row + op] = OP_ARRIVED + 1;
     arrive(s, r->send[comm], place, variant, date_s);
 }
 
@@ -245,7 +247,7 @@ static void start_op(struct scheduler *s, uint32_t rank_index, uint32_t op)
 static void start_ready(struct scheduler *s)
 {
     while (s->ready_count > 0 && s->reason->size == 0) {
-        struct ready next = s->ready[--s->ready_count];
+        struct ready next = s->ready_ops[--s->ready_count];
         start_op(s, next.rank_index, next.op);
     }
 }
@@ -259,7 +261,7 @@ static void engine_done(void *context, int64_t tag)
     s->now_s = engine_now_s();
     if (tag % 2 == 0)
         start_flows(s, e);
-    else if (--s->event[e].left == 0)
+    else if (--s->event[e].sides_left == 0)
         end_event(s, e, s->now_s);
     start_ready(s);
 }
@@ -270,7 +272,7 @@ static void handle_queued(struct scheduler *s, struct queued_event next)
 {
     s->now_s = next.date_s;
     s->event_queue.count--; /* next is the last row */
-    if (!next.starts)
+    if (!next.starts_flows)
         end_event(s, next.event, next.date_s);
     else if (!start_alone(s, next.event))
         engine_timer(next.date_s, (int64_t)(2 * next.event));
@@ -285,7 +287,7 @@ static bool engine_ahead(void *context, double until_s)
     const struct queued_event *next = event_queue_first(s);
     double date_s = next && next->date_s < until_s ? next->date_s : until_s;
     uint32_t rank_index, op;
-    s->ahead = true;
+    s->is_ahead = true;
     bool ends = interference_end(s, date_s, &rank_index, &op),
          done = ends || (next && next->date_s <= until_s);
     if (ends)
@@ -293,7 +295,7 @@ static bool engine_ahead(void *context, double until_s)
     else if (done)
         handle_queued(s, *next);
     start_ready(s);
-    s->ahead = false;
+    s->is_ahead = false;
     return done;
 }
 
@@ -302,7 +304,7 @@ static bool engine_ahead(void *context, double until_s)
 static bool all_ended(const struct scheduler *s)
 {
     for (uint32_t r = 0; r < s->rank_state_count; r++)
-        if (s->rank_state[r].ended < s->program[s->rank_state[r].role].op_count)
+        if (s->rank_state[r].ended_ops < s->program[s->rank_state[r].role].op_count)
             return false;
     return true;
 }

@@ -8,8 +8,9 @@
 /* The ops of one role, and for each op the ops that depend on it. */
 struct program {
     uint32_t op_begin, op_count;
-    uint16_t *needs;    /* [op_count] dependencies of an op: issue, stream and waits */
-    struct index after; /* for each op, the ops that wait for it; both are counted from op_begin */
+    uint16_t *dependency_count; /* [op_count] dependencies of an op: issue, stream and waits */
+    /* for each op, the ops that wait for it; both are counted from op_begin */
+    struct index successors;
 };
 
 /* One class of ranks: its representative's host and endpoints. */
@@ -17,21 +18,21 @@ struct rank_state {
     uint32_t rank, role;
     /* index of the class's first op in the arrays that have an element per op and class */
     size_t row;
-    uint32_t issued;   /* ops [0, issued) have been issued */
-    uint32_t held;     /* the op that blocks the host; IR_NONE: none */
-    double host_s;     /* date until which the host has worked */
-    uint32_t ended;    /* ops that have ended */
-    uint32_t *send;    /* [comm_count] channel class, or IR_NONE */
-    uint32_t *receive; /* [comm_count] of shifts */
+    uint32_t issued_ops;  /* ops [0, issued) have been issued */
+    uint32_t blocking_op; /* the op that blocks the host; IR_NONE: none */
+    double host_s;        /* date until which the host has worked */
+    uint32_t ended_ops;   /* ops that have ended */
+    uint32_t *send;       /* [comm_count] channel class, or IR_NONE */
+    uint32_t *receive;    /* [comm_count] of shifts */
     struct beside {
         /* the op on the compute stream that has begun or is about to begin; IR_NONE: there is none */
         uint32_t op;
-        bool by_memory;     /* memory bandwidth limits the op; false: the multiprocessors do */
-        double left_s;      /* seconds left of the op if no message runs */
-        double since_s;     /* date of left_s; of an op that has not begun: when it begins */
-        double end_s;       /* the date at which the op ends if no message starts or ends before */
-        struct taken taken; /* the resources that the running messages take */
-        uint32_t place;     /* in scheduler.ending */
+        bool by_memory; /* memory bandwidth limits the op; false: the multiprocessors do */
+        double left_s;  /* seconds left of the op if no message runs */
+        double since_s; /* date of left_s; of an op that has not begun: when it begins */
+        double end_s;   /* the date at which the op ends if no message starts or ends before */
+        struct taken taken_resources; /* the resources that the running messages take */
+        uint32_t ending_place;        /* in scheduler.ending */
     } beside;
     /* [op_count] for a send or receive: its position among those of its channel that the rank runs. NULL: the rank runs
      * no sends or receives. */
@@ -49,17 +50,17 @@ struct side {
 struct event {
     double date_s; /* the last arrival so far; if `uncontended` is set: when the flows started */
     /* the number of sides that have not arrived; once all have, the number of flows that the engine moves */
-    uint32_t left;
-    bool moves;        /* flows have started */
-    bool uncontended;  /* the flows run outside the engine (sim/scheduler/uncontended.h) */
-    uint32_t transfer; /* IR_NONE: no side has arrived */
+    uint32_t sides_left;
+    bool flows_started;  /* flows have started */
+    bool is_uncontended; /* the flows run outside the engine (sim/scheduler/uncontended.h) */
+    uint32_t transfer;   /* IR_NONE: no side has arrived */
 };
 
 /* A date at which an event starts its flows, or ends. */
 struct queued_event {
     double date_s;
     size_t event;
-    bool starts;
+    bool starts_flows;
 };
 
 /* Sorted by date, the earliest last. */
@@ -69,8 +70,8 @@ struct event_queue {
 };
 
 struct channel_state {
-    size_t event_begin; /* the class's events are event[event_begin + n] */
-    struct taken taken; /* the resources that one event takes on each side */
+    size_t event_begin;           /* the class's events are event[event_begin + n] */
+    struct taken taken_resources; /* the resources that one event takes on each side */
     uint32_t side_begin, side_count;
 };
 
@@ -89,7 +90,7 @@ struct scheduler {
     uint32_t rank_state_count;
     struct rank_state *rank_state;
     /* the ranks whose kernels run while messages do: a heap, the earliest end first */
-    uint32_t *ending;
+    uint32_t *ending_ops;
     uint32_t ending_count;
 
     struct channel_state *channel; /* [channel_class_count] */
@@ -98,23 +99,23 @@ struct scheduler {
     size_t event_count;
     /* [event_count] by channel class, then by place; made when the run begins */
     struct event *event;
-    uint16_t *left; /* [rows] */
-    bool has_flows; /* false: no flow needs the engine, which is not started */
+    uint16_t *dependencies_left; /* [rows] */
+    bool has_flows;              /* false: no flow needs the engine, which is not started */
     struct event_queue event_queue;
 
     /* Uncontended flows; unused with fold->exact. */
-    uint32_t *holder; /* [links] the event that has the link for itself; IR_NONE: none */
-    uint32_t *moving; /* [links] the number of flows that the engine moves over the link */
+    uint32_t *holder;        /* [links] the event that has the link for itself; IR_NONE: none */
+    uint32_t *flows_on_link; /* [links] the number of flows that the engine moves over the link */
     /* [transfers] the seconds that it takes if nothing else moves; negative: not known */
     double *uncontended_s;
     double *rate; /* [flows] its bytes/s if no other transfer moves */
 
     double now_s;
-    bool ahead; /* now_s is ahead of the engine's clock: no flow may start */
+    bool is_ahead; /* now_s is ahead of the engine's clock: no flow may start */
 
     struct ready {
         uint32_t rank_index, op;
-    } * ready; /* a stack of ops that may start */
+    } * ready_ops; /* a stack of ops that may start */
     size_t ready_count, ready_capacity;
 
     struct text *reason; /* the first error that occurred while events ran */

@@ -10,14 +10,14 @@ static bool ends_before(const struct scheduler *s, uint32_t a, uint32_t b)
 
 static void put(struct scheduler *s, uint32_t place, uint32_t rank_index)
 {
-    s->ending[place] = rank_index;
-    s->rank_state[rank_index].beside.place = place;
+    s->ending_ops[place] = rank_index;
+    s->rank_state[rank_index].beside.ending_place = place;
 }
 
 static void move_up(struct scheduler *s, uint32_t place, uint32_t rank_index)
 {
-    while (place > 0 && ends_before(s, rank_index, s->ending[(place - 1) / 2])) {
-        put(s, place, s->ending[(place - 1) / 2]);
+    while (place > 0 && ends_before(s, rank_index, s->ending_ops[(place - 1) / 2])) {
+        put(s, place, s->ending_ops[(place - 1) / 2]);
         place = (place - 1) / 2;
     }
     put(s, place, rank_index);
@@ -27,11 +27,12 @@ static void move_down(struct scheduler *s, uint32_t place, uint32_t rank_index)
 {
     for (;;) {
         uint32_t below = 2 * place + 1;
-        if (below + 1 < s->ending_count && ends_before(s, s->ending[below + 1], s->ending[below]))
+        if (below + 1 < s->ending_count &&
+            ends_before(s, s->ending_ops[below + 1], s->ending_ops[below]))
             below++;
-        if (below >= s->ending_count || !ends_before(s, s->ending[below], rank_index))
+        if (below >= s->ending_count || !ends_before(s, s->ending_ops[below], rank_index))
             break;
-        put(s, place, s->ending[below]);
+        put(s, place, s->ending_ops[below]);
         place = below;
     }
     put(s, place, rank_index);
@@ -41,7 +42,7 @@ static void move_down(struct scheduler *s, uint32_t place, uint32_t rank_index)
  * because messages would have to wait themselves if they took more. */
 static double speed(const struct beside *b)
 {
-    double taken = b->by_memory ? b->taken.memory : b->taken.sms;
+    double taken = b->by_memory ? b->taken_resources.memory : b->taken_resources.sms;
     return taken < 0.5 ? 1 - taken : 0.5;
 }
 
@@ -51,9 +52,9 @@ static void set_end(struct scheduler *s, uint32_t rank_index)
     double before_s = b->end_s;
     b->end_s = b->since_s + b->left_s / speed(b);
     if (b->end_s < before_s)
-        move_up(s, b->place, rank_index);
+        move_up(s, b->ending_place, rank_index);
     else
-        move_down(s, b->place, rank_index);
+        move_down(s, b->ending_place, rank_index);
 }
 
 /* ---- kernels ---- */
@@ -81,22 +82,22 @@ void interference_take(struct scheduler *s, uint32_t rank_index, struct taken ta
     }
     if (b->op != IR_NONE && !b->by_memory)
         b->left_s += taken.sms * held_s;
-    b->taken.sms += sign * taken.sms;
-    b->taken.memory += sign * taken.memory;
+    b->taken_resources.sms += sign * taken.sms;
+    b->taken_resources.memory += sign * taken.memory;
     if (b->op != IR_NONE)
         set_end(s, rank_index);
 }
 
 bool interference_end(struct scheduler *s, double until_s, uint32_t *rank_state, uint32_t *op)
 {
-    if (s->ending_count == 0 || s->rank_state[s->ending[0]].beside.end_s > until_s)
+    if (s->ending_count == 0 || s->rank_state[s->ending_ops[0]].beside.end_s > until_s)
         return false;
-    struct beside *b = &s->rank_state[s->ending[0]].beside;
-    *rank_state = s->ending[0];
+    struct beside *b = &s->rank_state[s->ending_ops[0]].beside;
+    *rank_state = s->ending_ops[0];
     *op = b->op;
     b->op = IR_NONE;
     s->now_s = b->end_s;
     if (--s->ending_count > 0)
-        move_down(s, 0, s->ending[s->ending_count]);
+        move_down(s, 0, s->ending_ops[s->ending_count]);
     return true;
 }

@@ -56,7 +56,7 @@ void uncontended_init(struct scheduler *s)
     uint32_t links = traffic->platform.link_count;
     s->holder = arena_array(&s->arena, links + 1u, sizeof *s->holder);
     memset(s->holder, 0xff, (links + 1u) * sizeof *s->holder);
-    s->moving = arena_array(&s->arena, links + 1u, sizeof *s->moving);
+    s->flows_on_link = arena_array(&s->arena, links + 1u, sizeof *s->flows_on_link);
     s->uncontended_s =
         arena_array(&s->arena, traffic->transfer_count + 1u, sizeof *s->uncontended_s);
     s->rate = arena_array(&s->arena, traffic->flows.count + 1u, sizeof *s->rate);
@@ -104,11 +104,11 @@ bool uncontended_begin(struct scheduler *s, size_t e, double *end_s)
     if (s->fold->exact || s->uncontended_s[event->transfer] < 0)
         return false;
     while (next_link(s, &c, &link))
-        if (s->holder[link] != IR_NONE || s->moving[link] > 0)
+        if (s->holder[link] != IR_NONE || s->flows_on_link[link] > 0)
             return false;
     for (c = links_of(s, e); next_link(s, &c, &link);)
         s->holder[link] = (uint32_t)e;
-    event->uncontended = true;
+    event->is_uncontended = true;
     event->date_s = s->now_s;
     *end_s = s->now_s + s->uncontended_s[event->transfer];
     return true;
@@ -119,7 +119,7 @@ static void leave_links(struct scheduler *s, size_t e)
     struct crossed c = links_of(s, e);
     for (uint32_t link; next_link(s, &c, &link);)
         s->holder[link] = IR_NONE;
-    s->event[e].uncontended = false;
+    s->event[e].is_uncontended = false;
 }
 
 /* Hands the remaining bytes of an event's flows to the engine. */
@@ -130,14 +130,14 @@ static void hand_over(struct scheduler *s, size_t e)
     struct crossed c = links_of(s, e);
     leave_links(s, e);
     for (uint32_t link; next_link(s, &c, &link);)
-        s->moving[link]++;
+        s->flows_on_link[link]++;
     for (uint32_t i = fold->flow_begin[event->transfer]; i < fold->flow_begin[event->transfer + 1];
          i++) {
         uint32_t flow = fold->flow[i];
         double left = bytes_of(s, flow) - s->rate[flow] * (s->now_s - event->date_s);
         if (left <= 0 && s->uncontended_s[event->transfer] > bytes_of(s, flow) / s->rate[flow])
             continue; /* this flow has ended, but another flow of the event continues */
-        event->left++;
+        event->sides_left++;
         scheduler_flow(s, e, flow, left);
     }
 }
@@ -150,7 +150,7 @@ void uncontended_hand_over(struct scheduler *s, size_t e)
     for (uint32_t link; next_link(s, &c, &link);) {
         if (s->holder[link] != IR_NONE)
             hand_over(s, s->holder[link]);
-        s->moving[link]++;
+        s->flows_on_link[link]++;
     }
 }
 
@@ -159,9 +159,9 @@ void uncontended_leave(struct scheduler *s, size_t e)
     struct crossed c = links_of(s, e);
     if (s->fold->exact)
         return;
-    if (s->event[e].uncontended)
+    if (s->event[e].is_uncontended)
         leave_links(s, e);
     else
         for (uint32_t link; next_link(s, &c, &link);)
-            s->moving[link]--;
+            s->flows_on_link[link]--;
 }

@@ -49,7 +49,7 @@ struct comm_class {
     uint8_t work;     /* enum work_kind of SEND, RECV, H2D, D2H; else 0 */
     uint8_t pageable; /* for copies: the host's memory is pageable */
     uint16_t group;   /* IR_NONE16: none */
-    int64_t by;       /* distance in the group, for shifts, sends and receives */
+    int64_t distance; /* distance in the group, for shifts, sends and receives */
     int64_t number;   /* channel number, for sends and receives */
     uint32_t variants;
     /* [variants] shapes. All P2P comm classes share one list, in which a shape represents all shapes of as many
@@ -65,7 +65,7 @@ struct comm_class {
  * runs. early: the transfer holds the multiprocessors from its start, before its first bytes move. */
 struct taken {
     double sms, memory;
-    bool early;
+    bool from_start;
 };
 
 /* Flows [flow_begin, flow_begin + flow_count) of the flow table; none: only the latency. */
@@ -80,7 +80,7 @@ struct channel {
     uint32_t comm;
     uint32_t participant_begin, participant_count;
     uint32_t transfer_begin; /* one per variant of the comm class */
-    struct taken taken;
+    struct taken taken_resources;
 };
 
 struct traffic {
@@ -94,7 +94,7 @@ struct traffic {
     uint8_t *passes;        /* [rank_count][guard_count] */
     /* [rank_count] places (schedule/ir/visible.h); NULL if no duration depends on the place */
     uint32_t *place_of_rank;
-    bool alike; /* all context ranks are taken as the fullest (sim/uniform/uniform.h) */
+    bool ranks_as_fullest; /* all context ranks are taken as the fullest (sim/uniform/uniform.h) */
 
     struct platform platform;
     struct flow_table flows;

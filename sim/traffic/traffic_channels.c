@@ -63,7 +63,7 @@ static void add_shift_channels(struct traffic *traffic, uint32_t l)
             uint32_t from = group_member(&traffic->mesh, group, i, k);
             if (!has_ops(traffic, from, l))
                 break;
-            uint32_t by = (uint32_t)traffic->comm[l].by;
+            uint32_t by = (uint32_t)traffic->comm[l].distance;
             uint32_t to = group_member(&traffic->mesh, group, i, (k + by) % size);
             uint32_t channel = add_channel(traffic, l);
             add_participant(traffic, from);
@@ -97,7 +97,7 @@ static enum status check_no_peer(const struct traffic *traffic, uint32_t l, uint
                               "op %u (%s) on rank %u: there is no member of group %s at "
                               "distance %lld",
                               op, traffic_kind_name(ir, op), traffic->rank[rank],
-                              ir->group[comm->group].name, (long long)comm->by);
+                              ir->group[comm->group].name, (long long)comm->distance);
     }
     return STATUS_OK;
 }
@@ -139,7 +139,8 @@ static enum status add_p2p_channels(struct traffic *traffic, const char *name, s
             uint32_t peer;
             if (!has_ops(traffic, r, l))
                 continue;
-            if (!group_peer(&traffic->mesh, &traffic->ir->group[comm->group], r, comm->by, &peer)) {
+            if (!group_peer(&traffic->mesh, &traffic->ir->group[comm->group], r, comm->distance,
+                            &peer)) {
                 status = check_no_peer(traffic, l, r, name, diag);
                 if (status != STATUS_OK)
                     goto out;

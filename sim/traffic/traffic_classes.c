@@ -26,7 +26,8 @@ static uint16_t find_comm(struct traffic *traffic, const struct comm_class *key)
     for (uint32_t l = 0; l < traffic->comm_count; l++) {
         const struct comm_class *comm = &traffic->comm[l];
         if (comm->kind == key->kind && comm->work == key->work && comm->pageable == key->pageable &&
-            comm->group == key->group && comm->by == key->by && comm->number == key->number)
+            comm->group == key->group && comm->distance == key->distance &&
+            comm->number == key->number)
             return (uint16_t)l;
     }
     assert(traffic->comm_count < IR_NONE16);
@@ -90,13 +91,13 @@ static enum op_class classify(const struct reader *reader, uint32_t op, struct c
         if (work->p2p.together)
             return OP_EVENT; /* the kind stays COMM_COLLECTIVE */
         key->kind = COMM_SHIFT;
-        key->by = shift_distance(traffic, work);
+        key->distance = shift_distance(traffic, work);
         return OP_EVENT;
     case WORK_SEND:
     case WORK_RECV:
         key->kind = COMM_P2P;
         key->work = work->kind;
-        key->by = work->p2p.by;
+        key->distance = work->p2p.by;
         key->number = work->p2p.channel;
         return OP_EVENT;
     case WORK_H2D:

@@ -126,7 +126,7 @@ enum status traffic_make(struct traffic *traffic, const struct ir *ir,
         traffic->mesh = replicas_mesh(ir, cluster);
     traffic->rank_count = mesh_ranks(&traffic->mesh);
     find_roles(traffic);
-    traffic->alike = uniform[ir->guard_count] > 0;
+    traffic->ranks_as_fullest = uniform[ir->guard_count] > 0;
     pass_guards(traffic, uniform);
     find_places(traffic);
     read_costs(traffic);

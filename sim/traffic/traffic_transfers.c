@@ -37,7 +37,8 @@ static uint32_t *find_members(const struct traffic *traffic, const struct channe
         member[i] = group_member(mesh, group, instance, i);
     members_init(members, &traffic->platform, member, size);
     for (uint32_t d = 0; d < members->domain_count; d++)
-        members->domain[d].planned = is_planned(traffic, members->rank[members->domain[d].begin]);
+        members->domain[d].is_planned =
+            is_planned(traffic, members->rank[members->domain[d].begin]);
     members_find_rings(members, &traffic->platform);
     return member;
 }
@@ -86,7 +87,7 @@ static double make_collective(struct traffic *traffic, uint32_t channel,
     const struct work *work = &traffic->ir->shape[shape];
     double *pair =
         work->kind == WORK_EXCHANGE ? exchanged_bytes(traffic, work, members, known) : NULL;
-    const struct exchange_bytes exchange = {pair, traffic->alike};
+    const struct exchange_bytes exchange = {pair, traffic->ranks_as_fullest};
     double latency_s = collective_make(&traffic->platform, &traffic->flows, work, members, channel,
                                        pair != NULL ? &exchange : NULL);
     free(pair);
@@ -172,7 +173,7 @@ static struct taken taken_by(const struct traffic *traffic, const struct channel
     return (struct taken){
         .sms = cluster->device.sm_count > 0 ? sms / (double)cluster->device.sm_count : 0,
         .memory = sms > 0 ? bytes_per_s / cluster->device.memory_bytes_per_s : 0,
-        .early = rings};
+        .from_start = rings};
 }
 
 static void add_channel_transfers(struct traffic *traffic, uint32_t channel,
@@ -184,7 +185,7 @@ static void add_channel_transfers(struct traffic *traffic, uint32_t channel,
     uint32_t *member = NULL;
     if (comm->kind == COMM_COLLECTIVE)
         member = find_members(traffic, c, &members);
-    c->taken = taken_by(traffic, c, &members);
+    c->taken_resources = taken_by(traffic, c, &members);
     c->transfer_begin = traffic->transfer_count;
     for (uint32_t v = 0; v < comm->variants; v++) {
         struct transfer *transfer = &traffic->transfer[traffic->transfer_count++];

@@ -35,13 +35,13 @@ static struct guarded *guarded_work(const struct ir *ir)
 static bool is_paired(const struct ir *ir, const struct guarded *guarded, uint32_t g)
 {
     const struct guard *guard = &ir->guard[g];
-    if (guard->test == GUARD_EQ || guarded[g].other)
+    if (guard->test_kind == GUARD_EQ || guarded[g].other)
         return false;
     for (uint32_t h = 0; h < ir->guard_count; h++) {
         const struct guard *with = &ir->guard[h];
         double most = fmax(guarded[g].flops, guarded[h].flops);
         if (with->group == guard->group && with->value == guard->value &&
-            with->test == (guard->test == GUARD_LT ? GUARD_GE : GUARD_LT))
+            with->test_kind == (guard->test_kind == GUARD_LT ? GUARD_GE : GUARD_LT))
             return fabs(guarded[g].flops - guarded[h].flops) <= EVEN_FLOPS * most;
     }
     return false;
@@ -86,7 +86,7 @@ static void mark_as_fullest(const struct ir *ir, uint32_t *uniform)
     bool *other = heap_zalloc(ir->group_count + 1u, sizeof *other);
     uint32_t rank = visible_find_fullest(ir).rank, instance, index;
     for (uint32_t g = 0; g < ir->guard_count; g++)
-        other[ir->guard[g].group] |= guarded[g].other || ir->guard[g].test == GUARD_EQ;
+        other[ir->guard[g].group] |= guarded[g].other || ir->guard[g].test_kind == GUARD_EQ;
     for (uint32_t g = 0; g < ir->guard_count; g++)
         if (!other[ir->guard[g].group] &&
             group_locate(&ir->mesh, &ir->group[ir->guard[g].group], rank, &instance, &index))
@@ -140,9 +140,9 @@ bool uniform_passes(const struct ir *ir, const uint32_t *uniform, uint32_t g, ui
     uint32_t instance, index;
     if (uniform[g] == 0)
         return guard_passes(&ir->mesh, ir->group, guard, rank);
-    assert(guard->test != GUARD_EQ);
+    assert(guard->test_kind != GUARD_EQ);
     if (!group_locate(&ir->mesh, group, rank, &instance, &index))
         return false;
     uint32_t as = uniform[g] - 1;
-    return guard->test == GUARD_LT ? as < guard->value : as >= guard->value;
+    return guard->test_kind == GUARD_LT ? as < guard->value : as >= guard->value;
 }

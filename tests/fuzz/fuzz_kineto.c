@@ -40,7 +40,7 @@ static void hold_issue(const struct kineto_issue *issue)
 {
     for (size_t i = 0; i < issue->count; i++)
         for (int kind = 0; kind < CALL_COUNT; kind++) {
-            const struct kineto_calls *calls = &issue->step[i].of[kind];
+            const struct kineto_calls *calls = &issue->step[i].calls_of[kind];
             assert(calls->operators <= calls->count);
             assert(calls->call_s >= 0 && calls->before_s >= 0);
         }

@@ -63,10 +63,10 @@ static inline void check_memory_of_short_list(const struct property_world *w,
     reserved_make(&b, &w->ir, &w->cluster, 80, held);
     for (int m = 0; m < MEMORY_COUNT; m++)
         CHECK_INT(w->label, (int64_t)short_list->arena_bytes[m], (int64_t)w->ir.arena_bytes[m]);
-    CHECK_INT(w->label, (int64_t)a.total, (int64_t)b.total);
+    CHECK_INT(w->label, (int64_t)a.total_bytes, (int64_t)b.total_bytes);
     CHECK_INT(w->label, (int64_t)a.pinned, (int64_t)b.pinned);
     CHECK_INT(w->label, a.fits, b.fits);
-    CHECK_INT(w->label, a.tight, b.tight);
+    CHECK_INT(w->label, a.is_tight, b.is_tight);
 }
 
 /* Computes the costs of the list's own shapes: kernels take `factor` times as long as on an A100. */
@@ -139,7 +139,7 @@ static inline bool check_times_of_short_list(struct property_world *w, const str
     free(w->issue_s);
     cost_list(w, factor);
     cost_list(&of_short_list, factor);
-    bool tells = simulate(&of_short_list, false, &a) && simulate(w, true, &b) && !a.unsteady &&
+    bool tells = simulate(&of_short_list, false, &a) && simulate(w, true, &b) && !a.is_unsteady &&
                  check_waterfalls(w, short_list, &a, &b);
     if (tells) {
         CHECK_CLOSE(w->label, a.step_s, b.step_s, 1e-9);

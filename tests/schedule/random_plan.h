@@ -75,7 +75,7 @@ static inline void plan_mutate(struct core_plan *plan, struct check_random *rand
     struct core_sequence *s = &plan->sequence[0];
     int64_t by = check_random_i64(random, 0, 1) ? 1 : -1;
     if (s->tiles == 0 || check_random_i64(random, 0, 3) == 0) {
-        struct core_run *run = &s->run[check_random_i64(random, 0, (int64_t)s->runs - 1)];
+        struct core_run *run = &s->run[check_random_i64(random, 0, (int64_t)s->run_count - 1)];
         switch (check_random_i64(random, 0, 2)) {
         case 0:
             run->begin += run->begin + by < 0 ? 1 : by;

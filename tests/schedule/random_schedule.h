@@ -106,11 +106,11 @@ static inline void random_role(struct ir *ir, struct check_random *random,
                 op.work.copy.blocking = 1;
         }
         if (op.write_count > 0 && check_random_i64(random, 0, 99) < sizes.guard_percent)
-            op.guard = ir_add_guard(
-                ir,
-                (struct guard){.group = 0,
-                               .test = (uint8_t)check_random_i64(random, 0, GUARD_TEST_COUNT - 1),
-                               .value = (uint32_t)check_random_i64(random, 0, 3)});
+            op.guard =
+                ir_add_guard(ir, (struct guard){.group = 0,
+                                                .test_kind = (uint8_t)check_random_i64(
+                                                    random, 0, GUARD_TEST_COUNT - 1),
+                                                .value = (uint32_t)check_random_i64(random, 0, 3)});
         while (op.wait_count < 3 && i > 0 && check_random_i64(random, 0, 99) < sizes.waits_percent)
             wait[op.wait_count++] =
                 (op_id){begin + (uint32_t)check_random_i64(random, i > 20 ? i - 20 : 0, i - 1)};

@@ -34,10 +34,10 @@ static void a_freed_block_serves_again(void)
     caching_free(&a, x);
     caching_alloc(&a, 60 * MIB);
     caching_alloc(&a, 40 * MIB); /* the rest of the same segment */
-    CHECK_INT("reserved", (int64_t)a.reserved, (int64_t)(100 * MIB));
+    CHECK_INT("reserved", (int64_t)a.reserved_bytes, (int64_t)(100 * MIB));
     caching_alloc(&a, 2 * MIB); /* a new segment of 20 MiB */
-    CHECK_INT("reserved", (int64_t)a.reserved, (int64_t)(120 * MIB));
-    CHECK_INT("used", (int64_t)a.used, (int64_t)(102 * MIB));
+    CHECK_INT("reserved", (int64_t)a.reserved_bytes, (int64_t)(120 * MIB));
+    CHECK_INT("used", (int64_t)a.used_bytes, (int64_t)(102 * MIB));
     caching_release(&a);
 }
 
@@ -79,7 +79,7 @@ static void small_rests_are_not_split_off(void)
     struct caching_allocator a = {0};
     caching_free(&a, caching_alloc(&a, 40 * MIB));
     caching_alloc(&a, 39 * MIB);
-    CHECK_INT("used", (int64_t)a.used, (int64_t)(40 * MIB));
+    CHECK_INT("used", (int64_t)a.used_bytes, (int64_t)(40 * MIB));
     caching_release(&a);
 }
 
@@ -89,8 +89,8 @@ static void cached_segments_go_back_before_a_device_is_full(void)
     caching_free(&a, caching_alloc(&a, 60 * MIB));
     caching_alloc(&a, 80 * MIB);
     CHECK("fits", !a.exceeded);
-    CHECK_INT("reserved", (int64_t)a.reserved, (int64_t)(80 * MIB));
-    CHECK_INT("released", (int64_t)a.released, (int64_t)(60 * MIB));
+    CHECK_INT("reserved", (int64_t)a.reserved_bytes, (int64_t)(80 * MIB));
+    CHECK_INT("released", (int64_t)a.released_bytes, (int64_t)(60 * MIB));
     caching_alloc(&a, 30 * MIB);
     CHECK("full", a.exceeded);
     CHECK_INT("needed", (int64_t)a.exceeded_at, (int64_t)(110 * MIB));
@@ -107,7 +107,7 @@ static void a_segment_that_grows_reuses_its_free_end(void)
         struct caching_allocator a = {.expandable = expandable};
         caching_free(&a, caching_alloc(&a, 100 * MIB));
         caching_alloc(&a, 110 * MIB + 1);
-        CHECK_INT("reserved", (int64_t)a.reserved, reserved[expandable] * (int64_t)MIB);
+        CHECK_INT("reserved", (int64_t)a.reserved_bytes, reserved[expandable] * (int64_t)MIB);
         caching_release(&a);
     }
 }
@@ -120,12 +120,12 @@ static void pages_of_holes_go_back_before_a_device_is_full(void)
     caching_alloc(&a, 15 * MIB);
     uint32_t hole = caching_alloc(&a, 70 * MIB);
     caching_alloc(&a, 15 * MIB);
-    CHECK_INT("one segment", (int64_t)a.reserved, (int64_t)(100 * MIB));
+    CHECK_INT("one segment", (int64_t)a.reserved_bytes, (int64_t)(100 * MIB));
     caching_free(&a, hole);
     caching_alloc(&a, 100 * MIB);
     CHECK("fits", !a.exceeded);
-    CHECK_INT("given back", (int64_t)a.released, (int64_t)(60 * MIB));
-    CHECK_INT("reserved", (int64_t)a.reserved, (int64_t)(140 * MIB));
+    CHECK_INT("given back", (int64_t)a.released_bytes, (int64_t)(60 * MIB));
+    CHECK_INT("reserved", (int64_t)a.reserved_bytes, (int64_t)(140 * MIB));
     caching_alloc(&a, 21 * MIB);
     CHECK("full", a.exceeded);
     CHECK_INT("needed", (int64_t)a.exceeded_at, (int64_t)(180 * MIB));
@@ -138,11 +138,11 @@ static void streams_share_no_blocks(void)
     struct caching_allocator a = {0};
     caching_free(&a, caching_alloc(&a, 40 * MIB));
     uint32_t gathered = caching_alloc_on(&a, CACHING_GATHER, 40 * MIB);
-    CHECK_INT("two segments", (int64_t)a.reserved, (int64_t)(80 * MIB));
+    CHECK_INT("two segments", (int64_t)a.reserved_bytes, (int64_t)(80 * MIB));
     caching_free(&a, gathered);
     caching_alloc_on(&a, CACHING_GATHER, 30 * MIB);
     caching_alloc(&a, 30 * MIB);
-    CHECK_INT("each takes its own", (int64_t)a.reserved, (int64_t)(80 * MIB));
+    CHECK_INT("each takes its own", (int64_t)a.reserved_bytes, (int64_t)(80 * MIB));
     caching_release(&a);
 }
 
@@ -158,8 +158,8 @@ static uint64_t free_in_order(const struct caching_allocator *a, uint32_t *most)
             const struct caching_block *b = &a->block[list->row[i]],
                                        *last = i > 0 ? &a->block[list->row[i - 1]] : NULL;
             CHECK("free and in order",
-                  !b->used && (last == NULL || last->size > b->size ||
-                               (last->size == b->size && last->address > b->address)));
+                  !b->is_used && (last == NULL || last->size > b->size ||
+                                  (last->size == b->size && last->address > b->address)));
             bytes += b->size;
         }
     }
@@ -195,17 +195,19 @@ static void check_sums(uint64_t limit, bool expandable)
             live[i] = live[--count];
             size[i] = size[count];
         }
-        if (!CHECK("used", a.used >= sum) || !CHECK("reserved", a.reserved >= a.used))
+        if (!CHECK("used", a.used_bytes >= sum) ||
+            !CHECK("reserved", a.reserved_bytes >= a.used_bytes))
             break;
         if (step % 100 == 0)
-            CHECK_INT("free", (int64_t)free_in_order(&a, &most), (int64_t)(a.reserved - a.used));
+            CHECK_INT("free", (int64_t)free_in_order(&a, &most),
+                      (int64_t)(a.reserved_bytes - a.used_bytes));
     }
     while (count > 0)
         caching_free(&a, live[--count]);
-    CHECK_INT("used", (int64_t)a.used, 0);
-    CHECK_INT("free", (int64_t)free_in_order(&a, &most), (int64_t)a.reserved);
+    CHECK_INT("used", (int64_t)a.used_bytes, 0);
+    CHECK_INT("free", (int64_t)free_in_order(&a, &most), (int64_t)a.reserved_bytes);
     CHECK("lists were long", expandable || most > 500);
-    CHECK("segments went back where there is a limit", (a.released > 0) == (limit > 0));
+    CHECK("segments went back where there is a limit", (a.released_bytes > 0) == (limit > 0));
     caching_release(&a);
 }
 

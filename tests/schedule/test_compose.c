@@ -285,7 +285,7 @@ static void copies_to_the_host_make_room(void)
             request.chunk = rows[i].chunks > 0 ? request.seq / rows[i].chunks : 0;
             build(&ir, &c, &request, label);
             offsets_plan(&ir, &figures);
-            waste[deep] = figures.arena[MEMORY_HBM] - figures.live[MEMORY_HBM];
+            waste[deep] = figures.arena_bytes[MEMORY_HBM] - figures.live[MEMORY_HBM];
             ir_release(&ir);
         }
         CHECK(label, waste[1] <= 2 * waste[0]); /* many are four times as many layers */

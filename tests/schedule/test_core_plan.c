@@ -87,7 +87,7 @@ static void loads_by_hand(void)
                 CHECK_CLOSE(rows[i].label, load[r].pairs, rows[i].pairs[r], 0);
                 CHECK_INT(rows[i].label, load[r].keys, rows[i].keys[r]);
                 CHECK_INT(rows[i].label, load[r].queries, rows[i].queries[r]);
-                CHECK_INT(rows[i].label, load[r].own, 16 / rows[i].ranks);
+                CHECK_INT(rows[i].label, load[r].own_tokens, 16 / rows[i].ranks);
             }
         }
         diag_release(&diag);
@@ -232,7 +232,7 @@ static int tiles_of(const struct core_sequence *s, bool backward, int64_t query,
 static int owners_of(const struct core_sequence *s, int64_t token)
 {
     int count = 0;
-    for (size_t i = 0; i < s->runs; i++)
+    for (size_t i = 0; i < s->run_count; i++)
         count += token >= s->run[i].begin && token < s->run[i].begin + s->run[i].rows;
     return count;
 }
@@ -250,7 +250,7 @@ static bool is_right(const struct core_plan *plan)
 {
     const struct core_sequence *s = &plan->sequence[0];
     int64_t owned[4] = {0};
-    for (size_t i = 0; i < s->runs; i++) {
+    for (size_t i = 0; i < s->run_count; i++) {
         owned[s->run[i].owner] += s->run[i].rows;
         if (s->run[i].begin + s->run[i].rows > s->tokens)
             return false;
@@ -320,7 +320,7 @@ static bool is_proved(const struct core_plan *plan, const char *message)
     }
     if (begins(at, "rank ") && strstr(at, " tokens; each of ") != NULL) {
         int64_t rows = 0;
-        for (size_t i = 0; i < s->runs; i++)
+        for (size_t i = 0; i < s->run_count; i++)
             rows += s->run[i].owner == a ? s->run[i].rows : 0;
         return rows == b && rows * c != s->tokens;
     }
@@ -344,14 +344,15 @@ static void check_loads(const struct core_plan *plan, const char *label)
     const struct document_list list = core_plan_documents(s);
     const struct row_bytes rows = {1, 1, 1};
     struct coverage_least least = coverage_least_keys(&list, plan->window, plan->ranks, pairs);
-    CHECK(label, queries > 0 || (keys > least.all - 1e-9 && most_keys > least.most - 1e-9));
+    CHECK(label,
+          queries > 0 || (keys > least.all_ranks - 1e-9 && most_keys > least.fullest_rank - 1e-9));
     CHECK(label, most_rows > coverage_least_bytes(pairs, plan->ranks,
                                                   (double)s->tokens / plan->ranks, &rows, true) -
                                  1e-9);
     for (uint32_t r = 0; r < plan->ranks; r++) {
         bool query[TOKENS_MAX] = {0}, key[TOKENS_MAX] = {0}, owned[TOKENS_MAX] = {0};
         struct coverage_load want = {0};
-        for (size_t i = 0; i < s->runs; i++)
+        for (size_t i = 0; i < s->run_count; i++)
             for (int64_t t = 0; t < s->run[i].rows; t++)
                 owned[s->run[i].begin + t] |= s->run[i].owner == r;
         for (int64_t q = 0; q < s->tokens; q++)
@@ -399,8 +400,8 @@ static void least_keys_by_hand(void)
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct coverage_least least =
             coverage_least_keys(&rows[i].documents, rows[i].window, rows[i].ranks, rows[i].pairs);
-        CHECK_CLOSE(rows[i].label, least.all, rows[i].all, 1e-12);
-        CHECK_CLOSE(rows[i].label, least.most, rows[i].most, 1e-12);
+        CHECK_CLOSE(rows[i].label, least.all_ranks, rows[i].all, 1e-12);
+        CHECK_CLOSE(rows[i].label, least.fullest_rank, rows[i].most, 1e-12);
     }
 }
 

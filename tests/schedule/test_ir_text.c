@@ -65,7 +65,7 @@ static void the_example_means_what_it_says(void)
     CHECK_INT("k begins", (int64_t)k.begin, 0);
     CHECK_INT("k ends", (int64_t)k.count, 16777216);
     const struct guard *guard = &ir.guard[ir.op.guard[12]];
-    CHECK("guard", guard->test == GUARD_LT && guard->value == 1);
+    CHECK("guard", guard->test_kind == GUARD_LT && guard->value == 1);
     CHECK_INT("step", ir.op.step[12], 1);
     CHECK_INT("no chunk", ir.op.chunk[12], IR_NONE16);
     CHECK_INT("waits", ir.wait[ir.op.wait_begin[8] + 1].i, 6);

@@ -70,8 +70,8 @@ static void check_ranks(const struct token_layout *layout, const struct document
         needed_rows_release(&sent);
         needed_release(&needed);
     }
-    CHECK_INT(label, most.needed, most_needed);
-    CHECK_INT(label, most.sent, most_sent);
+    CHECK_INT(label, most.received_rows, most_needed);
+    CHECK_INT(label, most.sent_rows, most_sent);
 }
 
 static void rows_are_those_that_queries_see(void)

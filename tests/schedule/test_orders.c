@@ -31,7 +31,7 @@ static bool sizes_make(struct sizes *s, int pipeline, uint32_t pp, uint32_t chun
                                     .accumulation = batches}};
     if (units > UNITS_MAX || (row->chunks > 0 && row->chunks != chunks) ||
         (row->chunks == 0 && units % pp != 0) || (!row->subsequences && pieces > 1) ||
-        row->multiplexed)
+        row->is_multiplexed)
         return false;
     for (uint32_t stage = 0; stage < pp; stage++)
         row->order(&s->list[stage], &s->choices, stage);

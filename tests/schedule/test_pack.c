@@ -398,10 +398,11 @@ static void products_waste_little(void)
         CHECK(label, step_build(&ir, &choices, &diag) == STATUS_OK);
         offsets_plan(&ir, &figures);
         for (int m = 0; m < MEMORY_COUNT; m++) {
-            uint64_t floor = ir.role_count == 1 ? floor_of_role(&ir, (uint8_t)m, figures.held[m])
-                                                : figures.held[m];
-            CHECK(label, figures.arena[m] >= floor);
-            CHECK(label, (double)figures.arena[m] <= most[m] * (double)floor);
+            uint64_t floor = ir.role_count == 1
+                                 ? floor_of_role(&ir, (uint8_t)m, figures.held_bytes[m])
+                                 : figures.held_bytes[m];
+            CHECK(label, figures.arena_bytes[m] >= floor);
+            CHECK(label, (double)figures.arena_bytes[m] <= most[m] * (double)floor);
         }
         diag_release(&diag);
         ir_release(&ir);

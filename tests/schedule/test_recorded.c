@@ -253,8 +253,8 @@ static void collectives_move_the_recorded_bytes(void)
 static const struct {
     const char *label, *groups;
     int world, rank;
-    const char *
-        ranks; /* the members of the first group's instance that has the rank, in order; NULL: refused */
+    /* the members of the first group's instance that has the rank, in order; NULL: refused */
+    const char *ranks;
 } meshes[] = {
     {"the whole", "\"7\":{\"ranks\":[0,1,2,3]}", 4, 2, "0 1 2 3"},
     {"alone", "\"7\":{\"ranks\":[2]}", 4, 2, "2"},
@@ -521,9 +521,9 @@ static int64_t replayed_peak(const struct replay *replay)
     for (uint32_t i = 0; i < replay->count; i++) {
         const struct replay_stay *row = &replay->row[i];
         int64_t bytes = (int64_t)ir_buffer_bytes(replay->ir, (buffer_id){row->buffer});
-        change[2 * row->first] += bytes;
-        if (row->last != IR_NONE)
-            change[2 * row->last + 1] -= bytes;
+        change[2 * row->first_op] += bytes;
+        if (row->last_op != IR_NONE)
+            change[2 * row->last_op + 1] -= bytes;
     }
     for (size_t i = 0; i < 2 * (size_t)replay->ops + 2; i++) {
         now += change[i];

@@ -55,12 +55,12 @@ static void parts_add_up(void)
     uint64_t sum = 0;
     for (int i = 0; i < RESERVED_PART_COUNT; i++)
         sum += r.bytes[i];
-    CHECK_INT("sum", (int64_t)r.total, (int64_t)sum);
+    CHECK_INT("sum", (int64_t)r.total_bytes, (int64_t)sum);
     CHECK_INT("context", (int64_t)r.bytes[RESERVED_CONTEXT],
               (int64_t)f.cluster.device.context_bytes);
     CHECK("fits", r.fits);
     CHECK("nccl", r.bytes[RESERVED_NCCL] > 0);
-    CHECK_CLOSE("available", (double)r.available,
+    CHECK_CLOSE("available", (double)r.available_bytes,
                 f.cluster.device.memory_bytes - f.cluster.device.driver_bytes, 1e-9);
     release(&f);
 }
@@ -77,7 +77,7 @@ static void tensors_are_no_more_than_the_arena(void)
           (double)r.bytes[RESERVED_TENSORS] <= 1.05 * (double)f.ir.arena_bytes[MEMORY_HBM]);
     CHECK_INT("nccl", (int64_t)r.bytes[RESERVED_NCCL], 0);
     CHECK_INT("context", (int64_t)r.bytes[RESERVED_CONTEXT], 0);
-    CHECK("infinite", r.available == UINT64_MAX);
+    CHECK("infinite", r.available_bytes == UINT64_MAX);
     release(&f);
 }
 
@@ -98,11 +98,11 @@ static void a_device_that_is_too_small_is_told(void)
     init(&f, "dgx-a100", 4, 1024);
     struct reserved r;
     reserved_make(&r, &f.ir, &f.cluster, 80, (struct reserved_held){0});
-    double before = (double)r.total;
+    double before = (double)r.total_bytes;
     f.cluster.device.usable_bytes = before / 2;
     reserved_make(&r, &f.ir, &f.cluster, 80, (struct reserved_held){0});
     CHECK("does not fit", !r.fits);
-    CHECK("more than there is", r.total > r.available);
+    CHECK("more than there is", r.total_bytes > r.available_bytes);
     release(&f);
 }
 
@@ -114,16 +114,16 @@ static void tight_is_what_a_little_less_would_not_hold(void)
     init(&f, "dgx-a100", 4, 1024);
     struct reserved r, less;
     reserved_make(&r, &f.ir, &f.cluster, 80, (struct reserved_held){0});
-    double all = (double)r.total, context = f.cluster.device.context_bytes;
+    double all = (double)r.total_bytes, context = f.cluster.device.context_bytes;
     int tight = 0, roomy = 0, unfit = 0;
     for (int percent = 50; percent < 110; percent++) {
         f.cluster.device.usable_bytes = percent / 100.0 * all - context;
         reserved_make(&r, &f.ir, &f.cluster, 80, (struct reserved_held){0});
-        f.cluster.device.usable_bytes = (1 - RESERVED_ERROR) * (double)r.available - context;
+        f.cluster.device.usable_bytes = (1 - RESERVED_ERROR) * (double)r.available_bytes - context;
         reserved_make(&less, &f.ir, &f.cluster, 80, (struct reserved_held){0});
-        CHECK("tight", r.tight == (r.fits && !less.fits));
-        tight += r.tight;
-        roomy += r.fits && !r.tight;
+        CHECK("tight", r.is_tight == (r.fits && !less.fits));
+        tight += r.is_tight;
+        roomy += r.fits && !r.is_tight;
         unfit += !r.fits;
     }
     CHECK("some of each", tight > 0 && roomy > 0 && unfit > 0);
@@ -156,7 +156,7 @@ static void a_second_step_finds_other_segments(void)
     replay_run(&replay, MEMORY_HBM, false, &a);
     CHECK_INT("used", (int64_t)a.used_peak, INT64_C(70) << 20);
     CHECK_INT("reserved", (int64_t)a.reserved_peak, INT64_C(90) << 20);
-    CHECK_INT("all is given back", (int64_t)a.used, 0);
+    CHECK_INT("all is given back", (int64_t)a.used_bytes, 0);
     replay_run(&replay, MEMORY_HBM, false, &limited);
     CHECK("exceeded", limited.exceeded);
     CHECK_INT("in the first step", (int64_t)limited.exceeded_at, INT64_C(70) << 20);

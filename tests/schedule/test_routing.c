@@ -149,7 +149,7 @@ static void spread_tokens_reach_ranks_as_by_chance(void)
         routing_init(&routing, &arena, 128, 8, 1);
         routing_set(&routing, &arena, 0, share);
         CHECK("in order", routing_find_arrived(&routing, 0, 4096, 8, tokens) > 4000);
-        routing.spread = true;
+        routing.is_spread = true;
         routing_find_arrived(&routing, 0, 4096, 8, tokens);
         for (int k = 0; k < 8; k++)
             mean += (double)tokens[k] / 4096 / 8 / 20;

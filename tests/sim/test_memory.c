@@ -51,7 +51,7 @@ static void peak_is_where_most_is_live(void)
     CHECK_INT("largest", hbm->top_count, 3);
     for (uint32_t i = 0; i < hbm->top_count && i < 3; i++) {
         char name[32];
-        ir_buffer_name(&ir, (buffer_id){hbm->top[i].buffer}, name, sizeof name);
+        ir_buffer_name(&ir, (buffer_id){hbm->top_buffer[i].buffer}, name, sizeof name);
         CHECK_TEXT("largest", name, top[i]);
     }
     sim_result_release(&result);

@@ -162,8 +162,8 @@ static void loads_name_the_busiest_link(void)
     CHECK_INT("ports", (int64_t)result.load_count, 8);
     if (result.load_count == 8) {
         CHECK_TEXT("name", result.busiest_name, "node 0 gpu 0 fabric in");
-        CHECK_CLOSE("bytes", result.load[result.busiest].bytes, 6e9, 1e-12);
-        CHECK_CLOSE("busy", result.load[result.busiest].busy, 0.06 / 0.060001, 1e-9);
+        CHECK_CLOSE("bytes", result.load[result.busiest_row].bytes, 6e9, 1e-12);
+        CHECK_CLOSE("busy", result.load[result.busiest_row].busy_share, 0.06 / 0.060001, 1e-9);
     }
     CHECK_INT("instances", (int64_t)result.counts.op_instances, 8);
     CHECK_INT("of which simulated", (int64_t)result.counts.simulated, 2);

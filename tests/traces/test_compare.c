@@ -261,8 +261,8 @@ static void recordings_align_with_the_schedule_of_their_model(void)
             attentions += strcmp(c->pair[k].kind, "attention") == 0;
         CHECK_INT(label, (int64_t)attentions, (int64_t)rows[i].attentions);
         CHECK_INT(label, (int64_t)c->steps, (int64_t)rows[i].steps);
-        CHECK_INT(label, (int64_t)c->predicted_period.repeats, (int64_t)rows[i].layers);
-        CHECK_INT(label, (int64_t)c->measured_period.repeats, (int64_t)rows[i].layers);
+        CHECK_INT(label, (int64_t)c->predicted_period.repeat_count, (int64_t)rows[i].layers);
+        CHECK_INT(label, (int64_t)c->measured_period.repeat_count, (int64_t)rows[i].layers);
         CHECK(label, c->match_rate > 0.98);
         release(&f);
     }

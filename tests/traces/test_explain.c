@@ -243,7 +243,7 @@ static void clocks_of_recordings_are_shifted_until_messages_end_together(void)
     if (CHECK("two ranks", e->ranks == 2)) {
         CHECK_CLOSE("rank 0 waits", e->rank[0].measured_s[EXPLAIN_WAITS], 60e-6, 1e-6);
         CHECK_CLOSE("rank 1 does not", e->rank[1].measured_s[EXPLAIN_WAITS], 0, 1e-9);
-        CHECK_INT("told", (int64_t)e->rank[e->slowest].rank, 1);
+        CHECK_INT("told", (int64_t)e->rank[e->slowest_rank].rank, 1);
         CHECK_TEXT("cause", e->cause[0].name, "late rank");
         CHECK_CLOSE("by", e->cause[0].seconds, 60e-6, 1e-6);
     }

@@ -165,12 +165,13 @@ static void put_calls(struct text *out, const struct kineto_issue *issue)
     for (size_t i = 0; i < issue->count; i++) {
         const struct kineto_issue_step *step = &issue->step[i];
         for (int kind = 0; kind < CALL_COUNT; kind++)
-            if (step->of[kind].count > 0)
+            if (step->calls_of[kind].count > 0)
                 text_printf(out, "%s %zu of %zu: %.1f after %.1f; ", names[kind],
-                            step->of[kind].count, step->of[kind].operators,
-                            1e6 * step->of[kind].call_s, 1e6 * step->of[kind].before_s);
-        text_printf(out, "held %zu, pauses %zu of %.1f, idle starts %zu in %.1f\n", step->held,
-                    step->pauses, 1e6 * step->pause_s, step->idle_starts, 1e6 * step->idle_start_s);
+                            step->calls_of[kind].count, step->calls_of[kind].operators,
+                            1e6 * step->calls_of[kind].call_s, 1e6 * step->calls_of[kind].before_s);
+        text_printf(out, "held %zu, pauses %zu of %.1f, idle starts %zu in %.1f\n",
+                    step->held_calls, step->pauses, 1e6 * step->pause_s, step->idle_starts,
+                    1e6 * step->idle_start_s);
     }
     text_printf(out, "queued %zu in %.1f, graphs %zu\n", issue->queued,
                 issue->queued > 0 ? 1e6 * issue->queued_gap_s[0] : 0, issue->graphs);

@@ -49,7 +49,7 @@ static void recorded_time_is_matched_or_stray(void)
         for (size_t i = 0; i < f.matches.count; i++)
             found_s += f.matches.match[i].measured_s;
         CHECK("nearly all is matched", found_s > 0.99 * all_s);
-        for (size_t i = 0; i < f.matches.strays; i++)
+        for (size_t i = 0; i < f.matches.stray_count; i++)
             found_s += f.matches.stray[i].seconds;
         CHECK_CLOSE(names[n], found_s, all_s, 1e-9);
         release(&f);

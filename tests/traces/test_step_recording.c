@@ -34,8 +34,8 @@ static void every_member_is_read(void)
         CHECK_INT("rank", r.rank, 1);
         CHECK_INT("ranks of the group, in order", r.group[0].rank[0], 0);
         CHECK_TEXT("its name", r.group[0].name, "dp");
-        CHECK_TEXT("what was guessed", r.guess[0].what, "item");
-        CHECK_INT("how often", r.guess[0].times, 2);
+        CHECK_TEXT("what was guessed", r.guess[0].description, "item");
+        CHECK_INT("how often", r.guess[0].count, 2);
         CHECK_INT("storages", r.storages, 3);
         CHECK_TEXT("role", r.storage[0].role, "param a.b");
         CHECK_INT("kind", mm->kind, STEP_PRODUCT);
