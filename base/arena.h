@@ -6,6 +6,7 @@
 #ifndef BASE_ARENA_H
 #define BASE_ARENA_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -46,6 +47,10 @@ void *heap_realloc(void *old, size_t count, size_t size);
 
 /* Ends the program with the same message as heap_alloc(), for a library whose allocation failed. */
 void heap_out(void) __attribute__((noreturn));
+
+/* While covered, C++'s operator new calls heap_out() when memory is out. false restores the handler that was set
+ * before. */
+void heap_cover_new(bool covered);
 
 /* Makes pages of a mapping present before they are written, if the kernel can do so in one call. */
 void pages_touch(void *pages, size_t bytes);

@@ -4,7 +4,7 @@
  * There are three synthetic schedules with the shape of real ones, on 8 and 64 ranks. They are simulated without
  * folding, and once more with it for the columns `classes` and `folded ms`. The baseline starts the flows that the
  * simulation found, each at its date, over the same links, and does nothing else: no kernels, no dependencies, no
- * bookkeeping. It puts flows directly into SimGrid's max-min solver and dates into a heap, as sim/scheduler/engine.cpp
+ * bookkeeping. It puts flows directly into SimGrid's max-min solver and dates into a heap, as sim/simgrid/engine.cpp
  * does. As S4U communications, flows would take about twice as long.
  *
  * Rounds are repeated until the medians are stable (bench/repeat.h). `share` is the baseline's time divided by that
@@ -290,6 +290,8 @@ static double replay_s(const struct ir *ir, const struct cluster *cluster,
     int channel[2];
     double took_s = NAN;
     if (pipe(channel) != 0)
+        return NAN;
+    if (engine_load(NULL) != STATUS_OK)
         return NAN;
     fflush(stdout);
     pid_t child = fork();

@@ -29,8 +29,9 @@ static enum status run(int argc, char **argv, struct diag *diag)
         command_print_overview(&out);
         status = command_print(&out, diag);
     } else if (strcmp(argv[1], "--version") == 0) {
-        command_print_version(&out);
-        status = command_print(&out, diag);
+        status = command_print_version(&out, diag);
+        if (status == STATUS_OK)
+            status = command_print(&out, diag);
     } else {
         const struct command *command;
         status = command_find(&command, argv[1], diag);

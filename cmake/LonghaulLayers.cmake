@@ -5,7 +5,7 @@ function(longhaul_layer name)
     file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${folder}/*.c ${folder}/*.cpp)
     list(REMOVE_ITEM sources ${folder}/main.c)
     list(FILTER sources EXCLUDE REGEX "^${folder}/cuda/") # LonghaulCuda.cmake's
-    list(FILTER sources EXCLUDE REGEX "/mpi/") # a module of its own
+    list(FILTER sources EXCLUDE REGEX "/(mpi|simgrid)/") # modules of their own
     if(NOT sources)
         add_library(${name} INTERFACE)
         target_link_libraries(${name} INTERFACE ${ARGN} m)
@@ -26,7 +26,7 @@ function(longhaul_program)
         install(TARGETS longhaul RUNTIME)
         if(LONGHAUL_BUNDLE)
             # RPATH rather than RUNPATH: the libraries find theirs by it, too
-            set_target_properties(longhaul PROPERTIES INSTALL_RPATH "$ORIGIN/../lib")
+            set_target_properties(longhaul PROPERTIES INSTALL_RPATH "$ORIGIN/../lib:$ORIGIN/../lib/longhaul")
             target_link_options(longhaul PRIVATE -Wl,--disable-new-dtags)
         endif()
         if(NOT CMAKE_CROSSCOMPILING AND NOT LONGHAUL_SANITIZE)
@@ -41,6 +41,23 @@ function(longhaul_program)
                 DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
         endif()
     endif()
+endfunction()
+
+# What the first simulation of a process loads: the only part that is linked with SimGrid. A sanitizer's runtime is the
+# program's.
+function(longhaul_simgrid)
+    add_library(longhaul_simgrid MODULE ${PROJECT_SOURCE_DIR}/sim/simgrid/engine.cpp)
+    set_target_properties(longhaul_simgrid PROPERTIES PREFIX "" LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
+    if(LONGHAUL_BUNDLE)
+        set_target_properties(longhaul_simgrid PROPERTIES INSTALL_RPATH "$ORIGIN/..")
+        target_link_options(longhaul_simgrid PRIVATE -Wl,--disable-new-dtags)
+    endif()
+    target_include_directories(longhaul_simgrid PRIVATE ${PROJECT_SOURCE_DIR})
+    target_link_libraries(longhaul_simgrid PRIVATE PkgConfig::SIMGRID)
+    add_dependencies(sim longhaul_simgrid)
+    set_property(SOURCE ${PROJECT_SOURCE_DIR}/sim/scheduler/engine_load.c APPEND PROPERTY COMPILE_DEFINITIONS
+        LONGHAUL_BUILT_MODULES="$<$<NOT:$<BOOL:${LONGHAUL_BUNDLE}>>:$<TARGET_FILE_DIR:longhaul_simgrid>/>")
+    install(TARGETS longhaul_simgrid LIBRARY DESTINATION lib/longhaul)
 endfunction()
 
 # What the program loads when a launcher started several of it; MPI is found, not assumed.

@@ -22,12 +22,13 @@ case $cuda in
         exit 2
         ;;
 esac
-mkdir -p "$out"/{bin,lib,share/longhaul/models,share/longhaul/traces}
+mkdir -p "$out"/{bin,lib/longhaul,share/longhaul/models,share/longhaul/traces}
 for program in longhaul bench/attention_alone tests/test_exec_cuda_numerics_gpu \
     tests/test_exec_cuda_gradients_gpu; do
     strip -o "$out/bin/${program##*/}" "$build/$program"
 done
-found=$(libraries "$out"/bin/*)
+strip -o "$out/lib/longhaul/longhaul_simgrid.so" "$build/longhaul_simgrid.so"
+found=$(libraries "$out"/bin/* "$out"/lib/longhaul/*)
 while read -r soname path; do
     case $soname in
         libc.so.* | libm.so.* | libdl.so.* | libpthread.so.* | librt.so.* | libresolv.so.*) ;;

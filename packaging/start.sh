@@ -1,11 +1,12 @@
 #!/bin/sh
 # bin/longhaul of the tarball: the system's glibc where it is new enough, else the one that came with this.
 #
-# The loader is asked what it would load, and says "not found" of a version that glibc does not have. A start of the
-# program tells as much, in ten times as long: 25 ms, of which all but a few are spent on what it loads.
+# The loader is asked what it would load, and says "not found" of a version that glibc does not have. The program itself
+# loads the simulator only when it simulates: preloading it has the loader look at its libraries, too.
 here=$(dirname "$(readlink -f "$0")")/..
 program=$here/libexec/longhaul
-if [ -z "$LONGHAUL_OWN_GLIBC" ] && found=$(LD_TRACE_LOADED_OBJECTS=1 "$program" 2>&1); then
+simulator=$here/lib/longhaul/longhaul_simgrid.so
+if [ -z "$LONGHAUL_OWN_GLIBC" ] && found=$(LD_TRACE_LOADED_OBJECTS=1 LD_PRELOAD=$simulator "$program" 2>&1); then
     case $found in
         *"not found"*) ;;
         *) exec "$program" "$@" ;;

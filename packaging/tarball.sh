@@ -21,10 +21,10 @@ rm -rf "$stage"
 cmake --install $build --prefix "$stage" > /dev/null
 mkdir -p "$stage"/{libexec,lib/glibc}
 mv "$stage/bin/longhaul" "$stage/libexec/longhaul"
-strip "$stage/libexec/longhaul"
+strip "$stage/libexec/longhaul" "$stage/lib/longhaul/longhaul_simgrid.so"
 
 # Every library that it loads, by the name under which it is asked for.
-found=$(libraries "$stage/libexec/longhaul")
+found=$(libraries "$stage/libexec/longhaul" "$stage/lib/longhaul/longhaul_simgrid.so")
 while read -r soname path; do
     case $soname in
         libc.so.* | libm.so.* | libdl.so.* | libpthread.so.* | librt.so.* | libresolv.so.*)

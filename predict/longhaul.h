@@ -32,7 +32,8 @@
  *  - The same input gives the same result. A setup may serve any number of predictions, one after the other.
  *  - Presets are files; base/data_path.h says where they are looked for.
  *
- * A program includes headers from the root of the source tree and links the CMake target `predict`. */
+ * A program includes headers from the root of the source tree and links the CMake target `predict`. The first prediction
+ * loads longhaul_simgrid.so from the program's folder, from ../lib/longhaul/ beside it, or from the build. */
 #ifndef PREDICT_LONGHAUL_H
 #define PREDICT_LONGHAUL_H
 

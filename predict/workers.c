@@ -3,6 +3,7 @@
 #include "base/arena.h"
 #include "base/interrupt.h"
 #include "base/pool.h"
+#include "sim/scheduler/engine.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -47,7 +48,9 @@ enum status workers_run(size_t count, size_t result_size, workers_function *func
     if (count == 0)
         return STATUS_OK;
     memset(results, 0, count * result_size);
-    enum status status = pool_start(&pool, cores < count ? cores : count, run_one, &w, diag);
+    enum status status = engine_load(diag); /* what workers do is to simulate */
+    if (status == STATUS_OK)
+        status = pool_start(&pool, cores < count ? cores : count, run_one, &w, diag);
     while (status == STATUS_OK && ended < count && interrupted() == 0) {
         struct pool_event event;
         while (status == STATUS_OK && next < count && pool.busy_workers < pool.count)

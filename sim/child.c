@@ -5,6 +5,7 @@
 #include "base/arena.h"
 #include "base/c_locale.h"
 #include "base/process.h"
+#include "sim/scheduler/engine.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -88,6 +89,9 @@ static enum status wait_child(pid_t child, const struct child_shared *shared, co
 static enum status run_forked(struct scheduler *scheduler, const struct child_run *run,
                               const char *name, struct diag *diag)
 {
+    enum status loaded = engine_load(diag);
+    if (loaded != STATUS_OK)
+        return loaded;
     /* otherwise SimGrid would print the parent's pending output a second time in the child */
     fflush(stdout);
     pid_t parent = getpid(), child = fork();

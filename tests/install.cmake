@@ -46,5 +46,12 @@ if(EXISTS ${SCRATCH}/moved/bin/longhaul)
             message(FATAL_ERROR "moved longhaul list ${what}: exit ${code}\n${error}")
         endif()
     endforeach()
+    # It loads the simulator of its own tree, not that of the build.
+    execute_process(COMMAND ${CMAKE_COMMAND} -E env LD_DEBUG=files ${SCRATCH}/moved/bin/longhaul --version
+        WORKING_DIRECTORY / OUTPUT_VARIABLE got ERROR_VARIABLE error RESULT_VARIABLE code)
+    string(FIND "${error}" "${SCRATCH}/moved/bin/../lib/longhaul/longhaul_simgrid.so" at)
+    if(NOT code EQUAL 0 OR NOT got MATCHES "\nSimGrid [0-9.]+\n" OR at EQUAL -1)
+        message(FATAL_ERROR "moved longhaul --version: exit ${code}, its simulator is not loaded\n${got}")
+    endif()
 endif()
 file(REMOVE_RECURSE ${SCRATCH})

@@ -4,6 +4,7 @@
 #include "base/file_set.h"
 #include "base/interrupt.h"
 #include "cli/common/screen.h"
+#include "sim/scheduler/engine.h"
 
 #include <gsl/gsl_version.h>
 #include <inttypes.h>
@@ -11,11 +12,6 @@
 #include <stdio.h>
 #include <time.h>
 #include <unistd.h>
-
-/* simgrid/version.h needs this header, but does not include it */
-#include <xbt/base.h>
-
-#include <simgrid/version.h>
 
 void command_begin_json(struct json_out *json, const char *schema)
 {
@@ -45,27 +41,44 @@ void command_end_if_interrupted(const struct diag *diag)
     raise(number);
 }
 
-void command_print_version(struct text *out)
+/* Adds the bytes of a file; a file that cannot be read is like no other. */
+static uint64_t add_file(uint64_t digest, const char *path)
 {
-    int major, minor, patch;
-    sg_version_get(&major, &minor, &patch);
-    text_printf(out, "longhaul %s\nSimGrid %d.%d.%d\nGSL %s\n", LONGHAUL_VERSION, major, minor,
-                patch, gsl_version);
-}
-
-void command_put_build(struct text *out)
-{
-    struct text program = {0};
-    int major, minor, patch;
-    sg_version_get(&major, &minor, &patch);
-    uint64_t digest = DIGEST_NONE;
-    if (text_read(&program, "/proc/self/exe", NULL) == STATUS_OK) {
-        digest = digest_add(digest, program.data, program.size);
-    } else { /* a build that cannot be told from others is like none */
+    struct text file = {0};
+    if (text_read(&file, path, NULL) == STATUS_OK) {
+        digest = digest_add(digest, file.data, file.size);
+    } else {
         const long long only[] = {(long long)getpid(), (long long)time(NULL)};
         digest = digest_add(digest, only, sizeof only);
     }
+    text_release(&file);
+    return digest;
+}
+
+enum status command_print_version(struct text *out, struct diag *diag)
+{
+    int major, minor, patch;
+    enum status status = engine_load(diag);
+    if (status != STATUS_OK)
+        return status;
+    engine_version(&major, &minor, &patch);
+    text_printf(out, "longhaul %s\nSimGrid %d.%d.%d\nGSL %s\n", LONGHAUL_VERSION, major, minor,
+                patch, gsl_version);
+    return STATUS_OK;
+}
+
+enum status command_put_build(struct text *out, struct diag *diag)
+{
+    struct text module = {0};
+    int major, minor, patch;
+    enum status status = engine_load(diag);
+    if (status != STATUS_OK)
+        return status;
+    engine_version(&major, &minor, &patch);
+    engine_path(&module);
+    uint64_t digest = add_file(add_file(DIGEST_NONE, "/proc/self/exe"), module.data);
     text_printf(out, "longhaul %s, SimGrid %d.%d.%d, program %016" PRIx64, LONGHAUL_VERSION, major,
                 minor, patch, digest);
-    text_release(&program);
+    text_release(&module);
+    return STATUS_OK;
 }

@@ -23,11 +23,11 @@ void command_note(const struct diag *note);
  * signal end the program, so that the calling shell sees why the program ended. */
 void command_end_if_interrupted(const struct diag *diag);
 
-/* Appends the versions of the program and of the libraries that it runs with. */
-void command_print_version(struct text *out);
+/* Appends the versions of the program and of the libraries that it runs with, for which it loads the simulator. */
+enum status command_print_version(struct text *out, struct diag *diag);
 
 /* Appends on one line what distinguishes a build from others, for files of answers (base/answer_file.h): the versions,
- * and a digest of the program's file. */
-void command_put_build(struct text *out);
+ * and a digest of the files of the program and of the simulator, which it loads. */
+enum status command_put_build(struct text *out, struct diag *diag);
 
 #endif

@@ -61,7 +61,8 @@ struct kept_jobs plan_cache_open(struct plan_cache *cache, const struct options 
     if (!options_given(options, "o"))
         return (struct kept_jobs){0};
     put_path(&cache->path, options_text(options, "o"));
-    command_put_build(&build);
+    if (command_put_build(&build, &cache->reason) != STATUS_OK)
+        return (struct kept_jobs){0};
     answer_file_open(&cache->file, cache->path.data, "# longhaul plan cache", build.data,
                      &cache->reason);
     text_release(&build);

@@ -433,7 +433,8 @@ static void put_made_by(struct json_out *json, const struct report *r)
     json_begin_object(json, "made_by");
     json_put_text(json, "command", r->command);
     json_put_text(json, "version", "longhaul " LONGHAUL_VERSION);
-    command_print_version(&versions);
+    if (command_print_version(&versions, NULL) != STATUS_OK)
+        text_puts(&versions, "longhaul " LONGHAUL_VERSION "\nSimGrid cannot be loaded\n");
     for (size_t i = 0; i + 1 < versions.size; i++) /* a line a library */
         if (versions.data[i] == '\n')
             versions.data[i] = ',';

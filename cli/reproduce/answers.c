@@ -15,9 +15,10 @@ enum status answers_open(struct answers *answers, const char *path, struct repro
 {
     struct text build = {0};
     *answers = (struct answers){0};
-    command_put_build(&build);
-    enum status status =
-        answer_file_open(&answers->file, path, "# longhaul reproduce answers", build.data, diag);
+    enum status status = command_put_build(&build, diag);
+    if (status == STATUS_OK)
+        status = answer_file_open(&answers->file, path, "# longhaul reproduce answers", build.data,
+                                  diag);
     for (size_t j = 0; status == STATUS_OK && j < r->jobs; j++) {
         unsigned char bytes[REPRODUCTION_ANSWER_MAX] = {0};
         if (r->job[j].kind == JOB_TRACE ||

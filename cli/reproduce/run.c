@@ -6,6 +6,7 @@
 #include "cli/validate/external_setup.h"
 #include "predict/operator_times.h"
 #include "predict/progress.h"
+#include "sim/scheduler/engine.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -174,6 +175,8 @@ enum status reproduce_run(struct reproduction *r, struct answers *answers, const
     interrupt_catch(&interrupt);
     enum status status = STATUS_OK;
     if (count > 0)
+        status = engine_load(diag);
+    if (status == STATUS_OK && count > 0)
         status = pool_start(&run.pool, jobs < count ? jobs : count, do_job, &run, diag);
     if (status == STATUS_OK && count > 0)
         status = do_jobs(&run, job, count, before, diag);

@@ -1,6 +1,7 @@
 #include "cli/sweep/remote.h"
 
 #include "base/pool.h"
+#include "sim/scheduler/engine.h"
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -161,7 +162,9 @@ enum status sweep_serve(const struct sweep_grid *grid, size_t jobs, struct launc
     size_t workers = jobs > 0 ? jobs : pool_cores();
     s.most = 2 * workers;
     s.queue = heap_alloc(s.most + workers + 1, sizeof *s.queue);
-    enum status status = pool_start(&s.pool, workers, do_point, &predictor, diag);
+    enum status status = engine_load(diag);
+    if (status == STATUS_OK)
+        status = pool_start(&s.pool, workers, do_point, &predictor, diag);
     if (status == STATUS_OK)
         status = launcher_start(launcher, diag);
     while (status == STATUS_OK && (!s.stopped || s.pool.busy_workers > 0)) {

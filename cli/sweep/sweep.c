@@ -5,6 +5,7 @@
 #include "cli/sweep/predictor.h"
 #include "cli/sweep/remote.h"
 #include "predict/progress.h"
+#include "sim/scheduler/engine.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -155,7 +156,9 @@ enum status sweep_run(const struct sweep_grid *grid, const struct sweep_options 
     if (jobs > run.queue.count)
         jobs = run.queue.count;
     interrupt_catch(&interrupt);
-    enum status status = pool_start(&run.pool, jobs, do_point, &predictor, diag);
+    enum status status = engine_load(diag);
+    if (status == STATUS_OK)
+        status = pool_start(&run.pool, jobs, do_point, &predictor, diag);
     if (status == STATUS_OK)
         status = launcher_start(launcher, diag);
     progress_begin(&run.progress, journal->known_rows + run.queue.count, journal->known_rows);

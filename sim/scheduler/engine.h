@@ -1,5 +1,8 @@
 /* sim/scheduler/engine.h: links, timers and flows over SimGrid, as five C functions.
  *
+ * The functions are those of the module longhaul_simgrid.so (sim/simgrid/), which the first simulation loads: loading
+ * SimGrid takes four fifths of the time in which the program starts, and most commands simulate nothing.
+ *
  * A flow moves bytes over all its links at one rate; flows share links max-min fairly. A timer fires at a
  * date. Both call `done` with the tag with which they were started, while engine_now_s() is the date of their end;
  * new timers and flows may be started from there. SimGrid's state is global and its clock never goes back: one engine
@@ -10,6 +13,9 @@
  * message. */
 #ifndef SIM_ENGINE_H
 #define SIM_ENGINE_H
+
+#include "base/diag.h"
+#include "base/text.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -25,7 +31,25 @@ typedef void (*engine_done_fn)(void *context, int64_t tag);
  * until_s that need no flow. It may set timers, but must not start flows, since SimGrid's clock is still behind. */
 typedef bool (*engine_ahead_fn)(void *context, double until_s);
 
-/* Starts the engine of this process. Link l is a link of one direction with link_bytes_per_s[l], l < links, the
+/* What the module provides: the functions of this header, and the version of SimGrid that it runs with. */
+struct engine_calls {
+    void (*init)(engine_done_fn done, engine_ahead_fn ahead, void *context,
+                 const double *link_bytes_per_s, uint32_t links);
+    double (*now_s)(void);
+    void (*timer)(double date_s, int64_t tag);
+    void (*flow)(const uint32_t *link, uint32_t count, double bytes, int64_t tag);
+    const char *(*run)(void);
+    void (*version)(int *major, int *minor, int *patch);
+};
+
+/* Loads the module, once in a process. Call it before forking processes that simulate, which then share it. */
+enum status engine_load(struct diag *diag);
+
+/* The module must be loaded: appends the path of its file; sets the version of SimGrid. */
+void engine_path(struct text *out);
+void engine_version(int *major, int *minor, int *patch);
+
+/* Starts the engine of this process; the module must be loaded. Link l is a link of one direction with link_bytes_per_s[l], l < links, the
  * caller's memory for as long as flows start. ahead may be NULL. */
 void engine_init(engine_done_fn done, engine_ahead_fn ahead, void *context,
                  const double *link_bytes_per_s, uint32_t links);

@@ -66,6 +66,21 @@ static void run_child(struct run *run, int out)
     _exit(!fault && write(out, run->end_s, sizeof run->end_s) == sizeof run->end_s ? 0 : 1);
 }
 
+static void the_module_is_loaded_once(void)
+{
+    struct diag diag = {0};
+    struct text path = {0};
+    CHECK("loads", engine_load(&diag) == STATUS_OK && engine_load(&diag) == STATUS_OK);
+    CHECK_INT("messages", diag.errors, 0);
+    engine_path(&path);
+    CHECK("file", access(path.data, R_OK) == 0);
+    int major = 0, minor = -1, patch = -1;
+    engine_version(&major, &minor, &patch);
+    CHECK("version", major >= 3 && minor >= 0 && patch >= 0);
+    text_release(&path);
+    diag_release(&diag);
+}
+
 static void flows_take_what_max_min_says(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(table); i++) {
@@ -151,6 +166,7 @@ static void what_runs_ahead_knows_how_far(void)
 }
 
 static const struct check_case cases[] = {
+    {"the module is loaded once", the_module_is_loaded_once},
     {"flows take what max-min says", flows_take_what_max_min_says},
     {"a fault of the library is words", a_fault_of_the_library_is_words},
     {"what runs ahead knows how far", what_runs_ahead_knows_how_far},

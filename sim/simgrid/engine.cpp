@@ -1,5 +1,8 @@
-/* sim/scheduler/engine.cpp: the only C++ of the program, except base/decimal.cpp. SimGrid's C interface lacks what we
- * need: asynchronous flows between hosts, callbacks, and a platform that is not read from XML.
+/* sim/simgrid/engine.cpp: the module longhaul_simgrid.so, which makes the calls of sim/scheduler/engine.h in SimGrid. It
+ * is in C++ because SimGrid's C interface lacks what we need: asynchronous flows between hosts, callbacks, and a
+ * platform that is not read from XML.
+ *
+ * The folder sim/simgrid/ is the module through which simulations call SimGrid.
  *
  * There are no actors and no hosts: everything happens in callbacks of the engine's own loop. The engine asks each of
  * its models for its next date and jumps to the nearest; two models are ours, timers and flows. Flows share SimGrid's
@@ -10,15 +13,12 @@
  * Written for SimGrid 3.32, guarded for the names of later versions. */
 #include "sim/scheduler/engine.h"
 
-#include "base/arena.h"
-
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <exception>
 #include <map>
 #include <memory>
-#include <new>
 #include <simgrid/kernel/resource/Model.hpp>
 #include <simgrid/s4u/Engine.hpp>
 #include <simgrid/s4u/NetZone.hpp>
@@ -216,10 +216,8 @@ void configure()
     s4u::Engine::on_time_advance_cb([](double) { call_back(); });
 }
 
-} // namespace
-
-void engine_init(engine_done_fn done, engine_ahead_fn ahead, void *context,
-                 const double *link_bytes_per_s, uint32_t links)
+void init(engine_done_fn done, engine_ahead_fn ahead, void *context, const double *link_bytes_per_s,
+          uint32_t links)
 {
     static char name[] = "longhaul", quiet[] = "--log=root.thres:error";
     static char *arguments[] = {name, quiet, nullptr};
@@ -228,7 +226,6 @@ void engine_init(engine_done_fn done, engine_ahead_fn ahead, void *context,
     ahead_fn = ahead;
     done_context = context;
     bytes_per_s = link_bytes_per_s;
-    std::set_new_handler(heap_out);
     guarded([=] {
         constraints.resize(links);
         engine = new s4u::Engine(&count, arguments);
@@ -236,17 +233,17 @@ void engine_init(engine_done_fn done, engine_ahead_fn ahead, void *context,
     });
 }
 
-double engine_now_s(void)
+double now_s()
 {
     return s4u::Engine::get_clock();
 }
 
-void engine_timer(double date_s, int64_t tag)
+void timer(double date_s, int64_t tag)
 {
     guarded([=] { timers->tags.emplace(date_s, tag); });
 }
 
-void engine_flow(const uint32_t *link, uint32_t count, double bytes, int64_t tag)
+void flow(const uint32_t *link, uint32_t count, double bytes, int64_t tag)
 {
     guarded([=] {
         double parts = std::max(1.0, std::floor(bytes * parts_per_byte + 0.5));
@@ -254,8 +251,18 @@ void engine_flow(const uint32_t *link, uint32_t count, double bytes, int64_t tag
     });
 }
 
-const char *engine_run(void)
+const char *run()
 {
     guarded([] { engine->run(); });
     return fault.empty() ? nullptr : fault.c_str();
 }
+
+void version(int *major, int *minor, int *patch)
+{
+    sg_version_get(major, minor, patch);
+}
+
+} // namespace
+
+extern "C" const struct engine_calls longhaul_simgrid;
+const struct engine_calls longhaul_simgrid = {init, now_s, timer, flow, run, version};
