@@ -616,11 +616,11 @@ static void check_way(const char *label, int version, struct work work, const ch
 {
     static float memory[1024];
     struct diag diag = {0};
-    struct call call = {.work = &work, .op = 7, .reads = 3, .writes = 2};
+    struct call call = {.work = &work, .op = 7, .read_count = 3, .write_count = 2};
     char text[1024];
     if (work.kind == WORK_ATTENTION_BACKWARD) {
-        call.reads = 6;
-        call.writes = 3;
+        call.read_count = 6;
+        call.write_count = 3;
     }
     for (uint32_t k = 0; k < CALL_OPERANDS_MAX; k++)
         call.read[k] = call.write[k] = (struct operand){memory, 1, DTYPE_BF16};
