@@ -1,5 +1,6 @@
 #include "traces/kernel_times.h"
 
+#include "base/c_locale.h"
 #include "base/text.h"
 #include "traces/compare.h"
 #include "traces/kernel_class.h"
@@ -30,12 +31,26 @@ bool kernel_times_is(const char *recorded, const char *op)
     return strncmp(recorded, op, size) == 0 && (recorded[size] == '\0' || recorded[size] == '.');
 }
 
+/* True if a name is that of a kernel which Inductor wrote: "triton_poi_fused_add_mul_3". */
+static bool is_inductors(const char *name)
+{
+    static const char triton[] = "triton_";
+    return strncmp(name, triton, sizeof triton - 1) == 0;
+}
+
 /* Returns the profiler's name of an operator as recorded steps have it: "aten::mm" is "mm", "fsdp::copy"
- * "fsdp.copy". */
+ * "fsdp.copy", "triton_poi_fused_add_mul_3", whose number is that within its graph, "triton_poi_fused_add_mul". */
 static const char *recorded_form(struct arena *arena, const char *name)
 {
     static const char aten[] = "aten::";
     const char *colons = strstr(name, "::");
+    size_t size = strlen(name);
+    if (is_inductors(name)) {
+        while (size > 0 && c_is_digit(name[size - 1]))
+            size--;
+        if (size > 0 && size < strlen(name) && name[size - 1] == '_')
+            return arena_text(arena, name, size - 1);
+    }
     if (strncmp(name, aten, sizeof aten - 1) == 0)
         return arena_text(arena, name + sizeof aten - 1, strlen(name) - (sizeof aten - 1));
     if (colons == NULL)
@@ -53,7 +68,8 @@ struct kernel_owners {
     /* [events] of operators and calls: the operator that its kernels count for; NONE */
     uint32_t *owner;
     uint32_t *inner; /* [events] of calls: the innermost operator around it; NONE */
-    double *seconds; /* [events] of operators: their kernels */
+    /* [events] of operators: their kernels; of kernels that Inductor wrote and a CUDA graph launched: their own */
+    double *seconds;
 };
 
 static void name_operators(struct kernel_owners *k, const char *const *wanted, size_t count)
@@ -107,6 +123,15 @@ static enum status no_times(const char *name, size_t all, size_t within, struct 
                       "all kernels take 0 us: the profiler recorded no times of the GPU");
 }
 
+/* True if the operator around a launch says whose a kernel of Inductor is. It does not of a CUDA graph, which has one
+ * launch for all of its kernels: of these only the names are known. */
+static bool is_known(const struct kernel_owners *k, uint32_t launcher)
+{
+    const uint32_t owner = launcher != NONE ? k->owner[launcher] : NONE;
+    return owner != NONE && (k->wanted[k->events->event[owner].name] ||
+                             is_inductors(k->events->name[k->events->event[owner].name]));
+}
+
 /* Adds the time of each kernel to its owner. *steps: of the profiler. */
 static enum status add_kernels(struct kernel_owners *k, const struct kineto_steps *steps,
                                const char *name, struct diag *diag)
@@ -129,7 +154,10 @@ static enum status add_kernels(struct kernel_owners *k, const struct kineto_step
         all++;
         if (kineto_step_at(steps, issued_us) < 0)
             continue;
-        double *to = launcher == NONE ? &k->times->unknown_s : &k->seconds[k->owner[launcher]];
+        const bool itself = is_inductors(events->name[event->name]) && !is_known(k, launcher);
+        double *to = itself             ? &k->seconds[i]
+                     : launcher == NONE ? &k->times->unknown_s
+                                        : &k->seconds[k->owner[launcher]];
         within++;
         sum_s += seconds;
         *to += seconds;
@@ -184,7 +212,7 @@ static void add_rows(struct kernel_owners *k)
         call[calls++] = (struct operator_call){
             .key = {k->op[event->name], arena_text(&times->arena, inputs, strlen(inputs)),
                     event->dtype},
-            .unlisted = event->lacks_shapes,
+            .unlisted = event->lacks_shapes || event->type == KINETO_KERNEL,
             .seconds = k->seconds[i],
         };
     }

@@ -2,7 +2,9 @@
  *
  * An operator that a recorded step names ("mm", "add.Tensor") is the profiler's outermost operator of that name
  * ("aten::mm", "aten::add") around the launch of a kernel; its time is that of the kernels, copies and memsets that it
- * launched. Calls are the same if operator, shapes of inputs and dtype are. Messages are left out. */
+ * launched. Calls are the same if operator, shapes of inputs and dtype are. Messages are left out. A kernel that
+ * PyTorch's Inductor wrote is an operator of its own, without the number that ends its name ("triton_poi_fused_add");
+ * launched by a CUDA graph it has no shapes. */
 #ifndef TRACES_KERNEL_TIMES_H
 #define TRACES_KERNEL_TIMES_H
 
@@ -24,7 +26,7 @@ struct kernel_key {
 
 struct kernel_time {
     struct kernel_key key;
-    bool lacks_shapes; /* the profiler left out the shapes of a list of tensors */
+    bool lacks_shapes; /* the profiler left out the shapes of a list of tensors, or all of them */
     size_t calls;      /* in all steps */
     double seconds;    /* of one call: the median of all */
     double total_s;    /* of all calls */

@@ -51,7 +51,8 @@ static bool is_compiled(const struct prediction *p)
 {
     for (uint32_t i = 0; i < p->recorded.count; i++)
         for (uint32_t e = 0; e < p->recorded.recording[i].events; e++)
-            if (strcmp(p->recorded.recording[i].event[e].op, "fused") == 0)
+            if (strcmp(p->recorded.recording[i].event[e].op, "fused") == 0 ||
+                strncmp(p->recorded.recording[i].event[e].op, "triton_", 7) == 0)
                 return true;
     return false;
 }

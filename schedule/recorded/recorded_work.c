@@ -203,11 +203,13 @@ static bool walks_alike(const struct step_tensor *a, const struct step_tensor *b
 }
 
 /* Returns the elements that an elementwise kernel touches one by one: all if it broadcasts, strides or mixes types of
- * floating-point numbers, none if it takes several at once. Kernels over lists of tensors do not stride. */
+ * floating-point numbers, none if it takes several at once. Kernels over lists of tensors do not stride, and those that
+ * Inductor writes load as the strides of their tensors allow. */
 static double touched_singly(const struct recorded_maker *m, const struct step_event *event)
 {
     const struct step_tensor *y = recorded_written(m, event, 0);
-    if (y == NULL || strncmp(event->op, "_f", 2) == 0) /* _foreach_, _fused_ */
+    if (y == NULL || strncmp(event->op, "_f", 2) == 0 || /* _foreach_, _fused_ */
+        strncmp(event->op, "triton_", 7) == 0)
         return 0;
     for (uint32_t i = 0; i < event->in_count; i++) {
         const struct step_tensor *x = recorded_read(m, event, i);

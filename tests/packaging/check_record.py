@@ -638,14 +638,81 @@ class Recorded(unittest.TestCase):
                 self.record(build)
             return
         step = self.record(build)
+        self.assertTrue(any("Inductor's own code for the GPU" in note for note in step["notes"]), step["notes"])
         self.assertEqual(len(kernels(step, "mm")), 6)
-        norm = next(event for event in kernels(step, phase="f") if event["op"] == "fused")
+        norm = kernels(step, phase="f")[1]  # after the random numbers
+        self.assertRegex(norm["op"], "^triton_per_fused_.*rms_norm.*mul")
         self.assertEqual(norm["k"], "reduction")
-        self.assertIn("rsqrt", norm["ops"])
         # It reads x, and writes what the product reads and the mean square of each row; what lies between takes no memory.
         self.assertEqual(norm["rd"], 4 * 4 * 64)
         self.assertLessEqual(norm["wr"], 4 * (4 * 64 + 4))
-        self.assertTrue(any("Inductor's own groups were not read" in note for note in step["notes"]))
+        gelu, = [event for event in kernels(step, phase="f") if event["op"].endswith("gelu")]
+        self.assertEqual((gelu["op"], gelu["k"], gelu["rd"], gelu["wr"]), ("triton_poi_fused_gelu", "elementwise", 4096, 4096))
+        self.assertEqual([tensor[1] for tensor in gelu["in"]], [[4, 256], [4, 256]])  # as the kernel gets them, its result too
+        self.assertIn("0.0", {step["modules"][event["m"]] for event in kernels(step, "mm")})
+        # The gradient of the activation is one kernel, which takes the place of the gradient of its result.
+        fused = {event["op"] for event in kernels(step, phase="b")}
+        self.assertTrue(any(name.startswith("triton_poi_fused_gelu_gelu_backward") for name in fused), fused)
+
+    def test_a_compiled_region_that_inductor_cannot_have_is_fused_by_sizes(self):
+        def build(rec):
+            @torch.compile
+            def forward(x):
+                return (torch.nn.functional.rms_norm(x, (64,)) * 2) + x
+
+            return lambda: forward(torch.randn(4, 64, device="cuda"))
+
+        if OLD:
+            self.skipTest("this PyTorch's torch.compile cannot be recorded")
+        torch._dynamo.reset()
+        with mock.patch("torch._inductor.graph.GraphLowering.codegen", side_effect=KeyError("gone")):
+            step = self.record(build)
+        norm, = of(step, "fused")
+        self.assertEqual((norm["k"], norm["rd"], norm["wr"]), ("reduction", 4 * 4 * 64, 4 * 4 * 64))
+        self.assertIn("rsqrt", norm["ops"])
+        note, = [note for note in step["notes"] if "compiled regions" in note]
+        self.assertIn("Inductor's own code could not be read: KeyError: 'gone'", note)
+
+    def test_compiled_regions_gather_rows_and_reuse_memory(self):
+        def build(rec):
+            table = torch.randn(1000, 64, device="cuda", requires_grad=True)
+            index = torch.arange(8, device="cuda")
+
+            @torch.compile
+            def forward(scale):
+                return ((table[index] * scale).exp() * 2).sin()
+
+            def train():
+                forward(torch.randn(8, 64, device="cuda")).sum().backward()
+                table.grad = None
+            return train
+
+        if OLD:
+            self.skipTest("this PyTorch's torch.compile cannot be recorded")
+        torch._dynamo.reset()
+        step = self.record(build)
+        kernel, = [event for event in kernels(step, phase="f") if event["op"].startswith("triton_poi")]
+        row = 4 * 8 * 64
+        self.assertLessEqual(kernel["rd"], 2 * row + 8 * 8)  # the rows that it gathers of the table, not the table
+        self.assertEqual([event["op"] for event in kernels(step, phase="b") if event["wr"] >= 256000][0].split("_")[0], "triton")
+
+    def test_numbers_of_compiled_regions_are_known_where_they_follow(self):
+        def build(rec):
+            ids = torch.tensor([3, 1, 2, 3], device="cuda")
+
+            @torch.compile
+            def count(ids, x):
+                return (ids + 1), x * 2
+
+            def train():
+                numbers, _ = count(ids, torch.randn(4, device="cuda"))
+                self.assertEqual(numbers.tolist(), [4, 2, 3, 4])
+            return train
+
+        if OLD:
+            self.skipTest("this PyTorch's torch.compile cannot be recorded")
+        torch._dynamo.reset()
+        self.record(build)
 
     def test_the_scaler_of_fp16_steps(self):
         def build(rec):

@@ -20,7 +20,8 @@
 #define LIST "[\"TensorList\",\"Scalar\"]"
 
 /* Two products of one shape take 10 and 30 us, the second in two kernels; a conversion is the outermost operator that
- * was recorded, not the copy in it; one optimizer has too many tensors for the profiler. */
+ * was recorded, not the copy in it; one optimizer has too many tensors for the profiler. Inductor's kernels are operators
+ * of their own, or are launched together by a CUDA graph. */
 /* An event a line. */
 /* clang-format off */
 static const char recording[] =
@@ -46,6 +47,12 @@ static const char recording[] =
     LAUNCH("141", "108") ","
     OPERATOR("mine::scan", "160", "10", "11", "[[4,8]]", "[\"c10::Half\"]") ","
     LAUNCH("161", "109") ","
+    OPERATOR("triton_poi_fused_add_exp2_3", "180", "5", "12", "[[4,8],[4,8],[]]", "[\"c10::BFloat16\",\"c10::BFloat16\",\"Scalar\"]") ","
+    LAUNCH("181", "110") ","
+    OPERATOR("triton_poi_fused_add_exp2_0", "186", "5", "13", "[[4,8],[4,8],[]]", "[\"c10::BFloat16\",\"c10::BFloat16\",\"Scalar\"]") ","
+    LAUNCH("187", "111") ","
+    OPERATOR("CompiledFunction", "192", "5", "14", "[[4,8]]", "[\"c10::BFloat16\"]") ","
+    LAUNCH("193", "112") ","
     KERNEL("gemm", "200", "10", "101") ","
     KERNEL("gemm", "210", "25", "102") ","
     KERNEL("splitk", "235", "5", "103") ","
@@ -55,12 +62,21 @@ static const char recording[] =
     KERNEL("adam", "270", "2", "107") ","
     KERNEL("ncclDevKernel_AllReduce_Sum_f32_RING_LL", "280", "90", "108") ","
     KERNEL("scan", "380", "6", "109") ","
-    KERNEL("stray", "390", "1", "999")
+    KERNEL("stray", "390", "1", "999") ","
+    KERNEL("triton_poi_fused_add_exp2_3", "400", "11", "110") ","
+    KERNEL("triton_poi_fused_add_exp2_0", "420", "13", "111") ","
+    KERNEL("triton_red_fused_sum_1", "440", "8", "112") ","
+    KERNEL("triton_red_fused_sum_2", "450", "10", "112")
     "]}";
 /* clang-format on */
 
-static const char *const wanted[] = {"mm", "_to_copy", "_foreach_add_.List", "_fused_adamw_",
-                                     "mine.scan"};
+static const char *const wanted[] = {"mm",
+                                     "_to_copy",
+                                     "_foreach_add_.List",
+                                     "_fused_adamw_",
+                                     "mine.scan",
+                                     "triton_poi_fused_add_exp2",
+                                     "triton_red_fused_sum"};
 
 /* What a recorded operator finds; us 0: nothing. */
 static const struct {
@@ -79,6 +95,12 @@ static const struct {
     {"a list of tensors, an overload", "_foreach_add_.List", "[4,8][2]", STEP_F32, 3, 1},
     {"a list that the profiler left out", "_fused_adamw_", "[1024][1024]", STEP_F32, 2, 1},
     {"an operator of another library", "mine.scan", "[4,8]", STEP_F16, 6, 1},
+    {"a kernel of Inductor, without its number", "triton_poi_fused_add_exp2", "[4,8][4,8]",
+     STEP_BF16, 12, 2},
+    {"its name ends in no number", "triton_poi_fused_add_exp", "[4,8][4,8]", STEP_BF16, 0, 0},
+    {"of other shapes", "triton_poi_fused_add_exp2", "[8,8][4,8]", STEP_BF16, 0, 0},
+    {"launched by a CUDA graph, without shapes", "triton_red_fused_sum", "[4,8][4]", STEP_BF16, 9,
+     2},
     {"messages are left out", "c10d.allreduce_", "[4,8]", STEP_F32, 0, 0},
 };
 

@@ -1,8 +1,9 @@
-"""Compiled regions: torch.compile's graphs run operator by operator, and neighbouring pointwise operators and reductions of one
-size count as one kernel, whose inner results take no memory.
+"""Compiled regions: torch.compile's graphs, as the code that Inductor writes for them (inductor.py), or where that cannot be had
+operator by operator, where neighbouring pointwise operators and reductions of one size count as one kernel, whose inner results
+take no memory.
 
-Inductor's own groups are not read: its choice depends on heuristics and on timings of a GPU. A group here ends where an operator
-that cannot join it reads one of its results, so the order of events is one that could run."""
+A group of these ends where an operator that cannot join it reads one of its results, so the order of events is one that could
+run."""
 import collections
 import re
 
@@ -10,10 +11,10 @@ import torch
 from torch._dynamo.backends.common import aot_autograd
 from torch._functorch.partitioners import min_cut_rematerialization_partition
 
-from longhaul.record import Refused, kinds
+from longhaul.record import Refused, inductor, kinds
 
-NOTE = "compiled regions: neighbouring pointwise operators and reductions of one size are taken for one kernel; Inductor's own " \
-    "groups were not read"
+NOTE = "compiled regions: neighbouring pointwise operators and reductions of one size are taken for one kernel, since Inductor's " \
+    "own code could not be read: {}"
 
 _FUSIBLE = {"elementwise", "reduction", "copy", "fill"}
 _ALONE = {"topk", "sort", "cumsum", "cumprod", "histc", "bincount", "searchsorted"}
@@ -167,21 +168,30 @@ def _module(node):
     stack = node.meta.get("nn_module_stack") or node.meta.get("fwd_nn_module_stack") or {}
     path = list(stack.values())[-1][0] if stack else ""
     path = re.sub(r"\._modules\['|\['", ".", path.replace("_orig_mod.", "")).replace("']", "")
-    return re.sub(r"^L\.(self|args\[0\]|[a-z_]+)\.?", "", path)
+    path = re.sub(r"^L\.(self|args\[0\]|[a-z_]+)\.?", "", path)
+    return re.sub(r"__dict__\._modules\.?|_checkpoint_wrapped_module\.?", "", path).strip(".")
 
 
 def backend(recorder):
     """A backend of torch.compile that stands for Inductor."""
     def compile_graph(graph, inputs):
         from torch._inductor.decomposition import select_decomp_table
-        recorder._note(NOTE)
 
-        def run(graph, inputs):
+        def run(graph, inputs, backward=False):
             from functorch.compile import make_boxed_func
-            return make_boxed_func(Region(recorder, graph))
+            try:
+                region = inductor.region(recorder, graph, inputs, backward, _module)
+            except inductor.Unreadable as error:
+                recorder._note(NOTE.format(error))
+                return make_boxed_func(Region(recorder, graph))
+            recorder._note(inductor.NOTE)
+            return region
+
+        def run_backward(graph, inputs):
+            return run(graph, inputs, True)
 
         try:
-            return aot_autograd(fw_compiler=run, bw_compiler=run, inference_compiler=run,
+            return aot_autograd(fw_compiler=run, bw_compiler=run_backward, inference_compiler=run,
                                 partition_fn=min_cut_rematerialization_partition,
                                 decompositions=select_decomp_table())(graph, inputs)
         except AssertionError as error:

@@ -592,6 +592,20 @@ class Step(TorchDispatchMode):
             "rd": sum(map(kinds.touched_bytes, group.read.values())), "wr": sum(map(kinds.touched_bytes, written)),
             "ops": group.names})
 
+    def launched(self, name, kind, tensors, written, read_bytes, written_bytes):
+        """A kernel of a compiled region was launched with the tensors."""
+        if not self.on:
+            for tensor in tensors:
+                self._reference(tensor, -1)
+            return
+        self._drain()
+        index = len(self.events)
+        phase, module, sequence = self._place()
+        self.events.append({
+            "op": name, "k": kind, "ph": phase, "m": self.modules.setdefault(module, len(self.modules)), "n": sequence,
+            "s": self._stream(), "in": [self._reference(tensor, -1) for tensor in tensors],
+            "out": [self._reference(tensor, index) for tensor in written], "rd": read_bytes, "wr": written_bytes})
+
     def _collective(self, function, named, event):
         event["full"] = max([_bytes_of(value) for value in named.values()]
                             + [sum(math.prod(shape) * getattr(torch, dtype).itemsize for _, shape, dtype, *_ in event["out"])])
