@@ -27,6 +27,11 @@ const struct launch_format *launch_formats(size_t *count);
 const struct launch_format *launch_format_of(const struct launch *launch,
                                              const struct settings *settings);
 
+/* Returns the other engine of the framework of which the settings have a key; else the format itself. */
+const struct launch_format *launch_format_engine(const struct launch *launch,
+                                                 const struct launch_format *format,
+                                                 const struct settings *settings);
+
 /* Returns the format of the program that a command starts: its first word, a module, or the last of `words` words.
  * NULL: it is another program. */
 const struct launch_format *launch_format_of_command(const struct launch *launch,

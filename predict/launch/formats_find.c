@@ -28,6 +28,14 @@ static bool has_key_of(const struct launch_format *format, const struct settings
     return false;
 }
 
+/* Returns the framework of which a format is another engine; NULL: of none. */
+static const char *engine_of(const struct launch_format *format)
+{
+    return format->framework == LAUNCH_TABLE
+               ? ((const struct launch_table_file *)(const void *)format)->of
+               : NULL;
+}
+
 /* Returns the i-th format in the order in which they are tried; NULL: there are fewer. */
 static const struct launch_format *format_at(const struct launch *launch, size_t i)
 {
@@ -45,6 +53,19 @@ const struct launch_format *launch_format_of(const struct launch *launch,
     const struct launch_format *format = format_at(launch, 0);
     for (size_t f = 1; format != NULL && !has_key_of(format, settings); f++)
         format = format_at(launch, f);
+    return launch_format_engine(launch, format, settings);
+}
+
+const struct launch_format *launch_format_engine(const struct launch *launch,
+                                                 const struct launch_format *format,
+                                                 const struct settings *settings)
+{
+    const struct launch_format *engine;
+    for (size_t f = 0; format != NULL && (engine = format_at(launch, f)) != NULL; f++) {
+        const char *of = engine_of(engine);
+        if (of != NULL && strcmp(of, format->name) == 0 && has_key_of(engine, settings))
+            return engine;
+    }
     return format;
 }
 

@@ -413,8 +413,8 @@ static enum status read_script(struct launch *launch, const char *name, const ch
             "module) with arguments, or only arguments%s%s%s",
             missing != NULL ? "; the script that it starts, " : "", missing != NULL ? missing : "",
             missing != NULL ? ", is not here" : "");
-    if (format == NULL)
-        format = launch_format_of(launch, &settings);
+    format = format == NULL ? launch_format_of(launch, &settings)
+                            : launch_format_engine(launch, format, &settings);
     if (format == NULL || format->framework == LAUNCH_FRAMEWORKS) {
         const struct launch_format *named = launch_format_of_named(launch);
         format = named != NULL ? named : format;

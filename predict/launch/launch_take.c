@@ -16,13 +16,17 @@ static bool matches(const char *pattern, const char *name)
     return strcmp(pattern, name) == 0;
 }
 
-/* Returns the row of the framework from which a table file inherits; Megatron's names have dashes there. */
+/* Returns the row of the framework from which a table file, or that of which it is another engine, inherits; Megatron's
+ * names have dashes there. */
 static const struct launch_row *inherited_row(struct launch *launch, const char *name)
 {
-    if (!launch->table->inherits)
+    const struct launch_table_file *file = launch->table;
+    if (file->of != NULL && launch->tables != NULL)
+        file = launch_tables_find(launch->tables, file->of);
+    if (file == NULL || !file->inherits)
         return NULL;
-    if (launch->table->family != LAUNCH_MEGATRON)
-        return launch_row_find(launch->table->family, name);
+    if (file->family != LAUNCH_MEGATRON)
+        return launch_row_find(file->family, name);
     char *dashed = arena_printf(&launch->arena, "--%s", name);
     for (char *c = dashed; *c != '\0'; c++)
         if (*c == '_')

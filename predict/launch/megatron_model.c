@@ -309,7 +309,8 @@ void megatron_batch_options(struct launch *l)
         launch_option_count(l, LAUNCH_SEQ, "seq", launch_count(l, LAUNCH_SEQ, 0));
     if (launch_said(l, LAUNCH_GLOBAL_BATCH))
         launch_option_count(l, LAUNCH_GLOBAL_BATCH, "batch",
-                            launch_count(l, LAUNCH_GLOBAL_BATCH, 0));
+                            launch_count(l, LAUNCH_GLOBAL_BATCH, 0) *
+                                launch_count(l, LAUNCH_ANSWERS, 1));
     if (launch_count(l, LAUNCH_MICRO_BATCH, 1) > 1)
         launch_option_count(l, LAUNCH_MICRO_BATCH, "micro-batch",
                             launch_count(l, LAUNCH_MICRO_BATCH, 1));

@@ -89,6 +89,8 @@ static enum status read_description(struct table_reader *r, const struct record 
         format->arguments = words;
     else if (strcmp(name, "programs") == 0)
         format->programs = words;
+    else if (strcmp(name, "of") == 0)
+        r->file->of = words;
     else if (strcmp(name, "family") == 0) {
         for (size_t i = 0; i < ARRAY_LEN(families); i++)
             if (strcmp(words, families[i].name) == 0) {
@@ -111,8 +113,8 @@ static enum status read_description(struct table_reader *r, const struct record 
                                        "names");
     } else {
         return records_field_error(record, column_names[SETTING], diag,
-                                   "a framework has name, family, implementation, inherits, keys, "
-                                   "arguments and programs, not '%s'",
+                                   "a framework has name, of, family, implementation, inherits, "
+                                   "keys, arguments and programs, not '%s'",
                                    name);
     }
     return STATUS_OK;

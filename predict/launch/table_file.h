@@ -2,11 +2,12 @@
  *
  * A table file has the columns setting, use, to, words, note, since, until. A row of use
  *
- *     is          describes the framework: `setting` is one of name, family, implementation, inherits, keys, arguments,
- *                 programs, `words` its value. The family (trainer or megatron) says which functions make options of
+ *     is          describes the framework: `setting` is one of name, of, family, implementation, inherits, keys,
+ *                 arguments, programs, `words` its value. The family (trainer or megatron) says which functions make options of
  *                 fields; `implementation` is own if the framework's code is not the family's, for which its profile
  *                 stands, so that intervals count it as never measured (--framework), or family; `inherits` with the
- *                 same value adds the family's settings that the file does not name
+ *                 same value adds the family's settings that the file does not name; `of` names the framework of which
+ *                 this is another engine, told by `keys`: its settings count where the file does not name them
  *     sets        fills the field `to`, or with `to` "--NAME" is the option of that name
  *     implies     the same, unless a file says the field itself
  *     unset       is the value `words` of the field `to` if no file says it; `note` is then said as assumed
@@ -54,6 +55,7 @@ struct table_row {
 struct launch_table_file {
     struct launch_format format; /* the first member, by which a format finds its file */
     const char *path;
+    const char *of; /* the name of the framework of which this is another engine; NULL: of none */
     enum launch_framework family;
     bool own_code; /* the framework's code is its own, for which the family's profile stands */
     bool inherits; /* the family's rows in C name the settings that the file does not */

@@ -215,6 +215,10 @@ enum status launch_table_take(struct launch *launch, const struct setting *setti
     const struct launch_table_file *file = launch->table;
     const struct table_row *row = launch_table_row(file, setting->name, NULL);
     enum status status = STATUS_OK;
+    if (row == NULL && file->of != NULL && launch->tables != NULL) {
+        file = launch_tables_find(launch->tables, file->of);
+        row = file == NULL ? NULL : launch_table_row(file, setting->name, NULL);
+    }
     *known = row != NULL;
     if (row == NULL)
         return STATUS_OK;
