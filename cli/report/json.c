@@ -7,6 +7,7 @@
 #include "predict/intervals.h"
 #include "predict/link_classes.h"
 #include "predict/result_names.h"
+#include "predict/setup/at_most.h"
 #include "predict/setup/choice_rows.h"
 #include "predict/shape_costs.h"
 #include "sim/uniform/uniform.h"
@@ -447,6 +448,18 @@ static void put_made_by(struct json_out *json, const struct report *r)
     text_release(&versions);
 }
 
+/* Why the run does less than is predicted, if it does. */
+static void put_at_most(struct json_out *w, uint32_t reasons)
+{
+    if (reasons == 0)
+        return;
+    json_begin_array(w, "at_most");
+    for (int reason = 0; reason < AT_MOST_REASONS; reason++)
+        if ((reasons & 1U << reason) != 0)
+            json_put_text(w, NULL, at_most_words[reason]);
+    json_end_array(w);
+}
+
 void report_print_json(struct text *out, const struct report *r)
 {
     const struct prediction *p = r->prediction;
@@ -455,6 +468,7 @@ void report_print_json(struct text *out, const struct report *r)
     if (r->part == NULL) {
         json_begin_object(&w, "verdict");
         report_json_verdict(&w, &p->verdict);
+        put_at_most(&w, p->setup->at_most);
         json_end_object(&w);
     }
     json_begin_object(&w, "configuration");

@@ -3,6 +3,7 @@
 
 #include "base/units.h"
 #include "predict/intervals.h"
+#include "predict/setup/at_most.h"
 #include "schedule/choices/products.h"
 
 #include <assert.h>
@@ -12,11 +13,13 @@
 
 /* ---- the verdict ---- */
 
-/* Appends "a GPU needs 31.7 GiB of its 79.1 GiB of memory; 47.4 GiB stay free" */
-static void put_need(struct text *out, const struct verdict *v, enum prediction_limit limit)
+/* Appends "a GPU needs 31.7 GiB of its 79.1 GiB of memory; 47.4 GiB stay free", or "needs at most". */
+static void put_need(struct text *out, const struct verdict *v, enum prediction_limit limit,
+                     bool at_most)
 {
     double margin = verdict_margin(v, limit);
-    text_puts(out, limit == LIMIT_HOST ? "the host of a node needs " : "a GPU needs ");
+    text_printf(out, "%s needs %s", limit == LIMIT_HOST ? "the host of a node" : "a GPU",
+                at_most ? "at most " : "");
     units_put_gib(out, (double)v->needed[limit]);
     if (margin == DBL_MAX) {
         text_puts(out, " of memory, and its memory is infinite");
@@ -33,21 +36,24 @@ static void put_need(struct text *out, const struct verdict *v, enum prediction_
 static void print_verdict(struct sheet *sheet, const struct report *r)
 {
     const struct verdict *v = &r->prediction->verdict;
+    const bool at_most = r->prediction->setup->at_most != 0;
+    const bool unknown = at_most && !v->fits;
     const enum verdict_word word = verdict_word(v->fits_probability);
     struct text rest = {0}, odds = {0};
-    verdict_put_odds(&odds, v->fits_probability);
+    if (!unknown)
+        verdict_put_odds(&odds, v->fits_probability);
     text_printf(&rest, "%s%s: ",
                 odds.size == 0           ? ""
                 : word == VERDICT_HARDLY ? ", only "
                                          : ", ",
                 odds.size == 0 ? "" : odds.data);
     text_release(&odds);
-    put_need(&rest, v, v->limit);
+    put_need(&rest, v, v->limit, at_most);
     for (int limit = 0; limit < LIMIT_COUNT; limit++) {
         if (limit == (int)v->limit || v->needed[limit] <= v->available[limit])
             continue;
         text_puts(&rest, ", and ");
-        put_need(&rest, v, (enum prediction_limit)limit);
+        put_need(&rest, v, (enum prediction_limit)limit, at_most);
     }
     text_putc(&rest, '.');
     if (word == VERDICT_FITS && verdict_is_cached(v) && v->limit == LIMIT_DEVICE) {
@@ -57,10 +63,10 @@ static void print_verdict(struct sheet *sheet, const struct report *r)
                          "memory runs out.");
     }
     sheet_verdict(sheet,
-                  word == VERDICT_FITS       ? SCREEN_GOOD
-                  : word == VERDICT_PROBABLY ? SCREEN_DOUBT
-                                             : SCREEN_BAD,
-                  verdict_words[word], rest.data);
+                  word == VERDICT_FITS                  ? SCREEN_GOOD
+                  : word == VERDICT_PROBABLY || unknown ? SCREEN_DOUBT
+                                                        : SCREEN_BAD,
+                  unknown ? "May fit" : verdict_words[word], rest.data);
     text_release(&rest);
 }
 
@@ -261,6 +267,14 @@ static void print_how_sure(struct sheet *sheet, const struct report *r)
     if (r->part != NULL && beware.size == 0)
         return;
     sheet_section(sheet, SHEET_SURE, "How sure this is");
+    if (p->setup->at_most != 0) {
+        struct text text = {0};
+        text_puts(&text, "The run takes at most the time and memory that are predicted: ");
+        at_most_put(&text, p->setup->at_most);
+        text_puts(&text, ". The intervals are those of all that is predicted.");
+        sheet_warning(sheet, text.data);
+        text_release(&text);
+    }
     report_print_intervals(sheet, &intervals, p->sim.step_s, &p->verdict);
     if (!known && r->part == NULL)
         sheet_text(sheet, "There is no interval: no measured run is on ideal hardware or "

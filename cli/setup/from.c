@@ -133,8 +133,8 @@ static const char *const same[][2] = {
     {"ulysses", "hp"},      {"zero", "weights"}, {"checkpoint", "activations"},
     {"compile", "kernels"}, {"nodes", "gpus"},   {"loopback", "gpus"}};
 /* The options of a launch file that a search uses, too. */
-static const char *const workload[] = {"model", "gpus",   "seq",      "batch",
-                                       "dtype", "states", "framework"};
+static const char *const workload[] = {"model", "gpus",   "seq",       "batch",
+                                       "dtype", "states", "framework", "at-most"};
 
 static bool is_given(const struct options *options, const char *name)
 {

@@ -77,6 +77,12 @@ static const struct option cluster_rows[] = {
      .help = "the training framework that runs, if it has no profile and that of another stands "
              "for it; its "
              "interval counts as one of a framework that was never measured"},
+    {.name = "at-most",
+     .kind = OPTION_TEXT,
+     .value = "REASONS",
+     .help = "why the run does less than is predicted, so that what is predicted is the most that "
+             "it needs: adapter (it trains an adapter), lengths (sequences are shorter than the "
+             "longest), or both with a comma; launch files say it"},
     {.name = "measured",
      .kind = OPTION_TEXT,
      .value = "FILE",

@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include "cli/setup/options.h"
 #include "predict/own_runs.h"
+#include "predict/setup/at_most.h"
 #include "predict/setup/choice_rows.h"
 #include "predict/setup/partition_option.h"
 #include "predict/setup/subsequences.h"
@@ -184,6 +185,8 @@ static enum status load_machine(struct setup *setup, const struct options *optio
         status = setup_load_costs(setup, options_text(options, "costs"), diag);
     if (status == STATUS_OK && options_given(options, "framework"))
         status = take_framework(setup, options_text(options, "framework"), diag);
+    if (status == STATUS_OK && options_given(options, "at-most"))
+        status = at_most_read(&setup->at_most, options_text(options, "at-most"), diag);
     if (status == STATUS_OK && options_given(options, "measured"))
         status = own_runs_load(&setup->evidence.own_runs, options_text(options, "measured"), diag);
     return status;
@@ -248,6 +251,9 @@ static enum status load_ranks(struct setup *setup, const struct options *options
     if (options_given(options, "framework"))
         return diag_error(diag, (struct loc){.name = "--framework"}, STATUS_BAD_INPUT,
                           "a run is measured and has no interval; leave it out");
+    if (options_given(options, "at-most"))
+        return diag_error(diag, (struct loc){.name = "--at-most"}, STATUS_BAD_INPUT,
+                          "a run is measured; leave it out");
     if (options_given(options, "measured"))
         return diag_error(diag, (struct loc){.name = "--measured"}, STATUS_BAD_INPUT,
                           "a run is measured and has no interval; leave it out");

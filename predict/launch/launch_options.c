@@ -65,6 +65,62 @@ static void sum_length(struct launch *launch)
     launch->value[LAUNCH_SEQ].name = name;
 }
 
+/* Says the global batch of a framework of Megatron's family that counts the micro-batches of a data rank. */
+static void sum_batch(struct launch *launch, int64_t gpus)
+{
+    static const enum launch_field shared[] = {LAUNCH_TP, LAUNCH_PP, LAUNCH_CP};
+    const int64_t micro = launch_count(launch, LAUNCH_MICRO_BATCH, 1);
+    const int64_t accumulation = launch_count(launch, LAUNCH_ACCUMULATION, 1);
+    int64_t ranks = 1;
+    if (!launch->has_framework[LAUNCH_TABLE] || launch->table->family != LAUNCH_MEGATRON ||
+        !launch_said(launch, LAUNCH_ACCUMULATION) || launch_said(launch, LAUNCH_GLOBAL_BATCH) ||
+        micro < 1 || micro > 1 << 20 || accumulation < 1 || accumulation > 1 << 20)
+        return;
+    for (size_t i = 0; i < ARRAY_LEN(shared); i++) {
+        const int64_t degree = launch_count(launch, shared[i], 1);
+        if (degree < 1 || degree > 1 << 10)
+            return; /* it is refused later */
+        ranks *= degree;
+    }
+    if (gpus < ranks)
+        return;
+    const struct launch_value from = launch->value[LAUNCH_ACCUMULATION];
+    launch_say_count(launch, LAUNCH_GLOBAL_BATCH, micro * accumulation * (gpus / ranks));
+    launch->value[LAUNCH_GLOBAL_BATCH].at = from.at;
+    launch->value[LAUNCH_GLOBAL_BATCH].name = from.name;
+}
+
+/* Says the micro-batch of a framework that fills micro-batches up to a number of tokens a rank: of sequences as long
+ * as the longest, the most that have room and divide those of a rank. */
+static void fill_micro_batch(struct launch *launch, int64_t gpus)
+{
+    static const enum launch_field shared[] = {LAUNCH_TP, LAUNCH_PP, LAUNCH_CP, LAUNCH_SP};
+    const int64_t seq = launch_count(launch, LAUNCH_SEQ, 0);
+    int64_t tokens = launch_count(launch, LAUNCH_MICRO_TOKENS, 0), ranks = 1;
+    if (!launch_on(launch, LAUNCH_TOKEN_BATCHES) || seq <= 0 || tokens <= 0)
+        return;
+    for (size_t i = 0; i < ARRAY_LEN(shared); i++) {
+        const int64_t degree = launch_count(launch, shared[i], 1);
+        if (degree < 1 || degree > 1 << 10)
+            return; /* it is refused later */
+        ranks *= degree;
+        if (shared[i] == LAUNCH_CP || shared[i] == LAUNCH_SP)
+            tokens *= degree;
+    }
+    const int64_t data = gpus >= ranks ? gpus / ranks : 1;
+    const int64_t own = launch_count(launch, LAUNCH_GLOBAL_BATCH, 0) *
+                        launch_count(launch, LAUNCH_ANSWERS, 1) / data;
+    int64_t micro = tokens < seq ? 1 : tokens / seq;
+    while (micro > 1 && own > 0 && own % micro != 0)
+        micro--;
+    const struct launch_value from = launch->value[LAUNCH_MICRO_TOKENS];
+    launch_say_count(launch, LAUNCH_MICRO_BATCH, micro);
+    launch->value[LAUNCH_MICRO_BATCH].at = from.at;
+    launch->value[LAUNCH_MICRO_BATCH].name = from.name;
+    launch_remark_on(launch, REMARK_ASSUMED, LAUNCH_MICRO_TOKENS,
+                     "micro-batches of %lld sequences as long as the longest", (long long)micro);
+}
+
 /* Returns whether a file gives a format of 8- or 4-bit products that is not a word for none. */
 static bool names_format(const struct launch *launch, enum launch_field field)
 {
@@ -266,13 +322,39 @@ static void put_bytes(struct launch *launch, double parameters, double gpu_bytes
     }
 }
 
+static bool has_adapter(const struct launch *launch)
+{
+    return launch_said(launch, LAUNCH_ADAPTER) &&
+           !launch_is_usual(NULL, launch_text(launch, LAUNCH_ADAPTER)) &&
+           !launch_is(launch, LAUNCH_ADAPTER, "full");
+}
+
+/* Returns whether sequences are shorter than the length that is predicted: those that are neither packed nor padded,
+ * and answers, which end when they end. */
+static bool has_shorter_sequences(const struct launch *launch)
+{
+    const bool answers = launch_said(launch, LAUNCH_ANSWER);
+    if (launch_on(launch, LAUNCH_PADDED) || !launch_of_family(launch, LAUNCH_TRAINER))
+        return answers && !launch_on(launch, LAUNCH_PADDED);
+    return launch_has_option(launch, "seq") && (answers || !launch_on(launch, LAUNCH_PACKING));
+}
+
+/* Adds that the run does less than is predicted. */
+static void at_most_option(struct launch *launch)
+{
+    const bool adapter = has_adapter(launch), lengths = has_shorter_sequences(launch);
+    if (adapter || lengths)
+        launch_option(launch, adapter ? LAUNCH_ADAPTER : LAUNCH_FIELDS, "at-most",
+                      !adapter  ? "lengths"
+                      : lengths ? "adapter,lengths"
+                                : "adapter");
+}
+
 /* Adds a remark on adapters, with the bytes of the parameters, gradients and states of all weights, which are
  * predicted. */
 static void remark_adapter(struct launch *launch)
 {
-    if (!launch_said(launch, LAUNCH_ADAPTER) ||
-        launch_is_usual(NULL, launch_text(launch, LAUNCH_ADAPTER)) ||
-        launch_is(launch, LAUNCH_ADAPTER, "full"))
+    if (!has_adapter(launch))
         return;
     launch_remark_on(launch, REMARK_UNMODELLED, LAUNCH_ADAPTER,
                      "adapters: all weights are trained here, which takes 16 bytes a parameter "
@@ -345,6 +427,8 @@ enum status launch_options(struct launch *launch, struct launch_given given, str
     sum_length(launch);
     if (given.gpus <= 0)
         given.gpus = gpus;
+    fill_micro_batch(launch, given.gpus);
+    sum_batch(launch, given.gpus);
     if (launch->has_framework[LAUNCH_TORCHTITAN])
         status = launch_torchtitan_options(launch, given, diag);
     else if (launch->has_framework[LAUNCH_MEGATRON])
@@ -378,9 +462,11 @@ enum status launch_options(struct launch *launch, struct launch_given given, str
     bf16_layers_option(launch);
     remark_experts(launch, known ? &model : NULL);
     if (launch->table != NULL && launch->table->own_code)
-        launch_option(launch, LAUNCH_FIELDS, "framework", launch->table->format.name);
+        launch_option(launch, LAUNCH_FIELDS, "framework",
+                      launch->table->of != NULL ? launch->table->of : launch->table->format.name);
     leave_out_fused_loss(launch);
     remark_adapter(launch);
+    at_most_option(launch);
     put_bytes(launch, known ? (double)transformer_parameters(&model) : 0, given.gpu_bytes);
     arena_release(&arena);
     if (launch_said(launch, LAUNCH_PINNED) && !launch_on(launch, LAUNCH_PINNED) &&

@@ -88,8 +88,10 @@ static const struct launch_row rows[] = {
     {"compile.backend",                 UNMODELLED, "another compiler than inductor", "inductor"},
     {"compile.*",                       UNMODELLED, "a detail of torch.compile", NULL},
     {"quantize.*",                      UNMODELLED, eight_bits, NULL},
-    {"peft.*",                          UNMODELLED, "adapters: all weights are trained here, with gradients and states of all, 16 bytes a parameter{16P}; not alike", NULL},
-    {"lora.*",                          UNMODELLED, "adapters: all weights are trained here, with gradients and states of all, 16 bytes a parameter{16P}; not alike", NULL},
+    {"peft.enable_peft",                ALSO, LAUNCH_TEXT,   LAUNCH_ADAPTER, NULL, NULL},
+    {"lora.rank",                       ALSO, LAUNCH_TEXT,   LAUNCH_ADAPTER, NULL, NULL},
+    {"peft.*",                          UNMODELLED, "a detail of adapters: all weights are trained here", NULL},
+    {"lora.*",                          UNMODELLED, "a detail of adapters: all weights are trained here", NULL},
     {"activation_checkpoint.*",         UNMODELLED, "a detail of what is kept", NULL},
 
     {"job.config_file",                 UNMODELLED, "this file is not read by itself: give it with --from", NULL},

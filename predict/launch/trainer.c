@@ -20,9 +20,6 @@ static const char rollout_share[] = "this share of each GPU's memory{share} is t
                                     "2 bytes a parameter{2P} over its tensor ranks, and its caches "
                                     "stay beside the update if it does "
                                     "not free them: not predicted";
-static const char adapters[] = "adapters: all weights are trained here, with gradients and states "
-                               "of all, 16 bytes a parameter{16P}; "
-                               "not alike";
 static const char on_host[] =
     "parameters on the host: they stay on the device here, which needs more memory; "
     "--parameters host --optimizer host keeps them there";
@@ -109,7 +106,8 @@ static const struct launch_row trainer_rows[] = {
     {"accelerate_config",            ALSO, LAUNCH_TEXT,   LAUNCH_ACCELERATE_CONFIG, NULL, NULL},
     {"use_liger_kernel",             SETS, LAUNCH_SWITCH, LAUNCH_LIGER, NULL, NULL},
     {"use_liger",                    ALSO, LAUNCH_SWITCH, LAUNCH_LIGER, NULL, NULL},
-    {"use_peft",                     UNMODELLED, adapters, NULL}, {"lora_r", UNMODELLED, adapters, NULL}, {"lora_*", UNMODELLED, adapters, NULL},
+    {"use_peft",                     SETS, LAUNCH_TEXT,   LAUNCH_ADAPTER, NULL, NULL},
+    {"lora_*",                       UNMODELLED, "a detail of adapters, or of training part of the weights: all weights are trained here", NULL},
     {"load_in_4bit",                 UNMODELLED, "weights in 4 bits: bf16 is predicted", NULL},
     {"load_in_8bit",                 UNMODELLED, "weights in 8 bits: bf16 is predicted", NULL},
     {"padding_free",                 UNMODELLED, "sequences of one batch in a row: each has the whole length here", NULL},
@@ -381,7 +379,7 @@ static void batch_options(struct launch *l, struct launch_given given,
                             micro * accumulation * (given.gpus / ranks));
     if (micro > 1)
         launch_option_count(l, LAUNCH_MICRO_BATCH, "micro-batch", micro);
-    if (!launch_on(l, LAUNCH_PACKING))
+    if (!launch_on(l, LAUNCH_PACKING) && !launch_on(l, LAUNCH_PADDED))
         launch_remark(l, REMARK_UNMODELLED, "no packing", (struct loc){0},
                       "samples shorter than the longest: every sequence has its whole length here, "
                       "which is a step of more tokens");

@@ -26,6 +26,8 @@ struct setup {
     /* the framework that really runs, if the profile of the request only stands for it; NULL: the profile is of that
      * framework. The text is borrowed. */
     const char *real_framework;
+    /* why the run does less than is predicted, a mask of 1 << enum at_most_reason; 0: it does what is predicted */
+    uint32_t at_most;
     /* a search takes only configurations that fit with at least this probability; 0: one half */
     double fits_probability;
     /* measured runs, which say how sure a prediction is; with the cluster */

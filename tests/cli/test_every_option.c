@@ -73,6 +73,8 @@ static const struct {
     {NULL, "costs", "no-such-device"},
     {NULL, "framework", ""},
     {NULL, "framework", "deepspeed"},
+    {NULL, "at-most", ""},
+    {NULL, "at-most", "adapter,length"},
     {NULL, "measured", FOLDER "x.toml"},
     {NULL, "strategy", "no-such-strategy"},
     {NULL, "profile", "no-such-profile"},

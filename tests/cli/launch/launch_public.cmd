@@ -6,7 +6,7 @@ read_it() { # FILE OPTIONS
     longhaul predict $D/"$@" --cluster 16x8xh100 --quick > $T/out 2> $T/err || true
     sed "/^note: /d; /^  ignored/,\$d; s|$D/||g" $T/err
     grep -a error $T/err | sed "s|$D/||g"
-    sed -n 's/^\(Fits\|Probably fits\|Probably does not fit\|Does not fit\)[:, ].*/\1/p; s/^step  *\([0-9.]* m*s\) .*/step \1/p' $T/out
+    sed -n 's/^\(Fits\|May fit\|Probably fits\|Probably does not fit\|Does not fit\)[:, ].*/\1/p; s/^step  *\([0-9.]* m*s\) .*/step \1/p' $T/out
 }
 read_it axolotl-llama3-8b-500k.yaml --gpus 8
 read_it axolotl-llama3-8b-hsdp-tp.yaml --gpus 16
