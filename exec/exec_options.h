@@ -61,6 +61,9 @@ struct exec_options {
     double limit_s; /* the run fails when one step takes longer; 0: no limit */
     bool profile;   /* on a GPU, with trace: times come from CUPTI, not from events */
     enum exec_attention attention;
+    /* on a GPU: GELU and the gradients of biases are computed by the call of the product before them, where the library
+     * can; false: by kernels of their own, as they are predicted */
+    bool uses_epilogues;
     struct exec_link copies;   /* one per rank and direction: h2d, d2h */
     struct exec_link messages; /* one per rank, of what it sends */
     /* Called between steps and, in a step, at least ten times a second. Returns the cause that ends the run ("an

@@ -9,6 +9,8 @@
 
 enum { STEPS = 3 };
 
+static const char *const epilogue_names[] = {"apart", "fused"};
+
 static const struct option rows[] = {
     {.name = "backend",
      .kind = OPTION_TEXT,
@@ -21,6 +23,14 @@ static const struct option rows[] = {
      .default_text = "auto",
      .help = "with --backend cuda, which code computes attention: fused (cuDNN), tiles (matrix "
              "products and kernels of ours), or auto (fused where cuDNN can)"},
+    {.name = "epilogues",
+     .kind = OPTION_CHOICE,
+     .names = epilogue_names,
+     .name_count = ARRAY_LEN(epilogue_names),
+     .default_text = "apart",
+     .help = "with --backend cuda, what computes GELU and the gradients of biases: apart (kernels "
+             "of their own, as predicted), or fused (the call of the product before them, where "
+             "cuBLASLt can)"},
     {.name = "cupti",
      .kind = OPTION_FLAG,
      .help =
@@ -171,6 +181,7 @@ enum status run_options_read(struct run_options *wanted, const struct options *o
                 .poison = options_given(o, "poison"),
                 .trace = options_given(o, "o"),
                 .profile = options_given(o, "cupti"),
+                .uses_epilogues = options_choice(o, "epilogues") == 1,
                 .limit_s = options_number(o, "timeout"),
                 .stall_s = options_number(o, "stall"),
             },
@@ -184,6 +195,9 @@ enum status run_options_read(struct run_options *wanted, const struct options *o
         return diag_error(diag, (struct loc){.name = "--cupti"}, STATUS_BAD_INPUT,
                           "says how the ops of a trace are timed on a GPU: it needs --backend cuda "
                           "and -o FOLDER");
+    if (wanted->exec.uses_epilogues && backend != NULL && backend->host_memory)
+        return diag_error(diag, (struct loc){.name = "--epilogues"}, STATUS_BAD_INPUT,
+                          "fused is for products of cuBLASLt: it needs --backend cuda");
     wanted->steps = run ? wanted->exec.warmup + wanted->exec.steps : 0;
     enum status status = check_backend(wanted->exec.backend, diag);
     if (status == STATUS_OK)

@@ -170,7 +170,7 @@ static void multiply(struct tiling *r, const struct product *product, const void
                      void *y)
 {
     if (r->error == 0 && r->product_error == 0)
-        r->product_error = product_run(r->t->products, product, 1, a, b, NULL, y, y,
+        r->product_error = product_run(r->t->products, product, 1, a, b, NULL, y, y, NULL,
                                        scratch(r, r->t->workspace_at), r->place->stream);
 }
 

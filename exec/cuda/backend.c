@@ -109,6 +109,20 @@ static void note_tiles(const struct cuda *cuda)
             why);
 }
 
+static void note_epilogues(const struct cuda *cuda)
+{
+    static const char *const names[PRODUCT_EPILOGUE_COUNT] = {
+        [PRODUCT_GELU] = "GELU", [PRODUCT_COLUMN_SUM] = "the gradient of a bias"};
+    for (int e = 0; e < PRODUCT_EPILOGUE_COUNT; e++)
+        if (cuda->joined_count[e] < cuda->candidate_count[e] && cuda->run->options->notes != NULL &&
+            run_is_here(cuda->run, 0))
+            diag_note(cuda->run->options->notes, (struct loc){.name = "epilogues"},
+                      "cuBLASLt computes %s with %" PRIu32 " of %" PRIu32
+                      " products; for the others it has no algorithm, and a kernel of its own "
+                      "computes it",
+                      names[e], cuda->joined_count[e], cuda->candidate_count[e]);
+}
+
 /* The table that kernels get of the copies for experts (cuda_dealt()) is in the order of experts and has all copies. */
 static enum status check_routing(const struct ir *ir, struct diag *diag)
 {
@@ -154,6 +168,8 @@ static enum status cuda_open(struct exec_run *run, struct diag *diag)
     status = cuda_prepare(cuda, diag);
     if (status == STATUS_OK)
         note_tiles(cuda);
+    if (status == STATUS_OK)
+        note_epilogues(cuda);
     if (status == STATUS_OK && cuda->shares_one_gpu)
         status = loopback_open(cuda, diag);
     if (status == STATUS_OK && run->world != NULL && cuda->ranks > 1)

@@ -104,6 +104,8 @@ struct cuda_group_plan {
 struct cuda_prepared {
     struct cuda_group_plan *plan; /* of a product: (plans), in ascending order of rows */
     uint32_t plans;
+    uint8_t epilogue;         /* enum product_epilogue: what its one plan computes of the next op */
+    bool computed_by_product; /* the product before it computes the op */
     struct attention *attention;
     size_t scratch;
 };
@@ -124,6 +126,10 @@ struct cuda {
     uint32_t ranks;
     struct cuda_rank *rank;
     struct cuda_prepared *prepared; /* (ops) */
+    /* by epilogue, in the roles of this process: ops of the kind that it computes; products that may compute the op
+     * after them; those for which the library has an algorithm */
+    uint32_t epilogue_op_count[PRODUCT_EPILOGUE_COUNT], candidate_count[PRODUCT_EPILOGUE_COUNT],
+        joined_count[PRODUCT_EPILOGUE_COUNT];
     const struct cublaslt *cublaslt;
     struct products *products;
     struct attentions *attentions;

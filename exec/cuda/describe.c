@@ -119,6 +119,17 @@ enum status cuda_describe(backend_say *say, void *user, struct diag *diag)
     return STATUS_OK;
 }
 
+/* Says how many ops are computed by the product before them; of these a trace has the product's end as start and end. */
+static void say_epilogues(const struct cuda *cuda, backend_say *say, void *user)
+{
+    char text[80];
+    snprintf(text, sizeof text,
+             "gelu %" PRIu32 " of %" PRIu32 ", column_sum %" PRIu32 " of %" PRIu32,
+             cuda->joined_count[PRODUCT_GELU], cuda->epilogue_op_count[PRODUCT_GELU],
+             cuda->joined_count[PRODUCT_COLUMN_SUM], cuda->epilogue_op_count[PRODUCT_COLUMN_SUM]);
+    say(user, "by_products", text);
+}
+
 /* Describes the versions of the opened libraries, how ranks communicate, and the clock under load. */
 void cuda_describe_run(struct exec_run *run, backend_say *say, void *user)
 {
@@ -131,6 +142,8 @@ void cuda_describe_run(struct exec_run *run, backend_say *say, void *user)
         say_version(say, user, "cupti", NVIDIA_CUPTI, cupti_version());
     attentions_describe(cuda->attentions, text, sizeof text);
     say(user, "attention", text);
+    if (run->options->uses_epilogues)
+        say_epilogues(cuda, say, user);
     if (cuda->ranks > 1)
         say(user, "communication",
             cuda->shares_one_gpu ? "loopback: copies on one GPU, not the links of several"

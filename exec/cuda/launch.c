@@ -242,7 +242,8 @@ static bool put(struct cuda_stream *stream, uint32_t op)
     bool host = run->ir->stream[stream->stream].stream_class == STREAM_HOST;
     bool communication = is_communication(run->ir, op);
     bool remote = cuda_of(run)->links != NULL && communication;
-    bool owns = !host && !(communication && cuda_moves_nothing(&run->assignment, &call));
+    bool owns = !host && !cuda_of(run)->prepared[op].computed_by_product &&
+                !(communication && cuda_moves_nothing(&run->assignment, &call));
     if (owns)
         cuda_owns(rank, op);
     stream->peers_missing = remote; /* NCCL's calls may hold the host until its peers have come */

@@ -102,9 +102,15 @@ static cublasStatus_t make_desc(const struct cublaslt *lt, struct product *p)
     const struct product_shape *s = &p->shape;
     const cublasOperation_t op_a = s->form == MATMUL_NT ? CUBLAS_OP_T : CUBLAS_OP_N;
     const cublasOperation_t op_b = s->form == MATMUL_TN ? CUBLAS_OP_T : CUBLAS_OP_N;
-    const cublasLtEpilogue_t epilogue =
-        s->bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
-    const void *somewhere = (const void *)(uintptr_t)256; /* heuristics look at its alignment */
+    static const cublasLtEpilogue_t epilogues[PRODUCT_EPILOGUE_COUNT][2] = {
+        /* without a bias, with one */
+        [PRODUCT_ALONE] = {CUBLASLT_EPILOGUE_DEFAULT, CUBLASLT_EPILOGUE_BIAS},
+        [PRODUCT_GELU] = {CUBLASLT_EPILOGUE_GELU_AUX, CUBLASLT_EPILOGUE_GELU_AUX_BIAS},
+        [PRODUCT_COLUMN_SUM] = {CUBLASLT_EPILOGUE_BGRADB, CUBLASLT_EPILOGUE_BGRADB}};
+    const cublasLtEpilogue_t epilogue = epilogues[s->epilogue][s->bias];
+    const bool keeps = s->epilogue == PRODUCT_GELU, sums = s->epilogue == PRODUCT_COLUMN_SUM;
+    /* heuristics look at alignments */
+    const void *somewhere = (const void *)(uintptr_t)256, *beside = (const void *)(uintptr_t)16;
     const struct {
         cublasLtMatmulDescAttributes_t name;
         const void *value;
@@ -114,8 +120,11 @@ static cublasStatus_t make_desc(const struct cublaslt *lt, struct product *p)
         {CUBLASLT_MATMUL_DESC_TRANSA, &op_a, sizeof op_a, true},
         {CUBLASLT_MATMUL_DESC_TRANSB, &op_b, sizeof op_b, true},
         {CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue, true},
-        {CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, &types[s->y_type], sizeof types[0], s->bias},
+        {CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, &types[s->y_type], sizeof types[0], s->bias || sums},
         {CUBLASLT_MATMUL_DESC_BIAS_POINTER, (const void *)&somewhere, sizeof somewhere, s->bias},
+        {CUBLASLT_MATMUL_DESC_BIAS_POINTER, (const void *)&beside, sizeof beside, sums},
+        {CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, (const void *)&beside, sizeof beside, keeps},
+        {CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, &s->y_step, sizeof s->y_step, keeps},
         {CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, (const void *)&somewhere, sizeof somewhere,
          s->scaled},
         {CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, (const void *)&somewhere, sizeof somewhere,
@@ -201,12 +210,14 @@ const struct product *products_plan(struct products *products, const struct prod
     if (status == CUBLAS_STATUS_SUCCESS)
         status = choose_algorithm(products, p);
     if (status != CUBLAS_STATUS_SUCCESS) {
-        diag_error(
-            diag, (struct loc){.name = "cublasLtMatmulAlgoGetHeuristic"}, STATUS_SYSTEM,
-            "%s: a product of %" PRId64 " x %" PRId64 " x %" PRId64 " (%s) of %s into %s%s%s",
-            product_error(products, (int)status), shape->m, shape->n, shape->k, forms[shape->form],
-            dtype_name((enum dtype)shape->a_type), dtype_name((enum dtype)shape->y_type),
-            shape->bias ? ", with bias" : "", shape->accumulate ? ", added up" : "");
+        if (diag != NULL)
+            diag_error(diag, (struct loc){.name = "cublasLtMatmulAlgoGetHeuristic"}, STATUS_SYSTEM,
+                       "%s: a product of %" PRId64 " x %" PRId64 " x %" PRId64
+                       " (%s) of %s into %s%s%s",
+                       product_error(products, (int)status), shape->m, shape->n, shape->k,
+                       forms[shape->form], dtype_name((enum dtype)shape->a_type),
+                       dtype_name((enum dtype)shape->y_type), shape->bias ? ", with bias" : "",
+                       shape->accumulate ? ", added up" : "");
         product_free(products, p);
         return NULL;
     }
@@ -229,15 +240,23 @@ int product_scale(const struct products *products, const struct product *product
 
 int product_run(const struct products *products, const struct product *product, float alpha,
                 const void *a, const void *b, const void *bias, const void *c, void *y,
-                void *workspace, cudaStream_t stream)
+                void *beside, void *workspace, cudaStream_t stream)
 {
     const struct cublaslt *lt = products->lt;
-    if (product->shape.bias) { /* part of the description, which is read before the call returns */
-        cublasStatus_t status = lt->cublasLtMatmulDescSetAttribute(
+    const struct product_shape *s = &product->shape;
+    cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
+    if (s->epilogue == PRODUCT_COLUMN_SUM)
+        bias = beside;
+    /* addresses are part of the description, which is read before the call returns */
+    if (s->bias || s->epilogue == PRODUCT_COLUMN_SUM)
+        status = lt->cublasLtMatmulDescSetAttribute(
             product->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, (const void *)&bias, sizeof bias);
-        if (status != CUBLAS_STATUS_SUCCESS)
-            return (int)status;
-    }
+    if (status == CUBLAS_STATUS_SUCCESS && s->epilogue == PRODUCT_GELU)
+        status = lt->cublasLtMatmulDescSetAttribute(product->desc,
+                                                    CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER,
+                                                    (const void *)&beside, sizeof beside);
+    if (status != CUBLAS_STATUS_SUCCESS)
+        return (int)status;
     return (int)lt->cublasLtMatmul(products->handle, product->desc, &alpha, b, product->a, a,
                                    product->b, &product->beta, c, product->y, y, product->y,
                                    &product->algorithm, workspace, PRODUCT_WORKSPACE, stream);

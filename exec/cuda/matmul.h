@@ -17,6 +17,14 @@
 
 enum { PRODUCT_WORKSPACE = 32 << 20 }; /* what NVIDIA asks for on Hopper; per stream */
 
+/* What a call computes beside y (exec/cuda/epilogues.h). */
+enum product_epilogue {
+    PRODUCT_ALONE,
+    PRODUCT_GELU, /* y becomes its GELU in the tanh form; what it was before goes to `beside` */
+    PRODUCT_COLUMN_SUM, /* of form tn: the sums over the rows of a, (m), go to `beside` */
+    PRODUCT_EPILOGUE_COUNT
+};
+
 /* y = alpha op(a) op(b) [+ bias] [+ y]; row steps in elements. */
 struct product_shape {
     int64_t m, n, k;
@@ -27,7 +35,8 @@ struct product_shape {
     uint8_t a_align, b_align, y_align; /* log2 of bytes, at most 8 */
     uint8_t scaled;    /* a and b are 8-bit types with a scale each (product_scale()) */
     uint8_t b_type;    /* enum dtype; where not scaled, as a_type */
-    uint8_t unused[6]; /* 0, since shapes are compared byte by byte */
+    uint8_t epilogue;  /* enum product_epilogue */
+    uint8_t unused[5]; /* 0, since shapes are compared byte by byte */
 };
 
 struct product; /* a plan */
@@ -36,8 +45,8 @@ struct products;
 struct products *products_new(const struct cublaslt *cublaslt, struct diag *diag);
 void products_free(struct products *products);
 
-/* Returns the plan of a shape; NULL and a message when the library has no algorithm for it. Only one thread may call
- * this at a time. */
+/* Returns the plan of a shape; NULL and a message when the library has no algorithm for it. A diag of NULL takes no
+ * message. Only one thread may call this at a time. */
 const struct product *products_plan(struct products *products, const struct product_shape *shape,
                                     struct diag *diag);
 
@@ -46,11 +55,12 @@ const struct product *products_plan(struct products *products, const struct prod
 int product_scale(const struct products *products, const struct product *product, const void *a,
                   const void *b);
 
-/* Enqueues the product. When accumulating, c (usually y) is the matrix that is added. Several threads may call this,
- * but only one at a time for a plan with a bias or scales (ranks launch with a lock held). Returns a cublasStatus_t. */
+/* Enqueues the product. When accumulating, c (usually y) is the matrix that is added. `beside` is what an epilogue
+ * writes: of y's type and on 16 bytes; a GELU's has y's shape and row step. Several threads may call this, but only one
+ * at a time for a plan with a bias, scales or an epilogue (ranks launch with a lock held). Returns a cublasStatus_t. */
 int product_run(const struct products *products, const struct product *product, float alpha,
                 const void *a, const void *b, const void *bias, const void *c, void *y,
-                void *workspace, cudaStream_t stream);
+                void *beside, void *workspace, cudaStream_t stream);
 
 /* Returns log2 of an address's alignment in bytes, at most 8. */
 uint8_t product_alignment(const void *address);

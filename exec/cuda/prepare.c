@@ -3,6 +3,7 @@
 #include "exec/cuda/cuda.h"
 
 #include "exec/cpu/kernels.h"
+#include "exec/cuda/epilogues.h"
 #include "exec/cuda/nccl.h"
 
 #include <inttypes.h>
@@ -132,6 +133,56 @@ static bool casts_bias(const struct call *call)
            call->read[2].dtype != call->write[0].dtype;
 }
 
+/* Returns where an epilogue writes its sums: into the result of the next op; or, if they are added there, or if it does
+ * not begin on 16 bytes, into the scratch after the library's workspace. */
+static void *sums_of(const struct call *next, void *scratch)
+{
+    const struct operand *y = &next->write[0];
+    const bool own = next->work->column_sum.accumulate == 0 && product_alignment(y->data) >= 4;
+    return own ? y->data : (char *)scratch + PRODUCT_WORKSPACE;
+}
+
+/* Plans a product whose call computes the next op, too; false: the library has no algorithm for it, or cannot take the
+ * addresses. */
+static bool plan_joined(const struct cuda *cuda, const struct call *call,
+                        enum product_epilogue epilogue, struct cuda_prepared *prepared)
+{
+    struct call next;
+    run_call(cuda->run, call->rank, call->op + 1, &next);
+    const int64_t rows = grouped_rows(call->work);
+    struct product_shape shape = shape_of(call, rows);
+    shape.epilogue = (uint8_t)epilogue;
+    if (epilogue == PRODUCT_GELU) {
+        if (shape.y_align < 4) /* 16 bytes, which the library asks of what it keeps */
+            return false;
+        shape.y_align = product_alignment(next.write[0].data);
+    }
+    const struct product *product = products_plan(cuda->products, &shape, NULL);
+    if (product == NULL)
+        return false;
+    prepared->plan = heap_alloc(1, sizeof *prepared->plan);
+    prepared->plan[prepared->plans++] = (struct cuda_group_plan){rows, product};
+    prepared->epilogue = (uint8_t)epilogue;
+    if (epilogue == PRODUCT_COLUMN_SUM)
+        prepared->scratch += next.write[0].count * dtype_bytes((enum dtype)next.write[0].dtype);
+    return true;
+}
+
+/* Plans a product and the op after it as one call, if both options and library allow it. */
+static bool join_next(struct cuda *cuda, const struct call *call, struct cuda_prepared *prepared)
+{
+    const enum product_epilogue epilogue =
+        cuda->run->options->uses_epilogues ? epilogue_of(cuda->run->ir, call->op) : PRODUCT_ALONE;
+    if (epilogue == PRODUCT_ALONE)
+        return false;
+    cuda->candidate_count[epilogue]++;
+    if (!plan_joined(cuda, call, epilogue, prepared))
+        return false;
+    cuda->joined_count[epilogue]++;
+    cuda->prepared[call->op + 1].computed_by_product = true;
+    return true;
+}
+
 /* Plans a product, with all groups that it has on the call's rank. */
 static enum status prepare_product(struct cuda *cuda, const struct call *call,
                                    struct cuda_prepared *prepared, struct diag *diag)
@@ -141,6 +192,8 @@ static enum status prepare_product(struct cuda *cuda, const struct call *call,
         return types_differ(cuda->run, call, diag, "its factors have different types");
     prepared->scratch = PRODUCT_WORKSPACE + (casts_bias(call) ? call->read[2].count : 0) *
                                                 dtype_bytes((enum dtype)shape.y_type);
+    if (join_next(cuda, call, prepared))
+        return STATUS_OK;
     enum status status = STATUS_OK;
     int64_t first = 0;
     for (int64_t g = 0; g < work_groups(call->work) && status == STATUS_OK; g++)
@@ -219,6 +272,10 @@ static enum status prepare_op(struct cuda *cuda, uint32_t first, uint32_t rank, 
     if (status != STATUS_OK || on_host(cuda->run->ir, op))
         return status;
     const struct cuda_compute_row *row = &cuda_compute_rows[call.work->kind];
+    if (rank == first)
+        cuda->epilogue_op_count[call.work->kind == WORK_GELU         ? PRODUCT_GELU
+                                : call.work->kind == WORK_COLUMN_SUM ? PRODUCT_COLUMN_SUM
+                                                                     : PRODUCT_ALONE]++;
     switch ((enum work_kind)call.work->kind) {
     case WORK_MATMUL:
         return prepare_product(cuda, &call, prepared, diag);
@@ -318,7 +375,37 @@ static int product_group(const struct cuda *cuda, const struct cuda_stream *stre
                        element(&call->read[0], first * (turned ? m : k)),
                        element(&call->read[1], turned ? first * n : g * n * k),
                        bias != NULL ? element(bias, g * n) : NULL, element(c, result),
-                       element(&call->write[0], result), stream->scratch, stream->handle);
+                       element(&call->write[0], result), NULL, stream->scratch, stream->handle);
+}
+
+/* Runs a product whose call computes the next op, too. */
+static int product_joined(const struct cuda *cuda, const struct cuda_stream *stream,
+                          const struct call *call)
+{
+    const struct cuda_prepared *prepared = &cuda->prepared[call->op];
+    const struct product *product = prepared->plan[0].product;
+    const void *a = call->read[0].data, *b = call->read[1].data;
+    void *y = call->write[0].data;
+    struct call next;
+    run_call(stream->rank->run, stream->rank->rank, call->op + 1, &next);
+    void *to = next.write[0].data;
+    if (prepared->epilogue == PRODUCT_GELU) {
+        const bool biased = call->work->matmul.epilogue == EPILOGUE_BIAS;
+        return product_run(cuda->products, product, 1, a, b, biased ? call->read[2].data : NULL, to,
+                           to, y, stream->scratch, stream->handle);
+    }
+    const struct cuda_array sums = {sums_of(&next, stream->scratch), next.write[0].dtype},
+                            own = cuda_array_of(next.write[0]);
+    const int status = product_run(cuda->products, product, 1, a, b, NULL,
+                                   call->work->matmul.accumulate ? call->read[2].data : y, y,
+                                   sums.data, stream->scratch, stream->handle);
+    if (status != 0 || sums.data == to)
+        return status;
+    const int64_t count = (int64_t)next.write[0].count;
+    const int error = next.work->column_sum.accumulate
+                          ? cuda_add(own, cuda_array_of(next.read[1]), sums, count, stream->handle)
+                          : cuda_cast(own, sums, count, stream->handle);
+    return error == 0 ? 0 : (int)CUBLAS_STATUS_EXECUTION_FAILED;
 }
 
 /* Runs all groups of a product, or the product by the rank's part of a weight. The other parts of that weight's
@@ -365,7 +452,9 @@ static bool product(void *context, struct call *call)
                                scales[0].data, scales[1].data);
     }
     if (status == 0)
-        status = product_groups(cuda, stream, call);
+        status = cuda->prepared[call->op].epilogue != PRODUCT_ALONE
+                     ? product_joined(cuda, stream, call)
+                     : product_groups(cuda, stream, call);
     if (status == 0)
         return true;
     char words[160];
@@ -402,6 +491,8 @@ static bool compute(void *context, struct call *call)
     struct cuda_stream *stream = context;
     struct cuda_rank *rank = stream->rank;
     cudaError_t error;
+    if (cuda_of(rank->run)->prepared[call->op].computed_by_product)
+        return true;
     if (on_host(rank->run->ir, call->op)) {
         struct cuda_host_work *work = &rank->host_work[cuda_local(rank, call->op)];
         *work = (struct cuda_host_work){rank->run, *call, stream->host_scratch};

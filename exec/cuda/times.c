@@ -40,8 +40,12 @@ static void read_events(struct cuda_rank *rank)
             cuda_failed(rank, first + k, "cudaEventElapsedTime", error);
             return;
         }
-        *run_time(run, rank->rank, first + k) =
-            (struct op_time){base_s + 1e-3 * begin_ms, base_s + 1e-3 * end_ms};
+        struct op_time *time = run_time(run, rank->rank, first + k);
+        *time = (struct op_time){base_s + 1e-3 * begin_ms, base_s + 1e-3 * end_ms};
+        if (cuda_of(run)
+                ->prepared[first + k]
+                .computed_by_product) /* all of its time is the product's */
+            time->start_s = time->end_s = time[-1].end_s;
     }
 }
 

@@ -129,6 +129,7 @@ static const struct {
     {NULL, "catalogue", FOLDER "catalogue.json"},
     {NULL, "backend", "no-such-backend"},
     {NULL, "attention-by", "nobody"},
+    {NULL, "epilogues", "some"},
     {NULL, "kinds", "no-such-kind"},
     {NULL, "dtype", "fp8"},
     {NULL, "copy-rate", "8"},

@@ -410,6 +410,7 @@ static inline void rows_check(const struct matrix_rows *rows, const struct facto
 /* ---- one row ---- */
 
 static const char *matrix_backend; /* NULL: the CPU */
+static bool matrix_epilogues;      /* exec_options.uses_epilogues */
 
 /* Checks that the schedule of the choices verifies and computes the reference's loss, gradients, parameters and
  * moments. With poison, it also checks that every element is written before it is read. */
@@ -419,8 +420,10 @@ static inline bool check_choices(const struct choices *choices, bool poison)
     struct ir ir = {0};
     struct diag diag = {0};
     struct reference_check check = {0};
-    const struct exec_options options = {
-        .backend = matrix_backend, .poison = poison, .stall_s = 60};
+    const struct exec_options options = {.backend = matrix_backend,
+                                         .uses_epilogues = matrix_epilogues,
+                                         .poison = poison,
+                                         .stall_s = 60};
     choices_label(choices, label, sizeof label);
     enum status status = step_build(&ir, choices, &diag);
     if (status == STATUS_OK)

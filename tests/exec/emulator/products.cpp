@@ -5,6 +5,7 @@
 #include "tests/exec/emulator/stream.hpp"
 
 #include <cblas.h>
+#include <cmath>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -22,8 +23,22 @@ enum { SPLIT = 64 };
 
 /* What lies in a description and a layout. */
 struct Desc {
-    int64_t turn_a, turn_b, bias, bias_type;
-    const void *bias_data, *scale_a, *scale_b;
+    int64_t turn_a, turn_b, epilogue, bias_type, aux_step;
+    void *bias_data, *aux; /* written by the epilogues that say so */
+    const void *scale_a, *scale_b;
+    bool adds_bias() const
+    {
+        return epilogue == CUBLASLT_EPILOGUE_BIAS || epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
+    }
+    bool gelu() const
+    {
+        return epilogue == CUBLASLT_EPILOGUE_GELU_AUX ||
+               epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
+    }
+    bool sums_b() const
+    {
+        return epilogue == CUBLASLT_EPILOGUE_BGRADB;
+    }
 };
 struct Layout {
     int64_t type, rows, cols, step;
@@ -75,10 +90,29 @@ struct Split {
     int64_t whole, part;
 };
 
+float gelu_of(float x)
+{
+    return 0.5f * x * (1 + std::tanh(0.79788456f * (x + 0.044715f * x * x * x)));
+}
+
+/* The sums of b's matrix over k, one for each column of the result. */
+void sum_b(const Desc &d, const std::vector<float> &b, Layout lb)
+{
+    int64_t n = d.turn_b ? lb.rows : lb.cols, k = d.turn_b ? lb.cols : lb.rows;
+    for (int64_t j = 0; j < n; j++) {
+        double sum = 0;
+        for (int64_t i = 0; i < k; i++)
+            sum += b[static_cast<size_t>(d.turn_b ? i * lb.rows + j : j * lb.rows + i)];
+        put(d.bias_data, d.bias_type, static_cast<size_t>(j), static_cast<float>(sum));
+    }
+}
+
 void multiply(Desc d, Split split, float alpha, const void *a, Layout la, const void *b, Layout lb,
               float beta, const void *c, Layout lc, void *y)
 {
     std::vector<float> fa = columns(a, la), fb = columns(b, lb);
+    if (d.sums_b())
+        sum_b(d, fb, lb);
     if (d.scale_a != nullptr)
         alpha *= *static_cast<const float *>(d.scale_a) * *static_cast<const float *>(d.scale_b);
     std::vector<float> fy =
@@ -100,8 +134,12 @@ void multiply(Desc d, Split split, float alpha, const void *a, Layout la, const 
     for (int64_t col = 0; col < lc.cols; col++)
         for (int64_t r = 0; r < lc.rows; r++) {
             float x = fy[static_cast<size_t>(col * lc.rows + r)];
-            if (d.bias)
+            if (d.adds_bias())
                 x += get(d.bias_data, d.bias_type, static_cast<size_t>(r));
+            if (d.gelu()) {
+                put(d.aux, lc.type, static_cast<size_t>(col * d.aux_step + r), x);
+                x = gelu_of(x);
+            }
             put(y, lc.type, static_cast<size_t>(col * lc.step + r), x);
         }
 }
@@ -159,7 +197,13 @@ cublasStatus_t desc_set(cublasLtMatmulDesc_t desc, cublasLtMatmulDescAttributes_
         d.turn_b = word == CUBLAS_OP_T;
         break;
     case CUBLASLT_MATMUL_DESC_EPILOGUE:
-        d.bias = word == CUBLASLT_EPILOGUE_BIAS;
+        d.epilogue = word;
+        break;
+    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER:
+        memcpy(&d.aux, value, sizeof d.aux);
+        break;
+    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD:
+        memcpy(&d.aux_step, value, sizeof d.aux_step);
         break;
     case CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE:
         d.bias_type = word;
@@ -227,6 +271,11 @@ cublasStatus_t layout_destroy(cublasLtMatrixLayout_t layout)
     return CUBLAS_STATUS_SUCCESS;
 }
 
+bool on_16_bytes(const void *address)
+{
+    return address != nullptr && reinterpret_cast<uintptr_t>(address) % 16 == 0;
+}
+
 /* Accepts the combinations of types that the library documents, with sizes that agree. A product with k > SPLIT that
  * the preference allows to split is split: it drops the part of k beyond a multiple of SPLIT, as some versions do, and,
  * if the in-place scheme is allowed, rounds the sum after each SPLIT of k to the result's type. */
@@ -257,6 +306,13 @@ cublasStatus_t heuristic(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc,
     int64_t n = d.turn_b ? lb.rows : lb.cols, k2 = d.turn_b ? lb.cols : lb.rows;
     if (m != ly.rows || n != ly.cols || k != k2)
         return CUBLAS_STATUS_INVALID_VALUE;
+    /* as documented: what GELU keeps has a step in multiples of 8 and begins on 16 bytes; sums are of the result's type */
+    const bool alone =
+        d.epilogue == CUBLASLT_EPILOGUE_DEFAULT || d.epilogue == CUBLASLT_EPILOGUE_BIAS;
+    if ((!alone && (emulator_epilogues == 0 || eight)) || (!alone && !d.gelu() && !d.sums_b()) ||
+        (d.gelu() && (d.aux_step % 8 != 0 || d.aux_step < ly.rows || !on_16_bytes(d.aux))) ||
+        (d.sums_b() && (d.bias_type != ly.type || !on_16_bytes(d.bias_data))))
+        return CUBLAS_STATUS_NOT_SUPPORTED;
     const bool split = preference->data[0] != CUBLASLT_REDUCTION_SCHEME_NONE && k > SPLIT;
     const bool rounds = preference->data[0] & CUBLASLT_REDUCTION_SCHEME_INPLACE;
     result->algo.data[0] = split ? SPLIT : 1;
@@ -282,17 +338,20 @@ cublasStatus_t matmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc, const 
     memcpy(&keep, beta, sizeof keep);
     for (const void *used :
          {a, b, c, static_cast<const void *>(y), static_cast<const void *>(workspace),
-          d.bias ? d.bias_data : y, d.scale_a != nullptr ? d.scale_a : y,
+          static_cast<const void *>(d.adds_bias() || d.sums_b() ? d.bias_data : y),
+          static_cast<const void *>(d.gelu() ? d.aux : y), d.scale_a != nullptr ? d.scale_a : y,
           d.scale_b != nullptr ? d.scale_b : y})
         if (!emulator::reaches(handle->device, used))
             return CUBLAS_STATUS_EXECUTION_FAILED;
     /* the library chooses a kernel by types, orders and sizes */
     uint64_t variant = 0;
     for (int64_t word :
-         {d.turn_a, d.turn_b, d.bias, la.rows, la.cols, lb.cols, la.type, lb.type, lc.type})
+         {d.turn_a, d.turn_b, d.epilogue, la.rows, la.cols, lb.cols, la.type, lb.type, lc.type})
         variant = variant * 1099511628211u + static_cast<uint64_t>(word);
     if (handle->device == emulator::device_of(stream))
         emulator::load(reinterpret_cast<const void *>(&multiply), variant);
+    if ((d.gelu() && !on_16_bytes(d.aux)) || (d.sums_b() && !on_16_bytes(d.bias_data)))
+        return CUBLAS_STATUS_INVALID_VALUE;
     if (handle->device != emulator::device_of(stream) ||
         emulator::submit(stream,
                          [=] { multiply(d, split, scale, a, la, b, lb, keep, c, lc, y); }) != 0)
@@ -301,6 +360,8 @@ cublasStatus_t matmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc, const 
 }
 
 } // namespace
+
+int emulator_epilogues = 1;
 
 void emulator_use(void)
 {

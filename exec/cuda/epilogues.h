@@ -1,0 +1,19 @@
+/* exec/cuda/epilogues.h: ops that the call of the product before them may compute, too.
+ *
+ * cuBLASLt can work on a result before it writes it (an epilogue): apply GELU, and keep the result before it; or sum up
+ * the rows of a factor. Schedules have these as ops of their own, which read from memory what the product had at hand:
+ * the GELU of a product, and the gradient of a bias after that of its weight. exec_options.uses_epilogues asks for one call;
+ * ops, waits and memory stay those of the schedule. */
+#ifndef EXEC_CUDA_EPILOGUES_H
+#define EXEC_CUDA_EPILOGUES_H
+
+#include "exec/cuda/matmul.h"
+#include "schedule/ir/ir.h"
+
+/* Returns what the call of a product may compute of the op after it in its role's list; PRODUCT_ALONE: nothing. That
+ * op then writes before its turn. This is right if nothing separates the two: they are neighbours on one stream with
+ * one guard, and the second waits for no other stream. Nor may it write over what the product reads. The library is not
+ * asked: it may have no algorithm. */
+enum product_epilogue epilogue_of(const struct ir *ir, uint32_t product);
+
+#endif
