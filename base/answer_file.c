@@ -16,7 +16,7 @@
 struct answer_line {
     uint64_t key;
     size_t begin, size; /* size 0: this element of the table is free */
-    bool found;
+    bool has_answer;
 };
 
 /* DIGITS: hexadecimal digits of a number. PREFIX: bytes of "key digest " at the beginning of a line. */
@@ -127,7 +127,7 @@ bool answer_file_find(const struct answer_file *f, uint64_t key, void *answer, s
                  digest_add(key, bytes, size) == digest;
     if (found)
         memcpy(answer, bytes, size);
-    line->found |= found;
+    line->has_answer |= found;
     free(packed);
     free(bytes);
     return found;
@@ -137,7 +137,7 @@ size_t answer_file_reused(const struct answer_file *f)
 {
     size_t count = 0;
     for (size_t i = 0; i < f->capacity; i++)
-        count += f->row[i].found && f->row[i].begin < f->existing_bytes;
+        count += f->row[i].has_answer && f->row[i].begin < f->existing_bytes;
     return count;
 }
 

@@ -208,7 +208,7 @@ static size_t distance(const char *a, size_t a_size, const char *b, size_t b_siz
 }
 
 static const struct synonym {
-    const char *word, *meant;
+    const char *word, *suggestion;
 } synonyms[] = {
 #define SYNONYM(word, meant) {word, meant},
 #include "base/synonyms.def"
@@ -231,7 +231,7 @@ size_t diag_synonyms(void)
 
 const char *diag_synonym(size_t i, const char **meant)
 {
-    *meant = synonyms[i].meant;
+    *meant = synonyms[i].suggestion;
     return synonyms[i].word;
 }
 
@@ -239,7 +239,7 @@ const char *diag_other_name(const char *word, const char *const *candidates, siz
 {
     for (size_t s = 0; s < diag_synonyms(); s++)
         for (size_t i = 0; i < count && is_synonym(word, synonyms[s].word); i++)
-            if (strcmp(candidates[i], synonyms[s].meant) == 0)
+            if (strcmp(candidates[i], synonyms[s].suggestion) == 0)
                 return candidates[i];
     return NULL;
 }
@@ -247,8 +247,8 @@ const char *diag_other_name(const char *word, const char *const *candidates, siz
 const char *diag_other_option(const char *word)
 {
     for (size_t s = 0; s < diag_synonyms(); s++)
-        if (synonyms[s].meant[0] == '-' && is_synonym(word, synonyms[s].word))
-            return synonyms[s].meant;
+        if (synonyms[s].suggestion[0] == '-' && is_synonym(word, synonyms[s].word))
+            return synonyms[s].suggestion;
     return NULL;
 }
 

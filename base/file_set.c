@@ -17,12 +17,12 @@
 
 /* A file of the set, which is not yet renamed to its final name. */
 struct file_set_file {
-    char *shown; /* its path, for messages */
+    char *shown_path; /* its path, for messages */
     /* the file that it replaces (for a link, the link's target); NULL: it is written directly, at the end */
     char *path;
-    char *temporary;  /* its hidden name; NULL: none yet */
-    struct text kept; /* the contents of a file that is written directly */
-    bool removed;     /* file_set_end() deletes the file; it has no contents */
+    char *temporary;      /* its hidden name; NULL: none yet */
+    struct text contents; /* the contents of a file that is written directly */
+    bool is_deleted;      /* file_set_end() deletes the file; it has no contents */
     struct file_set_file *next;
 };
 
@@ -181,7 +181,7 @@ static enum status open_contents(struct file_set *s, struct file_set_file *f,
     s->is_open = s->file_open >= 0;
     /* The owner and group of the old file may not be ours to give; its mode is. */
     if (!s->is_open || (old && fchmod(s->file_open, old->st_mode & 07777) != 0))
-        return cannot_write(diag, f->shown);
+        return cannot_write(diag, f->shown_path);
     return STATUS_OK;
 }
 
@@ -214,33 +214,33 @@ static enum status find_old_file(const struct file_set *s, struct file_set_file 
 {
     for (;;) {
         struct stat link;
-        *exists = !s->folder_is_new && stat(f->shown, old) == 0;
+        *exists = !s->folder_is_new && stat(f->shown_path, old) == 0;
         if (!*exists && !s->folder_is_new && errno != ENOENT)
-            return cannot_write(diag, f->shown);
-        if (!*exists && !s->folder_is_new && lstat(f->shown, &link) == 0) {
+            return cannot_write(diag, f->shown_path);
+        if (!*exists && !s->folder_is_new && lstat(f->shown_path, &link) == 0) {
             if (!S_ISLNK(link.st_mode))
                 continue;
-            return diag_error(diag, (struct loc){.name = f->shown}, STATUS_SYSTEM,
+            return diag_error(diag, (struct loc){.name = f->shown_path}, STATUS_SYSTEM,
                               "cannot write: this is a symbolic link whose target does not exist");
         }
         if (*exists && S_ISDIR(old->st_mode)) {
             errno = EISDIR;
-            return cannot_write(diag, f->shown);
+            return cannot_write(diag, f->shown_path);
         }
         if (*exists && !S_ISREG(old->st_mode))
             return STATUS_OK;
         if (!*exists) {
             struct text path = {0};
-            text_puts(&path, f->shown);
+            text_puts(&path, f->shown_path);
             f->path = path.data;
             return STATUS_OK;
         }
         /* rename() asks only for the folder; a file marked read-only is to stay. A link stays a link: its target is
          * replaced. */
-        if (access(f->shown, W_OK) == 0 && (f->path = realpath(f->shown, NULL)) != NULL)
+        if (access(f->shown_path, W_OK) == 0 && (f->path = realpath(f->shown_path, NULL)) != NULL)
             return STATUS_OK;
         if (errno != ENOENT)
-            return cannot_write(diag, f->shown);
+            return cannot_write(diag, f->shown_path);
     }
 }
 
@@ -250,7 +250,7 @@ static struct file_set_file *add_file(struct file_set *s, const char *path)
     struct text shown = {0};
     text_printf(&shown, "%s%s%s", s->folder != NULL ? s->folder : "", s->folder != NULL ? "/" : "",
                 path);
-    f->shown = shown.data;
+    f->shown_path = shown.data;
     atomic_signal_fence(memory_order_release);
     *(s->last != NULL ? &s->last->next : &s->first) = f;
     s->last = f;
@@ -263,7 +263,7 @@ static enum status begin_file(struct file_set *s, const char *path, struct diag 
     struct file_set_file *f = add_file(s, path);
     struct stat old;
     bool exists = false;
-    if (strcmp(f->shown, "-") == 0)
+    if (strcmp(f->shown_path, "-") == 0)
         return STATUS_OK;
     enum status status = find_old_file(s, f, &old, &exists, diag);
     if (status == STATUS_OK && f->path != NULL)
@@ -275,7 +275,7 @@ static enum status begin_file(struct file_set *s, const char *path, struct diag 
 static void put(struct file_set *s, const char *data, size_t size)
 {
     if (!s->is_open)
-        text_append(&s->last->kept, data, size);
+        text_append(&s->last->contents, data, size);
     else if (s->error == 0 && !write_all(s->file_open, data, size))
         s->error = errno;
 }
@@ -291,7 +291,7 @@ static enum status close_contents(struct file_set *s, struct diag *diag)
     s->is_open = false;
     errno = s->error;
     s->error = 0;
-    return errno == 0 ? STATUS_OK : cannot_write(diag, s->last->shown);
+    return errno == 0 ? STATUS_OK : cannot_write(diag, s->last->shown_path);
 }
 
 static void pass_on(struct text *out)
@@ -317,7 +317,7 @@ enum status file_set_close(struct file_set *s, struct text *out, struct diag *di
 
 void file_set_remove(struct file_set *s, const char *path)
 {
-    add_file(s, path)->removed = true;
+    add_file(s, path)->is_deleted = true;
 }
 
 enum status file_set_add(struct file_set *s, const char *path, const char *data, size_t size,
@@ -334,20 +334,20 @@ enum status file_set_add(struct file_set *s, const char *path, const char *data,
 
 static enum status save_directly(const struct file_set_file *f, struct diag *diag)
 {
-    const struct text *kept = &f->kept;
-    if (strcmp(f->shown, "-") == 0) {
+    const struct text *kept = &f->contents;
+    if (strcmp(f->shown_path, "-") == 0) {
         /* The program's earlier output comes first. */
         if (fflush(stdout) != 0 || !write_all(STDOUT_FILENO, kept->data, kept->size))
             return cannot_write(diag, "standard output");
         return STATUS_OK;
     }
-    int file = open(f->shown, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+    int file = open(f->shown_path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
     if (file < 0)
-        return cannot_write(diag, f->shown);
+        return cannot_write(diag, f->shown_path);
     enum status status =
-        write_all(file, kept->data, kept->size) ? STATUS_OK : cannot_write(diag, f->shown);
+        write_all(file, kept->data, kept->size) ? STATUS_OK : cannot_write(diag, f->shown_path);
     if (close(file) != 0 && status == STATUS_OK)
-        status = cannot_write(diag, f->shown);
+        status = cannot_write(diag, f->shown_path);
     return status;
 }
 
@@ -394,14 +394,14 @@ static enum status show_files(struct file_set *s, struct diag *diag)
     /* The last file shows that all files of the folder are from one run. */
     const bool sealed = s->folder != NULL && s->first != s->last && s->last->path != NULL;
     if (sealed && unlink(s->last->path) != 0 && errno != ENOENT)
-        return cannot_write(diag, s->last->shown);
+        return cannot_write(diag, s->last->shown_path);
     for (const struct file_set_file *f = s->first; f != NULL; f = f->next)
-        if (f->removed && unlink(f->shown) != 0 && errno != ENOENT)
-            return diag_error(diag, (struct loc){.name = f->shown}, STATUS_SYSTEM,
+        if (f->is_deleted && unlink(f->shown_path) != 0 && errno != ENOENT)
+            return diag_error(diag, (struct loc){.name = f->shown_path}, STATUS_SYSTEM,
                               "cannot remove: %s", strerror(errno));
     for (const struct file_set_file *f = s->first; f != NULL; f = f->next)
         if (f->path != NULL && rename(f->temporary, f->path) != 0)
-            return cannot_write(diag, f->shown);
+            return cannot_write(diag, f->shown_path);
     return STATUS_OK;
 }
 
@@ -435,7 +435,7 @@ enum status file_set_end(struct file_set *s, struct diag *diag)
     enum status status = STATUS_OK;
     /* Steps that can still fail come first. */
     for (const struct file_set_file *f = s->first; f != NULL && status == STATUS_OK; f = f->next)
-        if (f->path == NULL && !f->removed)
+        if (f->path == NULL && !f->is_deleted)
             status = save_directly(f, diag);
     if (status == STATUS_OK)
         status = s->folder_is_new    ? show_folder(s, diag)
@@ -448,7 +448,7 @@ bool file_set_has(const struct file_set *s, const char *path)
 {
     size_t before = s->folder != NULL ? strlen(s->folder) + 1 : 0;
     for (const struct file_set_file *f = s->first; f != NULL; f = f->next)
-        if (strcmp(f->shown + before, path) == 0)
+        if (strcmp(f->shown_path + before, path) == 0)
             return true;
     return false;
 }
@@ -462,9 +462,9 @@ void file_set_release(struct file_set *s)
     release_signals(s);
     for (struct file_set_file *f = s->first, *next; f != NULL; f = next) {
         next = f->next;
-        text_release(&f->kept);
+        text_release(&f->contents);
         free(f->temporary);
-        free(f->shown);
+        free(f->shown_path);
         free(f->path);
         free(f);
     }

@@ -18,8 +18,8 @@
 
 struct pool_worker {
     pid_t pid;
-    int to, from; /* the parent's ends of the pipes to and from the worker */
-    bool busy;
+    int to_fd, from_fd; /* the parent's ends of the pipes to and from the worker */
+    bool is_busy;
     uint64_t job;
     struct text answer;
 };
@@ -74,8 +74,8 @@ static _Noreturn void be_worker(struct pool *pool, int from, int to, pid_t paren
     process_ends_with(parent);
     for (size_t i = 0; i < pool->count; i++)
         if (pool->worker[i].pid > 0) {
-            close(pool->worker[i].to);
-            close(pool->worker[i].from);
+            close(pool->worker[i].to_fd);
+            close(pool->worker[i].from_fd);
         }
     struct text answer = {0};
     uint64_t job;
@@ -116,9 +116,9 @@ static enum status start(struct pool *pool, struct pool_worker *worker, struct d
     }
     setpgid(pid, pid); /* the child does so too: the group must exist before either goes on */
     worker->pid = pid;
-    worker->to = down[1];
-    worker->from = up[0];
-    worker->busy = false;
+    worker->to_fd = down[1];
+    worker->from_fd = up[0];
+    worker->is_busy = false;
     return STATUS_OK;
 }
 
@@ -127,8 +127,8 @@ static void end(struct pool_worker *worker, struct text *how)
 {
     int state = 0;
     pid_t got;
-    close(worker->to);
-    close(worker->from);
+    close(worker->to_fd);
+    close(worker->from_fd);
     do
         got = waitpid(worker->pid, &state, 0);
     while (got < 0 && errno == EINTR);
@@ -175,19 +175,19 @@ enum status pool_give(struct pool *pool, uint64_t job, struct diag *diag)
 {
     assert(pool->busy_workers < pool->count);
     struct pool_worker *worker = pool->worker;
-    while (worker->busy)
+    while (worker->is_busy)
         worker++;
     /* a worker that died while it was idle loses no job, so it is only replaced */
-    if (!write_all(worker->to, &job, sizeof job)) {
+    if (!write_all(worker->to_fd, &job, sizeof job)) {
         end(worker, NULL);
         enum status status = start(pool, worker, diag);
         if (status != STATUS_OK)
             return status;
-        if (!write_all(worker->to, &job, sizeof job))
+        if (!write_all(worker->to_fd, &job, sizeof job))
             return diag_error(diag, nowhere, STATUS_SYSTEM,
                               "cannot send a job to a worker process: %s", strerror(errno));
     }
-    worker->busy = true;
+    worker->is_busy = true;
     worker->job = job;
     pool->busy_workers++;
     return STATUS_OK;
@@ -202,13 +202,13 @@ static enum status receive(struct pool *pool, struct pool_worker *worker, struct
     *event = (struct pool_event){.kind = POOL_ANSWER, .job = worker->job, .answer = answer};
     answer->size = 0;
     pool->busy_workers--;
-    worker->busy = false;
-    bool whole = read_all(worker->from, &size, sizeof size);
+    worker->is_busy = false;
+    bool whole = read_all(worker->from_fd, &size, sizeof size);
     char piece[4096];
     while (whole && answer->size < size) {
         size_t left = (size_t)size - answer->size;
         left = left < sizeof piece ? left : sizeof piece;
-        whole = read_all(worker->from, piece, left);
+        whole = read_all(worker->from_fd, piece, left);
         if (whole)
             text_append(answer, piece, left);
     }
@@ -228,7 +228,7 @@ enum status pool_wait(struct pool *pool, int timeout_ms, struct pool_event *even
     enum status status = STATUS_OK;
     *event = (struct pool_event){.kind = POOL_NOTHING};
     for (size_t i = 0; i < pool->count; i++) /* poll() skips negative descriptors */
-        fds[i] = (struct pollfd){.fd = pool->worker[i].busy ? pool->worker[i].from : -1,
+        fds[i] = (struct pollfd){.fd = pool->worker[i].is_busy ? pool->worker[i].from_fd : -1,
                                  .events = POLLIN};
     int ready = poll(fds, (nfds_t)pool->count, timeout_ms);
     if (ready < 0 && errno != EINTR)

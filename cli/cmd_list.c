@@ -276,7 +276,7 @@ static enum status list_reserved(struct listing *l, struct diag *diag)
  * those among them that no source states and nobody measured. own, own_unstated: the same two counts for the preset's
  * own file only. */
 struct constants {
-    size_t numbers, unstated, own, own_unstated;
+    size_t numbers, unstated, own_numbers, own_unstated;
 };
 
 static void count_constant(struct constants *c, const char *preset, enum number_origin how,
@@ -290,7 +290,7 @@ static void count_constant(struct constants *c, const char *preset, enum number_
     bool unstated = number_is_unstated(how);
     c->numbers++;
     c->unstated += unstated;
-    c->own += own;
+    c->own_numbers += own;
     c->own_unstated += own && unstated;
 }
 
@@ -299,13 +299,13 @@ static void put_constants(struct listing *l, const char *kind, const char *name,
     struct text row = {0}, summary = {0};
     text_printf(&row, "%s %s", kind, name);
     text_printf(&summary, "%3zu numbers, %2zu that no source states; in its own file %3zu and %zu",
-                c.numbers, c.unstated, c.own, c.own_unstated);
+                c.numbers, c.unstated, c.own_numbers, c.own_unstated);
     put_row(l, row.data, summary.data);
     rows_name(&l->rows, kind);
     rows_name(&l->rows, name);
     rows_number(&l->rows, (double)c.numbers);
     rows_number(&l->rows, (double)c.unstated);
-    rows_number(&l->rows, (double)c.own);
+    rows_number(&l->rows, (double)c.own_numbers);
     rows_number(&l->rows, (double)c.own_unstated);
     text_release(&row);
     text_release(&summary);
@@ -336,7 +336,7 @@ static void put_all_constants(struct listing *l, const char *kind, struct consta
 {
     if (!as_json(l))
         text_printf(l->out, "%-*s%zu numbers in their own files, %zu that no source states\n",
-                    COLUMN, kind, c.own, c.own_unstated);
+                    COLUMN, kind, c.own_numbers, c.own_unstated);
 }
 
 static enum status list_constants(struct listing *l, struct diag *diag)
@@ -361,7 +361,7 @@ static enum status list_constants(struct listing *l, struct diag *diag)
             status = kinds[k].count(&c, &l->arena, names[i], diag);
             if (status == STATUS_OK)
                 put_constants(l, kinds[k].one, names[i], c);
-            all.own += c.own;
+            all.own_numbers += c.own_numbers;
             all.own_unstated += c.own_unstated;
         }
         if (status == STATUS_OK)
@@ -512,8 +512,8 @@ static enum status show_device(struct listing *l, const char *name, struct diag 
 static const struct list {
     const char *name, *summary;
     int table; /* its rows: an index of list_tables[] */
-    enum status (*all)(struct listing *l, struct diag *diag);
-    enum status (*one)(struct listing *l, const char *name, struct diag *diag);
+    enum status (*print_all)(struct listing *l, struct diag *diag);
+    enum status (*print_one)(struct listing *l, const char *name, struct diag *diag);
 } lists[] = {
     {"strategies", "named combinations of the five choices", LIST_STRATEGIES, list_strategies,
      NULL},
@@ -563,7 +563,7 @@ static enum status put_all(struct listing *l, const struct list *list, struct di
     for (size_t i = 0; list == NULL && i < ARRAY_LEN(lists); i++)
         put_row(l, lists[i].name, lists[i].summary);
     if (list != NULL)
-        status = list->all(l, diag);
+        status = list->print_all(l, diag);
     rows_end(&l->rows);
     return status;
 }
@@ -571,7 +571,7 @@ static enum status put_all(struct listing *l, const struct list *list, struct di
 static enum status put_one(struct listing *l, const struct list *list, const char *name,
                            struct diag *diag)
 {
-    if (list->one == NULL)
+    if (list->print_one == NULL)
         return diag_error(
             diag, (struct loc){.name = "list"}, STATUS_BAD_INPUT,
             "`longhaul list %s` prints all there is: single %s have no page of their own",
@@ -579,7 +579,7 @@ static enum status put_one(struct listing *l, const struct list *list, const cha
     char place[32];
     size_t before = diag->size;
     snprintf(place, sizeof place, "list %s", list->name);
-    enum status status = list->one(l, name, diag);
+    enum status status = list->print_one(l, name, diag);
     diag_place(diag, before, place);
     return status;
 }

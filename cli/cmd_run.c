@@ -38,9 +38,9 @@ struct session {
     const char *name; /* the name of the schedule, for messages */
     /* NULL: the schedule is from a file, and --model was not given */
     const struct transformer *model;
-    char what[160];        /* a description of the step, for the report */
-    struct text otherwise; /* which choices the run does not follow */
-    struct run_options wanted;
+    char step_text[160];      /* a description of the step, for the report */
+    struct text not_honoured; /* which choices the run does not follow */
+    struct run_options run_options;
     int32_t *tokens; /* [steps x batch x seq] */
     struct text out;
     struct json_out json; /* its `out` is NULL if text is printed */
@@ -73,10 +73,10 @@ static void note_otherwise(struct session *s, const struct choices *choices, boo
     bool chosen = false;
     for (size_t i = 0; i < ARRAY_LEN(options); i++)
         chosen = chosen || options_given(s->options, options[i]);
-    not_honoured_put(&s->otherwise, choices, host);
-    if (chosen && s->otherwise.size > 0)
+    not_honoured_put(&s->not_honoured, choices, host);
+    if (chosen && s->not_honoured.size > 0)
         diag_note(&s->note, (struct loc){.name = "run"}, "differs from what is predicted: %s",
-                  s->otherwise.data);
+                  s->not_honoured.data);
 }
 
 static enum status build(struct session *s, struct diag *diag)
@@ -84,8 +84,8 @@ static enum status build(struct session *s, struct diag *diag)
     struct choices choices;
     struct request *r = &s->setup.request;
     size_t count;
-    bool host = backend_find(s->wanted.exec.backend)->host_memory;
-    ask_capability(backend_find(s->wanted.exec.backend), r);
+    bool host = backend_find(s->run_options.exec.backend)->host_memory;
+    ask_capability(backend_find(s->run_options.exec.backend), r);
     if (r->dtype < 0)
         r->dtype = host && r->states != STATES_BF16 ? DTYPE_F32 : DTYPE_BF16;
     if (r->attention_impl < 0)
@@ -108,7 +108,7 @@ static enum status build(struct session *s, struct diag *diag)
         idle_options_note_of(s->options, r, &choices, &s->note);
         note_otherwise(s, &choices, host);
         bool whole = choices.scope == SCOPE_STEP;
-        snprintf(s->what, sizeof s->what, "%s%s%s, %s (%s), weights %s, activations %s",
+        snprintf(s->step_text, sizeof s->step_text, "%s%s%s, %s (%s), weights %s, activations %s",
                  whole ? "" : scope_names[choices.scope], whole ? "" : " of ", choices.model->name,
                  strategies_list(&count)[choices.strategy].name, choices.profile->name,
                  weights_names[choices.weights], activations_names[choices.activations]);
@@ -127,7 +127,7 @@ static enum status load(struct session *s, struct diag *diag)
         s->model = &s->setup.model;
     if (file == NULL)
         return build(s, diag);
-    snprintf(s->what, sizeof s->what, "%s", file);
+    snprintf(s->step_text, sizeof s->step_text, "%s", file);
     status = schedule_load(&s->ir, &file, 1, NULL, diag);
     if (status == STATUS_OK)
         status = verify(&s->ir, NULL, file, NULL, diag);
@@ -170,11 +170,11 @@ static enum status check_memory(const struct session *s, const struct training_o
         place.size > 1)
         here = processes = place.local_size;
     /* the arena for MEMORY_HBM is in host memory, not on a device */
-    bool host = backend_find(s->wanted.exec.backend)->host_memory;
+    bool host = backend_find(s->run_options.exec.backend)->host_memory;
     for (int m = 0; m < MEMORY_COUNT; m++)
         arenas += (m == MEMORY_HBM && !host ? 0 : 1) * here * (double)s->ir.arena_bytes[m];
     /* poisoning needs a shadow of twice the arena's size */
-    double need = arenas * (s->wanted.exec.poison && host ? 3 : 1);
+    double need = arenas * (s->run_options.exec.poison && host ? 3 : 1);
     if (s->model != NULL)
         need += processes * training_bytes(s->model, how);
     if (ranks > ASSIGNMENT_RANKS_MAX)
@@ -222,25 +222,26 @@ static enum status fill_tokens(struct session *s, struct diag *diag)
 {
     const char *data = options_text(s->options, "data");
     size_t batch = (size_t)s->ir.global_batch * (size_t)s->ir.layout.tokens;
-    size_t count = batch * (s->wanted.train && s->wanted.steps > 0 ? s->wanted.steps : 1);
+    size_t count =
+        batch * (s->run_options.train && s->run_options.steps > 0 ? s->run_options.steps : 1);
     int64_t vocab = s->model != NULL ? s->model->vocab : training_vocab(&s->ir);
     s->tokens = heap_alloc(count, sizeof *s->tokens);
     if (data != NULL)
         return tokens_of_file(s, data, count, diag);
-    training_random_tokens(s->tokens, count, vocab, s->wanted.seed);
+    training_random_tokens(s->tokens, count, vocab, s->run_options.seed);
     return STATUS_OK;
 }
 
 static enum status check_model(struct session *s, struct diag *diag)
 {
     if (s->model != NULL) {
-        s->wanted.exec.model = (struct exec_model){s->model->norm_eps, s->model->rope_theta};
+        s->run_options.exec.model = (struct exec_model){s->model->norm_eps, s->model->rope_theta};
         return STATUS_OK;
     }
-    if (s->wanted.check || s->wanted.train)
+    if (s->run_options.check || s->run_options.train)
         return diag_error(diag, (struct loc){.name = "--model"}, STATUS_BAD_INPUT,
                           "is missing: %s needs the model that %s was made for",
-                          s->wanted.check ? "--check" : "--data", s->name);
+                          s->run_options.check ? "--check" : "--data", s->name);
     return STATUS_OK;
 }
 
@@ -256,12 +257,13 @@ static void open_json(struct session *s)
 static enum status do_check(struct session *s, struct diag *diag)
 {
     struct reference_check check = {0};
-    struct exec_options exec = s->wanted.exec;
+    struct exec_options exec = s->run_options.exec;
     exec.trace = exec.until_clock_steady = false;
-    exec.notes =
-        s->wanted.run ? NULL : &s->note; /* if the step also runs, that run makes the same notes */
+    exec.notes = s->run_options.run
+                     ? NULL
+                     : &s->note; /* if the step also runs, that run makes the same notes */
     enum status status = reference_check_tokens(&check, &s->ir, s->name, s->model, s->tokens,
-                                                s->wanted.seed, &exec, diag);
+                                                s->run_options.seed, &exec, diag);
     if (status == STATUS_OK) {
         open_json(s);
         if (s->json.out != NULL)
@@ -280,22 +282,22 @@ static enum status report_curve(struct session *s, struct training *training, st
 {
     struct loss_curve curve = {
         .loss = training->loss,
-        .steps = s->wanted.steps,
+        .steps = s->run_options.steps,
         .tolerance = 100 * reference_check_rule(training_storage(&s->ir)).loss,
     };
     double *reference = NULL;
     enum status status = STATUS_OK;
-    if (s->wanted.check) {
-        curve.reference = reference = heap_zalloc(s->wanted.steps, sizeof *reference);
-        status =
-            training_reference(training, &s->wanted.exec.adamw, s->wanted.steps, reference, diag);
+    if (s->run_options.check) {
+        curve.reference = reference = heap_zalloc(s->run_options.steps, sizeof *reference);
+        status = training_reference(training, &s->run_options.exec.adamw, s->run_options.steps,
+                                    reference, diag);
     }
     if (status == STATUS_OK) {
         if (s->json.out != NULL)
             run_json_curve(&s->json, &curve);
         else
             run_report_curve(&s->out, &curve);
-        if (s->wanted.check && !(run_curve_error(&curve) <= curve.tolerance))
+        if (s->run_options.check && !(run_curve_error(&curve) <= curve.tolerance))
             status = diag_error(diag, (struct loc){.name = s->name}, STATUS_NO,
                                 "the loss of a step differs from the reference's by more than %g "
                                 "of the reference's",
@@ -319,30 +321,30 @@ static enum status do_run(struct session *s, const struct training_options *how,
     if (status == STATUS_OK) {
         struct interrupt interrupt;
         training.batches = s->tokens;
-        s->wanted.exec.back_to_back = !s->wanted.train;
-        s->wanted.exec.ended_by = ended_by;
-        s->wanted.exec.notes = &s->note;
+        s->run_options.exec.back_to_back = !s->run_options.train;
+        s->run_options.exec.ended_by = ended_by;
+        s->run_options.exec.notes = &s->note;
         interrupt_catch(&interrupt);
-        status = training_run(&training, &s->wanted.exec, &result, diag);
+        status = training_run(&training, &s->run_options.exec, &result, diag);
         interrupt_release(&interrupt);
     }
     bool speaks = !several_processes(s->options) || bootstrap_speaks();
     enum status saved =
         STATUS_OK; /* whether the times could be saved; they are printed in either case */
-    if (status == STATUS_OK && s->wanted.exec.trace && speaks) {
+    if (status == STATUS_OK && s->run_options.exec.trace && speaks) {
         if (s->model != NULL)
             trace_set(&result.trace, "model", s->model->name);
-        if (s->otherwise.size > 0)
-            trace_set(&result.trace, "not_honoured", s->otherwise.data);
+        if (s->not_honoured.size > 0)
+            trace_set(&result.trace, "not_honoured", s->not_honoured.data);
         saved = trace_folder_save(&result.trace, options_text(s->options, "o"), &s->note, diag);
     }
     if (status == STATUS_OK) {
         open_json(s);
         if (s->json.out != NULL)
-            run_json_times(&s->json, s->what, s->wanted.exec.backend, &s->ir, &result);
+            run_json_times(&s->json, s->step_text, s->run_options.exec.backend, &s->ir, &result);
         else
-            run_report_times(&s->out, s->what, s->wanted.exec.backend, &s->ir, &result);
-        if (s->wanted.train)
+            run_report_times(&s->out, s->step_text, s->run_options.exec.backend, &s->ir, &result);
+        if (s->run_options.train)
             status = report_curve(s, &training, diag);
         status = saved != STATUS_OK ? saved : status;
     }
@@ -353,12 +355,13 @@ static enum status do_run(struct session *s, const struct training_options *how,
 
 static enum status do_all(struct session *s, struct diag *diag)
 {
-    enum status status = run_options_read(&s->wanted, s->options, diag);
-    const struct training_options how = {.seed = s->wanted.seed,
-                                         .flat_weights = s->wanted.flat_weights,
+    enum status status = run_options_read(&s->run_options, s->options, diag);
+    const struct training_options how = {.seed = s->run_options.seed,
+                                         .flat_weights = s->run_options.flat_weights,
                                          .zero_moments = true,
-                                         .reference = s->wanted.train && s->wanted.check};
-    const struct training_options most = {.reference = s->wanted.check, .collect = s->wanted.check};
+                                         .reference = s->run_options.train && s->run_options.check};
+    const struct training_options most = {.reference = s->run_options.check,
+                                          .collect = s->run_options.check};
     bool speaks = !several_processes(s->options) || bootstrap_speaks();
     if (status == STATUS_OK && options_given(s->options, "o") && speaks)
         status = trace_folder_check(options_text(s->options, "o"), diag);
@@ -370,9 +373,9 @@ static enum status do_all(struct session *s, struct diag *diag)
         status = check_memory(s, &most, diag);
     if (status == STATUS_OK)
         status = fill_tokens(s, diag);
-    if (status == STATUS_OK && s->wanted.check)
+    if (status == STATUS_OK && s->run_options.check)
         status = do_check(s, diag);
-    if (status == STATUS_OK && s->wanted.run)
+    if (status == STATUS_OK && s->run_options.run)
         status = do_run(s, &how, diag);
     return status;
 }
@@ -399,7 +402,7 @@ enum status cmd_run(const struct options *options, struct diag *diag)
     free(session.tokens);
     ir_release(&session.ir);
     setup_release(&session.setup);
-    text_release(&session.otherwise);
+    text_release(&session.not_honoured);
     diag_release(&session.note);
     command_end_if_interrupted(diag);
     return status;

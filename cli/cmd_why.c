@@ -27,7 +27,7 @@ const struct option_set why_options = {"snapshot", why_rows, ARRAY_LEN(why_rows)
 
 /* What the answer says about the configuration that the options describe, if they do. */
 struct memory_answer {
-    bool known;
+    bool is_known;
     uint64_t predicted_bytes; /* predicted bytes in the allocator, without its cache */
     uint64_t seen_bytes;      /* bytes that the process had in use, and those that it asked for */
     uint64_t most_bytes;      /* the most bytes that the allocator could have had */
@@ -35,7 +35,7 @@ struct memory_answer {
     uint64_t unseen_bytes;
     double step_s;
     struct suggestion suggestion[SUGGESTIONS_MAX];
-    size_t count, tried;
+    size_t count, tried_count;
 };
 
 static enum status load(struct torch_snapshot *snapshot, const char *path, struct diag *diag)
@@ -60,7 +60,7 @@ static enum status find_answer(struct memory_answer *a, const struct torch_snaps
     if (status == STATUS_OK)
         status = prediction_make(&base, &question, diag);
     if (status == STATUS_OK) {
-        a->known = true;
+        a->is_known = true;
         a->predicted_bytes = alternatives_inside(&base);
         a->seen_bytes = s->active + s->failed_bytes;
         a->most_bytes = s->reserved_bytes + s->device_free;
@@ -68,7 +68,7 @@ static enum status find_answer(struct memory_answer *a, const struct torch_snaps
             a->seen_bytes > a->predicted_bytes ? a->seen_bytes - a->predicted_bytes : 0;
         a->step_s = base.sim.step_s;
         uint64_t most = a->most_bytes > a->unseen_bytes ? a->most_bytes - a->unseen_bytes : 0;
-        status = alternatives_rank(a->suggestion, &a->count, &a->tried, &base, most, diag);
+        status = alternatives_rank(a->suggestion, &a->count, &a->tried_count, &base, most, diag);
     }
     prediction_release(&base);
     setup_release(&setup);
@@ -176,7 +176,7 @@ static void print_answer(struct text *out, const struct memory_answer *a, size_t
                 time.decimals, a->step_s / time.unit_s, time.name);
     if (a->count == 0) {
         text_printf(out, "none of %zu options, alone or two together, would have fitted\n",
-                    a->tried);
+                    a->tried_count);
         return;
     }
     struct rows rows = {.out = out};
@@ -199,12 +199,12 @@ static void print_json(struct text *out, const struct torch_snapshot *s,
     json_put_count(&json, "segments", s->segments);
     struct rows rows = {.json = &json};
     put_sites(&rows, s, top);
-    if (a->known) {
+    if (a->is_known) {
         json_put_count(&json, "predicted_bytes", a->predicted_bytes);
         json_put_count(&json, "not_predicted_bytes", a->unseen_bytes);
         json_put_count(&json, "most_bytes", a->most_bytes);
         json_put_number(&json, "step_s", a->step_s);
-        json_put_count(&json, "tried", a->tried);
+        json_put_count(&json, "tried", a->tried_count);
         put_suggestions(&rows, a, top);
     }
     json_end_object(&json);
@@ -227,7 +227,7 @@ enum status cmd_why(const struct options *options, struct diag *diag)
             print_json(&out, &snapshot, answer, top);
         } else {
             print_snapshot(&out, &snapshot, top);
-            if (answer->known)
+            if (answer->is_known)
                 print_answer(&out, answer, top);
             else
                 text_puts(&out,
@@ -236,7 +236,7 @@ enum status cmd_why(const struct options *options, struct diag *diag)
         }
         status = command_print(&out, diag);
     }
-    if (status == STATUS_OK && answer->known && answer->count == 0)
+    if (status == STATUS_OK && answer->is_known && answer->count == 0)
         status = STATUS_NO;
     text_release(&out);
     free(answer);

@@ -134,7 +134,7 @@ static void for_stretches(const struct exec_buffer *buffer, stretch_function *us
 
 /* Runs of equal length and distance that are joined into blocks. */
 struct joining {
-    bindings_block_function *use;
+    bindings_block_function *use_block;
     void *context;
     struct bindings_block block; /* rows 0: none */
 };
@@ -154,13 +154,13 @@ static void join_stretch(void *context, const struct element_stretch *s)
         return;
     }
     if (b->rows > 0)
-        j->use(j->context, b);
+        j->use_block(j->context, b);
     *b = (struct bindings_block){s->tensor, s->in_tensor, s->in_buffer, 1, s->count, 0};
 }
 
 void bindings_blocks(const struct exec_buffer *buffer, bindings_block_function *use, void *context)
 {
-    struct joining joining = {.use = use, .context = context};
+    struct joining joining = {.use_block = use, .context = context};
     for_stretches(buffer, join_stretch, &joining);
     if (joining.block.rows > 0)
         use(context, &joining.block);
@@ -172,7 +172,7 @@ struct sharing {
     uint32_t axes;
     struct copied_run *share;
     uint32_t count;
-    struct copied_run last;
+    struct copied_run last_run;
 };
 
 static void add_stretch(void *context, const struct element_stretch *stretch)
@@ -182,15 +182,15 @@ static void add_stretch(void *context, const struct element_stretch *stretch)
     uint32_t same = s->axes & ~(tensor->slice_axes[0] | tensor->slice_axes[1]), copies = 1;
     for (uint32_t a = 0; a < s->ir->mesh.axis_count; a++)
         copies *= same >> a & 1 ? s->ir->mesh.axis[a].size : 1;
-    bool goes_on = s->count > 0 && s->last.copies == copies &&
-                   s->last.begin + s->last.count == stretch->in_buffer;
+    bool goes_on = s->count > 0 && s->last_run.copies == copies &&
+                   s->last_run.begin + s->last_run.count == stretch->in_buffer;
     if (goes_on)
-        s->last.count += stretch->count;
+        s->last_run.count += stretch->count;
     else
-        s->last = (struct copied_run){stretch->in_buffer, stretch->count, copies};
+        s->last_run = (struct copied_run){stretch->in_buffer, stretch->count, copies};
     s->count += !goes_on;
     if (s->share != NULL)
-        s->share[s->count - 1] = s->last;
+        s->share[s->count - 1] = s->last_run;
 }
 
 /* Returns the axes along which the ranks of a role have one coordinate. */
@@ -227,8 +227,8 @@ uint32_t bindings_shares(const struct ir *ir, uint32_t rank, uint32_t buffer, ui
 struct binding_copy {
     struct bindings *b;
     const struct exec_buffer *buffer;
-    const double *const *from;
-    double *const *to;
+    const double *const *sources;
+    double *const *destinations;
     uint32_t partial; /* axes over which the binding is */
 };
 
@@ -237,7 +237,7 @@ static void fill_stretch(void *context, const struct element_stretch *s)
     const struct binding_copy *t = context;
     for (uint64_t i = 0; i < s->count; i++)
         number_set(t->buffer->data, t->buffer->dtype, s->in_buffer + i,
-                   t->from[s->tensor][s->in_tensor + i]);
+                   t->sources[s->tensor][s->in_tensor + i]);
 }
 
 /* Collects a contiguous part of a tensor's elements. Where several ranks hold the same elements, those of the first
@@ -252,7 +252,7 @@ static void read_stretch(void *context, const struct element_stretch *s)
     uint32_t partial = t->partial & ~cut;
     bool first = is_first(ir, t->buffer->rank, ir->buffer.role[t->buffer->buffer],
                           ~(partial | cut | group_axes(ir, t->buffer->binding->shard)));
-    double *to = t->to[s->tensor] + s->in_tensor;
+    double *to = t->destinations[s->tensor] + s->in_tensor;
     for (uint64_t i = 0; i < s->count; i++) {
         double value = number_get(t->buffer->data, t->buffer->dtype, s->in_buffer + i);
         if (partial != 0)
@@ -270,18 +270,18 @@ static enum status fill_tensors(struct bindings *b, const struct exec_buffer *bu
     switch ((enum binding_kind)buffer->binding->kind) {
     case BINDING_PARAM:
     case BINDING_MASTER:
-        transfer.from = b->param;
+        transfer.sources = b->param;
         break;
     case BINDING_MOMENT1:
-        transfer.from = b->moment1;
+        transfer.sources = b->moment1;
         break;
     case BINDING_MOMENT2:
-        transfer.from = b->moment2;
+        transfer.sources = b->moment2;
         break;
     default:
         break;
     }
-    if (transfer.from != NULL)
+    if (transfer.sources != NULL)
         for_stretches(buffer, fill_stretch, &transfer);
     return STATUS_OK;
 }
@@ -462,9 +462,9 @@ static void read_tensors(struct bindings *b, const struct exec_buffer *buffer)
     const struct binding *binding = buffer->binding;
     struct binding_copy transfer = {.b = b,
                                     .buffer = buffer,
-                                    .to = b->collected[binding->kind],
+                                    .destinations = b->collected[binding->kind],
                                     .partial = partial_axes(ir, binding)};
-    if (transfer.to != NULL && is_result(ir, binding))
+    if (transfer.destinations != NULL && is_result(ir, binding))
         for_stretches(buffer, read_stretch, &transfer);
 }
 

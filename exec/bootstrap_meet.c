@@ -36,7 +36,7 @@ struct greeting {
 /* Rank 0's answers: one to the greeting, a second one on MESSAGES when all have come. */
 struct greeting_answer {
     char magic[8];
-    uint32_t refused;
+    uint32_t refusal;
     char words[WORDS]; /* why */
 };
 
@@ -51,7 +51,7 @@ static void set_options(int fd)
 
 static struct greeting_answer answer_of(bool refused, const char *words)
 {
-    struct greeting_answer answer = {.refused = refused};
+    struct greeting_answer answer = {.refusal = refused};
     memcpy(answer.magic, magic, sizeof magic);
     snprintf(answer.words, sizeof answer.words, "%s", words);
     return answer;
@@ -232,7 +232,7 @@ static int connect_once(const struct addrinfo *to, double timeout_s)
 /* Reads an answer of rank 0 within wait_s; known: it has answered before. */
 static enum status hear(struct bootstrap *b, int fd, bool known, double wait_s, struct diag *diag)
 {
-    struct greeting_answer answer = {.refused = 0};
+    struct greeting_answer answer = {.refusal = 0};
     const struct loc at = {.name = "rank 0"};
     bootstrap_set_timeout(fd, wait_s);
     errno = 0;
@@ -240,7 +240,7 @@ static enum status hear(struct bootstrap *b, int fd, bool known, double wait_s, 
     bool ours = n >= (ssize_t)sizeof magic && memcmp(answer.magic, magic, sizeof magic) == 0;
     if (n == (ssize_t)sizeof answer && ours) {
         answer.words[WORDS - 1] = '\0';
-        return answer.refused ? diag_error(diag, at, STATUS_SYSTEM, "%s", answer.words) : STATUS_OK;
+        return answer.refusal ? diag_error(diag, at, STATUS_SYSTEM, "%s", answer.words) : STATUS_OK;
     }
     if (known || ours)
         return diag_error(diag, at, STATUS_SYSTEM,

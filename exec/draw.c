@@ -7,7 +7,7 @@ enum { BLOCK = 1024, GRAIN = 64 * BLOCK };
 
 /* One call of draw_fill(). */
 struct fill {
-    char *to;
+    char *destination;
     enum dtype dtype;
     const struct draw *draw;
 };
@@ -24,7 +24,7 @@ static void fill_part(void *context, uint64_t begin, uint64_t end)
         count = count < BLOCK ? count : BLOCK;
         for (uint64_t i = 0; i < count; i++)
             block[i] = draw_number(d, d->first + row * d->step + col + i);
-        number_from_f32(f->to + at * dtype_bytes(f->dtype), f->dtype, block, count);
+        number_from_f32(f->destination + at * dtype_bytes(f->dtype), f->dtype, block, count);
         at += count;
     }
 }

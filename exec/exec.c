@@ -184,7 +184,7 @@ static uint32_t median_of(const double *step_s, uint32_t count)
 /* How far the clock has settled. */
 struct settling {
     double begin_s, since_s, mhz; /* of the first step; of the window at hand; of the one before */
-    uint32_t alike;               /* windows that were like the one before */
+    uint32_t alike_windows;       /* windows that were like the one before */
 };
 
 /* True once the clock, a mean over all processes, has changed by less than 1 % from each of three windows to the next,
@@ -212,10 +212,10 @@ static enum status settled(struct exec_run *run, struct settling *s, bool *stead
     *steady = mhz == 0 || now_s - s->begin_s > most_s;
     if (status != STATUS_OK || *steady || !whole)
         return status;
-    s->alike = s->mhz > 0 && fabs(mhz / s->mhz - 1) < change ? s->alike + 1 : 0;
+    s->alike_windows = s->mhz > 0 && fabs(mhz / s->mhz - 1) < change ? s->alike_windows + 1 : 0;
     s->mhz = mhz;
     s->since_s = now_s;
-    *steady = s->alike >= ALIKE;
+    *steady = s->alike_windows >= ALIKE;
     return status;
 }
 

@@ -24,7 +24,7 @@ struct rank_thread {
 struct executor {
     struct exec_run *run;
     struct rank_thread *host;
-    uint32_t started; /* threads */
+    uint32_t started_threads; /* threads */
 };
 
 /* ---- the host of one rank ---- */
@@ -142,7 +142,7 @@ struct executor *executor_new(struct exec_run *run, struct diag *diag)
             executor_free(executor);
             return NULL;
         }
-        executor->started++;
+        executor->started_threads++;
     }
     return executor;
 }
@@ -156,7 +156,7 @@ void executor_free(struct executor *executor)
     run->must_quit = true;
     pthread_cond_broadcast(&run->state_changed);
     pthread_mutex_unlock(&run->lock);
-    for (uint32_t i = 0; i < executor->started; i++)
+    for (uint32_t i = 0; i < executor->started_threads; i++)
         pthread_join(executor->host[i].thread, NULL);
     free(executor->host);
     free(executor);

@@ -51,7 +51,7 @@ static double guess_s(const struct work *work, bool gpu)
 /* ---- the schedule ---- */
 
 struct bench {
-    const struct microbench_case *wanted;
+    const struct microbench_case *bench_case;
     const struct microbench_options *options;
     struct bench_operands operands;
     struct ir ir;
@@ -60,10 +60,10 @@ struct bench {
     uint32_t sets;
     bool gpu;
     struct view (*read)[CALL_OPERANDS_MAX], (*write)[CALL_OPERANDS_MAX]; /* (sets) */
-    struct work work; /* with the group's id in place of its members */
-    op_id first;      /* the first op that is timed */
-    uint32_t timed;   /* ops from there on, */
-    uint32_t stride;  /* distance from one to the next; 0: 1 */
+    struct work work;        /* with the group's id in place of its members */
+    op_id first;             /* the first op that is timed */
+    uint32_t first_timed_op; /* ops from there on, */
+    uint32_t stride;         /* distance from one to the next; 0: 1 */
 };
 
 static void release(struct bench *b)
@@ -93,9 +93,9 @@ static struct view add_buffer(struct bench *b, struct bench_operand operand, enu
 static void add_set(struct bench *b, uint32_t set)
 {
     const struct bench_operands *o = &b->operands;
-    bool host = b->wanted->role == POINT_HOST;
+    bool host = b->bench_case->role == POINT_HOST;
     enum work_kind kind = (enum work_kind)b->work.kind;
-    enum memory far = b->wanted->role == POINT_PAGEABLE ? MEMORY_PAGEABLE : MEMORY_PINNED;
+    enum memory far = b->bench_case->role == POINT_PAGEABLE ? MEMORY_PAGEABLE : MEMORY_PINNED;
     enum memory from = host || kind == WORK_H2D ? far : MEMORY_HBM;
     enum memory to = host || kind == WORK_D2H ? far : MEMORY_HBM;
     for (uint32_t k = 0; k < o->write_count; k++) {
@@ -118,7 +118,7 @@ static uint8_t add_stream(struct bench *b, enum stream_class stream_class)
 
 static op_id add_work(struct bench *b, uint32_t set, const op_id *wait)
 {
-    enum stream_class class = b->wanted->role == POINT_HOST
+    enum stream_class class = b->bench_case->role == POINT_HOST
                                   ? STREAM_HOST
                                   : work_kind_info((enum work_kind)b->work.kind)->stream;
     struct op_desc desc = {
@@ -211,11 +211,11 @@ static void emit_beside(struct bench *b, const struct background_copy *beside)
 static uint32_t choose_beside(struct bench *b, struct background_copy beside[2])
 {
     enum work_kind kind = (enum work_kind)b->work.kind;
-    if (b->wanted->role == POINT_BOTH_WAYS) {
+    if (b->bench_case->role == POINT_BOTH_WAYS) {
         beside[0] = add_beside(b, kind == WORK_H2D ? WORK_D2H : WORK_H2D, b->work.copy.bytes);
         return 1;
     }
-    if (b->wanted->role != POINT_BESIDE)
+    if (b->bench_case->role != POINT_BESIDE)
         return 0;
     double bytes = 1.5 * guess_s(&b->work, b->gpu) * BESIDE_BYTES_PER_S;
     int64_t rounded = ((int64_t)(bytes < 256e6 ? bytes : 256e6) / 4096 + 1) * 4096;
@@ -226,7 +226,7 @@ static uint32_t choose_beside(struct bench *b, struct background_copy beside[2])
 
 static uint32_t repeats_of(const struct bench *b)
 {
-    bool sustained = b->wanted->role == POINT_SUSTAINED;
+    bool sustained = b->bench_case->role == POINT_SUSTAINED;
     double seconds = b->options->seconds > 0 ? b->options->seconds : SECONDS;
     seconds *= sustained ? SUSTAINED_ROUNDS : 1;
     double fit = seconds / guess_s(&b->work, b->gpu);
@@ -245,8 +245,8 @@ static void emit_repeats(struct bench *b)
     struct background_copy beside[2];
     uint32_t repeats = repeats_of(b);
     uint32_t warm =
-        b->wanted->role == POINT_SUSTAINED ? repeats * 3 / 4 : microbench_warmup(repeats);
-    repeats = b->wanted->role == POINT_SUSTAINED ? repeats - warm : repeats;
+        b->bench_case->role == POINT_SUSTAINED ? repeats * 3 / 4 : microbench_warmup(repeats);
+    repeats = b->bench_case->role == POINT_SUSTAINED ? repeats - warm : repeats;
     if (b->sets > warm + repeats)
         b->sets = warm + repeats;
     for (uint32_t set = 0; set < b->sets; set++)
@@ -259,7 +259,7 @@ static void emit_repeats(struct bench *b)
         if (i == warm)
             b->first = op;
     }
-    b->timed = repeats;
+    b->first_timed_op = repeats;
     b->stride = 1 + others;
 }
 
@@ -275,7 +275,7 @@ static void emit_queue(struct bench *b)
         if (i == 0)
             b->first = op;
     }
-    b->timed = QUEUE;
+    b->first_timed_op = QUEUE;
     add_barrier(b);
 }
 
@@ -288,7 +288,7 @@ static void emit_syncs(struct bench *b)
             b->first = op;
         add_other(b, sync, NULL, 0, NULL, 0);
     }
-    b->timed = 2 * SYNCS;
+    b->first_timed_op = 2 * SYNCS;
 }
 
 static void build(struct bench *b)
@@ -300,7 +300,7 @@ static void build(struct bench *b)
     ir->layout = (struct token_layout){LAYOUT_CONTIGUOUS, 1, 1, 1, 1, 0, NULL};
     ir_add_group(ir, "all", &(struct axis_set){.axis = 0}, 1);
     /* square_sum adds the elements of a bound buffer that belong to its tensor: here all of them. */
-    const struct work *work = &b->wanted->work;
+    const struct work *work = &b->bench_case->work;
     int64_t cols = work->kind == WORK_SQUARE_SUM ? work->square_sum.count : 1;
     uint32_t tensor = ir_add_tensor(ir, (struct tensor){.name = "random", .rows = 1, .cols = cols});
     uint16_t bundle = ir_add_bundle(ir, (struct bundle){"random", tensor, 1, (uint64_t)cols});
@@ -308,9 +308,9 @@ static void build(struct bench *b)
     b->inputs = ir_add_binding(ir, binding);
     binding = (struct binding){BINDING_TOKENS, IR_NONE16, IR_NONE16, IR_NONE16, 0};
     b->indices = ir_add_binding(ir, binding);
-    if (b->wanted->work.kind == WORK_HOST_SYNC)
+    if (b->bench_case->work.kind == WORK_HOST_SYNC)
         emit_syncs(b);
-    else if (b->wanted->role == POINT_START || b->wanted->role == POINT_ISSUE)
+    else if (b->bench_case->role == POINT_START || b->bench_case->role == POINT_ISSUE)
         emit_queue(b);
     else
         emit_repeats(b);
@@ -329,7 +329,7 @@ static enum status fill(void *user, const struct exec_buffer *buffer, struct dia
         return STATUS_OK;
     }
     microbench_fill_indices(buffer->data, buffer->elements,
-                            (uint64_t)bench_index_limit(&b->wanted->work), buffer->buffer);
+                            (uint64_t)bench_index_limit(&b->bench_case->work), buffer->buffer);
     return STATUS_OK;
 }
 
@@ -370,17 +370,17 @@ static struct op_times *times_of(const struct bench *b, const struct trace *trac
 static void add_timings(const struct bench *b, const struct trace *trace, struct timings *timings)
 {
     struct op_times *times = times_of(b, trace);
-    uint32_t first = b->first.i, end = first + b->timed;
-    if (b->wanted->work.kind == WORK_HOST_SYNC) {
+    uint32_t first = b->first.i, end = first + b->first_timed_op;
+    if (b->bench_case->work.kind == WORK_HOST_SYNC) {
         for (uint32_t op = first; op < end; op += 2)
             add_timing(timings, times[op + 1].end_s - times[op].end_s);
-    } else if (b->wanted->role == POINT_ISSUE) {
-        add_timing(timings, (times[end].start_s - times[first - 1].end_s) / b->timed);
-    } else if (b->wanted->role == POINT_START) {
+    } else if (b->bench_case->role == POINT_ISSUE) {
+        add_timing(timings, (times[end].start_s - times[first - 1].end_s) / b->first_timed_op);
+    } else if (b->bench_case->role == POINT_START) {
         for (uint32_t op = first + 1; op < end; op++)
             add_timing(timings, times[op].end_s - times[op - 1].end_s);
     } else {
-        for (uint32_t i = 0; i < b->timed; i++) {
+        for (uint32_t i = 0; i < b->first_timed_op; i++) {
             const struct op_times *t = &times[first + i * b->stride];
             add_timing(timings, t->end_s - t->start_s);
         }
@@ -398,8 +398,8 @@ static enum status run_rounds(struct bench *b, struct timings *timings, struct d
 {
     const struct microbench_options *o = b->options;
     /* A point that is called cuDNN's is measured by it or not at all; cuDNN takes no fp32. */
-    bool by_cudnn = b->gpu && b->wanted->impl == ATTENTION_CUDNN && o->dtype != DTYPE_F32;
-    bool hogged = b->wanted->role == POINT_SM_HOG;
+    bool by_cudnn = b->gpu && b->bench_case->impl == ATTENTION_CUDNN && o->dtype != DTYPE_F32;
+    bool hogged = b->bench_case->role == POINT_SM_HOG;
     const struct exec_options options = {
         .backend = o->backend,
         .model = {1e-5, 10000},
@@ -415,8 +415,8 @@ static enum status run_rounds(struct bench *b, struct timings *timings, struct d
     const struct exec_io io = {.user = b, .fill = fill};
     uint32_t rounds = o->rounds > 0 ? o->rounds : b->gpu ? 1 : 2;
     double enough_s = 2 * (o->seconds > 0 ? o->seconds : SECONDS), spent_s = 0;
-    bool few = b->wanted->role == POINT_ISSUE; /* a sample a round */
-    if (b->wanted->role == POINT_SUSTAINED)
+    bool few = b->bench_case->role == POINT_ISSUE; /* a sample a round */
+    if (b->bench_case->role == POINT_SUSTAINED)
         rounds = 1;
     double before_s = -1;
     for (uint32_t round = 0; round < (few ? 3 * rounds : rounds); round++) {
@@ -498,7 +498,7 @@ enum status microbench_run(const struct microbench_case *wanted,
                            const struct microbench_options *options, struct point *point,
                            struct diag *diag)
 {
-    struct bench b = {.wanted = wanted, .options = options, .work = wanted->work, .members = 1};
+    struct bench b = {.bench_case = wanted, .options = options, .work = wanted->work, .members = 1};
     struct timings timings = {0};
     enum status status = check(wanted, diag);
     if (status == STATUS_OK &&
@@ -546,7 +546,7 @@ double microbench_guess_s(const struct microbench_case *wanted,
                           const struct microbench_options *options)
 {
     const struct backend *backend = backend_find(options->backend ? options->backend : "cpu");
-    const struct bench b = {.wanted = wanted,
+    const struct bench b = {.bench_case = wanted,
                             .options = options,
                             .work = wanted->work,
                             .gpu = backend != NULL && !backend->host_memory};

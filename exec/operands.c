@@ -12,8 +12,8 @@ _Static_assert((int)CALL_OPERANDS_MAX >= (int)WORK_OPERANDS_MAX,
 /* One side of an op: the operands that its kind needs (models/work_operands.h), and those that the schedule gives. */
 struct operand_side {
     const char *name; /* "read" or "write" */
-    struct work_operand want[WORK_OPERANDS_MAX];
-    uint32_t least, most; /* operands that are wanted */
+    struct work_operand wanted[WORK_OPERANDS_MAX];
+    uint32_t least_count, most_count; /* operands that are wanted */
     struct view view[CALL_OPERANDS_MAX];
     uint32_t count;
 };
@@ -81,8 +81,8 @@ static const char *size_fault(const struct work *work, enum dtype dtype, uint32_
 
 static bool counts_fit(const struct operand_side *side)
 {
-    for (uint32_t k = 0; k < side->most; k++) {
-        const struct work_operand *want = &side->want[k];
+    for (uint32_t k = 0; k < side->most_count; k++) {
+        const struct work_operand *want = &side->wanted[k];
         uint64_t most = want->in_bytes ? INT64_MAX : IR_ELEMENTS_MAX;
         if (!want->any_count && (want->count == 0 || want->count > most))
             return false;
@@ -94,9 +94,9 @@ static void side_of(struct operand_side *side, enum work_side which, const struc
                     uint32_t members)
 {
     side->name = which == WORK_READS ? "read" : "write";
-    side->most = side->least = work_operands(work, which, members, side->want);
-    while (side->least > 0 && side->want[side->least - 1].optional)
-        side->least--;
+    side->most_count = side->least_count = work_operands(work, which, members, side->wanted);
+    while (side->least_count > 0 && side->wanted[side->least_count - 1].optional)
+        side->least_count--;
 }
 
 static bool type_fits(const struct work_operand *want, enum dtype dtype)
@@ -118,7 +118,7 @@ static enum status check_side(const struct ir *ir, uint32_t op, const struct ope
                               const char *name, struct diag *diag)
 {
     for (uint32_t k = 0; k < side->count; k++) {
-        const struct work_operand *want = &side->want[k];
+        const struct work_operand *want = &side->wanted[k];
         struct view view = side->view[k];
         enum dtype dtype = (enum dtype)ir->buffer.dtype[view.buffer.i];
         uint64_t have = want->in_bytes ? view.count * dtype_bytes(dtype) : view.count;
@@ -148,7 +148,7 @@ static enum status check_moved(const struct ir *ir, uint32_t op, const struct op
     for (uint32_t k = 0; k < sides[0].count + sides[1].count; k++) {
         const struct operand_side *side = &sides[k < sides[0].count ? 0 : 1];
         uint32_t i = k < sides[0].count ? k : k - sides[0].count;
-        if (side->want[i].type != WORK_TYPE_MOVED && !side->want[i].in_bytes)
+        if (side->wanted[i].type != WORK_TYPE_MOVED && !side->wanted[i].in_bytes)
             continue;
         if (first == NULL)
             first = &side->view[i];
@@ -166,10 +166,10 @@ static enum status check_moved(const struct ir *ir, uint32_t op, const struct op
 /* Returns the range of an operand count as text: "2", or "1 to 2". */
 static const char *range_text(char *text, size_t size, const struct operand_side *side)
 {
-    if (side->least == side->most)
-        snprintf(text, size, "%" PRIu32, side->most);
+    if (side->least_count == side->most_count)
+        snprintf(text, size, "%" PRIu32, side->most_count);
     else
-        snprintf(text, size, "%" PRIu32 " to %" PRIu32, side->least, side->most);
+        snprintf(text, size, "%" PRIu32 " to %" PRIu32, side->least_count, side->most_count);
     return text;
 }
 
@@ -185,8 +185,8 @@ enum status operands_check(const struct ir *ir, uint32_t op, uint32_t members, c
     members = members ? members : 1;
     for (int s = 0; s < 2; s++)
         side_of(&side[s], (enum work_side)s, work, members);
-    if (side[0].count < side[0].least || side[0].count > side[0].most ||
-        side[1].count < side[1].least || side[1].count > side[1].most)
+    if (side[0].count < side[0].least_count || side[0].count > side[0].most_count ||
+        side[1].count < side[1].least_count || side[1].count > side[1].most_count)
         return diag_error(diag, at, STATUS_BAD_INPUT,
                           "op %" PRIu32 " (%s) has %" PRIu32 " reads and %" PRIu32
                           " writes; its shape needs %s and %s",

@@ -376,8 +376,8 @@ void reference_check_release(struct reference_check *a)
 
 /* Tensors that do not agree in a part of a step. */
 struct disagreement {
-    uint32_t count, worst; /* worst: a row */
-    bool undecided;        /* of the worst */
+    uint32_t count, worst_row; /* worst: a row */
+    bool is_undecided;         /* of the worst */
 };
 
 static struct disagreement disagreement_of(const struct reference_check *a,
@@ -392,11 +392,11 @@ static struct disagreement disagreement_of(const struct reference_check *a,
         if (verdict == REFERENCE_CHECK_RIGHT)
             continue;
         bool undecided = verdict == REFERENCE_CHECK_UNDECIDED;
-        bool worse = error.off > a->row[found.worst].error[step][part].off;
-        if (found.count++ == 0 || (found.undecided && !undecided) ||
-            (found.undecided == undecided && worse)) {
-            found.worst = i;
-            found.undecided = undecided;
+        bool worse = error.off > a->row[found.worst_row].error[step][part].off;
+        if (found.count++ == 0 || (found.is_undecided && !undecided) ||
+            (found.is_undecided == undecided && worse)) {
+            found.worst_row = i;
+            found.is_undecided = undecided;
         }
     }
     return found;
@@ -418,7 +418,7 @@ static void explain_part(const struct reference_check *a, struct loc at,
                          struct diag *diag)
 {
     struct disagreement found = disagreement_of(a, step, part);
-    struct reference_check_error error = a->row[found.worst].error[step][part];
+    struct reference_check_error error = a->row[found.worst_row].error[step][part];
     char when[64] = "", rounding[96];
     if (found.count == 0)
         return;
@@ -428,7 +428,7 @@ static void explain_part(const struct reference_check *a, struct loc at,
     diag_error(diag, at, STATUS_NO,
                "%s%ss of %" PRIu32 " tensors do not agree; the worst, %s, is off by %.2g of its "
                "largest element (tolerance %.2g%s)",
-               when, reference_check_part_names[part], found.count, a->row[found.worst].tensor,
+               when, reference_check_part_names[part], found.count, a->row[found.worst_row].tensor,
                error.off, reference_check_tolerance(&a->rule, part),
                rounding_text(a, error, rounding));
 }

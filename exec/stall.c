@@ -16,7 +16,7 @@ struct wait_node {
 struct story {
     struct exec_run *run;
     char *text;
-    size_t size, used;
+    size_t size, used_bytes;
 };
 
 static void tell(struct story *story, const char *format, ...)
@@ -26,12 +26,13 @@ static void tell(struct story *story, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    int written = c_vsnprintf(story->text + story->used, story->size - story->used, format, args);
+    int written =
+        c_vsnprintf(story->text + story->used_bytes, story->size - story->used_bytes, format, args);
     va_end(args);
     if (written > 0)
-        story->used += (size_t)written;
-    if (story->used >= story->size)
-        story->used = story->size - 1;
+        story->used_bytes += (size_t)written;
+    if (story->used_bytes >= story->size)
+        story->used_bytes = story->size - 1;
 }
 
 static const struct wait_node END = {IR_NONE, IR_NONE};

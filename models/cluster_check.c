@@ -11,7 +11,7 @@
 struct checker {
     const struct cluster *cluster;
     struct diag *diag;
-    bool wrong;
+    bool has_fault;
 };
 
 /* Reports "at: error: PATH: ..." where at is the line the field was read from. */
@@ -27,7 +27,7 @@ static void report_wrong(struct checker *checker, const char *path, const char *
     va_end(args);
     struct loc at = cluster_field_loc(checker->cluster, cluster_field_find(path));
     diag_error(checker->diag, at, STATUS_BAD_INPUT, "%s: %s", path, what);
-    checker->wrong = true;
+    checker->has_fault = true;
 }
 
 static void check_fields(struct checker *checker)
@@ -42,7 +42,7 @@ static void check_fields(struct checker *checker)
         if (cluster->is_ideal && strcmp(field->path, "gpus_per_node") == 0)
             continue;
         if (cluster_field_check(cluster, field, cluster_field_loc(cluster, field), checker->diag))
-            checker->wrong = true;
+            checker->has_fault = true;
     }
 }
 
@@ -148,12 +148,12 @@ enum status cluster_check(const struct cluster *cluster, struct diag *diag)
 {
     struct checker checker = {.cluster = cluster, .diag = diag};
     check_fields(&checker);
-    if (checker.wrong) /* the rules below rely on numbers within their limits */
+    if (checker.has_fault) /* the rules below rely on numbers within their limits */
         return STATUS_BAD_INPUT;
     check_size(&checker);
     check_device(&checker);
     check_fabric(&checker);
     check_links(&checker);
     check_tables(&checker);
-    return checker.wrong ? STATUS_BAD_INPUT : STATUS_OK;
+    return checker.has_fault ? STATUS_BAD_INPUT : STATUS_OK;
 }

@@ -41,7 +41,7 @@ struct cluster_line {
     struct arena *arena;
     struct cursor cursor; /* all of it is one line */
     bool set[CLUSTER_FIELD_COUNT], nics_set, board_set;
-    bool shape;       /* the line begins with NODESxGPUSxDEVICE, and not with a name */
+    bool is_shape;    /* the line begins with NODESxGPUSxDEVICE, and not with a name */
     bool may_be_mesh; /* boards of this device without a switch have room for the node's GPUs */
     struct diag *diag;
 };
@@ -226,7 +226,7 @@ static enum status set_nics(struct cluster_line *line, const char *word, size_t 
 static enum status check_board(struct cluster_line *line, const char *word, size_t size,
                                struct loc at)
 {
-    if (!line->shape)
+    if (!line->is_shape)
         return diag_error(line->diag, at, STATUS_BAD_INPUT,
                           "board: a named cluster has its own wiring; give "
                           "NODESxGPUSxDEVICE:board=mesh, or a cluster file");
@@ -360,7 +360,7 @@ static enum status take_name(struct cluster_line *line)
 static enum status parse(struct cluster_line *line)
 {
     bool named = !starts_with_digit(line->cursor.at) && strchr(line->cursor.at, ':') != NULL;
-    line->shape = !named;
+    line->is_shape = !named;
     enum status status = named ? take_name(line) : take_shape(line);
     if (status != STATUS_OK)
         return status;

@@ -107,9 +107,9 @@ static double in_run(const struct device_cost *cost, const struct cost_point *po
 
 /* The measured points that have the sides of a work and differ from it in the fewest attributes. */
 struct twins {
-    int apart;    /* number of attributes in which they differ; INT_MAX: there are no points */
-    bool settled; /* they were measured at the wanted clock */
-    double sum;   /* sum of the logarithms of measured time / formula */
+    int attribute_differences; /* number of attributes in which they differ; INT_MAX: there are no points */
+    bool at_wanted_clock; /* they were measured at the wanted clock */
+    double sum;           /* sum of the logarithms of measured time / formula */
     int count;
 };
 
@@ -117,10 +117,11 @@ struct twins {
  * those at the other clock. */
 static void add_twin(struct twins *twins, int apart, bool settled, double log_ratio)
 {
-    if (apart > twins->apart || (apart == twins->apart && twins->settled && !settled))
+    if (apart > twins->attribute_differences ||
+        (apart == twins->attribute_differences && twins->at_wanted_clock && !settled))
         return;
-    if (apart < twins->apart || settled != twins->settled)
-        *twins = (struct twins){.apart = apart, .settled = settled};
+    if (apart < twins->attribute_differences || settled != twins->at_wanted_clock)
+        *twins = (struct twins){.attribute_differences = apart, .at_wanted_clock = settled};
     twins->sum += log_ratio;
     twins->count++;
 }
@@ -129,7 +130,7 @@ double cost_points_s(const struct device_cost *cost, enum attention_impl impl,
                      const struct work *work, enum cost_clock clock, cost_function *law)
 {
     struct near near = {0};
-    struct twins twins = {.apart = INT_MAX};
+    struct twins twins = {.attribute_differences = INT_MAX};
     for (size_t i = 0; i < cost->points.count && has_points((enum work_kind)work->kind); i++) {
         const struct cost_point *point = &cost->points.row[i];
         if (!is_comparable(point, impl, work))

@@ -30,7 +30,7 @@ struct fit_search {
     const struct fit_problem *problem;
     double value[FIT_PARAMS_MAX];
     enum fit_state state[FIT_PARAMS_MAX];
-    size_t free[FIT_PARAMS_MAX], frees; /* indices of the free parameters */
+    size_t free[FIT_PARAMS_MAX], free_count; /* indices of the free parameters */
     /* the point that is left out; equal to problem->points: none */
     size_t skip;
 };
@@ -64,7 +64,7 @@ static size_t rows_of(const struct fit_search *search)
 static void to_values(const struct fit_search *search, const gsl_vector *u, double *value)
 {
     memcpy(value, search->value, sizeof search->value);
-    for (size_t i = 0; i < search->frees; i++)
+    for (size_t i = 0; i < search->free_count; i++)
         value[search->free[i]] =
             value_of_scaled(&search->problem->param[search->free[i]], gsl_vector_get(u, i));
 }
@@ -86,7 +86,7 @@ static int jacobian(const gsl_vector *u, void *context, gsl_matrix *j)
 {
     const struct fit_search *search = context;
     double low[FIT_PARAMS_MAX], high[FIT_PARAMS_MAX];
-    for (size_t i = 0; i < search->frees; i++) {
+    for (size_t i = 0; i < search->free_count; i++) {
         size_t k = search->free[i];
         const struct fit_param *param = &search->problem->param[k];
         double at = gsl_vector_get(u, i), step = 1e-5 * fmax(1, fabs(at));
@@ -108,16 +108,16 @@ static int jacobian(const gsl_vector *u, void *context, gsl_matrix *j)
 
 static void list_free(struct fit_search *search)
 {
-    search->frees = 0;
+    search->free_count = 0;
     for (size_t i = 0; i < search->problem->params; i++)
         if (search->state[i] == FIT_FREE)
-            search->free[search->frees++] = i;
+            search->free[search->free_count++] = i;
 }
 
 static gsl_vector *inner_values(const struct fit_search *search)
 {
-    gsl_vector *u = gsl_vector_alloc(search->frees);
-    for (size_t i = 0; i < search->frees; i++)
+    gsl_vector *u = gsl_vector_alloc(search->free_count);
+    for (size_t i = 0; i < search->free_count; i++)
         gsl_vector_set(
             u, i,
             scaled_value(&search->problem->param[search->free[i]], search->value[search->free[i]]));
@@ -129,13 +129,13 @@ static gsl_vector *inner_values(const struct fit_search *search)
 static void descend(struct fit_search *search)
 {
     size_t rows = rows_of(search);
-    if (search->frees == 0 || rows < search->frees)
+    if (search->free_count == 0 || rows < search->free_count)
         return;
     gsl_multifit_nlinear_parameters parameters = gsl_multifit_nlinear_default_parameters();
     gsl_multifit_nlinear_fdf fdf = {
-        .f = residuals, .df = jacobian, .n = rows, .p = search->frees, .params = search};
-    gsl_multifit_nlinear_workspace *w =
-        gsl_multifit_nlinear_alloc(gsl_multifit_nlinear_trust, &parameters, rows, search->frees);
+        .f = residuals, .df = jacobian, .n = rows, .p = search->free_count, .params = search};
+    gsl_multifit_nlinear_workspace *w = gsl_multifit_nlinear_alloc(
+        gsl_multifit_nlinear_trust, &parameters, rows, search->free_count);
     gsl_vector *u = inner_values(search);
     int info;
     gsl_multifit_nlinear_init(u, &fdf, w);
@@ -173,7 +173,7 @@ static void solve(struct fit_search *search)
 /* Returns the Jacobian over the free parameters, at the search's values. */
 static gsl_matrix *jacobian_of(const struct fit_search *search)
 {
-    gsl_matrix *j = gsl_matrix_calloc(rows_of(search), search->frees);
+    gsl_matrix *j = gsl_matrix_calloc(rows_of(search), search->free_count);
     gsl_vector *u = inner_values(search);
     jacobian(u, (void *)search, j);
     gsl_vector_free(u);
@@ -231,7 +231,7 @@ static bool full_rank(const gsl_matrix *j, bool *mixed)
 static void put_names(struct text *out, const struct fit_search *search, const bool *chosen)
 {
     const char *separator = "";
-    for (size_t i = 0; i < search->frees; i++)
+    for (size_t i = 0; i < search->free_count; i++)
         if (chosen[i]) {
             text_printf(out, "%s%s", separator, search->problem->param[search->free[i]].name);
             separator = ", ";
@@ -258,7 +258,7 @@ static enum status hold_unmoved(struct fit_search *search, struct loc at, struct
     gsl_matrix *j = jacobian_of(search);
     size_t count = find_unmoved(j, unmoved), required = 0;
     gsl_matrix_free(j);
-    for (size_t i = 0; i < search->frees; i++) {
+    for (size_t i = 0; i < search->free_count; i++) {
         bool optional = search->problem->param[search->free[i]].optional;
         if (unmoved[i] && optional)
             search->state[search->free[i]] = FIT_HELD;
@@ -275,7 +275,7 @@ static enum status hold_unmoved(struct fit_search *search, struct loc at, struct
 static enum status check_rank(const struct fit_search *search, struct loc at, struct diag *diag)
 {
     bool chosen[FIT_PARAMS_MAX];
-    if (search->frees == 0)
+    if (search->free_count == 0)
         return STATUS_OK;
     gsl_matrix *j = jacobian_of(search);
     enum status status = STATUS_OK;
@@ -306,13 +306,13 @@ static void find_residuals(struct fit *fit, const struct fit_search *search)
 /* Finds the standard errors from the covariance, scaled by the scatter of the residuals. */
 static void find_errors(struct fit *fit, const struct fit_search *search)
 {
-    if (search->frees == 0 || fit->degrees_of_freedom == 0)
+    if (search->free_count == 0 || fit->degrees_of_freedom == 0)
         return;
     gsl_matrix *j = jacobian_of(search);
-    gsl_matrix *covariance = gsl_matrix_alloc(search->frees, search->frees);
+    gsl_matrix *covariance = gsl_matrix_alloc(search->free_count, search->free_count);
     gsl_multifit_nlinear_covar(j, 0, covariance);
     double variance = fit->rms * fit->rms * (double)fit->points / (double)fit->degrees_of_freedom;
-    for (size_t i = 0; i < search->frees; i++) {
+    for (size_t i = 0; i < search->free_count; i++) {
         size_t k = search->free[i];
         double error = sqrt(variance * gsl_matrix_get(covariance, i, i));
         double scale = search->problem->param[k].scale;
@@ -327,15 +327,15 @@ static void find_errors(struct fit *fit, const struct fit_search *search)
  * of the parameters. Returns false if there are no parameters. */
 static bool leverages(double *leverage, const struct fit_search *all, size_t points)
 {
-    if (all->frees == 0)
+    if (all->free_count == 0)
         return false;
     gsl_matrix *j = jacobian_of(all);
-    gsl_matrix *covariance = gsl_matrix_alloc(all->frees, all->frees);
+    gsl_matrix *covariance = gsl_matrix_alloc(all->free_count, all->free_count);
     gsl_multifit_nlinear_covar(j, 0, covariance);
     for (size_t point = 0; point < points; point++) {
         leverage[point] = 0;
-        for (size_t a = 0; a < all->frees; a++)
-            for (size_t b = 0; b < all->frees; b++)
+        for (size_t a = 0; a < all->free_count; a++)
+            for (size_t b = 0; b < all->free_count; b++)
                 leverage[point] += gsl_matrix_get(j, point, a) * gsl_matrix_get(covariance, a, b) *
                                    gsl_matrix_get(j, point, b);
     }
@@ -348,7 +348,7 @@ static void leave_one_out(struct fit *fit, const struct fit_search *all)
 {
     double sum = 0, *leverage = heap_alloc(fit->points + 1, sizeof *leverage);
     bool known = leverages(leverage, all, fit->points);
-    for (size_t point = 0; point < fit->points && fit->points > all->frees; point++) {
+    for (size_t point = 0; point < fit->points && fit->points > all->free_count; point++) {
         if (known && leverage[point] > MOST_LEVERAGE)
             continue;
         struct fit_search search = *all;
@@ -401,10 +401,10 @@ static enum status settle(struct fit_search *search, struct loc at, struct diag 
             return status;
         if (pass > 0 && memcmp(before, search->state, sizeof before) == 0)
             break;
-        if (search->problem->points < search->frees)
+        if (search->problem->points < search->free_count)
             return diag_error(diag, at, STATUS_NO,
                               "%s: %zu points are too few to fit %zu parameters: %s",
-                              search->problem->name, search->problem->points, search->frees,
+                              search->problem->name, search->problem->points, search->free_count,
                               search->problem->help);
         solve(search);
     }
@@ -436,7 +436,7 @@ enum status fit_run(struct fit *fit, const struct fit_problem *problem, struct l
         goto out;
     memcpy(fit->value, search.value, sizeof fit->value);
     memcpy(fit->state, search.state, sizeof fit->state);
-    fit->degrees_of_freedom = problem->points - search.frees;
+    fit->degrees_of_freedom = problem->points - search.free_count;
     find_residuals(fit, &search);
     find_errors(fit, &search);
     fit->is_scattered = fit->rms > problem->limit;

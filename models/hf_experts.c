@@ -9,7 +9,7 @@ static const struct expert_family {
     const char *model_type;
     int64_t per_token;
     bool own_width; /* intermediate_size is the width of an expert, and not that of dense layers */
-    bool shared;    /* the layer has one shared expert, though no key says so */
+    bool has_shared_expert; /* the layer has one shared expert, though no key says so */
     int64_t shared_count, dense_first;
     enum router router;
     bool norm, bias, correction, on_input, latent, qk_norm_wide;
@@ -19,7 +19,7 @@ static const struct expert_family {
     {"qwen3_moe", 8, .router = ROUTER_SOFTMAX},
     {"mixtral", 2, .own_width = true, .norm = true},
     {"gpt_oss", 4, .own_width = true, .router = ROUTER_CHOSEN, .bias = true},
-    {"llama4_text", 1, .own_width = true, .shared = true, .router = ROUTER_SIGMOID, .on_input = true},
+    {"llama4_text", 1, .own_width = true, .has_shared_expert = true, .router = ROUTER_SIGMOID, .on_input = true},
     {"minimax_m2", 8, .own_width = true, .router = ROUTER_SIGMOID, .norm = true, .qk_norm_wide = true},
     {"glm4_moe", 8, .shared_count = 1, .dense_first = 1, .router = ROUTER_SIGMOID, .norm = true, .correction = true},
     {"deepseek_v2", 0, .shared_count = 2, .latent = true},
@@ -85,7 +85,7 @@ static enum status read_widths(const struct hf_reader *r, const struct expert_fa
         status = hf_get_size(r, "moe_intermediate_size", "expert_ffn");
     if (status == STATUS_OK)
         status = read_size(r, "n_shared_experts", &count);
-    t->shared_ffn = f->shared ? t->expert_ffn : count * t->expert_ffn;
+    t->shared_ffn = f->has_shared_expert ? t->expert_ffn : count * t->expert_ffn;
     if (status == STATUS_OK)
         status = read_first(r, shared_widths, ARRAY_LEN(shared_widths), &t->shared_ffn);
     if (status == STATUS_OK)

@@ -77,8 +77,8 @@ void evidence_prepare(struct evidence *evidence)
 /* The measured rows of one figure. */
 struct measured {
     const struct residuals *runs;
-    const bool *explained; /* [rows] the row measures the figure */
-    const char *without;   /* a laboratory that is left out, or NULL */
+    const bool *is_explained;        /* [rows] the row measures the figure */
+    const char *left_out_laboratory; /* a laboratory that is left out, or NULL */
 };
 
 static bool same_device(const struct residual *a, const struct residual *b)
@@ -166,8 +166,9 @@ static bool is_measured(const struct measured *measured, const struct residual *
 {
     for (size_t i = 0; i < measured->runs->count; i++) {
         const struct residual *row = &measured->runs->row[i];
-        if (measured->explained[i] &&
-            (measured->without == NULL || strcmp(row->laboratory, measured->without) != 0) &&
+        if (measured->is_explained[i] &&
+            (measured->left_out_laboratory == NULL ||
+             strcmp(row->laboratory, measured->left_out_laboratory) != 0) &&
             ((shared & SHARE_DEVICE) == 0 || same_device(row, run)) &&
             ((shared & SHARE_PROFILE) == 0 || same_profile(row, run)) &&
             ((shared & SHARE_KERNEL) == 0 || strcmp(row->attention, run->attention) == 0) &&

@@ -135,7 +135,7 @@ void alternatives_apply(struct request *request, size_t i)
 }
 
 struct alternative_trial {
-    bool ok; /* the request was legal, and could be predicted */
+    bool was_predicted; /* the request was legal, and could be predicted */
     struct verdict verdict;
     double step_s;
 };
@@ -174,7 +174,7 @@ static void try_one(void *context, size_t job, void *result)
     enum status status = prediction_memory(&p, &question, NULL, NULL);
     if (status == STATUS_OK && (ideal || (p.verdict.fits && !trials->unfit_too)))
         status = prediction_time(&p, NULL);
-    trial->ok = status == STATUS_OK;
+    trial->was_predicted = status == STATUS_OK;
     trial->verdict = p.verdict;
     trial->step_s = p.sim.step_s;
     prediction_release(&p);
@@ -257,9 +257,9 @@ static enum status find_faster(struct alternative *best, const struct prediction
     enum status status = workers_run(count, sizeof trial[0], try_one, trials, trial, NULL, diag);
     if (status != STATUS_OK)
         return status;
-    best->ideal_step_s = trial[0].ok ? trial[0].step_s : 0;
+    best->ideal_step_s = trial[0].was_predicted ? trial[0].step_s : 0;
     for (size_t i = 1; i < count; i++) {
-        if (!trial[i].ok)
+        if (!trial[i].was_predicted)
             continue;
         best->tried_count++;
         if (trial[i].verdict.fits && trial[i].step_s < base->sim.step_s * WORTH &&
@@ -295,7 +295,7 @@ static enum status add_perturbation(struct alternative *best, struct request *re
     if (status != STATUS_OK)
         return status;
     for (size_t i = 0; i < count; i++) {
-        if (!trial[i].ok)
+        if (!trial[i].was_predicted)
             continue;
         best->tried_count++;
         if (verdict_missing(&trial[i].verdict) < verdict_missing(&best->verdict) &&

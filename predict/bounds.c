@@ -205,7 +205,7 @@ static double bytes_of_tokens(const struct kept_of_token *kept, double tokens, d
 /* The bytes that are saved of all subsequences of one sequence in the last stage, when the forward of the last
  * subsequence ends: on the device (keys and values included), and in host memory. */
 struct sequence_bytes {
-    double here, left;
+    double bytes_here, bytes_left;
 };
 
 /* Returns the share of the `bytes` of subsequence i that is offloaded to the host. It is 0 for the last subsequence if
@@ -231,7 +231,7 @@ static struct sequence_bytes subsequence_bytes(const struct choices *c)
     struct transformer share = tensor_share(c->model, c->tp, 1);
     double width = (double)(transformer_kv_width(&share) + transformer_v_width(&share));
     double kv = (double)c->seq / c->hp * width * (double)dtype_bytes((enum dtype)c->dtype) * layers;
-    struct sequence_bytes kept = {.here = kv};
+    struct sequence_bytes kept = {.bytes_here = kv};
     struct kept_of_token of_token;
     if (c->activations != CHOICE_ACTIVATIONS_KEEP && c->activations != CHOICE_ACTIVATIONS_RATIO)
         return kept;
@@ -240,11 +240,11 @@ static struct sequence_bytes subsequence_bytes(const struct choices *c)
         double tokens = (double)(pipeline_prefix(c, i + 1) - pipeline_prefix(c, i));
         double bytes = layers * bytes_of_tokens(&of_token, tokens, 0);
         double leaves = leaving_share(c, i, bytes);
-        kept.here += fmax(0, (1 - leaves) * bytes - (leaves > 0 ? grain : 0));
+        kept.bytes_here += fmax(0, (1 - leaves) * bytes - (leaves > 0 ? grain : 0));
         if (i + 1 == c->subsequences)
             continue;
         bytes = (layers - 1) * bytes_of_tokens(&of_token, tokens, grain);
-        kept.left += bytes * leaving_share(c, i, bytes);
+        kept.bytes_left += bytes * leaving_share(c, i, bytes);
     }
     return kept;
 }
@@ -264,7 +264,7 @@ static double input_bytes(const struct choices *c, double layers)
 double bound_kept_bytes(const struct choices *c)
 {
     if (has_subsequence_bytes(c))
-        return subsequence_bytes(c).here;
+        return subsequence_bytes(c).bytes_here;
     if (c->activations == CHOICE_ACTIVATIONS_OFFLOAD)
         return 0;
     if (c->pp > 1) /* no bound: micro-batches may be cut, and stages drop inputs early */
@@ -275,7 +275,7 @@ double bound_kept_bytes(const struct choices *c)
 double bound_host_bytes(const struct choices *c)
 {
     if (has_subsequence_bytes(c))
-        return subsequence_bytes(c).left;
+        return subsequence_bytes(c).bytes_left;
     if (c->activations != CHOICE_ACTIVATIONS_OFFLOAD || c->pp > 1)
         return 0;
     /* the backward of the last layer follows at once, so its input stays on the device */

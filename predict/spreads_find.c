@@ -152,7 +152,7 @@ static bool is_unused(const struct prediction *p, const struct setup *moved, enu
 /* The result of a job. log_step: log(step / step on the unchanged machine). failed: the step could not be simulated. */
 struct step_change {
     double log_step;
-    bool failed;
+    bool has_failed;
 };
 
 /* Tries one change: job 2 part makes the measured numbers of a part slower, and job 2 part + 1 its other numbers. */
@@ -172,8 +172,8 @@ static void try_part(void *context, size_t job, void *result)
     else if (measured)
         spread_slow_measured(&moved.cost, &moved.cluster, &arena, part);
     if ((job % 2 == 1 || measured) && !is_unused(p, &moved, part))
-        change->failed = step_on(&step_s, trial, &moved) != STATUS_OK;
-    change->log_step = change->failed ? 0 : log(step_s / trial->step_s);
+        change->has_failed = step_on(&step_s, trial, &moved) != STATUS_OK;
+    change->log_step = change->has_failed ? 0 : log(step_s / trial->step_s);
     arena_release(&arena);
 }
 
@@ -190,7 +190,7 @@ enum status spreads_find(struct spreads *spreads, const struct prediction *p, st
         status =
             workers_run(ARRAY_LEN(change), sizeof change[0], try_part, &trial, change, NULL, diag);
     for (size_t i = 0; i < ARRAY_LEN(change) && status == STATUS_OK; i++)
-        if (change[i].failed)
+        if (change[i].has_failed)
             status = diag_error(diag, (struct loc){.name = "--costs"}, STATUS_NO,
                                 "the interval is not known: the step could not be simulated with "
                                 "the numbers of %s changed",

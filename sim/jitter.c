@@ -45,7 +45,7 @@ struct jitter_walk {
     const struct sim_class *class;
     const double *start_s, *end_s;
     double *first, relative;
-    double variance, total; /* variance since the last rendezvous; seconds added so far */
+    double variance, added_s; /* variance since the last rendezvous; seconds added so far */
 };
 
 /* Walks the ops begin .. end - 1 in list order, and adds the delays of their rendezvous. */
@@ -64,7 +64,7 @@ static void walk(struct jitter_walk *w, uint32_t begin, uint32_t end)
         double late = jitter_expected_maximum(met) * sqrt(w->variance);
         double hidden = ir->op.kind[op] == WORK_BARRIER ? 0 : fmax(w->first[k] - w->end_s[k], 0);
         if (late > hidden) {
-            w->total += late - hidden;
+            w->added_s += late - hidden;
             w->variance = 0;
         }
     }
@@ -94,5 +94,5 @@ double jitter_s(const struct ir *ir, const struct sim_result *result, uint32_t r
     }
     walk(&w, done, end);
     free(w.first);
-    return w.total + jitter_expected_maximum(result->rank_count) * sqrt(w.variance);
+    return w.added_s + jitter_expected_maximum(result->rank_count) * sqrt(w.variance);
 }

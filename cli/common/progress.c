@@ -27,14 +27,14 @@ static double now_s(void)
 
 /* The search whose progress is shown. Searches do not overlap. */
 static struct {
-    bool shown; /* standard error is a terminal */
+    bool to_terminal; /* standard error is a terminal */
     double began_s, printed_s;
 } search;
 
 static void begin(const struct progress *p)
 {
     (void)p;
-    search.shown = isatty(STDERR_FILENO) == 1;
+    search.to_terminal = isatty(STDERR_FILENO) == 1;
     search.began_s = now_s();
     search.printed_s = 0;
 }
@@ -54,7 +54,7 @@ static void put_duration(char *buffer, size_t size, double seconds)
 static void update(const struct progress *p, size_t done, const char *note)
 {
     double now = now_s(), spent = now - search.began_s;
-    if (!search.shown || now - search.printed_s < EVERY_S || p->total == 0)
+    if (!search.to_terminal || now - search.printed_s < EVERY_S || p->total == 0)
         return;
     search.printed_s = now;
     if (done > p->total)
@@ -86,11 +86,11 @@ static void update(const struct progress *p, size_t done, const char *note)
 
 static void end(void)
 {
-    if (search.shown && search.printed_s > 0) {
+    if (search.to_terminal && search.printed_s > 0) {
         fputs("\r\033[K", stderr);
         fflush(stderr);
     }
-    search.shown = false;
+    search.to_terminal = false;
 }
 
 void progress_show_on_terminal(void)

@@ -61,7 +61,7 @@ static bool is_of(const struct trace *trace, size_t row, uint32_t rank, const ch
 
 /* An interval that is too short to show all of its states. It is drawn by its fullest state and its last one. */
 struct slot {
-    bool any;
+    bool has_change;
     double start_s, last_s;
     struct levels fullest, last;
 };
@@ -84,13 +84,13 @@ static void settle(const struct drawing *d, struct slot *slot, const struct leve
     const struct figure_window *window = d->window;
     double finest_s = (window->to_s - window->from_s) * FINEST;
     bool before = time_s <= window->from_s;
-    if (slot->any && !before && time_s - slot->start_s <= finest_s) {
+    if (slot->has_change && !before && time_s - slot->start_s <= finest_s) {
         if (level(levels) > level(&slot->fullest))
             slot->fullest = *levels;
     } else {
-        if (slot->any && !before)
+        if (slot->has_change && !before)
             put_slot(d, slot, time_s);
-        *slot = (struct slot){.any = true, .start_s = time_s, .fullest = *levels};
+        *slot = (struct slot){.has_change = true, .start_s = time_s, .fullest = *levels};
     }
     slot->last = *levels;
     slot->last_s = time_s;

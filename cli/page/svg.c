@@ -65,8 +65,8 @@ static double rounded(double value)
 /* A line of points that is being written: a point between two others on a horizontal or vertical line is left out. */
 struct svg_line {
     struct text *out;
-    struct svg_point last,
-        before; /* the last point, which is not written yet, and the one before it */
+    struct svg_point last_point,
+        point_before; /* the last point, which is not written yet, and the one before it */
     size_t points;
 };
 
@@ -74,17 +74,17 @@ static void put_point(struct svg_line *line)
 {
     if (line->points < 2)
         return;
-    if (line->last.y == line->before.y) {
+    if (line->last_point.y == line->point_before.y) {
         text_putc(line->out, 'H');
-        put_number(line->out, line->last.x);
-    } else if (line->last.x == line->before.x) {
+        put_number(line->out, line->last_point.x);
+    } else if (line->last_point.x == line->point_before.x) {
         text_putc(line->out, 'V');
-        put_number(line->out, line->last.y);
+        put_number(line->out, line->last_point.y);
     } else {
         text_putc(line->out, 'L');
-        put_number(line->out, line->last.x);
+        put_number(line->out, line->last_point.x);
         text_putc(line->out, ' ');
-        put_number(line->out, line->last.y);
+        put_number(line->out, line->last_point.y);
     }
 }
 
@@ -101,19 +101,20 @@ static void add_point(struct svg_line *line, struct svg_point point)
         put_number(line->out, point.x);
         text_putc(line->out, ' ');
         put_number(line->out, point.y);
-    } else if (point.x == line->last.x && point.y == line->last.y) {
+    } else if (point.x == line->last_point.x && point.y == line->last_point.y) {
         return;
-    } else if (line->points > 1 && ((point.x == line->last.x && line->last.x == line->before.x &&
-                                     between(line->before.y, line->last.y, point.y)) ||
-                                    (point.y == line->last.y && line->last.y == line->before.y &&
-                                     between(line->before.x, line->last.x, point.x)))) {
-        line->last = point;
+    } else if (line->points > 1 &&
+               ((point.x == line->last_point.x && line->last_point.x == line->point_before.x &&
+                 between(line->point_before.y, line->last_point.y, point.y)) ||
+                (point.y == line->last_point.y && line->last_point.y == line->point_before.y &&
+                 between(line->point_before.x, line->last_point.x, point.x)))) {
+        line->last_point = point;
         return;
     } else {
         put_point(line);
     }
-    line->before = line->last;
-    line->last = point;
+    line->point_before = line->last_point;
+    line->last_point = point;
     line->points++;
 }
 
@@ -252,7 +253,7 @@ static const char *skip_blank(const char *at)
 enum { GROUPS_MAX = 64 };
 struct open_groups {
     size_t depth;
-    bool written
+    bool is_written
         [GROUPS_MAX]; /* false: the group had no attributes left, so that neither of its tags is written */
 };
 
@@ -267,7 +268,7 @@ static void begin_group(struct svg_writer *w, struct open_groups *groups, const 
                          strstr(tag.data, "id=\"gnuplot_plot") == NULL &&
                          !starts(tag.data, "<g stroke='none'");
     if (groups->depth < GROUPS_MAX)
-        groups->written[groups->depth] = written;
+        groups->is_written[groups->depth] = written;
     groups->depth++;
     if (written) {
         end_path(w);
@@ -281,7 +282,7 @@ static void end_group(struct svg_writer *w, struct open_groups *groups)
     if (groups->depth == 0)
         return;
     groups->depth--;
-    if (groups->depth < GROUPS_MAX && groups->written[groups->depth]) {
+    if (groups->depth < GROUPS_MAX && groups->is_written[groups->depth]) {
         end_path(w);
         text_puts(w->out, "</g>");
     }

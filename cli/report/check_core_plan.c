@@ -11,11 +11,11 @@
 
 /* The figures of one sequence that are printed. */
 struct weights {
-    double pairs, fullest; /* visible pairs of all ranks; of the fullest rank */
+    double pairs, pairs_of_fullest; /* visible pairs of all ranks; of the fullest rank */
     uint32_t fullest_rank;
     int64_t keys, queries; /* rows that the rank receives that receives the most */
     double mean_keys;
-    struct coverage_least home; /* rows of keys if all queries stay where they are */
+    struct coverage_least if_queries_stay; /* rows of keys if all queries stay where they are */
     /* rows of the rank that moves the most, and at least in any division: a query counts twice, as its result
      * returns */
     double rows, least_rows;
@@ -31,8 +31,8 @@ static struct weights weigh(const struct core_plan *plan, size_t sequence)
     coverage_loads(plan, sequence, load);
     for (uint32_t r = 0; r < plan->ranks; r++) {
         w.pairs += load[r].pairs;
-        if (load[r].pairs > w.fullest) {
-            w.fullest = load[r].pairs;
+        if (load[r].pairs > w.pairs_of_fullest) {
+            w.pairs_of_fullest = load[r].pairs;
             w.fullest_rank = r;
         }
         w.keys = load[r].keys > w.keys ? load[r].keys : w.keys;
@@ -40,7 +40,7 @@ static struct weights weigh(const struct core_plan *plan, size_t sequence)
         w.mean_keys += (double)load[r].keys / plan->ranks;
         w.rows = fmax(w.rows, (double)load[r].keys + 2 * (double)load[r].queries);
     }
-    w.home = coverage_least_keys(&documents, plan->window, plan->ranks, w.pairs);
+    w.if_queries_stay = coverage_least_keys(&documents, plan->window, plan->ranks, w.pairs);
     w.least_rows =
         coverage_least_bytes(w.pairs, plan->ranks, (double)s->tokens / plan->ranks, &rows, true);
     free(load);
@@ -49,7 +49,7 @@ static struct weights weigh(const struct core_plan *plan, size_t sequence)
 
 static double balance_of(const struct core_plan *plan, const struct weights *w)
 {
-    return w->pairs > 0 ? w->fullest * plan->ranks / w->pairs : 1;
+    return w->pairs > 0 ? w->pairs_of_fullest * plan->ranks / w->pairs : 1;
 }
 
 /* Appends how many times the least rows are: ", 1.50 times the least"; nothing if there need be none. */
@@ -66,18 +66,18 @@ static void put_sequence(struct text *out, const struct core_plan *plan, size_t 
     text_printf(out,
                 "sequence %-9zu %.0f visible pairs; rank %u has the most, %.0f, %.3f times the "
                 "mean\n",
-                i, w.pairs, w.fullest_rank, w.fullest, balance_of(plan, &w));
+                i, w.pairs, w.fullest_rank, w.pairs_of_fullest, balance_of(plan, &w));
     text_printf(out,
                 "%sa rank receives at most %lld rows of keys, %.1f on average, and at most %lld of "
                 "queries\n",
                 indent, (long long)w.keys, w.mean_keys, (long long)w.queries);
     text_printf(out, "%swith queries at home at least %.1f of keys on average", indent,
-                w.home.all_ranks / plan->ranks);
+                w.if_queries_stay.all_ranks / plan->ranks);
     if (w.queries == 0)
-        put_times(out, w.mean_keys, w.home.all_ranks / plan->ranks);
-    text_printf(out, "; some rank at least %.1f", w.home.fullest_rank);
+        put_times(out, w.mean_keys, w.if_queries_stay.all_ranks / plan->ranks);
+    text_printf(out, "; some rank at least %.1f", w.if_queries_stay.fullest_rank);
     if (w.queries == 0)
-        put_times(out, (double)w.keys, w.home.fullest_rank);
+        put_times(out, (double)w.keys, w.if_queries_stay.fullest_rank);
     text_printf(out,
                 "\n%sin any division some rank moves at least %.1f rows, queries counted twice; "
                 "here %.0f",
@@ -110,8 +110,8 @@ static void put_json(struct text *out, const struct core_plan *plan, bool right)
         json_put_count(&json, "fullest_rank", w.fullest_rank);
         json_put_count(&json, "most_key_rows", (uint64_t)w.keys);
         json_put_number(&json, "mean_key_rows", w.mean_keys);
-        json_put_number(&json, "least_key_rows", w.home.fullest_rank);
-        json_put_number(&json, "least_mean_key_rows", w.home.all_ranks / plan->ranks);
+        json_put_number(&json, "least_key_rows", w.if_queries_stay.fullest_rank);
+        json_put_number(&json, "least_mean_key_rows", w.if_queries_stay.all_ranks / plan->ranks);
         json_put_count(&json, "most_query_rows", (uint64_t)w.queries);
         json_put_number(&json, "most_rows", w.rows);
         json_put_number(&json, "least_rows", w.least_rows);

@@ -308,7 +308,7 @@ struct from {
     struct launch launch;
     /* texts of options: those taken from files, those that the command line replaces, and those that are searched
      * for */
-    struct text taken, replaced, left;
+    struct text taken_options, replaced_options, left_options;
 };
 
 static enum status take_options(struct from *from, struct options *options, bool search,
@@ -320,11 +320,11 @@ static enum status take_options(struct from *from, struct options *options, bool
         const struct launch_option *option = &from->launch.option[i];
         bool searched = search && !is_workload(option->name);
         if ((length && strcmp(option->name, "seq") == 0) || searched) {
-            put_option(&from->left, option);
+            put_option(&from->left_options, option);
         } else if (is_given(options, option->name) || is_varied(options, option->name)) {
-            put_option(&from->replaced, option);
+            put_option(&from->replaced_options, option);
         } else {
-            put_option(&from->taken, option);
+            put_option(&from->taken_options, option);
             if (option->value != NULL && option->at.line > 0)
                 status = check_value(options_find(options->sets, option->name), option->value,
                                      option->at, "", diag);
@@ -402,14 +402,15 @@ static void print(struct from *from, struct text *out)
         }
     text_puts(out, *between == '\0' ? "a model's file, as options:\n" : ", as options:\n");
     text_printf(out, "%*s", INDENT, "");
-    put_wrapped(out, from->taken.size > 0 ? from->taken.data : " none", 2 * INDENT, INDENT, " \\");
-    if (from->replaced.size > 0) {
+    put_wrapped(out, from->taken_options.size > 0 ? from->taken_options.data : " none", 2 * INDENT,
+                INDENT, " \\");
+    if (from->replaced_options.size > 0) {
         text_printf(out, "%*s%-13s ", INDENT, "", "given instead");
-        put_wrapped(out, from->replaced.data, INDENT + 14, INDENT + 14, "");
+        put_wrapped(out, from->replaced_options.data, INDENT + 14, INDENT + 14, "");
     }
-    if (from->left.size > 0) {
+    if (from->left_options.size > 0) {
         text_printf(out, "%*s%-13s ", INDENT, "", "looked for");
-        put_wrapped(out, from->left.data, INDENT + 14, INDENT + 14, "");
+        put_wrapped(out, from->left_options.data, INDENT + 14, INDENT + 14, "");
     }
     put_remarks(out, &from->launch);
 }
@@ -472,9 +473,9 @@ enum status from_apply(struct options *options, bool search, struct diag *diag)
         options->argument_count = 0;
     }
     text_release(&out);
-    text_release(&from.taken);
-    text_release(&from.replaced);
-    text_release(&from.left);
+    text_release(&from.taken_options);
+    text_release(&from.replaced_options);
+    text_release(&from.left_options);
     launch_release(&from.launch);
     launch_tables_release(&from.tables);
     return status;

@@ -98,9 +98,9 @@ struct server {
     const struct launcher_calls *calls;
     struct pool pool;
     uint64_t *queue; /* points that rank 0 has sent and that no worker has begun */
-    size_t queued, asked, most;
+    size_t queued_points, asked_ranks, most_queued;
     bool *died; /* [points]: whether the point's process has died once; it is tried once more */
-    bool stopped;
+    bool is_stopped;
 };
 
 static void do_point(void *context, uint64_t job, struct text *answer)
@@ -118,10 +118,10 @@ static void look_for_messages(struct server *s)
         uint64_t point = 0;
         s->calls->receive(from, tag, &point, size < sizeof point ? size : sizeof point);
         if (tag == TAG_STOP) {
-            s->stopped = true;
+            s->is_stopped = true;
         } else {
-            s->queue[s->queued++] = point;
-            s->asked--;
+            s->queue[s->queued_points++] = point;
+            s->asked_ranks--;
         }
     }
 }
@@ -144,7 +144,7 @@ static void take(struct server *s, const struct pool_event *event)
                  event->answer->size - 1);
     } else if (event->kind == POOL_DEATH && !s->died[event->job]) {
         s->died[event->job] = true;
-        s->queue[s->queued++] = event->job;
+        s->queue[s->queued_points++] = event->job;
     } else if (event->kind == POOL_DEATH) {
         struct text row = {0};
         sweep_put_failed(&row, &s->grid->axes, (size_t)event->job, event->answer->data);
@@ -160,23 +160,23 @@ enum status sweep_serve(const struct sweep_grid *grid, size_t jobs, struct launc
     struct server s = {
         .grid = grid, .calls = launcher->calls, .died = heap_zalloc(grid->points, sizeof *s.died)};
     size_t workers = jobs > 0 ? jobs : pool_cores();
-    s.most = 2 * workers;
-    s.queue = heap_alloc(s.most + workers + 1, sizeof *s.queue);
+    s.most_queued = 2 * workers;
+    s.queue = heap_alloc(s.most_queued + workers + 1, sizeof *s.queue);
     enum status status = engine_load(diag);
     if (status == STATUS_OK)
         status = pool_start(&s.pool, workers, do_point, &predictor, diag);
     if (status == STATUS_OK)
         status = launcher_start(launcher, diag);
-    while (status == STATUS_OK && (!s.stopped || s.pool.busy_workers > 0)) {
+    while (status == STATUS_OK && (!s.is_stopped || s.pool.busy_workers > 0)) {
         struct pool_event event;
-        while (!s.stopped && s.queued + s.asked < s.most) {
+        while (!s.is_stopped && s.queued_points + s.asked_ranks < s.most_queued) {
             s.calls->send(0, TAG_WANT, NULL, 0);
-            s.asked++;
+            s.asked_ranks++;
         }
         look_for_messages(&s);
-        while (status == STATUS_OK && s.queued > 0 && s.pool.busy_workers < s.pool.count) {
+        while (status == STATUS_OK && s.queued_points > 0 && s.pool.busy_workers < s.pool.count) {
             status = pool_give(&s.pool, s.queue[0], diag);
-            memmove(s.queue, s.queue + 1, --s.queued * sizeof *s.queue);
+            memmove(s.queue, s.queue + 1, --s.queued_points * sizeof *s.queue);
         }
         if (status == STATUS_OK)
             status = pool_wait(&s.pool, LOOK_EVERY_MS, &event, diag);

@@ -46,19 +46,19 @@ struct sweep_run {
     struct point_queue queue;
     struct sweep_remote remote;
     struct progress progress;
-    size_t done, outcome[SWEEP_STATUS_COUNT];
+    size_t done_points, outcome[SWEEP_STATUS_COUNT];
 };
 
 static void show(struct sweep_run *run)
 {
     char note[96] = "";
-    size_t other = run->done;
+    size_t other = run->done_points;
     for (int i = 0; i < SWEEP_STATUS_COUNT; i++)
         other -= run->outcome[i];
-    size_t unfit = run->done - other - run->outcome[SWEEP_FITS];
+    size_t unfit = run->done_points - other - run->outcome[SWEEP_FITS];
     if (unfit > 0)
         snprintf(note, sizeof note, "%zu infeasible", unfit);
-    progress_update(&run->progress, run->done, note);
+    progress_update(&run->progress, run->done_points, note);
 }
 
 /* Returns whether the next point can be given to a worker. A point whose process died is tried again when no other
@@ -83,7 +83,7 @@ static enum status take_death(struct sweep_run *run, size_t point, const char *w
     }
     struct text row = {0};
     sweep_put_failed(&row, &run->grid->axes, point, why);
-    run->done++;
+    run->done_points++;
     run->outcome[SWEEP_FAILED]++;
     enum status status = sweep_journal_add(run->journal, point, &row, true, diag);
     text_release(&row);
@@ -99,7 +99,7 @@ static enum status take(struct sweep_run *run, const struct pool_event *event, s
         return take_death(run, point, event->answer->data, diag);
     int outcome = event->answer->data[0] - '0';
     struct text row = {.data = event->answer->data + 1, .size = event->answer->size - 1};
-    run->done++;
+    run->done_points++;
     run->outcome[outcome]++;
     return sweep_journal_add(run->journal, point, &row, outcome == SWEEP_FAILED, diag);
 }
@@ -111,7 +111,7 @@ static enum status exchange(struct sweep_run *run, struct diag *diag)
     struct sweep_remote_row row = {0};
     enum status status = STATUS_OK;
     while (status == STATUS_OK && sweep_remote_take(&run->remote, &row)) {
-        run->done++;
+        run->done_points++;
         run->outcome[row.outcome]++;
         status =
             sweep_journal_add(run->journal, row.point, &row.row, row.outcome == SWEEP_FAILED, diag);
@@ -148,8 +148,10 @@ enum status sweep_run(const struct sweep_grid *grid, const struct sweep_options 
                       struct sweep_journal *journal, struct launcher *launcher, struct diag *diag)
 {
     struct sweep_predictor predictor = {.grid = grid};
-    struct sweep_run run = {
-        .grid = grid, .journal = journal, .done = journal->known_rows, .remote.launcher = launcher};
+    struct sweep_run run = {.grid = grid,
+                            .journal = journal,
+                            .done_points = journal->known_rows,
+                            .remote.launcher = launcher};
     struct interrupt interrupt;
     queue_make(&run.queue, journal, options);
     size_t jobs = options->jobs > 0 ? options->jobs : pool_cores();

@@ -18,8 +18,8 @@ struct checker {
     struct text *out;
     struct external_runs rows; /* the rows that can be read, to compare rows with each other */
     size_t count, faulty;
-    size_t unchecked; /* number of steps that do not follow from the printed figure */
-    bool fault;       /* a fault was found in the current row */
+    size_t unchecked_steps; /* number of steps that do not follow from the printed figure */
+    bool fault;             /* a fault was found in the current row */
 };
 
 static void fault(struct checker *c, struct loc at, const char *format, ...)
@@ -84,7 +84,7 @@ static double step_of_published(const struct external_run *row)
 static void check_published(struct checker *c, const struct external_run *row)
 {
     double step_s = step_of_published(row);
-    c->unchecked += isnan(step_s);
+    c->unchecked_steps += isnan(step_s);
     if (!isnan(step_s) && !agrees(step_s, row->step_s))
         fault(c, row->at,
               "measured_step_s is %.4g, and %s %s of %lld x %lld tokens on %lld GPUs are %.4g s",
@@ -232,11 +232,11 @@ enum status validation_check_rows(struct text *out, const char *path, struct dia
                             "holds no rows: traces/published/README.md has the columns");
     if (status == STATUS_OK) {
         text_printf(out, "%zu rows: %zu with a fault\n", c.count, c.faulty);
-        if (c.unchecked > 0)
+        if (c.unchecked_steps > 0)
             text_printf(out,
                         "%zu of them printed flop/s, by a count of their own: their "
                         "measured_step_s was not checked\n",
-                        c.unchecked);
+                        c.unchecked_steps);
         status = c.faulty > 0 ? STATUS_NO : STATUS_OK;
     }
     external_release(&c.rows);

@@ -26,9 +26,9 @@ static int better(enum measurement_metric metric)
 struct choice_tally {
     /* same: groups whose best choice is predicted; close: groups in which the predicted choice is within 2 % of the
      * best */
-    size_t groups, same, close;
+    size_t groups, same_groups, close_groups;
     /* the largest share by which a choice that is predicted to be best is slower than the best */
-    double worst;
+    double worst_loss;
 };
 
 /* Counts the group of row i, whose rows from i on differ only in the choice, and marks these as done. */
@@ -53,9 +53,9 @@ static void count_group(const struct validation *v, const char *choice, size_t i
         return;
     double loss = fabs(row[ours].value / row[best].value - 1);
     tally->groups++;
-    tally->same += loss == 0;
-    tally->close += loss <= 0.02;
-    tally->worst = loss > tally->worst ? loss : tally->worst;
+    tally->same_groups += loss == 0;
+    tally->close_groups += loss <= 0.02;
+    tally->worst_loss = loss > tally->worst_loss ? loss : tally->worst_loss;
 }
 
 void validation_print_choices(struct text *out, const struct validation *v)
@@ -78,10 +78,10 @@ void validation_print_choices(struct text *out, const struct validation *v)
             headed = true;
             text_printf(out, "  %s %s %s, %s: %zu of %zu the same, %zu within 2 %%",
                         row->text[EXTERNAL_SOURCE], row->text[EXTERNAL_PLACE],
-                        row->text[EXTERNAL_METRIC], choices[c], tally.same, tally.groups,
-                        tally.close);
-            if (tally.worst > 0)
-                text_printf(out, "; the worst loses %.1f %%", 100 * tally.worst);
+                        row->text[EXTERNAL_METRIC], choices[c], tally.same_groups, tally.groups,
+                        tally.close_groups);
+            if (tally.worst_loss > 0)
+                text_printf(out, "; the worst loses %.1f %%", 100 * tally.worst_loss);
             text_putc(out, '\n');
         }
         free(done);

@@ -12,7 +12,7 @@
 struct judged {
     const struct residual *run;
     struct interval interval;
-    bool inside;
+    bool is_inside;
 };
 
 /* Makes the interval of each run's time, and finds whether the run lies inside. Returns the number of runs. first: the
@@ -29,7 +29,7 @@ static size_t judge(struct judged *judged, const struct residuals *runs,
         struct judged *j = &judged[count++];
         j->run = run;
         j->interval = interval_make(evidence, RESIDUAL_TIME, run, first ? run->laboratory : NULL);
-        j->inside = value >= j->interval.low && value <= j->interval.high;
+        j->is_inside = value >= j->interval.low && value <= j->interval.high;
     }
     return count;
 }
@@ -54,7 +54,7 @@ static struct coverage coverage_of(const struct judged *judged, size_t count, in
                 continue;
             done[k] = true;
             half[c.run_count + runs++] = (exp(interval->high) - exp(interval->low)) / 2;
-            inside += judged[k].inside;
+            inside += judged[k].is_inside;
         }
         c.run_count += runs;
         c.inside_count += inside;
@@ -209,8 +209,8 @@ void coverage_print(struct text *out, const struct residuals *runs, const struct
 static const double bins[] = {0.1, 0.3, 0.5, 0.7, 0.9, 0.97, 1.01};
 
 struct verdict_reliability {
-    size_t cases[ARRAY_LEN(bins)], ran[ARRAY_LEN(bins)], all;
-    double expected[ARRAY_LEN(bins)], brier, brier_of_verdict;
+    size_t cases[ARRAY_LEN(bins)], ran_cases[ARRAY_LEN(bins)], all_cases;
+    double expected_cases[ARRAY_LEN(bins)], brier_score, brier_of_verdict;
 };
 
 static void add_verdict_case(struct verdict_reliability *c, const struct verdict *verdict, bool ran)
@@ -220,11 +220,11 @@ static void add_verdict_case(struct verdict_reliability *c, const struct verdict
     while (p >= bins[bin] && bin + 1 < ARRAY_LEN(bins))
         bin++;
     c->cases[bin]++;
-    c->ran[bin] += ran;
-    c->expected[bin] += p;
-    c->brier += miss * miss;
+    c->ran_cases[bin] += ran;
+    c->expected_cases[bin] += p;
+    c->brier_score += miss * miss;
     c->brier_of_verdict += (p >= 0.5) != ran;
-    c->all++;
+    c->all_cases++;
 }
 
 /* Adds what a figure says about memory: that a run ran, or ran out of memory. A longest length says both, each of its
@@ -260,7 +260,7 @@ void coverage_print_fits(struct text *out, const struct validation *figures,
     for (size_t i = 0; i < steps->runs->count; i++)
         if (steps->answer[steps->answer_of[i]].succeeded)
             add_verdict_case(&c, &steps->answer[steps->answer_of[i]].verdict, true);
-    if (c.all == 0)
+    if (c.all_cases == 0)
         return;
     text_puts(out, "\nwhether P(fits) holds: runs that ran, and that ran out of memory\n"
                    "  P(fits)        cases   mean P      ran\n");
@@ -268,8 +268,9 @@ void coverage_print_fits(struct text *out, const struct validation *figures,
         if (c.cases[bin] > 0)
             text_printf(out, "  %4.2f to %4.2f  %7zu  %5.0f %%  %5.0f %%\n",
                         bin > 0 ? bins[bin - 1] : 0, fmin(bins[bin], 1), c.cases[bin],
-                        100 * c.expected[bin] / (double)c.cases[bin],
-                        100 * (double)c.ran[bin] / (double)c.cases[bin]);
+                        100 * c.expected_cases[bin] / (double)c.cases[bin],
+                        100 * (double)c.ran_cases[bin] / (double)c.cases[bin]);
     text_printf(out, "  Brier score %.3f (of a bare \"fits\" %.3f), %zu cases\n",
-                c.brier / (double)c.all, c.brier_of_verdict / (double)c.all, c.all);
+                c.brier_score / (double)c.all_cases, c.brier_of_verdict / (double)c.all_cases,
+                c.all_cases);
 }

@@ -8,7 +8,7 @@
 #include <string.h>
 
 struct sums {
-    size_t recorded, held, with_interval;
+    size_t recorded, held_count, with_interval;
     struct error_means steps; /* errors of the steps: measured / predicted seconds - 1 */
 };
 
@@ -42,7 +42,7 @@ static void put_step(struct text *out, struct sums *sums, double step_s, double 
         return;
     bool held = measured_s >= low_s && measured_s <= high_s;
     sums->with_interval++;
-    sums->held += held;
+    sums->held_count += held;
     text_printf(out, "  %s the 90 %% interval, %.4g to %.4g s\n", held ? "inside" : "outside",
                 low_s, high_s);
 }
@@ -120,7 +120,8 @@ static void put_sums(struct text *out, const struct sums *s)
                     100 * error_means_absolute(&s->steps), 100 * error_means_mean(&s->steps),
                     100 * s->steps.worst_error);
     if (s->with_interval > 0)
-        text_printf(out, "; %zu of %zu inside their 90 %% intervals", s->held, s->with_interval);
+        text_printf(out, "; %zu of %zu inside their 90 %% intervals", s->held_count,
+                    s->with_interval);
     text_putc(out, '\n');
 }
 

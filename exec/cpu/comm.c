@@ -10,7 +10,7 @@
 
 /* The operands of one member of a collective. */
 struct collective_part {
-    bool here;
+    bool has_arrived;
     enum work_kind kind;
     struct operand send, recv;
 };
@@ -18,10 +18,10 @@ struct collective_part {
 /* One instance of a group: its collectives and barriers by number. */
 struct group_instance {
     pthread_mutex_t lock;
-    pthread_cond_t changed;
+    pthread_cond_t state_changed;
     uint32_t size;
     uint32_t calls, barriers;
-    uint32_t *passed; /* (calls) members that have passed a phase, all phases together */
+    uint32_t *passed_members; /* (calls) members that have passed a phase, all phases together */
     struct collective_part *part; /* (calls, size) */
     uint32_t *barrier_count;      /* (barriers) */
     bool *at_barrier;             /* (barriers, size) */
@@ -30,7 +30,7 @@ struct group_instance {
 /* One message between two ranks. */
 struct comm_message {
     struct collective_part end[2]; /* of the sender, of the receiver */
-    uint32_t passed;
+    uint32_t passed_members;
 };
 
 struct comm {
@@ -39,7 +39,7 @@ struct comm {
     uint32_t instance_count;
     struct group_instance *instance;
     pthread_mutex_t lock; /* of the messages */
-    pthread_cond_t changed;
+    pthread_cond_t state_changed;
     struct comm_message *message;
     struct arena arena;
 };
@@ -60,18 +60,18 @@ struct comm *comm_new(struct exec_run *run)
         for (uint32_t i = 0; i < assignment->instances[g]; i++) {
             struct group_instance *c = &comm->instance[comm->instance_begin[g] + i];
             pthread_mutex_init(&c->lock, NULL);
-            pthread_cond_init(&c->changed, NULL);
+            pthread_cond_init(&c->state_changed, NULL);
             c->size = assignment->size[g];
             c->calls = assignment->calls[g];
             c->barriers = assignment->barriers[g];
-            c->passed = arena_array(&comm->arena, c->calls, sizeof *c->passed);
+            c->passed_members = arena_array(&comm->arena, c->calls, sizeof *c->passed_members);
             c->part = arena_array(&comm->arena, (size_t)c->calls * c->size, sizeof *c->part);
             c->barrier_count = arena_array(&comm->arena, c->barriers, sizeof *c->barrier_count);
             c->at_barrier =
                 arena_array(&comm->arena, (size_t)c->barriers * c->size, sizeof *c->at_barrier);
         }
     pthread_mutex_init(&comm->lock, NULL);
-    pthread_cond_init(&comm->changed, NULL);
+    pthread_cond_init(&comm->state_changed, NULL);
     comm->message = arena_array(&comm->arena, assignment->message_count, sizeof *comm->message);
     return comm;
 }
@@ -82,10 +82,10 @@ void comm_free(struct comm *comm)
         return;
     for (uint32_t i = 0; i < comm->instance_count; i++) {
         pthread_mutex_destroy(&comm->instance[i].lock);
-        pthread_cond_destroy(&comm->instance[i].changed);
+        pthread_cond_destroy(&comm->instance[i].state_changed);
     }
     pthread_mutex_destroy(&comm->lock);
-    pthread_cond_destroy(&comm->changed);
+    pthread_cond_destroy(&comm->state_changed);
     arena_release(&comm->arena);
     free(comm);
 }
@@ -95,7 +95,7 @@ void comm_begin_step(struct comm *comm)
     for (uint32_t i = 0; i < comm->instance_count; i++) {
         struct group_instance *c = &comm->instance[i];
         pthread_mutex_lock(&c->lock);
-        memset(c->passed, 0, c->calls * sizeof *c->passed);
+        memset(c->passed_members, 0, c->calls * sizeof *c->passed_members);
         memset(c->part, 0, (size_t)c->calls * c->size * sizeof *c->part);
         memset(c->barrier_count, 0, c->barriers * sizeof *c->barrier_count);
         memset(c->at_barrier, 0, (size_t)c->barriers * c->size * sizeof *c->at_barrier);
@@ -110,11 +110,11 @@ void comm_stop(struct comm *comm)
 {
     for (uint32_t i = 0; i < comm->instance_count; i++) {
         pthread_mutex_lock(&comm->instance[i].lock);
-        pthread_cond_broadcast(&comm->instance[i].changed);
+        pthread_cond_broadcast(&comm->instance[i].state_changed);
         pthread_mutex_unlock(&comm->instance[i].lock);
     }
     pthread_mutex_lock(&comm->lock);
-    pthread_cond_broadcast(&comm->changed);
+    pthread_cond_broadcast(&comm->state_changed);
     pthread_mutex_unlock(&comm->lock);
 }
 
@@ -134,7 +134,7 @@ bool comm_arrived(struct comm *comm, uint32_t rank, uint32_t op)
         pthread_mutex_lock(&comm->lock);
         here = comm->message[assignment_message(assignment, rank, op)]
                    .end[work->kind == WORK_RECV]
-                   .here;
+                   .has_arrived;
         pthread_mutex_unlock(&comm->lock);
         return here;
     }
@@ -143,7 +143,7 @@ bool comm_arrived(struct comm *comm, uint32_t rank, uint32_t op)
     struct group_instance *c = instance_of(comm, rank, group);
     size_t at = (size_t)assignment->call[op] * c->size + assignment_index(assignment, rank, group);
     pthread_mutex_lock(&c->lock);
-    here = work->kind == WORK_BARRIER ? c->at_barrier[at] : c->part[at].here;
+    here = work->kind == WORK_BARRIER ? c->at_barrier[at] : c->part[at].has_arrived;
     pthread_mutex_unlock(&c->lock);
     return here;
 }
@@ -157,9 +157,9 @@ bool comm_barrier(struct comm *comm, uint32_t rank, uint32_t op)
     pthread_mutex_lock(&c->lock);
     c->at_barrier[(size_t)call * c->size + assignment_index(assignment, rank, group)] = true;
     if (++c->barrier_count[call] == c->size)
-        pthread_cond_broadcast(&c->changed);
+        pthread_cond_broadcast(&c->state_changed);
     while (c->barrier_count[call] < c->size && !run_stopped(comm->run))
-        pthread_cond_wait(&c->changed, &c->lock);
+        pthread_cond_wait(&c->state_changed, &c->lock);
     bool met = c->barrier_count[call] == c->size;
     pthread_mutex_unlock(&c->lock);
     return met;
@@ -182,13 +182,13 @@ struct comm_member {
 static bool pass(const struct comm_member *m, uint32_t phase)
 {
     struct group_instance *c = m->instance;
-    uint32_t *passed = &c->passed[m->number], want = phase * c->size;
+    uint32_t *passed = &c->passed_members[m->number], want = phase * c->size;
     atomic_fetch_sub(&m->run->running_ops, 1);
     pthread_mutex_lock(&c->lock);
     if (++*passed == want)
-        pthread_cond_broadcast(&c->changed);
+        pthread_cond_broadcast(&c->state_changed);
     while (*passed < want && !run_stopped(m->run))
-        pthread_cond_wait(&c->changed, &c->lock);
+        pthread_cond_wait(&c->state_changed, &c->lock);
     bool met = *passed >= want;
     pthread_mutex_unlock(&c->lock);
     atomic_fetch_add(&m->run->running_ops, 1);
@@ -197,7 +197,7 @@ static bool pass(const struct comm_member *m, uint32_t phase)
 
 static void part_of(const struct call *call, struct collective_part *part)
 {
-    *part = (struct collective_part){.here = true, .kind = call->work->kind};
+    *part = (struct collective_part){.has_arrived = true, .kind = call->work->kind};
     if (call->read_count > 0)
         part->send = call->read[0];
     if (call->write_count > 0)
@@ -514,11 +514,11 @@ static bool pass_message(struct comm *comm, struct comm_message *message, uint32
     uint32_t want = 2 * phase;
     atomic_fetch_sub(&comm->run->running_ops, 1);
     pthread_mutex_lock(&comm->lock);
-    if (++message->passed == want)
-        pthread_cond_broadcast(&comm->changed);
-    while (message->passed < want && !run_stopped(comm->run))
-        pthread_cond_wait(&comm->changed, &comm->lock);
-    bool met = message->passed >= want;
+    if (++message->passed_members == want)
+        pthread_cond_broadcast(&comm->state_changed);
+    while (message->passed_members < want && !run_stopped(comm->run))
+        pthread_cond_wait(&comm->state_changed, &comm->lock);
+    bool met = message->passed_members >= want;
     pthread_mutex_unlock(&comm->lock);
     atomic_fetch_add(&comm->run->running_ops, 1);
     return met;

@@ -9,7 +9,7 @@
 
 /* A matrix whose element (i, j) is at[i * row + j * col]. */
 struct strided_matrix {
-    const float *at;
+    const float *first_element;
     int64_t rows, cols, row, col;
 };
 
@@ -20,7 +20,7 @@ static float largest(const struct strided_matrix *x, int64_t i, int64_t j,
     float most = 0;
     for (int64_t r = i; r < x->rows && r < i + block.rows; r++)
         for (int64_t c = j; c < x->cols && c < j + block.cols; c++)
-            most = fmaxf(most, fabsf(x->at[r * x->row + c * x->col]));
+            most = fmaxf(most, fabsf(x->first_element[r * x->row + c * x->col]));
     return most;
 }
 
@@ -53,7 +53,7 @@ static void copy(const struct call *call, struct strided_matrix x, void *to, voi
             const float factor = scale_of(call, scales, which++, amax);
             for (int64_t r = i; r < x.rows && r < i + block.rows; r++)
                 for (int64_t c = j; c < x.cols && c < j + block.cols; c++) {
-                    const float value = x.at[r * x.row + c * x.col] * factor;
+                    const float value = x.first_element[r * x.row + c * x.col] * factor;
                     number_from_f32((uint8_t *)to + r * x.cols + c, dtype, &value, 1);
                 }
         }

@@ -43,9 +43,9 @@ struct attention {
 
 struct attentions {
     struct products *products;
-    enum exec_attention wanted;
-    const struct cudnn *dnn; /* NULL: tiles */
-    char why[1024];          /* of tiles that were not asked for */
+    enum exec_attention wanted_kernels;
+    const struct cudnn *dnn;     /* NULL: tiles */
+    char not_fused_reason[1024]; /* of tiles that were not asked for */
     struct attention *first;
     struct fused_plan *plan;
     /* handles that plans were built with, which these may refer to */
@@ -75,14 +75,14 @@ struct attentions *attentions_new(struct products *products, enum exec_attention
     struct diag words = {0};
 #endif
     all->products = products;
-    all->wanted = wanted;
+    all->wanted_kernels = wanted;
 #ifdef HAVE_CUDNN
     if (wanted == EXEC_ATTENTION_FUSED) {
         all->dnn = cudnn_open(diag);
     } else if (wanted == EXEC_ATTENTION_AUTO) {
         all->dnn = cudnn_open(&words);
         if (all->dnn == NULL)
-            put_words(all->why, sizeof all->why, &words);
+            put_words(all->not_fused_reason, sizeof all->not_fused_reason, &words);
     }
     diag_release(&words);
 #else
@@ -247,14 +247,16 @@ struct attention *attention_new(struct attentions *all, const struct call *call,
         return a;
     }
     if (why != NULL)
-        snprintf(all->why, sizeof all->why, "op %" PRIu32 ": %s", call->op, why);
+        snprintf(all->not_fused_reason, sizeof all->not_fused_reason, "op %" PRIu32 ": %s",
+                 call->op, why);
 #endif
-    if (all->wanted != EXEC_ATTENTION_FUSED) {
+    if (all->wanted_kernels != EXEC_ATTENTION_FUSED) {
         a->tiles = attention_tiles_new(all->products, call, diag);
         return a->tiles != NULL ? a : NULL;
     }
     diag_error(diag, (struct loc){.name = "cuDNN"}, STATUS_BAD_INPUT,
-               "does not take the attention of %s; --attention-by tiles would do", all->why);
+               "does not take the attention of %s; --attention-by tiles would do",
+               all->not_fused_reason);
     return NULL;
 }
 
@@ -340,11 +342,12 @@ enum status attentions_build(struct attentions *all, struct diag *diag)
 #endif
     for (struct attention *a = all->first; a != NULL; a = a->next) {
         if (a->plan != NULL && a->plan->fused == NULL) {
-            if (all->wanted == EXEC_ATTENTION_FUSED)
+            if (all->wanted_kernels == EXEC_ATTENTION_FUSED)
                 return diag_error(diag, (struct loc){.name = "cuDNN"}, STATUS_SYSTEM,
                                   "refuses the attention of op %" PRIu32 ": %s", a->call.op,
                                   a->plan->words);
-            snprintf(all->why, sizeof all->why, "op %" PRIu32 ": %s", a->call.op, a->plan->words);
+            snprintf(all->not_fused_reason, sizeof all->not_fused_reason, "op %" PRIu32 ": %s",
+                     a->call.op, a->plan->words);
             a->plan = NULL;
             a->tiles = attention_tiles_new(all->products, &a->call, diag);
             if (a->tiles == NULL)
@@ -358,7 +361,8 @@ enum status attentions_build(struct attentions *all, struct diag *diag)
 
 const char *attentions_why_tiles(const struct attentions *all)
 {
-    return all->with_tiles > 0 && all->wanted == EXEC_ATTENTION_AUTO ? all->why : NULL;
+    return all->with_tiles > 0 && all->wanted_kernels == EXEC_ATTENTION_AUTO ? all->not_fused_reason
+                                                                             : NULL;
 }
 
 void attentions_describe(const struct attentions *all, char *text, size_t size)

@@ -171,8 +171,8 @@ void cudnn_use(const struct cudnn *table)
  * compiles a kernel, and the loader often does not look in the folder of its toolkit; but it finds a library that has
  * been opened before. */
 static struct {
-    bool tried;
-    char missing[512]; /* the loader's words */
+    bool was_tried;
+    char load_error[512]; /* the loader's words */
 } compiler;
 
 static void open_compiler(const struct cudnn *dnn)
@@ -186,16 +186,16 @@ static void open_compiler(const struct cudnn *dnn)
     pthread_mutex_lock(&lock);
     if (!compiler.tried && library_open_near(name, inside) == NULL &&
         library_open(names, 1, CUDA_LIBRARY_DIR, &words) == NULL)
-        snprintf(compiler.missing, sizeof compiler.missing, "%.*s", (int)strcspn(words.text, "\n"),
-                 words.text);
-    compiler.tried = true;
+        snprintf(compiler.load_error, sizeof compiler.load_error, "%.*s",
+                 (int)strcspn(words.text, "\n"), words.text);
+    compiler.was_tried = true;
     pthread_mutex_unlock(&lock);
     diag_release(&words);
 }
 
 const char *cudnn_compiler_missing(void)
 {
-    return compiler.missing[0] != '\0' ? compiler.missing : NULL;
+    return compiler.load_error[0] != '\0' ? compiler.load_error : NULL;
 }
 
 const struct cudnn *cudnn_open(struct diag *diag)

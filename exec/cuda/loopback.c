@@ -23,7 +23,7 @@ struct collective_part {
 /* A collective of a group instance, or a message between two ranks. */
 struct rendezvous {
     struct collective_part *part; /* (size) */
-    uint32_t size, arrived;
+    uint32_t size, arrived_members;
 };
 
 /* All calls of one group instance are together: (groups, instances, calls). */
@@ -33,7 +33,7 @@ struct loopback_meetings {
     struct rendezvous *rendezvous;
     uint32_t rendezvous_count;
     struct rendezvous *message; /* (plan.message_count) sender, receiver */
-    const void **from;          /* (most members) */
+    const void **sources;       /* (most members) */
 };
 
 static struct rendezvous *meetings_new(struct loopback_meetings *l, uint32_t count, uint32_t size)
@@ -69,7 +69,7 @@ enum status loopback_open(struct cuda *cuda, struct diag *diag)
             memcpy(&l->rendezvous[l->begin[g]], made, count * sizeof *made);
     }
     l->message = meetings_new(l, assignment->message_count, 2);
-    l->from = (const void **)arena_array(&l->arena, CUDA_REDUCE_MEMBERS, sizeof *l->from);
+    l->sources = (const void **)arena_array(&l->arena, CUDA_REDUCE_MEMBERS, sizeof *l->sources);
     return STATUS_OK;
 }
 
@@ -84,7 +84,7 @@ void loopback_close(struct cuda *cuda)
 static void clear(struct rendezvous *rendezvous, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
-        rendezvous[i].arrived = 0;
+        rendezvous[i].arrived_members = 0;
         memset(rendezvous[i].part, 0, rendezvous[i].size * sizeof *rendezvous[i].part);
     }
 }
@@ -161,11 +161,11 @@ static bool reduce(struct loopback_meetings *l, const struct rendezvous *m,
     if (count == 0)
         return true;
     for (uint32_t k = 0; k < m->size; k++)
-        l->from[k] = element(m->part[k].call.read[0], slice_begin(m, part, k, begin, count));
+        l->sources[k] = element(m->part[k].call.read[0], slice_begin(m, part, k, begin, count));
     struct cuda_array array = {to, part->call.write[0].dtype};
     cuda_owns(part->stream->rank, part->op);
     cudaError_t error =
-        (cudaError_t)cuda_reduce(array, l->from, (int)m->size, reduction == REDUCE_MAX,
+        (cudaError_t)cuda_reduce(array, l->sources, (int)m->size, reduction == REDUCE_MAX,
                                  (int64_t)count, part->stream->handle);
     cuda_owned();
     return error == cudaSuccess ||
@@ -376,7 +376,7 @@ bool loopback_arrive(struct cuda_stream *stream, uint32_t op)
     part->stream = stream;
     part->op = op;
     run_call(run, rank, op, &part->call);
-    if (!cuda_record(stream, op, begin_of(part)) || ++m->arrived < m->size)
+    if (!cuda_record(stream, op, begin_of(part)) || ++m->arrived_members < m->size)
         return false;
     bool going = kind == WORK_SEND || kind == WORK_RECV ? message(m) : agree(m) && collective(l, m);
     for (uint32_t k = 0; k < m->size && going; k++) {

@@ -18,16 +18,16 @@ struct opening {
     ncclUniqueId id;
     int device;
     pthread_mutex_t lock;
-    pthread_cond_t changed;
+    pthread_cond_t state_changed;
     uint32_t next; /* 0: it makes the communicator of all ranks; i + 1: it is at link i */
-    bool over;
-    const char *call; /* that was refused; NULL: none */
+    bool is_over;
+    const char *refused_call; /* that was refused; NULL: none */
     char words[512];
 };
 
 static bool refused(struct opening *o, const char *call, const char *words, const char *more)
 {
-    o->call = call;
+    o->refused_call = call;
     snprintf(o->words, sizeof o->words, "%s%s%s", words, more[0] != '\0' ? ": " : "", more);
     return false;
 }
@@ -244,13 +244,13 @@ static void *open_in_order(void *argument)
     for (uint32_t i = 0; i < o->links->count && going; i++) {
         pthread_mutex_lock(&o->lock);
         o->next = i + 1;
-        pthread_cond_broadcast(&o->changed);
+        pthread_cond_broadcast(&o->state_changed);
         pthread_mutex_unlock(&o->lock);
         going = open_link(o, &o->links->link[i]);
     }
     pthread_mutex_lock(&o->lock);
-    o->over = true;
-    pthread_cond_broadcast(&o->changed);
+    o->is_over = true;
+    pthread_cond_broadcast(&o->state_changed);
     pthread_mutex_unlock(&o->lock);
     return NULL;
 }
@@ -260,7 +260,7 @@ static bool await_opening(struct opening *o, double seconds)
 {
     bool late = false;
     pthread_mutex_lock(&o->lock);
-    while (!o->over && !late) {
+    while (!o->is_over && !late) {
         uint32_t at = o->next;
         struct timespec until;
         clock_gettime(CLOCK_MONOTONIC, &until);
@@ -269,9 +269,9 @@ static bool await_opening(struct opening *o, double seconds)
         until.tv_sec += until.tv_nsec / 1000000000;
         until.tv_nsec %= 1000000000;
         int waited = 0;
-        while (!o->over && o->next == at && waited == 0)
-            waited = pthread_cond_timedwait(&o->changed, &o->lock, &until);
-        late = !o->over && o->next == at;
+        while (!o->is_over && o->next == at && waited == 0)
+            waited = pthread_cond_timedwait(&o->state_changed, &o->lock, &until);
+        late = !o->is_over && o->next == at;
     }
     pthread_mutex_unlock(&o->lock);
     return !late;
@@ -303,9 +303,9 @@ static enum status run_opening(struct opening *o, struct diag *diag)
                           "rank %" PRIu32
                           " cannot connect %s%s: not all members have arrived within %g s",
                           run->first, what, group, limit_s);
-    return o->call == NULL ? STATUS_OK
-                           : diag_error(diag, (struct loc){.name = o->call}, STATUS_SYSTEM,
-                                        "%s%s: %s", what, group, o->words);
+    return o->refused_call == NULL ? STATUS_OK
+                                   : diag_error(diag, (struct loc){.name = o->refused_call},
+                                                STATUS_SYSTEM, "%s%s: %s", what, group, o->words);
 }
 
 enum status nccl_connect(struct cuda *cuda, const ncclUniqueId *id, struct diag *diag)
@@ -320,12 +320,12 @@ enum status nccl_connect(struct cuda *cuda, const ncclUniqueId *id, struct diag 
     pthread_mutex_init(&o->lock, NULL);
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&o->changed, &monotonic);
+    pthread_cond_init(&o->state_changed, &monotonic);
     pthread_condattr_destroy(&monotonic);
     enum status status = run_opening(o, diag);
     if (!cuda->links->has_lost_call) {
         pthread_mutex_destroy(&o->lock);
-        pthread_cond_destroy(&o->changed);
+        pthread_cond_destroy(&o->state_changed);
         free(o);
     }
     return status;

@@ -129,7 +129,7 @@ struct items {
         const char *name, *value; /* value NULL: a flag */
     } item[ITEMS_MAX];
     size_t count;
-    bool done[LAUNCH_FIELDS];
+    bool is_done[LAUNCH_FIELDS];
 };
 
 static void add_item(struct items *items, const char *name, const char *value)
@@ -163,7 +163,7 @@ static void add_file_items(struct items *items, struct launch *l,
             continue;
         if (row->option == NULL && launch_said(l, row->field)) {
             means = value_of(l, launch_field_kind(row->field), row->field);
-            once = &items->done[row->field];
+            once = &items->is_done[row->field];
         }
         for (size_t k = 0; k < l->directs && row->option != NULL; k++)
             if (strcmp(row->option, l->direct[k].name) == 0) {
@@ -187,9 +187,9 @@ static void add_items(struct items *items, const struct launch *l, enum launch_f
     const struct launch_table *table = launch_table(framework);
     for (size_t i = 0; i < table->count; i++) {
         const struct launch_row *row = &table->row[i];
-        if (!writes(l, row) || items->done[row->field])
+        if (!writes(l, row) || items->is_done[row->field])
             continue;
-        items->done[row->field] = true;
+        items->is_done[row->field] = true;
         bool flag = row->name[0] == '-' && row->kind == LAUNCH_SWITCH;
         add_item(items, row->name, flag ? NULL : value_of(l, row->kind, row->field));
     }

@@ -234,7 +234,7 @@ struct sink {
     struct shell *shell;
     struct shell_words *words; /* NULL: one text */
     struct text text;          /* the present word, or all of it */
-    bool begun;                /* there is a word, though it may be empty */
+    bool has_word;             /* there is a word, though it may be empty */
     uint32_t line;
 };
 
@@ -242,16 +242,16 @@ static void end_word(struct sink *sink)
 {
     if (sink->words == NULL)
         return;
-    if (sink->begun)
+    if (sink->has_word)
         shell_add_word(sink->shell, sink->words, sink->text.size > 0 ? sink->text.data : "",
                        sink->text.size, sink->line);
-    sink->begun = false;
+    sink->has_word = false;
     sink->text.size = 0;
 }
 
 static void put(struct sink *sink, const char *text, size_t size)
 {
-    sink->begun = true;
+    sink->has_word = true;
     text_append(&sink->text, text, size);
     sink->shell->expanded_bytes += size;
 }
@@ -346,7 +346,7 @@ static void expand_array(struct sink *sink, const struct shell_variable *variabl
         if (apart)
             sink->line = variable->value.word[i].line;
         put_value(sink, variable->value.word[i].text, quoted);
-        sink->begun = sink->begun || quoted;
+        sink->has_word = sink->has_word || quoted;
     }
     if (apart && variable != NULL && variable->value.count > 0)
         end_word(sink);
@@ -449,7 +449,7 @@ static enum status expand_into(struct sink *sink, const char *text, const char *
             text += 2;
         } else if (!document && *text == '"') {
             const char *behind = double_end(text + 1, end);
-            sink->begun = true;
+            sink->has_word = true;
             if (quoted || behind == NULL) { /* a quote within a default's word */
                 text++;
                 continue;
@@ -457,7 +457,7 @@ static enum status expand_into(struct sink *sink, const char *text, const char *
             bool array = memchr(text, '@', (size_t)(behind - text)) != NULL;
             status = expand_into(sink, text + 1, behind - 1, true, false);
             if (array && sink->text.size == 0)
-                sink->begun = false; /* an empty array makes no word */
+                sink->has_word = false; /* an empty array makes no word */
             text = behind;
         } else if (!quoted && !document && *text == '\'') {
             const char *quote = memchr(text + 1, '\'', (size_t)(end - text - 1));

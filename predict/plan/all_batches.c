@@ -21,7 +21,7 @@ struct job {
 
 struct batch_comparison {
     struct setup *setup;
-    const struct kept_jobs *kept;
+    const struct kept_jobs *kept_jobs;
     struct contender contender[COMPARED_ROWS];
     size_t contenders;
     struct job *job;
@@ -55,7 +55,7 @@ static void predict_one(void *context, size_t job, void *result)
 static uint64_t *keys_of(const struct batch_comparison *c, struct arena *arena)
 {
     uint64_t *key = arena_array(arena, c->jobs + 1, sizeof *key);
-    for (size_t i = 0; i < c->jobs && c->kept->file != NULL; i++) {
+    for (size_t i = 0; i < c->jobs && c->kept_jobs->file != NULL; i++) {
         const struct outcome *row = c->job[i].contender->row;
         struct request request = row->request;
         struct documents documents;
@@ -83,7 +83,7 @@ static enum status predict_all(struct batch_comparison *c, struct diag *diag)
     struct arena arena = {0};
     struct progress progress;
     progress_begin(&progress, c->jobs, 0);
-    enum status status = kept_jobs_run(c->kept, keys_of(c, &arena), c->jobs, sizeof *step_s,
+    enum status status = kept_jobs_run(c->kept_jobs, keys_of(c, &arena), c->jobs, sizeof *step_s,
                                        predict_one, c, step_s, &progress, diag);
     progress_end();
     arena_release(&arena);
@@ -247,7 +247,7 @@ static enum status explain(struct best *best, struct setup *setup, struct diag *
 
 enum status all_batches_rank(struct best *best, struct setup *setup, struct diag *diag)
 {
-    struct batch_comparison c = {.setup = setup, .kept = &best->limits.kept};
+    struct batch_comparison c = {.setup = setup, .kept_jobs = &best->limits.kept};
     begin(&c, best);
     enum status status = predict_all(&c, diag);
     bool complete = status == STATUS_OK && is_complete(&c);

@@ -18,7 +18,7 @@ enum { ROUND = 16 }; /* candidates that are predicted at a time */
 
 struct round {
     struct setup *setup;
-    const struct request *given;
+    const struct request *given_request;
     const struct space_open *open;
     const struct candidate *candidate; /* of the round's first job */
     const struct outcome *incumbent;   /* NULL: none yet */
@@ -30,14 +30,15 @@ struct round {
 struct reached {
     bool is_built;          /* a repair allows some length */
     bool is_skipped;        /* a repair was not searched: it reaches no longer length than known */
-    bool ends;              /* the ladder ends at known lengths: other repairs are not tried */
+    bool has_ladder_end;    /* the ladder ends at known lengths: other repairs are not tried */
     int64_t tokens;         /* the longest sequence that fits; 0: none */
     struct request request; /* of that sequence */
-    struct verdict at;      /* of that sequence */
+    struct verdict verdict; /* of that sequence */
     bool open_ended;        /* longer sequences may fit than that */
-    struct verdict beyond;  /* of the shortest length with the last repair, if it does not fit */
-    struct ladder ladder;   /* of the last repair */
-    int64_t never;          /* no repair makes this length fit, nor a longer one */
+    struct verdict
+        next_verdict;     /* of the shortest length with the last repair, if it does not fit */
+    struct ladder ladder; /* of the last repair */
+    int64_t never_fits;   /* no repair makes this length fit, nor a longer one */
 };
 
 /* True if a length fits. If the host lacks memory for it, *never becomes that length: no repair reduces what the host
@@ -77,21 +78,21 @@ static void lengthen_with(const struct round *round, struct request *request, in
     const int64_t next = (known / ladder.first + 1) * ladder.first;
     r->is_built = true;
     r->ladder = ladder;
-    r->ends = next > ladder_end(&ladder);
-    if (r->ends || (known > 0 && !fits_at(round, request, next, &r->never))) {
+    r->has_ladder_end = next > ladder_end(&ladder);
+    if (r->has_ladder_end || (known > 0 && !fits_at(round, request, next, &r->never_fits))) {
         r->is_skipped = true;
         return;
     }
     if (longest_find(&longest, round->setup, request, &ladder, next, NULL, NULL) != STATUS_OK)
         return;
     if (longest.tokens == 0)
-        r->beyond = longest.next_verdict;
+        r->next_verdict = longest.next_verdict;
     if (longest.tokens <= r->tokens)
         return;
     request->seq = longest.tokens;
     r->tokens = longest.tokens;
     r->request = *request;
-    r->at = longest.verdict;
+    r->verdict = longest.verdict;
     r->open_ended = longest.next == 0;
 }
 
@@ -103,12 +104,12 @@ static void take_reached(struct outcome *o, const struct reached *r)
                                                : OUTCOME_UNFIT;
     o->ladder = r->ladder;
     o->tokens = r->tokens;
-    o->open_ended = r->open_ended || r->ends;
-    o->verdict = r->tokens > 0 ? r->at : r->beyond;
+    o->open_ended = r->open_ended || r->has_ladder_end;
+    o->verdict = r->tokens > 0 ? r->verdict : r->next_verdict;
     if (r->tokens > 0)
         o->request = r->request;
     if (o->kind == OUTCOME_UNFIT)
-        o->missing_bytes = verdict_missing(&r->beyond);
+        o->missing_bytes = verdict_missing(&r->next_verdict);
 }
 
 /* Finds the longest sequence of a candidate over its repairs, and simulates it if it is longer than that of the best
@@ -116,10 +117,10 @@ static void take_reached(struct outcome *o, const struct reached *r)
 static void lengthen_it(const struct round *round, struct outcome *o)
 {
     const int64_t beaten = round->incumbent != NULL ? round->incumbent->tokens : 0;
-    struct repairs repairs = repairs_make(round->given, round->open, &o->request);
-    struct reached reached = {.never = INT64_MAX};
+    struct repairs repairs = repairs_make(round->given_request, round->open, &o->request);
+    struct reached reached = {.never_fits = INT64_MAX};
     struct request request;
-    while (!reached.ends && repairs_next(&request, &repairs))
+    while (!reached.has_ladder_end && repairs_next(&request, &repairs))
         lengthen_with(round, &request, reached.tokens > beaten ? reached.tokens : beaten, &reached);
     take_reached(o, &reached);
     const struct prediction_question question = {
@@ -173,7 +174,7 @@ static enum status find_longest(struct best *best, struct setup *setup,
                                 const struct space_open *open, struct diag *diag)
 {
     struct request given = setup->request;
-    struct round round = {.setup = setup, .given = &given, .open = open};
+    struct round round = {.setup = setup, .given_request = &given, .open = open};
     struct outcome incumbent;
     double available = setup->cluster.device.memory_bytes - setup->cluster.device.driver_bytes;
     struct candidate *row = best->space.row;

@@ -5,7 +5,8 @@
 /* In the order in which they are tried. */
 static const struct repair {
     int64_t loss_chunks, ffn_chunks;
-    bool fewer; /* only for a strategy whose own number of loss chunks is larger, as FPDT's is */
+    /* only for a strategy whose own number of loss chunks is larger, as FPDT's is */
+    bool only_if_fewer;
     bool host_optimizer;
 } table[] = {
     {8, 0, true, false},   {0, 0, false, false}, {8, 0, false, false}, {8, 8, false, false},
@@ -31,12 +32,12 @@ static bool apply(struct request *request, const struct repairs *r, const struct
 {
     if (repair->host_optimizer && r->given_request->optimizer >= 0)
         return false;
-    if (repair->fewer &&
+    if (repair->only_if_fewer &&
         (r->given_request->loss_chunks > 0 || r->loss_chunks <= repair->loss_chunks))
         return false;
     *request = r->plain_request;
     if (r->given_request->loss_chunks <= 0 &&
-        (repair->fewer || r->loss_chunks < repair->loss_chunks))
+        (repair->only_if_fewer || r->loss_chunks < repair->loss_chunks))
         request->loss_chunks = repair->loss_chunks;
     if (r->given_request->ffn_chunks <= 0 && r->ffn_chunks < repair->ffn_chunks)
         request->ffn_chunks = repair->ffn_chunks;

@@ -126,7 +126,7 @@ enum status sensitivities_find(struct sensitivity sensitivity[SENSITIVITIES], st
 
 /* The result of the child process that finds intervals. */
 struct found_intervals {
-    bool found;
+    bool was_found;
     struct intervals intervals;
 };
 
@@ -150,7 +150,7 @@ enum status sensitivity_intervals(struct intervals *intervals, struct setup *set
     if (!spreads_matter(setup))
         return STATUS_OK; /* the intervals of the search have the spreads already */
     enum status status = workers_run(1, sizeof result, find_intervals, &trial, &result, NULL, diag);
-    if (status == STATUS_OK && result.found)
+    if (status == STATUS_OK && result.was_found)
         *intervals = result.intervals;
     return status;
 }

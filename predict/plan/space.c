@@ -77,10 +77,11 @@ struct space_walk {
     struct space_open open;
     uint8_t strategy;
     const struct strategy *row;
-    bool beyond; /* also combinations that are searched only if the user's options ask for them */
+    /* also combinations that are searched only if the user's options ask for them */
+    bool beyond_usual;
     /* only what degrees of 1 reduce to a simpler strategy (is_simpler()); else only the others */
     bool simpler_only;
-    struct identity *seen; /* of the rows that were added */
+    struct identity *added_rows; /* of the rows that were added */
     size_t count, capacity;
 };
 
@@ -90,13 +91,13 @@ static bool is_seen(struct space_walk *w, const struct choices *c, const struct 
     struct identity id;
     identity_make(&id, w->setup, c, request, w->row);
     for (size_t i = 0; i < w->count; i++)
-        if (memcmp(&w->seen[i], &id, sizeof id) == 0)
+        if (memcmp(&w->added_rows[i], &id, sizeof id) == 0)
             return true;
     if (w->count == w->capacity) {
         w->capacity = heap_next_capacity(w->capacity, w->count + 1);
-        w->seen = heap_realloc(w->seen, w->capacity, sizeof *w->seen);
+        w->added_rows = heap_realloc(w->added_rows, w->capacity, sizeof *w->added_rows);
     }
-    w->seen[w->count++] = id;
+    w->added_rows[w->count++] = id;
     return false;
 }
 
@@ -390,8 +391,8 @@ static void walk_degrees(struct space_walk *w, struct request request)
     const struct request *given = &w->setup->request;
     struct attention_axes axes = attention_axes[w->row->attention];
     int64_t stages = given->pp > STAGES_MAX ? given->pp : STAGES_MAX;
-    bool has_tensor = w->row->tensor || (w->beyond && given->tp > 1);
-    bool has_stages = w->row->tensor || (w->beyond && given->pp > 1);
+    bool has_tensor = w->row->tensor || (w->beyond_usual && given->tp > 1);
+    bool has_stages = w->row->tensor || (w->beyond_usual && given->pp > 1);
     for (int64_t tp = 1; tp <= (has_tensor ? request.ranks : 1); tp++)
         for (int64_t pp = 1; pp <= (has_stages ? stages : 1); pp++)
             for (int64_t cp = 1; cp <= (axes.cp ? request.ranks : 1); cp++) {
@@ -423,7 +424,7 @@ static void walk_strategies(struct space_walk *w, int64_t gpus)
         if (!w->open.strategy && strcmp(table[s].name, request.strategy) != 0)
             continue;
         /* of several strategies, whole sequences and subsequences have one each */
-        if (!w->beyond && request.subsequences > 0 &&
+        if (!w->beyond_usual && request.subsequences > 0 &&
             table[s].subsequences != (request.subsequences > 1))
             continue;
         request.strategy = table[s].name;
@@ -453,14 +454,15 @@ enum status space_add(struct space *space, const struct setup *setup, int64_t gp
                       struct space_open open, struct diag *diag)
 {
     size_t before = space->count;
-    struct space_walk w = {.space = space, .setup = setup, .open = open, .beyond = !open.strategy};
+    struct space_walk w = {
+        .space = space, .setup = setup, .open = open, .beyond_usual = !open.strategy};
     walk_all(&w, gpus);
     if (space->count == before &&
         open.strategy) { /* no strategy of the search has both of --tp 8 --cp 4 */
-        w.beyond = true;
+        w.beyond_usual = true;
         walk_all(&w, gpus);
     }
-    free(w.seen);
+    free(w.added_rows);
     enum status status = STATUS_OK;
     if (space->count == before && open.only != NULL) {
         struct space all = {0};

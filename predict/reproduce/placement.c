@@ -40,14 +40,14 @@ static const char *of_row(const void *context, const char *key)
 
 struct cell_context {
     const struct catalogue_grid *grid;
-    size_t which, cell;
+    size_t case_index, cell;
 };
 
 static const char *of_cell(const void *context, const char *key)
 {
     const struct cell_context *c = context;
     if (strcmp(key, "case") == 0)
-        return c->grid->cases > 0 ? c->grid->name[c->which] : NULL;
+        return c->grid->cases > 0 ? c->grid->name[c->case_index] : NULL;
     for (size_t a = 0; a < c->grid->axes.count; a++)
         if (strcmp(c->grid->axes.axis[a].key, key) == 0)
             return grid_value(&c->grid->axes, c->cell, a);

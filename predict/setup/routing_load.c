@@ -61,8 +61,8 @@ void routing_draw(struct routing *r, struct arena *arena, const struct transform
 
 struct share_reading {
     const struct transformer *model;
-    double *share; /* [layers][experts] */
-    bool *given;   /* [layers][experts] */
+    double *share;  /* [layers][experts] */
+    bool *is_given; /* [layers][experts] */
     size_t rows;
 };
 
@@ -101,11 +101,11 @@ static enum status read_share(void *context, const struct record *record, struct
         return diag_error(diag, record->at, STATUS_BAD_INPUT,
                           "'%.60s' is not a share, a number from 0", record->field[SHARE]);
     for (; layer < end; layer++) {
-        if (reading->given[layer * experts + expert])
+        if (reading->is_given[layer * experts + expert])
             return diag_error(diag, record->at, STATUS_BAD_INPUT,
                               "the share of expert %lld of layer %lld is given twice",
                               (long long)expert, (long long)layer);
-        reading->given[layer * experts + expert] = true;
+        reading->is_given[layer * experts + expert] = true;
         reading->share[layer * experts + expert] = share;
     }
     return STATUS_OK;
@@ -150,7 +150,7 @@ static enum status read_file(struct routing *r, struct arena *arena,
     const size_t count = (size_t)model->layers * (size_t)model->experts;
     struct share_reading reading = {.model = model,
                                     .share = heap_zalloc(count, sizeof(double)),
-                                    .given = heap_zalloc(count, sizeof(bool))};
+                                    .is_given = heap_zalloc(count, sizeof(bool))};
     const struct record_handler handler = {&reading, read_share, skip_comment};
     struct text text = {0};
     enum status status = text_read(&text, path, diag);
@@ -160,7 +160,7 @@ static enum status read_file(struct routing *r, struct arena *arena,
         status = take_shares(r, arena, &reading, path, diag);
     text_release(&text);
     free(reading.share);
-    free(reading.given);
+    free(reading.is_given);
     return status;
 }
 

@@ -129,7 +129,7 @@ struct unit_replay {
     /* [chunks x N] when each unit of the current pass ends; negative: it has not run yet */
     double *end;
     /* [chunks x N] when the unit's keys and values, or their gradients, have arrived */
-    double *there;
+    double *arrival_s;
 };
 
 static double latest(const double *at, struct share of)
@@ -176,7 +176,7 @@ static void pass_keys(struct unit_replay *r, const struct task *task, double end
         end = send(r, (struct share){stage, 1}, end, seconds);
         slow_down(r, stage, seconds);
     }
-    *cell(r, r->there, task->chunk, task->subsequence) = end;
+    *cell(r, r->arrival_s, task->chunk, task->subsequence) = end;
 }
 
 /* Passes gradients of keys and values back. After the backward of subsequence s, stages 0 to `chunk` sum the gradients
@@ -190,7 +190,7 @@ static void pass_keys_back(struct unit_replay *r, const struct task *task, doubl
     for (uint32_t ahead = s == begin ? 1 : AHEAD; ahead <= AHEAD && ahead <= s; ahead++) {
         double seconds =
             layers_of(r->c, task->chunk) * tokens_of(r->c, s - ahead) * r->costs->keys_s;
-        *cell(r, r->there, task->chunk, s - ahead) = send(r, all, end, seconds);
+        *cell(r, r->arrival_s, task->chunk, s - ahead) = send(r, all, end, seconds);
         for (uint32_t stage = 0; stage < all.count; stage++)
             slow_down(r, stage, seconds);
     }
@@ -207,7 +207,7 @@ static void forward(struct unit_replay *r, const struct task *task)
     if (s > 0)
         begin = fmax(begin, *cell(r, r->end, task->chunk, s - 1));
     if (last < c->subsequences && s >= last)
-        begin = fmax(begin, *cell(r, r->there, task->chunk, last - 1));
+        begin = fmax(begin, *cell(r, r->arrival_s, task->chunk, last - 1));
     double end = begin + task_s(c, r->costs, task, share.count, true);
     set(r->free_at, share, end);
     *cell(r, r->end, task->chunk, s) = end;
@@ -226,7 +226,7 @@ static void backward(struct unit_replay *r, const struct task *task)
     if (s + 1 < c->subsequences)
         begin = fmax(begin, *cell(r, r->end, task->chunk, s + 1));
     if (last < c->subsequences && s < last)
-        begin = fmax(begin, *cell(r, r->there, task->chunk, s));
+        begin = fmax(begin, *cell(r, r->arrival_s, task->chunk, s));
     double end = begin + task_s(c, r->costs, task, share.count, false);
     set(r->free_at, share, end);
     *cell(r, r->end, task->chunk, s) = end;
@@ -252,7 +252,7 @@ static double replay_s(const struct choices *c, const struct costs *costs)
                             .free_at = heap_zalloc(c->pp, sizeof(double)),
                             .net_at = heap_zalloc(c->pp, sizeof(double)),
                             .end = heap_zalloc(all, sizeof(double)),
-                            .there = heap_zalloc(all, sizeof(double))};
+                            .arrival_s = heap_zalloc(all, sizeof(double))};
     multiplex_order(c, task);
     for (uint32_t i = 0; i < all; i++)
         forward(&r, &task[i]);
@@ -265,7 +265,7 @@ static double replay_s(const struct choices *c, const struct costs *costs)
     free(r.free_at);
     free(r.net_at);
     free(r.end);
-    free(r.there);
+    free(r.arrival_s);
     return step_s;
 }
 

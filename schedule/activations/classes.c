@@ -10,29 +10,29 @@ enum { SHARED = 1, READ_BACK = 2, READ_OUTSIDE = 4 }; /* shared: other units rea
 
 struct class_use {
     uint16_t unit; /* the unit that made the buffer */
-    bool made;
-    uint8_t how;
+    bool is_made;
+    uint8_t use_kind;
 };
 
 static void note_read(const struct ir *ir, uint32_t op, struct class_use *use)
 {
     bool forward = ir->op.phase[op] == PHASE_FORWARD, layer = ir->op.layer[op] != IR_NONE16;
-    if (!use->made)
+    if (!use->is_made)
         return;
     if (ir->op.micro[op] != use->unit)
-        use->how |= SHARED;
+        use->use_kind |= SHARED;
     else if (!forward)
-        use->how |= layer ? READ_BACK : READ_OUTSIDE;
+        use->use_kind |= layer ? READ_BACK : READ_OUTSIDE;
 }
 
 static void note_write(const struct ir *ir, uint32_t op, struct class_use *use)
 {
     bool forward = ir->op.phase[op] == PHASE_FORWARD && ir->op.layer[op] != IR_NONE16;
-    if (!use->made && forward) {
-        use->made = true;
+    if (!use->is_made && forward) {
+        use->is_made = true;
         use->unit = ir->op.micro[op];
     } else if (!forward || ir->op.micro[op] != use->unit) {
-        use->how |= SHARED;
+        use->use_kind |= SHARED;
     }
 }
 
@@ -49,12 +49,12 @@ void activations_classify(const struct ir *ir, const uint32_t *list, uint32_t co
     for (uint32_t b = 0; b < ir->buffer.count; b++) {
         bool fixed =
             (ir->buffer.flags[b] & BUFFER_PERSISTENT) != 0 || ir->buffer.memory[b] != MEMORY_HBM;
-        if (!use[b].made || fixed)
+        if (!use[b].is_made || fixed)
             class[b] = ACTIVATION_NONE;
-        else if (use[b].how & SHARED)
+        else if (use[b].use_kind & SHARED)
             class[b] = ACTIVATION_CONTINUOUS;
         else
-            class[b] = use[b].how == READ_BACK ? ACTIVATION_ONCE : ACTIVATION_SHORT;
+            class[b] = use[b].use_kind == READ_BACK ? ACTIVATION_ONCE : ACTIVATION_SHORT;
     }
     free(use);
 }

@@ -24,22 +24,22 @@
 #include <stdlib.h>
 
 struct offload_item { /* a tensor of a (unit, layer) that is copied to the host */
-    buffer_id buffer, host, back;
+    buffer_id buffer, host, loaded_buffer;
 };
 
 struct segment {          /* the forward of one (unit, layer) */
     uint32_t item, items; /* rows of `item` */
     /* position in the list of the forward's first op, which waits for earlier copies */
     uint32_t begin;
-    uint32_t end; /* position of the forward's last op */
-    op_id store;  /* the last copy to the host; IR_NONE: none yet */
-    bool loaded;
+    uint32_t end;     /* position of the forward's last op */
+    op_id last_store; /* the last copy to the host; IR_NONE: none yet */
+    bool is_loaded;
 };
 
 struct offload {
     struct emit *e;
     struct ir *ir;
-    struct op_list out; /* the new list */
+    struct op_list new_list; /* the new list */
     uint32_t layers;
     bool inputs;   /* true: items are inputs of layers; false: outputs of attention's core */
     bool blocking; /* the host waits for each copy */
@@ -47,7 +47,8 @@ struct offload {
     struct offload_item *item;
     uint32_t item_count;
     uint32_t *of_buffer; /* 1 + row of `item` */
-    op_id stored[2];     /* the last copies to the host of the last two layers; IR_NONE: none yet */
+    /* the last copies to the host of the last two layers; IR_NONE: none yet */
+    op_id last_stores[2];
 };
 
 /* Adds an item to a segment. Forwards follow each other in the list, so the items of a segment are consecutive. */
@@ -105,10 +106,10 @@ static op_id copy(struct offload *o, enum work_kind kind, buffer_id from, buffer
                                (uint16_t)(segment / o->layers)};
     op_id op = emit_copy(e, kind, o->blocking, view_all(e, from), view_all(e, to));
     if (o->blocking)
-        after = op_list_last_on(&o->out, o->out.count, o->ir, e->stream.compute);
+        after = op_list_last_on(&o->new_list, o->new_list.count, o->ir, e->stream.compute);
     if (after.i != IR_NONE)
         emit_add_dependency(e, op, after);
-    op_list_push(&o->out, op);
+    op_list_push(&o->new_list, op);
     return op;
 }
 
@@ -119,10 +120,10 @@ static void store(struct offload *o, uint32_t which)
         struct offload_item *item = &o->item[i];
         item->host = ir_add_buffer_like(o->ir, item->buffer);
         o->ir->buffer.memory[item->host.i] = o->blocking ? MEMORY_PAGEABLE : MEMORY_PINNED;
-        segment->store = copy(o, WORK_D2H, item->buffer, item->host, which, (op_id){IR_NONE});
+        segment->last_store = copy(o, WORK_D2H, item->buffer, item->host, which, (op_id){IR_NONE});
     }
-    o->stored[0] = o->stored[1];
-    o->stored[1] = segment->store;
+    o->last_stores[0] = o->last_stores[1];
+    o->last_stores[1] = segment->last_store;
 }
 
 /* Copies the items of a segment back to the device; does nothing if they are there already, or if none is on the
@@ -130,13 +131,13 @@ static void store(struct offload *o, uint32_t which)
 static void load(struct offload *o, uint32_t which, op_id after)
 {
     struct segment *segment = &o->segment[which];
-    if (segment->loaded || segment->store.i == IR_NONE)
+    if (segment->is_loaded || segment->last_store.i == IR_NONE)
         return;
-    segment->loaded = true;
+    segment->is_loaded = true;
     for (uint32_t i = segment->item; i < segment->item + segment->items; i++) {
         struct offload_item *item = &o->item[i];
-        item->back = ir_add_buffer_like(o->ir, item->buffer);
-        copy(o, WORK_H2D, item->host, item->back, which, after);
+        item->loaded_buffer = ir_add_buffer_like(o->ir, item->buffer);
+        copy(o, WORK_H2D, item->host, item->loaded_buffer, which, after);
     }
 }
 
@@ -144,8 +145,8 @@ static void redirect(struct offload *o, uint32_t op)
 {
     for (uint32_t k = 0; k < o->ir->op.read_count[op]; k++) {
         uint32_t row = o->of_buffer[ir_touched(o->ir, op, k)];
-        if (row > 0 && o->item[row - 1].back.i != IR_NONE)
-            ir_redirect(o->ir, op, k, o->item[row - 1].back);
+        if (row > 0 && o->item[row - 1].loaded_buffer.i != IR_NONE)
+            ir_redirect(o->ir, op, k, o->item[row - 1].loaded_buffer);
     }
 }
 
@@ -157,15 +158,15 @@ static void rewrite(struct offload *o, const struct op_list *in)
     for (uint32_t i = 0; i < in->count; i++) {
         op_id op = {in->op[i]};
         if (ir->op.layer[op.i] == IR_NONE16) {
-            op_list_push(&o->out, op);
+            op_list_push(&o->new_list, op);
             continue;
         }
         uint32_t which = segment_of(ir, o->layers, op.i);
         struct segment *segment = &o->segment[which];
         bool forward = ir->op.phase[op.i] == PHASE_FORWARD;
         if (forward && i == segment->begin) {
-            if (!o->blocking && o->stored[0].i != IR_NONE)
-                emit_add_dependency(o->e, op, o->stored[0]);
+            if (!o->blocking && o->last_stores[0].i != IR_NONE)
+                emit_add_dependency(o->e, op, o->last_stores[0]);
             if (o->inputs)
                 store(o, which);
         }
@@ -179,7 +180,7 @@ static void rewrite(struct offload *o, const struct op_list *in)
         }
         if (!forward)
             redirect(o, op.i);
-        op_list_push(&o->out, op);
+        op_list_push(&o->new_list, op);
         if (forward && !o->inputs && i == segment->end && segment->items > 0)
             store(o, which);
     }
@@ -199,13 +200,13 @@ void pass_offload(struct emit *e, struct op_list *list)
         .segment = heap_zalloc(segments, sizeof *o.segment),
         .item = heap_alloc(buffers, sizeof *o.item),
         .of_buffer = heap_zalloc(buffers, sizeof *o.of_buffer),
-        .stored = {{IR_NONE}, {IR_NONE}},
+        .last_stores = {{IR_NONE}, {IR_NONE}},
     };
     bool *kept = heap_zalloc(buffers, sizeof *kept);
     for (uint32_t i = 0; !inputs && i < e->kept_buffers.count; i++)
         kept[e->kept_buffers.buffer[i].i] = true;
     for (uint32_t i = 0; i < segments; i++)
-        o.segment[i].begin = o.segment[i].store.i = IR_NONE;
+        o.segment[i].begin = o.segment[i].last_store.i = IR_NONE;
     find_offloaded(&o, list, kept);
     rewrite(&o, list);
     free(kept);
@@ -213,5 +214,5 @@ void pass_offload(struct emit *e, struct op_list *list)
     free(o.item);
     free(o.of_buffer);
     op_list_release(list);
-    *list = o.out;
+    *list = o.new_list;
 }

@@ -27,22 +27,22 @@ struct
     uint32_t first, count; /* rows of `moved`: the buffers that are offloaded */
     uint32_t partner;      /* for a backward: its forward; else IR_NONE */
     uint16_t unit;
-    uint32_t chunk;              /* chunk of layers */
-    bool forward, taken, loaded; /* taken: a backward has this forward as its partner */
-    op_id last_copy;             /* the last copy of its stores or loads; IR_NONE: none yet */
+    uint32_t chunk;                       /* chunk of layers */
+    bool forward, has_partner, is_loaded; /* taken: a backward has this forward as its partner */
+    op_id last_copy; /* the last copy of its stores or loads; IR_NONE: none yet */
 };
 
 /* a buffer of which [0, elements) are on the host between its passes, and the rest is in `tail` */
 struct moved {
     buffer_id buffer;
-    struct view host, tail, back; /* tail: empty if the whole buffer is offloaded */
+    struct view host, tail, loaded_view; /* tail: empty if the whole buffer is offloaded */
     int64_t elements;
 };
 
 struct offload_share {
     struct emit *e;
     struct ir *ir;
-    struct op_list out; /* the new list */
+    struct op_list new_list; /* the new list */
     struct unit_run *run;
     uint32_t run_count;
     struct moved *moved;
@@ -70,10 +70,10 @@ static void add_run(struct offload_share *r, const struct op_list *in, uint32_t 
                            .last_copy = {IR_NONE}};
     for (uint32_t i = 0; i < r->run_count && !run.forward; i++) {
         struct unit_run *other = &r->run[i];
-        if (other->forward && !other->taken && other->unit == run.unit &&
+        if (other->forward && !other->has_partner && other->unit == run.unit &&
             other->chunk == run.chunk) {
             run.partner = i;
-            other->taken = true;
+            other->has_partner = true;
         }
     }
     r->run[r->run_count++] = run;
@@ -237,7 +237,7 @@ static void choose_buffers(struct offload_share *r, const struct op_list *in)
 static op_id copy(struct offload_share *r, enum work_kind kind, struct view from, struct view to)
 {
     op_id op = emit_copy(r->e, kind, false, from, to);
-    op_list_push(&r->out, op);
+    op_list_push(&r->new_list, op);
     return op;
 }
 
@@ -248,7 +248,7 @@ static void copy_rest(struct offload_share *r, struct view from, struct view to)
         return;
     emit_pack(r->e, WORK_PACK, from, to, (int64_t)to.count, 1, 1);
     r->last_compute = r->e->last_compute;
-    op_list_push(&r->out, r->last_compute);
+    op_list_push(&r->new_list, r->last_compute);
 }
 
 static void set_tags(struct offload_share *r, const struct unit_run *run, enum phase phase)
@@ -286,20 +286,20 @@ static void load(struct offload_share *r, struct unit_run *run)
     for (uint32_t i = forward->first; i < forward->first + forward->count; i++) {
         struct moved *m = &r->moved[i];
         int64_t all = (int64_t)ir_buffer_elements(r->ir, m->buffer);
-        m->back = emit_like(r->e, m->host, all, "back", MEMORY_HBM);
-        run->last_copy = copy(r, WORK_H2D, m->host, view_part(m->back, 0, m->elements));
+        m->loaded_view = emit_like(r->e, m->host, all, "back", MEMORY_HBM);
+        run->last_copy = copy(r, WORK_H2D, m->host, view_part(m->loaded_view, 0, m->elements));
         if (ended.i != IR_NONE)
             emit_add_dependency(r->e, run->last_copy, ended);
-        copy_rest(r, m->tail, view_part(m->back, m->elements, all - m->elements));
+        copy_rest(r, m->tail, view_part(m->loaded_view, m->elements, all - m->elements));
     }
-    run->loaded = true;
+    run->is_loaded = true;
 }
 
 /* Returns the next backward run of the list if the tensors that it needs have been stored on the host, else NULL. */
 static struct unit_run *next_backward(struct offload_share *r, uint32_t i)
 {
     while (++i < r->run_count)
-        if (r->run[i].partner != IR_NONE && !r->run[i].loaded)
+        if (r->run[i].partner != IR_NONE && !r->run[i].is_loaded)
             return r->run[r->run[i].partner].last_copy.i != IR_NONE ? &r->run[i] : NULL;
     return NULL;
 }
@@ -313,7 +313,7 @@ static void begin_run(struct offload_share *r, uint32_t i)
         store(r, before);
     if (run->partner == IR_NONE)
         return;
-    if (!run->loaded)
+    if (!run->is_loaded)
         load(r, run);
     if (r->e->choices->profile->offload_waits)
         r->before_next = run->last_copy;
@@ -328,7 +328,7 @@ static void pass_op(struct offload_share *r, uint32_t op, bool backward)
     for (uint32_t k = 0; backward && k < ir->op.read_count[op]; k++) {
         uint32_t row = r->of_buffer[ir_touched(ir, op, k)];
         if (row != IR_NONE)
-            ir_redirect(ir, op, k, r->moved[row].back.buffer);
+            ir_redirect(ir, op, k, r->moved[row].loaded_view.buffer);
     }
     if (computes && r->before_next.i != IR_NONE) {
         emit_add_dependency(r->e, (op_id){op}, r->before_next);
@@ -336,7 +336,7 @@ static void pass_op(struct offload_share *r, uint32_t op, bool backward)
     }
     if (computes)
         r->last_compute.i = op;
-    op_list_push(&r->out, (op_id){op});
+    op_list_push(&r->new_list, (op_id){op});
 }
 
 void pass_offload_ratio(struct emit *e, struct op_list *list)
@@ -367,5 +367,5 @@ void pass_offload_ratio(struct emit *e, struct op_list *list)
     free(r.of_buffer);
     free(r.chunk_of);
     op_list_release(list);
-    *list = r.out;
+    *list = r.new_list;
 }

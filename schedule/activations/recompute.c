@@ -26,27 +26,28 @@
 
 struct segment { /* a layer's forward of one unit: positions in the list */
     uint32_t begin, end;
-    uint32_t last; /* the last op of its backward */
-    bool repeated; /* its forward has been repeated */
+    uint32_t last_op; /* the last op of its backward */
+    bool is_repeated; /* its forward has been repeated */
 };
 
 /* The origin of a buffer of attention's forward; the last of these that applies. */
 enum origin { FROM_HERE, FROM_RANKS, FROM_CORE };
 
-struct buffer_mark {  /* what is known of a buffer */
-    uint32_t again;   /* the buffer that replaces it in the repeated forward; IR_NONE: none */
-    uint32_t needed;  /* 1 + the last segment whose backward, or whose repeated op, reads it */
-    uint32_t remains; /* 1 + the last segment in which an op that writes it is not repeated */
-    bool kept;        /* the buffer of the first forward is kept */
-    bool cache;       /* several units write it, and it is kept */
-    bool expanded;    /* of latent attention: it is the only kind that is computed again */
-    uint8_t origin;   /* enum origin, of attention's forward */
+struct buffer_mark { /* what is known of a buffer */
+    uint32_t
+        repeated_buffer;   /* the buffer that replaces it in the repeated forward; IR_NONE: none */
+    uint32_t needed_until; /* 1 + the last segment whose backward, or whose repeated op, reads it */
+    uint32_t remains_until; /* 1 + the last segment in which an op that writes it is not repeated */
+    bool is_kept;           /* the buffer of the first forward is kept */
+    bool cache;             /* several units write it, and it is kept */
+    bool is_expanded_latent; /* of latent attention: it is the only kind that is computed again */
+    uint8_t origin;          /* enum origin, of attention's forward */
 };
 
 struct recompute {
     struct emit *e;
     struct ir *ir;
-    struct op_list out; /* the new list */
+    struct op_list new_list; /* the new list */
     uint32_t layers;
     struct segment *segment;  /* unit * layers + layer */
     struct buffer_mark *mark; /* per buffer of the first forward */
@@ -95,7 +96,7 @@ static void find_arrivals(struct recompute *r)
             continue;
         for (uint32_t k = 0; k < reads; k++) {
             uint32_t buffer = ir_touched(ir, op, k);
-            uint8_t own = r->mark[buffer].kept ? FROM_CORE : r->mark[buffer].origin;
+            uint8_t own = r->mark[buffer].is_kept ? FROM_CORE : r->mark[buffer].origin;
             origin = own > origin ? own : origin;
         }
         for (uint32_t k = reads; k < reads + ir->op.write_count[op]; k++) {
@@ -110,7 +111,7 @@ static void find_segments(struct recompute *r, const struct op_list *list)
     for (uint32_t i = 0; i < list->count; i++) {
         uint32_t op = list->op[i];
         if (in_backward(r->ir, op))
-            r->segment[segment_of(r->ir, r->layers, op)].last = i;
+            r->segment[segment_of(r->ir, r->layers, op)].last_op = i;
         if (!in_layer(r->ir, op, PHASE_FORWARD))
             continue;
         struct segment *segment = &r->segment[segment_of(r->ir, r->layers, op)];
@@ -131,7 +132,7 @@ static bool leads_to_kept(const struct recompute *r, uint32_t op, uint32_t which
                 r->e->choices->activations == CHOICE_ACTIVATIONS_SELECTIVE_OP;
     for (uint32_t k = reads; core && k < operands; k++) {
         const struct buffer_mark *mark = &r->mark[ir_touched(r->ir, op, k)];
-        core = mark->kept || mark->needed != which + 1;
+        core = mark->is_kept || mark->needed_until != which + 1;
     }
     return operands > reads ? core : after;
 }
@@ -152,7 +153,7 @@ static bool expands(const struct recompute *r, uint32_t op)
     uint32_t reads = r->ir->op.read_count[op], operands = reads + r->ir->op.write_count[op];
     bool only = operands > reads;
     for (uint32_t k = reads; only && k < operands; k++)
-        only = r->mark[ir_touched(r->ir, op, k)].expanded;
+        only = r->mark[ir_touched(r->ir, op, k)].is_expanded_latent;
     return only;
 }
 
@@ -176,10 +177,10 @@ static void find_needed(struct recompute *r, const struct op_list *list, uint32_
         uint32_t reads = r->ir->op.read_count[op], operands = reads + r->ir->op.write_count[op];
         bool needed = whole;
         for (uint32_t k = reads; k < operands; k++)
-            needed = needed || r->mark[ir_touched(r->ir, op, k)].needed == which + 1;
+            needed = needed || r->mark[ir_touched(r->ir, op, k)].needed_until == which + 1;
         keep[i - segment.begin] = needed && !repeats_core(r);
         for (uint32_t k = 0; needed && k < reads; k++)
-            r->mark[ir_touched(r->ir, op, k)].needed = which + 1;
+            r->mark[ir_touched(r->ir, op, k)].needed_until = which + 1;
     }
 }
 
@@ -196,7 +197,7 @@ static void drop_parts(struct recompute *r, const struct op_list *list, uint32_t
             uint32_t op = list->op[i], reads = r->ir->op.read_count[op];
             uint8_t *kept = &keep[i - segment.begin];
             for (uint32_t k = reads; k < reads + r->ir->op.write_count[op]; k++) {
-                uint32_t *remains = &r->mark[ir_touched(r->ir, op, k)].remains;
+                uint32_t *remains = &r->mark[ir_touched(r->ir, op, k)].remains_until;
                 if (*kept && *remains == which + 1)
                     *kept = 0;
                 if (*kept || *remains == which + 1)
@@ -220,11 +221,11 @@ static void repeat_op(struct recompute *r, uint32_t op)
         struct buffer_mark *mark = &r->mark[buffer];
         bool shared = mark->cache || (ir->buffer.flags[buffer] & BUFFER_PERSISTENT);
         /* the repetition of a cache would have the same values */
-        if (mark->again == IR_NONE && !shared)
-            mark->again = ir_add_buffer_like(ir, (buffer_id){buffer}).i;
+        if (mark->repeated_buffer == IR_NONE && !shared)
+            mark->repeated_buffer = ir_add_buffer_like(ir, (buffer_id){buffer}).i;
     }
     for (uint32_t k = 0; k < operands; k++) {
-        uint32_t buffer = ir_touched(ir, op, k), again = r->mark[buffer].again;
+        uint32_t buffer = ir_touched(ir, op, k), again = r->mark[buffer].repeated_buffer;
         of[k].i = again != IR_NONE ? again : buffer;
     }
     for (uint32_t k = 0; k < ir->op.wait_count[op] && waits < ARRAY_LEN(wait); k++) {
@@ -234,7 +235,7 @@ static void repeat_op(struct recompute *r, uint32_t op)
     }
     op_id copy = ir_add_op_like(ir, op, PHASE_RECOMPUTE, of, wait, (uint16_t)waits);
     r->op[op] = copy.i;
-    op_list_push(&r->out, copy);
+    op_list_push(&r->new_list, copy);
 }
 
 /* Inserts the repetition of a layer's forward before the first op of its backward, at position `begin` of the list.
@@ -246,12 +247,12 @@ static void repeat_forward(struct recompute *r, const struct op_list *in, uint32
     uint32_t which = segment_of(r->ir, r->layers, in->op[begin]);
     struct segment segment = r->segment[which];
     uint8_t *keep = heap_zalloc(segment.end - segment.begin, 1);
-    for (uint32_t i = begin; i <= segment.last; i++) {
+    for (uint32_t i = begin; i <= segment.last_op; i++) {
         bool own = in_backward(ir, in->op[i]) && segment_of(r->ir, r->layers, in->op[i]) == which;
         for (uint32_t k = 0; own && k < ir->op.read_count[in->op[i]]; k++) {
             struct buffer_mark *mark = &r->mark[ir_touched(ir, in->op[i], k)];
-            if (mark->origin != FROM_RANKS || mark->kept)
-                mark->needed = which + 1;
+            if (mark->origin != FROM_RANKS || mark->is_kept)
+                mark->needed_until = which + 1;
         }
     }
     find_needed(r, in, which, keep);
@@ -260,7 +261,7 @@ static void repeat_forward(struct recompute *r, const struct op_list *in, uint32
         if (keep[i - segment.begin])
             repeat_op(r, in->op[i]);
     free(keep);
-    r->segment[which].repeated = true;
+    r->segment[which].is_repeated = true;
 }
 
 /* Lets an op of a layer's backward, at a position of the list, read the repeated forward. */
@@ -268,12 +269,12 @@ static void rewrite_backward(struct recompute *r, const struct op_list *in, uint
 {
     struct ir *ir = r->ir;
     uint32_t op = in->op[at];
-    if (!r->segment[segment_of(r->ir, r->layers, op)].repeated)
+    if (!r->segment[segment_of(r->ir, r->layers, op)].is_repeated)
         repeat_forward(r, in, at);
     if (repeats_core(r) && ir->op.region[op] != REGION_ATTENTION)
         return;
     for (uint32_t k = 0; k < ir->op.read_count[op]; k++) {
-        uint32_t again = r->mark[ir_touched(ir, op, k)].again;
+        uint32_t again = r->mark[ir_touched(ir, op, k)].repeated_buffer;
         if (again != IR_NONE)
             ir_redirect(ir, op, k, (buffer_id){again});
     }
@@ -285,7 +286,7 @@ static void repeat_holds(struct recompute *r)
     uint32_t count = r->e->extension_count;
     for (uint32_t i = 0; i < count; i++) {
         struct lifetime_extension hold = r->e->extension[i];
-        uint32_t buffer = r->mark[hold.buffer.i].again, until = r->op[hold.until.i];
+        uint32_t buffer = r->mark[hold.buffer.i].repeated_buffer, until = r->op[hold.until.i];
         if (buffer != IR_NONE && until != IR_NONE)
             emit_extend_lifetime(r->e, (buffer_id){buffer}, (op_id){until});
     }
@@ -311,13 +312,13 @@ void pass_recompute(struct emit *e, struct op_list *list)
     r.selective = keeps && e->kept_buffers.count > 0;
     /* buffers and ops made here are never looked up: only rows of the first forward are */
     for (uint32_t i = 0; i < ir->buffer.count; i++)
-        r.mark[i].again = IR_NONE;
+        r.mark[i].repeated_buffer = IR_NONE;
     for (uint32_t i = 0; i < e->caches.count; i++)
         r.mark[e->caches.buffer[i].i].cache = true;
     for (uint32_t i = 0; i < e->expanded_latents.count; i++)
-        r.mark[e->expanded_latents.buffer[i].i].expanded = true;
+        r.mark[e->expanded_latents.buffer[i].i].is_expanded_latent = true;
     for (uint32_t i = 0; keeps && i < e->kept_buffers.count; i++)
-        r.mark[e->kept_buffers.buffer[i].i].kept = true;
+        r.mark[e->kept_buffers.buffer[i].i].is_kept = true;
     find_segments(&r, list);
     find_arrivals(&r);
 
@@ -325,12 +326,12 @@ void pass_recompute(struct emit *e, struct op_list *list)
         uint32_t op = list->op[i];
         if (in_backward(ir, op) && !keeps_layer(&r, ir->op.layer[op]))
             rewrite_backward(&r, list, i);
-        op_list_push(&r.out, (op_id){op});
+        op_list_push(&r.new_list, (op_id){op});
     }
     repeat_holds(&r);
     free(r.segment);
     free(r.mark);
     free(r.op);
     op_list_release(list);
-    *list = r.out;
+    *list = r.new_list;
 }

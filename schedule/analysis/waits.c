@@ -18,7 +18,7 @@ struct accesses {
     uint8_t read_stream, write_stream; /* the streams of these ops */
     /* the stream of all listed accesses; MANY: several streams */
     uint8_t stream;
-    bool listed;
+    bool is_listed;
 };
 
 enum {
@@ -29,13 +29,13 @@ enum {
 
 struct waits {
     const struct order *order;
-    struct accesses *of; /* [buffers] */
+    struct accesses *accesses_of; /* [buffers] */
     struct access *access;
     size_t access_capacity;
     uint32_t access_count;
-    uint32_t spare; /* the list of unused accesses */
-    uint32_t *wait; /* the ops that were added for the open op, the latest first */
-    op_id *kept;    /* those of them that no other implies */
+    uint32_t spare_access; /* the list of unused accesses */
+    uint32_t *added_waits; /* the ops that were added for the open op, the latest first */
+    op_id *needed_waits;   /* those of them that no other implies */
     uint32_t wait_count, wait_capacity;
 };
 
@@ -43,37 +43,38 @@ struct waits *waits_new(const struct order *order, uint32_t buffers)
 {
     struct waits *w = heap_zalloc(1, sizeof *w);
     w->order = order;
-    w->of = heap_alloc(buffers, sizeof *w->of);
+    w->accesses_of = heap_alloc(buffers, sizeof *w->accesses_of);
     for (uint32_t b = 0; b < buffers; b++)
-        w->of[b] = (struct accesses){.read = IR_NONE, .write = IR_NONE};
-    w->spare = IR_NONE;
+        w->accesses_of[b] = (struct accesses){.read = IR_NONE, .write = IR_NONE};
+    w->spare_access = IR_NONE;
     return w;
 }
 
 void waits_free(struct waits *w)
 {
-    free(w->of);
+    free(w->accesses_of);
     free(w->access);
-    free(w->wait);
-    free(w->kept);
+    free(w->added_waits);
+    free(w->needed_waits);
     free(w);
 }
 
 void waits_add(struct waits *w, uint32_t op)
 {
     uint32_t at = w->wait_count;
-    while (at > 0 && w->wait[at - 1] < op)
+    while (at > 0 && w->added_waits[at - 1] < op)
         at--;
-    if (at > 0 && w->wait[at - 1] == op)
+    if (at > 0 && w->added_waits[at - 1] == op)
         return;
     if (w->wait_count == w->wait_capacity) {
         w->wait_capacity =
             (uint32_t)heap_next_capacity(w->wait_capacity, (size_t)w->wait_count + 1);
-        w->wait = heap_realloc(w->wait, w->wait_capacity, sizeof *w->wait);
-        w->kept = heap_realloc(w->kept, w->wait_capacity, sizeof *w->kept);
+        w->added_waits = heap_realloc(w->added_waits, w->wait_capacity, sizeof *w->added_waits);
+        w->needed_waits = heap_realloc(w->needed_waits, w->wait_capacity, sizeof *w->needed_waits);
     }
-    memmove(w->wait + at + 1, w->wait + at, (w->wait_count++ - at) * sizeof *w->wait);
-    w->wait[at] = op;
+    memmove(w->added_waits + at + 1, w->added_waits + at,
+            (w->wait_count++ - at) * sizeof *w->added_waits);
+    w->added_waits[at] = op;
 }
 
 static void add_conflicts(struct waits *w, uint32_t list, const struct touch *touch)
@@ -88,8 +89,8 @@ static void add_conflicts(struct waits *w, uint32_t list, const struct touch *to
 uint32_t waits_touch(struct waits *w, const struct touch *touch, uint32_t count, uint8_t stream)
 {
     for (const struct touch *end = touch + count; touch < end; touch++) {
-        const struct accesses *of = &w->of[touch->buffer];
-        if (of->listed) {
+        const struct accesses *of = &w->accesses_of[touch->buffer];
+        if (of->is_listed) {
             if (of->stream != stream)
                 add_conflicts(w, of->write, touch);
             if (of->stream != stream && touch->is_write)
@@ -111,14 +112,14 @@ const op_id *waits_finalize(struct waits *w, struct order *order, uint32_t *coun
     uint32_t first = w->wait_count;
     /* from the latest to the earliest, so that no op is kept that another implies */
     for (uint32_t i = 0; i < w->wait_count; i++) {
-        if (order_covers(order, w->wait[i]))
+        if (order_covers(order, w->added_waits[i]))
             continue;
-        order_join(order, w->wait[i]);
-        w->kept[--first].i = w->wait[i];
+        order_join(order, w->added_waits[i]);
+        w->needed_waits[--first].i = w->added_waits[i];
     }
     *count = w->wait_count - first;
     w->wait_count = 0;
-    return *count > 0 ? w->kept + first : NULL;
+    return *count > 0 ? w->needed_waits + first : NULL;
 }
 
 /* Removes from a list the accesses that lie inside the touch: those of every stream, or of one stream. Only the newest
@@ -132,8 +133,8 @@ static void supersede(struct waits *w, uint32_t *link, const struct touch *touch
             (stream == MANY || a->stream == stream)) {
             uint32_t gone = *link;
             *link = a->next;
-            a->next = w->spare;
-            w->spare = gone;
+            a->next = w->spare_access;
+            w->spare_access = gone;
         } else {
             link = &a->next;
         }
@@ -144,10 +145,10 @@ static inline void list_access(struct waits *w, struct accesses *of, const struc
                                uint8_t stream, uint32_t op)
 {
     bool first = of->write == IR_NONE && of->read == IR_NONE;
-    uint32_t *list = touch->is_write ? &of->write : &of->read, row = w->spare;
+    uint32_t *list = touch->is_write ? &of->write : &of->read, row = w->spare_access;
     of->stream = first || of->stream == stream ? stream : MANY;
     if (row != IR_NONE) {
-        w->spare = w->access[row].next;
+        w->spare_access = w->access[row].next;
     } else {
         row = w->access_count++;
         w->access = heap_grow(w->access, &w->access_capacity, w->access_count, sizeof *w->access);
@@ -161,7 +162,7 @@ static void make_lists(struct waits *w, struct accesses *of)
 {
     struct touch whole = {.end = WAITS_WHOLE};
     uint32_t read = of->read, write = of->write;
-    of->listed = true;
+    of->is_listed = true;
     of->read = of->write = IR_NONE;
     if (read != IR_NONE)
         list_access(w, of, &whole, of->read_stream, read);
@@ -174,20 +175,20 @@ void waits_note(struct waits *w, const struct touch *touch, uint32_t count, uint
                 uint32_t op)
 {
     for (; count > 0; count--, touch++) {
-        struct accesses *of = &w->of[touch->buffer];
+        struct accesses *of = &w->accesses_of[touch->buffer];
         bool whole = touch->end == WAITS_WHOLE && touch->begin == 0;
-        if (!of->listed && whole && touch->is_write) {
+        if (!of->is_listed && whole && touch->is_write) {
             of->write = op;
             of->write_stream = stream;
             of->read = IR_NONE;
             continue;
         }
-        if (!of->listed && whole && (of->read == IR_NONE || of->read_stream == stream)) {
+        if (!of->is_listed && whole && (of->read == IR_NONE || of->read_stream == stream)) {
             of->read = op;
             of->read_stream = stream;
             continue;
         }
-        if (!of->listed)
+        if (!of->is_listed)
             make_lists(w, of);
         supersede(w, &of->read, touch, touch->is_write ? MANY : stream);
         if (touch->is_write)

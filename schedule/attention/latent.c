@@ -5,7 +5,7 @@
 
 /* Rows of latents: those of all tensor ranks, and those of this one. */
 struct latent_rows {
-    int64_t all, own;
+    int64_t all_rows, own_rows;
     struct view positions; /* of the only sequence; empty: of each sequence of the unit */
 };
 
@@ -118,9 +118,9 @@ static struct view normed(struct emit *e, uint32_t layer, enum weight weight, st
                           const struct latent_rows *rows, int64_t cols, struct view *stats)
 {
     e->tags.region = REGION_NORM;
-    struct view y = emit_computed(e, "latent_norm", CATEGORY_ACTIVATION, rows->own, cols);
-    *stats = emit_norm_stats(e, weight, rows->own, 0);
-    emit_norm(e, layer, weight, x, y, *stats, rows->own, cols);
+    struct view y = emit_computed(e, "latent_norm", CATEGORY_ACTIVATION, rows->own_rows, cols);
+    *stats = emit_norm_stats(e, weight, rows->own_rows, 0);
+    emit_norm(e, layer, weight, x, y, *stats, rows->own_rows, cols);
     e->tags.region = REGION_LINEAR;
     return y;
 }
@@ -149,15 +149,15 @@ static struct view wide_backward(struct emit *e, uint32_t layer, enum weight wei
                                  const struct latent_rows *rows, int64_t to, int64_t from)
 {
     if (dx.count == 0)
-        dx = emit_computed(e, "d_latent_norm", CATEGORY_ACTIVATION, rows->own, from);
+        dx = emit_computed(e, "d_latent_norm", CATEGORY_ACTIVATION, rows->own_rows, from);
     struct view whole = tensor_keeps_gathered(e)
                             ? gathered
                             : tensor_gather(e, own, from, TENSOR_SEQUENCES, "latent_all", false);
     struct view all = tensor_product(e, dx, from, "d_latent_all");
-    emit_matmul(e, MATMUL_NN, dy, weight_view(e, layer, weight), view_none(), all, rows->all, from,
-                to);
+    emit_matmul(e, MATMUL_NN, dy, weight_view(e, layer, weight), view_none(), all, rows->all_rows,
+                from, to);
     tensor_scatter_columns(e, all, dx, from, TENSOR_SEQUENCES);
-    emit_weight_grad(e, layer, weight, dy, whole, to, from, rows->all);
+    emit_weight_grad(e, layer, weight, dy, whole, to, from, rows->all_rows);
     return dx;
 }
 
@@ -166,8 +166,8 @@ static struct view normed_backward(struct emit *e, uint32_t layer, enum weight w
                                    const struct latent_rows *rows, int64_t cols)
 {
     e->tags.region = REGION_NORM;
-    struct view dx = emit_computed(e, "d_latent", CATEGORY_ACTIVATION, rows->own, cols);
-    emit_norm_backward(e, layer, weight, dy, x, stats, dx, rows->own, cols);
+    struct view dx = emit_computed(e, "d_latent", CATEGORY_ACTIVATION, rows->own_rows, cols);
+    emit_norm_backward(e, layer, weight, dy, x, stats, dx, rows->own_rows, cols);
     e->tags.region = REGION_LINEAR;
     return dx;
 }
@@ -186,12 +186,13 @@ static struct view queries(struct emit *e, uint32_t layer, struct view x,
     const int64_t width = transformer_q_width(m);
     if (m->q_latent == 0) {
         s->q_in = gathered(e, x, m->hidden);
-        return product(e, layer, WEIGHT_Q, "q_up", s->q_in, rows->all, width, m->hidden);
+        return product(e, layer, WEIGHT_Q, "q_up", s->q_in, rows->all_rows, width, m->hidden);
     }
-    s->q = product(e, layer, WEIGHT_Q_DOWN, "q_latent", x, rows->own, m->q_latent, m->hidden);
+    s->q = product(e, layer, WEIGHT_Q_DOWN, "q_latent", x, rows->own_rows, m->q_latent, m->hidden);
     s->q_norm = normed(e, layer, WEIGHT_Q_DOWN_NORM, s->q, rows, m->q_latent, &s->q_stats);
     s->q_in = gathered(e, s->q_norm, m->q_latent);
-    struct view q = product(e, layer, WEIGHT_Q_UP, "q_up", s->q_in, rows->all, width, m->q_latent);
+    struct view q =
+        product(e, layer, WEIGHT_Q_UP, "q_up", s->q_in, rows->all_rows, width, m->q_latent);
     emit_mark_saved_product(e, q.buffer);
     return q;
 }
@@ -210,7 +211,7 @@ static void queries_backward(struct emit *e, uint32_t layer, struct view dq, str
     struct view d = wide_backward(e, layer, WEIGHT_Q_UP, dq, s->q_norm, s->q_in, view_none(), rows,
                                   width, latent);
     d = normed_backward(e, layer, WEIGHT_Q_DOWN_NORM, d, s->q, s->q_stats, rows, latent);
-    product_backward(e, layer, WEIGHT_Q_DOWN, d, x, dx, rows->own, latent, m->hidden);
+    product_backward(e, layer, WEIGHT_Q_DOWN, d, x, dx, rows->own_rows, latent, m->hidden);
 }
 
 /* ---- keys and values ---- */
@@ -222,11 +223,11 @@ static struct view keys(struct emit *e, uint32_t layer, struct view x,
                         struct latent_saved *s, struct view *own, struct view *shared)
 {
     const struct work apart = {.kind = WORK_PACK,
-                               .pack = {rows->own, 1, {w->latent, w->rotated, 0}}};
-    const struct view both = product(e, layer, WEIGHT_KV_DOWN, "kv_latents", x, rows->own,
+                               .pack = {rows->own_rows, 1, {w->latent, w->rotated, 0}}};
+    const struct view both = product(e, layer, WEIGHT_KV_DOWN, "kv_latents", x, rows->own_rows,
                                      w->latent + w->rotated, e->choices->model->hidden);
-    s->kv = emit_computed(e, "kv_latent", CATEGORY_ACTIVATION, rows->own, w->latent);
-    *own = emit_computed(e, "k_shared", CATEGORY_ACTIVATION, rows->own, w->rotated);
+    s->kv = emit_computed(e, "kv_latent", CATEGORY_ACTIVATION, rows->own_rows, w->latent);
+    *own = emit_computed(e, "k_shared", CATEGORY_ACTIVATION, rows->own_rows, w->rotated);
     emit_op(e, e->stream.compute, &apart, &both, 1, (struct view[]){s->kv, *own}, 2);
     s->kv_norm = normed(e, layer, WEIGHT_KV_DOWN_NORM, s->kv, rows, w->latent, &s->kv_stats);
     s->kv_in = gathered(e, s->kv_norm, w->latent);
@@ -234,7 +235,7 @@ static struct view keys(struct emit *e, uint32_t layer, struct view x,
     if (derived_sends_latents(e->choices))
         return s->kv_in;
     struct view up =
-        product(e, layer, WEIGHT_KV_UP, "kv_up", s->kv_in, rows->all, w->up, w->latent);
+        product(e, layer, WEIGHT_KV_UP, "kv_up", s->kv_in, rows->all_rows, w->up, w->latent);
     emit_mark_saved_product(e, up.buffer);
     return up;
 }
@@ -250,7 +251,7 @@ static struct view keys_wide_backward(struct emit *e, uint32_t layer, struct vie
                              w->up, w->latent);
     struct view d = d_up;
     if (e->choices->row_ranks > 1)
-        d = emit_computed(e, "d_latent_norm", CATEGORY_ACTIVATION, rows->own, w->latent);
+        d = emit_computed(e, "d_latent_norm", CATEGORY_ACTIVATION, rows->own_rows, w->latent);
     tensor_scatter_columns(e, d_up, d, w->latent, TENSOR_SEQUENCES);
     return d;
 }
@@ -262,19 +263,19 @@ static void keys_backward(struct emit *e, uint32_t layer, struct view d_up, stru
 {
     const int64_t both = w->latent + w->rotated;
     const struct work join = {.kind = WORK_UNPACK,
-                              .pack = {rows->own, 1, {w->latent, w->rotated, 0}}};
+                              .pack = {rows->own_rows, 1, {w->latent, w->rotated, 0}}};
     struct view d = keys_wide_backward(e, layer, d_up, rows, w, s);
     d = normed_backward(e, layer, WEIGHT_KV_DOWN_NORM, d, s->kv, s->kv_stats, rows, w->latent);
-    struct view own = d_shared,
-                d_both = emit_computed(e, "d_kv_latents", CATEGORY_ACTIVATION, rows->own, both);
+    struct view own = d_shared, d_both = emit_computed(e, "d_kv_latents", CATEGORY_ACTIVATION,
+                                                       rows->own_rows, both);
     if (e->tensor.size > 1) { /* a rank's gradient is of its own heads */
         own = e->choices->row_ranks > 1
-                  ? emit_computed(e, "d_k_shared", CATEGORY_ACTIVATION, rows->own, w->rotated)
+                  ? emit_computed(e, "d_k_shared", CATEGORY_ACTIVATION, rows->own_rows, w->rotated)
                   : d_shared;
         tensor_scatter_columns(e, d_shared, own, w->rotated, TENSOR_SEQUENCES);
     }
     emit_op(e, e->stream.compute, &join, (struct view[]){d, own}, 2, &d_both, 1);
-    product_backward(e, layer, WEIGHT_KV_DOWN, d_both, x, dx, rows->own, both,
+    product_backward(e, layer, WEIGHT_KV_DOWN, d_both, x, dx, rows->own_rows, both,
                      e->choices->model->hidden);
 }
 
@@ -388,8 +389,8 @@ void latent_project_backward(struct emit *e, uint32_t layer, struct view dqkv, s
             view_part(dq, i * n * w.q, n * w.q), view_part(d_up, i * n * w.up, n * w.up),
             view_part(d_shared, i * n * w.rotated, n * w.rotated));
     e->tags.region = REGION_LINEAR;
-    const struct view of_q = emit_computed(e, "dx_q", CATEGORY_ACTIVATION, rows.own, h);
-    const struct view of_kv = emit_computed(e, "dx_kv", CATEGORY_ACTIVATION, rows.own, h);
+    const struct view of_q = emit_computed(e, "dx_q", CATEGORY_ACTIVATION, rows.own_rows, h);
+    const struct view of_kv = emit_computed(e, "dx_kv", CATEGORY_ACTIVATION, rows.own_rows, h);
     queries_backward(e, layer, dq, x, of_q, &rows, saved);
     keys_backward(e, layer, d_up, d_shared, x, of_kv, &rows, &w, saved);
     emit_add(e, of_q, of_kv, dx);

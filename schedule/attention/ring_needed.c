@@ -9,7 +9,7 @@
 
 /* The rooms of a sequence's buffers, in rows, and what ops name. */
 struct rooms {
-    int64_t sent, needed;
+    int64_t sent_rows, received_rows;
     int64_t sequence, window;
 };
 
@@ -34,7 +34,7 @@ static struct work attention_of(const struct emit *e, enum work_kind kind,
                                 const struct ring_shape *z, const struct rooms *r, bool arrived)
 {
     struct work work = attention_work(e, kind, z->rows, z->heads, z->kv_heads);
-    work.attention.kv = arrived ? r->needed : z->rows;
+    work.attention.kv = arrived ? r->received_rows : z->rows;
     work.attention.mask = arrived ? MASK_PLAN : MASK_DOCUMENTS;
     work.attention.window = r->window;
     work.attention.sequence = r->sequence;
@@ -64,7 +64,8 @@ static struct view take(struct emit *e, const struct ring_shape *z, const struct
 static struct view exchange(struct emit *e, const struct ring_shape *z, const struct rooms *r,
                             bool back, struct view x, const char *stem)
 {
-    int64_t rows = back ? r->needed : r->sent, to = back ? r->sent : r->needed;
+    int64_t rows = back ? r->received_rows : r->sent_rows,
+            to = back ? r->sent_rows : r->received_rows;
     struct work work = {
         .kind = WORK_EXCHANGE,
         .exchange = {.group = e->group.outer.group,
@@ -86,14 +87,14 @@ static struct view exchange(struct emit *e, const struct ring_shape *z, const st
 static struct view send(struct emit *e, const struct ring_shape *z, const struct rooms *r,
                         struct view kv)
 {
-    struct view message = take(e, z, r, TAKE_SEND, kv, z->rows, r->sent, "message");
+    struct view message = take(e, z, r, TAKE_SEND, kv, z->rows, r->sent_rows, "message");
     return exchange(e, z, r, false, message, "arrived");
 }
 
 static struct view place(struct emit *e, const struct ring_shape *z, const struct rooms *r,
                          struct view arrived)
 {
-    return take(e, z, r, TAKE_PLACE, arrived, r->needed, r->needed, "kv_needed");
+    return take(e, z, r, TAKE_PLACE, arrived, r->received_rows, r->received_rows, "kv_needed");
 }
 
 void ring_needed_forward(struct emit *e, const struct ring_shape *z, struct attention_saved *saved,
@@ -105,12 +106,12 @@ void ring_needed_forward(struct emit *e, const struct ring_shape *z, struct atte
     struct qkv in = ring_inputs(saved->in.q, kv);
     attention_save(e, saved, o, z->rows, z->heads);
     e->tags.step = 0;
-    if (r.needed > 0)
+    if (r.received_rows > 0)
         arrived = send(e, z, &r, kv);
-    if (!f32 && r.needed > 0)
+    if (!f32 && r.received_rows > 0)
         block = emit_computed(e, "o_block", CATEGORY_ACTIVATION, z->rows, z->q_width);
     attention_tile(e, attention_of(e, WORK_ATTENTION, z, &r, false), &in, block, saved->lse);
-    if (r.needed > 0) {
+    if (r.received_rows > 0) {
         struct view sum = emit_as(e, block, DTYPE_F32, "o_sum", CATEGORY_ACTIVATION);
         struct ring_tile all = {.rows = z->rows, .guard = IR_NONE16};
         e->tags.step = 1;
@@ -134,8 +135,8 @@ static struct ring_gradients tile_backward(struct emit *e, const struct ring_sha
 {
     struct ring_gradients g = {
         .dq = emit_computed(e, "dq_block", CATEGORY_ACTIVATION, z->rows, z->q_width),
-        .dkv = emit_computed(e, "dkv_block", CATEGORY_KV, 2 * (arrived ? r->needed : z->rows),
-                             z->kv_width),
+        .dkv = emit_computed(e, "dkv_block", CATEGORY_KV,
+                             2 * (arrived ? r->received_rows : z->rows), z->kv_width),
     };
     struct qkv in = ring_inputs(saved->in.q, kv), grads = ring_inputs(g.dq, g.dkv);
     attention_tile_backward(e, attention_of(e, WORK_ATTENTION_BACKWARD, z, r, arrived), &in,
@@ -150,20 +151,21 @@ struct qkv ring_needed_backward(struct emit *e, const struct ring_shape *z,
     struct rooms r = rooms_of(e, z);
     struct view kv = ring_own_rows(saved), arrived = {0};
     e->tags.step = 0;
-    if (r.needed > 0)
+    if (r.received_rows > 0)
         arrived = send(e, z, &r, kv);
     struct ring_gradients own = tile_backward(e, z, &r, false, saved, kv, d_o);
-    if (r.needed > 0) {
+    if (r.received_rows > 0) {
         own.dq = emit_as(e, own.dq, DTYPE_F32, "dq_sum", CATEGORY_ACTIVATION);
         own.dkv = emit_as(e, own.dkv, DTYPE_F32, "dkv_sum", CATEGORY_ACTIVATION);
         e->tags.step = 1;
         struct ring_gradients other =
             tile_backward(e, z, &r, true, saved, place(e, z, &r, arrived), d_o);
-        struct view message = take(e, z, &r, TAKE_RETURN, other.dkv, r.needed, r.needed, "message");
+        struct view message =
+            take(e, z, &r, TAKE_RETURN, other.dkv, r.received_rows, r.received_rows, "message");
         struct view back = exchange(e, z, &r, true, message, "returned");
         struct work work = {
             .kind = WORK_ADD_ROWS,
-            .add_rows = {.rows = r.sent,
+            .add_rows = {.rows = r.sent_rows,
                          .to = z->rows,
                          .parts = 2,
                          .width = z->kv_width,

@@ -147,7 +147,7 @@ static void begin_round(struct emit *e, struct planned *p, uint32_t round)
 /* The running result of a rank's own queries, into which rounds are merged. begun: it has the first of them. */
 struct merged {
     struct view o, lse;
-    bool begun;
+    bool has_begun;
 };
 
 /* Results of a round that have come back from other ranks; empty views: none have. */
@@ -164,11 +164,11 @@ static void merge(struct emit *e, const struct planned *p, struct merged *sum, s
     struct work work = {
         .kind = WORK_MERGE_ROWS,
         .merge_rows = {(int64_t)lse.count / z->heads, z->rows, z->heads, z->q_width / z->heads,
-                       p->sequence, p->window, p->round + 1, !sum->begun, held},
+                       p->sequence, p->window, p->round + 1, !sum->has_begun, held},
     };
     emit_op(e, e->stream.compute, &work, (struct view[]){block, lse, sum->o, sum->lse},
-            sum->begun ? 4 : 2, (struct view[]){sum->o, sum->lse}, 2);
-    sum->begun = true;
+            sum->has_begun ? 4 : 2, (struct view[]){sum->o, sum->lse}, 2);
+    sum->has_begun = true;
 }
 
 static void merge_returned(struct emit *e, struct planned p, struct merged *sum,

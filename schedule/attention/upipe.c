@@ -30,8 +30,8 @@ struct upipe {
 /* One part (q, k or v) of one stage on all tokens of the head group [s, head_dim], and the tensors that its backward
  * reads. */
 struct scattered {
-    struct view all;
-    struct view raw; /* [n, P head_dim] before the per-head norm, if there is one */
+    struct view all_ranks;
+    struct view before_norm; /* [n, P head_dim] before the per-head norm, if there is one */
     buffer_id rstd;
 };
 
@@ -76,7 +76,7 @@ static struct scattered scatter_part(const struct upipe *u, struct view x, enum 
     const struct heads *heads = &u->heads[p];
     int64_t h = e->choices->model->hidden;
     struct view bias = view_none(), none = view_none();
-    struct scattered part = {.raw = none};
+    struct scattered part = {.before_norm = none};
     if (heads->bias.count > 0)
         bias = view_part(heads->bias, g * u->width, u->width);
     struct view y = emit_computed(e, "head", CATEGORY_ACTIVATION, z->n, u->width);
@@ -85,19 +85,19 @@ static struct scattered scatter_part(const struct upipe *u, struct view x, enum 
                 z->n, u->width, h);
     e->tags.region = REGION_ATTENTION;
     if (p != V && z->norms) {
-        part.raw = y;
+        part.before_norm = y;
         part.rstd = emit_buffer(e, "stats", CATEGORY_ACTIVATION, DTYPE_F32, z->n * z->ranks, 0);
         y = emit_computed(e, "head_norm", CATEGORY_ACTIVATION, z->n, u->width);
-        emit_norm(e, u->layer, p == Q ? WEIGHT_Q_NORM : WEIGHT_K_NORM, part.raw, y,
+        emit_norm(e, u->layer, p == Q ? WEIGHT_Q_NORM : WEIGHT_K_NORM, part.before_norm, y,
                   view_all(e, part.rstd), z->n * z->ranks, z->dim);
     }
     if (p != V && z->rope_before)
         y = rotate(e, y, z->positions, z->n, z->ranks, false, none);
     y = pack_one(e, y, z->n, z->ranks, z->dim);
-    part.all = scatter_heads(e, z, y, "head_all", p == Q ? CATEGORY_ACTIVATION : CATEGORY_KV,
-                             z->dim, e->choices->profile->sync_forward, none);
+    part.all_ranks = scatter_heads(e, z, y, "head_all", p == Q ? CATEGORY_ACTIVATION : CATEGORY_KV,
+                                   z->dim, e->choices->profile->sync_forward, none);
     if (p != V && z->rope_after)
-        part.all = rotate(e, part.all, z->positions_all, z->s, 1, false, none);
+        part.all_ranks = rotate(e, part.all_ranks, z->positions_all, z->s, 1, false, none);
     return part;
 }
 
@@ -133,8 +133,9 @@ static void gather_part(const struct upipe *u, const struct scattered *part, str
     if (rotates)
         y = rotate(e, y, z->positions, z->n, z->ranks, true, norms ? view_none() : d_part);
     if (norms)
-        emit_norm_backward(e, u->layer, p == Q ? WEIGHT_Q_NORM : WEIGHT_K_NORM, y, part->raw,
-                           view_all(e, part->rstd), d_part, z->n * z->ranks, z->dim);
+        emit_norm_backward(e, u->layer, p == Q ? WEIGHT_Q_NORM : WEIGHT_K_NORM, y,
+                           part->before_norm, view_all(e, part->rstd), d_part, z->n * z->ranks,
+                           z->dim);
 }
 
 static struct view stage_of(struct view all, int64_t g, int64_t elements)
@@ -165,7 +166,7 @@ static void sequence_forward(const struct upipe *u, struct view x, struct view o
         e->tags.step = (uint16_t)g;
         struct view o = stage_of(saved->o, g, z->s * z->dim);
         scatter_stage(u, x, g, part);
-        struct qkv in = {part[Q].all, part[K].all, part[V].all};
+        struct qkv in = {part[Q].all_ranks, part[K].all_ranks, part[V].all_ranks};
         core_sync(e);
         attention_tile(e, core_work(u, WORK_ATTENTION), &in, o, stage_of(saved->lse, g, z->s));
         core_sync(e);
@@ -234,7 +235,8 @@ static void sequence_backward(const struct upipe *u, struct view x, struct view 
         e->tags.phase = PHASE_RECOMPUTE;
         scatter_stage(u, x, g, part);
         e->tags.phase = PHASE_BACKWARD;
-        stage_backward(u, g, saved, d_staged, &(struct qkv){part[Q].all, part[K].all, part[V].all},
+        stage_backward(u, g, saved, d_staged,
+                       &(struct qkv){part[Q].all_ranks, part[K].all_ranks, part[V].all_ranks},
                        &sum);
         gather_part(u, &part[Q], sum.q, Q, stage_of(staged[Q], g, n));
         if (g + 1 == stages || begins_keys(u, g + 1)) {

@@ -11,7 +11,7 @@ struct row {
     double bytes;
     double slow, slow_bytes, gathered, scattered; /* see struct cost_chain */
     const struct cost_chain *unweighted;
-    double again; /* bytes added if the layer keeps its activations for the backward */
+    double kept_bytes; /* bytes added if the layer keeps its activations for the backward */
     /* `bytes`, if torch.compile or Liger fuses the chain; 0: it is one kernel then */
     double compiled;
     uint8_t kernels_compiled;
@@ -83,7 +83,7 @@ static const struct row torchtitan[] = {
 static const struct row internevo[] = {
     {.kind = WORK_RMSNORM, .kernels = 2, .bytes = 6 + 6},
     /* gradient of x 10, of the weight 6, cast back 6 */
-    {.kind = WORK_RMSNORM_BACKWARD, .kernels = 4, .bytes = 22, .again = 15},
+    {.kind = WORK_RMSNORM_BACKWARD, .kernels = 4, .bytes = 22, .kept_bytes = 15},
 };
 
 /* Operators of InternLM of 2023 (internlm/solver/optimizer/hybrid_zero_optim.py, train.py): its layers are
@@ -159,7 +159,12 @@ static const struct row hf_autocast[] = {
     {.kind = WORK_ADD, .kernels = 1, .bytes = 10, .slow = 1, .slow_bytes = 10},
     /* the norm of the gradients 4, and of each parameter what no op of the schedule has: the cast of its gradient up 6,
      * and its second cast down, for the layer that is computed again, 6 */
-    {.kind = WORK_SQUARE_SUM, .kernels = 3, .bytes = 16, .slow = 0.9, .slow_bytes = 6, .again = -6},
+    {.kind = WORK_SQUARE_SUM,
+     .kernels = 3,
+     .bytes = 16,
+     .slow = 0.9,
+     .slow_bytes = 6,
+     .kept_bytes = -6},
 };
 
 /* The tables. A kind without a row in a table has the row of the table that `like` names. */
@@ -183,8 +188,8 @@ static void set_chains(enum chains chains, bool compile, bool kept, double sum_r
         set_chains(tables[chains].like, compile, kept, sum_ranks, chain);
     for (size_t i = 0; i < tables[chains].count; i++) {
         const struct row *row = &tables[chains].row[i];
-        struct cost_chain eager = {.bytes =
-                                       row->bytes + (kept ? row->again : 0) + sum_ranks * row->sums,
+        struct cost_chain eager = {.bytes = row->bytes + (kept ? row->kept_bytes : 0) +
+                                            sum_ranks * row->sums,
                                    .kernels = row->kernels,
                                    .slow_passes = row->slow,
                                    .slow_bytes = row->slow_bytes,

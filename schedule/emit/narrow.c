@@ -21,10 +21,10 @@ enum operand_role { ROLE_INPUT, ROLE_WEIGHT, ROLE_GRADIENT };
 
 /* The 8- or 4-bit copies of a tensor: one as it lies in memory, and one transposed. */
 struct narrow_copies {
-    struct view of;
+    struct view source;
     struct view data[2], scales[2]; /* [1] is transposed; empty: the copy has not been made */
-    bool only;                      /* the tensor itself has not been made */
-    struct op_tags made;            /* of the ops that made the copies */
+    bool copies_only;               /* the tensor itself has not been made */
+    struct op_tags op_tags;         /* of the ops that made the copies */
     uint32_t next;                  /* row of the next tensor in the same buffer; 0: none */
 };
 
@@ -59,12 +59,12 @@ static struct narrow_copies *copies_of(struct emit *e, struct view x)
         n->buffers = (uint32_t)capacity;
     }
     for (uint32_t i = n->of_buffer[x.buffer.i]; i != 0; i = n->row[i].next)
-        if (n->row[i].of.begin == x.begin && n->row[i].of.count == x.count)
+        if (n->row[i].source.begin == x.begin && n->row[i].source.count == x.count)
             return &n->row[i];
     if (n->count == 0)
         n->count = 1;
     n->row = heap_grow(n->row, &n->capacity, n->count + 1u, sizeof *n->row);
-    n->row[n->count] = (struct narrow_copies){.of = x, .next = n->of_buffer[x.buffer.i]};
+    n->row[n->count] = (struct narrow_copies){.source = x, .next = n->of_buffer[x.buffer.i]};
     n->of_buffer[x.buffer.i] = n->count;
     return &n->row[n->count++];
 }
@@ -104,10 +104,11 @@ static bool recomputes(const struct emit *e)
 static void forget_weight(struct emit *e, struct view w)
 {
     struct narrow_copies *copies = copies_of(e, w);
-    const struct op_tags *made = &copies->made, *now = &e->tags;
+    const struct op_tags *made = &copies->op_tags, *now = &e->tags;
     const bool again = !recomputes(e) || e->choices->profile->quantises_again;
     if (!keeps_weights(e) && (made->micro != now->micro || (made->phase != now->phase && again)))
-        *copies = (struct narrow_copies){.of = copies->of, .next = copies->next, .made = *now};
+        *copies =
+            (struct narrow_copies){.source = copies->source, .next = copies->next, .op_tags = *now};
 }
 
 /* Returns whether the backward reads the copy of an input that the forward made. Otherwise it quantises the input
@@ -218,7 +219,7 @@ static struct view narrow_copy(struct emit *e, enum operand_role role, struct vi
     turned = turned && pairs;
     if (role == ROLE_WEIGHT)
         forget_weight(e, x);
-    if (copies_of(e, x)->data[turned].count == 0 && copies_of(e, x)->only)
+    if (copies_of(e, x)->data[turned].count == 0 && copies_of(e, x)->copies_only)
         transpose(e, x, size.rows, size.cols);
     else if (copies_of(e, x)->data[turned].count == 0)
         quantise(e, role, x, size, turned, pairs && !turned && both_at_once(e, role, x));
@@ -316,5 +317,5 @@ void emit_narrow_gathered(struct emit *e, struct view part, struct view y, struc
     struct narrow_copies *copies = copies_of(e, y);
     copies->data[0] = data;
     copies->scales[0] = scales;
-    copies->only = true;
+    copies->copies_only = true;
 }

@@ -38,7 +38,7 @@ struct alias {
 struct printer {
     struct text *out;
     struct loops loops;
-    struct named_loop *named;
+    struct named_loop *named_loops;
     uint32_t named_count;
     size_t named_capacity;
     uint64_t *op_begin;   /* [top-level nodes] number of ops before each */
@@ -108,8 +108,8 @@ static bool find_label(const struct loops *l, const struct loops_shape *loop, co
 
 static bool is_used(const struct printer *p, const struct named_loop *named, const char *variable)
 {
-    for (uint32_t outer = named->parent; outer != UINT32_MAX; outer = p->named[outer].parent)
-        if (strcmp(p->named[outer].variable, variable) == 0)
+    for (uint32_t outer = named->parent; outer != UINT32_MAX; outer = p->named_loops[outer].parent)
+        if (strcmp(p->named_loops[outer].variable, variable) == 0)
             return true;
     return false;
 }
@@ -142,13 +142,14 @@ static void name_loops(struct printer *p, uint32_t shape, const int64_t *number,
     const struct loops_shape *loop = &p->loops.shape[shape];
     if (loop->text)
         return;
-    p->named = heap_grow(p->named, &p->named_capacity, p->named_count + 1u, sizeof *p->named);
+    p->named_loops =
+        heap_grow(p->named_loops, &p->named_capacity, p->named_count + 1u, sizeof *p->named_loops);
     uint32_t row = p->named_count++;
-    p->named[row] = (struct named_loop){.parent = parent,
-                                        .trips = loop->trips,
-                                        .ops = loop->ops / loop->trips,
-                                        .first_op = first_op};
-    choose_variable(p, loop, number, &p->named[row]);
+    p->named_loops[row] = (struct named_loop){.parent = parent,
+                                              .trips = loop->trips,
+                                              .ops = loop->ops / loop->trips,
+                                              .first_op = first_op};
+    choose_variable(p, loop, number, &p->named_loops[row]);
     for (uint32_t i = 0; i < loop->count; i++) {
         name_loops(p, loop->body[i], number, first_op, row);
         number += p->loops.shape[loop->body[i]].numbers;
@@ -228,7 +229,7 @@ static void put_term(struct printer *p, const struct around *a, uint32_t d, int6
         text_put_i64(p->out, factor < 0 ? -factor : factor);
         text_putc(p->out, '*');
     }
-    text_puts(p->out, p->named[a->loop[d]].variable);
+    text_puts(p->out, p->named_loops[a->loop[d]].variable);
 }
 
 /* Appends "2*L+1" or "31-L": a constant plus a multiple of the variable of each loop around; positive terms come
@@ -259,7 +260,7 @@ static int64_t split_constant(const struct printer *p, const struct around *a, i
                               const int64_t *stride, int64_t *factor)
 {
     for (uint32_t d = 0; d < a->depth; d++) {
-        const struct named_loop *named = &p->named[a->loop[d]];
+        const struct named_loop *named = &p->named_loops[a->loop[d]];
         factor[d] = stride[d] * named->step;
         first -= factor[d] * named->value;
     }
@@ -291,8 +292,8 @@ static void put_number(struct printer *p, const struct around *a, int64_t first,
  * loop m around the target. For "B.3[L+1]", where L is the variable of the one loop around the line and begins at 0:
  * place is row 3 of B in iteration 1, and moves[0][0] is 1. */
 struct strided_reference {
-    struct op_place place;
-    int64_t moves[DEPTH_MAX][DEPTH_MAX];
+    struct op_place op_place;
+    int64_t strides[DEPTH_MAX][DEPTH_MAX];
 };
 
 /* Finds how the target moves. first: its number in the flat list in the first iterations; stride[d]: by how much the
@@ -304,22 +305,22 @@ static bool find_moves(const struct printer *p, const struct around *a, int64_t 
 {
     int64_t op = first;
     for (uint32_t d = 0; d < a->depth; d++)
-        op += last ? stride[d] * (p->named[a->loop[d]].trips - 1) : 0;
+        op += last ? stride[d] * (p->named_loops[a->loop[d]].trips - 1) : 0;
     if (op < 0 || (uint64_t)op >= p->op_begin[p->loops.count])
         return false; /* a wait for an op that never comes: the verifier says so */
-    *r = (struct strided_reference){.place = find_op(p, (uint64_t)op)};
+    *r = (struct strided_reference){.op_place = find_op(p, (uint64_t)op)};
     for (uint32_t d = 0; d < a->depth; d++) {
         uint32_t m = 0;
-        while (stride[d] != 0 && m < r->place.depth &&
-               stride[d] % (int64_t)p->named[r->place.loop[m]].ops != 0)
+        while (stride[d] != 0 && m < r->op_place.depth &&
+               stride[d] % (int64_t)p->named_loops[r->op_place.loop[m]].ops != 0)
             m++;
-        if (stride[d] != 0 && m == r->place.depth)
+        if (stride[d] != 0 && m == r->op_place.depth)
             return false;
         if (stride[d] == 0)
             continue;
-        r->moves[m][d] = stride[d] / (int64_t)p->named[r->place.loop[m]].ops;
+        r->strides[m][d] = stride[d] / (int64_t)p->named_loops[r->op_place.loop[m]].ops;
         if (last)
-            r->place.iteration[m] -= r->moves[m][d] * (p->named[a->loop[d]].trips - 1);
+            r->op_place.iteration[m] -= r->strides[m][d] * (p->named_loops[a->loop[d]].trips - 1);
     }
     return true;
 }
@@ -333,10 +334,10 @@ static void find_around(const struct printer *p, const struct op_place *place, u
     *end = p->op_begin[p->loops.count];
     if (m == 0)
         return;
-    const struct named_loop *outer = &p->named[place->loop[m - 1]];
+    const struct named_loop *outer = &p->named_loops[place->loop[m - 1]];
     *begin = *first = outer->first_op;
     for (uint32_t k = 0; k < m; k++)
-        *begin += (uint64_t)place->iteration[k] * p->named[place->loop[k]].ops;
+        *begin += (uint64_t)place->iteration[k] * p->named_loops[place->loop[k]].ops;
     *end = *begin + outer->ops;
 }
 
@@ -347,12 +348,12 @@ static void find_around(const struct printer *p, const struct op_place *place, u
 static bool add_aliases(struct printer *p, const struct around *a,
                         const struct strided_reference *r, int64_t first, const int64_t *stride)
 {
-    for (uint32_t m = 0; m < r->place.depth; m++) {
-        const struct named_loop *named = &p->named[r->place.loop[m]];
-        int64_t low = r->place.iteration[m], high = low;
+    for (uint32_t m = 0; m < r->op_place.depth; m++) {
+        const struct named_loop *named = &p->named_loops[r->op_place.loop[m]];
+        int64_t low = r->op_place.iteration[m], high = low;
         uint32_t by = a->depth, moves = 0;
         for (uint32_t d = 0; d < a->depth; d++) {
-            int64_t most = r->moves[m][d] * (p->named[a->loop[d]].trips - 1);
+            int64_t most = r->strides[m][d] * (p->named_loops[a->loop[d]].trips - 1);
             low += most < 0 ? most : 0;
             high += most > 0 ? most : 0;
             by = most != 0 ? d : by;
@@ -360,13 +361,13 @@ static bool add_aliases(struct printer *p, const struct around *a,
         }
         if (low >= 0 && high < (int64_t)named->trips)
             continue;
-        if (m + 1 < r->place.depth || moves > 1)
+        if (m + 1 < r->op_place.depth || moves > 1)
             return false;
         uint64_t begin, end, of_first;
-        find_around(p, &r->place, m, &begin, &end, &of_first);
-        int64_t trips = by < a->depth ? p->named[a->loop[by]].trips : 1;
+        find_around(p, &r->op_place, m, &begin, &end, &of_first);
+        int64_t trips = by < a->depth ? p->named_loops[a->loop[by]].trips : 1;
         for (int64_t k = 0; k < trips; k++) {
-            int64_t at = r->place.iteration[m] + (by < a->depth ? r->moves[m][by] * k : 0);
+            int64_t at = r->op_place.iteration[m] + (by < a->depth ? r->strides[m][by] * k : 0);
             uint64_t op = (uint64_t)(first + (by < a->depth ? stride[by] * k : 0));
             if (at >= 0 && at < (int64_t)named->trips)
                 continue;
@@ -375,8 +376,8 @@ static bool add_aliases(struct printer *p, const struct around *a,
             p->alias =
                 heap_grow(p->alias, &p->alias_capacity, p->alias_count + 1, sizeof *p->alias);
             p->alias[p->alias_count++] =
-                (struct alias){r->place.loop[m], r->place.row, named->value + named->step * at,
-                               op - begin + of_first};
+                (struct alias){r->op_place.loop[m], r->op_place.row,
+                               named->value + named->step * at, op - begin + of_first};
         }
     }
     return true;
@@ -385,13 +386,13 @@ static bool add_aliases(struct printer *p, const struct around *a,
 /* True if the target is in the loops around the line, and always in the same iteration as the line. */
 static bool is_of_same_iteration(const struct around *a, const struct strided_reference *r)
 {
-    if (r->place.depth != a->depth)
+    if (r->op_place.depth != a->depth)
         return false;
     for (uint32_t m = 0; m < a->depth; m++) {
-        if (r->place.loop[m] != a->loop[m] || r->place.iteration[m] != 0)
+        if (r->op_place.loop[m] != a->loop[m] || r->op_place.iteration[m] != 0)
             return false;
         for (uint32_t d = 0; d < a->depth; d++)
-            if (r->moves[m][d] != (m == d))
+            if (r->strides[m][d] != (m == d))
                 return false;
     }
     return true;
@@ -417,23 +418,23 @@ static void put_reference(struct printer *p, const struct around *a, int64_t fir
         put_number(p, a, first, at);
         return;
     }
-    if (r.place.depth == 0) {
+    if (r.op_place.depth == 0) {
         text_put_i64(p->out, first);
         return;
     }
     if (is_of_same_iteration(a, &r)) {
-        put_row(p->out, r.place.row);
+        put_row(p->out, r.op_place.row);
         return;
     }
-    put_loop_name(p->out, r.place.loop[r.place.depth - 1]);
-    put_row(p->out, r.place.row);
-    for (uint32_t m = 0; m < r.place.depth; m++) {
-        const struct named_loop *named = &p->named[r.place.loop[m]];
+    put_loop_name(p->out, r.op_place.loop[r.op_place.depth - 1]);
+    put_row(p->out, r.op_place.row);
+    for (uint32_t m = 0; m < r.op_place.depth; m++) {
+        const struct named_loop *named = &p->named_loops[r.op_place.loop[m]];
         int64_t of[DEPTH_MAX];
         for (uint32_t d = 0; d < a->depth; d++)
-            of[d] = r.moves[m][d] * named->step;
+            of[d] = r.strides[m][d] * named->step;
         int64_t constant =
-            split_constant(p, a, named->value + named->step * r.place.iteration[m], of, factor);
+            split_constant(p, a, named->value + named->step * r.op_place.iteration[m], of, factor);
         text_putc(p->out, m == 0 ? '[' : ',');
         put_expression(p, a, constant, factor);
     }
@@ -483,7 +484,7 @@ static void put_node(struct printer *p, uint32_t shape, const int64_t *number,
         put_line(p, s->text, number, a, at, row);
         return;
     }
-    const struct named_loop *named = &p->named[loop];
+    const struct named_loop *named = &p->named_loops[loop];
     indent(p->out, a->depth);
     text_puts(p->out, "loop ");
     put_loop_name(p->out, loop);
@@ -511,8 +512,8 @@ static void put_alias_op(struct printer *p, const struct alias *alias)
 {
     struct op_place place = find_op(p, alias->op);
     uint32_t depth = 0; /* number of loops around the aliased one */
-    for (uint32_t outer = p->named[alias->loop].parent; outer != UINT32_MAX;
-         outer = p->named[outer].parent)
+    for (uint32_t outer = p->named_loops[alias->loop].parent; outer != UINT32_MAX;
+         outer = p->named_loops[outer].parent)
         depth++;
     if (place.depth == 0) {
         text_put_i64(p->out, (int64_t)alias->op);
@@ -522,7 +523,7 @@ static void put_alias_op(struct printer *p, const struct alias *alias)
         put_loop_name(p->out, place.loop[place.depth - 1]);
     put_row(p->out, place.row);
     for (uint32_t m = 0; m < place.depth && place.depth > depth; m++) {
-        const struct named_loop *named = &p->named[place.loop[m]];
+        const struct named_loop *named = &p->named_loops[place.loop[m]];
         text_putc(p->out, m == 0 ? '[' : ',');
         if (m < depth)
             text_puts(p->out, named->variable);
@@ -578,7 +579,7 @@ void loops_print(struct text *out, struct loops *loops)
         put_node(&p, node->shape, p.loops.number + node->number, &none, 0, p.loop_begin[i], &rows);
     }
     put_aliases(&p);
-    free(p.named);
+    free(p.named_loops);
     free(p.op_begin);
     free(p.loop_begin);
     free(p.alias);

@@ -75,7 +75,7 @@ struct reader {
     uint64_t next_op; /* number of the next op in the flat list, while lines are unrolled */
     int64_t value[DEPTH_MAX];
     uint32_t open[DEPTH_MAX], depth; /* the loops around the line that is unrolled */
-    struct text flat;
+    struct text unrolled;
 };
 
 /* Reports a fault in the line at the parser's cursor. */
@@ -464,10 +464,10 @@ static bool put_names(struct reader *r, struct word list)
         uint64_t op;
         if (!find_name(r, (struct word){from, (size_t)(to - from)}, false, &op))
             return false;
-        text_put_i64(&r->flat, (int64_t)op);
+        text_put_i64(&r->unrolled, (int64_t)op);
         if (to == end)
             return true;
-        text_putc(&r->flat, ',');
+        text_putc(&r->unrolled, ',');
         from = to + 1;
     }
 }
@@ -511,28 +511,28 @@ static bool put_statement(struct reader *r, const struct text_item *item)
     bool op = word_is(word, "op"), waits = false, put = true;
     struct parser *p = r->p;
     p->cursor.line = text.line;
-    r->flat.size = 0;
-    text_append(&r->flat, word.at, word.size);
+    r->unrolled.size = 0;
+    text_append(&r->unrolled, word.at, word.size);
     if (op) {
         cursor_next(&text); /* skips the statement's name */
-        text_putc(&r->flat, ' ');
-        text_put_i64(&r->flat, (int64_t)r->next_op++);
+        text_putc(&r->unrolled, ' ');
+        text_put_i64(&r->unrolled, (int64_t)r->next_op++);
     }
     while (put && (word = cursor_next(&text)).size > 0) {
-        text_putc(&r->flat, ' ');
+        text_putc(&r->unrolled, ' ');
         if (op && waits) {
             put = put_list(r, word);
         } else if (!op && word.size > 5 && memcmp(word.at, "free=", 5) == 0) {
-            text_puts(&r->flat, "free=");
+            text_puts(&r->unrolled, "free=");
             put = put_list(r, (struct word){word.at + 5, word.size - 5});
         } else {
-            put = put_word(r, word, &r->flat);
+            put = put_word(r, word, &r->unrolled);
         }
         waits = word_is(word, "waits");
     }
     if (!put)
         return false;
-    p->cursor = cursor_make(p->cursor.name, r->flat.data, r->flat.size);
+    p->cursor = cursor_make(p->cursor.name, r->unrolled.data, r->unrolled.size);
     p->cursor.line = text.line;
     return parse_statement(p);
 }
@@ -570,6 +570,6 @@ bool loops_read(struct parser *p)
     free(r.alias);
     id_map_release(&r.names);
     id_map_release(&r.aliases);
-    text_release(&r.flat);
+    text_release(&r.unrolled);
     return done;
 }

@@ -14,10 +14,10 @@ struct making {
     const int64_t *end; /* of each document */
     uint32_t documents;
     int64_t window;
-    struct owned_run *owned; /* ascending */
+    struct owned_run *owned_runs; /* ascending */
     uint32_t owned_count;
     struct plan_run *run;
-    size_t runs, run_capacity;
+    size_t owned_run_count, run_capacity;
     struct plan_strip *strip;
     size_t strips, strip_capacity;
 };
@@ -28,17 +28,17 @@ static void add_runs(struct making *m, int64_t begin, int64_t end, int64_t place
     uint32_t low = 0, high = m->owned_count;
     while (high - low > 1) {
         uint32_t middle = low + (high - low) / 2;
-        if (m->owned[middle].run->begin <= begin)
+        if (m->owned_runs[middle].run->begin <= begin)
             low = middle;
         else
             high = middle;
     }
     for (; begin < end; low++) {
-        const struct token_run *o = m->owned[low].run;
+        const struct token_run *o = m->owned_runs[low].run;
         int64_t o_end = o->begin + o->rows, until = o_end < end ? o_end : end;
-        m->run = heap_grow(m->run, &m->run_capacity, m->runs + 1, sizeof *m->run);
-        m->run[m->runs++] = (struct plan_run){begin, until - begin, place,
-                                              o->row + (begin - o->begin), m->owned[low].owner};
+        m->run = heap_grow(m->run, &m->run_capacity, m->owned_run_count + 1, sizeof *m->run);
+        m->run[m->owned_run_count++] = (struct plan_run){
+            begin, until - begin, place, o->row + (begin - o->begin), m->owned_runs[low].owner};
         place += until - begin;
         begin = until;
     }
@@ -51,7 +51,7 @@ struct cut {
     int64_t q, q_end, k, k_end;
 };
 struct cut_list {
-    struct cut *cut;
+    struct cut *cuts;
     size_t count, capacity;
 };
 
@@ -82,8 +82,9 @@ static void add_tile(struct cut_list *cuts, const struct making *m, const struct
         if (high > to)
             high = to;
         if (low < high && from < to) {
-            cuts->cut = heap_grow(cuts->cut, &cuts->capacity, cuts->count + 1, sizeof *cuts->cut);
-            cuts->cut[cuts->count++] = (struct cut){from, to, low, high};
+            cuts->cuts =
+                heap_grow(cuts->cuts, &cuts->capacity, cuts->count + 1, sizeof *cuts->cuts);
+            cuts->cuts[cuts->count++] = (struct cut){from, to, low, high};
         }
         q = last;
     }
@@ -107,7 +108,7 @@ static int64_t pack_keys(struct making *m, const struct cut_list *cuts)
     struct cut *cut = heap_alloc(cuts->count + 1, sizeof *cut);
     int64_t place = 0, next = 0;
     if (cuts->count > 0)
-        memcpy(cut, cuts->cut, cuts->count * sizeof *cut);
+        memcpy(cut, cuts->cuts, cuts->count * sizeof *cut);
     qsort(cut, cuts->count, sizeof *cut, compare_keys);
     for (size_t i = 0; i < cuts->count; i++) {
         int64_t begin = cut[i].k > next ? cut[i].k : next;
@@ -159,8 +160,8 @@ static void find_strips(struct strips *strips, const struct plan_part *keys,
                *now = heap_alloc(cuts->count + 1, sizeof *now);
     size_t count = 0, next = 0;
     for (size_t i = 0; i < cuts->count; i++) {
-        edge[2 * i] = cuts->cut[i].q;
-        edge[2 * i + 1] = cuts->cut[i].q_end;
+        edge[2 * i] = cuts->cuts[i].q;
+        edge[2 * i + 1] = cuts->cuts[i].q_end;
     }
     qsort(edge, 2 * cuts->count, sizeof *edge, ascending_i64);
     for (size_t e = 0; e + 1 < 2 * cuts->count; e++) {
@@ -170,8 +171,8 @@ static void find_strips(struct strips *strips, const struct plan_part *keys,
         for (size_t i = 0; i < count; i++)
             if (open[i].q_end > edge[e])
                 open[kept++] = open[i];
-        for (count = kept; next < cuts->count && cuts->cut[next].q <= edge[e]; next++)
-            open[count++] = cuts->cut[next];
+        for (count = kept; next < cuts->count && cuts->cuts[next].q <= edge[e]; next++)
+            open[count++] = cuts->cuts[next];
         memcpy(now, open, count * sizeof *now);
         add_strips(strips, keys, now, count, edge[e], edge[e + 1]);
     }
@@ -207,17 +208,17 @@ static void fill_part(struct arena *arena, struct making *m, struct plan_part *p
     for (size_t i = 0; i < tiles; i++)
         add_tile(&cuts, m, &tile[i]);
     if (cuts.count > 0)
-        qsort(cuts.cut, cuts.count, sizeof *cuts.cut, compare_queries);
+        qsort(cuts.cuts, cuts.count, sizeof *cuts.cuts, compare_queries);
     m->strips = 0;
     for (int what = 0; what < PLAN_WHATS && cuts.count > 0; what++) {
-        m->runs = 0;
+        m->owned_run_count = 0;
         if (what == PLAN_QUERIES)
             find_strips(&strips, part, &cuts);
         part->of[what].rows = what == PLAN_KEYS ? pack_keys(m, &cuts) : pack_queries(m, &strips);
-        struct plan_run *run = arena_array(arena, m->runs, sizeof *run);
-        memcpy(run, m->run, m->runs * sizeof *run);
+        struct plan_run *run = arena_array(arena, m->owned_run_count, sizeof *run);
+        memcpy(run, m->run, m->owned_run_count * sizeof *run);
         part->of[what].run = run;
-        part->of[what].run_count = (uint32_t)m->runs;
+        part->of[what].run_count = (uint32_t)m->owned_run_count;
     }
     struct plan_strip *strip = arena_array(arena, m->strips, sizeof *strip);
     if (m->strips > 0)
@@ -225,7 +226,7 @@ static void fill_part(struct arena *arena, struct making *m, struct plan_part *p
     part->strip = strip;
     part->strips = (uint32_t)m->strips;
     free(strips.at);
-    free(cuts.cut);
+    free(cuts.cuts);
 }
 
 /* ---- the plan ---- */
@@ -292,7 +293,7 @@ struct tile_plan *tile_plan_make(struct arena *arena, const struct token_deal *d
     const size_t rounds = (size_t)plan->rounds[PLAN_FORWARD] + plan->rounds[PLAN_BACKWARD];
     struct plan_part *part = arena_array(arena, rounds * ranks, sizeof *part);
     struct plan_room *room = arena_array(arena, rounds * PLAN_WHATS, sizeof *room);
-    making.owned = deal_sorted_runs(deal);
+    making.owned_runs = deal_sorted_runs(deal);
     making.owned_count = deal->first[deal->ranks];
     for (uint32_t i = 0, next; i < tiles; i = next) {
         for (next = i + 1; next < tiles && compare_tiles(&sorted[i], &sorted[next]) == 0;)
@@ -306,7 +307,7 @@ struct tile_plan *tile_plan_make(struct arena *arena, const struct token_deal *d
     plan->room = room;
     if (!plan->backward)
         plan->rounds[PLAN_BACKWARD] = plan->rounds[PLAN_FORWARD];
-    free(making.owned);
+    free(making.owned_runs);
     free(making.run);
     free(making.strip);
     free(sorted);

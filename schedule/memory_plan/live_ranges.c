@@ -54,8 +54,8 @@ struct survey {
     uint8_t class_of[CLASSES_MAX]; /* [stream], and [CLASS_EARLY]; UINT8_MAX: no class yet */
     struct class class[CLASSES_MAX];
     struct first_use *first_use; /* the first uses, class by class */
-    uint32_t *lowered;           /* the lowered clocks of the class CLASS_EARLY */
-    uint32_t *freed;             /* for each live range, the op after the last op of its free set */
+    uint32_t *lowered_clocks;    /* the lowered clocks of the class CLASS_EARLY */
+    uint32_t *freed_after;       /* for each live range, the op after the last op of its free set */
 };
 
 uint64_t live_ranges_size(const struct ir *ir, uint32_t buffer)
@@ -92,9 +92,9 @@ static void lower_clocks(struct survey *s, const struct class *class)
 {
     struct first_use *row = s->first_use + class->begin;
     uint32_t width = s->order->width;
-    s->lowered = heap_alloc((size_t) class->count * width, sizeof *s->lowered);
+    s->lowered_clocks = heap_alloc((size_t) class->count * width, sizeof *s->lowered_clocks);
     for (uint32_t k = class->count; k-- > 0;) {
-        uint32_t *clock = s->lowered + (size_t)k * width;
+        uint32_t *clock = s->lowered_clocks + (size_t)k * width;
         memcpy(clock, row[k].clock, width * sizeof *clock);
         if (k + 1 < class->count)
             first_uses_lower(clock, row[k + 1].clock, width);
@@ -154,7 +154,7 @@ static void find_ends(struct survey *s)
     const struct ir *ir = s->ir;
     const struct order *order = s->order;
     struct live_ranges *t = s->t;
-    s->freed = heap_alloc(t->count, sizeof *s->freed);
+    s->freed_after = heap_alloc(t->count, sizeof *s->freed_after);
     for (uint32_t i = 0; i < t->count; i++) {
         uint32_t set_count = ir->buffer.free_count[t->buffer[i]], last = 0;
         uint32_t *end = t->end + (size_t)i * t->classes;
@@ -165,7 +165,7 @@ static void find_ends(struct survey *s)
             last = set[k].i > last ? set[k].i : last;
         }
         right &= last >= t->first_use[i];
-        s->freed[i] = right ? last + 1 : LIVE_RANGES_NEVER;
+        s->freed_after[i] = right ? last + 1 : LIVE_RANGES_NEVER;
         memset(end, right ? 0 : 0xff, t->classes * sizeof *end);
         for (uint32_t k = 0; right && k < set_count; k++)
             for (uint32_t c = 0; c < t->classes; c++) {
@@ -222,8 +222,8 @@ void live_ranges_of(struct live_ranges *t, const struct ir *ir, const struct ord
     sort_into_classes(&s);
     find_ends(&s);
     live_ranges_settle(t, order->begin, order->count);
-    t->live = most_live(t, s.freed);
+    t->live = most_live(t, s.freed_after);
     free(s.first_use);
-    free(s.lowered);
-    free(s.freed);
+    free(s.lowered_clocks);
+    free(s.freed_after);
 }

@@ -10,10 +10,10 @@
 struct packing {
     struct live_ranges *t;
     /* for each live range, the first later one such that it and all after it may reuse the bytes */
-    uint32_t *until;
+    uint32_t *occupied_until;
     /* (2 * leaves) a tree: the greatest `until` of the placed live ranges below each node */
     uint32_t *reach;
-    uint32_t leaves;
+    uint32_t leaf_count;
     struct byte_block {
         uint64_t begin, end;
     } * block; /* room for the byte ranges of the placed live ranges that conflict */
@@ -42,7 +42,7 @@ static void find_until(struct packing *p)
     const struct live_ranges *t = p->t;
     uint32_t *of_class = heap_alloc(t->count, sizeof *of_class);
     for (uint32_t i = 0; i < t->count; i++)
-        p->until[i] = i + 1;
+        p->occupied_until[i] = i + 1;
     for (uint32_t c = 0; c < t->classes; c++) {
         uint32_t count = 0;
         for (uint32_t i = 0; i < t->count; i++)
@@ -50,7 +50,7 @@ static void find_until(struct packing *p)
                 of_class[count++] = i;
         for (uint32_t i = 0; i < t->count; i++) {
             uint32_t until = last_of_class(t, of_class, count, live_ranges_ends(t, i)[c]);
-            p->until[i] = until > p->until[i] ? until : p->until[i];
+            p->occupied_until[i] = until > p->occupied_until[i] ? until : p->occupied_until[i];
         }
     }
     free(of_class);
@@ -62,7 +62,7 @@ static void find_blocks(struct packing *p, uint32_t node, uint32_t first, uint32
                         uint32_t i)
 {
     const struct live_ranges *t = p->t;
-    if (first >= p->until[i] || p->reach[node] <= i)
+    if (first >= p->occupied_until[i] || p->reach[node] <= i)
         return;
     if (width > 1) {
         find_blocks(p, 2 * node, first, width / 2, i);
@@ -92,10 +92,11 @@ static uint64_t lowest_gap(const struct packing *p, uint64_t size)
 static void place(struct packing *p, uint32_t i)
 {
     p->blocks = 0;
-    find_blocks(p, 1, 0, p->leaves, i);
+    find_blocks(p, 1, 0, p->leaf_count, i);
     p->t->offset[i] = lowest_gap(p, p->t->size[i]);
-    for (uint32_t node = p->leaves + i; node > 0 && p->reach[node] < p->until[i]; node /= 2)
-        p->reach[node] = p->until[i];
+    for (uint32_t node = p->leaf_count + i; node > 0 && p->reach[node] < p->occupied_until[i];
+         node /= 2)
+        p->reach[node] = p->occupied_until[i];
 }
 
 /* ---- rounds ---- */
@@ -123,7 +124,7 @@ static uint64_t pack_by_weight(struct packing *p, struct weighed *row)
     struct live_ranges *t = p->t;
     uint64_t top = 0;
     qsort(row, t->count, sizeof *row, by_weight);
-    memset(p->reach, 0, (size_t)p->leaves * 2 * sizeof *p->reach);
+    memset(p->reach, 0, (size_t)p->leaf_count * 2 * sizeof *p->reach);
     p->comparisons = 0;
     for (uint32_t k = 0; k < t->count && p->comparisons <= PACK_FIRST_COMPARISONS; k++) {
         uint32_t i = row[k].live_range;
@@ -137,11 +138,11 @@ uint64_t pack_by_size(struct live_ranges *t, uint64_t enough)
 {
     if (t->count > PACK_BY_SIZE_MAX)
         return UINT64_MAX;
-    struct packing p = {.t = t, .leaves = 1};
-    while (p.leaves < t->count)
-        p.leaves *= 2;
-    p.until = heap_alloc(t->count, sizeof *p.until);
-    p.reach = heap_alloc((size_t)p.leaves * 2, sizeof *p.reach);
+    struct packing p = {.t = t, .leaf_count = 1};
+    while (p.leaf_count < t->count)
+        p.leaf_count *= 2;
+    p.occupied_until = heap_alloc(t->count, sizeof *p.occupied_until);
+    p.reach = heap_alloc((size_t)p.leaf_count * 2, sizeof *p.reach);
     p.block = heap_alloc(t->count, sizeof *p.block);
     find_until(&p);
     struct weighed *row = heap_alloc(t->count, sizeof *row);
@@ -162,7 +163,7 @@ uint64_t pack_by_size(struct live_ranges *t, uint64_t enough)
                 row[k].weight *= 2;
     }
     memcpy(t->offset, best, t->count * sizeof *best);
-    free(p.until);
+    free(p.occupied_until);
     free(p.reach);
     free(p.block);
     free(row);

@@ -9,16 +9,16 @@ enum { JOIN_EVERY = 32, JOIN_PARTS = 4 };
 
 struct hole {
     uint64_t begin, end;
-    uint32_t last;      /* the live range that these bytes belonged to last */
-    uint32_t open_from; /* every first use from this op on may take the bytes */
+    uint32_t last_owner; /* the live range that these bytes belonged to last */
+    uint32_t open_from;  /* every first use from this op on may take the bytes */
 };
 
 struct holes {
     const struct live_ranges *t;
     struct hole *row; /* ordered by address */
     size_t count, capacity;
-    uint64_t top;    /* bytes from here on have never been taken */
-    uint32_t placed; /* number of live ranges placed since holes were last joined */
+    uint64_t untouched_from; /* bytes from here on have never been taken */
+    uint32_t placed_ranges;  /* number of live ranges placed since holes were last joined */
 };
 
 /* Adds the bytes of live range i as a hole, which other live ranges may take once its free set has ended. */
@@ -51,13 +51,13 @@ static void join_holes(struct holes *h, uint32_t now)
             h->row[kept++] = hole;
     }
     h->count = kept;
-    h->placed = 0;
+    h->placed_ranges = 0;
 }
 
 static inline bool is_open(const struct live_ranges *t, const struct hole *hole, uint32_t i)
 {
     return hole->open_from <= t->first_use[i] ||
-           live_ranges_ends(t, hole->last)[t->class_of[i]] <= t->first_use[i];
+           live_ranges_ends(t, hole->last_owner)[t->class_of[i]] <= t->first_use[i];
 }
 
 struct free_run {
@@ -71,7 +71,7 @@ static struct free_run find_run(const struct holes *h, uint32_t i, enum pack_fit
 {
     uint64_t size = h->t->size[i], least = UINT64_MAX;
     uint64_t enough = fit == PACK_FIRST_FIT ? UINT64_MAX - 1 : size;
-    struct free_run best = {h->top, h->top, h->count};
+    struct free_run best = {h->untouched_from, h->untouched_from, h->count};
     for (size_t at = 0, end; at < h->count && least > enough; at = end) {
         end = at + 1;
         if (!is_open(h->t, &h->row[at], i))
@@ -81,7 +81,7 @@ static struct free_run find_run(const struct holes *h, uint32_t i, enum pack_fit
              end++)
             run.end = h->row[end].end;
         uint64_t bytes = run.end - run.begin;
-        if (bytes >= size ? bytes < least : run.end == h->top && least == UINT64_MAX)
+        if (bytes >= size ? bytes < least : run.end == h->untouched_from && least == UINT64_MAX)
             best = run;
         least = bytes >= size && bytes < least ? bytes : least;
     }
@@ -100,9 +100,9 @@ static void take(struct holes *h, uint64_t *offset, uint32_t i, enum pack_fit fi
     if (gone > run.hole)
         memmove(h->row + run.hole, h->row + gone, (h->count - gone) * sizeof *h->row);
     h->count -= gone - run.hole;
-    h->top = end > h->top ? end : h->top;
+    h->untouched_from = end > h->untouched_from ? end : h->untouched_from;
     offset[i] = run.begin;
-    if (++h->placed > JOIN_EVERY + h->count / JOIN_PARTS)
+    if (++h->placed_ranges > JOIN_EVERY + h->count / JOIN_PARTS)
         join_holes(h, h->t->first_use[i]);
 }
 
@@ -113,7 +113,7 @@ uint64_t pack_in_order(struct live_ranges *t, enum pack_fit fit, uint64_t most)
     uint32_t *head = ir_no_ids((size_t)t->ops + 1);
     uint32_t *next = heap_alloc(t->count, sizeof *next);
     uint32_t now = t->begin;
-    for (uint32_t i = 0; i < t->count && holes.top <= most; i++) {
+    for (uint32_t i = 0; i < t->count && holes.untouched_from <= most; i++) {
         for (; now <= t->first_use[i]; now++)
             for (uint32_t k = head[now - t->begin]; k != IR_NONE; k = next[k])
                 add_hole(&holes, k);
@@ -127,5 +127,5 @@ uint64_t pack_in_order(struct live_ranges *t, enum pack_fit fit, uint64_t most)
     free(holes.row);
     free(head);
     free(next);
-    return holes.top <= most ? holes.top : UINT64_MAX;
+    return holes.untouched_from <= most ? holes.untouched_from : UINT64_MAX;
 }

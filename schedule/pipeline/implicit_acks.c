@@ -12,18 +12,18 @@
 struct action_places {
     const struct choices *c;
     uint32_t stage, chunks, units;
-    uint32_t *at;
+    uint32_t *place_of;
 };
 
 static struct action_places places_of(const struct choices *c, uint32_t stage,
                                       const struct actions *of)
 {
     struct action_places p = {c, stage, pipeline_chunks_at(c), pipeline_units(c), NULL};
-    p.at = heap_alloc((size_t)2 * p.chunks * p.units, sizeof *p.at);
+    p.place_of = heap_alloc((size_t)2 * p.chunks * p.units, sizeof *p.place_of);
     for (uint32_t i = 0; i < of->count; i++) {
         const struct action *a = &of->action[i];
         if (a->kind <= ACTION_BACKWARD)
-            p.at[((size_t)a->kind * p.chunks + a->chunk) * p.units + a->unit] = i;
+            p.place_of[((size_t)a->kind * p.chunks + a->chunk) * p.units + a->unit] = i;
     }
     return p;
 }
@@ -41,7 +41,7 @@ static uint32_t receiver(const struct action_places *to, uint32_t stage, const s
     uint32_t v = 0;
     while (pipeline_chunk(to->c, to->stage, v) != chunk)
         v++;
-    return to->at[((size_t)made->kind * to->chunks + v) * to->units + made->unit];
+    return to->place_of[((size_t)made->kind * to->chunks + v) * to->units + made->unit];
 }
 
 static void of_peer(const struct action_places *own, const struct actions *actions, uint32_t peer,
@@ -64,7 +64,7 @@ static void of_peer(const struct action_places *own, const struct actions *actio
         returns[i] = answer[at];
         assert(returns[i] > i);
     }
-    free(places.at);
+    free(places.place_of);
     free(answer);
     actions_release(&theirs);
 }
@@ -77,5 +77,5 @@ void pipeline_implicit_acks(const struct choices *c, uint32_t stage, const struc
     for (uint32_t peer = 0; peer < c->pp; peer++)
         if (peer != stage)
             of_peer(&own, actions, peer, returns);
-    free(own.at);
+    free(own.place_of);
 }

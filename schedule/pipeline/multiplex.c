@@ -95,9 +95,9 @@ void multiplex_conditions(struct text *out, const struct choices *c, bool length
 /* Stages take tasks as early as they can. Time is in flops of a layer, or in units. */
 struct greedy {
     const struct choices *c;
-    double *free_at; /* [stages] the time at which each becomes free */
-    uint32_t *next;  /* [chunks] the next subsequence of each */
-    double *passed;  /* (chunks, subsequences) the time at which each ended */
+    double *free_at;  /* [stages] the time at which each becomes free */
+    uint32_t *next;   /* [chunks] the next subsequence of each */
+    double *ended_at; /* (chunks, subsequences) the time at which each ended */
 };
 
 /* Returns the time at which the chunk's next subsequence can start; negative: it cannot start yet. */
@@ -107,9 +107,9 @@ static double start_of(const struct greedy *g, uint32_t chunk)
     if (s == n || (chunk > 0 && g->next[chunk - 1] <= s))
         return -1;
     struct share share = multiplex_share(g->c, chunk, s);
-    double start = s > 0 ? g->passed[chunk * n + s - 1] : 0;
-    if (chunk > 0 && g->passed[(chunk - 1) * n + s] > start)
-        start = g->passed[(chunk - 1) * n + s];
+    double start = s > 0 ? g->ended_at[chunk * n + s - 1] : 0;
+    if (chunk > 0 && g->ended_at[(chunk - 1) * n + s] > start)
+        start = g->ended_at[(chunk - 1) * n + s];
     for (uint32_t i = share.first; i < share.first + share.count; i++)
         start = g->free_at[i] > start ? g->free_at[i] : start;
     return start;
@@ -150,7 +150,7 @@ void multiplex_order(const struct choices *c, struct task *task)
     struct greedy g = {.c = c,
                        .free_at = heap_zalloc(c->pp, sizeof(double)),
                        .next = heap_zalloc(c->pp, sizeof(uint32_t)),
-                       .passed = heap_zalloc(all, sizeof(double))};
+                       .ended_at = heap_zalloc(all, sizeof(double))};
     for (uint32_t t = 0; t < all; t++) {
         uint32_t best = c->pp;
         double best_start = 0;
@@ -166,12 +166,12 @@ void multiplex_order(const struct choices *c, struct task *task)
         double end = best_start + flops_of(c, g.next[best], share);
         for (uint32_t i = share.first; i < share.first + share.count; i++)
             g.free_at[i] = end;
-        g.passed[best * n + g.next[best]] = end;
+        g.ended_at[best * n + g.next[best]] = end;
         task[t] = (struct task){best, g.next[best]++};
     }
     free(g.free_at);
     free(g.next);
-    free(g.passed);
+    free(g.ended_at);
 }
 
 /* Adds the actions of a stage for a task. Forward: the forward, and the message (sent or received here) with the keys

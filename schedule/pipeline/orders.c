@@ -119,12 +119,12 @@ void order_interleaved(struct actions *a, const struct choices *c, uint32_t stag
 struct zb_v {
     struct actions *actions;
     const struct choices *choices;
-    uint32_t units, done[ACTION_KIND_COUNT][2];
+    uint32_t units, done_actions[ACTION_KIND_COUNT][2];
 };
 
 static void zb_v_next(struct zb_v *z, enum action_kind kind, uint32_t chunk)
 {
-    uint32_t i = z->done[kind][chunk]++;
+    uint32_t i = z->done_actions[kind][chunk]++;
     if (i < z->units)
         actions_add(z->actions, kind, chunk,
                     kind == ACTION_FORWARD ? i : backward_unit(z->choices, i));
@@ -140,8 +140,9 @@ void order_zb_v(struct actions *a, const struct choices *c, uint32_t stage)
 {
     struct zb_v z = {.actions = a, .choices = c, .units = pipeline_units(c)};
     uint32_t below = c->pp - stage, more = c->subsequences - 1, pattern = 2 * c->pp - 1 + more;
-    const uint32_t *forward = z.done[ACTION_FORWARD], *backward = z.done[ACTION_BACKWARD];
-    const uint32_t *weights = z.done[ACTION_WEIGHTS];
+    const uint32_t *forward = z.done_actions[ACTION_FORWARD],
+                   *backward = z.done_actions[ACTION_BACKWARD];
+    const uint32_t *weights = z.done_actions[ACTION_WEIGHTS];
     if (pattern < z.units)
         pattern = z.units;
     /* forwards down, until the first unit is back up at this stage */

@@ -8,15 +8,15 @@
 #include <string.h>
 
 struct birth {
-    int64_t born;
+    int64_t first_event;
     uint32_t storage;
 };
 
 static int by_born(const void *a, const void *b)
 {
     const struct birth *x = a, *y = b;
-    if (x->born != y->born)
-        return (x->born > y->born) - (x->born < y->born);
+    if (x->first_event != y->first_event)
+        return (x->first_event > y->first_event) - (x->first_event < y->first_event);
     return (x->storage > y->storage) - (x->storage < y->storage);
 }
 

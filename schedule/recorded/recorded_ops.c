@@ -36,7 +36,7 @@ struct program_stream {
     struct clock clock;
     /* 1 + the last batch of messages in the queue; 0: its last message was in none */
     int64_t batch;
-    struct clock before; /* the clock before that batch */
+    struct clock clock_before; /* the clock before that batch */
 };
 
 /* What messages are queued by: the streams on which they are sent and received, and the order of those with one rank,
@@ -57,12 +57,12 @@ struct recorded_streams {
     uint32_t marks;
     size_t mark_capacity;
     /* by stream of the schedule: what its ops have waited for */
-    struct clock waited[IR_STREAMS_MAX];
+    struct clock waited_clock[IR_STREAMS_MAX];
     /* of a storage, 1 + the op of the collective that writes it beside its stream; 0: none */
-    uint32_t *pending; /* [r->storages] */
-    uint32_t *op_of;   /* [r->events] 1 + the collective of the event; 0: none */
-    uint32_t wired;    /* 1 + the last op that writes what moves read; 0: none */
-    int16_t host;      /* the stream on which the host waits for events; -1: none yet */
+    uint32_t *pending_collective; /* [r->storages] */
+    uint32_t *op_of;              /* [r->events] 1 + the collective of the event; 0: none */
+    uint32_t last_source_write;   /* 1 + the last op that writes what moves read; 0: none */
+    int16_t host;                 /* the stream on which the host waits for events; -1: none yet */
 };
 
 enum status recorded_fault(const struct recorded_maker *m, uint32_t event, const char *format, ...)
@@ -199,7 +199,7 @@ static struct op_tags tags_of(const struct recorded_maker *m, uint32_t event)
 
 struct operands {
     const struct view *read, *write;
-    uint8_t reads, writes;
+    uint8_t read_count, write_count;
 };
 
 /* Adds an op that waits for a clock, and returns its id. Waits that an op before it on its stream had are left out. */
@@ -208,7 +208,7 @@ static uint32_t add_op(struct recorded_maker *m, uint8_t stream, const struct wo
 {
     op_id wait[IR_STREAMS_MAX];
     uint16_t waits = 0;
-    struct clock *waited = &m->streams->waited[stream];
+    struct clock *waited = &m->streams->waited_clock[stream];
     for (uint32_t i = 0; i < m->ir->stream_count; i++) {
         if (i == stream || clock->op[i] <= waited->op[i])
             continue;
@@ -220,8 +220,8 @@ static uint32_t add_op(struct recorded_maker *m, uint8_t stream, const struct wo
     m->event_of[m->ir->op.count] = m->event;
     return ir_add_op(m->ir, &(struct op_desc){.work = *work,
                                               .stream = stream,
-                                              .read_count = operands.reads,
-                                              .write_count = operands.writes,
+                                              .read_count = operands.read_count,
+                                              .write_count = operands.write_count,
                                               .guard = IR_NONE16,
                                               .wait_count = waits,
                                               .tags = tags,
@@ -290,16 +290,16 @@ static enum work_kind copy_of(const struct recorded_maker *m, const struct step_
 static void join_collective(struct recorded_maker *m, const struct step_event *event)
 {
     const struct step_tensor *x = recorded_read(m, event, 0);
-    if (x == NULL || x->storage < 0 || m->streams->pending[x->storage] == 0)
+    if (x == NULL || x->storage < 0 || m->streams->pending_collective[x->storage] == 0)
         return;
     add_to_clock(m, &find_stream(m, event->stream, UINT32_MAX)->clock,
-                 m->streams->pending[x->storage] - 1);
+                 m->streams->pending_collective[x->storage] - 1);
 }
 
 /* The work of a collective or a copy, and its stream of the schedule. */
 struct recorded_move {
     struct work work;
-    uint8_t on;
+    uint8_t stream;
     bool queued; /* it is in the queue of its group, and its stream goes on */
 };
 
@@ -322,10 +322,10 @@ static void wait_in_queue(struct recorded_maker *m, const struct step_event *eve
     struct program_stream *order =
         queue_of(m, event, event->batch >= 0 ? QUEUE_BATCHES : QUEUE_WITH);
     if (event->batch < 0 || order->batch != event->batch + 1) {
-        order->before = order->clock;
+        order->clock_before = order->clock;
         order->batch = event->batch + 1;
     }
-    add_clock(clock, &order->before);
+    add_clock(clock, &order->clock_before);
 }
 
 static bool is_move(const struct recorded_maker *m, uint32_t number)
@@ -345,7 +345,7 @@ static enum status read_move(struct recorded_maker *m, uint32_t number, struct r
         move->work = (struct work){.kind = (uint8_t)kind,
                                    .copy = {.bytes = (int64_t)fmax(event->written_bytes, 1),
                                             .blocking = kind == WORK_D2H}};
-        return find_place(m, number, kind == WORK_D2H ? STREAM_D2H : STREAM_H2D, &move->on);
+        return find_place(m, number, kind == WORK_D2H ? STREAM_D2H : STREAM_H2D, &move->stream);
     }
     enum status status = recorded_collective(m, number, &move->work);
     if (status != STATUS_OK)
@@ -353,13 +353,13 @@ static enum status read_move(struct recorded_maker *m, uint32_t number, struct r
     move->queued =
         move->work.kind != WORK_BARRIER && (event->is_async || strncmp(event->op, "c10d.", 5) != 0);
     if (!move->queued)
-        return find_place(m, number, STREAM_COMM, &move->on);
+        return find_place(m, number, STREAM_COMM, &move->stream);
     struct program_stream *queue =
         is_message_of_stages(&move->work)
             ? queue_of(m, event, move->work.kind == WORK_SEND ? QUEUE_SENDS : QUEUE_RECEIVES)
             : find_stream(m, 0, event->group);
     const int16_t on = stream_of(m, queue, STREAM_COMM);
-    move->on = (uint8_t)on;
+    move->stream = (uint8_t)on;
     return on >= 0
                ? STATUS_OK
                : recorded_fault(m, number, "the program has more than %d streams", IR_STREAMS_MAX);
@@ -375,7 +375,7 @@ static struct operands wires_of(struct recorded_maker *m, uint32_t number,
     struct recorded_wire wire = {
         .stem = up ? "host" : "sent",
         .bytes = (uint64_t)work_payload_bytes(work),
-        .stream = move->on,
+        .stream = move->stream,
         .memory = up ? MEMORY_PINNED : MEMORY_HBM,
         .category = up ? CATEGORY_INPUT : CATEGORY_COMMUNICATION,
         .dtype =
@@ -414,11 +414,11 @@ static enum status add_wires(struct recorded_maker *m)
             continue;
         const uint32_t before = m->ir->buffer.count;
         status = read_move(m, i, &move);
-        if (status != STATUS_OK || wires_of(m, i, &move, view).reads == 0)
+        if (status != STATUS_OK || wires_of(m, i, &move, view).read_count == 0)
             continue;
         if (view[0].buffer.i >= before && move.work.kind != WORK_H2D) {
             const struct recorded_births births = {.view = {view[0]}, .count = 1};
-            m->streams->wired = recorded_add_birth(m, &births) + 1;
+            m->streams->last_source_write = recorded_add_birth(m, &births) + 1;
         }
     }
     return status;
@@ -442,12 +442,12 @@ static enum status add_move(struct recorded_maker *m, uint32_t number)
         return status;
     const struct operands operands = wires_of(m, number, &move, view);
     struct clock clock = find_stream(m, event->stream, UINT32_MAX)->clock;
-    if (m->streams->wired > 0)
-        add_to_clock(m, &clock, m->streams->wired - 1);
+    if (m->streams->last_source_write > 0)
+        add_to_clock(m, &clock, m->streams->last_source_write - 1);
     const bool queued = is_message_of_stages(&move.work);
     if (queued)
         wait_in_queue(m, event, &clock);
-    const uint32_t op = add_op(m, move.on, &move.work, operands, tags_of(m, number), &clock);
+    const uint32_t op = add_op(m, move.stream, &move.work, operands, tags_of(m, number), &clock);
     recorded_touch(m, number, op);
     m->streams->op_of[number] = op + 1;
     if (queued)
@@ -461,7 +461,7 @@ static enum status add_move(struct recorded_maker *m, uint32_t number)
     }
     for (uint32_t i = 0; i < event->out_count; i++)
         if (recorded_written(m, event, i)->storage >= 0)
-            m->streams->pending[recorded_written(m, event, i)->storage] = op + 1;
+            m->streams->pending_collective[recorded_written(m, event, i)->storage] = op + 1;
     return STATUS_OK;
 }
 
@@ -575,7 +575,8 @@ static enum status make_role(struct recorded_maker *m)
     m->event = IR_NONE;
     m->born_count = 0;
     m->group = heap_alloc((size_t)r->groups + 1, sizeof *m->group);
-    streams->pending = heap_zalloc((size_t)r->storages + 1, sizeof *streams->pending);
+    streams->pending_collective =
+        heap_zalloc((size_t)r->storages + 1, sizeof *streams->pending_collective);
     streams->op_of = heap_zalloc((size_t)r->events + 1, sizeof *streams->op_of);
     streams->host = -1;
     recorded_memory_open(m);
@@ -590,7 +591,7 @@ static enum status make_role(struct recorded_maker *m)
     free(m->group);
     free(streams->row);
     free(streams->mark);
-    free(streams->pending);
+    free(streams->pending_collective);
     free(streams->op_of);
     free(streams);
     return status;

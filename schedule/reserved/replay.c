@@ -169,7 +169,7 @@ struct replay_pass {
     const struct replay *r;
     struct caching_allocator *a;
     bool gathers_apart;
-    uint32_t *dying, *next, *block;
+    uint32_t *freed_buffers, *next, *block;
     uint32_t run; /* number of the run of the short list whose copies come next */
     struct copies copies;
     uint32_t boundary; /* the op with which the next copy begins; IR_NONE: there is none */
@@ -218,11 +218,11 @@ static void move_dates(struct replay_pass *pass, uint32_t op, uint32_t end, uint
             if (last < op || last >= end)
                 continue;
             if (moves == 0) { /* collects the blocks that are freed at that op, to move them */
-                pass->dying[last] = 0;
+                pass->freed_buffers[last] = 0;
                 continue;
             }
-            pass->next[b->owner - 1] = pass->dying[last + ops];
-            pass->dying[last + ops] = b->owner;
+            pass->next[b->owner - 1] = pass->freed_buffers[last + ops];
+            pass->freed_buffers[last + ops] = b->owner;
         }
 }
 
@@ -273,7 +273,7 @@ static void pass_step(struct replay_pass *pass, enum memory memory, bool first_s
 {
     const struct replay *r = pass->r;
     go_to_run(pass, 0);
-    memset(pass->dying, 0, ((size_t)r->ops + 1) * sizeof *pass->dying);
+    memset(pass->freed_buffers, 0, ((size_t)r->ops + 1) * sizeof *pass->freed_buffers);
     for (uint32_t i = 0, op = 0; i < r->count || op < r->ops;) {
         const struct replay_stay *row = &r->row[i];
         if (op == pass->boundary) {
@@ -283,7 +283,7 @@ static void pass_step(struct replay_pass *pass, enum memory memory, bool first_s
             continue;
         }
         if (op < (i < r->count ? row->first_op : r->ops)) {
-            for (uint32_t k = pass->dying[op]; k != 0; k = pass->next[k - 1])
+            for (uint32_t k = pass->freed_buffers[op]; k != 0; k = pass->next[k - 1])
                 caching_free(pass->a, pass->block[k - 1]);
             op++;
             continue;
@@ -297,8 +297,8 @@ static void pass_step(struct replay_pass *pass, enum memory memory, bool first_s
         pass->a->block[pass->block[i - 1]].owner = i;
         if (row->last_op == IR_NONE)
             continue;
-        pass->next[i - 1] = pass->dying[row->last_op];
-        pass->dying[row->last_op] = i;
+        pass->next[i - 1] = pass->freed_buffers[row->last_op];
+        pass->freed_buffers[row->last_op] = i;
     }
 }
 
@@ -308,12 +308,13 @@ void replay_run(const struct replay *r, enum memory memory, bool gathers_apart,
     struct replay_pass pass = {.r = r,
                                .a = a,
                                .gathers_apart = gathers_apart,
-                               .dying = heap_alloc((size_t)r->ops + 1, sizeof *pass.dying),
+                               .freed_buffers =
+                                   heap_alloc((size_t)r->ops + 1, sizeof *pass.freed_buffers),
                                .next = heap_alloc((size_t)r->count + 1, sizeof *pass.next),
                                .block = heap_alloc((size_t)r->count + 1, sizeof *pass.block)};
     for (int step = 0; step < REPLAY_STEPS && !a->exceeded; step++)
         pass_step(&pass, memory, step == 0);
-    free(pass.dying);
+    free(pass.freed_buffers);
     free(pass.next);
     free(pass.block);
 }

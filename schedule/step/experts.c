@@ -53,13 +53,14 @@ static int64_t own_experts(const struct emit *e)
 
 /* How many rows the ops of a layer's experts have, from the router's tokens to the experts of a rank. */
 struct route_rows {
-    struct expert_rows own; /* of the rank's experts */
-    int64_t tokens;         /* that the rank routes */
-    int64_t copies;         /* rows of experts that these tokens fill, on all ranks */
-    int64_t read; /* rows that are copied in the order of experts: `tokens`, or those that came */
-    int64_t of;   /* enum permute_of: which rows these are */
+    struct expert_rows own_experts; /* of the rank's experts */
+    int64_t tokens;                 /* that the rank routes */
+    int64_t copies;                 /* rows of experts that these tokens fill, on all ranks */
+    /* rows that are copied in the order of experts: `tokens`, or those that came */
+    int64_t read_rows;
+    int64_t which_rows; /* enum permute_of: which rows these are */
     /* the copies of tokens are not in even order: kernels take them from the routing */
-    bool listed;
+    bool is_listed;
 };
 
 static struct route_rows route_rows(const struct emit *e, uint32_t layer, int64_t rows)
@@ -67,32 +68,32 @@ static struct route_rows route_rows(const struct emit *e, uint32_t layer, int64_
     const struct choices *c = e->choices;
     const struct routing *routing = &e->ir->routing;
     const uint32_t ranks = c->ep;
-    struct route_rows to = {.tokens = rows, .read = rows};
+    struct route_rows to = {.tokens = rows, .read_rows = rows};
     to.copies = rows * c->model->experts_per_token;
-    to.own.all = to.copies;
+    to.own_experts.all = to.copies;
     if (routing->experts == 0)
         return to;
     const uint32_t list = routing->list_of[layer];
     const struct routing_fullest fullest = routing_find_fullest(routing, list, rows, ranks);
-    to.own = (struct expert_rows){fullest.copies * ranks, list + 1, to.copies, 0};
-    to.listed = c->capacity.factor > 0 || c->dispatcher != DISPATCHER_ALLTOALL;
+    to.own_experts = (struct expert_rows){fullest.copies * ranks, list + 1, to.copies, 0};
+    to.is_listed = c->capacity.factor > 0 || c->dispatcher != DISPATCHER_ALLTOALL;
     if (c->capacity.factor > 0) {
         to.copies = routing_kept(routing, list, rows);
-        to.own.kept = to.copies;
+        to.own_experts.kept = to.copies;
     }
     if (c->dispatcher == DISPATCHER_ALLGATHER) {
-        to.of = PERMUTE_GATHERED;
-        to.read = rows * ranks;
+        to.which_rows = PERMUTE_GATHERED;
+        to.read_rows = rows * ranks;
     } else if (dispatcher_facts[c->dispatcher].sends_once) {
-        to.of = PERMUTE_ARRIVED;
-        to.read = routing_find_arrived(routing, list, rows, ranks, NULL) * ranks;
+        to.which_rows = PERMUTE_ARRIVED;
+        to.read_rows = routing_find_arrived(routing, list, rows, ranks, NULL) * ranks;
     }
     return to;
 }
 
 static bool sends_tokens(const struct route_rows *rows)
 {
-    return rows->of != PERMUTE_OWN;
+    return rows->which_rows != PERMUTE_OWN;
 }
 
 static struct work permute_work(const struct emit *e, enum work_kind kind,
@@ -100,15 +101,15 @@ static struct work permute_work(const struct emit *e, enum work_kind kind,
 {
     const struct transformer *m = e->choices->model;
     struct work work = {.kind = (uint8_t)kind,
-                        .permute = {.rows = rows->read,
+                        .permute = {.rows = rows->read_rows,
                                     .cols = m->hidden,
                                     .copies = m->experts_per_token,
                                     .weights = weights}};
-    if (rows->listed) {
-        work.permute.route = rows->own.route;
-        work.permute.dealt = rows->own.dealt;
-        work.permute.of = rows->of;
-        work.permute.to = sends_tokens(rows) ? rows->own.all : rows->copies;
+    if (rows->is_listed) {
+        work.permute.route = rows->own_experts.route;
+        work.permute.dealt = rows->own_experts.dealt;
+        work.permute.of = rows->which_rows;
+        work.permute.to = sends_tokens(rows) ? rows->own_experts.all : rows->copies;
     }
     return work;
 }
@@ -116,7 +117,7 @@ static struct work permute_work(const struct emit *e, enum work_kind kind,
 /* Returns the rows that permute_work() makes of tokens. */
 static int64_t permuted_rows(const struct route_rows *rows)
 {
-    return sends_tokens(rows) ? rows->own.all : rows->copies;
+    return sends_tokens(rows) ? rows->own_experts.all : rows->copies;
 }
 
 static struct view exchange(struct emit *e, struct work work, const char *stem,
@@ -133,7 +134,7 @@ static struct view all_to_all(struct emit *e, const char *stem, enum category ca
                               struct view x, const struct route_rows *rows, bool ahead)
 {
     const int64_t h = e->choices->model->hidden, sent = rows->copies * h;
-    const struct expert_rows own = rows->own;
+    const struct expert_rows own = rows->own_experts;
     const enum dtype dtype = e->ir->dtype;
     struct work work = {.kind = WORK_ALL_TO_ALL,
                         .all_to_all = {.group = e->group.ep,
@@ -156,21 +157,21 @@ static struct work tokens_work(const struct emit *e, const struct route_rows *ro
 {
     const struct choices *c = e->choices;
     const int64_t row_bytes = cols * (int64_t)dtype_bytes(dtype), sent = rows->tokens * cols;
-    if (rows->of == PERMUTE_GATHERED)
+    if (rows->which_rows == PERMUTE_GATHERED)
         return (struct work){
             .kind = ahead ? WORK_ALL_GATHER : WORK_REDUCE_SCATTER,
             .collective = {.group = e->group.ep,
-                           .bytes = (ahead ? rows->tokens : rows->read) * row_bytes,
+                           .bytes = (ahead ? rows->tokens : rows->read_rows) * row_bytes,
                            .algorithm = ALGORITHM_AUTO}};
     return (struct work){.kind = WORK_ALL_TO_ALL,
                          .all_to_all = {.group = e->group.ep,
-                                        .bytes = rows->read * row_bytes,
+                                        .bytes = rows->read_rows * row_bytes,
                                         .channels = dispatcher_facts[c->dispatcher].sms,
-                                        .route = rows->own.route,
+                                        .route = rows->own_experts.route,
                                         .cols = cols,
                                         .ahead = ahead ? sent : 0,
                                         .back = ahead ? 0 : sent,
-                                        .dealt = rows->own.dealt,
+                                        .dealt = rows->own_experts.dealt,
                                         .once = c->model->experts_per_token,
                                         .experts = c->model->experts,
                                         .even = c->routing == NULL}};
@@ -181,7 +182,7 @@ static struct view spread_tokens(struct emit *e, const char *stem, struct view x
                                  int64_t cols, const struct route_rows *rows)
 {
     return exchange(e, tokens_work(e, rows, cols, dtype, true), stem, CATEGORY_ACTIVATION, dtype, x,
-                    rows->read, cols);
+                    rows->read_rows, cols);
 }
 
 /* Does the reverse of spread_tokens(): adds the rows of a token to y. */
@@ -222,8 +223,8 @@ static struct view arrange(struct emit *e, const char *stem, struct view x,
     if (e->choices->ep == 1 || sends_tokens(rows))
         return x;
     const struct view y =
-        view_all(e, emit_activation(e, stem, rows->own.all, e->choices->model->hidden));
-    reorder(e, WORK_PACK, x, y, rows->own);
+        view_all(e, emit_activation(e, stem, rows->own_experts.all, e->choices->model->hidden));
+    reorder(e, WORK_PACK, x, y, rows->own_experts);
     return y;
 }
 
@@ -233,9 +234,9 @@ static struct view combine(struct emit *e, const char *stem, struct view x,
 {
     if (e->choices->ep == 1 || sends_tokens(rows))
         return x;
-    const struct view sent =
-        emit_computed(e, "sent", CATEGORY_COMMUNICATION, rows->own.all, e->choices->model->hidden);
-    reorder(e, WORK_UNPACK, x, sent, rows->own);
+    const struct view sent = emit_computed(e, "sent", CATEGORY_COMMUNICATION, rows->own_experts.all,
+                                           e->choices->model->hidden);
+    reorder(e, WORK_UNPACK, x, sent, rows->own_experts);
     return all_to_all(e, stem, CATEGORY_ACTIVATION, sent, rows, false);
 }
 
@@ -246,7 +247,7 @@ static void wait_for_counts(struct emit *e, const struct route_rows *rows)
     if (!c->profile->experts_sync || !dispatcher_facts[c->dispatcher].sends_counts ||
         c->capacity.pad)
         return;
-    emit_wait(e, rows->of == PERMUTE_GATHERED ? e->stream.experts : e->stream.compute);
+    emit_wait(e, rows->which_rows == PERMUTE_GATHERED ? e->stream.experts : e->stream.compute);
 }
 
 /* Emits the shared experts up to the input of their second product. */
@@ -287,7 +288,7 @@ static void sum_results(struct emit *e, struct view made, struct view weights, s
         return;
     }
     const int64_t h = e->choices->model->hidden;
-    const struct view sum = emit_computed(e, "summed", CATEGORY_COMMUNICATION, rows->read, h);
+    const struct view sum = emit_computed(e, "summed", CATEGORY_COMMUNICATION, rows->read_rows, h);
     compute(e, permute_work(e, WORK_UNPERMUTE, rows, true), read, 2, &sum, 1);
     add_tokens(e, sum, y, e->ir->dtype, h, rows);
 }
@@ -312,19 +313,19 @@ void experts_forward(struct emit *e, uint32_t layer, struct view x, struct view 
     emit_matmul(e, MATMUL_NT, x, weight_view(e, layer, WEIGHT_ROUTER),
                 optional_weight(e, layer, WEIGHT_ROUTER_BIAS), logits, rows, m->experts, h);
     e->narrow.router = false;
-    compute(e, route_work(e, WORK_ROUTE, own.own, rows), &logits, 1, &weights, 1);
-    if (own.of == PERMUTE_ARRIVED)
+    compute(e, route_work(e, WORK_ROUTE, own.own_experts, rows), &logits, 1, &weights, 1);
+    if (own.which_rows == PERMUTE_ARRIVED)
         wait_for_counts(e, &own);
     if (sends_tokens(&own)) {
         read = spread_tokens(e, "spread", x, e->ir->dtype, h, &own);
         weights = spread_tokens(e, "spread_weights", weights, DTYPE_F32, copies, &own);
     }
     saved->weights = weights.buffer;
-    if (own.of == PERMUTE_GATHERED)
+    if (own.which_rows == PERMUTE_GATHERED)
         wait_for_counts(e, &own);
 
-    saved->up = emit_activation(e, "expert_up", own.own.all, 2 * f);
-    saved->act = emit_activation(e, "expert_act", own.own.all, f);
+    saved->up = emit_activation(e, "expert_up", own.own_experts.all, 2 * f);
+    saved->act = emit_activation(e, "expert_act", own.own_experts.all, f);
     const struct view dealt = view_all(e, emit_activation(e, "permuted", permuted_rows(&own), h));
     const struct view up = view_all(e, saved->up), act = view_all(e, saved->act);
     compute(e, permute_work(e, WORK_PERMUTE, &own, m->router_on_input),
@@ -337,11 +338,12 @@ void experts_forward(struct emit *e, uint32_t layer, struct view x, struct view 
     const struct view permuted = arrange(e, "dispatched", sent, &own);
     saved->permuted = permuted.buffer;
     emit_grouped(e, MATMUL_NT, permuted, weight_view(e, layer, WEIGHT_EXPERTS_UP),
-                 optional_weight(e, layer, WEIGHT_EXPERTS_UP_BIAS), up, own.own, 2 * f, h);
-    compute(e, activation_work(e, WORK_SWIGLU, own.own, f), &up, 1, &act, 1);
-    const struct view written = view_all(e, emit_activation(e, "expert_y", own.own.all, h));
+                 optional_weight(e, layer, WEIGHT_EXPERTS_UP_BIAS), up, own.own_experts, 2 * f, h);
+    compute(e, activation_work(e, WORK_SWIGLU, own.own_experts, f), &up, 1, &act, 1);
+    const struct view written = view_all(e, emit_activation(e, "expert_y", own.own_experts.all, h));
     emit_grouped(e, MATMUL_NT, act, weight_view(e, layer, WEIGHT_EXPERTS_DOWN),
-                 optional_weight(e, layer, WEIGHT_EXPERTS_DOWN_BIAS), written, own.own, h, f);
+                 optional_weight(e, layer, WEIGHT_EXPERTS_DOWN_BIAS), written, own.own_experts, h,
+                 f);
     const struct view made = combine(e, "returned", written, &own);
     saved->y = made.buffer;
     const struct view routed =
@@ -404,7 +406,8 @@ void experts_backward(struct emit *e, uint32_t layer, struct view x, struct view
         sends_tokens(&own) ? spread_tokens(e, "d_spread", dy, e->ir->dtype, h, &own) : dy;
     const struct view d_made =
         emit_computed(e, "d_expert_y", CATEGORY_ACTIVATION, permuted_rows(&own), h);
-    struct view d_weights = f32(e, "d_expert_weights", own.read, copies), d_shared = view_none();
+    struct view d_weights = f32(e, "d_expert_weights", own.read_rows, copies),
+                d_shared = view_none();
     if (m->router_on_input)
         compute(e, permute_work(e, WORK_PERMUTE, &own, false), &d_result, 1, &d_made, 1);
     else
@@ -412,7 +415,7 @@ void experts_backward(struct emit *e, uint32_t layer, struct view x, struct view
                 (struct view[]){d_result, view_all(e, saved->y), weights}, 3,
                 (struct view[]){d_made, d_weights}, 2);
 
-    const struct expert_rows all = own.own;
+    const struct expert_rows all = own.own_experts;
     const struct view d_act = emit_computed(e, "d_expert_act", CATEGORY_ACTIVATION, all.all, f);
     const struct view d_up = emit_computed(e, "d_expert_up", CATEGORY_ACTIVATION, all.all, 2 * f);
     const struct view d_read = emit_computed(e, "d_permuted", CATEGORY_ACTIVATION, all.all, h);
@@ -439,7 +442,8 @@ void experts_backward(struct emit *e, uint32_t layer, struct view x, struct view
     const struct view d_rows = emit_computed(e, "dx_experts", CATEGORY_ACTIVATION, rows, h);
     const struct view d_router = emit_computed(e, "dx_router", CATEGORY_ACTIVATION, rows, h);
     if (sends_tokens(&own)) {
-        const struct view sum = emit_computed(e, "d_summed", CATEGORY_COMMUNICATION, own.read, h);
+        const struct view sum =
+            emit_computed(e, "d_summed", CATEGORY_COMMUNICATION, own.read_rows, h);
         const struct view total = f32(e, "d_weights_summed", rows, copies);
         compute(e, permute_work(e, WORK_UNPERMUTE, &own, false), &d_permuted, 1, &sum, 1);
         add_tokens(e, sum, d_rows, e->ir->dtype, h, &own);

@@ -19,16 +19,16 @@
 
 struct finish {
     const struct emit *e;
-    const struct ir *in;
-    struct ir *out;
+    const struct ir *input;
+    struct ir *output;
     struct order *order;
     struct first_uses *first_uses;
     struct waits *waits;
     struct free_sets free_sets;
-    uint32_t states_end; /* the first new buffer that is not persistent */
-    uint32_t *buffer;    /* new id of each old buffer; IR_NONE: none */
-    uint32_t *op;        /* new id of each old op */
-    uint32_t *held;      /* for each old op, a row of e->dependency; IR_NONE: none */
+    uint32_t states_end;      /* the first new buffer that is not persistent */
+    uint32_t *buffer;         /* new id of each old buffer; IR_NONE: none */
+    uint32_t *op;             /* new id of each old op */
+    uint32_t *dependency_row; /* for each old op, a row of e->dependency; IR_NONE: none */
     /* for each row of e->dependency, another row of the same op; IR_NONE: none */
     uint32_t *held_next;
     uint32_t *next_number; /* [stems] the number of the next buffer */
@@ -46,10 +46,10 @@ static void swap_tables(struct ir *a, struct ir *b)
 /* Returns the new row of a buffer; the first call for a buffer writes the row. */
 static inline uint32_t carry_buffer(struct finish *f, uint32_t from)
 {
-    struct buffer_table *out = &f->out->buffer;
+    struct buffer_table *out = &f->output->buffer;
     if (f->buffer[from] != IR_NONE)
         return f->buffer[from];
-    uint32_t to = f->buffer[from] = ir_copy_buffer(out, &f->in->buffer, from);
+    uint32_t to = f->buffer[from] = ir_copy_buffer(out, &f->input->buffer, from);
     out->number[to] = f->next_number[out->stem[to]]++;
     return to;
 }
@@ -58,12 +58,12 @@ static inline uint32_t carry_buffer(struct finish *f, uint32_t from)
  * ids, which are many, are copied together. */
 static void carry_op_columns(struct finish *f, const struct op_list *list)
 {
-    struct op_table *out = &f->out->op;
+    struct op_table *out = &f->output->op;
     for (uint32_t i = 0, rows; i < list->count; i += rows) {
         uint32_t from = list->op[i];
         for (rows = 1; i + rows < list->count && list->op[i + rows] == from + rows;)
             rows++;
-        ir_copy_ops(out, out->count + i, &f->in->op, from, rows);
+        ir_copy_ops(out, out->count + i, &f->input->op, from, rows);
     }
 }
 
@@ -77,17 +77,17 @@ static inline uint32_t carry_operand(struct finish *f, uint32_t operand, struct 
         touch->end = WAITS_WHOLE;
         return touch->buffer = carry_buffer(f, operand);
     }
-    struct ir_range range = f->in->range[operand & ~IR_RANGE];
-    const struct ir_extent *extent = &f->out->extent[range.extent];
+    struct ir_range range = f->input->range[operand & ~IR_RANGE];
+    const struct ir_extent *extent = &f->output->extent[range.extent];
     range.buffer.i = touch->buffer = carry_buffer(f, range.buffer.i);
     touch->begin = extent->begin;
     touch->end = extent->begin + extent->count;
-    return ir_add_range(f->out, range) | IR_RANGE;
+    return ir_add_range(f->output, range) | IR_RANGE;
 }
 
 static void carry_waits(struct finish *f, uint32_t row)
 {
-    struct ir *out = f->out;
+    struct ir *out = f->output;
     uint32_t count;
     const op_id *kept = waits_finalize(f->waits, f->order, &count);
     assert(count < IR_NONE16);
@@ -100,28 +100,28 @@ static void carry_waits(struct finish *f, uint32_t row)
 /* Sets the operands and waits of op i, whose other columns are set already. */
 static void carry_op(struct finish *f, uint32_t i)
 {
-    const struct op_table *in = &f->in->op;
-    struct op_table *out = &f->out->op;
+    const struct op_table *in = &f->input->op;
+    struct op_table *out = &f->output->op;
     uint32_t row = out->count++, reads = in->read_count[i], operands = reads + in->write_count[i];
-    const uint32_t *operand = ir_operands(f->in, i);
-    uint32_t *carried = f->out->operand + f->out->operand_count;
+    const uint32_t *operand = ir_operands(f->input, i);
+    uint32_t *carried = f->output->operand + f->output->operand_count;
     uint8_t stream = in->stream[i];
     struct touch touch[16];
     assert(operands <= ARRAY_LEN(touch));
     f->op[i] = row;
-    out->operand_begin[row] = f->out->operand_count;
-    f->out->operand_count += operands;
+    out->operand_begin[row] = f->output->operand_count;
+    f->output->operand_count += operands;
 
-    order_start(f->order, order_place_of(f->out, row), stream);
+    order_start(f->order, order_place_of(f->output, row), stream);
     for (uint32_t k = 0; k < in->wait_count[i]; k++)
-        waits_add(f->waits, f->op[f->in->wait[in->wait_begin[i] + k].i]);
-    for (uint32_t k = f->held[i]; k != IR_NONE; k = f->held_next[k])
+        waits_add(f->waits, f->op[f->input->wait[in->wait_begin[i] + k].i]);
+    for (uint32_t k = f->dependency_row[i]; k != IR_NONE; k = f->held_next[k])
         waits_add(f->waits, f->op[f->e->dependency[k].until.i]);
     for (uint32_t k = 0; k < operands; k++) {
         touch[k].is_write = k >= reads;
         carried[k] = carry_operand(f, operand[k], &touch[k]);
     }
-    out->wait_begin[row] = f->out->wait_count;
+    out->wait_begin[row] = f->output->wait_count;
     out->wait_count[row] = 0;
     if (waits_touch(f->waits, touch, operands, stream) > 0)
         carry_waits(f, row);
@@ -137,7 +137,7 @@ static void carry_op(struct finish *f, uint32_t i)
 /* Adds ops to the free sets of buffers that an implementation holds after their last use. */
 static void add_holds(struct finish *f)
 {
-    struct ir *out = f->out;
+    struct ir *out = f->output;
     for (uint32_t i = 0; i < f->e->extension_count; i++) {
         uint32_t buffer = f->buffer[f->e->extension[i].buffer.i],
                  until = f->op[f->e->extension[i].until.i];
@@ -197,18 +197,18 @@ static void write_role(const struct emit *e, const struct op_list *list, struct 
         buffers = out->buffer.count + in->buffer.count;
     struct finish f = {
         .e = e,
-        .in = in,
-        .out = out,
+        .input = in,
+        .output = out,
         .order = order,
         .first_uses = first_uses,
         .buffer = ir_no_ids(in->buffer.count),
         .op = heap_alloc(in->op.count, sizeof *f.op),
-        .held = ir_no_ids(in->op.count),
+        .dependency_row = ir_no_ids(in->op.count),
         .next_number = next_numbers(out),
     };
     f.held_next = heap_alloc((size_t)e->dependency_count + 1, sizeof *f.held_next);
     for (uint32_t i = 0; i < e->dependency_count; i++) {
-        uint32_t *held = &f.held[e->dependency[i].op.i];
+        uint32_t *held = &f.dependency_row[e->dependency[i].op.i];
         f.held_next[i] = *held;
         *held = i;
     }
@@ -235,7 +235,7 @@ static void write_role(const struct emit *e, const struct op_list *list, struct 
     add_holds(&f);
     free(f.buffer);
     free(f.op);
-    free(f.held);
+    free(f.dependency_row);
     free(f.held_next);
     free(f.next_number);
 }

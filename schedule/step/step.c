@@ -130,7 +130,7 @@ static void exchange(struct stage *s, const struct action *done, const struct ac
 
 /* An action whose message is known to have arrived some actions later. Actions are counted from 1; 0: none. */
 struct arrival {
-    op_id sent;
+    op_id send_op;
     /* another action whose message is known to have arrived together with this one's */
     uint32_t next;
     /* the first action whose message is known to have arrived when this action starts */
@@ -167,11 +167,11 @@ static void note_arrivals(struct stage *s, struct arrivals *a, uint32_t i, uint3
     while (begin < ir->op.count && ir->op.stream[begin] != s->e->stream.compute)
         begin++;
     for (uint32_t k = a->action[i].first; begin < ir->op.count && k > 0; k = a->action[k - 1].next)
-        emit_add_dependency(s->e, (op_id){begin}, a->action[k - 1].sent);
+        emit_add_dependency(s->e, (op_id){begin}, a->action[k - 1].send_op);
     if (s->last_message.i == IR_NONE || a->returns[i] == PIPELINE_NEVER)
         return;
     uint32_t *first = &a->action[a->returns[i]].first;
-    a->action[i].sent = s->last_message;
+    a->action[i].send_op = s->last_message;
     a->action[i].next = *first;
     *first = i + 1;
 }

@@ -38,17 +38,17 @@ static const char *mask_of(const struct work *work)
 /* Why the parameters of each shape do not fit the schedule. A shape is asked for once: the rows that ranks need of each
  * other take long to count. */
 struct unfit_shapes {
-    bool *known;      /* [shapes] */
-    const char **why; /* [shapes] NULL: the shape fits */
+    bool *is_known;      /* [shapes] */
+    const char **reason; /* [shapes] NULL: the shape fits */
 };
 
 static const char *unfit_of(struct unfit_shapes *unfit, const struct ir *ir, uint32_t op)
 {
     uint32_t shape = ir->op.shape[op];
-    if (!unfit->known[shape])
-        unfit->why[shape] = visible_why_unfit_work(ir, &ir->shape[shape]);
-    unfit->known[shape] = true;
-    return unfit->why[shape];
+    if (!unfit->is_known[shape])
+        unfit->reason[shape] = visible_why_unfit_work(ir, &ir->shape[shape]);
+    unfit->is_known[shape] = true;
+    return unfit->reason[shape];
 }
 
 static void check_op(struct verifier *v, struct unfit_shapes *unfit, uint32_t op, const char *why)
@@ -103,8 +103,8 @@ void check_documents(struct verifier *v)
                         " context ranks, as layout dealt needs",
                         i, ir->layout.tokens / ir->layout.cp, ir->layout.cp);
     uint32_t ops = 0;
-    struct unfit_shapes unfit = {arena_array(&v->arena, ir->shape_count, sizeof *unfit.known),
-                                 arena_array(&v->arena, ir->shape_count, sizeof *unfit.why)};
+    struct unfit_shapes unfit = {arena_array(&v->arena, ir->shape_count, sizeof *unfit.is_known),
+                                 arena_array(&v->arena, ir->shape_count, sizeof *unfit.reason)};
     for (uint32_t op = 0; op < ir->op.count; op++) {
         struct row_use use;
         if (row_use_find(ir_work(ir, op), &use))

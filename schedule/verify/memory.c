@@ -33,28 +33,29 @@ static struct view views_common(struct view a, struct view b)
 struct access {
     uint32_t op;
     uint32_t ranks; /* the set of ranks for which the access is kept */
-    uint32_t older; /* the next older access of the same pile: of one stream, reading or writing */
-    uint32_t next;  /* for the top of a pile: the top of the slot's next pile */
-    bool writes;
+    /* the next older access of the same pile: of one stream, reading or writing */
+    uint32_t older_access;
+    uint32_t next; /* for the top of a pile: the top of the slot's next pile */
+    bool is_write;
 };
 
 struct race_walk {
     struct verifier *v;
     const struct order *order;
-    uint32_t everybody; /* the set of all ranks of the role */
+    uint32_t all_ranks; /* the set of all ranks of the role */
     uint32_t *head;     /* [slots] the top of each slot's first pile */
     struct access *access;
     size_t capacity;
-    uint32_t count, spare;
+    uint32_t count, spare_access;
     /* the pair of ops of the last message, so that other slots of the same pair are not reported */
     uint32_t shown_op, shown_other;
 };
 
 static uint32_t new_access(struct race_walk *w)
 {
-    uint32_t a = w->spare;
+    uint32_t a = w->spare_access;
     if (a != IR_NONE) {
-        w->spare = w->access[a].older;
+        w->spare_access = w->access[a].older_access;
         return a;
     }
     w->access = heap_grow(w->access, &w->capacity, (size_t)w->count + 1, sizeof *w->access);
@@ -81,10 +82,10 @@ static void report_race(struct race_walk *w, struct access op, struct view view,
         return;
     w->shown_op = op.op;
     w->shown_other = other.op;
-    struct view shared = shared_elements(v->ir, view, other.op, other.writes);
+    struct view shared = shared_elements(v->ir, view, other.op, other.is_write);
     verify_fail(v, "%s %s %s, which %s %s, and neither is ordered before the other on %s",
-                op_text(v, op.op), op.writes ? "writes" : "reads", view_text(v, shared),
-                op_text(v, other.op), other.writes ? "writes" : "reads",
+                op_text(v, op.op), op.is_write ? "writes" : "reads", view_text(v, shared),
+                op_text(v, other.op), other.is_write ? "writes" : "reads",
                 rank_text(v, ranks_first(v, ranks)));
 }
 
@@ -100,27 +101,27 @@ static uint32_t meet_pile(struct race_walk *w, uint32_t top, struct access new, 
     while (*link != IR_NONE) {
         struct access *a = &w->access[*link];
         if (a->op == new.op) {
-            if (new.writes && a->writes)
+            if (new.is_write && a->is_write)
                 report_race(w, new, view, *a, new.ranks);
-            link = &a->older;
+            link = &a->older_access;
             continue;
         }
         bool ordered = order_before(w->order, a->op, new.op);
-        if (!ordered && (new.writes || a->writes))
+        if (!ordered && (new.is_write || a->is_write))
             report_race(w, new, view, *a, ranks_common(w->v, a->ranks, new.ranks));
         /* The new access replaces the old one from now on; each race is reported only once. */
-        bool covers_access = new.writes || (ordered && !a->writes);
+        bool covers_access = new.is_write || (ordered && !a->is_write);
         if (covers_access)
             a->ranks = ranks_minus(w->v, a->ranks, new.ranks);
         if (a->ranks == 0) {
             uint32_t gone = *link;
-            *link = a->older;
-            a->older = w->spare;
-            w->spare = gone;
+            *link = a->older_access;
+            a->older_access = w->spare_access;
+            w->spare_access = gone;
         } else {
-            link = &a->older;
+            link = &a->older_access;
         }
-        if (ordered && !(covers_access && new.ranks == w->everybody) && ++ordered_ones == LATEST)
+        if (ordered && !(covers_access && new.ranks == w->all_ranks) && ++ordered_ones == LATEST)
             break;
     }
     return top;
@@ -138,13 +139,13 @@ static void race_slot(struct race_walk *w, uint32_t slot, struct access new, str
         bool other_role = w->access[top].op < w->order->begin;
         uint8_t pile_stream =
             other_role ? ORDER_ON_HOST : w->order->stream[w->access[top].op - w->order->begin];
-        bool writes = w->access[top].writes;
+        bool writes = w->access[top].is_write;
         top = other_role ? IR_NONE : meet_pile(w, top, new, view);
         uint32_t *link = before == IR_NONE ? &w->head[slot] : &w->access[before].next;
         *link = top == IR_NONE ? next : top;
         if (top != IR_NONE) {
             w->access[top].next = next;
-            if (pile_stream == stream && writes == new.writes) {
+            if (pile_stream == stream && writes == new.is_write) {
                 own = top;
                 before_own = before;
             }
@@ -157,7 +158,7 @@ static void race_slot(struct race_walk *w, uint32_t slot, struct access new, str
     uint32_t a = new_access(w);
     uint32_t *link =
         own == IR_NONE || before_own == IR_NONE ? &w->head[slot] : &w->access[before_own].next;
-    new.older = own;
+    new.older_access = own;
     new.next = own == IR_NONE ? w->head[slot] : w->access[own].next;
     w->access[a] = new;
     *link = a;
@@ -198,17 +199,17 @@ void check_races(struct verifier *v)
     const struct ir *ir = v->ir;
     const struct slots *slots = verifier_slots(v);
     struct race_walk w = {
-        .v = v, .head = ir_no_ids(slots->count), .spare = IR_NONE, .shown_op = IR_NONE};
+        .v = v, .head = ir_no_ids(slots->count), .spare_access = IR_NONE, .shown_op = IR_NONE};
     for (uint32_t role = 0; role < ir->role_count; role++) {
         w.order = verifier_order(v, role);
-        w.everybody = ranks_of(v, role, IR_NONE16);
+        w.all_ranks = ranks_of(v, role, IR_NONE16);
         for (uint32_t op = w.order->begin; op < w.order->begin + w.order->count; op++) {
             struct access new = {.op = op, .ranks = ranks_of(v, role, ir->op.guard[op])};
             for (uint32_t k = 0; k < ir_operand_count(ir, op); k++) {
                 uint32_t buffer, from, to;
                 uint32_t operand = ir->operand[ir->op.operand_begin[op] + k];
                 slots_of(slots, ir, operand, &buffer, &from, &to);
-                new.writes = k >= ir->op.read_count[op];
+                new.is_write = k >= ir->op.read_count[op];
                 for (uint32_t slot = from; slot < to; slot++)
                     race_slot(&w, slot, new, ir_view(ir, operand));
             }
@@ -225,7 +226,7 @@ void check_races(struct verifier *v)
 
 struct write_walk {
     struct verifier *v;
-    uint32_t *written; /* [slots] the set of ranks that have written it */
+    uint32_t *written_by; /* [slots] the set of ranks that have written it */
 };
 
 static void check_read(struct write_walk *w, uint32_t op, uint32_t ranks, uint32_t operand)
@@ -239,7 +240,7 @@ static void check_read(struct write_walk *w, uint32_t op, uint32_t ranks, uint32
     if (ir->buffer.binding[buffer] != IR_NONE16 || given)
         return;
     for (uint32_t slot = from; slot < to; slot++) {
-        uint32_t without = ranks_minus(v, ranks, w->written[slot]);
+        uint32_t without = ranks_minus(v, ranks, w->written_by[slot]);
         if (without == 0)
             continue;
         if (bad_from == IR_NONE) {
@@ -249,7 +250,7 @@ static void check_read(struct write_walk *w, uint32_t op, uint32_t ranks, uint32
         if (bad_from != IR_NONE && (bad_to == 0 || bad_to == slot))
             bad_to = slot + 1;
         /* the ranks then count as having written it, so that a fault is reported only once */
-        w->written[slot] = ranks_union(v, w->written[slot], ranks);
+        w->written_by[slot] = ranks_union(v, w->written_by[slot], ranks);
     }
     if (bad_from == IR_NONE)
         return;
@@ -279,7 +280,8 @@ void check_written(struct verifier *v)
     const struct ir *ir = v->ir;
     const struct slots *slots = verifier_slots(v);
     struct write_walk w = {.v = v};
-    w.written = heap_zalloc(slots->count, sizeof *w.written); /* set 0: no rank has written it */
+    w.written_by =
+        heap_zalloc(slots->count, sizeof *w.written_by); /* set 0: no rank has written it */
     for (uint32_t r = 0; r < ir->role_count; r++) {
         const struct role *role = &ir->role[r];
         for (uint32_t op = role->op_begin; op < role->op_begin + role->op_count; op++) {
@@ -293,11 +295,11 @@ void check_written(struct verifier *v)
                 uint32_t buffer, from, to;
                 slots_of(slots, ir, operand[k], &buffer, &from, &to);
                 for (uint32_t slot = from; slot < to; slot++)
-                    w.written[slot] = ranks_union(v, w.written[slot], writing);
+                    w.written_by[slot] = ranks_union(v, w.written_by[slot], writing);
             }
         }
     }
-    free(w.written);
+    free(w.written_by);
     verify_checked(v, "%" PRIu32 " slots of %" PRIu32 " buffers on %" PRIu32 " ranks", slots->count,
                    ir->buffer.count, mesh_ranks(&ir->mesh));
 }

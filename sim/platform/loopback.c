@@ -16,7 +16,7 @@ const double device_time_per_s = 1e12;
 
 /* A member's part of a collective: the number of its copies, their payload, and the payload of its summing kernel. */
 struct fetch {
-    double copies, copied, summed;
+    double copies, copied_bytes, summed_bytes;
 };
 
 static struct fetch fetch_of(const struct work *work, uint32_t members, bool root)
@@ -49,7 +49,7 @@ static struct fetch fetch_rows(const struct exchange_bytes *exchange, uint32_t c
     struct fetch fetch = {0};
     for (uint32_t from = 0; from < count; from++) {
         double bytes = exchange->pair[(size_t)from * count + i];
-        fetch.copied += bytes;
+        fetch.copied_bytes += bytes;
         fetch.copies += bytes > 0;
     }
     return fetch;
@@ -76,10 +76,10 @@ double loopback_collective(struct platform *platform, struct flow_table *flows,
         bool root = rooted && i == (uint32_t)work->broadcast.root;
         struct fetch fetch = work->kind == WORK_EXCHANGE ? fetch_rows(exchange, count, i)
                                                          : fetch_of(work, count, root);
-        double starts = fetch.copies + (fetch.summed > 0);
+        double starts = fetch.copies + (fetch.summed_bytes > 0);
         most = starts > most ? starts : most;
-        add_flow(platform, flows, member[i], fetch.copied, false);
-        add_flow(platform, flows, member[i], fetch.summed, true);
+        add_flow(platform, flows, member[i], fetch.copied_bytes, false);
+        add_flow(platform, flows, member[i], fetch.summed_bytes, true);
     }
     return most * platform->cluster->loopback.latency_s;
 }

@@ -13,7 +13,7 @@ enum { RING_LINKS_MAX = 200, FABRIC_LINKS_PER_MEMBER = 2, NIC_LINKS_PER_DOMAIN =
 /* The flow of a ring: one for all domains, or, with `apart`, one for each domain. */
 struct ring_flow {
     struct flow_table *flows;
-    bool apart, open;
+    bool is_apart, open;
 };
 
 /* Begins the links of one domain, each of which carries `bytes`. */
@@ -33,7 +33,7 @@ static void close_ring(struct ring_flow *ring)
 
 static void end_domain(struct ring_flow *ring)
 {
-    if (ring->apart)
+    if (ring->is_apart)
         close_ring(ring);
 }
 
@@ -98,8 +98,8 @@ static void add_fabric_rings(struct platform *p, struct flow_table *flows, const
                              double bytes)
 {
     bool mesh = p->cluster->fabric.kind == FABRIC_MESH;
-    struct ring_flow ring = {flows,
-                             .apart = mesh || FABRIC_LINKS_PER_MEMBER * m->count > RING_LINKS_MAX};
+    struct ring_flow ring = {flows, .is_apart = mesh || FABRIC_LINKS_PER_MEMBER * m->count >
+                                                            RING_LINKS_MAX};
     for (uint32_t d = 0; d < m->domain_count; d++) {
         uint32_t count = m->domain[d].count;
         if (count < 2 || !m->domain[d].is_planned)
@@ -178,8 +178,8 @@ static void add_leaf_rings(struct platform *p, struct flow_table *flows, const s
 static void add_nic_rings(struct platform *p, struct flow_table *flows, const struct members *m,
                           double bytes)
 {
-    struct ring_flow ring = {flows, .apart = NIC_LINKS_PER_DOMAIN * m->rings * m->domain_count >
-                                             RING_LINKS_MAX};
+    struct ring_flow ring = {flows, .is_apart = NIC_LINKS_PER_DOMAIN * m->rings * m->domain_count >
+                                                RING_LINKS_MAX};
     for (uint32_t d = 0; d < m->domain_count; d++) {
         if (!m->domain[d].is_planned)
             continue;

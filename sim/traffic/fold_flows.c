@@ -25,11 +25,11 @@ struct folder {
     const struct pruned *pruned;
     const struct fold_network *network;
     uint32_t *component_of_link, *component_of_flow;
-    struct index flows; /* the flows of each component */
-    struct index users; /* the flows that cross each link */
-    bool *chosen;       /* [components] the component is simulated */
-    uint32_t *keep;     /* [flow count] number of copies of each flow that are simulated */
-    uint32_t *stand_in; /* [link count] the link that replaces a link in the simulated network */
+    struct index flows;    /* the flows of each component */
+    struct index users;    /* the flows that cross each link */
+    bool *is_chosen;       /* [components] the component is simulated */
+    uint32_t *kept_copies; /* [flow count] number of copies of each flow that are simulated */
+    uint32_t *stand_in;    /* [link count] the link that replaces a link in the simulated network */
 };
 
 /* Marks components until every class of flows has a member in one. */
@@ -37,7 +37,7 @@ static void choose_components(struct folder *f, const struct fold *fold)
 {
     const struct traffic *traffic = f->traffic;
     bool *covered = heap_zalloc(f->network->flow_classes + 1u, sizeof *covered);
-    f->chosen = heap_zalloc(traffic->platform.link_count + 1u, sizeof *f->chosen);
+    f->is_chosen = heap_zalloc(traffic->platform.link_count + 1u, sizeof *f->is_chosen);
     for (uint32_t t = 0; t < traffic->transfer_count; t++) {
         const struct transfer *of = &traffic->transfer[t];
         if (fold_transfer(fold, traffic, t) != t)
@@ -46,7 +46,7 @@ static void choose_components(struct folder *f, const struct fold *fold)
             uint32_t component = f->component_of_flow[i];
             if (covered[f->network->class_of_flow[i]])
                 continue;
-            f->chosen[component] = true;
+            f->is_chosen[component] = true;
             for (uint32_t j = f->flows.begin[component]; j < f->flows.begin[component + 1]; j++)
                 covered[f->network->class_of_flow[f->flows.row[j]]] = true;
         }
@@ -58,7 +58,7 @@ static void choose_components(struct folder *f, const struct fold *fold)
 
 /* A positive fraction in lowest terms; 0/0: not known yet. */
 struct fraction {
-    uint64_t over, under;
+    uint64_t numerator, denominator;
 };
 
 static uint64_t divisor(uint64_t a, uint64_t b)
@@ -74,8 +74,8 @@ static uint64_t divisor(uint64_t a, uint64_t b)
 /* Returns number / r. */
 static struct fraction divide(uint64_t number, struct fraction r)
 {
-    uint64_t over = number * r.under, common = divisor(over, r.over);
-    return (struct fraction){over / common, r.over / common};
+    uint64_t over = number * r.denominator, common = divisor(over, r.numerator);
+    return (struct fraction){over / common, r.numerator / common};
 }
 
 /* The number n(L, F) of flows of class `flow` on each link of class `link`. */
@@ -90,7 +90,7 @@ struct quotient {
     struct fraction *divide_link, *copies; /* s(L) [link_classes], k(F) [flow_classes] */
     uint32_t *first_link;                  /* [link_classes] the first link of each class */
     /* [flow_classes] the flows of each class, and the copies of each flow that run */
-    uint32_t *members, *times;
+    uint32_t *members, *multiplicity;
     /* the common factor by which all k(F) become whole numbers */
     uint64_t scale;
 };
@@ -102,7 +102,7 @@ static void quotient_init(struct quotient *q, const struct fold_network *network
     q->copies = heap_zalloc(network->flow_classes + 1u, sizeof *q->copies);
     q->first_link = ir_no_ids(network->link_classes + 1u);
     q->members = heap_zalloc(network->flow_classes + 1u, sizeof *q->members);
-    q->times = heap_zalloc(network->flow_classes + 1u, sizeof *q->times);
+    q->multiplicity = heap_zalloc(network->flow_classes + 1u, sizeof *q->multiplicity);
 }
 
 /* Adds the entries of one link: its flows by class. */
@@ -110,15 +110,15 @@ static void add_entries(struct folder *f, struct quotient *q, uint32_t link)
 {
     uint32_t begin = f->users.begin[link], end = f->users.begin[link + 1];
     for (uint32_t u = begin; u < end; u++)
-        q->times[f->network->class_of_flow[f->users.row[u]]]++;
+        q->multiplicity[f->network->class_of_flow[f->users.row[u]]]++;
     for (uint32_t u = begin; u < end; u++) {
         uint32_t flow = f->network->class_of_flow[f->users.row[u]];
-        if (q->times[flow] == 0)
+        if (q->multiplicity[flow] == 0)
             continue;
         q->entry = heap_grow(q->entry, &q->capacity, q->count + 1, sizeof *q->entry);
         q->entry[q->count++] =
-            (struct entry){f->network->class_of_link[link], flow, q->times[flow]};
-        q->times[flow] = 0;
+            (struct entry){f->network->class_of_link[link], flow, q->multiplicity[flow]};
+        q->multiplicity[flow] = 0;
     }
 }
 
@@ -126,7 +126,7 @@ static void add_entries(struct folder *f, struct quotient *q, uint32_t link)
 static bool is_small(struct fraction r)
 {
     enum { RATIO_MAX = 1 << 20 };
-    return r.over <= RATIO_MAX && r.under <= RATIO_MAX;
+    return r.numerator <= RATIO_MAX && r.denominator <= RATIO_MAX;
 }
 
 /* Finds factors s and k with n(L, F) = s(L) k(F), starting from one known k and following entries that share a class.
@@ -141,10 +141,10 @@ static bool factor(struct quotient *q)
             if (!is_small(q->divide_link[e.link]) || !is_small(q->copies[e.flow]))
                 return false;
             struct fraction *s = &q->divide_link[e.link], *k = &q->copies[e.flow];
-            if (k->under && !s->under) {
+            if (k->denominator && !s->denominator) {
                 *s = divide(e.count, *k);
                 more = true;
-            } else if (s->under && !k->under) {
+            } else if (s->denominator && !k->denominator) {
                 *k = divide(e.count, *s);
                 more = true;
             }
@@ -152,7 +152,7 @@ static bool factor(struct quotient *q)
     }
     for (size_t i = 0; i < q->count; i++) {
         struct fraction s = q->divide_link[q->entry[i].link], k = q->copies[q->entry[i].flow];
-        if (s.over * k.over != q->entry[i].count * s.under * k.under)
+        if (s.numerator * k.numerator != q->entry[i].count * s.denominator * k.denominator)
             return false;
     }
     return true;
@@ -166,13 +166,13 @@ static bool make_whole(struct quotient *q)
     uint64_t scale = 1;
     for (size_t i = 0; i < q->count; i++) {
         struct fraction k = q->copies[q->entry[i].flow];
-        scale = scale / divisor(scale, k.under) * k.under;
+        scale = scale / divisor(scale, k.denominator) * k.denominator;
         if (scale > COPIES_MAX)
             return false;
     }
     for (size_t i = 0; i < q->count; i++) {
         struct fraction k = q->copies[q->entry[i].flow];
-        if (k.over * (scale / k.under) > q->members[q->entry[i].flow])
+        if (k.numerator * (scale / k.denominator) > q->members[q->entry[i].flow])
             return false;
     }
     q->scale = scale;
@@ -201,13 +201,15 @@ static void fold_component(struct folder *f, struct fold *fold, struct quotient 
         struct fraction s = q->divide_link[class];
         f->stand_in[link] = q->first_link[class];
         if (link == q->first_link[class]) /* s(L) / scale divides, since k(F) * scale copies run */
-            fold->bytes_per_s[link] *= (double)(s.under * q->scale) / (double)s.over;
+            fold->bytes_per_s[link] *= (double)(s.denominator * q->scale) / (double)s.numerator;
     }
     for (uint32_t i = f->flows.begin[component]; i < f->flows.begin[component + 1]; i++) {
         uint32_t flow = f->flows.row[i], class = network->class_of_flow[flow];
         struct fraction k = q->copies[class];
         bool first = q->members[class] > 0;
-        f->keep[flow] = !divides ? 1 : first ? (uint32_t)(k.over * (q->scale / k.under)) : 0;
+        f->kept_copies[flow] = !divides ? 1
+                               : first  ? (uint32_t)(k.numerator * (q->scale / k.denominator))
+                                        : 0;
         q->members[class] = 0;
     }
     for (size_t i = 0; i < q->count; i++) {
@@ -234,20 +236,20 @@ static void choose_flows(struct folder *f, struct fold *fold)
     quotient_init(&quotient, f->network);
     choose_components(f, fold);
     for (uint32_t c = 0; c < links; c++)
-        if (f->chosen[c])
+        if (f->is_chosen[c])
             fold_component(f, fold, &quotient, &by_component, c);
     free(quotient.entry);
     free(quotient.divide_link);
     free(quotient.copies);
     free(quotient.first_link);
     free(quotient.members);
-    free(quotient.times);
+    free(quotient.multiplicity);
     index_release(&by_component);
     index_release(&f->users);
     index_release(&f->flows);
     free(f->component_of_link);
     free(f->component_of_flow);
-    free(f->chosen);
+    free(f->is_chosen);
 }
 
 /* ---- what the scheduler reads ---- */
@@ -262,7 +264,7 @@ static void list_links(struct folder *f, struct fold *fold)
     for (uint32_t i = 0; i < flows; i++) {
         fold->link_begin[i] = filled;
         for (uint32_t e = f->pruned->link_begin[i];
-             f->keep[i] > 0 && e < f->pruned->link_begin[i + 1]; e++) {
+             f->kept_copies[i] > 0 && e < f->pruned->link_begin[i + 1]; e++) {
             uint32_t link = f->stand_in[f->pruned->link[e]];
             if (last_flow[link] != i + 1)
                 fold->link[filled++] = link;
@@ -302,11 +304,11 @@ void fold_flows(struct fold *fold, const struct traffic *traffic, const struct p
 {
     uint32_t flows = traffic->flows.count, links = traffic->platform.link_count;
     struct folder f = {.traffic = traffic, .pruned = pruned, .network = network};
-    f.keep = heap_alloc(flows + 1u, sizeof *f.keep);
+    f.kept_copies = heap_alloc(flows + 1u, sizeof *f.kept_copies);
     f.stand_in = heap_alloc(links + 1u, sizeof *f.stand_in);
     fold->bytes_per_s = heap_alloc(links + 1u, sizeof *fold->bytes_per_s);
     for (uint32_t i = 0; i < flows; i++)
-        f.keep[i] = network == NULL;
+        f.kept_copies[i] = network == NULL;
     for (uint32_t l = 0; l < links; l++) {
         f.stand_in[l] = l;
         fold->bytes_per_s[l] = traffic->platform.bytes_per_s[l];
@@ -314,7 +316,7 @@ void fold_flows(struct fold *fold, const struct traffic *traffic, const struct p
     if (network != NULL)
         choose_flows(&f, fold);
     list_links(&f, fold);
-    list_flows(fold, traffic, f.keep);
-    free(f.keep);
+    list_flows(fold, traffic, f.kept_copies);
+    free(f.kept_copies);
     free(f.stand_in);
 }

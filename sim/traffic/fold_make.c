@@ -29,7 +29,7 @@ enum { RANKS, CHANNELS, FLOWS, LINKS, SORTS };
  * own and the sum of its neighbours' mixed colours, so their order does not matter. */
 struct colours {
     uint32_t count[SORTS];
-    uint64_t *now[SORTS], *sum[SORTS];
+    uint64_t *current[SORTS], *sum[SORTS];
     /* the classes of nodes with equal colours, numbered by their first members */
     uint32_t classes[SORTS];
     uint32_t *class_of[SORTS], *first[SORTS];
@@ -70,7 +70,7 @@ static void colours_init(struct colours *c, const struct traffic *traffic)
                              traffic->platform.link_count};
     for (int s = 0; s < SORTS; s++) {
         c->count[s] = count[s];
-        c->now[s] = heap_alloc(count[s] + 1u, sizeof *c->now[s]);
+        c->current[s] = heap_alloc(count[s] + 1u, sizeof *c->current[s]);
         c->sum[s] = heap_alloc(count[s] + 1u, sizeof *c->sum[s]);
         c->class_of[s] = heap_alloc(count[s] + 1u, sizeof *c->class_of[s]);
         c->first[s] = heap_alloc(count[s] + 1u, sizeof *c->first[s]);
@@ -81,28 +81,29 @@ static void colours_init(struct colours *c, const struct traffic *traffic)
             h = mix2(h, traffic->passes[(size_t)r * traffic->ir->guard_count + g]);
         if (traffic->place_of_rank != NULL)
             h = mix2(h, place_colour(traffic, r));
-        c->now[RANKS][r] = mix2(RANKS, h);
+        c->current[RANKS][r] = mix2(RANKS, h);
     }
     for (uint32_t k = 0; k < traffic->channel_count; k++)
-        c->now[CHANNELS][k] = mix2(CHANNELS, traffic->channel[k].comm);
+        c->current[CHANNELS][k] = mix2(CHANNELS, traffic->channel[k].comm);
     for (uint32_t t = 0; t < traffic->transfer_count; t++) {
         const struct transfer *of = &traffic->transfer[t];
-        uint64_t *channel = &c->now[CHANNELS][of->channel];
+        uint64_t *channel = &c->current[CHANNELS][of->channel];
         *channel = mix2(*channel, bits(of->latency_s));
         for (uint32_t f = of->flow_begin; f < of->flow_begin + of->flow_count; f++)
-            c->now[FLOWS][f] = mix2(mix2(FLOWS, t - traffic->channel[of->channel].transfer_begin),
-                                    bits(traffic->flows.bytes[f]));
+            c->current[FLOWS][f] =
+                mix2(mix2(FLOWS, t - traffic->channel[of->channel].transfer_begin),
+                     bits(traffic->flows.bytes[f]));
     }
     for (uint32_t l = 0; l < traffic->platform.link_count; l++)
-        c->now[LINKS][l] = mix2(LINKS, bits(traffic->platform.bytes_per_s[l]));
+        c->current[LINKS][l] = mix2(LINKS, bits(traffic->platform.bytes_per_s[l]));
 }
 
 /* Adds an edge of the graph with a label: each end's colour, mixed with the label, is added to the sum of the other
  * end. */
 static void join(struct colours *c, int sort_a, uint32_t a, int sort_b, uint32_t b, uint64_t label)
 {
-    c->sum[sort_a][a] += mix2(c->now[sort_b][b], label);
-    c->sum[sort_b][b] += mix2(c->now[sort_a][a], label);
+    c->sum[sort_a][a] += mix2(c->current[sort_b][b], label);
+    c->sum[sort_b][b] += mix2(c->current[sort_a][a], label);
 }
 
 static void refine(struct colours *c, const struct traffic *traffic, const struct pruned *pruned)
@@ -128,14 +129,14 @@ static void refine(struct colours *c, const struct traffic *traffic, const struc
     }
     for (int s = 0; s < SORTS; s++)
         for (uint32_t i = 0; i < c->count[s]; i++)
-            c->now[s][i] = mix2(c->now[s][i], c->sum[s][i]);
+            c->current[s][i] = mix2(c->current[s][i], c->sum[s][i]);
 }
 
 /* ---- classes, numbered by their first member ---- */
 
 static void number_classes(struct colours *c, int sort)
 {
-    const uint64_t *colour = c->now[sort];
+    const uint64_t *colour = c->current[sort];
     uint32_t *first = c->first[sort], classes = 0;
     struct id_map known = {0}; /* the colours of the classes */
     for (uint32_t i = 0; i < c->count[sort]; i++) {
@@ -204,7 +205,7 @@ void fold_make(struct fold *fold, const struct traffic *traffic, const struct pr
                                    c.class_of[LINKS]};
     fold_flows(fold, traffic, pruned, exact ? NULL : &network);
     for (int s = 0; s < SORTS; s++) {
-        free(c.now[s]);
+        free(c.current[s]);
         free(c.sum[s]);
         /* the colours of ranks and channels are kept for the fold */
         if (s == FLOWS || s == LINKS) {

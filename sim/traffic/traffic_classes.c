@@ -12,7 +12,7 @@
 struct last_of_shape {
     uint16_t comm, variant; /* IR_NONE16: the shape's last op had no comm class */
     uint8_t op_class, stream;
-    bool pageable, known; /* known: in this role */
+    bool pageable, is_known; /* known: in this role */
 };
 
 struct reader {
@@ -168,12 +168,12 @@ static void read_op(struct reader *reader, uint32_t role, uint32_t op)
     struct last_of_shape *last = &reader->last[shape];
     uint8_t stream = traffic->ir->op.stream[op];
     bool pageable = is_pageable(traffic->ir, op);
-    if (!last->known || last->stream != stream || last->pageable != pageable) {
+    if (!last->is_known || last->stream != stream || last->pageable != pageable) {
         struct comm_class key;
         last->op_class = (uint8_t)classify(reader, op, &key);
         last->stream = stream;
         last->pageable = pageable;
-        last->known = true;
+        last->is_known = true;
         uint16_t comm = last->op_class == OP_EVENT ? find_comm(traffic, &key) : IR_NONE16;
         if (comm != IR_NONE16 && last->comm != comm)
             last->variant = find_variant(traffic, comm, shape);
@@ -236,7 +236,7 @@ void traffic_add_comms(struct traffic *traffic)
         reader.shared_processors =
             shares_processors(ir, &ir->role[r]) || traffic->cluster->fabric.kind == FABRIC_LOOPBACK;
         for (uint32_t i = 0; i < ir->shape_count; i++)
-            reader.last[i].known = false;
+            reader.last[i].is_known = false;
         for (uint32_t i = 0; i < ir->role[r].op_count; i++)
             read_op(&reader, r, ir->role[r].op_begin + i);
     }
